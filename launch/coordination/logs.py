@@ -14,7 +14,7 @@ from repertory.launch.runs import directories
 _ROW_PERIOD_SECONDS = 1.0
 
 _POSITION = ('steps', 'learner_steps', 'elapsed_seconds')
-_OF_TABLES = (
+_TABLE_COLUMNS = (
   *_POSITION,
   'size',
   'inserts',
@@ -25,8 +25,8 @@ _OF_TABLES = (
 # By label: columns of merged rows whose latest value is kept.
 _LATEST = {
   'actors': (*_POSITION, 'episodes'),
-  kinds.REPLAY.name: _OF_TABLES,
-  replay.TRAIN_BUFFER: _OF_TABLES,
+  kinds.REPLAY.name: _TABLE_COLUMNS,
+  replay.TRAIN_BUFFER: _TABLE_COLUMNS,
 }
 
 

@@ -52,7 +52,7 @@ class ActorNode(acting.ActingNode):
     self._environment = session.make_environments(environment_ids, context.life)
     context.tell_start('compiling its policy')
     policy = policies.make_training_policy(context, session, network)
-    self._acting_with = policy.describe(environment_ids)
+    self._policy_description = policy.describe(environment_ids)
     self._actor = actors.PolicyActor(
       policy,
       session.spec.observations,
@@ -73,7 +73,11 @@ class ActorNode(acting.ActingNode):
   @property
   def description(self):
     acts_by = 'NumPy' if self._actor.runs_in_numpy else 'TensorFlow'
-    return {**super().description, **self._acting_with, 'acts_by': acts_by}
+    return {
+      **super().description,
+      **self._policy_description,
+      'acts_by': acts_by,
+    }
 
   @property
   def num_items(self) -> int:

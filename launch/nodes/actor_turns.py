@@ -22,13 +22,13 @@ def calls(
     road: Kind of the transport.
     experience: Declaration of items and tables.
   """
-  on_road = [kinds.ACTOR.name, kinds.LEARNER.name]
+  users = [kinds.ACTOR.name, kinds.LEARNER.name]
   if experience.labeled is not None:
-    on_road.insert(1, kinds.BELLMAN_UPDATER.name)
-  everybody = [*on_road, kinds.EVALUATOR.name]
-  found = [(name, kinds.COORDINATOR.name) for name in everybody]
+    users.insert(1, kinds.BELLMAN_UPDATER.name)
+  clients = [*users, kinds.EVALUATOR.name]
+  found = [(name, kinds.COORDINATOR.name) for name in clients]
   if road == roads.ReverbRoad.kind:
-    found += [(name, kinds.REPLAY.name) for name in on_road]
+    found += [(name, kinds.REPLAY.name) for name in users]
   return found
 
 

@@ -268,9 +268,9 @@ class GossipNode(node.Node):
     self._deposits.fail(self._admit(caller).name, label)
 
   def _admit(self, caller: Sequence[Any]) -> callers.Caller:
-    who = callers.Caller(*caller)
-    self._admission.check(who)
-    return who
+    admitted = callers.Caller(*caller)
+    self._admission.check(admitted)
+    return admitted
 
   # Served to other nodes, and logged.
 

@@ -57,7 +57,7 @@ class InferenceNode(node.Node):
     network, self._variables = follow()
     self._device = device
     policy = policies.make_training_policy(context, session, network)
-    self._acting_with = policy.describe(
+    self._policy_description = policy.describe(
       range(session.experiment.num_environments)
     )
     self._roles = {
@@ -83,7 +83,7 @@ class InferenceNode(node.Node):
       'address': self._server.address,
       'device': self._device,
       'buckets': list(self._roles[client.TRAINING].store.buckets),
-      **self._acting_with,
+      **self._policy_description,
     }
 
   @property

@@ -23,7 +23,7 @@ class ProgramNode(learning.LearningNode):
     self._num_environments = experiment.num_environments
     ids = range(self._num_environments)
     policy = policies.make_training_policy(context, session, self.network)
-    self._acting_with = policy.describe(ids)
+    self._policy_description = policy.describe(ids)
     context.tell_start('making its environments')
     environment = compiled.make_environment(experiment)
     seeds = session.environment_seeds(ids)
@@ -57,7 +57,7 @@ class ProgramNode(learning.LearningNode):
     return {
       **super().description,
       'environment_ids': ids,
-      **self._acting_with,
+      **self._policy_description,
     }
 
   @property

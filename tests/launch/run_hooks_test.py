@@ -204,7 +204,7 @@ class TestObserver:
     assert waiting in _end(coordinator)
     assert coordinator.failure().summary == (
       'It has not ended within 0.3 seconds: observers[0] (Stuck) is in on_end, '
-      'and 0 wait.'
+      'with 0 calls queued.'
     )
     stuck.released.set()
 

@@ -22,7 +22,7 @@ def _observe(**status) -> reports.Observation:
   ('blocked', 'expected'),
   [
     ('insert', 'the rate limiter blocks actors until samples come'),
-    ('sample', 'learning is held back until there is more to sample'),
+    ('sample', 'the rate limiter blocks learners until inserts come'),
     ('', 'neither side waits'),
   ],
 )
@@ -31,13 +31,15 @@ def test_names_the_waiting_side(blocked, expected):
   table = replay.Table(
     'replay', (), max_size=100, rate_limit=replay.RateLimit(4.0, 10, 64.0)
   )
-  text = stall_reports.describe(seen, {'actor/0': 'running; got on'}, [table])
+  text = stall_reports.describe(
+    seen, {'actor/0': 'running; last progress'}, [table]
+  )
   lines = text.splitlines()
-  assert 'no further for 61 seconds' in lines[0]
+  assert 'no progress for 61 seconds' in lines[0]
   assert lines[1].startswith("Table 'replay' holds 7 of at most 100 items; ")
   assert expected in lines[1]
   assert 'samples_per_insert=4.0' in lines[2]
-  assert lines[3] == 'actor/0: running; got on.'
+  assert lines[3] == 'actor/0: running; last progress.'
 
 
 def test_a_queue_is_limited_by_its_size():

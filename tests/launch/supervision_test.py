@@ -487,7 +487,8 @@ class TestStall:
     assert not failure.is_lost
     lines = failure.cause.splitlines()
     assert lines[0].startswith('The run has made no progress for 60 seconds')
-    assert any(line.startswith('learner: running; got on') for line in lines)
+    progress = 'learner: running; last progress'
+    assert any(line.startswith(progress) for line in lines)
     report = (run.directory / 'logs' / 'stall.txt').read_text()
     assert 'Threads of actor/0:\nstack of actor/0' in report
     assert 90 < run.clock.now < 105
