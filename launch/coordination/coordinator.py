@@ -114,7 +114,7 @@ class Coordinator:
       self._roster.tell_start(node, doing)
 
   def address_of(self, node: str) -> str | None:
-    """Returns the address of a node's server; None if there is none yet."""
+    """Returns the address of a node's server; None until it registers."""
     with self._lock:
       return self._roster.address_of(node)
 

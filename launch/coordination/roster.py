@@ -189,7 +189,7 @@ class Roster:
     return name in self._finished
 
   def address_of(self, name: str) -> str | None:
-    """Returns the address of a node's server; None if there is none yet."""
+    """Returns the address of a node's server; None until it registers."""
     node = self._nodes.get(name)
     return node.address if node else None
 
