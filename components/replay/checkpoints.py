@@ -9,32 +9,32 @@ from repertory.components import settings
 from repertory.components.replay import connection as connection_lib
 from repertory.components.replay import server
 
-# The last file that Reverb begins, which holds the data of the items.
+# The last file of a Reverb checkpoint, with the data of the items.
 _DATA_FILE = 'chunks.tfrecord'
-_CHUNK_BYTES = 2**20  # Read at once.
+_CHUNK_BYTES = 2**20
 
 
 class ReplayCheckpointError(RuntimeError):
-  """A replay server, which otherwise is well, could not write a checkpoint."""
+  """A replay server that is otherwise healthy could not write a checkpoint."""
 
 
 def write_checkpoint(connection: connection_lib.Connection) -> str:
-  """Lets the server write a checkpoint.
+  """Asks the server to write a checkpoint.
 
-  Reverb's call has no time-out: make it in a thread of its own.
+  Reverb's call has no timeout, so it needs a thread of its own.
 
   Returns:
     The checkpoint's folder.
 
   Raises:
-    ReplayCheckpointError: If it cannot, perhaps because the disk is full.
-    TimeoutError: If the server does not answer any more.
-    ConnectionError: If it went away.
+    ReplayCheckpointError: If writing fails, perhaps because the disk is full.
+    TimeoutError: If the server no longer answers.
+    ConnectionError: If the server went away.
   """
   try:
     path = connection.client.checkpoint()
-  except Exception as error:  # Reverb has no type for it.
-    server.table_status(connection.client)  # Is the server well?
+  except Exception as error:  # Reverb raises no specific type.
+    server.table_status(connection.client)  # Raises if the server is gone.
     raise ReplayCheckpointError(
       f'{connection} could not write a checkpoint: {settings.text_of(error)}'
     ) from error
@@ -43,25 +43,26 @@ def write_checkpoint(connection: connection_lib.Connection) -> str:
 
 
 def is_snapshot_taken(directory: str) -> bool:
-  """Returns whether it is settled what is in the checkpoint being written.
+  """Returns whether the contents of the checkpoint being written are fixed.
 
-  Reverb first takes all items of all tables, which is quick, and only then
-  begins the file with their data, which is not: data do not change. So what
-  happens to the tables from then on is not in the checkpoint.
+  Reverb first collects the items of all tables, which is quick. Only then it
+  begins the file with their data, which is slow. Later changes of the tables
+  are not in the checkpoint.
 
   Args:
-    directory: Where the server checkpoints; empty when it was asked for one.
+    directory: The server's checkpoint directory; empty before the request.
   """
   return bool(glob.glob(os.path.join(directory, '*', _DATA_FILE)))
 
 
 def remove_checkpoints(directory: str) -> None:
-  """Removes all a server wrote, also what it did not finish.
+  """Removes all checkpoints of a server, including unfinished ones.
 
-  The server itself keeps the newest, and for good what it could not finish.
+  The server itself keeps the newest checkpoint, and never removes unfinished
+  ones.
 
   Args:
-    directory: Where the server checkpoints.
+    directory: The server's checkpoint directory.
   """
   if os.path.isdir(directory):
     for name in os.listdir(directory):
@@ -69,10 +70,10 @@ def remove_checkpoints(directory: str) -> None:
 
 
 def _check_complete(path: str) -> None:
-  """Finds files that are cut off or damaged.
+  """Raises an error for truncated or damaged files.
 
-  Reverb does not notice when the last bytes of a file find no room. Files are
-  zlib streams, which tell their end.
+  Reverb does not notice if the disk has no room for the last bytes of a file.
+  The files are zlib streams, which mark their end.
   """
   for file in sorted(glob.glob(os.path.join(path, '*.tfrecord'))):
     stream = zlib.decompressobj()

@@ -1,4 +1,4 @@
-"""How a node reaches the replay server, and how long it waits for it."""
+"""Connection settings of a replay server."""
 
 import dataclasses
 import functools
@@ -10,14 +10,14 @@ from repertory.components import signals
 
 @dataclasses.dataclass(frozen=True)
 class Connection:
-  """The way to a replay server.
+  """Address of a replay server, with its timeout and stop signal.
 
   Attributes:
     address: 'host:port'.
-    timeout_seconds: How long any wait on the server may last.
+    timeout_seconds: Maximum duration of any wait on the server.
     stop: Ends any wait on the server.
-    warning_seconds: After how long a wait is told of in a warning, if meanwhile
-      nothing has come to the table and nothing was sampled; None for never.
+    warning_seconds: Duration after which a wait is logged as a warning if
+      meanwhile the table had neither inserts nor samples; None for no warnings.
   """
 
   address: str
@@ -29,7 +29,7 @@ class Connection:
 
   @functools.cached_property
   def client(self) -> reverb.Client:
-    """The client, made on first use."""
+    """The client, created on first use."""
     return reverb.Client(self.address)
 
   def __str__(self) -> str:

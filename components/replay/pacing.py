@@ -1,4 +1,4 @@
-"""Whose turn it is, where acting and learning take turns."""
+"""Replay ratio for acting and learning in a single thread."""
 
 import sys
 
@@ -6,10 +6,10 @@ from repertory.components.replay import limiter, tables
 
 
 class Pace:
-  """Tells how many updates are due, and how many steps are allowed.
+  """Enforces the replay ratio in a single thread.
 
-  Who acts and learns in one thread must not ask the table for more than its
-  rate limiter gives: nobody else is there to end the wait. So they ask here
+  A single thread that acts and learns must not ask the table for more than its
+  rate limiter allows: no other thread could end the wait. It asks this object
   first::
 
     pace = replay.Pace(table, batch_size=32)
@@ -18,11 +18,11 @@ class Pace:
       for _ in range(pace.updates_due(learner.steps, adder.num_items)):
         learner.step()
 
-  After n items, (n − min_size) × samples_per_insert samples are due, or of a
-  queue n; an update is due when its whole batch is. So the ratio of learning to
-  acting is exact. The topology `single` does the same.
+  After n items, (n − min_size) × samples_per_insert samples are due, or n for a
+  queue. An update is due when its whole batch is. So the replay ratio is exact.
+  The topology `single` uses the same class.
 
-  One thread may ask while another counts anew.
+  One thread may query while another calls `count_anew`.
   """
 
   def __init__(
@@ -34,39 +34,39 @@ class Pace:
     samples: int = 0,
     learner_steps: int = 0,
   ):
-    """Counts on from how the table is.
+    """Starts counting at the current state of the table.
 
-    What was sampled ahead of the learner when a checkpoint was written is lost
-    to it, but not to the rate limiter.
+    Samples that were prefetched when a checkpoint was written are lost to the
+    learner, but counted by the rate limiter.
 
     Args:
-      table: What the learner samples.
-      batch_size: Items of each of its updates.
-      items_per_step: The most items that one step of all environments makes.
-      samples: How many the table has given before the learner begins.
+      table: The table that the learner samples.
+      batch_size: Items of each update.
+      items_per_step: Maximum items that one step of all environments creates.
+      samples: Items sampled from the table before the learner begins.
       learner_steps: Updates so far.
 
     Raises:
-      SettingError: If the table is such that acting and learning would both
-        wait, naming the setting to change.
+      SettingError: If acting and learning would both wait forever with this
+        table; names the setting to change.
     """
     table.check(batch_size, items_per_step)
     self._table = table
     self._batch_size = batch_size
     self._items_per_step = items_per_step
-    # One value, so that nobody sees samples without their learner steps.
+    # A single tuple, so that other threads read a consistent pair.
     self._origin = (samples, learner_steps)
 
   def updates_due(self, learner_steps: int, num_items: int) -> int:
-    """Returns how many updates are due.
+    """Returns the number of updates that are due.
 
-    Their batches are there when the table has taken all items: an adder that
-    may have some on their way is flushed before.
+    Their batches are available once the table holds all items, so flush an
+    adder with pending items first.
 
     Args:
       learner_steps: Updates so far.
-      num_items: Items that the table was ever given: `Adder.num_items`, if it
-        began empty.
+      num_items: Items ever written to the table: `Adder.num_items`, if the
+        table began empty.
     """
     samples = self._count_samples(learner_steps)
     target = self._table.sample_target(num_items)
@@ -81,32 +81,32 @@ class Pace:
   def steps_allowed(self, learner_steps: int, num_items: int) -> int:
     """Returns how many steps of all environments the table has room for.
 
-    At least one if no update is due. Who takes more before the next update is
-    held back.
+    At least one if no update is due. Actors that take more steps before the
+    next update are blocked.
 
     Args:
       learner_steps: Updates so far.
-      num_items: Items that the table was ever given.
+      num_items: Items ever written to the table.
     """
     samples = self._count_samples(learner_steps)
     counts = limiter.Limiter(self._table, num_items, samples)
     return counts.num_insertable(sys.maxsize) // self._items_per_step
 
   def count_anew(self, learner_steps: int, samples: int) -> int:
-    """Counts from here: what was sampled before, nobody has any more.
+    """Restarts the count; earlier samples no longer exist.
 
     Args:
       learner_steps: Updates so far.
-      samples: How many the table has given so far.
+      samples: Items sampled from the table so far.
 
     Returns:
-      How many items were sampled that the learner never got.
+      The number of sampled items that the learner never received.
     """
     lost = samples - self._count_samples(learner_steps)
     self._origin = (samples, learner_steps)
     return lost
 
   def _count_samples(self, learner_steps: int) -> int:
-    """Returns the items sampled if the learner got them all."""
+    """Returns the number of samples if the learner received all of them."""
     samples, first_step = self._origin
     return samples + (learner_steps - first_step) * self._batch_size

@@ -1,4 +1,4 @@
-"""How the leaves of an item share the columns of a table."""
+"""Packing of small leaves of items into one column of a table."""
 
 from collections.abc import Sequence
 from typing import NoReturn
@@ -9,34 +9,34 @@ import tree
 
 from repertory.components import types
 
-# Leaves of up to so many bytes are packed. What is larger costs more to copy
-# than to store by itself, and transitions share it with their neighbors.
+# Larger leaves cost more to copy than to store separately, and transitions
+# share them with their neighbors.
 _MAX_PACKED_BYTES = 1024
 
 
 class Packing:
-  """Stores the small leaves of an item in one column of bytes.
+  """Packs the small leaves of an item into one column of bytes.
 
-  To write a column costs Reverb some 40 µs of a core, whatever is in it, and
-  the items of most agents are a dozen small leaves: in one column they cost a
-  fifth. Large leaves, such as images, have columns of their own.
+  Writing a column costs Reverb about 40 µs of a core, whatever its size. The
+  items of most agents consist of a dozen small leaves, which cost a fifth in
+  one column. Large leaves, such as images, have columns of their own.
 
-  Several items may share their columns besides, as a *bundle*: Reverb takes,
-  counts and samples it as one, at a little more than the price of one.
+  Several items may also share their columns, as a *bundle*: Reverb takes,
+  counts and samples it as one item, at little more than the price of one.
 
   Attributes:
-    packed: Small leaves, as indices in the order of `tree.flatten`.
-    whole: The others.
-    shapes: What each leaf is in one item.
-    dtypes: Theirs.
+    packed: Indices of the small leaves, in the order of `tree.flatten`.
+    whole: Indices of the other leaves.
+    shapes: Shape of each leaf in one item.
+    dtypes: Dtype of each leaf.
   """
 
   def __init__(self, signature: types.Nest, bundle_size: int = 1):
-    """Decides where each leaf goes.
+    """Assigns each leaf to a column.
 
     Args:
       signature: Nest of `tf.TensorSpec` of one item.
-      bundle_size: Items of a bundle.
+      bundle_size: Items per bundle.
     """
     self._signature = signature
     self._bundle_size = bundle_size
@@ -75,13 +75,13 @@ class Packing:
       The columns, `[K / bundle_size, ...]`.
 
     Raises:
-      ValueError: If the items do not fill their bundles, or shape or dtype of a
-        small leaf is not the signature's.
+      ValueError: If the items do not fill their bundles, or the shape or dtype
+        of a small leaf differs from the signature.
     """
     count, size = len(leaves[0]), self._bundle_size
     if count % size:
       raise ValueError(
-        f'Items must come in bundles of {size}, as the table has them; got '
+        f'Number of items must be divisible by the bundle size {size}, got '
         f'{count}.'
       )
     columns = [np.asarray(leaves[i]) for i in self.whole]
@@ -96,17 +96,17 @@ class Packing:
     return columns
 
   def pack(self, leaves: Sequence) -> np.ndarray:
-    """Packs the small leaves of some items.
+    """Packs the small leaves of K items.
 
     Args:
-      leaves: All arrays of the signature, `[K, ...]`; of large ones nothing is
-        asked.
+      leaves: All arrays of the signature, `[K, ...]`; large ones are ignored.
 
     Returns:
       uint8 `[K, bytes]`, with no bytes if no leaf is small.
 
     Raises:
-      ValueError: If shape or dtype of a small leaf is not the signature's.
+      ValueError: If the shape or dtype of a small leaf differs from the
+        signature.
     """
     count = len(leaves[self.packed[0]]) if self.packed else 0
     records = np.empty([count], self._record)
@@ -121,7 +121,7 @@ class Packing:
     """Returns the small leaves of items, `[K, ...]` each.
 
     Args:
-      records: What `pack` gave, uint8 `[K, bytes]`.
+      records: Output of `pack`, uint8 `[K, bytes]`.
     """
     rows = np.ascontiguousarray(records).reshape(-1).view(self._record)
     return [np.ascontiguousarray(rows[str(i)]) for i in self.packed]
@@ -151,7 +151,7 @@ class Packing:
     return dtype.itemsize * int(np.prod(shape)) <= _MAX_PACKED_BYTES
 
   def _open_bundles(self, column: tf.Tensor, shape: Sequence) -> tf.Tensor:
-    """Maps bundles of items of a shape to the items."""
+    """Splits bundles of items of a shape into items."""
     size = self._bundle_size
     if size == 1:
       return column
@@ -164,18 +164,18 @@ class Packing:
     batch = piece.shape[0] or tf.shape(piece)[0]
     if size == 1:
       piece = tf.reshape(piece, [batch, *self.shapes[index]])
-      if spec.dtype == tf.bool:  # For `bitcast` knows none.
+      if spec.dtype == tf.bool:  # `bitcast` does not support bool.
         return tf.cast(piece, tf.bool)
       return tf.bitcast(piece, spec.dtype)
     piece = tf.reshape(piece, [batch, *self.shapes[index], size])
     return tf.bitcast(piece, spec.dtype)
 
   def refuse(self, index: int, leaf: np.ndarray) -> NoReturn:
-    """Raises a ValueError about a leaf `[K, ...]` that is not as it must be."""
+    """Raises a ValueError about a leaf `[K, ...]` of wrong shape or dtype."""
     path = tree.flatten_with_path(self._signature)[index][0]
     name = '/'.join(str(part) for part in path)
     raise ValueError(
       f"'{name}' must be {self.dtypes[index]} of shape "
-      f'{self.shapes[index]} in each item, as the signature of the table '
-      f'says; got {leaf.dtype} of shape {leaf.shape[1:]}.'
+      f'{self.shapes[index]} in each item, as in the signature of the table; '
+      f'got {leaf.dtype} of shape {leaf.shape[1:]}.'
     )

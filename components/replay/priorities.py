@@ -1,4 +1,4 @@
-"""New priorities on their way back to the table."""
+"""Priority updates of replay tables."""
 
 import abc
 import queue
@@ -10,22 +10,22 @@ import numpy as np
 from repertory.components import signals
 from repertory.components.replay import connection as connection_lib
 
-# Updates that may wait for the replay server before the learner does.
+# Updates that may be queued before the learner has to wait.
 _QUEUE_LENGTH = 8
 
-# How often a flush looks whether the thread still works.
+# Interval of the check that the thread is alive during a flush.
 _SLICE_SECONDS = 0.2
 
 
 class Priorities(abc.ABC):
-  """Gives items the priorities that the learner found.
+  """Interface of priority updates.
 
-  One that is not finite is refused; one below the floor is raised to it, so
-  that no item is lost for ever.
+  Non-finite priorities raise an error. Priorities below the floor are raised to
+  it, so that every item can still be sampled.
   """
 
   def __init__(self, floor: float):
-    """Remembers the floor.
+    """Stores the floor.
 
     Args:
       floor: Smallest priority, positive.
@@ -36,34 +36,35 @@ class Priorities(abc.ABC):
 
   @abc.abstractmethod
   def update(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-    """Hands over new priorities.
+    """Enqueues new priorities.
 
     Args:
-      keys: Which items, uint64 `[B]`.
-      priorities: Theirs, `[B]`.
+      keys: Keys of the items, uint64 `[B]`.
+      priorities: New priorities of these items, `[B]`.
 
     Raises:
       FloatingPointError: If a priority is not finite.
-      TimeoutError: If the table takes none.
+      TimeoutError: If the table accepts no updates.
     """
 
   @abc.abstractmethod
   def flush(self) -> None:
-    """Waits until the table has all priorities that were handed over.
+    """Waits until the table has received all enqueued priorities.
 
-    Not ended by the stop signal: the last checkpoint is written after it.
+    The stop signal does not end this wait, because the last checkpoint is
+    written after it.
 
     Raises:
-      TimeoutError: If the table takes none.
-      Exception: What an earlier update met.
+      TimeoutError: If the table accepts no updates.
+      Exception: The error of an earlier update.
     """
 
   @abc.abstractmethod
   def close(self) -> None:
-    """Hands over what is waiting, but does not wait for ever, and ends."""
+    """Writes the enqueued priorities within a timeout, and closes."""
 
   def _raise_to_floor(self, priorities: np.ndarray) -> np.ndarray:
-    """Returns what the table gets.
+    """Returns the priorities, clipped from below.
 
     Raises:
       FloatingPointError: If a priority is not finite.
@@ -76,11 +77,11 @@ class Priorities(abc.ABC):
 
 
 class PriorityUpdater(Priorities):
-  """Writes priorities to a replay server without making the learner wait.
+  """Writes priorities to a replay server in a background thread.
 
-  Reverb's call has no time-out and a dead server never answers it, so it is
-  made in a thread of its own, in the order of `update`. A priority that is not
-  finite would freeze the table for good.
+  Reverb's call has no timeout and a dead server never answers it, so it must
+  not block the learner. Updates keep the order of `update`. A non-finite
+  priority would freeze the table for good.
   """
 
   def __init__(
@@ -92,9 +93,9 @@ class PriorityUpdater(Priorities):
     """Starts the thread.
 
     Args:
-      connection: To the replay server; its time-out and stop signal end a
-        wait of `update` for earlier updates.
-      table: Whose items the keys name.
+      connection: Connection to the replay server; its timeout and stop signal
+        end a wait of `update` for earlier updates.
+      table: Name of the table.
       floor: Smallest priority, positive.
     """
     super().__init__(floor)
@@ -141,11 +142,11 @@ class PriorityUpdater(Priorities):
       is_queued = is_queued or self._try_to_put(is_flushed, _SLICE_SECONDS)
 
   def close(self, timeout_seconds: float = 5.0) -> None:
-    """Writes what is waiting and ends the thread, within the time-out."""
+    """Writes the enqueued updates and ends the thread, within the timeout."""
     try:
       self._queue.put(None, timeout=timeout_seconds)
     except queue.Full:
-      # The server does not answer; the thread ends with the call it is in.
+      # The server does not answer; the thread ends after its current call.
       self._is_closed = True
       return
     self._thread.join(timeout_seconds)
@@ -169,6 +170,6 @@ class PriorityUpdater(Priorities):
         continue
       try:
         self._connection.client.mutate_priorities(self._table, updates=updates)
-      except Exception as error:  # Told to the learner by its next update.
+      except Exception as error:  # The learner's next update raises it.
         self._error = error
         return

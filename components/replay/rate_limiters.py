@@ -1,4 +1,4 @@
-"""The ratio of acting to learning, and whether it can work at all."""
+"""Rate limits of replay tables, and their validation."""
 
 import dataclasses
 import math
@@ -6,23 +6,23 @@ from collections.abc import Mapping
 
 from repertory.components.settings import SettingError
 
-# Of a default error buffer, in samples due at the minimal size.
+# Default error buffer, as a share of the samples due at the minimal size.
 _BUFFER_SHARE = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
 class RateLimit:
-  """Keeps sampling and inserting in step, whichever side is faster.
+  """Keeps inserts and samples at a fixed ratio.
 
   With e = inserts × `samples_per_insert` − samples, inserts wait above
   `samples_per_insert` × `min_size` + `error_buffer` and samples wait below
   `samples_per_insert` × `min_size` − `error_buffer`.
 
   Attributes:
-    samples_per_insert: Mean draws per *item* (not batch or environment step).
-    min_size: Items held before the first sample, at least 1.
-    error_buffer: Lead either side may take, in samples; at least
-      `max(1, samples_per_insert)`, or both could wait for ever.
+    samples_per_insert: Mean samples per *item* (not batch or environment step).
+    min_size: Items in the table before the first sample, at least 1.
+    error_buffer: Maximum lead of either side, in samples; at least `max(1,
+      samples_per_insert)`, or both could wait forever.
   """
 
   samples_per_insert: float
@@ -44,7 +44,7 @@ class RateLimit:
       raise SettingError(
         'error_buffer',
         f'must be at least max(1, samples_per_insert) = {smallest:g}, or '
-        'inserting and sampling could both wait for ever; got '
+        'inserting and sampling could both wait forever; got '
         f'{self.error_buffer}.',
       )
 
@@ -57,13 +57,13 @@ class RateLimit:
     batch_size: int,
     items_per_insert: int = 1,
   ) -> 'RateLimit':
-    """Returns one whose buffer is `default_error_buffer`, of the same numbers.
+    """Returns a rate limit with the buffer of `default_error_buffer`.
 
     Args:
-      samples_per_insert: Mean draws per item.
-      min_size: Items held before the first sample.
-      batch_size: Items the learner draws at once.
-      items_per_insert: The most items that one step of all environments makes.
+      samples_per_insert: Mean samples per item.
+      min_size: Items in the table before the first sample.
+      batch_size: Items of each update.
+      items_per_insert: Maximum items that one step of all environments creates.
     """
     return cls(
       samples_per_insert,
@@ -77,11 +77,11 @@ class RateLimit:
     )
 
   def sample_target(self, inserts: int) -> float:
-    """Returns the draws that keep the ratio exactly after `inserts` items."""
+    """Returns the number of samples due after `inserts` items."""
     return max(0, inserts - self.min_size) * self.samples_per_insert
 
 
-# Nobody waits, once there is an item.
+# Never blocks once the table has an item.
 UNLIMITED = RateLimit(1.0, min_size=1, error_buffer=math.inf)
 
 
@@ -92,16 +92,16 @@ def default_error_buffer(
   batch_size: int,
   items_per_insert: int,
 ) -> float:
-  """Returns a lead, in samples, that keeps acting and learning close.
+  """Returns an error buffer, in samples, that keeps acting and learning close.
 
-  It is a tenth of the samples due at `min_size`, but at least twice what a
-  learner and actors that take turns need: see `check`.
+  It is a tenth of the samples due at `min_size`, but at least twice the minimum
+  of `check`.
 
   Args:
-    samples_per_insert: Mean draws per item.
-    min_size: Items held before the first sample.
-    batch_size: Items the learner draws at once.
-    items_per_insert: The most items that one step of all environments makes.
+    samples_per_insert: Mean samples per item.
+    min_size: Items in the table before the first sample.
+    batch_size: Items of each update.
+    items_per_insert: Maximum items that one step of all environments creates.
   """
   turn = batch_size + samples_per_insert * items_per_insert
   return max(_BUFFER_SHARE * samples_per_insert * min_size, 2 * turn)
@@ -117,17 +117,18 @@ def check(
   max_times_sampled: int = 0,
   names: Mapping[str, str] | None = None,
 ) -> None:
-  """Refuses limits under which a learner or an actor would wait for ever.
+  """Raises an error if the learner or an actor would wait forever.
 
   Args:
-    limit: What the table will enforce.
-    table: The table's name, for the error.
-    max_size: Items the table can hold.
-    batch_size: Items the learner draws at once.
-    items_per_insert: The most items one thread inserts before it lets the
-      learner go on: all that one step of its environments can make.
-    max_times_sampled: After so many samples an item leaves; 0 for no limit.
-    names: What the errors call 'max_size', 'min_size' and others, if not that.
+    limit: The rate limit of the table.
+    table: Name of the table, for the error.
+    max_size: Capacity of the table, in items.
+    batch_size: Items of each update.
+    items_per_insert: Maximum items that one thread inserts before the learner
+      can continue: those of one step of all its environments.
+    max_times_sampled: Samples after which an item is removed; 0 for no limit.
+    names: Names of 'max_size', 'min_size' and other settings in errors, where
+      they differ.
 
   Raises:
     SettingError: Naming the setting to change.
@@ -151,9 +152,9 @@ def check(
       f"of table '{table}' must be at least {called['batch_size']} + "
       f'samples_per_insert × '
       f'items per step = {batch_size} + {limit.samples_per_insert:g} × '
-      f'{items_per_insert} = {needed:g}, or a learner and an actor that take '
-      f'turns would both wait for ever; got {limit.error_buffer:g}. Raise it, '
-      'or lower the others.',
+      f'{items_per_insert} = {needed:g}, or a learner and an actor that '
+      f'alternate would both wait forever; got {limit.error_buffer:g}. Raise '
+      'it, or lower the others.',
     )
   if max_times_sampled:
     _check_items_that_leave(
@@ -174,26 +175,26 @@ def _check_items_that_leave(
   max_times_sampled: int,
   called: 'NamesOf',
 ) -> None:
-  """Refuses limits that count on samples of items that are gone."""
+  """Raises an error if the limit needs samples of removed items."""
   if limit.samples_per_insert > max_times_sampled:
     raise SettingError(
       called['max_times_sampled'],
       f"of table '{table}' must be at least samples_per_insert = "
-      f'{limit.samples_per_insert:g}, or its items are gone before the learner '
-      f'has drawn its share; got {max_times_sampled}.',
+      f'{limit.samples_per_insert:g}, or its items are removed before the '
+      f'learner has sampled its share; got {max_times_sampled}.',
     )
   if max_size < limit.min_size + turn:
     raise SettingError(
       called['max_size'],
-      f"of table '{table}', whose items leave once they were sampled, must be "
-      f'at least {called["min_size"]} + (batch_size + items per step) = '
+      f"of table '{table}', whose items are removed after sampling, must be at "
+      f'least {called["min_size"]} + (batch_size + items per step) = '
       f'{limit.min_size} + {turn}, or items are lost before the learner has '
-      f'drawn its share; got {max_size}.',
+      f'sampled its share; got {max_size}.',
     )
 
 
 class NamesOf(dict):
-  """What an agent calls the settings of its tables; else as tables do."""
+  """Agent-specific names of table settings; others keep their names."""
 
   def __init__(self, names: Mapping[str, str] | None):
     super().__init__(names or {})

@@ -1,4 +1,4 @@
-"""Tables of a replay server, made from their descriptions."""
+"""Conversion of table descriptions to Reverb tables."""
 
 import reverb
 
@@ -17,11 +17,11 @@ def make_table(
   table: tables.Table,
   limiter: reverb.rate_limiters.RateLimiter | None = None,
 ) -> reverb.Table:
-  """Builds the table that Reverb runs.
+  """Creates the Reverb table.
 
   Args:
-    table: What it is to be.
-    limiter: In place of the table's own.
+    table: Description of the table.
+    limiter: Replacement for the table's own rate limiter.
   """
   max_size = table.max_size // table.bundle_size
   if limiter is None:
@@ -48,7 +48,7 @@ def make_table(
 def make_limiter(
   limit: rate_limiters.RateLimit,
 ) -> reverb.rate_limiters.RateLimiter:
-  """Builds the limiter that Reverb runs."""
+  """Creates the Reverb rate limiter."""
   if limit.error_buffer == float('inf'):
     return reverb.rate_limiters.MinSize(limit.min_size)
   return reverb.rate_limiters.SampleToInsertRatio(

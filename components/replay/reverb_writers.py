@@ -1,4 +1,4 @@
-"""The way of items to a replay server."""
+"""Writer of items to a replay server."""
 
 from collections.abc import Sequence
 
@@ -10,20 +10,21 @@ from repertory.components.replay import server, tables, waits, writers
 
 
 class ReverbWriter(writers.Writer):
-  """Writes items to a replay server, packed as `table.packing` says.
+  """Writes items to a replay server, packed by `table.packing`.
 
-  Slots take turns at Reverb's writer, so a chunk holds one step: in longer ones
-  an item would drag along the steps of others.
+  All environment slots share one Reverb writer, so a chunk holds one step: with
+  longer chunks, an item would include steps of other slots.
   """
 
   def __init__(
     self, connection: connection_lib.Connection, table: tables.Table, **settings
   ):
-    """Writes nothing yet.
+    """Initializes the writer; `open` connects it.
 
     Args:
-      connection: To the server; its time-out and stop signal end a wait.
-      table: One of its tables.
+      connection: Connection to the server; its timeout and stop signal end a
+        wait.
+      table: Description of the server's table.
       **settings: See `writers.Writer`.
     """
     super().__init__(table, connection, **settings)
@@ -54,7 +55,7 @@ class ReverbWriter(writers.Writer):
       self._put_one([self._columns[0][-1], *shared])
 
   def _append(self, step: Sequence[np.ndarray | None]) -> list:
-    """Appends a value per column; returns references, None where it is None."""
+    """Appends a value per column; returns references, None for None."""
     if not self._columns:
       for index in range(len(step)):
         self._writer.configure(
@@ -72,7 +73,7 @@ class ReverbWriter(writers.Writer):
     self._writer.create_item(self.table.name, priority, item)
 
   def _try_to_drain(self, num_pending: int, seconds: float) -> bool:
-    # Reverb takes 0 ms for ever.
+    # Reverb interprets 0 ms as no timeout.
     milliseconds = max(1, int(seconds * 1000))
     try:
       self._writer.flush(num_pending, timeout_ms=milliseconds)

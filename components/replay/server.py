@@ -1,4 +1,4 @@
-"""The replay server, and what can be asked of it."""
+"""Replay server and its status."""
 
 import dataclasses
 import os
@@ -12,7 +12,7 @@ from repertory.components import checkpointing, interfaces, settings
 from repertory.components.replay import reverb_tables
 from repertory.components.replay import tables as tables_lib
 
-# A server answers at once, unless it is gone or the machine overloaded.
+# A server answers at once, unless it is dead or its machine overloaded.
 STATUS_TIMEOUT_SECONDS = 60
 
 
@@ -21,11 +21,11 @@ class TableStatus:
   """State of a replay table.
 
   Attributes:
-    size: Items it holds.
-    max_size: Items it can hold.
+    size: Items in the table.
+    max_size: Capacity, in items.
     inserts: Items ever inserted.
     samples: Items ever sampled.
-    waiting: Which side the rate limiter holds back: 'insert', 'sample' or ''.
+    waiting: The side that the rate limiter blocks: 'insert', 'sample' or ''.
   """
 
   size: int
@@ -44,12 +44,12 @@ def make_server(
   """Starts a replay server in this process.
 
   Args:
-    tables: What it holds.
-    port: Where it listens; None picks a free port.
-    checkpoint_directory: Where `client.checkpoint()` writes to, and from where
-      the tables are filled if a complete checkpoint is there. None for neither.
-    interface: Over what it is reached. Reverb knows no users: who reaches it
-      may read and change everything, and have checkpoints written.
+    tables: Descriptions of its tables.
+    port: Port of the server; None picks a free port.
+    checkpoint_directory: Directory for `client.checkpoint()`. The tables are
+      restored from it if it holds a complete checkpoint. None disables both.
+    interface: Network interface of the server. Reverb has no authentication:
+      all clients may read and change everything, and request checkpoints.
 
   Raises:
     CheckpointError: If the checkpoint cannot be read.
@@ -67,7 +67,7 @@ def make_server(
   made = [reverb_tables.make_table(table) for table in tables]
   try:
     server = reverb.Server(made, port, checkpointer)
-  except RuntimeError as error:  # Reverb has no class for damaged files.
+  except RuntimeError as error:  # Reverb raises no specific type.
     if checkpoint_directory is None or not os.listdir(checkpoint_directory):
       raise
     raise checkpointing.CheckpointError(
@@ -87,17 +87,17 @@ def table_status(
   tables: Sequence[tables_lib.Table] = (),
   timeout_seconds: int | None = None,
 ) -> Mapping[str, TableStatus]:
-  """Asks the server for the state of its tables.
+  """Queries the status of the server's tables.
 
   Args:
-    client: A connection to the server.
-    tables: Those of its tables that may hold bundles.
-    timeout_seconds: How long to wait for its answer; None for
+    client: Client of the server.
+    tables: Descriptions of the tables that may hold bundles.
+    timeout_seconds: Maximum wait for the answer; None for
       `STATUS_TIMEOUT_SECONDS`.
 
   Raises:
-    TimeoutError: If it does not answer.
-    ConnectionError: If it goes away before it has answered.
+    TimeoutError: If the server does not answer.
+    ConnectionError: If the server goes away before its answer.
   """
   if timeout_seconds is None:
     timeout_seconds = STATUS_TIMEOUT_SECONDS
@@ -149,6 +149,6 @@ def _check_port_is_free(port: int) -> None:
     probe.settimeout(1)
     if probe.connect_ex(('localhost', port)) == 0:
       raise ValueError(
-        f'port must be free for the replay server, but something listens on '
-        f'{port} already. Choose another.'
+        'port must be free for the replay server, but another process listens '
+        f'on {port}. Choose another.'
       )

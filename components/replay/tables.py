@@ -1,8 +1,8 @@
-"""Replay tables, described before they exist.
+"""Descriptions of replay tables.
 
-A description is data: it can be checked, printed, sent to other processes and
-compared with a checkpoint before anything starts. `reverb_tables` turns it into
-a table.
+A description is data: it can be validated, printed, sent to other processes and
+compared with a checkpoint before anything starts. `reverb_tables` converts it
+to a Reverb table.
 """
 
 import dataclasses
@@ -18,45 +18,45 @@ from repertory.components.replay import packing, rate_limiters
 from repertory.components.settings import SettingError
 
 DEFAULT_TABLE = 'replay'
-# Of items with targets, see `Experience.labeled`.
+# Holds items with targets, see `Experience.labeled`.
 TRAIN_BUFFER = 'train_buffer'
 
-# How an item is chosen: with a probability that grows with its priority; or
-# evenly, the oldest, the newest, that of the least or the largest priority.
+# Samplers: proportional to priority; uniform, oldest, newest, smallest or
+# largest priority first.
 PRIORITIZED = 'prioritized'
 _SELECTORS = ('uniform', 'fifo', 'lifo', 'min_heap', 'max_heap')
 
-# What an item and each of its columns take besides their data, measured: keys,
-# priorities, and the messages around the chunks.
+# Measured overhead of an item and of each of its columns: keys, priorities,
+# and the messages around the chunks.
 _ITEM_BYTES, _COLUMN_BYTES = 300, 1200
 
-# What costs Reverb as much to handle as it costs to handle an item at all.
+# Data size that costs Reverb as much as the overhead of an item.
 _MAX_BUNDLE_BYTES = 2**18
 
 # Reverb's counts of items and samples have 32 bits.
 _MAX_INTEGER = 2**31 - 1
 
-# Of the frames of a game, which Reverb stores as differences: 6 or more.
+# For the frames of a game, which Reverb stores as differences: 6 or more.
 _IMAGE_COMPRESSION = 6
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-  """A replay table.
+  """Description of a replay table.
 
   Attributes:
-    name: Unique among the tables of an agent.
+    name: Unique name among the tables of an agent.
     signature: Nest of `tf.TensorSpec` of one item.
-    max_size: Items it holds; then the remover takes one for each new item.
-    rate_limit: The ratio of samples to inserts; None makes a queue, in which
-      inserts wait while it is full and samples while it is empty.
-    sampler: How items to sample are chosen: 'uniform', 'fifo', 'lifo',
-      'min_heap' or 'max_heap' of priorities, or 'prioritized'.
-    remover: How items to remove are chosen; not 'prioritized'.
-    priority_exponent: α, if the sampler is 'prioritized': item i is sampled
-      with probability p_i^α / Σ_j p_j^α. Else None.
-    max_times_sampled: After so many samples an item leaves; 0 for no limit.
-    bundle_size: Items that Reverb holds, counts and samples as one. All counts
+    max_size: Capacity, in items; then the remover replaces one per insert.
+    rate_limit: Ratio of samples to inserts; None for a queue, where inserts
+      wait while it is full and samples while it is empty.
+    sampler: Selector of items to sample: 'uniform', 'fifo', 'lifo', 'min_heap'
+      or 'max_heap' of priorities, or 'prioritized'.
+    remover: Selector of items to remove; not 'prioritized'.
+    priority_exponent: α of the 'prioritized' sampler: item i is sampled with
+      probability p_i^α / Σ_j p_j^α. None for other samplers.
+    max_times_sampled: Samples after which an item is removed; 0 for no limit.
+    bundle_size: Items that Reverb stores, counts and samples as one. All counts
       here and in `TableStatus` are of items nevertheless.
   """
 
@@ -94,7 +94,7 @@ class Table:
 
   @functools.cached_property
   def packing(self) -> packing.Packing:
-    """How its items are stored."""
+    """Storage layout of the items."""
     return packing.Packing(self.signature, self.bundle_size)
 
   @property
@@ -108,7 +108,7 @@ class Table:
 
   @property
   def description(self) -> str:
-    """Tells, in a line, what a checkpoint's items must be of to fit in it."""
+    """One-line description that checkpointed items must match."""
     signature = ', '.join(
       f'{"/".join(map(str, path))} {spec.shape} {spec.dtype.name}'
       for path, spec in tree.flatten_with_path(self.signature)
@@ -119,23 +119,24 @@ class Table:
     )
 
   def bundled(self, size: int) -> 'Table':
-    """Returns a queue that holds its items in bundles.
+    """Returns a queue that stores its items in bundles.
 
-    What an item costs Reverb hardly depends on its size. So bundles spare most
-    of that where items are small, made several at a time, and taken in order.
+    The cost of an item in Reverb hardly depends on its size. So bundles save
+    most of it if items are small, created several at a time, and sampled in
+    order.
 
     Args:
-      size: Items that are made at a time, and by which the learner's batch can
-        be divided. Bundles have so many, or if items are large, as many of them
-        as keep a bundle small.
+      size: Items that are created at a time; divides the learner's batch size.
+        Bundles have this size, or for large items, the largest divisor that
+        keeps a bundle small.
 
     Raises:
-      ValueError: If this is not a queue.
+      ValueError: If the table is not a queue.
     """
     if not self.is_queue:
       raise ValueError(
-        f"Table '{self.name}' must be a queue to hold bundles: what is drawn "
-        'by chance must not come in company.'
+        f"Table '{self.name}' must be a queue to hold bundles: randomly "
+        'sampled items must not be correlated.'
       )
     if size < 1:
       raise ValueError(f'size must be at least 1, got {size}.')
@@ -144,29 +145,29 @@ class Table:
     return dataclasses.replace(self, bundle_size=max(divisors, default=1))
 
   def sample_target(self, inserts: int) -> float:
-    """Returns the draws that are due after `inserts` items."""
+    """Returns the number of samples due after `inserts` items."""
     return (
       self.rate_limit.sample_target(inserts) if self.rate_limit else inserts
     )
 
   @property
   def min_size(self) -> int:
-    """Items it must hold to be sampled from."""
+    """Minimum number of items before the first sample."""
     return self.rate_limit.min_size if self.rate_limit else 1
 
   @functools.cached_property
   def item_bytes(self) -> int:
-    """Estimates what an item takes of the server's memory, at most.
+    """Upper estimate of the server memory per item, in bytes.
 
-    Reverb compresses what it holds; that is not counted. Of a transition, large
-    leaves of the next observation are not counted either: they are those of a
-    later one, but at an episode's end.
+    Reverb's compression is ignored. For transitions, large leaves of the next
+    observation are ignored too: they are shared with a later item, except at
+    the end of an episode.
     """
     return self._estimate_bytes(_num_bytes)
 
   @functools.cached_property
   def least_item_bytes(self) -> int:
-    """The same, with images as small as Reverb commonly makes them."""
+    """Memory estimate per item with images compressed as usual by Reverb."""
     return self._estimate_bytes(_num_compressed_bytes)
 
   def _estimate_bytes(self, num_bytes: Callable[[tf.TensorSpec], int]) -> int:
@@ -185,14 +186,14 @@ class Table:
     items_per_insert: int,
     names: Mapping[str, str] | None = None,
   ) -> None:
-    """Refuses what could never run or is beyond Reverb's integers.
+    """Validates the table: no deadlocks, no overflow of Reverb's integers.
 
     See `rate_limiters.check`.
 
     Args:
-      batch_size: Items the learner draws at once.
-      items_per_insert: The most items one step of all environments can make.
-      names: What the errors call 'max_size' and 'min_size', if not that.
+      batch_size: Items of each update.
+      items_per_insert: Maximum items that one step of all environments creates.
+      names: Names of 'max_size' and 'min_size' in errors, where they differ.
 
     Raises:
       SettingError: Naming the setting to change.
@@ -230,7 +231,7 @@ def uniform(
   rate_limit: rate_limiters.RateLimit,
   name: str = DEFAULT_TABLE,
 ) -> Table:
-  """Describes a table whose items are all as likely to be sampled."""
+  """Describes a table with uniform sampling."""
   return Table(name, signature, max_size, rate_limit)
 
 
@@ -245,10 +246,10 @@ def prioritized(
 
   Args:
     signature: Nest of `tf.TensorSpec` of one item.
-    max_size: Items it holds.
-    rate_limit: The ratio of samples to inserts.
+    max_size: Capacity, in items.
+    rate_limit: Ratio of samples to inserts.
     priority_exponent: α, see https://arxiv.org/abs/1511.05952, equation 1.
-    name: The table's name.
+    name: Name of the table.
   """
   return Table(
     name,

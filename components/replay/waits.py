@@ -1,4 +1,4 @@
-"""What is told of a wait on a table, in numbers."""
+"""Explanations of waits on a table: log messages and errors."""
 
 import logging
 from collections.abc import Callable
@@ -7,67 +7,67 @@ from typing import Any, TypeAlias
 from repertory.components import settings
 from repertory.components.replay import limiter, server, tables
 
-# How a table is, or why that is not known.
+# Status of a table, or the reason why it is unknown.
 Seen: TypeAlias = server.TableStatus | str
 
-# How long a server may take to tell what a wait is for.
+# Timeout of a status query during a wait.
 _LOOK_SECONDS = 2
 
 _ALONE = (
-  'This thread would wait for ever: it alone uses the table, so nobody else can'
+  'This thread would wait forever: no other thread uses the table, so none can'
 )
 
 _log = logging.getLogger(__name__)
 
 
 class DeadlockError(RuntimeError):
-  """Who waits for a table is the only one who could end the wait."""
+  """A thread waits for a table that only this thread could change."""
 
 
 def before_samples(table: tables.Table, seen: Seen, num_samples: int) -> str:
-  """Says how a table is, and what it takes to sample so many items at once."""
+  """Describes a table, and the inserts needed to sample `num_samples` items."""
   if isinstance(seen, str):
     return seen
   counts = limiter.Limiter(table, seen.inserts, seen.samples)
   size = seen.size
-  if table.max_times_sampled == 1:  # All but the last have left by then.
+  if table.max_times_sampled == 1:  # All but the last are removed by then.
     size -= num_samples - 1
   missing = counts.inserts_missing(num_samples, size)
-  told = _describe(table, seen)
+  text = _describe(table, seen)
   if not missing:
     return (
-      f'{told} So {num_samples} can be sampled: what does not come may have '
-      'been lost on its way, see `Batches.patience_seconds`.'
+      f'{text} So {num_samples} can be sampled: missing samples may have been '
+      'lost in transit, see `Batches.patience_seconds`.'
     )
-  told += f' To sample {num_samples} takes {missing} more inserts'
+  text += f' To sample {num_samples} takes {missing} more inserts'
   possible = counts.num_insertable(missing)
   if possible == missing:
-    return f'{told}.'
+    return f'{text}.'
   setting = 'max_size' if table.rate_limit is None else 'error_buffer'
   return (
-    f'{told}, but {setting} is too small: it lets in no more than {possible}.'
+    f'{text}, but {setting} is too small: it allows no more than {possible}.'
   )
 
 
 def before_inserts(table: tables.Table, seen: Seen, num_items: int) -> str:
-  """Says how a table is, and what it takes to insert so many more items."""
+  """Describes a table, and the samples needed to insert `num_items` more."""
   if isinstance(seen, str):
     return seen
   counts = limiter.Limiter(table, seen.inserts, seen.samples)
   missing = counts.samples_missing(num_items)
-  told = _describe(table, seen)
+  text = _describe(table, seen)
   if not missing:
-    return f'{told} So there is room for {num_items} more.'
-  return f'{told} To insert {num_items} takes {missing} more samples.'
+    return f'{text} So there is room for {num_items} more.'
+  return f'{text} To insert {num_items} takes {missing} more samples.'
 
 
 def nobody_inserts(
   table: tables.Table, status: server.TableStatus, num_samples: int
 ) -> DeadlockError:
-  """Returns the error of who samples more than anybody has inserted."""
+  """Returns the error for sampling more than was inserted."""
   return DeadlockError(
-    f'{_ALONE} insert. {before_samples(table, status, num_samples)} Act on '
-    'before the next update: `replay.Pace` tells when one is due.'
+    f'{_ALONE} insert. {before_samples(table, status, num_samples)} Continue '
+    'acting before the next update: `replay.Pace` computes when one is due.'
   )
 
 
@@ -77,28 +77,29 @@ def nobody_samples(
   num_items: int,
   whose_turn: str = '',
 ) -> DeadlockError:
-  """Returns the error of who inserts more than anybody has sampled.
+  """Returns the error for inserting more than the table accepts.
 
   Args:
-    table: The table, as the agent describes it.
-    status: How it is.
-    num_items: Items that wait.
-    whose_turn: Says for whom else they wait; '' if for nobody.
+    table: Description of the table.
+    status: Status of the table.
+    num_items: Pending items.
+    whose_turn: Text that names another writer that has to insert first; '' if
+      there is no such writer.
   """
   return DeadlockError(
     f'{_ALONE} sample{whose_turn}. {before_inserts(table, status, num_items)} '
-    'Make the updates that are due before you act on: `replay.Pace` tells how '
-    'many.'
+    'Do the updates that are due before acting: `replay.Pace` computes their '
+    'number.'
   )
 
 
 def ask_server(client: Any, table: tables.Table) -> server.TableStatus:
-  """Asks a replay server how a table is; raises if it does not answer soon."""
+  """Queries a table's status; raises an error after a short timeout."""
   return server.table_status(client, [table], _LOOK_SECONDS)[table.name]
 
 
 def look(ask: Callable[[], server.TableStatus | None]) -> Seen:
-  """Returns how a table is, or why that is not known."""
+  """Returns a table's status, or the reason why it is unknown."""
   try:
     return ask() or ''
   except Exception as error:
@@ -106,29 +107,29 @@ def look(ask: Callable[[], server.TableStatus | None]) -> Seen:
 
 
 class Vigil:
-  """Warns, once in a wait, that the table it is for stands still."""
+  """Logs one warning per wait if the table has no inserts and no samples."""
 
   def __init__(
     self,
     seconds: float | None,
     ask: Callable[[], server.TableStatus | None],
-    tell: Callable[[Seen], str],
+    describe: Callable[[Seen], str],
   ):
-    """Begins with the wait.
+    """Starts with the wait.
 
     Args:
-      seconds: How long it may stand still; None to never warn.
-      ask: Asks how the table is; may raise what says why it does not answer.
-      tell: Says what the wait is for.
+      seconds: Duration without activity before the warning; None to disable it.
+      ask: Returns the table's status; raises an error that explains why not.
+      describe: Returns a text of the wait.
     """
     self._ask = ask
-    self._tell = tell
+    self._describe_wait = describe
     self._pause = float('inf') if seconds is None else seconds / 2
     self._next_look = self._pause
     self._seen: tuple[int, int] | None = None
 
   def keep(self, waited: float) -> None:
-    """Looks at the table if it is time to.
+    """Checks the table if a check is due.
 
     Args:
       waited: Seconds since the wait began.
@@ -144,12 +145,14 @@ class Vigil:
         return
     elif not seen:
       return
-    _log.warning('Waited %.0f seconds for %s', waited, self._tell(seen))
+    _log.warning(
+      'Waited %.0f seconds for %s', waited, self._describe_wait(seen)
+    )
     self._next_look = float('inf')
 
 
 def _describe(table: tables.Table, status: server.TableStatus) -> str:
-  """Says how full a table is, and what its rate limiter has counted."""
+  """Describes a table's fill level, and the counts of its rate limiter."""
   limit = table.rate_limit
   kind = 'a queue'
   if limit is not None:

@@ -1,4 +1,4 @@
-"""What carries items from an adder to a table."""
+"""Interface of writers, which insert an adder's items into a table."""
 
 import abc
 import contextlib
@@ -11,11 +11,11 @@ from repertory.components.replay import server, tables, waits
 
 
 class Place(Protocol):
-  """Where a table is; as text, it names that in errors."""
+  """Location and wait settings of a table; `str` gives its name for errors."""
 
   @property
   def timeout_seconds(self) -> float:
-    """How long any wait may last."""
+    """Maximum duration of any wait."""
     ...
 
   @property
@@ -25,26 +25,26 @@ class Place(Protocol):
 
   @property
   def warning_seconds(self) -> float | None:
-    """After how long a wait in which nothing goes on is told of in a warning.
+    """Duration without activity after which a wait is logged as a warning.
 
-    None for never.
+    None for no warnings.
     """
     ...
 
 
 class Writer(abc.ABC):
-  """Carries items to a table, and waits where it is ahead of it.
+  """Writes items to a table, and waits for its rate limiter.
 
-  One writer is for all slots of an adder, so that a step of the whole batch
-  waits for the table once. That wait is where the rate limiter holds back the
-  actors: a writer that is never waited for is not held back at all. Arrays that
-  it was given are the caller's again when the call is over.
+  One writer serves all slots of an adder, so a step of the whole batch waits
+  for the table once. In that wait the rate limiter blocks the actors: without a
+  call of `wait`, actors are not limited at all. Callers may reuse their arrays
+  after each call.
 
   Attributes:
-    table: The table, as the agent describes it.
-    version: Gives the learner steps of the variables that act, for items that
-      tell them.
-    num_items: Items put so far.
+    table: Description of the table.
+    version: Returns the learner steps of the acting variables, for items that
+      record them.
+    num_items: Items written so far.
   """
 
   def __init__(
@@ -56,14 +56,14 @@ class Writer(abc.ABC):
     version: Callable[[], int] = lambda: 0,
     max_pending_items: int = 0,
   ):
-    """Writes nothing yet.
+    """Initializes the writer; `open` connects it.
 
     Args:
-      table: The table, as the agent describes it.
-      place: Where it is; its time-out and stop signal end a wait.
-      priority: Gives the priority of a new item.
-      version: Gives the learner steps of the variables that act.
-      max_pending_items: Items that may be on their way when nobody waits.
+      table: Description of the table.
+      place: Location of the table; its timeout and stop signal end a wait.
+      priority: Returns the priority of a new item.
+      version: Returns the learner steps of the acting variables.
+      max_pending_items: Maximum number of pending items without a wait.
     """
     self.table = table
     self.version = version
@@ -71,28 +71,28 @@ class Writer(abc.ABC):
     self._place = place
     self._priority = priority
     self._max_pending_items = max_pending_items
-    self._num_pending = 0  # As the table counts: bundles, if there are any.
+    self._num_pending = 0  # In the table's unit: bundles, if it has any.
 
   @property
   @abc.abstractmethod
   def shared(self) -> Sequence[int]:
-    """The leaves of an item that items may refer to and need not hold."""
+    """Indices of leaves that items store by reference."""
 
   @abc.abstractmethod
   def open(self, num_alive: int) -> None:
-    """Begins to write.
+    """Opens the writer.
 
     Args:
-      num_alive: So many of the latest calls of `keep`, or items put, can still
+      num_alive: Number of the latest calls of `keep`, or items, that can still
         be referred to.
     """
 
   @abc.abstractmethod
   def keep(self, leaves: Sequence) -> list:
-    """Keeps leaves of one slot for items to refer to.
+    """Stores leaves of one slot for reference by items.
 
     Args:
-      leaves: Always as many; None to leave one out.
+      leaves: Leaves of one step, always the same number; None to leave one out.
 
     Returns:
       One reference per leaf, None where it was left out.
@@ -102,40 +102,42 @@ class Writer(abc.ABC):
   def put(
     self, leaves: Sequence, references: Sequence[Sequence] | None = None
   ) -> None:
-    """Puts K items, or the bundles that they fill.
+    """Writes K items, or the bundles that they fill.
 
     Args:
       leaves: Arrays `[K, ...]` in the order of the signature; with references,
-        of those that are `shared` nothing is asked.
-      references: For each item those that are its shared leaves; None if all
-        leaves are its own.
+        those of `shared` leaves are ignored.
+      references: References to the shared leaves of each item; None if all
+        leaves are in `leaves`.
 
     Raises:
-      ValueError: If leaves are not as the signature of the table says, or a
-        priority is impossible.
+      ValueError: If leaves do not match the table's signature, or a priority is
+        invalid.
     """
 
   def is_ahead(self) -> bool:
-    """Returns whether more items may be on their way than are to be."""
+    """Returns whether more than `max_pending_items` may be pending."""
     pending = self._num_pending * self.table.bundle_size
     return pending > self._max_pending_items
 
   def wait(self) -> None:
-    """Waits until half of what may be on its way is left, in whole bundles.
+    """Waits until at most half of `max_pending_items` is pending.
+
+    Bundles count as whole.
 
     Raises:
       signals.Stopped: If the stop signal was set during the wait.
-      TimeoutError: If the table did not take the items in time.
+      TimeoutError: If the table did not accept the items in time.
     """
     self._drain(self._max_pending_items // 2)
 
   def flush(self) -> None:
-    """Waits until the table has taken all items; raises as `wait` does."""
+    """Waits until the table has all items; raises as `wait` does."""
     if self._num_pending:
       self._drain(0)
 
   def reset(self) -> None:
-    """Lets go of what was kept, when the table has taken all items.
+    """Waits until the table has all items, then drops all references.
 
     Raises as `wait` does.
     """
@@ -144,8 +146,8 @@ class Writer(abc.ABC):
     self._reopen()
 
   def close(self) -> None:
-    """Waits until the table has taken all items, and ends."""
-    # Nobody waits for what the limiter holds back.
+    """Waits until the table has all items, and closes the writer."""
+    # Items blocked by the rate limiter are dropped on a stop signal.
     try:
       with contextlib.suppress(signals.Stopped):
         self._drain(0)
@@ -154,22 +156,26 @@ class Writer(abc.ABC):
 
   @abc.abstractmethod
   def _reopen(self) -> None:
-    """Begins anew, with nothing that was kept."""
+    """Reopens the writer, without references."""
 
   def _insert(self, priority: float, item: Any) -> None:
-    """Hands over an item or bundle, for those who put one by one."""
+    """Inserts an item or bundle, in writers that insert one by one."""
     raise NotImplementedError
 
   @abc.abstractmethod
   def _try_to_drain(self, num_pending: int, seconds: float) -> bool:
-    """Waits at most so long until so much is left; returns whether it is."""
+    """Waits up to `seconds` until at most `num_pending` items are pending.
+
+    Returns:
+      Whether that is the case.
+    """
 
   @abc.abstractmethod
   def _close(self) -> None:
-    """Ends, whatever is on its way."""
+    """Closes the writer and drops pending items."""
 
   def _put_one(self, item: Any) -> None:
-    """Puts an item or bundle."""
+    """Writes an item or bundle."""
     self._insert(self._next_priority(), item)
     self.num_items += self.table.bundle_size
     self._num_pending += 1
@@ -178,7 +184,7 @@ class Writer(abc.ABC):
     """Returns the priority of a new item.
 
     Raises:
-      ValueError: If it is impossible.
+      ValueError: If the priority is invalid.
     """
     priority = self._priority()
     if not math.isfinite(priority) or priority < 0:
@@ -189,34 +195,36 @@ class Writer(abc.ABC):
     return priority
 
   def _ask(self) -> server.TableStatus | None:
-    """Asks how the table is; raises what says why it does not answer.
+    """Returns the table's status, or raises an error that explains why not.
 
-    None if it cannot be asked.
+    None if the table has no status.
     """
     return None
 
   def _explain_wait(self) -> str:
-    """Says what keeps items besides the rate limiter; '' if nothing."""
+    """Returns the cause of a wait besides the rate limiter; '' if none."""
     return ''
 
   def _drain(self, max_pending_items: int) -> None:
     num_pending = max_pending_items // self.table.bundle_size
-    vigil = waits.Vigil(self._place.warning_seconds, self._ask, self._tell)
+    vigil = waits.Vigil(
+      self._place.warning_seconds, self._ask, self._describe_wait
+    )
     signals.wait_for(
       lambda seconds: self._try_to_drain(num_pending, seconds),
-      lambda: self._tell(waits.look(self._ask)).removesuffix('.'),
+      lambda: self._describe_wait(waits.look(self._ask)).removesuffix('.'),
       self._place.timeout_seconds,
       self._place.stop,
       vigil.keep,
     )
     self._num_pending = num_pending
 
-  def _tell(self, seen: waits.Seen) -> str:
-    """Says what is waited for, and how the table is."""
-    told = (
-      f"table '{self.table.name}' of {self._place} to take new items; its rate "
-      'limiter lets actors go on only when the learner has sampled enough'
+  def _describe_wait(self, seen: waits.Seen) -> str:
+    """Describes the wait and the table's status."""
+    wait = (
+      f"table '{self.table.name}' of {self._place} to accept new items; its "
+      'rate limiter blocks actors until the learner has sampled enough'
       f'{self._explain_wait()}.'
     )
     numbers = waits.before_inserts(self.table, seen, self.table.bundle_size)
-    return f'{told} {numbers}'.rstrip()
+    return f'{wait} {numbers}'.rstrip()
