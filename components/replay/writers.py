@@ -76,7 +76,7 @@ class Writer(abc.ABC):
   @property
   @abc.abstractmethod
   def shared(self) -> Sequence[int]:
-    """Indices of leaves that items store by reference."""
+    """Indices of leaves that items may store by reference."""
 
   @abc.abstractmethod
   def open(self, num_alive: int) -> None:

@@ -1,4 +1,4 @@
-"""Replay tables of this process, without a server."""
+"""Replay tables in this process, without a server."""
 
 from repertory.components.replay.local.columns import copied_bytes, item_bytes
 from repertory.components.replay.local.moves import to_process, to_server

@@ -1,4 +1,4 @@
-"""Where a table of this process keeps the leaves of its items."""
+"""Storage of the leaves of items in a table of this process."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -10,25 +10,24 @@ from repertory.components import nests, types
 from repertory.components.replay import tables
 from repertory.components.settings import SettingError, text_of
 
-# What is kept of an item besides its leaves, measured: its priority, and the
-# weight of one that is drawn by it with its sums. And of a large leaf: that it
-# is an array, and where.
+# Measured overhead per item: its priority, and its weight and sums in a
+# prioritized table. And per large leaf: the array object and its reference.
 _ITEM_BYTES, _LARGE_BYTES = 32, 144
 _PRIORITY_BYTES = 8
 
-# How TensorFlow wants arrays to begin; others it copies.
+# Alignment of arrays that TensorFlow uses without a copy.
 _ALIGNMENT = 64
 
 
 @dataclasses.dataclass
 class Block:
-  """Items on their way to the table.
+  """Pending items of one writer.
 
   Attributes:
     small: Small leaves, `[K, ...]` each.
-    large: Large leaves, an array of K objects each: arrays that nobody changes.
+    large: Large leaves, an array of K objects each: arrays that never change.
     priorities: float64 `[K]`.
-    begin: The items before this one are in the table already.
+    begin: Index of the first item that is not in the table yet.
   """
 
   small: list[np.ndarray]
@@ -38,11 +37,11 @@ class Block:
 
   @property
   def num_left(self) -> int:
-    """Items that are not in the table."""
+    """Number of items that are not in the table yet."""
     return len(self.priorities) - self.begin
 
   def own(self) -> None:
-    """Copies what whoever made the items may change."""
+    """Copies the arrays that the caller may change."""
     self.small = [np.array(leaf[self.begin :]) for leaf in self.small]
     self.large = [leaf[self.begin :] for leaf in self.large]
     self.priorities = self.priorities[self.begin :]
@@ -50,30 +49,29 @@ class Block:
 
 
 class Columns:
-  """The leaves of items, by place: a column for each leaf.
+  """Columns with the leaves of all items: one column per leaf.
 
-  Small leaves lie in one array for all places. It has its full size from the
-  beginning, but the system gives memory only to what has been written. Large
-  leaves, such as images, are objects: one that several items share is there
-  once, and is gone with the last of them.
+  Small leaves share one array of the table's full size; the system allocates
+  memory only for rows that were written. Large leaves, such as images, are
+  objects: several items may share one, which is freed with the last of them.
   """
 
   def __init__(self, table: tables.Table):
-    """Makes room.
+    """Allocates the columns.
 
     Args:
-      table: How many items, and of what.
+      table: Description of the table.
 
     Raises:
-      SettingError: If there can never be so much memory.
-      ValueError: If the shape of a leaf is not known.
+      SettingError: If the columns exceed the address space.
+      ValueError: If the shape of a leaf is unknown.
     """
     packing = table.packing
     for shape, dtype in zip(packing.shapes, packing.dtypes):
       if None in shape or dtype.hasobject:
         raise ValueError(
-          f"signature of table '{table.name}' must have numbers of a known "
-          f'shape; got {dtype} of shape {shape}.'
+          f"signature of table '{table.name}' must have numeric leaves of "
+          f'known shape, got {dtype} of shape {shape}.'
         )
     self._packing = packing
     size = table.max_size
@@ -90,7 +88,7 @@ class Columns:
     self._unflatten = nests.Unflattener(table.signature)
 
   def write(self, place: int, block: Block, begin: int, count: int) -> None:
-    """Writes items of a block, from one on, to neighboring places."""
+    """Writes `count` items of a block, starting at item `begin`."""
     place_end, end = place + count, begin + count
     for column, leaf in zip(self._small, block.small):
       column[place:place_end] = leaf[begin:end]
@@ -100,24 +98,24 @@ class Columns:
   def take(self, places: np.ndarray) -> list[np.ndarray]:
     """Returns small leaves `[B, ...]`, then large ones as objects `[B]`.
 
-    What is returned does not change when places are overwritten.
+    The results do not change when rows are overwritten.
     """
     return [column.take(places, axis=0) for column in self._small + self._large]
 
   def forget(self, places: np.ndarray) -> None:
-    """Lets go of the large leaves of items that have left."""
+    """Drops the large leaves of removed items."""
     for column in self._large:
       column[places] = None
 
   def make_block(
     self, taken: Sequence[np.ndarray], priorities: np.ndarray
   ) -> Block:
-    """Returns items that were taken as items on their way."""
+    """Returns a block of items, from the output of `take`."""
     num_small = len(self._small)
     return Block([*taken[:num_small]], [*taken[num_small:]], priorities)
 
   def assemble(self, taken: Sequence[np.ndarray]) -> types.Nest:
-    """Maps what was taken to items, `[B, ...]` in the table's structure."""
+    """Converts the output of `take` to items, `[B, ...]` in a nest."""
     packing = self._packing
     leaves: list = [None] * len(packing.shapes)
     for i, leaf in zip((*packing.packed, *packing.whole), taken):
@@ -128,10 +126,11 @@ class Columns:
 
 
 def item_bytes(table: tables.Table) -> int:
-  """Returns what an item takes of this process's memory, at most.
+  """Returns the maximum memory per item in this process, in bytes.
 
-  Nothing is compressed. Of a transition, large leaves of the next observation
-  are not counted: they are those of a later one, but at an episode's end.
+  Nothing is compressed. For transitions, large leaves of the next observation
+  are ignored: they are shared with a later item, except at the end of an
+  episode.
   """
   size = _ITEM_BYTES + _num_bytes(table, range(len(table.packing.shapes)))
   size += _LARGE_BYTES * len(table.packing.whole)
@@ -144,9 +143,9 @@ def item_bytes(table: tables.Table) -> int:
 
 
 def copied_bytes(table: tables.Table) -> int:
-  """Returns what of an item is there twice while a snapshot is written.
+  """Returns the bytes per item that exist twice during a snapshot.
 
-  That is its small leaves and its priority; large leaves are shared.
+  These are small leaves and the priority; large leaves are shared.
   """
   return _num_bytes(table, table.packing.packed) + _PRIORITY_BYTES
 
@@ -162,7 +161,7 @@ def _num_bytes(table: tables.Table, leaves: Sequence[int]) -> int:
 def _stack(
   arrays: Sequence[np.ndarray], shape: Sequence[int], dtype: np.dtype
 ) -> np.ndarray:
-  """Copies arrays into one that TensorFlow takes as it is."""
+  """Copies arrays into one with the alignment that TensorFlow needs."""
   num_bytes = len(arrays) * dtype.itemsize * int(np.prod(shape, dtype=np.int64))
   room = np.empty([num_bytes + _ALIGNMENT], np.uint8)
   begin = -room.ctypes.data % _ALIGNMENT

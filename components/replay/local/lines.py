@@ -1,4 +1,4 @@
-"""Items that wait until a table takes them."""
+"""Queues of pending items in front of a table."""
 
 import collections
 
@@ -6,12 +6,12 @@ from repertory.components.replay.local import columns
 
 
 class Line:
-  """What one writer has put and the table has not taken yet, in order.
+  """Pending items of one writer, in order.
 
   Attributes:
-    turn: When its writer's turn is; None if writers take none.
-    num_pending: Items that wait.
-    is_closed: Whether nothing will be put any more.
+    turn: Position of the writer in the round-robin order; None without it.
+    num_pending: Number of pending items.
+    is_closed: Whether the writer has closed the queue.
   """
 
   def __init__(self, turn: int | None):
@@ -22,18 +22,19 @@ class Line:
 
 
 class Lines:
-  """The lines of all writers, and whose items the table takes next.
+  """Pending items of all writers, and the order in which they are inserted.
 
-  That is whoever came first. Or writers take turns: after the k-th items that
-  one of them puts come the k-th of the next one, however fast each of them is.
-  One that has closed is left out.
+  The order is first come, first served, or round-robin: after the k-th block of
+  one writer comes the k-th block of the next one, whatever their speeds. Closed
+  queues are skipped.
   """
 
   def __init__(self, num_turns: int | None):
-    """Opens none.
+    """Starts without queues.
 
     Args:
-      num_turns: Writers that take turns; None if they take none.
+      num_turns: Number of writers in the round-robin order; None for first
+        come, first served.
     """
     self._num_turns = num_turns
     self._now = 0
@@ -41,54 +42,54 @@ class Lines:
     self._order: collections.deque[Line] = collections.deque()
 
   def open(self, turn: int | None) -> Line:
-    """Opens a line.
+    """Opens a queue for a writer.
 
     Args:
-      turn: When its writer's turn is, from 0; None if writers take none.
+      turn: Position in the round-robin order, from 0; None without it.
 
     Raises:
-      ValueError: If it is nobody's turn, or another's.
+      ValueError: If the position is out of range or taken.
     """
     line = Line(turn)
     if self._num_turns is None:
       if turn is not None:
-        raise ValueError(f'turn must be None without turns, got {turn}.')
+        raise ValueError(f'turn must be None for this table, got {turn}.')
       return line
     if turn is None or not 0 <= turn < self._num_turns:
       raise ValueError(
-        f'turn must be in [0, {self._num_turns}), for writers of this table '
-        f'take turns; got {turn}.'
+        f'turn must be in [0, {self._num_turns}), for this table inserts '
+        f'items of its writers in round-robin order; got {turn}.'
       )
     before = self._by_turn.get(turn)
     if before is not None and not before.is_closed:
       raise ValueError(
-        f'turn must be of one writer at a time; {turn} is of one already.'
+        f'turn must be unique among open writers, but {turn} is in use.'
       )
     self._by_turn[turn] = line
     return line
 
   def append(self, line: Line, block: columns.Block) -> None:
-    """Lets items wait in a line."""
+    """Appends items to a queue."""
     line.blocks.append(block)
     line.num_pending += block.num_left
     if self._num_turns is None:
       self._order.append(line)
 
   def first(self) -> Line | None:
-    """Returns the line whose items are next; None if nobody's can be taken."""
+    """Returns the queue with the next items; None if none can be inserted."""
     if self._num_turns is None:
       return self._order[0] if self._order else None
     for _ in range(self._num_turns):
       line = self._by_turn.get(self._now)
       if line is None or (not line.blocks and not line.is_closed):
-        return None  # It has not come yet.
+        return None  # Its writer has not written yet.
       if line.blocks:
         return line
-      self._pass_on()
+      self._next_turn()
     return None
 
   def advance(self, line: Line, num_items: int) -> None:
-    """Takes note that the first items of a line were taken."""
+    """Records that the first items of a queue were inserted."""
     line.num_pending -= num_items
     block = line.blocks[0]
     block.begin += num_items
@@ -98,10 +99,10 @@ class Lines:
     if self._num_turns is None:
       self._order.popleft()
     else:
-      self._pass_on()
+      self._next_turn()
 
   def close(self, line: Line) -> None:
-    """Closes a line, and drops what waits in it."""
+    """Closes a queue and drops its items."""
     line.is_closed = True
     line.blocks.clear()
     line.num_pending = 0
@@ -110,13 +111,13 @@ class Lines:
     )
 
   def explain(self, line: Line) -> str:
-    """Says for whom a line waits; '' if for none of the other lines."""
+    """Names the writer that must insert first; '' if there is none."""
     if self._num_turns is None or line.turn == self._now:
       return ''
     return (
-      f', and writers take turns: it is that of number {self._now}, and this '
-      f'is {line.turn}'
+      f', and writers insert in round-robin order: number {self._now} is next, '
+      f'and this is number {line.turn}'
     )
 
-  def _pass_on(self) -> None:
+  def _next_turn(self) -> None:
     self._now = (self._now + 1) % (self._num_turns or 1)

@@ -1,9 +1,9 @@
-"""Moves what a table holds from a process to a replay server, and back.
+"""Conversion of snapshots between local replay tables and replay servers.
 
-Both are known by the files that they write, and read when they start: files of
-the one are made files of the other. For that a server that nobody else uses
-takes the items, or gives them in their order; what its table is, and how much
-it has inserted and sampled, is told to it in the file of its tables.
+Both restore their tables from files when they start, so the files of one are
+converted to files of the other. A temporary server without other clients takes
+the items, or returns them in order. Its table's limits and counts are edited in
+the file of its tables.
 """
 
 import contextlib
@@ -32,33 +32,33 @@ from repertory.components.replay.local import server_items, snapshots
 from repertory.components.replay.local import table as table_lib
 
 _TABLES_FILE, _ITEMS_FILE = 'tables.tfrecord', 'items.tfrecord'
-_COMPRESSED = 'ZLIB'  # All files of a server are.
+_COMPRESSED = 'ZLIB'  # Compression of all files of a server.
 _TEMPORARY = '.moving'
-# Items that may be on their way to a server; of more it warns.
+# Maximum number of pending items; Reverb warns about more.
 _MAX_PENDING_ITEMS = 32
-_BLOCK = 16  # Items that are handed over at once.
-# How often it is told how far a move is: never, if it takes less.
-_TELL_SECONDS = 5.0
+_BLOCK = 16  # Items per write.
+# Interval of progress reports; shorter conversions report nothing.
+_REPORT_SECONDS = 5.0
 
 
 def to_server(
   directory: str,
   table: tables_lib.Table,
-  tell: Callable[[str], None] = lambda message: None,
+  report: Callable[[str], None] = lambda message: None,
   stop: signals.StopSignal | None = None,
 ) -> None:
-  """Makes a snapshot of this process what a server reads; if there is one.
+  """Converts a local snapshot to a server checkpoint, if there is one.
 
-  Arrays that several items share are shared there, too.
+  Arrays that items share remain shared.
 
   Args:
-    directory: Where a snapshot was placed, and from where the server will read.
-    table: The server's only one.
-    tell: Hears now and then, in words, how far it is.
-    stop: Ends it.
+    directory: Directory of the snapshot, and of the server's checkpoints.
+    table: The server's only table.
+    report: Function that logs progress messages.
+    stop: Signal that ends the conversion.
 
   Raises:
-    CheckpointError: If the snapshot is of another table.
+    CheckpointError: If the snapshot belongs to another table.
     signals.Stopped: If the stop signal was set.
     OSError, tf.errors.OpError, ReplayCheckpointError: If the files cannot be
       written.
@@ -70,12 +70,12 @@ def to_server(
     return
   checkpoints.remove_checkpoints(directory)
   stop = stop or signals.StopSignal()
-  progress = _Progress('into a server', len(contents.priorities), tell, stop)
+  progress = _Progress('into a server', len(contents.priorities), report, stop)
   unlimited = reverb_tables.make_table(table, reverb.rate_limiters.MinSize(1))
   with _serving(unlimited, directory) as address:
     place = connection.Connection(address, stop=stop)
     _write(place, table, contents, progress)
-    if contents.times_sampled:  # Of the oldest, which is drawn first.
+    if contents.times_sampled:  # Of the oldest item, which is sampled first.
       oldest = place.client.sample(
         table.name, contents.times_sampled, emit_timesteps=False
       )
@@ -85,7 +85,7 @@ def to_server(
     _set_limits(saved, reverb_tables.make_table(table))
     saved.rate_limiter.insert_count = contents.inserts
     saved.rate_limiter.sample_count = contents.samples
-    # By this the server knows how many are left to be sampled.
+    # The server derives the number of remaining samples from it.
     size = len(contents.priorities)
     saved.rate_limiter.delete_count = contents.inserts - size
 
@@ -93,18 +93,18 @@ def to_server(
 def to_process(
   directory: str,
   table: tables_lib.Table,
-  tell: Callable[[str], None] = lambda message: None,
+  report: Callable[[str], None] = lambda message: None,
   stop: signals.StopSignal | None = None,
 ) -> None:
-  """Makes what a server wrote a snapshot of this process; if it is there.
+  """Converts a server checkpoint to a local snapshot, if there is one.
 
-  Equal arrays become one.
+  Equal arrays are merged.
 
   Args:
-    directory: Where it was placed, and from where the snapshot will be read.
-    table: The server's only one.
-    tell: Hears now and then, in words, how far it is.
-    stop: Ends it.
+    directory: Directory of the server's checkpoint, and of the snapshot.
+    table: The server's only table.
+    report: Function that logs progress messages.
+    stop: Signal that ends the conversion.
 
   Raises:
     signals.Stopped: If the stop signal was set.
@@ -117,41 +117,42 @@ def to_process(
   shutil.rmtree(temporary, ignore_errors=True)
   os.mkdir(temporary)
   os.rename(folder, os.path.join(temporary, '0'))
-  contents = _read_written_by_server(temporary, table, tell, stop)
+  contents = _read_written_by_server(temporary, table, report, stop)
   checkpoints.remove_checkpoints(directory)
   snapshots.write(directory, table, contents)
 
 
 class _Progress:
-  """Tells how far a move is, and heeds a stop signal."""
+  """Reports the progress of a conversion, and raises on a stop signal."""
 
   def __init__(
     self,
-    whither: str,
+    direction: str,
     size: int,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     stop: signals.StopSignal,
   ):
     self._stop = stop
-    self._whither = whither
+    self._direction = direction
     self._size = size
-    self._tell = tell
-    self._told_at = time.monotonic()
+    self._report = report
+    self._reported_at = time.monotonic()
 
   def update(self, num_items: int) -> None:
-    """Takes how many items have moved so far."""
+    """Records the number of converted items."""
     self._stop.check()
     now = time.monotonic()
-    if now - self._told_at >= _TELL_SECONDS:
-      self._told_at = now
-      self._tell(
-        f'moving replay {self._whither}: {num_items:,} of {self._size:,} items'
+    if now - self._reported_at >= _REPORT_SECONDS:
+      self._reported_at = now
+      self._report(
+        f'moving replay {self._direction}: {num_items:,} of {self._size:,} '
+        'items'
       )
 
 
 @contextlib.contextmanager
 def _serving(table: reverb.Table, directory: str) -> Iterator[str]:
-  """Runs a server for this machine alone; yields its address."""
+  """Runs a server that only this machine reaches; yields its address."""
   checkpointer = reverb.checkpointers.DefaultCheckpointer(directory)
   one = reverb.Server(tables=[table], port=None, checkpointer=checkpointer)
   try:
@@ -163,7 +164,7 @@ def _serving(table: reverb.Table, directory: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _changed_table(folder: str) -> Iterator[Any]:
-  """Yields what a server's checkpoint says of its table, to be changed."""
+  """Yields the table record of a server's checkpoint, for in-place edits."""
   with _rewritten(os.path.join(folder, _TABLES_FILE)) as (records, file):
     (record,) = records
     saved: Any = checkpoint_pb2.PriorityTableCheckpoint()
@@ -173,7 +174,7 @@ def _changed_table(folder: str) -> Iterator[Any]:
 
 
 def _set_limits(saved: Any, table: reverb.Table) -> None:
-  """Lets the rate limiter of a checkpoint's table be that of another one."""
+  """Copies the rate limits of a table into a checkpoint's table record."""
   limiter = table.info.rate_limiter_info
   for name in (
     'samples_per_insert', 'min_diff', 'max_diff', 'min_size_to_sample',
@@ -184,10 +185,10 @@ def _set_limits(saved: Any, table: reverb.Table) -> None:
 def _forget_samples(
   folder: str, table: tables_lib.Table, stop: signals.StopSignal
 ) -> dict[int, int]:
-  """Lets no item of a server's checkpoint have been sampled so far.
+  """Resets the sample counts of all items in a server's checkpoint.
 
   Returns:
-    How often each was, by key; none if the table does not count it.
+    Previous sample count by key; empty if the table has no sample limit.
   """
   counts = {}
   item: Any = schema_pb2.PrioritizedItem()
@@ -204,9 +205,9 @@ def _forget_samples(
 
 @contextlib.contextmanager
 def _rewritten(path: str) -> Iterator[tuple[Iterable, tf.io.TFRecordWriter]]:
-  """Yields the records of a file, and what writes those to replace them.
+  """Yields the records of a file, and a writer for their replacements.
 
-  The file becomes another one: it may be linked to from elsewhere.
+  The result is a new file, because the old one may have further hard links.
   """
   records = tf.data.TFRecordDataset(path, _COMPRESSED).as_numpy_iterator()
   temporary = f'{path}.new'
@@ -222,7 +223,7 @@ def _write(
   contents: table_lib.Contents,
   progress: _Progress,
 ) -> None:
-  """Writes items, in their order and with their priorities, to a server."""
+  """Writes items, in order and with their priorities, to a server."""
   priorities = iter(contents.priorities.tolist())
   writer = reverb_writers.ReverbWriter(
     place,
@@ -234,7 +235,7 @@ def _write(
   num_small = len(packing.packed)
   columns, large = contents.leaves[:num_small], contents.leaves[num_small:]
   writer.open(_longest_use(large))
-  references = _keep_each(writer, table, large)
+  references = _keep_large_leaves(writer, table, large)
   try:
     for begin in range(0, size, 1 if large else _BLOCK):
       leaves: list[Any] = [None] * len(packing.shapes)
@@ -252,17 +253,17 @@ def _write(
     writer.close()
 
 
-def _keep_each(
+def _keep_large_leaves(
   writer: writers.Writer, table: tables_lib.Table, large: Sequence[np.ndarray]
 ) -> Iterator[list]:
-  """Lets a writer keep the large leaves of one item after the other.
+  """Stores the large leaves of each item in a writer.
 
   Yields:
-    The references to those of an item.
+    References to the large leaves of an item.
   """
   kinds = snapshots.by_kind(table)
   kind_of = {k: n for n, columns in enumerate(kinds) for k in columns}
-  held: dict[int, Any] = {}  # What the writer has of an array.
+  held: dict[int, Any] = {}  # References by array.
   for arrays in zip(*large):
     for k, array in enumerate(arrays):
       if id(array) not in held:
@@ -273,10 +274,10 @@ def _keep_each(
 
 
 def _longest_use(large: Sequence[np.ndarray]) -> int:
-  """Returns over how many steps of a writer items refer to the same array.
+  """Returns the maximum number of writer steps that an array stays in use.
 
   Args:
-    large: The large leaves of all items, as objects `[N]` each.
+    large: Large leaves of all items, as objects `[N]` each.
   """
   began: dict[int, int] = {}
   longest, step = 1, 0
@@ -285,13 +286,13 @@ def _longest_use(large: Sequence[np.ndarray]) -> int:
       if id(array) not in began:
         began[id(array)] = step
         step += 1
-    step += 1  # The item itself.
+    step += 1  # Writing the item is a step, too.
     longest = max(longest, *(step - began[id(array)] for array in item))
   return longest
 
 
 def _find_written_by_server(directory: str) -> str | None:
-  """Returns the newest folder there if a server wrote it."""
+  """Returns the newest folder in a directory if a server wrote it."""
   names = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
   if not names:
     return None
@@ -303,14 +304,16 @@ def _find_written_by_server(directory: str) -> str | None:
 def _read_written_by_server(
   directory: str,
   table: tables_lib.Table,
-  tell: Callable[[str], None],
+  report: Callable[[str], None],
   stop: signals.StopSignal | None,
 ) -> table_lib.Contents:
-  """Reads the items of a server's table in the order in which they came.
+  """Reads the items of a server's table in insertion order.
 
   Args:
-    directory: Holds the checkpoint alone; its table is made a queue.
-    tell: See `to_process`; as are the others.
+    directory: Directory with only this checkpoint; its table becomes a queue.
+    table: See `to_process`.
+    report: See `to_process`.
+    stop: See `to_process`.
   """
   in_order = reverb.Table(
     table.name,
@@ -329,14 +332,14 @@ def _read_written_by_server(
     saved.sampler.fifo = True
     saved.max_times_sampled = 1
   stop = stop or signals.StopSignal()
-  # One that was sampled before would be given for ever.
+  # The queue would never remove items that were sampled before.
   times_sampled = _forget_samples(folder, table, stop)
   items = server_items.ServerItems(table)
   with _serving(in_order, directory) as address:
     client = reverb.Client(address)
     size = client.server_info()[table.name].current_size
-    progress = _Progress('out of a server', size, tell, stop)
-    # Nobody is waited for, for they are there; but 0 cannot be asked for.
+    progress = _Progress('out of a server', size, report, stop)
+    # All items are there, so this never blocks; Reverb rejects a size of 0.
     found = client.sample(table.name, size, emit_timesteps=False)
     for item in found if size else ():
       items.add(item)

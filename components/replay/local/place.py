@@ -1,4 +1,4 @@
-"""How long a table of this process is waited for."""
+"""Wait settings of a local table."""
 
 import dataclasses
 
@@ -7,13 +7,13 @@ from repertory.components import signals
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-  """What is said of a table of this process, and how long it is waited for.
+  """Wait settings of a table in this process; `str` is its name in errors.
 
   Attributes:
-    timeout_seconds: How long any wait may last.
+    timeout_seconds: Maximum duration of any wait.
     stop: Ends any wait.
-    warning_seconds: After how long a wait is told of in a warning, if meanwhile
-      nothing has come to the table and nothing was sampled; None for never.
+    warning_seconds: Duration after which a wait is logged as a warning if
+      meanwhile the table had neither inserts nor samples; None for no warnings.
   """
 
   timeout_seconds: float = 600.0

@@ -1,4 +1,4 @@
-"""New priorities for a table of this process."""
+"""Priority updates of a table in this process."""
 
 import numpy as np
 
@@ -7,13 +7,13 @@ from repertory.components.replay.local import table as table_lib
 
 
 class LocalPriorities(priorities_lib.Priorities):
-  """Gives items their new priorities at once."""
+  """Updates priorities at once."""
 
   def __init__(self, table: table_lib.Table, floor: float):
-    """Changes nothing yet.
+    """Initializes the updates.
 
     Args:
-      table: Whose items the keys name.
+      table: Table with the items.
       floor: Smallest priority, positive.
     """
     super().__init__(floor)
@@ -23,7 +23,7 @@ class LocalPriorities(priorities_lib.Priorities):
     self._table.update_priorities(keys, self._raise_to_floor(priorities))
 
   def flush(self) -> None:
-    """Returns, for there is nothing to wait for."""
+    """Does nothing, because no update is pending."""
 
   def close(self) -> None:
-    """Returns, for nothing is open."""
+    """Does nothing."""

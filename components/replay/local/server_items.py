@@ -1,4 +1,4 @@
-"""Items of a replay server on their way into a table of this process."""
+"""Items of a replay server, converted for a table of this process."""
 
 import hashlib
 from collections.abc import Mapping
@@ -11,16 +11,16 @@ from repertory.components.replay.local import table as table_lib
 
 
 class ServerItems:
-  """Takes items one by one; of equal large arrays it keeps one.
+  """Collects items, and merges equal large arrays.
 
-  A server does not tell which arrays items share.
+  A server does not report which arrays items share.
   """
 
   def __init__(self, table: tables.Table):
-    """Has none yet.
+    """Starts without items.
 
     Args:
-      table: Whose items they are.
+      table: Description of their table.
     """
     self._table = table
     self._records: list[np.ndarray] = []  # Small leaves, packed.
@@ -33,7 +33,7 @@ class ServerItems:
     return len(self._priorities)
 
   def add(self, item: Any) -> None:
-    """Takes the next item, the oldest first, as a server's client gives it."""
+    """Adds the next item, in insertion order, as sampled from the server."""
     data = list(item.data)
     if self._table.packing.packed:
       self._records.append(np.array(data.pop(0), np.uint8))
@@ -45,12 +45,12 @@ class ServerItems:
   def contents(
     self, inserts: int, samples: int, times_sampled: Mapping[int, int]
   ) -> table_lib.Contents:
-    """Returns what a table has that holds them.
+    """Returns the items as contents of a table.
 
     Args:
       inserts: Items ever inserted.
       samples: Items ever sampled.
-      times_sampled: How often each was, by the server's keys, if at all.
+      times_sampled: Sample count by the server's keys, of items that have one.
     """
     packing = self._table.packing
     leaves = []

@@ -1,15 +1,14 @@
-"""What a table of this process holds, in files.
+"""Snapshots of a local table as files.
 
-A snapshot is a folder. `table.json` has the table's description, its counts and
-the state of its random numbers; it is written last. Items are in the order in
-which they came: `priorities.npy`, and for each leaf, by its index, the small
-ones as they are, `leaf_<i>.npy`, and of the large ones which array each item
-has, `which_<i>.npy`. Those arrays are in `arrays_<n>.npy`, each once, with a
-file for each shape and dtype. `actors` is there if those who act were saved,
-too: they know what is in it, perhaps pickles. No other file holds any. Further
-tables of the same moment are in folders of their names.
-Checksums are made, and compared, by `checkpointing`, which takes snapshots into
-its checkpoints.
+A snapshot is a folder. `table.json` holds the table's description, its counts
+and the state of its random generator; it is written last. Items are in
+insertion order: `priorities.npy`, a file `leaf_<i>.npy` for each small leaf
+with index i, and a file `which_<i>.npy` with array indices for each large leaf.
+The arrays themselves are in `arrays_<n>.npy`, without duplicates, one file per
+shape and dtype. `actors` is there if the actors' state was saved; its format is
+theirs, perhaps pickles. No other file contains pickles. Further tables of the
+same point in time are in subfolders with their names. `checkpointing` adds and
+verifies checksums when it copies snapshots into its checkpoints.
 """
 
 import contextlib
@@ -27,7 +26,7 @@ from repertory.components import checkpointing
 from repertory.components.replay import tables
 from repertory.components.replay.local import table as table_lib
 
-# Of the layout. A reader refuses others.
+# Version of the layout; readers reject others.
 _FORMAT = 1
 _STATE, _TEMPORARY, _NAME = 'table.json', '.writing', 'snapshot'
 _ACTORS = 'actors'
@@ -39,20 +38,20 @@ def write(
   contents: table_lib.Contents,
   others: Sequence[tuple[tables.Table, table_lib.Contents]] = (),
 ) -> str:
-  """Writes what a table held at one moment, and others with it.
+  """Writes a snapshot of a table, and of others with it.
 
   Args:
-    directory: Gets the snapshot, under a temporary name until it is whole. One
-      that was written there before makes way.
-    table: What it is.
-    contents: From `Table.copy`.
-    others: Likewise of further tables, each in a folder of its name.
+    directory: Parent directory. The snapshot has a temporary name until it is
+      complete, then it replaces the previous one.
+    table: Description of the table.
+    contents: Result of `Table.copy`.
+    others: Further tables with their contents, each for a subfolder.
 
   Returns:
     The snapshot's folder.
 
   Raises:
-    OSError: If it cannot be written.
+    OSError: If writing fails.
   """
   with replacing(directory) as (folder, path):
     _write(folder, table, contents)
@@ -93,15 +92,15 @@ def _write(
 def read(
   directory: str, table: tables.Table, part: str = ''
 ) -> table_lib.Contents | None:
-  """Reads the snapshot that is in a directory; None if there is nothing.
+  """Reads the snapshot in a directory; returns None if there is none.
 
   Args:
-    directory: Where a snapshot was written or placed, under any name.
-    table: What is to go on from it.
-    part: The folder in it, if it is not the first one.
+    directory: Parent directory of a snapshot with any name.
+    table: Description of the table to restore.
+    part: Subfolder of a further table; '' for the first one.
 
   Raises:
-    CheckpointError: If what is there is none, or of another table.
+    CheckpointError: If the files are not a snapshot, or of another table.
   """
   folder = find(directory)
   if folder is None:
@@ -110,7 +109,7 @@ def read(
   state_path = os.path.join(folder, _STATE)
   if not os.path.exists(state_path):
     raise checkpointing.CheckpointError(
-      f'{folder} cannot be read: it is no snapshot of a table.'
+      f'{folder} cannot be read: it is not a snapshot of a table.'
     )
   with reading(folder):
     return _read(folder, table)
@@ -137,10 +136,10 @@ def reading(what: str) -> Iterator[None]:
 
 
 def _read(folder: str, table: tables.Table) -> table_lib.Contents:
-  """Reads and checks the files of a snapshot.
+  """Reads and validates the files of a snapshot.
 
   Raises:
-    CheckpointError: If it is of another table.
+    CheckpointError: If it belongs to another table.
     Exception: Any, if a file is damaged.
   """
   with open(os.path.join(folder, _STATE)) as file:
@@ -156,8 +155,8 @@ def _read(folder: str, table: tables.Table) -> table_lib.Contents:
     raise ValueError(f'counts must be integers of at least 0, got {counts}.')
   if not size <= min(counts[0], table.max_size):
     raise ValueError(
-      f'items must be at most {table.max_size}, and at most the number of '
-      f'{counts[0]} that were inserted, got {size}.'
+      f'number of items must be at most {table.max_size}, and at most the '
+      f'{counts[0]} inserts, got {size}.'
     )
   leaves: dict[int, np.ndarray] = {}
   for i in packing.packed:
@@ -201,7 +200,7 @@ def check_priorities(priorities: np.ndarray) -> None:
 def _expect(
   name: str, array: np.ndarray, shape: Sequence[int], dtype: np.dtype
 ) -> None:
-  """Raises ValueError unless an array is of a shape and dtype."""
+  """Raises ValueError unless an array has the given shape and dtype."""
   if array.shape != tuple(shape) or array.dtype != dtype:
     raise ValueError(
       f'{name} must be of {dtype} and shape {tuple(shape)}, got {array.dtype} '
@@ -211,9 +210,9 @@ def _expect(
 
 @contextlib.contextmanager
 def replacing(directory: str) -> Iterator[tuple[str, str]]:
-  """Yields a new folder, and what it is called once the block has ended.
+  """Yields a temporary folder, and its final path after the block.
 
-  It takes the place of the snapshot that was there.
+  The folder replaces the previous snapshot.
   """
   folder = os.path.join(directory, _TEMPORARY)
   shutil.rmtree(folder, ignore_errors=True)
@@ -232,13 +231,13 @@ def find(directory: str) -> str | None:
 
 
 def is_there(directory: str) -> bool:
-  """Returns whether what is in a directory is a snapshot."""
+  """Returns whether a directory contains a snapshot."""
   pattern = os.path.join(glob.escape(directory), '*', _STATE)
   return bool(glob.glob(pattern))
 
 
 def _check(folder: str, state: dict[str, Any], table: tables.Table) -> None:
-  """Compares a snapshot with the table that is to go on from it."""
+  """Raises an error if a snapshot does not fit the table."""
   if state['format'] != _FORMAT:
     raise checkpointing.CheckpointError(
       f'{folder} cannot be read: it has format {state["format"]}, this version '
@@ -252,12 +251,12 @@ def _check(folder: str, state: dict[str, Any], table: tables.Table) -> None:
   ]
   if differences:
     raise checkpointing.CheckpointError(
-      f'{folder} is of another table: {"; ".join(differences)}.'
+      f'{folder} belongs to another table: {"; ".join(differences)}.'
     )
 
 
 def _describe(table: tables.Table) -> dict[str, Any]:
-  """Returns what must be the same where a snapshot is read."""
+  """Returns the properties that must match when a snapshot is read."""
   paths = tree.flatten_with_path(table.signature)
   return {
     'name': table.name,
@@ -276,9 +275,9 @@ def _describe(table: tables.Table) -> dict[str, Any]:
 
 
 def by_kind(table: tables.Table) -> list[list[int]]:
-  """Returns the large leaves, as indices among them, by shape and dtype.
+  """Groups the indices of large leaves by shape and dtype.
 
-  Leaves of one kind may be the same arrays.
+  Leaves of one group may share arrays.
   """
   packing = table.packing
   kinds: dict[tuple, list[int]] = {}
@@ -294,7 +293,7 @@ def _save_large(
   columns: Sequence[np.ndarray],
   packing: Any,
 ) -> None:
-  """Saves large leaves of one kind; arrays one by one, to take no memory."""
+  """Saves large leaves of one shape and dtype, array by array."""
   places: dict[int, int] = {}
   arrays = []
   for index, column in zip(indices, columns):
@@ -320,7 +319,7 @@ def _save_large(
 def _load_each(
   folder: str, number: int, shape: Sequence[int], dtype: np.dtype
 ) -> np.ndarray:
-  """Returns the large arrays of one kind as objects `[N]`."""
+  """Returns the large arrays of one shape and dtype as objects `[N]`."""
   name = f'arrays_{number}'
   mapped = np.load(_path(folder, name), mmap_mode='r', allow_pickle=False)
   _expect(name, mapped, (len(mapped), *shape), dtype)

@@ -1,27 +1,27 @@
-"""Weights, and draws in proportion to them."""
+"""Sum tree for prioritized sampling."""
 
 import numpy as np
 
-# Of the smallest tree.
+# Width of the smallest tree.
 _MIN_WIDTH = 8
 
 
 class SumTree:
-  """Holds a weight for each place, and draws places by weight.
+  """Stores weights, and samples indices in proportion to them.
 
   It has three levels: weights are summed up in blocks, blocks in groups, and
-  groups at the top. A call of NumPy costs more than to add up a row of a
-  hundred numbers, so few wide levels are faster than many narrow ones. Every
-  row holds the sums up to each of its members, with a zero before the first.
-  They are always made anew of what is below: no error builds up, and equal
-  weights give equal sums, to the last bit, whatever was there before.
+  groups at the top. A NumPy call costs more than adding up a hundred numbers,
+  so few wide levels are faster than many narrow ones. Each row holds cumulative
+  sums, with a leading zero. Sums are always recomputed from the level below: no
+  error accumulates, and equal weights give bitwise equal sums, whatever their
+  history.
   """
 
   def __init__(self, size: int):
-    """Makes all weights zero. Memory is taken by the weights that are set.
+    """Initializes all weights with zero; memory is allocated on write.
 
     Args:
-      size: Places.
+      size: Number of weights.
     """
     width = _MIN_WIDTH
     while width**3 < size:
@@ -32,7 +32,7 @@ class SumTree:
     self._blocks = np.zeros([num_groups * width, width + 1])
     self._groups = np.zeros([num_groups, width + 1])
     self._top = np.zeros([num_groups + 1])
-    # Of which weights have changed since.
+    # Flags of rows whose sums are out of date.
     self._is_block_stale = np.zeros([num_groups * width], bool)
     self._is_group_stale = np.zeros([num_groups], bool)
     self._is_stale = False
@@ -44,27 +44,26 @@ class SumTree:
     return float(self._top[-1])
 
   def set(self, places: np.ndarray, weights: np.ndarray) -> None:
-    """Sets the weights of some places; of one that comes twice, the last."""
+    """Sets weights by index; of repeated indices, the last one counts."""
     self._weights[places] = weights
     self._is_block_stale[places // self._width] = True
     self._is_stale = True
 
   def set_stretch(self, start: int, weights: np.ndarray) -> None:
-    """Sets the weights of neighbors, from a place on."""
+    """Sets the weights of adjacent indices, from `start` on."""
     end, width = start + len(weights), self._width
     self._weights[start:end] = weights
     self._is_block_stale[start // width : (end - 1) // width + 1] = True
     self._is_stale = True
 
   def draw(self, uniforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Draws places: the first up to which the sum is more than u · total.
+    """Samples indices: the first with cumulative sum greater than u · total.
 
     Args:
       uniforms: u in [0, 1), `[B]`; the total must be positive.
 
     Returns:
-      Places, int64 `[B]`, and the probabilities with which they are drawn,
-      float64 `[B]`.
+      Indices, int64 `[B]`, and their sampling probabilities, float64 `[B]`.
     """
     total = self.total
     rest = _below(uniforms * total, total)
@@ -80,7 +79,7 @@ class SumTree:
     return node, self._weights[node] / total
 
   def _renew(self) -> None:
-    """Brings sums up to date."""
+    """Recomputes outdated sums."""
     if not self._is_stale:
       return
     width = self._width
@@ -98,5 +97,5 @@ class SumTree:
 
 
 def _below(values: np.ndarray, bounds) -> np.ndarray:
-  """Keeps values below positive bounds, which rounding may have reached."""
+  """Clips values, which rounding may have raised, below positive bounds."""
   return np.minimum(values, np.nextafter(bounds, 0))

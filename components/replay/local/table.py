@@ -1,4 +1,4 @@
-"""A replay table of this process."""
+"""Replay table in this process."""
 
 import dataclasses
 import threading
@@ -19,7 +19,7 @@ _SAMPLERS = ('uniform', tables.PRIORITIZED, 'fifo', 'lifo')
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-  """All that a table has at one moment, which does not change any more.
+  """Immutable copy of a table's contents.
 
   Attributes:
     leaves: Small leaves, then large ones as objects, `[size, ...]`, oldest
@@ -27,9 +27,9 @@ class Contents:
     priorities: float64 `[size]`.
     inserts: Items ever inserted.
     samples: Items ever sampled.
-    times_sampled: How often the oldest item was, if items leave after samples.
-    random: The state of the random numbers; None to begin with others.
-    actors: Where those were who act, if that is saved; kept as it is.
+    times_sampled: Sample count of the oldest item, if the table limits it.
+    random: State of the random generator; None to keep the current one.
+    actors: Serialized state of the actors, if it is saved; not interpreted.
   """
 
   leaves: list[np.ndarray]
@@ -41,7 +41,7 @@ class Contents:
   actors: bytes = b''
 
   def until(self, inserts: int) -> 'Contents':
-    """Returns what there would be without the items after so many."""
+    """Returns the contents without the items after the first `inserts` ones."""
     num_left = len(self.priorities) - (self.inserts - inserts)
     return dataclasses.replace(
       self,
@@ -52,10 +52,10 @@ class Contents:
 
 
 def check(table: tables.Table) -> None:
-  """Refuses what only a replay server can do.
+  """Validates that a table works without a replay server.
 
   Raises:
-    ValueError: Naming it.
+    ValueError: Naming the unsupported argument.
   """
   where = f"of table '{table.name}', without a replay server,"
   if table.sampler not in _SAMPLERS:
@@ -81,29 +81,29 @@ def check(table: tables.Table) -> None:
 
 
 class Table:
-  """Keeps items, samples them, and holds back whoever is ahead.
+  """Thread-safe replay table with a rate limiter.
 
-  All threads of the process may use it. In one thread, all that happens
-  follows from what is called and from the seed, to the last bit.
+  In a single thread, results are determined by the calls and the seed, bit by
+  bit.
 
-  Items leave in the order in which they came. So those that are there are
-  neighbors in a ring, and the number of an item, counted from 0, is its key and
-  tells its place.
+  Items are removed in insertion order. So they form a ring, and the number of
+  an item, counted from 0, is its key and determines its row.
   """
 
   def __init__(
     self, table: tables.Table, seed: int, num_turns: int | None = None
   ):
-    """Makes an empty table.
+    """Creates an empty table.
 
     Args:
-      table: What it is to be.
-      seed: For the draws.
-      num_turns: Writers that take turns, see `lines.Lines`; None if they do
-        not. Only for a queue: what others give depends on when they are asked.
+      table: Description of the table.
+      seed: Seed of the sampler.
+      num_turns: Number of writers whose items are inserted in round-robin
+        order, see `lines.Lines`; None for no such order. Only for queues:
+        samples of other tables depend on timing anyway.
 
     Raises:
-      ValueError: If it cannot be that.
+      ValueError: If the description is unsupported.
     """
     check(table)
     if num_turns is not None and (num_turns < 1 or not table.is_queue):
@@ -124,19 +124,19 @@ class Table:
     self._times_sampled = 0
     self._lines = lines_lib.Lines(num_turns)
     self._users = users.Users()
-    # Of what was last asked for, for the status.
+    # Size of the latest request, for the status.
     self._num_asked = 1
     self._lock = threading.Lock()
     self._has_come = threading.Condition(self._lock)
     self._has_taken = threading.Condition(self._lock)
 
   def status(self) -> server.TableStatus:
-    """Returns how it is."""
+    """Returns the status of the table."""
     with self._lock:
       return self._status()
 
   def is_of_one_thread(self) -> bool:
-    """Returns whether the calling thread alone puts items and samples them.
+    """Returns whether the calling thread is the table's only user.
 
     If so, it must not wait for the table: see `users.Users`.
     """
@@ -146,23 +146,23 @@ class Table:
   # For writers.
 
   def open_line(self, turn: int | None) -> lines_lib.Line:
-    """Opens a line for a writer; see `lines.Lines`."""
+    """Opens a queue for a writer; see `lines.Lines`."""
     with self._lock:
       self._users.note(writes=True)
       return self._lines.open(turn)
 
   def close_line(self, line: lines_lib.Line) -> None:
-    """Closes a line, and drops what waits in it."""
+    """Closes a queue and drops its items."""
     with self._lock:
       self._lines.close(line)
       self._has_taken.notify_all()
       self._take_in()
 
   def put(self, line: lines_lib.Line, block: columns_lib.Block) -> int:
-    """Takes in items at once, or lets them wait in their line.
+    """Inserts items at once, or appends them to the writer's queue.
 
     Returns:
-      How many items wait in the line.
+      Number of items in the queue.
     """
     with self._lock:
       self._users.note()
@@ -175,10 +175,13 @@ class Table:
   def wait_for_line(
     self, line: lines_lib.Line, num_pending: int, seconds: float
   ) -> bool:
-    """Waits at most so long until so many items wait; returns whether.
+    """Waits until at most `num_pending` items are left in a queue.
+
+    Returns:
+      Whether this happened within `seconds`.
 
     Raises:
-      DeadlockError: If it is to wait, and nobody is there who could sample.
+      DeadlockError: If a wait is needed, and no other thread can sample.
     """
     with self._lock:
       self._users.note()
@@ -196,24 +199,24 @@ class Table:
       )
 
   def explain_wait(self, line: lines_lib.Line) -> str:
-    """Says what keeps a line besides the rate limiter; '' if nothing."""
+    """Returns the cause of a queue's wait besides the rate limiter, or ''."""
     with self._lock:
       return self._lines.explain(line)
 
   # For the learner.
 
   def sample(self, num_samples: int, seconds: float) -> types.Sample | None:
-    """Draws items, with replacement, as soon as the rate limiter allows it.
+    """Samples items with replacement, once the rate limiter allows it.
 
     Args:
-      num_samples: B, at least 1. All of them are drawn at once.
-      seconds: How long to wait, at most; 0 for not at all.
+      num_samples: B, at least 1, drawn at once.
+      seconds: Maximum wait; 0 for none.
 
     Returns:
-      The items, as arrays that nobody changes; None if there are none yet.
+      The items, as arrays that never change; None if the wait was too short.
 
     Raises:
-      DeadlockError: If it is to wait, and nobody is there who could insert.
+      DeadlockError: If a wait is needed, and no other thread can insert.
     """
     with self._lock:
       self._users.note()
@@ -226,8 +229,8 @@ class Table:
       places = numbers % self._max_size
       taken = self._columns.take(places)
       sizes = np.full([num_samples], self._size)
-      sizes -= self._num_leaving(np.arange(num_samples))
-      self._let_go(num_samples)
+      sizes -= self._num_removed(np.arange(num_samples))
+      self._remove_sampled(num_samples)
       self._limiter.samples += num_samples
       self._take_in()
     return types.Sample(
@@ -238,11 +241,12 @@ class Table:
     )
 
   def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-    """Gives items new priorities; those that have left are left out.
+    """Updates the priorities of items; removed items are ignored.
 
     Args:
-      keys: Which, uint64 `[B]`. Of one that comes twice, the last counts.
-      priorities: Theirs, finite and not negative, `[B]`.
+      keys: Keys of the items, uint64 `[B]`. Of repeated keys, the last one
+        counts.
+      priorities: New priorities, finite and not negative, `[B]`.
     """
     with self._lock:
       numbers = keys.astype(np.int64)
@@ -258,10 +262,10 @@ class Table:
   # For checkpoints.
 
   def copy(self, has_leaves: bool = True) -> Contents:
-    """Returns what is in the table. Items that wait in lines are not.
+    """Returns the table's contents, without pending items.
 
     Args:
-      has_leaves: Whether to copy the items, or else only how they are drawn.
+      has_leaves: Whether to copy leaves, or only priorities and counts.
     """
     with self._lock:
       limiter = self._limiter
@@ -277,9 +281,9 @@ class Table:
       )
 
   def restore(self, contents: Contents) -> None:
-    """Makes a table go on from what was copied.
+    """Restores copied contents.
 
-    It is empty; or it has the same items already, if they were not copied.
+    The table must be empty, or hold the same items if leaves were not copied.
     """
     with self._lock:
       limiter, size = self._limiter, len(contents.priorities)
@@ -296,7 +300,7 @@ class Table:
       keys = np.arange(contents.inserts - size, contents.inserts)
       self.update_priorities(keys, contents.priorities)
 
-  # With the lock held.
+  # The following methods require the lock.
 
   def _status(self) -> server.TableStatus:
     limiter = self._limiter
@@ -316,7 +320,7 @@ class Table:
     )
 
   def _wait_for_items(self, num_samples: int, seconds: float) -> bool:
-    """Waits until so many may be sampled; returns whether they may."""
+    """Waits until `num_samples` items may be sampled; returns success."""
     if self._users.is_alone():
       raise waits.nobody_inserts(self.description, self._status(), num_samples)
     return self._has_come.wait_for(
@@ -324,7 +328,7 @@ class Table:
     )
 
   def _take_in(self) -> None:
-    """Takes in items that wait, as far as the rate limiter lets it."""
+    """Inserts pending items, as far as the rate limiter allows."""
     num_taken = 0
     while (line := self._lines.first()) is not None:
       block = line.blocks[0]
@@ -359,16 +363,16 @@ class Table:
     return priorities**self.description.priority_exponent
 
   def _may_sample(self, num_samples: int) -> bool:
-    size = self._size - self._num_leaving(num_samples - 1)
+    size = self._size - self._num_removed(num_samples - 1)
     return self._limiter.may_sample(num_samples, size)
 
-  def _num_leaving(self, num_samples: Any) -> Any:
-    """Returns how many items leave once so many more were sampled."""
+  def _num_removed(self, num_samples: Any) -> Any:
+    """Returns how many items are removed after `num_samples` more samples."""
     limit = self.description.max_times_sampled
     return (self._times_sampled + num_samples) // limit if limit else 0
 
   def _draw(self, num_samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Draws items; returns their numbers and their probabilities."""
+    """Samples items; returns their numbers and probabilities."""
     inserts, size = self._limiter.inserts, self._size
     oldest = inserts - size
     sampler = self.description.sampler
@@ -381,17 +385,17 @@ class Table:
       return numbers, np.full([num_samples], 1 / size)
     numbers = np.full([num_samples], inserts - 1)
     if sampler == 'fifo':
-      numbers[:] = oldest + self._num_leaving(np.arange(num_samples))
+      numbers[:] = oldest + self._num_removed(np.arange(num_samples))
     return numbers, np.ones([num_samples])
 
-  def _let_go(self, num_samples: int) -> None:
-    """Lets items leave that were sampled as often as they may be."""
+  def _remove_sampled(self, num_samples: int) -> None:
+    """Removes items that reached their sample limit."""
     limit = self.description.max_times_sampled
     if not limit:
       return
-    num_leaving = self._num_leaving(num_samples)
+    num_removed = self._num_removed(num_samples)
     oldest = self._limiter.inserts - self._size
-    numbers = np.arange(oldest, oldest + num_leaving)
+    numbers = np.arange(oldest, oldest + num_removed)
     self._columns.forget(numbers % self._max_size)
-    self._size -= num_leaving
+    self._size -= num_removed
     self._times_sampled = (self._times_sampled + num_samples) % limit

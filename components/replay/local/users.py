@@ -1,37 +1,37 @@
-"""Which threads use a table."""
+"""Threads that use a table."""
 
 import threading
 import weakref
 
 
 class Users:
-  """Knows when one thread alone can put items into a table and sample them.
+  """Detects that a single thread inserts and samples.
 
-  It is the only one who did so far, and no other has been started since the
-  table was made. So nobody else has an end of the table, unless a thread that
-  is older than the table was given one and has not used it yet: let such a one
-  make its ends itself.
+  That holds if no other thread used the table so far, and none was started
+  since the table was created. So no other thread has access to the table,
+  unless an older thread received a reference and has not used it yet: such a
+  thread should create its own writers and batches.
   """
 
   def __init__(self):
-    """Takes the calling thread, who makes the table, for a user."""
+    """Registers the calling thread, which creates the table, as first user."""
     self._first = threading.get_ident()
     self._has_others = False
     self._has_writer = False
     self._older = weakref.WeakSet(threading.enumerate())
 
   def note(self, writes: bool = False) -> None:
-    """Takes note that the calling thread uses the table.
+    """Records that the calling thread uses the table.
 
     Args:
-      writes: Whether it opens a line for items.
+      writes: Whether the thread opens a queue for items.
     """
     if threading.get_ident() != self._first:
       self._has_others = True
     self._has_writer |= writes
 
   def is_alone(self) -> bool:
-    """Returns whether the calling thread alone puts items and samples them."""
+    """Returns whether only the calling thread inserts and samples."""
     if self._has_others or not self._has_writer:
       return False
     if threading.get_ident() != self._first:

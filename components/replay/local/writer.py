@@ -1,4 +1,4 @@
-"""The way of items to a table of this process."""
+"""Writer of items to a table in this process."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,11 +12,11 @@ from repertory.components.replay.local import table as table_lib
 
 
 class LocalWriter(writers.Writer):
-  """Writes items into a table of this process.
+  """Writes items to a table in this process.
 
-  They are there at once, unless the rate limiter holds them back, or it is the
-  turn of others. What is kept for items to refer to stays as long as one of
-  them is in the table.
+  Items are inserted at once, unless the rate limiter or the round-robin order
+  delays them. Arrays passed to `keep` live as long as an item that refers to
+  them.
   """
 
   def __init__(
@@ -27,13 +27,13 @@ class LocalWriter(writers.Writer):
     turn: int | None = None,
     **settings: Any,
   ):
-    """Writes nothing yet.
+    """Initializes the writer; `open` connects it.
 
     Args:
-      table: Takes the items.
-      place: Its time-out and stop signal end a wait; by default it lasts ten
-        minutes at the most.
-      turn: When its turn is, where writers take turns.
+      table: Table for the items.
+      place: Timeout and stop signal of waits; by default a timeout of ten
+        minutes.
+      turn: Position of the writer in a round-robin order.
       **settings: See `writers.Writer`.
     """
     super().__init__(table.description, place or place_lib.Place(), **settings)
@@ -47,7 +47,7 @@ class LocalWriter(writers.Writer):
     return self._packing.whole
 
   def open(self, num_alive: int) -> None:
-    del num_alive  # Whatever is referred to is alive.
+    del num_alive  # References keep their arrays alive.
     self._reopen()
 
   def keep(self, leaves: Sequence) -> list:
@@ -57,7 +57,7 @@ class LocalWriter(writers.Writer):
     self, leaves: Sequence, references: Sequence[Sequence] | None = None
   ) -> None:
     if self._line is None:
-      raise RuntimeError('Nothing can be put: the writer is closed.')
+      raise RuntimeError('The writer must be open for put, but is closed.')
     packing = self._packing
     small = []
     for i in packing.packed:
@@ -87,11 +87,11 @@ class LocalWriter(writers.Writer):
     return super().is_ahead()
 
   def reset(self) -> None:
-    # Nothing has to be let go of, and a turn is not given up.
+    # There is nothing to drop, and the round-robin position is kept.
     self._drain(0)
 
   def _keep_each(self, index: int, leaf: np.ndarray) -> np.ndarray:
-    """Copies a large leaf of K items, each by itself."""
+    """Copies a large leaf of K items, as separate arrays."""
     return self._collect(index, [np.array(each) for each in leaf])
 
   def _collect(self, index: int, arrays: Sequence[np.ndarray]) -> np.ndarray:
