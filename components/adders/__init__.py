@@ -1,4 +1,4 @@
-"""From timesteps to items of replay: computed here, and carried by writers."""
+"""Adders, which convert time steps to replay items."""
 
 from repertory.components.adders.adder import Adder
 from repertory.components.adders.episode import EpisodeAdder

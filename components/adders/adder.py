@@ -1,4 +1,4 @@
-"""What all adders share: they compute items, and a writer carries these."""
+"""Base class of adders."""
 
 import abc
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from repertory.components.replay import writers
 
 
 class Adder(core.Adder):
-  """Turns the timesteps of an environment batch into items.
+  """Converts the time steps of an environment batch to replay items.
 
   All slots share one writer, and wait for it together: see `writers.Writer`.
   """
@@ -27,10 +27,11 @@ class Adder(core.Adder):
     """Opens the writer.
 
     Args:
-      writer: Takes the items; closed with the adder.
+      writer: Writer of the items; closed with the adder.
       batch_size: B, slots of the environment batch.
-      num_steps_alive: For how many steps items may refer to what was kept.
-      ends_together: Whether the items of all slots are put together.
+      num_steps_alive: Number of steps during which items may refer to stored
+        leaves.
+      ends_together: Whether the items of all slots end at the same step.
     """
     if batch_size < 1:
       raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
@@ -39,11 +40,10 @@ class Adder(core.Adder):
       ends_together and batch_size % table.bundle_size == 0
     ):
       raise ValueError(
-        f"Table '{table.name}' must hold no bundles, for not all slots of this "
-        f'{type(self).__name__} end their items together, or they do not fill '
-        f'bundles: they are of {table.bundle_size}, and batch_size is '
-        f'{batch_size}. Let the experience of the builder have '
-        'in_bundles=False.'
+        f"Table '{table.name}' must have no bundles unless the items of all "
+        f'slots of this {type(self).__name__} end together and fill bundles, '
+        f'got bundles of {table.bundle_size} and batch_size {batch_size}. Set '
+        'in_bundles=False in the experience of the builder.'
       )
     self._writer = writer
     self._batch_size = batch_size
@@ -51,7 +51,7 @@ class Adder(core.Adder):
 
   @property
   def num_items(self) -> int:
-    """Items made so far."""
+    """Number of items so far."""
     return self._writer.num_items
 
   @abc.abstractmethod
@@ -68,17 +68,17 @@ class Adder(core.Adder):
     next_timestep: dm_env.TimeStep,
     extras: types.Nest = (),
   ) -> None:
-    """Adds one step of every slot, and waits while the writer is ahead.
+    """Adds one step of every slot, and waits if too many items are pending.
 
     Args:
       action: a_t, `[B, ...]`.
-      next_timestep: What followed, `[B]`. In a slot that is FIRST again the
-        action was ignored and an episode starts.
-      extras: What the policy gave with the actions, `[B, ...]`.
+      next_timestep: Time step t + 1, `[B]`. In slots that are FIRST again, the
+        action was ignored and a new episode starts.
+      extras: Extra outputs of the policy, `[B, ...]`.
 
     Raises:
       signals.Stopped: If the stop signal was set during the wait.
-      TimeoutError: If the table did not take the items in time.
+      TimeoutError: If the table did not accept the items in time.
     """
     self.put(action, next_timestep, extras)
     if self._writer.is_ahead():
@@ -91,44 +91,44 @@ class Adder(core.Adder):
     next_timestep: dm_env.TimeStep,
     extras: types.Nest = (),
   ) -> None:
-    """Adds one step of every slot, and makes the items that it completes.
+    """Adds one step of every slot, and writes completed items without a wait.
 
-    For those who must not wait: they ask `is_ahead`, and let another thread
-    `wait` before they go on. The arguments are those of `add`.
+    Callers that must not block check `is_ahead`, and let another thread `wait`
+    before they continue. The arguments are those of `add`.
     """
 
   def is_ahead(self) -> bool:
-    """Returns whether more items may be on their way than are to be."""
+    """Returns whether too many items are pending."""
     return self._writer.is_ahead()
 
   def wait(self) -> None:
-    """Waits until few enough items are on their way; raises as `add` does."""
+    """Waits until few enough items are pending; raises as `add` does."""
     self._writer.wait()
 
   def flush(self) -> None:
-    """Waits until the table has taken all items; raises as `add` does."""
+    """Waits until the table has all items; raises as `add` does."""
     self._writer.flush()
 
   def reset(self) -> None:
-    """Forgets the open episodes: of them, nothing more is written.
+    """Drops the open episodes: their remaining items are not written.
 
-    Waits until the table has taken all items; raises as `add` does.
+    Waits until the table has all items; raises as `add` does.
     """
     self._writer.reset()
 
   def save(self) -> dict[str, Any]:
-    """Returns what is known of the open episodes; it can be pickled.
+    """Returns the state of the open episodes, which can be pickled.
 
-    Items that are on their way to the table are not in it: `flush` before.
+    Pending items are not included: call `flush` before.
     """
     return {
       name: part for name, part in vars(self).items() if name != '_writer'
     }
 
   def restore(self, state: Mapping[str, Any]) -> None:
-    """Goes on with the open episodes that `save` told of."""
+    """Restores the open episodes from the result of `save`."""
     vars(self).update(state)
 
   def close(self) -> None:
-    """Hands over what is complete and closes the writer."""
+    """Writes complete items and closes the writer."""
     self._writer.close()

@@ -1,4 +1,4 @@
-"""Whole episodes."""
+"""Adder of whole episodes."""
 
 import dm_env
 import numpy as np
@@ -9,7 +9,7 @@ from repertory.components.replay import writers
 
 
 class EpisodeAdder(sequence.SequenceAdder):
-  """Adds whole episodes, padded to one length."""
+  """Adds whole episodes, padded to a fixed length."""
 
   def __init__(
     self, writer: writers.Writer, batch_size: int, *, max_length: int
@@ -17,10 +17,10 @@ class EpisodeAdder(sequence.SequenceAdder):
     """Opens the writer.
 
     Args:
-      writer: Takes the episodes; the signature of its table is that of
-        sequences of a length of `max_length` + 1.
+      writer: Writer of the episodes; its table's signature is that of sequences
+        of length `max_length` + 1.
       batch_size: B, slots of the environment batch.
-      max_length: Steps that an episode may have, at least 1.
+      max_length: Maximum number of steps per episode, at least 1.
     """
     if max_length < 1:
       raise ValueError(f'max_length must be at least 1, got {max_length}.')
@@ -34,11 +34,11 @@ class EpisodeAdder(sequence.SequenceAdder):
     extras: types.Nest = (),
   ) -> None:
     lengths = self._now + 1 - self._origins
-    goes_on = next_timestep.step_type == dm_env.StepType.MID
-    if np.any(goes_on & (lengths >= self._length - 1)):
+    continues = next_timestep.step_type == dm_env.StepType.MID
+    if np.any(continues & (lengths >= self._length - 1)):
       raise ValueError(
         f'An episode must end within max_length = {self._length - 1} steps, '
-        'and one goes on. Raise max_length, or wrap the environment in '
+        'got a longer one. Raise max_length, or wrap the environment in '
         '`wrappers.StepLimit`.'
       )
     super().put(action, next_timestep, extras)

@@ -1,4 +1,4 @@
-"""What becomes of the steps that were lived, as data."""
+"""Descriptions of replay items."""
 
 import abc
 from typing import Any
@@ -11,42 +11,42 @@ from repertory.components.replay import writers
 
 
 class Items(abc.ABC):
-  """Describes items: a frozen dataclass of all that decides how they are cut.
+  """Description of items: a frozen dataclass of all settings of their adder.
 
-  It stands beside the adder that makes them. Who makes the same items in
-  another way, or has them already, reads the same description.
+  It is defined next to the adder. Other code that creates or reads the same
+  items uses the same description.
   """
 
-  # Nests of array specs of what the policy gives for replay.
+  # Nests of array specs of the policy's extra outputs.
   extras_spec: Any = ()
 
   @property
   def slots_end_together(self) -> bool:
-    """Whether all slots of an adder end their items at the same steps."""
+    """Whether the items of all slots of an adder end at the same steps."""
     return False
 
   @property
   @abc.abstractmethod
   def max_items_per_step(self) -> int:
-    """Items that one step of an environment may make, at the most.
+    """Maximum number of items that one environment step can create.
 
-    Rate limits and queues are checked against it, so that an actor which has
+    Rate limits and queues are validated with it, so that an actor that has
     taken a step never waits for a learner that waits for the actor.
     """
 
   def max_items(self, num_steps: int) -> int:
-    """Returns the most items that so many steps, over all slots, can make.
+    """Returns the maximum number of items that `num_steps` can create.
 
     Args:
-      num_steps: To begin an episode is none.
+      num_steps: Steps of all slots, without resets.
     """
     return num_steps * self.max_items_per_step
 
   def max_items_of(self, lengths: np.ndarray) -> int:
-    """Returns the most items that episodes of so many steps each can make.
+    """Returns the maximum number of items from episodes of given lengths.
 
     Args:
-      lengths: `[E]`.
+      lengths: Steps per episode, `[E]`.
     """
     return self.max_items(int(lengths.sum()))
 
@@ -56,9 +56,9 @@ class Items(abc.ABC):
 
   @abc.abstractmethod
   def make_adder(self, writer: writers.Writer, batch_size: int) -> adder.Adder:
-    """Makes what cuts the steps of an environment batch into such items.
+    """Creates the adder that converts time steps to such items.
 
     Args:
-      writer: Takes them.
+      writer: Writer of the items.
       batch_size: Slots of the environment batch.
     """

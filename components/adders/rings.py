@@ -1,19 +1,19 @@
-"""What the slots of an environment batch went through lately."""
+"""Ring buffers of the latest steps of an environment batch."""
 
 import numpy as np
 
-# Of small leaves, whole moments are copied in less time than cell by cell.
+# Up to this size, copying whole steps is faster than copying cells.
 _MAX_CELL_BYTES = 64
 
 
 class Rings:
-  """The last moments of all slots, an array for each leaf."""
+  """Ring buffers with the latest steps of all slots, an array per leaf."""
 
   def __init__(self, size: int):
-    """Makes rings whose leaves are known with the first `write`.
+    """Initializes the buffers; the first `write` defines their leaves.
 
     Args:
-      size: Moments that are kept.
+      size: Number of steps.
     """
     self._size = size
     self._arrays: list[np.ndarray] | None = None  # Each [size, B, ...]
@@ -30,7 +30,7 @@ class Rings:
       array[place] = leaf
 
   def clear(self, time: int, slots: np.ndarray) -> None:
-    """Writes zeros into some slots, bool `[B]`."""
+    """Writes zeros into the given slots, bool `[B]`."""
     for array in self._arrays or []:
       array[time % self._size, slots] = 0
 
@@ -42,14 +42,14 @@ class Rings:
     begins: np.ndarray,
     end: int,
   ) -> list[np.ndarray]:
-    """Cuts a stretch out of each of K slots.
+    """Extracts a segment from each of K slots.
 
     Args:
-      slots: Which, `[K]`.
-      starts: Where each stretch starts, `[K]`.
-      length: How many steps each stretch has.
-      begins: What is before is zeros, `[K]`.
-      end: From there on there are zeros.
+      slots: Slot of each segment, `[K]`.
+      starts: First time of each segment, `[K]`.
+      length: Number of steps per segment.
+      begins: Time before which each segment is zero, `[K]`.
+      end: Time from which segments are zero.
 
     Returns:
       The leaves, `[K, length, ...]`.
@@ -75,5 +75,5 @@ class Rings:
     return cuts
 
   def at(self, slots: np.ndarray, times: np.ndarray | int) -> list[np.ndarray]:
-    """Returns the leaves of some slots at one time each, `[K, ...]`."""
+    """Returns the leaves of slots at one time each, `[K, ...]`."""
     return [array[times % self._size, slots] for array in self._arrays or []]

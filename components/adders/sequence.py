@@ -1,4 +1,4 @@
-"""Sequences of a fixed length."""
+"""Adder of sequences of a fixed length."""
 
 import dataclasses
 
@@ -11,7 +11,7 @@ from repertory.components import specs, types
 from repertory.components.adders import adder, items, rings
 from repertory.components.replay import writers
 
-# As numbers: NumPy compares arrays with members of an enumeration slowly.
+# Integers: NumPy compares arrays with enum members slowly.
 _FIRST = int(dm_env.StepType.FIRST)
 _LAST = int(dm_env.StepType.LAST)
 
@@ -20,29 +20,29 @@ _NO_EXTRAS = types.SequenceExtras()
 
 @dataclasses.dataclass(frozen=True)
 class Sequences(items.Items):
-  """Items of `length` observations and the steps between them.
+  """Sequences of `length` observations and the steps between them.
 
-  The first `burn_in` steps of an item are to warm up a recurrent state; the
-  others are its *loss window* of W = length − 1 − burn_in steps. An item starts
-  every `period` steps, and period ≤ W: so the windows leave no gap, an item
-  overlaps the one before it by burn-in + 1 observations or more, and no reward
-  is ever dropped. With period = W, the default, every step is in exactly one
-  window. Else step t of an episode is in those of all items k with
-  k · period ≤ t < k · period + W that were started: none starts behind the end
-  of the one that the episode ends in, so its last steps are in fewer.
+  The first `burn_in` steps of an item warm up a recurrent state; the others are
+  its *loss window* of W = length − 1 − burn_in steps. An item starts every
+  `period` steps, with period ≤ W: so the windows have no gap, an item overlaps
+  the previous one by at least burn_in + 1 observations, and no reward is
+  dropped. With period = W, the default, every step is in exactly one window.
+  Otherwise step t of an episode is in the windows of all items k with k ·
+  period ≤ t < k · period + W. Items that would start after the window with the
+  last step are not created, so the last steps are in fewer windows.
 
-  An episode starts with an item whose burn-in is padding; it needs none, for
-  the state before it is known. At its end, the open item is padded, and no
-  further one starts. With `across_episodes`, items go on over the end of
-  episodes instead, and only what comes before an actor's first step is padded.
+  The burn-in of an episode's first item is padding, which is not needed because
+  the initial state is known. At the end of an episode, the open item is padded,
+  and no further one starts. With `across_episodes`, items continue across the
+  end of episodes instead, and only the time before an actor's first step is
+  padded.
 
   Attributes:
-    length: T + 1, observations of an item.
-    period: Steps from the start of an item to the start of the next; None for
-      the whole loss window.
+    length: T + 1, observations per item.
+    period: Steps between the starts of items; None for the whole loss window.
     burn_in: Steps of an item before its loss window.
     across_episodes: Whether an item may hold steps of several episodes.
-    extras_spec: Nests of array specs of what the policy gives.
+    extras_spec: Nests of array specs of the policy's extra outputs.
   """
 
   length: int
@@ -63,22 +63,22 @@ class Sequences(items.Items):
     if not 1 <= self.stride <= window:
       raise ValueError(
         f'period must be in [1, length − 1 − burn_in] = [1, {window}], or some '
-        f'steps would be learned from in no item; got {self.period}.'
+        f'steps would be in no loss window; got {self.period}.'
       )
 
   @property
   def window(self) -> int:
-    """W, steps of an item to learn from."""
+    """W, length of the loss window in steps."""
     return self.length - 1 - self.burn_in
 
   @property
   def stride(self) -> int:
-    """Steps from the start of an item to the start of the next."""
+    """Steps between the starts of two items."""
     return self.window if self.period is None else self.period
 
   @property
   def are_unrolls(self) -> bool:
-    """Whether they are what an environment did in so many steps, end to end."""
+    """Whether items are unrolls: consecutive steps without overlap."""
     is_plain = not self.burn_in and self.stride == self.window
     return self.across_episodes and is_plain
 
@@ -92,15 +92,15 @@ class Sequences(items.Items):
 
   def max_items(self, num_steps: int) -> int:
     if self.across_episodes:
-      # In episodes of one step every other moment is the step from one to the
-      # next, which an item holds too.
+      # With episodes of one step, every other step is a reset, which items also
+      # contain.
       return 2 * num_steps // self.stride
-    return num_steps  # Episodes of one step are an item each.
+    return num_steps  # One item per episode of one step.
 
   def max_items_of(self, lengths: np.ndarray) -> int:
     if self.across_episodes:
       return super().max_items_of(lengths)
-    # One, and a further one for each period until a window reaches the end.
+    # One item, and another per period until a window reaches the end.
     further = np.maximum(0, -(-(lengths - self.window) // self.stride))
     return int((lengths > 0).sum() + further.sum())
 
@@ -125,11 +125,11 @@ class Sequences(items.Items):
 
 
 class SequenceAdder(adder.Adder):
-  """Adds sequences, as `Sequences` tells.
+  """Adds sequences as described by `Sequences`.
 
-  Items are put together here and written in one piece: writing step by step
-  costs several times as much. So steps of several items are stored in each of
-  them.
+  Items are assembled here and written at once, because writing step by step
+  costs several times as much. So overlapping items store their common steps
+  more than once.
   """
 
   def __init__(
@@ -138,9 +138,9 @@ class SequenceAdder(adder.Adder):
     """Opens the writer.
 
     Args:
-      writer: Takes the sequences; the signature of its table is theirs.
+      writer: Writer of the sequences; its table has their signature.
       batch_size: B, slots of the environment batch.
-      sequences: Says how they are cut.
+      sequences: Description of the items.
     """
     super().__init__(
       writer,
@@ -152,20 +152,20 @@ class SequenceAdder(adder.Adder):
     self._period = sequences.stride
     self._burn_in = sequences.burn_in
     self._across_episodes = sequences.across_episodes
-    # The last `length` moments of all slots, in rings. Before a step is done,
-    # all that is known of its moment is the observation.
+    # The latest `length` steps of all slots. Of the current step, only the
+    # observation is known.
     self._moments = rings.Rings(length)
     self._steps = rings.Rings(length)
     self._states = rings.Rings(length)
     self._versions = np.zeros([length], np.int64)
     self._now = 0
-    # Per slot: when its recorded steps begin, and when its open item does.
+    # Per slot: first time of its recorded steps, and of its open item.
     self._origins = np.zeros([batch_size], np.int64)
     self._starts = np.zeros([batch_size], np.int64)
 
   def add_first(self, timestep: dm_env.TimeStep) -> None:
     self._now += 1
-    self._see(timestep, timestep.step_type == _FIRST)
+    self._observe(timestep, timestep.step_type == _FIRST)
     self._begin(slice(None))
 
   def put(
@@ -189,12 +189,12 @@ class SequenceAdder(adder.Adder):
     )
     self._states.write(self._now, tree.flatten(state))
     if self._across_episodes and first.any():
-      # Between two episodes no step happened, whatever the policy gave.
+      # No step happened between two episodes, whatever the policy returned.
       self._steps.clear(self._now, first)
       self._states.clear(self._now, first)
     self._versions[self._now % self._length] = self._writer.version()
     self._now += 1
-    self._see(next_timestep, first)
+    self._observe(next_timestep, first)
     if not self._across_episodes:
       self._begin(first)
     due = self._now - self._starts == self._length - 1
@@ -208,17 +208,17 @@ class SequenceAdder(adder.Adder):
     super().reset()
     self._begin(slice(None))
 
-  def _see(self, timestep: dm_env.TimeStep, first: np.ndarray) -> None:
-    """Records what is known of a moment before its step."""
+  def _observe(self, timestep: dm_env.TimeStep, first: np.ndarray) -> None:
+    """Records the observation of the current step."""
     self._moments.write(self._now, [*tree.flatten(timestep.observation), first])
 
   def _begin(self, slots) -> None:
-    """Forgets what came before this moment, in some slots."""
+    """Starts new recordings in the given slots."""
     self._origins[slots] = self._now
     self._starts[slots] = self._now - self._burn_in
 
   def _write(self, slots: np.ndarray) -> None:
-    """Makes an item of each slot: of its steps from its start until now."""
+    """Writes an item per slot, from its start until now."""
     starts = self._starts[slots]
     begins = np.maximum(starts, self._origins[slots])
     length, end = self._length, self._now

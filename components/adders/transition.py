@@ -1,4 +1,4 @@
-"""n-step transitions."""
+"""Adder of n-step transitions."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -16,18 +16,18 @@ _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
 @dataclasses.dataclass(frozen=True)
 class Transitions(items.Items):
-  """Items that are n-step transitions (o_t, a_t, Σ, Πd, o_{t+n}, extras_t).
+  """n-step transitions (o_t, a_t, Σ, Πd, o_{t+n}, extras_t).
 
-  There is one for each step. In the last n − 1 steps of an episode they reach
-  to its end and are shorter. γ is applied between the rewards inside a
-  transition; the learner applies it once more before it bootstraps.
+  Each step starts one transition. In the last n − 1 steps of an episode,
+  transitions are shorter and end with it. γ is applied between the rewards
+  inside a transition; the learner applies it once more before bootstrapping.
 
   Attributes:
-    n_step: n, steps a transition spans, at least 1.
+    n_step: n, steps per transition, at least 1.
     discount: γ, in [0, 1].
-    max_abs_reward: Rewards are clipped to ± this, here and not by the learner,
-      for it would see only their sum; None leaves them as they are.
-    extras_spec: Nest of array specs of what the policy gives for replay.
+    max_abs_reward: Bound of clipped rewards. Clipping happens here because the
+      learner sees only their sum; None disables it.
+    extras_spec: Nest of array specs of the policy's extra outputs.
   """
 
   n_step: int
@@ -47,10 +47,10 @@ class Transitions(items.Items):
 
   @property
   def max_items_per_step(self) -> int:
-    return self.n_step  # All that are open.
+    return self.n_step  # All open transitions.
 
   def max_items(self, num_steps: int) -> int:
-    return num_steps  # Each step starts one.
+    return num_steps
 
   def signature(self, spec: specs.EnvironmentSpec) -> types.Transition:
     return specs.tensor_spec(
@@ -71,10 +71,10 @@ class Transitions(items.Items):
 
 
 class TransitionAdder(adder.Adder):
-  """Adds transitions, as `Transitions` tells.
+  """Adds transitions as described by `Transitions`.
 
   Large leaves, such as images, are written once and shared by all transitions,
-  if the writer can do that.
+  if the writer supports it.
   """
 
   def __init__(
@@ -83,9 +83,9 @@ class TransitionAdder(adder.Adder):
     """Opens the writer.
 
     Args:
-      writer: Takes the transitions; the signature of its table is theirs.
+      writer: Writer of the transitions; its table has their signature.
       batch_size: B, slots of the environment batch.
-      transitions: Says how they are cut.
+      transitions: Description of the items.
     """
     n_step = transitions.n_step
     super().__init__(writer, batch_size, num_steps_alive=n_step + 2)
@@ -93,28 +93,28 @@ class TransitionAdder(adder.Adder):
     self._discount = transitions.discount
     self._max_abs_reward = transitions.max_abs_reward
     self._layout = _Layout(writer.table.signature, writer.shared)
-    # The small leaves of the last steps: observation, action and extras; and
-    # what came of them.
+    # Small leaves of the latest steps: observation, action and extras; and
+    # rewards and discounts.
     self._starts = rings.Rings(n_step)
     self._outcomes = rings.Rings(n_step)
-    # The large ones, as references by time and slot: of observations, and of
-    # action and extras.
+    # References to large leaves, by time and slot: observations, and actions
+    # with extras.
     self._seen = _references(n_step + 1, batch_size)
     self._chosen = _references(n_step + 1, batch_size)
     self._now = 0
     self._observation: list[np.ndarray] = []
-    # When the first step began of which no transition has been made.
+    # Time of the first step whose transition has not been written.
     self._origins = np.zeros([batch_size], np.int64)
 
   def add_first(self, timestep: dm_env.TimeStep) -> None:
     self._now += 1
-    self._see(timestep.observation, None)
+    self._observe(timestep.observation, None)
     self._origins[:] = self._now
 
   def reset(self) -> None:
     super().reset()
-    if self._observation:  # The writer has let go of it.
-      self._see(self._observation, None)
+    if self._observation:  # The writer has dropped it.
+      self._observe(self._observation, None)
     self._origins[:] = self._now
 
   def put(
@@ -137,7 +137,7 @@ class TransitionAdder(adder.Adder):
       reward = np.clip(reward, -self._max_abs_reward, self._max_abs_reward)
     self._outcomes.write(self._now, [reward, next_timestep.discount])
     self._now += 1
-    self._see(next_timestep.observation, choice)
+    self._observe(next_timestep.observation, choice)
     step_types = next_timestep.step_type
     self._origins[step_types == _FIRST] = self._now  # The action was ignored.
     lengths = self._now - self._origins
@@ -151,14 +151,14 @@ class TransitionAdder(adder.Adder):
         self._write((last & (lengths >= length)).nonzero()[0], length)
     self._origins[full] += 1
 
-  def _see(self, observation: types.Nest, choice: list | None) -> None:
-    """Keeps an observation; writes its large leaves and those that led there.
+  def _observe(self, observation: types.Nest, choice: list | None) -> None:
+    """Stores an observation; writes its large leaves and those of the action.
 
     Args:
       observation: `[B, ...]`.
       choice: Leaves of action and extras, None if there was no step.
     """
-    # A copy, for it is used when the environment may have gone on.
+    # A copy, because the environment may overwrite its arrays.
     self._observation = [np.array(leaf) for leaf in tree.flatten(observation)]
     layout, size = self._layout, self._n_step + 1
     if not layout.has_large:
@@ -202,7 +202,7 @@ class TransitionAdder(adder.Adder):
     self._writer.put(leaves, references)
 
   def _outcome(self, slots: np.ndarray, length: int) -> list[np.ndarray]:
-    """Sums up the last k steps: Σ_i γ^i r_i Π_{j<i} d_j, γ^(k-1) Π_j d_j."""
+    """Sums the last k steps: Σ_i γ^i r_i Π_{j<i} d_j, γ^(k-1) Π_j d_j."""
     start = self._now - length
     reward, discount = self._outcomes.at(slots, start)
     total, product = reward.astype(np.float64), discount.astype(np.float64)
@@ -215,14 +215,14 @@ class TransitionAdder(adder.Adder):
 
 
 class _Layout:
-  """Where the leaves of a transition are, and which of them are large."""
+  """Positions of leaves in a transition, by size."""
 
   def __init__(self, signature: types.Transition, large: Sequence[int]):
     num_observations = len(tree.flatten(signature.observation))
     num_actions = len(tree.flatten(signature.action))
     self._num_leaves = len(tree.flatten(signature))
     observations = range(num_observations)
-    # Actions and extras, as indices of leaves.
+    # Indices of the leaves of actions and extras.
     choices = [
       *range(num_observations, num_observations + num_actions),
       *range(2 * num_observations + num_actions + 2, self._num_leaves),
@@ -246,7 +246,7 @@ class _Layout:
     self._ends = [self._outcome + 2 + i for i in self.small_observations]
 
   def place(self, starts: list, outcome: list, ends: list) -> list:
-    """Puts small leaves where they belong in a transition; large are None."""
+    """Arranges small leaves in the order of a transition; large are None."""
     leaves: list = [None] * self._num_leaves
     places = [*self._starts, self._outcome, self._outcome + 1, *self._ends]
     for place, leaf in zip(places, [*starts, *outcome, *ends], strict=True):

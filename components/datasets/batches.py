@@ -1,4 +1,4 @@
-"""What gives a learner its batches."""
+"""Interface of the learner's batches."""
 
 import abc
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from repertory.components.replay import tables, waits, writers
 
 
 class Starved(Exception):
-  """No batch came in due time; what was sampled ahead has been given up."""
+  """Raised when no batch arrives in time; prefetched samples are discarded."""
 
 
 class Batches(Iterator[types.Sample], abc.ABC):
-  """Iterates over batches of a replay table; waits for one that is not due.
+  """Iterator over batches of a replay table; waits until one is due.
 
   Attributes:
-    patience_seconds: After how long `next` raises `Starved`; None for never.
+    patience_seconds: Time after which `next` raises `Starved`; None for never.
   """
 
   patience_seconds: float | None = None
@@ -26,44 +26,44 @@ class Batches(Iterator[types.Sample], abc.ABC):
   @property
   @abc.abstractmethod
   def element_spec(self) -> types.Sample:
-    """The `tf.TensorSpec`s of a batch."""
+    """Specs of a batch, as `tf.TensorSpec`s."""
 
   @abc.abstractmethod
   def __next__(self) -> types.Sample:
     """Waits for the next batch.
 
     Returns:
-      Its leaves, as tensors or as arrays that do not change any more.
+      The batch, as tensors or as arrays that never change.
 
     Raises:
       signals.Stopped: If this was closed or the stop signal was set.
-      TimeoutError: If no batch came in time.
-      Starved: If none came within `patience_seconds`; it may be asked again.
+      TimeoutError: If no batch arrived in time.
+      Starved: If none arrived within `patience_seconds`; `next` may be called
+        again.
     """
 
   @abc.abstractmethod
   def excuse(self) -> None:
-    """Counts the time of a wait from here, if there is one now.
+    """Restarts the timeout of the current wait, if there is one.
 
-    For those who know why nothing comes, and that something will; called in
-    other threads.
+    For callers in other threads that know the cause of the delay, and its end.
     """
 
   @abc.abstractmethod
   def close(self) -> None:
-    """Ends a wait, now and for all times, and all threads."""
+    """Ends current and future waits, and all threads."""
 
 
 def describe_wait(
   table: tables.Table, place: writers.Place, seen: waits.Seen, num_samples: int
 ) -> str:
-  """Says what a wait for a batch is for, and how the table is.
+  """Describes a wait for a batch and the table's status.
 
   Args:
-    table: The table, as the agent describes it.
-    place: Where it is.
-    seen: How it is.
-    num_samples: Items that are to be sampled at once.
+    table: Description of the table.
+    place: Location of the table.
+    seen: Status of the table.
+    num_samples: Items of one request.
   """
   numbers = waits.before_samples(table, seen, num_samples)
   return f"a batch from table '{table.name}' of {place}. {numbers}".rstrip()

@@ -1,4 +1,4 @@
-"""Batches from a table of this process."""
+"""Batches from a local replay table."""
 
 import time
 
@@ -6,18 +6,18 @@ from repertory.components import signals, types
 from repertory.components.datasets import batches
 from repertory.components.replay import local, waits
 
-# How often a wait looks whether it should end.
+# Interval of checks for the end of a wait.
 _SLICE_SECONDS = 0.2
 
 
 class LocalBatches(batches.Batches):
-  """Iterates over batches of a table of this process.
+  """Iterator over batches of a table in this process.
 
-  A batch is drawn when it is asked for, in the thread that asks: it is as new
-  as it can be, and in one thread always the same. Leaves are arrays.
+  A batch is sampled on request, in the calling thread: it is as fresh as
+  possible, and reproducible in a single thread. Leaves are arrays.
 
-  Where one thread alone puts items and asks for batches, to ask for one that is
-  not due raises a `DeadlockError` at once; see `replay.Pace`.
+  If a single thread inserts and samples, requesting a batch that is not due
+  raises a `DeadlockError` at once; see `replay.Pace`.
   """
 
   def __init__(
@@ -26,13 +26,13 @@ class LocalBatches(batches.Batches):
     batch_size: int,
     place: local.Place | None = None,
   ):
-    """Draws nothing yet.
+    """Initializes the iterator, without sampling.
 
     Args:
-      table: What to read.
+      table: Table to sample.
       batch_size: B, at least 1.
-      place: Its time-out and stop signal end a wait; by default it lasts ten
-        minutes at the most.
+      place: Timeout and stop signal of a wait; by default a timeout of ten
+        minutes.
     """
     if batch_size < 1:
       raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
@@ -61,7 +61,9 @@ class LocalBatches(batches.Batches):
 
   def _wait(self) -> types.Sample:
     place, since = self._place, time.monotonic()
-    vigil = waits.Vigil(place.warning_seconds, self._table.status, self._tell)
+    vigil = waits.Vigil(
+      place.warning_seconds, self._table.status, self._describe_wait
+    )
     while True:
       if self._is_closed or place.stop.is_set():
         raise signals.Stopped
@@ -72,14 +74,14 @@ class LocalBatches(batches.Batches):
       if waited > place.timeout_seconds:
         raise TimeoutError(
           f'Waited {place.timeout_seconds:g} seconds for '
-          f'{self._tell(self._table.status())}'
+          f'{self._describe_wait(self._table.status())}'
         )
       patience = self.patience_seconds
       if patience is not None and waited > patience:
         raise batches.Starved
       vigil.keep(waited)
 
-  def _tell(self, seen: waits.Seen) -> str:
+  def _describe_wait(self, seen: waits.Seen) -> str:
     return batches.describe_wait(
       self._table.description, self._place, seen, self._batch_size
     )

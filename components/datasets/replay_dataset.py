@@ -1,4 +1,4 @@
-"""Batches from a replay table."""
+"""Batches from a replay server."""
 
 import threading
 import time
@@ -19,20 +19,19 @@ _WATCH_PERIOD_SECONDS = 0.5
 
 
 class ReplayDataset(batches.Batches):
-  """Iterates over batches of a table of a replay server.
+  """Iterator over batches of a table on a replay server.
 
-  What lies between table and learner is stated, because it makes data stale
-  and counts as sampled: at most `max_samples_in_flight` items in transport and
+  Prefetched samples are stale, and the rate limiter counts them. So their
+  number is bounded: at most `max_samples_in_flight` items in transit and
   `prefetch` + 1 batches.
 
-  A Reverb dataset by itself waits for ever when its server is gone. Here a
-  wait ends when `close` is called, when the stop signal is set, or
-  after the time-out.
+  A Reverb dataset itself waits forever if its server is gone. Here a wait ends
+  on `close`, on the stop signal, or after the timeout.
 
-  A dataset that reads a server of its own process may lose items: Reverb 0.7.2
-  looks every three seconds of a wait whether it was ended, and what was sampled
-  at that moment is dropped, although the limiter has counted it. Who knows that
-  a batch is due sets `patience_seconds`.
+  A dataset that reads a server of its own process may lose items: during a wait
+  Reverb 0.7.2 checks every three seconds whether it was cancelled, and drops
+  items that are sampled at that instant, although the limiter has counted them.
+  Set `patience_seconds` where a batch is known to be due.
   """
 
   def __init__(
@@ -47,12 +46,12 @@ class ReplayDataset(batches.Batches):
     """Connects to the server.
 
     Args:
-      connection: To the replay server; one in the same process is read
-        directly. Its time-out and stop signal end a wait.
-      table: What to read.
+      connection: Connection to the replay server; a server in this process is
+        read directly. Its timeout and stop signal end a wait.
+      table: Description of the table to sample.
       batch_size: B, at least 1.
       prefetch: Batches prepared ahead of the learner, 0 for none.
-      max_samples_in_flight: Items asked for ahead; one batch if None.
+      max_samples_in_flight: Items requested ahead; one batch if None.
     """
     if batch_size < 1:
       raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
@@ -65,16 +64,16 @@ class ReplayDataset(batches.Batches):
       )
     if batch_size % table.bundle_size:
       raise ValueError(
-        f'batch_size must be a multiple of {table.bundle_size}, the bundles of '
-        f"table '{table.name}', got {batch_size}. Choose another, or let the "
-        'experience of the builder have in_bundles=False.'
+        f'batch_size must be a multiple of {table.bundle_size}, the bundle '
+        f"size of table '{table.name}', got {batch_size}. Choose another, or "
+        'set in_bundles=False in the experience of the builder.'
       )
     self._table = table
     self._connection = connection
     self._batch_size = batch_size
     self._prefetch = prefetch
     self._max_samples_in_flight = max_samples_in_flight or batch_size
-    self._opening = threading.Lock()  # None is opened after `close`.
+    self._opening = threading.Lock()  # Nothing is opened after `close`.
     self._closed = threading.Event()
     self._open()
     self._is_starved = False
@@ -87,7 +86,7 @@ class ReplayDataset(batches.Batches):
     self._watcher.start()
 
   def _open(self) -> None:
-    """Begins to sample."""
+    """Starts sampling."""
     columns = self._table.packing.stored_signature
     bundle_size = self._table.bundle_size
     dataset = reverb.TrajectoryDataset(
@@ -106,7 +105,7 @@ class ReplayDataset(batches.Batches):
     dataset = dataset.map(self._unpack)
     if self._prefetch:
       dataset = dataset.prefetch(self._prefetch)
-    # Else tf.data would prefetch more than it was asked to.
+    # Otherwise tf.data would prefetch more.
     options = tf.data.Options()
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False
@@ -135,13 +134,13 @@ class ReplayDataset(batches.Batches):
     try:
       return self._get_next()
     except tf.errors.CancelledError:
-      pass  # Whoever kept this error would keep the iterator.
+      pass  # Keeping the error would keep the iterator alive.
     finally:
       self._waiting_since = None
     if self._timed_out:
       raise TimeoutError(
         f'Waited {self._connection.timeout_seconds:g} seconds for '
-        f'{self._tell(waits.look(self._ask))}'
+        f'{self._describe_wait(waits.look(self._ask))}'
       )
     if self._is_starved:
       self._is_starved = False
@@ -155,19 +154,19 @@ class ReplayDataset(batches.Batches):
     self._excused_at = time.monotonic()
 
   def close(self) -> None:
-    """Ends a wait, now and for all times, and the watching thread."""
+    """Ends current and future waits, and the watching thread."""
     with self._opening:
       self._closed.set()
     self._cancellation.start_cancel()
     self._watcher.join()
-    self._iterator = None  # It would sample for as long as anyone holds this.
+    self._iterator = None  # It would sample as long as it is alive.
 
   def _get_next(self) -> types.Sample:
-    """Calls the iterator's operation by itself.
+    """Runs the iterator's operation directly.
 
-    What calls it in a `tf.function` can be cancelled too, but TensorFlow 2.8
-    keeps 400 bytes of every call of such a function without XLA. What it wraps
-    itself (see `compilation`) leaves nothing.
+    Within a `tf.function` it could be cancelled too, but TensorFlow 2.8 leaks
+    400 bytes per call of such a function without XLA. Functions of
+    `compilation` leak nothing.
     """
     iterator = self._iterator
     if iterator is None:
@@ -184,10 +183,10 @@ class ReplayDataset(batches.Batches):
 
   @tf.autograph.experimental.do_not_convert
   def _unpack(self, sample: Any) -> tuple[tf.Tensor, ...]:
-    """Returns the leaves of a `types.Sample`: a dataset would join lists."""
+    """Returns the leaves of a `types.Sample`; a dataset would stack lists."""
     info, bundle_size = sample.info, self._table.bundle_size
     leaves = [info.key, info.probability, info.table_size * bundle_size]
-    if bundle_size > 1:  # The items of a bundle share what is known of it.
+    if bundle_size > 1:  # Items of a bundle share its metadata.
       leaves = [
         tf.reshape(tf.repeat(leaf, bundle_size), [self._batch_size])
         for leaf in leaves
@@ -197,8 +196,8 @@ class ReplayDataset(batches.Batches):
   def _ask(self) -> server.TableStatus:
     return waits.ask_server(self._connection.client, self._table)
 
-  def _tell(self, seen: waits.Seen) -> str:
-    # Nobody knows how much of the batch has been sampled already.
+  def _describe_wait(self, seen: waits.Seen) -> str:
+    # It is unknown how much of the batch has been sampled already.
     num_samples = self._table.bundle_size
     return batches.describe_wait(
       self._table, self._connection, seen, num_samples
@@ -227,4 +226,6 @@ class ReplayDataset(batches.Batches):
       vigil.keep(waited)
 
   def _begin_vigil(self) -> waits.Vigil:
-    return waits.Vigil(self._connection.warning_seconds, self._ask, self._tell)
+    return waits.Vigil(
+      self._connection.warning_seconds, self._ask, self._describe_wait
+    )

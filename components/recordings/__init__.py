@@ -1,7 +1,7 @@
-"""Episodes in files: written while they are lived, and learned from later.
+"""Offline data: recordings of episodes, and their readers.
 
-What cuts them into items is imported when it is asked for: it needs TensorFlow,
-which whoever only steps environments, and records, should not load.
+`fill`, which cuts episodes into items, is imported lazily: it needs TensorFlow,
+which processes that only step environments and record should not load.
 """
 
 from typing import TYPE_CHECKING

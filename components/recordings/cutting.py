@@ -1,4 +1,4 @@
-"""Cuts episodes that were recorded into an agent's items."""
+"""Conversion of recorded episodes to an agent's items."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -12,9 +12,9 @@ from repertory.components.recordings import data_set
 
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
-# What is cut together, at least; less is put together before.
+# Minimum size of chunks that are cut together; smaller ones are merged.
 _CHUNK_BYTES = 2**22
-# Episodes that are cut side by side.
+# Maximum number of episodes that are cut in parallel.
 _MAX_SLOTS = 256
 
 
@@ -24,25 +24,25 @@ def fill(
   extras: Callable[[int], types.Nest],
   *,
   max_slots: int = _MAX_SLOTS,
-  check: Callable[[int], None] = lambda num_moments: None,
+  check: Callable[[int], None] = lambda num_timesteps: None,
 ) -> None:
-  """Cuts all episodes into items, in an order that follows from the chunks.
+  """Cuts all episodes into items, in an order determined by the chunks.
 
-  It is done by the agent's own adder, for many episodes side by side, as slots
-  of a batch. An episode without an end is taken for one that was broken off
-  there: its last observation is bootstrapped from.
+  The agent's own adder processes many episodes in parallel, as slots of a
+  batch. An episode without LAST counts as truncated: its last observation is
+  bootstrapped from.
 
   Args:
     chunks: The episodes.
-    make_adder: Makes the adder of so many slots; it is closed here.
-    extras: Returns what a policy would have given with each step of so many
-      slots, `[B, ...]`.
-    max_slots: Episodes that are cut side by side. Where items have images, one
+    make_adder: Factory of an adder with the given number of slots; closed here.
+    extras: Returns the policy's extra outputs for the given number of slots,
+      `[B, ...]`.
+    max_slots: Maximum number of parallel episodes. For items with images, one
       is as fast and takes less memory.
-    check: Called with the number of moments that were cut so far, at each step
-      of the slots; may raise to end it.
+    check: Callback with the number of cut time steps, called at each step of
+      the slots; may raise an error to stop.
   """
-  num_moments = 0
+  num_timesteps = 0
   for steps in _merge(chunks):
     steps, starts, ends = _close_episodes(steps)
     if not len(starts):
@@ -51,15 +51,15 @@ def fill(
     try:
       _cut(
         steps, starts, ends, adder, extras, max_slots,
-        lambda num_more, before=num_moments: check(before + num_more),
+        lambda num_more, before=num_timesteps: check(before + num_more),
       )  # fmt: skip
     finally:
       adder.close()
-    num_moments += len(steps.step_type)
+    num_timesteps += len(steps.step_type)
 
 
 def _merge(chunks: Iterable[data_set.Steps]) -> Iterator[data_set.Steps]:
-  """Puts small chunks together."""
+  """Merges small chunks."""
   waiting: list[data_set.Steps] = []
   num_bytes = 0
   for steps in chunks:
@@ -73,10 +73,10 @@ def _merge(chunks: Iterable[data_set.Steps]) -> Iterator[data_set.Steps]:
 
 
 def _concatenate(parts: list[data_set.Steps]) -> data_set.Steps:
-  """Puts chunks together, each of which begins an episode or a part of one."""
+  """Concatenates chunks, each of which starts an episode or a part of one."""
   if len(parts) == 1:
     return parts[0]
-  # A part of an episode must not be taken for one of the next's.
+  # Parts of episodes must not merge with the next chunk's.
   parts = [one._replace(step_type=one.step_type.copy()) for one in parts]
   for one in parts:
     one.step_type[0], one.step_type[-1] = _FIRST, _LAST
@@ -86,10 +86,10 @@ def _concatenate(parts: list[data_set.Steps]) -> data_set.Steps:
 def _close_episodes(
   steps: data_set.Steps,
 ) -> tuple[data_set.Steps, np.ndarray, np.ndarray]:
-  """Lets every episode begin with FIRST and end with LAST.
+  """Sets FIRST and LAST at the ends of every episode.
 
   Returns:
-    The steps; and where episodes of a step or more start, and where each ends,
+    The steps; and the start and end of each episode with at least one step,
     `[E]`.
   """
   starts = steps.starts
@@ -111,43 +111,43 @@ def _cut(
   max_slots: int,
   check: Callable[[int], None],
 ) -> None:
-  """Lets an adder see the episodes, each slot one after the other."""
+  """Adds the episodes to an adder, one after the other in each slot."""
   num_slots = min(max_slots, len(starts))
-  places, last = starts[:num_slots].copy(), ends[:num_slots] - 1
+  rows, last = starts[:num_slots].copy(), ends[:num_slots] - 1
   begun = num_slots
   is_idle = np.zeros([num_slots], bool)
   given = extras(num_slots)
-  adder.add_first(_timestep(steps, places))
+  adder.add_first(_timestep(steps, rows))
   num_cut = num_idle = 0
   while True:
     check(num_cut)
     num_cut += num_slots - num_idle
-    action = _take(steps.action, places)
-    ended = (places == last).nonzero()[0]
-    places[~is_idle] += 1
+    action = _take(steps.action, rows)
+    ended = (rows == last).nonzero()[0]
+    rows[~is_idle] += 1
     for slot in ended:
       if begun < len(starts):
-        places[slot], last[slot] = starts[begun], ends[begun] - 1
+        rows[slot], last[slot] = starts[begun], ends[begun] - 1
         begun += 1
       else:
-        # A slot that stays at the first moment of an episode makes no item.
-        places[slot], last[slot] = starts[0], -1
+        # A slot that stays at an episode's first time step creates no items.
+        rows[slot], last[slot] = starts[0], -1
         is_idle[slot] = True
         num_idle += 1
     if is_idle.all():
       return
-    adder.put(action, _timestep(steps, places), given)
+    adder.put(action, _timestep(steps, rows), given)
 
 
-def _timestep(steps: data_set.Steps, places: np.ndarray) -> dm_env.TimeStep:
-  step_type: Any = steps.step_type[places]
+def _timestep(steps: data_set.Steps, rows: np.ndarray) -> dm_env.TimeStep:
+  step_type: Any = steps.step_type[rows]
   return dm_env.TimeStep(
     step_type=step_type,
-    reward=steps.reward[places],
-    discount=steps.discount[places],
-    observation=_take(steps.observation, places),
+    reward=steps.reward[rows],
+    discount=steps.discount[rows],
+    observation=_take(steps.observation, rows),
   )
 
 
-def _take(nest: types.Nest, places: np.ndarray) -> types.Nest:
-  return tree.map_structure(lambda leaf: leaf[places], nest)
+def _take(nest: types.Nest, rows: np.ndarray) -> types.Nest:
+  return tree.map_structure(lambda leaf: leaf[rows], nest)

@@ -1,4 +1,4 @@
-"""What a data set is: episodes, whoever wrote them and in whatever files."""
+"""Interface of data sets of recorded episodes, and their validation."""
 
 import abc
 from collections.abc import Iterator
@@ -12,18 +12,18 @@ from repertory.components.settings import SettingError
 
 _FIRST, _MID, _LAST = (int(one) for one in dm_env.StepType)
 
-# Kinds of dtypes whose values may be told in one another.
+# Kinds of dtypes whose values can be converted to one another.
 _KINDS = {'f': 'floats', 'i': 'integers', 'u': 'integers', 'b': 'booleans'}
 
-# Float actions may be out of their bounds by so much of them: by rounding.
+# Relative tolerance of float actions out of bounds, for rounding.
 _ROUNDING = 1e-5
 
 
 class DataError(SettingError):
-  """A data set cannot be read, or is of another environment.
+  """A data set cannot be read, or does not fit the environment.
 
   Attributes:
-    path: Which.
+    path: Path of the data set.
   """
 
   def __init__(self, path: str, problem: str):
@@ -32,19 +32,19 @@ class DataError(SettingError):
 
 
 class Steps(NamedTuple):
-  """Moments of episodes, one after the other, episode after episode.
+  """Time steps of consecutive episodes.
 
-  An episode of T steps has T + 1 moments, from FIRST to LAST. If it has no
-  LAST it was broken off there, and nothing is known of what came then.
+  An episode of T steps has T + 1 time steps, from FIRST to LAST. An episode
+  without LAST was truncated there.
 
   Attributes:
     step_type: int32 `[N]`, of `dm_env.StepType`.
-    reward: What led to the moment was rewarded with, `[N]`; at FIRST it means
-      nothing.
-    discount: The environment's, `[N]`: 0 where the episode terminated; at
-      FIRST likewise.
+    reward: Reward of the step that led to this time step, `[N]`; undefined at
+      FIRST.
+    discount: Discount of the environment, `[N]`: 0 where the episode
+      terminated; undefined at FIRST.
     observation: Nest of arrays `[N, ...]`.
-    action: What was done then, `[N, ...]`. At LAST it means nothing.
+    action: Action at this time step, `[N, ...]`; undefined at LAST.
   """
 
   step_type: np.ndarray
@@ -55,12 +55,12 @@ class Steps(NamedTuple):
 
   @property
   def starts(self) -> np.ndarray:
-    """Where episodes, or what is left of their beginnings, start, `[E]`."""
+    """Start indices of episodes, or of parts of them, `[E]`."""
     return find_starts(self.step_type)
 
 
 def find_starts(step_type: np.ndarray) -> np.ndarray:
-  """Returns where episodes start: at FIRST, after LAST, and at the beginning.
+  """Returns the starts of episodes: at FIRST, after LAST, and at index 0.
 
   Args:
     step_type: `[N]`.
@@ -72,9 +72,9 @@ def find_starts(step_type: np.ndarray) -> np.ndarray:
 
 
 def are_actions(step_type: np.ndarray) -> np.ndarray:
-  """Returns whether an action was taken at each moment, `[N]`.
+  """Returns whether an action was taken at each time step, `[N]`.
 
-  None was at the last moment of an episode, even if that was broken off.
+  The last time step of an episode has no action, even after truncation.
   """
   starts = find_starts(step_type)
   taken = np.ones([len(step_type)], bool)
@@ -83,16 +83,16 @@ def are_actions(step_type: np.ndarray) -> np.ndarray:
 
 
 def episode_lengths(step_type: np.ndarray) -> np.ndarray:
-  """Returns how many steps each episode has, `[E]`; one moment alone is 0."""
+  """Returns the steps of each episode, `[E]`; 0 for a single time step."""
   starts = find_starts(step_type)
   return np.diff(starts, append=len(step_type)) - 1
 
 
 class DataSet(abc.ABC):
-  """Episodes that were recorded once, and are read as often as one likes.
+  """Recorded episodes, which can be read repeatedly.
 
   Attributes:
-    path: Where it is.
+    path: Path of the data set.
     lengths: Steps of each episode, `[E]`.
   """
 
@@ -101,37 +101,37 @@ class DataSet(abc.ABC):
 
   @abc.abstractmethod
   def check(self, spec: specs.EnvironmentSpec) -> None:
-    """Compares it with an environment, as far as that shows at once.
+    """Compares the data with an environment, as far as that is quick.
 
     Args:
-      spec: What is to be learned for; of single precision.
+      spec: Spec of the environment, in single precision.
 
     Raises:
-      DataError: Naming what differs, or what cannot be read.
+      DataError: Naming the difference, or the unreadable file.
     """
 
   @abc.abstractmethod
   def read(self, spec: specs.EnvironmentSpec) -> Iterator[Steps]:
-    """Yields all moments, of the shapes and dtypes of the spec.
+    """Yields all time steps, with the shapes and dtypes of the spec.
 
     Raises:
-      DataError: Naming what cannot be read, or is not as the spec says.
+      DataError: Naming what cannot be read or violates the spec.
     """
 
 
 def check_kind(
   path: str, what: str, shape: tuple, dtype: np.dtype, spec: specs.Array
 ) -> None:
-  """Refuses a column that cannot be told as the spec says.
+  """Raises an error if a column cannot be converted to a spec.
 
-  Floats may be of another precision, and integers of another size.
+  Floats may have another precision, and integers another size.
 
   Args:
-    path: That of the data set.
+    path: Path of the data set.
     what: Name of the column.
-    shape: That of one moment.
-    dtype: As it is there.
-    spec: The environment's.
+    shape: Shape of one time step.
+    dtype: Dtype in the data set.
+    spec: Spec of the environment.
 
   Raises:
     DataError: Naming the column.
@@ -140,9 +140,8 @@ def check_kind(
   if tuple(shape) != tuple(spec.shape) or None in kinds or len(set(kinds)) > 1:
     raise DataError(
       path,
-      f"has another '{what}' than the environment, whose is of "
-      f'{np.dtype(spec.dtype)} and shape {tuple(spec.shape)}; got {dtype} and '
-      f'shape {tuple(shape)}.',
+      f"must have '{what}' like the environment, {np.dtype(spec.dtype)} of "
+      f'shape {tuple(spec.shape)}; got {dtype} of shape {tuple(shape)}.',
     )
 
 
@@ -152,7 +151,7 @@ def cast(
   """Returns a column `[N, ...]` with the dtype of the spec, values checked.
 
   Raises:
-    DataError: If numbers are not finite, or out of the spec's dtype.
+    DataError: If numbers are not finite, or out of the range of the dtype.
   """
   check_kind(path, what, values.shape[1:], values.dtype, spec)
   is_float = values.dtype.kind == 'f'
@@ -162,7 +161,7 @@ def cast(
     found = values.astype(spec.dtype, copy=False)
   is_same = found.dtype == values.dtype
   if not is_same and values.dtype.kind in 'iu' and (found != values).any():
-    problem = f'{np.dtype(spec.dtype)} does not have'
+    problem = f'are out of the range of {np.dtype(spec.dtype)}'
     _refuse(path, what, problem, values, found != values)
   if is_float and not np.isfinite(found).all():
     problem = f'are too large for {np.dtype(spec.dtype)}'
@@ -173,7 +172,7 @@ def cast(
 def _refuse(
   path: str, what: str, problem: str, values: np.ndarray, is_bad: np.ndarray
 ) -> NoReturn:
-  """Raises a DataError that tells the first of the bad numbers."""
+  """Raises a DataError with the first of the bad numbers."""
   raise DataError(
     path,
     f"has '{what}' with numbers that {problem}; got {values[is_bad][0]}.",
@@ -190,8 +189,8 @@ def check_step_type(path: str, values: np.ndarray) -> np.ndarray:
   if values.ndim != 1 or values.dtype.kind not in 'iu':
     raise DataError(
       path,
-      f"must have 'step_type' of integers, one for each moment; got "
-      f'{values.dtype} and shape {values.shape}.',
+      f"must have 'step_type' of integers, one per time step; got "
+      f'{values.dtype} of shape {values.shape}.',
     )
   is_bad = (values < _FIRST) | (values > _LAST)
   if is_bad.any():
@@ -201,9 +200,9 @@ def check_step_type(path: str, values: np.ndarray) -> np.ndarray:
 
 
 def clear_first(values: np.ndarray, step_type: np.ndarray) -> np.ndarray:
-  """Returns rewards or discounts `[N, ...]`, at FIRST 0 if not finite.
+  """Replaces rewards or discounts `[N, ...]` at FIRST by 0 if not finite.
 
-  They mean nothing there, so they are no reason to refuse a data set.
+  They are undefined there, so they do not invalidate a data set.
   """
   if values.dtype.kind != 'f':
     return values
@@ -215,7 +214,7 @@ def clear_first(values: np.ndarray, step_type: np.ndarray) -> np.ndarray:
 def check_discounts(
   path: str, discounts: np.ndarray, step_type: np.ndarray
 ) -> None:
-  """Refuses discounts `[N]` out of [0, 1]; FIRST is ignored.
+  """Raises an error for discounts `[N]` out of [0, 1]; FIRST is ignored.
 
   Raises:
     DataError: With the first of them.
@@ -228,9 +227,10 @@ def check_discounts(
 def check_bounds(
   path: str, what: str, values: np.ndarray, spec: specs.Array, matters: Any
 ) -> None:
-  """Refuses values out of the bounds of a spec, if it has any.
+  """Raises an error for values out of the bounds of a spec, if it has any.
 
   Args:
+    path: Path of the data set.
     what: Name of the column.
     values: `[N, ...]`.
     spec: Spec of one row.
@@ -259,11 +259,12 @@ def check_bounds(
 def check_numbers(
   path: str, what: str, values: np.ndarray, spec: specs.Array
 ) -> None:
-  """Refuses integer observations out of the bounds of their spec.
+  """Raises an error for integer observations out of their spec's bounds.
 
-  Floats may be out of their bounds, as those of many environments are.
+  Floats may be out of bounds, as in many environments.
 
   Args:
+    path: Path of the data set.
     what: Name of the column.
     values: `[N, ...]`.
     spec: Spec of one row.
@@ -276,5 +277,5 @@ def check_numbers(
     return
   limits = np.iinfo(dtype)
   has_all = (spec.minimum <= limits.min) & (spec.maximum >= limits.max)
-  if not np.all(has_all):  # Images have.
+  if not np.all(has_all):  # True for images.
     check_bounds(path, what, values, spec, matters=True)

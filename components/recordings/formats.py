@@ -1,4 +1,4 @@
-"""Which kind of data set is in a folder."""
+"""Detection of data set formats."""
 
 import os
 
@@ -11,10 +11,10 @@ from repertory.components.recordings import (
 
 
 def open_data(path: str) -> data_set.DataSet:
-  """Opens a recording of this package, or a data set of Minari.
+  """Opens a recording of this package, or a Minari data set.
 
   Args:
-    path: The folder of a recording; or of a data set of Minari, or its `data`.
+    path: Folder of a recording, or of a Minari data set, or its `data`.
 
   Raises:
     DataError: If it is neither, empty or damaged.
@@ -31,7 +31,7 @@ def open_data(path: str) -> data_set.DataSet:
   names = sorted(os.listdir(path))
   raise data_set.DataError(
     path,
-    f'is no data set: it must have a {manifest.FILE} of a recording or a '
+    f'must have a {manifest.FILE} of a recording or a '
     f'{minari.FILE} of Minari; got '
     + (f'other files, such as {names[0]}.' if names else 'an empty folder.'),
   )

@@ -1,4 +1,4 @@
-"""What a recording is of: `manifest.json`, beside the files of its steps."""
+"""Manifests of recordings: `manifest.json`, next to the files of steps."""
 
 import contextlib
 import dataclasses
@@ -16,20 +16,20 @@ from repertory.components.settings import SettingError, text_of
 
 FILE = 'manifest.json'
 
-# Of the layout. A reader refuses others.
+# Version of the layout; readers reject others.
 _FORMAT = 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-  """Who did what.
+  """Description of a recording.
 
   Attributes:
-    agent: Who acted.
-    environment: In what.
-    spec: What observations, actions, rewards and discounts are, by column:
+    agent: Name of the acting agent.
+    environment: Name of the environment.
+    spec: Specs of observations, actions, rewards and discounts by column:
       'shape', 'dtype', and 'minimum' and 'maximum' if there are bounds.
-    version: That of this package.
+    version: Version of this package.
   """
 
   agent: str
@@ -41,12 +41,12 @@ class Manifest:
   def of(
     cls, agent: str, environment: str, spec: specs.EnvironmentSpec, version: str
   ) -> 'Manifest':
-    """Returns that of what an agent does in an environment."""
+    """Creates the manifest for an agent in an environment."""
     columns = {name: _describe(one) for name, one in columns_of(spec)}
     return cls(agent, environment, columns, version)
 
   def explain_difference(self, other: 'Manifest') -> str:
-    """Says what differs in another one; '' if nothing that matters."""
+    """Describes a difference to another manifest; '' if they match."""
     for name in ('agent', 'environment', 'spec'):
       mine, its = getattr(self, name), getattr(other, name)
       if mine != its:
@@ -60,18 +60,20 @@ def prepare(
   writes: bool = True,
   setting: str = 'record',
 ) -> None:
-  """Makes the folder of a recording, or finds out whether it can go on there.
+  """Creates the folder of a recording, or validates an existing one.
 
   Args:
-    writes: Whether to make it, or else only to look.
+    directory: Folder of the recording.
+    manifest: Manifest of the recording.
+    writes: Whether to create the folder, or only to validate.
     setting: Name of the setting, for the message.
 
   Raises:
-    SettingError: If there is something else, or it cannot be written to; then
-      nothing was written.
+    SettingError: If the folder holds other data or is not writable; nothing was
+      written then.
   """
   names = os.listdir(directory) if os.path.isdir(directory) else []
-  # Another run may be making the folder, or writing there.
+  # Hidden files may belong to a run that creates the folder or writes there.
   names = [name for name in names if not name.startswith('.')]
   if os.path.lexists(directory) and not os.path.isdir(directory):
     raise SettingError(
@@ -82,8 +84,8 @@ def prepare(
     if difference:
       raise SettingError(
         setting,
-        f'must be a folder of recordings of the same, or a new one; in '
-        f'{directory}, {difference}. Name another folder: data may be read '
+        f'must be a new folder, or one of recordings with the same manifest; '
+        f'in {directory}, {difference}. Name another folder: data may be read '
         'from several.',
       )
     return
@@ -133,7 +135,7 @@ def read(directory: str) -> Manifest:
 
 
 def _check_form(found: Any, directory: str) -> None:
-  """Refuses what is not of the form that `prepare` writes.
+  """Validates the form of a manifest.
 
   Raises:
     DataError: If it is of another version of the format.
@@ -169,7 +171,7 @@ def _check_form(found: Any, directory: str) -> None:
 def columns_of(
   spec: specs.EnvironmentSpec,
 ) -> Iterator[tuple[str, specs.Array]]:
-  """Yields name and spec of the columns of a recording, but for step types."""
+  """Yields name and spec of a recording's columns, without step types."""
   yield 'reward', spec.rewards
   yield 'discount', spec.discounts
   for nest, root in (
@@ -184,7 +186,7 @@ def _describe(spec: specs.Array) -> dict[str, Any]:
   if isinstance(spec, specs.BoundedArray):
     for name in ('minimum', 'maximum'):
       bound = np.asarray(getattr(spec, name))
-      # Most bounds are the same everywhere; JSON has no infinity.
+      # Most bounds are uniform; JSON has no infinity.
       is_same = bound.size and (bound == bound.flat[0]).all()
       values = bound.flat[0] if is_same else bound
       described[name] = _plain(values)

@@ -1,10 +1,10 @@
-"""Reads data sets of Minari, as they are on disk: https://minari.farama.org.
+"""Reader of Minari data sets: https://minari.farama.org.
 
-A folder `data` has `main_data.hdf5` with a group for each episode,
-`episode_<i>`. In it are 'observations' of T + 1 moments, and 'actions',
-'rewards', 'terminations' and 'truncations' of T steps. What is a dictionary is
-a group of its keys, a tuple one of `_index_<i>`. In newer versions
-`metadata.json` beside it tells spaces.
+A folder `data` has `main_data.hdf5` with a group per episode, `episode_<i>`. It
+holds 'observations' of T + 1 time steps, and 'actions', 'rewards',
+'terminations' and 'truncations' of T steps. A dictionary is a group with its
+keys, a tuple one with `_index_<i>`. In newer versions `metadata.json` next to
+it describes the spaces.
 """
 
 import functools
@@ -24,11 +24,11 @@ from repertory.components.recordings import data_set
 FILE = 'main_data.hdf5'
 
 _METADATA = 'metadata.json'
-# Formats by what it calls them there.
+# Display names of Minari's other formats.
 _HDF5 = 'hdf5'
 _FORMAT_NAMES = {'arrow': 'Arrow'}
 
-# What a damaged file raises, of h5py and NumPy.
+# Errors that h5py and NumPy raise for damaged files.
 _DAMAGES = (
   OSError, KeyError, AttributeError, RuntimeError, TypeError, ValueError,
   OverflowError, MemoryError, IndexError,
@@ -46,10 +46,10 @@ def find_file(path: str) -> str | None:
 
 
 def check_format(path: str) -> None:
-  """Refuses a data set whose episodes are in other files than those of HDF5.
+  """Raises an error if a data set's format is not HDF5.
 
   Raises:
-    DataError: Naming the format, if `metadata.json` tells of another.
+    DataError: Naming the format, if `metadata.json` specifies another.
   """
   for folder in (path, os.path.join(path, 'data')):
     file = os.path.join(folder, _METADATA)
@@ -65,7 +65,7 @@ def check_format(path: str) -> None:
 
 
 def _read_metadata(path: str) -> Mapping[str, Any]:
-  """Returns what Minari tells of a data set."""
+  """Returns the metadata of a data set."""
   try:
     with regular_files.open_file(path) as file:
       found = json.load(file)
@@ -79,17 +79,17 @@ def _read_metadata(path: str) -> Mapping[str, Any]:
 
 
 class MinariData(data_set.DataSet):
-  """A data set of Minari in a local folder, in HDF5."""
+  """Minari data set in a local folder, in HDF5."""
 
   def __init__(self, path: str, file: str):
-    """Reads how long its episodes are.
+    """Reads the lengths of all episodes.
 
     Args:
-      path: The folder, for errors.
-      file: Has its episodes.
+      path: Folder of the data set, for errors.
+      file: File with the episodes.
 
     Raises:
-      DataError: If there are none, or it is damaged.
+      DataError: If there are no episodes, or the file is damaged.
     """
     self.path = path
     self._file = file
@@ -123,14 +123,14 @@ class MinariData(data_set.DataSet):
         data_set.check_kind(self.path, name, found.shape[1:], found.dtype, one)
       for name, is_known in (('observations', spec.observations),
                              ('actions', spec.actions)):  # fmt: skip
-        places = [one for one, _ in _leaves(is_known, name)]
-        if len(set(places)) < len(places):
+        paths = [one for one, _ in _leaves(is_known, name)]
+        if len(set(paths)) < len(paths):
           raise data_set.DataError(
             self.path,
             f'must have {name} at different paths: in HDF5, a key with "/" and '
-            f'nested keys have the same; got {", ".join(places)}.',
+            f'nested keys coincide; got {", ".join(paths)}.',
           )
-        more = set(_names(group, name)) - set(places)
+        more = set(_names(group, name)) - set(paths)
         if more:
           raise data_set.DataError(
             self.path,
@@ -147,12 +147,12 @@ class MinariData(data_set.DataSet):
   def _read_episode(
     self, group: Any, where: str, spec: specs.EnvironmentSpec
   ) -> data_set.Steps:
-    """Returns the moments of an episode."""
+    """Returns the time steps of an episode."""
     num_steps = len(group['rewards'])
 
     def load(name: str, count: int) -> np.ndarray:
       column = group[name]
-      if len(column) != count:  # Before a wrong length is given memory.
+      if len(column) != count:  # Before a wrong length is allocated.
         raise data_set.DataError(
           where,
           f"is damaged: '{name}' must have {count} rows; got {len(column)}.",
@@ -180,7 +180,7 @@ class MinariData(data_set.DataSet):
     actions = load_nest(spec.actions, 'actions', num_steps, check)
     rewards = load_nest(spec.rewards, 'rewards', num_steps)
     discounts = 1 - terminations.astype(spec.discounts.dtype)
-    # What was done at LAST means nothing, as it was never done.
+    # The action at LAST is undefined, because none was taken.
     actions = tree.map_structure(lambda one: _pad(one, after=1), actions)
     check, count = data_set.check_numbers, num_steps + 1
     return data_set.Steps(
@@ -192,7 +192,7 @@ class MinariData(data_set.DataSet):
     )
 
   def _check_metadata(self) -> None:
-    """Refuses episodes that are not all there, and other spaces than ours."""
+    """Raises an error for missing episodes, or unsupported spaces."""
     path = os.path.join(os.path.dirname(self._file), _METADATA)
     if not os.path.exists(path):
       return
@@ -201,14 +201,15 @@ class MinariData(data_set.DataSet):
                         ('total_steps', self.lengths.sum())):  # fmt: skip
       if metadata.get(name, count) != count:
         raise data_set.DataError(
-          path, f'tells of {metadata[name]} {name}; got {count}.'
+          path,
+          f'must have {name} = {count}, got {metadata[name]}.',
         )
     for name in ('observation_space', 'action_space'):  # Ours start at 0.
       start = re.search(r'"start": *(-?[1-9]\d*)', str(metadata.get(name, '')))
       if start:
         raise data_set.DataError(
           self.path,
-          f'has a {name} whose numbers must start at 0; got {start[1]}.',
+          f'must have a {name} whose numbers start at 0; got {start[1]}.',
         )
 
 
@@ -220,10 +221,10 @@ def _check_ends(where: str, name: str, values: np.ndarray) -> np.ndarray:
   """
   is_flags = values.ndim == 1 and values.dtype.kind in 'bui'
   if not is_flags or not np.isin(values, (0, 1)).all():
-    got = f'{values.dtype} and shape {values.shape}'
+    got = f'{values.dtype} of shape {values.shape}'
     raise data_set.DataError(
       where,
-      f"must have '{name}' of booleans, one for each step; got "
+      f"must have '{name}' of booleans, one per step; got "
       + (f'numbers up to {abs(values).max()}.' if is_flags else f'{got}.'),
     )
   flags = values.astype(bool)
@@ -237,13 +238,13 @@ def _check_ends(where: str, name: str, values: np.ndarray) -> np.ndarray:
 
 
 class _Opened:
-  """The file of a data set; what h5py raises is told as `DataError`."""
+  """The opened file of a data set; converts h5py's errors to `DataError`."""
 
   def __init__(self, data: MinariData):
     self._path, self._file = data.path, data._file
 
   def __enter__(self) -> Any:
-    # It is there with TensorFlow; who reads no such data set needs none.
+    # h5py comes with TensorFlow; reading other data does not need it.
     import h5py  # noqa: PLC0415
 
     try:
@@ -254,8 +255,8 @@ class _Opened:
 
   def __exit__(self, kind, error, trace) -> None:
     self._opened.close()
-    is_told = isinstance(error, data_set.DataError)
-    if isinstance(error, _DAMAGES) and not is_told:
+    is_data_error = isinstance(error, data_set.DataError)
+    if isinstance(error, _DAMAGES) and not is_data_error:
       raise self._damaged(error) from error
 
   def _damaged(self, error: Exception) -> data_set.DataError:
@@ -265,14 +266,14 @@ class _Opened:
 
 
 def _leaves(nest: types.Nest, root: str) -> Iterator[tuple[str, specs.Array]]:
-  """Yields the places of leaves in an episode's group, and their specs."""
+  """Yields the paths of leaves in an episode's group, and their specs."""
   for path, one in tree.flatten_with_path(nest):
     parts = [f'_index_{p}' if isinstance(p, int) else str(p) for p in path]
     yield '/'.join([root, *parts]), one
 
 
 def _names(group: Any, root: str = '') -> list[str]:
-  """Returns the places of all leaves below a place of a group."""
+  """Returns the paths of all leaves below a path of a group."""
   start = group[root] if root else group
   if hasattr(start, 'dtype'):
     return [root]
@@ -283,6 +284,6 @@ def _names(group: Any, root: str = '') -> list[str]:
 
 
 def _pad(column: np.ndarray, before: int = 0, after: int = 0) -> np.ndarray:
-  """Puts zeros before or after a column."""
+  """Adds rows of zeros before or after a column."""
   rest = [(0, 0)] * (column.ndim - 1)
   return np.pad(column, [(before, after), *rest])

@@ -1,4 +1,4 @@
-"""Reads recordings of this package."""
+"""Reader of recordings of this package."""
 
 import os
 import struct
@@ -17,7 +17,7 @@ from repertory.components.settings import text_of
 
 _STEP_TYPE = 'step_type'
 
-# What a damaged file raises, of NumPy, zipfile and zlib.
+# Errors that NumPy, zipfile and zlib raise for damaged files.
 _DAMAGES = (
   OSError, ValueError, EOFError, KeyError, RuntimeError, struct.error,
   zipfile.BadZipFile, zlib.error,
@@ -25,17 +25,17 @@ _DAMAGES = (
 
 
 class Recording(data_set.DataSet):
-  """What `--record` and `repertory record` write.
+  """Recording written by `--record` or `repertory record`.
 
   Attributes:
-    manifest: Who acted, in what.
+    manifest: Agent and environment of the recording.
   """
 
   def __init__(self, path: str):
-    """Looks at all files, and reads of them how long episodes are.
+    """Opens the recording, and reads the lengths of all episodes.
 
     Raises:
-      DataError: If there are none, or one is damaged.
+      DataError: If there are no episodes, or a file is damaged.
     """
     self.path = path
     self.manifest = manifest.read(path)
@@ -63,7 +63,7 @@ class Recording(data_set.DataSet):
       shape, dtype = found[name]['shape'], np.dtype(found[name]['dtype'])
       data_set.check_kind(self.path, name, tuple(shape), dtype, one)
     for _ in self.read(spec._replace(observations=())):
-      pass  # Observations may be large: they are checked when they are used.
+      pass  # Observations may be large: `read` checks them.
 
   def read(self, spec: specs.EnvironmentSpec) -> Iterator[data_set.Steps]:
     columns = dict(manifest.columns_of(spec))
@@ -92,14 +92,14 @@ class Recording(data_set.DataSet):
       )
 
   def _read(self, name: str, columns: list[str]) -> list[np.ndarray]:
-    """Reads step types and columns of a file, all of one length."""
+    """Reads step types and columns of a file, all of the same length."""
     path = os.path.join(self.path, name)
     try:
       with (
         regular_files.open_file(path) as opened,
         npyio.NpzFile(cast(Any, opened), allow_pickle=False) as file,
       ):
-        # With the suffix, because 'x.npy' might otherwise be read for 'x'.
+        # With the suffix, because NumPy might read 'x.npy' instead of 'x'.
         names = [f'{name}.npy' for name in (_STEP_TYPE, *columns)]
         missing = sorted(set(names) - set(file.zip.namelist()))
         if missing:
@@ -117,7 +117,7 @@ class Recording(data_set.DataSet):
       names = [str(*one) or 'a single number' for one in sorted(lengths)]
       raise data_set.DataError(
         path,
-        'is damaged: its columns must be of one length; got '
+        'is damaged: its columns must have the same length; got '
         f'{", ".join(names)}.',
       )
     return [step_type, *found[1:]]

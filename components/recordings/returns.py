@@ -1,4 +1,4 @@
-"""What episodes that were recorded are worth."""
+"""Discounted returns of recorded episodes."""
 
 import numpy as np
 
@@ -6,30 +6,30 @@ from repertory.components.recordings import data_set
 
 
 def discounted_returns(steps: data_set.Steps, discount: float) -> np.ndarray:
-  """Computes G_t = r_{t+1} + γ d_{t+1} G_{t+1} of all moments.
+  """Computes G_t = r_{t+1} + γ d_{t+1} G_{t+1} at all time steps.
 
-  What comes after an episode is worth 0, also if it was broken off.
+  Returns after the end of an episode are 0, also after truncation.
 
   Args:
-    steps: Moments of whole episodes, `[N]`, or of parts of them.
+    steps: Time steps of whole episodes, `[N]`, or of parts of them.
     discount: γ.
 
   Returns:
-    Returns of what was done at each moment, 0 at the last one of an episode,
+    Return of the action at each time step, 0 at the last one of an episode,
     `[N]`, float64.
   """
   starts = steps.starts
   lasts = np.append(starts[1:], len(steps.step_type)) - 1
   found = np.zeros([len(steps.step_type)])
-  # Backward, a moment of all episodes at once; those that are over drop out.
-  places = lasts - 1
-  is_open = places >= starts
+  # Backward, one time step of all episodes at once; ended ones drop out.
+  rows = lasts - 1
+  is_open = rows >= starts
   while is_open.any():
-    places, starts = places[is_open], starts[is_open]
-    after = places + 1
-    found[places] = (
+    rows, starts = rows[is_open], starts[is_open]
+    after = rows + 1
+    found[rows] = (
       steps.reward[after] + discount * steps.discount[after] * found[after]
     )
-    places = places - 1
-    is_open = places >= starts
+    rows = rows - 1
+    is_open = rows >= starts
   return found

@@ -1,4 +1,4 @@
-"""Writes what an environment batch goes through, in whole files."""
+"""Writer of recordings, which stores whole episodes in files."""
 
 import contextlib
 import os
@@ -18,11 +18,11 @@ SUFFIX = '.npz'
 
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
-# When a file is written, of episodes that have ended: whatever comes first.
+# Files are written at this size or age of ended episodes.
 _FILE_BYTES, _FILE_SECONDS = 2**24, 120.0
-# Moments that are kept one by one before they become arrays.
+# Time steps that are collected before they become an array.
 _BLOCK = 256
-# What is compressed: frames of games are, to a tenth or less.
+# Minimum size of images, which are compressed to a tenth or less.
 _IMAGE_BYTES = 2**10
 
 
@@ -51,7 +51,7 @@ def max_bytes(num_slots: int) -> int:
 
 
 class _Span(NamedTuple):
-  """Successive moments of a slot, from `start` up to `stop`, exclusive."""
+  """Successive time steps of a slot, from `start` up to `stop`, exclusive."""
 
   slot: int
   start: int
@@ -59,13 +59,13 @@ class _Span(NamedTuple):
 
 
 class Writer:
-  """Keeps the moments of all slots, and writes them episode by episode.
+  """Collects the time steps of all slots, and writes whole episodes.
 
-  A file has the columns of `data_set.Steps`, whole episodes, and gets its name
-  when it is whole: so whoever is killed leaves nothing that is damaged, and
-  loses what came since the last one. Only an episode that takes more than two
-  files is broken up: it ends there without LAST, and another one begins with
-  the moment that this ended with. Those that are open at the end have no LAST.
+  A file has the columns of `data_set.Steps`. It gets its name when it is
+  complete, so a killed run leaves no damaged files, and loses only the steps
+  since the last file. Only episodes larger than two files are split: the first
+  part ends without LAST, and the next part begins with the time step at which
+  the first one ended. Episodes that are open at the end have no LAST.
 
   Several writers may share a folder, if their names differ.
   """
@@ -79,15 +79,15 @@ class Writer:
     file_bytes: int = _FILE_BYTES,
     file_seconds: float = _FILE_SECONDS,
   ):
-    """Writes nothing yet.
+    """Initializes the writer, without writing.
 
     Args:
-      directory: A folder that `manifest.prepare` has made.
-      name: How its files begin; after files of that name it goes on.
-      num_episodes: How many of each slot are written, `[B]`, and none of these
-        is broken up; None for all.
-      file_bytes: Memory that episodes take before they are written, about.
-      file_seconds: How old they become, about.
+      directory: Folder created by `manifest.prepare`.
+      name: Prefix of the files; numbering continues after existing files.
+      num_episodes: Number of episodes to write per slot, `[B]`, without splits;
+        None for all.
+      file_bytes: Approximate memory of episodes at which they are written.
+      file_seconds: Approximate age of episodes at which they are written.
     """
     self._directory = directory
     self._name = name
@@ -95,12 +95,11 @@ class Writer:
     self._file_bytes = file_bytes
     self._file_seconds = file_seconds
     self._names: list[str] = []
-    # Moments in order: arrays `[B, T, ...]`, and then `[B, ...]` of each.
+    # Time steps in order: arrays `[B, T, ...]`, then `[B, ...]` of each.
     self._blocks: list[list[np.ndarray]] = []
     self._latest: list[list[np.ndarray]] = []
     self._num_moments = 0
-    # Of each slot: which moments are not written, and of those which end an
-    # episode last.
+    # Per slot: first unwritten time step, and end of the last ended episode.
     self._starts = self._stops = np.zeros([0], np.int64)
     self._row_bytes = 0.0
     self._now: dm_env.TimeStep | None = None
@@ -109,10 +108,10 @@ class Writer:
     self._since = time.monotonic()
 
   def __getstate__(self) -> dict[str, Any]:
-    """Leaves out what it keeps, for it writes that itself."""
-    return {**vars(self), **self._nothing()}
+    """Leaves out unwritten steps, because this process writes them."""
+    return {**vars(self), **self._empty_state()}
 
-  def _nothing(self) -> dict[str, Any]:
+  def _empty_state(self) -> dict[str, Any]:
     none = np.zeros([0], np.int64)
     return {
       '_blocks': [],
@@ -123,20 +122,20 @@ class Writer:
     }
 
   def begin(self, timestep: dm_env.TimeStep) -> None:
-    """Takes the first moment of all slots, `[B]`; open episodes stay open."""
+    """Adds the first time step of all slots, `[B]`; open episodes stay open."""
     self._end_stream()
     self._now = timestep
 
   def add(self, action: types.Nest, next_timestep: dm_env.TimeStep) -> None:
-    """Takes what was done in the last moment, and what followed.
+    """Adds actions and the time steps that follow.
 
     Args:
-      action: `[B, ...]`.
-      next_timestep: `[B]`, of arrays that do not change any more.
+      action: Actions at the previous time step, `[B, ...]`.
+      next_timestep: `[B]`, of arrays that never change.
 
     Raises:
-      RecordingError: If a file cannot be written. Its steps stay in memory, for
-        `close` to write them.
+      RecordingError: If a file cannot be written. Its steps stay in memory, and
+        `close` writes them.
     """
     action = tree.map_structure(np.array, action)
     if self._now is not None:
@@ -157,7 +156,7 @@ class Writer:
     self._end_stream(keeps_open)
 
   def _end_stream(self, keeps_open: bool = True) -> None:
-    """Keeps the moment in which nothing has been done, and writes all."""
+    """Adds the last time step, which has no action, and writes everything."""
     if self._now is None or not self._num_moments:
       return
     now, self._now = self._now, None
@@ -169,7 +168,7 @@ class Writer:
           self._stops = np.where(self._num_left, self._stops, self._starts)
       self._write()
     finally:
-      vars(self).update(self._nothing())
+      vars(self).update(self._empty_state())
       self._now = now
 
   def _keep(self, timestep: dm_env.TimeStep, action: types.Nest) -> None:
@@ -198,14 +197,14 @@ class Writer:
           self._num_left[slot] -= 1
 
   def _stack(self) -> None:
-    """Makes arrays of the latest moments."""
+    """Stacks the latest time steps to arrays."""
     if self._latest:
       columns = zip(*self._latest)
       self._blocks.append([np.stack(column, axis=1) for column in columns])
       self._latest = []
 
   def _is_due(self) -> bool:
-    """Returns whether to write: enough has ended, or something is too long."""
+    """Returns whether to write: enough episodes ended, or one is too long."""
     if not self._num_moments:
       return False
     file_rows = self._file_bytes / self._row_bytes
@@ -221,12 +220,12 @@ class Writer:
     longest = lengths.argmax()
     if lengths[longest] <= 2 * file_rows:
       return False
-    # What goes on begins with the moment that this ends with.
+    # The next part begins with the time step at which this one ends.
     self._stops[longest] = self._num_moments
     return True
 
   def _write(self) -> None:
-    """Writes what is up to the stops of all slots, to a file."""
+    """Writes the time steps up to the stops of all slots to a file."""
     self._since = time.monotonic()
     spans = self._spans(self._stops)
     if spans:
@@ -243,7 +242,7 @@ class Writer:
     self._drop()
 
   def _spans(self, stops: np.ndarray) -> list[_Span]:
-    """Returns the unwritten moments of each slot that has any."""
+    """Returns the unwritten time steps of each slot that has any."""
     return [
       _Span(slot, start, stop)
       for slot, (start, stop) in enumerate(zip(self._starts, stops))
@@ -263,7 +262,7 @@ class Writer:
     return sum(int((step_type != _FIRST).sum()) for step_type in found)
 
   def _rows(self, leaf: int, span: _Span) -> list[np.ndarray]:
-    """Returns views of the moments of a slot, `[T, ...]`, in order."""
+    """Returns views of a slot's time steps, `[T, ...]`, in order."""
     parts, first = [], 0
     for block in self._blocks:
       size = block[leaf].shape[1]
@@ -276,7 +275,7 @@ class Writer:
   def _columns(
     self, spans: Sequence[_Span]
   ) -> Iterator[tuple[str, np.ndarray]]:
-    """Yields names and columns, one at a time: together they may be large."""
+    """Yields names and columns, one at a time, because all may be large."""
     for leaf, name in enumerate(self._names):
       parts = [self._rows(leaf, span) for span in spans]
       if leaf == 0:  # Continued episodes begin with FIRST, too.
@@ -288,9 +287,9 @@ class Writer:
         yield name, np.concatenate([one for part in parts for one in part])
 
   def _drop(self) -> None:
-    """Forgets moments that nobody needs any more, and numbers anew."""
+    """Drops time steps that are no longer needed, and shifts the indices."""
     needed = self._starts
-    if self._num_left is not None:  # Of slots that are done nothing is.
+    if self._num_left is not None:  # Finished slots need none.
       is_done = np.array(self._num_left) == 0
       needed = np.where(is_done, self._num_moments, needed)
     while self._blocks and self._blocks[0][0].shape[1] <= needed.min():
@@ -317,7 +316,7 @@ class Writer:
         os.remove(temporary)
 
   def _name_next(self, temporary: str) -> None:
-    """Gives a file the first name that is free from here on."""
+    """Renames a file to the next free name."""
     while True:
       name = f'{self._name}_{self._number:06d}{SUFFIX}'
       path = os.path.join(self._directory, name)
@@ -327,5 +326,5 @@ class Writer:
       except OSError:
         if os.path.exists(path):
           continue
-        os.rename(temporary, path)  # There are no links on this file system.
+        os.rename(temporary, path)  # The file system does not support links.
       return

@@ -1,4 +1,4 @@
-"""The roads of experience, from those who act to the learner."""
+"""Experience transports, from actors to the learner."""
 
 from repertory.components.roads.actor_snapshots import ActorSnapshots, Moment
 from repertory.components.roads.data_road import (

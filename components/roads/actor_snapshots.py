@@ -1,4 +1,4 @@
-"""What is saved of those who act, with a table of this process."""
+"""Snapshots of the actors' state, saved with a local table."""
 
 import abc
 import dataclasses
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 @dataclasses.dataclass(frozen=True)
 class Moment:
-  """All that a run needs, besides learner and table, to go on exactly.
+  """State of the actors at one point in time, for an exact resume.
 
   Attributes:
-    saved: Where environments, policies and open episodes are.
-    num_inserts: Items that were ever inserted by then; None for all there are.
-    counts: The run's steps and episodes by then; empty if what was reported is
-      of that moment, too.
+    saved: Serialized environments, policies and open episodes.
+    num_inserts: Items inserted by then; None for all current items.
+    counts: Steps and episodes of the run by then; empty if the reported counts
+      match.
   """
 
   saved: bytes
@@ -22,22 +22,22 @@ class Moment:
 
 
 class ActorSnapshots(abc.ABC):
-  """Knows where those are who act.
+  """Interface that captures the actors' state.
 
-  Its methods are called by the learner's thread, between two updates.
+  The learner's thread calls its methods between two updates.
   """
 
   def prepare(self, num_sampled: int) -> bool:
-    """Returns whether the learner is at a moment that can be saved.
+    """Returns whether the learner has reached a state that can be saved.
 
-    If not, it is asked again after the next update. Or it waits, before an
-    update that the moment must not have.
+    If not, it is called again after the next update. It may also wait, before
+    an update that the snapshot must not include.
 
     Args:
       num_sampled: Items ever sampled from the table.
 
     Raises:
-      signals.Stopped: If a wait was ended.
+      signals.Stopped: If the stop signal was set during a wait.
       TimeoutError: If a wait was too long.
     """
     del num_sampled
@@ -45,4 +45,4 @@ class ActorSnapshots(abc.ABC):
 
   @abc.abstractmethod
   def take(self) -> Moment | None:
-    """Returns the moment; None if not all are at the same one."""
+    """Returns the actors' state; None if they are not at the same step."""

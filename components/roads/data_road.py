@@ -1,4 +1,4 @@
-"""The road of what was recorded before: it has a learner end alone."""
+"""Transport of recorded data, which has only a learner side."""
 
 import dataclasses
 from collections.abc import Callable, Iterable
@@ -19,24 +19,25 @@ from repertory.components.replay import local
 from repertory.components.roads import draws, learner_end, local_road, road
 from repertory.components.roads import parts as parts_lib
 
-# All that is drawn before has had no priority computed.
+# Initial priority, as the learner has computed none.
 _FIRST_PRIORITY = 1.0
-# Nor was it acted with what is learned here.
+# Version of items whose actions come from another policy.
 _NO_VERSION = -1
 
 
 class DataRoad(road.Road):
-  """Items are cut from episodes once, and drawn for as long as one likes.
+  """Cuts recorded episodes into items once, and samples them indefinitely.
 
-  They are in a table of this process, which is the agent's but for its size and
-  its rate limit: it has room for all, none leave, and nobody waits. A snapshot
-  has priorities and the state of the draws, and no items: whoever goes on reads
-  the data again. If they are others then, draws and priorities begin anew.
+  The items are in a local table, which differs from the agent's in size and
+  rate limit: it has room for all items, removes none, and never blocks. A
+  snapshot has priorities and the state of the sampler, but no items: a resumed
+  run reads the data again. If the data have changed, sampling and priorities
+  restart.
 
-  In one thread all draws follow from the seed.
+  In one thread all samples follow from the seed.
 
   Attributes:
-    goes_on: Whether it draws on as a snapshot has it; known when it is filled.
+    goes_on: Whether sampling resumes from a snapshot; known after `fill`.
   """
 
   kind = road.DATA
@@ -51,20 +52,19 @@ class DataRoad(road.Road):
     place: local.Place | None = None,
     checkpoint_directory: str = '',
   ):
-    """Makes the table; `fill` is called next.
+    """Creates the table; `fill` must be called next.
 
     Args:
-      experience: How items are cut and drawn.
-      parts: Makes adders.
+      experience: Description of items and sampling.
+      parts: Factory of adders.
       lengths: Steps of all episodes, `[E]`.
-      seed: For the draws, unless a snapshot has the state of their random
-        numbers.
+      seed: Seed of the sampler, unless a snapshot has its state.
       place: Its stop signal ends every wait.
-      checkpoint_directory: Where snapshots are written to, and from where one
-        is read.
+      checkpoint_directory: Directory for snapshots; an existing one is
+        restored.
 
     Raises:
-      ValueError: If the experience cannot be drawn from a table of data.
+      ValueError: If the experience does not work with recorded data.
     """
     check_data(experience, parts)
     self._experience = unlimited(experience, lengths)
@@ -80,10 +80,11 @@ class DataRoad(road.Road):
     chunks: Iterable[recordings.Steps],
     report: Callable[[int], None] = lambda num_moments: None,
   ) -> None:
-    """Cuts all items, and goes on drawing as a snapshot has it.
+    """Cuts all items, and restores the sampler from a snapshot.
 
     Args:
-      report: Called often, with the number of moments that were cut so far.
+      chunks: Recorded steps.
+      report: Callback that is often called with the number of cut time steps.
 
     Raises:
       DataError: If the data cannot be read.
@@ -113,20 +114,24 @@ class DataRoad(road.Road):
 
   @property
   def _is_cut_one_by_one(self) -> bool:
-    # Images are handed on one by one however many slots there are. And a slot
-    # that has come to its end would go on to make items of nothing, if they go
-    # on over the end of an episode.
+    # Images are copied one by one, however many slots there are. And if items
+    # cross the ends of episodes, a slot without further episodes would create
+    # empty items.
     experience = self._experience
     has_images = bool(experience.table.packing.whole)
     return has_images or experience.items.slots_end_together
 
   def describe_draws(self) -> dict[str, Any]:
-    """Returns plain values that tell how data go on to be drawn uniformly."""
+    """Returns plain values with the state of uniform sampling."""
     contents = self._table.copy(has_leaves=False)
     return {**vars(self._fingerprint), 'random': contents.random}
 
   def draw_on(self, described: dict[str, Any]) -> bool:
-    """Draws on as described, if it is of the same data; returns whether."""
+    """Restores the sampler if it belongs to the same data.
+
+    Returns:
+      Whether it does.
+    """
     if described['checksum'] != self._fingerprint.checksum:
       return False
     contents = self._table.copy(has_leaves=False)
@@ -136,7 +141,7 @@ class DataRoad(road.Road):
     return True
 
   def make_writer(self, **settings: Any) -> replay.Writer:
-    raise RuntimeError('Nothing can be added to data that were recorded.')
+    raise RuntimeError('Recorded data must not change: nothing can be added.')
 
   def make_learner_end(self) -> learner_end.LearnerEnd:
     return _DataEnd(
@@ -161,9 +166,10 @@ class DataRoad(road.Road):
 def unlimited(
   experience: experience_lib.Experience, lengths: np.ndarray
 ) -> experience_lib.Experience:
-  """Returns the same, whose table has room for all episodes and no limit.
+  """Returns the experience with a table for all episodes, without limits.
 
   Args:
+    experience: Description of the agent's experience.
     lengths: Steps of all episodes, `[E]`.
   """
   num_items = max(1, experience.items.max_items_of(lengths))
@@ -177,27 +183,28 @@ def unlimited(
 def check_data(
   experience: experience_lib.Experience, parts: parts_lib.Parts
 ) -> None:
-  """Refuses what cannot be drawn again and again, or that no data have.
+  """Validates that an experience works with recorded data.
 
   Raises:
-    ValueError: Saying why.
+    ValueError: With the reason.
   """
   table, items = experience.table, experience.items
   if table.is_queue or table.max_times_sampled:
     raise ValueError(
-      'it learns from each item once, soon after it acted: data were lived by '
-      'another policy, and are drawn again and again. Agents that replay can'
+      'it learns from each item once, soon after acting: recorded data come '
+      'from another policy, and are sampled repeatedly. Use an agent with a '
+      'replay buffer'
     )
   if _step_extras(items) != ():
     raise ValueError(
-      'its items need what its own policy gives with each action '
-      f'({_step_extras(items)}), which no data have'
+      'its items need outputs of its own policy with each action '
+      f'({_step_extras(items)}), which recorded data lack'
     )
   local_road.check_local(experience, parts)
 
 
 class _DataEnd(local_road.LocalEnd):
-  """Reads a table of data; saves how it is drawn from."""
+  """Learner side for a table of recorded data; saves the sampler's state."""
 
   kind = DataRoad.kind
 
@@ -218,7 +225,7 @@ class _DataEnd(local_road.LocalEnd):
     return {**super().describe(), 'is_exact': True}
 
   def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
-    """Does nothing: all there is was read anew."""
+    """Does nothing, because all data were read again."""
 
   def write_snapshot(self) -> str:
     contents = self._local_table.copy(has_leaves=False)
@@ -232,7 +239,7 @@ def _step_extras(items: adders.Items) -> types.Nest:
 
 
 def _make_extras(items: adders.Items, num_slots: int) -> types.Nest:
-  """Returns extras without a memory: zeros, as at the start of an episode."""
+  """Returns extras with a zero recurrent state, as at an episode's start."""
   extras = items.extras_spec
   if isinstance(extras, types.SequenceExtras):
     return extras._replace(state=specs.zeros(extras.state, num_slots))

@@ -1,4 +1,4 @@
-"""Demonstrations: rows of data among those of replay, in every batch."""
+"""Demonstrations, mixed with replayed items in every batch."""
 
 from typing import Any
 
@@ -12,14 +12,14 @@ from repertory.components.roads import data_road
 
 
 class Demonstrations:
-  """Gives every batch some rows of data, which are drawn uniformly.
+  """Adds uniformly sampled rows of recorded data to every batch.
 
-  They are spread evenly over the batch, so that each part of it has its share,
-  and are marked in it, see `types.Sample`. They keep no priorities: weights of
-  importance take them for drawn uniformly from a table of their own.
+  Demonstrations are spread evenly over the batch, so that each part of it has
+  its share, and are marked in it, see `types.Sample`. They have no priorities:
+  importance weights treat them as uniform samples from a separate table.
 
   Attributes:
-    goes_on: Whether they are drawn on as a checkpoint has it.
+    goes_on: Whether sampling resumes from a checkpoint.
   """
 
   goes_on = False
@@ -27,43 +27,43 @@ class Demonstrations:
   def __init__(
     self, experience: experience_lib.Experience, road: data_road.DataRoad
   ):
-    """Makes the end of the data's road.
+    """Creates the learner side of the recorded data.
 
     Args:
-      experience: The agent's, with `num_demonstrations`.
-      road: Carries `experience.demonstrated`, and is filled.
+      experience: The agent's experience, with `num_demonstrations`.
+      road: Filled transport of `experience.demonstrated`.
     """
     self._road = road
     self._end = road.make_learner_end()
     self._is_demonstrated = places(experience)
 
   def mix(self, replayed: datasets.Batches) -> datasets.Batches:
-    """Returns batches with rows of both; they are closed with this one's."""
+    """Returns batches with rows of both, which close both sources."""
     return _MixedBatches(replayed, self._end.batches, self._is_demonstrated)
 
   def without(self, priorities: replay.Priorities) -> replay.Priorities:
-    """Returns what gives replay the priorities of its own rows alone."""
+    """Returns priority updates that skip the demonstrations."""
     return _ReplayedPriorities(priorities, ~self._is_demonstrated)
 
   def describe(self) -> dict[str, Any]:
-    """Returns plain values that tell how they are drawn."""
+    """Returns plain values with the state of the sampler."""
     return self._road.describe_draws()
 
   def restore(self, described: dict[str, Any] | None) -> None:
-    """Draws on as described, if that was of the same data, or else anew."""
+    """Restores the sampler if it belongs to the same data."""
     self.goes_on = described is not None and self._road.draw_on(described)
 
 
 def places(experience: experience_lib.Experience) -> np.ndarray:
-  """Returns which rows of a batch are demonstrations, bool `[B]`."""
+  """Returns the mask of demonstrations in a batch, bool `[B]`."""
   count = experience.num_demonstrations
   size = experience.batch_size + count
-  # As many until each row as its share of all is, rounded down.
+  # Row i follows ⌊i · count / size⌋ demonstrations.
   return np.diff(np.arange(size + 1) * count // size) > 0
 
 
 class _MixedBatches(datasets.Batches):
-  """Takes rows from two, in places that are always the same."""
+  """Merges rows of two sources, at fixed positions."""
 
   def __init__(
     self,
@@ -109,7 +109,7 @@ class _MixedBatches(datasets.Batches):
 
 
 class _ReplayedPriorities(replay.Priorities):
-  """Hands on the priorities of some rows."""
+  """Forwards the priorities of replayed rows only."""
 
   def __init__(self, priorities: replay.Priorities, is_replayed: np.ndarray):
     self._priorities = priorities

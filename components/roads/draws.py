@@ -1,4 +1,4 @@
-"""How a table of data is drawn from, in files: a snapshot without items."""
+"""Snapshots of the sampler of recorded data, without items."""
 
 import dataclasses
 import json
@@ -17,10 +17,10 @@ _STATE, _PRIORITIES = 'draws.json', 'priorities.npy'
 
 
 class Fingerprint:
-  """Tells data from others.
+  """Checksum that identifies recorded data.
 
   Attributes:
-    checksum: Tells all that was done so far, and what came of it.
+    checksum: CRC-32 of all actions, rewards and further leaves so far.
   """
 
   def __init__(self):
@@ -29,7 +29,7 @@ class Fingerprint:
   def taken_of(
     self, chunks: Iterable[recordings.Steps]
   ) -> Iterator[recordings.Steps]:
-    """Yields the chunks as they are, and takes them in."""
+    """Yields the chunks unchanged, and updates the checksum."""
     for steps in chunks:
       # Observations follow from the rest, and may be large.
       for leaf in tree.flatten(steps._replace(observation=())):
@@ -41,7 +41,7 @@ class Fingerprint:
 def write(
   directory: str, contents: local.Contents, fingerprint: Fingerprint
 ) -> str:
-  """Writes how data are drawn from; returns the snapshot's folder."""
+  """Writes the sampler's state; returns the snapshot's folder."""
   state = {**dataclasses.asdict(contents), **vars(fingerprint)}
   priorities = state.pop('priorities')
   del state['leaves'], state['actors']
@@ -53,10 +53,10 @@ def write(
 
 
 def read(directory: str, fingerprint: Fingerprint) -> local.Contents | None:
-  """Reads how data were drawn from; None if there is nothing of these.
+  """Reads the sampler's state; None if there is none for these data.
 
   Raises:
-    CheckpointError: If what is there is no such snapshot.
+    CheckpointError: If the file is not such a snapshot.
   """
   folder = snapshots.find(directory)
   if folder is None:
@@ -70,6 +70,6 @@ def read(directory: str, fingerprint: Fingerprint) -> local.Contents | None:
     contents = local.Contents(leaves=[], priorities=priorities, **state)
   except (OSError, KeyError, ValueError, TypeError) as error:
     raise checkpointing.CheckpointError(
-      f'{folder} cannot be read: it does not tell how data were drawn.'
+      f'{folder} cannot be read: it is not the state of a sampler.'
     ) from error
   return contents if is_same else None

@@ -1,4 +1,4 @@
-"""The end of a road at which the learner is."""
+"""Learner side of a transport."""
 
 import abc
 import contextlib
@@ -19,38 +19,39 @@ from repertory.components.roads import snapshots
 if TYPE_CHECKING:
   from repertory.components.roads import demonstrations as demonstrations_lib
 
-# A batch that is due comes at once, unless it was lost.
+# A batch that is due arrives at once, unless it was lost.
 PATIENCE_SECONDS = 5.0
 
-# How often is looked whether there are enough items to begin.
+# Interval of checks for the minimum number of items.
 _POLL_SECONDS = 0.1
 
 
 class LearnerEnd(snapshots.Snapshots):
-  """Batches, what is due of them, priorities, and what a checkpoint saves.
+  """Learner side: batches, replay ratio, priorities, and checkpoint state.
 
   Attributes:
-    kind: That of the road.
-    batches: Gives the learner's batches.
-    priorities: Takes the items' new ones; None if there are none.
+    kind: Kind of the transport.
+    batches: Iterator over the learner's batches.
+    priorities: Priority updates; None without priorities.
   """
 
   kind: str
   batches: datasets.Batches
   priorities: replay.Priorities | None
   _demonstrations: 'demonstrations_lib.Demonstrations | None' = None
-  # The batches that may have to wait, if `batches` takes rows from them.
+  # Batches from replay that may have to wait, if `batches` merges them.
   _replayed: datasets.Batches | None = None
 
   def __init__(
     self, experience: experience_lib.Experience, place: writers.Place
   ):
-    """Looks how the tables are.
+    """Records the status of the tables.
 
-    So it is called before there are batches: those sample ahead of the learner.
+    Call this before creating batches, because they prefetch samples.
 
     Args:
-      place: Where the items are; its time-out and stop signal end a wait.
+      experience: Description of the agent's experience.
+      place: Location of the tables; its timeout and stop signal end a wait.
     """
     self._experience = experience
     self._table = experience.table
@@ -65,7 +66,7 @@ class LearnerEnd(snapshots.Snapshots):
     return str(self._place)
 
   def begin(self, learner_steps: int) -> None:
-    """Counts from so many updates, which came before this end was opened."""
+    """Starts counting at `learner_steps`, the updates of earlier runs."""
     samples = self._first_status.samples
     self._pace = replay.Pace(
       self._table,
@@ -75,7 +76,7 @@ class LearnerEnd(snapshots.Snapshots):
     )
 
   def mix_in(self, demonstrations: 'demonstrations_lib.Demonstrations') -> None:
-    """Lets all batches have rows of data, too; before anybody takes one."""
+    """Adds demonstrations to all batches; call it before taking a batch."""
     self._demonstrations = demonstrations
     self._replayed = self.batches
     self.batches = demonstrations.mix(self._replayed)
@@ -84,18 +85,19 @@ class LearnerEnd(snapshots.Snapshots):
 
   @abc.abstractmethod
   def statuses(self) -> Mapping[str, replay.TableStatus]:
-    """Asks for the state of all tables, by name."""
+    """Returns the status of all tables, by name."""
 
-  # What is due.
+  # Replay ratio.
 
   def updates_due(
     self, learner_steps: int, num_items: int | None = None
   ) -> int:
-    """Returns how many learner steps are due, for the ratio to acting.
+    """Returns the number of learner steps due for the replay ratio.
 
     Args:
       learner_steps: Updates so far.
-      num_items: That have been added since this end was opened; None to ask.
+      num_items: Items added since the learner side was created; None to query
+        the table.
     """
     if num_items is None:
       inserts = self._status().inserts
@@ -104,21 +106,21 @@ class LearnerEnd(snapshots.Snapshots):
     return self._pace.updates_due(learner_steps, inserts)
 
   def is_batch_due(self) -> bool:
-    """Asks whether whoever samples the table, of several, is owed a batch."""
+    """Returns whether a batch is due for any of the table's clients."""
     status = self._status()
     due = self._table.sample_target(status.inserts) - status.samples
     return due >= self._experience.batch_size
 
   def wait_for_items(self) -> None:
-    """Waits until the table holds enough to be sampled from.
+    """Waits until the table holds enough items to be sampled.
 
-    That may take long; the time-out is for the time without a new item, in any
-    table on the way, or since `excuse`.
+    That may take long. The timeout limits the time without a new item, in any
+    table of the transport, or since `excuse`.
 
     Raises:
       signals.Stopped: If the stop signal was set.
-      TimeoutError: If no item came in time.
-      DeadlockError: If nobody is there who could put any.
+      TimeoutError: If no item arrived in time.
+      DeadlockError: If no other thread could insert any.
     """
     inserts, since = -1, time.monotonic()
     while True:
@@ -141,51 +143,51 @@ class LearnerEnd(snapshots.Snapshots):
         raise signals.Stopped
 
   def excuse(self) -> None:
-    """Lets waits for items and batches begin now: there is nobody to act."""
+    """Restarts the timeouts of waits, because no actor is running."""
     self._excused_at = time.monotonic()
     self.batches.excuse()
 
   def expect_batches(self, seconds: float | None = None) -> None:
-    """Takes a batch for lost, from now on, that does not come in due time.
+    """Sets the time after which a due batch counts as lost, from now on.
 
     Args:
-      seconds: What that is; None for `PATIENCE_SECONDS`.
+      seconds: The time; None for `PATIENCE_SECONDS`.
     """
     batches = self._replayed or self.batches
     patience = PATIENCE_SECONDS if seconds is None else seconds
     batches.patience_seconds = patience
 
   def count_anew(self, learner_steps: int) -> int:
-    """Counts from here: what was sampled before, nobody has any more.
+    """Restarts the count; earlier samples no longer exist.
 
     Args:
       learner_steps: Updates so far.
 
     Returns:
-      How many items were sampled that the learner never got.
+      The number of sampled items that the learner never received.
 
     Raises:
-      TimeoutError: If no batch has come for too long.
+      TimeoutError: If no batch has arrived for too long.
     """
     now, limit = time.monotonic(), self._place.timeout_seconds
     if learner_steps != self._starving_at_step:
       self._starving_at_step, self._starving_since = learner_steps, now
     if now - self._starving_since > limit:
-      told = datasets.describe_wait(
+      wait = datasets.describe_wait(
         self._table, self._place, self._status(), self._table.bundle_size
       )
-      raise TimeoutError(f'Waited {limit:g} seconds for {told}')
+      raise TimeoutError(f'Waited {limit:g} seconds for {wait}')
     return self._pace.count_anew(learner_steps, self._status().samples)
 
-  # What a checkpoint saves.
+  # Checkpoint state.
 
   def flush(self) -> None:
-    """Waits until the table has all priorities; raises what kept them."""
+    """Waits until the table has all priorities; raises their errors."""
     if self.priorities is not None:
       self.priorities.flush()
 
   def describe(self) -> dict[str, Any]:
-    """Returns what is to be found again when the tables are restored."""
+    """Returns the state that restored tables must match."""
     mixed = self._demonstrations
     return {
       'road': self.kind,
@@ -198,18 +200,18 @@ class LearnerEnd(snapshots.Snapshots):
     }
 
   def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
-    """Compares how the tables were at first with what `describe` told.
+    """Compares the tables' initial status with the result of `describe`.
 
     Raises:
-      CheckpointError: If a table lacks what the checkpoint has of it.
+      CheckpointError: If a table lacks items of the checkpoint.
     """
     for name, counts in checkpoint.state['tables'].items():
       found = self._opened_with.get(name, replay.TableStatus(0, 0, 0, 0))
       if found.inserts < counts['inserts'] or found.samples < counts['samples']:
         raise checkpointing.CheckpointError(
-          f"Table '{name}' should go on from {counts['inserts']} inserts and "
-          f'{counts["samples"]} samples, as checkpoint {checkpoint.path} has '
-          f'it, but {self._place} restored {found.inserts} and '
+          f"Table '{name}' should resume from {counts['inserts']} inserts and "
+          f'{counts["samples"]} samples, as in checkpoint {checkpoint.path}, '
+          f'but {self._place} restored {found.inserts} and '
           f'{found.samples}.'
         )
     if self._demonstrations is not None:
@@ -217,14 +219,14 @@ class LearnerEnd(snapshots.Snapshots):
         self._demonstrations.restore(checkpoint.state.get('demonstrations'))
 
   def close(self) -> None:
-    """Ends a wait for a batch, and all threads."""
-    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+    """Ends a wait for a batch, and stops all threads."""
+    with contextlib.ExitStack() as stack:  # Closes both, even on errors.
       if self.priorities is not None:
         stack.callback(self.priorities.close)
       stack.callback(self.batches.close)
 
   def _check_wait(self, status: replay.TableStatus) -> None:
-    """Raises a DeadlockError if nobody is there who could put items."""
+    """Raises a DeadlockError if no other thread could insert items."""
 
   @property
   def _first_status(self) -> replay.TableStatus:

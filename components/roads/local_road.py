@@ -1,4 +1,4 @@
-"""The road that stays in one process."""
+"""Transport within one process."""
 
 import copy
 import dataclasses
@@ -13,18 +13,17 @@ from repertory.components.replay import local, waits
 from repertory.components.roads import actor_snapshots, learner_end, road
 from repertory.components.roads import parts as parts_lib
 
-# What of `Parts` needs a replay server.
+# Methods of `Parts` that need a replay server.
 _OF_SERVERS = ('make_dataset', 'make_priority_updater')
 
 
 @dataclasses.dataclass
 class ActorStates:
-  """Where those are who act, in snapshots of the table.
+  """State of the actors in snapshots of the table.
 
   Attributes:
-    restored: What the snapshot had of them that the road began with; empty if
-      nothing.
-    source: What the next ones are to have; None for nothing.
+    restored: State from the initial snapshot; empty without one.
+    source: Source of the state for new snapshots; None for no state.
   """
 
   restored: bytes = b''
@@ -32,19 +31,19 @@ class ActorStates:
 
 
 class LocalRoad(road.Road):
-  """Items are put into a table of this process, and batches taken from there.
+  """Transport through a local replay table.
 
-  All ends are in one process, in as many threads as one likes. Batches are
-  drawn as they are asked for, whatever `Experience.prefetch` says. Items need
-  no bundles, so the table has none.
+  Actors and learner are in one process, in any number of threads. Batches are
+  sampled on request, whatever `Experience.prefetch` is. The table has no
+  bundles, because local items do not need them.
 
-  In one thread everything follows from the seed. With several that act, what
-  is in a batch depends on who was faster; unless the table is a queue and they
-  take turns: then the k-th items that each of them puts follow on one another,
-  in the order of their turns, and whoever is early waits.
+  In one thread everything follows from the seed. With several acting threads,
+  batches depend on their speeds, unless the table is a queue in round-robin
+  order: then the k-th blocks of items of all writers follow on one another, and
+  a writer that is early waits.
 
   Attributes:
-    actors: What snapshots have besides items.
+    actors: State of the actors in snapshots.
   """
 
   kind = 'local'
@@ -60,25 +59,25 @@ class LocalRoad(road.Road):
     num_turns: int | None = None,
     before: 'LocalRoad | None' = None,
   ):
-    """Makes the table, and fills it from a snapshot if there is one.
+    """Creates the table, and restores it from a snapshot if there is one.
 
     Args:
-      experience: What is carried.
-      parts: Makes adders.
-      seed: For the draws, unless a snapshot has the state of their random
-        numbers.
-      place: Its time-out and stop signal end every wait.
-      checkpoint_directory: Where snapshots are written to, and from where one
-        is read now. What is there is removed then: links would keep the room
-        of checkpoints that are removed.
-      num_turns: Adders that take turns, each made by a road of `in_turn`; None
-        if they do not.
-      before: The leg that leads to those who write to this one. A snapshot of
-        this one has its table, too.
+      experience: Description of the agent's experience.
+      parts: Factory of adders.
+      seed: Seed of the sampler, unless a snapshot has its state.
+      place: Its timeout and stop signal end every wait.
+      checkpoint_directory: Directory for snapshots. An existing one is read
+        now, and then removed: hard links would keep the disk space of removed
+        checkpoints.
+      num_turns: Number of adders in round-robin order, each created by a
+        transport of `in_turn`; None for no order.
+      before: Transport to the processes that write to this one. Snapshots of
+        this one include its table.
 
     Raises:
-      ValueError: If this needs a replay server, see `check_local`.
-      CheckpointError: If the snapshot cannot be read or is of another table.
+      ValueError: If the experience needs a replay server, see `check_local`.
+      CheckpointError: If the snapshot cannot be read or belongs to another
+        table.
     """
     check_local(experience, parts)
     self._experience = experience = experience.with_table(bundle_size=1)
@@ -106,26 +105,26 @@ class LocalRoad(road.Road):
         checkpoint_directory=checkpoint_directory,
         before=self,
       )
-    elif checkpoint_directory:  # All have read it.
+    elif checkpoint_directory:
       replay.remove_checkpoints(checkpoint_directory)
 
   def in_turn(self, turn: int) -> 'LocalRoad':
-    """Returns this road for one of those who take turns.
+    """Returns this transport for one writer of a round-robin order.
 
     Args:
-      turn: Which, from 0. There is one adder at a time with each.
+      turn: Position from 0. Only one adder at a time may have each position.
     """
     one = copy.copy(self)
     one._turn = turn
     return one
 
   def at(self, place: local.Place) -> 'LocalRoad':
-    """Returns this road for ends with a time-out and stop signal of their own.
+    """Returns this transport with a timeout and stop signal of its own.
 
-    So whoever is in a thread of its own can be told to end before others.
+    With it, single threads can be stopped before others.
 
     Args:
-      place: These end every wait of its ends.
+      place: Timeout and stop signal of its adders and learner sides.
     """
     one = copy.copy(self)
     one._place = place
@@ -154,20 +153,20 @@ class LocalRoad(road.Road):
 def check_local(
   experience: experience_lib.Experience, parts: parts_lib.Parts
 ) -> None:
-  """Refuses what only a road over a replay server can do.
+  """Validates that an experience works without a replay server.
 
   Args:
-    experience: What is to be carried.
-    parts: The agent's.
+    experience: Description of the agent's experience.
+    parts: Factory of the agent.
 
   Raises:
-    ValueError: Naming it.
+    ValueError: Naming what needs a server.
   """
   for name in _OF_SERVERS:
     if getattr(type(parts), name) is not getattr(parts_lib.Parts, name):
       raise ValueError(
-        f'{type(parts).__name__} must not have a {name} of its own where there '
-        'is no replay server: it would not be called.'
+        f'{type(parts).__name__} must not have a {name} of its own without a '
+        'replay server: it would not be called.'
       )
   if len(experience.tables) > 1:
     names = [table.name for table in experience.tables]
@@ -181,7 +180,7 @@ def check_local(
 
 
 class LocalEnd(learner_end.LearnerEnd):
-  """Reads a table of this process."""
+  """Learner side for a table of this process."""
 
   kind = LocalRoad.kind
 
@@ -195,7 +194,7 @@ class LocalEnd(learner_end.LearnerEnd):
     before: LocalRoad | None = None,
   ):
     self._local_table = table
-    # The first is the one that actors write to.
+    # The first one is the table that actors write to.
     self._local_tables = [table]
     if before is not None:
       self._local_tables.insert(0, before._table)
@@ -234,7 +233,10 @@ class LocalEnd(learner_end.LearnerEnd):
     return self._moment.counts if self._moment else {}
 
   def describe(self) -> dict[str, Any]:
-    """Returns what is to be found again, and whether a run goes on exactly."""
+    """Returns the state that restored tables must match.
+
+    `is_exact` says whether a run would resume exactly.
+    """
     described, moment = super().describe(), self._moment
     described['is_exact'] = moment is not None
     if moment is not None and moment.num_inserts is not None:

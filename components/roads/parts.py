@@ -1,15 +1,15 @@
-"""What ends of roads are made of, which an agent may replace."""
+"""Factories for the parts of a transport."""
 
 from repertory.components import adders, datasets, replay
 from repertory.components import experience as experience_lib
 
 
 class Parts:
-  """Makes the parts of a road's ends as the experience describes them.
+  """Creates the parts of a transport from the experience's description.
 
-  An agent overrides a method where a description does not reach. Those that
-  read a replay server are for the road over one alone; other roads refuse an
-  agent that overrides them.
+  An agent overrides a method where a description is not enough. Methods for
+  replay servers are called by `ReverbRoad` only; other transports reject agents
+  that override them.
   """
 
   def make_adder(
@@ -18,11 +18,11 @@ class Parts:
     writer: replay.Writer,
     batch_size: int,
   ) -> adders.Adder:
-    """Makes what cuts the steps of an actor into items.
+    """Creates the adder that cuts an actor's steps into items.
 
     Args:
-      experience: Says which.
-      writer: Takes them.
+      experience: Description of the items.
+      writer: Writer of the items.
       batch_size: Slots of the actor's environment batch.
     """
     return experience.items.make_adder(writer, batch_size)
@@ -32,7 +32,7 @@ class Parts:
     experience: experience_lib.Experience,
     connection: replay.Connection,
   ) -> datasets.ReplayDataset:
-    """Makes the learner's batches, where a replay server has the items."""
+    """Creates the learner's batches from a replay server."""
     return datasets.ReplayDataset(
       connection,
       experience.table,
@@ -45,7 +45,7 @@ class Parts:
     experience: experience_lib.Experience,
     connection: replay.Connection,
   ) -> replay.PriorityUpdater | None:
-    """Makes what writes priorities back to a server; None if there are none."""
+    """Creates the priority updates of a server; None without priorities."""
     if experience.min_priority is None:
       return None
     return replay.PriorityUpdater(

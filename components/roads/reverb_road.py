@@ -1,4 +1,4 @@
-"""The road that leads over a replay server."""
+"""Transport through a replay server."""
 
 from collections.abc import Mapping
 
@@ -9,10 +9,10 @@ from repertory.components.roads import parts as parts_lib
 
 
 class ReverbRoad(road.Road):
-  """Items are written to a replay server, and batches read from there.
+  """Transport through a replay server.
 
-  Each process that has an end has such a road of its own; they meet at the
-  server.
+  Each process with an actor or a learner has its own instance, connected to the
+  same server.
   """
 
   kind = 'reverb'
@@ -24,13 +24,15 @@ class ReverbRoad(road.Road):
     parts: parts_lib.Parts,
     checkpoint_directory: str = '',
   ):
-    """Connects nothing yet.
+    """Initializes the transport without connecting.
 
     Args:
-      connection: To the server; its time-out and stop signal end every wait.
-      experience: What is carried; the server holds its tables.
-      parts: Makes what the ends consist of.
-      checkpoint_directory: Where the server writes its checkpoints.
+      connection: Connection to the server; its timeout and stop signal end
+        every wait.
+      experience: Description of the agent's experience; the server has its
+        tables.
+      parts: Factory of adders, batches and priority updates.
+      checkpoint_directory: Directory of the server's checkpoints.
     """
     self._connection = connection
     self._experience = experience
@@ -62,7 +64,7 @@ class ReverbRoad(road.Road):
 
 
 class _ServersEnd(learner_end.LearnerEnd):
-  """Reads a replay server."""
+  """Learner side for a replay server."""
 
   kind = ReverbRoad.kind
 

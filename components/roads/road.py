@@ -1,4 +1,4 @@
-"""What carries experience, whatever the way."""
+"""Interface of experience transports."""
 
 import abc
 from collections.abc import Callable
@@ -8,28 +8,29 @@ from repertory.components import experience as experience_lib
 from repertory.components.roads import learner_end
 from repertory.components.roads import parts as parts_lib
 
-# What checkpoints call the experience that a compiled program keeps itself, see
-# `rollouts`.
+# Kind, in checkpoints, of the experience that a compiled program keeps itself,
+# see `rollouts`.
 PROGRAM = 'program'
 
-# And that of data which somebody else has recorded, see `DataRoad`.
+# Kind of recorded data, see `DataRoad`.
 DATA = 'data'
 
-# And that of a run with several learners, each of which has a road of its own.
+# Kind of a run with several learners, each with its own transport.
 PARTS = 'parts'
 
 
 class Road(abc.ABC):
-  """Carries experience from those who act to the learner.
+  """Interface of experience transports, from actors to the learner.
 
-  It has as many actor ends as there are adders, and one learner end. Whoever
-  makes an end closes it.
+  A transport has an actor side per adder, and one learner side. The creator of
+  a side closes it.
 
-  Where others compute targets, it has two legs: this one leads to those, each
-  of whom has a learner end of it, and `labeled` from those to the learner.
+  If separate nodes compute targets, the transport has two stages: this one ends
+  at those nodes, each of which has a learner side of it, and `labeled` leads
+  from them to the learner.
 
   Attributes:
-    kind: What a checkpoint calls it: one kind cannot read another's snapshots.
+    kind: Name in checkpoints: snapshots of one kind cannot be read by another.
   """
 
   kind: str
@@ -38,12 +39,12 @@ class Road(abc.ABC):
 
   @property
   def labeled(self) -> 'Road | None':
-    """The leg from those who compute targets; None without such."""
+    """The stage after the computation of targets; None without targets."""
     return None
 
   @property
   def learned(self) -> 'Road':
-    """The leg at whose end the learner is."""
+    """The stage that ends at the learner."""
     return self.labeled or self
 
   def make_adder(
@@ -54,14 +55,14 @@ class Road(abc.ABC):
     version: Callable[[], int],
     max_pending_items: int | None = None,
   ) -> adders.Adder:
-    """Makes an actor end: an adder whose items go down the road.
+    """Creates an adder, the actor side of the transport.
 
     Args:
       batch_size: Slots of the environment batch.
-      priority: Gives the priority of a new item.
-      version: Gives the learner steps of the variables that act.
-      max_pending_items: Items that may be on their way while it acts; None for
-        what the experience says.
+      priority: Returns the priority of a new item.
+      version: Returns the learner steps of the acting variables.
+      max_pending_items: Maximum number of pending items without a wait; None
+        for the experience's default.
     """
     if max_pending_items is None:
       max_pending_items = self._experience.max_pending_items(batch_size)
@@ -80,8 +81,8 @@ class Road(abc.ABC):
     version: Callable[[], int] = lambda: 0,
     max_pending_items: int,
   ) -> replay.Writer:
-    """Makes what puts items that are made already; see `replay.Writer`."""
+    """Creates a writer for finished items; see `replay.Writer`."""
 
   @abc.abstractmethod
   def make_learner_end(self) -> learner_end.LearnerEnd:
-    """Makes the learner end, which begins to take items at once."""
+    """Creates the learner side, which begins to take items at once."""

@@ -1,4 +1,4 @@
-"""What a checkpoint holds besides the learner."""
+"""Interface of checkpointed experience."""
 
 import abc
 from collections.abc import Mapping
@@ -8,22 +8,22 @@ from repertory.components import checkpointing
 
 
 class Snapshots(abc.ABC):
-  """Writes what experience there is, of one moment, and tells of it.
+  """Writes snapshots of the experience, and describes them.
 
-  As text, it names where that is, for errors.
+  `str` gives its location, for errors.
 
   Attributes:
-    has_learners: Whether what it writes is in every checkpoint, also of a run
-      without replay, for it is what each of several learners needs to go on.
+    has_learners: Whether every checkpoint includes it, even without replay,
+      because each of several learners needs it to resume.
   """
 
   has_learners = False
 
   @abc.abstractmethod
   def flush(self) -> None:
-    """Waits until what was learned has arrived; raises what kept it.
+    """Waits until priority updates have arrived; raises their errors.
 
-    The first of what is called for a checkpoint: its moment is now.
+    This is the first call of a checkpoint, and sets its point in time.
     """
 
   def prepare(self) -> bool:
@@ -31,16 +31,16 @@ class Snapshots(abc.ABC):
     return True
 
   def counts(self) -> Mapping[str, int]:
-    """Returns the run's counts at the moment, where others are ahead of it."""
+    """Returns the run's counts of the checkpoint, where it lags behind."""
     return {}
 
   @abc.abstractmethod
   def describe(self) -> dict[str, Any]:
-    """Returns plain values that are to be found again when it is restored."""
+    """Returns plain values that a restored snapshot must match."""
 
   @abc.abstractmethod
   def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
-    """Compares what was restored with what `describe` told.
+    """Compares the restored state with the result of `describe`.
 
     Raises:
       CheckpointError: If something is missing.
@@ -48,15 +48,15 @@ class Snapshots(abc.ABC):
 
   @abc.abstractmethod
   def write_snapshot(self) -> str:
-    """Writes what there is, and returns the folder.
+    """Writes the experience, and returns the folder.
 
-    It takes as long as it takes: call it in a thread of its own.
+    It may take long: call it in a thread of its own.
     """
 
   @abc.abstractmethod
   def is_snapshot_taken(self) -> bool:
-    """Returns whether it is settled what is in the one being written."""
+    """Returns whether the contents of the current snapshot are fixed."""
 
   @abc.abstractmethod
   def remove_snapshots(self) -> None:
-    """Removes all that were written, also those that are not whole."""
+    """Removes all snapshots, including incomplete ones."""

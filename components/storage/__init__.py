@@ -1,4 +1,4 @@
-"""Checkpoints kept elsewhere, on a shared disk or behind a URL."""
+"""Storage of checkpoints on shared disks or behind URLs."""
 
 from repertory.components.storage.owner import OwnerLostError
 from repertory.components.storage.places import LocalPlace, Place

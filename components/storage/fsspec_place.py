@@ -1,7 +1,7 @@
-"""Folders behind URLs, such as those of object stores.
+"""Storage backend for URLs, such as those of object stores.
 
-The package fsspec is imported when there is such a URL, and not before: who
-stores on a disk needs none.
+The package fsspec is imported with the first URL only, because paths do not
+need it.
 """
 
 import contextlib
@@ -19,27 +19,27 @@ _INSTALL = "pip install 'repertory[storage]'"
 
 
 def is_url(storage: str) -> bool:
-  """Whether a storage is given by a URL, and not by a path."""
+  """Returns whether a storage is a URL instead of a path."""
   return bool(_URL.search(storage))
 
 
 def without_secrets(storage: str) -> str:
-  """Returns a storage as it can be shown: without a user's password."""
+  """Returns a storage without its password, for messages."""
   return re.sub(r'://[^/@]*@', '://***@', storage)
 
 
 class FsspecPlace(places.Place):
-  """A folder behind a URL that fsspec knows."""
+  """A folder behind a URL that fsspec supports."""
 
   def __init__(self, url: str):
-    """Opens it, as far as that can be done without looking there.
+    """Opens the URL without accessing its contents.
 
     Raises:
-      SettingError: If a package is missing, or fsspec does not know the URL.
+      SettingError: If a package is missing, or fsspec does not support the URL.
     """
     shown = without_secrets(url)
     try:
-      import fsspec.core  # noqa: PLC0415 An extra.
+      import fsspec.core  # noqa: PLC0415 Optional.
     except ImportError as error:
       raise SettingError(
         'storage',
@@ -47,7 +47,7 @@ class FsspecPlace(places.Place):
         f'{_INSTALL}.',
       ) from error
     try:
-      # One of its own: not all of them can be shared by threads.
+      # A separate instance, because not all can be shared by threads.
       file_system, path = fsspec.core.url_to_fs(url, skip_instance_cache=True)
     except ImportError as error:
       raise SettingError(
@@ -55,7 +55,7 @@ class FsspecPlace(places.Place):
         f'needs a package that is not installed, got {shown}: '
         f'{text_of(error)}.',
       ) from error
-    except Exception as error:  # Of any package behind it.
+    except Exception as error:  # The package behind it may raise any type.
       raise SettingError(
         'storage',
         f'must be a path or a URL that fsspec can open, got {shown}: '
@@ -69,8 +69,8 @@ class FsspecPlace(places.Place):
 
   def names(self, folder):
     path = self._path(folder)
-    with _told(f'{path} cannot be listed'):
-      self._system.invalidate_cache()  # Others write there as well.
+    with _os_errors(f'{path} cannot be listed'):
+      self._system.invalidate_cache()  # Others write there, too.
       try:
         found = self._system.ls(path, detail=False)
       except FileNotFoundError:
@@ -81,29 +81,29 @@ class FsspecPlace(places.Place):
 
   def files(self, folder):
     path = self._path(folder)
-    with _told(f'{path} cannot be listed'):
+    with _os_errors(f'{path} cannot be listed'):
       self._system.invalidate_cache()
       found = self._system.find(path)
     return sorted(one.removeprefix(f'{path}/') for one in found)
 
   def size(self, name):
     path = self._path(name)
-    with _told(f'{path} cannot be found'):
+    with _os_errors(f'{path} cannot be found'):
       self._system.invalidate_cache()
       return self._system.info(path)['size']
 
   def read(self, name) -> Iterator[bytes]:
     path = self._path(name)
-    with _told(f'{path} cannot be read'):
-      self._system.invalidate_cache()  # Of an old length, it would be cut.
+    with _os_errors(f'{path} cannot be read'):
+      self._system.invalidate_cache()  # An old length would truncate it.
       with self._system.open(path, 'rb') as file:
         while chunk := file.read(places.CHUNK_BYTES):
           yield chunk
 
   def write(self, name, chunks):
     path = self._path(name)
-    with _told(f'{path} cannot be written'):
-      self._make_way(path)
+    with _os_errors(f'{path} cannot be written'):
+      self._make_folders(path)
       with self._system.open(path, 'wb') as file:
         for chunk in chunks:
           file.write(chunk)
@@ -111,22 +111,22 @@ class FsspecPlace(places.Place):
   def publish(self, name, content):
     path = self._path(name)
     temporary = f'{path}.{uuid.uuid4().hex}{places.UNFINISHED}'
-    with _told(f'{path} cannot be written'):
-      self._make_way(path)
+    with _os_errors(f'{path} cannot be written'):
+      self._make_folders(path)
       self._system.pipe_file(temporary, content)
-      # A disk renames; an object store copies, which is seen when it is done.
+      # A disk renames; an object store copies, which is visible when complete.
       self._system.mv(temporary, path)
 
   def copy(self, name, target, count):
-    # On a disk of this machine, the bytes go through here anyway.
-    if self.local_path is not None or not self._copy_there(name, target):
+    # On a local disk, the bytes pass through this process anyway.
+    if self.local_path is not None or not self._copy_in_storage(name, target):
       self._copy_by_pieces(name, target, count)
     else:
       count(self.size(target))
 
   def remove(self, name):
     path = self._path(name)
-    with _told(f'{path} cannot be removed'):
+    with _os_errors(f'{path} cannot be removed'):
       self._system.invalidate_cache()
       with contextlib.suppress(FileNotFoundError):
         self._system.rm(path, recursive=True)
@@ -134,24 +134,24 @@ class FsspecPlace(places.Place):
   def _path(self, name: str) -> str:
     return f'{self._root}/{name}' if name else self._root
 
-  def _copy_there(self, name: str, target: str) -> bool:
-    """Lets the store copy a file; returns whether it can."""
+  def _copy_in_storage(self, name: str, target: str) -> bool:
+    """Copies a file within the storage; returns whether it supports that."""
     source, path = self._path(name), self._path(target)
-    with _told(f'{source} cannot be copied to {path}'):
-      self._make_way(path)
+    with _os_errors(f'{source} cannot be copied to {path}'):
+      self._make_folders(path)
       try:
         self._system.cp_file(source, path)
       except NotImplementedError:
         return False
     return True
 
-  def _make_way(self, path: str) -> None:
+  def _make_folders(self, path: str) -> None:
     self._system.makedirs(path.rpartition('/')[0], exist_ok=True)
 
 
 @contextlib.contextmanager
-def _told(what: str) -> Iterator[None]:
-  """Raises what goes wrong as an OSError that says what was tried."""
+def _os_errors(what: str) -> Iterator[None]:
+  """Converts errors to an OSError that names the failed operation."""
   try:
     yield
   except (FileNotFoundError, signals.Stopped, signals.NoAnswerError):

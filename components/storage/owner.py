@@ -1,8 +1,8 @@
-"""Who uses a storage, where nothing can be locked.
+"""Ownership of a storage, where locks are not available.
 
-A small file names the run, and changes every few seconds while it lives. That
-is no lock: it lets two runs notice each other, and what they write does not
-depend on it, see `shelf`.
+A small file names the run, and changes every few seconds while it runs. It is
+not a lock: it lets two runs notice each other, and the correctness of their
+files does not depend on it, see `shelf`.
 """
 
 import contextlib
@@ -22,29 +22,29 @@ from repertory.components.storage import places
 
 _FILE = 'owner.json'
 
-# How often the file changes.
-_BEAT_SECONDS = 10.0
-# For how long it must not change for its run to be taken for gone.
+# Interval of heartbeats, which change the file.
+_HEARTBEAT_SECONDS = 10.0
+# Time without a change after which the owner counts as dead.
 _WATCH_SECONDS = 25.0
 _LOOK_SECONDS = 1.0
-# How long the end of a run waits for the file to be removed.
+# Timeout for the removal of the file at the end of a run.
 _CLOSE_SECONDS = 5.0
 
 
 class OwnerLostError(RuntimeError):
-  """Another run has taken the storage."""
+  """Another run has taken over the storage."""
 
 
 class Owner:
-  """Tells others that this run uses a storage, and hears of them."""
+  """Claims a storage for this run, and detects other runs."""
 
   def __init__(self, place: places.Place, shown: str, directory: str):
-    """Writes nothing yet.
+    """Initializes the owner, without writing.
 
     Args:
-      place: The storage, as an object that nobody else uses.
-      shown: The storage, for messages.
-      directory: The run's.
+      place: Storage backend, not shared with others.
+      shown: Name of the storage, for messages.
+      directory: Directory of the run.
     """
     self._place = place
     self._shown = shown
@@ -56,28 +56,28 @@ class Owner:
       'directory': os.path.abspath(directory),
     }
     self._num_beats = 0
-    self._has_beaten = False
+    self._has_file = False
     self._problem = ''
     self._lock = threading.Lock()
     self._ended = threading.Event()
 
   @contextlib.contextmanager
-  def hold(self, tell: Callable[[str], None]) -> Iterator[None]:
-    """Is the owner during the block, unless another run takes over.
+  def hold(self, report: Callable[[str], None]) -> Iterator[None]:
+    """Owns the storage during the block, unless another run takes over.
 
     Args:
-      tell: Hears, in words, of what takes a while.
+      report: Function that logs messages about long waits.
 
     Raises:
-      SettingError: If another run is.
+      SettingError: If another run owns the storage.
     """
-    self._wait_for_others(tell)
-    self._beat()
+    self._wait_for_others(report)
+    self._send_heartbeat()
     self._look()
-    if self._problem:  # Both began at the same moment.
+    if self._problem:  # Two runs started at the same time.
       raise SettingError('storage', f'must not be in use, but {self._problem}.')
     thread = threading.Thread(
-      target=self._keep_on, name='storage-owner', daemon=True
+      target=self._send_heartbeats, name='storage-owner', daemon=True
     )
     thread.start()
     try:
@@ -92,14 +92,14 @@ class Owner:
     if self._problem:
       raise OwnerLostError(self._problem)
 
-  def _wait_for_others(self, tell: Callable[[str], None]) -> None:
-    """Waits until it is clear that nobody else uses the storage."""
+  def _wait_for_others(self, report: Callable[[str], None]) -> None:
+    """Waits until it is clear that no other run uses the storage."""
     first = self._read()
     if first is None or _is_dead(first):
       return
-    tell(
-      f'{self._shown} was not left by {_describe(first)}; waiting up to '
-      f'{_WATCH_SECONDS:g} s to see whether that still runs'
+    report(
+      f'{self._shown} was not released by {_describe(first)}; waiting up to '
+      f'{_WATCH_SECONDS:g} s to see whether that run is alive'
     )
     deadline = time.monotonic() + _WATCH_SECONDS
     while time.monotonic() < deadline:
@@ -111,18 +111,18 @@ class Owner:
         raise SettingError(
           'storage',
           f'must not be in use, but {_describe(content)} stores to '
-          f'{self._shown}. Give each run a storage of its own, or end that '
-          'one.',
+          f'{self._shown}. Give each run a storage of its own, or stop that '
+          'run.',
         )
 
-  def _keep_on(self) -> None:
-    """Changes the file until the end, and removes it then."""
-    while not self._ended.wait(_BEAT_SECONDS):
+  def _send_heartbeats(self) -> None:
+    """Sends heartbeats until the end, then removes the file."""
+    while not self._ended.wait(_HEARTBEAT_SECONDS):
       # The disk or network may be back next time.
       with contextlib.suppress(OSError):
         self._look()
         if not self._problem:
-          self._beat()
+          self._send_heartbeat()
     with contextlib.suppress(OSError):
       self._look()
       if not self._problem:
@@ -130,32 +130,32 @@ class Owner:
           self._place.remove(_FILE)
 
   def _look(self) -> None:
-    """Notes whether the file is another's, from which there is no way back.
+    """Records whether another run has taken over, which is final.
 
-    So it is where there is none any more: another run may have taken over,
-    trained, and removed it at its end.
+    A missing file counts as well: another run may have taken over, trained, and
+    removed the file at its end.
     """
     if self._problem:
       return
     content = self._read()
     if content is None:
-      if self._has_beaten:
+      if self._has_file:
         self._problem = (
           f'{self._shown}/{_FILE}, which named this run, is gone, as it is '
           f'after another run has used {self._shown}'
         )
     elif content.get('token') != self._fields['token']:
-      self._problem = f'{_describe(content)} has taken {self._shown} for itself'
+      self._problem = f'{_describe(content)} has taken over {self._shown}'
 
-  def _beat(self) -> None:
+  def _send_heartbeat(self) -> None:
     self._num_beats += 1
     content = {**self._fields, 'beats': self._num_beats}
     with self._lock:
       self._place.publish(_FILE, json.dumps(content).encode())
-    self._has_beaten = True
+    self._has_file = True
 
   def _read(self) -> dict[str, Any] | None:
-    """Returns what is in the file; None if it is not there."""
+    """Returns the contents of the file; None if it does not exist."""
     try:
       with self._lock:
         text = b''.join(self._place.read(_FILE))
@@ -175,7 +175,7 @@ def _describe(content: dict[str, Any]) -> str:
 
 
 def _is_dead(content: dict[str, Any]) -> bool:
-  """Whether the run was a process of this machine that is no more."""
+  """Returns whether the run's process was on this machine and has ended."""
   process = content.get('process')
   if not isinstance(process, int) or content.get('machine') != _machine():
     return False
@@ -183,7 +183,7 @@ def _is_dead(content: dict[str, Any]) -> bool:
 
 
 def _machine() -> str:
-  """Returns what processes have in common whose numbers can be compared."""
+  """Returns the identity of the machine's boot and process namespace."""
   try:
     with open('/proc/sys/kernel/random/boot_id') as file:
       return f'{file.read().strip()} {os.readlink("/proc/self/ns/pid")}'

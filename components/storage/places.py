@@ -1,4 +1,4 @@
-"""Folders that checkpoints are stored in, by the little that this takes."""
+"""Storage backends: folders with the operations that checkpoints need."""
 
 import abc
 import contextlib
@@ -7,63 +7,63 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator
 
-CHUNK_BYTES = 2**20  # Read and written at once.
-# Ends the names of files that nobody is to read yet.
+CHUNK_BYTES = 2**20
+# Suffix of incomplete files, which readers ignore.
 UNFINISHED = '.unfinished'
 
-# Called with the number of bytes after each piece of a file.
+# Callback with the number of bytes of each piece of a file.
 Count = Callable[[int], None]
 
 
 class Place(abc.ABC):
-  """A folder, wherever it is.
+  """Interface of storage backends: a folder on a disk or behind a URL.
 
-  Names are paths from there, with '/'; '' is the folder itself. What goes wrong
-  is an OSError, whatever the library behind it raises; what is not there, a
-  FileNotFoundError. Several threads may use one.
+  Names are paths relative to the folder, with '/'; '' is the folder itself.
+  Backends raise OSError for all failures, whatever their library raises, and
+  FileNotFoundError for missing files. They are thread-safe.
 
   Attributes:
-    local_path: Where it is on this machine's disks, if it is there.
+    local_path: Path of the folder, if it is on a disk of this machine.
   """
 
   local_path: str | None = None
 
   @abc.abstractmethod
   def names(self, folder: str) -> list[str]:
-    """Returns what is directly in a folder; nothing if there is none."""
+    """Returns the entries of a folder; empty if it does not exist."""
 
   @abc.abstractmethod
   def files(self, folder: str) -> list[str]:
-    """Returns all files under a folder, by names from there."""
+    """Returns all files below a folder, as paths relative to it."""
 
   @abc.abstractmethod
   def size(self, name: str) -> int:
-    """Returns the bytes of a file."""
+    """Returns the size of a file in bytes."""
 
   @abc.abstractmethod
   def read(self, name: str) -> Iterator[bytes]:
-    """Yields what is in a file, in pieces."""
+    """Yields the contents of a file, in chunks."""
 
   @abc.abstractmethod
   def write(self, name: str, chunks: Iterable[bytes]) -> None:
-    """Writes a file, and the folders it is in.
+    """Writes a file and its parent folders.
 
-    It lasts when this returns. Until then it may be there in part.
+    It is durable when this returns. Before, it may exist in part.
     """
 
   @abc.abstractmethod
   def publish(self, name: str, content: bytes) -> None:
-    """Writes a small file that others see whole, or not at all."""
+    """Writes a small file atomically: others see all of it or nothing."""
 
   @abc.abstractmethod
   def copy(self, name: str, target: str, count: Count) -> None:
-    """Copies a file, without moving its bytes to here and back if it can.
+    """Copies a file, within the storage if possible.
 
-    Then all of them are counted at its end, for nobody sees them before.
+    Then `count` is called once, because there is no progress before the end.
     """
 
   def _copy_by_pieces(self, name: str, target: str, count: Count) -> None:
-    """Copies a file through here."""
+    """Copies a file through this process."""
 
     def counted() -> Iterator[bytes]:
       for chunk in self.read(name):
@@ -74,11 +74,11 @@ class Place(abc.ABC):
 
   @abc.abstractmethod
   def remove(self, name: str) -> None:
-    """Removes a file, or a folder with all in it, if it is there."""
+    """Removes a file, or a folder with its contents, if it exists."""
 
 
 class LocalPlace(Place):
-  """A folder of a file system that this machine has mounted."""
+  """A folder in a mounted file system."""
 
   def __init__(self, path: str):
     self.local_path = self._root = os.path.abspath(path)
@@ -106,7 +106,7 @@ class LocalPlace(Place):
         yield chunk
 
   def write(self, name, chunks):
-    path = self._make_way(name)
+    path = self._make_folders(name)
     with open(path, 'wb') as file:
       for chunk in chunks:
         file.write(chunk)
@@ -115,7 +115,7 @@ class LocalPlace(Place):
     self._sync_folders(path)
 
   def publish(self, name, content):
-    path = self._make_way(name)
+    path = self._make_folders(name)
     temporary = f'{path}.{uuid.uuid4().hex}{UNFINISHED}'
     try:
       with open(temporary, 'wb') as file:
@@ -130,12 +130,12 @@ class LocalPlace(Place):
     self._sync_folders(path)
 
   def copy(self, name, target, count):
-    source, path = self._path(name), self._make_way(target)
+    source, path = self._path(name), self._make_folders(target)
     try:
-      os.link(source, path)  # No file is ever changed in its place.
+      os.link(source, path)  # Files are never modified in place.
     except (FileNotFoundError, FileExistsError):
       raise
-    except OSError:  # There are no links on this file system.
+    except OSError:  # The file system does not support links.
       self._copy_by_pieces(name, target, count)
       return
     self._sync_folders(path)
@@ -152,14 +152,14 @@ class LocalPlace(Place):
   def _path(self, name: str) -> str:
     return os.path.join(self._root, *name.split('/'))
 
-  def _make_way(self, name: str) -> str:
-    """Makes the folders of a file; returns its path."""
+  def _make_folders(self, name: str) -> str:
+    """Creates the parent folders of a file; returns its path."""
     path = self._path(name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     return path
 
   def _sync_folders(self, path: str) -> None:
-    """Waits until the disk knows a file by its name."""
+    """Waits until the disk has the directory entries of a file."""
     folder = path
     while folder != self._root:
       folder = os.path.dirname(folder)

@@ -1,9 +1,10 @@
-"""Checkpoints in a storage, each whole or not there.
+"""Checkpoint store with atomic checkpoints.
 
-A checkpoint is a folder `<number>-<unique>/` with the files of a local one, and
-beside it a manifest, `<number>-<unique>.json`, that lists them. The manifest is
-written last and removed first. So what has one is complete, on object stores as
-well, which cannot rename; and what has none is what an end in the middle left.
+A checkpoint is a folder `<number>-<unique>/` with the files of a local
+checkpoint, and a manifest, `<number>-<unique>.json`, that lists them. The
+manifest is written last and removed first. So a checkpoint with a manifest is
+complete, even on object stores, which cannot rename. A folder without one is
+left over from an interrupted run.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ from typing import Any
 from repertory.components import checkpointing
 from repertory.components.storage import owner, places
 
-# Of manifests. A reader refuses others.
+# Version of manifests; readers reject others.
 _FORMAT = 1
 _SUFFIX = '.json'
 _NAME = re.compile(r'([0-9]{8,})-[0-9a-f]{8}')
@@ -27,18 +28,17 @@ _NAME = re.compile(r'([0-9]{8,})-[0-9a-f]{8}')
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-  """What a storage tells of a checkpoint.
+  """Description of a stored checkpoint.
 
   Attributes:
-    path: Where it is, for messages.
-    name: What its folder is called.
-    number: Larger than those of all that were stored before.
+    path: Location, for messages.
+    name: Name of the folder.
+    number: Larger than the numbers of all earlier checkpoints.
     learner_steps: Updates so far.
     steps: Environment steps so far.
-    episode_return: What its policy had in an evaluation, if it was kept for
-      that.
-    experiment: What must be the same for a run to go on from it.
-    files: By name: 'size' and 'crc32'.
+    episode_return: Return of its evaluation, for the best policy.
+    experiment: Settings that a resumed run must match.
+    files: 'size' and 'crc32' by file name.
   """
 
   path: str
@@ -56,64 +56,67 @@ class Manifest:
 
   @property
   def progress(self) -> tuple[int, int]:
-    """How far learning was: the larger, the newer."""
+    """Progress of training, as a sort key: newer checkpoints are larger."""
     return self.learner_steps, self.steps
 
 
 class Shelf:
   """Checkpoints of one kind, in a folder of a storage.
 
-  What is written goes under a name of its own: two runs that write at once do
-  not spoil each other's.
+  Checkpoints have unique names: two runs that write at the same time do not
+  corrupt each other's files.
   """
 
   def __init__(self, place: places.Place, folder: str, shown: str):
-    """Looks at nothing yet.
+    """Initializes the store, without accessing it.
 
     Args:
-      folder: In the place.
-      shown: The folder, for messages.
+      place: Storage backend.
+      folder: Folder in the backend.
+      shown: Name of the folder, for messages.
     """
     self._place = place
     self._folder = folder
     self._shown = shown
-    # What was there at the start, or is this run's; None before there is one.
+    # Checkpoints from the start or of this run; None before there are any.
     self._known: set[str] | None = None
 
   def names(self) -> list[str]:
-    """Returns the names of what is complete, the newest last."""
+    """Returns the names of complete checkpoints, the newest last."""
     found = self._place.names(self._folder)
     names = [n.removesuffix(_SUFFIX) for n in found if n.endswith(_SUFFIX)]
     return sorted(filter(_NAME.fullmatch, names), key=_order)
 
   def newest(self) -> Manifest | None:
-    """Reads the manifest of the newest; None if there is nothing.
+    """Reads the manifest of the newest checkpoint; None if there is none.
 
     Raises:
-      CheckpointError: If it was damaged. An older one is never taken instead.
+      CheckpointError: If it is damaged. Older ones are never used instead.
     """
     names = self.names()
     return self._read_manifest(names[-1]) if names else None
 
   def begin(self) -> None:
-    """Takes note of what is there: what comes later is this run's, or wrong."""
+    """Records existing checkpoints: later ones must be of this run."""
     self._known = set(self.names())
 
   def add(
     self, source: str, check: Callable[[], None], count: places.Count
   ) -> Manifest:
-    """Stores a local checkpoint; it counts as soon as this returns.
+    """Stores a local checkpoint.
 
-    If the newest is the same, there is nothing to do. If it fails, what was
-    written is removed if that is possible.
+    The checkpoint is complete when this returns. If the newest one is equal,
+    nothing is done. On errors the files are removed if possible.
 
     Args:
-      source: Its folder, which nobody changes meanwhile.
-      check: Raises what keeps it from being stored; called before it counts.
+      source: Folder of the checkpoint, which must not change meanwhile.
+      check: Raises an error if the checkpoint must not be stored; called before
+        the manifest is written.
+      count: Callback with the number of bytes of each piece of a file.
 
     Raises:
-      OwnerLostError: If another run has stored something since `begin`, or, if
-        that was not called, since the first one was added.
+      OwnerLostError: If another run has stored a checkpoint since `begin`, or
+        without `begin`, since the first `add`.
     """
     files, state = _describe(source)
     known = self._find_known()
@@ -123,7 +126,7 @@ class Shelf:
     number = int(os.path.basename(source))
     number = max(number, newest.number + 1 if newest else 0)
     name = f'{number:08d}-{uuid.uuid4().hex[:8]}'
-    known.add(name)  # Before it is there: who fails may leave it all the same.
+    known.add(name)  # Before writing, because failures may leave it behind.
     content = {
       'format': _FORMAT,
       'learner_steps': int(state['counts']['learner_steps']),
@@ -141,19 +144,21 @@ class Shelf:
       text = json.dumps(content, indent=2)
       self._place.publish(self._path(name + _SUFFIX), text.encode())
     except Exception:
-      with contextlib.suppress(Exception):  # Else the next run does it.
+      with contextlib.suppress(Exception):  # Otherwise the next run does it.
         self._remove(name)
       raise
     return self._parse(name, content)
 
   def fetch(self, manifest: Manifest, folder: str, count: places.Count) -> None:
-    """Copies a checkpoint into a local folder, and compares all of it.
+    """Copies a checkpoint to a local folder, and verifies all files.
 
     Args:
-      folder: Is made.
+      manifest: Description of the checkpoint.
+      folder: New folder for the copy.
+      count: Callback with the number of bytes of each piece of a file.
 
     Raises:
-      CheckpointError: If it was damaged, naming the file.
+      CheckpointError: If a file is damaged; names it.
     """
     os.makedirs(folder)
     for name, expected in sorted(manifest.files.items()):
@@ -181,12 +186,12 @@ class Shelf:
       raise self._unreadable(manifest.name, why)
 
   def keep_newest(self, count: int) -> None:
-    """Removes all that is complete but the newest so many."""
+    """Removes all complete checkpoints but the newest `count`."""
     for name in self.names()[:-count]:
       self._remove(name)
 
   def remove_unfinished(self) -> None:
-    """Removes what an end in the middle of storing or removing left."""
+    """Removes remains of interrupted writes and removals."""
     found = set(self._place.names(self._folder))
     for name in sorted(found):
       is_part = _NAME.fullmatch(name) and name + _SUFFIX not in found
@@ -194,7 +199,7 @@ class Shelf:
         self._place.remove(self._path(name))
 
   def move(self, target: 'Shelf', count: places.Count) -> None:
-    """Moves all that is complete, so that each is whole in one of both."""
+    """Moves all checkpoints; each is complete in one of the stores."""
     for name in self.names():
       for file in self._place.files(self._path(name)):
         path = f'{name}/{file}'
@@ -204,10 +209,10 @@ class Shelf:
       self._remove(name)
 
   def _find_known(self) -> set[str]:
-    """Returns the names that may be there; raises if there are others.
+    """Returns the names of known checkpoints; raises if there are others.
 
-    It tells even a run that was cut off, and has not seen its `owner.Owner`
-    lose, that what it would store is older.
+    So even a run that was disconnected, and did not notice that its
+    `owner.Owner` was replaced, detects that its checkpoint is older.
     """
     known = self._known
     if known is None:
@@ -222,7 +227,7 @@ class Shelf:
   def _store(
     self, path: str, name: str, expected: Mapping[str, Any], count: places.Count
   ) -> None:
-    """Writes a file, and sees to it that it is what it should be."""
+    """Writes a file, and verifies its size and checksum."""
     tally = _Tally(count)
     with open(path, 'rb') as file:
       chunks = iter(lambda: file.read(places.CHUNK_BYTES), b'')
@@ -275,7 +280,7 @@ class Shelf:
 
   def _unreadable(self, name: str, why: str) -> checkpointing.CheckpointError:
     older = [one for one in self.names() if _order(one) < _order(name)]
-    then = f'to go on from {older[-1]}' if older else 'to go on without it'
+    then = f'to resume from {older[-1]}' if older else 'to start without it'
     return checkpointing.CheckpointError(
       f'Checkpoint {self._shown}/{name} cannot be read: {why}. Remove '
       f'{self._shown}/{name}{_SUFFIX} {then}, or start afresh.',
@@ -287,7 +292,7 @@ class Shelf:
 
 
 class _Tally:
-  """Size and checksum of what goes by."""
+  """Size and checksum of streamed chunks."""
 
   def __init__(self, count: places.Count):
     self._count = count
@@ -302,7 +307,7 @@ class _Tally:
       yield chunk
 
   def compare(self, expected: Mapping[str, Any]) -> str:
-    """Says what is wrong; '' if nothing is."""
+    """Returns a description of the mismatch; '' if there is none."""
     if self._size != expected['size']:
       return f'should have {expected["size"]} bytes, has {self._size}'
     checksum = f'{self._checksum:08x}'
@@ -329,10 +334,10 @@ def _describe(source: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
 
 
 def _check_name(name: str) -> None:
-  """Raises ValueError if a file would not be inside of its folder."""
+  """Raises ValueError if a file would be outside its folder."""
   parts = name.split('/')
   if any(p in ('', '.', '..') or '\\' in p or '\0' in p for p in parts):
-    raise ValueError(f'the file {name!r} would be outside of its folder')
+    raise ValueError(f'the file {name!r} would be outside its folder')
 
 
 def _order(name: str) -> tuple[int, str]:

@@ -1,4 +1,4 @@
-"""All that a run has in a storage."""
+"""Storage of a run: its checkpoints and its best policy."""
 
 import contextlib
 import datetime
@@ -12,14 +12,14 @@ _CHECKPOINTS, _BEST = 'checkpoints', 'best'
 
 
 def open_storage(storage: str | None, directory: str) -> 'Storage | None':
-  """Opens a storage without looking what is there.
+  """Opens a storage without accessing its contents.
 
   Args:
-    storage: A path, or a URL that fsspec knows; None for none.
-    directory: The run's.
+    storage: A path, or a URL that fsspec supports; None for no storage.
+    directory: Directory of the run.
 
   Raises:
-    SettingError: If it cannot be one.
+    SettingError: If the storage is invalid.
   """
   if storage is None:
     return None
@@ -30,42 +30,42 @@ def open_storage(storage: str | None, directory: str) -> 'Storage | None':
 
 
 class Storage:
-  """Where a run keeps checkpoints besides its directory.
+  """Storage for the checkpoints of a run, besides its directory.
 
   Attributes:
-    shown: Its name, for messages.
-    checkpoints: From which training can go on.
-    best: The policy of the best evaluation.
+    shown: Name of the storage, for messages.
+    checkpoints: Checkpoints to resume training from.
+    best: Policy of the best evaluation.
   """
 
   def __init__(self, storage: str, directory: str):
-    """Looks at nothing yet; see `open_storage`."""
+    """Initializes the storage, without access; see `open_storage`."""
     self.shown = fsspec_place.without_secrets(storage).rstrip('/') or '/'
     self._place = _open(storage)
     self.checkpoints, self.best = self._shelves('')
-    # In a thread of its own, so with a place of its own.
+    # Used in another thread, so with a backend of its own.
     self._owner = owner.Owner(_open(storage), self.shown, directory)
 
   @contextlib.contextmanager
-  def hold(self, tell: Callable[[str], None]) -> Iterator[None]:
-    """Uses the storage during the block; see `owner.Owner.hold`."""
-    with self._owner.hold(tell):
+  def hold(self, report: Callable[[str], None]) -> Iterator[None]:
+    """Owns the storage during the block; see `owner.Owner.hold`."""
+    with self._owner.hold(report):
       for one in (self.checkpoints, self.best):
         one.begin()
       yield
 
   def check(self) -> None:
-    """Raises OwnerLostError if another run has taken the storage."""
+    """Raises OwnerLostError if another run has taken over the storage."""
     self._owner.check()
 
   def move_aside(self, count: places.Count) -> str:
-    """Moves what is there into a folder beside it; nothing is lost.
+    """Moves all checkpoints into a new subfolder; nothing is lost.
 
     Args:
-      count: Called with the number of bytes after each piece of a file.
+      count: Callback with the number of bytes of each piece of a file.
 
     Returns:
-      That folder, which can be used as a storage; '' if there was nothing.
+      The subfolder, which is a valid storage; '' if there were no checkpoints.
     """
     if not self.checkpoints.names() and not self.best.names():
       return ''
@@ -77,7 +77,7 @@ class Storage:
     return f'{self.shown}/{aside}'
 
   def remove_unfinished(self) -> None:
-    """Removes what a run that was killed did not finish."""
+    """Removes incomplete files of a run that was killed."""
     for name in self._place.names(''):
       if name.endswith(places.UNFINISHED):
         self._place.remove(name)
@@ -99,13 +99,13 @@ def _open(storage: str) -> places.Place:
 
 
 def _check_apart(storage: str, path: str, directory: str) -> None:
-  """Refuses a storage that is part of the run's directory, or the reverse."""
+  """Raises an error if the storage and the run's directory overlap."""
   outer, inner = os.path.realpath(directory), os.path.realpath(path)
   if os.path.commonpath([outer, inner]) == outer:
     raise SettingError(
       'storage',
       f"must be apart from the run's directory {directory}, got {storage}, "
-      'which is that or in it.',
+      'which is that directory or inside it.',
     )
   for folder in (_CHECKPOINTS, _BEST):
     own = os.path.join(inner, folder)
@@ -113,5 +113,5 @@ def _check_apart(storage: str, path: str, directory: str) -> None:
       raise SettingError(
         'storage',
         f"must be apart from the run's directory {directory}, got {storage}, "
-        f'which keeps checkpoints of its own in {own}.',
+        f'which has checkpoints of its own in {own}.',
       )

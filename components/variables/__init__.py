@@ -1,4 +1,4 @@
-"""Variables on their way from learners to actors."""
+"""Variable clients, which update actors with the learner's variables."""
 
 from repertory.components.variables.copied import CopiedVariables
 from repertory.components.variables.fetched import FetchedVariables

@@ -1,4 +1,4 @@
-"""A copy of variables of a learner that is in the same thread."""
+"""Variable client that copies from a learner in the same thread."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from repertory.components.variables import published, shared
 
 
 class CopiedVariables(published.PublishedVariables):
-  """Copies what a learner of the same thread has now.
+  """Copies the current variables of a learner in the same thread.
 
-  For those who need other variables than those that act, see
+  For actors whose variables are not the learner's own; otherwise see
   `SharedVariables`.
   """
 
@@ -20,12 +20,12 @@ class CopiedVariables(published.PublishedVariables):
     sources: Sequence[tf.Variable],
     variables: Sequence[tf.Variable],
   ):
-    """Copies nothing yet.
+    """Initializes the client, without copying.
 
     Args:
-      learner: Tells of which learner step the sources are.
+      learner: Learner with the version of the sources.
       sources: Variables of the learner.
-      variables: Take the values, in the same order.
+      variables: Targets of the copies, in the same order.
     """
     super().__init__(published.Publisher(sources), variables)
     self._learner = learner

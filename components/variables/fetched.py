@@ -1,4 +1,4 @@
-"""Fresh variables for those who act elsewhere than the learner."""
+"""Variable client for actors in other processes."""
 
 import threading
 import time
@@ -9,16 +9,16 @@ import tensorflow as tf
 from repertory.components import core, signals
 from repertory.components.variables import followed
 
-# How often the thread looks whether it is to end.
+# Interval of the thread's checks for its end.
 _SLICE_SECONDS = 0.5
 
 
 class FetchedVariables(followed.FollowedVariables):
-  """Copies variables from a source without making the actor wait.
+  """Copies variables from a source without blocking the actor.
 
-  A fetch runs in a thread of its own; `update` starts one every
-  `update_period` calls and takes over what has arrived. All names are fetched
-  together, so they are of one version.
+  Fetches run in a background thread; `update` starts one every `update_period`
+  calls and applies the latest result. All names are fetched together, so they
+  have the same version.
   """
 
   def __init__(
@@ -34,12 +34,12 @@ class FetchedVariables(followed.FollowedVariables):
     """Starts the thread.
 
     Args:
-      source: Knows `names`, 'learner_steps' and 'max_priority'.
-      variables: Take the fetched values, in the source's order.
-      names: What to fetch.
+      source: Source with `names`, 'learner_steps' and 'max_priority'.
+      variables: Targets of the values, in the source's order.
+      names: Names of the variables to fetch.
       update_period: Calls of `update` between fetches.
-      timeout_seconds: How long a waiting `update` waits.
-      stop: Ends a wait, and the thread, when set.
+      timeout_seconds: Timeout of `update` with `wait`.
+      stop: Signal that ends a wait and the thread.
     """
     if update_period < 1:
       raise ValueError(
@@ -68,35 +68,36 @@ class FetchedVariables(followed.FollowedVariables):
 
   @property
   def version(self) -> int:
-    """Learner steps of the variables in use; −1 before the first fetch."""
+    """Learner steps of the current variables; −1 before the first fetch."""
     return self._version
 
   @property
   def age_seconds(self) -> float:
-    """Time since the variables in use were fetched."""
+    """Time since the current variables were fetched."""
     return time.monotonic() - self._fetched_at
 
   @property
   def max_priority(self) -> float:
-    """The learner's largest priority, as of the variables in use."""
+    """Largest priority of the learner at the version of the variables."""
     return self._max_priority
 
   def update(self, wait: bool = False) -> None:
-    """Takes over what has arrived, and asks for more when it is time.
+    """Applies fetched values, and starts a fetch every `update_period` calls.
 
     Args:
-      wait: Come back with variables that were fetched after this call.
+      wait: Whether to block until values are fetched that are no older than
+        this call.
 
     Raises:
-      ValueError: If the fetched variables do not fit.
-      signals.Stopped: If the wait was ended.
-      TimeoutError: If the wait was too long.
-      Exception: What the source raised.
+      ValueError: If the shapes of the fetched variables differ.
+      signals.Stopped: If the stop signal was set during a wait.
+      TimeoutError: If a wait was too long.
+      Exception: Any error of the source.
     """
     self._calls_since_fetch += 1
     self._take_over()
     if wait:
-      if self._is_fetching:  # Since before this call.
+      if self._is_fetching:  # Started before this call.
         self._wait_for_fetch()
       self._fetch()
       self._wait_for_fetch()
@@ -104,17 +105,17 @@ class FetchedVariables(followed.FollowedVariables):
       self._fetch()
 
   def close(self, timeout_seconds: float = 5.0) -> None:
-    """Ends the thread, within the time-out."""
+    """Ends the thread, within the timeout."""
     self._closed = True
     self._wanted.set()
     self._thread.join(timeout_seconds)
 
   @property
-  def _called(self) -> str:
+  def _description(self) -> str:
     return f'variables {", ".join(map(repr, self._names[:-2]))}'
 
   def _fetch(self) -> None:
-    """Lets the thread begin, unless it is at it."""
+    """Starts a fetch unless one is running."""
     if not self._is_fetching:
       self._calls_since_fetch = 0
       self._is_fetching = True
@@ -123,7 +124,7 @@ class FetchedVariables(followed.FollowedVariables):
   def _wait_for_fetch(self) -> None:
     signals.wait_for(
       self._arrived.wait,
-      lambda: f'{self._called} from the learner',
+      lambda: f'{self._description} from the learner',
       self._timeout_seconds,
       self._stop,
     )
@@ -140,7 +141,7 @@ class FetchedVariables(followed.FollowedVariables):
     *groups, version, max_priority = self._fetched
     values = [value for group in groups for value in group]
     followed.check_alike(
-      self._called, [value.shape for value in values], self._variables
+      self._description, [value.shape for value in values], self._variables
     )
     for variable, value in zip(self._variables, values):
       variable.assign(value)
@@ -151,8 +152,8 @@ class FetchedVariables(followed.FollowedVariables):
   def _run(self) -> None:
     while True:
       is_wanted = self._wanted.wait(_SLICE_SECONDS)
-      # Only what was seen: a request that comes after the wait must stay. And
-      # before looking at `close`, or one in between would be missed.
+      # Clear only a seen request: later ones must stay. Clear it before the
+      # check of `_closed`, or a request in between would be missed.
       if is_wanted:
         self._wanted.clear()
       if self._closed or self._stop.is_set():
@@ -161,7 +162,7 @@ class FetchedVariables(followed.FollowedVariables):
         continue
       try:
         self._fetched = self._source.get_variables(self._names)
-      except Exception as error:  # Raised in the thread that acts.
+      except Exception as error:  # `update` raises it in the actor's thread.
         self._error = error
       self._arrived_at = time.monotonic()
       self._arrived.set()

@@ -1,4 +1,4 @@
-"""What those who act know of the learner's variables."""
+"""Interface of variable clients."""
 
 import abc
 from collections.abc import Sequence
@@ -7,40 +7,41 @@ import tensorflow as tf
 
 
 class FollowedVariables(abc.ABC):
-  """Keeps the variables of a policy as fresh as those of its learner.
+  """Interface of clients that keep an actor's variables up to date.
 
-  Where they come from, the topology chooses: they are the learner's own
-  (`SharedVariables`), it publishes them in the same process
-  (`PublishedVariables`), or they are fetched from another (`FetchedVariables`).
+  The topology chooses the implementation: the actor uses the learner's own
+  variables (`SharedVariables`), the learner publishes them in the same process
+  (`PublishedVariables`), or the actor fetches them from another process
+  (`FetchedVariables`).
   """
 
   @property
   @abc.abstractmethod
   def version(self) -> int:
-    """Learner steps of the variables in use; −1 before there are any.
+    """Learner steps of the current variables; −1 before there are any.
 
-    As long as it is the same, so are they.
+    Equal versions imply equal variables.
     """
 
   @property
   @abc.abstractmethod
   def age_seconds(self) -> float | None:
-    """Time since the learner had them; None where they are its own."""
+    """Age of the current variables; None if they are the learner's own."""
 
   @property
   @abc.abstractmethod
   def max_priority(self) -> float:
-    """The learner's largest priority, as of the variables in use."""
+    """Largest priority of the learner at the version of the variables."""
 
   @abc.abstractmethod
   def update(self, wait: bool = False) -> None:
-    """Takes over what is new.
+    """Applies new variables.
 
     Args:
-      wait: Whether to come back with the newest there are now.
+      wait: Whether to block until the newest variables are applied.
 
     Raises:
-      signals.Stopped: If a wait was ended.
+      signals.Stopped: If the stop signal was set during a wait.
       TimeoutError: If a wait was too long.
     """
 
@@ -54,12 +55,12 @@ def check_alike(
   sources: Sequence[tf.TensorShape],
   variables: Sequence[tf.Variable],
 ) -> None:
-  """Compares the shapes of a learner's variables with those of an actor's.
+  """Compares the shapes of a learner's variables with those of an actor.
 
   Args:
     name: Name of the variables, such as `variables 'policy'`.
-    sources: The shapes of the learner's.
-    variables: The actor's, in the same order.
+    sources: Shapes of the learner's variables.
+    variables: The actor's variables, in the same order.
 
   Raises:
     ValueError: If they differ.

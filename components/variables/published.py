@@ -1,4 +1,4 @@
-"""Fresh variables for those who act beside the learner."""
+"""Variable client for actors in the learner's process."""
 
 import collections
 import math
@@ -22,16 +22,16 @@ class _Snapshot(NamedTuple):
 
 
 class Publisher:
-  """Holds the newest variables of a learner, all of one step.
+  """Holds the latest snapshot of a learner's variables, all of one step.
 
-  Reading a variable costs no copy: TensorFlow makes one when the variable is
-  written to while a tensor still refers to its old value. Nor does giving it to
-  another variable of the same device.
+  Reading a variable does not copy it: TensorFlow copies when the variable is
+  written while a tensor still refers to its old value. Assigning it to another
+  variable of the same device does not copy either.
   """
 
   def __init__(self, variables: Sequence[tf.Variable]):
-    """Publishes nothing yet."""
-    self._variables = list(variables)  # Else they might be gone.
+    """Initializes the publisher without a snapshot."""
+    self._variables = list(variables)  # Keeps them alive.
     self._kept: collections.deque[_Snapshot] = collections.deque(maxlen=1)
     self._has_come = threading.Condition()
     self._read = compilation.compile_reading(
@@ -45,7 +45,7 @@ class Publisher:
     return [variable.shape for variable in self._variables]
 
   def publish(self, version: int, max_priority: float) -> None:
-    """Takes a snapshot; to be called when the variables are not written to."""
+    """Takes a snapshot; no thread may write to the variables meanwhile."""
     values = self._read()
     newest = _Snapshot(values, version, max_priority, time.monotonic())
     with self._has_come:
@@ -54,14 +54,14 @@ class Publisher:
       self._has_come.notify_all()
 
   def keep(self, num_versions: int) -> None:
-    """Keeps as many of the newest versions from now on, for `wait_for`."""
+    """Keeps the latest `num_versions` snapshots from now on, for `wait_for`."""
     with self._has_come:
       self._kept = collections.deque(self._kept, num_versions)
 
   def copy_from(
     self, version: int
   ) -> list[tuple[int, float, list[np.ndarray]]]:
-    """Returns those of this version and later that are kept, for `restore`."""
+    """Returns the kept snapshots from `version` on, for `restore`."""
     with self._has_come:
       kept = [one for one in self._kept if one.version >= version]
     return [
@@ -72,7 +72,7 @@ class Publisher:
   def restore(
     self, copied: Sequence[tuple[int, float, Sequence[np.ndarray]]]
   ) -> None:
-    """Keeps what was copied, of versions before the newest, as well."""
+    """Adds copied snapshots that are older than the latest one."""
     with self._has_come:
       newest = self._kept[-1].version if self._kept else math.inf
       older = [
@@ -88,10 +88,10 @@ class Publisher:
       self._kept.extendleft(reversed(older))
 
   def wait_for(self, version: int, seconds: float) -> _Snapshot | None:
-    """Waits at most so long for a version; returns None if it has not come.
+    """Waits up to `seconds` for a version; returns None after the timeout.
 
     Raises:
-      LookupError: If it is not kept any more, or was never published.
+      LookupError: If the version is no longer kept, or was never published.
     """
     with self._has_come:
       self._has_come.wait_for(
@@ -102,24 +102,24 @@ class Publisher:
           return snapshot
       if self._kept and self._kept[-1].version > version:
         raise LookupError(
-          f'Version {version} of the variables is not kept: there are '
-          f'{[snapshot.version for snapshot in self._kept]}.'
+          f'version must be one of the kept '
+          f'{[snapshot.version for snapshot in self._kept]}, got {version}.'
         )
       return None
 
 
 class PublishedVariables(followed.FollowedVariables):
-  """Copies what a learner of the same process has published.
+  """Copies the variables that a learner in the same process publishes.
 
   The copy may be on another device.
   """
 
   def __init__(self, publisher: Publisher, variables: Sequence[tf.Variable]):
-    """Keeps the parts.
+    """Initializes the client.
 
     Args:
-      publisher: What the learner publishes to.
-      variables: Take the values, in the same order.
+      publisher: Publisher of the learner.
+      variables: Targets of the copies, in the same order.
 
     Raises:
       ValueError: If their shapes differ from the published ones.
@@ -131,37 +131,37 @@ class PublishedVariables(followed.FollowedVariables):
 
   @property
   def version(self) -> int:
-    """Learner steps of the variables in use; −1 before there are any."""
+    """Learner steps of the current variables; −1 before there are any."""
     return self._taken.version if self._taken else -1
 
   @property
   def age_seconds(self) -> float:
-    """Time since the variables in use were published."""
+    """Time since the current variables were published."""
     return time.monotonic() - self._taken.at if self._taken else 0.0
 
   @property
   def max_priority(self) -> float:
-    """The learner's largest priority, as of the variables in use."""
+    """Largest priority of the learner at the version of the variables."""
     return self._taken.max_priority if self._taken else 1.0
 
   def update(self, wait: bool = False) -> None:
-    """Takes over the newest variables, if these are not in use yet."""
-    del wait  # They are there at once.
+    """Applies the latest snapshot, unless it is in use."""
+    del wait  # Snapshots are available at once.
     newest = self._publisher.newest
     if newest is not None and newest is not self._taken:
       self._take(newest)
 
   def close(self) -> None:
-    """Has nothing to end."""
+    """Does nothing."""
 
   def _take(self, snapshot: _Snapshot) -> None:
-    """Copies what was published."""
+    """Copies a snapshot to the variables."""
     for variable, value in zip(self._variables, snapshot.values):
       if value.device == variable.device:
         tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
         continue
-      # What several threads hand from one device to another TensorFlow mixes
-      # up, if an operation does so while it wraps operations in functions.
+      # TensorFlow confuses tensors of several threads if one operation both
+      # copies them to a device and wraps operations in functions.
       eager: Any = value
       value = eager._copy_to_device(variable.device)
       with tf.device(variable.device):

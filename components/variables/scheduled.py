@@ -1,4 +1,4 @@
-"""Variables of stated versions, for those who act beside the learner."""
+"""Variable client with a fixed schedule of versions."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,11 +9,10 @@ from repertory.components.variables import published
 
 
 class ScheduledVariables(published.PublishedVariables):
-  """Copies what a learner of the same process has published, by a schedule.
+  """Copies variables that a learner in the same process publishes, on schedule.
 
-  Which variables act at which step then does not depend on who is faster: they
-  change when a round begins, and it waits until there are those that it is to
-  act with.
+  So the version at each step does not depend on thread speeds: variables change
+  at the start of a round, which waits for its scheduled version.
   """
 
   def __init__(
@@ -27,18 +26,17 @@ class ScheduledVariables(published.PublishedVariables):
     timeout_seconds: float,
     stop: signals.StopSignal,
   ):
-    """Keeps the parts.
+    """Initializes the client.
 
     Args:
-      publisher: What the learner publishes to; keeps as many versions as it may
-        be ahead of who acts.
-      variables: Take the values, in the same order.
-      period: Steps of a round, at least 1.
-      first_round: The round that the first step begins.
-      version_of: Gives the version for a round, from 0; never a lower one than
-        for the round before.
-      timeout_seconds: How long a wait may last.
-      stop: Ends a wait.
+      publisher: Publisher of the learner; keeps as many versions as the learner
+        may be ahead of the actors.
+      variables: Targets of the copies, in the same order.
+      period: Steps per round, at least 1.
+      first_round: Index of the round of the first step.
+      version_of: Returns the version for a round, from 0; must not decrease.
+      timeout_seconds: Timeout of a wait.
+      stop: Signal that ends a wait.
     """
     if period < 1:
       raise ValueError(f'period must be at least 1, got {period}.')
@@ -50,14 +48,15 @@ class ScheduledVariables(published.PublishedVariables):
     self._num_steps = first_round * period
 
   def update(self, wait: bool = False) -> None:
-    """Takes over the variables of a round that begins.
+    """Applies the scheduled variables at the start of a round.
 
     Args:
-      wait: Whether this comes before the first step; else after a step.
+      wait: Whether this call precedes the first step; other calls follow a
+        step.
 
     Raises:
-      LookupError: If the version is not kept any more.
-      signals.Stopped: If a wait was ended.
+      LookupError: If the version is no longer kept.
+      signals.Stopped: If the stop signal was set during a wait.
       TimeoutError: If a wait was too long.
     """
     if not wait:

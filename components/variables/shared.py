@@ -1,4 +1,4 @@
-"""Variables of a learner that is in the same thread as who acts."""
+"""Variable client of a learner in the same thread."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from repertory.components.variables import followed
 
 
 class Versioned(Protocol):
-  """A learner, as far as its variables are concerned."""
+  """Learner with a version of its variables."""
 
   @property
   def version(self) -> int:
@@ -15,15 +15,15 @@ class Versioned(Protocol):
 
   @property
   def max_priority(self) -> float:
-    """The largest priority so far."""
+    """Largest priority so far."""
     ...
 
 
 class SharedVariables(followed.FollowedVariables):
-  """Tells of variables that are the learner's own, so there is no copy."""
+  """Exposes the version of the learner's own variables, without a copy."""
 
   def __init__(self, learner: Versioned):
-    """Keeps the learner."""
+    """Initializes the client."""
     self._learner = learner
 
   @property
@@ -39,7 +39,7 @@ class SharedVariables(followed.FollowedVariables):
     return self._learner.max_priority
 
   def update(self, wait: bool = False) -> None:
-    del wait  # They are never old.
+    del wait  # They are always up to date.
 
   def close(self) -> None:
-    """Has nothing to end."""
+    """Does nothing."""
