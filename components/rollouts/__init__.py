@@ -1,4 +1,4 @@
-"""Acting and learning as one compiled program."""
+"""Acting and learning as one compiled program (Anakin)."""
 
 from repertory.components.rollouts.acting import Carry, Environments, begin
 from repertory.components.rollouts.learner import Ended, ProgramLearner

@@ -1,4 +1,4 @@
-"""Policy and environments, stepped by one TensorFlow program."""
+"""Policy and environment steps of a compiled program."""
 
 from typing import Any, NamedTuple, Protocol
 
@@ -11,27 +11,28 @@ FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
 
 class Environments(Protocol):
-  """N environments that are stepped by TensorFlow, such as tensor environments.
+  """Interface of N environments with TensorFlow steps.
 
-  A timestep is a batch as everywhere: the step after a row's LAST gives FIRST
-  for that row, ignores its action and carries reward 0 and discount 1.
+  Tensor environments are an example. Time steps are batches as usual: the step
+  after LAST of a row returns FIRST for that row, ignores its action and has
+  reward 0 and discount 1.
   """
 
   def step(self, state: types.Nest, action: types.Nest) -> tuple[Any, Any]:
-    """Maps state and actions `[N, ...]` to the next state and timestep."""
+    """Maps state and actions `[N, ...]` to the next state and time step."""
     ...
 
 
 class Carry(NamedTuple):
-  """What goes on from one step of all environments to the next, `[N, ...]`.
+  """State between steps of all environments, `[N, ...]`.
 
   Attributes:
-    environment: The state of the environments.
-    observation: The timestep's.
-    step_type: Likewise, int32 `[N]`.
-    policy: The policy's state.
+    environment: State of the environments.
+    observation: Observation of the current time step.
+    step_type: Its step type, int32 `[N]`.
+    policy: State of the policy.
     episode_return: Sum of the rewards of the open episodes, float64 `[N]`.
-    episode_length: Their steps, int64 `[N]`.
+    episode_length: Steps of the open episodes, int64 `[N]`.
   """
 
   environment: types.Nest
@@ -43,17 +44,16 @@ class Carry(NamedTuple):
 
 
 class Step(NamedTuple):
-  """What happened in a step of all environments, `[N, ...]`.
+  """Results of a step of all environments, `[N, ...]`.
 
   Attributes:
     observation: o_t.
     first: Whether o_t is an episode's first, bool `[N]`.
     action: a_t.
-    extras: What the policy gave with it.
+    extras: Extra outputs of the policy.
     reward: r_{t+1}, `[N]`.
     discount: d_{t+1}, `[N]`.
-    happened: Whether there was a step: not from the end of an episode to the
-      start of the next, bool `[N]`.
+    happened: Whether the step was no reset between two episodes, bool `[N]`.
     ended: Whether o_{t+1} is an episode's last, bool `[N]`.
   """
 
@@ -68,13 +68,13 @@ class Step(NamedTuple):
 
 
 class Episodes(NamedTuple):
-  """Which episodes a step of all environments has ended.
+  """Episodes that ended in a step of all environments.
 
   Attributes:
-    num_steps: Environment steps that it was, int64.
-    ended: Whether it ended an episode, bool `[N]`.
-    episode_return: That episode's, float64 `[N]`.
-    episode_length: That episode's, int64 `[N]`.
+    num_steps: Number of environment steps, int64.
+    ended: Whether an episode ended, bool `[N]`.
+    episode_return: Return of that episode, float64 `[N]`.
+    episode_length: Length of that episode, int64 `[N]`.
   """
 
   num_steps: types.Array
@@ -84,7 +84,7 @@ class Episodes(NamedTuple):
 
 
 def episodes_spec(num_steps: int, num_environments: int) -> Episodes:
-  """Returns the specs of the episodes of so many steps."""
+  """Returns the specs of `Episodes` for `num_steps` steps."""
   shape = [num_steps, num_environments]
   return Episodes(
     num_steps=tf.TensorSpec([num_steps], tf.int64),
@@ -95,12 +95,12 @@ def episodes_spec(num_steps: int, num_environments: int) -> Episodes:
 
 
 def begin(timestep: Any, environment: types.Nest, policy: types.Nest) -> Carry:
-  """Returns what the first step begins with.
+  """Returns the state before the first step.
 
   Args:
-    timestep: All FIRST, `[N]`.
-    environment: The state of the environments.
-    policy: The policy's.
+    timestep: Initial time step, all FIRST, `[N]`.
+    environment: State of the environments.
+    policy: State of the policy.
   """
   size = timestep.step_type.shape[0]
   return Carry(
@@ -116,9 +116,10 @@ def begin(timestep: Any, environment: types.Nest, policy: types.Nest) -> Carry:
 def step(
   policy: programs.Policy, environments: Environments, carry: Carry
 ) -> tuple[Carry, Step, Episodes]:
-  """Acts in all environments once.
+  """Takes one step in all environments.
 
-  The same is done as by an actor and an `EnvironmentLoop`, in the same order.
+  The operations are those of an actor and an `EnvironmentLoop`, in the same
+  order.
   """
   output = policy.act(carry.observation, carry.step_type, carry.policy)
   state, timestep = environments.step(carry.environment, output.action)

@@ -1,4 +1,4 @@
-"""The learner that acts as well, in one compiled program."""
+"""Learner that also acts, in one compiled program."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -13,11 +13,11 @@ from repertory.components.rollouts import program as program_lib
 
 
 class Ended(NamedTuple):
-  """What was acted in a call.
+  """Experience of a call.
 
   Attributes:
-    num_steps: Environment steps.
-    episodes: Return and length of each that ended, in the order of time.
+    num_steps: Number of environment steps.
+    episodes: Return and length of ended episodes, in order of time.
   """
 
   num_steps: int
@@ -25,10 +25,10 @@ class Ended(NamedTuple):
 
 
 class ProgramLearner(learners.LearnerState):
-  """Acts and learns, turn by turn, and counts and logs as any learner does.
+  """Alternates acting and learning in a compiled program.
 
-  Besides what every learner saves, there is where acting and experience are:
-  see `save_acting`.
+  It counts and logs like other learners. Its checkpoints include the state of
+  acting and experience: see `save_acting`.
   """
 
   def __init__(
@@ -43,12 +43,12 @@ class ProgramLearner(learners.LearnerState):
     """Compiles the program.
 
     Args:
-      parts: What it is made of.
-      carry: What the first step begins with.
-      logger: Takes the metrics of every update, see `LearnerState`.
+      parts: Components of the program.
+      carry: State before the first step.
+      logger: Logger for the metrics of every update, see `LearnerState`.
       jit_compile: Whether to compile with XLA.
-      divergence: What to do about an update that is not finite; by default
-        the learner stops and saves nothing.
+      divergence: Handling of non-finite updates; by default the learner stops
+        and saves nothing.
     """
     super().__init__(parts.update, logger, divergence)
     parts.road.begin(carry)
@@ -60,7 +60,7 @@ class ProgramLearner(learners.LearnerState):
 
   @property
   def max_turns(self) -> int:
-    """Turns that `advance` can take at once."""
+    """Maximum number of iterations per `advance`."""
     return self._program.max_turns
 
   @property
@@ -68,14 +68,14 @@ class ProgramLearner(learners.LearnerState):
     return self._program.open_slices
 
   def step(self) -> None:
-    """Takes a turn."""
+    """Runs one iteration."""
     self.advance(1)
 
   def advance(self, num_turns: int) -> Ended:
-    """Takes some turns, each with its steps and the updates that are due.
+    """Runs iterations of environment steps and the updates that are due.
 
     Args:
-      num_turns: How many, at most `max_turns`.
+      num_turns: Number of iterations, at most `max_turns`.
 
     Raises:
       FloatingPointError: If an update was not finite and may not be skipped.
@@ -92,21 +92,21 @@ class ProgramLearner(learners.LearnerState):
       before = self._steps
       self._steps += num_updates
       self._max_priority = float(outcome.max_priority)
-    self._take_note(before, num_updates, outcome)
+    self._process_updates(before, num_updates, outcome)
     return _find_ended(outcome)
 
   def save_acting(self) -> dict[str, np.ndarray]:
-    """Returns where acting and experience are, as arrays by name."""
+    """Returns the state of acting and experience, as arrays by name."""
     leaves = tree.flatten(self._carry)
     arrays = {f'carry/{i:04d}': leaf.numpy() for i, leaf in enumerate(leaves)}
     held = {f'road/{k}': np.asarray(v) for k, v in self._road.save().items()}
     return {**arrays, **held}
 
   def restore_acting(self, arrays: Mapping[str, np.ndarray]) -> None:
-    """Goes on from what `save_acting` returned.
+    """Restores the result of `save_acting`.
 
     Raises:
-      ValueError: Naming what does not fit; then nothing was changed.
+      ValueError: Naming the mismatch; nothing was changed then.
     """
     carry = tree.flatten(self._carry)
     expected = {f'carry/{i:04d}': leaf for i, leaf in enumerate(carry)}
@@ -118,7 +118,7 @@ class ProgramLearner(learners.LearnerState):
     for name, leaf in expected.items():
       if arrays[name].dtype != leaf.dtype.as_numpy_dtype:
         raise ValueError(
-          f'{name} must be {leaf.dtype.name}, found {arrays[name].dtype}.'
+          f'{name} must be {leaf.dtype.name}, got {arrays[name].dtype}.'
         )
     self._road.restore({name: arrays[f'road/{name}'] for name in spec})
     self._carry = tree.unflatten_as(
@@ -127,34 +127,34 @@ class ProgramLearner(learners.LearnerState):
     )
 
   def statuses(self) -> Mapping[str, replay.TableStatus]:
-    """Returns the state of all tables, by name."""
+    """Returns the status of all tables, by name."""
     return self._road.statuses()
 
   def count_items(self) -> dict[str, dict[str, int]]:
-    """Returns how many items each table has got and given, by name."""
+    """Returns the inserts and samples of each table, by name."""
     return {
       name: {'inserts': status.inserts, 'samples': status.samples}
       for name, status in self.statuses().items()
     }
 
-  def _take_note(
+  def _process_updates(
     self, before: int, num_updates: int, outcome: program_lib.Outcome
   ) -> None:
-    """Judges and logs the updates of a call."""
-    told = {
+    """Checks and logs the updates of a call."""
+    metrics = {
       name: values.numpy()[:num_updates]
       for name, values in outcome.metrics.items()
     }
-    columns = dict(told)
+    columns = dict(metrics)
     if not isinstance(outcome.lag, tuple):
       columns['policy_lag'] = outcome.lag.numpy()[:num_updates]
     finite = outcome.finite.numpy()[:num_updates]
-    start = 0  # Of the updates that are not logged yet.
+    start = 0  # First update that is not logged yet.
     for i in np.flatnonzero(~finite).tolist():
       if start < i:
         self._num_skipped_in_a_row = 0
         self._log_rows(_cut(columns, start, i))
-      row = {name: values[i] for name, values in told.items()}
+      row = {name: values[i] for name, values in metrics.items()}
       self._judge(before + i + 1, row, False, lambda: self._program.bad_sample)
       self._log({name: values[i] for name, values in columns.items()})
       start = i + 1
@@ -168,7 +168,7 @@ def _cut(columns: dict[str, np.ndarray], start: int, end: int) -> dict:
 
 
 def _find_ended(outcome: program_lib.Outcome) -> Ended:
-  """Finds the episodes that ended, in the order of time, then of rows."""
+  """Returns the ended episodes, in order of time, then of rows."""
   episodes = outcome.episodes
   ended = episodes.ended.numpy()
   returns = episodes.episode_return.numpy()[ended].tolist()

@@ -12,19 +12,19 @@ from repertory.components import compilation, learners, loops, programs, types
 from repertory.components.rollouts import acting
 from repertory.components.rollouts import road as road_lib
 
-# Rows that a call returns, at the most: of environments and of updates.
+# Maximum number of rows that a call returns: of environments and updates.
 _MAX_ROWS = 2**18
 _MAX_TURNS = 512
 
 
 class Parts(NamedTuple):
-  """What a program is made of.
+  """Components of a program.
 
   Attributes:
-    policy: Its variables are those that the update changes.
-    environments: Where it acts.
-    road: Carries experience from the one to the other.
-    update: Learns.
+    policy: Policy with the variables that the update changes.
+    environments: Environments of the policy.
+    road: Transport of experience from the policy to the update.
+    update: Update of the variables.
   """
 
   policy: programs.Policy
@@ -34,17 +34,18 @@ class Parts(NamedTuple):
 
 
 class Outcome(NamedTuple):
-  """What a call of the program did.
+  """Results of a call of the program.
 
   Attributes:
-    episodes: Those of all steps, `[max_turns · num_steps, ...]`; zeros behind
+    episodes: Episodes of all steps, `[max_turns · num_steps, ...]`; zeros after
       the last step.
-    num_updates: Updates that it made, int32.
-    metrics: Theirs by name, `[max_updates]`; zeros behind the last one.
-    finite: Whether each was finite, bool `[max_updates]`.
-    lag: How many updates older the variables were that acted, on average,
-      float64 `[max_updates]`; () if items do not tell.
-    max_priority: The largest priority so far, float64.
+    num_updates: Number of updates, int32.
+    metrics: Metrics of the updates by name, `[max_updates]`; zeros after the
+      last one.
+    finite: Whether each update was finite, bool `[max_updates]`.
+    lag: Mean age of the acting variables in updates, float64 `[max_updates]`;
+      () if items have no version.
+    max_priority: Largest priority so far, float64.
   """
 
   episodes: acting.Episodes
@@ -56,31 +57,31 @@ class Outcome(NamedTuple):
 
 
 class _Learned(NamedTuple):
-  """Where the updates of a call are."""
+  """Progress of the updates of a call."""
 
   num_updates: tf.Tensor
-  skips: tf.Tensor  # In a row.
+  skips: tf.Tensor  # Consecutive ones.
   stopped: tf.Tensor
   max_priority: tf.Tensor
   arrays: Any
 
 
 class Program:
-  """Takes turns: steps of all environments, then the updates that are due.
+  """Compiled loop of environment steps and the updates that are due.
 
-  An update that is not finite is undone. If it ends the run, the program stops
-  there, and `bad_sample` has its batch.
+  A non-finite update is undone. If it ends the run, the loop stops there, and
+  `bad_sample` has its batch.
   """
 
   def __init__(
     self, parts: Parts, carry: acting.Carry, max_skips: int, jit_compile: bool
   ):
-    """Compiles it.
+    """Compiles the loop.
 
     Args:
-      parts: What it is made of.
-      carry: What the first step begins with.
-      max_skips: How many updates may be undone in a row.
+      parts: Components of the program.
+      carry: State before the first step.
+      max_skips: Maximum number of consecutive undone updates.
       jit_compile: Whether to compile with XLA.
     """
     self._parts = parts
@@ -96,7 +97,7 @@ class Program:
       ),
       road.sample_spec,
     )
-    # Traced by itself first: in a loop no variable can be made.
+    # Traced separately first, because loops cannot create variables.
     self._learned_spec, _ = compilation.trace(
       self._learn_from, (road.sample_spec, _INT64)
     )
@@ -130,15 +131,15 @@ class Program:
     max_priority: float,
     carry: acting.Carry,
   ) -> tuple[acting.Carry, Outcome]:
-    """Takes some turns.
+    """Runs iterations.
 
     Args:
-      num_turns: How many, at most `max_turns`. It stops sooner if an update is
-        not finite and may not be skipped.
+      num_turns: Number of iterations, at most `max_turns`. The loop stops
+        earlier if an update is not finite and may not be skipped.
       learner_steps: Updates so far.
-      num_skips: How many of the last ones were undone in a row.
-      max_priority: The largest priority so far.
-      carry: What the call before gave.
+      num_skips: Number of the latest updates that were undone in a row.
+      max_priority: Largest priority so far.
+      carry: State from the previous call.
     """
     leaves = self._compiled(
       tf.constant(num_turns, tf.int32),
@@ -163,10 +164,10 @@ class Program:
       _make_arrays(self._learned_spec, self._max_updates),
     )
 
-    def go_on(i, carry, episodes, learned):
+    def should_continue(i, carry, episodes, learned):
       return (i < num_turns) & ~learned.stopped
 
-    def take_turn(i, carry, episodes, learned):
+    def run_iteration(i, carry, episodes, learned):
       version = learner_steps + tf.cast(learned.num_updates, tf.int64)
       carry, held, ended = road.collect(
         self._act, carry, version, learned.max_priority
@@ -176,8 +177,8 @@ class Program:
       return i + 1, carry, episodes, learned
 
     _, carry, episodes, learned = tf.while_loop(
-      go_on,
-      take_turn,
+      should_continue,
+      run_iteration,
       (tf.constant(0), carry, episodes, learned),
       maximum_iterations=self.max_turns,
       parallel_iterations=1,
@@ -199,7 +200,7 @@ class Program:
   def _learn(
     self, held: types.Nest, learned: _Learned, learner_steps: tf.Tensor
   ) -> _Learned:
-    """Makes the updates that are due."""
+    """Runs the updates that are due."""
     road = self._road
 
     def is_due(j, learned):
@@ -234,7 +235,7 @@ class Program:
     return learned
 
   def _learn_from(self, sample: types.Sample, learner_steps: tf.Tensor):
-    """Makes an update; returns what is kept of it, and priorities."""
+    """Runs an update; returns its recorded results, and priorities."""
     result, finite = self._guarded(sample)
 
     def keep_sample():

@@ -1,4 +1,4 @@
-"""A replay table inside a compiled program."""
+"""Replay table inside a compiled program."""
 
 import abc
 from collections.abc import Mapping
@@ -12,15 +12,21 @@ from repertory.components import datasets, loops, random_streams, replay, types
 from repertory.components import experience as experience_lib
 from repertory.components.rollouts import acting, road, sum_tree
 
-_STREAM = 0  # Of the random numbers that choose items.
+_STREAM = 0  # Random stream of the sampler.
 
 
 class Moment(NamedTuple):
-  """A moment of all environments, without its observation: see `acting.Step`.
+  """Step record of all environments, without observations: see `acting.Step`.
 
   Attributes:
-    state: The policy's recurrent state, if it is kept.
-    version: Learner steps of the variables that acted.
+    action: a_t.
+    reward: r_{t+1}.
+    discount: d_{t+1}.
+    happened: Whether the step was no reset between two episodes.
+    ended: Whether o_{t+1} is an episode's last.
+    extras: Extra outputs of the policy.
+    state: Recurrent state of the policy, if it is kept.
+    version: Learner steps of the acting variables.
   """
 
   action: Any
@@ -34,15 +40,15 @@ class Moment(NamedTuple):
 
 
 class ReplayRoad(road.ProgramRoad):
-  """Keeps the last moments of all environments, and cuts items when it samples.
+  """Keeps the latest step records of all environments, and cuts sampled items.
 
-  A moment is kept once, however many items it is part of. An item is known by
-  one of its moments, its *anchor*, which has a weight in a sum tree as soon as
-  the item is complete: 1 where items are drawn uniformly, else its priority to
-  the power of α. The oldest items make room for new ones.
+  Each step record is stored once, however many items contain it. An item is
+  identified by one of its step records, its *anchor*, which gets a weight in a
+  sum tree when the item is complete: 1 for uniform sampling, otherwise its
+  priority to the power of α. New items replace the oldest ones.
 
-  A turn is one step of all environments; then as many updates are due as keep
-  the ratio of samples to inserts, just as where there is a table elsewhere.
+  An iteration is one step of all environments, followed by the updates that
+  keep the replay ratio, as with a table elsewhere.
   """
 
   num_steps = 1
@@ -54,14 +60,14 @@ class ReplayRoad(road.ProgramRoad):
     num_moments: int,
     seed: int,
   ):
-    """Makes no variables yet.
+    """Initializes the table; `begin` creates its variables.
 
     Args:
-      experience: Its table is sampled uniformly or by priority.
+      experience: Experience whose table is uniform or prioritized.
       num_environments: N.
-      num_moments: M, moments of each environment that are kept: enough for
-        the table to hold `max_size` items, however short the episodes are.
-      seed: Seeds the choice of items.
+      num_moments: M, step records per environment: enough for `max_size` items,
+        however short the episodes are.
+      seed: Seed of the sampler.
     """
     super().__init__(name='replay_road')
     self._table = table = experience.table
@@ -80,53 +86,54 @@ class ReplayRoad(road.ProgramRoad):
   @property
   @abc.abstractmethod
   def _observation_spec(self) -> types.Nest:
-    """The `tf.TensorSpec`s of an observation."""
+    """Specs of an observation, as `tf.TensorSpec`s."""
 
   @property
   @abc.abstractmethod
   def _moment_spec(self) -> Moment:
-    """The `tf.TensorSpec`s of a moment of one environment."""
+    """Specs of a step record of one environment, as `tf.TensorSpec`s."""
 
   @abc.abstractmethod
-  def _note(self, lived: acting.Step, version: tf.Tensor) -> Moment:
-    """Returns what is kept of a step, `[N, ...]`."""
+  def _note(self, step: acting.Step, version: tf.Tensor) -> Moment:
+    """Returns the step record to keep, `[N, ...]`."""
 
   @abc.abstractmethod
   def _complete(
-    self, lived: acting.Step, weight: tf.Tensor
+    self, step: acting.Step, weight: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Gives the items that a step completes their weight.
+    """Sets the weights of the items that a step completes.
 
-    But not those whose anchors have made room already, for nobody would remove
-    them.
+    Items whose anchors were already replaced get none, because it would never
+    be removed.
 
     Args:
-      weight: The new items', float64.
+      step: Results of the step.
+      weight: Weight of new items, float64.
 
     Returns:
-      How many items were completed, and how many got their weight, int64.
+      Number of completed items, and number of items with a weight, int64.
     """
 
   @property
   @abc.abstractmethod
   def _lead(self) -> int:
-    """How many moments before its anchor an item may begin."""
+    """Maximum number of step records of an item before its anchor."""
 
   @abc.abstractmethod
   def _cut(self, anchors: tf.Tensor) -> types.Nest:
-    """Cuts the items with these anchors, int32 `[B]`, out of the moments."""
+    """Cuts the items with the given anchors, int32 `[B]`."""
 
   @property
   def num_bytes(self) -> int:
-    """What the moments will take of memory."""
+    """Memory of the step records, in bytes."""
     specs = tree.flatten((self._observation_spec, self._moment_spec))
     row = sum(spec.dtype.size * spec.shape.num_elements() for spec in specs)
     return row * self._num_moments * self._num_environments
 
   def begin(self, carry):
-    """Makes the variables, and takes the first observations."""
+    """Creates the variables, and writes the first observations."""
     self._tree = sum_tree.SumTree(self._num_moments * self._num_environments)
-    # With each observation whether it is an episode's first.
+    # Each observation has a flag: whether it is an episode's first.
     self._observations = self._make_rows(
       (self._observation_spec, tf.TensorSpec([], tf.bool))
     )
@@ -135,7 +142,7 @@ class ReplayRoad(road.ProgramRoad):
       self._seed, range(_STREAM, _STREAM + self._batch_size)
     )
     self._counters = tf.Variable(counters, trainable=False)
-    # Of moments: that of the newest observation, and the oldest with items.
+    # Indices of the newest observation, and of the oldest step with items.
     self._now, self._oldest = _count(), _count()
     self._inserts, self._samples, self._size = _count(), _count(), _count()
     self._write_observation(carry)
@@ -145,9 +152,9 @@ class ReplayRoad(road.ProgramRoad):
     return datasets.sample_spec(self._table.signature, self._batch_size)
 
   def collect(self, act, carry, version, max_priority):
-    carry, lived, episodes = act(carry)
+    carry, step, episodes = act(carry)
     rows = self._rows_at(self._now.read_value())
-    moment = self._note(lived, version)
+    moment = self._note(step, version)
     sum_tree.scatter(tree.flatten(self._moments), rows, tree.flatten(moment))
     self._now.assign_add(1)
     self._make_room()
@@ -155,7 +162,7 @@ class ReplayRoad(road.ProgramRoad):
     weight = tf.constant(1.0, tf.float64)
     if self._exponent is not None:
       weight = max_priority**self._exponent
-    completed, kept = self._complete(lived, weight)
+    completed, kept = self._complete(step, weight)
     self._inserts.assign_add(completed)
     self._size.assign_add(kept)
     self._shrink()
@@ -191,12 +198,12 @@ class ReplayRoad(road.ProgramRoad):
     anchors = tf.cast(sample.keys, tf.int32)
     priorities = tf.maximum(tf.cast(priorities, tf.float64), self._min_priority)
     weights = priorities**self._exponent
-    # Of an item that was drawn twice, the last priority counts.
+    # Of an item that was sampled twice, the last priority counts.
     size = self._batch_size
     is_same = tf.equal(anchors[:, None], anchors)  # [B, B]
     last = tf.reduce_max(tf.where(is_same, tf.range(size), 0), axis=1)
     weights = tf.gather(weights, last)
-    # Not `tf.cond`: for that, XLA would copy the whole tree.
+    # Not `tf.cond`, for which XLA would copy the whole tree.
     self._tree.set(anchors, tf.where(finite, weights, self._tree.get(anchors)))
 
   def statuses(self) -> Mapping[str, replay.TableStatus]:
@@ -224,9 +231,9 @@ class ReplayRoad(road.ProgramRoad):
       variable.assign(arrays[f'{i:04d}'])
 
   def _make_rows(self, spec: types.Nest) -> types.Nest:
-    """Makes variables for the moments of all environments, one after another.
+    """Creates variables for the step records of all environments.
 
-    Row m · N + b is of moment m, modulo M, and environment b.
+    Row m · N + b holds step m, modulo M, of environment b.
     """
     size = self._num_moments * self._num_environments
     return tree.map_structure(
@@ -237,7 +244,7 @@ class ReplayRoad(road.ProgramRoad):
     )
 
   def _start_of(self, moment: tf.Tensor) -> tf.Tensor:
-    """Returns the row of the first environment at a moment, int32."""
+    """Returns the row of the first environment at a step, int32."""
     place = tf.math.floormod(moment, self._num_moments)
     return tf.cast(place, tf.int32) * self._num_environments
 
@@ -254,16 +261,16 @@ class ReplayRoad(road.ProgramRoad):
     )
 
   def _make_room(self) -> None:
-    """Removes the items that begin at the moment that is now overwritten."""
+    """Removes the items that begin at the step that is overwritten next."""
     begin = self._now + self._lead - self._num_moments
     self._remove_until(lambda: self._oldest <= begin)
 
   def _shrink(self) -> None:
-    """Removes the oldest items if there are too many."""
+    """Removes the oldest items above the table's capacity."""
     self._remove_until(lambda: self._size > self._table.max_size)
 
   def _remove_until(self, is_too_old) -> None:
-    """Removes the items of the oldest moments while a condition holds."""
+    """Removes the items of the oldest steps while a condition holds."""
     size = self._num_environments
 
     def remove(i):
@@ -284,7 +291,7 @@ class ReplayRoad(road.ProgramRoad):
     )
 
   def _neighbors(self, anchors: tf.Tensor, offsets: range) -> tf.Tensor:
-    """Returns the rows around anchors of the same environments, `[B, T]`."""
+    """Returns rows at offsets of anchors, same environment, `[B, T]`."""
     size, moments = self._num_environments, self._num_moments
     places = anchors[:, None] // size + tf.constant(list(offsets))
     places = tf.math.floormod(places, moments)
@@ -296,20 +303,20 @@ def _count() -> tf.Variable:
 
 
 def count(which: tf.Tensor) -> tf.Tensor:
-  """Returns how many entries are true, int64."""
+  """Returns the number of true entries, int64."""
   return tf.reduce_sum(tf.cast(which, tf.int64))
 
 
 def rows_of(
   variables: types.Nest, rows: tf.Tensor, kept: tf.Tensor | None = None
 ) -> types.Nest:
-  """Reads rows of the moments.
+  """Reads rows of step records.
 
   Args:
-    variables: Nest of what `ReplayRoad` keeps of moments.
+    variables: Nest of variables of `ReplayRoad`.
     rows: int32, of any shape.
-    kept: Which to keep, bool of the same shape, for zeros elsewhere; None to
-      keep all.
+    kept: Mask of rows to keep, bool of the same shape; others become zero. None
+      keeps all.
   """
   leaves = sum_tree.gather(tree.flatten(variables), rows)
   nest = tree.unflatten_as(variables, leaves)

@@ -1,4 +1,4 @@
-"""What carries experience inside a compiled program."""
+"""Interface of experience transports inside a compiled program."""
 
 import abc
 from collections.abc import Callable, Mapping
@@ -9,22 +9,23 @@ import tensorflow as tf
 from repertory.components import replay, types
 from repertory.components.rollouts import acting
 
-# Acts in all environments once.
+# Takes one step in all environments.
 Act = Callable[
   [acting.Carry], tuple[acting.Carry, acting.Step, acting.Episodes]
 ]
 
 
 class ProgramRoad(tf.Module, abc.ABC):
-  """Keeps what was lived as tensors and variables of the program itself.
+  """Experience transport as tensors and variables of the program.
 
-  It reads the description that other roads read, see
-  `components.experience.Experience`. The program takes turns: `collect`, and
-  then as many updates as are due. What takes part in it is traced.
+  It uses the same description as other transports, see
+  `components.experience.Experience`. Each iteration of the program calls
+  `collect`, and then runs the updates that are due. Methods called in it are
+  traced.
 
   Attributes:
-    num_steps: Steps of all environments that `collect` takes.
-    max_updates: Updates that may be due after it, at the most.
+    num_steps: Steps of all environments per `collect`.
+    max_updates: Maximum number of updates that are due after it.
     has_priorities: Whether items have priorities.
   """
 
@@ -34,11 +35,11 @@ class ProgramRoad(tf.Module, abc.ABC):
 
   @property
   def num_bytes(self) -> int:
-    """What it keeps of experience takes so much memory, at the most."""
+    """Maximum memory of the stored experience, in bytes."""
     return 0
 
   def begin(self, carry: acting.Carry) -> None:
-    """Takes what the first step begins with; called once, not traced."""
+    """Initializes the state before the first step; called once, not traced."""
 
   @abc.abstractmethod
   def collect(
@@ -48,26 +49,26 @@ class ProgramRoad(tf.Module, abc.ABC):
     version: tf.Tensor,
     max_priority: tf.Tensor,
   ) -> tuple[acting.Carry, types.Nest, acting.Episodes]:
-    """Takes steps, and keeps what happened.
+    """Takes environment steps, and records them.
 
     Args:
-      act: Takes one.
-      carry: What it begins with.
-      version: Learner steps of the variables that act, int64.
-      max_priority: The largest priority so far, float64.
+      act: Function that takes one step.
+      carry: State before the first step.
+      version: Learner steps of the acting variables, int64.
+      max_priority: Largest priority so far, float64.
 
     Returns:
-      What goes on; what `sample` needs of it until the next call; and
-      the episodes, `[num_steps, ...]`.
+      The state after the last step; the data that `sample` needs until the next
+      call; and the episodes, `[num_steps, ...]`.
     """
 
   @abc.abstractmethod
   def is_due(self, held: types.Nest, num_updates: tf.Tensor) -> tf.Tensor:
-    """Returns whether one more update is due, a bool.
+    """Returns whether another update is due, a bool.
 
     Args:
-      held: From `collect`.
-      num_updates: Updates since then.
+      held: Data from `collect`.
+      num_updates: Updates since `collect`.
     """
 
   @abc.abstractmethod
@@ -78,32 +79,32 @@ class ProgramRoad(tf.Module, abc.ABC):
   def set_priorities(
     self, sample: types.Sample, priorities: tf.Tensor, finite: tf.Tensor
   ) -> None:
-    """Gives the items of a batch new priorities, if they have any.
+    """Updates the priorities of a batch, if items have any.
 
     Args:
       sample: The batch.
-      priorities: `[B]`.
-      finite: Whether they are; else nothing changes.
+      priorities: New priorities, `[B]`.
+      finite: Whether the update was finite; otherwise nothing changes.
     """
 
   @property
   @abc.abstractmethod
   def sample_spec(self) -> types.Sample:
-    """The `tf.TensorSpec`s of a batch."""
+    """Specs of a batch, as `tf.TensorSpec`s."""
 
   @abc.abstractmethod
   def statuses(self) -> Mapping[str, replay.TableStatus]:
-    """Returns the state of all tables, by name."""
+    """Returns the status of all tables, by name."""
 
   @property
   @abc.abstractmethod
   def saved_spec(self) -> Mapping[str, tf.TensorSpec]:
-    """What `save` returns: shapes and dtypes by name."""
+    """Shapes and dtypes of the result of `save`, by name."""
 
   @abc.abstractmethod
   def save(self) -> Mapping[str, Any]:
-    """Returns all that it holds, as arrays by name."""
+    """Returns the complete state, as arrays by name."""
 
   @abc.abstractmethod
   def restore(self, arrays: Mapping[str, Any]) -> None:
-    """Goes on from what `save` returned."""
+    """Restores the result of `save`."""

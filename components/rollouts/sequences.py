@@ -1,4 +1,4 @@
-"""Sequences, cut out of the moments inside a program."""
+"""Sequences from a replay table inside a program."""
 
 from typing import cast
 
@@ -14,10 +14,10 @@ _BOOL = tf.TensorSpec([], tf.bool)
 
 
 class SequenceRoad(replay_road.ReplayRoad):
-  """Cuts sequences; the anchor is the first moment of the loss window.
+  """Cuts sequences; the anchor is the first step of the loss window.
 
-  They are those of `adders.Sequences`, with the same padding. The policy's
-  state is kept of every moment, for any may begin a sequence.
+  Sequences and padding are those of `adders.Sequences`. The policy's state is
+  stored for every step, because any step may begin a sequence.
   """
 
   def __init__(
@@ -26,13 +26,13 @@ class SequenceRoad(replay_road.ReplayRoad):
     num_environments: int,
     seed: int,
   ):
-    """Makes no variables yet: see `ReplayRoad`."""
+    """Initializes the table: see `ReplayRoad`."""
     items = cast(adders.Sequences, experience.items)
     self._items = items
     self._signature: types.Sequence = experience.table.signature
     # Episodes that end with their first loss window take most memory: all its
-    # moments and the last observation for each sequence. The last `length`
-    # moments may belong to sequences that are still incomplete.
+    # steps and the last observation per sequence. The last `length` steps may
+    # belong to incomplete sequences.
     gap = items.stride if items.across_episodes else items.window + 1
     num_items = -(-experience.table.max_size // num_environments)
     num_moments = num_items * gap + items.length
@@ -40,7 +40,7 @@ class SequenceRoad(replay_road.ReplayRoad):
 
   def begin(self, carry):
     super().begin(carry)
-    # When the open items start.
+    # First step of each open item.
     self._starts = tf.Variable(
       np.full([self._num_environments], -self._items.burn_in, np.int64),
       trainable=False,
@@ -73,14 +73,14 @@ class SequenceRoad(replay_road.ReplayRoad):
       version=signature.version,
     )
 
-  def _note(self, lived, version):
-    extras = lived.extras or types.SequenceExtras()
+  def _note(self, step, version):
+    extras = step.extras or types.SequenceExtras()
     return replay_road.Moment(
-      action=lived.action,
-      reward=lived.reward,
-      discount=lived.discount,
-      happened=lived.happened,
-      ended=lived.ended,
+      action=step.action,
+      reward=step.reward,
+      discount=step.discount,
+      happened=step.happened,
+      ended=step.ended,
       extras=extras.step,
       state=extras.state,
       version=tf.fill([self._num_environments], version),
@@ -90,15 +90,15 @@ class SequenceRoad(replay_road.ReplayRoad):
   def _lead(self):
     return self._items.burn_in
 
-  def _complete(self, lived, weight):
-    """Completes the items that are long enough, or whose episode ended."""
+  def _complete(self, step, weight):
+    """Completes items of full length, and items of ended episodes."""
     items, now = self._items, self._now.read_value()
     starts = self._starts.read_value()  # [N]
     if not items.across_episodes:
-      starts = tf.where(lived.happened, starts, now - items.burn_in)
+      starts = tf.where(step.happened, starts, now - items.burn_in)
     done = tf.equal(now - starts, items.length - 1)
     if not items.across_episodes:
-      done |= lived.ended
+      done |= step.ended
     size = self._num_environments
     places = tf.math.floormod(starts + items.burn_in, self._num_moments)
     anchors = tf.cast(places, tf.int32) * size + tf.range(size)
@@ -112,45 +112,45 @@ class SequenceRoad(replay_road.ReplayRoad):
     burn_in = items.burn_in
     rows = self._neighbors(anchors, range(-burn_in, items.length - burn_in))
     observations, first = self._observations
-    seen = self._find_seen(anchors, rows)  # [B, T + 1]
+    seen = self._item_mask(anchors, rows)  # [B, T + 1]
     steps = rows[:, :-1]
     (happened,) = sum_tree.gather([moments.happened], steps)
-    lived = seen[:, :-1] & seen[:, 1:] & happened  # [B, T]
+    valid = seen[:, :-1] & seen[:, 1:] & happened  # [B, T]
     begins = tf.argmax(tf.cast(seen, tf.int32), 1, tf.int32)  # [B]
     begin_rows = tf.gather(rows, begins, batch_dims=1)
-    (is_begin_lived,) = sum_tree.gather([moments.happened], begin_rows)
+    (is_begin_valid,) = sum_tree.gather([moments.happened], begin_rows)
     return types.Sequence(
       observation=replay_road.rows_of(observations, rows, seen),
       first=replay_road.rows_of(first, rows, seen),
-      action=replay_road.rows_of(moments.action, steps, lived),
-      reward=replay_road.rows_of(moments.reward, steps, lived),
-      discount=replay_road.rows_of(moments.discount, steps, lived),
-      mask=lived,
-      extras=replay_road.rows_of(moments.extras, steps, lived),
-      state=replay_road.rows_of(moments.state, begin_rows, is_begin_lived),
+      action=replay_road.rows_of(moments.action, steps, valid),
+      reward=replay_road.rows_of(moments.reward, steps, valid),
+      discount=replay_road.rows_of(moments.discount, steps, valid),
+      mask=valid,
+      extras=replay_road.rows_of(moments.extras, steps, valid),
+      state=replay_road.rows_of(moments.state, begin_rows, is_begin_valid),
       version=replay_road.rows_of(moments.version, begin_rows),
     )
 
-  def _find_seen(self, anchors: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-    """Finds which moments around the anchors are parts of the items.
+  def _item_mask(self, anchors: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+    """Returns the mask of steps around the anchors that belong to the items.
 
     Args:
       anchors: int32 `[B]`.
-      rows: The moments' rows, int32 `[B, T + 1]`.
+      rows: Rows of the steps, int32 `[B, T + 1]`.
 
     Returns:
       Bool `[B, T + 1]`.
     """
     items, burn_in = self._items, self._items.burn_in
-    if items.across_episodes:  # But not before the first moment of all.
+    if items.across_episodes:  # From the very first step.
       offsets = tf.range(-burn_in, items.length - burn_in)
       return self._times_of(anchors)[:, None] + tf.cast(offsets, tf.int64) >= 0
     (ended,) = sum_tree.gather([self._moments.ended], rows[:, burn_in:-1])
-    # Going on from the anchor, until an episode's last observation.
+    # Forward from the anchor, until an episode's last observation.
     after = tf.math.cumprod(tf.cast(~ended, tf.int32), axis=1, exclusive=True)
     parts = [tf.ones_like(after[:, :1]), after]
     if burn_in:
-      # Going back from it, until the episode's first observation.
+      # Backward from the anchor, until the episode's first observation.
       (first,) = sum_tree.gather(
         [self._observations[1]], rows[:, 1 : burn_in + 1]
       )
@@ -159,7 +159,7 @@ class SequenceRoad(replay_road.ReplayRoad):
     return tf.cast(tf.concat(parts, axis=1), tf.bool)
 
   def _times_of(self, anchors: tf.Tensor) -> tf.Tensor:
-    """Returns the moments of anchors, counted from the first of all."""
+    """Returns the steps of anchors, counted from the very first step."""
     places = tf.cast(anchors // self._num_environments, tf.int64)
     ages = tf.math.floormod(self._now - places, self._num_moments)
     return self._now - ages

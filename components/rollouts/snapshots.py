@@ -1,4 +1,4 @@
-"""Where a compiled program is, for checkpoints."""
+"""Snapshots of a compiled program."""
 
 import glob
 import os
@@ -13,20 +13,20 @@ _FILE = 'program.npz'
 
 
 class ProgramSnapshots(roads.Snapshots):
-  """Environments, policy state and experience of a program.
+  """Snapshots of environments, policy state and experience of a program.
 
-  Who restores them goes on exactly where the program was.
+  A restored program resumes exactly.
   """
 
   def __init__(self, learner: learner_lib.ProgramLearner, directory: str):
-    """Takes up what it finds, and removes it.
+    """Restores an existing snapshot, and removes it.
 
     Args:
-      learner: Has the program.
-      directory: Where snapshots are read and written, each in a folder.
+      learner: Learner with the program.
+      directory: Directory of snapshots, each in a folder.
 
     Raises:
-      CheckpointError: If what is there does not fit the program.
+      CheckpointError: If the snapshot does not fit the program.
     """
     self._learner = learner
     self._directory = directory
@@ -42,7 +42,7 @@ class ProgramSnapshots(roads.Snapshots):
     return 'the program'
 
   def flush(self) -> None:
-    """Has nothing on its way."""
+    """Does nothing, because no update is pending."""
 
   def describe(self):
     return {
@@ -55,8 +55,8 @@ class ProgramSnapshots(roads.Snapshots):
     expected = checkpoint.state['tables']
     if self._counts != expected:
       raise checkpointing.CheckpointError(
-        f'The tables should go on from {expected}, as checkpoint '
-        f'{checkpoint.path} has it, but there was {self._counts}.'
+        f'The tables should resume from {expected}, as in checkpoint '
+        f'{checkpoint.path}, but restored {self._counts}.'
       )
 
   def write_snapshot(self):
@@ -76,7 +76,7 @@ class ProgramSnapshots(roads.Snapshots):
 
   def _restore(self, path: str) -> None:
     try:
-      # NumPy would leave a damaged file open.
+      # NumPy would not close a damaged file.
       with open(path, 'rb') as opened, np.load(opened) as file:
         self._learner.restore_acting({name: file[name] for name in file})
     except Exception as error:  # Broken bytes may raise anything.

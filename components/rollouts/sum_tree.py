@@ -1,4 +1,4 @@
-"""Drawing items with probabilities in proportion to their weights."""
+"""Sum tree for prioritized sampling inside a compiled program."""
 
 from collections.abc import Sequence
 
@@ -6,28 +6,28 @@ import tensorflow as tf
 
 from repertory.components import cumulative_sums
 
-# Children of a node: few levels, whose nodes are read in one piece.
+# Children per node: few levels, whose nodes are read in one piece.
 _FAN_OUT = 32
 
 
 class SumTree(tf.Module):
-  """Weights of many items, in variables of a program.
+  """Weights of items in variables of a program.
 
-  To change or draw some costs as much as the tree is high, which grows with the
-  logarithm of the number of items.
+  Updates and samples cost O(height), which is logarithmic in the number of
+  items.
   """
 
   def __init__(self, num_leaves: int):
-    """Has weights of 0.
+    """Initializes all weights with 0.
 
     Args:
-      num_leaves: How many, at least 1.
+      num_leaves: Number of weights, at least 1.
     """
     super().__init__(name='sum_tree')
     sizes = [num_leaves]
     while sizes[-1] > 1:
       sizes.append(-(-sizes[-1] // _FAN_OUT))
-    # Each level is filled up to whole nodes; the last one is the total.
+    # Each level is padded to whole nodes; the last one is the total.
     self._levels = [
       tf.Variable(
         tf.zeros([-(-size // _FAN_OUT) * _FAN_OUT], tf.float64),
@@ -38,7 +38,7 @@ class SumTree(tf.Module):
 
   @property
   def leaves(self) -> tf.Variable:
-    """The weights, float64; behind the last one are zeros."""
+    """The weights, float64, with trailing zeros."""
     return self._levels[0]
 
   def total(self) -> tf.Tensor:
@@ -46,15 +46,14 @@ class SumTree(tf.Module):
     return _gather(self._levels[-1], tf.constant([0]))[0]
 
   def get(self, indices: tf.Tensor) -> tf.Tensor:
-    """Returns the weights of some items, of the shape of `indices`."""
+    """Returns the weights of items, in the shape of `indices`."""
     return _gather(self.leaves, indices)
 
   def set(self, indices: tf.Tensor, weights: tf.Tensor) -> None:
-    """Changes weights.
+    """Sets weights.
 
     Args:
-      indices: int32 `[K]`. Of an item that is there more than once, all weights
-        must be the same.
+      indices: int32 `[K]`. Repeated indices must have equal weights.
       weights: float64 `[K]`, at least 0.
     """
     _scatter(self.leaves, indices, weights)
@@ -63,29 +62,29 @@ class SumTree(tf.Module):
   def set_runs(
     self, starts: tf.Tensor, length: int, weights: tf.Tensor
   ) -> None:
-    """Changes the weights of runs of items, as `set` does, but faster.
+    """Sets the weights of runs of items, as `set` does, but faster.
 
     Args:
-      starts: Where each run starts, int32 `[K]`.
+      starts: First index of each run, int32 `[K]`.
       length: L.
       weights: float64 `[K, L]`.
     """
     indices = starts[:, None] + tf.range(length)  # [K, L]
     _scatter(self.leaves, tf.reshape(indices, [-1]), tf.reshape(weights, [-1]))
-    # The nodes that a run can touch, the last one perhaps several times.
+    # The nodes that a run can touch, perhaps with the last one repeated.
     count = (length + _FAN_OUT - 2) // _FAN_OUT + 1
     nodes = starts[:, None] // _FAN_OUT + tf.range(count)
     nodes = tf.minimum(nodes, (starts[:, None] + length - 1) // _FAN_OUT)
     self._add_up(tf.reshape(nodes, [-1]))
 
   def draw(self, uniforms: tf.Tensor) -> tf.Tensor:
-    """Draws items, each with a probability in proportion to its weight.
+    """Samples items with probabilities in proportion to their weights.
 
     Args:
-      uniforms: float64 `[B]` in [0, 1). There must be a weight above 0.
+      uniforms: float64 `[B]` in [0, 1). At least one weight must be positive.
 
     Returns:
-      Their indices, int32 `[B]`.
+      Indices of the items, int32 `[B]`.
     """
     left = uniforms * self.total()
     node = tf.zeros(uniforms.shape, tf.int32)
@@ -94,7 +93,7 @@ class SumTree(tf.Module):
     return node
 
   def _add_up(self, nodes: tf.Tensor) -> None:
-    """Adds up the children of nodes of the first level, and so on upwards."""
+    """Updates the sums of first-level nodes, and of all nodes above."""
     for below, level in zip(self._levels, self._levels[1:]):
       children = nodes[:, None] * _FAN_OUT + tf.range(_FAN_OUT)
       _scatter(level, nodes, tf.reduce_sum(_gather(below, children), axis=1))
@@ -104,7 +103,7 @@ class SumTree(tf.Module):
 def _descend(
   level: tf.Variable, node: tf.Tensor, left: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Goes from nodes to their children that what is left falls upon."""
+  """Descends to the children that contain the remaining weight."""
   children = node[:, None] * _FAN_OUT + tf.range(_FAN_OUT)
   weights = _gather(level, children)  # [B, fan-out]
   sums = tf.cumsum(weights, axis=1)
@@ -112,14 +111,14 @@ def _descend(
   before = tf.gather(
     tf.concat([tf.zeros_like(sums[:, :1]), sums], axis=1), place, batch_dims=1
   )
-  # XLA may subtract from what was not rounded yet, and would find less than 0.
+  # XLA may subtract before rounding, which can give less than 0.
   return node * _FAN_OUT + place, tf.maximum(left - before, 0.0)
 
 
 def gather(
   variables: Sequence[tf.Variable], indices: tf.Tensor
 ) -> list[tf.Tensor]:
-  """Reads rows of variables, without a copy of the others."""
+  """Reads rows of variables, without copying the others."""
   return [_gather(variable, indices) for variable in variables]
 
 
@@ -133,7 +132,7 @@ def scatter(
     _scatter(variable, indices, row)
 
 
-# XLA knows these operations, but not those that `tf.Variable` uses.
+# XLA supports these operations, unlike those of `tf.Variable`.
 
 
 def _gather(variable: tf.Variable, indices: tf.Tensor) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""Transitions, cut out of the moments inside a program."""
+"""Transitions from a replay table inside a program."""
 
 from typing import cast
 
@@ -12,9 +12,9 @@ _BOOL = tf.TensorSpec([], tf.bool)
 
 
 class TransitionRoad(replay_road.ReplayRoad):
-  """Cuts n-step transitions; the anchor is the moment of their first step.
+  """Cuts n-step transitions; the anchor is their first step.
 
-  They are those of `adders.Transitions`, with the same sums.
+  Transitions and returns are those of `adders.Transitions`.
   """
 
   def __init__(
@@ -23,12 +23,12 @@ class TransitionRoad(replay_road.ReplayRoad):
     num_environments: int,
     seed: int,
   ):
-    """Makes no variables yet: see `ReplayRoad`."""
+    """Initializes the table: see `ReplayRoad`."""
     items = cast(adders.Transitions, experience.items)
     self._items = items
     self._signature: types.Transition = experience.table.signature
-    # Episodes of one step take most memory: two moments for each transition.
-    # The last n moments may belong to transitions that are still incomplete.
+    # Episodes of one step take most memory: two step records per transition.
+    # The last n records may belong to incomplete transitions.
     num_items = -(-experience.table.max_size // num_environments)
     num_moments = 2 * num_items + items.n_step
     super().__init__(experience, num_environments, num_moments, seed)
@@ -58,18 +58,18 @@ class TransitionRoad(replay_road.ReplayRoad):
       version=(),
     )
 
-  def _note(self, lived, version):
+  def _note(self, step, version):
     del version
-    reward, limit = lived.reward, self._items.max_abs_reward
+    reward, limit = step.reward, self._items.max_abs_reward
     if limit is not None:
       reward = tf.clip_by_value(reward, -limit, limit)
     return replay_road.Moment(
-      action=lived.action,
+      action=step.action,
       reward=reward,
-      discount=lived.discount,
+      discount=step.discount,
       happened=(),
-      ended=lived.ended,
-      extras=lived.extras,
+      ended=step.ended,
+      extras=step.extras,
       state=(),
       version=(),
     )
@@ -78,14 +78,14 @@ class TransitionRoad(replay_road.ReplayRoad):
   def _lead(self):
     return 0
 
-  def _complete(self, lived, weight):
-    """Completes the transition of n steps ago, or at an end all open ones."""
+  def _complete(self, step, weight):
+    """Completes the transition n steps old, or all at an episode's end."""
     n, size = self._items.n_step, self._num_environments
-    lengths = tf.where(lived.happened, self._lengths + 1, 0)  # [N]
+    lengths = tf.where(step.happened, self._lengths + 1, 0)  # [N]
     self._lengths.assign(lengths)
-    ages = tf.range(n)[:, None]  # [n, 1], how long ago a transition began
-    is_open = (ages < lengths) & lived.happened  # [n, N]
-    done = is_open & (lived.ended | tf.equal(ages, n - 1))  # [n, N]
+    ages = tf.range(n)[:, None]  # [n, 1], ages of transitions in steps
+    is_open = (ages < lengths) & step.happened  # [n, N]
+    done = is_open & (step.ended | tf.equal(ages, n - 1))  # [n, N]
     last = self._now - 1
     is_kept = last - tf.cast(ages, tf.int64) >= self._oldest  # [n, 1]
     held = done & is_kept
@@ -103,16 +103,16 @@ class TransitionRoad(replay_road.ReplayRoad):
     )
     total = tf.cast(rewards[:, 0], tf.float64)
     product = tf.cast(discounts[:, 0], tf.float64)
-    length, goes_on = tf.ones_like(anchors), ~ended[:, 0]
+    length, continues = tf.ones_like(anchors), ~ended[:, 0]
     for i in range(1, n):
       longer = product * self._items.discount
       total = tf.where(
-        goes_on, total + longer * tf.cast(rewards[:, i], tf.float64), total
+        continues, total + longer * tf.cast(rewards[:, i], tf.float64), total
       )
       longer = longer * tf.cast(discounts[:, i], tf.float64)
-      product = tf.where(goes_on, longer, product)
-      length += tf.cast(goes_on, tf.int32)
-      goes_on &= ~ended[:, i]
+      product = tf.where(continues, longer, product)
+      length += tf.cast(continues, tf.int32)
+      continues &= ~ended[:, i]
     after = tf.gather(rows, length, batch_dims=1)  # [B]
     return types.Transition(
       observation=self._observations_at(rows[:, 0]),

@@ -1,4 +1,4 @@
-"""A queue of unrolls inside a compiled program."""
+"""Queue of unrolls inside a compiled program."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,12 +19,11 @@ from repertory.components.rollouts import acting, road
 
 
 class UnrollRoad(road.ProgramRoad):
-  """Hands unrolls to the next updates, each once, in the order of the rows.
+  """Passes each unroll to one of the next updates, in the order of rows.
 
-  As many unrolls as whole batches need are made before their updates: those of
-  N environments are several batches, or one batch takes those of several
-  unrolls of each environment. So no item outlives a turn, and there is nothing
-  to save.
+  An iteration makes enough unrolls for whole batches: those of N environments
+  form several batches, or a batch takes several unrolls per environment. So no
+  item outlives an iteration, and only counts are saved.
   """
 
   def __init__(
@@ -32,15 +31,16 @@ class UnrollRoad(road.ProgramRoad):
     experience: experience_lib.Experience,
     num_environments: int,
   ):
-    """Looks how unrolls and batches go together.
+    """Determines the numbers of unrolls and batches per iteration.
 
     Args:
-      experience: Its items are `Sequences` across episodes without burn-in that
-        overlap by one observation, kept in a queue.
+      experience: Experience with a queue of `Sequences` across episodes,
+        without burn-in, that overlap by one observation.
       num_environments: N.
 
     Raises:
-      SettingError: If the batch size and N do not divide each other.
+      SettingError: If the batch size and N do not divide each other, or the
+        items are not supported.
     """
     super().__init__(name='unroll_road')
     batch_size = experience.batch_size
@@ -55,14 +55,14 @@ class UnrollRoad(road.ProgramRoad):
     if not items.are_unrolls:
       raise settings.SettingError(
         'across_episodes',
-        'must be true, without burn-in and overlap, for the unrolls of a '
-        'queue inside a program: they are what the environments did in so many '
-        f'steps; got {items}.',
+        'must be true, without burn-in and overlap, for unrolls inside a '
+        'compiled program, which are consecutive steps of the environments; '
+        f'got {items}.',
       )
     if experience.min_priority is not None:
       raise settings.SettingError(
         'min_priority',
-        'must be None, for the unrolls of a queue inside a program have no '
+        'must be None, because unrolls inside a compiled program have no '
         f'priorities; got {experience.min_priority}.',
       )
     self._table = experience.table
@@ -114,7 +114,7 @@ class UnrollRoad(road.ProgramRoad):
     )
 
   def set_priorities(self, sample, priorities, finite):
-    raise ValueError('The unrolls of a queue must have no priorities.')
+    raise ValueError('priorities must be None for a queue of unrolls.')
 
   def statuses(self) -> Mapping[str, replay.TableStatus]:
     inserts = int(self._inserts.numpy())
@@ -135,19 +135,19 @@ class UnrollRoad(road.ProgramRoad):
     self._inserts.assign(arrays['inserts'])
 
   def _roll_out(self, act, carry, version):
-    """Makes an unroll of each environment, `[N, ...]`, as an adder does."""
+    """Creates an unroll of each environment, `[N, ...]`, as an adder does."""
 
     def step(i, carry):
       carry, state = carry
-      carry, lived, episodes = act(carry)
-      extras = lived.extras or types.SequenceExtras()
-      happened = lived.happened
+      carry, result, episodes = act(carry)
+      extras = result.extras or types.SequenceExtras()
+      happened = result.happened
       kept = types.Sequence(
-        lived.observation,
-        lived.first,
+        result.observation,
+        result.first,
         *(
           loops.zero_unless(happened, leaf)
-          for leaf in (lived.action, lived.reward, lived.discount)
+          for leaf in (result.action, result.reward, result.discount)
         ),
         mask=happened,
         extras=loops.zero_unless(happened, extras.step),
