@@ -37,7 +37,7 @@ _FIRST, _MID, _LAST = (int(one) for one in dm_env.StepType)
 
 
 def find_file(path: str) -> str | None:
-  """Returns the file of a data set's episodes; None if there is none."""
+  """Returns the file of a data set's episodes; None without one."""
   for folder in (path, os.path.join(path, 'data')):
     file = os.path.join(folder, FILE)
     if os.path.isfile(file):

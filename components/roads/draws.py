@@ -53,7 +53,7 @@ def write(
 
 
 def read(directory: str, fingerprint: Fingerprint) -> local.Contents | None:
-  """Reads the sampler's state; None if there is none for these data.
+  """Reads the sampler's state; None without one for these data.
 
   Raises:
     CheckpointError: If the file is not such a snapshot.

@@ -88,7 +88,7 @@ class Shelf:
     return sorted(filter(_NAME.fullmatch, names), key=_order)
 
   def newest(self) -> Manifest | None:
-    """Reads the manifest of the newest checkpoint; None if there is none.
+    """Reads the manifest of the newest checkpoint; None without one.
 
     Raises:
       CheckpointError: If it is damaged. Older ones are never used instead.
@@ -307,7 +307,7 @@ class _Tally:
       yield chunk
 
   def compare(self, expected: Mapping[str, Any]) -> str:
-    """Returns a description of the mismatch; '' if there is none."""
+    """Returns a description of the mismatch; '' without one."""
     if self._size != expected['size']:
       return f'should have {expected["size"]} bytes, has {self._size}'
     checksum = f'{self._checksum:08x}'

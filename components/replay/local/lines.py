@@ -111,7 +111,7 @@ class Lines:
     )
 
   def explain(self, line: Line) -> str:
-    """Names the writer that must insert first; '' if there is none."""
+    """Names the writer that must insert first; '' if none has to."""
     if self._num_turns is None or line.turn == self._now:
       return ''
     return (

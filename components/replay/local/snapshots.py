@@ -92,7 +92,7 @@ def _write(
 def read(
   directory: str, table: tables.Table, part: str = ''
 ) -> table_lib.Contents | None:
-  """Reads the snapshot in a directory; returns None if there is none.
+  """Reads the snapshot in a directory; returns None without one.
 
   Args:
     directory: Parent directory of a snapshot with any name.
@@ -224,7 +224,7 @@ def replacing(directory: str) -> Iterator[tuple[str, str]]:
 
 
 def find(directory: str) -> str | None:
-  """Returns the folder of a snapshot, of any name; None if there is none."""
+  """Returns the folder of a snapshot, of any name; None without one."""
   names = sorted(os.listdir(directory)) if os.path.isdir(directory) else []
   folders = [os.path.join(directory, n) for n in names if n != _TEMPORARY]
   return folders[-1] if folders else None
