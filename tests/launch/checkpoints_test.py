@@ -268,7 +268,7 @@ class TestWhat:
     run.session.make_checkpointer().save(
       checkpoint.arrays, state, checkpoint.replay_path
     )
-    message = f'should go on from {inserts + 1} inserts.*restored {inserts} '
+    message = f'should resume from {inserts + 1} inserts.*restored {inserts} '
     with (
       contextlib.ExitStack() as other,
       pytest.raises(checkpointing.CheckpointError, match=message),

@@ -1,4 +1,4 @@
-"""Tests of the rings of moments, against a slow twin."""
+"""Tests of ring buffers, against a slow twin."""
 
 import tracemalloc
 
@@ -11,7 +11,7 @@ _SIZE, _NUM_SLOTS = 5, 4
 
 
 def _fill(num_moments, shape):
-  """Returns rings, and all moments that were ever written to them."""
+  """Returns ring buffers, and all steps that were written to them."""
   random = np.random.default_rng(0)
   filled = rings.Rings(_SIZE)
   moments = [

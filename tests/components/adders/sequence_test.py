@@ -1,4 +1,4 @@
-"""Tests of the sequence adders: hand-made tables, forgetting, errors."""
+"""Tests of the sequence adders: hand-made tables, resets, errors."""
 
 import dm_env
 import numpy as np
@@ -31,7 +31,7 @@ def test_items_across_episodes(settings, steps, expected):
 
 
 def test_too_long_an_episode_of_one_slot_is_refused():
-  """The others may end in that step or be at their beginning."""
+  """Other slots may end in that step or be at their beginning."""
   histories = [
     sequence_twin.make_history(slot, [[1] * length, [1] * 9], 6)
     for slot, length in enumerate([3, 4, 2], 1)
@@ -41,7 +41,7 @@ def test_too_long_an_episode_of_one_slot_is_refused():
     sequence_twin.play(
       writer, adders.EpisodeAdder(writer, 3, max_length=3), histories
     )
-  # That of slot 3 has ended before.
+  # The episode of slot 3 has ended before.
   assert [sequence_twin.slot_of(item) for item in writer.items] == [3]
 
 
@@ -54,7 +54,7 @@ FORGETTING = {
 @pytest.mark.parametrize('forget', FORGETTING.values(), ids=FORGETTING)
 @pytest.mark.parametrize('across_episodes', [False, True])
 def test_open_items_are_forgotten(forget, across_episodes):
-  """What comes next has no past: its burn-in is padding."""
+  """Later items have no past: their burn-in is padding."""
   player = tables.Player(burn_in=1, across_episodes=across_episodes)
   player.play([tables.mid(1), tables.mid(10), tables.mid(100)])
   forget(player)
@@ -72,7 +72,7 @@ def test_reset_forgets_what_is_open():
   player = tables.Player()
   player.play([tables.mid(1)] * 2)
   player.adder.reset()
-  # Of the episode that goes on, the moments behind the reset.
+  # Of the continued episode, the steps after the reset.
   for _ in range(3):
     player.step(*tables.mid(1))
   assert [observations for observations, *_ in player.items()] == [[3, 4, 5, 6]]
@@ -132,7 +132,7 @@ def test_signature_has_the_specs_of_a_sequence():
 
 
 def test_without_extras():
-  """A policy that gives none, as `SequenceExtras` or as nothing at all."""
+  """The policy has no extras, as `SequenceExtras` or as an empty tuple."""
   sequences = adders.Sequences(length=3)
   signature = sequences.signature(tables.SPEC)
   assert signature.extras == signature.state == ()
@@ -181,6 +181,6 @@ def test_bundles_that_slots_do_not_fill_are_refused(
   writer = recording_writer.RecordingWriter(
     sequences.signature(tables.SPEC), bundle_size=2
   )
-  message = f'of 2, and batch_size is {batch_size}.*in_bundles=False'
+  message = f'of 2 and batch_size {batch_size}.*in_bundles=False'
   with pytest.raises(ValueError, match=message):
     sequences.make_adder(writer, batch_size)

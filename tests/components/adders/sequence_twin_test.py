@@ -14,7 +14,7 @@ _LENGTHS = [[1, 2, 3, 4, 5, 6, 13], [1, 2], [1], [40], [5, 9, 17]]
 
 
 class _Case(NamedTuple):
-  """The adder's settings and what it is run on."""
+  """Settings of the adder, and its input."""
 
   settings: dict[str, Any]
   histories: list
@@ -85,7 +85,7 @@ def test_episode_adder_gives_whole_episodes(seed):
     for history in case.histories
     for moments, _ in sequence_twin.split(history)
   )
-  # As if each went on: then it would be too long.
+  # As if each continued: then it would be too long.
   max_length = longest + 1 + int(random.integers(3))
   writer = sequence_twin.make_writer(max_length + 1)
   adder = adders.EpisodeAdder(
@@ -100,7 +100,7 @@ def test_episode_adder_gives_whole_episodes(seed):
 
 
 @pytest.mark.parametrize('across_episodes', [False, True])
-def test_no_history_makes_more_items_than_told(across_episodes):
+def test_no_history_makes_more_items_than_max_items(across_episodes):
   tight = 0
   for seed in range(60):
     case = _draw(

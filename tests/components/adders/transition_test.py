@@ -13,7 +13,7 @@ from repertory.components import adders, specs
 
 FIRST, MID, LAST = dm_env.StepType
 
-# Of what has observations 0, 1, 2 and actions that say so.
+# Observations 0, 1, 2, and actions of the same numbers.
 SCALAR_SPEC = specs.EnvironmentSpec(
   observations=dm_env_specs.Array((), np.int64),
   actions=dm_env_specs.Array((), np.int32),
@@ -37,7 +37,7 @@ class _Player:
     self.adder.add_first(_batch(observation, FIRST))
 
   def step(self, observation, step_type=MID, reward=0.0, discount=1.0):
-    """Gives what followed the observation before; the action tells that one."""
+    """Adds the step after the current observation; the action equals it."""
     action = np.array([100 + observation - 1], np.int32)
     self.adder.add(action, _batch(observation, step_type, reward, discount))
 
@@ -56,7 +56,7 @@ class _Player:
 
 
 def _batch(observation, step_type=MID, reward=0.0, discount=1.0):
-  """Returns a batch of one timestep."""
+  """Returns a batch of one time step."""
   return dm_env.TimeStep(
     np.array([step_type], np.int32),
     np.array([reward], np.float32),
@@ -127,7 +127,7 @@ CASES = {
   'n1_single_step_truncated': (1, [(7, 1)], [(0, 7, 1, 1)]),
   'n3_single_step_terminates': (3, [(7, 0)], [(0, 7, 0, 1)]),
   'n3_single_step_truncated': (3, [(7, 1)], [(0, 7, 1, 1)]),
-  # A truncated episode goes on in truth: all its ends bootstrap.
+  # A truncated episode would continue: all its ends bootstrap.
   'n3_truncated': (
     3,
     [(1, 1), (10, 1), (100, 1), (1000, 1)],
@@ -218,7 +218,7 @@ def test_rewards_are_clipped_before_they_are_summed():
   ]
 
 
-def test_first_after_last_starts_anew():
+def test_first_after_last_starts_an_episode():
   player = _Player(n_step=2)
   player.play([(1, 0)])
   player.adder.add(np.array([-1], np.int32), _batch(50, FIRST))
@@ -228,7 +228,7 @@ def test_first_after_last_starts_anew():
 
 
 def _make_episodes(random, num_steps, lengths):
-  """Returns random episodes that fill so many steps of a slot, and more."""
+  """Returns random episodes that fill at least `num_steps` steps of a slot."""
   episodes = []
   while sum(len(rewards) + 1 for rewards, _ in episodes) <= num_steps:
     length = random.choice(lengths)
@@ -240,7 +240,7 @@ def _make_episodes(random, num_steps, lengths):
 
 
 def _expect(slot, episodes, num_steps, n_step, gamma):
-  """Returns what the twin has made after so many steps of a slot."""
+  """Returns the twin's items after `num_steps` steps of a slot."""
   expected = []
   left = num_steps
   for number, (rewards, discounts) in enumerate(episodes):
@@ -319,7 +319,7 @@ def test_one_factor_of_gamma_is_left_to_the_learner(n_step):
 
 @pytest.mark.parametrize('shared', [[], [0, 6]])
 def test_long_run_keeps_what_items_refer_to(shared):
-  """Nothing expires, when some slots end at every turn and others hardly do."""
+  """No reference expires, if some slots end at every step and others rarely."""
   random = np.random.default_rng(0)
   num_steps = 400
   lengths = [[1], [1], [1], [2], [5], [6], [1, 40], [1000]]
@@ -343,7 +343,7 @@ def test_reset_drops_open_episodes():
 
 
 @pytest.mark.parametrize('shared', [[], [0, 4]])
-def test_reset_forgets_steps_of_an_episode_that_goes_on(shared):
+def test_reset_drops_steps_of_a_continued_episode(shared):
   player = _Player(n_step=2, shared=shared)
   player.start(0)
   player.step(1, reward=1)
@@ -389,7 +389,7 @@ def test_tables_with_bundles_are_refused():
   writer = recording_writer.RecordingWriter(
     transitions.signature(SCALAR_SPEC), bundle_size=2
   )
-  with pytest.raises(ValueError, match='TransitionAdder end their items'):
+  with pytest.raises(ValueError, match='TransitionAdder end together'):
     transitions.make_adder(writer, 2)
 
 

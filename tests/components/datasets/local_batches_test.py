@@ -1,4 +1,4 @@
-"""Tests of batches from a table of this process."""
+"""Tests of batches from a local table."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from repertory.components.replay import local
 
 @pytest.fixture(name='make')
 def _make():
-  """Makes a queue, and its batches of three."""
+  """Creates a queue, and its batches of three."""
   table = local_fixture.make_table(replay.queue(local_fixture.SIGNATURE, 100))
 
   def make(timeout_seconds=replay_fixture.DEADLINE_SECONDS):
@@ -79,7 +79,7 @@ def test_time_out(make):
     replay_fixture.Call(next, batches).result()
 
 
-def test_who_is_excused_waits_longer(make):
+def test_excuse_restarts_the_timeout(make):
   _, _, batches = make(1.5)
   call = replay_fixture.Call(next, batches)
   for _ in range(4):

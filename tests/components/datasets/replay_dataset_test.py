@@ -130,7 +130,7 @@ def test_a_batch_leaves_no_memory_behind(serve):
 
 
 def test_keys_name_the_items(serve):
-  """Whose priority is changed by its key is the item that came with it."""
+  """The key of an item changes the priority of that item."""
   connection, make = serve(replay_fixture.make_prioritized(), num_items=3)
   batch = _next(make(batch_size=100))
   row = batch.data['x'].numpy().tolist().index(2)
@@ -164,7 +164,7 @@ def _server():
 
 @pytest.mark.parametrize('prefetch', [0, 1])
 class TestWaiting:
-  """The table is empty, in another process, so there is nothing to take."""
+  """The table is empty, in another process, so no batch can arrive."""
 
   @pytest.fixture(name='make')
   def _make(self, server, prefetch):
@@ -231,7 +231,7 @@ class TestWaiting:
     assert f'replay server at {connection.address}' in str(error.value)
 
 
-def test_goes_on_when_items_come(serve):
+def test_resumes_when_items_come(serve):
   connection, make = serve(replay_fixture.make_prioritized())
   call = replay_fixture.Call(next, make())
   assert call.is_waiting()
@@ -262,7 +262,7 @@ def test_close_and_stop_end_waits_in_the_same_process(serve):
 
 
 def test_time_between_batches_is_no_wait(serve):
-  """A learner may take its time, and the limiter that of several batches."""
+  """The learner may take its time, and the limiter that of several batches."""
   _, make = serve(
     replay_fixture.make_prioritized(), num_items=2, timeout_seconds=0.5
   )
@@ -274,12 +274,12 @@ def test_time_between_batches_is_no_wait(serve):
 
 
 def _settle(connection):
-  """Returns how many items were sampled, when no more are."""
+  """Returns the number of samples, once it no longer grows."""
   counts = [-1, -2]
   while counts[-1] != counts[-2]:
     assert not signals.StopSignal().wait(0.2)
     counts.append(replay_fixture.table_status(connection).samples)
-    assert len(counts) < 40, f'samples go on without end: {counts}'
+    assert len(counts) < 40, f'samples never end: {counts}'
   return counts[-1]
 
 
@@ -290,7 +290,7 @@ def _settle(connection):
 def test_what_lies_in_between_is_bounded(
   serve, batch_size, prefetch, in_flight
 ):
-  """In transport, `prefetch` batches, and the one that is put together."""
+  """In transit, `prefetch` batches, and the batch in assembly."""
   bound = (in_flight or batch_size) + (prefetch + 1) * batch_size
   connection, make = serve(replay_fixture.make_prioritized(), num_items=20)
   dataset = make(batch_size, prefetch=prefetch, max_samples_in_flight=in_flight)
@@ -301,7 +301,7 @@ def test_what_lies_in_between_is_bounded(
 
 
 def test_bound_over_the_network(server):
-  """From a server in another process, too."""
+  """The same holds for a server in another process."""
   connection = server.connect()
   replay_fixture.insert(connection, range(20))
   before = replay_fixture.table_status(connection).samples
@@ -362,6 +362,6 @@ def test_batches_of_bundles(serve):
 
 def test_batches_must_be_of_whole_bundles(serve):
   _, make = serve(replay.queue(replay_fixture.SIGNATURE, 12).bundled(3))
-  match = 'batch_size must be a multiple of 3.* have in_bundles=False'
+  match = 'batch_size must be a multiple of 3.* set in_bundles=False'
   with pytest.raises(ValueError, match=match):
     make(4)

@@ -1,4 +1,4 @@
-"""Tests of data sets of Minari, on files of exactly its layout."""
+"""Tests of Minari data sets, on files with its exact layout."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ from dm_env import specs as dm_env_specs
 from recorded_episodes import FIRST, LAST, MID, SPEC
 from repertory.components import recordings
 
-# As Minari writes them: episodes by name, columns that can grow, and spaces.
+# Minari's layout: episodes by name, growing columns, and spaces.
 _SPACES = {
   'observation_space': '{"type": "Box", "dtype": "float64", "shape": [2]}',
   'action_space': '{"type": "Discrete", "dtype": "int64", "start": 0, "n": 4}',
@@ -58,7 +58,7 @@ def _fill(group, columns):
 
 
 def _read(data, spec=SPEC):
-  """Returns all episodes together."""
+  """Returns all episodes, concatenated."""
   data.check(spec)
   episodes = list(data.read(spec))
   return tree.map_structure(lambda *x: np.concatenate(x), *episodes)
@@ -82,11 +82,11 @@ def test_episodes_of_both_kinds_of_end(tmp_path):
   assert data.lengths.tolist() == [3, 2]
   assert steps.step_type.tolist() == [FIRST, MID, MID, LAST, FIRST, MID, LAST]
   assert steps.reward.tolist() == [0, 0.5, 1.5, 2.5, 0, 0.5, 1.5]
-  # The first one terminates, the other is only cut off.
+  # The first one terminates, the other is truncated.
   assert steps.discount.tolist() == [1, 1, 1, 0, 1, 1, 1]
   assert steps.action.tolist() == [0, 1, 2, 0, 0, 1, 0]
   assert steps.observation[:, 0].tolist() == [0, 2, 4, 6, 0, 2, 4]
-  # Doubles become what the environment has.
+  # Doubles get the dtype of the environment.
   assert steps.observation.dtype == steps.reward.dtype == np.float32
 
 
@@ -118,7 +118,7 @@ def test_nests(tmp_path):
     data.check(SPEC)
 
 
-def test_leaves_of_one_place_are_refused(tmp_path):
+def test_leaves_of_one_path_are_refused(tmp_path):
   leaf = SPEC.observations
   spec = SPEC._replace(observations={'a/b': leaf, 'a': {'b': leaf}})
   columns = {'a': {'b': np.zeros([4, 2])}}
@@ -160,7 +160,7 @@ def test_another_environment_is_refused(tmp_path, changes, message):
     ),
     (
       {'terminations': [0.0, 0.0, np.nan]},
-      "'terminations' of booleans, one for each step; got float64 .*[(]3,[)]",
+      "'terminations' of booleans, one per step; got float64 .*[(]3,[)]",
     ),
     ({'terminations': [0, 0, 7]}, "'terminations' of booleans.* up to 7"),
     ({'truncations': np.zeros([3, 1], bool)}, "'truncations' .*bool .*[(]3, 1"),
@@ -173,7 +173,7 @@ def test_another_environment_is_refused(tmp_path, changes, message):
     ({'rewards': [0.0, np.inf, 0.0]}, "'rewards' .* are not finite; got inf"),
   ],
 )
-def test_what_an_episode_cannot_be_is_named(tmp_path, changes, message):
+def test_invalid_episodes_are_named(tmp_path, changes, message):
   data = _write(tmp_path, [_episode(2, True), _episode(3, True, **changes)])
   with pytest.raises(recordings.DataError, match=f'episode_1.*{message}'):
     list(data.read(SPEC))
@@ -210,33 +210,33 @@ def test_damages_are_named(tmp_path):
     recordings.open_data(str(tmp_path))
 
 
-def test_episodes_that_are_lost_are_told(tmp_path):
+def test_missing_episodes_are_named(tmp_path):
   data = _write(tmp_path, [_episode(3, True)], {'total_episodes': 2})
-  with pytest.raises(recordings.DataError, match=r'of 2 total_episodes; got 1'):
+  with pytest.raises(recordings.DataError, match=r'total_episodes = 1, got 2'):
     data.check(SPEC)
 
 
 def test_spaces_that_start_elsewhere_are_refused(tmp_path):
   space = _SPACES['action_space'].replace('"start": 0', '"start": 1')
   data = _write(tmp_path, [_episode(3, True)], {'action_space': space})
-  with pytest.raises(recordings.DataError, match='must start at 0; got 1'):
+  with pytest.raises(recordings.DataError, match='start at 0; got 1'):
     data.check(SPEC)
 
 
 @pytest.mark.parametrize('is_data_folder', [False, True])
 @pytest.mark.parametrize(
-  ('told', 'message'),
+  ('content', 'message'),
   [
     ({'data_format': 'arrow'}, "must be in HDF5, .*'hdf5'; got Arrow"),
     ({'data_format': 'new'}, "must be in HDF5, .*; got 'new'"),
-    ({}, 'is no data set.* got other files, such as'),
+    ({}, 'must have a manifest.* got other files, such as'),
     ([], r'cannot be read.* must be a JSON object; got \[\]'),
   ],
 )
-def test_other_formats_are_named(tmp_path, told, message, is_data_folder):
+def test_other_formats_are_named(tmp_path, content, message, is_data_folder):
   folder = tmp_path / 'data'
-  (folder / '0').mkdir(parents=True)  # As Minari has it: a folder an episode.
+  (folder / '0').mkdir(parents=True)  # Minari's layout: one folder per episode.
   (folder / '0' / 'part-0.arrow').touch()
-  (folder / 'metadata.json').write_text(json.dumps(told))
+  (folder / 'metadata.json').write_text(json.dumps(content))
   with pytest.raises(recordings.DataError, match=message):
     recordings.open_data(str(folder if is_data_folder else tmp_path))

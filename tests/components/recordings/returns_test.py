@@ -7,10 +7,10 @@ from recorded_episodes import FIRST, LAST, MID
 from repertory.components import recordings
 
 
-def test_returns_of_all_moments():
+def test_returns_of_all_time_steps():
   steps = recordings.Steps(
     step_type=np.array([FIRST, MID, LAST, FIRST, MID, FIRST, LAST, MID, MID]),
-    # What is told at FIRST, and as the discount there, means nothing.
+    # Rewards and discounts at FIRST are ignored.
     reward=np.array([99, 4, 8, 99, 3, 99, 5, 99, 7], np.float32),
     discount=np.array([0, 0.5, 0, 0, 1, 0, 1, 0, 1], np.float32),
     observation=(),
@@ -19,7 +19,7 @@ def test_returns_of_all_moments():
   expected = [
     # One of two steps: 4 + 0.9 · 0.5 · 8, and 8.
     *(7.6, 8, 0),
-    # One that was broken off after a step.
+    # An episode that was truncated after a step.
     *(3, 0),
     # One of a step, and a part of another one.
     *(5, 0),

@@ -1,4 +1,4 @@
-"""Tests of recordings: what is written while it is lived, and read again."""
+"""Tests of recordings: written while acting, and read again."""
 
 import itertools
 import json
@@ -26,24 +26,24 @@ def _read(directory):
   return [r for steps in data.read(SPEC) for r in recorded_episodes.rows(steps)]
 
 
-def test_episodes_are_read_as_they_were_lived(tmp_path):
-  # Slot 0 has 3 + 2 + 4 = 9 moments, which are 8 steps after the first.
+def test_episodes_are_read_as_recorded(tmp_path):
+  # Slot 0 has 3 + 2 + 4 = 9 time steps, which are 8 steps after the first.
   recorded_episodes.write(tmp_path, _SLOTS, 8).close()
   assert _read(tmp_path) == [
     *recorded_episodes.expected(1, 2, True),
     *recorded_episodes.expected(2, 1),
     *recorded_episodes.expected(3, 3, True),
-    # The other one goes on.
+    # The other one is still open.
     *recorded_episodes.expected(7, 8, last=MID),
   ]
   data = recordings.open_data(str(tmp_path))
   assert data.lengths.tolist() == [2, 1, 3, 8]
   (steps,) = data.read(SPEC)
-  # What was done in each moment; and nothing in the last of a slot.
+  # The action of each time step; zero at the last one of a slot.
   assert steps.action.tolist() == [0, 1, 2, 0, 1, 0, 1, 2, 0, *range(8), 0]
 
 
-def test_only_what_has_ended_is_written_without_open_episodes(tmp_path):
+def test_open_episodes_can_be_left_out(tmp_path):
   recorded_episodes.write(tmp_path, _SLOTS, 7).close(keeps_open=False)
   assert _read(tmp_path) == [
     *recorded_episodes.expected(1, 2, True),
@@ -51,7 +51,7 @@ def test_only_what_has_ended_is_written_without_open_episodes(tmp_path):
   ]
 
 
-def test_of_each_slot_no_more_are_written_than_asked_for(tmp_path):
+def test_num_episodes_limits_each_slot(tmp_path):
   writer = recorded_episodes.write(
     tmp_path, _SLOTS, 8, num_episodes=[2, 1], file_bytes=150
   )
@@ -62,8 +62,8 @@ def test_of_each_slot_no_more_are_written_than_asked_for(tmp_path):
   ]
 
 
-def test_who_is_killed_leaves_whole_files(tmp_path):
-  # A file may have so many bytes as four moments of episodes that have ended.
+def test_killed_runs_leave_complete_files(tmp_path):
+  # A file may have the size of four time steps of ended episodes.
   writer = recorded_episodes.write(tmp_path, _SLOTS, 8, file_bytes=4 * 24)
   assert writer is not None  # It was never closed.
   found = _read(tmp_path)
@@ -71,12 +71,12 @@ def test_who_is_killed_leaves_whole_files(tmp_path):
     *recorded_episodes.expected(1, 2, True),
     *recorded_episodes.expected(2, 1),
   ]
-  # And one that another wrote half of is not read.
+  # Half-written files of others are not read.
   (tmp_path / '.steps_000009.npz.1').write_bytes(b'half')
   assert _read(tmp_path) == found
 
 
-def test_an_episode_longer_than_a_file_is_broken_up(tmp_path):
+def test_an_episode_longer_than_two_files_is_split(tmp_path):
   slots = ([(7, 50, False)], [(8, 70, False)])
   recorded_episodes.write(tmp_path, slots, 50, file_bytes=200).close()
   assert len(list(tmp_path.glob('*.npz'))) > 2
@@ -86,7 +86,7 @@ def test_an_episode_longer_than_a_file_is_broken_up(tmp_path):
     for now, after in itertools.pairwise(found)
     if after[0] != FIRST
   ]
-  # No step is lost, and none comes twice.
+  # No step is lost or duplicated.
   assert sorted(pairs) == [
     ([slot, t], [slot, t + 1]) for slot in (7, 8) for t in range(50)
   ]
@@ -94,8 +94,8 @@ def test_an_episode_longer_than_a_file_is_broken_up(tmp_path):
 
 
 @pytest.mark.parametrize('num_slots', [1, 3, 8])
-def test_what_fits_into_two_files_stays_whole(tmp_path, num_slots):
-  # Each of 24 bytes a moment, and all at once are far more than two files.
+def test_an_episode_of_two_files_stays_whole(tmp_path, num_slots):
+  # Each time step has 24 bytes, and all together exceed two files.
   slots = [
     [(10 * slot + i, 14 + slot, True) for i in range(5)]
     for slot in range(num_slots)
@@ -114,7 +114,7 @@ def test_what_fits_into_two_files_stays_whole(tmp_path, num_slots):
   ]
 
 
-def test_what_is_asked_for_is_never_broken_up(tmp_path):
+def test_requested_episodes_are_never_split(tmp_path):
   slots = [[(slot, 40, True), (9, 99, True)] for slot in range(4)]
   recorded_episodes.write(
     tmp_path, slots, 60, file_bytes=24, num_episodes=[1] * 4
@@ -126,7 +126,7 @@ def test_what_is_asked_for_is_never_broken_up(tmp_path):
   )
 
 
-def test_it_goes_on_after_files_of_its_name(tmp_path):
+def test_numbering_continues_after_existing_files(tmp_path):
   recorded_episodes.write(tmp_path, _SLOTS, 2).close()
   recorded_episodes.write(tmp_path, _SLOTS, 2).close()
   assert sorted(path.name for path in tmp_path.glob('*.npz')) == [
@@ -152,7 +152,7 @@ def test_a_name_that_another_run_takes_meanwhile_is_left_to_it(
   assert len(_read(tmp_path)) == 6
 
 
-def test_a_copy_goes_on_where_the_first_one_ends(tmp_path):
+def test_a_copy_continues_after_the_first_one(tmp_path):
   directory = recorded_episodes.prepare(tmp_path)
   writer = recordings.Writer(directory, 'steps')
   stream = recorded_episodes.timesteps([[(7, 9, True)]])
@@ -191,9 +191,9 @@ def test_no_step_is_lost_if_the_disk_was_full_for_a_while(tmp_path):
   ):
     while True:
       writer.add(*next(stream))
-  # Five moments of ended episodes are more than four: those of episodes 1 and
-  # 2, with which slot 1 has six moments. What led to them were 2 + 1 steps of
-  # slot 0, and 5 of slot 1; then one step more of slot 1 alone.
+  # Five time steps of ended episodes are more than four: those of episodes 1
+  # and 2, with which slot 1 has six time steps. They follow 2 + 1 steps of slot
+  # 0, and 5 of slot 1; then another step of slot 1 alone.
   assert caught.value.num_steps == 2 + 1 + 5
   assert not list(tmp_path.glob('*.npz')) + list(tmp_path.glob('.[!m]*'))
   writer.close()
@@ -211,7 +211,7 @@ def test_unwritten_steps_are_counted_at_close(tmp_path):
     writer.close()  # They are lost, and reported once.
 
 
-def test_writing_between_two_steps_loses_and_repeats_nothing(tmp_path):
+def test_writing_between_two_steps_keeps_each_step_once(tmp_path):
   writer = recorded_episodes.write(tmp_path, _SLOTS, 1)
   stream = recorded_episodes.timesteps(_SLOTS)
   for _ in range(2):
@@ -291,11 +291,11 @@ class TestRefusals:
     [
       (
         SPEC._replace(observations=dm_env_specs.Array((3,), np.float32)),
-        r"'observation'.*\(3,\); got float32 and shape \(2,\)",
+        r"'observation'.*\(3,\); got float32 of shape \(2,\)",
       ),
       (
         SPEC._replace(observations=dm_env_specs.Array((2,), np.int64)),
-        'whose is of int64',
+        'int64 of shape',
       ),
       (
         SPEC._replace(observations={'x': SPEC.observations}),
@@ -333,14 +333,17 @@ class TestRefusals:
     with pytest.raises(recordings.DataError, match='is empty'):
       recordings.open_data(str(tmp_path))
     path = tmp_path / 'manifest.json'
-    told = json.loads(path.read_text())
+    content = json.loads(path.read_text())
     for text, problem in (
       (
-        json.dumps({**told, 'spec': {'reward': {'shape': 1}}}),
+        json.dumps({**content, 'spec': {'reward': {'shape': 1}}}),
         r"shape and dtype of column 'reward', got \{'shape': 1\}",
       ),
-      (json.dumps({**told, 'spec': 1}), "'spec' must be a JSON object, got 1"),
-      (json.dumps({**told, 'agent': 1}), "'agent' must be text, got 1"),
+      (
+        json.dumps({**content, 'spec': 1}),
+        "'spec' must be a JSON object, got 1",
+      ),
+      (json.dumps({**content, 'agent': 1}), "'agent' must be text, got 1"),
       ('{"format": 1}', "'agent' must be text, got nothing"),
       ('{}', "'format' must be an integer, got nothing"),
       ('[1]', r'it must be a JSON object, got \[1\]'),
@@ -352,7 +355,9 @@ class TestRefusals:
       ):
         recordings.open_data(str(tmp_path))
     os.remove(tmp_path / 'manifest.json')
-    with pytest.raises(recordings.DataError, match=r'is no data set.*an empty'):
+    with pytest.raises(
+      recordings.DataError, match=r'must have a manifest.*an empty'
+    ):
       recordings.open_data(str(tmp_path))
     with pytest.raises(recordings.DataError, match='folder; got nothing'):
       recordings.open_data(str(tmp_path / 'nowhere'))
@@ -392,15 +397,15 @@ class TestRefusals:
     [
       ('discount', {2: 7}, r"'discount' .*out of \[0, 1\]; got 7"),
       ('discount', {2: -1}, r"'discount' .*out of \[0, 1\]; got -1"),
-      # At FIRST they mean nothing.
+      # At FIRST they are ignored.
       ('discount', {0: 7}, None),
       ('discount', {0: np.nan}, None),
       ('reward', {0: np.nan}, None),
       ('reward', lambda x: np.where(np.arange(10), x, 1e300), None),
       ('reward', {1: np.nan}, "'reward' .*not finite; got nan"),
-      ('discount', lambda x: x[:, None], r"'discount'.*and shape \(1,\)"),
+      ('discount', lambda x: x[:, None], r"'discount'.*of shape \(1,\)"),
       ('reward', lambda x: x.astype(str), "'reward'.*got <U"),
-      ('reward', lambda x: x[0], 'of one length; got a single number, '),
+      ('reward', lambda x: x[0], 'the same length; got a single number, '),
       ('step_type', {2: 7}, "'step_type' .* none of 0, 1 and 2 .*; got 7"),
       ('step_type', lambda x: x.astype(str), "'step_type' of int.*; got <U"),
       ('step_type', lambda x: x.astype(float), "'step_type' of.*; got float64"),
@@ -408,12 +413,10 @@ class TestRefusals:
       ('step_type', lambda x: x[:, None], r"'step_type' of .*shape \(\d+, 1\)"),
       ('step_type', lambda x: x.astype(np.uint8), None),
       ('action', {2: 100}, r"'action' out of .*\[0, 99\]; got 100"),
-      ('action', {9: -100}, None),  # At LAST likewise.
+      ('action', {9: -100}, None),  # At LAST it is ignored.
     ],
   )
-  def test_values_that_no_column_can_have(
-    self, tmp_path, column, change, message
-  ):
+  def test_invalid_values(self, tmp_path, column, change, message):
     recorded_episodes.write(tmp_path, ([(1, 9, True)],), 9).close()
     (path,) = tmp_path.glob('*.npz')
     columns = dict(np.load(path))
@@ -449,7 +452,7 @@ class TestRefusals:
       list(data.read(spec))
 
   def test_no_action_is_taken_at_the_end_of_an_open_episode(self, tmp_path):
-    # Zeros are there then, which the environment does not take.
+    # It has zeros there, which the environment does not accept.
     actions = dm_env_specs.BoundedArray((), np.int32, 1, 99)
     spec = SPEC._replace(actions=actions)
     recorded_episodes.prepare(tmp_path, spec)

@@ -1,4 +1,4 @@
-"""Tests of all that waits on a replay server when that one is gone."""
+"""Tests of all waits on a replay server that is dead."""
 
 import gc
 import threading
@@ -46,7 +46,7 @@ def _make_updater(connection):
   return replay.PriorityUpdater(connection, replay.DEFAULT_TABLE, floor=0.01)
 
 
-# Makers of parts, and after how long the part is to give up.
+# Factories of parts, and the timeouts of the parts.
 _PARTS = {
   'adder_hasty': (_make_adder, 2),
   'adder_patient': (_make_adder, 60),
@@ -64,7 +64,7 @@ class Killed:
     self.connections, self.parts = {}, {}
     try:
       self._use(server)
-      # One call is under way when it happens.
+      # One call is in progress at that time.
       server.freeze()
       client = server.connect().client
       self.status = replay_fixture.Call(replay.table_status, client)
@@ -87,7 +87,7 @@ class Killed:
     assert transitions.size == 2
 
   def close(self):
-    """Ends what is still there."""
+    """Ends the remaining threads."""
     for name, part in self.parts.items():
       self.connections[name].stop.set()
       part.close()
@@ -178,10 +178,10 @@ def test_dataset_stops(killed):
 
 @pytest.fixture(name='frozen')
 def _frozen():
-  """Gives a server that does not answer, and keys of its items.
+  """Provides a server that does not answer, and keys of its items.
 
-  Frozen and not killed, because the call in which a priority updater waits for
-  its server ends only when that server answers.
+  It is frozen and not killed, because a priority updater's pending call ends
+  only when its server answers.
   """
   with replay_fixture.no_threads_left():
     server = replay_fixture.ServerProcess()
@@ -198,8 +198,8 @@ def _frozen():
     server.kill()
 
 
-def test_priorities_do_not_wait_for_ever(frozen):
-  """The learner goes on until the queue is full, and then waits, but ends."""
+def test_priorities_do_not_wait_forever(frozen):
+  """The learner continues until the queue is full, and then waits and stops."""
 
   def update():
     for _ in range(100):
@@ -221,6 +221,6 @@ def test_priorities_do_not_wait_for_ever(frozen):
   connection.stop.set()
   with pytest.raises(signals.Stopped):
     call.result(2)
-  # What can not be written does not hold up the end.
+  # Priorities that cannot be written do not delay the end.
   for waiting in (hasty, stopped):
     replay_fixture.Call(waiting.close, 0.5).result(3)

@@ -29,8 +29,8 @@ def test_by_hand():
   assert made.num_insertable(100) == 1  # 12 − 2 = 10.
 
 
-def test_the_first_items_are_let_in():
-  """Below the minimal size nothing is sampled, so nobody could wait for it."""
+def test_the_first_items_are_always_inserted():
+  """Below the minimal size nothing can be sampled, so inserts must not wait."""
   made = _make(1.0, 10, 1.0)
   made.samples = -100  # As if they were far ahead.
   assert made.num_insertable(100) == 10
@@ -57,7 +57,7 @@ def test_keeps_the_inequality(seed):
     error = made.inserts * ratio - (made.samples + asked)
     may_sample = size >= min_size and error >= center - buffer
     assert made.may_sample(asked, size) == may_sample
-    # What the others lack, one by one.
+    # What the other side lacks, one by one.
     missing = 0
     while (
       size + missing < min_size
@@ -96,7 +96,7 @@ def test_queue():
   assert made.samples_missing(3) == 1
 
 
-def test_without_a_buffer_nobody_waits():
+def test_without_a_limit_nothing_waits():
   made = limiter.Limiter(replay_fixture.make_fifo(replay_fixture.SIGNATURE))
   made.samples = 10**9
   made.inserts = 1

@@ -1,4 +1,4 @@
-"""Tests of whose turn it is, where acting and learning take turns."""
+"""Tests of the replay ratio for acting and learning in a single thread."""
 
 import fractions
 
@@ -36,7 +36,7 @@ def test_a_batch_is_due_when_all_its_samples_are():
   assert pace.updates_due(8, 29) == 1
 
 
-def test_counting_anew_goes_on_from_what_was_sampled():
+def test_count_anew_starts_at_the_samples_so_far():
   pace = _make_pace(0, 7)
   # Two batches came, of 4.
   assert pace.count_anew(9, 15) == 15 - 2 * 4
@@ -48,11 +48,11 @@ def test_counting_anew_goes_on_from_what_was_sampled():
 
 def test_nothing_is_due_of_too_few():
   assert _make_pace(0, 0).updates_due(0, 0) == 0
-  # More was sampled than is due.
+  # More samples were drawn than are due.
   assert _make_pace(30, 7).updates_due(7, 0) == 0
 
 
-def test_as_many_steps_are_allowed_as_the_table_takes_items_of():
+def test_steps_allowed_fill_the_table():
   pace = replay.Pace(
     _make_table(2.0, 10, error_buffer=14.0), _BATCH_SIZE, items_per_step=3
   )
@@ -71,15 +71,15 @@ def test_updates_are_those_of_exact_numbers(samples_per_insert):
   for num_items in range(300):
     exact = max(0, num_items - 3) * ratio / _BATCH_SIZE
     due = pace.updates_due(0, num_items)
-    if abs(exact - round(exact)) > 1e-9:  # Else it is a matter of rounding.
+    if abs(exact - round(exact)) > 1e-9:  # Otherwise rounding decides.
       assert due == int(exact)
     for done in range(due + 2):
       assert pace.updates_due(done, num_items) == max(0, due - done)
 
 
 @pytest.mark.parametrize('seed', range(20))
-def test_who_keeps_to_it_is_never_held_back(seed):
-  """However many of the steps that are allowed are taken at a time."""
+def test_allowed_steps_are_never_blocked(seed):
+  """However many of the allowed steps are taken at a time."""
   random = np.random.default_rng(seed)
   samples_per_insert = float(random.choice([0.1, 0.3, 1, 1.7, 16]))
   min_size = int(random.integers(1, 30))

@@ -1,4 +1,4 @@
-"""Tests of how items are stored."""
+"""Tests of the packing of items."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ def _columns(packing, leaves):
 
 
 def _assert_same(found, expected):
-  """Bit by bit, for random bytes may be no numbers."""
+  """Bit by bit, because random bytes may be NaN."""
   tree.assert_same_structure(found, SIGNATURE)
   for a, b in zip(tree.flatten(found), expected, strict=True):
     assert (a.dtype, a.shape) == (b.dtype, b.shape)
@@ -99,7 +99,7 @@ def test_bundles_come_back():
 
 def test_bundles_must_be_full():
   packing = replay.Packing(SIGNATURE, bundle_size=3)
-  with pytest.raises(ValueError, match=r'bundles of 3, .* got 4'):
+  with pytest.raises(ValueError, match=r'bundle size 3, got 4'):
     packing.bundle(_random_leaves(4))
 
 

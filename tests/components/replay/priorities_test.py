@@ -1,4 +1,4 @@
-"""Tests of the priority updater; what counts is what the table then samples."""
+"""Tests of the priority updater, by what the table then samples."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def _insert(connection, num_items):
 
 
 def _priorities(connection, num_items):
-  """Returns priority and probability of each item, as it is sampled."""
+  """Returns the priority and probability of each item, from samples."""
   found = {}
   for item in replay_fixture.sample(connection, 400):
     found[int(item.data['x'])] = (item.info.priority, item.info.probability)
@@ -75,7 +75,7 @@ def test_floor_keeps_every_item_in_reach(connection):
   ]
 
 
-def test_keys_that_have_left_do_no_harm(connection):
+def test_keys_of_removed_items_are_ignored(connection):
   keys = _insert(connection, 2)
   gone = np.array([12345], np.uint64)
   updater = _updater(connection)
@@ -91,7 +91,7 @@ def test_table_survives_a_priority_that_is_not_finite(connection, priority):
   message = f'must be finite.*{priority}'
   with pytest.raises(FloatingPointError, match=message):
     updater.update(keys, np.array([2.0, priority]))
-  # The table is as it was and goes on, and so does the updater.
+  # Table and updater continue unchanged.
   replay_fixture.Call(replay_fixture.insert, connection, [2]).result()
   call = replay_fixture.Call(_priorities, connection, 3)
   assert call.result() == [(1, 1 / 3)] * 3
@@ -123,7 +123,7 @@ def test_floor_must_be_positive(connection, floor):
     _updater(connection, floor=floor)
 
 
-def test_close_writes_what_waits(connection):
+def test_close_writes_queued_updates(connection):
   keys = _insert(connection, 2)
   for priority in range(1, 30):
     updater = _updater(connection)
@@ -143,7 +143,7 @@ def test_close_twice(connection):
   replay_fixture.Call(updater.close).result(10)
 
 
-def test_flush_waits_for_what_was_handed_over(connection):
+def test_flush_waits_for_queued_updates(connection):
   keys = _insert(connection, 2)
   updater = _updater(connection)
   for _ in range(10):
@@ -162,10 +162,10 @@ def test_flush_raises_the_error_of_the_server(connection):
   updater.close()
 
 
-def test_flush_waits_for_a_server_but_not_for_ever():
+def test_flush_waits_for_a_server_but_not_forever():
   server = replay_fixture.ServerProcess()
   keys = _insert(server.connect(), 1)
-  # Not ended by the stop signal: the last checkpoint comes after it.
+  # The stop signal does not end it: the last checkpoint comes after it.
   connection = server.connect(timeout_seconds=2)
   connection.stop.set()
   updater = _updater(connection)

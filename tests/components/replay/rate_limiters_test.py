@@ -1,4 +1,4 @@
-"""Tests of the rate limits: the arithmetic, and that nobody waits for ever."""
+"""Tests of rate limits: arithmetic, and absence of deadlocks."""
 
 import math
 
@@ -67,7 +67,7 @@ def _check(limit, **settings):
   [
     ((1.0, 1, INF), {'max_size': 0}, ['max_size'], [1, 0]),
     ((1.0, 101, INF), {}, ['min_size', 'max_size'], [101, 100]),
-    # Of items that leave, each can give one sample, and all must be there.
+    # Items that are removed give one sample each, and all must be there.
     (
       (1.5, 1, INF),
       {'max_times_sampled': 1},
@@ -80,7 +80,7 @@ def _check(limit, **settings):
       ['max_size', 'min_size', 'batch_size', 'items per step'],
       ['3 + 6', 8],
     ),
-    # The agent's names.
+    # Agent-specific names.
     (
       (1.0, 101, INF),
       {'names': {'min_size': 'least', 'max_size': 'most'}},
@@ -107,7 +107,7 @@ def _check(limit, **settings):
     ((0.5, 1, 4.9), {}, ['error_buffer'], [4, 0.5, 2, 5, 4.9]),
   ],
 )
-def test_what_could_never_run_is_refused(limit, settings, names, numbers):
+def test_deadlocks_are_refused(limit, settings, names, numbers):
   with pytest.raises(ValueError) as error:
     _check(replay.RateLimit(*limit), **settings)
   for expected in ['replay', *names, *map(str, numbers)]:
@@ -118,7 +118,7 @@ def test_what_could_never_run_is_refused(limit, settings, names, numbers):
   ('limit', 'settings'),
   [
     ((1.0, 100, INF), {}),
-    # A batch may hold an item twice.
+    # A batch may contain an item twice.
     ((1.0, 1, INF), {'batch_size': 101}),
     ((1.0, 1, INF), {'max_times_sampled': 1}),
     ((1.0, 2, INF), {'max_times_sampled': 1, 'max_size': 8}),
@@ -126,12 +126,12 @@ def test_what_could_never_run_is_refused(limit, settings, names, numbers):
     ((0.5, 1, 5.0), {}),
   ],
 )
-def test_what_just_fits_is_accepted(limit, settings):
+def test_tight_limits_are_accepted(limit, settings):
   _check(replay.RateLimit(*limit), **settings)
 
 
 class _Limiter:
-  """A slow twin of Reverb's limiter, from the docstring's inequality."""
+  """A slow twin of Reverb's limiter, from the inequality in the docstring."""
 
   def __init__(self, limit):
     self._limit = limit
@@ -159,7 +159,7 @@ class _Limiter:
     return True
 
 
-def _take_turns(limit, batch_size, items_per_insert, num_turns=100):
+def _alternate(limit, batch_size, items_per_insert, num_turns=100):
   """Acts and learns in one thread, as the topology `single` does.
 
   Returns whether neither ever had to wait.
@@ -182,7 +182,7 @@ def _random_settings(random):
   return samples_per_insert, batch_size, items_per_insert, min_size
 
 
-def test_checked_limits_let_turns_go_on():
+def test_checked_limits_never_block_alternation():
   random = np.random.default_rng(0)
   for _ in range(200):
     spi, batch_size, items, min_size = _random_settings(random)
@@ -190,19 +190,19 @@ def test_checked_limits_let_turns_go_on():
       spi, min_size, max(1, spi, batch_size + spi * items)
     )
     _check(limit, batch_size=batch_size, items_per_insert=items)
-    assert _take_turns(limit, batch_size, items), (limit, batch_size, items)
+    assert _alternate(limit, batch_size, items), (limit, batch_size, items)
 
 
 def test_some_refused_limits_do_block():
-  """The check is not for nothing."""
+  """The check is necessary."""
   limit = replay.RateLimit(1.0, 1, 4.0)
   with pytest.raises(ValueError, match='error_buffer'):
     _check(limit, batch_size=8, items_per_insert=4)
-  assert not _take_turns(limit, batch_size=8, items_per_insert=4)
+  assert not _alternate(limit, batch_size=8, items_per_insert=4)
 
 
 def test_learner_and_actor_on_their_own_never_both_wait():
-  """Any limit that can be made lets one of the two sides go on."""
+  """Every valid limit allows one of the two sides to continue."""
   random = np.random.default_rng(1)
   for _ in range(50):
     spi, _, _, min_size = _random_settings(random)

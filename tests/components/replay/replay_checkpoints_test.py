@@ -1,4 +1,4 @@
-"""Tests of the checkpoints of a replay server: what is in them, what is not."""
+"""Tests of the contents of a replay server's checkpoints."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ import replay_fixture
 from repertory.components import checkpointing, replay
 from repertory.components.replay import server as server_lib
 
-# Incompressible items, so that the size of the files is about known.
+# Incompressible items, so that file sizes are predictable.
 SIZE = 5_000
 TABLE = replay.uniform(
   {'x': tf.TensorSpec((SIZE,), tf.uint8)}, 100_000, replay_fixture.NO_LIMIT
@@ -35,7 +35,7 @@ class Served:
     self.num_items = 0
 
   def insert(self, num_items):
-    """Inserts items one by one, each in the table before the next."""
+    """Inserts items one by one, waiting for each."""
     with self.connection.client.trajectory_writer(1) as writer:
       for _ in range(num_items):
         writer.append([self.random.integers(0, 256, SIZE, dtype=np.uint8)])
@@ -47,7 +47,7 @@ class Served:
     return replay_fixture.table_status(self.connection, TABLE.name)
 
   def restored_size(self):
-    """Returns how many items a server finds that starts there."""
+    """Returns the number of items in a server that restores the checkpoint."""
     server = replay.make_server([TABLE], checkpoint_directory=self.directory)
     client = reverb.Client(f'localhost:{server.port}')
     size = replay.table_status(client)[TABLE.name].size
@@ -73,16 +73,16 @@ def test_damages_are_named(served, name):
     replay.make_server([TABLE], checkpoint_directory=served.directory)
 
 
-def test_what_comes_after_the_snapshot_is_not_in_it(served):
-  """So the learner need not wait until all is written."""
+def test_later_inserts_are_not_in_the_snapshot(served):
+  """So the learner need not wait for the end of the write."""
   served.insert(2_000)
   stop = threading.Event()
 
-  def go_on():
+  def insert_more():
     while not stop.is_set():
       served.insert(5)
 
-  inserting = threading.Thread(target=go_on)
+  inserting = threading.Thread(target=insert_more)
   inserting.start()
   before = served.status().inserts
   writing = replay_fixture.Call(replay.write_checkpoint, served.connection)
@@ -93,7 +93,7 @@ def test_what_comes_after_the_snapshot_is_not_in_it(served):
     settled = served.status().inserts
     assert writing.is_waiting(0)
     path = str(writing.result(60))
-    assert served.status().inserts > settled  # They went on.
+    assert served.status().inserts > settled  # More were inserted.
   finally:
     stop.set()
     inserting.join()
@@ -108,7 +108,7 @@ def test_snapshot_is_not_taken_before(served):
 
 
 def test_a_file_that_is_cut_off_is_no_checkpoint(served):
-  """Reverb says that all is well when only the last bytes find no room."""
+  """Reverb reports success if only the last bytes find no room."""
   served.insert(20)
   path = replay.write_checkpoint(served.connection)
   size = os.path.getsize(os.path.join(path, 'chunks.tfrecord'))
@@ -123,8 +123,8 @@ def test_a_file_that_is_cut_off_is_no_checkpoint(served):
       outcomes.add('here' if 'its end is missing' in str(error) else 'Reverb')
     else:
       assert served.restored_size() == 20
-  assert outcomes == {'here', 'Reverb'}  # Who noticed.
-  # The server is as well as before.
+  assert outcomes == {'here', 'Reverb'}  # The detecting side.
+  # The server is still healthy.
   assert served.status().size == 20
   served.insert(1)
   replay.remove_checkpoints(served.directory)
@@ -181,7 +181,7 @@ os._exit(0 if not sys.stdout.flush() else 1)
   output = real_disk_errors.run_on_small_disk(
     source.format(folders=folders), tmp_path, '500k'
   )
-  # Reverb leaves what it could not finish, each time; all of it goes.
+  # Reverb leaves incomplete files each time; all are removed.
   assert output.split('\n')[:-1] == ['True 1', 'True 2', 'True 3', '[] 150']
 
 

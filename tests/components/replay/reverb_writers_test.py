@@ -1,4 +1,4 @@
-"""Tests of the way to a replay server: what arrives, and who waits."""
+"""Tests of writers to a replay server: order of items, and waits."""
 
 import itertools
 
@@ -36,7 +36,7 @@ def _connection():
 
 
 def _put(writer, *values):
-  """Puts numbers, and waits as an adder does."""
+  """Writes numbers, and waits as an adder does."""
   writer.put([np.array(values, np.int64)])
   if writer.is_ahead():
     writer.wait()
@@ -72,7 +72,7 @@ def test_impossible_priorities_are_refused(connection, priority):
 
 
 @pytest.mark.parametrize('end', ['flush', 'reset', 'close'])
-def test_what_is_on_its_way_arrives(connection, end):
+def test_pending_items_arrive(connection, end):
   writer = _open(connection, max_pending_items=1000)
   for value in range(200):
     _put(writer, value)
@@ -93,15 +93,15 @@ def _image(number):
   return np.full([2000], number % 256, np.uint8)
 
 
-def test_items_share_what_is_kept():
-  """As long as it is promised, and it is sent but once."""
+def test_items_share_kept_arrays():
+  """Shared arrays live as long as promised, and are sent only once."""
   with replay_fixture.serve(replay_fixture.make_fifo(_SIGNATURE)) as connection:
     writer = _open(connection, num_alive=3, max_pending_items=10)
     assert writer.shared == [0]
     kept = []
     for number in range(300):
       kept = [*kept, writer.keep([_image(number)])][-3:]
-      # The oldest that is alive.
+      # The oldest one alive.
       writer.put([None, np.array([number])], [kept[0]])
       if writer.is_ahead():
         writer.wait()
@@ -125,7 +125,7 @@ def test_shared_leaves_may_be_an_items_own():
     np.testing.assert_array_equal(item.data['image'], _image(number))
 
 
-def test_a_reset_lets_go_of_what_was_kept():
+def test_a_reset_drops_kept_arrays():
   with replay_fixture.serve(replay_fixture.make_fifo(_SIGNATURE)) as connection:
     writer = _open(connection, num_alive=9)
     kept = writer.keep([_image(1)])
@@ -201,7 +201,7 @@ class TestBackPressure:
       call.result(1)
     replay_fixture.Call(writer.close).result(1)
 
-  def test_goes_on_once_sampled(self, make):
+  def test_resumes_once_sampled(self, make):
     connection, writer = make(60)
     call = replay_fixture.Call(_put, writer, 2)
     assert call.is_waiting()
@@ -212,11 +212,11 @@ class TestBackPressure:
     found += replay_fixture.sample(connection, 1)
     _put(writer, 3)
     found += replay_fixture.sample(connection, 2)
-    # None was lost or doubled.
+    # No item was lost or duplicated.
     assert _values(found) == [0, 1, 2, 3]
     writer.close()
 
-  def test_goes_on_after_a_time_out(self, make):
+  def test_resumes_after_a_time_out(self, make):
     connection, writer = make(0.3)
     with pytest.raises(TimeoutError):
       _put(writer, 2)
@@ -236,7 +236,7 @@ class TestBackPressure:
       _put(writer, 3)
 
   def test_put_never_waits(self, make):
-    """Who puts may go on, and is told that the table is behind."""
+    """`put` returns at once, and `is_ahead` reports the delay."""
     connection, writer = make(60)
     for value in range(2, 5):
       replay_fixture.Call(writer.put, [np.array([value])]).result(1)
@@ -249,7 +249,7 @@ class TestBackPressure:
     assert _inserts(connection) == 5
     writer.close()
 
-  def test_some_may_be_on_their_way(self, make):
+  def test_some_may_be_pending(self, make):
     _, writer = make(0.3, max_pending_items=2, num_items=4)
     assert writer.num_items == 4
     with pytest.raises(TimeoutError):

@@ -1,4 +1,4 @@
-"""Tests of the replay server and of what it tells about its tables."""
+"""Tests of the replay server and the status of its tables."""
 
 import os
 import socket
@@ -64,7 +64,7 @@ def test_status_of_several_tables():
     }
 
 
-def test_status_counts_what_has_left():
+def test_status_counts_removed_items():
   table = replay.uniform(replay_fixture.SIGNATURE, 4, replay_fixture.NO_LIMIT)
   with replay_fixture.serve(table) as connection:
     replay_fixture.insert(connection, range(6))
@@ -74,7 +74,7 @@ def test_status_counts_what_has_left():
 
 
 def test_waiting_side_is_the_one_that_waits():
-  """Says 'insert' or 'sample' just when such a call does not come back."""
+  """'insert' or 'sample' exactly if such a call blocks."""
 
   def assert_waiting(inserts, samples, side):
     status = replay_fixture.table_status(connection)
@@ -87,7 +87,7 @@ def test_waiting_side_is_the_one_that_waits():
     assert_waiting(2, 0, 'sample')
     call = replay_fixture.Call(replay_fixture.sample, connection, 1)
     assert call.is_waiting()
-    replay_fixture.insert(connection, [3])  # Now there are min_size.
+    replay_fixture.insert(connection, [3])  # Reaches min_size.
     call.result()
     assert_waiting(3, 1, '')
     # e = 2 · 3 − 1 = 5, and 5 + 3 · 2 = 11 > 10.
@@ -110,7 +110,7 @@ def test_waiting_side_is_the_one_that_waits():
 
 
 def test_waiting_side_when_samples_have_emptied_the_table():
-  """What counts for `min_size` is what is there, not what ever was."""
+  """`min_size` limits current items, not all that were ever inserted."""
   table = replay_fixture.make_fifo(
     replay_fixture.SIGNATURE, rate_limit=replay.RateLimit(1.0, 3, float('inf'))
   )
@@ -141,7 +141,7 @@ def test_waiting_side_of_a_queue():
 def test_status_of_a_server_that_never_was(monkeypatch):
   monkeypatch.setattr(server_lib, 'STATUS_TIMEOUT_SECONDS', 1)
   with socket.socket() as probe:
-    probe.bind(('localhost', 0))  # Nobody listens there.
+    probe.bind(('localhost', 0))  # No server listens there.
     address = f'localhost:{probe.getsockname()[1]}'
     connection = replay.Connection(address)
     call = replay_fixture.Call(replay.table_status, connection.client)
@@ -150,7 +150,7 @@ def test_status_of_a_server_that_never_was(monkeypatch):
       call.result()
 
 
-def test_checkpoint_is_taken_up(tmp_path):
+def test_checkpoint_is_restored(tmp_path):
   directory = str(tmp_path / 'made' / 'replay')
   server = replay.make_server([TABLE], checkpoint_directory=directory)
   connection = replay.Connection(f'localhost:{server.port}')
@@ -173,6 +173,6 @@ def test_without_a_checkpoint_it_starts_empty(tmp_path):
   server.stop()
 
 
-def test_connection_says_whom_it_reaches():
+def test_connection_names_its_server():
   connection = replay.Connection('somewhere:1234')
   assert str(connection) == 'the replay server at somewhere:1234'

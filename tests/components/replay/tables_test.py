@@ -1,4 +1,4 @@
-"""Tests of the table descriptions, made real and asked what they are."""
+"""Tests of table descriptions, by the tables made from them."""
 
 import dataclasses
 
@@ -104,7 +104,7 @@ def test_without_limit_only_the_first_sample_waits():
   assert info.rate_limiter_info.min_diff < -1e300
 
 
-def test_uniform_forgets_the_oldest():
+def test_uniform_replaces_the_oldest():
   table = replay.uniform(replay_fixture.SIGNATURE, 3, replay_fixture.NO_LIMIT)
   with replay_fixture.serve(table) as connection:
     replay_fixture.insert(connection, range(10))
@@ -114,8 +114,8 @@ def test_uniform_forgets_the_oldest():
     assert {item.info.probability for item in items} == {1 / 3}
 
 
-def test_queue_gives_each_item_once_and_in_order():
-  """Its inserts wait while it is full."""
+def test_queue_returns_each_item_once_and_in_order():
+  """Inserts wait while it is full."""
   table = replay.queue(replay_fixture.SIGNATURE, 3)
   with (
     replay_fixture.no_threads_left(),
@@ -137,7 +137,7 @@ def test_queue_gives_each_item_once_and_in_order():
   [
     (1, 9, 1, 1),
     (6, 9, 1, 6),
-    # What divides 6 and is no more than the queue holds.
+    # Divisors of 6 up to the capacity of the queue.
     (6, 5, 1, 3),
     (6, 1, 1, 1),
     # 20,000 floats are 80 kB, of which 3 are less than 256 KiB.
@@ -146,7 +146,7 @@ def test_queue_gives_each_item_once_and_in_order():
     (6, 9, 200_000, 1),
   ],
 )
-def test_bundles_divide_what_comes_and_are_small(
+def test_bundles_divide_the_size_and_are_small(
   size, max_size, num_floats, expected
 ):
   signature = {'x': tf.TensorSpec([num_floats], tf.float32)}
@@ -173,7 +173,7 @@ def test_counts_are_of_items_not_of_bundles():
         writer.create_item(table.name, 1.0, [writer.history[0][-1]])
       writer.flush(timeout_ms=20_000)
     status = replay.table_status(connection.client, [table])[table.name]
-    # Of the 7 that were asked for, two bundles have room.
+    # Two bundles of the requested 7 items fit.
     assert (status.size, status.max_size) == (6, 6)
     assert (status.inserts, status.samples) == (6, 0)
     assert status.waiting == 'insert'
@@ -186,7 +186,7 @@ def test_counts_are_of_items_not_of_bundles():
 def test_sample_target():
   limited = replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT)
   assert [limited.sample_target(n) for n in (0, 10, 12)] == [0, 0, 2 * 4]
-  # Whatever is in a queue is due.
+  # All items of a queue are due.
   queue = replay.queue(replay_fixture.SIGNATURE, 3)
   assert [queue.sample_target(n) for n in (0, 7)] == [0, 7]
 

@@ -1,4 +1,4 @@
-"""Tests of what is told of a wait on a table."""
+"""Tests of the explanations of waits on a table."""
 
 import logging
 import re
@@ -20,38 +20,38 @@ def _status(inserts, samples):
 
 
 @pytest.mark.parametrize(
-  ('inserts', 'samples', 'told'),
+  ('inserts', 'samples', 'message'),
   [
     # Samples wait below 2 · 5 − 8 = 2, inserts above 10 + 8 = 18.
-    (5, 0, 'So 4 can be sampled: what does not come may have been lost'),
+    (5, 0, 'So 4 can be sampled: missing samples may have been lost'),
     (6, 7, 'To sample 4 takes 1 more inserts.'),
     (0, 0, 'To sample 4 takes 5 more inserts.'),
   ],
 )
-def test_what_samples_take(inserts, samples, told):
+def test_what_samples_take(inserts, samples, message):
   text = waits.before_samples(_TABLE, _status(inserts, samples), 4)
-  assert f'{samples} samples. {told}' in text
+  assert f'{samples} samples. {message}' in text
 
 
 @pytest.mark.parametrize(
-  ('inserts', 'samples', 'told'),
+  ('inserts', 'samples', 'message'),
   [
     (8, 0, 'So there is room for 1 more.'),
     (9, 0, 'To insert 1 takes 2 more samples.'),
     (12, 7, 'To insert 1 takes 1 more samples.'),
   ],
 )
-def test_what_inserts_take(inserts, samples, told):
+def test_what_inserts_take(inserts, samples, message):
   text = waits.before_inserts(_TABLE, _status(inserts, samples), 1)
-  assert text.endswith(told)
+  assert text.endswith(message)
 
 
 class TestVigil:
-  """Looks after one second and after two, if it is to warn after two."""
+  """Checks after one second and after two, if it is to warn after two."""
 
   @pytest.fixture(name='keep')
   def _keep(self, caplog):
-    """Keeps a vigil for as many seconds as told; returns what it warns of."""
+    """Runs a vigil for some seconds; returns its warning."""
 
     def keep(look, seconds, warning_seconds=2.0):
       statuses = iter(look)
@@ -74,7 +74,7 @@ class TestVigil:
 
     return keep
 
-  def test_warns_once_of_a_table_that_stands_still(self, keep):
+  def test_warns_once_without_activity(self, keep):
     (warning,) = keep([_status(3, 0)] * 2, [0.2, 0.9, 1.1, 1.8, 2.2, 3.5, 9.0])
     assert warning == (
       "Waited 2 seconds for Table 'replay' (samples_per_insert 2, min_size 5, "
@@ -83,24 +83,24 @@ class TestVigil:
     )
 
   @pytest.mark.parametrize('moved', [(4, 0), (3, 1)])
-  def test_says_nothing_while_something_goes_on(self, keep, moved):
+  def test_is_silent_with_activity(self, keep, moved):
     seen = [_status(3, 0), _status(*moved), _status(*moved)]
     assert not keep(seen[:2], [1.0, 2.0])
     assert keep(seen, [1.0, 2.0, 3.0])
 
-  def test_tells_why_nothing_is_known(self, keep):
+  def test_gives_the_reason_for_an_unknown_status(self, keep):
     (warning,) = keep([TimeoutError('No answer.')], [1.0, 2.0])
     assert warning == 'Waited 1 seconds for No answer.'
 
   def test_never_warns_without_a_time(self, keep):
     assert not keep([], [1.0, 1e9], warning_seconds=None)
 
-  def test_never_warns_of_what_cannot_be_asked(self, keep):
+  def test_never_warns_without_a_status(self, keep):
     assert not keep([None] * 9, [1.0, 2.0, 3.0])
 
 
 class TestWarnings:
-  """Who waits for others tells it soon, and in numbers."""
+  """Long waits are logged soon, with numbers."""
 
   def _take(self, caplog):
     (record,) = caplog.records
@@ -113,16 +113,16 @@ class TestWarnings:
     batches = datasets.LocalBatches(table, 4, place)
     with pytest.raises(TimeoutError, match=r'To sample 4 takes 5 more'):
       next(batches)
-    told = self._take(caplog)
-    assert "for a batch from table 'replay' of this process. Table" in told
-    assert told.endswith('To sample 4 takes 5 more inserts.')
+    message = self._take(caplog)
+    assert "for a batch from table 'replay' of this process. Table" in message
+    assert message.endswith('To sample 4 takes 5 more inserts.')
     writer = local_fixture.open_writer(table, place, max_pending_items=0)
     writer.put([np.arange(10)])
     call = replay_fixture.Call(writer.wait)
     with pytest.raises(TimeoutError, match='To insert 1 takes 2 more samples'):
       call.result()
-    told = self._take(caplog)
-    assert told.endswith('To insert 1 takes 2 more samples.')
+    message = self._take(caplog)
+    assert message.endswith('To insert 1 takes 2 more samples.')
 
   def test_server(self, caplog):
     with replay_fixture.serve(
@@ -132,18 +132,18 @@ class TestWarnings:
       writer.open(1)
       for value in range(10):
         writer.put([np.array([value])])
-      told = 'To insert 1 takes 2 more samples.'
-      with pytest.raises(TimeoutError, match=told):
+      message = 'To insert 1 takes 2 more samples.'
+      with pytest.raises(TimeoutError, match=message):
         writer.flush()
-      assert self._take(caplog).endswith(told)
+      assert self._take(caplog).endswith(message)
       connection.stop.set()
       writer.close()
     with replay_fixture.serve(
       _TABLE, timeout_seconds=2, warning_seconds=1.0
     ) as connection:
       batches = datasets.ReplayDataset(connection, _TABLE, 4)
-      told = f'{connection}. Table .*To sample 1 takes 5 more inserts.'
-      with pytest.raises(TimeoutError, match=told):
+      message = f'{connection}. Table .*To sample 1 takes 5 more inserts.'
+      with pytest.raises(TimeoutError, match=message):
         next(batches)
-      assert re.search(told, self._take(caplog))
+      assert re.search(message, self._take(caplog))
       batches.close()

@@ -1,4 +1,4 @@
-"""Tests of writers, and that each check finds what is wrong."""
+"""Tests that writers pass all checks, and that each check can fail."""
 
 import contextlib
 import time
@@ -49,7 +49,7 @@ class TestReverbWriter(_ReverbWriters):
 
 
 class _Records(conformance.ServedTable):
-  """The items of a recording writer."""
+  """Items of a recording writer."""
 
   def __init__(self, table, shared, writer_class):
     self._table = table
@@ -105,7 +105,7 @@ class _OnePriority(recording_writer.RecordingWriter):
 
 
 class _KeepsViews(recording_writer.RecordingWriter):
-  """Keeps what it is given and no copy of it."""
+  """Stores views of its arguments instead of copies."""
 
   def put(self, leaves, references=None):
     super().put(leaves, references)
@@ -147,7 +147,7 @@ class _CountsRefused(recording_writer.RecordingWriter):
 
 
 class _LosesTheLast(recording_writer.RecordingWriter):
-  """Hands over an item when the next one comes."""
+  """Writes an item when the next one comes."""
 
   _open: tuple = ()
 
@@ -232,7 +232,7 @@ class _WaitsForAll(replay.ReverbWriter):
 
 
 class _GivesUp(replay.ReverbWriter):
-  """Has no time-out; says nothing when it gives up."""
+  """Has no timeout; stops waiting silently."""
 
   def _drain(self, max_pending_items):
     with contextlib.suppress(TimeoutError):
@@ -240,7 +240,7 @@ class _GivesUp(replay.ReverbWriter):
 
 
 class _Deaf(replay.ReverbWriter):
-  """Hears of no stop."""
+  """Ignores the stop signal."""
 
   def _drain(self, max_pending_items):
     deadline = time.monotonic() + 2.0
@@ -250,7 +250,7 @@ class _Deaf(replay.ReverbWriter):
 
 
 class _PutsAgain(replay.ReverbWriter):
-  """Puts once more what did not come in time."""
+  """Writes again what did not arrive in time."""
 
   def put(self, leaves, references=None):
     self._last = leaves

@@ -1,4 +1,4 @@
-"""Tests of the road of recorded data: its items are those of the actor."""
+"""Tests of the transport of recorded data: its items equal the actor's."""
 
 import numpy as np
 import pytest
@@ -62,7 +62,7 @@ def _open(data, described, chunks=None, directory='', stop=None):
 
 
 def _played(items, episodes=_EPISODES):
-  """Returns what an actor's adder makes of each episode, all in a list."""
+  """Returns the items of an actor's adder from all episodes, as a list."""
   writer = recording_writer.RecordingWriter(items.signature(SPEC))
   adder = items.make_adder(writer, 1)
   stream = recorded_episodes.timesteps([episodes])
@@ -73,7 +73,7 @@ def _played(items, episodes=_EPISODES):
   for _ in range(sum(length + 1 for _, length, _ in episodes) - 1):
     action, timestep = next(stream)
     adder.add(action, timestep, extras)
-  if isinstance(items, adders.Sequences):  # Data are of no learner step.
+  if isinstance(items, adders.Sequences):  # Recorded data have no learner step.
     return [
       _as_text(item._replace(version=np.int64(-1))) for item in writer.items
     ]
@@ -85,7 +85,7 @@ def _as_text(item):
 
 
 def _held(road):
-  """Returns all items of a road's table, drawn until each has been seen."""
+  """Returns all items of a table, sampled until each has been seen."""
   end = road.make_learner_end()
   found = {}
   size = next(iter(end.statuses().values())).size
@@ -99,7 +99,7 @@ def _held(road):
 
 
 @pytest.mark.parametrize('name', _ITEMS)
-def test_items_are_those_that_an_actor_makes(tmp_path, name):
+def test_items_equal_those_of_an_actor(tmp_path, name):
   items = _ITEMS[name]
   data = _record(tmp_path)
   held = _held(_open(data, _describe(items)))
@@ -107,19 +107,19 @@ def test_items_are_those_that_an_actor_makes(tmp_path, name):
   assert sorted(held) == sorted(expected)
   if items.slots_end_together:
     assert items.max_items_of(data.lengths) >= len(expected)
-  else:  # There is just the room that they need.
+  else:  # The table is exactly full.
     assert items.max_items_of(data.lengths) == len(expected)
 
 
-def test_episodes_that_were_broken_off_are_bootstrapped_from(tmp_path):
-  # Four moments of an episode of nine steps, which does not terminate there.
+def test_truncated_episodes_are_bootstrapped_from(tmp_path):
+  # Four time steps of an episode of nine steps, which does not terminate there.
   recorded_episodes.write(tmp_path, [[(5, 9, True)]], 3).close()
   data = recordings.open_data(str(tmp_path))
   held = _held(_open(data, _describe(_ITEMS['three_steps'])))
   assert sorted(held) == sorted(_played(_ITEMS['three_steps'], [(5, 3, False)]))
 
 
-def test_parts_of_an_episode_in_other_files_are_no_other_episode(tmp_path):
+def test_parts_of_an_episode_in_other_files_do_not_merge(tmp_path):
   data = _record(tmp_path)
   (steps,) = data.read(SPEC)
   # Cut in the middle of the second one, whose second part is its own then.
@@ -144,13 +144,13 @@ def test_images_are_cut_to_the_same_items(tmp_path):
   end = _open(data, described, [steps]).make_learner_end()
   assert end.statuses()['replay'].size == 23
   found = next(end.batches).data
-  # The observation after each is of the same episode, a moment on.
+  # The next observation is of the same episode, one step later.
   moves = found.next_observation - found.observation
   assert (moves[:, 0] == 0).all() and (moves[:, 399] == 1).all()
 
 
 class TestDraws:
-  def test_they_follow_from_the_seed_and_go_on(self, tmp_path):
+  def test_they_follow_from_the_seed_and_resume(self, tmp_path):
     data, described = _record(tmp_path / 'data'), _describe(_ITEMS['unrolls'])
     straight = _open(data, described).make_learner_end()
     keys = [next(straight.batches).keys.tolist() for _ in range(6)]
@@ -164,7 +164,7 @@ class TestDraws:
     second = _open(data, described, directory=folder).make_learner_end()
     assert [next(second.batches).keys.tolist() for _ in range(3)] == keys[3:]
 
-  def test_priorities_are_heeded_and_go_on(self, tmp_path):
+  def test_priorities_are_used_and_resume(self, tmp_path):
     data = _record(tmp_path / 'data')
     described = _describe(_ITEMS['transitions'], prioritized=True)
     folder = tmp_path / 'snapshots'
@@ -183,14 +183,14 @@ class TestDraws:
     likely = sample.probabilities[sample.keys == 7]
     np.testing.assert_allclose(likely, expected)
 
-  def test_of_other_data_they_begin_anew(self, tmp_path):
+  def test_of_other_data_they_restart(self, tmp_path):
     described = _describe(_ITEMS['transitions'], prioritized=True)
     folder = tmp_path / 'snapshots'
     data = _record(tmp_path / 'data')
     end = _open(data, described, directory=folder).make_learner_end()
     end.priorities.update(np.uint64([0]), np.float64([50]))
     end.write_snapshot()
-    # As many as before, but the last one terminates no more.
+    # The same number, but the last one does not terminate.
     others = [*_EPISODES[:-1], (5, 9, False)]
     data = _record(tmp_path / 'other', others)
     road = _open(data, described, directory=folder)
@@ -198,8 +198,8 @@ class TestDraws:
     end = road.make_learner_end()
     np.testing.assert_allclose(next(end.batches).probabilities, 1 / 23)
 
-  def test_nobody_waits_however_much_is_drawn(self, tmp_path):
-    # Its own limit is a draw for each item.
+  def test_sampling_never_waits(self, tmp_path):
+    # The agent's own limit is one sample per item.
     end = _open(_record(tmp_path), _describe(_ITEMS['transitions']))
     end = end.make_learner_end()
     for _ in range(100):
@@ -207,10 +207,12 @@ class TestDraws:
     (status,) = end.statuses().values()
     assert (status.samples, status.inserts, status.waiting) == (400, 23, '')
 
-  def test_a_snapshot_that_is_none_is_refused(self, tmp_path):
+  def test_other_files_are_refused(self, tmp_path):
     data, folder = _record(tmp_path / 'data'), tmp_path / 'snapshots'
     (folder / 'draws').mkdir(parents=True)
-    with pytest.raises(checkpointing.CheckpointError, match='how data were'):
+    with pytest.raises(
+      checkpointing.CheckpointError, match='state of a sampler'
+    ):
       _open(data, _describe(_ITEMS['unrolls']), directory=folder)
 
 
@@ -222,14 +224,14 @@ class TestRefusals:
     with pytest.raises(ValueError, match='learns from each item once'):
       roads.check_data(described, roads.Parts())
 
-  def test_what_only_its_own_policy_gives(self):
+  def test_outputs_of_its_own_policy(self):
     items = adders.Transitions(1, 0.9, extras_spec={'logits': SPEC.rewards})
-    with pytest.raises(ValueError, match='own policy gives'):
+    with pytest.raises(ValueError, match='outputs of its own policy'):
       roads.check_data(_describe(items), roads.Parts())
 
   def test_further_items(self, tmp_path):
     road = _open(_record(tmp_path), _describe(_ITEMS['transitions']))
-    with pytest.raises(RuntimeError, match='Nothing can be added'):
+    with pytest.raises(RuntimeError, match='nothing can be added'):
       road.make_adder(1, priority=lambda: 1.0, version=lambda: 0)
 
   def test_a_stop_ends_the_reading(self, tmp_path):

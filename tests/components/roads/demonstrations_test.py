@@ -1,4 +1,4 @@
-"""Tests of demonstrations: rows of data in batches of replay."""
+"""Tests of demonstrations: recorded data in batches of replay."""
 
 import math
 
@@ -20,7 +20,7 @@ from repertory.components.replay import local
 
 _ITEMS = adders.Transitions(1, 0.9)
 _SIZE = 8
-# Of the one that was recorded, and the one that acts.
+# Lengths of the recorded episode, and of the actor's.
 _RECORDED, _LIVED = (5, 9, True), (7, 99, True)
 
 
@@ -48,7 +48,7 @@ def _demonstrate(described, data):
 
 
 def _open(described, demonstrations, num_steps=40):
-  """Returns a learner's end, mixed, of a road on which somebody has acted."""
+  """Returns a learner side with demonstrations, on which an actor has acted."""
   road = roads.LocalRoad(described, roads.Parts(), seed=1)
   adder = road.make_adder(
     1, priority=lambda: 1.0, version=lambda: 0, max_pending_items=99
@@ -73,7 +73,7 @@ def test_every_batch_has_its_share_in_even_places(tmp_path):
   sample = next(end.batches)
   # Two of eight, one in each half.
   assert _episodes(sample) == [7, 7, 7, 5, 7, 7, 7, 5]
-  # They are one of nine, for their part; forty were lived.
+  # One of nine rows is a demonstration; replay has forty items.
   assert sample.table_sizes.tolist() == [40, 40, 40, 9, 40, 40, 40, 9]
   np.testing.assert_allclose(
     sample.probabilities, 1 / sample.table_sizes.astype(float)
@@ -92,11 +92,11 @@ def test_every_batch_has_its_share_in_even_places(tmp_path):
   assert seen == {(5, t) for t in range(9)}
 
 
-def test_priorities_of_data_are_not_given_to_replay(tmp_path):
+def test_priorities_of_demonstrations_do_not_reach_replay(tmp_path):
   described = _describe(0.5)
   end = _open(described, _demonstrate(described, _record(tmp_path)))
   keys = np.arange(_SIZE, dtype=np.uint64)
-  # Items 1, 3, 5 and 7 would be data.
+  # Items 1, 3, 5 and 7 would be demonstrations.
   end.priorities.update(keys, np.array([1, 99, 1, 99, 1, 99, 1, 99.0]))
   end.flush()
   np.testing.assert_allclose(next(end.batches).probabilities[0::2], 1 / 40)
@@ -105,12 +105,12 @@ def test_priorities_of_data_are_not_given_to_replay(tmp_path):
 def test_learner_steps_for_an_item_are_as_many_as_without(tmp_path):
   described = _describe(0.25)
   end = _open(described, _demonstrate(described, _record(tmp_path)))
-  # 36 items beyond the first four, two samples for each, and eight a step.
+  # 36 items beyond the first four, two samples per item, and eight per update.
   assert end.updates_due(0) == 36 * 2 // 8
   assert math.isclose(described.table.rate_limit.samples_per_insert, 1.5)
 
 
-def test_draws_go_on_where_a_checkpoint_has_them(tmp_path):
+def test_sampling_resumes_from_a_checkpoint(tmp_path):
   described, data = _describe(0.25), _record(tmp_path / 'data')
   first = _demonstrate(described, data)
   end = _open(described, first)

@@ -1,4 +1,4 @@
-"""Tests of roads of two legs, between which others compute targets."""
+"""Tests of two-stage transports, with nodes that compute targets between."""
 
 import contextlib
 
@@ -18,7 +18,7 @@ _B = 4
 
 
 def _describe():
-  """Two samples of each item beyond four, and one of each target."""
+  """Two samples of each item after the first four, and one of each target."""
   signature = _ITEMS.signature(_SPEC)
   limit = replay.RateLimit(2.0, min_size=4, error_buffer=12.0)
   described = experience.Experience(
@@ -43,7 +43,7 @@ def _timestep(step_type, value):
 
 
 def _act(road, values):
-  """Puts an item for each value."""
+  """Writes an item for each value."""
   adder = road.make_adder(
     1, priority=lambda: 1.0, version=lambda: 0, max_pending_items=0
   )
@@ -54,7 +54,7 @@ def _act(road, values):
 
 
 def _label(batches, writer, version=0):
-  """Computes the targets of a batch: tenfold what was observed."""
+  """Computes the targets of a batch: ten times the observation."""
   observation = np.asarray(next(batches).data.observation)
   versions = np.full([_B], version, np.int64)
   writer.put([observation, 10 * observation.astype(np.float32), versions])
@@ -72,8 +72,8 @@ def _inserts(end):
   return {name: status.inserts for name, status in end.statuses().items()}
 
 
-def test_nobody_runs_away():
-  """Each goes on until the others are missing, and no further."""
+def test_all_sides_keep_the_ratios():
+  """Each side continues until it needs the others, and no further."""
   road = _open()
   updaters, learners = (leg.make_learner_end() for leg in (road, road.labeled))
   # Without updaters: 2 n − 0 ≤ 2 · 4 + 12.
@@ -87,21 +87,21 @@ def test_nobody_runs_away():
       _label(updaters.batches, writer)
   assert _inserts(learners)['train_buffer'] == 20
   assert learners.statuses()['replay'].samples == 24
-  # Without updaters again: 20 + 4 − m ≥ 1 · 4 − 16, for the sixth batch comes
-  # as there is room. And of the first leg nobody has taken more.
+  # Without updaters again: 20 + 4 − m ≥ 1 · 4 − 16, because the sixth batch
+  # arrives once there is room. The first stage is not sampled any further.
   with pytest.raises(replay.DeadlockError, match="Table 'train_buffer'"):
     for _ in range(100):
       next(learners.batches)
   assert learners.statuses()['train_buffer'].samples == 36
   assert learners.statuses()['replay'].samples == 24
-  # Without actors: 2 · 11 − s ≥ 2 · 4 − 12, and one item had waited.
+  # Without actors: 2 · 11 − s ≥ 2 · 4 − 12, and one item was pending.
   with pytest.raises(replay.DeadlockError, match="Table 'replay'"):
     for _ in range(100):
       _label(updaters.batches, writer)
   assert learners.statuses()['replay'].samples == 24
 
 
-def test_goes_on_from_a_snapshot_of_both(tmp_path):
+def test_resumes_from_a_snapshot_of_both(tmp_path):
   road = _open(checkpoint_directory=str(tmp_path))
   updaters, learners = (leg.make_learner_end() for leg in (road, road.labeled))
   _act(road, range(10)).close()
@@ -121,7 +121,7 @@ def test_goes_on_from_a_snapshot_of_both(tmp_path):
     leg.make_learner_end() for leg in (restored, restored.labeled)
   )
   assert learned_again.describe() == described
-  assert not list(tmp_path.iterdir())  # Links would keep its room.
+  assert not list(tmp_path.iterdir())  # Links would keep its disk space.
   for one, other in ((updaters, again), (learners, learned_again)):
     tree.map_structure(
       np.testing.assert_array_equal, next(one.batches), next(other.batches)
@@ -158,7 +158,7 @@ def test_leads_over_a_server(tmp_path):
     assert set(np.asarray(data.version)) <= {0, 1, 2}
     inserts = _inserts(learners)
     assert inserts == {'replay': 10, 'train_buffer': 12}
-    # Who computes targets has drawn ahead, so that none is owed any more.
+    # The updater has prefetched, so that no batch is due any more.
     assert not updaters.is_batch_due()
     learners.write_snapshot()
   with _serve(tmp_path) as road:
@@ -167,15 +167,15 @@ def test_leads_over_a_server(tmp_path):
     end.close()
 
 
-def test_learner_waits_as_long_as_anybody_gets_on(monkeypatch):
-  """Targets may take longer to come than a wait may last."""
+def test_learner_waits_during_any_progress(monkeypatch):
+  """Targets may take longer to arrive than the timeout."""
   road = _open()
   end = road.labeled.make_learner_end()
   statuses, looks = end.statuses, []
 
   def look():
     looks.append(1)
-    # Who acts is at it: after ten looks all is there.
+    # The actor makes progress: after ten checks all items are there.
     found = dict(statuses())
     inserts = 4 if len(looks) > 10 else 0
     for name, count in (('replay', len(looks)), ('train_buffer', inserts)):
@@ -186,7 +186,7 @@ def test_learner_waits_as_long_as_anybody_gets_on(monkeypatch):
     return found
 
   class Watch(signals.StopSignal):
-    """Time passes in waits alone, and a lot of it."""
+    """Time passes in waits only, and quickly."""
 
     def wait(self, seconds):
       clock[0] += 15.0

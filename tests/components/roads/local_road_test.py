@@ -1,4 +1,4 @@
-"""Tests of both ends of the road in one process."""
+"""Tests of both sides of the local transport."""
 
 import dataclasses
 import os
@@ -30,7 +30,7 @@ def _no_threads_left():
 
 
 def _describe(table=None, **settings):
-  """Describes a table that gives two samples for each item."""
+  """Describes a table with two samples per item."""
   rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
   signature = _ITEMS.signature(_SPEC)
   table = table or replay.uniform(signature, 1000, rate_limit)
@@ -62,7 +62,7 @@ def _make_adder(road, **settings):
 
 
 def _put(adder, values):
-  """Puts an episode of one step for each value; it begins with that."""
+  """Writes an episode of one step per value, which starts with it."""
   for value in values:
     adder.add_first(_timestep(dm_env.StepType.FIRST, value))
     adder.add(np.zeros([1], np.int32), _timestep(dm_env.StepType.LAST, -1))
@@ -80,7 +80,7 @@ def _numbers(sample):
 
 
 @pytest.mark.parametrize('max_pending_items', [None, 6])
-def test_as_many_items_are_on_their_way_as_told(max_pending_items):
+def test_pending_items_are_limited(max_pending_items):
   described = _describe(_make_queue(5), max_pending_items_per_environment=2)
   road = _open(described)
   # Five are in the queue.
@@ -90,14 +90,14 @@ def test_as_many_items_are_on_their_way_as_told(max_pending_items):
     _put(adder, [0])
 
 
-def test_new_items_have_the_priority_that_is_told(tmp_path):
+def test_new_items_have_the_given_priority(tmp_path):
   road = _open(checkpoint_directory=str(tmp_path))
   _add(road, 2, priority=lambda: 7.0).close()
   path = road.make_learner_end().write_snapshot()
   assert np.load(os.path.join(path, 'priorities.npy')).tolist() == [7, 7]
 
 
-def test_each_end_may_have_a_signal_of_its_own():
+def test_each_side_may_have_its_own_stop_signal():
   road = _open(_describe(_make_queue(5)))
   stop = signals.StopSignal()
   stop.set()
@@ -105,14 +105,14 @@ def test_each_end_may_have_a_signal_of_its_own():
   adder = _make_adder(stopped, max_pending_items=0)
   with pytest.raises(signals.Stopped):
     _put(adder, range(6))
-  # Others wait on, here until there is something.
+  # Others continue to wait, here until there is an item.
   assert _numbers(next(road.make_learner_end().batches)) == [0, 1, 2, 3]
   for one in (road, stopped):
     (status,) = one.make_learner_end().statuses().values()
     assert status.size == 2
 
 
-def test_learner_gets_what_was_added():
+def test_learner_gets_added_items():
   road = _open(_describe(min_priority=0.5))
   end = road.make_learner_end()
   end.begin(7)
@@ -178,7 +178,7 @@ def test_queues_have_no_bundles():
 
 
 def _run(seed, described):
-  """Takes turns as one thread does; returns all that was learned from."""
+  """Alternates acting and learning in one thread; returns all batches."""
   road = _open(described, seed=seed)
   end, adder = road.make_learner_end(), _make_adder(road)
   learned, steps = [], 0
@@ -193,7 +193,7 @@ def _run(seed, described):
   return learned
 
 
-def test_in_one_thread_all_follows_from_the_seed():
+def test_in_one_thread_batches_follow_from_the_seed():
   rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
   table = replay.prioritized(_ITEMS.signature(_SPEC), 20, rate_limit, 0.6)
   described = _describe(table, min_priority=0.1)
@@ -202,7 +202,7 @@ def test_in_one_thread_all_follows_from_the_seed():
   assert [_numbers(s) for s in first] != [_numbers(s) for s in other]
 
 
-def test_threads_that_take_turns_make_equal_batches():
+def test_round_robin_threads_make_equal_batches():
   def run(slow):
     road = _open(_describe(_make_queue(8)), num_turns=3)
     batches = road.make_learner_end().batches
@@ -268,10 +268,8 @@ class TestSnapshots:
   def _directory(self, tmp_path):
     return str(tmp_path / 'snapshots')
 
-  def test_restored_goes_on_as_if_it_had_never_stopped(
-    self, directory, tmp_path
-  ):
-    """By way of a checkpoint, which is placed where the road reads it."""
+  def test_restored_resumes_exactly(self, directory, tmp_path):
+    """From a checkpoint, which is placed where the transport reads it."""
     road = _open(checkpoint_directory=directory, seed=1)
     end = road.make_learner_end()
     _add(road, 50).close()
@@ -297,7 +295,7 @@ class TestSnapshots:
         next(restored_end.batches),
         next(end.batches),
       )
-    # What the checkpoint has was not touched.
+    # The files of the checkpoint are unchanged.
     assert checkpointer.load() is not None
 
   def test_learner_need_not_wait_for_the_disk(self, directory, monkeypatch):
@@ -318,13 +316,11 @@ class TestSnapshots:
     _add(road, 10).close()
     may_write.set()
     writing.result()
-    # As the copies were.
+    # As of the copies.
     status = _open(checkpoint_directory=directory).make_learner_end().statuses()
     assert (status['replay'].inserts, status['replay'].samples) == (10, 0)
 
-  def test_that_cannot_be_written_leave_nothing_whole(
-    self, directory, monkeypatch
-  ):
+  def test_failed_ones_leave_nothing_complete(self, directory, monkeypatch):
     road = _open(checkpoint_directory=directory)
     end = road.make_learner_end()
     _add(road, 10).close()
@@ -339,7 +335,7 @@ class TestSnapshots:
     assert _open(checkpoint_directory=directory).make_learner_end().statuses()[
       'replay'
     ] == replay.TableStatus(0, 1000, 0, 0, 'sample')
-    # The next ones are written all the same.
+    # The next ones are written nevertheless.
     end.write_snapshot()
     _add(road, 1).close()
     end.write_snapshot()
@@ -350,7 +346,7 @@ class TestSnapshots:
     with pytest.raises(ValueError, match='checkpoint_directory must be given'):
       _open().make_learner_end().write_snapshot()
 
-  def test_tell_which_road_wrote_them(self):
+  def test_name_the_kind_of_transport(self):
     assert _open().make_learner_end().describe() == {
       'road': 'local',
       'bundle_sizes': {'replay': 1},

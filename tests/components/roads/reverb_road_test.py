@@ -1,4 +1,4 @@
-"""Tests of both ends of the road over a replay server."""
+"""Tests of both sides of the transport through a replay server."""
 
 import time
 
@@ -28,7 +28,7 @@ def _no_threads_left():
 
 @pytest.fixture(name='open_road')
 def _open_road():
-  """Opens roads over a table that gives two samples for each item."""
+  """Opens transports through a table with two samples per item."""
   rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
   table = replay.uniform(_ITEMS.signature(_SPEC), 1000, rate_limit)
 
@@ -64,7 +64,7 @@ def _add(road, num_items, **settings):
 
 
 @pytest.mark.parametrize('max_pending_items', [None, 6])
-def test_as_many_items_are_on_their_way_as_told(open_road, max_pending_items):
+def test_pending_items_are_limited(open_road, max_pending_items):
   _, road = open_road(max_pending_items_per_environment=2)
   limit = max_pending_items or 2
   for num_items in (limit, limit + 1):
@@ -73,14 +73,14 @@ def test_as_many_items_are_on_their_way_as_told(open_road, max_pending_items):
     adder.close()
 
 
-def test_new_items_have_the_priority_that_is_told(open_road):
+def test_new_items_have_the_given_priority(open_road):
   connection, road = open_road()
   _add(road, 4, priority=lambda: 7.0).close()
   (item,) = replay_fixture.sample(connection, 1)
   assert item.info.priority == 7
 
 
-def test_learner_gets_what_was_added(open_road):
+def test_learner_gets_added_items(open_road):
   _, road = open_road(min_priority=0.5)
   end = road.make_learner_end()
   try:
@@ -176,7 +176,7 @@ def test_close_ends_all_whichever_fails(open_road, monkeypatch):
     end.close()  # Then there are no threads left.
 
 
-def test_end_that_cannot_be_made_leaves_nothing(open_road, monkeypatch):
+def test_failed_learner_side_leaves_nothing(open_road, monkeypatch):
   _, road = open_road(min_priority=0.1)
 
   def fail(*arguments):

@@ -1,4 +1,4 @@
-"""Tests of roads, and that each check finds what is wrong."""
+"""Tests that transports pass all checks, and that each check can fail."""
 
 import contextlib
 import dataclasses
@@ -38,7 +38,7 @@ class TestReverbRoad(_ReverbRoads):
 
 
 class _WithoutSnapshots(_ReverbRoads):
-  """Its server takes up nothing."""
+  """The server restores nothing."""
 
   def serve(self, described, directory, timeout_seconds, stop):
     elsewhere = os.path.join(directory, 'elsewhere')
@@ -46,11 +46,11 @@ class _WithoutSnapshots(_ReverbRoads):
 
 
 class _Newest(_ReverbRoads):
-  """A table that gives the newest items first."""
+  """A table that samples the newest items first."""
 
   def serve(self, described, directory, timeout_seconds, stop):
     if described.table.is_queue:
-      # Of what came since the last draw, and everything here comes at once.
+      # Newest since the last sample; here all items come at once.
       described = described.with_table(
         sampler='lifo', rate_limit=replay_fixture.NO_LIMIT
       )
@@ -58,7 +58,7 @@ class _Newest(_ReverbRoads):
 
 
 class _Shuffling(roads.Parts):
-  """Gives each item what follows another one."""
+  """Pairs each item with the successor of another one."""
 
   def make_dataset(self, experience, connection):
     batches = super().make_dataset(experience, connection)
@@ -106,7 +106,7 @@ class _WithoutLeast(roads.Parts):
 
 
 class _Forgetting(roads.ReverbRoad):
-  """Makes adders that know nothing of a setting."""
+  """Creates adders without one of the settings."""
 
   forgotten: Mapping = types.MappingProxyType({})
 
@@ -127,7 +127,7 @@ class _ForgetsLimit(_Forgetting):
 
 
 class _LooksOnce(roads.ReverbRoad):
-  """Takes what it opens with for all that there is."""
+  """Records the status only once."""
 
   def make_learner_end(self):
     end = super().make_learner_end()
@@ -136,7 +136,7 @@ class _LooksOnce(roads.ReverbRoad):
 
 
 class _TakesOne(roads.ReverbRoad):
-  """Lets but one adder onto it."""
+  """Allows only one adder."""
 
   is_taken = False
 
@@ -163,7 +163,7 @@ class _Impatient(roads.ReverbRoad):
 
 
 class _Careless(roads.ReverbRoad):
-  """Does not look at what was restored."""
+  """Does not check restored tables."""
 
   def make_learner_end(self):
     end = super().make_learner_end()

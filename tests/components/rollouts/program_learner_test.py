@@ -1,4 +1,4 @@
-"""Tests of programs that act and learn, and of their learner."""
+"""Tests of compiled acting and learning, and of the learner."""
 
 import functools
 
@@ -27,7 +27,7 @@ _NAN = float('nan')
 
 
 class _Policy(programs.Policy):
-  """Acts by the sign of a product, and by how often it has acted."""
+  """Acts by the sign of a product, and by the number of its steps."""
 
   def __init__(self, weights):
     super().__init__()
@@ -46,16 +46,16 @@ class _Policy(programs.Policy):
 
 
 class _Update(programs.Update):
-  """Fits the rewards, and diverges in the steps that it is told.
+  """Fits the rewards, and diverges in the given steps.
 
-  Its batch is part of what it learns, so that no step is as another.
+  The batch affects the update, so that all steps differ.
   """
 
   def __init__(self, size, bad_steps=()):
     super().__init__()
     self.weights = tf.Variable(tf.fill([size], 0.1))
     self.calls = tf.Variable(0, dtype=tf.int64)
-    # How many were tried does not belong to what is undone.
+    # The number of attempts is not undone.
     self._tries = _Hidden()
     self._bad = tf.constant([-1, *bad_steps], tf.int64)
 
@@ -81,7 +81,7 @@ class _Update(programs.Update):
 
 
 def _mark(observation, reward):
-  """Tells a batch from others, in whole numbers; for tensors and arrays."""
+  """Identifies a batch by integers; for tensors and arrays."""
   rows = sum(
     (b + 1) * (j + 1) * observation[b, j] for b in range(2) for j in range(12)
   )
@@ -154,8 +154,8 @@ def _assert_same(one, other):
     np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
-# Of 40 turns: Catch of 4 rows has 3 steps and a start of the next, so 30 steps
-# of each environment and 10 ends, of which each gives all its items.
+# Of 40 iterations: Catch of 4 rows has 3 steps and a reset, so 30 steps of each
+# environment and 10 ends, each of which completes all its items.
 _NUM_TURNS = 40
 _NUM_ITEMS = 30 * _NUM_ENVIRONMENTS
 _NUM_UPDATES = (_NUM_ITEMS - 6) // 2
@@ -190,9 +190,9 @@ def test_logs_a_row_for_each_update(whole):
 
 
 def test_returns_are_those_of_the_rewards():
-  """Of a batch on the host with the same actions."""
+  """As of a batch on the host with the same actions."""
   run = _Run(bad_steps=range(1, 100), divergence=_skip(1000))
-  run.advance(_NUM_TURNS)  # Never learns, so the policy stays as it is.
+  run.advance(_NUM_TURNS)  # Never learns, so the policy is constant.
   batch = tensor.Factory(functools.partial(catch.Catch, 4, 3)).make_batch(
     list(range(_NUM_ENVIRONMENTS))
   )
@@ -217,7 +217,7 @@ def test_returns_are_those_of_the_rewards():
   'sizes',
   rare_cases.daily([[1] * _NUM_TURNS, [7, 1, 13, 19]], [[7, 1, 13, 19]]),
 )
-def test_turns_of_a_call_change_nothing(whole, sizes):
+def test_iterations_per_call_do_not_matter(whole, sizes):
   expected, rows = whole
   logger = _Logger()
   run = _Run(logger=logger)
@@ -229,12 +229,12 @@ def test_turns_of_a_call_change_nothing(whole, sizes):
   assert logger.rows == rows
 
 
-def test_goes_on_exactly_from_what_was_saved(whole):
+def test_resumes_exactly_from_saved_arrays(whole):
   expected, rows = whole
   first, logger = _Run(), _Logger()
   first.advance(17)
   second = _Run(logger=logger, seed=3)
-  second.advance(5)  # What it has done is forgotten.
+  second.advance(5)  # These iterations are overwritten.
   logger.rows.clear()
   second.learner.restore(first.learner.save())
   second.learner.restore_acting(first.learner.save_acting())
@@ -245,7 +245,7 @@ def test_goes_on_exactly_from_what_was_saved(whole):
   assert first.learner.steps + len(losses) == _NUM_UPDATES
 
 
-def test_what_does_not_fit_is_not_restored(whole):
+def test_mismatches_are_not_restored(whole):
   expected, _ = whole
   run = _Run()
   before = run.arrays()
@@ -281,12 +281,12 @@ def test_stop_names_the_step_and_undoes_it(tmp_path, whole):
   )
   with pytest.raises(FloatingPointError, match=message):
     run.advance(_NUM_TURNS)
-  # Of the eight before, nothing is undone, and none comes after.
+  # The eight before are not undone, and none follows.
   assert logger.rows == rows[:8]
   assert run.update.calls.numpy() == 8
   assert run.update._tries.variable.numpy() == 9
   assert run.learner.steps == 9
-  # Its batch is that of the ninth update of a run in which it was good.
+  # Its batch is that of the ninth update of a run without divergence.
   with np.load(tmp_path / 'step_9.npz') as file:
     observation, reward = file['data/observation'], file['data/reward']
   mark = _mark(observation.reshape(2, 12), reward)
@@ -294,7 +294,7 @@ def test_stop_names_the_step_and_undoes_it(tmp_path, whole):
   assert mark not in (rows[7]['mark'], rows[9]['mark'])
 
 
-def test_skip_goes_on_and_counts(whole):
+def test_skip_continues_and_counts(whole):
   logger = _Logger()
   bad = [2, 5, 6, 11]
   run = _Run(bad_steps=bad, divergence=_skip(2), logger=logger)
@@ -317,7 +317,7 @@ def test_skip_goes_on_and_counts(whole):
   rare_cases.daily([[_NUM_TURNS], [1] * _NUM_TURNS], [[1] * _NUM_TURNS]),
 )
 def test_too_many_skips_in_a_row_stop_it(sizes):
-  """Those of separate calls are in a row too, and a good one ends a row."""
+  """Updates of separate calls count together; a finite one resets the count."""
   run = _Run(bad_steps=[3, 4, 6, 7, 8, 9], divergence=_skip(2))
   message = 'learner step 8, as in all of the last 3'
   with pytest.raises(FloatingPointError, match=message):

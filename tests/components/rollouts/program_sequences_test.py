@@ -1,4 +1,4 @@
-"""Compares sequences cut inside a program with those that adders make."""
+"""Compares sequences cut inside a program with those of adders."""
 
 import numpy as np
 import pytest
@@ -42,9 +42,9 @@ def _record(items, histories):
   return anchored, counts
 
 
-# Length, period and burn-in: one step; overlaps; burn-in as long and longer
-# than the window; windows without overlap behind a burn-in. Every day, there
-# is overlap behind a burn-in.
+# Length, period and burn-in: one step; overlaps; burn-in as long as and longer
+# than the window; windows without overlap after a burn-in. In practice, windows
+# after a burn-in overlap.
 _RARE = [
   (2, None, 0),
   (6, None, 0),
@@ -62,7 +62,7 @@ _RARE = [
     *[pytest.param(*case, marks=pytest.mark.chaos) for case in _RARE],
   ],
 )
-def test_all_that_can_be_drawn_is_what_the_adder_makes(
+def test_all_items_equal_those_of_the_adder(
   length, period, burn_in, across_episodes
 ):
   """Rows end at different times, one at every other step, one never."""
@@ -79,7 +79,7 @@ def test_all_that_can_be_drawn_is_what_the_adder_makes(
   for count in counts:
     player.step()
     held = dict(anchored[:count])
-    assert len(held) == count  # None has the anchor of another.
+    assert len(held) == count  # Anchors are unique.
     assert player.status().inserts == count
     if count > before + 5 or player.time == len(counts):
       assert scripted_rollouts.check_held(player, held, 1000) == 0
@@ -101,7 +101,7 @@ def test_all_that_can_be_drawn_is_what_the_adder_makes(
   ('length', 'period', 'burn_in'),
   [pytest.param(4, None, 0, marks=pytest.mark.chaos), (6, 2, 2)],
 )
-def test_the_oldest_make_room_when_it_is_full(
+def test_the_oldest_are_replaced_when_it_is_full(
   length, period, burn_in, max_size, lengths, across_episodes
 ):
   items = sequence_twin.make_sequences(
@@ -119,12 +119,12 @@ def test_the_oldest_make_room_when_it_is_full(
     held = dict(anchored[:count])
     num_dropped.append(scripted_rollouts.check_held(player, held, max_size))
     assert num_dropped[-1] >= num_dropped[-2]
-  assert player.time > 2 * player.road._num_moments  # It went round.
+  assert player.time > 2 * player.road._num_moments  # The ring wrapped around.
   assert num_dropped[-1] >= len(anchored) - max_size > max_size
 
 
-def test_items_whose_anchors_have_made_room_are_not_kept():
-  """Short episodes turn the table over before a long item is complete."""
+def test_items_with_replaced_anchors_are_dropped():
+  """Short episodes overwrite the table before a long item is complete."""
   items = sequence_twin.make_sequences(
     length=9, period=4, burn_in=0, across_episodes=False
   )
@@ -139,7 +139,7 @@ def test_items_whose_anchors_have_made_room_are_not_kept():
 
 
 def test_a_table_of_long_episodes_gets_full():
-  """Nothing makes room for want of moments."""
+  """No item is removed for lack of step records."""
   histories = _make_histories(75, [[100], [100]])
   items = sequence_twin.make_sequences(length=6, period=2, burn_in=2)
   player = _make_player(items, histories, max_size=12)
@@ -169,7 +169,7 @@ def test_new_items_get_the_largest_priority():
   assert len(set(expected)) == 4
 
 
-def test_goes_on_from_what_was_saved():
+def test_resumes_from_saved_arrays():
   items = sequence_twin.make_sequences(length=6, period=2, burn_in=2)
   histories = _make_histories(60, [[4, 6], [9], [1, 2]])
   whole = _make_player(items, histories, max_size=9)

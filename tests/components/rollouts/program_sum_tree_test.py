@@ -1,4 +1,4 @@
-"""Tests of draws by weight inside a program, against sums up to each place."""
+"""Tests of weighted sampling inside a program, against cumulative sums."""
 
 import functools
 
@@ -8,13 +8,13 @@ import tensorflow as tf
 
 from repertory.components.rollouts import sum_tree
 
-# One node, a whole one, one more than that, and three levels.
+# Partial node, full node, one more than that, and three levels.
 _SIZES = [1, 31, 32, 33, 1025]
 _NUM_SET, _NUM_RUNS, _RUN, _NUM_DRAWN = 7, 2, 5, 40
 
 
 class _Compiled:
-  """A tree whose operations are compiled as a program has them."""
+  """A tree whose operations are compiled as in a program."""
 
   def __init__(self, size, jit_compile):
     self.size = size
@@ -43,7 +43,7 @@ class _Compiled:
     return self._draw(tf.constant(uniforms, tf.float64)).numpy()
 
   def set_all(self, weights):
-    """Makes these the weights."""
+    """Sets all weights."""
     self.tree.set(tf.range(self.size), tf.constant(weights, tf.float64))
 
   def weights(self):
@@ -52,12 +52,12 @@ class _Compiled:
 
 @functools.cache
 def _compiled(size, jit_compile=False):
-  """Returns one for all tests; each gives it weights of its own."""
+  """Returns a tree that tests share; each sets its own weights."""
   return _Compiled(size, jit_compile)
 
 
 def _find(weights, uniforms):
-  """Finds the first place up to which the sum is more than u · total."""
+  """Returns the first index with cumulative sum greater than u · total."""
   found, total = [], sum(weights)
   for u in uniforms:
     upto, place = weights[0], 0
@@ -78,8 +78,8 @@ def test_equals_a_search_from_the_first_on(size, jit_compile):
   compiled.set_all(weights)
   num_compared = 0
   for _ in range(12):
-    # Whole numbers, whose sums are exact; one place may come twice, and then
-    # with the same weight.
+    # Integers, whose sums are exact; an index may be repeated, with the same
+    # weight.
     values = random.integers(0, 4, size).astype(np.float64)
     places = random.integers(size, size=_NUM_SET)
     compiled.set(places, values[places])
@@ -111,7 +111,7 @@ def test_all_weights_at_once_add_up(size):
     assert compiled.tree.total().numpy() == weights.sum()
     uniforms = random.random(_NUM_DRAWN)
     assert compiled.draw(uniforms).tolist() == _find(weights, uniforms)
-    # Some of them add up to the same.
+    # Some of them have equal sums.
     place = int(random.integers(size))
     compiled.set([place] * _NUM_SET, [9.0] * _NUM_SET)
     expected = weights.sum() - weights[place] + 9
@@ -119,7 +119,7 @@ def test_all_weights_at_once_add_up(size):
 
 
 def test_a_run_may_reach_over_the_nodes_of_two_levels():
-  """One that ends at the last item, of nodes 31 and 32 of the first level."""
+  """A run that ends at the last item, of nodes 31 and 32 of the first level."""
   size = 1025
   tree, weights = sum_tree.SumTree(size), np.zeros(size)
   weights[size - 70 :] = np.arange(1, 71)
@@ -132,8 +132,8 @@ def test_a_run_may_reach_over_the_nodes_of_two_levels():
 
 @pytest.mark.parametrize('jit_compile', [False, True])
 @pytest.mark.parametrize('size', [33, 1025])
-def test_what_weighs_nothing_is_never_drawn(size, jit_compile):
-  """Not even where rounding ends beside an item or behind the last one."""
+def test_zero_weights_are_never_sampled(size, jit_compile):
+  """Not even if rounding ends next to an item or after the last one."""
   random = np.random.default_rng(size)
   compiled = _compiled(size, jit_compile)
   for _ in range(40):
@@ -164,13 +164,13 @@ def test_draws_come_as_often_as_weights_say(jit_compile):
 
 
 def test_no_error_builds_up():
-  """After many changes, sums are those of a tree that never had others."""
+  """After many changes, sums are those of a new tree."""
   random = np.random.default_rng(0)
   changed, new = _compiled(1025), sum_tree.SumTree(1025)
   weights = np.zeros(1025)
   changed.set_all(weights)
   for scale in (1e12, 1e-12, 1.0):
-    # Each place once, and a few twice.
+    # Each index once, and a few twice.
     order = np.append(random.permutation(1025), np.arange(4))
     for places in order.reshape(-1, _NUM_SET):
       weights[places] = random.random(_NUM_SET) * scale

@@ -1,4 +1,4 @@
-"""Compares transitions cut inside a program with those that adders make."""
+"""Compares transitions cut inside a program with those of adders."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def _anchors(items, histories):
 @pytest.mark.parametrize(
   ('n_step', 'max_abs_reward'), [(1, None), (3, 2.0), (5, None)]
 )
-def test_all_that_can_be_drawn_is_what_the_adder_makes(n_step, max_abs_reward):
+def test_all_items_equal_those_of_the_adder(n_step, max_abs_reward):
   """Rows end at different times, one at every other step, one never."""
   items = _make_items(n_step, max_abs_reward=max_abs_reward)
   histories = _make_histories(30, [[1, 2, 3, 4, 7], [1], [100]])
@@ -62,13 +62,13 @@ def test_all_that_can_be_drawn_is_what_the_adder_makes(n_step, max_abs_reward):
   for count in counts:
     player.step()
     held = dict(anchored[:count])
-    assert len(held) == count  # None has the anchor of another.
+    assert len(held) == count  # Anchors are unique.
     assert scripted_rollouts.check_held(player, held, 1000) == 0
   assert counts[-1] > 40
 
 
-# Full moments and a wide ring; episodes of one step, whose every other moment
-# begins no transition; one environment, and a table that is less than a step.
+# Full step records and a wide ring; episodes of one step, where every other
+# record begins no transition; one environment, and a table smaller than a step.
 @pytest.mark.parametrize(
   ('max_size', 'lengths'),
   [
@@ -79,7 +79,7 @@ def test_all_that_can_be_drawn_is_what_the_adder_makes(n_step, max_abs_reward):
   ],
 )
 @pytest.mark.parametrize('n_step', rare_cases.daily([1, 3], [3]))
-def test_the_oldest_make_room_when_it_is_full(n_step, max_size, lengths):
+def test_the_oldest_are_replaced_when_it_is_full(n_step, max_size, lengths):
   items = _make_items(n_step)
   histories = _make_histories(60, lengths, seed=1)
   made, counts = scripted_rollouts.record(items, histories)
@@ -92,13 +92,13 @@ def test_the_oldest_make_room_when_it_is_full(n_step, max_size, lengths):
     held = dict(anchored[:count])
     num_dropped.append(scripted_rollouts.check_held(player, held, max_size))
     assert num_dropped[-1] >= num_dropped[-2]
-  assert player.time > 2 * player.road._num_moments  # It went round.
+  assert player.time > 2 * player.road._num_moments  # The ring wrapped around.
   assert num_dropped[-1] >= len(made) - max_size > max_size
 
 
 @pytest.mark.parametrize('n_step', [1, 4])
 def test_a_table_of_long_episodes_gets_full(n_step):
-  """Nothing makes room for want of moments."""
+  """No item is removed for lack of step records."""
   histories = _make_histories(40, [[100], [100]])
   experience = scripted_rollouts.make_experience(
     _make_items(n_step), max_size=20
@@ -152,7 +152,7 @@ def test_priorities_that_are_set():
   road = player.road
   keys = np.flatnonzero(player.weights())[[0, 3, 5, 3]]
   before = player.weights()
-  # The least priority is 0.25. An item may be in a batch twice.
+  # The minimum priority is 0.25. An item may be in a batch twice.
   road.set_priorities(
     _sample_of(keys), tf.constant([9.0, 0.0, 2.25, 0.0]), tf.constant(True)
   )
@@ -252,8 +252,8 @@ def test_updates_are_due_as_elsewhere(samples_per_insert, min_size, batch_size):
   assert most > 0
 
 
-def test_goes_on_from_what_was_saved():
-  """Also in an odd moment of the ring, with open episodes."""
+def test_resumes_from_saved_arrays():
+  """Also at an odd position of the ring, with open episodes."""
   items = _make_items(3)
   histories = _make_histories(60, [[4, 6], [9], [1, 2]])
   experience = scripted_rollouts.make_experience(

@@ -1,4 +1,4 @@
-"""Compares unrolls made inside a program with those that adders make."""
+"""Compares unrolls made inside a program with those of adders."""
 
 from typing import Any
 
@@ -42,8 +42,8 @@ def _make_road(num_environments, batch_size, **items):
   return unrolls.UnrollRoad(experience, num_environments), items
 
 
-def _act_with_versions_of_turns(histories, num_steps):
-  """Returns histories whose variables change after so many steps alone."""
+def _act_with_versions_of_iterations(histories, num_steps):
+  """Returns histories whose variables change every `num_steps` steps only."""
   return [
     [
       moment._replace(version=np.int64(7 * (t // num_steps) + 3))
@@ -53,8 +53,8 @@ def _act_with_versions_of_turns(histories, num_steps):
   ]
 
 
-# One batch per turn; three; one of three unrolls of each environment; and one
-# batch of one unroll.
+# One batch per iteration; three; one of three unrolls of each environment; and
+# one batch of one unroll.
 @pytest.mark.parametrize(
   ('num_environments', 'batch_size', 'length', 'steps', 'updates'),
   [
@@ -65,14 +65,14 @@ def _act_with_versions_of_turns(histories, num_steps):
     (1, 1, 4, 3, 1),
   ],
 )
-def test_batches_are_what_the_adder_makes(
+def test_batches_equal_those_of_the_adder(
   num_environments, batch_size, length, steps, updates
 ):
   road, items = _make_road(num_environments, batch_size, length=length)
   assert road.num_steps == steps
   assert road.max_updates == updates
   num_turns = 24 // steps
-  histories = _act_with_versions_of_turns(
+  histories = _act_with_versions_of_iterations(
     _make_histories(num_environments, num_turns * steps + 1), steps
   )
   script = scripted_rollouts.Script(histories)
@@ -80,7 +80,7 @@ def test_batches_are_what_the_adder_makes(
   assert counts[-1] == len(made) == num_turns * batch_size * updates
 
   @tf.function(autograph=False)
-  def take_turn(carry, version):
+  def run_iteration(carry, version):
     carry, held, episodes = road.collect(
       script.act, carry, version, _NO_PRIORITY
     )
@@ -91,7 +91,7 @@ def test_batches_are_what_the_adder_makes(
   num_steps, num_ended = 0, 0
   for turn in range(num_turns):
     version = script.versions[turn * steps]
-    carry, samples, episodes = take_turn(carry, tf.constant(version))
+    carry, samples, episodes = run_iteration(carry, tf.constant(version))
     for sample in samples:
       tree.map_structure(
         lambda leaf, spec: spec.shape.assert_is_compatible_with(leaf.shape),
@@ -120,7 +120,7 @@ def test_each_unroll_is_learned_from_once():
   assert due == [True, True, True, False, False]
 
 
-def test_counts_go_on_from_what_was_saved():
+def test_counts_resume_from_saved_arrays():
   histories = _make_histories(2, 30)
   script = scripted_rollouts.Script(histories)
   road, _ = _make_road(2, 4)
@@ -149,7 +149,7 @@ def test_counts_go_on_from_what_was_saved():
     ),
   ],
 )
-def test_what_does_not_fit_is_refused_by_name(parts, items, message):
+def test_mismatches_are_refused_by_name(parts, items, message):
   with pytest.raises(settings.SettingError, match=message):
     _make_road(*parts, **items)
 
@@ -157,5 +157,5 @@ def test_what_does_not_fit_is_refused_by_name(parts, items, message):
 def test_priorities_are_refused():
   road, _ = _make_road(2, 2)
   assert not road.has_priorities
-  with pytest.raises(ValueError, match='must have no priorities'):
+  with pytest.raises(ValueError, match='priorities must be None'):
     road.set_priorities(*[_NO_PRIORITY] * 3)

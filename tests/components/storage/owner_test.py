@@ -1,4 +1,4 @@
-"""Tests of how two runs that use a storage notice each other."""
+"""Tests that two runs with the same storage notice each other."""
 
 import json
 import os
@@ -31,9 +31,9 @@ def _make(place, directory='run'):
   return owner.Owner(place, 'S', directory)
 
 
-def _hold(place, told=None, directory='run'):
-  tell = (lambda message: None) if told is None else told.append
-  return _make(place, directory).hold(tell)
+def _hold(place, messages=None, directory='run'):
+  report = (lambda message: None) if messages is None else messages.append
+  return _make(place, directory).hold(report)
 
 
 def _write(place, **fields):
@@ -65,23 +65,23 @@ def test_file_changes_while_it_is_used(place):
 
 
 def test_one_after_the_other_waits_for_nothing(place):
-  told = []
+  messages = []
   for _ in range(2):
-    with _hold(place, told):
+    with _hold(place, messages):
       pass
-  assert not told
+  assert not messages
 
 
 def test_two_at_once_are_refused(place):
-  told = []
+  messages = []
   with (
     _hold(place, directory='first'),
     pytest.raises(SettingError, match=r'in use.*/first stores to S') as caught,
-    _hold(place, told, directory='second'),
+    _hold(place, messages, directory='second'),
   ):
     pytest.fail('It began.')
   assert caught.value.setting == 'storage'
-  assert 'whether that still runs' in told[0]
+  assert 'whether that run is alive' in messages[0]
 
 
 def test_the_one_that_was_first_keeps_it(place):
@@ -94,10 +94,10 @@ def test_the_one_that_was_first_keeps_it(place):
 
 def test_a_run_of_another_host_that_is_gone_is_waited_for(place):
   _write(place)
-  told, begun = [], time.monotonic()
-  with _hold(place, told):
+  messages, begun = [], time.monotonic()
+  with _hold(place, messages):
     assert time.monotonic() - begun >= 0.5
-  assert 'process 1 on host h' in told[0]
+  assert 'process 1 on host h' in messages[0]
   assert place.names('') == []
 
 
@@ -105,28 +105,28 @@ def test_a_run_of_this_machine_that_is_gone_is_not(place):
   ended = subprocess.Popen([sys.executable, '-c', ''])
   ended.wait()
   _write(place, process=ended.pid, machine=owner._machine())
-  told = []
-  with _hold(place, told):
-    assert not told
+  messages = []
+  with _hold(place, messages):
+    assert not messages
 
 
 @pytest.mark.parametrize('content', [b'', b'{', b'[]', b'\xff'])
-def test_a_file_that_says_nothing_is_waited_for(place, content):
+def test_an_invalid_file_is_waited_for(place, content):
   place.write('owner.json', [content])
-  told = []
-  with _hold(place, told) as held:
+  messages = []
+  with _hold(place, messages) as held:
     assert held is None
-  assert told
+  assert messages
 
 
-def test_who_lost_it_is_told(place):
+def test_the_loser_raises_an_error(place):
   first = _make(place, 'first')
   with first.hold(lambda message: None):
     first.check()
     _write(place, process=7)
     with pytest.raises(storage.OwnerLostError, match='process 7 on host h'):
       first.check()
-    # That is for good, and the file is the other one's.
+    # It is final, and the file belongs to the other run.
     place.remove('owner.json')
     with pytest.raises(storage.OwnerLostError):
       first.check()
@@ -135,7 +135,7 @@ def test_who_lost_it_is_told(place):
 
 
 def test_a_file_that_is_gone_was_another_run_s(place):
-  """That run has taken over, trained, and ended, while this one was cut off."""
+  """That run took over, trained, and ended, while this one was disconnected."""
   first = _make(place)
   with first.hold(lambda message: None):
     place.remove('owner.json')
@@ -148,12 +148,12 @@ def test_a_file_that_is_gone_was_another_run_s(place):
 def test_a_file_that_is_gone_is_not_written_again(place):
   with _hold(place):
     place.remove('owner.json')
-    time.sleep(0.3)  # Of 0.05 between two beats.
+    time.sleep(0.3)  # Six heartbeat intervals of 0.05.
     assert place.names('') == []
   assert place.names('') == []
 
 
-def test_both_at_the_same_moment(place, monkeypatch):
+def test_both_at_the_same_time(place, monkeypatch):
   publish = place.publish
 
   def overtake(name, content):
@@ -171,7 +171,7 @@ def test_both_at_the_same_moment(place, monkeypatch):
     pytest.fail('It began.')
 
 
-def test_goes_on_when_the_network_is_back(place, monkeypatch):
+def test_resumes_when_the_network_is_back(place, monkeypatch):
   first, publish = _make(place), place.publish
   failed = []
 

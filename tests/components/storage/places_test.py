@@ -1,4 +1,4 @@
-"""Tests of the folders that checkpoints are stored in: all of one contract."""
+"""Tests of storage backends: all satisfy one contract."""
 
 import os
 import sys
@@ -19,7 +19,7 @@ def _place(request, tmp_path):
 
 
 def _forget(count):
-  """Takes a count."""
+  """Ignores a count."""
 
 
 class TestPlaces:
@@ -107,7 +107,7 @@ class TestLocalPlace:
     assert (tmp_path / 'b').read_bytes() == b'x'
 
   def test_a_copy_overwrites_nothing(self, tmp_path):
-    """The two may be links to the same bytes."""
+    """Both may be links to the same bytes."""
     place = places.LocalPlace(str(tmp_path))
     place.write('a', [b'x'])
     place.copy('a', 'b', _forget)
@@ -118,16 +118,16 @@ class TestLocalPlace:
 
 class TestUrls:
   @pytest.mark.parametrize(
-    ('url', 'told'),
+    ('url', 'message'),
     [
       ('s3://bucket/run', 's3fs'),
       ('nonsense://x', 'Protocol not known: nonsense'),
     ],
   )
-  def test_what_cannot_be_opened_is_told(self, url, told, monkeypatch):
-    # As if it were not installed, where it is.
+  def test_unsupported_urls_are_named(self, url, message, monkeypatch):
+    # As if it were not installed.
     monkeypatch.setitem(sys.modules, 's3fs', None)
-    with pytest.raises(SettingError, match=told) as caught:
+    with pytest.raises(SettingError, match=message) as caught:
       storage.open_storage(url, 'runs/a')
     assert caught.value.setting == 'storage'
     assert url in str(caught.value)
@@ -187,23 +187,23 @@ class TestUrls:
 
 
 @pytest.mark.parametrize(
-  ('given', 'directory', 'told'),
+  ('given', 'directory', 'message'),
   [
-    ('run', 'run', 'that or in it'),
-    ('run/store', 'run', 'that or in it'),
-    ('run/../run/store', 'run', 'that or in it'),
-    ('link/store', 'run', 'that or in it'),
-    ('file://{}/run/store', 'run', 'that or in it'),
+    ('run', 'run', 'that directory or inside'),
+    ('run/store', 'run', 'that directory or inside'),
+    ('run/../run/store', 'run', 'that directory or inside'),
+    ('link/store', 'run', 'that directory or inside'),
+    ('file://{}/run/store', 'run', 'that directory or inside'),
     ('store', 'store/checkpoints', 'checkpoints of its own'),
     ('store', 'store/best/run', 'checkpoints of its own'),
   ],
 )
 def test_storage_is_apart_from_the_directory(
-  given, directory, told, tmp_path, monkeypatch
+  given, directory, message, tmp_path, monkeypatch
 ):
   monkeypatch.chdir(tmp_path)
   (tmp_path / 'link').symlink_to('run')
-  with pytest.raises(SettingError, match=f'apart .*{told}'):
+  with pytest.raises(SettingError, match=f'apart .*{message}'):
     storage.open_storage(given.format(tmp_path), directory)
 
 

@@ -1,4 +1,4 @@
-"""Tests of checkpoints in a storage that were damaged: refused by name."""
+"""Tests of damaged checkpoints in a storage, which are refused by name."""
 
 import contextlib
 import json
@@ -43,7 +43,7 @@ class TestDamage:
     'file', ['arrays.npz', 'state.json', 'checksums.json', 'replay/items']
   )
   @pytest.mark.parametrize(
-    ('change', 'told'),
+    ('change', 'message'),
     [
       (_flip, 'was damaged: its checksum should be'),
       (lambda content: content[:-1], 'should have .* bytes, has'),
@@ -53,17 +53,17 @@ class TestDamage:
     ids=['flipped', 'cut', 'longer', 'missing'],
   )
   def test_a_file_is_refused_by_name(
-    self, place, tmp_path, name, file, change, told
+    self, place, tmp_path, name, file, change, message
   ):
     storage_fixture.damage(place, f'checkpoints/{name}/{file}', change)
     with pytest.raises(
-      checkpointing.CheckpointError, match=f'{name} cannot.*{file} {told}'
+      checkpointing.CheckpointError, match=f'{name} cannot.*{file} {message}'
     ) as caught:
       storage_fixture.fetch(storage_fixture.make_shelf(place), tmp_path / 'b')
-    # The one before is named and not taken; nothing is left of it.
-    assert 'to go on from 00000001-' in str(caught.value)
+    # The previous one is named and not used; nothing is left of the copy.
+    assert 'to resume from 00000001-' in str(caught.value)
     assert list((tmp_path / 'b').iterdir()) == []
-    # What it says helps.
+    # The advice helps.
     place.remove(f'checkpoints/{name}.json')
     assert (
       storage_fixture.fetch(storage_fixture.make_shelf(place), tmp_path / 'b')
@@ -91,7 +91,7 @@ class TestDamage:
     with _changed_manifest(place, name) as content:
       content['files'][file] = content['files']['state.json']
     with pytest.raises(
-      checkpointing.CheckpointError, match='outside of its folder'
+      checkpointing.CheckpointError, match='outside its folder'
     ):
       storage_fixture.fetch(
         storage_fixture.make_shelf(place), tmp_path / 'deep' / 'b'

@@ -1,4 +1,4 @@
-"""Tests of checkpoints in a storage: whole or not there."""
+"""Tests of the checkpoint store: checkpoints are complete or not there."""
 
 import os
 import pathlib
@@ -20,7 +20,7 @@ def _place(request, tmp_path):
 
 
 class TestShelf:
-  def test_what_is_stored_comes_back(self, place, tmp_path):
+  def test_stored_checkpoints_are_fetched(self, place, tmp_path):
     shelf = storage_fixture.make_shelf(place)
     assert shelf.newest() is None
     manifest = storage_fixture.add(shelf, tmp_path / 'a', 3)
@@ -39,15 +39,15 @@ class TestShelf:
     )
     assert sum(counted) == manifest.num_bytes > 16_000
 
-  def test_evaluations_are_told(self, place, tmp_path):
+  def test_manifests_have_the_evaluation(self, place, tmp_path):
     path = storage_fixture.write_checkpoint(tmp_path, 1, evaluation=0.5)
     storage_fixture.make_shelf(place).add(
       path, lambda: None, lambda count: None
     )
     assert storage_fixture.make_shelf(place).newest().episode_return == 0.5
 
-  def test_numbers_go_on_from_both(self, place, tmp_path):
-    """Another host begins its own at 1; and they are the same if they can."""
+  def test_numbers_continue_from_both(self, place, tmp_path):
+    """Another host starts at 1; numbers are equal if possible."""
     shelf = storage_fixture.make_shelf(place)
     numbers = [
       storage_fixture.add(shelf, tmp_path / 'a', v).number for v in (1, 2, 3)
@@ -73,7 +73,7 @@ class TestShelf:
       storage_fixture.add(shelf, tmp_path / 'a', value)
     shelf.keep_newest(2)
     assert [name[:8] for name in shelf.names()] == ['00000003', '00000004']
-    # Neither files nor folders of others are left.
+    # Neither files nor folders of others remain.
     assert len(place.names('checkpoints')) == 4
     assert storage_fixture.fetch(shelf, tmp_path / 'b') == 4
 
@@ -87,7 +87,7 @@ class TestShelf:
     assert [n.split('-')[0] for n in shelf.names()] == ['99999999', '100000000']
     assert shelf.newest().learner_steps == 2
 
-  def test_what_others_put_there_is_left(self, place, tmp_path):
+  def test_other_files_are_kept(self, place, tmp_path):
     shelf = storage_fixture.make_shelf(place)
     storage_fixture.add(shelf, tmp_path / 'a')
     for name in ('notes.json', 'mine/x', '00000001.json'):
@@ -114,7 +114,7 @@ class TestOrder:
     assert dying.calls == [('remove', f'{folder}.json'), ('remove', folder)]
 
   def test_checked_before_it_counts(self, place, tmp_path):
-    """After all files: another run may have come while they were written."""
+    """After all files: another run may have started while they were written."""
     dying = storage_fixture.DyingPlace(place)
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 1)
 
@@ -136,7 +136,7 @@ class TestOrder:
     if num_calls < 5:  # Four files and the manifest.
       with pytest.raises(storage_fixture.Killed):
         shelf.add(path, lambda: None, lambda count: None)
-      assert len(place.names('checkpoints')) > 2  # It left something.
+      assert len(place.names('checkpoints')) > 2  # Files remain.
     else:
       shelf.add(path, lambda: None, lambda count: None)
     expected = 1 + (num_calls >= 5)
@@ -145,7 +145,7 @@ class TestOrder:
       storage_fixture.fetch(storage_fixture.make_shelf(place), tmp_path / 'b')
       == expected
     )
-    # The next run removes what is left, and goes on.
+    # The next run removes remains, and continues.
     storage_fixture.make_shelf(place).remove_unfinished()
     assert len(place.names('checkpoints')) == 2 * expected
     assert (
@@ -172,14 +172,14 @@ class TestOrder:
     shelf.remove_unfinished()
     names = shelf.names()
     assert len(place.names('checkpoints')) == 2 * len(names)
-    # All that still counts is whole.
+    # All that still have manifests are complete.
     while names := shelf.names():
       value = int(names[-1][:8])
       folder = tmp_path / f'b{value}'
       assert storage_fixture.fetch(shelf, folder) == value
       place.remove(f'checkpoints/{names[-1]}.json')
 
-  def test_what_fails_leaves_nothing(self, place, tmp_path, monkeypatch):
+  def test_failures_leave_nothing(self, place, tmp_path, monkeypatch):
     shelf, write = storage_fixture.make_shelf(place), place.write
 
     def fail(name, chunks):
@@ -210,7 +210,7 @@ class TestOrder:
 
 
 class TestOtherRuns:
-  """One that was cut off goes on when another has taken over, and ended."""
+  """A disconnected run resumes after another one took over and ended."""
 
   def check(self, place, shelf, path):
     before = sorted(place.names('checkpoints'))
@@ -221,7 +221,7 @@ class TestOtherRuns:
     assert sorted(place.names('checkpoints')) == before
 
   @pytest.mark.parametrize('num_stored', [0, 1])
-  def test_what_came_since_the_start(self, place, tmp_path, num_stored):
+  def test_added_since_the_start(self, place, tmp_path, num_stored):
     for value in range(1, 1 + num_stored):
       storage_fixture.add(
         storage_fixture.make_shelf(place), tmp_path / 'a', value
@@ -232,7 +232,7 @@ class TestOtherRuns:
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 2)
     self.check(place, shelf, path)
 
-  def test_what_came_since_the_last(self, place, tmp_path):
+  def test_added_since_the_last(self, place, tmp_path):
     shelf = storage_fixture.make_shelf(place)
     shelf.begin()
     for value in (1, 2):
@@ -241,7 +241,7 @@ class TestOtherRuns:
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 3)
     self.check(place, shelf, path)
 
-  def test_what_comes_while_files_are_written(self, place, tmp_path):
+  def test_added_while_files_are_written(self, place, tmp_path):
     shelf = storage_fixture.make_shelf(place)
     shelf.begin()
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 1)
@@ -259,9 +259,7 @@ class TestOtherRuns:
     )
     assert len(storage_fixture.make_shelf(place).names()) == 1
 
-  def test_one_that_only_seemed_to_fail_is_ones_own(
-    self, place, tmp_path, monkeypatch
-  ):
+  def test_a_lost_answer_is_not_another_run(self, place, tmp_path, monkeypatch):
     """The answer was lost, and with it the network."""
     shelf, publish = storage_fixture.make_shelf(place), place.publish
 
@@ -303,7 +301,7 @@ class TestMove:
 
     shelf = storage_fixture.make_shelf(place)
     num_bytes = storage_fixture.add(shelf, tmp_path / 'a').num_bytes
-    if is_long:  # Else a store may do it, at once.
+    if is_long:  # Otherwise the store may copy at once.
       monkeypatch.setattr(places, 'CHUNK_BYTES', 1_000)
       monkeypatch.setattr(os, 'link', refuse)
       if isinstance(place, fsspec_place.FsspecPlace):
@@ -316,7 +314,7 @@ class TestMove:
       assert max(counted) == 1_000
     assert storage_fixture.fetch(other, tmp_path / 'b') == 1
 
-  def test_what_is_damaged_is_moved_too(self, place, tmp_path):
+  def test_damaged_ones_are_moved_too(self, place, tmp_path):
     shelf, other = (
       storage_fixture.make_shelf(place),
       storage_fixture.make_shelf(place, 'aside/checkpoints'),

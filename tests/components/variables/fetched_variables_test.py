@@ -1,4 +1,4 @@
-"""Tests of the variable client against a source that tells what it gives."""
+"""Tests of the variable client against a source that records its calls."""
 
 import threading
 
@@ -13,7 +13,7 @@ SHAPES = [(2, 3), (3,), ()]
 
 
 class Source(core.VariableSource):
-  """Gives variables filled with its version, once it is allowed to."""
+  """Returns variables filled with its version, once it is allowed to."""
 
   def __init__(self):
     self.version = 0
@@ -50,13 +50,13 @@ class Harness:
     replay_fixture.Call(self.client.update, wait).result()
 
   def values(self):
-    """Returns the number that all variables are filled with."""
+    """Returns the number that fills all variables."""
     numbers = {float(x) for v in self.variables for x in np.ravel(v.numpy())}
     assert len(numbers) == 1, 'variables of several versions'
     return numbers.pop()
 
   def wait_for_arrival(self):
-    """Waits until what was asked for lies ready to be taken over."""
+    """Waits until the requested variables have arrived."""
     replay_fixture.wait_until(self.client._arrived.is_set, 'the variables')
 
 
@@ -83,7 +83,7 @@ def test_before_the_first_fetch(make):
   assert harness.source.asked == []
 
 
-def test_wait_comes_back_with_the_variables(make):
+def test_wait_returns_with_the_variables(make):
   harness = make(names=('target', 'policy'))
   for version in (3, 8):
     harness.source.version = version
@@ -91,7 +91,7 @@ def test_wait_comes_back_with_the_variables(make):
     assert harness.values() == version
     assert harness.client.version == version
     assert harness.client.max_priority == version + 0.5
-  # All of one call, so that they are of one version.
+  # All of one call, so that they have the same version.
   assert (
     harness.source.asked
     == [['target', 'policy', 'learner_steps', 'max_priority']] * 2
@@ -99,7 +99,7 @@ def test_wait_comes_back_with_the_variables(make):
 
 
 def test_update_does_not_wait(make):
-  """The actor goes on with what it has while a fetch is under way."""
+  """The actor continues with its variables during a fetch."""
   harness = make()
   harness.source.gate.clear()
   harness.source.version = 5
@@ -111,7 +111,7 @@ def test_update_does_not_wait(make):
   assert harness.client.version == -1
   harness.source.gate.set()
   harness.wait_for_arrival()
-  # Variables do not change under who is acting, and none are fetched unasked.
+  # Variables do not change between updates, and are not fetched unasked.
   assert not harness.stop.wait(0.2)
   assert harness.values() == -7
   assert len(harness.source.asked) == 1
@@ -141,7 +141,7 @@ def test_wait_fetches_whatever_the_period(make):
 
 
 def test_no_request_is_lost(make):
-  """Also none that comes just when the thread has stopped waiting for one."""
+  """Not even if it comes just when the thread's wait has ended."""
   harness = make()
   harness.source.version = 4
   wait, requested = harness.client._wanted.wait, []
@@ -150,7 +150,7 @@ def test_no_request_is_lost(make):
     is_wanted = wait(0.01)
     if not is_wanted and not requested:
       requested.append(True)
-      harness.client._fetch()  # As if whoever acts did it now.
+      harness.client._fetch()  # As if the actor did it now.
     return is_wanted
 
   harness.client._wanted.wait = wait_and_be_late
@@ -159,8 +159,8 @@ def test_no_request_is_lost(make):
   assert harness.values() == 4
 
 
-def test_wait_is_for_what_is_newer_than_the_call(make):
-  """What was being fetched before may be older."""
+def test_wait_is_for_a_fetch_after_the_call(make):
+  """An earlier fetch may return older variables."""
   harness = make()
   harness.source.gate.clear()
   harness.source.version = 4
@@ -188,7 +188,7 @@ def test_age(make):
 
 
 def test_age_counts_from_the_fetch(make):
-  """What lay ready for long is old when it is taken over."""
+  """Variables that arrived long ago are old when they are applied."""
   harness = make(update_period=2)
   harness.update()
   harness.update()
@@ -211,8 +211,8 @@ def test_errors_of_the_source_are_raised_where_it_acts(make):
   assert harness.client.version == -1
 
 
-def test_goes_on_after_an_error_of_the_source(make):
-  """An error is of one fetch; the next one may do."""
+def test_resumes_after_an_error_of_the_source(make):
+  """An error concerns one fetch; the next one may succeed."""
   harness = make()
   harness.source.error = ConnectionError('gone for a moment')
   with pytest.raises(ConnectionError):
@@ -276,13 +276,13 @@ def test_stop_ends_the_thread(make):
   )
 
 
-def test_close_does_not_wait_for_ever_for_the_source(make):
+def test_close_does_not_wait_forever_for_the_source(make):
   harness = make()
   harness.source.gate.clear()
   harness.update()
   replay_fixture.wait_until(lambda: harness.source.asked, 'a fetch')
   replay_fixture.Call(harness.client.close, 0.3).result(3)
-  # The thread ends with the call it is in, which the fixture lets go.
+  # The thread ends after its call, which the fixture releases.
 
 
 def test_update_period_is_checked():

@@ -19,7 +19,7 @@ def make(value):
 
 
 def numbers(variable_list):
-  """Returns the numbers that the variables are filled with."""
+  """Returns the numbers that fill the variables."""
   return {float(x) for v in variable_list for x in np.ravel(v.numpy())}
 
 
@@ -32,7 +32,9 @@ class TestPublished:
 
   def test_before_the_first(self):
     self.client.update()
-    self.client.update(wait=True)  # As they are there at once, it returns.
+    self.client.update(
+      wait=True
+    )  # Returns, because snapshots are there at once.
     assert numbers(self.mine) == {-7.0}
     assert self.client.version == -1
     assert self.client.age_seconds == 0.0
@@ -40,7 +42,7 @@ class TestPublished:
 
   def test_update(self):
     self.publisher.publish(3, 2.5)
-    assert self.client.version == -1  # Not taken yet.
+    assert self.client.version == -1  # Not applied yet.
     assert numbers(self.mine) == {-7.0}
     self.client.update()
     assert numbers(self.mine) == {1.0}
@@ -105,7 +107,7 @@ class TestPublished:
     write()
     self.client.update()
     assert numbers(self.mine) == {1.0}
-    # And so does the copy, which may share memory with the snapshot.
+    # The copy, which may share memory with the snapshot, does too.
     write()
     assert numbers(self.mine) == {1.0}
     assert 1.0 not in numbers([v[:1] for v in self.theirs if v.shape.rank])

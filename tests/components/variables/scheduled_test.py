@@ -43,13 +43,13 @@ class TestScheduled:
       found.append(self.value())
     assert found == [0, 0, 0, 0, 0, 0, 1, 1, 1, 2]
 
-  def test_goes_on_with_what_was_copied(self):
+  def test_resumes_with_copied_versions(self):
     self.publisher.keep(3)
     for version in (0, 1, 2):
       self.publish(version)
     copied = self.publisher.copy_from(1)
     assert [version for version, _, _ in copied] == [1, 2]
-    # Of a run that goes on: the newest is there when the others come.
+    # In a resumed run, the newest is there when the others are restored.
     self.publisher = variables.Publisher([self.theirs])
     self.publisher.keep(3)
     self.publish(2)
@@ -80,13 +80,13 @@ class TestScheduled:
     assert not thread.is_alive()
     assert self.value() == 1
 
-  def test_an_older_version_is_kept_as_long_as_told(self):
+  def test_older_versions_are_kept_up_to_the_limit(self):
     for version in (0, 1):
       self.publish(version)
     self.client.update(wait=True)
     assert self.value() == 0
     self.publish(2)
-    with pytest.raises(LookupError, match=r'Version 0 .* there are \[1, 2\]'):
+    with pytest.raises(LookupError, match=r'one of the kept \[1, 2\], got 0'):
       self.make(20.0).update(wait=True)
 
   def test_time_out_names_the_version(self):

@@ -1,4 +1,4 @@
-"""Tests of who follows variables, and that each check finds what is wrong."""
+"""Tests that variable clients pass all checks, and that each check can fail."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ class TestFetched(conformance.FollowedVariablesConformance):
 
 
 class _Asking(variables.FollowedVariables):
-  """Asks the learner in each update."""
+  """Queries the learner in each update."""
 
   def __init__(self, learner, variables_in_use):
     self._learner = learner
@@ -78,7 +78,7 @@ class _WithoutPriority(_Asking):
 
 
 class _OneBehind(_Asking):
-  """Takes over what it asked for the time before."""
+  """Applies the variables of the previous query."""
 
   _found = None
 
@@ -94,8 +94,8 @@ class _WaitsAlone(_Asking):
       super().update()
 
 
-class _TellsTheNewest(_Asking):
-  """Says what version there is, and not which is in use."""
+class _ReportsTheNewest(_Asking):
+  """Reports the newest version instead of the one in use."""
 
   @property
   def version(self):
@@ -103,7 +103,7 @@ class _TellsTheNewest(_Asking):
 
 
 class _Restless(_Asking):
-  """Takes over what is new when it likes, which is soon."""
+  """Applies new variables at its own time, which is soon."""
 
   def update(self, wait=False):
     super().update()
@@ -113,7 +113,7 @@ class _Restless(_Asking):
 
 
 class _AsksTwice(_Asking):
-  """Takes its numbers from other steps than the variables."""
+  """Takes version and priority from other steps than the variables."""
 
   def _ask(self):
     values, *_ = super()._ask()
@@ -122,7 +122,7 @@ class _AsksTwice(_Asking):
 
 
 class _GoesBack(_Asking):
-  """Takes over what is old, once in a while."""
+  """Applies old variables, once in a while."""
 
   _calls, _oldest = 0, None
 
@@ -171,7 +171,7 @@ class _Immortal(_Asking):
     (_OneBehind, 'waiting_update_comes_back_with_the_newest'),
     (_ForgetsPriority, 'waiting_update_comes_back_with_the_newest'),
     (_WaitsAlone, 'updates_keep_up'),
-    (_TellsTheNewest, 'variables_change_in_updates_alone'),
+    (_ReportsTheNewest, 'variables_change_in_updates_alone'),
     (_Restless, 'variables_change_in_updates_alone'),
     (_AsksTwice, 'versions_are_never_mixed_and_never_fall'),
     (_GoesBack, 'versions_are_never_mixed_and_never_fall'),

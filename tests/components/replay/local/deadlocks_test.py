@@ -1,4 +1,4 @@
-"""Tests of who would wait for ever for a table of this process."""
+"""Tests of deadlocks on a local table, which raise an error at once."""
 
 import threading
 
@@ -49,11 +49,11 @@ class TestSampling:
       next(batches)
     # Four samples leave 2 · 5 − 4 = 6 ≥ 10 − 8.
     assert _message(error) == (
-      'This thread would wait for ever: it alone uses the table, so nobody '
-      "else can insert. Table 'replay' (samples_per_insert 2, min_size 5, "
+      'This thread would wait forever: no other thread uses the table, so '
+      "none can insert. Table 'replay' (samples_per_insert 2, min_size 5, "
       'error_buffer 8) holds 3 of at most 100 items, after 3 inserts and 0 '
-      'samples. To sample 4 takes 2 more inserts. Act on before the next '
-      'update: `replay.Pace` tells when one is due.'
+      'samples. To sample 4 takes 2 more inserts. Continue acting before the '
+      'next update: `replay.Pace` computes when one is due.'
     )
 
   def test_sampled_too_often(self, table):
@@ -67,13 +67,13 @@ class TestSampling:
     _put(writer, 2)
     next(batches)
 
-  def test_a_batch_for_which_there_is_no_room(self, table):
+  def test_a_batch_that_exceeds_the_buffer(self, table):
     _put(_open(table), 5)
     # 30 samples need 32 / 2 = 16 inserts, but they wait above 10 + 8 = 18.
     with pytest.raises(
       replay.DeadlockError,
       match=(
-        'takes 11 more inserts, but error_buffer is too small: it lets in no '
+        'takes 11 more inserts, but error_buffer is too small: it allows no '
         'more than 4'
       ),
     ):
@@ -94,14 +94,14 @@ class TestSampling:
     with pytest.raises(replay.DeadlockError):
       next(datasets.LocalBatches(table, 4))
 
-  def test_who_is_stopped_is_told_so(self, table):
+  def test_a_stop_raises_stopped(self, table):
     _open(table)
     place = local.Place()
     place.stop.set()
     with pytest.raises(signals.Stopped):
       next(datasets.LocalBatches(table, 4, place))
 
-  def test_the_end_of_a_road(self):
+  def test_a_learner_side(self):
     items = adders.Transitions(1, 0.9)
     spec = replay_fixture.TRANSITION_SPEC
     table = replay.uniform(items.signature(spec), 100, _LIMIT)
@@ -120,18 +120,18 @@ class TestInserting:
       _put(writer, 3)
     # 2 · 12 − 18 = 6.
     assert _message(error) == (
-      'This thread would wait for ever: it alone uses the table, so nobody '
-      "else can sample. Table 'replay' (samples_per_insert 2, min_size 5, "
+      'This thread would wait forever: no other thread uses the table, so '
+      "none can sample. Table 'replay' (samples_per_insert 2, min_size 5, "
       'error_buffer 8) holds 9 of at most 100 items, after 9 inserts and 0 '
-      'samples. To insert 3 takes 6 more samples. Make the updates that are '
-      'due before you act on: `replay.Pace` tells how many.'
+      'samples. To insert 3 takes 6 more samples. Do the updates that are '
+      'due before acting: `replay.Pace` computes their number.'
     )
-    # They are there as soon as somebody samples.
+    # The items are inserted as soon as another thread samples.
     next(datasets.LocalBatches(table, 6))
     writer.flush()
     assert table.status().inserts == 12
 
-  def test_one_who_closes(self, table):
+  def test_a_writer_that_closes(self, table):
     writer = _open(table, max_pending_items=9)
     _put(writer, 10)
     with pytest.raises(replay.DeadlockError):
@@ -139,7 +139,7 @@ class TestInserting:
     with pytest.raises(RuntimeError, match='closed'):
       _put(writer)
 
-  def test_who_is_stopped_is_told_so(self, table):
+  def test_a_stop_raises_stopped(self, table):
     place = local.Place()
     writer = _open(table, place=place)
     _put(writer, 9)
@@ -152,13 +152,13 @@ class TestInserting:
     queue = replay.queue(local_fixture.SIGNATURE, 9)
     table = local_fixture.make_table(queue, num_turns=2)
     with pytest.raises(
-      replay.DeadlockError, match='it is that of number 0, and this is 1'
+      replay.DeadlockError, match='number 0 is next, and this is number 1'
     ):
       _put(_open(table, turn=1))
 
 
 class TestOthers:
-  """Where somebody else may end a wait, it is waited."""
+  """A thread waits if another thread may end the wait."""
 
   def _wait(self, function, *args):
     """Waits in the main thread until the time-out."""
@@ -180,17 +180,17 @@ class TestOthers:
     writer = _open(table)
     batches = datasets.LocalBatches(table, 4, local.Place(20.0))
     _put(writer, 3)
-    # Whom it is handed to, and who comes late.
+    # Another thread that may get the table, and starts late.
     timer = threading.Timer(0.3, lambda: _put(writer, 2))
     timer.start()
     assert len(next(batches).keys) == 4
     timer.join()
 
-  def test_nobody_here_has_put(self, table):
-    """As a learner that waits for actors that are made already."""
+  def test_a_learner_without_a_writer(self, table):
+    """As a learner that waits for actors that exist already."""
     self._wait(next, datasets.LocalBatches(table, 4, local.Place(0.1)))
 
-  def test_the_table_was_made_elsewhere(self):
+  def test_the_table_was_created_in_another_thread(self):
     table = replay_fixture.Call(
       local_fixture.make_table, local_fixture.make_uniform(100, _LIMIT)
     ).result()

@@ -1,4 +1,4 @@
-"""Tests of snapshots of tables of this process."""
+"""Tests of snapshots of local tables."""
 
 import dataclasses
 import json
@@ -14,7 +14,7 @@ import replay_fixture
 from repertory.components import checkpointing, replay
 from repertory.components.replay import local
 
-# The two images are of one kind, which items may share; the map is of another.
+# Both images have the same shape, so items may share them; the map differs.
 _SIGNATURE = {
   'after': tf.TensorSpec([40, 40], tf.uint8),
   'before': tf.TensorSpec([40, 40], tf.uint8),
@@ -28,7 +28,7 @@ def _image(number):
 
 
 class _Player:
-  """Puts items whose images are also those of their neighbors."""
+  """Writes items that share images with their neighbors."""
 
   def __init__(self, table):
     self._writer = local_fixture.open_writer(
@@ -62,15 +62,15 @@ _TABLES = {
 
 
 def _learn(table):
-  """Draws, and changes priorities."""
+  """Samples, and changes priorities."""
   drawn = local_fixture.sample(table, 5)
   table.update_priorities(drawn.keys, 1.0 + drawn.data['number'] % 7)
   return drawn
 
 
 @pytest.mark.parametrize('name', _TABLES)
-@pytest.mark.parametrize('num_items', [20, 73])  # Full, and turned round.
-def test_goes_on_as_if_it_had_never_stopped(name, num_items, tmp_path):
+@pytest.mark.parametrize('num_items', [20, 73])  # Partly filled, and full.
+def test_resumes_exactly(name, num_items, tmp_path):
   description = _TABLES[name]
   table = local.Table(description, seed=1)
   player = _Player(table)
@@ -97,7 +97,7 @@ def test_goes_on_as_if_it_had_never_stopped(name, num_items, tmp_path):
   assert restored.status() == table.status()
 
 
-def test_what_is_shared_is_saved_once_and_shared_again(tmp_path):
+def test_shared_arrays_are_saved_once_and_shared_again(tmp_path):
   description = _TABLES['uniform']
   table = local.Table(description, 0)
   _Player(table).play(30)
@@ -110,7 +110,7 @@ def test_what_is_shared_is_saved_once_and_shared_again(tmp_path):
   assert all(a is b for a, b in zip(after[:-1], before[1:], strict=True))
 
 
-def test_may_be_of_an_earlier_moment_and_have_the_actors(tmp_path):
+def test_may_end_earlier_and_have_the_actors(tmp_path):
   description = _TABLES['queue']
   table = local.Table(description, 0)
   player = _Player(table)
@@ -128,7 +128,7 @@ def test_may_be_of_an_earlier_moment_and_have_the_actors(tmp_path):
   assert data['number'].tolist() == list(range(5, 31))
 
 
-def test_is_of_the_moment_when_it_was_copied(tmp_path):
+def test_later_changes_are_not_in_it(tmp_path):
   description = _TABLES['prioritized']
   table = local.Table(description, 0)
   player = _Player(table)
@@ -148,7 +148,7 @@ def test_is_of_the_moment_when_it_was_copied(tmp_path):
   np.testing.assert_array_equal(data['map'][:, 0], data['number'])
 
 
-def test_takes_the_room_of_what_is_there(tmp_path):
+def test_takes_the_room_of_its_items(tmp_path):
   signature = {'x': tf.TensorSpec([100], tf.float32)}
   description = replay.uniform(signature, 10**6, replay_fixture.NO_LIMIT)
   table = local.Table(description, 0)
@@ -174,19 +174,19 @@ def test_an_empty_table(tmp_path):
   )
 
 
-def test_nothing_there_is_nothing_read(tmp_path):
+def test_no_snapshot_reads_none(tmp_path):
   description = _TABLES['uniform']
   assert local.read(str(tmp_path), description) is None
   assert local.read(str(tmp_path / 'none'), description) is None
-  # What was begun is not whole.
+  # A snapshot that was begun is not complete.
   (tmp_path / '.writing').mkdir()
   assert local.read(str(tmp_path), description) is None
 
 
-def test_what_others_wrote_is_refused(tmp_path):
+def test_other_files_are_refused(tmp_path):
   (tmp_path / '0-restored').mkdir()
   (tmp_path / '0-restored' / 'DONE').touch()
-  message = '0-restored cannot be read: it is no snapshot of a table'
+  message = '0-restored cannot be read: it is not a snapshot of a table'
   with pytest.raises(checkpointing.CheckpointError, match=message):
     local.read(str(tmp_path), _TABLES['uniform'])
 
@@ -198,7 +198,7 @@ def test_what_others_wrote_is_refused(tmp_path):
     ('table.json', b'[]', 'TypeError'),
     ('table.json', {'inserts': 'many'}, 'counts must be integers'),
     ('table.json', {'samples': -1}, 'counts must be integers'),
-    ('table.json', {'inserts': 29}, 'of 29 that were inserted, got 30'),
+    ('table.json', {'inserts': 29}, 'the 29 inserts, got 30'),
     ('table.json', {'random': {'state': 1}}, 'random of a checkpoint .*Error'),
     ('priorities.npy', b'no array', 'ValueError'),
     ('priorities.npy', np.ones([30, 1]), r'float64 and shape \(30,\)'),

@@ -1,4 +1,4 @@
-"""Tests of tables of this process, against slow twins."""
+"""Tests of local tables, against slow twins."""
 
 import dataclasses
 import itertools
@@ -16,7 +16,7 @@ from repertory.components.settings import SettingError
 
 
 class _Twin:
-  """A table as lists: all there is, oldest first."""
+  """A table as lists of all items, oldest first."""
 
   def __init__(self, max_size, exponent=None, seed=0):
     self.max_size, self.exponent = max_size, exponent
@@ -46,7 +46,7 @@ class _Twin:
       probabilities = [1 / size] * num_samples
     else:
       uniforms = self.random.random(num_samples)
-      # In the order of places, which is that of a ring.
+      # In the order of rows, which is that of a ring.
       order = sorted(
         range(len(self.keys)), key=lambda i: self.keys[i] % self.max_size
       )
@@ -68,7 +68,7 @@ class _Twin:
 @pytest.mark.parametrize('exponent', [None, 0.0, 1.0, 2.0])
 @pytest.mark.parametrize('max_size', [1, 7, 100])
 def test_equals_its_twin(max_size, exponent):
-  """Draws, their probabilities and keys, while items come, leave and change."""
+  """Samples, probabilities and keys, with inserts, removals and updates."""
   random = np.random.default_rng(max_size)
   limit = replay_fixture.NO_LIMIT
   description = local_fixture.make_uniform(max_size)
@@ -93,7 +93,7 @@ def test_equals_its_twin(max_size, exponent):
     assert drawn.keys.tolist() == keys
     np.testing.assert_array_equal(drawn.probabilities, probabilities)
     assert drawn.table_sizes.tolist() == [len(twin.keys)] * 9
-    # Some have left, and some come twice.
+    # Some items were removed, and some keys are repeated.
     keys = random.integers(0, twin.num_inserts, 8).astype(np.uint64)
     keys[:2] = keys[2:4]
     priorities = random.integers(1, 6, 8).astype(float)
@@ -103,7 +103,7 @@ def test_equals_its_twin(max_size, exponent):
   assert table.status().samples == 60 * 9
 
 
-def test_what_it_gives_has_the_types_of_batches():
+def test_samples_have_the_types_of_batches():
   table = local_fixture.make_table()
   local_fixture.insert(table, [1, 2])
   drawn = local_fixture.sample(table, 3)
@@ -116,7 +116,7 @@ def test_what_it_gives_has_the_types_of_batches():
   assert [leaf.shape for leaf in found] == [(3,)] * 4
 
 
-def test_items_of_no_weight_are_drawn_if_all_are():
+def test_items_of_zero_weight_are_sampled_if_all_have_it():
   table = local_fixture.make_table(replay_fixture.make_prioritized(1.0))
   local_fixture.insert(table, [1, 2], priorities=[0.0, 0.0])
   drawn = local_fixture.sample(table, 50)
@@ -124,17 +124,17 @@ def test_items_of_no_weight_are_drawn_if_all_are():
   assert drawn.probabilities.tolist() == [0.5] * 50
 
 
-def test_a_queue_gives_each_item_once_and_in_order():
+def test_a_queue_returns_each_item_once_and_in_order():
   table = local_fixture.make_table(replay.queue(local_fixture.SIGNATURE, 5))
   writer = local_fixture.open_writer(table)
-  writer.put([np.arange(12)])  # More than it holds.
+  writer.put([np.arange(12)])  # More than its capacity.
   assert table.status() == replay.TableStatus(5, 5, 5, 0, 'insert')
   drawn = local_fixture.sample(table, 3)
   assert local_fixture.values(drawn) == [0, 1, 2]
   assert drawn.keys.tolist() == [0, 1, 2]
   assert drawn.table_sizes.tolist() == [5, 4, 3]
   assert drawn.probabilities.tolist() == [1.0] * 3
-  # Three of those that waited have come in.
+  # Three of the pending items were inserted.
   assert table.status() == replay.TableStatus(5, 5, 8, 3, 'insert')
   assert local_fixture.values(local_fixture.sample(table, 5)) == [3, 4, 5, 6, 7]
   assert table.sample(5, 0) is None  # There are four.
@@ -143,7 +143,7 @@ def test_a_queue_gives_each_item_once_and_in_order():
   writer.close()
 
 
-def test_items_leave_after_so_many_samples():
+def test_items_are_removed_after_max_times_sampled():
   limit = replay.RateLimit(3.0, min_size=2, error_buffer=100.0)
   description = replay_fixture.make_fifo(
     local_fixture.SIGNATURE, 4, rate_limit=limit
@@ -159,7 +159,7 @@ def test_items_leave_after_so_many_samples():
   # The last of five would be drawn when one item is left, and two must be.
   assert table.sample(5, 0) is None
   assert local_fixture.values(local_fixture.sample(table, 4)) == [1, 2, 2, 2]
-  # Of those that leave for new ones, samples do not count any more.
+  # Samples of items that are replaced do not count any more.
   local_fixture.insert(table, [4])
   assert local_fixture.values(local_fixture.sample(table, 1)) == [3]
   local_fixture.insert(table, [5, 6, 7])
@@ -198,14 +198,14 @@ _QUEUE = replay.queue(local_fixture.SIGNATURE, 10)
     (_QUEUE, {'bundle_size': 2}, 'bundle_size .* 2'),
   ],
 )
-def test_what_it_cannot_be_is_named(description, changes, message):
+def test_unsupported_descriptions_are_named(description, changes, message):
   description = dataclasses.replace(description, **changes)
   with pytest.raises(ValueError, match=f'{message}'):
     local_fixture.make_table(description)
 
 
-def test_takes_only_the_memory_that_is_used():
-  """Of the address space, it may have all."""
+def test_allocates_only_used_memory():
+  """Of the address space, it reserves all."""
   signature = {'x': tf.TensorSpec([200], tf.uint8)}
   small = replay.uniform(signature, 50_000_000, replay_fixture.NO_LIMIT)
   table = local.Table(small, 0)
@@ -253,7 +253,7 @@ def test_many_threads_lose_and_double_nothing():
     assert own == list(range(1000 * number, 1000 * number + 2 * num_puts))
 
 
-def test_limits_hold_while_all_threads_are_at_it():
+def test_limits_hold_with_many_threads():
   limit = replay.RateLimit(2.0, min_size=10, error_buffer=50.0)
   table = local_fixture.make_table(
     replay_fixture.make_prioritized(1.0, limit, 100)
@@ -269,7 +269,7 @@ def test_limits_hold_while_all_threads_are_at_it():
     writer.close()
 
   def learn():
-    # The last inserts come in when e = 2 · 1800 − samples is 70 at most.
+    # The last inserts happen when e = 2 · 1800 − samples is 70 at most.
     while table.status().samples < 2 * 1800 - 70:
       sample = table.sample(20, replay_fixture.DEADLINE_SECONDS)
       table.update_priorities(sample.keys, 1.0 + sample.keys % 5)

@@ -1,4 +1,4 @@
-"""Tests of writers to tables of this process: what arrives, and who waits."""
+"""Tests of writers to local tables: order of items, and waits."""
 
 import gc
 import itertools
@@ -19,7 +19,7 @@ from repertory.components.replay import local, packing
 
 
 def _drain(table):
-  """Draws all items of a queue."""
+  """Samples all items of a queue."""
   size = table.status().size
   return local_fixture.sample(table, size).data
 
@@ -59,8 +59,8 @@ def test_impossible_priorities_are_refused(priority):
 
 
 @pytest.mark.parametrize('max_size', [1000, 1])
-def test_what_was_put_may_change(max_size):
-  """Whether it is in the table already, or waits."""
+def test_arrays_may_change_after_put(max_size):
+  """Whether the item is in the table already, or pending."""
   table = _make_queue(_SIGNATURE, max_size)
   writer = local_fixture.open_writer(table)
   images = np.stack([_image(7), _image(8)])
@@ -87,7 +87,7 @@ def _image(number):
   return np.full([2000], number, np.uint8)
 
 
-def test_items_share_what_is_kept_as_long_as_one_is_there():
+def test_items_share_kept_arrays_until_the_last_is_removed():
   table = _make_queue(_SIGNATURE)
   writer = local_fixture.open_writer(table)
   assert list(writer.shared) == [0]
@@ -105,7 +105,7 @@ def test_items_share_what_is_kept_as_long_as_one_is_there():
   assert kept_by_all() is None
 
 
-def test_items_that_are_overwritten_let_go():
+def test_overwritten_items_free_their_arrays():
   description = replay.uniform(_SIGNATURE, 2, replay_fixture.NO_LIMIT)
   table = local.Table(description, 0)
   writer = local_fixture.open_writer(table)
@@ -172,7 +172,7 @@ class TestBackPressure:
 
   def test_time_out(self, make):
     _, place, writer = make(0.3)
-    message = r"0\.3 seconds .*table 'replay' of this process to take new items"
+    message = r"0\.3 seconds .*table 'replay' of this process to accept new"
     with pytest.raises(TimeoutError, match=message):
       replay_fixture.Call(_put, writer, 2).result()
     with pytest.raises(TimeoutError, match=message):
@@ -191,7 +191,7 @@ class TestBackPressure:
       call.result()
     replay_fixture.Call(writer.close).result()
 
-  def test_goes_on_once_sampled(self, make):
+  def test_resumes_once_sampled(self, make):
     table, _, writer = make(60)
     call = replay_fixture.Call(_put, writer, 2)
     assert call.is_waiting()
@@ -204,7 +204,7 @@ class TestBackPressure:
     found += local_fixture.values(local_fixture.sample(table, 2))
     assert found == [0, 1, 2, 3]
 
-  def test_goes_on_after_a_time_out(self, make):
+  def test_resumes_after_a_time_out(self, make):
     table, _, writer = make(0.3)
     with pytest.raises(TimeoutError):
       replay_fixture.Call(_put, writer, 2).result()
@@ -220,7 +220,7 @@ class TestBackPressure:
       writer.close()
     with pytest.raises(RuntimeError, match='closed'):
       _put(writer, 3)
-    # What waited has been dropped.
+    # The pending item was dropped.
     local_fixture.sample(table, 2)
     assert table.status().inserts == 2
 
@@ -237,13 +237,13 @@ class TestBackPressure:
     waiting.result()
     assert not writer.is_ahead()
 
-  def test_some_may_be_on_their_way(self, make):
+  def test_some_may_be_pending(self, make):
     table, _, writer = make(0.3, max_pending_items=2, num_items=4)
     writer.put([np.array([4])])
     assert writer.is_ahead()
     with pytest.raises(TimeoutError):
       replay_fixture.Call(writer.wait).result()
-    # Whoever samples lets them in; nobody has to ask.
+    # Samples alone let pending items in.
     local_fixture.sample(table, 1)
     assert not writer.is_ahead()
     assert table.status().inserts == 3
@@ -261,7 +261,7 @@ class TestBackPressure:
 
 
 def _put(writer, *values):
-  """Puts numbers, and waits as an adder does."""
+  """Writes numbers, and waits as an adder does."""
   writer.put([np.array(values, np.int64)])
   if writer.is_ahead():
     writer.wait()
@@ -273,17 +273,17 @@ class TestTurns:
     description = replay.queue(local_fixture.SIGNATURE, 1000)
     return local_fixture.make_table(description, num_turns=3)
 
-  def test_the_order_is_that_of_turns(self, table):
+  def test_the_order_is_round_robin(self, table):
     writers = [local_fixture.open_writer(table, turn=n) for n in range(3)]
     writers[2].put([np.array([20, 21])])
     writers[0].put([np.array([0])])
-    assert table.status().inserts == 1  # It is 1's turn.
+    assert table.status().inserts == 1  # Writer 1 is next.
     writers[0].put([np.array([1])])
     writers[1].put([np.array([10])])
     assert table.status().inserts == 5
     assert _drain(table)['x'].tolist() == [0, 10, 20, 21, 1]
 
-  def test_is_the_same_whoever_is_fast(self, table):
+  def test_the_order_does_not_depend_on_speed(self, table):
     def write(turn, order):
       writer = local_fixture.open_writer(table, turn=turn, max_pending_items=2)
       for k in order:
@@ -303,16 +303,16 @@ class TestTurns:
     ]
     assert _drain(table)['x'].tolist() == expected
 
-  def test_waits_for_one_who_has_not_come(self, table):
+  def test_waits_for_a_writer_without_items(self, table):
     place = local.Place(0.3)
     writer = local_fixture.open_writer(
       table, place, turn=1, max_pending_items=0
     )
-    message = r'take turns: it is that of number 0, and this is 1'
+    message = r'round-robin order: number 0 is next, and this is number 1'
     with pytest.raises(TimeoutError, match=message):
       replay_fixture.Call(_put, writer, 1).result()
 
-  def test_a_turn_is_of_one_at_a_time(self, table):
+  def test_a_position_is_of_one_writer_at_a_time(self, table):
     writer = local_fixture.open_writer(table, turn=0)
     with pytest.raises(ValueError, match='0 is of one already'):
       local_fixture.open_writer(table, turn=0)
@@ -322,7 +322,7 @@ class TestTurns:
     writer.close()
     local_fixture.open_writer(table, turn=0)
 
-  def test_a_reset_gives_no_turn_up(self, table):
+  def test_a_reset_keeps_the_position(self, table):
     writers = [local_fixture.open_writer(table, turn=n) for n in range(3)]
     writers[1].put([np.array([10])])
     writers[0].reset()
@@ -331,11 +331,11 @@ class TestTurns:
     assert _drain(table)['x'].tolist() == [0, 10]
 
   @pytest.mark.parametrize('turn', [None, -1, 3])
-  def test_nobodys_turn_is_refused(self, table, turn):
+  def test_positions_out_of_range_are_refused(self, table, turn):
     with pytest.raises(ValueError, match=rf'turn .*\[0, 3\).* {turn}'):
       local_fixture.open_writer(table, turn=turn)
 
-  def test_others_take_none(self):
+  def test_other_tables_have_no_order(self):
     with pytest.raises(
       ValueError, match=r"num_turns .* got 2 for table 'replay'"
     ):

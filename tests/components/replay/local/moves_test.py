@@ -1,4 +1,4 @@
-"""Tests of what a table holds on its way to a replay server, and back."""
+"""Tests of the conversion of snapshots to server checkpoints, and back."""
 
 import contextlib
 import dataclasses
@@ -18,7 +18,7 @@ from repertory.components import checkpointing, replay, signals
 from repertory.components.replay import local
 from repertory.components.replay.local import moves
 
-# The two images are of one kind, which items may share; the map is of another.
+# Both images have the same shape, so items may share them; the map differs.
 _LARGE = {
   'after': tf.TensorSpec([40, 40], tf.uint8),
   'before': tf.TensorSpec([40, 40], tf.uint8),
@@ -42,7 +42,7 @@ _TABLES = {
 
 
 def _play(table, num_items):
-  """Puts items whose images are also those of their neighbors, and learns."""
+  """Writes items that share images with their neighbors, and learns."""
   number = 0
   writer = local_fixture.open_writer(table, priority=lambda: 1.0 + number % 3)
   has_images = 'map' in table.description.signature
@@ -87,13 +87,13 @@ def _assert_same(found, expected):
 
 
 def _read_moved(directory, description):
-  """Reads what a server wrote, or a table."""
+  """Reads the contents that a server or a table wrote."""
   local.to_process(directory, description)
   return local.read(directory, description)
 
 
 def _num_arrays(contents):
-  """Counts the large arrays, each once."""
+  """Counts the large arrays, without duplicates."""
   large = [leaf for leaf in contents.leaves if leaf.dtype == object]
   return len({id(array) for leaf in large for array in leaf})
 
@@ -116,8 +116,8 @@ def test_there_and_back_is_the_same(name, num_items, tmp_path):
   _assert_same(_read_moved(str(tmp_path / 'back'), description), contents)
 
 
-def test_no_more_is_sampled_than_is_left(tmp_path):
-  """Or the server, which would go by wrong counts, would abort."""
+def test_samples_do_not_exceed_the_limit(tmp_path):
+  """Wrong counts would abort the server."""
   description, directory = _TABLES['thrice'], str(tmp_path)
   table = _play(local.Table(description, seed=1), 20)
   while table.status().size > 5:
@@ -142,7 +142,7 @@ def test_no_more_is_sampled_than_is_left(tmp_path):
 
 @pytest.mark.parametrize('name', _TABLES)
 def test_limiter_is_the_tables_own(name, tmp_path):
-  """Whoever wrote the items was not held back by it."""
+  """The previous limiter does not block the writer of the items."""
   description, directory = _TABLES[name], str(tmp_path / 'replay')
   local.write(directory, description, local.Table(description, 1).copy())
   local.to_server(directory, description)
@@ -181,11 +181,11 @@ def test_server_shares_what_items_shared(tmp_path):
 
 
 def test_files_of_a_checkpoint_stay_as_they_are(tmp_path):
-  """For what is placed are links to them."""
+  """Restored files are links to the checkpoint's."""
   description = _TABLES['prioritized']
   table = _play(local.Table(description, seed=1), 20)
   kept, used = str(tmp_path / 'kept'), str(tmp_path / 'used')
-  for _ in range(2):  # Of this process, and of a server.
+  for _ in range(2):  # A local snapshot, and a server's.
     if not os.path.isdir(kept):
       local.write(kept, description, table.copy())
     (folder,) = os.listdir(kept)
@@ -204,7 +204,7 @@ def test_files_of_a_checkpoint_stay_as_they_are(tmp_path):
 
 
 def _write_of_both(description, tmp_path):
-  """Returns moves, and directories with what they move."""
+  """Returns conversions, and directories with their inputs."""
   table = _play(local.Table(description, seed=1), 40)
   directories = [str(tmp_path / name) for name in ('process', 'server')]
   for directory in directories:
@@ -213,42 +213,42 @@ def _write_of_both(description, tmp_path):
   return list(zip((local.to_server, local.to_process), directories))
 
 
-def test_how_far_it_is_is_told(tmp_path, monkeypatch):
+def test_progress_is_reported(tmp_path, monkeypatch):
   monkeypatch.setattr(moves, '_TELL_SECONDS', 0.0)
-  description, told = _TABLES['uniform'], []
+  description, reports = _TABLES['uniform'], []
   for move, directory in _write_of_both(description, tmp_path):
-    told.clear()
-    move(directory, description, told.append)
-    assert len(told) > 10
-    assert 'of 40 items' in told[-1]
-    counts = [int(text.split(': ')[1].split()[0]) for text in told]
+    reports.clear()
+    move(directory, description, reports.append)
+    assert len(reports) > 10
+    assert 'of 40 items' in reports[-1]
+    counts = [int(text.split(': ')[1].split()[0]) for text in reports]
     assert counts == sorted(counts)
 
 
-def test_what_is_short_is_not_told(tmp_path):
-  description, told = _TABLES['uniform'], []
+def test_short_conversions_report_nothing(tmp_path):
+  description, reports = _TABLES['uniform'], []
   for move, directory in _write_of_both(description, tmp_path):
-    move(directory, description, told.append)
-  assert not told
+    move(directory, description, reports.append)
+  assert not reports
 
 
 def test_can_be_stopped(tmp_path, monkeypatch):
   monkeypatch.setattr(moves, '_TELL_SECONDS', 0.0)
   description = _TABLES['uniform']
   for move, directory in _write_of_both(description, tmp_path):
-    stop, told = signals.StopSignal(), []
+    stop, reports = signals.StopSignal(), []
 
-    def tell(message, stop=stop, told=told):
-      told.append(message)
+    def report(message, stop=stop, reports=reports):
+      reports.append(message)
       stop.set()
 
     with pytest.raises(signals.Stopped):
-      move(directory, description, tell, stop)
-    assert len(told) == 1
+      move(directory, description, report, stop)
+    assert len(reports) == 1
 
 
-def test_what_another_move_left_does_not_matter(tmp_path):
-  """As of a process that was killed."""
+def test_remains_of_another_conversion_are_ignored(tmp_path):
+  """As left by a process that was killed."""
   description = _TABLES['uniform']
   _, (_, directory) = _write_of_both(description, tmp_path)
   (name,) = os.listdir(directory)
@@ -270,7 +270,7 @@ def test_without_a_snapshot_nothing_happens(tmp_path):
 
 
 @pytest.mark.parametrize('name', ['without a limit', 'prioritized', 'thrice'])
-def test_items_that_a_server_gave_come_back_once_each(name, tmp_path):
+def test_items_of_a_server_return_once_each(name, tmp_path):
   description = _TABLES[name]
   table = _play(local.Table(description, seed=1), 20)
   contents = table.copy()

@@ -1,4 +1,4 @@
-"""Tests of draws by weight, against sums up to each place."""
+"""Tests of weighted sampling, against cumulative sums."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from repertory.components.replay.local import sum_tree
 
 
 def _find(weights, uniforms):
-  """Finds the first place up to which the sum is more than u · total."""
+  """Returns the first index with cumulative sum greater than u · total."""
   found, total = [], sum(weights)
   for u in uniforms:
     upto, place = weights[0], 0
@@ -19,7 +19,7 @@ def _find(weights, uniforms):
 
 
 def test_draws_by_hand():
-  # Sums up to each: 1, 1, 4, 4, 8.
+  # Cumulative sums: 1, 1, 4, 4, 8.
   tree = sum_tree.SumTree(5)
   tree.set(np.arange(5), np.array([1.0, 0.0, 3.0, 0.0, 4.0]))
   assert tree.total == 8
@@ -29,13 +29,13 @@ def test_draws_by_hand():
   assert probabilities.tolist() == [1 / 8, 1 / 8, 3 / 8, 3 / 8, 1 / 2, 1 / 2]
 
 
-# Of one block, of one group, and of several; the first full, and others not.
+# One block, one group, and several; the first one full.
 @pytest.mark.parametrize('size', [1, 8, 9, 64, 65, 512, 513, 1500])
 def test_equals_a_search_from_the_first_on(size):
   random = np.random.default_rng(size)
   tree, weights = sum_tree.SumTree(size), np.zeros(size)
   for _ in range(20):
-    # Whole numbers, whose sums are exact. Some places come twice.
+    # Integers, whose sums are exact. Some indices are repeated.
     places = random.integers(size, size=17)
     values = random.integers(0, 4, 17).astype(float)
     tree.set(places, values)
@@ -54,7 +54,7 @@ def test_equals_a_search_from_the_first_on(size):
 
 
 def test_no_error_builds_up():
-  """After many changes, sums are those of a tree that never had others."""
+  """After many changes, sums are those of a new tree."""
   random = np.random.default_rng(0)
   changed, new = sum_tree.SumTree(3000), sum_tree.SumTree(3000)
   weights = np.zeros(3000)
@@ -71,8 +71,8 @@ def test_no_error_builds_up():
     np.testing.assert_array_equal(found, expected)
 
 
-def test_what_weighs_nothing_is_never_drawn():
-  """Not even where rounding ends at the last of a row."""
+def test_zero_weights_are_never_sampled():
+  """Not even if rounding ends at the last index of a row."""
   random = np.random.default_rng(1)
   for _ in range(200):
     size = int(random.integers(1, 700))
