@@ -59,6 +59,6 @@ def opened(experiment, fresh=False):
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch):
   """Lets runs look often; a module of tests takes it over by its name."""
-  monkeypatch.setattr(owner, '_BEAT_SECONDS', 0.1)
+  monkeypatch.setattr(owner, '_HEARTBEAT_SECONDS', 0.1)
   monkeypatch.setattr(owner, '_WATCH_SECONDS', 0.5)
   monkeypatch.setattr(uploads, '_LOOK_SECONDS', 0.05)

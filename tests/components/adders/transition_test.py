@@ -65,7 +65,7 @@ def _batch(observation, step_type=MID, reward=0.0, discount=1.0):
   )
 
 
-# Rewards 1, 10, 100, ...: each digit of a sum tells what was put in.
+# Rewards 1, 10, 100, ...: each digit of a sum shows its terms.
 CASES = {
   'n1': (
     1,

@@ -148,7 +148,7 @@ def test_bundles_are_of_items_that_come_together():
     writer.wait()
     assert not writer.is_ahead()
     writer.put([np.arange(4, 10)])
-    with pytest.raises(ValueError, match='bundles of 2'):
+    with pytest.raises(ValueError, match='bundle size 2'):
       writer.put([np.arange(3)])
     writer.close()
     status = replay.table_status(connection.client, [table])[table.name]

@@ -28,7 +28,7 @@ def test_port_in_use_is_refused():
     other.listen()
     port = other.getsockname()[1]
     with pytest.raises(
-      ValueError, match=f'port must be free .* {port} already'
+      ValueError, match=f'port must be free .* listens on {port}'
     ):
       replay.make_server([TABLE], port)
 
@@ -37,7 +37,7 @@ def test_port_of_another_replay_server_is_refused():
   with replay_fixture.serve(TABLE) as connection:
     port = int(connection.address.rpartition(':')[2])
     with pytest.raises(
-      ValueError, match=f'port must be free .* {port} already'
+      ValueError, match=f'port must be free .* listens on {port}'
     ):
       replay.make_server([TABLE], port)
 

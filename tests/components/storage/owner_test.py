@@ -23,7 +23,7 @@ def _place(request, tmp_path):
 
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch):
-  monkeypatch.setattr(owner, '_BEAT_SECONDS', 0.05)
+  monkeypatch.setattr(owner, '_HEARTBEAT_SECONDS', 0.05)
   monkeypatch.setattr(owner, '_WATCH_SECONDS', 0.5)
 
 

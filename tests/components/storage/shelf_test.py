@@ -305,7 +305,9 @@ class TestMove:
       monkeypatch.setattr(places, 'CHUNK_BYTES', 1_000)
       monkeypatch.setattr(os, 'link', refuse)
       if isinstance(place, fsspec_place.FsspecPlace):
-        monkeypatch.setattr(place, '_copy_there', lambda name, target: False)
+        monkeypatch.setattr(
+          place, '_copy_in_storage', lambda name, target: False
+        )
     counted = []
     other = storage_fixture.make_shelf(place, 'aside/checkpoints')
     shelf.move(other, counted.append)

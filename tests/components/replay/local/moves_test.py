@@ -214,7 +214,7 @@ def _write_of_both(description, tmp_path):
 
 
 def test_progress_is_reported(tmp_path, monkeypatch):
-  monkeypatch.setattr(moves, '_TELL_SECONDS', 0.0)
+  monkeypatch.setattr(moves, '_REPORT_SECONDS', 0.0)
   description, reports = _TABLES['uniform'], []
   for move, directory in _write_of_both(description, tmp_path):
     reports.clear()
@@ -233,7 +233,7 @@ def test_short_conversions_report_nothing(tmp_path):
 
 
 def test_can_be_stopped(tmp_path, monkeypatch):
-  monkeypatch.setattr(moves, '_TELL_SECONDS', 0.0)
+  monkeypatch.setattr(moves, '_REPORT_SECONDS', 0.0)
   description = _TABLES['uniform']
   for move, directory in _write_of_both(description, tmp_path):
     stop, reports = signals.StopSignal(), []
