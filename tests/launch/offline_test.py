@@ -200,7 +200,7 @@ class TestRefusals:
       ([], '--data must name the folder'),
       (['--data=nowhere'], 'nowhere must be a folder; got nothing'),
       (['--data=DATA,nowhere'], 'nowhere must be a folder; got nothing'),
-      (['--data=DATA', '--env=memory_chain'], "has another 'observation' than"),
+      (['--data=DATA', '--env=memory_chain'], "must have 'observation' like"),
       (['--data=DATA', '--record=more'], '--record must be left out'),
       (['--data=DATA', '--num_actors=2'], '--num_actors must be left out'),
       (['--data=DATA', '--topology=single'], '--data must be left out'),
