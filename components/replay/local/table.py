@@ -83,8 +83,7 @@ def check(table: tables.Table) -> None:
 class Table:
   """Thread-safe replay table with a rate limiter.
 
-  In a single thread, results are determined by the calls and the seed, bit by
-  bit.
+  In a single thread, results follow bitwise from the calls and the seed.
 
   Items are removed in insertion order. So they form a ring, and the number of
   an item, counted from 0, is its key and determines its row.
@@ -175,10 +174,7 @@ class Table:
   def wait_for_line(
     self, line: lines_lib.Line, num_pending: int, seconds: float
   ) -> bool:
-    """Waits until at most `num_pending` items are left in a queue.
-
-    Returns:
-      Whether this happened within `seconds`.
+    """Waits up to `seconds` until a queue is short; returns whether it is.
 
     Raises:
       DeadlockError: If a wait is needed, and no other thread can sample.
