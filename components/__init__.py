@@ -1,4 +1,4 @@
-"""What agents are made of: each part has a module or package."""
+"""The building blocks of agents, one module or package each."""
 
 from repertory.components import lazy_imports
 

@@ -1,4 +1,4 @@
-"""What the actions of an environment are made of.
+"""Parts of an action spec: shapes, bounds and numbers of choices.
 
 An action is one array or a nest of arrays, its *parts*. Each part holds floats
 (continuous) or integers with bounds (discrete): a `DiscreteArray` for a single
@@ -12,9 +12,9 @@ import tree
 
 from repertory.components import specs, types
 
-# Values that one integer may have, for each has a number of its own in what a
-# network puts out. A `DiscreteArray` may have more: it tells them itself, and
-# not by bounds that may be those of the dtype.
+# Limit on the values of one integer, because a network has an output for each.
+# A `DiscreteArray` may have more: it states their number, whereas bounds may
+# just be those of the dtype.
 MAX_CHOICES = 65_536
 
 
@@ -22,8 +22,8 @@ class Part(NamedTuple):
   """A leaf of an action spec.
 
   Attributes:
-    name: What messages call it, such as `actions['arm'][0]`.
-    spec: Its spec.
+    name: Its name in messages, such as `actions['arm'][0]`.
+    spec: The array spec.
   """
 
   name: str
@@ -31,11 +31,11 @@ class Part(NamedTuple):
 
 
 class Choices(NamedTuple):
-  """What integers there are to choose from, each of the shape of a spec.
+  """Ranges of the integers of a part, each of the shape of the spec.
 
   Attributes:
-    minimum: The least ones, of the spec's dtype.
-    counts: How many there are from these on, int64.
+    minimum: The least values, of the spec's dtype.
+    counts: Number of values from `minimum` on, int64.
   """
 
   minimum: np.ndarray
@@ -46,7 +46,7 @@ def parts_of(action_spec: types.Nest) -> list[Part]:
   """Returns the parts of an action, in the order of `tree.flatten`.
 
   Raises:
-    ValueError: If there are none, or one is no array spec.
+    ValueError: If there are no parts, or one is not an array spec.
   """
   parts = []
   for path, spec in tree.flatten_with_path(action_spec):
@@ -56,7 +56,7 @@ def parts_of(action_spec: types.Nest) -> list[Part]:
     parts.append(Part(name, spec))
   if not parts:
     raise ValueError(
-      f'The action spec must have an array at least, got {action_spec!r}.'
+      f'The action spec must have at least one array, got {action_spec!r}.'
     )
   return parts
 
@@ -67,10 +67,11 @@ def is_continuous(spec: specs.Array) -> bool:
 
 
 def are_continuous(action_spec: types.Nest) -> bool:
-  """Returns whether all parts of an action hold floats, and none integers.
+  """Returns whether all parts of an action hold floats.
 
   Raises:
-    ValueError: If it has parts of both kinds, or of none.
+    ValueError: If some parts hold floats and others integers, or a part is of
+      another kind.
   """
   parts = parts_of(action_spec)
   if all(is_continuous(part.spec) for part in parts):
@@ -94,28 +95,28 @@ def is_discrete(spec: specs.Array) -> TypeGuard[specs.BoundedArray]:
 
 
 def choices_of(spec: specs.BoundedArray) -> Choices:
-  """Returns what there is to choose from.
+  """Returns the ranges of the integers of a part.
 
   Raises:
-    ValueError: If a number has more than `MAX_CHOICES` values, as where the
+    ValueError: If an integer has more than `MAX_CHOICES` values, as when the
       bounds are those of the dtype.
   """
   minimum, maximum = (
     np.broadcast_to(bound, spec.shape) for bound in (spec.minimum, spec.maximum)
   )
-  # As integers of Python, for differences may be larger than any dtype holds.
+  # Python integers: the differences may exceed any dtype.
   counts = maximum.astype(object) - minimum.astype(object) + 1
   if not isinstance(spec, specs.DiscreteArray) and np.max(counts) > MAX_CHOICES:
     raise ValueError(
       f'An integer of an action must have at most {MAX_CHOICES:,} values, got '
-      f'{np.max(counts):,} in {spec!r}. Wrap the environment in one of '
-      'narrower bounds.'
+      f'{np.max(counts):,} in {spec!r}. Wrap the environment to narrow the '
+      'bounds.'
     )
   return Choices(minimum, np.asarray(counts, np.int64))
 
 
 def bounds(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the least and the largest value, infinite where there is none."""
+  """Returns the lower and upper bounds, infinite where the spec has none."""
   shape = spec.shape
   minimum = getattr(spec, 'minimum', -np.inf)
   maximum = getattr(spec, 'maximum', np.inf)
@@ -126,7 +127,7 @@ def bounds(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def scale_of(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
-  """Returns middle and half width of bounds; 0 and 1 where one is missing."""
+  """Returns center and half width of bounds; 0 and 1 where one is missing."""
   minimum, maximum = bounds(spec)
   is_bounded = np.isfinite(minimum) & np.isfinite(maximum)
   with np.errstate(invalid='ignore'):
@@ -138,10 +139,10 @@ def scale_of(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
 def inward_bounds(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
   """Returns the bounds, narrowed where processors might round beyond them.
 
-  TensorFlow takes subnormal numbers, those below `tiny`, for 0.
+  TensorFlow flushes subnormal numbers, those below `tiny`, to 0.
 
   Raises:
-    ValueError: If all numbers between two bounds are taken for 0.
+    ValueError: If all numbers between two bounds are flushed to 0.
   """
   minimum, maximum = bounds(spec)
   tiny = float(np.finfo(spec.dtype).tiny)
@@ -154,6 +155,6 @@ def inward_bounds(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
   if np.any(minimum > maximum):
     raise ValueError(
       'The action spec must have a number between its bounds that processors '
-      f'do not take for 0, got {spec!r}. Scale the actions.'
+      f'do not flush to 0, got {spec!r}. Scale the actions.'
     )
   return minimum, maximum

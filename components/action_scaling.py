@@ -1,4 +1,4 @@
-"""Between the actions of an environment and numbers in [−1, 1]."""
+"""Linear scaling between an environment's actions and [−1, 1]."""
 
 import math
 
@@ -12,27 +12,26 @@ from repertory.components import action_parts, specs, types
 class ActionScaling:
   """Maps [−1, 1] to the bounds of an action, and back.
 
-  Agents for bounded actions compute with numbers in [−1, 1]: then networks,
-  noise and entropies mean the same whatever an environment measures in. What
-  it makes is within the bounds in the action's own dtype, rounding included.
-  The numbers of an action of several parts stand side by side, in the order of
-  `tree.flatten`, in which mappings are sorted by key.
+  Agents for bounded actions compute with numbers in [−1, 1], so that networks,
+  noise and entropies do not depend on an environment's units. Results stay
+  within the bounds in the action's own dtype, rounding included. An action of
+  several parts is concatenated in the order of `tree.flatten`, which sorts
+  mappings by key.
 
   Attributes:
-    size: D, numbers of an action.
+    size: D, number of action dimensions.
   """
 
   def __init__(self, action_spec: types.Nest):
-    """Reads shapes, dtypes and bounds off the spec.
+    """Reads shapes, dtypes and bounds from the spec.
 
     Args:
-      action_spec: An array of floats with a least and a largest value, or a
-        nest of such.
+      action_spec: A bounded array of floats, or a nest of them.
 
     Raises:
       ValueError: If a part is of another kind, a bound is missing, or the
-        bounds of a number are equal: what rates actions could not tell that
-        this number means nothing.
+        bounds of a number are equal: a critic could not learn that this number
+        has no effect.
     """
     parts = action_parts.parts_of(action_spec)
     bounds = [_bounds_of(part) for part in parts]
@@ -50,13 +49,13 @@ class ActionScaling:
     self._half_width = maximum / 2 - minimum / 2
 
   def to_action(self, scaled: tf.Tensor) -> types.Nest:
-    """Turns `[B, D]` into actions of the spec, `[B, ...]`.
+    """Converts `[B, D]` into actions of the spec, `[B, ...]`.
 
     Args:
       scaled: −1 is the least action and 1 the largest; numbers beyond are
-        taken for these.
+        clipped.
     """
-    # A cast to the narrower dtype keeps the order, and bounds as they are.
+    # A cast to the narrower dtype keeps order and bounds.
     wide = self._middle + self._half_width * tf.cast(scaled, tf.float64)
     action = tf.clip_by_value(wide, self._minimum, self._maximum)
     if self._is_array:
@@ -67,7 +66,7 @@ class ActionScaling:
     )
 
   def from_action(self, action: types.Nest) -> tf.Tensor:
-    """Turns actions of the spec, `[B, ...]`, into `[B, D]` within [−1, 1]."""
+    """Converts the spec's actions, `[B, ...]`, into `[B, D]` in [−1, 1]."""
     # Sequences may have turned into tuples.
     leaves = tree.flatten_up_to(self._spec, action, check_types=False)
     flat = [
@@ -80,7 +79,7 @@ class ActionScaling:
 
 
 def _bounds_of(part: action_parts.Part) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the least and the largest values.
+  """Returns the lower and upper bounds.
 
   Raises:
     ValueError: See `ActionScaling`.
@@ -88,7 +87,7 @@ def _bounds_of(part: action_parts.Part) -> tuple[np.ndarray, np.ndarray]:
   name, spec = part
   if not action_parts.is_continuous(spec):
     raise ValueError(
-      f'{name} must be an array of floats that is not empty, got {spec!r}.'
+      f'{name} must be a non-empty array of floats, got {spec!r}.'
     )
   minimum, maximum = action_parts.inward_bounds(spec)
   with np.errstate(invalid='ignore'):
@@ -96,13 +95,13 @@ def _bounds_of(part: action_parts.Part) -> tuple[np.ndarray, np.ndarray]:
     middle = maximum / 2 + minimum / 2
   if not (np.all(np.isfinite(middle)) and np.all(width > 0)):
     raise ValueError(
-      f'{name} must have a finite least value for each number, and a finite '
-      f'larger one, to scale actions to; got {spec!r}. Wrap the environment in '
-      'one that states its bounds, without numbers that nobody can choose.'
+      f'{name} must have finite bounds for each number, the upper one larger '
+      f'than the lower one, got {spec!r}. Wrap the environment in one that '
+      'states its bounds and leaves out constant numbers.'
     )
   return minimum, maximum
 
 
 def _shaped(flat: tf.Tensor, spec: specs.Array) -> tf.Tensor:
-  """Turns `[B, D]` into `[B, ...]` of a spec's shape and dtype."""
+  """Converts `[B, D]` into `[B, ...]` of a spec's shape and dtype."""
   return tf.reshape(tf.cast(flat, tf.as_dtype(spec.dtype)), [-1, *spec.shape])

@@ -1,38 +1,38 @@
-"""Gaussians whose means are within [−1, 1]."""
+"""Gaussian policies whose means are within [−1, 1]."""
 
 import tensorflow as tf
 
 from repertory.components import losses
 
-# Of a deviation's logarithm: those of the authors of IQL.
+# Limits of log σ, as in the IQL authors' code.
 _MIN_LOG_SCALE, _MAX_LOG_SCALE = -5.0, 2.0
 
 
 class BoundedGaussian:
-  """Independent Gaussians N(tanh(m), σ²), whose samples are cut to [−1, 1].
+  """Independent Gaussians N(tanh(m), σ²) with samples clipped to [−1, 1].
 
   Unlike those of a `SquashedGaussian`, densities are finite at the bounds and
-  beyond, so that any action of data has one. They are those before samples are
-  cut. See https://arxiv.org/abs/2110.06169 and the code of its authors.
+  beyond, so every action of a data set has one. Densities ignore the clipping.
+  See https://arxiv.org/abs/2110.06169 and the authors' code.
 
   Attributes:
-    num_parameters: P = 2 D: m, and the logarithms of the deviations σ.
+    num_parameters: P = 2 D: m and log σ.
   """
 
   def __init__(self, size: int):
-    """Keeps the size.
+    """Stores the size.
 
     Args:
-      size: D, numbers of an action.
+      size: D, number of action dimensions.
     """
     self.num_parameters = 2 * size
 
   def sample(self, parameters: tf.Tensor, noise: tf.Tensor) -> tf.Tensor:
-    """Makes samples in [−1, 1], `[B, D]`, out of noise.
+    """Transforms noise into samples in [−1, 1], `[B, D]`.
 
     Args:
       parameters: `[B, P]`.
-      noise: Normal numbers `[B, D]`; with 0 it is the mean.
+      noise: Standard normal numbers `[B, D]`; 0 gives the mean.
     """
     mean, log_scale = _split(parameters)  # [B, D]
     return tf.clip_by_value(mean + tf.exp(log_scale) * noise, -1.0, 1.0)
@@ -49,7 +49,7 @@ class BoundedGaussian:
 
 
 def _split(parameters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """Returns means and logarithms of deviations, `[B, D]` each."""
+  """Returns means and clipped log standard deviations, `[B, D]` each."""
   unlimited, log_scale = tf.split(parameters, 2, axis=-1)
   log_scale = tf.clip_by_value(log_scale, _MIN_LOG_SCALE, _MAX_LOG_SCALE)
   return tf.tanh(unlimited), log_scale

@@ -1,7 +1,7 @@
-"""Who calls a server, in which of its lives, and whether it still may.
+"""Caller identity, and fencing of replaced processes by generation.
 
-A process that cannot be reached is replaced, though it may live on: behind a
-network that was cut, for example. When it comes back, its calls are refused.
+A process that cannot be reached is replaced, though it may still be running,
+for example behind a network partition. When it returns, its calls are refused.
 Needs no TensorFlow.
 """
 
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 
 class Caller(NamedTuple):
-  """Who calls.
+  """Identity of the process that makes a call.
 
   Attributes:
-    name: What it is called, in all its lives.
-    life: How often it was started before.
-    token: What all callers of a run know, and nobody else.
+    name: The process's name, the same in all generations.
+    life: Its generation: number of starts before this one.
+    token: A secret shared by all processes of the run.
   """
 
   name: str
@@ -25,30 +25,30 @@ class Caller(NamedTuple):
 
 
 class RefusedError(ConnectionError):
-  """Who calls is of another run, or another one has taken its place."""
+  """The caller belongs to another run, or has been replaced."""
 
 
 class Admission:
-  """Admits the callers of a run, each in its newest life alone."""
+  """Admits callers of a run, each only in its newest generation."""
 
   def __init__(self, token: str = ''):
-    """Knows of no life but the first.
+    """Expects every caller in its first generation.
 
     Args:
-      token: The run's.
+      token: The run's token.
     """
     self._token = token.encode()
     self._lives: dict[str, int] = {}
     self._lock = threading.Lock()
 
   def replace(self, name: str, life: int) -> None:
-    """Notes that a life of somebody begins; those before it are over."""
+    """Registers a new generation of a caller; older ones are refused."""
     with self._lock:
       self._lives[name] = max(life, self._lives.get(name, 0))
 
   def check_token(self, caller: Caller) -> None:
-    """Raises RefusedError if a caller is of another run."""
-    # What a stranger sends may be no text that can be encoded.
+    """Raises RefusedError if a caller belongs to another run."""
+    # An unknown sender's token may not be encodable text.
     token = caller.token.encode(errors='surrogatepass')
     if not hmac.compare_digest(token, self._token):
       raise RefusedError(
@@ -56,17 +56,17 @@ class Admission:
       )
 
   def check(self, caller: Caller) -> None:
-    """Admits a caller, and with it no earlier life of its own any more.
+    """Admits a caller, and refuses its older generations from now on.
 
     Raises:
-      RefusedError: If it is of another run or has been replaced.
+      RefusedError: If it belongs to another run or has been replaced.
     """
     self.check_token(caller)
     with self._lock:
       newest = self._lives.get(caller.name, 0)
       if caller.life < newest:
         raise RefusedError(
-          f'{caller.name} was replaced: it must be in life {newest}, got life '
+          f'{caller.name} was replaced: its generation must be {newest}, got '
           f'{caller.life}.'
         )
       self._lives[caller.name] = caller.life

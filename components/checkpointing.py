@@ -1,14 +1,14 @@
-"""Checkpoints that a `kill -9` at any moment leaves whole.
+"""Crash-safe checkpoints: a `kill -9` at any time leaves them whole.
 
-A checkpoint is a folder: `arrays.npz`, `state.json`, `checksums.json` and,
-where replay is kept, `replay/`. It is written under a temporary name, synced
-and renamed; so what has its final name is complete, and the one before is there
-until then. It is removed in the same way: first it loses its name.
+A checkpoint is a folder: `arrays.npz`, `state.json`, `checksums.json` and, if
+replay is saved, `replay/`. It is written under a temporary name, synced and
+renamed, so a folder with a final name is complete, and its predecessor stays
+until then. Removal works in the same way: the folder is renamed first.
 
-The checksums are CRC-32: they are there against damage, not against intent, and
-of what Python has it is the fastest. All other files are listed with theirs, so
-that a damaged list shows too. Nothing that is read is executed: arrays are no
-pickles, and a file that holds one is refused.
+The checksums are CRC-32, the fastest that Python has. They detect damage, not
+tampering. The file that lists them covers all other files, so damage to the
+list shows, too. Nothing that is read is executed: files with pickled arrays are
+refused.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ import numpy as np
 from repertory.components import regular_files
 from repertory.components.settings import SettingError
 
-# Of the layout of a checkpoint. A reader refuses others.
+# Version of a checkpoint's layout; others are refused.
 _FORMAT = 2
 _TEMPORARY_PREFIX = '.writing-'
 _REMOVED_PREFIX = '.removing-'
@@ -35,7 +35,7 @@ CHECKSUMS, STATE = 'checksums.json', 'state.json'
 ARRAYS = 'arrays.npz'
 _REPLAY = 'replay'
 _NAME = re.compile(r'[0-9]{8}|[1-9][0-9]{8,}')
-_CHUNK_BYTES = 2**20  # Read at once.
+_CHUNK_BYTES = 2**20  # Per read.
 
 
 class CheckpointError(SettingError):
@@ -47,21 +47,21 @@ class CheckpointError(SettingError):
   def __init__(self, problem: str, *, for_readers: str = '', **remedy: Any):
     super().__init__('', problem, **remedy)
     self.for_readers = for_readers or problem
-    self.args = (problem,)  # Of which pickles make it anew.
+    self.args = (problem,)  # The constructor's arguments, for pickling.
 
 
 class UnwrittenError(RuntimeError):
-  """What was to be saved could not be written, and that ends the run."""
+  """A checkpoint could not be written, which ends the run."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-  """What was saved.
+  """Contents of a checkpoint.
 
   Attributes:
     path: The checkpoint's folder.
     arrays: Arrays by name.
-    state: Whatever JSON can express.
+    state: A JSON value.
     replay_path: Folder of the replay tables' contents, if they were saved.
   """
 
@@ -72,14 +72,14 @@ class Checkpoint:
 
 
 class Checkpointer:
-  """Keeps the newest checkpoints of one directory."""
+  """Writes and reads the checkpoints of one directory; keeps the newest."""
 
   def __init__(self, directory: str, max_to_keep: int = 2):
-    """Remembers the directory; nothing is written yet.
+    """Stores the directory; nothing is written yet.
 
     Args:
-      directory: Holds the checkpoints.
-      max_to_keep: Older ones are removed after a new one is complete.
+      directory: The directory of the checkpoints.
+      max_to_keep: Number of newest checkpoints kept, at least 1.
     """
     if max_to_keep < 1:
       raise ValueError(f'max_to_keep must be at least 1, got {max_to_keep}.')
@@ -92,15 +92,15 @@ class Checkpointer:
     state: Mapping[str, Any],
     replay_path: str | None = None,
   ) -> str:
-    """Writes a checkpoint; it counts as soon as this returns.
+    """Writes a checkpoint, which is complete when this returns.
 
-    If that fails, what was written is removed and the one before still counts.
+    If that fails, what was written is removed and the previous one stays valid.
 
     Args:
-      arrays: Arrays by name, of plain numbers.
-      state: Whatever JSON can express.
-      replay_path: Folder of a replay checkpoint, taken in as hard links: what
-        happens to that folder later does not matter.
+      arrays: Numeric arrays by name.
+      state: A JSON value.
+      replay_path: Folder of a replay checkpoint, added as hard links: later
+        changes to that folder have no effect.
 
     Returns:
       The checkpoint's folder.
@@ -113,18 +113,18 @@ class Checkpointer:
     return self.add(lambda folder: _write(folder, arrays, state, replay_path))
 
   def add(self, write: Callable[[str], None], least_number: int = 1) -> str:
-    """Adds a checkpoint that is written in whichever way; see `save`.
+    """Adds a checkpoint written by a function; see `save`.
 
     Args:
-      write: Makes the folder that it is given, and writes the files there.
-      least_number: That the checkpoint may have.
+      write: Creates the folder of the given path, and writes the files there.
+      least_number: Smallest number that the checkpoint may have.
 
     Returns:
       The checkpoint's folder.
     """
     os.makedirs(self._directory, exist_ok=True)
     self.remove_unfinished()
-    self._keep_newest()  # Whoever was killed may have left one more.
+    self._keep_newest()  # A killed process may have left one more.
     name = _next_name(self._directory, least_number)
     temporary = os.path.join(self._directory, _TEMPORARY_PREFIX + name)
     path = os.path.join(self._directory, name)
@@ -140,42 +140,42 @@ class Checkpointer:
     return path
 
   def _keep_newest(self) -> None:
-    """Removes all but as many as are to be kept."""
+    """Removes all checkpoints but the newest `max_to_keep`."""
     for number in _numbers(self._directory)[: -self._max_to_keep]:
       self._remove(f'{number:08d}')
 
   def load(self, check_replay: bool = True) -> Checkpoint | None:
-    """Reads the newest checkpoint; None if there is none.
+    """Reads the newest checkpoint; returns None without one.
 
     Args:
-      check_replay: Whether to read the files of replay, too, and compare their
-        checksums; without, only that they are there and as long as they were.
+      check_replay: Whether to verify the checksums of replay files, too;
+        without, only their presence and sizes are checked.
 
     Raises:
-      CheckpointError: If it cannot be read or was damaged, saying what is
-        wrong with it. An older one is never taken in its place.
+      CheckpointError: If it is damaged or cannot be read. The message names the
+        damage. Older checkpoints are never used instead.
     """
     while numbers := _numbers(self._directory):
       path = os.path.join(self._directory, f'{numbers[-1]:08d}')
       try:
         return _read(path, check_replay)
-      except Exception as error:  # Broken bytes may raise anything.
+      except Exception as error:  # Damaged bytes may raise anything.
         if _numbers(self._directory)[-1:] > numbers[-1:]:
-          continue  # It made way for a newer one meanwhile.
+          continue  # It was replaced by a newer one meanwhile.
         if isinstance(error, CheckpointError):
           raise
         raise _unreadable(path, f'{type(error).__name__}: {error}') from error
     return None
 
   def newest(self) -> str | None:
-    """Returns the folder of the newest checkpoint; None if there is none."""
+    """Returns the newest checkpoint's folder, or None."""
     numbers = _numbers(self._directory)
     return (
       os.path.join(self._directory, f'{numbers[-1]:08d}') if numbers else None
     )
 
   def remove_unfinished(self) -> None:
-    """Removes what an end in the middle of writing or removing left."""
+    """Removes leftovers of interrupted writes and removals."""
     if not os.path.isdir(self._directory):
       return
     for name in os.listdir(self._directory):
@@ -189,20 +189,20 @@ class Checkpointer:
 
 
 def place_replay(replay_path: str | None, directory: str) -> None:
-  """Makes a directory hold just one replay checkpoint, or none.
+  """Prepares a directory with one replay checkpoint, or none.
 
-  A replay server that starts there takes up what it finds.
+  A replay server that starts there restores it.
 
   Args:
     replay_path: The tables of a checkpoint; None to start empty.
-    directory: What the server will read; its old contents are removed.
+    directory: The directory the server will read; its old contents are removed.
   """
   if os.path.lexists(directory):
     _remove_entry(directory)
   os.makedirs(directory)
   if replay_path is not None:
-    # Reverb keeps the checkpoint whose name sorts last, and names new ones by
-    # the date.
+    # Reverb loads the checkpoint whose name sorts last, and names new ones by
+    # date.
     link_tree(replay_path, os.path.join(directory, '0-restored'))
 
 
@@ -221,10 +221,10 @@ def write_arrays(
 ) -> None:
   """Writes arrays by name to a file that `np.load` reads without pickles.
 
-  `np.savez` would leave its archive open when the disk is full.
+  Unlike `np.savez`, it closes its archive even if the disk is full.
 
   Args:
-    arrays: Names and arrays of plain numbers; taken one at a time.
+    arrays: Names and numeric arrays; iterated once.
     method: The compression, a constant of `zipfile`; 0 for none.
   """
   with open(path, 'wb') as file, zipfile.ZipFile(file, 'w', method) as archive:
@@ -255,15 +255,15 @@ def _write(
 
 
 def _read(path: str, check_replay: bool) -> Checkpoint:
-  """Reads a checkpoint, whatever is wrong with it."""
+  """Reads a checkpoint; damage may raise any error."""
   if not os.path.exists(os.path.join(path, CHECKSUMS)):
-    raise _unreadable(path, f'it is damaged, for it has no {CHECKSUMS}')
+    raise _unreadable(path, f'it is damaged: it has no {CHECKSUMS}')
   with regular_files.open_inside(path, CHECKSUMS) as file:
     content = json.load(file)
   if content['format'] != _FORMAT:
     problem = (
       f'Checkpoint {path} has format {content["format"]}, this version reads '
-      f'format {_FORMAT}. Go on with the version that wrote it'
+      f'format {_FORMAT}. Resume with the version that wrote it'
     )
     raise CheckpointError(
       f'{problem}, or start afresh.', for_readers=f'{problem}.', fresh=True
@@ -271,7 +271,7 @@ def _read(path: str, check_replay: bool) -> Checkpoint:
   _check_files(path, content['files'], check_replay)
   with regular_files.open_inside(path, STATE) as file:
     state = json.load(file)
-  # NumPy by itself leaves open what it cannot read.
+  # Given a path, NumPy does not close files that it cannot read.
   with (
     regular_files.open_inside(path, ARRAYS) as file,
     np.load(file, allow_pickle=False) as arrays,
@@ -294,7 +294,7 @@ def _check_files(
     missing, unknown = set(expected) - found, found - set(expected)
     raise _unreadable(
       path,
-      f'{CHECKSUMS} does not list what is there; missing: '
+      f'{CHECKSUMS} does not match the files; missing: '
       f'{sorted(missing)}, not listed: {sorted(unknown)}',
     )
   for name, description in expected.items():
@@ -317,9 +317,9 @@ def _check_files(
 def _unreadable(path: str, why: str) -> CheckpointError:
   directory, name = os.path.split(path)
   older = [number for number in _numbers(directory) if number < int(name)]
-  advice, then = 'There is none before it', ':'
+  advice, then = 'There is no older checkpoint', ':'
   if older:
-    advice = f'Move that folder away to go on from checkpoint {older[-1]:08d}'
+    advice = f'Move that folder away to resume from checkpoint {older[-1]:08d}'
     then = ', or'
   problem = f'Checkpoint {path} cannot be read: {why}. {advice}'
   return CheckpointError(
@@ -330,8 +330,8 @@ def _unreadable(path: str, why: str) -> CheckpointError:
 def _numbers(directory: str) -> list[int]:
   """Returns the numbers of a directory's checkpoints, in order.
 
-  What others put there is none: a file, or a folder of another name. One that
-  makes way for a newer one at this moment is.
+  Files, and folders with other names, are ignored. A checkpoint that is being
+  replaced by a newer one is included.
   """
   if not os.path.isdir(directory):
     return []
@@ -344,14 +344,14 @@ def _numbers(directory: str) -> list[int]:
 
 
 def _next_name(directory: str, least_number: int) -> str:
-  """Returns the name of a new checkpoint, which nothing there has."""
+  """Returns an unused name for a new checkpoint."""
   names = os.listdir(directory)
   taken = [int(name) for name in names if _NAME.fullmatch(name)]
   return f'{max([least_number, *(number + 1 for number in taken)]):08d}'
 
 
 def _remove_entry(path: str) -> None:
-  """Removes a folder, or what somebody put in its place."""
+  """Removes a folder, or a file or link in its place."""
   if os.path.isdir(path) and not os.path.islink(path):
     shutil.rmtree(path)
   else:
@@ -359,7 +359,7 @@ def _remove_entry(path: str) -> None:
 
 
 def _list(folder: str) -> list[str]:
-  """Returns the files under a folder, as paths from there."""
+  """Returns the paths of the files under a folder, relative to it."""
   return sorted(
     os.path.relpath(os.path.join(root, name), folder)
     for root, _, names in os.walk(folder)
@@ -376,10 +376,10 @@ def _checksum(folder: str, name: str) -> str:
 
 
 def link_tree(source: str, destination: str) -> None:
-  """Copies a folder, by links to its files where there can be links."""
+  """Copies a folder, using hard links where possible."""
   try:
     shutil.copytree(source, destination, copy_function=os.link)
-  except (OSError, shutil.Error):  # Another file system, or one without links.
+  except (OSError, shutil.Error):  # Another file system, or no hard links.
     shutil.rmtree(destination, ignore_errors=True)
     shutil.copytree(source, destination)
 

@@ -15,20 +15,19 @@ from tensorflow.python.framework import ops
 
 from repertory.components import devices, nests, stack, types, xla_checks
 
-# XLA spends most of its time on LLVM passes from which what it compiles here
-# does not gain: without them an update compiles 2.5 times as fast, and runs as
-# fast.
+# Most of XLA's compile time goes to LLVM passes that do not help here: without
+# them an update compiles 2.5 times as fast, and runs as fast.
 _FAST_COMPILATION = '--xla_llvm_disable_expensive_passes'
-# With several threads for products of matrices and convolutions, updates on two
-# cores are no faster and take up to a third more of the time of both, which
-# acting and replay need.
+# With several threads for matrix products and convolutions, updates on two
+# cores are no faster and take up to a third more CPU time, which acting and
+# replay need.
 _SEVERAL_THREADS = '--xla_cpu_multi_thread_eigen'
 _FEW_CORES = 2
 
-# Its whole name, for looking up a shorter one takes as long as the copy.
+# The full name: resolving a shorter one takes as long as the copy.
 _HOST = '/job:localhost/replica:0/task:0/device:CPU:0'
 
-# Calls a function: an operation like others.
+# The operation that calls a function.
 _CALL = b'StatefulPartitionedCall'
 _WRAPPING = 'TF_RUN_EAGER_OP_AS_FUNCTION'
 
@@ -36,15 +35,16 @@ _scope = threading.local()
 
 
 def _wrap_operations() -> bool:
-  """Tells TensorFlow to wrap single operations in functions.
+  """Makes TensorFlow wrap single operations in functions.
 
-  What it wraps, it runs in the thread that calls. This is for the whole process
-  and must be told before there are threads, for an operation fails that is
-  starting meanwhile. TensorFlow's word is that nothing else changes; on slow
-  cores each operation takes 10 to 50 µs longer.
+  Wrapped operations run in the calling thread. This affects the whole process
+  and must happen before there are other threads, because an operation that is
+  starting meanwhile fails. According to TensorFlow nothing else changes; on
+  slow cores each operation takes 10 to 50 µs longer.
 
   Returns:
-    Whether it does: not if the variable says 0, nor beside an accelerator.
+    Whether operations are wrapped: not if the environment variable is 0, nor
+    with an accelerator.
   """
   if os.environ.get(_WRAPPING) == '0' or devices.has_accelerator():
     return False
@@ -57,10 +57,10 @@ WRAPS_OPERATIONS = _wrap_operations()
 
 @contextlib.contextmanager
 def on_device(name: str | None) -> Iterator[None]:
-  """Places what is made inside: variables, and `CompiledFunction`s.
+  """Places variables and `CompiledFunction`s made inside on a device.
 
   Args:
-    name: Such as 'CPU:0' or 'GPU:1'; None for TensorFlow's choice.
+    name: The device, such as 'CPU:0' or 'GPU:1'; None for TensorFlow's choice.
   """
   before = getattr(_scope, 'device', None)
   _scope.device = name
@@ -78,7 +78,7 @@ def eagerly(is_eager: bool) -> Iterator[None]:
   It sets `tf.config.run_functions_eagerly`, and restores it at the end.
 
   Args:
-    is_eager: If false, nothing changes: what is eager already stays so.
+    is_eager: If false, nothing changes: eager mode stays on if it already is.
   """
   before = tf.config.functions_run_eagerly()
   tf.config.run_functions_eagerly(is_eager or before)
@@ -91,16 +91,16 @@ def eagerly(is_eager: bool) -> Iterator[None]:
 class CompiledFunction:
   """A function compiled for one signature, called with flat lists.
 
-  It is called without what TensorFlow's own concrete functions do on the way
-  (binding and checking arguments, looking for gradient tapes), which takes half
-  the time of a small call.
+  Calls skip the argument binding and checking and the search for gradient tapes
+  of TensorFlow's own concrete functions, which take half the time of a small
+  call.
 
   While `tf.config.run_functions_eagerly` is on, it is not traced: each call
   runs the Python function on the tensors themselves.
 
   Attributes:
     argument_specs: `tf.TensorSpec`s of the leaves of all arguments.
-    absent: Where the output has None, among its leaves.
+    absent: Indices of None among the leaves of the output.
     is_eager: Whether it is not traced. Then `output_structure` and `absent` are
       those of the last call.
   """
@@ -113,21 +113,21 @@ class CompiledFunction:
     *,
     in_caller: bool = False,
   ):
-    """Traces the function, which creates the variables that it makes.
+    """Traces the function, which may create its variables.
 
     Args:
-      function: Maps nests of tensors to a nest of tensors. It is traced as it
-        is: where control flow depends on tensors, it uses `tf.cond`,
+      function: Maps nests of tensors to a nest of tensors. It is traced without
+        AutoGraph: where control flow depends on tensors, it uses `tf.cond`,
         `tf.while_loop` or a `tf.function` of its own.
       signature: One nest of `tf.TensorSpec` per argument.
       jit_compile: Whether to compile with XLA: faster for small networks. XLA
-        reads `XLA_FLAGS` once per process; what is compiled here asks it for
-        fast compilation, and on two cores for one thread, unless the variable
-        says otherwise by then.
-      in_caller: Whether to run it in the thread that calls, one operation after
-        the other (a large one may still divide its work), where that can be:
-        without XLA and with `WRAPS_OPERATIONS`. Otherwise threads of TensorFlow
-        run it, and waking one may take longer than a small function.
+        reads `XLA_FLAGS` once per process. Compilation here requests fast
+        compilation, and a single thread on two cores, unless the flags are
+        already set.
+      in_caller: Whether to run it in the calling thread, one operation after
+        the other (a large one may still use threads). Possible without XLA and
+        with `WRAPS_OPERATIONS`. Otherwise TensorFlow's threads run it, and
+        waking one may take longer than a small function.
     """
     self.is_eager = tf.config.functions_run_eagerly()
     self._is_for_xla = jit_compile and not self.is_eager
@@ -149,10 +149,10 @@ class CompiledFunction:
     if self.is_eager:
       self._call = call
       return
-    # AutoGraph would take five seconds to rewrite all that is called.
+    # AutoGraph would take five seconds to rewrite all functions.
     compiled = tf.function(call, autograph=False, jit_compile=jit_compile)
     specs = specs_of(self.argument_specs)
-    # Kept, for the runtime forgets a function that nobody holds.
+    # A reference is kept because the runtime drops unreferenced functions.
     self._function = compiled.get_concrete_function(*specs)
     if jit_compile:
       set_xla_flags()
@@ -169,11 +169,11 @@ class CompiledFunction:
   def __call__(self, *leaves: tf.Tensor | np.ndarray) -> list[tf.Tensor]:
     """Maps the leaves of all arguments to the leaves of the output.
 
-    No gradient tape sees the call.
+    Gradient tapes do not record the call.
 
     Args:
-      *leaves: As the signature has them. What an array holds must
-        not change before the outputs are there.
+      *leaves: Tensors or arrays in the signature's order. Arrays must not
+        change before the outputs are there.
     """
     execute_leaves = self._execute_eagerly if self.is_eager else self._execute
     if self._device is None:
@@ -211,7 +211,7 @@ class CompiledFunction:
     return outputs
 
   def with_variables(self, values: Mapping[int, np.ndarray]) -> Any:
-    """Returns a copy of the function that reads other values of variables.
+    """Returns a copy of the function with other values for its variables.
 
     Args:
       values: The values, by the `id` of the captured handle of the variable.
@@ -238,7 +238,7 @@ class CompiledFunction:
 
   @property
   def output_structure(self) -> types.Nest:
-    """The output, with None for each leaf."""
+    """The structure of the output, with None for each leaf."""
     if not self._output_structure:
       raise ValueError(
         'An eager function must be called once before its output_structure is '
@@ -247,7 +247,7 @@ class CompiledFunction:
     return self._output_structure[0]
 
   def unflatten(self, leaves: Sequence[Any]) -> types.Nest:
-    """Gives leaves the structure of the output."""
+    """Packs leaves into the structure of the output."""
     if self.is_eager:
       return nests.Unflattener(self.output_structure)(leaves)
     return self._unflatten(leaves)
@@ -256,9 +256,9 @@ class CompiledFunction:
 def compile_reading(
   variables: Sequence[tuple[tf.Tensor, tf.DType]],
 ) -> Callable[[], list[tf.Tensor]]:
-  """Returns what reads variables, all in one call where that is cheap.
+  """Returns a function that reads variables, in a single call if possible.
 
-  What `tf.Variable` does around an operation takes longer than it does.
+  The overhead of `tf.Variable` exceeds the time of the read itself.
 
   Args:
     variables: Handle and dtype of each.
@@ -283,17 +283,17 @@ def specs_of(nest: types.Nest) -> types.Nest:
 def trace(
   function: Callable[..., types.Nest], signature: Sequence[types.Nest]
 ) -> types.Nest:
-  """Traces a function, which creates the variables that it makes.
+  """Traces a function and returns the specs of its output.
 
-  For functions whose calls are part of a loop, in which no variable can be
-  made, and of which must be known beforehand what they give.
+  The function may create its variables. Use it before loops, whose bodies
+  cannot create variables and whose output specs must be known beforehand.
 
   Args:
     function: See `CompiledFunction`.
     signature: Likewise.
 
   Returns:
-    The `tf.TensorSpec`s of its output; None for what is absent.
+    The `tf.TensorSpec`s of its output; None for absent leaves.
   """
   found: list[types.Nest] = []
 
@@ -316,17 +316,17 @@ def compile_policy(
   state: types.Nest,
   jit_compile: bool,
 ) -> CompiledFunction:
-  """Compiles what a policy does in a step.
+  """Compiles a policy step.
 
-  Without accelerators, XLA pays for recurrent policies alone. It has a thread
-  of its own for each call, and to wake a core for it takes longer than the few
-  operations of other policies, which run in the thread that calls.
+  Without accelerators, XLA is faster for recurrent policies only. It uses
+  another thread for each call, and waking a core takes longer than the few
+  operations of other policies, which run in the calling thread.
 
   Args:
     step: See `CompiledFunction`.
-    signature: Shapes and dtypes of what `step` takes.
-    state: The policy's. One with a leaf `[B, D, ...]` is taken for recurrent;
-      with one number of each row, `[B]`, it is not.
+    signature: Shapes and dtypes of the arguments of `step`.
+    state: The policy's state. The policy counts as recurrent if a leaf has
+      shape `[B, D, ...]`, but not if all are `[B]`.
     jit_compile: Whether XLA may be used.
 
   Returns:
@@ -342,10 +342,11 @@ def compile_policy(
 
 
 def _place_of(device: str | None) -> str:
-  """Returns where arrays go that a function on a device is called with.
+  """Returns the device on which to put the arrays passed to a function.
 
-  To the host, and TensorFlow takes them on. But while it wraps operations in
-  functions, it mixes up what several threads hand from one device to another.
+  That is the host, from which TensorFlow copies them. But while it wraps
+  operations in functions, TensorFlow confuses concurrent copies between
+  devices, so arrays are put on the function's device then.
   """
   wraps = WRAPS_OPERATIONS or stack.ALWAYS_WRAPS_OPERATIONS
   if device is None or not wraps:
@@ -355,12 +356,12 @@ def _place_of(device: str | None) -> str:
 
 
 def _context() -> Any:
-  """Returns TensorFlow's, which its annotations take for None."""
+  """Returns TensorFlow's context, which its annotations declare as None."""
   return context.context()
 
 
 def _attributes_of(function: Any, in_caller: bool) -> tuple[Any, ...]:
-  """Returns names and values, in turn, for the operation that calls it."""
+  """Returns alternating names and values of attributes for the call."""
   options = _context().function_call_options
   attributes = (
     *('executor_type', options.executor_type or ''),
@@ -382,9 +383,9 @@ def _attributes_of(function: Any, in_caller: bool) -> tuple[Any, ...]:
 
 
 def set_xla_flags() -> None:
-  """Asks for fast compilation, and on two cores for one thread.
+  """Requests fast compilation, and a single thread on two cores.
 
-  What the variable `XLA_FLAGS` says of them already stays.
+  Flags that `XLA_FLAGS` already contains stay as they are.
   """
   flags = os.environ.get('XLA_FLAGS', '')
   wanted = {_FAST_COMPILATION: 'true'}

@@ -1,21 +1,21 @@
-"""The vocabulary: who talks to whom about what.
+"""Core interfaces and the data flow between them.
 
     environment ─timestep→ Actor ─→ Adder ─→ replay table ─→ dataset ─→ Learner
         ▲                   │                                             │
         └──── action ──── Policy ◄────────── VariableSource ◄──────── Update
 
 `Actor`, `Learner`, `Adder`, `VariableSource`, `Worker` and `Saveable` are
-Acme's own classes, so an actor of ours is an `acme.core.Actor`. `Policy` and
-`Update` are the two TensorFlow programs that make an agent; they are in
-`programs`, so that those who only step environments need no TensorFlow.
+Acme's own classes, so an actor here is an `acme.core.Actor`. `Policy` and
+`Update` are the two TensorFlow modules that define an agent; they are in
+`programs`, so that code that only steps environments needs no TensorFlow.
 
-Everything that acts is batched. A *batch of timesteps* is one
-`dm_env.TimeStep` whose `step_type`, `reward` and `discount` are arrays `[B]`
-and whose observation is a nest of arrays `[B, ...]`. The B slots end their
-episodes independently: the step after a slot's LAST gives FIRST for that slot,
-ignores its action and carries reward 0 and discount 1. Ask with
-`timestep.step_type == dm_env.StepType.LAST`, which gives `[B]`; the methods
-`first()`, `mid()` and `last()` of a batch are of no use.
+Acting is batched. A *batch of timesteps* is one `dm_env.TimeStep` whose
+`step_type`, `reward` and `discount` are arrays `[B]` and whose observation is a
+nest of arrays `[B, ...]`. The B slots end their episodes independently: the
+step after a slot's LAST is FIRST for that slot, ignores its action and has
+reward 0 and discount 1. Test for the end with `timestep.step_type ==
+dm_env.StepType.LAST`, which gives `[B]`; the methods `first()`, `mid()` and
+`last()` do not work on batches.
 """
 
 from acme import core as acme_core

@@ -1,4 +1,4 @@
-"""Finding the action of the largest value by trying some."""
+"""Cross-entropy method: sample-based maximization over actions."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -8,11 +8,11 @@ import tensorflow as tf
 
 
 class Maximum(NamedTuple):
-  """The best of what was tried.
+  """The best samples found.
 
   Attributes:
     action: In [−1, 1], `[B, D]`.
-    value: What it was rated, `[B]`.
+    value: Their values, `[B]`.
   """
 
   action: tf.Tensor
@@ -25,18 +25,18 @@ def maximize(
   num_elites: int,
   initial_stddev: float,
 ) -> Maximum:
-  """Searches by Gaussians, each fitted to the best of what the last one gave.
+  """Maximizes values by Gaussians, each fitted to the elites of the last one.
 
-  The cross-entropy method: https://doi.org/10.1023/A:1010091220143. For actions
-  of which a network knows no largest value: https://arxiv.org/abs/1806.10293,
+  The cross-entropy method: https://doi.org/10.1023/A:1010091220143. Used by
+  QT-Opt to maximize Q-values over actions: https://arxiv.org/abs/1806.10293,
   section 4.3. The first Gaussian has mean 0; samples are clipped to [−1, 1].
 
   Args:
     rate: Maps actions `[B, N, D]` to values `[B, N]`.
-    noise: Normal numbers, `[I, B, N, D]`: N samples in each of I iterations. B
-      may be 1 for the same numbers in every row.
-    num_elites: Samples that the next Gaussian is fitted to, at most N.
-    initial_stddev: Deviation of the first Gaussian.
+    noise: Standard normal numbers, `[I, B, N, D]`: N samples in each of I
+      iterations. B may be 1 for the same numbers in every row.
+    num_elites: Number of samples the next Gaussian is fitted to, at most N.
+    initial_stddev: Standard deviation of the first Gaussian.
 
   Returns:
     The best sample of the last iteration. No gradient flows into it.
@@ -56,7 +56,7 @@ def maximize(
     samples = tf.clip_by_value(mean + stddev * numbers, -1.0, 1.0)
     values = rate(samples)  # [B, N]
     best, places = tf.math.top_k(values, num_elites)  # [B, M]
-    # A row of the same numbers becomes one for each row.
+    # Broadcast shared noise to all rows.
     samples = tf.broadcast_to(
       samples, tf.concat([tf.shape(values), tf.shape(samples)[2:]], axis=0)
     )
@@ -68,9 +68,9 @@ def maximize(
 
 
 def fixed_noise(num_iterations: int, num_samples: int, size: int) -> np.ndarray:
-  """Returns normal numbers that are always the same.
+  """Returns standard normal numbers that are the same in every call.
 
-  So the search follows from the values alone, and needs no random numbers.
+  They make the search a deterministic function of the values.
 
   Args:
     num_iterations: I.

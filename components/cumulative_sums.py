@@ -1,21 +1,20 @@
-"""Finding which weight a number falls upon, where weights lie end to end."""
+"""Inverse transform sampling from cumulative sums of weights."""
 
 import numpy as np
 import tensorflow as tf
 
 
 def find(sums: tf.Tensor, weights: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-  """Returns the place of the weight that each number falls upon.
+  """Returns the index of the weight whose interval contains each number.
 
-  That is the first whose sum is larger than the number. It never is a weight of
-  0, whatever rounding does: XLA may add up each sum in an order of its own, so
-  that sums differ beside a weight of 0; and a number may reach beyond the last
-  sum.
+  That is the first whose cumulative sum exceeds the number. It is never a
+  weight of 0, despite rounding: XLA may add up each sum in another order, so
+  that sums differ next to a weight of 0, and a number may exceed the last sum.
 
   Args:
     sums: The cumulative sums of the weights, `[..., N]`.
-    weights: At least 0, `[..., N]`, in each row one above 0.
-    numbers: From 0 to less than a row's last sum, but for rounding, `[...]`.
+    weights: Non-negative, `[..., N]`, at least one positive per row.
+    numbers: From 0 to below a row's last sum, up to rounding, `[...]`.
 
   Returns:
     int32 `[...]`.

@@ -1,9 +1,8 @@
-"""A network's rows, divided over the devices of a learner.
+"""Data parallelism: splits a network's rows over a learner's devices.
 
-What comes before and after the network (targets, losses, the optimizer) stays
-as it is, on the first device, so an update is the same for any number of
-devices but for rounding. In each update the others read the variables and send
-back the sum of the gradients of their rows.
+Targets, losses and the optimizer stay on the first device, so an update is the
+same for any number of devices, up to rounding. In each update the other devices
+read the variables and return the summed gradients of their rows.
 """
 
 import contextlib
@@ -21,15 +20,15 @@ _scope = threading.local()
 
 @contextlib.contextmanager
 def over_devices(names: Sequence[str]) -> Iterator[None]:
-  """Has the rows of `by_rows` divided, in what is traced inside.
+  """Splits calls of `by_rows` traced inside over devices.
 
-  XLA compiles for one device: what is divided must not be compiled with it.
+  XLA compiles for one device: split functions must not be compiled with it.
 
   Args:
-    names: Such as 'GPU:0' and 'GPU:1'; nothing is divided over fewer than two.
+    names: Devices, such as 'GPU:0' and 'GPU:1'; fewer than two split nothing.
 
   Raises:
-    ValueError: At the end, if there were several and nothing was divided.
+    ValueError: At the end, if there were several and nothing was split.
   """
   before = getattr(_scope, 'devices', ()), getattr(_scope, 'is_used', False)
   _scope.devices, _scope.is_used = tuple(names), False
@@ -37,7 +36,7 @@ def over_devices(names: Sequence[str]) -> Iterator[None]:
     yield
     if len(names) > 1 and not _scope.is_used:
       raise ValueError(
-        f'Nothing was divided over the devices {list(names)}: let the update '
+        f'Nothing was split over the devices {list(names)}: let the update '
         'call its networks by `data_parallel.by_rows`, or name one device.'
       )
   finally:
@@ -45,7 +44,7 @@ def over_devices(names: Sequence[str]) -> Iterator[None]:
 
 
 def is_dividing() -> bool:
-  """Returns whether `by_rows` divides what is traced now."""
+  """Returns whether `by_rows` splits calls that are traced now."""
   return len(getattr(_scope, 'devices', ())) > 1
 
 
@@ -54,14 +53,14 @@ def by_rows(
   input_axes: Sequence[int] | None = None,
   output_axes: Sequence[int] | None = None,
 ) -> Callable[..., types.Nest]:
-  """Lets a function be divided over devices, if `over_devices` asks for it.
+  """Makes a function splittable over devices, see `over_devices`.
 
   Args:
     function: Maps nests of tensors to a nest of tensors, or to a tuple of nests
-      if `output_axes` says so; row by row, with any variables. Gradients are
-      those of first order.
-    input_axes: The axis of the rows in each argument; 0 if None.
-    output_axes: The same of each output of a tuple; None if the function
+      if `output_axes` is given; row by row, with any variables. Only
+      first-order gradients are supported.
+    input_axes: The row axis of each argument; 0 if None.
+    output_axes: The row axis of each output of a tuple; None if the function
       returns a single nest, whose rows are axis 0.
   """
 
@@ -78,7 +77,7 @@ def by_rows(
 
 
 class _Division:
-  """One call, divided."""
+  """A single call, split over devices."""
 
   def __init__(self, function, names, inputs, input_axes, output_axes):
     self._function = function
@@ -89,14 +88,14 @@ class _Division:
     num_rows = self._leaves[0].shape[self._axes[0]]
     if num_rows is None:
       raise ValueError(
-        'The number of rows must be known when a function is divided over '
+        'The number of rows must be known when a function is split over '
         f'{list(names)}, got shape {self._leaves[0].shape}.'
       )
     self._names = names[:num_rows]
     each, left = divmod(num_rows, len(self._names))
-    # As many for each device, and what is left for the first ones.
+    # Equal shares; the first devices take the remainder.
     self._sizes = [each + (i < left) for i in range(len(self._names))]
-    # Of each device: its tape, what it was given and what it returned.
+    # Per device: its tape, inputs and outputs.
     self._parts: list[tuple[tf.GradientTape, list, list]] = []
     self._structure: Any = None
     self._axes_of_outputs: list[int] = []
@@ -128,7 +127,7 @@ class _Division:
     return joined, self._gradient
 
   def _gradient(self, *upstream: tf.Tensor, variables=None):
-    """Returns gradients of the inputs, None of integers, and of variables."""
+    """Returns gradients of the inputs, None for integers, and of variables."""
     variables = list(variables or [])
     of_parts = []
     pieces = self._split(upstream, self._axes_of_outputs)

@@ -1,4 +1,4 @@
-"""Names of devices, as users give them."""
+"""Checks and setup of devices named by users."""
 
 import contextlib
 import re
@@ -10,14 +10,14 @@ _NAME = re.compile(r'(CPU|GPU|TPU):(\d+)')
 
 
 def check(argument: str, names: Sequence[str]) -> None:
-  """Refuses what names no device of this machine.
+  """Checks that names are devices of this machine.
 
   Args:
-    argument: Its name, for the message.
-    names: Such as 'CPU:0' or 'GPU:1'.
+    argument: The setting's name, for the message.
+    names: Devices, such as 'CPU:0' or 'GPU:1'.
 
   Raises:
-    SettingError: If a name is of another form, or there is no such device.
+    SettingError: If a name is malformed, or there is no such device.
   """
   for name in names:
     if not _NAME.fullmatch(name):
@@ -26,7 +26,7 @@ def check(argument: str, names: Sequence[str]) -> None:
       )
   if not names:
     return
-  import tensorflow as tf  # noqa: PLC0415  Whoever names none does without.
+  import tensorflow as tf  # noqa: PLC0415  Not needed without names.
 
   for name in names:
     kind, index = name.split(':')
@@ -40,10 +40,10 @@ def check(argument: str, names: Sequence[str]) -> None:
 
 
 def has_accelerator(kinds: Iterable[str] | None = None) -> bool:
-  """Returns whether devices are not all CPUs.
+  """Returns whether any device is not a CPU.
 
   Args:
-    kinds: Such as 'CPU' and 'GPU', of each; None for those that TensorFlow
+    kinds: Device types, such as 'CPU' and 'GPU'; None for those that TensorFlow
       sees.
   """
   if kinds is None:
@@ -56,17 +56,16 @@ def has_accelerator(kinds: Iterable[str] | None = None) -> bool:
 def xla_pays(
   num_updates: int, least: int, kinds: Iterable[str] | None = None
 ) -> bool:
-  """Returns whether to compile updates with XLA if nothing is said of it.
+  """Returns whether to compile updates with XLA by default.
 
-  On a CPU if there are so many that they earn back what it takes to compile.
-  Beside an accelerator always: an update of a small network is hundreds of
-  operations, each of which takes longer to launch there than to run, and XLA
-  makes a few of them all. That is how accelerators work; it was measured on
-  none.
+  On a CPU, if there are enough updates to amortize the compilation. With an
+  accelerator always: an update of a small network is hundreds of operations,
+  each of which takes longer to launch than to run, and XLA fuses them into a
+  few. This has not been measured on an accelerator.
 
   Args:
-    num_updates: Those to come.
-    least: With so many it pays on a CPU.
+    num_updates: Number of updates to come.
+    least: Smallest number of updates for which it pays on a CPU.
     kinds: See `has_accelerator`.
   """
   return has_accelerator(kinds) or num_updates >= least
@@ -75,12 +74,12 @@ def xla_pays(
 def prepare(argument: str, names: Sequence[str]) -> None:
   """Makes sure that this process has the devices.
 
-  A processor is one device, CPU:0. If CPU:k is named, it is divided into k + 1
+  A processor is one device, CPU:0. If CPU:k is named, it is split into k + 1
   logical ones, which TensorFlow allows before its first operation.
 
   Args:
-    argument: Its name, for the message.
-    names: Such as 'CPU:0' or 'GPU:1'.
+    argument: The setting's name, for the message.
+    names: Devices, such as 'CPU:0' or 'GPU:1'.
 
   Raises:
     SettingError: If there is no such device.
@@ -93,7 +92,7 @@ def prepare(argument: str, names: Sequence[str]) -> None:
   places = [(kind, int(index)) for kind, index in (n.split(':') for n in names)]
   num_cpus = 1 + max((i for kind, i in places if kind == 'CPU'), default=0)
   if num_cpus > 1:
-    with contextlib.suppress(RuntimeError):  # It is in use, as it is.
+    with contextlib.suppress(RuntimeError):  # Already in use; checked below.
       tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices('CPU')[0],
         [tf.config.LogicalDeviceConfiguration()] * num_cpus,
@@ -104,9 +103,9 @@ def prepare(argument: str, names: Sequence[str]) -> None:
       hint = ''
       if kind == 'CPU':
         hint = (
-          ' A CPU cannot be divided once TensorFlow is in use: in processes '
-          'of their own (launch type local_mp, if the topology allows it) '
-          'nodes do it in time.'
+          ' A CPU cannot be split once TensorFlow is in use. Run nodes in '
+          'processes of their own (launch type local_mp, if the topology '
+          'allows it).'
         )
       raise SettingError(
         argument,

@@ -1,4 +1,4 @@
-"""Between discrete actions and their numbers."""
+"""Mapping between discrete actions and their indices."""
 
 import math
 
@@ -8,17 +8,17 @@ import tree
 
 from repertory.components import action_parts, specs, types
 
-# All combinations of several integers, of which a network rates each.
+# Limit on combinations of several integers, because a network rates each.
 MAX_COMBINATIONS = 4_096
 
 
 class DiscreteActions:
-  """Numbers the actions there are to choose from, 0 to A − 1.
+  """Numbers all discrete actions, 0 to A − 1.
 
-  One discrete action has its number already. Of several integers each
-  combination gets one: the last integer, in the order of `tree.flatten`, goes
-  fastest. So agents that rate actions rate combinations, and need not take the
-  integers for independent.
+  A single discrete action is its own index. Of several integers each
+  combination gets one: the last integer, in the order of `tree.flatten`, varies
+  fastest. So value-based agents rate combinations, without assuming that the
+  integers are independent.
 
   Attributes:
     num_actions: A.
@@ -28,12 +28,12 @@ class DiscreteActions:
     """Counts the combinations.
 
     Args:
-      action_spec: A `DiscreteArray`, an array of integers with bounds, or a
-        nest of such.
+      action_spec: A `DiscreteArray`, a bounded array of integers, or a nest of
+        them.
 
     Raises:
-      ValueError: If a part is of another kind, or if there are more than
-        `MAX_COMBINATIONS` of several integers.
+      ValueError: If a part is of another kind, or if several integers have more
+        than `MAX_COMBINATIONS`.
     """
     self._spec = action_spec
     parts = action_parts.parts_of(action_spec)
@@ -51,15 +51,15 @@ class DiscreteActions:
     if not self._is_number and self.num_actions > MAX_COMBINATIONS:
       raise ValueError(
         f'The integers of an action must have at most {MAX_COMBINATIONS:,} '
-        'combinations, of which this agent rates each; got '
+        'combinations, because this agent rates each; got '
         f'{self.num_actions:,} in {action_spec!r}.'
       )
     self._specs = [part.spec for part in parts]
     self._dtypes = [tf.as_dtype(spec.dtype) for spec in self._specs]
-    # How far apart combinations are that differ by 1 in one integer.
+    # Index difference between combinations that differ by 1 in one integer.
     strides = np.append(np.cumprod(counts[:0:-1])[::-1], 1)
     self._strides = self._split(strides.astype(np.int32))
-    self._tables: list[np.ndarray] = []  # Of each part of all actions.
+    self._tables: list[np.ndarray] = []  # Per part: its values in all actions.
     if not self._is_number:
       steps = np.arange(self.num_actions)[:, None] // strides % counts
       self._tables = [
@@ -68,16 +68,16 @@ class DiscreteActions:
       ]
 
   def to_action(self, number: tf.Tensor) -> types.Nest:
-    """Turns numbers, int32 `[B]`, into actions of the spec, `[B, ...]`."""
+    """Converts indices, int32 `[B]`, into actions of the spec, `[B, ...]`."""
     if self._is_number:
       return tf.cast(number, self._dtypes[0])
     leaves = [tf.gather(tf.constant(table), number) for table in self._tables]
     return tree.unflatten_as(self._spec, leaves)
 
   def from_action(self, action: types.Nest) -> tf.Tensor:
-    """Turns actions of the spec, `[..., *action]`, into int32 `[...]`.
+    """Converts actions of the spec, `[..., *action]`, into int32 `[...]`.
 
-    Integers beyond their bounds, as in padding, are taken for the nearest ones.
+    Integers beyond their bounds, as in padding, are clipped.
     """
     if self._is_number:  # A gather takes no small or unsigned integers.
       return tf.cast(action, tf.int32)
@@ -94,7 +94,7 @@ class DiscreteActions:
     return tf.add_n(numbers)
 
   def _split(self, numbers: np.ndarray) -> list[np.ndarray]:
-    """Divides numbers of each integer, `[..., K]`, among the parts."""
+    """Splits an array with a column per integer, `[..., K]`, into parts."""
     ends = np.cumsum([math.prod(spec.shape) for spec in self._specs])
     return [
       part.reshape((*numbers.shape[:-1], *spec.shape))

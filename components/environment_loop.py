@@ -1,4 +1,4 @@
-"""Drives an actor over an environment batch."""
+"""Environment loop: an actor acting in an environment batch."""
 
 import dataclasses
 import time
@@ -10,7 +10,7 @@ import numpy as np
 
 from repertory.components import core, counting, episode_metrics, loggers
 
-# As integers: an enumeration takes ten times as long to compare with.
+# As integers: comparing with an enum takes ten times as long.
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
 
@@ -19,10 +19,10 @@ class Episode:
   """A finished episode.
 
   Attributes:
-    slot: Where in the environment batch it was.
+    slot: Its index in the environment batch.
     episode_return: Sum of its rewards, undiscounted.
     length: Steps, its first timestep not counted.
-    metrics: What else was measured of it, by name.
+    metrics: Other metrics, by name.
   """
 
   slot: int
@@ -32,7 +32,7 @@ class Episode:
 
 
 class EnvironmentLoop(core.Worker):
-  """Steps environments with the actions of an actor, who sees the outcome.
+  """Steps environments with an actor's actions and lets it observe the results.
 
   All slots step together and end their episodes independently. A slot's step
   after LAST only starts its next episode, and is not counted.
@@ -48,16 +48,16 @@ class EnvironmentLoop(core.Worker):
     observers: Sequence[Callable[[Episode], None]] = (),
     should_update: bool = True,
   ):
-    """Keeps the parts; nothing is stepped yet.
+    """Stores the parts; nothing is stepped yet.
 
     Args:
       environment: An environment batch, see `environments.batch`.
-      actor: Acts for it.
-      counter: Takes 'steps' and 'episodes'.
-      logger: Takes a row per episode, with all counts.
+      actor: The actor that selects actions.
+      counter: Counter for 'steps' and 'episodes'.
+      logger: Gets a row per episode, with all counts.
       observers: Called with every finished episode.
-      should_update: Whether to let the actor look for fresh variables after
-        every step.
+      should_update: Whether to call the actor's `update`, for new variables,
+        after every step.
     """
     self._environment = environment
     self._actor = actor
@@ -68,7 +68,7 @@ class EnvironmentLoop(core.Worker):
     self._metrics: episode_metrics.EpisodeMetrics | None = None
     self._info_names: tuple[str, ...] = ()
     self._timestep: dm_env.TimeStep | None = None
-    self._entered_at = 0.0  # When the environment was called; 0 if it is not.
+    self._entered_at = 0.0  # When the environment was called; 0 outside calls.
     self._returns = np.zeros([environment.batch_size])
     self._lengths = np.zeros([environment.batch_size], np.int64)
 
@@ -79,19 +79,19 @@ class EnvironmentLoop(core.Worker):
 
   @property
   def environment_seconds(self) -> float:
-    """How long the environment has been at a step or reset; 0 if at none.
+    """Seconds the environment has spent in the current call; 0 outside calls.
 
-    It may be asked from other threads.
+    It may be read from other threads.
     """
     entered_at = self._entered_at
     return time.monotonic() - entered_at if entered_at else 0.0
 
   def add_observer(self, observer: Callable[[Episode], None]) -> None:
-    """Lets another one be called with every finished episode."""
+    """Adds a function to be called with every finished episode."""
     self._observers.append(observer)
 
   def measure(self, metrics: episode_metrics.EpisodeMetrics) -> None:
-    """Lets episodes that start from now on tell metrics, too."""
+    """Adds metrics to the episodes that start from now on."""
     self._metrics = metrics
 
   def read_info(self, names: Sequence[str]) -> None:
@@ -103,7 +103,7 @@ class EnvironmentLoop(core.Worker):
     self._info_names = tuple(names)
 
   def reset(self) -> dm_env.TimeStep:
-    """Starts all episodes anew; the open ones are not reported."""
+    """Starts new episodes in all slots; open ones are not reported."""
     self._entered_at = time.monotonic()
     timestep = self._timestep = self._environment.reset()
     self._entered_at = 0.0
@@ -118,8 +118,8 @@ class EnvironmentLoop(core.Worker):
     """Steps all slots once.
 
     Returns:
-      The number of environment steps this was, at most B, and the episodes
-      that ended with it.
+      The number of environment steps taken, at most B, and the episodes that
+      ended.
     """
     previous = self._timestep or self.reset()
     action = self._actor.select_action(previous.observation)
@@ -133,7 +133,7 @@ class EnvironmentLoop(core.Worker):
       self._actor.update()
     self._returns += timestep.reward
     self._lengths += 1
-    # Python is faster than NumPy with so few numbers.
+    # Python is faster than NumPy for so few numbers.
     step_types = timestep.step_type.tolist()
     num_steps = len(step_types)
     if num_first := step_types.count(_FIRST):
@@ -174,14 +174,14 @@ class EnvironmentLoop(core.Worker):
     num_episodes: int,
     should_stop: Callable[[], bool] = lambda: False,
   ) -> list[Episode]:
-    """Runs fresh episodes for an unbiased estimate.
+    """Runs new episodes for an unbiased estimate.
 
-    Each slot contributes the same number, give or take one: the first
+    Each slot contributes the same number, give or take one: taking the first
     `num_episodes` to end would favor short ones.
 
     Args:
-      num_episodes: At least 1.
-      should_stop: Asked before every step; ends the run early.
+      num_episodes: Number of episodes, at least 1.
+      should_stop: Called before every step; True ends the run early.
 
     Returns:
       The episodes; fewer only if stopped.
@@ -197,7 +197,7 @@ class EnvironmentLoop(core.Worker):
     return episodes
 
   def save(self) -> dict[str, Any]:
-    """Returns the environments and where they are, between two steps.
+    """Returns the environments and their episodes' state, between two steps.
 
     It can be pickled if the environments can be.
     """
@@ -209,7 +209,7 @@ class EnvironmentLoop(core.Worker):
     }
 
   def restore(self, state: Mapping[str, Any]) -> None:
-    """Goes on where `save` was called, with the environments of there."""
+    """Resumes from the state returned by `save`, with its environments."""
     self._environment = state['environment']
     self._timestep = state['timestep']
     self._returns = state['returns']
@@ -242,10 +242,10 @@ class EnvironmentLoop(core.Worker):
 
 
 def divide_episodes(num_episodes: int, batch_size: int) -> list[int]:
-  """Returns how many of the episodes that are run fresh each slot contributes.
+  """Returns how many of the evaluation episodes each slot contributes.
 
   Args:
-    num_episodes: At least 1.
+    num_episodes: Number of episodes, at least 1.
     batch_size: Slots, B.
   """
   return [

@@ -1,4 +1,4 @@
-"""Figures of episodes besides return and length."""
+"""Episode metrics besides return and length."""
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ import tree
 from repertory.components import types
 from repertory.components.settings import SettingError
 
-# Columns that rows of evaluations have anyway.
+# Columns that evaluation rows have anyway.
 _TAKEN = (
   'episode_return',
   'episode_return_deviation',
@@ -28,23 +28,23 @@ _FIRST = int(dm_env.StepType.FIRST)
 
 
 class EpisodeMetric(abc.ABC):
-  """Measures something of the episodes of one environment, one by one.
+  """Measures the episodes of one environment, one after the other.
 
-  What it is told is what the environment says: neither stacked with what was
-  before by the agent, nor scaled by it. There is no batch axis.
+  It gets the environment's own timesteps, without the agent's frame stacking
+  and scaling, and without a batch axis.
   """
 
   @abc.abstractmethod
   def begin(self, timestep: dm_env.TimeStep) -> None:
-    """Starts an episode with its first timestep, and forgets the one before."""
+    """Starts an episode with its first timestep, and resets the metric."""
 
   @abc.abstractmethod
   def step(self, action: types.Nest, timestep: dm_env.TimeStep) -> None:
-    """Takes an action, and the timestep that it led to."""
+    """Adds an action, and the timestep that followed it."""
 
   @abc.abstractmethod
   def value(self) -> float:
-    """Returns the figure of the episode, whose last step was taken."""
+    """Returns the value for the episode, after its last step."""
 
 
 Makers = Mapping[str, Callable[[], EpisodeMetric]]
@@ -59,13 +59,13 @@ class EpisodeMetrics:
     batch_size: int,
     original: Callable[[types.Nest], types.Nest] | None = None,
   ):
-    """Makes a metric of each kind for each slot.
+    """Creates all metrics for each slot.
 
     Args:
-      makers: What makes one, by name.
+      makers: Factories of metrics, by name.
       batch_size: Slots, B.
-      original: Returns of an observation what the environment said; None if
-        that is all.
+      original: Recovers the environment's observation from the agent's; None if
+        they are the same.
     """
     self._slots = [
       {name: make() for name, make in makers.items()} for _ in range(batch_size)
@@ -77,10 +77,10 @@ class EpisodeMetrics:
     self.step(None, timestep)
 
   def step(self, action: types.Nest, timestep: dm_env.TimeStep) -> None:
-    """Takes a step of every slot; what is FIRST starts an episode.
+    """Adds a step of every slot; FIRST starts an episode.
 
     Args:
-      action: A batch; not looked at where a slot is FIRST.
+      action: A batch; ignored where a slot is FIRST.
       timestep: A batch.
     """
     observation = timestep.observation
@@ -90,22 +90,22 @@ class EpisodeMetrics:
       step_type = dm_env.StepType(int(timestep.step_type[slot]))
       seen = _row(observation, slot)
       if step_type == _FIRST:
-        told = dm_env.restart(seen)
+        unbatched = dm_env.restart(seen)
         for metric in metrics.values():
-          metric.begin(told)
+          metric.begin(unbatched)
         continue
-      told = dm_env.TimeStep(
+      unbatched = dm_env.TimeStep(
         step_type, timestep.reward[slot], timestep.discount[slot], seen
       )
       acted = _row(action, slot)
       for metric in metrics.values():
-        metric.step(acted, told)
+        metric.step(acted, unbatched)
 
   def values(self, slot: int) -> dict[str, float]:
-    """Returns the figures of the episode that has ended in a slot, by name.
+    """Returns the metrics of the episode that has ended in a slot, by name.
 
     Raises:
-      TypeError: If one is no number.
+      TypeError: If a value is not a number.
     """
     return {
       name: _to_number(name, metric.value())
@@ -114,11 +114,11 @@ class EpisodeMetrics:
 
 
 def check(makers: Any) -> None:
-  """Raises SettingError if the metrics of evaluations cannot be told."""
+  """Raises SettingError if the metrics of evaluations are invalid."""
   setting = 'evaluation_metrics'
   if not isinstance(makers, Mapping):
     raise SettingError(
-      setting, f'must be what makes metrics, by name; got {makers!r}.'
+      setting, f'must be a mapping of names to factories, got {makers!r}.'
     )
   for name, make in makers.items():
     if not isinstance(name, str) or not name or name in _TAKEN:
@@ -135,8 +135,8 @@ def check(makers: Any) -> None:
       )
       raise SettingError(
         setting,
-        f'must be what makes a metric for each environment, such as its class; '
-        f'got {make!r} for {name!r}.{hint}',
+        'must have callables that return a new metric, such as its class; got '
+        f'{make!r} for {name!r}.{hint}',
       )
 
 
@@ -167,14 +167,14 @@ def read_info(
 
 
 def check_info(names: Any, makers: Makers) -> None:
-  """Refuses names of info entries that cannot be columns.
+  """Checks that names of info entries can be log columns.
 
   Args:
     names: Entries of the environments' info.
-    makers: The metrics of evaluations, which have columns, too.
+    makers: The evaluation metrics, which have columns, too.
 
   Raises:
-    SettingError: Naming the first such name.
+    SettingError: Naming the first invalid name.
   """
   if isinstance(names, str) or not isinstance(names, Sequence):
     raise SettingError('info', f'must be a list of names, got {names!r}.')
@@ -182,13 +182,13 @@ def check_info(names: Any, makers: Makers) -> None:
   for index, name in enumerate(names):
     if not isinstance(name, str) or not name or name in names[:index]:
       raise SettingError(
-        'info', f'must be different names, none of them empty; got {name!r}.'
+        'info', f'must be distinct names, none of them empty; got {name!r}.'
       )
     if name in taken:
       raise SettingError(
         'info',
         f'must not be names of other columns, {", ".join(taken)}; got '
-        f'{name!r}. Give the entry of `info` another name.',
+        f'{name!r}. Rename the entry of `info`.',
       )
 
 
