@@ -1,4 +1,4 @@
-"""How what was lived becomes what is learned from, as data."""
+"""Declarative description of an agent's experience: items, tables, batches."""
 
 import dataclasses
 import math
@@ -13,38 +13,36 @@ from repertory.components.settings import SettingError
 
 @dataclasses.dataclass(frozen=True)
 class Experience:
-  """Which items are made, how they are kept, and how they are learned from.
+  """Which items are written, how they are stored, and how they are sampled.
 
-  It has no connection and no thread: a road, see `roads.Road`, reads it and
-  carries the items. Another road reads the same description.
+  It has no connection and no thread: a transport, see `roads.Road`, reads it
+  and carries the items. Every transport reads the same description.
 
   Attributes:
-    items: What becomes of the steps: `adders.Transitions`, `adders.Sequences`
-      or one's own `adders.Items`.
-    tables: Where items are kept: actors write to the first, and the learner
-      samples it, or who computes targets for it.
-    batch_size: Items that a learner step takes from the table.
-    num_demonstrations: Items of data that it takes besides, see
+    items: Items made of the steps: `adders.Transitions`, `adders.Sequences` or
+      a custom `adders.Items`.
+    tables: Replay tables: actors write to the first, which the learner samples,
+      or the Bellman updaters.
+    batch_size: Items per learner step from the table.
+    num_demonstrations: Additional items per learner step from a data set, see
       `with_demonstrations`.
-    prefetch: Batches prepared ahead of the learner, where a replay server has
-      the items. From a table of the same process they are drawn when they are
-      asked for.
-    min_priority: The learner gives the items that it took new priorities, of
-      this at the least; None if it gives none.
-    max_pending_items_per_environment: Items of each environment that may be on
-      their way while it acts: more hide the way's latency, fewer keep data
-      fresh.
-    in_bundles: Whether a queue may hold its items in bundles, see
-      `replay.Table.bundled`. Not if slots do not all end their items at the
-      same steps although `items` says so, nor if batches are made in another
-      way that knows no bundles.
-    is_of_data: Whether there is nothing to learn from but data, see `of_data`.
-    labeled: How items are learned from whose targets others compute: they take
-      `batch_size` items at a time from the table here, and write them to the
-      table there, which the learner samples; see `with_bellman_updaters`. None
-      if the learner takes them from the table here.
-    setting_names: What the agent's config calls 'batch_size', and of the tables
-      'max_size' and 'min_size', for errors.
+    prefetch: Batches prefetched for the learner, if a replay server has the
+      items. From a table in the same process they are sampled on demand.
+    min_priority: Lower bound on the new priorities that the learner assigns to
+      sampled items; None if it assigns none.
+    max_pending_items_per_environment: Items of each environment that may be in
+      flight while it acts: more hide latency, fewer keep data fresh.
+    in_bundles: Whether a queue may store its items in bundles, see
+      `replay.Table.bundled`. False if slots do not all end their items at the
+      same steps although `items` says so, or if custom code makes the batches
+      and does not know bundles.
+    is_of_data: Whether the agent learns from a data set only, see `of_data`.
+    labeled: Experience with targets from Bellman updaters, see
+      `with_bellman_updaters`: they sample `batch_size` items at a time from
+      this table, and write them with targets to that one, which the learner
+      samples. None if the learner samples this table.
+    setting_names: Names in the agent's config of 'batch_size', and of the
+      tables' 'max_size' and 'min_size', for errors.
   """
 
   items: adders.Items
@@ -63,70 +61,69 @@ class Experience:
     names = [table.name for table in self.tables]
     if not names or len(set(names)) < len(names):
       raise ValueError(
-        'tables of an experience must be one table or more, of different '
-        f'names; got {names}.'
+        f'tables must be one or more tables with distinct names, got {names}.'
       )
 
   @classmethod
   def of_data(
     cls, items: adders.Items, signature: types.Nest, batch_size: int
   ) -> 'Experience':
-    """Returns that of an agent that learns from data, and nothing else.
+    """Returns the experience of an offline agent.
 
-    All items are drawn uniformly. There is nobody who acts to be limited, and
-    the table has room for whatever data there are; see `roads.DataRoad`.
+    All items are sampled uniformly. No rate limit applies, and the table is
+    unbounded; see `roads.DataRoad`.
 
     Args:
-      items: What is cut from the episodes.
-      signature: What `items.signature` returns for the environment.
-      batch_size: Items that a learner step takes.
+      items: Items to cut from the episodes.
+      signature: The result of `items.signature` for the environment.
+      batch_size: Items per learner step.
     """
     table = replay.uniform(signature, 1, replay.UNLIMITED)
     return cls(items, [table], batch_size, is_of_data=True)
 
   @property
   def demonstrated(self) -> 'Experience':
-    """That of the demonstrations alone."""
+    """The experience of the demonstrations alone."""
     return self.of_data(
       self.items, self.table.signature, self.num_demonstrations
     )
 
   @property
   def table(self) -> replay.Table:
-    """The one that actors write to, and that is sampled."""
+    """The table that actors write to, and that is sampled."""
     return self.tables[0]
 
   @property
   def all_tables(self) -> Sequence[replay.Table]:
-    """With those of `labeled`."""
+    """All tables, including those of `labeled`."""
     return [*self.tables, *(self.labeled.tables if self.labeled else [])]
 
   @property
   def learned(self) -> 'Experience':
-    """That from which the learner takes its batches: `labeled`, or this."""
+    """The experience the learner samples: `labeled` if given, else this."""
     return self.labeled or self
 
   @property
   def rows(self) -> int:
-    """Items of a batch, with those of data."""
+    """Items of a batch, demonstrations included."""
     return self.batch_size + self.num_demonstrations
 
   @property
   def called(self) -> replay.NamesOf:
-    """What errors call settings of batches and tables."""
+    """Names of batch and table settings in error messages."""
     return replay.NamesOf(self.setting_names)
 
   def max_pending_items(self, batch_size: int) -> int:
-    """Returns the items of so many environments that may be on their way."""
+    """Returns the number of items in flight allowed for `batch_size` slots."""
     return self.max_pending_items_per_environment * batch_size
 
   @property
   def bundle_sizes(self) -> dict[str, int]:
-    """Items of a bundle, by table."""
+    """Items per bundle, by table."""
     return {table.name: table.bundle_size for table in self.tables}
 
   def with_table(self, **changes: Any) -> 'Experience':
-    """Returns the same, but for fields of the first table."""
+    """Returns a copy with changed fields of the first table."""
     table = dataclasses.replace(self.table, **changes)
     return dataclasses.replace(self, tables=[table, *self.tables[1:]])
 
@@ -138,18 +135,18 @@ class Experience:
     batch_size: int,
     setting_names: Mapping[str, str] | None = None,
   ) -> 'Experience':
-    """Returns the same, but that others compute targets, and write them on.
+    """Returns a copy whose targets are computed by Bellman updaters.
 
-    They write to a table of which the learner draws uniformly, as soon as there
-    are enough for a batch. `batch_size` here becomes what they take at a time;
-    the ratio of their table is theirs.
+    They write to a table that the learner samples uniformly, as soon as it has
+    enough items for a batch. `batch_size` here becomes their batch size, and
+    the rate limit here applies to their sampling.
 
     Args:
       signature: Nest of `tf.TensorSpec`: data and target of `types.Labeled`.
-      max_size: Finished items that are held.
-      samples_per_target: Mean draws of each.
-      batch_size: Items that a learner step takes.
-      setting_names: What the agent's config calls these, for errors.
+      max_size: Capacity for items with targets.
+      samples_per_target: Mean number of samples of each item.
+      batch_size: Items per learner step.
+      setting_names: Names of these in the agent's config, for errors.
     """
     limit = replay.RateLimit.with_default_buffer(
       samples_per_target,
@@ -170,30 +167,30 @@ class Experience:
     return dataclasses.replace(self, labeled=labeled)
 
   def updates_due(self, num_items: int) -> int:
-    """Returns how many learner steps are due after so many items, in all."""
+    """Returns the total learner steps due after `num_items` inserted items."""
     due = int(self.table.sample_target(num_items) // self.batch_size)
     return self.labeled.updates_due(due * self.rows) if self.labeled else due
 
   def with_demonstrations(self, fraction: float) -> 'Experience':
-    """Returns the same, but that a share of every batch comes from data.
+    """Returns a copy that takes a share of every batch from a data set.
 
-    A learner step takes as many items as before, and so fewer from the table,
-    which gives as many fewer for each that it gets: so the ratio of learner
-    steps to acting stays.
+    The batch size stays, so fewer items come from the table, and its samples
+    per insert are lowered accordingly: the ratio of learner steps to acting
+    stays.
 
     Args:
-      fraction: The share of data; the number of items is rounded.
+      fraction: The share of demonstrations; the number of items is rounded.
 
     Raises:
-      SettingError: If nothing of either would be in a batch.
+      SettingError: If a batch would not contain items of both kinds.
     """
     size = self.batch_size
     count = round(fraction * size)
     if not 0 < count < size:
       raise SettingError(
         'demonstration_fraction',
-        f'must leave items of both in a batch of {size}; got {fraction:g}, '
-        f'which is {count} of data.',
+        f'must leave items of both kinds in a batch of {size}, got '
+        f'{fraction:g}, which makes {count} demonstrations.',
       )
     limit = self.table.rate_limit
     if limit is not None:
@@ -205,10 +202,10 @@ class Experience:
     )
 
   def bundled(self, num_slots: int) -> 'Experience':
-    """Returns the same, with a queue in bundles where that is possible.
+    """Returns a copy with its queue in bundles where that is possible.
 
     Args:
-      num_slots: What the environments of every adder are a multiple of.
+      num_slots: A common divisor of the adders' batch sizes.
     """
     if not self.table.is_queue or self.labeled is not None:
       return self
@@ -219,10 +216,10 @@ class Experience:
     return dataclasses.replace(self, tables=tables)
 
   def check(self, num_environments: int) -> None:
-    """Refuses tables under which somebody would wait for ever.
+    """Refuses tables that would block actors or the learner for ever.
 
     Args:
-      num_environments: Over all actors.
+      num_environments: Total number over all actors.
 
     Raises:
       SettingError: Naming the setting to change.

@@ -1,21 +1,21 @@
-"""Order of an image's axes, guessed from its shape."""
+"""Guesses of an image's axis order from its shape."""
 
 from collections.abc import Sequence
 
-# Least pixels of each side of an array that is likely to be a picture, not a
-# board of tiles or a table.
+# Minimum side length of a likely image; smaller arrays may be boards of tiles
+# or tables.
 PICTURE_PIXELS = 16
 
 _USUAL_CHANNELS = (1, 3, 4)
 
 
 def is_channels_first(shape: Sequence[int]) -> bool:
-  """Returns whether a shape is probably `[C, H, W]` of a picture.
+  """Returns whether a shape is probably `[C, H, W]` of an image.
 
-  Small images, which may be boards of tiles, are never taken for that.
+  Small images, which may be boards of tiles, never count.
 
   Args:
-    shape: Any shape; True only for one of three axes.
+    shape: Any shape; True only for three axes.
   """
   if len(shape) != 3 or not shape[0]:
     return False
@@ -27,7 +27,7 @@ def is_channels_last(shape: Sequence[int]) -> bool:
   """Returns whether a shape is probably `[H, W, C]`, also of a square board.
 
   Args:
-    shape: Any shape; True only for one of three axes.
+    shape: Any shape; True only for three axes.
   """
   if len(shape) != 3 or not shape[-1]:
     return False
@@ -37,6 +37,6 @@ def is_channels_last(shape: Sequence[int]) -> bool:
 
 
 def _are_few(channels: int, pixels: Sequence[int]) -> bool:
-  """Returns whether an axis has the size of channels, beside the others."""
+  """Returns whether an axis looks like channels, compared with the others."""
   is_usual = channels in _USUAL_CHANNELS or pixels[0] == pixels[1]
   return is_usual and min(pixels) >= 2 * channels

@@ -1,11 +1,11 @@
-"""Over which network interfaces servers of this process are reached.
+"""Restricts servers of this process to chosen network interfaces.
 
-Neither Reverb nor Courier can be told on which network interface to listen, and
-who is bound to an address is also reached over others, by who knows a way. But
-a process may attach a packet filter to sockets of its own, without any
-privilege, and the kernel drops what the filter does not let through (socket(7),
-SO_ATTACH_FILTER; the program is classic BPF, as in "The BSD Packet Filter",
-McCanne and Jacobson, 1993).
+Neither Reverb nor Courier can bind to one network interface, and a server bound
+to an address can also be reached over other interfaces that route to it. But a
+process may attach a packet filter to its own sockets without any privilege, and
+the kernel drops packets that the filter rejects (socket(7), SO_ATTACH_FILTER;
+the program is classic BPF, as in "The BSD Packet Filter", McCanne and Jacobson,
+1993).
 """
 
 import contextlib
@@ -23,15 +23,15 @@ _IP = (socket.AF_INET, socket.AF_INET6)
 
 _SO_ATTACH_FILTER = _SO_GET_FILTER = 26
 
-# Operations of classic BPF, and where it finds the interface of a packet.
+# Opcodes of classic BPF, and the offset of a packet's interface index.
 _LOAD_WORD, _LOAD_BYTE = 0x20, 0x30
 _AND = 0x54
 _JUMP, _JUMP_IF_EQUAL = 0x05, 0x15
 _RETURN = 0x06
 _INTERFACE_INDEX = 0xFFFFF000 + 8
 _NETWORK_HEADER = 0xFFF00000
-# Where that has the version, in the upper half of a byte, the sender, and to
-# whom it is sent.
+# Offsets in the network header: version (upper half of a byte), source and
+# destination addresses.
 _VERSION_BITS = 0xF0
 _SENDER_AT = {4: 12, 6: 8}
 _RECEIVER_AT = {4: 16, 6: 24}
@@ -60,18 +60,18 @@ class _Program(ctypes.Structure):
 
 @dataclasses.dataclass(frozen=True)
 class Interface:
-  """Over what others reach the servers of a process.
+  """The network interfaces over which a process's servers can be reached.
 
   Attributes:
-    host: Under which address; by its name if that is this machine's own alone.
-    names: The network interfaces that servers listen to.
+    host: The address for clients; a name for this machine only.
+    names: The network interfaces that servers listen on.
   """
 
   host: str
   names: Sequence[str]
 
   def address(self, port: int) -> str:
-    """Returns where a server is that listens at a port, as 'host:port'."""
+    """Returns the address of a server at a port, as 'host:port'."""
     host = f'[{self.host}]' if ':' in self.host else self.host
     return f'{host}:{port}'
 
@@ -80,13 +80,13 @@ LOOPBACK = Interface('localhost', ('lo',))
 
 
 def of_address(address: str) -> Interface:
-  """Returns the interface that has an address; this machine is let in, too.
+  """Returns the interface that has an address; loopback is included.
 
   Args:
     address: An IP address of this machine.
 
   Raises:
-    ValueError: If it is none, with those that there are.
+    ValueError: If this machine does not have it, listing those that it has.
   """
   found = _find_addresses()
   for name, addresses in found.items():
@@ -96,7 +96,7 @@ def of_address(address: str) -> Interface:
     sorted(a for addresses in found.values() for a in addresses)
   )
   raise ValueError(
-    f'address must be one of this machine, {known}; got {address!r}.'
+    f'address must be one of this machine ({known}), got {address!r}.'
   )
 
 
@@ -104,11 +104,11 @@ def of_network(network: str) -> Interface:
   """Returns the interface of this machine that belongs to a network.
 
   Args:
-    network: Its name, such as 'eth1', or the addresses that it has, such as
+    network: An interface name, such as 'eth1', or an address range, such as
       '10.0.0.0/16'.
 
   Raises:
-    ValueError: If this machine is not in it, with the interfaces that it has.
+    ValueError: If this machine is not in it, listing its interfaces.
   """
   addresses = {
     name: [_without_link(address) for address in entries]
@@ -129,21 +129,21 @@ def of_network(network: str) -> Interface:
     return of_address(chosen[0])
   known = ', '.join(f'{name} ({" ".join(a)})' for name, a in addresses.items())
   raise ValueError(
-    f'must be a network that {socket.gethostname()} is in, by name or '
-    f'addresses; it has {known}; got {network!r}.'
+    f'must be a network of {socket.gethostname()}, by name or addresses; it '
+    f'has {known}; got {network!r}.'
   )
 
 
 def addresses_of(interface: Interface) -> list[str]:
-  """Returns the IP addresses that others may see this machine send from."""
+  """Returns the IP addresses this machine may use to connect to others."""
   names = [name for name in interface.names if name not in LOOPBACK.names]
   return _addresses_of_all(names)
 
 
 def addresses_to_bind(interface: Interface) -> list[str]:
-  """Returns where a server listens that can be told: where others look for it.
+  """Returns the addresses for servers that can bind: loopback and the host.
 
-  A network interface may have more addresses, some of them reached from afar.
+  A network interface may have more addresses, some of them reachable remotely.
   """
   found = _addresses_of_all(LOOPBACK.names)
   if interface.host not in (LOOPBACK.host, *found):
@@ -152,7 +152,7 @@ def addresses_to_bind(interface: Interface) -> list[str]:
 
 
 def _addresses_of_all(names: Sequence[str]) -> list[str]:
-  """Returns the IP addresses of interfaces, but for those of one link alone."""
+  """Returns the IP addresses of interfaces, except link-local ones."""
   found = _find_addresses()
   return [
     address
@@ -163,7 +163,7 @@ def _addresses_of_all(names: Sequence[str]) -> list[str]:
 
 
 def _find_addresses() -> dict[str, list[str]]:
-  """Returns this machine's IP addresses by interface, as psutil tells them."""
+  """Returns this machine's IP addresses by interface, as psutil lists them."""
   return {
     name: [one.address for one in entries if one.family in _IP]
     for name, entries in psutil.net_if_addrs().items()
@@ -171,7 +171,7 @@ def _find_addresses() -> dict[str, list[str]]:
 
 
 def _without_link(address: str) -> str:
-  """Leaves out the link, which psutil adds to an address of one link alone."""
+  """Removes the scope that psutil appends to a link-local address."""
   return address.partition('%')[0]
 
 
@@ -180,22 +180,23 @@ def restrict(
   interface: Interface = LOOPBACK,
   shut_out: Sequence[str] = (),
 ) -> None:
-  """Lets a TCP server of this process hear an interface alone.
+  """Restricts a TCP server of this process to an interface.
 
-  From elsewhere it is heard at the host's address alone, though there may be
-  other addresses of the same card.
+  Other machines reach it at the host's address only, even if the interface has
+  more addresses.
 
-  To other machines its port then looks like one behind a firewall: connections
-  time out. This holds for what the server has accepted before, too, but for a
-  connection that came since it listens and is not yet accepted.
+  To all others its port looks like one behind a firewall: connections time out.
+  This includes connections accepted before, but not one that has arrived
+  without being accepted yet.
 
-  Where the system has no such filters, a warning says that the port stays open.
+  If the system has no such filters, a warning is logged that the port stays
+  open.
 
   Args:
-    port: Where a server listens already.
-    interface: Over what it is reached.
-    shut_out: IP addresses of machines from which nothing is heard, over no
-      interface; until this is called again without them.
+    port: A port on which a server listens already.
+    interface: The interface to restrict it to.
+    shut_out: IP addresses of machines whose packets are dropped on every
+      interface, until the next call without them.
 
   Raises:
     ValueError: If no socket of this process listens there.
@@ -214,26 +215,25 @@ def restrict(
       if not listens:
         continue  # A connection that has ended meanwhile.
       logging.warning(
-        'Port %d is open to all who reach this machine, for its system does '
-        'not filter what a socket receives (%s). Put it behind a firewall.',
+        'Port %d is open to all machines that can reach this one, because its '
+        'system has no socket filters (%s). Put it behind a firewall.',
         port,
         error,
       )
   if not is_listening:
     raise ValueError(
-      'port must be where a server of this process listens already, got '
-      f'{port}.'
+      f'port must be one on which a server of this process listens, got {port}.'
     )
 
 
 def _sockets_at(port: int) -> Iterator[socket.socket]:
-  """Lends this process's TCP sockets at a local port, one after the other."""
+  """Yields this process's TCP sockets at a local port."""
   for name in os.listdir('/proc/self/fd'):
     try:
       borrowed = socket.socket(
         socket.AF_INET6, socket.SOCK_STREAM, fileno=int(name)
       )
-    except OSError:  # It is no socket, or closed by now.
+    except OSError:  # Not a socket, or closed by now.
       continue
     try:
       if _is_tcp_at(borrowed, port):
@@ -253,10 +253,10 @@ def _is_tcp_at(connection: socket.socket, port: int) -> bool:
 def _write_filter(
   interface: Interface, shut_out: Sequence[_Address]
 ) -> list[_Instruction]:
-  """Writes what lets packets through that come over one, and not from those.
+  """Builds a filter for packets of an interface and allowed senders.
 
-  A jump says how many instructions are skipped if a comparison holds, and how
-  many if not.
+  A jump holds the numbers of instructions to skip if its comparison succeeds
+  and if it fails.
   """
   own = [name for name in interface.names if name in LOOPBACK.names]
   others = [name for name in interface.names if name not in LOOPBACK.names]
@@ -265,7 +265,7 @@ def _write_filter(
     demand = _demand_receiver(ipaddress.ip_address(interface.host))
   parts = [_Instruction(_LOAD_WORD, 0, 0, _INTERFACE_INDEX)]
   for i, name in enumerate([*others, *own]):
-    # Behind those that are left, and the refusal.
+    # Skips the remaining comparisons and the rejection.
     behind = len(interface.names) - i
     if name in own:
       behind += len(demand)
@@ -290,7 +290,7 @@ def _write_filter(
 
 
 def _demand_receiver(host: _Address) -> list[_Instruction]:
-  """Writes what drops a packet that is sent to another, and goes on else."""
+  """Builds code that drops packets to other addresses, else continues."""
   comparison = _compare(
     host.packed, _NETWORK_HEADER + _RECEIVER_AT[host.version]
   )
@@ -305,7 +305,7 @@ def _demand_receiver(host: _Address) -> list[_Instruction]:
 
 
 def _refuse(address: bytes, place: int) -> list[_Instruction]:
-  """Writes what drops a packet with an address at a place, and goes on else."""
+  """Builds code that drops packets with this address at an offset."""
   return [
     *_compare(address, place),
     _Instruction(_RETURN, 0, 0, _NO_BYTES),
@@ -313,7 +313,7 @@ def _refuse(address: bytes, place: int) -> list[_Instruction]:
 
 
 def _compare(address: bytes, place: int) -> list[_Instruction]:
-  """Writes what goes on if an address is at a place, else skips one more."""
+  """Builds code that continues if the address matches, else skips one more."""
   words = [address[i : i + 4] for i in range(0, len(address), 4)]
   parts = []
   for i, word in enumerate(words):
@@ -326,12 +326,12 @@ def _compare(address: bytes, place: int) -> list[_Instruction]:
 
 
 def _attach(server: socket.socket, parts: Sequence[_Instruction]) -> None:
-  """Lets a socket receive what a filter lets through, and nothing else."""
+  """Attaches a packet filter to a socket."""
   instructions = (_Instruction * len(parts))(*parts)
   program = _Program(len(instructions), instructions)
   server.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, bytes(program))
-  # Linux tells how many instructions there are; others may only have nodded.
+  # Linux returns the filter; other systems may have ignored it silently.
   size = ctypes.sizeof(instructions)
   found = server.getsockopt(socket.SOL_SOCKET, _SO_GET_FILTER, size)
   if len(found) != len(instructions):
-    raise OSError('what was attached is not there')
+    raise OSError('the filter was not attached')

@@ -1,7 +1,7 @@
-"""Packages whose modules are imported when they are first asked for.
+"""Packages whose modules are imported on first access.
 
-TensorFlow takes two seconds to import. What only tells of settings, or refuses
-them, does without.
+TensorFlow takes two seconds to import. Code that only lists or checks settings
+does without it.
 """
 
 import importlib
@@ -14,16 +14,16 @@ from typing import Any
 def modules(
   package: str, **sources: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-  """Returns what a package has as `__getattr__` and `__dir__` (PEP 562).
+  """Returns `__getattr__` and `__dir__` for a package (PEP 562).
 
-  Then `package.module` is there without having been imported before.
+  Then `package.module` works without an import statement.
 
     __getattr__, __dir__ = lazy_imports.modules(__name__, DQNBuilder='builder')
 
   Args:
     package: The package's `__name__`.
-    **sources: By name of something else that the package offers: the module of
-      the package that has it.
+    **sources: Further names that the package exports, each with the module that
+      defines it.
   """
 
   def find(name: str) -> Any:
@@ -31,7 +31,7 @@ def modules(
       module = importlib.import_module(f'{package}.{sources[name]}')
       return getattr(module, name)
     full_name = f'{package}.{name}'
-    if not name.startswith('_'):  # Python asks for some of its own.
+    if not name.startswith('_'):  # Python looks up some private names itself.
       try:
         return importlib.import_module(full_name)
       except ModuleNotFoundError as error:

@@ -1,4 +1,4 @@
-"""Loops of a fixed number of steps that keep what each step gives."""
+"""Graph loops of a fixed number of steps that stack the outputs."""
 
 from collections.abc import Callable
 
@@ -13,18 +13,17 @@ def scan(
   carry: types.Nest,
   length: int,
 ) -> tuple[types.Nest, types.Nest]:
-  """Takes steps, one after the other.
+  """Runs a step function repeatedly, as `jax.lax.scan` does.
 
-  What XLA asks of loops is kept: their lengths and all shapes are known.
+  It meets XLA's requirements for loops: lengths and all shapes are static.
 
   Args:
-    step: Maps the number of the step and what is carried to what is carried on
-      and what is kept.
-    carry: What the first step gets.
-    length: How many steps, at least 1.
+    step: Maps step number and carry to the new carry and the step's output.
+    carry: The initial carry.
+    length: Number of steps, at least 1.
 
   Returns:
-    What is carried in the end, and what was kept, `[length, ...]`.
+    The final carry, and the stacked outputs, `[length, ...]`.
   """
   if tf.executing_eagerly():
     return _scan_eagerly(step, carry, length)
@@ -60,18 +59,18 @@ def _scan_eagerly(step, carry, length):
 
 
 def make_array(spec: tf.TensorSpec, size: int) -> tf.TensorArray:
-  """Makes an array of tensors of one kind."""
+  """Creates a TensorArray for tensors of one spec."""
   return tf.TensorArray(
     spec.dtype, size, element_shape=spec.shape, clear_after_read=False
   )
 
 
 def zero_unless(condition: tf.Tensor, nest: types.Nest) -> types.Nest:
-  """Keeps the entries for which a condition holds; others are zeros.
+  """Replaces entries by zeros where a condition does not hold.
 
   Args:
     condition: Bool; its axes are the first ones of every leaf.
-    nest: What is kept or not.
+    nest: The nest to mask.
   """
 
   def choose(leaf: tf.Tensor) -> tf.Tensor:

@@ -1,4 +1,4 @@
-"""Mean and variance of what comes in batches."""
+"""Running mean and variance of batches."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,15 @@ import tensorflow as tf
 
 
 class Moments(NamedTuple):
-  """Mean and variance of so many numbers.
+  """Mean and variance of a set of numbers.
 
-  In double precision, for after 10⁷ numbers another one would be lost.
+  In double precision: after 10⁷ numbers, single precision would lose the next
+  one.
 
   Attributes:
-    size: How many there were, a scalar.
+    size: Number of values, a scalar.
     mean: `[...]`.
-    variance: Mean square of the differences from the mean, `[...]`.
+    variance: Mean squared deviation from the mean, `[...]`.
   """
 
   size: tf.Tensor | tf.Variable
@@ -22,11 +23,11 @@ class Moments(NamedTuple):
 
 
 def of_batch(leaf: tf.Tensor, mask: tf.Tensor) -> Moments:
-  """Computes those of a batch; zeros if none of it counts.
+  """Computes the moments of a batch; zeros if it is fully masked.
 
   Args:
     leaf: `[T, B, ...]`.
-    mask: Bool `[T, B]`: what counts.
+    mask: Bool `[T, B]`, true for valid entries.
   """
   x = tf.cast(leaf, tf.float64)
   mask = tf.reshape(mask, [*mask.shape, *[1] * (len(x.shape) - 2)])
@@ -40,12 +41,12 @@ def of_batch(leaf: tf.Tensor, mask: tf.Tensor) -> Moments:
 
 
 def merge(before: Moments, new: Moments) -> Moments:
-  """Computes those of two sets of numbers together.
+  """Merges the moments of two disjoint sets of numbers.
 
-  For n and m numbers whose means are δ apart they are μ_n + δ m / (n + m) and
-  (n σ²_n + m σ²_m + δ² n m / (n + m)) / (n + m): see Chan et al.,
-  https://doi.org/10.1080/00031305.1983.10483115, equation 2.1. Nothing new
-  changes nothing.
+  For n and m numbers whose means are δ apart, the mean is μ_n + δ m / (n + m)
+  and the variance (n σ²_n + m σ²_m + δ² n m / (n + m)) / (n + m): see Chan et
+  al., https://doi.org/10.1080/00031305.1983.10483115, equation 2.1. An empty
+  second set changes nothing.
   """
   total = tf.maximum(before.size + new.size, 1)
   gap = new.mean - before.mean

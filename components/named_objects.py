@@ -1,7 +1,7 @@
-"""Finds what stands in a module of the user's: 'my_package.my_module:thing'.
+"""Imports objects of users' modules by name: 'my_package.my_module:thing'.
 
-Who only tells of names of ours never comes here, so nothing of the current
-folder is imported unless such a name is given.
+Built-in names are never looked up here, so modules of the current folder are
+imported only if such a name is given.
 """
 
 import contextlib
@@ -24,17 +24,17 @@ _WORD = r'[^\W\d]\w*'
 _DOTTED = rf'{_WORD}(?:\.{_WORD})*'
 SYNTAX = re.compile(rf'(?P<module>{_DOTTED}):(?P<path>{_DOTTED})')
 
-# Nodes in threads look up the same name at once. Of two that make Python forget
-# what it knows of its paths, one raises a KeyError.
+# Nodes in threads look up the same name at once. If two of them invalidate
+# Python's import caches concurrently, one raises a KeyError.
 _LOCK = threading.Lock()
 
 
 class NamedObjectError(ValueError):
-  """A name leads to nothing; says where it ends, with the nearest."""
+  """A name cannot be resolved; the message says why, with near matches."""
 
 
 class NoModuleError(NamedObjectError):
-  """There is no such module.
+  """The module does not exist.
 
   Attributes:
     module: Its name.
@@ -49,21 +49,21 @@ class NoModuleError(NamedObjectError):
 
 
 def find(name: str, fits: Callable[[Any], bool] | None = None) -> Any:
-  """Returns what a name stands for.
+  """Returns the object that a name refers to.
 
   Args:
-    name: As `SYNTAX` has it: a module, and the way to an attribute of it.
-    fits: Whether something may be meant where there is nothing of that name; by
-      default all that is called nearly so may.
+    name: A module and the path of an attribute in it, see `SYNTAX`.
+    fits: Tests whether an object may be suggested if the name is not found; by
+      default, all objects with similar names are.
 
   Raises:
-    NamedObjectError: If there is no such thing, or its module raises.
+    NamedObjectError: If there is no such object, or its module raises.
   """
   module, _, path = name.partition(':')
   found: Any = import_module(module)
   where = f'module {module!r}{_in_file(found)}'
   for part in path.split('.'):
-    with _telling(f'looking up {name!r}'):
+    with _errors_while(f'looking up {name!r}'):
       if not hasattr(found, part):
         raise NamedObjectError(
           f'{where} has no {part!r}.{_describe_near(part, found, fits)}'
@@ -75,28 +75,28 @@ def find(name: str, fits: Callable[[Any], bool] | None = None) -> Any:
 
 
 def import_module(name: str) -> types.ModuleType:
-  """Imports a module from the current folder, or from where Python looks.
+  """Imports a module from the current folder, or from `sys.path`.
 
-  If its first part is in the current folder, that becomes the first of
-  `sys.path`, and stays there: what the module imports later, and processes that
-  take over `sys.path`, find their way. So it is with `python -m`.
+  If its top-level package is in the current folder, that folder is put first in
+  `sys.path` and stays there, for later imports of the module and for processes
+  that inherit `sys.path`. `python -m` does the same.
 
   Args:
-    name: With dots.
+    name: The dotted name.
 
   Raises:
-    NamedObjectError: If there is none, or it raises; with the traceback.
+    NamedObjectError: If it does not exist, or raises; with the traceback.
   """
   if name == '__main__':
     raise NamedObjectError(
-      "'__main__' is another module in each process: take the name of the file."
+      "'__main__' is another module in each process: use the name of the file."
     )
   folder = os.getcwd()
   with _LOCK:
-    importlib.invalidate_caches()  # It may be new.
+    importlib.invalidate_caches()  # The module may be new.
     if is_in(folder, name) and folder not in sys.path:
       sys.path.insert(0, folder)
-  with _telling(f'importing {name!r}'):
+  with _errors_while(f'importing {name!r}'):
     try:
       return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -105,21 +105,21 @@ def import_module(name: str) -> types.ModuleType:
         raise NoModuleError(
           missing, _describe_missing(missing, folder)
         ) from None
-      raise  # It is another one, which the module imports.
+      raise  # The module's own import of another one failed.
 
 
 def is_in(folder: str, name: str) -> bool:
-  """Whether the first part of a module's name is in a folder."""
+  """Returns whether a folder has the top-level package of a module."""
   top = name.partition('.')[0]
   return machinery.PathFinder.find_spec(top, [folder]) is not None
 
 
 def folder_above(path: str, name: str) -> str | None:
-  """Returns the nearest folder above a path that has a module; None if none.
+  """Returns the nearest folder above a path that has a module, or None.
 
   Args:
-    path: Where to begin.
-    name: The module's, with dots.
+    path: The path to start from.
+    name: The module's dotted name.
   """
   folder = os.path.abspath(path)
   while not is_in(folder, name):
@@ -134,22 +134,22 @@ def _describe_missing(missing: str, folder: str) -> str:
   if not parent:
     hint = settings.did_you_mean(missing, _modules_in(folder))
     return (
-      f'there is no module {missing!r}, neither in {folder} nor among what is '
-      f'installed.{hint}'
+      f'there is no module {missing!r}, neither in {folder} nor among the '
+      f'installed ones.{hint}'
     )
   package = sys.modules[parent]
-  told = f'there is no module {missing!r} in {parent!r}{_in_file(package)}'
+  text = f'there is no module {missing!r} in {parent!r}{_in_file(package)}'
   paths = getattr(package, '__path__', None)
   if paths is None:
-    return f'{told}, which is no package. Did you mean {parent!r}?'
+    return f'{text}, which is not a package. Did you mean {parent!r}?'
   known = [f'{parent}.{module.name}' for module in pkgutil.iter_modules(paths)]
-  return f'{told}.{settings.did_you_mean(missing, known)}'
+  return f'{text}.{settings.did_you_mean(missing, known)}'
 
 
 def _describe_near(
   part: str, found: Any, fits: Callable[[Any], bool] | None
 ) -> str:
-  """Says what may be meant: of few things that fit, all."""
+  """Suggests similar names, or all suitable ones if there are few."""
   names = [each for each in dir(found) if not each.startswith('_')]
   if fits is None:
     return settings.did_you_mean(part, names, 3)
@@ -161,7 +161,7 @@ def _describe_near(
 
 
 def _describe_other(module: str) -> str:
-  """Says that the current folder has another module of that name, if so."""
+  """Reports a shadowed module of the same name in the current folder."""
   top = module.partition('.')[0]
   spec = machinery.PathFinder.find_spec(top, [os.getcwd()])
   if spec is None or spec.origin is None:
@@ -169,11 +169,11 @@ def _describe_other(module: str) -> str:
   loaded = getattr(sys.modules[top], '__file__', None) or ''
   if os.path.realpath(loaded) == os.path.realpath(spec.origin):
     return ''
-  return f' {spec.origin} is another one: give it a name that is not taken.'
+  return f' {spec.origin} is another module: rename it to an unused name.'
 
 
 def _modules_in(folder: str) -> set[str]:
-  """Returns the modules and packages of a folder; imports none."""
+  """Returns the modules and packages of a folder, without importing them."""
   found = {module.name for module in pkgutil.iter_modules([folder])}
   # A package needs no `__init__.py`.
   files = glob.glob('*/*.py', root_dir=folder)
@@ -186,8 +186,8 @@ def _in_file(module: types.ModuleType) -> str:
 
 
 @contextlib.contextmanager
-def _telling(doing: str) -> Iterator[None]:
-  """Says of what a user's module raises where that was.
+def _errors_while(doing: str) -> Iterator[None]:
+  """Adds context to errors that a user's module raises.
 
   Raises:
     NamedObjectError: With the traceback.
@@ -196,15 +196,15 @@ def _telling(doing: str) -> Iterator[None]:
     yield
   except (KeyboardInterrupt, NamedObjectError):
     raise
-  except BaseException as error:  # Also what would end the program.
+  except BaseException as error:  # Including SystemExit.
     raise NamedObjectError(f'{doing} failed:\n\n{trace(error)}') from error
 
 
 def trace(error: BaseException, *files: str) -> str:
-  """Returns an error's traceback from the first line of the user's.
+  """Returns an error's traceback, from the first line of the user's code.
 
   Args:
-    *files: Python files on the way there, which need not be shown.
+    *files: Python files to skip at the start of the traceback.
   """
   files = (__file__, importlib.__file__, *files)
   place = error.__traceback__

@@ -1,4 +1,4 @@
-"""Nests that are taken apart and put together at every step."""
+"""Fast flattening and unflattening of nests with a fixed structure."""
 
 import collections
 import functools
@@ -37,8 +37,9 @@ def plain(nest: types.Nest) -> types.Nest:
 def flattener(structure: types.Nest) -> Callable[[types.Nest], list[Any]]:
   """Returns `tree.flatten_up_to` for one structure.
 
-  Sequences may have turned into tuples. A `tf.Module` keeps this function
-  instead of the nest, in which TensorFlow would put wrappers: see `plain`.
+  It accepts sequences that have turned into tuples. A `tf.Module` keeps this
+  function instead of the nest, which TensorFlow would fill with wrappers: see
+  `plain`.
   """
   return functools.partial(tree.flatten_up_to, structure, check_types=False)
 
@@ -46,11 +47,11 @@ def flattener(structure: types.Nest) -> Callable[[types.Nest], list[Any]]:
 def paths_of(nest: types.Nest, *root: str) -> list[str]:
   """Returns the path of each leaf, such as 'camera/rgb', in flattening order.
 
-  If two leaves have the same path, as of 'a/b' and of 'b' in 'a', the slashes
-  in keys are written '~1' and their tildes '~0', as JSON pointers do.
+  If two leaves have the same path, as of 'a/b' and of 'b' in 'a', slashes in
+  keys are escaped as '~1' and tildes as '~0', as in JSON pointers.
 
   Args:
-    root: What each path begins with.
+    root: Prefix of each path.
   """
   parts = [[*root, *map(str, path)] for path, _ in tree.flatten_with_path(nest)]
   paths = ['/'.join(part) for part in parts]
@@ -65,11 +66,11 @@ def paths_of(nest: types.Nest, *root: str) -> list[str]:
 class Unflattener:
   """`tree.unflatten_as` for one structure, ten times as fast.
 
-  The structure is looked at once, when this is made.
+  The structure is analyzed once, in the constructor.
   """
 
   def __init__(self, structure: types.Nest):
-    """Looks at a structure, whose leaves do not matter.
+    """Analyzes a structure, whose leaves do not matter.
 
     Results have plain containers, see `plain`.
     """
@@ -78,29 +79,29 @@ class Unflattener:
     self._build = _builder_of(structure)
 
   def __call__(self, leaves: Sequence[Any]) -> types.Nest:
-    """Gives leaves the structure.
+    """Packs leaves into the structure.
 
     Args:
       leaves: In the order of `tree.flatten`.
 
     Raises:
-      ValueError: If there are more or less than the structure has.
+      ValueError: If their number differs from the structure's.
     """
     if len(leaves) != self._num_leaves:
       raise ValueError(
-        f'leaves must be {self._num_leaves}, as the structure has, got '
+        f'leaves must be {self._num_leaves}, as in the structure, got '
         f'{len(leaves)}.'
       )
     return self._build(iter(leaves))
 
 
 def _builder_of(structure: types.Nest) -> Callable[[Iterator], types.Nest]:
-  """Returns what takes the leaves of a structure from an iterator."""
+  """Returns a function that builds a structure from an iterator of leaves."""
   if not tree.is_nested(structure):
     return next
   kind = type(structure)
   if kind is dict:
-    # Flattened they are in the order of their keys.
+    # Flattening sorts keys.
     builders = {key: _builder_of(structure[key]) for key in sorted(structure)}
     if list(builders) == list(structure):
       return lambda leaves: {key: f(leaves) for key, f in builders.items()}

@@ -1,10 +1,10 @@
 """Small TensorFlow functions, run by NumPy.
 
 TensorFlow takes more than a microsecond for each operation of a graph, however
-little there is to compute, and NumPy half of that. So the policy of a small
-network, some forty operations on a few rows, chooses its actions faster.
+small, and NumPy half of that. So the policy of a small network, some forty
+operations on a few rows, runs faster in NumPy.
 
-What NumPy computes is the same, but for rounding.
+Results are the same up to rounding.
 """
 
 import time
@@ -16,36 +16,36 @@ import tensorflow as tf
 
 from repertory.components import compilation, numpy_translations
 
-# NumPy may take so much of TensorFlow's time, which grows more within a run,
-# whose other parts take the caches. Policies of small networks are at 0.6 to
-# 1.0, or from 1.15 on; so none changes sides between two runs.
+# Maximum time of NumPy relative to TensorFlow, whose time grows more within a
+# run, where other parts use the caches. Policies of small networks are at 0.6
+# to 1.0, or from 1.15 on, so the choice is stable between runs.
 _SHARE_OF_TIME = 1.08
 _NUM_MEASUREMENTS = 20
-# For one update of DQN, as in its paper. To read the variables takes NumPy half
-# of what it saves in a call.
+# Per update, as in the DQN paper. Reading the variables costs NumPy half of
+# what it saves in a call.
 _CALLS_BETWEEN_UPDATES = 4
 
-# Number of comparisons of values, largest change of the variables for them, and
-# largest rounding error as a share of the largest number of a leaf.
+# Number of comparisons of values, largest perturbation of the variables for
+# them, and largest rounding error relative to the largest number of a leaf.
 _NUM_COMPARISONS = 3
 _LARGEST_CHANGE = 0.1
 _SHARE_OF_ROUNDING = 1e-3
 
 
 class NumpyFunction:
-  """A compiled function of arrays, called in the same way."""
+  """A NumPy version of a compiled function, with the same interface."""
 
   def __init__(
     self, compiled: compilation.CompiledFunction, version: Callable[[], int]
   ):
-    """Translates it.
+    """Translates a compiled function.
 
     Args:
-      compiled: The function; it may read variables, and change nothing.
-      version: Tells another number when variables have changed.
+      compiled: The function; it may read variables, but have no side effects.
+      version: Returns a new number after variables have changed.
 
     Raises:
-      CannotTranslateError: Saying what NumPy cannot do.
+      CannotTranslateError: If NumPy cannot run it, with the reason.
     """
     self._version = version
     self._read_at: int | None = None
@@ -57,14 +57,14 @@ class NumpyFunction:
     self._absent = compiled.absent
 
   def forget(self) -> None:
-    """Reads the variables anew before the next call."""
+    """Invalidates the cached variables."""
     self._read_at = None
 
   def is_like(self, compiled: compilation.CompiledFunction) -> bool:
     """Returns whether it computes the same values as the original function.
 
-    Both get random arguments and randomly changed variables, because initial
-    zeros that multiply a part would hide its differences.
+    Both get random arguments and perturbed variables, because initial zeros
+    that multiply a part would hide its differences.
 
     Args:
       compiled: The original function.
@@ -106,15 +106,15 @@ class NumpyFunction:
 def find_faster(
   compiled: compilation.CompiledFunction, version: Callable[[], int]
 ) -> NumpyFunction | None:
-  """Returns a function as NumPy runs it, if that is faster.
+  """Returns a NumPy version of a function, if that is faster.
 
   Args:
     compiled: See `NumpyFunction`.
     version: Likewise.
 
   Returns:
-    None if TensorFlow is faster, or NumPy cannot or computes something else,
-    or if the function is eager.
+    None if TensorFlow is faster, if NumPy cannot run the function or gives
+    other results, or if the function is eager.
   """
   if compiled.is_eager:
     return None

@@ -1,8 +1,8 @@
-"""What NumPy does for operations of TensorFlow."""
+"""NumPy equivalents of TensorFlow operations."""
 
 import numpy as np
 
-# By operation: what NumPy does with the operands.
+# NumPy expressions for operands {i}, by operation.
 EXPRESSIONS = {
   'Abs': 'abs({0})',
   'Add': '{0} + {1}',
@@ -44,7 +44,7 @@ EXPRESSIONS = {
   'ZerosLike': 'np.zeros_like({0})',
 }
 REDUCTIONS = {'Max': 'max', 'Mean': 'mean', 'Min': 'min', 'Sum': 'sum'}
-# What has several outputs: parts of one array.
+# Operations with several outputs: parts of one array.
 DIVISIONS = {'Split', 'SplitV'}
 VIEWS = {*DIVISIONS, 'ExpandDims', 'Reshape', 'Squeeze', 'StridedSlice'}
 
@@ -64,10 +64,10 @@ def _cross_entropy(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
   return -_log_softmax(logits)[np.arange(len(labels)), labels]
 
 
-# Operations that take NumPy several.
+# Operations that need several NumPy calls.
 FUNCTIONS = {
   'LogSoftmax': _log_softmax,
   'Softmax': _softmax,
-  # Its second output is a gradient, which nobody has asked for.
+  # Its second output, a gradient, is never used.
   'SparseSoftmaxCrossEntropyWithLogits': _cross_entropy,
 }

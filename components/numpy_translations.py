@@ -1,4 +1,4 @@
-"""TensorFlow's graphs as Python functions that compute with NumPy.
+"""Translates TensorFlow graphs to Python functions that compute with NumPy.
 
 A graph is translated, operation by operation, to the source of a function.
 """
@@ -12,11 +12,11 @@ from tensorflow.python.framework import tensor_util
 
 from repertory.components import numpy_operations
 
-# Products of numbers in all matrix products of a call, at most. With more of
-# them NumPy gains nothing, and would divide them among threads.
+# Maximum number of multiplications in all matrix products of a call. Above it
+# NumPy has no advantage, and would use threads.
 _MAX_PRODUCTS = 100_000
-# From so many on, BLAS divides the product of a matrix and a single row or
-# column among threads, which costs more than to compute it.
+# Above this number BLAS uses threads for matrix–vector products, which costs
+# more than the product.
 _MAX_PRODUCTS_OF_VECTOR = 9_000
 
 
@@ -24,35 +24,34 @@ class CannotTranslateError(Exception):
   """NumPy cannot run a function."""
 
 
-_HARMLESS = {'Placeholder', 'ReadVariableOp'}  # Of those with a state.
+_HARMLESS = {'Placeholder', 'ReadVariableOp'}  # Harmless stateful operations.
 
 
 class Translation:
-  """A graph as a Python function of its arguments and of what it reads.
+  """A graph as a Python function of its arguments and variables.
 
   Attributes:
     handles: The variables that are read, with their dtypes.
-    compute: The function: of arrays, those of the variables at the end.
+    compute: The function of arrays, those of the variables last.
   """
 
   def __init__(self, function: Any):
-    """Translates it.
+    """Translates a concrete function.
 
     Args:
       function: A concrete function.
 
     Raises:
-      CannotTranslateError: If it cannot.
+      CannotTranslateError: If it cannot be translated, with the reason.
     """
     self._read_handles: list[tuple[str, Any, tf.DType]] = []
     self._lines: list[str] = []
     self._namespace: dict[str, Any] = {'np': np, **numpy_operations.FUNCTIONS}
     self._num_products = 0
-    self._shared: set[str] = set()  # Names of what may be views of others.
+    self._shared: set[str] = set()  # Names of possible views.
     num_arguments = len(function.inputs) - len(function.captured_inputs)
     arguments = [f'x{i}' for i in range(num_arguments)]
-    # By the names of tensors: what they are called in the source; and what they
-    # are, if that is known.
+    # Names in the source, and known values, by the names of tensors.
     self._names = {
       tensor.name: name for tensor, name in zip(function.inputs, arguments)
     }
@@ -73,7 +72,7 @@ class Translation:
     self.compute = self._compile(arguments, results)
 
   def _results(self, outputs: Sequence[tf.Tensor]) -> list[str]:
-    """Returns what is given back: arrays that are nobody else's."""
+    """Returns the outputs; arrays that are shared are copied."""
     results: list[str] = []
     for output in outputs:
       result = self._use(output)
@@ -86,14 +85,14 @@ class Translation:
     self, arguments: Sequence[str], results: Sequence[str]
   ) -> Callable[..., list]:
     body = [*self._lines, f'return [{", ".join(results)}]']
-    # TensorFlow says nothing of infinities and NaNs.
+    # TensorFlow does not warn of infinities and NaNs.
     body = ["with np.errstate(all='ignore'):", *(f'  {one}' for one in body)]
     source = '\n  '.join([f'def compute({", ".join(arguments)}):', *body])
     exec(compile(source, '<translated to NumPy>', 'exec'), self._namespace)
     return self._namespace['compute']
 
   def _translate(self, operation: tf.Operation) -> None:
-    """Appends an operation to the source, or computes what is constant."""
+    """Appends an operation to the source, or folds a constant."""
     kind, output = operation.type, operation.outputs[0]
     if kind == 'Const':
       value = tensor_util.MakeNdarray(operation.get_attr('value'))
@@ -108,7 +107,7 @@ class Translation:
       self._append(operation, self._express(operation))
 
   def _read(self, handle: str, output: tf.Tensor) -> None:
-    """Lets a variable be an argument, once."""
+    """Makes a variable an argument, once."""
     if handle not in self._captured:
       raise CannotTranslateError(f'the variable of {output.name} is not known.')
     places = [place for place, _, _ in self._read_handles]
@@ -145,11 +144,11 @@ class Translation:
           self._shared.add(f'{name}[{i}]')
 
   def _use(self, tensor: tf.Tensor, has_axes: bool = False) -> str:
-    """Returns what a tensor is called in the source.
+    """Returns the name of a tensor in the source.
 
     Args:
-      has_axes: Whether a constant without axes may get one: NumPy finds the
-        dtype of two arrays sooner than that of an array and a number.
+      has_axes: Whether a scalar constant may get an axis: NumPy resolves the
+        dtype of two arrays faster than that of an array and a number.
     """
     if tensor.name in self._names:
       return self._names[tensor.name]
@@ -159,28 +158,28 @@ class Translation:
     return self._add(value[None] if has_axes and not value.ndim else value)
 
   def _add(self, value: Any) -> str:
-    """Adds a constant to the source; returns what it is called there."""
+    """Adds a constant to the source; returns its name there."""
     name = f'c{len(self._namespace)}'
     self._namespace[name] = value
     return name
 
   def _dtype(self, operation: tf.Operation, attribute: str) -> str:
-    """Returns what a dtype is called in the source."""
+    """Returns the name of a dtype in the source."""
     dtype = tf.as_dtype(operation.get_attr(attribute))
     return self._add(np.dtype(dtype.as_numpy_dtype))
 
   def _zero(self, operation: tf.Operation) -> str:
-    """Returns what a zero of an operation's dtype is called in the source."""
+    """Returns the name of a zero of an operation's dtype in the source."""
     dtype = tf.as_dtype(operation.get_attr('T')).as_numpy_dtype
     return self._add(
       np.zeros([1] if operation.outputs[0].shape.rank else [], dtype)
     )
 
   def _constant(self, operation: tf.Operation, place: int) -> Any:
-    """Returns an operand that is known, as numbers of Python.
+    """Returns a constant operand as Python numbers.
 
     Raises:
-      CannotTranslateError: If it is not known before the function runs.
+      CannotTranslateError: If it is not constant.
     """
     tensor = operation.inputs[place]
     if tensor.name not in self._values:
@@ -188,7 +187,7 @@ class Translation:
     return self._values[tensor.name].tolist()
 
   def _express(self, operation: tf.Operation) -> str:
-    """Returns what NumPy does, with {i} for the operands."""
+    """Returns the NumPy expression of an operation, with {i} for operands."""
     kind = operation.type
     if kind in numpy_operations.EXPRESSIONS:
       return numpy_operations.EXPRESSIONS[kind]
@@ -208,7 +207,7 @@ class Translation:
     is_floating = tf.as_dtype(operation.get_attr('T')).is_floating
     if operation.type == 'Mean' and not is_floating:
       raise CannotTranslateError('a mean is of integers.')
-    if operation.type == 'Sum':  # NumPy would sum up integers as larger ones.
+    if operation.type == 'Sum':  # NumPy would sum integers as larger ones.
       settings += f', dtype={self._dtype(operation, "T")}'
     return f'{{0}}.{numpy_operations.REDUCTIONS[operation.type]}({settings})'
 
@@ -304,7 +303,7 @@ class Translation:
 
   def _express_splitv(self, operation: tf.Operation) -> str:
     axis = self._constant(operation, 2)
-    # Sizes of the outputs: one of the requested sizes may be −1, the rest.
+    # Sizes of the outputs: one requested size may be −1, for the rest.
     sizes = [_shape_of(part)[axis] for part in operation.outputs]
     ends = np.cumsum(sizes)[:-1].tolist()
     return f'np.split({{0}}, {ends}, {axis})'
@@ -336,10 +335,10 @@ class Translation:
 
 
 def _needed(function: Any) -> Iterator[tf.Operation]:
-  """Yields the operations that outputs come from, in their order.
+  """Yields the operations that the outputs depend on, in graph order.
 
   Raises:
-    CannotTranslateError: If others have effects.
+    CannotTranslateError: If an operation has side effects.
   """
   needed, following = set(), [one.op for one in function.outputs]
   while following:
@@ -355,12 +354,12 @@ def _needed(function: Any) -> Iterator[tf.Operation]:
 
 
 def _shape_of(tensor: tf.Tensor) -> list[int]:
-  """Returns a shape, which must be known."""
+  """Returns a static shape."""
   if not tensor.shape.is_fully_defined():
     raise CannotTranslateError(f'the shape of {tensor.name} is not known.')
   return tensor.shape.as_list()
 
 
 def _operands(count: int) -> str:
-  """Returns so many operands of a template."""
+  """Returns placeholders for `count` operands of a template."""
   return ', '.join(f'{{{i}}}' for i in range(count))

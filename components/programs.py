@@ -1,4 +1,4 @@
-"""The two TensorFlow programs that make an agent."""
+"""Interfaces of an agent's TensorFlow modules: `Policy` and `Update`."""
 
 import abc
 import contextlib
@@ -11,7 +11,7 @@ import tree
 
 from repertory.components import types
 
-# Columns that learners and runs add to the metrics of an update in the logs.
+# Log columns that learners and runs add to the metrics of an update.
 _LOG_COLUMNS = (
   'steps', 'learner_steps', 'elapsed_seconds', 'count', 'skipped_updates',
   'policy_lag', 'target_age',
@@ -19,12 +19,11 @@ _LOG_COLUMNS = (
 
 
 class PolicyOutput(NamedTuple):
-  """What a policy says about a batch of observations.
+  """Output of a policy for a batch of observations.
 
   Attributes:
-    action: `[B, ...]`, of the environment's action spec.
-    extras: Nest `[B, ...]` that replay needs of the acting moment, `()` if
-      nothing.
+    action: `[B, ...]`, matching the environment's action spec.
+    extras: Nest `[B, ...]` stored in replay with the action, `()` if empty.
     state: The policy's state after this step, `[B, ...]`.
   """
 
@@ -34,11 +33,11 @@ class PolicyOutput(NamedTuple):
 
 
 class Policy(tf.Module, abc.ABC):
-  """Chooses actions: a batched TensorFlow program without side effects.
+  """Policy: a batched TensorFlow module without side effects.
 
   All that changes from step to step (recurrent state, random numbers) is in
-  `state`, whose every leaf has a leading `[B]`. Row b of the output depends on
-  row b of the inputs alone, so rows may be batched with any others.
+  `state`, whose every leaf has a leading `[B]`. Row b of the output depends
+  only on row b of the inputs, so rows may be batched with any others.
   """
 
   @abc.abstractmethod
@@ -46,9 +45,9 @@ class Policy(tf.Module, abc.ABC):
     """Returns the state before the first step.
 
     Args:
-      environment_ids: One for each row, in [0, num_environments). What belongs
-        to an environment (its ε, its random numbers) follows from its id, so
-        that it is the same wherever the environment is acted for.
+      environment_ids: One id per row, in [0, num_environments). Properties of
+        an environment (its ε, its random numbers) depend only on its id, so
+        they are the same on every node.
 
     Returns:
       The state, `[len(environment_ids), ...]`.
@@ -61,12 +60,12 @@ class Policy(tf.Module, abc.ABC):
   def act(
     self, observation: types.Nest, step_type: tf.Tensor, state: types.Nest
   ) -> PolicyOutput:
-    """Takes a step in every row, heeding where episodes start and end.
+    """Takes a step in every row, with episode starts and ends.
 
     Args:
       observation: `[B, ...]`.
-      step_type: The timestep's, int32 `[B]`. A row at LAST needs
-        no action: what it gets means nothing, and its state stays as it is.
+      step_type: The timestep's, int32 `[B]`. A row at LAST needs no action: its
+        action is meaningless, and its state is unchanged.
       state: `[B, ...]`.
 
     Raises:
@@ -97,38 +96,37 @@ class Policy(tf.Module, abc.ABC):
     )
 
   def reset_state(self, state: types.Nest, first: tf.Tensor) -> types.Nest:
-    """Forgets the past of the rows where an episode starts.
+    """Resets the state of rows where an episode starts.
 
     Args:
       state: The policy's state, `[B, ...]`.
-      first: Bool `[B]`, true where the observation to come is an episode's
-        first.
+      first: Bool `[B]`, true where the next observation is an episode's first.
 
     Returns:
       The state to act with. A policy without memory returns `state` itself;
-      random numbers go on across episodes.
+      random streams continue across episodes.
     """
     del first
     return state
 
   def describe(self, environment_ids: Sequence[int]) -> Mapping[str, Any]:
-    """Returns plain values that tell how it acts there, for the log."""
+    """Returns plain values that describe its behavior, for the log."""
     del environment_ids
     return {}
 
 
 class BellmanUpdater(tf.Module, abc.ABC):
-  """Computes targets of replayed items: a TensorFlow program beside the update.
+  """Computes targets of replayed items: a TensorFlow module beside the update.
 
-  Where there is one, the learner gets items that are finished, see
-  `Experience.labeled`. It owns networks of its own, which follow those of the
-  update, and nothing else that changes.
+  With one, the learner samples items with finished targets, see
+  `Experience.labeled`. It owns copies of networks, which follow those of the
+  update, and no other state.
   """
 
   @property
   @abc.abstractmethod
   def followed(self) -> Mapping[str, Sequence[tf.Variable]]:
-    """Its variables, which take the values of what the update exports.
+    """Its variables, which follow variables that the update exports.
 
     By the name of the export, in the same order.
     """
@@ -141,18 +139,17 @@ class BellmanUpdater(tf.Module, abc.ABC):
 
     Args:
       sample: A batch of replay items `[B]`.
-      seed: For stateless random operations, int32 `[2]`; another one in each
-        call.
+      seed: Seed for stateless random operations, int32 `[2]`; new in each call.
     """
 
 
 class UpdateResult(NamedTuple):
-  """What an update reports.
+  """Results of an update.
 
   Attributes:
     metrics: Scalars by name.
-    priorities: New priorities of the sampled items, `[B]`, or None where the
-      table has none.
+    priorities: New priorities of the sampled items, `[B]`, or None if the table
+      has none.
   """
 
   metrics: Mapping[str, tf.Tensor]
@@ -160,10 +157,10 @@ class UpdateResult(NamedTuple):
 
 
 class Update(tf.Module, abc.ABC):
-  """Learns from a batch: a TensorFlow program that owns what it changes.
+  """Learner step: a TensorFlow module that owns all state it changes.
 
   It holds the online and target variables and the optimizer as attributes, so
-  that `variables` is all there is to save.
+  that a checkpoint needs `variables` only.
   """
 
   @abc.abstractmethod
@@ -173,15 +170,15 @@ class Update(tf.Module, abc.ABC):
   @property
   @abc.abstractmethod
   def exports(self) -> Mapping[str, Sequence[tf.Variable]]:
-    """The variables that others may ask for, by name; always has 'policy'."""
+    """The variables served to other nodes, by name; always has 'policy'."""
 
   @property
   def learned(self) -> Mapping[str, Sequence[tf.Variable]]:
-    """The variables that another run may begin with, by name.
+    """The variables that another run may start from, by name.
 
-    Networks, their targets, and numbers that mean nothing without them; but not
-    what belongs to a run: moments of an optimizer, counts, seeds. By default
-    what is exported, and as 'learned' all other trainable variables.
+    Networks, their targets, and statistics that belong to them; but no state of
+    the run: moments of an optimizer, counts, seeds. By default the exports, and
+    as 'learned' all other trainable variables.
     """
     exported = {v.ref() for vs in self.exports.values() for v in vs}
     others = [v for v in self.trainable_variables if v.ref() not in exported]
@@ -194,14 +191,14 @@ def call_update(update: Update, sample: types.Sample) -> UpdateResult:
   In a compiled program, the checks are made while it is traced.
 
   Args:
-    update: May create variables that are not trained, such as the moments of
-      Sonnet's optimizers.
+    update: The update. It may create untrained variables, such as the moments
+      of Sonnet's optimizers.
     sample: A batch of replay items `[B]`.
 
   Raises:
-    ValueError: If it created variables that are trained or exported, or did not
-      return scalar metrics, whose names are not those of other log columns, and
-      None or a priority for each item.
+    ValueError: If it created trainable or exported variables, if a metric is
+      not a scalar or has the name of another log column, or if priorities do
+      not have the shape of the items.
   """
   created: list[tf.Variable] = []
   with created_variables(created.append):
@@ -242,11 +239,12 @@ def call_update(update: Update, sample: types.Sample) -> UpdateResult:
 
 
 def refuse_late(variables: Sequence[tf.Variable], when: str) -> None:
-  """Raises an error if variables were created too late to be learned.
+  """Raises an error if variables were created too late to be trained.
 
   Args:
-    variables: Those that did not exist when the network or the update was made.
-    when: When they were created, such as 'the first call of DQNUpdate'.
+    variables: Variables that did not exist when the network or the update was
+      made.
+    when: The call that created them, such as 'the first call of DQNUpdate'.
 
   Raises:
     ValueError: With the names of the variables, if there are any.
@@ -267,7 +265,7 @@ def refuse_late(variables: Sequence[tf.Variable], when: str) -> None:
 
 @contextlib.contextmanager
 def no_late_variables(when: str) -> Iterator[None]:
-  """Refuses all variables that are created inside, see `refuse_late`."""
+  """Refuses all variables created inside, see `refuse_late`."""
   created: list[tf.Variable] = []
   with created_variables(created.append):
     yield
@@ -276,7 +274,7 @@ def no_late_variables(when: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def created_variables(take: Callable[[tf.Variable], None]) -> Iterator[None]:
-  """Calls a function with each variable that is created inside."""
+  """Calls a function with each variable created inside."""
 
   def create(next_creator, **settings):
     variable = next_creator(**settings)

@@ -1,7 +1,7 @@
-"""Random numbers that belong to a row of a batch, not to the batch.
+"""Random streams per row of a batch, independent of the batch.
 
-TensorFlow's stateless generators take one seed for a whole tensor, so what a
-row draws would depend on the rows it is batched with. Here each row carries a
+TensorFlow's stateless generators take one seed for a whole tensor, so a row's
+numbers would depend on the rows it is batched with. Here each row carries a
 counter of its own: SplitMix64, https://doi.org/10.1145/2714064.2660195. A row
 draws the same numbers in any batch, on any node.
 """
@@ -18,11 +18,11 @@ _MULTIPLIER_2 = 0x94D049BB133111EB
 
 
 def initial_counters(seed: int, stream_ids: Sequence[int]) -> tf.Tensor:
-  """Returns counters from which streams start, far apart from each other.
+  """Returns initial counters of streams, far apart from each other.
 
   Args:
-    seed: The experiment's; other streams for every seed.
-    stream_ids: Which streams: one row each.
+    seed: The experiment's seed; each seed gives other streams.
+    stream_ids: The ids of the streams, one per row.
 
   Returns:
     uint64 `[len(stream_ids)]`.
@@ -43,7 +43,7 @@ def next_uniforms(
     counters: uint64 `[B]`.
 
   Returns:
-    Two float32 `[B]` in [0, 1), and the counters to go on with.
+    Two float32 `[B]` in [0, 1), and the next counters.
   """
   counters = counters + tf.constant(_GOLDEN_GAMMA, tf.uint64)
   first, second = _uniforms_of(counters)
@@ -57,7 +57,7 @@ def next_bits(counters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     counters: uint64 `[B]`.
 
   Returns:
-    uint64 `[B]`, and the counters to go on with.
+    uint64 `[B]`, and the next counters.
   """
   counters = counters + tf.constant(_GOLDEN_GAMMA, tf.uint64)
   return _mixed(counters), counters
@@ -73,9 +73,9 @@ def next_uniform_vectors(
     size: D, at least 0.
 
   Returns:
-    float32 `[B, D]` in [0, 1): the first numbers that as many calls of
-    `next_uniforms` as needed would give, then the second ones. And the counters
-    to go on with, those of before if D is 0.
+    float32 `[B, D]` in [0, 1): the first numbers of as many calls of
+    `next_uniforms` as needed, then their second ones. And the next counters,
+    unchanged if D is 0.
   """
   if not size:
     return tf.zeros([*counters.shape, 0]), counters
@@ -84,7 +84,7 @@ def next_uniform_vectors(
 
 
 def next_normals(counters: tf.Tensor, size: int) -> tuple[tf.Tensor, tf.Tensor]:
-  """Draws numbers of mean 0 and deviation 1, by the Box–Muller transform.
+  """Draws standard normal numbers, by the Box–Muller transform.
 
   See https://doi.org/10.1214/aoms/1177706645.
 
@@ -93,10 +93,10 @@ def next_normals(counters: tf.Tensor, size: int) -> tuple[tf.Tensor, tf.Tensor]:
     size: D, at least 1.
 
   Returns:
-    float32 `[B, D]`, and the counters to go on with.
+    float32 `[B, D]`, and the next counters.
   """
   first, second, counters = _next_pairs(counters, size)
-  # The logarithm of 1 − u, for u may be 0 but never 1.
+  # The logarithm of 1 − u, because u may be 0 but never 1.
   radius = tf.sqrt(-2 * tf.math.log1p(-first))
   angle = 2 * math.pi * second
   pairs = [radius * tf.cos(angle), radius * tf.sin(angle)]
@@ -106,10 +106,10 @@ def next_normals(counters: tf.Tensor, size: int) -> tuple[tf.Tensor, tf.Tensor]:
 def _next_pairs(
   counters: tf.Tensor, size: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-  """Draws what `next_uniforms` would in turn, until there are `size` numbers.
+  """Draws the pairs of consecutive `next_uniforms`, for `size` numbers.
 
   Returns:
-    Two float32 `[B, (size + 1) // 2]`, and the counters to go on with.
+    Two float32 `[B, (size + 1) // 2]`, and the next counters.
   """
   num_pairs = (size + 1) // 2
   gammas = np.arange(1, num_pairs + 1, dtype=np.uint64) * np.uint64(
@@ -121,7 +121,7 @@ def _next_pairs(
 
 
 def _uniforms_of(bits: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """Mixes counters into two numbers in [0, 1) each."""
+  """Mixes each counter into two numbers in [0, 1)."""
   bits = _mixed(bits)
   # A float32 has 24 bits of precision; the two numbers share none.
   high = tf.bitwise.right_shift(bits, tf.constant(40, tf.uint64))

@@ -1,8 +1,8 @@
-"""Regular files in folders that others may have written.
+"""Safe access to regular files in folders with untrusted contents.
 
-A run's directory or a data set may come from somebody else. Opening a FIFO
-there would wait forever, and a symbolic link could lead to any file of this
-machine, which a report would then embed.
+A run's directory or a data set may come from other people. Opening a FIFO there
+would wait forever, and a symbolic link could lead to any file of this machine,
+which a report would then embed.
 """
 
 import errno
@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 
 def open_file(path: str) -> BinaryIO:
-  """Opens a regular file to read its bytes; symbolic links are followed.
+  """Opens a regular file for reading bytes; symbolic links are followed.
 
   Raises:
     OSError: If it is missing, not readable or not a regular file. A FIFO or
@@ -22,11 +22,11 @@ def open_file(path: str) -> BinaryIO:
 
 
 def open_inside(directory: str, name: str) -> BinaryIO:
-  """Opens a regular file inside a directory to read its bytes.
+  """Opens a regular file inside a directory for reading bytes.
 
   Args:
-    directory: May itself be a symbolic link, or in a linked folder.
-    name: Path of the file from there. No part of it may be a symbolic link.
+    directory: The directory; it may be a symbolic link, or in a linked folder.
+    name: Relative path of the file. No part of it may be a symbolic link.
 
   Raises:
     OSError: As `open_file` does, or if there is a symbolic link, or the path
@@ -41,8 +41,8 @@ def list_inside(directory: str, name: str) -> list[str]:
   Symbolic links are left out.
 
   Args:
-    directory: May itself be a symbolic link, or in a linked folder.
-    name: Path of the folder from there. No part of it may be a symbolic link.
+    directory: The directory; it may be a symbolic link, or in a linked folder.
+    name: Relative path of the folder. No part of it may be a symbolic link.
 
   Raises:
     OSError: If it cannot be listed, or there is a symbolic link.

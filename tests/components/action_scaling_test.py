@@ -146,7 +146,7 @@ class TestSpec:
 
   def test_refuses_bounds_that_processors_take_for_zero(self):
     spec = specs.BoundedArray((1,), np.float32, 1e-45, 3e-45)
-    with pytest.raises(ValueError, match='do not take for 0, got Bounded'):
+    with pytest.raises(ValueError, match='do not flush to 0, got Bounded'):
       action_scaling.ActionScaling(spec)
 
   @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ def test_life_that_was_replaced_is_refused():
   admission.check(old)
   admission.check(new)
   with pytest.raises(
-    callers.RefusedError, match=r'actor/0 was .* life 1, got life 0\.'
+    callers.RefusedError, match=r'actor/0 was .* generation must be 1, got 0\.'
   ):
     admission.check(old)
   admission.check(new)
@@ -24,10 +24,10 @@ def test_replaced_life_is_refused_before_the_next_one_calls():
   admission.check(caller)
   admission.replace('actor/0', 2)
   for life in (0, 1):
-    with pytest.raises(callers.RefusedError, match='in life 2'):
+    with pytest.raises(callers.RefusedError, match='generation must be 2'):
       admission.check(caller._replace(life=life))
   admission.replace('actor/0', 1)  # Told late, it changes nothing.
-  with pytest.raises(callers.RefusedError, match='in life 2'):
+  with pytest.raises(callers.RefusedError, match='generation must be 2'):
     admission.check(caller._replace(life=1))
   admission.check(caller._replace(life=2))
 

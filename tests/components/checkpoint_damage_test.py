@@ -98,7 +98,7 @@ def test_files_that_are_not_regular_are_refused_at_once(
 def test_what_it_says_to_do_helps(directory, path):
   os.truncate(os.path.join(path, 'arrays.npz'), 10)
   _assert_refused(
-    directory, path, 'arrays.npz', 'go on from checkpoint 00000001'
+    directory, path, 'arrays.npz', 'resume from checkpoint 00000001'
   )
   shutil.rmtree(path)
   assert _load(directory).state['number'] == 1
@@ -112,7 +112,7 @@ def test_it_names_no_older_one_that_is_not_there(directory, path):
     _load(directory)
   for raised in (error.value, pickle.loads(pickle.dumps(error.value))):
     assert str(raised).endswith(
-      'There is none before it: start afresh (fresh=True).'
+      'There is no older checkpoint: start afresh (fresh=True).'
     )
     assert raised.remedy == {'fresh': True}
 

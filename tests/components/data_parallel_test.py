@@ -186,7 +186,7 @@ def test_rows_are_divided_inside_the_scope_alone():
 
   assert call() == [5]
   with (
-    pytest.raises(ValueError, match=r"divided over .* \['CPU:0', 'CPU:1'\]"),
+    pytest.raises(ValueError, match=r"split over .* \['CPU:0', 'CPU:1'\]"),
     data_parallel.over_devices(['CPU:0', 'CPU:1']),
   ):
     pass

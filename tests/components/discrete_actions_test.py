@@ -112,7 +112,7 @@ def test_one_discrete_action_is_its_number(dtype):
       specs.BoundedArray((6,), np.int32, 0, 4),
       r'at most 4,096 combinations.*got 15,625',
     ),
-    ((), 'must have an array at least'),
+    ((), 'must have at least one array'),
   ],
 )
 def test_refuses(spec, message):

@@ -162,7 +162,7 @@ def test_value_that_is_no_number_is_named():
 @pytest.mark.parametrize(
   ('makers', 'told'),
   [
-    ([_Told], 'must be what makes metrics, by name; got'),
+    ([_Told], 'must be a mapping of names to factories, got'),
     ({'count': _Told}, "not one of .*count.*; got 'count'"),
     ({'': _Told}, "got ''"),
     ({3: _Told}, 'got 3'),

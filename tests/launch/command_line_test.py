@@ -330,7 +330,7 @@ class TestTrain:
     os.truncate('run/checkpoints/00000001/state.json', 3)
     code, _, err = _run(capsys, 'train', *_FEW_STEPS, '--directory=run')
     assert code == 2
-    assert 'There is none before it: start afresh (--fresh).' in err
+    assert 'There is no older checkpoint: start afresh (--fresh).' in err
 
   @pytest.mark.parametrize('place', ['__init__', 'step'])
   @pytest.mark.parametrize(

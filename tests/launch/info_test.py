@@ -174,7 +174,7 @@ def test_entries_that_are_missing_or_no_numbers(capsys, name, message):
     ),
     (
       ['--info=a,a'],
-      "--info must be different names, none of them empty; got 'a'",
+      "--info must be distinct names, none of them empty; got 'a'",
     ),
     (['--info=steps'], '--info must not be names of other columns'),
     (

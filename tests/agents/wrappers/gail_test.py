@@ -134,7 +134,7 @@ def test_encodes_actions():
   np.testing.assert_array_equal(
     encoder(tf.constant([[1, 1]])), [[0, 0, 0, 0, 1, 0]]
   )
-  with pytest.raises(ValueError, match='must have a finite least value'):
+  with pytest.raises(ValueError, match='must have finite bounds'):
     learning.ActionEncoder(specs.Array((2,), np.float32))
 
 

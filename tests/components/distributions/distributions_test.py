@@ -297,7 +297,7 @@ class TestToAction:
   )
   def test_bounds_with_nothing_else_between(self, minimum, maximum):
     spec = specs.BoundedArray((2,), np.float32, minimum, maximum)
-    with pytest.raises(ValueError, match='do not take for 0'):
+    with pytest.raises(ValueError, match='do not flush to 0'):
       distributions.make_distribution(spec)
 
   @pytest.mark.parametrize('jit_compile', [False, True])

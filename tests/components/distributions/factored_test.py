@@ -206,5 +206,5 @@ class TestMakeDistribution:
 
   @pytest.mark.parametrize('spec', [(), {}])
   def test_refuses_no_parts(self, spec):
-    with pytest.raises(ValueError, match='must have an array at least'):
+    with pytest.raises(ValueError, match='must have at least one array'):
       distributions.make_distribution(spec)
