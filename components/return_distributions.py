@@ -1,7 +1,7 @@
-"""How action values tell the return: as its mean, or as its distribution.
+"""Parameterizations of returns: expected values, C51, QR-DQN and IQN.
 
-A network says something of each action, `[B, A, ...]`. What that means, which
-values follow from it, and what the loss is, is said here, in one shape for all.
+A network has outputs for each action, `[B, A, ...]`. A `ReturnDistribution`
+defines their meaning: the action values and the loss, behind one interface.
 """
 
 import abc
@@ -16,7 +16,7 @@ from repertory.components.losses import ranks
 
 
 class Noise(Protocol):
-  """Draws the numbers of an update, as `learners.UpdateNoise` does."""
+  """Random numbers of an update, as from `learners.UpdateNoise`."""
 
   def uniforms(self, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
     """Returns new numbers in [0, 1), float32."""
@@ -24,12 +24,12 @@ class Noise(Protocol):
 
 
 class Bootstrap(NamedTuple):
-  """What the actions of the next state count in a target.
+  """The next state's contribution to a target.
 
   Attributes:
-    outputs: What the target network says of K actions, `[B, K, ...]`.
+    outputs: Outputs of the target network for K actions, `[B, K, ...]`.
     weights: Their probabilities, `[B, K]`.
-    bonuses: What is added to the return of each, `[B, K]`.
+    bonuses: Added to the return of each action, `[B, K]`.
   """
 
   outputs: tf.Tensor
@@ -38,14 +38,15 @@ class Bootstrap(NamedTuple):
 
 
 def greedy_bootstrap(outputs: tf.Tensor, q: tf.Tensor) -> Bootstrap:
-  """Counts the action of the largest value alone.
+  """Bootstraps from the greedy action.
 
-  Values of the online network make it double Q-learning,
-  https://arxiv.org/abs/1509.06461, those of the target network plain one.
+  With values of the online network this is double Q-learning,
+  https://arxiv.org/abs/1509.06461; with those of the target network it is plain
+  Q-learning.
 
   Args:
-    outputs: What the target network says of the next state, `[B, A, ...]`.
-    q: Values that choose the action, `[B, A]`.
+    outputs: Outputs of the target network for the next state, `[B, A, ...]`.
+    q: Values that select the action, `[B, A]`.
   """
   actions = tf.argmax(q, axis=-1, output_type=tf.int32)  # [B]
   chosen = tf.gather(outputs, actions[:, None], batch_dims=1)  # [B, 1, ...]
@@ -56,12 +57,12 @@ def greedy_bootstrap(outputs: tf.Tensor, q: tf.Tensor) -> Bootstrap:
 def soft_bootstrap(
   outputs: tf.Tensor, q: tf.Tensor, temperature: float
 ) -> Bootstrap:
-  """Counts all actions by π = softmax(q / τ), each with a bonus −τ log π.
+  """Bootstraps from π = softmax(q / τ), with entropy bonuses −τ log π.
 
   See https://arxiv.org/abs/2007.14430, section 2.
 
   Args:
-    outputs: What the target network says of the next state, `[B, A, ...]`.
+    outputs: Outputs of the target network for the next state, `[B, A, ...]`.
     q: Its values there, `[B, A]`.
     temperature: τ, above 0.
   """
@@ -70,12 +71,12 @@ def soft_bootstrap(
 
 
 class ItemLosses(NamedTuple):
-  """What a batch costs.
+  """Losses of a batch.
 
   Attributes:
-    losses: To be lowered, `[B]`.
-    errors: Target less value, each the expected return, `[B]`.
-    priorities: With which items are to be sampled again, `[B]`, at least 0.
+    losses: Losses to minimize, `[B]`.
+    errors: TD errors of the expected returns, target minus value, `[B]`.
+    priorities: New replay priorities of the items, `[B]`, at least 0.
     metrics: Further scalars by name.
   """
 
@@ -86,9 +87,9 @@ class ItemLosses(NamedTuple):
 
 
 class ReturnDistribution(abc.ABC):
-  """What the outputs of a network mean.
+  """Interface of parameterized returns.
 
-  Only implicit quantiles ask the network for certain τ: for the others all τ
+  Only implicit quantiles have the network take τ as input: for the others all τ
   here are None, and outputs are the same for every purpose.
   """
 
@@ -97,7 +98,7 @@ class ReturnDistribution(abc.ABC):
     """Maps outputs `[B, A, ...]` to action values `[B, A]`.
 
     Raises:
-      ValueError: If they are of another kind.
+      ValueError: If their rank does not fit.
     """
 
   @abc.abstractmethod
@@ -109,58 +110,59 @@ class ReturnDistribution(abc.ABC):
     discount_t: tf.Tensor,
     bootstrap: Bootstrap,
   ) -> ItemLosses:
-    """Compares what is said of the actions taken with what came of them.
+    """Computes losses and priorities of the actions taken.
 
     The target is r + γ Σ_a w_a (Z(s', a) + b_a); no gradient flows into it.
 
     Args:
-      outputs_tm1: What is said of the state before and the action taken, `[B,
-        ...]`.
-      taus_tm1: The τ of these, from `sample_taus`.
+      outputs_tm1: Outputs for the first state and the action taken, `[B, ...]`.
+      taus_tm1: The τ of these outputs, from `sample_taus`.
       r_t: Rewards, `[B]`.
       discount_t: Discounts of the bootstrap value, γ included, `[B]`.
-      bootstrap: What is said of the next state.
+      bootstrap: Contribution of the next state.
 
     Raises:
-      ValueError: If a shape does not fit, as of outputs of another kind.
+      ValueError: If a shape does not fit, such as for outputs of another
+        parameterization.
     """
 
   def policy_taus(self, batch_size: int | tf.Tensor) -> tf.Tensor | None:
-    """Returns the τ whose outputs have `values`."""
+    """Returns the τ of the outputs passed to `values`."""
     del batch_size
     return None
 
   def sample_taus(
     self, noise: Noise, batch_size: int | tf.Tensor
   ) -> tf.Tensor | None:
-    """Draws the τ at which the online network is to learn."""
+    """Samples the τ at which to train the online network."""
     del noise, batch_size
     return None
 
   def target_taus(
     self, noise: Noise, batch_size: int | tf.Tensor
   ) -> tf.Tensor | None:
-    """Returns the τ whose outputs `read_target` takes."""
+    """Returns the τ of the outputs passed to `read_target`."""
     del noise, batch_size
     return None
 
   def read_target(self, outputs: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns values `[B, A]` of a target network, and what it tells a target.
+    """Returns action values `[B, A]` and outputs for a target.
 
     Args:
-      outputs: `[B, A, ...]`, at `target_taus`.
+      outputs: Outputs of the target network at `target_taus`, `[B, A, ...]`.
     """
     return self.values(outputs), outputs
 
 
 class ExpectedReturn(ReturnDistribution):
-  """Its mean alone, a number of each action: outputs are `[B, A]`.
+  """Expected returns: one value per action, `[B, A]`.
 
-  The loss is the Huber loss of the error, and the priority its size.
+  The loss is the Huber loss of the TD error, and the priority its absolute
+  value.
   """
 
   def __init__(self, huber_threshold: float):
-    """Keeps where the Huber loss turns linear."""
+    """Stores the threshold at which the Huber loss becomes linear."""
     self._threshold = huber_threshold
 
   def values(self, outputs: tf.Tensor) -> tf.Tensor:
@@ -178,21 +180,21 @@ class ExpectedReturn(ReturnDistribution):
 
 
 class CategoricalReturn(ReturnDistribution):
-  """Logits of N atoms of a fixed support, `[B, A, N]`.
+  """Categorical distribution (C51): logits of N fixed atoms, `[B, A, N]`.
 
-  C51, https://arxiv.org/abs/1707.06887. The loss is the divergence from the
+  See https://arxiv.org/abs/1707.06887. The loss is the divergence from the
   target, and so is the priority: https://arxiv.org/abs/1710.02298.
   """
 
   def __init__(self, vmin: float, vmax: float, num_atoms: int):
-    """Makes the support.
+    """Creates the support.
 
     Args:
       vmin: The smallest atom.
       vmax: The largest atom, above `vmin`.
-      num_atoms: N, at least 2; evenly spread.
+      num_atoms: N, at least 2; evenly spaced.
     """
-    # Of NumPy: an exported model holds no tensor that was made outside of it.
+    # A NumPy array: an exported model cannot hold tensors made outside of it.
     self._atoms = np.linspace(vmin, vmax, num_atoms, dtype=np.float32)  # [N]
 
   def values(self, outputs: tf.Tensor) -> tf.Tensor:
@@ -207,9 +209,9 @@ class CategoricalReturn(ReturnDistribution):
     divergences = losses.categorical_divergence(targets, outputs_tm1)  # [B]
     mean = losses.categorical_mean(outputs_tm1, tf.constant(self._atoms))  # [B]
     errors = tf.reduce_sum(targets * self._atoms, axis=-1) - mean  # [B]
-    # What the ends of the support hold is a sign that it is too narrow.
+    # Probability at the ends of the support indicates that it is too narrow.
     at_ends = tf.reduce_mean(targets[:, 0] + targets[:, -1])
-    # Below 0 by rounding alone.
+    # Negative only by rounding.
     priorities = tf.maximum(divergences, 0)
     return ItemLosses(
       divergences, errors, priorities, {'share_at_ends': at_ends}
@@ -217,15 +219,15 @@ class CategoricalReturn(ReturnDistribution):
 
 
 class QuantileReturn(ReturnDistribution):
-  """N quantiles at τ̂_i = (i + ½) / N, `[B, A, N]`.
+  """Quantiles at τ̂_i = (i + ½) / N (QR-DQN), `[B, A, N]`.
 
-  QR-DQN, https://arxiv.org/abs/1710.10044. The loss is the quantile Huber loss;
-  the priority is the size of the error of the mean, which, unlike that loss,
-  vanishes where nothing is left to learn.
+  See https://arxiv.org/abs/1710.10044. The loss is the quantile Huber loss; the
+  priority is the absolute error of the mean, which, unlike that loss, vanishes
+  once the values are learned.
   """
 
   def __init__(self, num_quantiles: int, huber_threshold: float):
-    """Keeps the settings.
+    """Stores the settings.
 
     Args:
       num_quantiles: N.
@@ -241,7 +243,7 @@ class QuantileReturn(ReturnDistribution):
   def compare(self, outputs_tm1, taus_tm1, r_t, discount_t, bootstrap):
     if taus_tm1 is None:
       taus_tm1 = losses.quantile_midpoints(self._num_quantiles)[None]  # [1, N]
-    # Quantiles are averaged over actions, not mixed: M-IQN's target.
+    # Quantiles are averaged over actions, not mixed, as in M-IQN.
     targets = r_t[:, None] + discount_t[:, None] * _expected(bootstrap)
     errors = tf.reduce_mean(targets, axis=-1) - tf.reduce_mean(
       outputs_tm1, axis=-1
@@ -253,10 +255,10 @@ class QuantileReturn(ReturnDistribution):
 
 
 class ImplicitQuantileReturn(QuantileReturn):
-  """Quantiles at any τ that the network is asked for, `[B, A, N]`.
+  """Implicit quantile networks (IQN): quantiles at given τ, `[B, A, N]`.
 
-  IQN, https://arxiv.org/abs/1806.06923. Values are means over τ that are evenly
-  spread, so there is no chance in them.
+  See https://arxiv.org/abs/1806.06923. Values are means over evenly spaced τ,
+  so they are deterministic.
   """
 
   def __init__(
@@ -266,12 +268,12 @@ class ImplicitQuantileReturn(QuantileReturn):
     num_policy_taus: int,
     huber_threshold: float,
   ):
-    """Keeps the settings.
+    """Stores the settings.
 
     Args:
-      num_taus: N, drawn for the first state.
-      num_target_taus: N', drawn for the next one.
-      num_policy_taus: K, evenly spread, of which values are the mean.
+      num_taus: N, number of τ sampled for the first state.
+      num_target_taus: N', number of τ sampled for the next state.
+      num_policy_taus: K, number of evenly spaced τ averaged for values.
       huber_threshold: κ.
     """
     super().__init__(num_policy_taus, huber_threshold)

@@ -1,7 +1,8 @@
-"""Settings: what their fields tell of themselves, and errors that name them.
+"""Settings: descriptions and parsing of their fields, and errors naming them.
 
-Settings are frozen dataclasses. Their fields are told of by `describe`, which
-the command line and the docs print, and read from text by `parse`.
+Settings are frozen dataclasses. `describe` returns their fields' descriptions,
+which the command line and the docs print, and `parse` reads their values from
+text.
 """
 
 import contextlib
@@ -20,18 +21,18 @@ T = TypeVar('T')
 
 
 class SettingError(ValueError):
-  """A setting does not fit, or another one would help.
+  """A setting is invalid, or another setting would help.
 
-  Users of Python and of the command line call settings by other names. So the
-  names are kept apart from the text: who tells the error puts in what is to be
-  written, and leaves the text as it is.
+  Python and the command line spell settings differently. So names are kept
+  apart from the text: whoever prints the error inserts the spelling and leaves
+  the text unchanged.
 
   Attributes:
-    setting: Name of what does not fit: of a field of `launch.Experiment`, of an
-      agent's config, of a topology's settings, or of an argument of
-      `launch.run`. Empty if the text does not begin with one.
-    problem: What is wrong, after the name: 'must be at least 1, got 0.'.
-    remedy: Settings that would help, and what to set them to.
+    setting: Name of the invalid setting: a field of `launch.Experiment`, of an
+      agent's config or of a topology's settings, or an argument of
+      `launch.run`. Empty if the text does not begin with a setting.
+    problem: The problem, to follow the name: 'must be at least 1, got 0.'.
+    remedy: Settings that would help, with their values.
   """
 
   def __init__(self, setting: str, problem: str, **remedy: Any):
@@ -41,11 +42,11 @@ class SettingError(ValueError):
     self.remedy = remedy
 
   def tell(self, setting: str, *remedies: str) -> str:
-    """Returns the message in other words for the settings.
+    """Returns the message with other spellings of the settings.
 
     Args:
-      setting: What to call the one that does not fit.
-      *remedies: What to write to set those that would help, one for each.
+      setting: Spelling of the invalid setting.
+      *remedies: Spellings of the settings that would help, with their values.
     """
     message = f'{setting} {self.problem}' if setting else self.problem
     if not remedies:
@@ -64,26 +65,26 @@ def text_of(error: BaseException) -> str:
 
 
 def field(default: T, help_text: str) -> T:
-  """Declares a setting, with what is told of it.
+  """Declares a setting with its description.
 
     n_step: int = settings.field(3, 'Steps a transition spans: Rainbow.')
 
   Args:
-    default: Immutable.
-    help_text: What the setting means, and where its default comes from.
+    default: The default, immutable.
+    help_text: The setting's meaning, and the source of its default.
   """
   return dataclasses.field(default=default, metadata={'help': help_text})
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-  """What is told of a setting.
+  """Description of a setting.
 
   Attributes:
-    name: The field's.
-    type: In words.
-    default: `dataclasses.MISSING` if there is none, and it must be given.
-    help: What it means, and where its default comes from.
+    name: The field's name.
+    type: The type as text.
+    default: `dataclasses.MISSING` for required settings.
+    help: Its meaning, and the source of its default.
   """
 
   name: str
@@ -93,7 +94,7 @@ class Setting:
 
 
 def describe(settings_class: type) -> list[Setting]:
-  """Returns what the fields of a dataclass of settings tell of themselves."""
+  """Returns the descriptions of the fields of a settings dataclass."""
   kinds = types_of(settings_class)
   return [
     Setting(
@@ -114,29 +115,29 @@ def _default_of(field: dataclasses.Field) -> Any:
 
 
 def types_of(settings_class: type) -> dict[str, Any]:
-  """Returns the types of attributes by name, those told as text, too.
+  """Returns the types of attributes by name, resolving annotations in quotes.
 
   Raises:
-    Exception: If such a text is no type that the module of the class knows.
+    Exception: If an annotation cannot be resolved in the class's module.
   """
   return typing.get_type_hints(settings_class)
 
 
 def parse(name: str, value: Any, annotation: Any) -> Any:
-  """Turns text, or what JSON made of a value, into the type of a setting.
+  """Converts text or a JSON value to the type of a setting.
 
   Args:
-    name: The setting's, for the error.
+    name: The setting's name, for the error.
     value: Text from the command line, or a plain value.
-    annotation: The setting's type: int, float, bool, str, a literal, a tuple
-      of these, or a union of such types and None. What is of another type
-      cannot be told as text, and is returned as it is.
+    annotation: The setting's type: int, float, bool, str, a literal, a tuple of
+      these, or a union of such types and None. Values of other types have no
+      text form, and are returned unchanged.
 
   Raises:
     SettingError: If the value does not fit.
   """
   kinds = _parts_of(annotation)
-  # Of the texts of optional ones, 'None' is None.
+  # None first: the text 'None' of an optional setting is None.
   for kind in sorted(kinds, key=lambda kind: kind is not _NONE):
     with contextlib.suppress(TypeError, ValueError):
       return _read(value, kind)
@@ -153,13 +154,13 @@ _NONE = type(None)
 
 
 def _is_readable(kind: Any) -> bool:
-  """Whether there is text for some values of a type."""
+  """Returns whether values of a type can be written as text."""
   is_scalar = kind in (bool, int, float, str)
   return is_scalar or typing.get_origin(kind) in (typing.Literal, tuple)
 
 
 def _read(value: Any, kind: Any) -> Any:
-  """Returns the value as one of a type; raises ValueError or TypeError."""
+  """Converts a value to a type; raises ValueError or TypeError."""
   origin, arguments = typing.get_origin(kind), typing.get_args(kind)
   if origin is typing.Literal:
     by_text = {str(known): known for known in arguments}
@@ -193,16 +194,16 @@ def _read_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _parts_of(annotation: Any) -> tuple[Any, ...]:
-  """Returns the types of a union, or the one that it is."""
+  """Returns the types of a union, or a single type."""
   is_union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
   return typing.get_args(annotation) if is_union else (annotation,)
 
 
 def kind_of(annotation: Any) -> type:
-  """Returns tuple, bool, int, float or str: what a setting of a type holds.
+  """Returns tuple, bool, int, float or str: the base type of a setting.
 
-  A union holds the first of these that is part of it. Anything else is str, for
-  text is how it is told.
+  For a union, the first of these that is part of it. Other types are str,
+  because they are given as text.
   """
   parts = _parts_of(annotation)
   kinds = [typing.get_origin(part) or part for part in parts]
@@ -219,7 +220,7 @@ def _type_name(annotation: Any) -> str:
 
 
 def write_whole(value: Any) -> str:
-  """Returns ' Write 10000.' for '1e4', or nothing if it is no integer."""
+  """Returns ' Write 10000.' for '1e4', or '' if it is not an integer."""
   try:
     number = decimal.Decimal(value)
     is_whole = number.adjusted() < 20 and number == int(number)
@@ -229,20 +230,20 @@ def write_whole(value: Any) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], most: int = 1) -> str:
-  """Returns ' Did you mean ...?' with the nearest known names, or nothing."""
+  """Returns ' Did you mean ...?' with the nearest known names, or ''."""
   near = [repr(each) for each in nearest(name, known, most)]
   return f' Did you mean {" or ".join(near)}?' if near else ''
 
 
 def nearest(name: str, known: Iterable[str], most: int = 1) -> list[str]:
-  """Returns the known names that are close, whatever their case."""
+  """Returns the known names that are similar, ignoring case."""
   by_folded = {each.lower(): each for each in known}
   near = difflib.get_close_matches(name.lower(), by_folded, most, 0.5)
   return [by_folded[each] for each in near]
 
 
 def plain(value: Any) -> Any:
-  """Returns what JSON would make of a value."""
+  """Converts a value to plain JSON types."""
   if isinstance(value, np.generic):
     value = value.item()
   if isinstance(value, (tuple, list)):

@@ -1,27 +1,27 @@
-"""Stopping: every wait listens to one signal and has a time-out."""
+"""Stop signals and waits with a time-out."""
 
 import threading
 import time
 from collections.abc import Callable
 
-# How often a wait looks whether it should stop, in seconds.
+# Interval at which waits check the stop signal, in seconds.
 _SLICE_SECONDS = 0.2
 
 
 class Stopped(Exception):
-  """Ends a wait because the program is being stopped; not an error."""
+  """Ends a wait because the program is stopping; not an error."""
 
 
 class NoAnswerError(Exception):
-  """What was waited for did not answer in time.
+  """A peer did not answer in time.
 
-  No `TimeoutError`, for that is an `OSError`: a disk or a network may raise it,
-  and is then what fails.
+  Not a `TimeoutError`, which is an `OSError` that a disk or a network may
+  raise.
   """
 
 
 class StopSignal:
-  """A request to stop, shared by all who wait."""
+  """A request to stop, shared by all waiting threads."""
 
   def __init__(self):
     self._event = threading.Event()
@@ -43,10 +43,10 @@ class StopSignal:
 
 
 class LateSignal(StopSignal):
-  """Follows another signal some time later.
+  """A stop signal that follows another one after a delay.
 
-  For those who finish something when the other one is set. Who is done before
-  sets this one, too.
+  It leaves time to finish work after the first signal. Code that is done
+  earlier sets this signal itself.
   """
 
   def __init__(
@@ -55,12 +55,12 @@ class LateSignal(StopSignal):
     seconds: float,
     is_worth_it: Callable[[], bool] = lambda: True,
   ):
-    """Is not set.
+    """Creates an unset signal.
 
     Args:
       first: The signal to follow.
-      seconds: How much later, from when its setting was first seen.
-      is_worth_it: Asked then, once; if not, this one is set at once.
+      seconds: Delay, from when `first` is first seen set.
+      is_worth_it: Called once at that time; if false, there is no delay.
     """
     super().__init__()
     self._first = first
@@ -95,14 +95,14 @@ def wait_for(
   stop: StopSignal,
   while_waiting: Callable[[float], None] = lambda seconds: None,
 ) -> None:
-  """Repeats short waits until one succeeds, the stop signal or the time-out.
+  """Repeats short waits until success, the stop signal or the time-out.
 
   Args:
     attempt: Waits at most the given seconds; returns whether it succeeded.
-    waiting_for: Says what is waited for and on whom, for the error.
-    timeout_seconds: After how long to give up.
+    waiting_for: Returns the object of the wait, for the error.
+    timeout_seconds: Time limit of the whole wait.
     stop: Ends the wait when set.
-    while_waiting: Called again and again, with the seconds waited.
+    while_waiting: Called repeatedly, with the seconds waited.
 
   Raises:
     Stopped: If the stop signal was set.

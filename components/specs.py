@@ -1,7 +1,7 @@
-"""Environment specifications: Acme's, re-exported, and how to turn them to TF.
+"""Environment specs: Acme's, re-exported, and their conversion to TensorFlow.
 
-Together with `core` this is the only way to Acme's names, so that the rest of
-the code does not depend on where they come from.
+Only `core` and this module import Acme's names, so the rest of the code does
+not depend on their origin.
 """
 
 from typing import Any
@@ -19,12 +19,12 @@ EnvironmentSpec = acme_specs.EnvironmentSpec
 
 
 def make_environment_spec(environment: Any) -> EnvironmentSpec:
-  """Collects the four specs of an environment; none has a batch axis.
+  """Collects the four specs of an environment, without a batch axis.
 
-  They are copies, see `nests.plain`: no module can change the environment's.
+  They are copies, see `nests.plain`, so no module can change the environment's.
 
   Args:
-    environment: A `dm_env.Environment` or a batch of such.
+    environment: A `dm_env.Environment` or a batch of them.
   """
   return nests.plain(acme_specs.make_environment_spec(environment))
 
@@ -34,9 +34,9 @@ def tensor_spec(nested_spec: types.Nest, *leading: int | None) -> types.Nest:
 
   Args:
     nested_spec: Nest of `dm_env.specs.Array`.
-    *leading: Axes to put in front of every shape, say the batch size.
+    *leading: Axes prepended to every shape, such as the batch size.
   """
-  # Those who only step environments load no TensorFlow.
+  # Code that only steps environments need not import TensorFlow.
   import tensorflow as tf  # noqa: PLC0415
 
   return tree.map_structure(

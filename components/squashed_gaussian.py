@@ -1,19 +1,19 @@
-"""Gaussians squeezed into [−1, 1]."""
+"""Gaussian policies squashed into [−1, 1] by tanh."""
 
 import math
 
 import tensorflow as tf
 
-# Of a deviation's logarithm: keep it finite, and actions from being all noise.
+# Limits of log σ: keep it finite, and actions from being pure noise.
 _MIN_LOG_SCALE, _MAX_LOG_SCALE = -20.0, 2.0
 
 
 class SquashedGaussian:
-  """tanh of independent Gaussians, with the density of what comes of it.
+  """Independent Gaussians squashed by tanh, with their density.
 
-  Samples a = tanh(u), u = μ + σ ε with ε ~ N(0, 1), can be differentiated with
-  respect to the parameters, which are the means μ and the logarithms of the
-  deviations σ. By the change of variables
+  Samples a = tanh(u), u = μ + σ ε with ε ~ N(0, 1), are differentiable with
+  respect to the parameters, the means μ and the log standard deviations log σ.
+  By the change of variables
 
     log π(a) = Σ_i log N(u_i; μ_i, σ_i) − log(1 − tanh²(u_i)).
 
@@ -24,21 +24,21 @@ class SquashedGaussian:
   """
 
   def __init__(self, size: int):
-    """Keeps the size.
+    """Stores the size.
 
     Args:
-      size: D, numbers of an action.
+      size: D, number of action dimensions.
     """
     self.num_parameters = 2 * size
 
   def sample(
     self, parameters: tf.Tensor, noise: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Makes samples out of noise, and tells how likely they were.
+    """Transforms noise into samples and their log-probabilities.
 
     Args:
       parameters: `[B, P]`.
-      noise: ε, normal numbers `[B, D]`; with 0 it is the median action.
+      noise: ε, standard normal numbers `[B, D]`; 0 gives the median action.
 
     Returns:
       Samples a in [−1, 1], `[B, D]`, and log π(a), `[B]`.
@@ -46,7 +46,7 @@ class SquashedGaussian:
     mean, unlimited = tf.split(parameters, 2, axis=-1)  # [B, D]
     log_scale = tf.clip_by_value(unlimited, _MIN_LOG_SCALE, _MAX_LOG_SCALE)
     unsquashed = mean + tf.exp(log_scale) * noise  # [B, D]
-    # From the noise rather than (u − μ) / σ, which rounds where σ is small.
+    # From the noise, because (u − μ) / σ rounds where σ is small.
     gaussian = -0.5 * noise**2 - log_scale - 0.5 * math.log(2 * math.pi)
     log_prob = tf.reduce_sum(gaussian - _log_slope(unsquashed), axis=-1)  # [B]
     return tf.tanh(unsquashed), log_prob

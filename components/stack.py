@@ -1,8 +1,8 @@
-"""What differs between the two sets of versions that are supported.
+"""Compatibility layer for the two supported sets of versions.
 
 The first is Python 3.10 with TensorFlow 2.8 and Launchpad, the second Python
-3.11 with TensorFlow 2.15 and without Launchpad. All calls of the one that the
-other has not, or has otherwise, are here.
+3.11 with TensorFlow 2.15 and without Launchpad. All calls that differ between
+them are here.
 """
 
 import functools
@@ -16,8 +16,8 @@ import tensorflow as tf
 import wrapt
 from tensorflow.python.eager import context
 
-# TensorFlow 2.15 wraps single operations in functions, come what may, and no
-# longer heeds `TF_RUN_EAGER_OP_AS_FUNCTION`.
+# TensorFlow 2.15 always wraps single operations in functions and ignores
+# `TF_RUN_EAGER_OP_AS_FUNCTION`.
 ALWAYS_WRAPS_OPERATIONS = not hasattr(
   context, 'enable_run_eager_op_as_function'
 )
@@ -25,7 +25,7 @@ ALWAYS_WRAPS_OPERATIONS = not hasattr(
 
 @functools.cache
 def versions() -> Mapping[str, str]:
-  """Returns the versions that tell the stacks apart, by name."""
+  """Returns the versions that identify the stack, by name."""
   return {
     'Python': '{}.{}'.format(*sys.version_info[:2]),
     'TensorFlow': tf.__version__,
@@ -34,7 +34,7 @@ def versions() -> Mapping[str, str]:
 
 
 def wrap_operations() -> None:
-  """Tells TensorFlow to wrap single operations in functions."""
+  """Makes TensorFlow wrap single operations in functions."""
   if not ALWAYS_WRAPS_OPERATIONS:
     context.enable_run_eager_op_as_function()
 
@@ -42,9 +42,10 @@ def wrap_operations() -> None:
 def _let_functions_take_wrappers() -> None:
   """Lets functions of TensorFlow 2.15 take and return its own wrappers.
 
-  It keeps wrappers of dictionaries that are attributes of a `tf.Module`; those
-  inside are replaced where they are, as in a spec. Functions unwrap them, but
-  ask something of them before that fails beside typing_extensions 4.6 or later.
+  TensorFlow keeps wrappers of dictionaries that are attributes of a
+  `tf.Module`, and replaces nested ones in place, as in a spec. Functions unwrap
+  them, but before that perform a check that fails with typing_extensions 4.6 or
+  later.
   """
   package: Any = importlib.import_module('tensorflow.core.function.trace_type')
   builder: Any = importlib.import_module(

@@ -1,7 +1,7 @@
-"""Video files, written picture by picture while there are more to come.
+"""Video files, encoded frame by frame while rendering.
 
-The program ffmpeg encodes them, which the package imageio-ffmpeg brings, or
-which the variable IMAGEIO_FFMPEG_EXE names.
+They are encoded by ffmpeg, from the package imageio-ffmpeg or the environment
+variable IMAGEIO_FFMPEG_EXE.
 """
 
 import contextlib
@@ -19,16 +19,16 @@ from repertory.components import settings
 
 FORMATS = ('mp4', 'gif')
 
-# Pictures are enlarged, by a whole factor, as far as they stay below this.
+# Frames are enlarged by an integer factor up to this size.
 _PIXELS = 480
-# Most programs play what is faster than this very slowly.
+# Most players show faster GIFs very slowly.
 _MAX_GIF_FPS = 50.0
-# Longest that the program may take nothing, or take to finish.
+# Limit on the time ffmpeg may block, or take to finish.
 _TIMEOUT_SECONDS = 120.0
 _KILL_SECONDS = 5.0
 
-# H.264 with colors at half the resolution is what everything plays; its colors
-# are told to be those of BT.709, which browsers take for granted.
+# H.264 with chroma at half the resolution plays everywhere; its colors are
+# tagged as BT.709, which browsers assume.
 _TO_MP4 = (
   'pad=ceil(iw/2)*2:ceil(ih/2)*2,'
   'scale=out_color_matrix=bt709:out_range=tv,format=yuv420p,'
@@ -36,10 +36,10 @@ _TO_MP4 = (
 )
 _MP4 = (
   *('-c:v', 'libx264', '-preset', 'veryfast', '-crf', '18'),
-  # What plays it need not have all of it.
+  # Lets players start before the whole file is loaded.
   *('-movflags', '+faststart'),
 )
-# Each picture has colors of its own, so that none must be kept.
+# A palette per frame, so that no frames need to be kept.
 _TO_GIF = (
   'split[a][b];[a]palettegen=stats_mode=single:reserve_transparent=0[p];'
   '[b][p]paletteuse=new=1:dither=none'
@@ -51,7 +51,7 @@ class VideoError(Exception):
 
 
 def check(video_format: str) -> None:
-  """Finds out whether videos of a format can be written.
+  """Checks that videos of a format can be written.
 
   Raises:
     SettingError: If the format is not known, or the package is missing.
@@ -68,7 +68,7 @@ def find_program() -> str:
   """Returns the path of ffmpeg.
 
   Raises:
-    SettingError: If there is none.
+    SettingError: If ffmpeg is not available.
   """
   try:
     import imageio_ffmpeg  # noqa: PLC0415 An extra.
@@ -86,9 +86,9 @@ def find_program() -> str:
 
 
 class VideoFile:
-  """A video of pictures of one size, in a file that gets its name at the end.
+  """A video of equally sized frames, in a file that gets its final name last.
 
-  What is held in memory is a picture, and a few in the program that encodes.
+  Memory holds one frame, and a few in ffmpeg.
   """
 
   def __init__(
@@ -99,17 +99,17 @@ class VideoFile:
     frames_per_second: float,
     video_format: str,
   ):
-    """Starts the program.
+    """Starts ffmpeg.
 
     Args:
-      path: Where to write until it is whole; a file that is there is replaced.
-      height: A picture's, in pixels. Small ones are enlarged.
-      width: Likewise.
+      path: Temporary path until the video is complete; replaced if it exists.
+      height: Height of a frame in pixels. Small frames are enlarged.
+      width: Width of a frame in pixels.
       frames_per_second: Positive. A GIF has at most 50.
       video_format: One of `FORMATS`.
 
     Raises:
-      SettingError: If there is no program.
+      SettingError: If ffmpeg is not available.
     """
     self._path = path
     self._shape = (height, width, 3)
@@ -121,10 +121,10 @@ class VideoFile:
       *_describe_output(height, width, frames_per_second, video_format),
       f'file:{path}',
     ]
-    # In memory, as the disk may be full.
+    # In memory, because the disk may be full.
     self._errors = os.fdopen(os.memfd_create('errors'), 'r+b')
-    # What a terminal sends to all its processes, such as Ctrl-C, would make it
-    # finish half a video.
+    # A new session, because Ctrl-C in a terminal reaches all its processes and
+    # would make ffmpeg finish half a video.
     self._process = subprocess.Popen(
       command,
       bufsize=0,
@@ -139,23 +139,23 @@ class VideoFile:
     self._poll.register(self._pipe.fileno(), select.POLLOUT)
 
   def add(self, picture: np.ndarray) -> None:
-    """Adds a picture, uint8 `[H, W, 3]` in RGB.
+    """Adds a frame, uint8 `[H, W, 3]` in RGB.
 
     Raises:
-      VideoError: If it is of another size, or if it cannot be written; then the
-        file is gone.
+      VideoError: If it has another size, or cannot be written; the file is
+        removed then.
     """
     if picture.shape != self._shape:
       old, new = (
         f'{each[1]}x{each[0]}' for each in (self._shape, picture.shape)
       )
-      self._fail(f'pictures were {old} at first, and then {new}')
+      self._fail(f'frames must have the size of the first, {old}, got {new}')
     self._is_empty = False
     left = memoryview(picture.tobytes())
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while left:
       if not self._poll.poll(max(0, 1000 * (deadline - time.monotonic()))):
-        self._fail(f'ffmpeg has taken nothing for {_TIMEOUT_SECONDS:g} seconds')
+        self._fail(f'ffmpeg took no data for {_TIMEOUT_SECONDS:g} seconds')
       try:
         left = left[os.write(self._pipe.fileno(), left) :]
       except BlockingIOError:
@@ -165,13 +165,13 @@ class VideoFile:
         self._fail(self._explain())
 
   def save_as(self, path: str) -> None:
-    """Completes the video and gives it its name, in the same file system.
+    """Completes the video and renames it, in the same file system.
 
     Raises:
-      VideoError: If that cannot be done; then the file is gone.
+      VideoError: If that fails; the file is removed then.
     """
     if self._is_empty:
-      self._fail('there are no pictures')
+      self._fail('there are no frames')
     self._pipe.close()
     self._wait()
     if self._process.returncode:
@@ -183,9 +183,9 @@ class VideoFile:
     self._errors.close()
 
   def discard(self) -> None:
-    """Ends the program and removes the file, if it has no name yet."""
+    """Stops ffmpeg and removes the file, if it has no final name yet."""
     self._process.kill()
-    with contextlib.suppress(subprocess.TimeoutExpired):  # It waits for a disk.
+    with contextlib.suppress(subprocess.TimeoutExpired):  # A disk blocks it.
       self._process.wait(_KILL_SECONDS)
     self._pipe.close()
     self._errors.close()
@@ -199,13 +199,13 @@ class VideoFile:
       self._fail(f'ffmpeg has not ended within {_TIMEOUT_SECONDS:g} seconds')
 
   def _explain(self) -> str:
-    """Returns what the program said at its end."""
+    """Returns ffmpeg's last messages."""
     self._errors.seek(0)
     lines = self._errors.read().decode(errors='replace').splitlines()
-    said = ' '.join(lines[-2:])
-    if os.strerror(errno.ENOSPC) in said:
-      return f'the disk is full (ffmpeg: {said})'
-    return f'ffmpeg ended with code {self._process.returncode}: {said}'
+    output = ' '.join(lines[-2:])
+    if os.strerror(errno.ENOSPC) in output:
+      return f'the disk is full (ffmpeg: {output})'
+    return f'ffmpeg ended with code {self._process.returncode}: {output}'
 
   def _fail(self, reason: str) -> NoReturn:
     self.discard()
@@ -215,14 +215,14 @@ class VideoFile:
 def _describe_output(
   height: int, width: int, frames_per_second: float, video_format: str
 ) -> list[str]:
-  """Returns the arguments that make a video of the pictures."""
+  """Returns the arguments of ffmpeg for the output."""
   factor = max(1, _PIXELS // max(height, width))
   enlarge = f'scale=iw*{factor}:ih*{factor}:flags=neighbor,format=rgb24'
   filters, codec, rate = _TO_MP4, _MP4, frames_per_second
   if video_format == 'gif':
     filters, codec, rate = _TO_GIF, (), min(rate, _MAX_GIF_FPS)
   return [
-    # Other options would round it to rates that are usual.
+    # Other options would round it to usual rates.
     *('-r', f'{rate:g}', '-i', 'pipe:0', '-vf', f'{enlarge},{filters}'),
     *('-threads', '1', *codec, '-f', video_format),
   ]

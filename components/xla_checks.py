@@ -6,7 +6,7 @@ from typing import Any
 
 from repertory.components.settings import SettingError
 
-# Functions that call Python or print, by the operations they make.
+# Functions that call Python or print, by operation.
 _OF_PYTHON = {
   'PrintV2': 'tf.print',
   'EagerPyFunc': 'tf.py_function',
@@ -22,7 +22,7 @@ def check_calls_no_python(function: Any) -> None:
     function: A concrete function.
 
   Raises:
-    SettingError: Naming what it calls.
+    SettingError: Naming the functions it calls.
   """
   found = {
     _OF_PYTHON[node.op]
@@ -40,7 +40,7 @@ def check_calls_no_python(function: Any) -> None:
 
 
 def find_open_slices(function: Any) -> list[str]:
-  """Finds slices, such as `x[i]`, whose index is known only when they run.
+  """Finds slices, such as `x[i]`, with an index known only at run time.
 
   TensorFlow 2.8 may or may not pass the size of such a slice to XLA, depending
   on how busy the machine is. So two processes may compile programs that round
@@ -58,7 +58,7 @@ def find_open_slices(function: Any) -> list[str]:
 
 
 def _bodies_of(function: Any) -> list[Sequence[Any]]:
-  """Returns the nodes of a concrete function and of all that it calls."""
+  """Returns the nodes of a concrete function and of its callees."""
   graph = function.graph.as_graph_def()
   return [graph.node, *(one.node_def for one in graph.library.function)]
 
@@ -68,7 +68,7 @@ _KNOWN = ('Const', 'Rank', 'Shape', 'ShapeN', 'Size')
 
 
 def _open_slices_of(nodes: Sequence[Any]) -> list[str]:
-  """Returns those of one graph, whose arguments are not among its nodes."""
+  """Returns the open slices of one graph; its arguments are not nodes."""
   users = collections.defaultdict(list)
   for node in nodes:
     for reference in node.input:

@@ -1,5 +1,5 @@
-"""Central inference: thin actors, one batched network, state beside it.
+"""Central inference (SEED RL): thin actors, one batched policy and its state.
 
-Nothing is imported here, for `client` and `thin_actor` need no TensorFlow, and
-whoever only steps environments should not load it.
+Nothing is imported here, because `client` and `thin_actor` work without
+TensorFlow, which code that only steps environments should not load.
 """

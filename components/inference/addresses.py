@@ -1,9 +1,9 @@
-"""Where inference servers listen.
+"""Addresses and sockets of inference servers.
 
-`unix:<name>` is a Unix socket in Linux's abstract namespace: it is on one host,
-leaves no file behind, and is open to processes of the same user alone.
-`tcp:<host>:<port>` reaches other hosts; who reaches it and knows the token of
-the run can use it.
+`unix:<name>` is a Unix socket in Linux's abstract namespace: it is local to a
+host, leaves no file behind, and accepts processes of the same user only.
+`tcp:<host>:<port>` can be reached from other hosts, by any client that knows
+the run's token.
 """
 
 import contextlib
@@ -17,15 +17,15 @@ from repertory.components import interfaces
 _UNIX = 'unix:'
 _TCP = 'tcp:'
 _BACKLOG = 256
-# Of another host is asked after so long whether it is there, and it counts as
-# gone when it has said nothing for so long.
+# TCP keep-alive: seconds of silence before probes, and until a host counts as
+# lost.
 _QUIET_SECONDS, _SILENT_SECONDS = 5, 20
 
 
 def make_address(interface: interfaces.Interface = interfaces.LOOPBACK) -> str:
-  """Returns where a server may listen, so that it is reached over an interface.
+  """Returns an address at which a server can be reached over an interface.
 
-  On one host that is a Unix address that nobody else has.
+  On one host that is an unused Unix address.
   """
   if interface == interfaces.LOOPBACK:
     return f'{_UNIX}repertory-{uuid.uuid4().hex}'
@@ -33,20 +33,20 @@ def make_address(interface: interfaces.Interface = interfaces.LOOPBACK) -> str:
 
 
 def listen(address: str) -> tuple[socket.socket, str]:
-  """Starts to listen.
+  """Opens a listening socket.
 
   Args:
     address: 'unix:<name>', or 'tcp:<host>:<port>' with port 0 for a free one.
-      If the host is an address of this machine, it is reached over the
-      interface that has it, and over the loopback interface. Over others the
-      system would let in who asks for that address, too.
+      If the host is an address of this machine, only its interface and the
+      loopback interface are open: the system would accept connections to that
+      address over others, too.
 
   Returns:
-    The listening socket, which does not block, and the address to connect to.
+    The listening socket, non-blocking, and the address to connect to.
 
   Raises:
-    ValueError: If the address is of another kind.
-    OSError: If it cannot be listened at.
+    ValueError: If the address is malformed.
+    OSError: If it cannot be bound.
   """
   family, place = _parse(address)
   listener = socket.socket(family, socket.SOCK_STREAM)
@@ -64,7 +64,7 @@ def listen(address: str) -> tuple[socket.socket, str]:
   host = address[len(_TCP) :].rpartition(':')[0]
   port = listener.getsockname()[1]
   interface = None
-  with contextlib.suppress(ValueError):  # It is a name, or means all of them.
+  with contextlib.suppress(ValueError):  # A name, or all interfaces.
     interface = interfaces.of_address(host.strip('[]'))
   try:
     if interface:
@@ -79,13 +79,14 @@ def connect(address: str, timeout_seconds: float) -> socket.socket:
   """Connects to a server.
 
   Raises:
-    ValueError: If the address is of another kind.
-    OSError: If nobody listens there.
+    ValueError: If the address is malformed.
+    OSError: If no server listens there.
   """
   family, place = _parse(address)
   stream = socket.socket(family, socket.SOCK_STREAM)
   try:
-    # A host that is gone would never say so; who waits can ask where to go now.
+    # A lost host would never answer; after a time-out the caller can ask for
+    # the server's new address.
     stream.settimeout(min(timeout_seconds, _SILENT_SECONDS))
     stream.connect(place)
     tune(stream)
@@ -96,7 +97,7 @@ def connect(address: str, timeout_seconds: float) -> socket.socket:
 
 
 def tune(stream: socket.socket) -> None:
-  """Sends small frames at once, and notices a host that is gone."""
+  """Sends small frames immediately, and detects lost hosts."""
   if stream.family != socket.AF_UNIX:
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -108,7 +109,7 @@ def tune(stream: socket.socket) -> None:
 
 
 def is_at(address: str, host: str) -> bool:
-  """Returns whether an address is of a host, or of no other than this one."""
+  """Returns whether an address is on a host; Unix addresses always are."""
   if address.startswith(_UNIX):
     return True
   return _parse(address)[1][0] == host
@@ -117,8 +118,8 @@ def is_at(address: str, host: str) -> bool:
 def is_of_this_user(stream: socket.socket) -> bool:
   """Returns whether the other side may use the server.
 
-  The kernel tells whose process is at a Unix socket; who may reach a TCP
-  port is a matter of the network.
+  The kernel reports the user at a Unix socket; access to a TCP port is up to
+  the network.
   """
   if stream.family != socket.AF_UNIX:
     return True

@@ -18,22 +18,22 @@ EVALUATION = 'evaluation'
 
 _LAST = int(dm_env.StepType.LAST)
 
-# How often a wait looks whether it should stop.
+# Interval at which waits check the stop signal.
 _SLICE_SECONDS = 0.2
 
 
 class ServerLost(ConnectionError):
-  """The server is not there, or has gone."""
+  """The server cannot be reached, or has gone."""
 
 
 @dataclasses.dataclass
 class Waits:
-  """Where the time of an actor goes.
+  """Time an actor spends waiting and stepping.
 
   Attributes:
-    count: Answers that it has received.
-    waiting_seconds: How long it stood still for them, all together.
-    stepping_seconds: How long its environments took for the steps between.
+    count: Number of answers received.
+    waiting_seconds: Total time blocked for answers.
+    stepping_seconds: Total time of the environment steps in between.
   """
 
   count: int = 0
@@ -42,13 +42,13 @@ class Waits:
 
 
 class InferenceClient:
-  """Sends timesteps of some environments, and receives actions for them.
+  """Sends timesteps of some environments, and receives their actions.
 
-  A request is answered before the next one is sent; but timesteps that are all
-  LAST need no action, and travel with those that follow them.
+  A request is answered before the next one is sent. Timesteps that are all LAST
+  need no action, and are sent along with the next ones.
 
   Attributes:
-    waits: Where the time goes.
+    waits: Time spent waiting and stepping.
   """
 
   def __init__(
@@ -62,22 +62,22 @@ class InferenceClient:
     timeout_seconds: float = 600.0,
     stop: signals.StopSignal | None = None,
   ):
-    """Connects and shakes hands.
+    """Connects and performs the handshake.
 
     Args:
-      address: Where the server listens; see `addresses`.
+      address: The server's address; see `addresses`.
       spec: `specs.EnvironmentSpec` of one environment.
-      environment_ids: Which environments the rows to come are of.
-      caller: Who this is. Whoever connects under the same name later takes over
-        its environments, unless it is in an earlier life.
-      purpose: 'training', or 'evaluation': then the actions are those of the
-        evaluation policy, and nothing gets into replay.
-      timeout_seconds: How long to wait for an answer.
+      environment_ids: Ids of the environments, one per row.
+      caller: Identity of this process. A later connection under the same name
+        takes over its environments, unless its generation is older.
+      purpose: 'training', or 'evaluation', which uses the evaluation policy and
+        stores nothing in replay.
+      timeout_seconds: Time limit for an answer.
       stop: Ends a wait when set.
 
     Raises:
-      frames.ProtocolError: If the server refuses; it says why.
-      ServerLost: If the server is not there.
+      frames.ProtocolError: If the server refuses; with its reason.
+      ServerLost: If the server cannot be reached.
       TimeoutError: If it did not answer in time.
     """
     self._address = address
@@ -114,21 +114,21 @@ class InferenceClient:
 
   @property
   def is_waiting(self) -> bool:
-    """Whether an answer is on its way."""
+    """Whether an answer is outstanding."""
     return self._is_waiting
 
   def send(self, timestep: dm_env.TimeStep, *, start: bool = False) -> None:
     """Sends timesteps `[B]`.
 
     Args:
-      timestep: What all environments gave. If all are LAST, they wait for the
-        next ones to travel with, and there is no answer.
-      start: Whether the environments start anew; then all are FIRST.
+      timestep: Timesteps of all environments. If all are LAST, they are sent
+        along with the next ones, and there is no answer.
+      start: Whether the environments were reset; then all are FIRST.
 
     Raises:
       ServerLost: If the server is gone.
       signals.Stopped: If the stop signal was set.
-      TimeoutError: If the server takes nothing.
+      TimeoutError: If the server takes no data.
     """
     for array, leaf in zip(
       self._leaves,
@@ -156,7 +156,7 @@ class InferenceClient:
     self._is_waiting = True
 
   def receive(self) -> types.Nest:
-    """Waits for the actions `[B, ...]`; the arrays are reused by the next call.
+    """Waits for the actions `[B, ...]`; the next call reuses the arrays.
 
     Raises:
       frames.ProtocolError: If the server refused the request.
@@ -174,7 +174,7 @@ class InferenceClient:
     return self._to_action(self._actions)
 
   def finish(self) -> None:
-    """Waits until the server has handed everything over to replay.
+    """Waits until the server has written everything to replay.
 
     Raises:
       As `receive`.
@@ -185,7 +185,7 @@ class InferenceClient:
     self._receive(frames.GOODBYE, bytearray(frames.HEADER_SIZE), 'a goodbye')
 
   def close(self) -> None:
-    """Ends the connection."""
+    """Closes the connection."""
     self._stream.close()
 
   def _shake_hands(self, caller: callers.Caller, **message) -> None:
@@ -252,7 +252,7 @@ class InferenceClient:
       return count
 
   def _check(self, deadline: float, what: str) -> None:
-    """Raises if the wait is over."""
+    """Raises if the time is over or a stop was requested."""
     self._stop.check()
     if time.monotonic() > deadline:
       raise TimeoutError(
@@ -268,12 +268,12 @@ class InferenceClient:
 
 def is_answerless(step_types: np.ndarray) -> bool:
   """Returns whether no row needs an action: all episodes have ended."""
-  # Mostly the first row tells already.
+  # The first row usually decides.
   return step_types.item(0) == _LAST and int(step_types.min()) == _LAST
 
 
 def timestep_leaves(spec: Any) -> list[frames.LeafSpec]:
-  """Returns what a timestep of one environment is made of.
+  """Returns the leaf specs of a timestep of one environment.
 
   Args:
     spec: `specs.EnvironmentSpec`.
@@ -292,7 +292,7 @@ def timestep_leaves(spec: Any) -> list[frames.LeafSpec]:
 
 
 def action_leaves(spec: Any) -> list[frames.LeafSpec]:
-  """Returns what an action is made of."""
+  """Returns the leaf specs of an action."""
   return [
     (tuple(leaf.shape), np.dtype(leaf.dtype))
     for leaf in tree.flatten(spec.actions)

@@ -1,12 +1,12 @@
-"""What travels between thin actors and an inference server.
+"""Wire format between thin actors and an inference server.
 
-A connection begins with one JSON message each way, in which both sides agree
-on specs, environment ids and the life of the actor. After that, everything has
-a size that both know, and is sent as raw bytes:
+A connection begins with one JSON message each way, which establishes specs,
+environment ids and the actor's generation. After that, all payloads have sizes
+that both sides know, and are sent as raw bytes:
 
-    header    16 bytes: magic, kind, payload length, microseconds of the last
-              round trip (as the sender saw it)
-    payload   the leaves one after the other, each `[B, ...]` and aligned
+  header    16 bytes: magic, kind, payload length, microseconds of the last
+            round trip (measured by the sender)
+  payload   the leaves one after the other, each `[B, ...]` and aligned
 
 No specs, names or ids are repeated.
 """
@@ -21,15 +21,15 @@ import numpy as np
 PROTOCOL = 2
 
 # Kinds of frames. From the actor:
-HELLO = 1  # JSON: who it is and what it sends.
+HELLO = 1  # JSON: identity and specs.
 START = 2  # Timesteps, all FIRST.
 STEP = 3  # Timesteps of the environments' next step.
-BYE = 4  # It is done; everything is to be handed over to replay.
+BYE = 4  # Done; all experience is to be written to replay.
 # From the server:
 WELCOME = 5  # JSON: agreed.
 ACTION = 6  # Actions for the last timesteps.
-GOODBYE = 7  # All is handed over.
-REFUSED = 8  # JSON: why, and the connection ends.
+GOODBYE = 7  # All experience is written.
+REFUSED = 8  # JSON: the reason; the connection ends.
 
 _HEADER = struct.Struct('<4sBxxxII')
 HEADER_SIZE = _HEADER.size
@@ -44,16 +44,16 @@ LeafSpec = tuple[tuple[int, ...], np.dtype]
 
 
 class ProtocolError(ValueError):
-  """Bytes that are none of this protocol, or a request that was refused."""
+  """Malformed bytes, or a refused request."""
 
 
 def header(kind: int, size: int, round_trip: float = 0.0) -> bytes:
   """Packs a header.
 
   Args:
-    kind: What the frame is.
+    kind: Kind of the frame.
     size: Bytes of the payload.
-    round_trip: Seconds, of the sender's last request.
+    round_trip: Seconds of the sender's last request.
   """
   microseconds = min(int(round_trip * 1e6), 2**32 - 1)
   return _HEADER.pack(_MAGIC, kind, size, microseconds)
@@ -63,13 +63,13 @@ def parse_header(data: bytes | memoryview) -> tuple[int, int, float]:
   """Returns kind, payload size and the seconds of the last round trip.
 
   Raises:
-    ProtocolError: If these are not the bytes of a header.
+    ProtocolError: If these bytes are not a header.
   """
   magic, kind, size, microseconds = _HEADER.unpack(data)
   if magic != _MAGIC:
     raise ProtocolError(
       f'A frame must begin with {_MAGIC!r}, got {magic!r}: the other side '
-      'speaks another protocol, or lost its place in the stream.'
+      'uses another protocol, or the stream is out of step.'
     )
   return kind, size, microseconds * 1e-6
 
@@ -84,7 +84,7 @@ def parse_json(payload: bytes | memoryview) -> dict[str, Any]:
   """Returns the message of a handshake.
 
   Raises:
-    ProtocolError: If it is no JSON object.
+    ProtocolError: If it is not a JSON object.
   """
   try:
     message = json.loads(bytes(payload))
@@ -101,13 +101,13 @@ def describe(leaves: Sequence[LeafSpec]) -> list:
 
 
 class Layout:
-  """Where the leaves of a payload are, for B rows."""
+  """Offsets of a payload's leaves, for B rows."""
 
   def __init__(self, leaves: Sequence[LeafSpec], batch_size: int):
-    """Places the leaves.
+    """Computes the offsets.
 
     Args:
-      leaves: Their specs, in order.
+      leaves: Specs of the leaves, in order.
       batch_size: B.
     """
     self._places = []
@@ -130,7 +130,7 @@ class Layout:
 def make_frame(
   leaves: Sequence[LeafSpec], batch_size: int
 ) -> tuple[memoryview, list[np.ndarray]]:
-  """Returns memory for header and payload, and the payload's leaves in it.
+  """Allocates a frame; returns it with views of its payload's leaves.
 
   Args:
     leaves: Specs of the payload's leaves.
@@ -142,7 +142,7 @@ def make_frame(
 
 
 def make_buffer(size: int) -> memoryview:
-  """Returns memory for a frame, its payload aligned as `Layout` expects."""
+  """Allocates a frame whose payload is aligned as `Layout` expects."""
   memory = np.zeros(size + HEADER_SIZE + 2 * _ALIGNMENT, np.uint8)
   payload = -(memory.ctypes.data + HEADER_SIZE) % _ALIGNMENT + HEADER_SIZE
   start = payload - HEADER_SIZE

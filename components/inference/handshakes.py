@@ -1,4 +1,4 @@
-"""Who may speak to an inference server, and about what."""
+"""Handshakes and admission of an inference server's clients."""
 
 import contextlib
 import json
@@ -9,21 +9,21 @@ from typing import Any
 from repertory.components import callers, settings, specs
 from repertory.components.inference import client, frames, lanes
 
-# How long a connection may take to say who it is. An actor says it as soon as
-# it is there, in one go; who says nothing would keep a descriptor for ever.
+# Time limit for a handshake. Actors send it immediately; a silent connection
+# would occupy a descriptor for ever.
 TIMEOUT_SECONDS = 30.0
 
 _TYPES = {'actor': str, 'run_id': str, 'life': int, 'token': str}
 
 
 class Handshake:
-  """A connection that has not said yet who it is."""
+  """A connection whose handshake is not complete."""
 
   def __init__(self, stream: socket.socket, began_at: float):
-    """Has received nothing yet.
+    """Starts with no data.
 
     Args:
-      stream: Does not block.
+      stream: Non-blocking socket.
       began_at: Time of the connection, in seconds.
     """
     self.stream = stream
@@ -31,11 +31,11 @@ class Handshake:
     self._data = b''
 
   def is_late(self, now: float) -> bool:
-    """Returns whether it has taken `TIMEOUT_SECONDS`."""
+    """Returns whether `TIMEOUT_SECONDS` are over."""
     return now - self._began_at > TIMEOUT_SECONDS
 
   def describe_lateness(self) -> frames.ProtocolError:
-    """Says what was waited for."""
+    """Returns the error for a late handshake."""
     size = f'at least {frames.HEADER_SIZE}'
     if len(self._data) >= frames.HEADER_SIZE:
       _, payload, _ = frames.parse_header(self._data[: frames.HEADER_SIZE])
@@ -46,11 +46,11 @@ class Handshake:
     )
 
   def receive(self) -> dict[str, Any] | None:
-    """Takes what has arrived; returns the message when it is complete.
+    """Receives available data; returns the message when it is complete.
 
     Raises:
       ConnectionError: If the other side has gone.
-      frames.ProtocolError: If this is no handshake.
+      frames.ProtocolError: If it is not a handshake.
     """
     has_gone = self._receive_all()
     hello = self._parse()
@@ -59,7 +59,7 @@ class Handshake:
     return hello
 
   def _receive_all(self) -> bool:
-    """Takes what has arrived; returns whether the other side has gone."""
+    """Receives available data; returns whether the other side has gone."""
     with contextlib.suppress(BlockingIOError):
       while len(self._data) < frames.HEADER_SIZE + frames.MAX_JSON_SIZE:
         data = self.stream.recv(1 << 16)
@@ -88,12 +88,12 @@ def check(
   roles: Mapping[str, lanes.Role],
   admission: callers.Admission,
 ) -> lanes.Role:
-  """Returns the role that an actor asks for.
+  """Validates a handshake and returns the requested role.
 
-  It may ask for environments of an earlier connection of its own.
+  An actor may request environments of its own earlier connection.
 
   Raises:
-    frames.ProtocolError: Saying what does not fit.
+    frames.ProtocolError: Naming the problem.
   """
   if hello.get('protocol') != frames.PROTOCOL:
     raise frames.ProtocolError(
@@ -101,13 +101,13 @@ def check(
     )
   for name, kind in _TYPES.items():
     if type(hello.get(name)) is not kind:
-      # A token is not told: that of another run may be a secret still.
+      # A token is never shown: another run's may still be secret.
       got = '' if name == 'token' else f', got {hello.get(name)!r}'
       raise frames.ProtocolError(
         f'{name} must be of type {kind.__name__}{got}.'
       )
   caller = callers.Caller(hello['actor'], hello['life'], hello['token'])
-  # First, for what else is wrong is told to callers of this run alone.
+  # First, because only callers of this run may see further errors.
   with _refusals():
     admission.check_token(caller)
   purpose = hello.get('purpose')
@@ -140,7 +140,7 @@ def check(
 
 
 def refuse(stream: socket.socket, error: Exception) -> None:
-  """Tells the other side why its connection ends, if it still listens."""
+  """Sends the reason for closing a connection, if the peer still listens."""
   with contextlib.suppress(OSError):
     reason = {'reason': settings.text_of(error)}
     stream.send(frames.pack_json(frames.REFUSED, reason))
@@ -148,7 +148,7 @@ def refuse(stream: socket.socket, error: Exception) -> None:
 
 @contextlib.contextmanager
 def _refusals() -> Iterator[None]:
-  """Makes who is refused hear why."""
+  """Converts refusals to protocol errors."""
   try:
     yield
   except callers.RefusedError as error:

@@ -1,4 +1,4 @@
-"""An actor's connection, as the server sees it."""
+"""Server side of an actor's connection."""
 
 import collections
 import dataclasses
@@ -19,16 +19,16 @@ _LAST = int(dm_env.StepType.LAST)
 
 @dataclasses.dataclass
 class Role:
-  """What a lane is for: training or evaluation.
+  """Purpose of connections: training or evaluation.
 
   Attributes:
-    store: Acts for it.
-    make_adder: Maps a lane to its adder; None to keep nothing.
-    variables: Whatever has `update(wait)` and `version`: refreshes the
-      policy's variables. None if they never change.
-    refreshes_at_start: Whether that is when a lane starts, which waits for the
-      newest, and not before each batch. The other lanes do not wait; so this is
-      for roles of one lane at a time, of which nothing is kept.
+    store: Policy and states that compute the actions.
+    make_adder: Maps a lane to its adder; None to store nothing.
+    variables: Variable client: an object with `update(wait)` and `version`.
+      None if the variables never change.
+    refreshes_at_start: Whether variables are refreshed when a lane starts,
+      waiting for the newest, and not before each batch. Other lanes are not
+      blocked; so this is for roles of one lane at a time that store nothing.
     owners: The lane of each environment id.
     pending: Lanes that wait for the policy.
   """
@@ -58,18 +58,19 @@ class Role:
 
   @property
   def target(self) -> int:
-    """Rows after which a batch is run: half of all.
+    """Number of waiting rows that triggers a batch: half of all.
 
-    So one half of the environments steps while the other half is computed.
+    So one half of the environments steps while the policy runs for the other.
     """
     return min((len(self.owners) + 1) // 2, self.store.buckets[-1])
 
 
 class Lane:
-  """One actor's environments, from its handshake to its end.
+  """An actor's environments, from its handshake to its end.
 
   Attributes:
-    recorder: Tells the lane's adder; None if nothing is kept of it.
+    recorder: Writes the lane's experience to its adder; None if it is not
+      stored.
   """
 
   def __init__(
@@ -82,9 +83,9 @@ class Lane:
     """Takes over a connection whose handshake has been accepted.
 
     Args:
-      stream: Does not block.
+      stream: Non-blocking socket.
       hello: The actor's message.
-      role: What its actions are for.
+      role: Purpose of its actions.
     """
     self.stream = stream
     self.actor: str = hello['actor']
@@ -96,7 +97,7 @@ class Lane:
     self.is_pending = False  # Its timesteps wait for the policy.
     self.is_leaving = False
     self.is_refreshing = False  # Its first timesteps wait for variables.
-    # Waits for it, elsewhere than in the loop; each counted by one thread.
+    # Numbers of its jobs given to and finished by waiters; one thread each.
     self.submitted = 0
     self.completed = 0
     self.arrived_at = 0.0
@@ -125,27 +126,27 @@ class Lane:
 
   @property
   def written_version(self) -> int:
-    """Learner steps of the variables that chose what the adder is told of."""
+    """Learner steps of the variables behind the adder's latest action."""
     return 0 if self.recorder is None else self.recorder.written_version
 
   @property
   def is_held(self) -> bool:
-    """Whether a waiter is at work for it."""
+    """Whether a waiter has a job for it."""
     return self.submitted != self.completed
 
   @property
   def has_unsent(self) -> bool:
-    """Whether the connection did not take all of the answer."""
+    """Whether part of the answer is not sent yet."""
     return len(self._unsent) > 0
 
   def receive(self) -> tuple[int, float] | None:
-    """Takes what has arrived.
+    """Receives available data.
 
     Returns:
       Kind and last round trip of the frame, if it is complete.
 
     Raises:
-      frames.ProtocolError: If the frame is none that may come now.
+      frames.ProtocolError: If such a frame is not allowed now.
       ConnectionError: If the actor has gone.
     """
     frame = self._frame
@@ -173,10 +174,10 @@ class Lane:
     """Copies rows into a batch.
 
     Args:
-      inputs: The batch's, see `StateStore.inputs`.
-      place: Where in the batch.
-      start: From which row of the frame.
-      num: How many.
+      inputs: Inputs of the batch, see `StateStore.inputs`.
+      place: First row in the batch.
+      start: First row in the frame.
+      num: Number of rows.
     """
     there, here = slice(place, place + num), slice(start, start + num)
     step_type, _, _, *observation = self.leaves
@@ -192,14 +193,14 @@ class Lane:
     start: int,
     num: int,
   ) -> None:
-    """Takes rows of a batch's outputs.
+    """Copies rows from a batch's outputs.
 
     Args:
       actions: Leaves of the batch.
       extras: Leaves of the batch.
-      place: Where in the batch.
-      start: From which row of the lane.
-      num: How many.
+      place: First row in the batch.
+      start: First row in the lane.
+      num: Number of rows.
     """
     there, here = slice(place, place + num), slice(start, start + num)
     for array, leaf in zip(self._answer_leaves, actions):
@@ -208,7 +209,7 @@ class Lane:
       self.recorder.take_extras(extras, place, start, num)
 
   def note_frame(self, kind: int) -> None:
-    """Notes, for the adder, what has come."""
+    """Passes the received timesteps to the recorder."""
     if self.recorder is None:
       return
     if kind == frames.START:
@@ -217,19 +218,19 @@ class Lane:
       self.recorder.note_step(self.leaves)
 
   def keep_action(self) -> None:
-    """Keeps the action that was answered, for the step that follows."""
+    """Stores the answered action, for the next step."""
     if self.recorder is not None:
       variables = self.role.variables
       version = 0 if variables is None else variables.version
       self.recorder.keep_action(self._answer_leaves, version)
 
   def forget_action(self) -> None:
-    """Keeps zeros for that step, if the policy is not asked."""
+    """Stores zeros for the next step, when the policy is not run."""
     if self.recorder is not None:
       self.recorder.forget_action(self._answer_leaves)
 
   def go_on(self) -> bool:
-    """Gives the frame to the adder; returns whether that one must wait."""
+    """Gives the frame to the adder; returns whether the adder must wait."""
     self.is_pending = False
     return self.recorder is not None and self.recorder.go_on()
 
@@ -239,12 +240,12 @@ class Lane:
       self.recorder.adder.wait()
 
   def close_adder(self) -> None:
-    """Hands over what is complete; does nothing if nothing is kept."""
+    """Writes complete items; does nothing if nothing is stored."""
     if self.recorder is not None:
       self.recorder.adder.close()
 
   def check_silence(self) -> None:
-    """Looks what an actor says that is not to say anything now.
+    """Checks that an actor sends nothing now.
 
     Raises:
       ConnectionError: If it has gone.
@@ -259,12 +260,12 @@ class Lane:
     raise frames.ProtocolError(f'{self} must wait for its answer.')
 
   def send_answer(self) -> None:
-    """Sends the actions, as far as the connection takes them."""
+    """Sends the actions, as far as the socket takes them."""
     self._unsent = self._answer
     self.send_rest()
 
   def send_rest(self) -> None:
-    """Sends what the connection did not take before.
+    """Sends the rest of the answer.
 
     Raises:
       ConnectionError: If the actor has gone.
@@ -304,10 +305,10 @@ class Lane:
 
 
 def act_for(store: state_store.StateStore, batch: Sequence[Lane]) -> int:
-  """Runs the rows of some lanes, which fit a bucket, or of a larger one.
+  """Runs the policy for lanes that fit a bucket, or for one larger lane.
 
   Returns:
-    Rows that were computed, with those of the padding.
+    Number of computed rows, padding included.
   """
   first, largest = batch[0], store.buckets[-1]
   if len(batch) > 1 or first.batch_size <= largest:
@@ -324,7 +325,7 @@ def _act(
   start: int = 0,
   num: int | None = None,
 ) -> int:
-  """Runs one network call; returns its bucket."""
+  """Runs the policy once; returns its bucket."""
   counts = [lane.batch_size for lane in batch] if num is None else [num]
   bucket = store.bucket_for(sum(counts))
   inputs = store.inputs(bucket)
