@@ -1,4 +1,4 @@
-"""Learners that mix what they have learned with their neighbors.
+"""Gossip averaging of learners' parameters with their neighbors'.
 
 After GALA, gossip-based actor-learner architectures (Assran et al., 2019,
 https://arxiv.org/abs/1906.04585). Needs no TensorFlow.

@@ -1,4 +1,4 @@
-"""Who sends to whom, and how fast what they have in common spreads."""
+"""Communication graphs of learners, and their mixing rates."""
 
 from collections.abc import Callable, Mapping
 
@@ -8,15 +8,16 @@ from repertory.components import choices
 
 
 def in_neighbors(graph: str, size: int, index: int) -> list[int]:
-  """Returns from whom one of several learners hears, in order.
+  """Returns the in-neighbors of a learner, in order.
 
   Args:
-    graph: One of `choices.GRAPHS`. In a 'ring' each hears from the one before
-      it. In an 'exponential' graph it hears from those 1, 2, 4, … places before
-      it (stochastic gradient push, https://arxiv.org/abs/1811.10792). In a
-      'complete' one it hears from all others.
-    size: How many learners there are.
-    index: Which of them it is, from 0.
+    graph: One of `choices.GRAPHS`. In a 'ring' each learner receives from its
+      predecessor. In an 'exponential' graph it receives from those 1, 2, 4, …
+      positions before it (stochastic gradient push,
+      https://arxiv.org/abs/1811.10792). In a 'complete' one it receives from
+      all others.
+    size: Number of learners.
+    index: Index of the learner, from 0.
 
   Raises:
     ValueError: If there is no such graph.
@@ -25,17 +26,16 @@ def in_neighbors(graph: str, size: int, index: int) -> list[int]:
 
 
 def out_neighbors(graph: str, size: int, index: int) -> list[int]:
-  """Returns who hears from one of several learners, see `in_neighbors`."""
+  """Returns the out-neighbors of a learner, see `in_neighbors`."""
   return [(index + step) % size for step in _steps_back(graph, size)]
 
 
 def neighbor_weight(graph: str, size: int, share: float | None) -> float:
-  """Returns by how much a learner moves towards each that it hears from.
+  """Returns the mixing weight of each in-neighbor.
 
   Args:
-    share: What all that it hears from have together of what it is then; None
-      for as much for each as for itself, 1 / (1 + D) for D neighbors, as in
-      GALA, algorithm 1.
+    share: Total weight of all in-neighbors; None for equal weights with the
+      learner itself, 1 / (1 + D) for D neighbors, as in GALA, algorithm 1.
   """
   degree = len(_steps_back(graph, size))
   if not degree:
@@ -46,9 +46,9 @@ def neighbor_weight(graph: str, size: int, share: float | None) -> float:
 def mixing_matrix(
   graph: str, size: int, share: float | None = None
 ) -> np.ndarray:
-  """Returns what each learner is of all when all have mixed, `[N, N]`.
+  """Returns the mixing matrix of all learners, `[N, N]`.
 
-  Rows and columns sum to 1: each row is the one before it, moved by one place.
+  Rows and columns sum to 1: each row is the previous one, shifted by one.
 
   Args:
     share: See `neighbor_weight`.
@@ -63,18 +63,18 @@ def mixing_matrix(
 
 
 def contraction(graph: str, size: int, share: float | None = None) -> float:
-  """Returns by what mixing multiplies the distance of all from their mean.
+  """Returns the contraction factor β of the distance from the mean.
 
-  At the most, and in the norm over all variables of all learners: β of GALA,
-  proposition 1. The matrix is a circulant one, so that is the largest of its
-  eigenvalues but for the 1 of what all have in common.
+  An upper bound, in the norm over all variables of all learners: β of GALA,
+  proposition 1. The matrix is circulant, so β is the largest absolute
+  eigenvalue except the 1 of the mean.
   """
   first_row = mixing_matrix(graph, size, share)[0]
   return float(np.max(np.abs(np.fft.fft(first_row))[1:], initial=0.0))
 
 
 def _steps_back(graph: str, size: int) -> list[int]:
-  """Returns how many places before it those are that one hears from."""
+  """Returns the offsets of the in-neighbors before a learner."""
   if graph not in _STEPS_BACK:
     raise ValueError(
       f'graph must be one of {", ".join(choices.GRAPHS)}, got {graph!r}.'

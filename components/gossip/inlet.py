@@ -1,4 +1,4 @@
-"""Where a learner hears its neighbors."""
+"""Receiving side of gossip."""
 
 import contextlib
 import socket
@@ -14,13 +14,13 @@ from repertory.components.inference import addresses
 
 
 class Inlet:
-  """Takes what neighbors send, in a thread for each of them.
+  """Receives the messages of neighbors, with a thread for each.
 
-  What one does wrong ends its link alone. Of a neighbor that was replaced only
-  the newest life is heard.
+  A neighbor's error ends only its own link. Of a neighbor that was replaced,
+  only the newest generation is accepted.
 
   Attributes:
-    address: Where it listens.
+    address: The address it listens on.
   """
 
   def __init__(
@@ -33,10 +33,10 @@ class Inlet:
     """Starts to listen.
 
     Args:
-      box: Takes the messages.
-      layout: What vectors must hold.
-      admission: Knows the run's token.
-      interface: Over what neighbors reach it.
+      box: Mailbox for the messages.
+      layout: Expected layout of vectors.
+      admission: Checks callers, with the run's token.
+      interface: Network interface to listen on.
     """
     self._box = box
     self._layout = layout
@@ -52,7 +52,7 @@ class Inlet:
     self._start(self._accept, 'gossip_inlet')
 
   def close(self) -> None:
-    """Ends all links and threads."""
+    """Closes all links and threads."""
     self._is_closed.set()
     with self._lock:
       threads = list(self._threads)
@@ -73,18 +73,18 @@ class Inlet:
         stream, _ = self._listener.accept()
       except TimeoutError:
         continue
-      except OSError as error:  # As when too many files are open.
-        logging.warning('A neighbor could not be let in: %s', error)
+      except OSError as error:  # Such as too many open files.
+        logging.warning('Could not accept a neighbor: %s', error)
         self._is_closed.wait(streams.SLICE_SECONDS)
         continue
       if not addresses.is_of_this_user(stream):
         stream.close()
         continue
       stream.settimeout(streams.SLICE_SECONDS)
-      self._start(lambda stream=stream: self._hear(stream), 'gossip_link')
+      self._start(lambda stream=stream: self._serve_link(stream), 'gossip_link')
 
-  def _hear(self, stream: socket.socket) -> None:
-    """Hears one neighbor until its link ends."""
+  def _serve_link(self, stream: socket.socket) -> None:
+    """Receives from one neighbor until its link ends."""
     name = ''
     with contextlib.closing(stream):
       try:
@@ -101,7 +101,7 @@ class Inlet:
             del self._links[name]
 
   def _greet(self, stream: socket.socket) -> str:
-    """Hears who sends, and answers; returns the name.
+    """Receives a neighbor's handshake, answers it and returns its name.
 
     Raises:
       ConnectionError: If it is refused.
@@ -115,7 +115,7 @@ class Inlet:
       if hello['digest'] != self._layout.digest:
         raise streams.RefusedLinkError(
           f'{hello["name"]} must send the variables that are mixed here, got '
-          'others: both must run the same agent with the same settings.'
+          'others. Run the same agent with the same settings on both.'
         )
     except (
       ValueError,
@@ -135,7 +135,7 @@ class Inlet:
     return name
 
   def _take(self, stream: socket.socket, name: str) -> None:
-    """Takes one message, when it comes."""
+    """Waits for one message and delivers it."""
     header = bytearray(streams.HEADER.size)
     streams.receive_into(
       stream, memoryview(header), self._must_end, is_idle=True
@@ -145,7 +145,7 @@ class Inlet:
     if magic != streams.MAGIC or sizes.get(kind) != length:
       raise ConnectionError(
         f'A message must begin with {streams.MAGIC!r}, a kind and the length '
-        f'of what is mixed; got {bytes(header)!r}.'
+        f'of the vector, got {bytes(header)!r}.'
       )
     if kind == streams.END:
       self._box.end(name, version)

@@ -1,4 +1,4 @@
-"""What has come from neighbors, until it is mixed."""
+"""Mailbox for neighbors' variables until they are mixed."""
 
 import dataclasses
 import threading
@@ -12,12 +12,12 @@ from repertory.components import signals
 
 @dataclasses.dataclass(frozen=True)
 class Message:
-  """What a neighbor had learned when it sent it.
+  """A neighbor's variables at one of its learner steps.
 
   Attributes:
     version: Its learner steps.
     vector: Its variables, `[P]`; see `vectors.Layout`.
-    arrived_at: Time of this machine, in seconds.
+    arrived_at: Local time of arrival, in seconds.
   """
 
   version: int
@@ -26,9 +26,9 @@ class Message:
 
 
 class Mailbox:
-  """Takes messages in threads of their own, and keeps the newest of each.
+  """Collects messages from receiver threads; keeps the newest per neighbor.
 
-  Or, where all mix at the same version, it keeps all until they are mixed.
+  In synchronous mode, it keeps all until they are mixed.
   """
 
   def __init__(
@@ -37,12 +37,12 @@ class Mailbox:
     keeps_all: bool = False,
     clock: Callable[[], float] = time.monotonic,
   ):
-    """Has nothing yet.
+    """Starts empty.
 
     Args:
-      neighbors: Names of those that messages come from.
-      keeps_all: Whether each is taken by its version, see `wait_for`.
-      clock: Tells seconds.
+      neighbors: Names of the senders.
+      keeps_all: Whether messages are taken by version, see `wait_for`.
+      clock: Returns seconds.
     """
     self._neighbors = list(neighbors)
     self._keeps_all = keeps_all
@@ -55,27 +55,27 @@ class Mailbox:
 
   @property
   def num_messages(self) -> int:
-    """How many have come so far."""
+    """Number of messages received so far."""
     with self._has_come:
       return self._num_messages
 
   def check(self, neighbor: str) -> None:
-    """Raises ValueError if nobody of that name sends messages here."""
+    """Raises ValueError if a name is not that of a neighbor."""
     if neighbor not in self._kept:
       raise ValueError(
         f'neighbor must be one of {self._neighbors}, got {neighbor!r}.'
       )
 
   def put(self, neighbor: str, version: int, vector: np.ndarray) -> None:
-    """Takes a message.
+    """Adds a message.
 
     Args:
-      neighbor: Who sent it.
+      neighbor: Name of the sender.
       version: The neighbor's learner steps.
-      vector: `[P]`; it is kept, and not copied.
+      vector: `[P]`; stored without a copy.
 
     Raises:
-      ValueError: If nobody of that name sends messages here.
+      ValueError: If it is not from a neighbor.
     """
     message = Message(version, vector, self._clock())
     self.check(neighbor)
@@ -88,14 +88,14 @@ class Mailbox:
       self._has_come.notify_all()
 
   def end(self, neighbor: str, version: int) -> None:
-    """Notes that a neighbor sends nothing later than a version."""
+    """Records that a neighbor sends nothing after a version."""
     self.check(neighbor)
     with self._has_come:
       self._ends[neighbor] = version
       self._has_come.notify_all()
 
   def take_unread(self) -> list[Message]:
-    """Returns the newest message of each neighbor that has sent another one.
+    """Returns the newest unread message of each neighbor, if any.
 
     In the order of the neighbors.
     """
@@ -106,20 +106,20 @@ class Mailbox:
   def wait_for(
     self, version: int, timeout_seconds: float, stop: signals.StopSignal
   ) -> list[Message]:
-    """Waits until all neighbors that come to a version have sent it.
+    """Waits until all neighbors that reach a version have sent it.
 
     Returns:
-      Their messages, in the order of the neighbors; none of who has ended
-      before.
+      Their messages, in the order of the neighbors, without those that ended
+      earlier.
 
     Raises:
       signals.Stopped: If the stop signal was set.
-      TimeoutError: If one did not come in time, with its name.
+      TimeoutError: If a message did not come in time; names the neighbors.
     """
     signals.wait_for(
       lambda seconds: self._wait(version, seconds),
       lambda: (
-        f'{", ".join(self._missing(version))} to come to learner step {version}'
+        f'{", ".join(self._missing(version))} to reach learner step {version}'
       ),
       timeout_seconds,
       stop,
@@ -138,7 +138,7 @@ class Mailbox:
       )
 
   def _missing(self, version: int) -> list[str]:
-    """Returns those that have neither sent a version nor ended before it."""
+    """Returns neighbors that neither sent a version nor ended before it."""
     return [
       name
       for name in self._neighbors

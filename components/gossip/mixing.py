@@ -1,4 +1,4 @@
-"""How a learner moves towards its neighbors, and how far they may be apart."""
+"""Mixing of learners' variables, and a bound on their distance."""
 
 from collections.abc import Sequence
 
@@ -11,13 +11,13 @@ def mix(
   """Returns own + Σ weight · (heard − own).
 
   With all D neighbors and weight 1 / (1 + D) that is the mean of all, GALA's
-  algorithm 1, line 7. Written so, it changes nothing, to the last bit, where
-  all are equal. And with fewer neighbors its weights still sum to 1.
+  algorithm 1, line 7. In this form it changes nothing, to the last bit, if all
+  are equal. And with fewer neighbors the weights still sum to 1.
 
   Args:
     own: `[P]`.
-    heard: From each neighbor, `[P]`.
-    weight: What each that was heard has in the mixture.
+    heard: Variables of each neighbor, `[P]`.
+    weight: Weight of each neighbor.
   """
   moved = own.copy()
   for one in heard:
@@ -26,22 +26,22 @@ def mix(
 
 
 class Trail:
-  """What a learner adds to the bound of the distance to the mean of all.
+  """A learner's part of the bound on the distance to the mean of all.
 
-  Mixing with matrix P takes X, a row per learner, to P (X + G), where G is what
-  all have learned since. So the distance of X from its mean is at most
-  Σ β^(k − s) ‖G(s)‖ over all mixings s up to k, with the contraction β of the
-  matrix (GALA, proposition 1, whose α L is the largest ‖G‖). As ‖G‖ is at most
-  the sum of its rows' norms, each learner may keep its own part, with nothing
-  but its own row; the bound is their sum.
+  Mixing with matrix P maps X, a row per learner, to P (X + G), where G holds
+  the changes by learning since the last mixing. So the distance of X from its
+  mean is at most Σ β^(k − s) ‖G(s)‖ over all mixings s up to k, with the
+  contraction β of the matrix (GALA, proposition 1, whose α L is the largest
+  ‖G‖). As ‖G‖ is at most the sum of its rows' norms, each learner can compute
+  its part from its own row; the bound is the sum of the parts.
   """
 
   def __init__(self, contraction: float, length: float = 0.0):
-    """Begins where all learners are equal.
+    """Starts with equal learners.
 
     Args:
       contraction: See `graphs.contraction`.
-      length: What an earlier one had come to.
+      length: Length at which to resume.
     """
     self._contraction = contraction
     self._length = length
@@ -52,9 +52,9 @@ class Trail:
     return self._length
 
   def learn(self, displacement: float) -> None:
-    """Notes how far learning has taken it since it mixed last."""
+    """Adds the distance learned since the last mixing."""
     self._length += displacement
 
   def contract(self) -> None:
-    """Notes that it mixed with all of its neighbors."""
+    """Records a mixing with all neighbors."""
     self._length *= self._contraction

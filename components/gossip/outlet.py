@@ -1,4 +1,4 @@
-"""By which a learner tells a neighbor what it has learned."""
+"""Sending side of gossip."""
 
 import collections
 import contextlib
@@ -14,7 +14,7 @@ from repertory.components import callers
 from repertory.components.gossip import streams, vectors
 from repertory.components.inference import addresses
 
-# After how long a link that broke is tried again.
+# Delay before a broken link is tried again.
 _RETRY_SECONDS = 0.25
 
 
@@ -23,10 +23,10 @@ _Message = tuple[int, int, bytes | memoryview]
 
 
 class Outlet:
-  """Sends one neighbor what is newest, in a thread of its own.
+  """Sends the newest variables to one neighbor, in a thread of its own.
 
-  It never makes the learner wait. A link that breaks is made anew, wherever the
-  neighbor is by then.
+  It never blocks the learner. A broken link is reconnected, at the neighbor's
+  current address.
   """
 
   def __init__(
@@ -40,11 +40,12 @@ class Outlet:
     """Starts the thread.
 
     Args:
-      neighbor: To whom it sends.
-      find: Returns where that listens now; None if it is not there, or not yet.
-      caller: Who sends.
-      layout: What is sent.
-      sends_all: Whether every message is sent, and not the newest alone.
+      neighbor: Name of the receiver.
+      find: Returns the neighbor's current address; None if it is not (yet)
+        known.
+      caller: Identity of the sender.
+      layout: Layout of the vectors.
+      sends_all: Whether every message is sent, and not only the newest.
     """
     self.neighbor = neighbor
     self._find = find
@@ -64,14 +65,14 @@ class Outlet:
     self._thread.start()
 
   def put(self, version: int, vector: np.ndarray) -> None:
-    """Lets a vector be sent.
+    """Queues a vector to be sent.
 
     Args:
       version: The sender's learner steps.
-      vector: `[P]`; it must not be changed any more.
+      vector: `[P]`; it must not change afterwards.
 
     Raises:
-      streams.RefusedLinkError: If the neighbor has refused what is sent.
+      streams.RefusedLinkError: If the neighbor has refused the link.
     """
     if self._refusal is not None:
       raise self._refusal
@@ -81,15 +82,15 @@ class Outlet:
       self._has_changed.notify_all()
 
   def end(self, version: int, seconds: float) -> bool:
-    """Tells that nothing later than a version comes; waits until all is sent.
+    """Announces the last version; waits until all messages are sent.
 
-    Only where every message is sent.
+    Only with `sends_all`.
 
     Args:
-      seconds: How long, at the most.
+      seconds: Maximum time to wait.
 
     Returns:
-      Whether all was sent.
+      Whether all were sent.
     """
     with self._has_changed:
       self._waiting.append((streams.END, version, b''))
@@ -99,7 +100,7 @@ class Outlet:
       )
 
   def close(self) -> None:
-    """Ends the thread; what was not sent is lost."""
+    """Ends the thread; unsent messages are lost."""
     with self._has_changed:
       self._is_closed = True
       self._has_changed.notify_all()
@@ -117,7 +118,7 @@ class Outlet:
       self._pause()
 
   def _send_while_linked(self) -> None:
-    """Finds the neighbor, and sends it what there is until the link breaks."""
+    """Connects to the neighbor, and sends messages until the link breaks."""
     address = self._find()
     if address is None:
       return
@@ -140,7 +141,7 @@ class Outlet:
           self._has_changed.notify_all()
 
   def _next(self, stream: socket.socket) -> _Message | None:
-    """Waits for what is to be sent next; None at the end.
+    """Waits for the next message; returns None at the end.
 
     Raises:
       ConnectionError: If the neighbor has gone meanwhile.

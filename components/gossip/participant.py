@@ -1,4 +1,4 @@
-"""One of several learners that mix: what it sends, hears and becomes."""
+"""Gossip of one learner: sending, receiving and mixing variables."""
 
 import dataclasses
 import functools
@@ -18,19 +18,18 @@ from repertory.components.gossip import (
   vectors,
 )
 
-# How long who is done waits until its neighbors have all that it sent.
+# Time a finished learner waits until its messages are sent.
 _LAST_SECONDS = 5.0
 
 
 class Figures(NamedTuple):
-  """How a learner gossips.
+  """Gossip metrics of a learner.
 
   Attributes:
-    trail: Its part of the bound of all distances, see `mixing.Trail`.
-    num_messages: That have come.
-    age_seconds: How long ago those came that were mixed last, on average; None
-      before the first.
-    age_steps: How many learner steps its own were ahead of theirs.
+    trail: Its part of the distance bound, see `mixing.Trail`.
+    num_messages: Number of messages received.
+    age_seconds: Mean age of the last mixed messages; None before the first.
+    age_steps: Mean lead of its learner steps over theirs.
   """
 
   trail: float
@@ -41,15 +40,14 @@ class Figures(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Neighborhood:
-  """With whom a learner mixes, and how.
+  """A learner's neighbors and mixing settings.
 
   Attributes:
-    hears: Names of its in-neighbors, in the order in which they are mixed.
+    hears: Names of its in-neighbors, in mixing order.
     tells: Names of its out-neighbors.
-    weight: What each in-neighbor has in the mixture, see
-      `graphs.neighbor_weight`.
+    weight: Mixing weight of each in-neighbor, see `graphs.neighbor_weight`.
     contraction: See `graphs.contraction`.
-    keeps_step: Whether all mix at the same versions.
+    keeps_step: Whether mixing is synchronous: all mix at the same versions.
   """
 
   hears: Sequence[str]
@@ -67,14 +65,14 @@ class Neighborhood:
     share: float | None = None,
     keeps_step: bool = False,
   ) -> 'Neighborhood':
-    """Returns that of one of several learners in a graph.
+    """Returns the neighborhood of a learner in a graph.
 
     Args:
       graph: One of `choices.GRAPHS`.
-      index: Which learner it is.
-      names: Those of all.
+      index: Index of the learner.
+      names: Names of all learners.
       share: See `graphs.neighbor_weight`.
-      keeps_step: Whether all mix at the same versions.
+      keeps_step: Whether mixing is synchronous.
     """
     size = len(names)
     return cls(
@@ -87,14 +85,14 @@ class Neighborhood:
 
 
 class Participant:
-  """Sends neighbors what a learner has learned, and mixes in what they have.
+  """Sends a learner's variables to its neighbors, and mixes in theirs.
 
   GALA's algorithm 1, lines 5 to 8: after an update, it sends its variables and
-  then moves towards those that came. Other than there, it need not have heard
-  from all of its neighbors: one that is gone keeps nobody from the others.
+  then moves towards those received. Unlike there, it need not have received
+  from all of its neighbors, so a lost one blocks nobody.
 
-  Where all mix at the same versions, each waits for its neighbors' variables of
-  that version instead, and nothing depends on who is faster.
+  If mixing is synchronous, each learner waits for its neighbors' variables of
+  the same version instead, and results do not depend on timing.
   """
 
   def __init__(
@@ -109,17 +107,17 @@ class Participant:
     stop: signals.StopSignal | None = None,
     trail: float = 0.0,
   ):
-    """Starts to listen, and to look for those that it tells.
+    """Starts to listen, and to connect to its out-neighbors.
 
     Args:
-      arrays: What is learned, by name, as it is now.
-      neighborhood: With whom it mixes, and how.
-      find: Returns where one that it tells listens; None if that is not known.
-      caller: Who it is.
-      interface: Over what others reach it.
-      timeout_seconds: How long it waits for a neighbor, where all keep step.
+      arrays: The learner's variables, by name.
+      neighborhood: Its neighbors and mixing settings.
+      find: Returns an out-neighbor's address; None if it is not known.
+      caller: Identity of this learner.
+      interface: Network interface to listen on.
+      timeout_seconds: Time limit for a neighbor, if mixing is synchronous.
       stop: Ends that wait.
-      trail: Its part of the bound so far: how far it is from the mean of all.
+      trail: Its part of the distance bound so far.
     """
     self._layout = vectors.Layout(arrays)
     self._mixed = self._layout.join(arrays)
@@ -142,25 +140,25 @@ class Participant:
 
   @property
   def address(self) -> str:
-    """Where its neighbors reach it."""
+    """The address for its in-neighbors."""
     return self._inlet.address
 
   def exchange(
     self, version: int, arrays: Mapping[str, np.ndarray]
   ) -> dict[str, np.ndarray] | None:
-    """Sends what was learned, and returns what becomes of it.
+    """Sends the variables, and returns them mixed.
 
     Args:
       version: Learner steps so far.
-      arrays: What is learned, by name.
+      arrays: The learner's variables, by name.
 
     Returns:
-      Arrays by the same names; None if nothing has come.
+      Arrays by the same names; None if no messages have come.
 
     Raises:
-      RefusedLinkError: If a neighbor does not take what is sent.
-      signals.Stopped: If a wait was ended.
-      TimeoutError: If a neighbor did not come to this version in time.
+      RefusedLinkError: If a neighbor refuses the link.
+      signals.Stopped: If a wait was stopped.
+      TimeoutError: If a neighbor did not reach this version in time.
     """
     own = self._layout.join(arrays)
     self._trail.learn(float(np.linalg.norm(own - self._mixed)))
@@ -186,20 +184,20 @@ class Participant:
     return self._layout.split(self._mixed, arrays)
 
   def figures(self) -> Figures:
-    """Returns how it does; called in another thread."""
+    """Returns gossip metrics; may be called in another thread."""
     ages = self._ages or (None, None)
     return Figures(self._trail.length, self._box.num_messages, *ages)
 
   def end(self, version: int) -> None:
-    """Tells its neighbors that it sends nothing later than a version."""
+    """Notifies its neighbors that it sends nothing after a version."""
     if not self._neighborhood.keeps_step:
-      return  # Nobody waits for it.
+      return  # No neighbor waits for it.
     deadline = time.monotonic() + _LAST_SECONDS
     for one in self._outlets:
       one.end(version, max(0.0, deadline - time.monotonic()))
 
   def close(self) -> None:
-    """Ends all links and threads."""
+    """Closes all links and threads."""
     for one in self._outlets:
       one.close()
     self._inlet.close()

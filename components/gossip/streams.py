@@ -1,10 +1,9 @@
-"""The streams on which neighbors send each other what they have learned.
+"""Wire format of gossip between neighbors.
 
 A link goes one way, over an address of `inference.addresses`. It begins with a
-JSON object, in which the sender says who it is and what it sends; the answer is
-empty, or says why it is refused. Then come messages: 24 bytes (magic, kind,
-version, length) and a vector's raw bytes. Nothing else is said, and nobody
-waits for an answer.
+JSON object with the sender's identity and a digest of its layout; the answer is
+empty, or the reason of a refusal. Then come messages: 24 bytes (magic, kind,
+version, length) and a vector's raw bytes. They are not acknowledged.
 """
 
 import contextlib
@@ -23,9 +22,9 @@ VARIABLES, END = 1, 2
 _LENGTH = struct.Struct('<I')
 _MAX_TEXT_BYTES = 1 << 16
 
-# How often a thread that waits looks whether it is to end.
+# Interval at which waiting threads check whether to end.
 SLICE_SECONDS = 0.2
-# How long one may take to say who it is, and a message to be sent or received.
+# Time limit for a handshake, and for sending or receiving a message.
 TIMEOUT_SECONDS = 20.0
 JOIN_SECONDS = 5.0
 
@@ -33,14 +32,14 @@ _TYPES = {'name': str, 'life': int, 'token': str, 'digest': str}
 
 
 class RefusedLinkError(ConnectionError):
-  """The other side does not take what would be sent."""
+  """The other side refuses the link."""
 
 
 def parse_hello(text: str) -> dict[str, Any]:
-  """Returns what a sender says of itself.
+  """Parses a sender's handshake.
 
   Raises:
-    RefusedLinkError: If it is not what a sender says.
+    RefusedLinkError: If it is malformed.
   """
   with contextlib.suppress(ValueError, RecursionError):
     hello = json.loads(text)
@@ -64,10 +63,11 @@ def receive_text(stream: socket.socket, must_end: Callable[[], bool]) -> str:
   """Receives text that `send_text` sent, within `TIMEOUT_SECONDS`.
 
   Args:
-    must_end: Asked while it waits.
+    must_end: Called repeatedly; True ends the wait.
 
   Raises:
-    ConnectionError: If the other side has gone, is too slow, or it must end.
+    ConnectionError: If the other side has gone or is too slow, or the wait must
+      end.
   """
   deadline = time.monotonic() + TIMEOUT_SECONDS
   length = bytearray(_LENGTH.size)
@@ -89,10 +89,11 @@ def send_all(
 
   Args:
     data: Bytes, or a view of some.
-    must_end: Asked while it waits.
+    must_end: Called repeatedly; True ends the wait.
 
   Raises:
-    ConnectionError: If the other side has gone, takes nothing, or it must end.
+    ConnectionError: If the other side has gone or takes no data, or the wait
+      must end.
   """
   view, waited = memoryview(data), 0.0
   while view:
@@ -114,13 +115,14 @@ def receive_into(
   """Fills a buffer.
 
   Args:
-    must_end: Asked while it waits.
-    is_idle: Whether the first byte may take as long as it likes.
+    must_end: Called repeatedly; True ends the wait.
+    is_idle: Whether the wait for the first byte is unlimited.
     deadline: Time by `time.monotonic` at which the view must be full. By
       default, only the wait for each read is limited, to `TIMEOUT_SECONDS`.
 
   Raises:
-    ConnectionError: If the other side has gone, is too slow, or it must end.
+    ConnectionError: If the other side has gone or is too slow, or the wait must
+      end.
   """
   filled, waited = 0, 0.0
   while filled < len(view):
@@ -141,7 +143,7 @@ def receive_into(
 
 
 def check_open(stream: socket.socket) -> None:
-  """Raises ConnectionError if the other side, which says nothing, has gone."""
+  """Raises ConnectionError if the other side, which sends nothing, has gone."""
   stream.setblocking(False)
   try:
     if not stream.recv(1, socket.MSG_PEEK):

@@ -1,4 +1,4 @@
-"""Variables in one piece: a vector, as it is sent and mixed."""
+"""Flattening of variables into a vector for sending and mixing."""
 
 import hashlib
 import json
@@ -8,24 +8,24 @@ import numpy as np
 
 
 class Layout:
-  """Where each variable is in a vector.
+  """Slices of a vector, by variable.
 
-  Only floating-point numbers are mixed. What is counted stays with whom it is.
+  Only floating-point variables are mixed. Counts stay local.
 
   Attributes:
     size: Elements of a vector, P.
-    dtype: The smallest that keeps all of them as they are.
-    digest: The same wherever the same variables are.
+    dtype: The smallest that represents all of them exactly.
+    digest: A hash of names, shapes and dtypes.
   """
 
   def __init__(self, arrays: Mapping[str, np.ndarray]):
-    """Places the arrays.
+    """Assigns a slice to each array.
 
     Args:
-      arrays: By name.
+      arrays: The arrays, by name.
 
     Raises:
-      ValueError: If none has numbers to mix.
+      ValueError: If none is floating-point.
     """
     self._places: dict[str, tuple[slice, tuple[int, ...], np.dtype]] = {}
     self.size = 0
@@ -41,11 +41,11 @@ class Layout:
       )
     dtypes = [dtype for _, _, dtype in self._places.values()]
     self.dtype = np.result_type(*dtypes)
-    told = [
+    described = [
       [name, shape, dtype.str]
       for name, (_, shape, dtype) in self._places.items()
     ]
-    self.digest = hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    self.digest = hashlib.sha256(json.dumps(described).encode()).hexdigest()
 
   @property
   def num_bytes(self) -> int:
@@ -53,7 +53,7 @@ class Layout:
     return self.size * self.dtype.itemsize
 
   def join(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Returns the vector of arrays, `[P]`."""
+    """Concatenates arrays into a vector, `[P]`."""
     vector = np.empty([self.size], self.dtype)
     for name, (place, _, _) in self._places.items():
       vector[place] = arrays[name].ravel()
@@ -62,7 +62,7 @@ class Layout:
   def split(
     self, vector: np.ndarray, arrays: Mapping[str, np.ndarray]
   ) -> dict[str, np.ndarray]:
-    """Returns arrays of a vector's numbers; those without a place stay.
+    """Splits a vector into arrays; those that are not mixed stay.
 
     Args:
       vector: `[P]`.

@@ -1,4 +1,4 @@
-"""What an adder is told of the environments of a lane."""
+"""Writes the experience of a lane to its adder."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -11,13 +11,13 @@ from repertory.components.inference import state_store
 
 
 class _Step(NamedTuple):
-  """What the adder is to be told next.
+  """A step to be written to the adder.
 
   Attributes:
     timestep: `[B]`.
-    action: The one that led there, `[B, ...]`; None where the lane starts.
-    extras: What the policy gave with it, `[B, ...]`.
-    version: Learner steps of the variables that chose it.
+    action: The action that led there, `[B, ...]`; None where the lane starts.
+    extras: The policy's extras of that action, `[B, ...]`.
+    version: Learner steps of the variables that chose the action.
   """
 
   timestep: dm_env.TimeStep
@@ -29,13 +29,13 @@ class _Step(NamedTuple):
 class Recorder:
   """Joins the timesteps of a lane with the actions that led to them.
 
-  An action is known before the timestep that it leads to; so it is kept until
-  that has come. The adder hears of a timestep after its answer has gone out.
+  Each action is stored until the timestep that follows it has arrived. A
+  timestep is written to the adder after its answer has been sent.
 
   Attributes:
-    adder: What is told.
-    written_version: Learner steps of the variables that chose the action of the
-      step that the adder is told of.
+    adder: The adder.
+    written_version: Learner steps of the variables behind the action of the
+      step being written.
   """
 
   def __init__(
@@ -45,10 +45,10 @@ class Recorder:
     store: state_store.StateStore,
     batch_size: int,
   ):
-    """Begins without an action.
+    """Starts without an action.
 
     Args:
-      store: Acts for the lane.
+      store: Policy and states that act for the lane.
       batch_size: B, environments of the lane.
     """
     self.adder = adder
@@ -59,15 +59,15 @@ class Recorder:
     self._to_action = nests.Unflattener(spec.actions)
     self._action: types.Nest = None
     self._extras: list[np.ndarray] = []
-    self._chosen_by = 0  # The version that chose the action that is kept.
+    self._chosen_by = 0  # The version behind the stored action.
     self._next: _Step | None = None
 
   def note_first(self, leaves: Sequence[np.ndarray]) -> None:
-    """Notes where the lane starts: the leaves of a timestep, `[B, ...]`."""
+    """Stores the lane's first timestep; its leaves are `[B, ...]`."""
     self._next = _Step(self._timestep(leaves))
 
   def note_step(self, leaves: Sequence[np.ndarray]) -> None:
-    """Notes where the action led that is kept."""
+    """Stores the timestep that followed the stored action."""
     self._next = _Step(
       self._timestep(leaves),
       self._action,
@@ -78,13 +78,13 @@ class Recorder:
   def take_extras(
     self, extras: Sequence[np.ndarray], place: int, start: int, num: int
   ) -> None:
-    """Keeps rows of what the policy gave with the actions of a batch.
+    """Copies rows of the policy's extras of a batch.
 
     Args:
       extras: Leaves, `[bucket, ...]`.
-      place: Where in the batch.
-      start: From which row of the lane.
-      num: How many.
+      place: First row in the batch.
+      start: First row in the lane.
+      num: Number of rows.
     """
     there = slice(place, place + num)
     if num == self._batch_size:
@@ -96,25 +96,25 @@ class Recorder:
       array[start : start + num] = leaf[there]
 
   def keep_action(self, leaves: Sequence[np.ndarray], version: int) -> None:
-    """Keeps what was answered, `[B, ...]`, for the step that follows.
+    """Stores the answered actions, `[B, ...]`, for the next step.
 
     Args:
-      version: Learner steps of the variables that chose it.
+      version: Learner steps of the variables that chose them.
     """
     self._action = self._to_action([leaf.copy() for leaf in leaves])
     self._chosen_by = version
 
   def forget_action(self, leaves: Sequence[np.ndarray]) -> None:
-    """Keeps zeros, where no action was needed.
+    """Stores zeros, where no action was needed.
 
     Args:
-      leaves: Like those of an action, `[B, ...]`.
+      leaves: Leaves shaped as those of an action, `[B, ...]`.
     """
     self._action = self._to_action([np.zeros_like(leaf) for leaf in leaves])
     self._extras = self._store.empty_extras(self._batch_size)
 
   def go_on(self) -> bool:
-    """Tells the adder what was noted; returns whether it must wait then."""
+    """Writes the stored step to the adder; returns whether that must wait."""
     step, self._next = self._next, None
     if step is None:
       return False

@@ -1,4 +1,4 @@
-"""Serves thin actors: batches their timesteps through one network call."""
+"""Inference server: batches thin actors' timesteps for one policy call."""
 
 import contextlib
 import functools
@@ -18,16 +18,16 @@ from repertory.components.inference import (
   waiter,
 )
 
-# How often the loop looks whether it should stop.
+# Interval at which the loop checks the stop signal.
 _SLICE_SECONDS = 0.2
 
 
 class InferenceServer:
-  """One loop over all connections; `serve` is to be called in a thread.
+  """A single event loop over all connections; call `serve` in a thread.
 
-  A batch is run when half of all rows have come, or when the first of it has
-  waited for `window_seconds`. What one actor does wrong ends its connection
-  alone, with a message; so does a policy that fails for its rows.
+  A batch is run when half of all rows are waiting, or when its first row has
+  waited for `window_seconds`. An actor's error ends only its own connection,
+  with a message; so does a policy that fails for its rows.
   """
 
   def __init__(
@@ -44,13 +44,13 @@ class InferenceServer:
     """Starts to listen.
 
     Args:
-      address: Where; see `addresses`.
-      spec: That of one environment.
-      roles: By purpose: 'training', and 'evaluation' if it is offered.
-      token: What all actors of the run know; others are refused.
-      window_seconds: How long the first row of a batch waits for others.
+      address: Address to listen on; see `addresses`.
+      spec: Spec of one environment.
+      roles: Roles by purpose: 'training', and optionally 'evaluation'.
+      token: The run's token; clients without it are refused.
+      window_seconds: Time limit for the first row of a batch to wait.
       stop: Ends `serve`.
-      clock: Tells seconds, for connections that do not say who they are.
+      clock: Returns seconds; used for the time-out of handshakes.
     """
     self._listener, self.address = addresses.listen(address)
     self._spec = spec
@@ -63,7 +63,7 @@ class InferenceServer:
     self._wake_up, self._waker = socket.socketpair()
     self._wake_up.setblocking(False)
     self._waker.setblocking(False)
-    # Of their own, for variables may come while adders wait, and the reverse.
+    # Two threads, because refreshes and adders must not wait for each other.
     self._waiter = waiter.Waiter(self._notify)
     self._refresher = waiter.Waiter(self._notify)
     self._adding_seconds = 0.0
@@ -77,11 +77,11 @@ class InferenceServer:
   def serve(self) -> None:
     """Serves until the stop signal is set; leaves the connections open.
 
-    So a failure can be told to others before the clients notice it; `close` is
-    to be called then.
+    So a failure can be reported before clients notice it. Call `close`
+    afterwards.
 
     Raises:
-      Exception: What an adder or the variables raised.
+      Exception: Any error of an adder or of the variable client.
     """
     try:
       while not self._stop.is_set():
@@ -96,11 +96,11 @@ class InferenceServer:
           while reason := self._why_now(role):
             self._run_batch(role, reason)
     except BaseException:
-      self._stop.set()  # Nothing of a server that fails may wait any longer.
+      self._stop.set()  # Ends all other waits of a failed server.
       raise
 
   def report(self) -> dict[str, float]:
-    """Returns what happened since the last report; see `Statistics`."""
+    """Returns metrics since the last report; see `Statistics`."""
     row = self.statistics.report(self._adding_seconds + self._waiter.seconds())
     row['actors'] = len(self._lanes)
     return row
@@ -151,7 +151,7 @@ class InferenceServer:
     now = self._clock()
     late = [h for h in self._handshakes.values() if h.is_late(now)]
     for handshake in late:
-      # It may have come while others were served.
+      # It may have arrived while others were served.
       self._shake_hands(handshake)
       if handshake.stream in self._handshakes:
         self._refuse(handshake, handshake.describe_lateness())
@@ -188,7 +188,7 @@ class InferenceServer:
       self._note_frame(lane, kind)
 
   def _note_frame(self, lane: lanes.Lane, kind: int) -> None:
-    """Puts a frame in line for the policy, unless it needs no action."""
+    """Queues a frame for the policy, unless it needs no action."""
     lane.note_frame(kind)
     if client.is_answerless(lane.leaves[0]):
       lane.forget_action()
@@ -206,9 +206,9 @@ class InferenceServer:
     lane.role.pending.append(lane)
 
   def _go_on(self, lane: lanes.Lane) -> bool:
-    """Gives the frame to the adder; returns whether it reads on.
+    """Gives the frame to the adder; returns False if the adder must wait.
 
-    It does not while the adder must wait.
+    The lane is not read meanwhile.
     """
     started_at = time.perf_counter()
     must_wait = lane.go_on()
@@ -219,7 +219,7 @@ class InferenceServer:
     return not must_wait
 
   def _hold(self, lane: lanes.Lane) -> None:
-    """Does not read a lane while a waiter is at work for it."""
+    """Stops reading a lane while a waiter has a job for it."""
     self._selector.unregister(lane.stream)
     self._held.append(lane)
 
@@ -236,12 +236,12 @@ class InferenceServer:
       self._watch(lane, self._selector.register)
       if lane.is_refreshing:
         lane.is_refreshing = False
-        # The server could have answered no earlier.
+        # The server could not have answered earlier.
         lane.arrived_at = time.perf_counter()
         self._put_in_line(lane)
 
   def _leave(self, lane: lanes.Lane) -> None:
-    """Hands over what is open and answers when that is done."""
+    """Writes open experience, and then answers."""
     lane.is_leaving = True
     if lane.recorder is not None:
       self._waiter.submit(lane, lane.close_adder, closes=True)
@@ -254,7 +254,7 @@ class InferenceServer:
     self._end(lane)
 
   def _end(self, lane: lanes.Lane) -> None:
-    """Frees a lane's environments; what its adder has not written is lost."""
+    """Frees a lane's environments; unwritten experience is lost."""
     if lane.is_closed:
       return
     lane.is_closed = True
@@ -275,7 +275,7 @@ class InferenceServer:
     stream.close()
 
   def _send_rest(self, lane: lanes.Lane) -> bool:
-    """Sends what is left of an answer; returns whether the lane lives."""
+    """Sends the rest of an answer; returns whether the lane is still open."""
     try:
       lane.send_rest()
     except ConnectionError:
@@ -286,7 +286,7 @@ class InferenceServer:
     return True
 
   def _watch(self, lane: lanes.Lane, change: Callable) -> None:
-    """Registers or modifies what the loop looks for at a lane."""
+    """Registers or modifies the events to select for a lane."""
     events = selectors.EVENT_READ
     if lane.has_unsent:
       events |= selectors.EVENT_WRITE
@@ -309,7 +309,7 @@ class InferenceServer:
     return min(max(0.0, deadline - time.perf_counter()), _SLICE_SECONDS)
 
   def _why_now(self, role: lanes.Role) -> str:
-    """Returns why a batch is to be run now; '' if it is not."""
+    """Returns the reason to run a batch now, or ''."""
     if not role.pending:
       return ''
     rows = sum(lane.batch_size for lane in role.pending)
@@ -321,7 +321,7 @@ class InferenceServer:
     return ''
 
   def _run_batch(self, role: lanes.Role, reason: str) -> None:
-    """Runs a batch of the lanes that wait, and answers them."""
+    """Runs a batch of waiting lanes, and answers them."""
     if role.variables is not None and not role.refreshes_at_start:
       role.variables.update()
     largest = role.store.buckets[-1]
@@ -381,7 +381,7 @@ class InferenceServer:
         self._say_goodbye(lane)
 
   def close(self) -> None:
-    """Ends all connections and threads."""
+    """Closes all connections and threads."""
     for lane in list(self._lanes):
       self._forget(lane.stream)
       lane.is_closed = True

@@ -1,4 +1,4 @@
-"""A policy and the state of all its environments, called in batches."""
+"""Policy states of all environments, and batched policy calls."""
 
 from collections.abc import Sequence
 
@@ -12,9 +12,9 @@ from repertory.components import compilation, nests, programs, specs, types
 class StateStore:
   """Acts for any environments, whose states are variables by environment id.
 
-  Gathering the rows' states, the policy's step and scattering the new states
-  are one compiled call, for each of a few batch sizes, the *buckets*. A batch
-  that does not fill its bucket is padded with rows of a spare environment.
+  Gathering the rows' states, the policy step and scattering the new states are
+  one compiled call, for each of a few batch sizes, the *buckets*. A batch that
+  does not fill its bucket is padded with rows of a spare environment.
   """
 
   def __init__(
@@ -30,14 +30,12 @@ class StateStore:
     """Compiles the policy for each bucket.
 
     Args:
-      policy: Chooses the actions.
+      policy: The policy.
       observation_spec: Nest of array specs, without a batch axis.
-      num_environments: Environment ids are below it.
+      num_environments: Upper bound (exclusive) of environment ids.
       buckets: Batch sizes, ascending.
-      jit_compile: Whether to compile with XLA where it pays, see
-        `compilation.compile_policy`.
-      device: Where states live and the policy runs; None for TensorFlow's
-        choice.
+      jit_compile: Whether XLA may be used, see `compilation.compile_policy`.
+      device: Device of the states and the policy; None for TensorFlow's choice.
     """
     if not buckets or list(buckets) != sorted(set(buckets)) or buckets[0] < 1:
       raise ValueError(
@@ -85,26 +83,26 @@ class StateStore:
     """Takes a step for the first rows of a bucket's inputs.
 
     Args:
-      bucket: Which one.
-      num_rows: How many rows are filled in; no id may come twice.
+      bucket: The bucket.
+      num_rows: Number of rows that are filled in, with distinct ids.
 
     Returns:
       The leaves of the actions and of the extras, `[bucket, ...]`.
     """
     inputs = self._inputs[bucket]
     inputs[0][num_rows:] = self._spare
-    for leaf in inputs[1:]:  # Of what earlier batches left nothing is seen.
+    for leaf in inputs[1:]:  # Clears rows of earlier batches.
       leaf[num_rows:] = 0
     leaves = self._calls[bucket](*inputs)
     arrays = [leaf.numpy() for leaf in leaves]
     return arrays[: self._num_actions], arrays[self._num_actions :]
 
   def unflatten_extras(self, leaves: Sequence[np.ndarray]) -> types.Nest:
-    """Gives the leaves of extras their structure."""
+    """Packs the leaves of extras into their structure."""
     return self._unflatten_extras(leaves)
 
   def empty_extras(self, num_rows: int) -> list[np.ndarray]:
-    """Returns zeros for rows that the policy was not asked about."""
+    """Returns zeros for rows for which the policy was not run."""
     return [np.zeros([num_rows, *s], dtype) for s, dtype in self._extras]
 
   def _compile(self, bucket: int, jit_compile: bool):
@@ -113,8 +111,8 @@ class StateStore:
       output = self._policy.act(
         observation, step_type, tree.unflatten_as(self._structure, rows)
       )
-      # A call that fails, say by an assertion, must not change states. What
-      # only the learner wants of the network, such as values, is left out.
+      # A call that fails, say by an assertion, must not change states. Outputs
+      # that only the learner needs, such as values, are left out.
       operations = tf.compat.v1.get_default_graph().get_operations()
       checks = [o for o in operations if o.op_def.is_stateful]
       with tf.control_dependencies([*checks, *tree.flatten(output)]):
@@ -142,6 +140,6 @@ class StateStore:
 
 
 def _make_variable(leaf: tf.Tensor) -> tf.Variable:
-  """Makes a variable of a state's leaf, with a spare row at its end."""
+  """Creates a variable of a state's leaf, with a spare row at its end."""
   leaf = tf.concat([leaf, leaf[:1]], axis=0)
   return tf.Variable(leaf, trainable=False)

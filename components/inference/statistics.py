@@ -1,4 +1,4 @@
-"""What an inference server did, in figures."""
+"""Throughput and latency metrics of an inference server."""
 
 import collections
 import threading
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# Times kept for percentiles.
+# Times stored for percentiles.
 _NUM_TIMES = 2000
 
-# Why a batch was run.
+# Reasons to run a batch.
 TARGET = 'target'
 WINDOW = 'window'
 
@@ -40,14 +40,14 @@ class Statistics:
     run: float,
     reason: str,
   ) -> None:
-    """Notes a batch.
+    """Records a batch.
 
     Args:
-      rows: Filled in.
-      bucket: Rows that were computed.
+      rows: Number of rows without padding.
+      bucket: Number of rows computed.
       waits: Seconds that each request waited for it.
-      run: Seconds of the network call.
-      reason: Why it was run.
+      run: Seconds of the policy call.
+      reason: Reason to run it.
     """
     with self._lock:
       self._counts['batches'] += 1
@@ -59,22 +59,22 @@ class Statistics:
       self._times['run'].append(run)
 
   def note_round_trip(self, seconds: float) -> None:
-    """Notes how long an actor waited for its last actions."""
+    """Records how long an actor waited for its last actions."""
     if seconds:
       with self._lock:
         self._times['round_trip'].append(seconds)
 
   def note_arrival(self, seconds: float) -> None:
-    """Notes how long the bytes of a frame took, from the first one."""
+    """Records the time from a frame's first byte to its last."""
     with self._lock:
       self._times['arrival'].append(seconds)
 
   def report(self, blocked_seconds: float) -> dict[str, float]:
-    """Returns the figures since the last report.
+    """Returns the metrics since the last report.
 
     Args:
-      blocked_seconds: Time that adders have taken in all, most of it waiting
-        for the rate limiter if that is what holds back the actors.
+      blocked_seconds: Total time spent in adders, most of it waiting for the
+        rate limiter if that limits the actors.
     """
     with self._lock:
       now = time.monotonic()
@@ -100,7 +100,7 @@ class Statistics:
         row[f'{name}_ms_p{percent}'] = (
           float(np.percentile(values, percent)) * 1e3 if len(values) else 0.0
         )
-    # What is neither waiting for a batch nor the batch itself.
+    # The round trip without the wait for a batch and the batch itself.
     row['transport_ms_p50'] = max(
       0.0, row['round_trip_ms_p50'] - row['wait_ms_p50'] - row['run_ms_p50']
     )

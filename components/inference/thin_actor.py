@@ -1,4 +1,4 @@
-"""An actor whose policy runs elsewhere."""
+"""Thin actor: an actor whose policy runs on an inference server."""
 
 import dm_env
 import numpy as np
@@ -9,10 +9,10 @@ from repertory.components.inference import client as client_lib
 
 
 class ThinActor(core.Actor):
-  """Streams timesteps to an inference server and takes its actions.
+  """Streams timesteps to an inference server and receives its actions.
 
-  It sends as soon as it has seen a step, so that two of them, which take turns
-  at two environment batches, hide the server's time behind the environments'.
+  It sends each step immediately, so that two of them, alternating between two
+  environment batches, hide the server's latency behind the environments' time.
   """
 
   def __init__(
@@ -21,11 +21,11 @@ class ThinActor(core.Actor):
     spec: specs.EnvironmentSpec,
     batch_size: int,
   ):
-    """Keeps the connection.
+    """Stores the connection.
 
     Args:
       client: A connection for these environments.
-      spec: What one environment takes and gives.
+      spec: Spec of one environment.
       batch_size: B.
     """
     self._client = client
@@ -37,12 +37,12 @@ class ThinActor(core.Actor):
   def observe_first(self, timestep: dm_env.TimeStep) -> None:
     """Starts an episode in every slot; `timestep` is a batch, all FIRST."""
     if self._client.is_waiting:
-      self._client.receive()  # For the episodes that are given up.
+      self._client.receive()  # For the abandoned episodes.
     self._client.send(timestep, start=True)
 
   def select_action(self, observation: types.Nest) -> types.Nest:
-    """Returns the actions for the timesteps that were observed last."""
-    del observation  # It has been sent.
+    """Returns the actions for the last observed timesteps."""
+    del observation  # Already sent.
     if self._client.is_waiting:
       return self._client.receive()
     return self._no_action
@@ -53,5 +53,5 @@ class ThinActor(core.Actor):
     self._client.send(next_timestep)
 
   def update(self, wait: bool = False) -> None:
-    """Does nothing: the server's variables are the ones that count."""
+    """Does nothing: the server updates the variables."""
     del wait

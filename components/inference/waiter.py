@@ -1,4 +1,4 @@
-"""Waits for what a lane needs, beside the server's loop."""
+"""Background thread for the blocking waits of lanes."""
 
 import collections
 import contextlib
@@ -13,10 +13,10 @@ _SLICE_SECONDS = 0.2
 
 
 class Waiter:
-  """One thread, in which one lane after the other gets what it waits for.
+  """A thread that processes the blocking waits of lanes, one by one.
 
-  Meanwhile a lane is not read: so its actor is held back, and the server goes
-  on for all others.
+  Meanwhile the lane is not read, which blocks its actor, while the server
+  continues for all others.
   """
 
   def __init__(self, notify: Callable[[], None]):
@@ -26,7 +26,7 @@ class Waiter:
       notify: Called in the thread when a wait has ended.
     """
     self._notify = notify
-    # Of each a lane, what to call for it, and whether that must happen.
+    # Each with its lane, function to call, and whether the call is mandatory.
     self._jobs: collections.deque[
       tuple[lanes.Lane, Callable[[], None], bool]
     ] = collections.deque()
@@ -43,11 +43,11 @@ class Waiter:
   def submit(
     self, lane: lanes.Lane, wait: Callable[[], None], *, closes: bool = False
   ) -> None:
-    """Puts a lane in line.
+    """Queues a wait for a lane.
 
     Args:
-      wait: Comes back when the lane can go on.
-      closes: Whether it is called for a lane that has ended, too, and at the
+      wait: Returns when the lane can continue.
+      closes: Whether it must be called even if the lane has ended, at the
         latest by `close`.
     """
     lane.submitted += 1
@@ -55,12 +55,12 @@ class Waiter:
     self._wanted.set()
 
   def seconds(self) -> float:
-    """Returns how long was waited, in all."""
+    """Returns the total time spent waiting."""
     since = self._busy_since
     return self._seconds + (time.monotonic() - since if since else 0.0)
 
   def close(self, timeout_seconds: float = 5.0) -> None:
-    """Ends the thread, after the wait in hand."""
+    """Ends the thread, after the current wait."""
     self._closed = True
     self._wanted.set()
     self._thread.join(timeout_seconds)

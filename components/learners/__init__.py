@@ -1,4 +1,4 @@
-"""From batches to better variables."""
+"""Learner, optimizers, target updates and other parts of updates."""
 
 from repertory.components.learners.annealing import (
   CosineAnnealing,

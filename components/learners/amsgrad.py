@@ -1,4 +1,4 @@
-"""Adam whose steps do not grow as gradients fade."""
+"""AMSGrad: Adam with a non-decreasing second moment."""
 
 from collections.abc import Sequence
 
@@ -9,20 +9,19 @@ _SQUARE_DECAY = 0.999
 
 
 class AMSGrad(tf.Module):
-  """Divides by the largest mean square of a gradient so far, not the last.
+  """AMSGrad: divides by the largest second moment so far.
 
-  Adam divides by the last one. Where a task is solved and gradients are no more
-  than noise, that shrinks with them, and the noise is followed in steps nearly
-  as large as those that solved the task. See https://arxiv.org/abs/1904.09237,
-  algorithm 2; with g_t the gradient and x the variable,
+  Adam divides by the current one. Once a task is solved and gradients are mere
+  noise, it shrinks with them, and the noise causes steps nearly as large as
+  those that solved the task. See https://arxiv.org/abs/1904.09237, algorithm 2;
+  with g_t the gradient and x the variable,
 
     m_t = β1 m_{t−1} + (1 − β1) g_t
     v_t = β2 v_{t−1} + (1 − β2) g_t²
     v̂_t = max(v̂_{t−1}, v_t)
     x_t = x_{t−1} − α (m_t / (1 − β1^t)) / (√(v̂_t / (1 − β2^t)) + ε)
 
-  where the corrections of the first steps are those of Adam, which the paper
-  leaves out.
+  with Adam's bias corrections, which the paper leaves out.
   """
 
   def __init__(
@@ -32,13 +31,13 @@ class AMSGrad(tf.Module):
     epsilon: float,
     first_decay: float = 0.9,
   ):
-    """Makes the moments.
+    """Creates the moments.
 
     Args:
-      variables: x, what is to be learned.
+      variables: x, the variables to learn.
       learning_rate: α; a variable if it changes.
       epsilon: ε, added to the denominator.
-      first_decay: β1, of the mean of gradients.
+      first_decay: β1, decay of the first moment.
     """
     super().__init__()
     self._learning_rate = learning_rate
@@ -55,9 +54,8 @@ class AMSGrad(tf.Module):
     """Takes a step.
 
     Args:
-      updates: g_t, one of each variable; None where the loss does not depend
-        on it.
-      parameters: The variables that this was made for.
+      updates: g_t, one per variable; None where the loss does not depend on it.
+      parameters: The variables passed to the constructor.
     """
     step = tf.cast(self._step.assign_add(1), tf.float32)
     decay = self._first_decay

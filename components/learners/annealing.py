@@ -1,4 +1,4 @@
-"""Numbers that fall while an agent learns."""
+"""Annealing schedules."""
 
 import math
 
@@ -6,13 +6,13 @@ import tensorflow as tf
 
 
 class LinearAnnealing(tf.Module):
-  """A share that falls from 1 to 0 over so many calls, and stays there."""
+  """Anneals from 1 to 0 over `num_calls` calls, and stays at 0."""
 
   def __init__(self, num_calls: int | None):
-    """Makes the count, a variable of the update.
+    """Creates the count, a variable of the update.
 
     Args:
-      num_calls: After how many calls it is 0; None for a share that stays 1.
+      num_calls: Number of calls until 0; None for a constant 1.
     """
     super().__init__()
     self._num_calls = num_calls
@@ -21,7 +21,7 @@ class LinearAnnealing(tf.Module):
     )
 
   def __call__(self) -> tf.Tensor:
-    """Returns what is left, a float32 in [0, 1], and counts this call."""
+    """Returns the current value, a float32 in [0, 1], and counts this call."""
     if self._num_calls is None:
       return tf.constant(1.0)
     done = tf.cast(self._done.assign_add(1) - 1, tf.float32)
@@ -29,12 +29,12 @@ class LinearAnnealing(tf.Module):
 
 
 class CosineAnnealing(LinearAnnealing):
-  """The same along a cosine: ½ (1 + cos(π t / N)) after t of N calls.
+  """Anneals along a cosine: ½ (1 + cos(π t / N)) after t of N calls.
 
   It falls slowly at both ends. See https://arxiv.org/abs/1608.03983, equation
   5, without restarts.
   """
 
   def __call__(self) -> tf.Tensor:
-    """Returns what is left, a float32 in [0, 1], and counts this call."""
+    """Returns the current value, a float32 in [0, 1], and counts this call."""
     return 0.5 * (1 - tf.cos(math.pi * super().__call__()))

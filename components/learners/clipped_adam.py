@@ -1,4 +1,4 @@
-"""The optimizer of all agents."""
+"""Adam with gradient clipping, the optimizer of all agents."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +10,9 @@ from repertory.components.learners import amsgrad as amsgrad_lib
 
 
 class Adam(snt.optimizers.Adam):
-  """Sonnet's, with one operation for each variable in the place of twenty.
+  """Sonnet's Adam, with one operation per variable instead of twenty.
 
-  They are traced in half the time, and do the same but for rounding.
+  They are traced in half the time, with the same results up to rounding.
   """
 
   def apply(
@@ -21,9 +21,8 @@ class Adam(snt.optimizers.Adam):
     """Takes a step.
 
     Args:
-      updates: Gradients, one of each variable: tensors or slices, or None
-        where there is none.
-      parameters: The variables that this was made for.
+      updates: Gradients, one per variable: tensors, slices or None.
+      parameters: The variables this optimizer was initialized for.
     """
     step = tf.cast(self.step.assign_add(1), tf.float32)
     first_power, second_power = (
@@ -51,9 +50,9 @@ class Adam(snt.optimizers.Adam):
 
 
 class ClippedAdam(tf.Module):
-  """Adam on gradients whose global norm is limited.
+  """Adam with gradients clipped by their global norm.
 
-  See https://arxiv.org/abs/1412.6980, and for the limit section 3.2 of
+  See https://arxiv.org/abs/1412.6980, and for the clipping section 3.2 of
   https://arxiv.org/abs/1211.5063.
   """
 
@@ -67,16 +66,17 @@ class ClippedAdam(tf.Module):
     first_decay: float = 0.9,
     amsgrad: bool = False,
   ):
-    """Makes the moments.
+    """Creates the moments.
 
     Args:
-      variables: What is to be learned, at least one.
+      variables: The variables to learn, at least one.
       learning_rate: α; a variable if it changes.
-      epsilon: ε, added to the denominator; by default that of its authors.
-      max_norm: Gradients of a larger global norm are scaled down to it; None
-        leaves them as they are.
-      first_decay: β1, of the mean of gradients.
-      amsgrad: Whether steps stay small once gradients have been large.
+      epsilon: ε, added to the denominator; by default that of Adam's paper.
+      max_norm: Gradients with a larger global norm are scaled down to it; None
+        disables clipping.
+      first_decay: β1, decay of the first moment.
+      amsgrad: Whether to use AMSGrad, whose steps stay small after large
+        gradients.
     """
     super().__init__()
     self._learned = list(variables)
@@ -86,16 +86,15 @@ class ClippedAdam(tf.Module):
       )
     else:
       self._adam = Adam(learning_rate, first_decay, epsilon=epsilon)
-      # Else the first step would make them, and TensorFlow traces a function
-      # twice that makes variables.
+      # Created now: functions that create variables are traced twice.
       self._adam._initialize(self._learned)
     self._max_norm = max_norm
 
   def minimize(self, tape: tf.GradientTape, loss: tf.Tensor) -> tf.Tensor:
-    """Takes a step and returns the global norm before it was limited.
+    """Takes a step and returns the global norm before clipping.
 
     Args:
-      tape: Recorded how the loss came from the variables.
+      tape: Tape that recorded the loss.
       loss: A scalar.
     """
     gradients = tape.gradient(loss, self._learned)

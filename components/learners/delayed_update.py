@@ -1,4 +1,4 @@
-"""Parts of an update that are made more rarely than others."""
+"""Parts of an update that run at a lower frequency."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -6,11 +6,11 @@ import tensorflow as tf
 
 
 class DelayedUpdate(tf.Module):
-  """Makes a part of an update in every so many-th call.
+  """Runs part of an update in every `period`-th call.
 
-  As TD3 delays the policy, so that it follows critics which have settled:
-  https://arxiv.org/abs/1802.09477, section 5.2. All that it changes must exist
-  before, optimizers with their moments included: `ClippedAdam`'s do.
+  TD3 delays the policy in this way, so that it follows critics which have
+  settled: https://arxiv.org/abs/1802.09477, section 5.2. All variables that it
+  changes must exist before, optimizers' moments included: `ClippedAdam`'s do.
   """
 
   def __init__(
@@ -19,13 +19,13 @@ class DelayedUpdate(tf.Module):
     metrics: Sequence[str],
     period: int,
   ):
-    """Has made none yet.
+    """Starts with no calls counted.
 
     Args:
       update: Changes variables, and returns scalars by name.
-      metrics: Their names.
-      period: Calls from one update to the next, in learner steps; the first
-        is made in the call of that number.
+      metrics: Names of these scalars.
+      period: Number of calls, in learner steps, per update; the first update is
+        made in call `period`.
 
     Raises:
       ValueError: If the period is less than 1.
@@ -41,16 +41,16 @@ class DelayedUpdate(tf.Module):
     }
 
   def __call__(self, *inputs) -> dict[str, tf.Tensor]:
-    """Counts the call, and makes the update when the period is full.
+    """Counts the call, and makes the update at the end of a period.
 
     Args:
-      *inputs: What the update is called with.
+      *inputs: Arguments of the update.
 
     Returns:
-      What it told last, scalars by name; 0 before it was made.
+      The metrics of its last run, scalars by name; 0 before the first.
 
     Raises:
-      ValueError: If it tells other names than was said.
+      ValueError: If the metrics have unexpected names.
     """
     num_calls = self._num_calls.assign_add(1)
 
@@ -58,7 +58,7 @@ class DelayedUpdate(tf.Module):
       metrics = self._update(*inputs)
       if sorted(metrics) != sorted(self._latest):
         raise ValueError(
-          f'The update should tell of {sorted(self._latest)}, it tells of '
+          f'The update must return the metrics {sorted(self._latest)}, got '
           f'{sorted(metrics)}.'
         )
       return [tf.cast(metrics[name], tf.float32) for name in self._latest]
@@ -66,7 +66,7 @@ class DelayedUpdate(tf.Module):
     def keep():
       return [variable.read_value() for variable in self._latest.values()]
 
-    told = tf.cond(num_calls % self._period == 0, make, keep)
-    for variable, value in zip(self._latest.values(), told):
+    current = tf.cond(num_calls % self._period == 0, make, keep)
+    for variable, value in zip(self._latest.values(), current):
       variable.assign(value)
-    return dict(zip(self._latest, told))
+    return dict(zip(self._latest, current))

@@ -108,7 +108,7 @@ class TestFailures:
 
   def test_nothing_was_added(self, tmp_path):
     file = videos.VideoFile(str(tmp_path / 'film'), 8, 6, 30, 'mp4')
-    with pytest.raises(videos.VideoError, match='no pictures'):
+    with pytest.raises(videos.VideoError, match='no frames'):
       file.save_as(str(tmp_path / 'whole'))
     self.check_nothing_is_left(tmp_path)
 

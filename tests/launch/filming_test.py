@@ -206,7 +206,7 @@ class TestFilm:
     environment = Numbered()
     environment.shapes = {(1, 2): (3, 3, 3)}
     with pytest.raises(
-      videos.VideoError, match=rf'Films in {tmp_path}.*pictures were 3x4 at'
+      videos.VideoError, match=rf'Films in {tmp_path}.*frames must have.*3x4'
     ):
       shoot(batch.EnvironmentBatch([environment]), tmp_path, 1)
     assert not os.listdir(tmp_path)

@@ -68,7 +68,7 @@ def test_what_was_sent_before_the_end_still_counts():
 def test_time_out_names_who_is_missing():
   box = mailbox.Mailbox(['a', 'b', 'c'], keeps_all=True)
   box.put('b', 4, _vector(0))
-  with pytest.raises(TimeoutError, match='for a, c to come to learner step 4'):
+  with pytest.raises(TimeoutError, match='for a, c to reach learner step 4'):
     box.wait_for(4, 0.1, signals.StopSignal())
 
 

@@ -181,7 +181,7 @@ def test_a_wait_names_the_neighbor(make_town):
   stop = signals.StopSignal()
   one = town.settle(0, stop=stop)
   one._timeout_seconds = 0.1
-  with pytest.raises(TimeoutError, match='learner/1 to come to learner step 3'):
+  with pytest.raises(TimeoutError, match='learner/1 to reach learner step 3'):
     one.exchange(3, _arrays(0.0))
   stop.set()
   with pytest.raises(signals.Stopped):

@@ -51,5 +51,5 @@ def test_refuses_period():
 
 def test_refuses_other_metrics():
   _, update = make(1, ['before'])
-  with pytest.raises(ValueError, match=r"tell of \['before'\], .*'after'"):
+  with pytest.raises(ValueError, match=r"metrics \['before'\], .*'after'"):
     update(1.0)
