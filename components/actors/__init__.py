@@ -1,4 +1,4 @@
-"""Actors: they choose actions and hand on what happened."""
+"""Actors: policies that select actions and write experience."""
 
 from repertory.components.actors import saved_model
 from repertory.components.actors.adapters import Batched, Unbatched

@@ -1,4 +1,4 @@
-"""Between actors for one environment and actors for a batch of them."""
+"""Adapters between actors for one environment and actors for a batch."""
 
 from collections.abc import Sequence
 
@@ -10,13 +10,13 @@ from repertory.components import core, types
 
 
 class Unbatched(core.Actor):
-  """Lets a batched actor act for one environment without a batch axis.
+  """Adapts a batched actor to one environment without a batch axis.
 
-  So wrapped it runs in `acme.EnvironmentLoop`.
+  The result can run in `acme.EnvironmentLoop`.
   """
 
   def __init__(self, actor: core.Actor):
-    """Keeps an actor for batches of one."""
+    """Stores an actor for batches of one."""
     self._actor = actor
 
   def select_action(self, observation: types.Nest) -> types.Nest:
@@ -34,13 +34,13 @@ class Unbatched(core.Actor):
 
 
 class Batched(core.Actor):
-  """Lets actors for one environment each act for a batch, one per slot.
+  """Adapts actors for single environments to a batch, one per slot.
 
-  So wrapped an actor written for Acme runs in our `EnvironmentLoop`.
+  Actors written for Acme can run in `EnvironmentLoop` in this way.
   """
 
   def __init__(self, actors: Sequence[core.Actor]):
-    """Keeps one actor per slot, in order."""
+    """Stores one actor per slot, in order."""
     if not actors:
       raise ValueError('actors must hold one actor per slot, got none.')
     self._actors = list(actors)
@@ -73,8 +73,8 @@ class Batched(core.Actor):
       actor.update(wait)
 
   def _select(self, slot, actor, observation):
-    # After an episode's last step the action is ignored, and an actor must not
-    # be asked: it has not seen the next episode begin.
+    # After an episode's last step the action is ignored, and the actor must not
+    # be called: it has not seen the next episode begin.
     if self._last[slot] and self._action is not None:
       return self._action
     self._action = actor.select_action(_row(observation, slot))

@@ -1,4 +1,4 @@
-"""States of a policy before its first step, for any number of rows."""
+"""Initial policy states for any number of rows."""
 
 from collections.abc import Callable
 
@@ -9,9 +9,9 @@ from repertory.components import programs, types
 
 
 class InitialStates:
-  """Gives rows the states of environments, and random numbers of their own.
+  """Assigns environments' initial states to rows, with distinct random streams.
 
-  Row r gets what belongs to environment r mod N. So there may be more rows than
+  Row r gets the settings of environment r mod N. So there may be more rows than
   a run has environments.
   """
 
@@ -21,19 +21,19 @@ class InitialStates:
     num_environments: int,
     seed: int,
   ):
-    """Makes nothing yet.
+    """Stores the arguments; no policy is created yet.
 
     Args:
-      make_policy: Maps a seed to a policy; these differ in nothing else.
-      num_environments: N, for which the policies are made.
-      seed: Seeds all random numbers.
+      make_policy: Maps a seed to a policy; policies differ in nothing else.
+      num_environments: N, number of environments of the policies.
+      seed: Seed of all random numbers.
     """
     self._make_policy = make_policy
     self._num_environments = num_environments
     self._seed = seed
 
   def nest(self) -> types.Nest:
-    """Returns the state of one row, `[1, ...]`, as the policy has it."""
+    """Returns the state of one row, `[1, ...]`, in the policy's structure."""
     return self._of_round(0, 1)
 
   def leaves(self, num_rows: int) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""An actor that holds its policy."""
+"""Actor with a local policy."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from repertory.components.variables import followed
 
 
 class PolicyActor(core.Actor):
-  """Acts for an environment batch; calls its compiled policy once a step.
+  """Acts in an environment batch, with one compiled policy call per step.
 
   Attributes:
     runs_in_numpy: Whether NumPy runs the policy.
@@ -42,15 +42,15 @@ class PolicyActor(core.Actor):
     """Compiles the policy.
 
     Args:
-      policy: Chooses the actions.
+      policy: The policy.
       observation_spec: Nest of array specs, without a batch axis.
-      environment_ids: Which environment each slot has, in order.
-      adder: Takes what happened; None to forget it.
-      variables: Keeps the policy's fresh; None where others do, or nobody.
-      jit_compile: Whether to compile with XLA where it pays, see
-        `compilation.compile_policy`.
-      in_numpy: Whether NumPy runs the policy where it is faster, see
-        `numpy_functions`; for that it must have `variables`.
+      environment_ids: Id of the environment in each slot.
+      adder: Adder for the experience; None to discard it.
+      variables: Client that refreshes the policy's variables; None if other
+        code does, or if they never change.
+      jit_compile: Whether XLA may be used, see `compilation.compile_policy`.
+      in_numpy: Whether NumPy may run the policy if it is faster, see
+        `numpy_functions`; it requires `variables`.
     """
     self._batch_size = len(environment_ids)
     self._adder = adder
@@ -107,7 +107,7 @@ class PolicyActor(core.Actor):
       self._adder.add_first(timestep)
 
   def observe(self, action: types.Nest, next_timestep: dm_env.TimeStep) -> None:
-    """Hands a step of every slot to the adder."""
+    """Passes a step of every slot to the adder."""
     self._step_type = np.asarray(next_timestep.step_type, np.int32)
     if self._adder is not None:
       self._adder.add(action, next_timestep, self._extras)
@@ -116,7 +116,7 @@ class PolicyActor(core.Actor):
     return np.full([self._batch_size], dm_env.StepType.FIRST, np.int32)
 
   def save(self) -> dict[str, Any]:
-    """Returns where the policy is, between two steps, without its variables.
+    """Returns the policy's state between two steps, without its variables.
 
     It can be pickled.
     """
@@ -126,11 +126,11 @@ class PolicyActor(core.Actor):
     }
 
   def restore(self, state: Mapping[str, Any]) -> None:
-    """Goes on where `save` was called, by an actor that was made alike."""
+    """Resumes from the result of `save`, of an equally constructed actor."""
     self._state = state['state']
     self._step_type = state['step_type']
 
   def update(self, wait: bool = False) -> None:
-    """Looks for fresh variables."""
+    """Fetches new variables."""
     if self._variables is not None:
       self._variables.update(wait)

@@ -1,4 +1,4 @@
-"""A policy outside of a run: it acts for as many rows as it is shown."""
+"""Policies outside of runs, for any number of rows."""
 
 import functools
 from collections.abc import Callable
@@ -23,14 +23,14 @@ _FIRST, _MID = int(dm_env.StepType.FIRST), int(dm_env.StepType.MID)
 
 
 class PolicyRows:
-  """Keeps the policy's state of each row from one call to the next.
+  """Stores the policy's state of each row between calls.
 
-  All rows begin an episode in their first call, and whenever they are told to.
-  One row has a compiled function of its own, which NumPy runs where that is
-  faster; all other numbers of rows share one.
+  All rows begin an episode in their first call, and after `begin`. A single row
+  has a compiled function of its own, which NumPy runs if that is faster; all
+  other batch sizes share one.
 
   Attributes:
-    has_memory: Whether what was observed before may change an action.
+    has_memory: Whether earlier observations may affect an action.
   """
 
   def __init__(
@@ -42,9 +42,9 @@ class PolicyRows:
     """Compiles the policy for one row.
 
     Args:
-      policy: Chooses the actions; its variables stay as they are.
+      policy: The policy; its variables stay fixed.
       observation_spec: Nest of array specs, without a batch axis.
-      initial_states: The policy's.
+      initial_states: Initial states of the policy.
     """
     self._policy = policy
     self._observation_spec = observation_spec
@@ -57,14 +57,14 @@ class PolicyRows:
     self._functions: dict[int | None, Any] = {}
     self._compiled: Any = None
     self._function(1)
-    # Of all rows that there have been, and of those that act now.
+    # States of all rows so far, and of the current ones.
     self._all = initial_states.leaves(1)
     self._state: list[np.ndarray] = []  # [B, ...]
     self._step_type = np.zeros([0], np.int32)  # [B]
 
   @property
   def first(self) -> np.ndarray:
-    """Whether a row is to begin an episode in the next call, bool `[B]`."""
+    """Whether a row begins an episode in the next call, bool `[B]`."""
     return self._step_type == _FIRST
 
   @functools.cached_property
@@ -73,7 +73,7 @@ class PolicyRows:
     return nests.Unflattener(self._compiled.output_structure[0])
 
   def resize(self, num_rows: int) -> None:
-    """Acts for so many rows from now on: the first ones, and new ones."""
+    """Sets the number of rows: the first ones are kept, new ones appended."""
     if num_rows == len(self._step_type):
       return
     self._set_aside()
@@ -90,14 +90,14 @@ class PolicyRows:
     self._step_type[: len(before)] = before
 
   def begin(self, rows: np.ndarray | slice = slice(None)) -> None:
-    """Lets rows begin an episode in the next call."""
+    """Makes rows begin an episode in the next call."""
     self._step_type[rows] = _FIRST
 
   def act(self, *observation: np.ndarray) -> types.Nest:
-    """Chooses an action for each row.
+    """Selects an action for each row.
 
     Args:
-      *observation: Its leaves, `[B, ...]` each; B is what `resize` was told.
+      *observation: Its leaves, `[B, ...]` each; B as set by `resize`.
 
     Returns:
       The action, `[B, ...]`.
@@ -109,12 +109,12 @@ class PolicyRows:
     arrays = [np.asarray(leaf) for leaf in leaves]
     num_actions = len(arrays) - len(self._state)
     self._state = arrays[num_actions:]
-    # Another one, for NumPy may have kept that.
+    # A new array, because NumPy may still refer to the old one.
     self._step_type = np.full([num_rows], _MID, np.int32)
     return self._unflatten(arrays[:num_actions])
 
   def _set_aside(self) -> None:
-    """Takes note of where the rows are that acted."""
+    """Stores the states of the current rows."""
     num_rows = len(self._step_type)
     if num_rows:
       self._all = [

@@ -1,4 +1,4 @@
-"""Policies as TensorFlow SavedModels, which need nothing of ours to run."""
+"""Export of policies as self-contained TensorFlow SavedModels."""
 
 import os
 import re
@@ -13,7 +13,7 @@ import tree
 from repertory.components import programs, specs, types
 from repertory.components.actors import initial_states as initial_states_lib
 
-# Of rows whose states differ, as by their random numbers, a model has so many.
+# Rows in a model's initial state, if they differ, as by random streams.
 MAX_DIFFERING_ROWS = 1024
 
 _ACT, _INITIAL_STATE = 'serving_default', 'initial_state'
@@ -26,23 +26,23 @@ def export(
   initial_states: initial_states_lib.InitialStates,
   path: str,
 ) -> None:
-  """Writes a policy.
+  """Exports a policy.
 
   The signature 'serving_default' of the model maps observation and state to
-  action and next state, `[B, ...]` each, for any B. Leaves of nests are called
-  by their path: 'observation_camera', 'action', 'state_core_hidden'. Of the
-  state there is what an action may depend on. If that is anything, the
-  signature 'initial_state' maps 'batch_size' to it.
+  action and next state, `[B, ...]` each, for any B. Leaves of nests are named
+  by their paths: 'observation_camera', 'action', 'state_core_hidden'. Leaves of
+  the state that cannot affect an action are left out. If any remain, the
+  signature 'initial_state' maps 'batch_size' to them.
 
   Args:
-    policy: Chooses the actions.
+    policy: The policy.
     observation_spec: Nest of array specs, without a batch axis.
-    observation_names: What to call its leaves, in the order of `tree`.
-    initial_states: The policy's.
-    path: Names a folder that is not there, or empty.
+    observation_names: Names of its leaves, in the order of `tree`.
+    initial_states: Initial states of the policy.
+    path: Path of the folder, which must not exist or be empty.
 
   Raises:
-    OSError: If it cannot be written; then nothing is left of it.
+    OSError: If it cannot be written; no partial folder is left.
   """
   step = _Step(policy, observation_spec, initial_states.nest())
   kept = step.find_needed()
@@ -57,10 +57,10 @@ def export(
 
 
 def name_leaves(nest: types.Nest, *root: str) -> list[str]:
-  """Returns what the leaves of a nest are called: their paths.
+  """Returns the names of a nest's leaves, made of their paths.
 
   Raises:
-    ValueError: If that is the same for two of them.
+    ValueError: If two leaves get the same name.
   """
   names = [
     re.sub(r'\W', '_', '_'.join(map(str, (*root, *path))), flags=re.ASCII)
@@ -68,14 +68,14 @@ def name_leaves(nest: types.Nest, *root: str) -> list[str]:
   ]
   if len(set(names)) < len(names):
     raise ValueError(
-      'The leaves of what goes into a model, and out of it, must be told apart '
-      f'by letters, digits and underscores of their paths; got {names}.'
+      'The leaves of inputs and outputs of a model must have paths that differ '
+      f'in letters, digits and underscores, got {names}.'
     )
   return names
 
 
 class _Holder(tf.Module):
-  """Has variables, for of others a model may not be."""
+  """Holds the variables of a model, which must belong to a module."""
 
   def __init__(self, variables: Sequence[tf.Variable]):
     super().__init__()
@@ -83,7 +83,7 @@ class _Holder(tf.Module):
 
 
 class _Step:
-  """A step of a policy, of leaves."""
+  """A policy step on flat leaves."""
 
   def __init__(
     self,
@@ -100,10 +100,10 @@ class _Step:
     self._states = tree.flatten(self._state)
 
   def find_needed(self) -> dict[int, str]:
-    """Returns which leaves of the state an action may depend on, at any time.
+    """Returns the leaves of the state that may ever affect an action.
 
     Returns:
-      Their names, by their place.
+      Their names, by index.
     """
 
     def step(*leaves):
@@ -129,7 +129,7 @@ class _Step:
   def trace(
     self, observation_names: Sequence[str], kept: dict[int, str]
   ) -> Any:
-    """Traces it with some leaves of the state; the others matter to nobody."""
+    """Traces the step with some leaves of the state; the others are zeros."""
 
     def step(**tensors):
       observations = [tensors[name] for name in observation_names]
@@ -161,7 +161,7 @@ class _Step:
 
 
 def _find_sources(tensors: Sequence[Any]) -> set[Any]:
-  """Returns what tensors of a graph are computed from, as references."""
+  """Returns the ancestors of tensors in their graph, as references."""
   found = {tensor.ref() for tensor in tensors}
   operations = [tensor.op for tensor in tensors]
   seen = set(operations)
@@ -177,7 +177,7 @@ def _find_sources(tensors: Sequence[Any]) -> set[Any]:
 
 
 def _trace_initial_state(rows: dict[str, np.ndarray]) -> Any:
-  """Traces what gives the state before the first step.
+  """Traces the function for the state before the first step.
 
   Args:
     rows: The first rows of each leaf, by name.
@@ -212,14 +212,14 @@ def _trace(
 
 
 def _write(save: Callable[[str], None], path: str) -> None:
-  """Lets a folder appear as a whole, or not at all."""
+  """Creates a folder atomically."""
   path = os.path.abspath(path)
   os.makedirs(os.path.dirname(path), exist_ok=True)
   temporary = f'{path}.writing-{os.getpid()}'
   try:
     save(temporary)
-    os.rename(temporary, path)  # An empty folder makes way.
-  except tf.errors.OpError as error:  # What TensorFlow's file system raises.
+    os.rename(temporary, path)  # Replaces an empty folder.
+  except tf.errors.OpError as error:  # Errors of TensorFlow's file system.
     raise OSError(error.message) from error
   finally:
     shutil.rmtree(temporary, ignore_errors=True)

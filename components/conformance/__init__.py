@@ -1,9 +1,9 @@
-"""Checks of parts, as tests that your own ones inherit.
+"""Conformance tests of components, to inherit from.
 
-    class TestMyPolicy(conformance.PolicyConformance):
-      def make_policy(self): ...
+  class TestMyPolicy(conformance.PolicyConformance):
+    def make_policy(self): ...
 
-pytest, or unittest with `unittest.TestCase` as a further base, runs them.
+They run in pytest, or in unittest with `unittest.TestCase` as a further base.
 """
 
 from repertory.components.conformance.policies import PolicyConformance

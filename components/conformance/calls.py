@@ -1,4 +1,4 @@
-"""Calls that may wait, and waits with a deadline."""
+"""Calls in threads, and waits with a deadline."""
 
 import contextlib
 import threading
@@ -8,10 +8,10 @@ from typing import Any
 
 
 class Call:
-  """Calls a function in a thread, so that a check can outlive its waiting."""
+  """Calls a function in a thread, so that a test can limit its time."""
 
   def __init__(self, function: Callable, *args: Any, **kwargs: Any):
-    """Begins the call."""
+    """Starts the call."""
     self._returned: Any = None
     self._error: BaseException | None = None
     self._thread = threading.Thread(
@@ -20,13 +20,13 @@ class Call:
     self._thread.start()
 
   def is_waiting(self, seconds: float) -> bool:
-    """Returns whether the call still goes on after so many seconds."""
+    """Returns whether the call is still running after `seconds`."""
     self._thread.join(seconds)
     return self._thread.is_alive()
 
   def result(self, seconds: float) -> Any:
-    """Returns or raises what the function did; fails if it goes on."""
-    assert not self.is_waiting(seconds), f'It still waits after {seconds:g} s.'
+    """Returns or raises the function's result; fails if it is still running."""
+    assert not self.is_waiting(seconds), f'Still running after {seconds:g} s.'
     if self._error is not None:
       raise self._error
     return self._returned
@@ -39,7 +39,7 @@ class Call:
 
 
 def wait_until(condition: Callable[[], Any], what: str, seconds: float) -> None:
-  """Polls a condition; fails after so many seconds, saying what was awaited."""
+  """Polls a condition; fails after `seconds` with a description of the wait."""
   deadline = time.monotonic() + seconds
   while not condition():
     assert time.monotonic() < deadline, f'Waited {seconds:g} s for {what}.'
@@ -48,7 +48,7 @@ def wait_until(condition: Callable[[], Any], what: str, seconds: float) -> None:
 
 @contextlib.contextmanager
 def no_threads_left(seconds: float) -> Iterator[None]:
-  """Fails if a thread that was started inside goes on afterwards."""
+  """Fails if a thread that was started inside is still running afterwards."""
   before = set(threading.enumerate())
   yield
   wait_until(

@@ -1,4 +1,4 @@
-"""Comparisons that say which leaf differs."""
+"""Comparisons of nests that report the leaf that differs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def assert_same(found: types.Nest, expected: types.Nest, message: str) -> None:
 
 
 def assert_close(found: types.Nest, expected: types.Nest, message: str) -> None:
-  """Does the same, but allows for sums that are taken in another order."""
+  """Compares up to rounding, as of sums in another order."""
   _compare(
     found,
     expected,
@@ -31,11 +31,11 @@ def assert_close(found: types.Nest, expected: types.Nest, message: str) -> None:
 
 
 def assert_compiles_alike(function: Any) -> None:
-  """Fails if XLA may compile a concrete function in more ways than one."""
+  """Fails if XLA may compile a concrete function in different ways."""
   found = xla_checks.find_open_slices(function)
   assert not found, (
-    'XLA may compile slices, as of x[i], in several ways if their place is '
-    f'known only when they run: take tf.gather(x, i). Found {found}.'
+    'Slices such as x[i] must have indices known when they are traced, or XLA '
+    f'may compile them in different ways; got {found}. Use tf.gather(x, i).'
   )
 
 

@@ -1,4 +1,4 @@
-"""Episodes of one step, in which all is made of one number."""
+"""One-step episodes in which all values are derived from one number."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ import numpy as np
 from repertory.components import adders, specs, types
 
 # Observations are large enough to be shared by transitions. Actions are a nest
-# whose parts stand in another order than that of their keys.
+# whose parts are not in the order of their keys.
 SPEC = specs.EnvironmentSpec(
   observations=specs.Array((300,), np.float32),
   actions={
@@ -26,14 +26,14 @@ def play(
   add: Callable,
   num_slots: int = 1,
 ) -> None:
-  """Lives an episode of one step for each number, in every slot.
+  """Plays a one-step episode for each number, in every slot.
 
   Args:
-    adder: Gets the first timestep of all.
+    adder: The adder; it gets the first timestep.
     numbers: First observations, and all numbers of the actions; the last
       observations and the rewards are 0.5 more.
-    add: Takes actions and the timesteps behind them: a method of the adder.
-    num_slots: Those of the adder.
+    add: A method of the adder that takes actions and the following timesteps.
+    num_slots: Number of slots of the adder.
   """
 
   def timestep(step_type: dm_env.StepType, number: float) -> dm_env.TimeStep:
@@ -61,13 +61,13 @@ def play(
 
 
 def check_transitions(data: types.Transition) -> list[int]:
-  """Returns the numbers of transitions, which must be whole."""
+  """Checks that transitions are consistent; returns their numbers."""
   numbers = np.asarray(data.action['number'])
   (force,) = data.action['force']
   np.testing.assert_array_equal(
     np.asarray(force),
     np.repeat(numbers[:, np.newaxis], 2, 1),
-    'All parts of an action must be of the same step.',
+    'All parts of an action must belong to the same step.',
   )
   for name, expected in (
     ('observation', np.repeat(numbers[:, np.newaxis], 300, 1)),
@@ -78,6 +78,6 @@ def check_transitions(data: types.Transition) -> list[int]:
     np.testing.assert_array_equal(
       np.asarray(getattr(data, name)),
       expected,
-      f'{name} must be that of the step whose action it is.',
+      f'{name} must belong to the same step as the action.',
     )
   return numbers.tolist()

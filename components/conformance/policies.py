@@ -1,4 +1,4 @@
-"""Checks of policies."""
+"""Conformance tests of policies."""
 
 from collections.abc import Sequence
 
@@ -17,19 +17,19 @@ class PolicyConformance:
   """The contract of `programs.Policy`.
 
   Attributes:
-    num_environments: Environment ids are below it; at least 3.
-    num_steps: How long the histories are.
+    num_environments: Number of environment ids, at least 3.
+    num_steps: Length of the histories.
   """
 
   num_environments = 5
   num_steps = 4
 
   def make_spec(self) -> specs.EnvironmentSpec:
-    """Returns the spec of the environments to act in."""
+    """Returns the spec of the environments."""
     raise NotImplementedError
 
   def make_policy(self) -> programs.Policy:
-    """Makes a policy; what it acts with is the same each time."""
+    """Creates a policy, with the same variables and seeds each time."""
     raise NotImplementedError
 
   @property
@@ -37,7 +37,7 @@ class PolicyConformance:
     return range(self.num_environments)
 
   def observe(self, seed: int, size: int | None = None) -> types.Nest:
-    """Returns observations `[B, ...]` as the spec allows."""
+    """Returns random observations `[B, ...]` within the spec."""
     size = self.num_environments if size is None else size
     random = np.random.default_rng(seed)
     spec = self.make_spec().observations
@@ -50,14 +50,14 @@ class PolicyConformance:
     seed: int,
     step_type: int | Sequence[int] = _MID,
   ) -> programs.PolicyOutput:
-    """Acts upon the observations of that seed."""
+    """Runs the policy on the observations of a seed."""
     step_types = np.broadcast_to(
       np.asarray(step_type, np.int32), [self.num_environments]
     )
     return policy.act(self.observe(seed), tf.constant(step_types), state)
 
   def live(self, policy: programs.Policy, seed: int) -> types.Nest:
-    """Returns the state after some steps; seeds have other observations."""
+    """Returns the state after some steps; observations depend on the seed."""
     state = policy.initial_state(self.all_ids)
     for t in range(self.num_steps):
       state = self.act(policy, state, 100 * seed + t, _MID if t else _FIRST)[2]
@@ -75,7 +75,7 @@ class PolicyConformance:
     comparing.assert_same(
       policy.initial_state(ids),
       comparing.rows(state, ids),
-      f'The state of environments {ids} must be the same in any company.',
+      f'The state of environments {ids} must not depend on other rows.',
     )
 
   def test_actions_fit_the_spec(self):
@@ -108,8 +108,8 @@ class PolicyConformance:
     comparing.assert_same(
       self.act(policy, state, 2),
       self.act(policy, state, 2),
-      'What a policy does must follow from its inputs alone: random numbers '
-      'come from counters in the state.',
+      'The output of a policy must depend on its inputs only. Draw random '
+      'numbers from counters in the state.',
     )
 
   def test_rows_are_independent(self):
@@ -135,13 +135,13 @@ class PolicyConformance:
         step_types[:1],
         comparing.rows(state, [row]),
       )
-      message = f'Row {row} of the output must depend on that row alone'
+      message = f'Row {row} of the output must depend on that row only'
       expected = comparing.rows(whole, [row])
       comparing.assert_same(
         comparing.rows(mixed, [row]), expected, f'{message}, not on others.'
       )
       comparing.assert_close(
-        alone, expected, f'{message}, not on how many there are.'
+        alone, expected, f'{message}, not on the number of rows.'
       )
 
   def test_ended_rows_keep_their_state(self):
@@ -159,7 +159,7 @@ class PolicyConformance:
     comparing.assert_same(
       comparing.rows(after, others),
       comparing.rows(self.act(policy, state, 2).state, others),
-      'A row at LAST must leave the others alone.',
+      'A row at LAST must not affect other rows.',
     )
 
   def test_episodes_begin_without_memory(self):
@@ -171,13 +171,13 @@ class PolicyConformance:
     comparing.assert_same(
       comparing.rows(one, [1]),
       comparing.rows(other, [1]),
-      'After FIRST, nothing may depend on the observations before it.',
+      'After FIRST, nothing may depend on earlier observations.',
     )
     others = [i for i in self.all_ids if i != 1]
     comparing.assert_same(
       comparing.rows(one, others),
       comparing.rows(self.act(policy, states[0], 3), others),
-      'Where no episode begins, nothing may be forgotten.',
+      'The state of a row must only be reset where an episode begins.',
     )
 
   def test_compiles(self):
@@ -193,7 +193,7 @@ class PolicyConformance:
     comparing.assert_close(
       compiled(*arguments),
       policy.act(*arguments),
-      'A policy must do in a compiled program what it does eagerly.',
+      'A compiled policy must return the same as in eager mode.',
     )
 
   def test_takes_any_number_of_rows(self):
@@ -213,13 +213,13 @@ class PolicyConformance:
       comparing.assert_close(
         compiled(*arguments),
         policy.act(*arguments),
-        'A policy must be traced for any number of rows: outside of a run it '
-        'acts for as many as it is shown.',
+        'A policy must support any number of rows in one trace: exported '
+        'policies have no fixed batch size.',
       )
 
 
 def _draw(spec, size: int, random: np.random.Generator) -> tf.Tensor:
-  """Returns values `[size, ...]` as an array spec allows."""
+  """Returns random values `[size, ...]` within an array spec."""
   shape, dtype = (size, *spec.shape), np.dtype(spec.dtype)
   if dtype.kind == 'b':
     return tf.constant(random.integers(0, 2, shape).astype(bool))

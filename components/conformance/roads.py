@@ -1,4 +1,4 @@
-"""Checks of roads."""
+"""Conformance tests of experience transports."""
 
 import contextlib
 import itertools
@@ -24,18 +24,18 @@ from repertory.components.conformance import calls, numbered_steps
 _TRANSITIONS = adders.Transitions(1, 0.9)
 _BATCH_SIZE = 4
 
-# Nobody is held back.
+# A rate limit that never blocks.
 _NO_LIMIT = replay.RateLimit(1.0, min_size=1, error_buffer=float('inf'))
 
-# After so long, a call that waits is taken to do so.
+# A call still running after this time counts as waiting.
 _MOMENT_SECONDS = 0.3
 
 
 class RoadConformance:
-  """The contract of `roads.Road` and its two ends.
+  """The contract of `roads.Road` and its two sides.
 
   Attributes:
-    deadline_seconds: What takes longer hangs.
+    deadline_seconds: Time after which a call counts as hanging.
   """
 
   deadline_seconds = 60.0
@@ -47,13 +47,13 @@ class RoadConformance:
     timeout_seconds: float,
     stop: signals.StopSignal,
   ) -> contextlib.AbstractContextManager[roads.Road]:
-    """Returns a context in which there is a road.
+    """Returns a context that provides a transport.
 
     Args:
-      described: What is carried.
-      directory: Where snapshots go; what `checkpointing.place_replay` has put
-        there is taken up.
-      timeout_seconds: How long any wait may last.
+      described: The experience to carry.
+      directory: Directory of snapshots; those put there by
+        `checkpointing.place_replay` are restored.
+      timeout_seconds: Time limit of any wait.
       stop: Ends any wait.
     """
     raise NotImplementedError
@@ -68,7 +68,7 @@ class RoadConformance:
     stop: signals.StopSignal | None = None,
     **settings: Any,
   ) -> Iterator[roads.Road]:
-    """Yields a road of transitions, or of the items that settings tell."""
+    """Yields a transport of transitions, or of the items in `settings`."""
     settings = {'items': _TRANSITIONS, 'prefetch': 0, **settings}
     described = experience.Experience(
       tables=[table or _uniform(_NO_LIMIT)], batch_size=_BATCH_SIZE, **settings
@@ -88,7 +88,7 @@ class RoadConformance:
 
   @contextlib.contextmanager
   def learn(self, road: roads.Road) -> Iterator[roads.LearnerEnd]:
-    """Yields the learner end, and closes it."""
+    """Yields the learner side, and closes it."""
     end = self.call(road.make_learner_end)
     try:
       yield end
@@ -96,11 +96,11 @@ class RoadConformance:
       self.call(end.close)
 
   def call(self, function: Callable, *args):
-    """Calls what may wait, but not for ever."""
+    """Calls a function that may block, with the deadline."""
     return calls.Call(function, *args).result(self.deadline_seconds)
 
   def add(self, road: roads.Road, *numbers: int, **settings) -> None:
-    """Adds an episode of one step for each number, which is in all it has."""
+    """Adds a one-step episode for each number, see `numbered_steps`."""
     num_slots = settings.pop('num_slots', 1)
     adder = _make_adder(road, num_slots, **settings)
     numbered_steps.play(
@@ -109,7 +109,7 @@ class RoadConformance:
     self.call(adder.close)
 
   def draw(self, end: roads.LearnerEnd) -> types.Sample:
-    """Draws a batch."""
+    """Samples a batch."""
     return self.call(next, end.batches)
 
   def test_items_come_out_whole(self):
@@ -120,7 +120,7 @@ class RoadConformance:
         tree.assert_same_structure(sample, end.batches.element_spec)
     numbers = numbered_steps.check_transitions(sample.data)
     assert set(numbers) <= set(range(6)), (
-      f'What is drawn must have been added; got {numbers}.'
+      f'Sampled items must be among those added, 0 to 5, got {numbers}.'
     )
     assert np.shape(sample.keys) == (_BATCH_SIZE,)
     for name, found, expected in (
@@ -145,18 +145,18 @@ class RoadConformance:
       f'A queue must give the items 0 to 7 in that order; got {numbers}.'
     )
 
-  def test_adders_share_the_road(self):
+  def test_adders_share_the_transport(self):
     with self.open() as road:
       self.add(road, 0, 1)
       self.add(road, 2, 3, 4, num_slots=2)
       with self.learn(road) as end:
         (status,) = end.statuses().values()
         assert status.inserts == status.size == 2 + 2 * 3, (
-          f'Of two adders came 2 and 6 items; got {status}.'
+          f'Inserts and size must be 2 + 6, from two adders, got {status}.'
         )
         assert set(end.statuses()) == {replay.DEFAULT_TABLE}
 
-  def test_items_tell_the_version_that_acted(self):
+  def test_items_have_the_version_that_acted(self):
     sequences = adders.Sequences(length=2)
     queue = replay.queue(sequences.signature(numbered_steps.SPEC), 100)
     with self.open(queue, items=sequences) as road:
@@ -166,10 +166,10 @@ class RoadConformance:
         data = self.draw(end).data
     found = np.asarray(data.version).tolist()
     assert all(a < b for a, b in zip([2, *found], found)), (
-      f'Versions must be those of when the steps were taken; got {found}.'
+      f'Versions must be those at the time of the steps, got {found}.'
     )
 
-  def test_as_many_items_are_on_their_way_as_told(self):
+  def test_limit_of_pending_items(self):
     for limit, settings in ((2, {}), (6, {'max_pending_items': 6})):
       with self.open(max_pending_items_per_environment=2) as road:
         adder = _make_adder(road, **settings)
@@ -177,9 +177,9 @@ class RoadConformance:
           numbered_steps.play(
             adder, range(limit), lambda *step, to=adder: to.put(*step)
           )
-          assert not adder.is_ahead(), f'{limit} items may be on their way.'
+          assert not adder.is_ahead(), f'{limit} items may be pending.'
           numbered_steps.play(adder, [9], lambda *step, to=adder: to.put(*step))
-          assert adder.is_ahead(), f'Only {limit} items may be on their way.'
+          assert adder.is_ahead(), f'Only {limit} items may be pending.'
         finally:
           self.call(adder.close)
 
@@ -187,14 +187,16 @@ class RoadConformance:
     rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
     with self.open(_uniform(rate_limit)) as road, self.learn(road) as end:
       end.begin(7)
-      assert not end.updates_due(7), 'Nothing is due of an empty table.'
+      assert not end.updates_due(7), 'An empty table must have no updates due.'
       self.add(road, *range(5))
-      assert not end.updates_due(7), '(5 − 4) × 2 samples are no batch of 4.'
-      assert end.updates_due(7, num_items=6), '(6 − 4) × 2 samples are a batch.'
+      assert not end.updates_due(7), '(5 − 4) × 2 samples make no batch of 4.'
+      assert end.updates_due(7, num_items=6), (
+        '(6 − 4) × 2 samples make a batch.'
+      )
       self.add(road, 5)
       assert end.updates_due(7)
       self.draw(end)
-      assert not end.updates_due(8), 'That was all that was due.'
+      assert not end.updates_due(8), 'Only one update was due.'
 
   def test_waits_for_enough_items(self):
     rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
@@ -214,7 +216,7 @@ class RoadConformance:
   def test_waits_for_a_batch(self):
     with self.open() as road, self.learn(road) as end:
       waiting = calls.Call(next, end.batches)
-      assert waiting.is_waiting(_MOMENT_SECONDS), 'There is nothing to draw.'
+      assert waiting.is_waiting(_MOMENT_SECONDS), 'The table is empty.'
       self.add(road, *range(6))
       numbered_steps.check_transitions(
         waiting.result(self.deadline_seconds).data
@@ -227,7 +229,7 @@ class RoadConformance:
     with self.open(timeout_seconds=0.2) as road, self.learn(road) as end:
       _expect(TimeoutError, lambda: self.draw(end))
 
-  def test_new_items_have_the_priority_that_is_told(self):
+  def test_new_items_have_the_given_priority(self):
     with self.open(_prioritized()) as road:
       priorities = iter([1.0, 3.0])
       self.add(road, 0, 1, priority=lambda: next(priorities))
@@ -239,7 +241,7 @@ class RoadConformance:
         probability,
         expected[number],
         1e-6,
-        err_msg='Items of priorities 1 and 3 are drawn so often.',
+        err_msg='Probabilities must match the priorities 1 and 3.',
       )
 
   def test_learner_changes_priorities(self):
@@ -252,10 +254,10 @@ class RoadConformance:
           sample = self.draw(end)
           numbers = numbered_steps.check_transitions(sample.data)
           keys.update(zip(numbers, np.asarray(sample.keys)))
-        new = np.array([0.0, 7.5])  # The first is raised to the least.
+        new = np.array([0.0, 7.5])  # The first is raised to the minimum.
         end.priorities.update(np.array([keys[0], keys[1]]), new)
         self.call(end.flush)
-        # Some batches were drawn ahead.
+        # Some batches were prefetched.
         expected, deadline = {0: 1 / 16, 1: 15 / 16}, self.deadline_seconds
         calls.wait_until(
           lambda: all(
@@ -266,14 +268,14 @@ class RoadConformance:
           deadline,
         )
 
-  def test_there_may_be_no_priorities(self):
+  def test_priorities_are_optional(self):
     with self.open() as road, self.learn(road) as end:
       assert end.priorities is None, (
-        'Without a least priority the learner gives none.'
+        'priorities must be None without min_priority.'
       )
       self.call(end.flush)
 
-  def test_snapshot_is_taken_up(self):
+  def test_snapshot_is_restored(self):
     signature = _TRANSITIONS.signature(numbered_steps.SPEC)
     with tempfile.TemporaryDirectory() as directory:
       first, second, third = (
@@ -284,7 +286,7 @@ class RoadConformance:
         self.add(road, *range(20))
         with self.learn(road) as end:
           numbers = numbered_steps.check_transitions(self.draw(end).data)
-          assert not end.is_snapshot_taken(), 'None was asked for.'
+          assert not end.is_snapshot_taken(), 'No snapshot was requested.'
           state = end.describe()
           path = self.call(end.write_snapshot)
           assert end.is_snapshot_taken()
@@ -299,12 +301,12 @@ class RoadConformance:
         end.check_restored(checkpoint)
         numbers += numbered_steps.check_transitions(self.draw(end).data)
         (status,) = end.statuses().values()
-        assert status.inserts == 20, f'20 had come; got {status}.'
+        assert status.inserts == 20, f'inserts must be 20, got {status}.'
       assert numbers[:4] == [0, 1, 2, 3]
-      # What was drawn ahead of the learner is lost to it.
+      # Prefetched batches are lost to the learner.
       start = numbers[4]
       assert start >= 4 and numbers[4:] == [*range(start, start + 4)], (
-        f'The queue must go on where it was, after {numbers[:4]}; got '
+        f'The restored queue must continue after {numbers[:4]}, got '
         f'{numbers[4:]}.'
       )
       checkpointing.place_replay(None, third)
@@ -351,4 +353,4 @@ def _expect(error_class: type[Exception], call: Callable) -> None:
     call()
   except error_class:
     return
-  raise AssertionError(f'It must raise {error_class.__name__}.')
+  raise AssertionError(f'The call must raise {error_class.__name__}.')

@@ -1,4 +1,4 @@
-"""Checks of updates."""
+"""Conformance tests of updates."""
 
 import unittest
 from typing import Any
@@ -15,40 +15,40 @@ class UpdateConformance:
   """The contract of `programs.Update`.
 
   Attributes:
-    num_updates: After so many, all that is ever changed has been.
+    num_updates: Number of updates after which every variable has changed.
   """
 
   num_updates = 2
 
   def make_network(self) -> Any:
-    """Makes the network; its variables have the same values each time."""
+    """Creates the network, with the same initial variables each time."""
     raise NotImplementedError
 
   def make_update(self, network: Any) -> programs.Update:
-    """Makes the update of the network."""
+    """Creates the update of the network."""
     raise NotImplementedError
 
   def make_sample(self, seed: int) -> types.Sample:
-    """Returns a batch `[B]` as replay gives it.
+    """Returns a batch `[B]` as from replay.
 
-    If its items are sequences, all steps happened: the checks mask some.
+    If its items are sequences, all steps are valid: the tests mask some.
     """
     raise NotImplementedError
 
   def start(self) -> programs.Update:
-    """Makes an update whose variables have been changed by some batches."""
+    """Creates an update and runs it on some batches."""
     update = self.make_update(self.make_network())
     for seed in range(self.num_updates):
       update(self.make_sample(seed))
     return update
 
   def copy(self, update: programs.Update) -> programs.Update:
-    """Makes another one and gives it the variables, as a checkpoint does."""
+    """Creates another update with the same variables, as a checkpoint does."""
     other = self.make_update(self.make_network())
     if [v.shape for v in other.variables] != [
       v.shape for v in update.variables
     ]:
-      other(self.make_sample(0))  # Some make variables when they first run.
+      other(self.make_sample(0))  # Some create variables when they first run.
     for ours, theirs in zip(update.variables, other.variables, strict=True):
       theirs.assign(ours)
     return other
@@ -61,7 +61,7 @@ class UpdateConformance:
       update(self.make_sample(seed))
     after = [v.numpy() for v in update.exports['policy']]
     assert any((a != b).any() for a, b in zip(after, before)), (
-      f'{self.num_updates} updates changed none of the policy variables.'
+      f'{self.num_updates} updates must change some policy variables.'
     )
 
   def test_its_variables_exist_beforehand(self):
@@ -78,8 +78,8 @@ class UpdateConformance:
     ours = {id(variable) for variable in network.variables}
     assert len(exported) > 0, "exports['policy'] must not be empty."
     assert all(id(variable) in ours for variable in exported), (
-      "exports['policy'] must be variables of the network itself: others are "
-      'not what policies act with.'
+      "exports['policy'] must be variables of the network itself, with which "
+      'policies act.'
     )
 
   def test_exports_belong_to_its_variables(self):
@@ -87,7 +87,7 @@ class UpdateConformance:
     owned = {id(variable) for variable in update.variables}
     for name, variables in update.exports.items():
       assert all(id(variable) in owned for variable in variables), (
-        f'exports[{name!r}] must be among `variables`, or no checkpoint has it.'
+        f'exports[{name!r}] must be in `variables`, or checkpoints lack it.'
       )
 
   def test_metrics_are_finite_scalars(self):
@@ -105,8 +105,8 @@ class UpdateConformance:
       raise unittest.SkipTest('The update computes no priorities.')
     array = np.asarray(priorities)
     assert array.shape == np.shape(sample.keys), (
-      f'There must be a priority for each item; got {array.shape} for '
-      f'{np.shape(sample.keys)}.'
+      f'Priorities must have the shape of the items, {np.shape(sample.keys)}, '
+      f'got {array.shape}.'
     )
     assert np.isfinite(array).all() and (array >= 0).all(), (
       f'Priorities must be finite and at least 0, or Reverb hangs; got {array}.'
@@ -119,13 +119,13 @@ class UpdateConformance:
     comparing.assert_same(
       other(sample),
       update(sample),
-      'Another update with the same variables must do the same: what is kept '
-      'elsewhere is lost when a run is resumed.',
+      'Updates with the same variables must return the same: state outside of '
+      'variables is lost when a run is resumed.',
     )
     comparing.assert_same(
       list(other.variables),
       list(update.variables),
-      'Another update with the same variables must change them alike.',
+      'Updates with the same variables must change them in the same way.',
     )
 
   def test_compiles(self):
@@ -135,7 +135,7 @@ class UpdateConformance:
     compiled = tf.function(other, autograph=False)
     comparing.assert_compiles_alike(compiled.get_concrete_function(sample))
     found = compiled(sample)
-    message = 'An update must do in a compiled program what it does eagerly.'
+    message = 'A compiled update must have the same results as in eager mode.'
     comparing.assert_close(found, expected, message)
     comparing.assert_close(
       list(other.variables), list(update.variables), message
@@ -158,14 +158,14 @@ class UpdateConformance:
 
 
 def _pad(data: types.Sequence, seed: int) -> types.Sequence:
-  """Lets the second half of row 0 be padding, with any numbers in it."""
+  """Masks the second half of row 0 and fills it with random numbers."""
   num_steps = data.mask.shape[1]
   half = num_steps // 2
   random = np.random.default_rng(seed)
 
   def spoil(array):
     array = np.array(array)
-    # Of the observations the one at which the steps end is a real one.
+    # The last observation belongs to the valid steps.
     start = half + array.shape[1] - num_steps
     if array.dtype.kind == 'f':
       shape = array[0, start:].shape

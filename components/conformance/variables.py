@@ -1,4 +1,4 @@
-"""Checks of who follows the variables of a learner."""
+"""Conformance tests of variable clients."""
 
 import contextlib
 import dataclasses
@@ -17,24 +17,24 @@ from repertory.components.variables import followed
 
 _SHAPES = [(2, 3), (3,), ()]
 
-# After so long, what goes on by itself would have shown.
+# Time after which background updates would have shown.
 _MOMENT_SECONDS = 0.3
 
-# How long a learner keeps others waiting at most.
+# Maximum time a learner blocks fetches.
 _GATE_SECONDS = 600.0
 
 
 class PretendedLearner(core.VariableSource):
-  """A learner, each step of which fills its variables with the step's number.
+  """A learner whose steps fill its variables with the step number.
 
-  The largest priority is then that number and a half.
+  The largest priority is then that number plus 0.5.
 
   Attributes:
-    variables: Its own.
+    variables: The learner's variables.
     version: Steps so far.
-    publish: Called in each step, with its number and the largest priority, when
-      the variables are not written to.
-    gate: Keeps who fetches waiting while it is not set.
+    publish: Called in each step, with its number and the largest priority,
+      while the variables are not written to.
+    gate: Blocks fetches while it is not set.
   """
 
   def __init__(self):
@@ -50,7 +50,7 @@ class PretendedLearner(core.VariableSource):
     return self.version + 0.5
 
   def step(self) -> None:
-    """Learns."""
+    """Takes a learner step."""
     with self._lock:
       self.version += 1
       for variable in self.variables:
@@ -58,7 +58,7 @@ class PretendedLearner(core.VariableSource):
       self.publish(self.version, self.max_priority)
 
   def get_variables(self, names: Sequence[str]) -> list:
-    """Returns what `core.VariableSource` names: 'policy' and the counts."""
+    """Returns 'policy' and the counts, as a `core.VariableSource`."""
     if not self.gate.wait(_GATE_SECONDS):
       raise TimeoutError(f'Waited {_GATE_SECONDS:g} s for the gate.')
     with self._lock:
@@ -72,10 +72,10 @@ class PretendedLearner(core.VariableSource):
 
 @dataclasses.dataclass
 class _Pair:
-  """A learner and who follows it.
+  """A learner and its variable client.
 
   Attributes:
-    variables: Those in use, all filled with the number of their version.
+    variables: The client's, all filled with the number of their version.
   """
 
   learner: PretendedLearner
@@ -85,23 +85,22 @@ class _Pair:
 
   @property
   def age_seconds(self) -> float:
-    """How old the variables are, which must be known."""
+    """Age of the variables, which must be known."""
     age = self.followed.age_seconds
-    assert age is not None, 'Of copies the age must be told; got None.'
+    assert age is not None, 'age_seconds of copies must be a number, got None.'
     return age
 
   def check(self) -> int:
-    """Checks that all is of one version, and returns that."""
+    """Checks that all variables are of one version, and returns it."""
     version = self.followed.version
     numbers = {float(x) for v in self.variables for x in np.ravel(v.numpy())}
     assert numbers == {float(version)}, (
-      f'All variables must be those of version {version}; got of {numbers}.'
+      f'All variables must have version {version}, got {numbers}.'
     )
     if version >= 0:
       found, expected = self.followed.max_priority, version + 0.5
       assert found == expected, (
-        f'With the variables comes the largest priority, {expected}; got '
-        f'{found}.'
+        f'max_priority must be that of the variables, {expected}, got {found}.'
       )
     return version
 
@@ -110,10 +109,9 @@ class FollowedVariablesConformance:
   """The contract of `variables.FollowedVariables`.
 
   Attributes:
-    is_shared: Whether the variables are the learner's own, which acts in the
-      same thread.
-    deadline_seconds: What takes longer hangs.
-    num_updates: How many there are while the learner goes on.
+    is_shared: Whether the variables are the learner's own, in the same thread.
+    deadline_seconds: Time after which a call counts as hanging.
+    num_updates: Number of updates while the learner is learning.
   """
 
   is_shared = False
@@ -126,18 +124,18 @@ class FollowedVariablesConformance:
     variables: Sequence[tf.Variable],
     stop: signals.StopSignal,
   ) -> followed.FollowedVariables:
-    """Makes what follows the learner.
+    """Creates the variable client of a learner.
 
     Args:
-      learner: Gives its variables, or publishes them: see there.
-      variables: Take the values of the learner's, or are these.
+      learner: Serves or publishes its variables, see `PretendedLearner`.
+      variables: Variables to update, or the learner's own.
       stop: Ends any wait.
     """
     raise NotImplementedError
 
   @contextlib.contextmanager
   def follow(self) -> Iterator[_Pair]:
-    """Yields a learner and who follows it, and sees that this one ends."""
+    """Yields a learner and its variable client, which must end its threads."""
     with calls.no_threads_left(self.deadline_seconds):
       learner, stop = PretendedLearner(), signals.StopSignal()
       own = learner.variables if self.is_shared else _make_variables(-1)
@@ -149,7 +147,7 @@ class FollowedVariablesConformance:
         self.call(made.close)
 
   def call(self, function: Callable, *args):
-    """Calls what may wait, but not for ever."""
+    """Calls a function that may block, with the deadline."""
     return calls.Call(function, *args).result(self.deadline_seconds)
 
   def test_has_nothing_at_first(self):
@@ -157,24 +155,25 @@ class FollowedVariablesConformance:
       expected = 0 if self.is_shared else -1
       found = pair.check()
       assert found == expected, (
-        f'Before any variables came, the version must be −1; got {found}.'
+        f'version must be {expected} before the first update, got {found}.'
       )
       priority = pair.followed.max_priority
       assert math.isfinite(priority) and priority > 0, (
-        f'New items need a priority before any came; got {priority}.'
+        'max_priority must be finite and positive before the first update, got '
+        f'{priority}.'
       )
 
   def test_waiting_update_comes_back_with_the_newest(self):
     with self.follow() as pair:
       for _ in range(3):
-        # What is on its way since before is not the newest.
+        # A fetch that began earlier does not return the newest.
         self.call(pair.followed.update)
         pair.learner.step()
         self.call(pair.followed.update, True)
         version = pair.check()
         assert version == pair.learner.version, (
-          'A waiting update must come back with what there was when it began, '
-          f'or newer: version {pair.learner.version}; got {version}.'
+          'A waiting update must return the version at its start or a newer '
+          f'one, {pair.learner.version}, got {version}.'
         )
       self.call(pair.followed.update, True)  # Nothing is new.
       assert pair.check() == pair.learner.version
@@ -188,7 +187,7 @@ class FollowedVariablesConformance:
         return pair.check() == pair.learner.version
 
       calls.wait_until(
-        update, 'updates that do not wait to bring it', self.deadline_seconds
+        update, 'a new version without waiting', self.deadline_seconds
       )
 
   def test_variables_change_in_updates_alone(self):
@@ -202,8 +201,8 @@ class FollowedVariablesConformance:
       time.sleep(_MOMENT_SECONDS)
       after = pair.check()
       assert before == after, (
-        'Variables must not change under who acts, other than in an update; '
-        f'version {before} became {after}.'
+        'Variables must change only in an update; version '
+        f'{before} became {after}.'
       )
 
   def test_versions_are_never_mixed_and_never_fall(self):
@@ -232,7 +231,7 @@ class FollowedVariablesConformance:
       self.call(pair.followed.update, True)
       if self.is_shared:
         age = pair.followed.age_seconds
-        assert age is None, f'The learner has them now: None; got {age}.'
+        assert age is None, f'age_seconds must be None if shared, got {age}.'
         return
       young = pair.age_seconds
       calls.wait_until(
@@ -246,7 +245,7 @@ class FollowedVariablesConformance:
       age = pair.age_seconds
       most = time.monotonic() - begun
       assert 0 <= age <= most, (
-        f'New variables must be {most} seconds old at most; got {age}.'
+        f'age_seconds must be at most {most} after an update, got {age}.'
       )
 
   def test_stop_ends_a_wait(self):

@@ -1,4 +1,4 @@
-"""Checks of writers."""
+"""Conformance tests of replay writers."""
 
 import abc
 import contextlib
@@ -13,43 +13,43 @@ import tensorflow as tf
 from repertory.components import replay, signals, types
 from repertory.components.conformance import calls
 
-# The leaves of an item, in this order: those that are large enough to be
-# shared, and a small one.
+# The leaves of an item, in this order: two large enough to be shared, and a
+# small one.
 _SIGNATURE = {
   'image': tf.TensorSpec([2000], tf.uint8),
   'mask': tf.TensorSpec([1500], tf.uint8),
   'number': tf.TensorSpec([], tf.int64),
 }
 
-# After so long, a call that waits is taken to do so.
+# A call still running after this time counts as waiting.
 _MOMENT_SECONDS = 0.3
 
 
 class ServedTable(abc.ABC):
-  """A table that can be written to, as far as the checks use it.
+  """Interface of a table to write to, for the tests.
 
-  It gives its items in the order in which they came, each once.
+  It returns its items once, in the order of insertion.
   """
 
   @abc.abstractmethod
   def make_writer(
     self, timeout_seconds: float, stop: signals.StopSignal, **settings: Any
   ) -> replay.Writer:
-    """Makes a writer to it.
+    """Creates a writer to the table.
 
     Args:
-      timeout_seconds: How long a wait of the writer may last.
+      timeout_seconds: Time limit of the writer's waits.
       stop: Ends any wait of the writer.
       **settings: See `replay.Writer`.
     """
 
   @abc.abstractmethod
   def count(self) -> int:
-    """Returns how many items have come so far."""
+    """Returns the number of items inserted so far."""
 
   @abc.abstractmethod
   def take(self, num_items: int) -> Sequence[tuple[types.Nest, float]]:
-    """Draws items that are there.
+    """Samples items that are in the table.
 
     Returns:
       Each item, in the structure of the signature, and its priority.
@@ -60,8 +60,8 @@ class WriterConformance:
   """The contract of `replay.Writer`.
 
   Attributes:
-    is_held_back: Whether a full table lets it wait, as any must that trains.
-    deadline_seconds: What takes longer hangs.
+    is_held_back: Whether a full table blocks it, as required for training.
+    deadline_seconds: Time after which a call counts as hanging.
   """
 
   is_held_back = True
@@ -70,14 +70,14 @@ class WriterConformance:
   def serve(
     self, table: replay.Table
   ) -> contextlib.AbstractContextManager[ServedTable]:
-    """Returns a context in which there is such a table, a queue."""
+    """Returns a context that provides a queue table."""
     raise NotImplementedError
 
   @contextlib.contextmanager
   def open(
     self, max_size: int = 1000, bundle_size: int = 1, **settings
   ) -> Iterator[tuple[ServedTable, replay.Writer]]:
-    """Yields a table and a writer to it, which has been opened."""
+    """Yields a table and an opened writer to it."""
     with calls.no_threads_left(self.deadline_seconds):
       table = replay.queue(_SIGNATURE, max_size).bundled(bundle_size)
       with (
@@ -90,7 +90,7 @@ class WriterConformance:
   def closing(
     self, served: ServedTable, num_alive: int = 1, **settings
   ) -> Iterator[replay.Writer]:
-    """Yields an opened writer, and closes it although the table may be full."""
+    """Yields an opened writer, and closes it even if the table is full."""
     stop = signals.StopSignal()
     settings = {'timeout_seconds': self.deadline_seconds, **settings}
     writer = served.make_writer(stop=stop, **settings)
@@ -102,11 +102,11 @@ class WriterConformance:
       self.call(writer.close)
 
   def call(self, function: Callable[..., Any], *args) -> Any:
-    """Calls what may wait, but not for ever."""
+    """Calls a function that may block, with the deadline."""
     return calls.Call(function, *args).result(self.deadline_seconds)
 
   def write(self, writer: replay.Writer, *numbers: int) -> None:
-    """Puts items, which must not wait, and then waits as an adder does."""
+    """Puts items, which must not block, and then waits as an adder does."""
     self.call(writer.put, _leaves(numbers))
     if writer.is_ahead():
       self.call(writer.wait)
@@ -116,10 +116,12 @@ class WriterConformance:
     with self.open(priority=lambda: float(next(priorities))) as (table, writer):
       self.write(writer, 5, 3)
       self.write(writer, 4)
-      assert writer.num_items == 3, f'Put were 3; got {writer.num_items}.'
+      assert writer.num_items == 3, (
+        f'num_items must be 3, got {writer.num_items}.'
+      )
       assert table.count() == 3, (
-        'If none may be on their way, the table has all items after a wait, 3; '
-        f'it has {table.count()}.'
+        'Without pending items, the table must have all 3 items after a wait, '
+        f'got {table.count()}.'
       )
       taken = table.take(3)
     _check(taken, [5, 3, 4])
@@ -167,9 +169,9 @@ class WriterConformance:
     try:
       self.call(writer.put, leaves)
     except ValueError:
-      assert writer.num_items == 0, 'What was refused must not be counted.'
+      assert writer.num_items == 0, 'Refused items must not be counted.'
     else:
-      raise AssertionError('It must be refused, by a ValueError.')
+      raise AssertionError('`put` must raise a ValueError.')
 
   def test_all_comes_before_it_flushes_or_resets_or_closes(self):
     for end in ('flush', 'reset', 'close'):
@@ -190,7 +192,7 @@ class WriterConformance:
           self.call(writer.close)
         taken = table.take(table.count())
       assert found == 100, (
-        f'After `{end}` the table must have all 100 items; it had {found}.'
+        f'After `{end}` the table must have all 100 items, got {found}.'
       )
       _check(taken, range(100 if end == 'close' else 101))
 
@@ -221,22 +223,22 @@ class WriterConformance:
     with self.open(num_alive=3) as (_, writer):
       shared = list(writer.shared)
       if len(shared) < 2:
-        raise unittest.SkipTest('There is none to be kept besides.')
+        raise unittest.SkipTest('Only one leaf can be shared.')
       leaves = _leaves([1])
       first, *others = writer.keep(
         [leaves[shared[0]][0], *[None for _ in shared[1:]]]
       )
       assert first is not None
       assert others == [None for _ in shared[1:]], (
-        'What was left out has no reference.'
+        'Omitted leaves must have no reference.'
       )
 
   def test_bundles_are_of_items_that_come_together(self):
     with self.open(bundle_size=2, max_pending_items=3) as (table, writer):
       self.call(writer.put, _leaves([0, 1]))
-      assert not writer.is_ahead(), 'Of 3 items that may be pending, 2 are.'
+      assert not writer.is_ahead(), '2 items are pending, of at most 3.'
       self.call(writer.put, _leaves([2, 3]))
-      assert writer.is_ahead(), 'Of 3 items that may be pending, 4 are.'
+      assert writer.is_ahead(), '4 items are pending, of at most 3.'
       self.call(writer.wait)
       assert not writer.is_ahead()
       self.write(writer, 4, 5, 6, 7)
@@ -245,22 +247,22 @@ class WriterConformance:
       except ValueError:
         pass
       else:
-        raise AssertionError('Three items fill no bundles of two.')
+        raise AssertionError('`put` must refuse 3 items for bundles of 2.')
       self.call(writer.flush)
       assert (writer.num_items, table.count()) == (8, 8)
       taken = table.take(8)
     _check(taken, range(8))
 
-  def test_full_table_lets_it_wait(self):
+  def test_full_table_blocks(self):
     self._skip_unheld()
     with self.open(max_size=2) as (table, writer):
       self.write(writer, 0, 1)
       for number in (2, 3):
-        self.call(writer.put, _leaves([number]))  # To put is not to wait.
-        assert writer.is_ahead(), 'It is ahead if the table has no room.'
+        self.call(writer.put, _leaves([number]))  # `put` never waits.
+        assert writer.is_ahead(), 'is_ahead must be true for a full table.'
       waiting = calls.Call(writer.wait)
-      assert waiting.is_waiting(_MOMENT_SECONDS), 'A full table must hold back.'
-      assert table.count() == 2, f'It has room for 2; got {table.count()}.'
+      assert waiting.is_waiting(_MOMENT_SECONDS), 'A full table must block.'
+      assert table.count() == 2, f'count must be 2, got {table.count()}.'
       taken = [*table.take(2)]
       waiting.result(self.deadline_seconds)
       assert not writer.is_ahead()
@@ -268,13 +270,13 @@ class WriterConformance:
       taken += table.take(2)
     _check(taken, range(4))
 
-  def test_some_may_be_on_their_way(self):
+  def test_some_may_be_pending(self):
     self._skip_unheld()
     with self.open(max_size=2, max_pending_items=2) as (table, writer):
       for number in range(4):
         self.write(writer, number)
       self.call(writer.put, _leaves([4]))
-      assert writer.is_ahead(), 'Three are on their way, and two may be.'
+      assert writer.is_ahead(), '3 items are pending, of at most 2.'
       waiting = calls.Call(writer.wait)
       assert waiting.is_waiting(_MOMENT_SECONDS)
       taken = [*table.take(2)]
@@ -298,11 +300,11 @@ class WriterConformance:
         try:
           self.call(getattr(writer, name))
         except TimeoutError as error:
-          assert '0.2' in str(error), f'It must tell the time-out: {error}'
+          assert '0.2' in str(error), f'The error must name 0.2 s, got {error}'
         else:
           raise AssertionError(f'`{name}` must raise a TimeoutError.')
 
-  def test_goes_on_after_a_time_out(self):
+  def test_continues_after_a_time_out(self):
     self._skip_unheld()
     with self.open(max_size=2) as (table, patient):
       self.write(patient, 0, 1)
@@ -323,7 +325,7 @@ class WriterConformance:
           return False
 
         calls.wait_until(is_flushed, 'a flush', self.deadline_seconds)
-        assert table.count() == 3, 'None must come twice.'
+        assert table.count() == 3, 'No item may be inserted twice.'
     _check(taken, range(3))
 
   def test_stop_ends_a_wait(self):
@@ -346,12 +348,12 @@ class WriterConformance:
       except signals.Stopped:
         pass
       else:
-        raise AssertionError('A wait that was ended must raise `Stopped`.')
-      self.call(writer.close)  # Nobody waits for what there is no room for.
+        raise AssertionError('A stopped wait must raise `Stopped`.')
+      self.call(writer.close)  # It does not wait for room.
 
   def _skip_unheld(self):
     if not self.is_held_back:
-      raise unittest.SkipTest('Its table has room for all.')
+      raise unittest.SkipTest('Its table is unbounded.')
 
 
 def _leaves(numbers: Sequence[int]) -> list[np.ndarray]:
@@ -367,11 +369,10 @@ def _leaves(numbers: Sequence[int]) -> list[np.ndarray]:
 def _check(
   taken: Sequence[tuple[types.Nest, float]], numbers: Sequence[int]
 ) -> None:
-  """Compares items with what was put."""
+  """Compares items with the expected ones."""
   found = [int(item['number']) for item, _ in taken]
   assert found == [*numbers], (
-    f'Items must come in the order in which they were put, {[*numbers]}; got '
-    f'{found}.'
+    f'Items must be in the order of insertion, {[*numbers]}, got {found}.'
   )
   for (item, _), number in zip(taken, numbers):
     for name, leaf in zip(_SIGNATURE, _leaves([number])):

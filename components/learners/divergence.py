@@ -1,4 +1,4 @@
-"""What becomes of an update whose results are not finite."""
+"""Handling of non-finite updates: stop, or skip and restore."""
 
 import dataclasses
 import os
@@ -20,22 +20,22 @@ from repertory.components import (
 from repertory.components.learners import amsgrad
 
 # Not `module.variables`: Sonnet's raises an error for a module without any, and
-# a module may have an attribute of this name, such as a layer that flattens.
+# a module may have an attribute of this name, such as a flattening layer.
 _flatten: Any = vars(tf.Module)['_flatten']
 
 
 @dataclasses.dataclass(frozen=True)
 class Divergence:
-  """What a learner does about an update that diverges.
+  """Reaction of a learner to a diverging update.
 
   Such an update is undone in any case.
 
   Attributes:
-    action: 'stop' to raise, 'skip' to go on with the next batch.
-    directory: Where the batch is saved when the learner stops; None to save
-      none.
-    max_skips: Updates that may be skipped in a row; the next one stops the
-      learner.
+    action: 'stop' to raise, 'skip' to continue with the next batch.
+    directory: Directory for the batch when the learner stops; None to save
+      nothing.
+    max_skips: Maximum number of consecutive skipped updates; the next one stops
+      the learner.
   """
 
   action: str = 'stop'
@@ -55,25 +55,26 @@ class Divergence:
 def undone_unless_finite(
   update: programs.Update,
 ) -> Callable[[types.Sample], tuple[programs.UpdateResult, tf.Tensor]]:
-  """Makes an update happen as a whole or not at all.
+  """Wraps an update so that it is undone if its results are not finite.
 
-  It is undone if a metric or priority is not finite, or a variable after it
-  that belongs neither to a network's weights nor to an optimizer: moments,
-  running scales, batch statistics, temperatures, dual variables. Then all its
-  variables (networks, targets, optimizers, counts, seeds) are what they were.
-  An update of several steps, such as those on the minibatches of PPO or on
-  critic and policy, is undone with all of them, because the steps after a bad
-  one are useless.
+  It is undone if a metric or priority is not finite, or an updated variable
+  other than a network's weights or an optimizer's moments, such as running
+  scales, batch statistics, temperatures and dual variables. Then all its
+  variables (networks, targets, optimizers, counts, seeds) are restored. An
+  update of several steps, such as those on the minibatches of PPO or on critic
+  and policy, is undone as a whole, because the steps after a bad one are
+  useless.
 
-  Among the metrics should be the losses and the norms of the gradients: a loss
-  may be finite where its gradient is not.
+  Metrics should include the losses and the norms of the gradients: a loss may
+  be finite while its gradient is not.
 
   Args:
-    update: What is called.
+    update: The update to wrap.
 
   Returns:
-    Maps a batch to the update's result and to whether that is finite. It is
-    called inside a `tf.function`, and raises what `programs.call_update` does.
+    A function that maps a batch to the update's result and to whether that is
+    finite. It is called inside a `tf.function`, and raises the errors of
+    `programs.call_update`.
   """
 
   def call(sample: types.Sample) -> tuple[programs.UpdateResult, tf.Tensor]:
@@ -87,12 +88,12 @@ def undone_unless_finite(
 
 
 def make_variables(update: programs.Update, spec: types.Sample) -> None:
-  """Makes those variables of an eager update that its first call makes.
+  """Creates the variables that an eager update creates in its first call.
 
-  It is called on a batch of zeros, which is undone.
+  It is called on a batch of zeros, and then undone.
 
   Args:
-    update: What is called.
+    update: The update.
     spec: Nest of `tf.TensorSpec` of a batch.
   """
   _, undo = _call(
@@ -105,8 +106,8 @@ def _call(
   update: programs.Update, sample: types.Sample
 ) -> tuple[programs.UpdateResult, Callable[[], None]]:
   """Calls an update; returns its result, and a function that undoes it."""
-  # TensorFlow traces a function anew when the first trace made variables, so in
-  # the trace that counts they are among them.
+  # TensorFlow retraces a function whose first trace created variables, so the
+  # final trace includes them.
   before = [(variable, variable.read_value()) for variable in update.variables]
 
   def keep(variable):
@@ -124,7 +125,7 @@ def _call(
 
 
 def names_of_nonfinite(arrays: Mapping[str, np.ndarray]) -> list[str]:
-  """Returns the names of those arrays that hold a NaN or an infinity."""
+  """Returns the names of arrays that contain NaN or infinity."""
   return [
     name
     for name, array in arrays.items()
@@ -142,7 +143,7 @@ def save_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
   """Writes arrays to a file that `np.load` reads without pickles.
 
   Raises:
-    OSError: If it cannot be written; then there is no such file.
+    OSError: If it cannot be written; no partial file is left.
   """
   os.makedirs(os.path.dirname(path), exist_ok=True)
   temporary = f'{path}.tmp'
@@ -159,7 +160,7 @@ def _kept_state(update: programs.Update) -> list[tf.Variable]:
   """Returns variables that may become infinite while all metrics are finite.
 
   Weights of networks and moments of optimizers are left out: they are many, and
-  only change with a gradient, whose norm is a metric.
+  change only by gradients, whose norm is a metric.
   """
   covered = set()
   for module in update.submodules:
@@ -186,7 +187,7 @@ def _are_finite(variables: Sequence[tf.Variable]) -> tf.Tensor:
 
 
 def _is_finite(result: programs.UpdateResult) -> tf.Tensor:
-  """Whether all metrics and priorities are, a scalar."""
+  """Returns whether all metrics and priorities are finite, a scalar."""
   metrics = [tf.cast(value, tf.float32) for value in result.metrics.values()]
   finite = tf.reduce_all(tf.math.is_finite(tf.stack(metrics or [0.0])))
   if result.priorities is None:

@@ -1,4 +1,4 @@
-"""Prices of constraints that are learned with what they constrain."""
+"""Lagrange multipliers, learned along with a constrained policy."""
 
 import math
 from collections.abc import Sequence
@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-# Of the variable: softplus(-18) is 1.5e-8. Below, it could fall for ever, and
-# would need as long to come back.
+# Lower bound of the variable: softplus(-18) is 1.5e-8. Below, it could fall
+# without limit and would take as long to recover.
 _MIN_RAW = -18.0
-# Keeps what is divided by it finite.
+# Keeps quotients by it finite.
 _MIN_VALUE = 1e-8
 
 
 class KLBound(NamedTuple):
-  """How far a policy may go in a respect.
+  """Bound on the KL divergence of a policy update.
 
   Attributes:
-    epsilon: The bound of each mean divergence.
-    initial_alpha: Its price, a `DualVariable`, in the first gradient step.
+    epsilon: Bound on each mean divergence.
+    initial_alpha: Initial value of its multiplier, a `DualVariable`.
   """
 
   epsilon: float
@@ -26,19 +26,19 @@ class KLBound(NamedTuple):
 
 
 class DualVariable(tf.Module):
-  """A Lagrange multiplier: softplus(x) + 10⁻⁸, so above 0, where x is learned.
+  """A Lagrange multiplier, softplus(x) + 10⁻⁸ > 0, where x is learned.
 
-  Unlike an exponential, softplus lets large ones change no faster than small
-  ones. The floor is that of Acme, https://arxiv.org/abs/2006.00979.
+  Unlike an exponential, softplus lets large values change no faster than small
+  ones. The offset is Acme's, https://arxiv.org/abs/2006.00979.
   """
 
   def __init__(self, initial_value: float, shape: Sequence[int], name: str):
-    """Makes the variable.
+    """Creates the variable.
 
     Args:
       initial_value: Above 0.
-      shape: `[]`, or that of several multipliers.
-      name: What the variable is called.
+      shape: `[]`, or the shape of several multipliers.
+      name: Name of the variable.
     """
     super().__init__()
     # The inverse of softplus, log(exp(y) − 1), which cannot overflow.
@@ -46,9 +46,9 @@ class DualVariable(tf.Module):
     self._raw = tf.Variable(tf.fill(shape, max(raw, _MIN_RAW)), name=name)
 
   def __call__(self) -> tf.Tensor:
-    """Returns the multipliers, of the shape."""
+    """Returns the multipliers."""
     return tf.nn.softplus(self._raw) + _MIN_VALUE
 
   def limit(self) -> None:
-    """Raises what a step of an optimizer has brought below the floor."""
+    """Clips the variable from below, after a step of an optimizer."""
     self._raw.assign(tf.maximum(self._raw, _MIN_RAW))

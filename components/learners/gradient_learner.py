@@ -1,4 +1,4 @@
-"""The learner of every agent that learns from batches by an `Update`."""
+"""The learner of agents that learn from batches by an `Update`."""
 
 from collections.abc import Iterator, Mapping
 
@@ -10,12 +10,12 @@ from repertory.components.learners import divergence as divergence_lib
 from repertory.components.learners import learner_state
 from repertory.components.replay import priorities as priorities_lib
 
-# What is told of how many learner steps ago items had their version.
+# Metrics for the age of an item's version in learner steps.
 _AGES = {types.Sequence: 'policy_lag', types.Labeled: 'target_age'}
 
 
 class GradientLearner(learner_state.LearnerState):
-  """Takes a batch, updates, writes priorities back, counts and logs."""
+  """Samples batches, runs updates, updates priorities and logs metrics."""
 
   def __init__(
     self,
@@ -31,15 +31,16 @@ class GradientLearner(learner_state.LearnerState):
     """Compiles the update.
 
     Args:
-      update: Owns all that is learned.
-      dataset: Gives batches.
-      element_spec: Nest of `tf.TensorSpec` of a batch; None for that of
-        the dataset, as `datasets.Batches` have one.
-      priority_updater: Takes the new priorities; None where there are none.
-      logger: Takes the metrics of every step, see `LearnerState`.
+      update: The update, which owns all learned variables.
+      dataset: Iterator of batches.
+      element_spec: Nest of `tf.TensorSpec` of a batch; by default the dataset's
+        own, as of `datasets.Batches`.
+      priority_updater: Writes new priorities to replay; None without
+        priorities.
+      logger: Gets the metrics of every step, see `LearnerState`.
       jit_compile: Whether to compile with XLA: faster for small networks.
-      divergence: What to do about an update that is not finite; by default
-        the learner stops and saves nothing.
+      divergence: Reaction to a non-finite update; by default the learner stops
+        and saves nothing.
     """
     super().__init__(update, logger, divergence)
     guarded = divergence_lib.undone_unless_finite(update)
@@ -50,7 +51,7 @@ class GradientLearner(learner_state.LearnerState):
         'element_spec must be given where the dataset has none, got a '
         f'{type(dataset).__name__}.'
       )
-    # Should the update make variables now, they are part of the state.
+    # Any variables created here become part of the state.
     self._update = compilation.CompiledFunction(
       lambda sample: tuple(guarded(sample)), (element_spec,), jit_compile
     )
@@ -71,13 +72,13 @@ class GradientLearner(learner_state.LearnerState):
   def step(self) -> None:
     """Waits for a batch and learns from it.
 
-    An update that is not finite is undone. If it may be skipped, it counts as a
-    step all the same, for its batch was drawn.
+    A non-finite update is undone. If it is skipped, it still counts as a step,
+    because its batch was sampled.
 
     Raises:
       FloatingPointError: If a metric or priority is not finite and the update
         may not be skipped.
-      signals.Stopped: If the wait was ended.
+      signals.Stopped: If the wait was stopped.
     """
     sample = next(self._dataset)
     with self._lock:
@@ -90,8 +91,8 @@ class GradientLearner(learner_state.LearnerState):
     for kind, name in _AGES.items():
       if isinstance(sample.data, kind):
         versions = np.asarray(sample.data.version)
-        if (told := versions >= 0).any():  # Data are of no learner step.
-          metrics[name] = (self._steps - 1 - versions[told]).mean()
+        if (known := versions >= 0).any():  # Offline data have no version.
+          metrics[name] = (self._steps - 1 - versions[known]).mean()
     updater = self._priority_updater
     if updater is not None and result.priorities is not None and is_finite:
       priorities = result.priorities.numpy()

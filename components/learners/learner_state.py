@@ -1,4 +1,4 @@
-"""What a learner has learned, and what becomes of updates that diverge."""
+"""Learner state: variables, checkpoints and handling of divergence."""
 
 import abc
 import functools
@@ -22,12 +22,12 @@ _OTHER = 'other'
 
 
 class LearnerState(core.Learner):
-  """Counts updates, gives out variables, and saves and restores them.
+  """Counts updates, serves variables, and saves and restores them.
 
-  How updates are made is a subclass's business. The variables, by name: those
-  the update exports, and two numbers. 'learner_steps' is the version of all
-  others; 'max_priority' is the largest priority so far, which new items get, so
-  that each is seen soon (https://arxiv.org/abs/1511.05952, algorithm 1).
+  Subclasses run the updates. The variables, by name: the update's exports, and
+  two numbers. 'learner_steps' is the version of all others; 'max_priority' is
+  the largest priority so far, which new items get, so that each is sampled soon
+  (https://arxiv.org/abs/1511.05952, algorithm 1).
   """
 
   def __init__(
@@ -36,17 +36,16 @@ class LearnerState(core.Learner):
     logger: loggers.Logger | None = None,
     divergence: divergence_lib.Divergence | None = None,
   ):
-    """Begins with no update.
+    """Starts at learner step 0.
 
     Args:
-      update: Owns all that is learned.
-      logger: Takes the metrics of every step; for sequences also 'policy_lag',
-        how many learner steps older the weights were that acted, on average;
-        for finished targets 'target_age', the same of those that they were
-        computed with; and where updates may be skipped 'skipped_updates', how
-        many have been.
-      divergence: What to do about an update that is not finite; by default
-        the learner stops and saves nothing.
+      update: The update, which owns all learned variables.
+      logger: Gets the metrics of every step. Sequences add 'policy_lag', the
+        mean age of the acting weights in learner steps; items with targets add
+        'target_age', that of the weights behind the targets; and with skipping
+        there is 'skipped_updates', the number so far.
+      divergence: Reaction to a non-finite update; by default the learner stops
+        and saves nothing.
     """
     self._module = update
     self._logger = logger
@@ -55,12 +54,12 @@ class LearnerState(core.Learner):
     self._num_skipped_in_a_row = 0
     self._steps = 0
     self._max_priority = _FIRST_PRIORITY
-    # Who asks for variables gets those of one step, not of two.
+    # Served variables must all be of the same step.
     self._lock = threading.Lock()
 
   @property
   def steps(self) -> int:
-    """Updates so far."""
+    """Number of updates so far."""
     return self._steps
 
   @property
@@ -71,9 +70,9 @@ class LearnerState(core.Learner):
   @property
   @abc.abstractmethod
   def open_slices(self) -> list[str]:
-    """What keeps it from repeating to the bit where XLA compiled it.
+    """Operations that prevent bit-exact repetition under XLA.
 
-    See `xla_checks.find_open_slices`; nothing without XLA.
+    See `xla_checks.find_open_slices`; empty without XLA.
     """
 
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
@@ -86,7 +85,7 @@ class LearnerState(core.Learner):
       return [self._get(name) for name in names]
 
   def save(self) -> Mapping[str, np.ndarray]:
-    """Returns all that was learned, as arrays by name.
+    """Returns the whole state, as arrays by name.
 
     Raises:
       FloatingPointError: If a variable is not finite.
@@ -99,11 +98,11 @@ class LearnerState(core.Learner):
     return state
 
   def restore(self, state: Mapping[str, np.ndarray]) -> None:
-    """Goes on from what `save` returned.
+    """Resumes from the state that `save` returned.
 
     Raises:
-      ValueError: Naming what is missing, unexpected or of another shape; then
-        nothing was changed.
+      ValueError: Naming missing, unexpected or differently shaped arrays;
+        nothing is changed then.
     """
     variables = self._named_variables()
     shapes = _shapes_of(variables)
@@ -115,18 +114,18 @@ class LearnerState(core.Learner):
       self._max_priority = float(state['max_priority'])
 
   def get_learned(self) -> dict[str, np.ndarray]:
-    """Returns what another learner may begin with, as arrays by name."""
+    """Returns the arrays by name from which another learner may start."""
     with self._lock:
       return {k: v.numpy() for k, v in self._learned.items()}
 
   def begin_with(self, state: Mapping[str, np.ndarray]) -> None:
-    """Takes what another learner had learned, and nothing of its run.
+    """Starts from another learner's variables, without its run's state.
 
     Args:
       state: Arrays by name, see `select_learned`.
 
     Raises:
-      ValueError: Naming what does not fit; then nothing was changed.
+      ValueError: Naming the arrays that do not fit; nothing is changed then.
     """
     named = self._learned
     check_matches(state, _shapes_of(named))
@@ -136,7 +135,7 @@ class LearnerState(core.Learner):
 
   @functools.cached_property
   def _learned(self) -> dict[str, tf.Variable]:
-    """What others may begin with; to look for it takes a millisecond."""
+    """Cached result of `name_learned`, which takes a millisecond."""
     return name_learned(self._module)
 
   def _get(self, name: str) -> types.Nest:
@@ -147,11 +146,11 @@ class LearnerState(core.Learner):
     exports = self._module.exports
     if name not in exports:
       known = sorted([*exports, 'learner_steps', 'max_priority'])
-      raise KeyError(f"Unknown variables '{name}'; there are {known}.")
+      raise KeyError(f"Unknown variables '{name}'; known are {known}.")
     return tree.map_structure(lambda v: v.numpy(), list(exports[name]))
 
   def _named_variables(self) -> dict[str, tf.Variable]:
-    """Names what is exported or learned by that, all others by their order."""
+    """Names exports and learned variables by group, all others by order."""
     named = name_learned(self._module)
     known = {v.ref() for v in named.values()}
     others = [v for v in self._module.variables if v.ref() not in known]
@@ -164,19 +163,19 @@ class LearnerState(core.Learner):
     is_finite: bool,
     sample: Callable[[], types.Sample],
   ) -> None:
-    """Takes note of an update that was undone, or raises what ends the run.
+    """Counts an update that was undone, or raises an error to end the run.
 
     Args:
-      step: Which it was, from 1.
-      metrics: What it told.
+      step: Number of the update, from 1.
+      metrics: Its metrics.
       is_finite: Whether metrics, priorities and running statistics are finite.
-      sample: Gives its batch.
+      sample: Returns its batch.
     """
     if is_finite:
       self._num_skipped_in_a_row = 0
       return
     settings = self._divergence
-    # Else every batch to come would be skipped.
+    # Otherwise all further batches would be skipped.
     _check_finite({k: v.numpy() for k, v in self._named_variables().items()})
     self._num_skipped += 1
     self._num_skipped_in_a_row += 1
@@ -199,17 +198,17 @@ class LearnerState(core.Learner):
     )
 
   def _log(self, metrics: dict[str, Any]) -> None:
-    """Writes a row for an update."""
+    """Logs the metrics of an update."""
     if self._divergence.action == 'skip':
       metrics['skipped_updates'] = self._num_skipped
     if self._logger is not None:
       self._logger.write(metrics)
 
   def _log_rows(self, columns: dict[str, np.ndarray]) -> None:
-    """Writes a row for each of several updates, none of which was undone.
+    """Logs the metrics of several updates, none of which was undone.
 
     Args:
-      columns: What they told, `[K]` each.
+      columns: Their metrics, `[K]` each.
     """
     if not columns:
       return
@@ -223,14 +222,14 @@ class LearnerState(core.Learner):
       self._log(dict(zip(columns, row)))
 
   def _save_batch(self, step: int, arrays: Mapping[str, np.ndarray]) -> str:
-    """Saves a batch, if wished; says where it is."""
+    """Saves a batch if configured; returns a phrase for the error."""
     directory = self._divergence.directory
     if directory is None:
       return 'was not saved'
     path = os.path.join(directory, f'step_{step}.npz')
     try:
       divergence_lib.save_arrays(path, arrays)
-    except OSError as error:  # It must not hide why the learner stops.
+    except OSError as error:  # It must not hide the reason of the stop.
       return f'could not be saved ({error})'
     return f'is in {path}'
 
@@ -239,7 +238,7 @@ def _check_finite(state: Mapping[str, np.ndarray]) -> None:
   if names := divergence_lib.names_of_nonfinite(state):
     raise FloatingPointError(
       'Learning diverged: every variable of the learner must be finite, but '
-      f'these are not: {", ".join(names)}. An update made them so although its '
+      f'these are not: {", ".join(names)}. An update changed them although its '
       'metrics were finite: let it report the norms of its gradients.'
     )
 
@@ -249,15 +248,15 @@ def restore_exported(
   export: str,
   variables: Sequence[tf.Variable],
 ) -> None:
-  """Gives variables the values that a learner saved, without the learner.
+  """Restores exported variables from a learner's state, without the learner.
 
   Args:
-    state: What `LearnerState.save` or `save_exported` returned.
-    export: Such as 'policy'.
-    variables: Those of a module like the one that was exported.
+    state: Result of `LearnerState.save` or `save_exported`.
+    export: Name of the export, such as 'policy'.
+    variables: Variables of a module like the exported one.
 
   Raises:
-    ValueError: Naming what does not fit; then nothing was changed.
+    ValueError: Naming the arrays that do not fit; nothing is changed then.
   """
   named = _name_variables({export: variables})
   saved = {k: v for k, v in state.items() if k.startswith(f'{export}/')}
@@ -269,12 +268,12 @@ def restore_exported(
 def save_exported(
   export: str, variables: Sequence[tf.Variable], learner_steps: int
 ) -> dict[str, np.ndarray]:
-  """Returns what `restore_exported` needs, without the learner.
+  """Returns the arrays for `restore_exported`, without the learner.
 
   Args:
-    export: Such as 'policy'.
-    variables: Those of a module like the one that is exported.
-    learner_steps: The learner's count, when it had them.
+    export: Name of the export, such as 'policy'.
+    variables: Variables of a module like the exported one.
+    learner_steps: The learner's count for these variables.
   """
   named = _name_variables({export: variables})
   arrays = {name: variable.numpy() for name, variable in named.items()}
@@ -282,10 +281,10 @@ def save_exported(
 
 
 def select_learned(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-  """Returns what another learner may begin with of what one saved.
+  """Returns the part of a saved state from which another learner may start.
 
   Args:
-    state: What `LearnerState.save` returned.
+    state: Result of `LearnerState.save`.
   """
   return {
     name: array
@@ -295,16 +294,16 @@ def select_learned(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def name_learned(update: programs.Update) -> dict[str, tf.Variable]:
-  """Returns what others may begin with, by the names of the arrays saved.
+  """Returns the variables from which others may start, by saved names.
 
   Raises:
-    ValueError: If the update calls some of it like what is not learned.
+    ValueError: If a group has the name reserved for other variables.
   """
   groups = {**update.exports, **update.learned}
   if _OTHER in groups:
     raise ValueError(
-      f"exports and learned must have other names than '{_OTHER}', which what "
-      f'is not learned is saved under; got {list(groups)}.'
+      f"exports and learned must have other names than '{_OTHER}', that of all "
+      f'variables that are not learned; got {list(groups)}.'
     )
   return _name_variables(groups)
 
@@ -313,7 +312,7 @@ def _name_variables(
   groups: Mapping[str, Sequence[tf.Variable]],
 ) -> dict[str, tf.Variable]:
   return {
-    # A variable's name alone may be another's too.
+    # Names of variables alone may be ambiguous.
     f'{group}/{i:04d}/{variable.name}': variable
     for group, variables in groups.items()
     for i, variable in enumerate(variables)
@@ -329,10 +328,10 @@ def _shapes_of(
 def check_matches(
   state: Mapping[str, np.ndarray], expected: Mapping[str, tuple[int, ...]]
 ) -> None:
-  """Compares arrays that were saved with the shapes that are to be filled.
+  """Compares saved arrays with the expected shapes.
 
   Raises:
-    ValueError: Naming what is missing, unexpected or of another shape.
+    ValueError: Naming missing, unexpected or differently shaped arrays.
   """
   found = {name: np.shape(value) for name, value in state.items()}
   if expected == found:

@@ -1,4 +1,4 @@
-"""Several passes over one batch, in random order and in parts."""
+"""Several epochs of shuffled minibatches over one batch."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -20,23 +20,23 @@ def take_minibatch_steps(
   metrics: Sequence[str],
   goes_on: Callable[[Mapping[str, tf.Tensor]], tf.Tensor] | None = None,
 ) -> dict[str, tf.Tensor]:
-  """Takes a gradient step for each minibatch, in several passes over a batch.
+  """Takes a gradient step for each minibatch, in several epochs.
 
   Args:
-    take_step: Changes variables by a minibatch, `[K, ...]`; returns scalars by
-      name. The mask is false for items that only fill up a smaller minibatch.
-    items: What is divided, a named tuple of leaves `[N, ...]`, N known. Its
-      `mask` says which steps happened, bool `[N, T]`.
-    seed: int32 `[2]`, of the order.
+    take_step: Updates variables from a minibatch, `[K, ...]`; returns scalars
+      by name. The mask is false for items that pad a smaller minibatch.
+    items: The batch, a named tuple of leaves `[N, ...]`, N known. Its `mask`
+      marks valid steps, bool `[N, T]`.
+    seed: int32 `[2]`, seed of the shuffling.
     num_epochs: E, passes over all items.
-    num_minibatches: M, steps of a pass, in [1, N].
-    metrics: The names of what a step returns, but for those left out.
-    goes_on: Tells from what a step returned whether to take the next one; None
-      to take all.
+    num_minibatches: M, steps per epoch, in [1, N].
+    metrics: Names of the metrics of a step to average.
+    goes_on: Maps the metrics of a step to whether to take the next one; None to
+      take all.
 
   Returns:
-    The means of these metrics over the steps, and `gradient_steps`, how many
-    were taken.
+    The means of these metrics over the steps, and `gradient_steps`, the number
+    of steps taken.
   """
   num_items = tree.flatten(items)[0].shape[0]
   indices, counts = shuffled_minibatches(
@@ -48,9 +48,9 @@ def take_minibatch_steps(
     del is_going
     taken, count = tf.gather(indices, i), tf.gather(counts, i)  # [K]
     minibatch = tree.map_structure(lambda x: tf.gather(x, taken), items)
-    told = take_step(minibatch._replace(mask=minibatch.mask & count[:, None]))
-    is_going = tf.constant(True) if goes_on is None else goes_on(told)
-    return i + 1, is_going, {name: sums[name] + told[name] for name in sums}
+    found = take_step(minibatch._replace(mask=minibatch.mask & count[:, None]))
+    is_going = tf.constant(True) if goes_on is None else goes_on(found)
+    return i + 1, is_going, {name: sums[name] + found[name] for name in sums}
 
   taken, _, sums = tf.while_loop(
     lambda i, is_going, sums: (i < num_steps) & is_going,
@@ -64,14 +64,14 @@ def take_minibatch_steps(
 
 
 def to_items(steps: Any) -> Any:
-  """Turns `[T, B, ...]` into the items that minibatches are made of.
+  """Converts `[T, B, ...]` into items for minibatches.
 
-  Items are whole unrolls, `[B, T, ...]`, where there is a memory, and else
+  Items are whole unrolls, `[B, T, ...]`, for recurrent networks, and otherwise
   single steps, `[B · T, 1, ...]`.
 
   Args:
     steps: A named tuple of leaves `[T, B, ...]`, T and B known. Its `state` is
-      the memory before the first step, `[B, ...]`, and stays as it is.
+      the recurrent state before the first step, `[B, ...]`, and stays as it is.
   """
   state = steps.state
   unrolls = swap_leading_axes(steps._replace(state=()))
@@ -84,7 +84,7 @@ def to_items(steps: Any) -> Any:
 
 
 def to_steps(items: Any) -> Any:
-  """Turns K of the items that `to_items` made into steps, `[T, K, ...]`."""
+  """Converts K items of `to_items` into steps, `[T, K, ...]`."""
   steps = swap_leading_axes(items._replace(state=()))
   return steps._replace(state=items.state)
 
@@ -92,10 +92,10 @@ def to_steps(items: Any) -> Any:
 def shuffled_minibatches(
   seed: tf.Tensor, num_items: int, num_epochs: int, num_minibatches: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Divides items into minibatches, anew in each epoch.
+  """Splits items into minibatches, shuffled in each epoch.
 
-  In every epoch each item is in exactly one minibatch. Their sizes differ by
-  one at most; the smaller ones are filled up with items that do not count.
+  In every epoch each item is in exactly one minibatch. Sizes differ by one at
+  most; smaller ones are padded with items that do not count.
 
   Args:
     seed: int32 `[2]`; equal seeds give equal minibatches.
@@ -104,7 +104,7 @@ def shuffled_minibatches(
     num_minibatches: M, in [1, N].
 
   Returns:
-    Indices of items, int32 `[E · M, ⌈N / M⌉]`, and which of them count, bool of
+    Indices of items, int32 `[E · M, ⌈N / M⌉]`, and whether they count, bool of
     the same shape.
 
   Raises:
@@ -119,7 +119,7 @@ def shuffled_minibatches(
   places = np.full([num_minibatches, len(parts[0])], num_items)
   for row, part in zip(places, parts):
     row[: len(part)] = part
-  # All bits are random, so two keys are hardly ever the same.
+  # All bits are random, so ties are very unlikely.
   keys = tf.random.stateless_uniform(
     [num_epochs, num_items], seed, minval=None, maxval=None, dtype=tf.int32
   )

@@ -1,22 +1,22 @@
-"""How far numbers are apart."""
+"""Running standard deviation for scaling rewards."""
 
 import tensorflow as tf
 
 from repertory.components import losses, moments
 
-# Keeps what is always the same from being divided by 0.
+# Avoids division by 0 for constant numbers.
 _MIN_VARIANCE = 1e-8
 
 
 class RunningScale(tf.Module):
-  """The deviation of all numbers so far, such as returns, to divide by.
+  """Standard deviation of all numbers so far, such as returns, to divide by.
 
-  What is divided deviates by about 1, whatever its unit. What is known of them
-  are variables of the update.
+  Scaled numbers deviate by about 1, whatever their unit. The statistics are
+  variables of the update.
   """
 
   def __init__(self):
-    """Begins with a deviation of 1, which the first `update` replaces."""
+    """Starts with a deviation of 1, which the first `update` replaces."""
     super().__init__()
     self._variables = [
       tf.Variable(value, trainable=False, dtype=tf.float64, name=name)
@@ -28,16 +28,16 @@ class RunningScale(tf.Module):
     ]
 
   def __call__(self) -> tf.Tensor:
-    """Returns the deviation, a float32 above 0."""
+    """Returns the standard deviation, a float32 above 0."""
     _, _, variance = self._variables
     return tf.cast(tf.sqrt(variance + _MIN_VARIANCE), tf.float32)
 
   def update(self, numbers: tf.Tensor, mask: tf.Tensor) -> None:
-    """Takes numbers in.
+    """Adds numbers to the statistics.
 
     Args:
-      numbers: As they are, `[T, B]`.
-      mask: Bool `[T, B]`: which of them count.
+      numbers: Unscaled, `[T, B]`.
+      mask: Bool `[T, B]`, true for valid numbers.
     """
     before = moments.Moments(*self._variables)
     merged = moments.merge(before, moments.of_batch(numbers, mask))
@@ -51,16 +51,16 @@ class RunningScale(tf.Module):
     values: tf.Tensor,
     mask: tf.Tensor,
   ) -> tf.Tensor:
-    """Takes in the returns of unrolls, then scales their rewards.
+    """Updates the statistics with the returns of unrolls, and scales rewards.
 
     Args:
-      rewards: As the environment gave them, `[T, B]`.
+      rewards: Unscaled rewards, `[T, B]`.
       discounts: With γ, `[T, B]`.
-      values: V(x_t), of rewards as they were scaled up to now, `[T + 1, B]`.
-      mask: Bool `[T, B]`: which steps happened.
+      values: V(x_t), in the previous scale, `[T + 1, B]`.
+      mask: Bool `[T, B]`, true for valid steps.
 
     Returns:
-      Rewards divided by the deviation, `[T, B]`.
+      Rewards divided by the standard deviation, `[T, B]`.
     """
     values = self() * values
     _, returns = losses.generalized_advantages(

@@ -1,4 +1,4 @@
-"""Target networks."""
+"""Target network updates."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import tensorflow as tf
 
 
 class PeriodicCopy(tf.Module):
-  """Copies online variables into target variables every so many calls.
+  """Copies online variables into target variables every `period` calls.
 
   See https://doi.org/10.1038/nature14236, algorithm 1. The first copy is made
   at construction.
@@ -34,7 +34,7 @@ class PeriodicCopy(tf.Module):
     self._copy()
 
   def __call__(self) -> None:
-    """Counts the call, and copies when the period is full."""
+    """Counts the call, and copies at the end of a period."""
     num_calls = self._num_calls.assign_add(1)
     if self._period == 1:
       self._copy()
@@ -47,11 +47,10 @@ class PeriodicCopy(tf.Module):
 
 
 class SoftUpdate(tf.Module):
-  """Moves target variables a part of the way to the online ones.
+  """Moves target variables towards the online ones (Polyak averaging).
 
-  θ⁻ ← θ⁻ + τ (θ − θ⁻) in every call (Polyak averaging), see
-  https://arxiv.org/abs/1509.02971, algorithm 1. At construction they are made
-  equal.
+  θ⁻ ← θ⁻ + τ (θ − θ⁻) in every call, see https://arxiv.org/abs/1509.02971,
+  algorithm 1. They are made equal at construction.
   """
 
   def __init__(
@@ -85,7 +84,7 @@ def _pair(
   source: Sequence[tf.Variable | tf.Module],
   target: Sequence[tf.Variable | tf.Module],
 ) -> tuple[list[tf.Variable], list[tf.Variable]]:
-  """Returns the variables of both; raises ValueError if they do not fit."""
+  """Returns the variables of both; raises ValueError if shapes differ."""
   online, followers = _variables(source), _variables(target)
   if [v.shape for v in online] != [v.shape for v in followers]:
     raise ValueError(

@@ -1,4 +1,4 @@
-"""From replay's axes to those of losses."""
+"""Conversion between batch-major and time-major nests."""
 
 import tensorflow as tf
 import tree
@@ -7,7 +7,7 @@ from repertory.components import types
 
 
 def time_major(sequences: types.Sequence) -> types.Sequence:
-  """Turns sequences `[B, T, ...]`, as replay gives them, to `[T, B, ...]`.
+  """Transposes sequences `[B, T, ...]` from replay to `[T, B, ...]`.
 
   The state and the version, which have no time axis, stay as they are.
   """
@@ -16,7 +16,7 @@ def time_major(sequences: types.Sequence) -> types.Sequence:
 
 
 def swap_leading_axes(nest: types.Nest) -> types.Nest:
-  """Turns each leaf `[B, T, ...]` to `[T, B, ...]`, and the other way round."""
+  """Transposes each leaf `[B, T, ...]` to `[T, B, ...]`, and vice versa."""
 
   def swap(leaf):
     axes = [1, 0, *range(2, len(leaf.shape))]

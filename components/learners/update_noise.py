@@ -1,4 +1,4 @@
-"""Random numbers inside an update."""
+"""Stateless random numbers for updates."""
 
 from collections.abc import Sequence
 
@@ -6,11 +6,11 @@ import tensorflow as tf
 
 
 class UpdateNoise(tf.Module):
-  """Draws numbers that depend on nothing but a seed and a count.
+  """Draws random numbers that depend only on a seed and a count.
 
-  Both are variables of the update: a run that is resumed goes on with the
-  numbers that it would have drawn, and XLA takes no other random numbers than
-  stateless ones. The seed follows from `tf.random.set_seed`.
+  Both are variables of the update: a resumed run continues the same random
+  stream, and XLA supports stateless random numbers only. The seed is drawn by
+  TensorFlow's generator, see `tf.random.set_seed`.
   """
 
   def __init__(self):
@@ -25,16 +25,16 @@ class UpdateNoise(tf.Module):
     )
 
   def seed(self) -> tf.Tensor:
-    """Returns a new seed of stateless random operations, int32 `[2]`.
+    """Returns a new seed for stateless random operations, int32 `[2]`.
 
-    Its second entry is how many numbers or seeds were drawn before.
+    Its second entry is the number of previous draws.
     """
     return tf.stack([self._seed, self._num_calls.assign_add(1) - 1])
 
   def normals(self, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
-    """Returns new numbers of mean 0 and deviation 1, float32."""
+    """Returns new standard normal numbers, float32."""
     return tf.random.stateless_normal(shape, self.seed())
 
   def uniforms(self, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
-    """Returns new numbers in [0, 1), all as probable, float32."""
+    """Returns new uniform numbers in [0, 1), float32."""
     return tf.random.stateless_uniform(shape, self.seed())

@@ -1,4 +1,4 @@
-"""Several updates, one after the other, in one learner step."""
+"""Several consecutive updates in one learner step."""
 
 import tensorflow as tf
 import tree
@@ -7,17 +7,17 @@ from repertory.components import loops, programs, types
 
 
 class UpdateSeries(programs.Update):
-  """Learns from each of several batches in turn, which it gets as one.
+  """Splits a large batch into several and runs an update on each, in order.
 
-  It computes what the updates would by themselves, but that all batches are
-  drawn before the first one has changed a priority.
+  The results are those of separate updates, except that all batches are sampled
+  before the first one has changed priorities.
   """
 
   def __init__(self, update: programs.Update, num_updates: int):
-    """Keeps the update.
+    """Stores the update.
 
     Args:
-      update: Learns from a batch `[B]`.
+      update: Update on a batch `[B]`.
       num_updates: K, at least 1.
     """
     super().__init__()

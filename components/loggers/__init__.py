@@ -1,4 +1,4 @@
-"""Where the rows of a run go, and what its user sees."""
+"""Loggers and the dashboard of a run."""
 
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ __all__ = (
   'Terminal',
 )
 
-# Acme imports Launchpad; who reads logs needs neither.
+# Acme imports Launchpad; code that reads logs needs neither.
 __getattr__, __dir__ = lazy_imports.modules(
   __name__,
   Aggregate='filters',

@@ -1,4 +1,4 @@
-"""Rows of a run as comma-separated values."""
+"""CSV logger."""
 
 import csv
 import os
@@ -13,35 +13,34 @@ from repertory.components.loggers import scalars, torn_lines
 
 
 class CsvFile(base.Logger):
-  """Writes one line per row under one header that grows as columns appear.
+  """Writes one line per row under a header that grows with new columns.
 
-  What to expect of the file:
+  Properties of the file:
 
-  - A row with new columns makes the whole file be written anew under the wider
-    header, beside the old one, and then takes its place: a reader sees the old
-    file or the new one. That costs a copy for each set of new columns.
+  - If a row has new columns, the whole file is rewritten beside the old one
+    under the wider header, and replaces it: readers see either the old file or
+    the new one. That costs a copy for each set of new columns.
   - Columns that a row lacks, and None, are empty. NaN and infinity are `nan`
     and `inf`. Line breaks in text become spaces: one row is always one line.
-  - Each row is flushed to the operating system, so it survives the death of the
-    process, though not that of the machine.
+  - Each row is flushed to the operating system, so it survives a crash of the
+    process, though not of the machine.
   - A last line without a line break, left by a crash, is dropped when the file
-    is opened again: nobody can tell 12 from a torn 123. At most the one row
-    is lost that was being written.
+    is opened again, because a torn 123 may read 12. At most that row is lost.
 
   Threads may share one; two processes must not.
   """
 
   def __init__(self, path: str | os.PathLike[str], append: bool = True):
-    """Opens the file and makes its directory.
+    """Opens the file and creates its directory.
 
     Args:
       path: The file. A link is followed.
-      append: Whether to go on after the rows of an earlier run, under its
-        header; otherwise they are erased.
+      append: Whether to keep the rows of an earlier run and its header;
+        otherwise they are erased.
 
     Raises:
-      GarbledError: If there is a file that no rows can be added to: it is not
-        text, has no header or two columns of one name, or rows that are longer.
+      GarbledError: If no rows can be appended to the file: it is not text, has
+        no header or duplicate columns, or rows longer than the header.
     """
     self._path = os.path.realpath(path)
     self._lock = threading.Lock()
@@ -53,7 +52,7 @@ class CsvFile(base.Logger):
     self._file = _open(self._path, 'a' if append else 'w')
 
   def write(self, data: base.LoggingData) -> None:
-    """Appends a row; one without any columns is no row."""
+    """Appends a row, unless it is empty."""
     row = {_to_cell(key): _to_cell(value) for key, value in data.items()}
     if not row:
       return
@@ -101,11 +100,11 @@ def _writer(file: IO[str]):
 
 
 def _read_columns(path: str) -> list[str]:
-  """Returns the header of a file, if there is one and all rows fit it."""
+  """Returns the header of a file, if it has one and all rows fit."""
   try:
     lines = list(torn_lines.read_whole(path))
     if len(lines) == 1 and not lines[0].endswith('\n'):
-      return []  # It is torn.
+      return []  # The header is torn.
     rows = csv.reader(lines, strict=True)
     columns = next(rows, [])
     longest = max(map(len, rows), default=0)
@@ -120,8 +119,8 @@ def _read_columns(path: str) -> list[str]:
     )
   if longest > len(columns):
     raise torn_lines.GarbledError(
-      f'{path}: expected rows of at most {len(columns)} columns, as the header '
-      f'has, found {longest}'
+      f'{path}: expected rows of at most {len(columns)} columns, as in the '
+      f'header, found {longest}'
     )
   return columns
 

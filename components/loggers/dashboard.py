@@ -1,4 +1,4 @@
-"""A live display of a training run."""
+"""Live terminal dashboard of a run."""
 
 import atexit
 import sys
@@ -23,20 +23,19 @@ __all__ = ('Dashboard', 'Status', 'TableStatus')
 class Dashboard:
   """Shows the latest status of a run until closed.
 
-  On a terminal one panel is drawn over and over in its place; what others print
-  through `sys.stdout` and `sys.stderr` appears above it, and the final state is
-  left standing. Where the output is a file or a pipe, a short line is written
-  from time to time, often at first, and always one at the end.
+  On a terminal one panel is redrawn in place; prints through `sys.stdout` and
+  `sys.stderr` appear above it, and the final state stays visible. If the output
+  is a file or a pipe, a short line is written periodically, more often at
+  first, and always one at the end.
 
-  It draws in a thread of its own. A terminal that takes nothing, because it is
-  held by Ctrl-S or nobody reads the pipe, keeps nobody from going on: when it
-  takes something again, the newest status is drawn. Until then the prints of
-  others above the panel are kept, though not without end.
+  It draws in a thread of its own. A blocked terminal, because of Ctrl-S or a
+  pipe that is not read, blocks nothing else: once it is unblocked, the newest
+  status is drawn. Until then prints are buffered, up to a limit.
 
-  Leaving the `with` block by an exception, or the interpreter's exit, closes a
-  display that was forgotten. If what reads the standard output ends, as in
-  `| head`, or the terminal is closed, the display is given up and the run goes
-  on; so it does if drawing fails, which is logged.
+  Leaving the `with` block by an exception, or the interpreter's exit, closes
+  the display. If the reader of standard output ends, as in `| head`, or the
+  terminal is closed, the display ends and the run continues; the same holds if
+  drawing fails, which is logged.
   """
 
   def __init__(
@@ -50,18 +49,19 @@ class Dashboard:
     is_live: bool = True,
     clock: Callable[[], float] = time.monotonic,
   ):
-    """Prepares a display, of which nothing is seen before the first update.
+    """Prepares a display that is first drawn in `update`.
 
     Args:
-      console: Where to draw; by default the standard output.
-      period_seconds: Least time between two drawings on a terminal; half a
-        second is as often as figures can be read.
-      plain_period_seconds: Least time between two lines elsewhere.
-      first_plain_period_seconds: The same before that has passed once.
-      close_seconds: How long `close` waits for a terminal that takes nothing.
+      console: Console to draw on; by default the standard output.
+      period_seconds: Minimum time between two drawings on a terminal; half a
+        second is as often as numbers can be read.
+      plain_period_seconds: Minimum time between two lines elsewhere.
+      first_plain_period_seconds: The same until `plain_period_seconds` have
+        passed once.
+      close_seconds: Time limit of `close` for a blocked terminal.
       is_live: Whether to draw a panel on a terminal. Otherwise lines are
         written there, too, and the standard streams are not replaced.
-      clock: Gives seconds.
+      clock: Returns seconds.
 
     Raises:
       ValueError: If a time is negative.
@@ -88,7 +88,7 @@ class Dashboard:
     self._begun_at: float | None = None
     self._close_seconds = close_seconds
     self._clock = clock
-    # Reentrant, for a signal handler may close what it interrupts.
+    # Reentrant, because a signal handler may close what it interrupts.
     self._lock = threading.RLock()
     self._history = sparkline.History()
     self._status: Status | None = None
@@ -100,7 +100,7 @@ class Dashboard:
     self._proxies: dict[str, dashboard_streams.Proxy] = {}
 
   def update(self, status: Status) -> None:
-    """Hands over a new status, to be drawn if the period has passed.
+    """Sets a new status, which is drawn if the period has passed.
 
     Raises:
       ValueError: If the display is closed.
@@ -121,9 +121,9 @@ class Dashboard:
         self._begin()
 
   def close(self) -> None:
-    """Draws the latest status a last time and gives the terminal back.
+    """Draws the latest status and restores the standard streams.
 
-    If the terminal does not take it within `close_seconds`, it is left out.
+    If the terminal is blocked for `close_seconds`, drawing is skipped.
     """
     with self._lock:
       if self._is_closed:
@@ -157,7 +157,7 @@ class Dashboard:
     return now - self._drawn_at >= period
 
   def _begin(self) -> None:
-    """Sees to it that the panel is neither torn up nor forgotten."""
+    """Redirects prints above the panel, and registers `close` at exit."""
     if not self._is_interactive:
       return
     atexit.register(self.close)
@@ -172,7 +172,7 @@ def _make_console(file: Any, is_live: bool) -> rich.console.Console:
 
 
 class _Console(rich.console.Console):
-  """Lets a broken pipe be an error, where rich would exit."""
+  """Raises an error for a broken pipe, where rich would exit."""
 
   def on_broken_pipe(self) -> None:
     raise

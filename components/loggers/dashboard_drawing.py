@@ -1,4 +1,4 @@
-"""Statuses on a console: one panel in its place, or short lines."""
+"""Drawing on a console: one panel in place, or short lines."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,10 @@ from repertory.components.loggers.status import Status
 
 
 class Drawing:
-  """Draws in the thread that calls, which waits for a slow terminal.
+  """Draws in the calling thread, which a slow terminal may block.
 
-  The cursor is never hidden, so that there is nothing to restore even if the
-  process is killed.
+  The cursor is never hidden, so there is nothing to restore even if the process
+  is killed.
   """
 
   def __init__(self, console: rich.console.Console):
@@ -22,20 +22,20 @@ class Drawing:
     self._console = console
     self._live: rich.live.Live | None = None
     self._decoder = ansi.AnsiDecoder()
-    # Of the line before.
+    # Of the previous line.
     self._title = self._message = ''
 
   @property
   def is_interactive(self) -> bool:
-    """Whether the console is neither a pipe nor unable to move its cursor."""
+    """Whether the console is a terminal that can move its cursor."""
     return self._console.is_interactive
 
   def draw(self, status: Status, returns: Sequence[float] = ()) -> None:
-    """Draws a status in place of the one before, or as one more line.
+    """Draws a status in place of the previous one, or as another line.
 
     Args:
-      status: The run.
-      returns: How the mean return went up to now, for the curve.
+      status: Status of the run.
+      returns: Mean returns so far, for the curve.
     """
     if not self.is_interactive:
       self._print_line(status)
@@ -44,7 +44,7 @@ class Drawing:
     if self._live is not None:
       self._live.update(view, refresh=True)
       return
-    # Not rich's redirections: they let who prints wait for the terminal.
+    # Not rich's redirections: they block prints while the terminal is blocked.
     self._live = rich.live.Live(
       view,
       console=self._console,
@@ -57,12 +57,12 @@ class Drawing:
     self._live.refresh()
 
   def print(self, lines: Sequence[str]) -> None:
-    """Prints lines of others, above the panel."""
+    """Prints text lines above the panel."""
     decoded = [self._decoder.decode_line(line) for line in lines]
     self._console.print(text.Text('\n').join(decoded))
 
   def finish(self, status: Status, returns: Sequence[float] = ()) -> None:
-    """Draws the last status, which is left standing; see `draw`."""
+    """Draws the last status, which stays visible; see `draw`."""
     if not self.is_interactive:
       self._print_line(status, is_last=True)
     elif self._live is None:
@@ -75,11 +75,11 @@ class Drawing:
   def _make_view(
     self, status: Status, returns: Sequence[float]
   ) -> rich.console.RenderableType:
-    """Returns what is drawn on a terminal."""
+    """Returns the panel for a terminal."""
     return dashboard_view.StatusView(status, returns)
 
   def _print_line(self, status: Status, is_last: bool = False) -> None:
-    """Prints what is new: title and message are, unless they were before."""
+    """Prints a line, with title and message only if they have changed."""
     message = status.message if status.message != self._message else ''
     line = dashboard_lines.describe(status, message, is_last)
     if status.title != self._title:

@@ -1,4 +1,4 @@
-"""Statuses as short lines, where no panel can be drawn."""
+"""Status lines for output that is not a terminal."""
 
 from repertory.components.loggers import (
   dashboard_lists,
@@ -9,10 +9,10 @@ from repertory.components.loggers.status import Status
 
 
 def describe(status: Status, message: str = '', is_last: bool = False) -> str:
-  """Returns how a run goes, in a line without its title.
+  """Summarizes a status in a line without its title.
 
   Args:
-    message: What else is to be told.
+    message: Text to append.
     is_last: Whether the run is over.
   """
   parts = [_describe_steps(status)]

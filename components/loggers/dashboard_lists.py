@@ -1,4 +1,4 @@
-"""The lists on the dashboard: replay tables, inference servers and nodes."""
+"""Lists of the dashboard: replay tables, inference servers, learners, nodes."""
 
 import math
 import re
@@ -12,7 +12,7 @@ from repertory.components.loggers import dashboard_style as style
 from repertory.components.loggers import figures
 from repertory.components.loggers import status as status_lib
 
-# States that mean something to the eye, the most urgent first.
+# Highlighted states, the most urgent first.
 _STATE_STYLES = {
   **dict.fromkeys(('failed', 'dead', 'lost', 'stalled', 'error'), style.BAD),
   **dict.fromkeys(
@@ -26,7 +26,7 @@ _STATE_STYLES = {
 def draw_tables(
   tables: Sequence[status_lib.TableStatus], width: int
 ) -> rich_console.RenderableType | None:
-  """Draws how full each replay table is and whom its limiter holds back."""
+  """Draws each replay table's size, and whether its rate limiter blocks."""
   if not tables:
     return None
   has_room = width >= style.SIDE_BY_SIDE_WIDTH
@@ -52,7 +52,7 @@ def draw_tables(
 def draw_inference(
   servers: Sequence[status_lib.InferenceStatus],
 ) -> rich_console.RenderableType | None:
-  """Draws how much each inference server does, and where the time goes."""
+  """Draws each inference server's throughput and latencies."""
   if not servers:
     return None
   grid = table.Table.grid(padding=(0, 2, 0, 0))
@@ -77,7 +77,7 @@ def draw_inference(
 def draw_learners(
   status: status_lib.Status,
 ) -> rich_console.RenderableType | None:
-  """Draws how each of several learners does, and how far they are apart."""
+  """Draws the metrics of each of several learners, and their distance."""
   if not status.learners:
     return None
   grid = table.Table.grid(padding=(0, 2, 0, 0))
@@ -90,10 +90,10 @@ def draw_learners(
     )
     evaluation = f'evaluation {_number_or_dash(row.evaluation_return)}'
     updates = f'{figures.number(row.learner_steps)} updates'
-    heard = f'{row.messages_per_second:.1f} messages/s'
+    gossip = f'{row.messages_per_second:.1f} messages/s'
     if row.age_seconds is not None:
-      heard += f', {1000 * row.age_seconds:.0f} ms old'
-    grid.add_row(text.Text(row.name), mean_return, evaluation, updates, heard)
+      gossip += f', {1000 * row.age_seconds:.0f} ms old'
+    grid.add_row(text.Text(row.name), mean_return, evaluation, updates, gossip)
   heading = 'learners'
   if status.learners_distance is not None:
     heading += (
@@ -112,7 +112,7 @@ def draw_nodes(
 ) -> rich_console.RenderableType | None:
   """Draws one line per state, with equal nodes counted: `actor ×4`.
 
-  For nodes that start there is one for each thing that they are at.
+  Starting nodes have one line for each activity.
   """
   if not status.nodes:
     return None
@@ -129,19 +129,19 @@ def draw_nodes(
 
 
 def list_starts(status: status_lib.Status, times: str) -> list[str]:
-  """Returns who starts, and what they are at and for how long.
+  """Returns starting nodes, with their activities and durations.
 
   Args:
-    times: Stands before a number of equal nodes.
+    times: Sign before a number of equal nodes.
   """
   notes = _describe_starts(status)
   return _describe_members(list(notes), times, notes)
 
 
 def _describe_starts(status: status_lib.Status) -> dict[str, str]:
-  """Says by name what nodes that start are at, and for how long.
+  """Returns the activities of starting nodes and their durations, by name.
 
-  Those that are at the same are one, as long as the first of them.
+  Nodes with the same activity share the longest duration.
   """
   since: dict[str, float] = {}
   for one in status.starts:
@@ -175,9 +175,10 @@ def _draw_groups(
 
   Args:
     members: Name and group of each node.
-    rank: By what groups are sorted.
-    draw: Draws the name of one.
-    notes: What is told of nodes, by name; there is a line for each other note.
+    rank: Sort key of groups.
+    draw: Draws the name of a group.
+    notes: Notes on nodes, by name; nodes with different notes get separate
+      lines.
   """
   groups: dict[str, list[str]] = {}
   for name, group in members:

@@ -1,4 +1,4 @@
-"""The standard streams while a dashboard is drawn."""
+"""Standard streams while a dashboard is drawn."""
 
 import contextlib
 import io
@@ -14,14 +14,14 @@ _POLL_MILLISECONDS = 1000
 
 
 class DescriptorWriter:
-  """Writes to where a stream does, but shares neither buffer nor lock with it.
+  """Writes to a stream's descriptor without sharing its buffer or lock.
 
-  A thread that waits in here for its terminal does so alone: others can go on
-  to print, and the interpreter can end.
+  If a terminal blocks the writing thread, other threads can still print, and
+  the interpreter can exit.
   """
 
   def __init__(self, stream: io.TextIOWrapper):
-    """Takes a stream that has a descriptor.
+    """Duplicates the descriptor of a stream.
 
     Raises:
       OSError: If it has none.
@@ -34,15 +34,15 @@ class DescriptorWriter:
     """Writes all of a text.
 
     Raises:
-      OSError: If that is not possible. If the terminal or what reads the pipe
-        has gone, what others print there is lost from then on, where it would
-        be an error.
+      OSError: If that fails. If the terminal or the reader of the pipe has
+        gone, the stream is redirected to the null device, so that other prints
+        do not fail.
     """
     data = text.encode(self.encoding, 'replace')
     while data:
       try:
         data = data[os.write(self._descriptor, data) :]
-      except BlockingIOError:  # Another process has told it not to wait.
+      except BlockingIOError:  # Another process has made it non-blocking.
         poll = select.poll()
         poll.register(self._descriptor, select.POLLOUT)
         poll.poll(_POLL_MILLISECONDS)
@@ -55,7 +55,7 @@ class DescriptorWriter:
     return len(text)
 
   def flush(self) -> None:
-    """Does nothing: nothing is held back."""
+    """Does nothing: writes are not buffered."""
 
   def close(self) -> None:
     """Closes the descriptor; the stream stays open."""
@@ -69,37 +69,37 @@ class DescriptorWriter:
 
 
 class LineBuffering:
-  """Lets a stream write whole lines at once, as on a terminal.
+  """Makes a stream line-buffered, as on a terminal.
 
-  So they are in their places among those of a `DescriptorWriter`.
+  So its lines are in order with those of a `DescriptorWriter`.
   """
 
   def __init__(self, stream: Any):
-    """Begins with it; does nothing to a stream without a buffer of its own."""
+    """Enables line buffering, unless the stream has no buffer of its own."""
     self._stream = stream if isinstance(stream, io.TextIOWrapper) else None
     self._before = self._stream is not None and self._stream.line_buffering
     self._set(True)
 
   def restore(self) -> None:
-    """Lets the stream do as before."""
+    """Restores the stream's buffering."""
     self._set(self._before)
 
   def _set(self, line_buffering: bool) -> None:
     if self._stream is not None and not self._stream.closed:
-      # It writes what it holds; whoever has written that will hear of it.
+      # This flushes; the owner of the buffered text gets the error later.
       with contextlib.suppress(OSError):
         self._stream.reconfigure(line_buffering=line_buffering)
 
 
 class Proxy:
-  """Stands in for a stream: whole lines are handed over to be printed."""
+  """Replaces a stream: the drawing thread prints its complete lines."""
 
   def __init__(self, stream: Any, thread: dashboard_thread.DrawingThread):
-    """Prints nothing.
+    """Starts with an empty line.
 
     Args:
-      stream: Takes what the thread does not take, and all other calls.
-      thread: Prints above its panel.
+      stream: The replaced stream, for other calls and as a fallback.
+      thread: Thread that prints above its panel.
     """
     self.stream = stream
     self._thread = thread
@@ -125,7 +125,7 @@ class Proxy:
       self.write(line)
 
   def flush(self) -> None:
-    """Ends a line that was begun."""
+    """Prints an incomplete line."""
     if not self._thread.takes_text:
       self.stream.write(self._take_begun())
       self.stream.flush()
@@ -140,7 +140,7 @@ class Proxy:
 
 
 def find_writer(stream: Any) -> DescriptorWriter | None:
-  """Returns a writer to where a stream writes, if that has a descriptor."""
+  """Returns a writer to the stream's descriptor, if it has one."""
   if not isinstance(stream, io.TextIOWrapper):
     return None
   try:

@@ -1,6 +1,6 @@
-"""The colors and characters of the dashboard.
+"""Colors and characters of the dashboard.
 
-Colors are the terminal's own, so that they suit a light one and a dark one.
+Colors are the terminal's own, to suit light and dark ones.
 """
 
 from typing import NamedTuple
@@ -12,12 +12,12 @@ from repertory.components.loggers import sparkline
 LABEL, VALUE, NOTE, ACCENT = 'dim', 'bold', 'dim', 'cyan'
 GOOD, WATCH, BAD = 'green', 'yellow', 'bold red'
 
-# Narrower than this, what goes side by side goes one below the other.
+# Minimum width for groups side by side.
 SIDE_BY_SIDE_WIDTH = 68
 
 
 class Glyphs(NamedTuple):
-  """The characters beyond ASCII, and what stands for them."""
+  """Characters beyond ASCII, with replacements."""
 
   bullet: str
   times: str
@@ -29,14 +29,14 @@ ASCII = Glyphs('*', 'x', sparkline.ASCII_BLOCKS)
 
 
 def make_heading(name: str) -> text.Text:
-  """Makes the title of a group."""
+  """Creates the heading of a group."""
   return text.Text(name, style=f'bold not dim {ACCENT}')
 
 
 def make_bar(
   done: int, total: int, width: int | None = None
 ) -> progress_bar.ProgressBar:
-  """Makes a bar, as wide as there is room if no width is given."""
+  """Creates a progress bar that fills the available width by default."""
   return progress_bar.ProgressBar(
     total=total,
     completed=done,

@@ -1,4 +1,4 @@
-"""The thread in which a dashboard is drawn."""
+"""Drawing thread of the dashboard."""
 
 import collections
 import dataclasses
@@ -13,25 +13,24 @@ from collections.abc import Callable, Sequence
 from repertory.components.loggers import dashboard_drawing
 from repertory.components.loggers.status import Status
 
-# How often the clock moves on while there is no news.
+# Interval at which the clock is redrawn without news.
 _TICK_SECONDS = 1.0
 
-# Of what others print while the terminal takes nothing, so much is kept.
+# Number of prints buffered while the terminal is blocked.
 _MAX_TEXTS = 1000
 
-# The terminal has been closed, or what reads the pipe has ended.
+# The terminal has been closed, or the reader of the pipe has ended.
 GONE = (errno.EPIPE, errno.EIO)
 
 _log = logging.getLogger(__name__)
 
 
 class DrawingThread:
-  """Draws the newest of what it is handed, at the pace of the terminal.
+  """Draws the newest status, as fast as the terminal allows.
 
-  On a terminal, the time that has elapsed goes on while nothing is handed over.
-
-  Whoever hands something over never waits, not even for a lock: neither another
-  thread nor a signal handler that interrupts it.
+  On a terminal, the elapsed time keeps running between statuses. Callers never
+  wait, not even for a lock: neither another thread nor a signal handler that
+  interrupts it.
   """
 
   def __init__(
@@ -39,30 +38,30 @@ class DrawingThread:
     drawing: dashboard_drawing.Drawing,
     at_end: Callable[[], None] = lambda: None,
   ):
-    """Starts nothing before there is something to draw.
+    """Creates the thread, which starts with the first status.
 
     Args:
-      drawing: What draws.
-      at_end: Called when the last has been drawn.
+      drawing: Draws statuses.
+      at_end: Called after the last drawing.
     """
     self._drawing = drawing
     self._at_end = at_end
-    # Has an entry when there is something to do; of all queues this one may be
-    # put to by a signal handler that interrupts the same.
+    # An entry requests work. Unlike other queues, this one allows `put` in a
+    # signal handler that interrupts `put`.
     self._wanted: queue.SimpleQueue[None] = queue.SimpleQueue()
     self._is_woken = False
-    # What to draw, with the time at which it was handed over.
+    # Newest status and returns, and the time they were set.
     self._newest: tuple[Status, Sequence[float], float] | None = None
     self._texts: collections.deque[str] = collections.deque(maxlen=_MAX_TEXTS)
     self._num_lost = 0
     self._is_closing = False
     self._is_over = False
-    # A process that is forked has our memory, but not this thread.
+    # A forked process has this memory, but not this thread.
     self._process_id = os.getpid()
     self._thread: threading.Thread | None = None
 
   def show(self, status: Status, returns: Sequence[float]) -> None:
-    """Hands a status over, in place of one that is not drawn yet."""
+    """Draws a status, replacing one that is not drawn yet."""
     self._newest = status, returns, time.monotonic()
     if self._thread is None:
       self._thread = threading.Thread(
@@ -72,17 +71,17 @@ class DrawingThread:
     self._wake()
 
   def hold(self, status: Status, returns: Sequence[float]) -> None:
-    """Hands a status over that is drawn with the next one, or when time is."""
+    """Sets a status to be drawn with the next one, or by the clock."""
     self._newest = status, returns, time.monotonic()
 
   @property
   def takes_text(self) -> bool:
-    """Whether what others print can be handed over; not after a failure."""
+    """Whether text can be printed above the panel; not after a failure."""
     is_here = self._process_id == os.getpid()
     return is_here and self._thread is not None and not self._is_over
 
   def print(self, text: str) -> None:
-    """Hands over lines, without the last line break, to go above the panel."""
+    """Prints lines above the panel; the last line break is left out."""
     self._num_lost += len(self._texts) == _MAX_TEXTS
     self._texts.append(text)
     self._wake()
@@ -90,9 +89,9 @@ class DrawingThread:
   def close(
     self, status: Status, returns: Sequence[float], timeout_seconds: float
   ) -> None:
-    """Draws a last status, if the terminal takes it in time.
+    """Draws a last status, if the terminal is not blocked too long.
 
-    Otherwise the thread ends as soon as the terminal takes what it has begun.
+    Otherwise the thread ends once the terminal is unblocked.
     """
     self._newest = status, returns, time.monotonic()
     self._is_closing = True
@@ -102,7 +101,7 @@ class DrawingThread:
     self._is_over = True
 
   def _wake(self) -> None:
-    # The queue of a thread that waits for its terminal does not grow.
+    # The queue does not grow while the terminal is blocked.
     if not self._is_woken:
       self._is_woken = True
       self._wanted.put(None)
@@ -113,10 +112,10 @@ class DrawingThread:
     except OSError as error:
       self._is_over = True
       if error.errno not in GONE:
-        _log.warning('Nothing is displayed any more: %s', error)
-    except Exception:  # The run is worth more than its display.
+        _log.warning('The dashboard stopped: %s', error)
+    except Exception:  # A failure must not end the run.
       self._is_over = True
-      _log.exception('Nothing is displayed any more.')
+      _log.exception('The dashboard stopped.')
     finally:
       self._at_end()
 
@@ -130,7 +129,7 @@ class DrawingThread:
         self._tick()
         continue
       self._is_woken = False
-      # In this order: what is closed with comes before.
+      # In this order: `close` sets the status first.
       is_last, newest = self._is_closing, self._newest
       self._print_texts()
       if self._is_over or newest is None:
@@ -143,7 +142,7 @@ class DrawingThread:
         drawn = newest
 
   def _tick(self) -> None:
-    """Draws what is drawn anew, with the time that it is now."""
+    """Redraws the status with the current time."""
     if self._newest is None:
       return
     status, returns, shown_at = self._newest

@@ -1,4 +1,4 @@
-"""How the dashboard looks."""
+"""Layout of the dashboard."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -17,11 +17,11 @@ class StatusView:
   """Draws a status as one panel, as wide as the terminal up to a limit."""
 
   def __init__(self, status: status_lib.Status, returns: Sequence[float] = ()):
-    """Takes what to draw.
+    """Stores what to draw.
 
     Args:
-      status: The run.
-      returns: How the mean return went up to now, for the curve.
+      status: Status of the run.
+      returns: Mean returns so far, for the curve.
     """
     self._status = status
     self._returns = returns
@@ -31,7 +31,7 @@ class StatusView:
     console: rich_console.Console,
     options: rich_console.ConsoleOptions,
   ) -> rich_console.RenderResult:
-    """Gives rich the panel; called by rich."""
+    """Yields the panel; called by rich."""
     glyphs = style.ASCII if options.ascii_only else style.UNICODE
     width = min(options.max_width, _MAX_WIDTH)
     inner = width - 4
@@ -68,7 +68,7 @@ def _separate(sections) -> Iterable[rich_console.RenderableType]:
 
 
 def _draw_progress(status: status_lib.Status) -> rich_console.RenderableType:
-  """Draws how far the run is, and the time."""
+  """Draws the progress and the time."""
   clock = figures.duration(status.elapsed_seconds)
   left = status.seconds_left
   if left is not None and math.isfinite(left):
@@ -96,7 +96,7 @@ def _draw_progress(status: status_lib.Status) -> rich_console.RenderableType:
 
 
 def _draw_figures(status: status_lib.Status, width: int) -> table.Table:
-  """Draws the two groups of figures, side by side if there is room."""
+  """Draws two groups of metrics, side by side if there is room."""
   acting = _make_group('acting', _list_acting(status))
   learning = _make_group('learning', _list_learning(status))
   grid = table.Table.grid(expand=True)
@@ -169,7 +169,7 @@ def _make_group(title: str, rows: Iterable[tuple]) -> table.Table:
 def _draw_curve(
   returns: Sequence[float], width: int, glyphs: style.Glyphs
 ) -> rich_console.RenderableType | None:
-  """Draws the mean return over the run, between its bounds."""
+  """Draws a curve of the mean return, between its minimum and maximum."""
   finite = [value for value in returns if math.isfinite(value)]
   if len(finite) < 2:
     return None

@@ -1,4 +1,4 @@
-"""Numbers as people read them."""
+"""Human-readable numbers and durations."""
 
 import math
 
@@ -6,9 +6,9 @@ _UNITS = ('', ' k', ' M', ' G', ' T')
 
 
 def number(value: float) -> str:
-  """Writes a number with three significant digits and a unit: `12.3 k`.
+  """Formats a number with three significant digits and a unit: `12.3 k`.
 
-  Whole numbers below a thousand stay whole.
+  Integers below a thousand stay exact.
   """
   if isinstance(value, int) and abs(value) < 1000:
     return str(value)
@@ -18,7 +18,7 @@ def number(value: float) -> str:
     return f'{value:.1e}'
   scaled = float(value)
   for unit in _UNITS[:-1]:
-    # 999.5 would be written with four digits: it belongs to the next unit.
+    # 999.5 would get four digits: it belongs to the next unit.
     if abs(scaled) < 999.5:
       return _three_digits(scaled) + unit
     scaled /= 1000
@@ -26,7 +26,7 @@ def number(value: float) -> str:
 
 
 def grouped(value: float) -> str:
-  """Writes a number with three significant digits and no unit: `1,520`."""
+  """Formats a number with three significant digits and no unit: `1,520`."""
   if abs(value) < 999.5:
     return number(float(value))
   digits = len(f'{abs(value):.0f}') - 3
@@ -39,7 +39,7 @@ def _three_digits(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-  """Writes a time with its two largest units: `1 h 02 m`."""
+  """Formats a duration with its two largest units: `1 h 02 m`."""
   if not math.isfinite(seconds):
     return str(float(seconds))
   if seconds < 9.95:
@@ -56,10 +56,10 @@ def duration(seconds: float) -> str:
 
 
 def exact(value: float) -> str:
-  """Writes a number without a unit, for lines that programs read too.
+  """Formats a number without a unit, for lines that programs read too.
 
-  Whole numbers are exact; others keep four significant digits, or one behind
-  the point from a thousand on.
+  Integers are exact; others keep four significant digits, or one decimal from a
+  thousand on.
   """
   if not isinstance(value, float):
     return str(value)

@@ -1,4 +1,4 @@
-"""Fewer rows that still account for every row."""
+"""Aggregation of logged rows over time."""
 
 import dataclasses
 import math
@@ -15,7 +15,7 @@ from repertory.components.loggers import scalars
 _COUNT = 'count'
 _LATEST, _SUMMED, _AVERAGED, _OTHER = 'latest', 'summed', 'averaged', 'other'
 
-# The suffixes of the entries that a key of each kind may give.
+# Suffixes of the merged entries of a key, by kind.
 _SUFFIXES = {
   _LATEST: ('',),
   _SUMMED: ('', '_nonfinite'),
@@ -26,7 +26,7 @@ _SUFFIXES = {
 
 @dataclasses.dataclass
 class _Figures:
-  """What is kept of one key's numbers; all but `nonfinite` of finite ones."""
+  """Aggregates of one key; all but `nonfinite` are over finite values."""
 
   count: int = 0
   total: float = 0
@@ -55,28 +55,26 @@ class _Figures:
 
 
 class Aggregate(base.Logger):
-  """Merges the rows of a period into one, where a time filter drops them.
+  """Merges the rows of a period into one, unlike filters that drop rows.
 
-  A merged row holds, of the rows since the one before it:
+  A merged row summarizes the rows since the previous one:
 
-  - `count`: how many they are. Over all merged rows this sums to the number of
+  - `count`: number of rows. Over all merged rows this sums to the number of
     writes.
-  - `<key>`, `<key>_min` and `<key>_max` for numbers: mean, least and greatest.
+  - `<key>`, `<key>_min` and `<key>_max` for numbers: mean, minimum and maximum.
   - `<key>` alone for the keys in `latest`, the last value; in `summed`, the
     sum; and for text and lists, the last value. None counts as missing.
-  - `<key>_count`, where it differs from `count`: how many values the mean is
-    over, as some rows lacked the key or had no finite value. Hence
-    Σ mean × (`<key>_count`, else `count`) is the sum of all finite values.
-  - `<key>_nonfinite`, where there are any: how many values were NaN or
-    infinite. They are left out of the figures above, so one NaN neither hides
-    nor poisons the rest of a period; if no value was finite, `<key>` is NaN.
+  - `<key>_count`, where it differs from `count`: number of values in the mean,
+    as some rows lacked the key or had no finite value. Hence Σ mean ×
+    (`<key>_count`, else `count`) is the sum of all finite values.
+  - `<key>_nonfinite`, unless 0: number of NaN or infinite values. They are left
+    out of the aggregates above, so one NaN neither hides nor poisons the rest
+    of a period; if no value was finite, `<key>` is NaN.
 
-  A merged row is handed on with the first write at or after the end of the
-  period, which it includes, and by `flush` and `close`; without writes nothing
-  is. It is handed on once: if `to` fails, the error is raised and the row
-  not tried again, since others behind a `Dispatch` have had it.
-
-  Threads may share one.
+  A merged row is written with the first write at or after the end of the
+  period, which it includes, and by `flush` and `close`. It is written once: if
+  `to` fails, the error is raised without a retry, because other loggers of a
+  `Dispatch` have received the row. Threads may share one.
   """
 
   def __init__(
@@ -91,11 +89,11 @@ class Aggregate(base.Logger):
     """Starts the first period.
 
     Args:
-      to: Gets the merged rows, and is closed with this.
-      period_seconds: Least time between merged rows; 0 hands on every row.
-      latest: Keys of counts and settings, whose last value says it all.
+      to: Logger for the merged rows, closed with this one.
+      period_seconds: Minimum time between merged rows; 0 forwards every row.
+      latest: Keys of counts and settings, of which the last value is kept.
       summed: Keys of increments.
-      clock: Gives seconds.
+      clock: Returns seconds.
 
     Raises:
       ValueError: If the period is negative or a key is in both collections.
@@ -118,19 +116,19 @@ class Aggregate(base.Logger):
     self._closed = False
     self._kinds = dict.fromkeys(latest, _LATEST)
     self._kinds.update(dict.fromkeys(summed, _SUMMED))
-    # Which key gives each entry of the merged rows.
+    # The key of each entry of merged rows.
     self._sources = {_COUNT: ''}
     for key, kind in self._kinds.items():
       self._claim_names(key, kind)
     self._start()
 
   def write(self, data: base.LoggingData) -> None:
-    """Adds a row, and hands the merged row on if the period is over.
+    """Adds a row, and writes the merged row if the period is over.
 
     Raises:
       ValueError: If a key's values change between numbers and others, or two
-        keys would give the same entry (`loss_min` of `loss`, `count`). The row
-        is then not counted.
+        keys would produce the same entry (`loss_min` of `loss`, `count`). The
+        row is then not counted.
     """
     row = {key: scalars.to_plain(value) for key, value in data.items()}
     row = {key: value for key, value in row.items() if value is not None}
@@ -143,18 +141,18 @@ class Aggregate(base.Logger):
       for key, value in row.items():
         self._add(key, value)
       if self._clock() - self._started >= self._period_seconds:
-        self._hand_on()
+        self._write_merged()
 
   def write_rows(self, columns: Mapping[str, np.ndarray]) -> None:
-    """Adds rows in less time than so many writes.
+    """Adds rows faster than separate writes.
 
-    They are of one moment, so that no merged row is handed on in between.
+    They are of the same time, so no merged row is written in between.
 
     Args:
       columns: Numbers by key, all `[K]`: an entry of each makes a row.
 
     Raises:
-      ValueError: As `write` does; then none of the rows is counted.
+      ValueError: As in `write`; then none of the rows is counted.
     """
     if not columns:
       return
@@ -175,31 +173,31 @@ class Aggregate(base.Logger):
         else:
           self._entries[key] = column[-1].item()
       if self._clock() - self._started >= self._period_seconds:
-        self._hand_on()
+        self._write_merged()
 
   def flush(self) -> None:
-    """Hands on what there is and starts a new period."""
+    """Writes the merged row so far and starts a new period."""
     with self._lock:
-      self._hand_on()
+      self._write_merged()
 
   def close(self) -> None:
-    """Hands on what there is and closes the logger behind."""
+    """Writes the merged row so far and closes the wrapped logger."""
     with self._lock:
       if self._closed:
         return
       self._closed = True
       try:
-        self._hand_on()
+        self._write_merged()
       finally:
         self._to.close()
 
   def _start(self) -> None:
     self._started = self._clock()
     self._count = 0
-    # Either figures or the last value, by key.
+    # Aggregates or the last value, by key.
     self._entries: dict[str, Any] = {}
 
-  def _hand_on(self) -> None:
+  def _write_merged(self) -> None:
     row = self._merge()
     self._start()
     if row:
@@ -224,7 +222,7 @@ class Aggregate(base.Logger):
     for name in names:
       if name in self._sources:
         raise ValueError(
-          f'data: expected keys that give entries of different names, found '
+          f'data: expected keys whose entries have different names, found '
           f'{key!r} and {self._sources[name] or "the row count"!r}, which '
           f'both give {name!r}'
         )

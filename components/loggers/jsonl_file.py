@@ -1,4 +1,4 @@
-"""Rows of a run as JSON objects, one a line."""
+"""JSON Lines logger."""
 
 import json
 import math
@@ -12,24 +12,24 @@ from repertory.components.loggers import scalars, torn_lines
 
 
 class JsonlFile(base.Logger):
-  """Appends one JSON object per row, with whatever keys the row has.
+  """Appends one JSON object per row.
 
-  NaN and infinity are written as `null`, for JSON has no word for them and
-  strict readers refuse Python's: where it matters which one it was, the CSV
-  file says so. NumPy and TensorFlow scalars become numbers, arrays lists.
+  NaN and infinity are written as `null`, because JSON has neither and strict
+  readers refuse Python's extension; the CSV file distinguishes them. NumPy and
+  TensorFlow scalars become numbers, arrays lists.
 
-  Each row is flushed to the operating system. After a crash a last line without
-  a line break is kept if it is a whole JSON object (its closing brace proves
-  that nothing is missing) and dropped otherwise.
+  Each row is flushed to the operating system. After a crash, a last line
+  without a line break is kept if it is a complete JSON object and dropped
+  otherwise.
 
   Threads may share one; two processes must not.
   """
 
   def __init__(self, path: str | os.PathLike[str]):
-    """Opens the file behind its last row and makes its directory.
+    """Opens the file for appending and creates its directory.
 
     Raises:
-      GarbledError: If there is a file with something else than JSON objects.
+      GarbledError: If the file contains anything but JSON objects.
     """
     path = os.path.realpath(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -56,7 +56,7 @@ def _check_lines(path: str) -> None:
   try:
     for number, line in enumerate(torn_lines.read_whole(path)):
       if line.endswith('\n') and not _is_object(line.encode()):
-        raise torn_lines.GarbledError(f'line {number + 1} is no JSON object')
+        raise torn_lines.GarbledError(f'line {number + 1} is not a JSON object')
   except torn_lines.GarbledError as error:
     raise torn_lines.GarbledError(f'{path}: {error}') from None
 

@@ -1,4 +1,4 @@
-"""What every logger is: Acme's interface."""
+"""Interface of loggers, Acme's."""
 
 from acme.utils.loggers.base import Logger
 

@@ -1,4 +1,4 @@
-"""Turns logged values into plain Python ones, the same way for every sink."""
+"""Conversion of logged values to plain Python values, for all loggers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,26 +10,25 @@ def to_plain(value: Any) -> Any:
   """Converts a logged value to numbers, text, None, lists and dictionaries.
 
   Args:
-    value: Python, NumPy or TensorFlow scalars give a bool, an int, a float or
-      text; arrays and sequences give lists, mappings dictionaries with text
-      keys. Anything else becomes its `str`, so that no sink fails over it.
+    value: Python, NumPy or TensorFlow scalars become bool, int, float or text;
+      arrays and sequences become lists, mappings dictionaries with text keys.
+      Anything else becomes its `str`, so that no logger fails.
 
   Returns:
-    A value without NumPy or TensorFlow in it. Numbers keep their value: NaN and
-    infinity stay what they are.
+    A value without NumPy or TensorFlow types. NaN and infinity are kept.
   """
   if isinstance(value, np.floating):  # np.float64 is a float as well.
     return float(value)
   if value is None or isinstance(value, (bool, int, float, str)):
     return value
-  if hasattr(value, 'numpy'):  # Tensors, not all of which NumPy takes itself.
+  if hasattr(value, 'numpy'):  # Tensors, some of which NumPy cannot convert.
     value = value.numpy()
   if isinstance(value, bytes):
     return value.decode('utf-8', errors='replace')
   if hasattr(value, '__array__'):
     array = np.asarray(value)
     if array.dtype.kind == 'V' and not array.dtype.names:
-      # bfloat16 and its like are void to NumPy.
+      # NumPy treats bfloat16 and similar types as void.
       array = array.astype(np.float32)
     return to_plain(array.tolist())
   if isinstance(value, Mapping):
@@ -40,7 +39,7 @@ def to_plain(value: Any) -> Any:
 
 
 def is_number(value: Any) -> bool:
-  """Tells whether a plain value is a number, which a bool is too."""
+  """Returns whether a plain value is a number; bools are."""
   return isinstance(value, (bool, int, float))
 
 

@@ -1,4 +1,4 @@
-"""A curve in one line of text."""
+"""Sparklines: curves in one line of text."""
 
 import itertools
 import math
@@ -9,14 +9,14 @@ ASCII_BLOCKS = '_.-=+*#@'
 
 
 class History:
-  """Remembers a whole series in bounded memory.
+  """Stores a series in bounded memory.
 
-  When it is full it forgets every second value and from then on takes every
-  second one, so what is left stays evenly spaced from the first to the last.
+  When full, it drops every second value and from then on stores every second
+  one, so the stored values stay evenly spaced.
   """
 
   def __init__(self, capacity: int = 512):
-    """Makes an empty history of at most `capacity` values, at least 2."""
+    """Creates an empty history of at most `capacity` values, at least 2."""
     if capacity < 2:
       raise ValueError(f'capacity: expected at least 2, found {capacity}')
     self._capacity = capacity
@@ -25,7 +25,7 @@ class History:
     self._values: list[float] = []
 
   def add(self, value: float) -> None:
-    """Takes the next value."""
+    """Adds the next value."""
     if self._num_added % self._stride == 0:
       if len(self._values) == self._capacity:
         self._values = self._values[::2]
@@ -36,16 +36,17 @@ class History:
 
   @property
   def values(self) -> tuple[float, ...]:
-    """What is remembered, oldest first."""
+    """The stored values, oldest first."""
     return tuple(self._values)
 
 
 def draw(values: Sequence[float], width: int, blocks: str = BLOCKS) -> str:
-  """Draws a series from its least value to its greatest.
+  """Draws a series between its minimum and maximum.
 
   Args:
-    values: The series; what is not finite is passed over.
-    width: Most characters. A longer series is averaged in even pieces.
+    values: The series; non-finite values are skipped.
+    width: Maximum number of characters. A longer series is averaged in equal
+      pieces.
     blocks: The characters for low to high.
 
   Returns:

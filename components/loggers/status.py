@@ -1,4 +1,4 @@
-"""What the dashboard shows: the state of a training run at one moment."""
+"""Status of a run at one point in time, as shown on the dashboard."""
 
 import dataclasses
 
@@ -7,18 +7,18 @@ _SIDES = ('', 'insert', 'sample')
 
 @dataclasses.dataclass(frozen=True)
 class TableStatus:
-  """A replay table.
+  """Status of a replay table.
 
   Attributes:
     name: The table's name.
-    size: Items it holds.
-    max_size: Items it can hold.
-    blocked: Which side its rate limiter makes wait now, 'insert' or 'sample';
+    size: Number of items.
+    max_size: Capacity in items.
+    blocked: Side currently blocked by the rate limiter, 'insert' or 'sample';
       '' if neither.
-    inserts: Items it has taken so far.
+    inserts: Total number of items inserted.
 
   Raises:
-    ValueError: If `blocked` is none of these.
+    ValueError: If `blocked` has another value.
   """
 
   name: str
@@ -36,18 +36,18 @@ class TableStatus:
 
 @dataclasses.dataclass(frozen=True)
 class InferenceStatus:
-  """An inference server, lately.
+  """Recent metrics of an inference server.
 
   Attributes:
-    name: The name of its node.
-    rows_per_second: Environments acted for, per second.
-    rows_per_batch: Mean of those that a network call served.
+    name: Name of its node.
+    rows_per_second: Environments served per second.
+    rows_per_batch: Mean number of environments per policy call.
     fill: Share of the computed rows that were not padding.
-    wait_ms: Median milliseconds that a request waited for its batch.
-    run_ms: Median milliseconds of a network call.
+    wait_ms: Median milliseconds a request waited for its batch.
+    run_ms: Median milliseconds of a policy call.
     transport_ms: Median milliseconds of the rest of a round trip.
-    adding_share: Share of the time in which an adder was at work or waited for
-      the rate limiter.
+    adding_share: Share of time spent in adders, waits for the rate limiter
+      included.
   """
 
   name: str
@@ -62,17 +62,17 @@ class InferenceStatus:
 
 @dataclasses.dataclass(frozen=True)
 class LearnerStatus:
-  """One of several learners that mix with one another, lately.
+  """Recent metrics of one of several learners that gossip.
 
   Attributes:
-    name: The name of its node.
-    learner_steps: Its updates so far.
+    name: Name of its node.
+    learner_steps: Number of updates so far.
     mean_return: Mean undiscounted return of its last episodes; None before the
       first has ended.
-    evaluation_return: The same of its latest evaluation.
-    distance: From the mean of all learners, in the Euclidean norm.
-    messages_per_second: That came from neighbors.
-    age_seconds: How old that was which it mixed in last; None before the first.
+    evaluation_return: Mean undiscounted return of its latest evaluation.
+    distance: Euclidean distance from the mean of all learners.
+    messages_per_second: Messages received from neighbors.
+    age_seconds: Age of the last mixed messages; None before the first.
   """
 
   name: str
@@ -86,11 +86,11 @@ class LearnerStatus:
 
 @dataclasses.dataclass(frozen=True)
 class NodeStart:
-  """A node that is being started.
+  """A starting node.
 
   Attributes:
-    name: The node's.
-    doing: What it is at, like 'compiling its update'; '' if that is unknown.
+    name: Name of the node.
+    doing: Its current activity, like 'compiling its update'; '' if unknown.
     since_seconds: Elapsed time of the run when it was started.
   """
 
@@ -101,48 +101,46 @@ class NodeStart:
 
 @dataclasses.dataclass(frozen=True)
 class Status:
-  """A training run. None stands for what is unknown or does not apply.
+  """Status of a run. None means unknown or not applicable.
 
   Attributes:
-    title: What runs, like 'dqn on catch, distributed (threads)'.
+    title: Description of the run, like 'dqn on catch, distributed (threads)'.
     steps: Environment steps so far, of all actors.
     max_steps: Environment steps at which the run ends.
-    episodes: Episodes that have ended, of all actors.
+    episodes: Finished episodes, of all actors.
     mean_return: Mean undiscounted return of the last (at most 100) episodes.
-    num_returns: Episodes that this mean is over.
-    steps_per_second: Environment steps per second, lately.
+    num_returns: Number of episodes in this mean.
+    steps_per_second: Recent environment steps per second.
     learner_steps: Updates so far.
-    learner_steps_per_second: Updates per second, lately.
-    samples_per_insert: Items drawn from replay per item inserted, so far.
-    target_samples_per_insert: What the rate limiter aims at.
+    learner_steps_per_second: Recent updates per second.
+    samples_per_insert: Items sampled from replay per item inserted, so far.
+    target_samples_per_insert: Target of the rate limiter.
     tables: The replay tables.
-    variables_age_steps: How old the variables are that actors act with, in
-      updates the learner has made since.
+    variables_age_steps: Age of the actors' variables, in learner steps.
     variables_age_seconds: The same in seconds.
-    targets_per_second: Targets that others than the learner compute per second,
-      lately.
-    target_age_steps: How old the variables were that the latest targets were
-      computed with when they were learned, in updates.
+    targets_per_second: Recent targets per second from Bellman updaters.
+    target_age_steps: Age, in learner steps, of the variables behind the latest
+      learned targets.
     evaluation_return: Mean undiscounted return of the latest evaluation.
-    evaluation_steps: Environment steps when that was taken.
+    evaluation_steps: Environment steps at that evaluation.
     best_return: Mean undiscounted return of the best evaluation.
-    best_steps: Environment steps when that was taken.
+    best_steps: Environment steps at that evaluation.
     elapsed_seconds: Time since the run started, in seconds.
-    seconds_left: Time to go at the present rate, in seconds.
+    seconds_left: Estimated remaining time at the present rate, in seconds.
     nodes: Name and state of each node, like ('actor/0', 'running').
-    starts: Those of the nodes that are being started.
-    hosts: Name and host of each node, where there are several hosts.
+    starts: The starting nodes.
+    hosts: Name and host of each node, if there are several hosts.
     inference: The inference servers.
-    learners: Those that mix, if there are several.
-    learners_distance: How far they all are from their mean together.
-    learners_distance_bound: How far they would be at the most if all mixed at
-      the same moments, see `gossip.Trail`.
-    num_restarts: How often nodes were started again; None if never.
-    message: What else the user should know now; '' if nothing.
-    stopped_early: Why the run ends before all its steps are taken; '' if it
-      does not.
+    learners: The gossiping learners, if there are several.
+    learners_distance: Their total distance from their mean.
+    learners_distance_bound: Upper bound on it if all mixed synchronously, see
+      `gossip.Trail`.
+    num_restarts: Number of node restarts; None if never.
+    message: Further messages for the user; '' if none.
+    stopped_early: Reason for ending the run before all its steps; '' if it does
+      not.
     not_recorded: Message on steps that could not be recorded, with the reason;
-      '' if there are none.
+      '' if all were.
   """
 
   title: str
@@ -180,6 +178,6 @@ class Status:
   not_recorded: str = ''
 
   def with_messages(self, *messages: str) -> 'Status':
-    """Returns it with other messages: those of these that are not empty."""
+    """Returns a copy with other messages; empty ones are left out."""
     message = '; '.join(filter(None, messages))
     return dataclasses.replace(self, message=message)

@@ -1,4 +1,4 @@
-"""Curves of a run for TensorBoard."""
+"""TensorBoard logger."""
 
 import os
 import socket
@@ -14,8 +14,8 @@ from repertory.components.loggers import scalars
 class TensorBoard(base.Logger):
   """Writes the numbers of a row as scalar summaries over a step count.
 
-  Text, lists and None have no curve and are left out. Values are stored as
-  float32; NaN and infinity are kept, and TensorBoard marks them.
+  Text, lists and None are left out. Values are stored as float32; NaN and
+  infinity are kept, and TensorBoard marks them.
 
   Attributes:
     path: The events file.
@@ -27,15 +27,15 @@ class TensorBoard(base.Logger):
     step_key: str = 'steps',
     prefix: str = '',
   ):
-    """Opens a new events file, as each life of a run has its own.
+    """Opens a new events file; each generation of a run has its own.
 
     Args:
-      directory: Where the events file goes.
-      step_key: The entry of each row that is the horizontal axis. It has no
-        curve itself.
-      prefix: Put before each name with a slash, which groups the curves.
+      directory: Directory of the events file.
+      step_key: The entry of each row for the horizontal axis. It has no curve
+        itself.
+      prefix: Prefix of each name, with a slash, which groups the curves.
     """
-    # Those who only step environments do without.
+    # Code that only steps environments need not import these.
     from tensorboard.compat.proto import event_pb2  # noqa: PLC0415
     from tensorboard.plugins.scalar import summary_v2  # noqa: PLC0415
     from tensorboard.summary.writer import record_writer  # noqa: PLC0415
@@ -45,8 +45,8 @@ class TensorBoard(base.Logger):
     os.makedirs(directory, exist_ok=True)
     name = f'{time.time():.0f}.{socket.gethostname()}.{uuid.uuid4().hex}'
     path = os.path.join(directory, f'events.out.tfevents.{name}')
-    # Not TensorFlow's writer, which keeps some memory of every value; nor
-    # TensorBoard's own, whose thread a full disk ends without a word.
+    # Not TensorFlow's writer, which leaks memory for every value; nor
+    # TensorBoard's own, whose thread ends silently when the disk is full.
     self._file = open(path, 'wb')  # noqa: SIM115
     self.path = path
     self._writer = record_writer.RecordWriter(self._file)
@@ -58,7 +58,7 @@ class TensorBoard(base.Logger):
     """Writes and flushes a row.
 
     Raises:
-      ValueError: If the row does not say at which step it was taken.
+      ValueError: If the row has no number under the step key.
     """
     row = {key: scalars.to_plain(value) for key, value in data.items()}
     step = row.pop(self._step_key, None)

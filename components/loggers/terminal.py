@@ -1,4 +1,4 @@
-"""Rows of a run as lines on the terminal."""
+"""Terminal logger."""
 
 import sys
 from typing import Any, TextIO
@@ -12,25 +12,25 @@ class Terminal(base.Logger):
   """Prints one line per row: `label: key value | key value`."""
 
   def __init__(self, label: str, stream: TextIO | None = None):
-    """Prepares to print.
+    """Stores label and stream.
 
     Args:
-      label: Says whose rows these are.
-      stream: Where lines go; by default the standard output of the moment of
-        writing. It is never closed.
+      label: Prefix of all lines.
+      stream: Output stream; by default `sys.stdout` at the time of writing. It
+        is never closed.
     """
     self._label = label
     self._stream = stream
 
   def write(self, data: base.LoggingData) -> None:
-    """Prints a row, its entries in their own order, in one piece."""
+    """Prints a row in one piece, its entries in their own order."""
     stream = self._stream or sys.stdout
     entries = (f'{key} {_to_text(value)}' for key, value in data.items())
     stream.write(f'{self._label}: {" | ".join(entries)}\n')
     stream.flush()
 
   def close(self) -> None:
-    """Does nothing, as the stream belongs to others."""
+    """Does nothing: the stream is not owned."""
 
 
 def _to_text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Repairs a line file whose writer was killed in the middle of a line."""
+"""Repair of line files whose writer was killed in the middle of a line."""
 
 import logging
 import os
@@ -11,7 +11,7 @@ _log = logging.getLogger(__name__)
 
 
 class GarbledError(ValueError):
-  """What is in a file is not what its writer would have written."""
+  """A file has contents that its writer cannot have written."""
 
 
 def read_whole(path: str) -> Iterator[str]:
@@ -29,8 +29,8 @@ def read_whole(path: str) -> Iterator[str]:
 def whole_lines(file: BinaryIO) -> Iterator[str]:
   """Yields the lines of an open file, except a torn one at its end.
 
-  If the first one has no line break, it is yielded: it may not be a line at
-  all.
+  A first line is yielded even without a line break: the file may not consist of
+  lines at all.
 
   Raises:
     GarbledError: If it is not text.
@@ -48,15 +48,15 @@ def whole_lines(file: BinaryIO) -> Iterator[str]:
 
 
 def repair(path: str, is_whole: Callable[[bytes], bool]) -> None:
-  """Makes a file end with a line break, or be empty.
+  """Repairs a file so that it ends with a line break, or is empty.
 
-  Without this the next row would be glued to the torn one and both be lost. A
-  dropped line is reported as a warning. A missing file is left missing.
+  Otherwise the next row would be appended to the torn one and both be lost. A
+  dropped line is logged as a warning. A missing file is left missing.
 
   Args:
     path: The file.
-    is_whole: Told a last line that lacks its line break, says whether only that
-      is missing. If so the line is ended, otherwise it is dropped.
+    is_whole: Returns whether a last line without a line break is complete. If
+      so the line is ended, otherwise it is dropped.
   """
   if not os.path.exists(path):
     return
@@ -74,7 +74,7 @@ def repair(path: str, is_whole: Callable[[bytes], bool]) -> None:
 
 
 def _read_unended_line(file: BinaryIO) -> bytes:
-  """Returns what follows the last line break, from the end backwards."""
+  """Returns the text after the last line break, read backwards."""
   start = file.seek(0, os.SEEK_END)
   tail = b''
   while start > 0 and b'\n' not in tail:

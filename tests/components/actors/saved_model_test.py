@@ -115,7 +115,7 @@ def test_names_are_paths(tmp_path):
   assert saved_model.name_leaves(nest, 'observation') == [
     'observation_arm_left_0', 'observation_arm_left_1', 'observation_eye'
   ]  # fmt: skip
-  with pytest.raises(ValueError, match='must be told apart'):
+  with pytest.raises(ValueError, match='must have paths that differ'):
     saved_model.name_leaves({'a': {'b': 1}, 'a_b': 2})
 
 

@@ -105,7 +105,7 @@ def test_write_after_close_raises(path):
   ('content', 'told'),
   [
     (b'{"a": 1}\n\xff\n{"a": 2}\n', 'line 2 is not text'),
-    (b'{"a": 1}\n[1]\n', 'line 2 is no JSON object'),
+    (b'{"a": 1}\n[1]\n', 'line 2 is not a JSON object'),
     (b'\x89PNG\r', 'line 1 is not text'),
   ],
 )
