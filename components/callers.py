@@ -38,13 +38,13 @@ class Admission:
       token: The run's token.
     """
     self._token = token.encode()
-    self._lives: dict[str, int] = {}
+    self._generations: dict[str, int] = {}
     self._lock = threading.Lock()
 
   def replace(self, name: str, life: int) -> None:
     """Registers a new generation of a caller; older ones are refused."""
     with self._lock:
-      self._lives[name] = max(life, self._lives.get(name, 0))
+      self._generations[name] = max(life, self._generations.get(name, 0))
 
   def check_token(self, caller: Caller) -> None:
     """Raises RefusedError if a caller belongs to another run."""
@@ -63,10 +63,10 @@ class Admission:
     """
     self.check_token(caller)
     with self._lock:
-      newest = self._lives.get(caller.name, 0)
+      newest = self._generations.get(caller.name, 0)
       if caller.life < newest:
         raise RefusedError(
           f'{caller.name} was replaced: its generation must be {newest}, got '
           f'{caller.life}.'
         )
-      self._lives[caller.name] = caller.life
+      self._generations[caller.name] = caller.life

@@ -13,7 +13,7 @@ from repertory.components.settings import SettingError
 
 @dataclasses.dataclass(frozen=True)
 class Experience:
-  """Which items are written, how they are stored, and how they are sampled.
+  """Items an agent writes, the tables that store them, and its batches.
 
   It has no connection and no thread: a transport, see `roads.Road`, reads it
   and carries the items. Every transport reads the same description.

@@ -24,8 +24,8 @@ class SettingError(ValueError):
   """A setting is invalid, or another setting would help.
 
   Python and the command line spell settings differently. So names are kept
-  apart from the text: whoever prints the error inserts the spelling and leaves
-  the text unchanged.
+  apart from the text: code that prints the error inserts the spelling and
+  leaves the text unchanged.
 
   Attributes:
     setting: Name of the invalid setting: a field of `launch.Experiment`, of an

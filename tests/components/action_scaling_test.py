@@ -7,7 +7,7 @@ import tensorflow as tf
 from repertory.components import action_scaling, specs
 
 TINY = float(np.finfo(np.float32).tiny)
-# Bounds which a middle plus half a width misses, or a cast rounds beyond.
+# Bounds that center plus half width miss, or that a cast rounds beyond.
 BOUNDS = (
   (-1, 1),
   (-2, 2),
@@ -138,8 +138,7 @@ class TestSpec:
   def test_refuses_without_bounds(self, spec):
     with pytest.raises(
       ValueError,
-      match='must have a finite least value for each number, and a finite '
-      'larger',
+      match='must have finite bounds for each number, the upper one larger',
     ) as caught:
       action_scaling.ActionScaling(spec)
     assert repr(spec) in str(caught.value)

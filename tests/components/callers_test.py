@@ -1,11 +1,11 @@
-"""Tests of who may call."""
+"""Tests of `components/callers.py`."""
 
 import pytest
 
 from repertory.components import callers
 
 
-def test_life_that_was_replaced_is_refused():
+def test_replaced_generation_is_refused():
   admission = callers.Admission('token')
   old, new = (callers.Caller('actor/0', life, 'token') for life in (0, 1))
   admission.check(old)
@@ -15,10 +15,10 @@ def test_life_that_was_replaced_is_refused():
   ):
     admission.check(old)
   admission.check(new)
-  admission.check(old._replace(name='actor/1'))  # It is of another one.
+  admission.check(old._replace(name='actor/1'))  # Another caller.
 
 
-def test_replaced_life_is_refused_before_the_next_one_calls():
+def test_replaced_generation_is_refused_before_the_next_one_calls():
   admission = callers.Admission()
   caller = callers.Caller('actor/0')
   admission.check(caller)
@@ -26,17 +26,19 @@ def test_replaced_life_is_refused_before_the_next_one_calls():
   for life in (0, 1):
     with pytest.raises(callers.RefusedError, match='generation must be 2'):
       admission.check(caller._replace(life=life))
-  admission.replace('actor/0', 1)  # Told late, it changes nothing.
+  admission.replace('actor/0', 1)  # A late notice changes nothing.
   with pytest.raises(callers.RefusedError, match='generation must be 2'):
     admission.check(caller._replace(life=1))
   admission.check(caller._replace(life=2))
 
 
 @pytest.mark.parametrize('token', ['', 'tokem', 'token ', 'tökén', '\ud800'])
-def test_another_token_is_refused_and_not_told(token):
+def test_another_token_is_refused_and_not_shown(token):
   admission = callers.Admission('token')
-  with pytest.raises(callers.RefusedError, match='must have the token') as told:
+  with pytest.raises(
+    callers.RefusedError, match='must have the token'
+  ) as caught:
     admission.check(callers.Caller('actor/0', 5, token))
-  assert "'token'" not in str(told.value)
-  # Nor does it count as a life.
+  assert "'token'" not in str(caught.value)
+  # Nor does it count as a generation.
   admission.check(callers.Caller('actor/0', 0, 'token'))

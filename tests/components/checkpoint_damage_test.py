@@ -1,4 +1,4 @@
-"""Tests that no damaged checkpoint is read, and that none can do harm."""
+"""Tests that damaged checkpoints are refused and do no harm."""
 
 import io
 import json
@@ -30,7 +30,7 @@ def _path(directory, tmp_path):
   """The newer of two checkpoints, with replay."""
   path = ''
   for number in (1, 2):
-    # Each has its own, or the damage of one were the damage of both.
+    # Separate files: hard links would share the damage.
     replay_path = tmp_path / f'replay{number}'
     (replay_path / 'nested').mkdir(parents=True)
     (replay_path / 'tables.tfrecord').write_bytes(b'tables' * 5)
@@ -54,7 +54,7 @@ def _assert_refused(directory, path, *words, **settings):
   message = str(error.value)
   for expected in (path, *words):
     assert expected in message
-  # It says what to do.
+  # The message advises.
   assert 'start afresh' in message
 
 
@@ -69,7 +69,7 @@ def _write(file, content):
 
 
 def _rewrite_checksums(path, name):
-  """Makes the list agree with what a file holds now."""
+  """Updates a file's entry in the list of checksums."""
   listed = os.path.join(path, 'checksums.json')
   content = json.loads(_read(listed))
   changed = _read(os.path.join(path, name))
@@ -142,7 +142,7 @@ def test_longer(directory, path, name):
 
 @pytest.mark.parametrize('name', [n for n in _FILES if 'DONE' not in n])
 def test_any_flipped_byte(directory, path, name):
-  """Each byte of each file in turn, in all its bits or only the last."""
+  """Damages each byte of each file, in all its bits or only the last."""
   file = os.path.join(path, name)
   content = _read(file)
   assert len(content) >= 30
@@ -163,7 +163,7 @@ def test_a_file_too_many(directory, path):
 
 @pytest.mark.parametrize('name', _REPLAY_FILES[1:])
 def test_replay_need_not_be_read(directory, path, name):
-  """For an evaluation its gigabytes do not matter; that it is there does."""
+  """Evaluations check only the presence of gigabytes of replay."""
   file = os.path.join(path, name)
   content = bytearray(_read(file))
   content[7] ^= 0xFF
@@ -205,7 +205,7 @@ def test_other_lists(directory, path, content):
 
 @pytest.mark.parametrize('content', [b'', b'{"number": 2', b'\xff\xfe'])
 def test_what_was_never_a_state(directory, path, content):
-  """Whoever changes a file and its checksum still gets a named error."""
+  """A changed file with a matching checksum still raises a named error."""
   _write(os.path.join(path, 'state.json'), content)
   _rewrite_checksums(path, 'state.json')
   _assert_refused(directory, path)
@@ -223,7 +223,7 @@ def test_other_format(directory, path):
 
 
 class Weapon:
-  """Does harm when it is unpickled."""
+  """An object that does harm when it is unpickled."""
 
   fired = False
 
@@ -232,7 +232,7 @@ class Weapon:
 
 
 def test_pickles_are_not_loaded(directory, path):
-  """Not even where the checksums say that all is well."""
+  """Even with matching checksums."""
   armed = np.array([Weapon()], dtype=object)
   file = os.path.join(path, 'arrays.npz')
   np.savez(file, w=armed)

@@ -1,4 +1,4 @@
-"""Tests that an error of the disk leaves the last good checkpoint."""
+"""Tests that a disk error leaves the last good checkpoint intact."""
 
 import errno
 import json
@@ -45,7 +45,7 @@ def test_full_disk(tmp_path):
     tmp_path,
     '1m',
   )
-  # What did not fit was removed, or there would be no room for the third.
+  # Partial files were removed, or there would be no room for the third.
   assert _lines(output) == [
     [None, 0, [_FIRST]],
     [errno.ENOSPC, 0, [_FIRST]],
@@ -71,7 +71,7 @@ def test_read_only_disk(tmp_path):
 
 
 def test_no_permission():
-  # Not where pytest has its folders: only their owner may enter those.
+  # Not in pytest's folders, which only their owner may enter.
   folder = tempfile.mkdtemp()
   os.chmod(folder, 0o755)
   try:
@@ -87,7 +87,7 @@ def test_no_permission():
 
 @pytest.mark.parametrize('limit', [0, 100, 5_000])
 def test_file_that_may_not_grow(tmp_path, limit):
-  """Wherever it stops, nothing of it is left."""
+  """No partial files are left, wherever it stops."""
   directory = str(tmp_path / 'checkpoints')
   checkpointer = checkpointing.Checkpointer(directory)
   checkpointer.save({'w': np.zeros(9)}, {'n': 0})

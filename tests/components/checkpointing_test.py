@@ -1,4 +1,4 @@
-"""Tests of the checkpoints, most of all of what is left after a crash."""
+"""Tests of checkpoints, in particular after crashes."""
 
 import builtins
 import contextlib
@@ -42,7 +42,7 @@ def _arrays(number):
 
 
 def _save(directory, *numbers, max_to_keep=2, **settings):
-  """Saves checkpoints that hold these numbers; returns the last one's path."""
+  """Saves checkpoints of these numbers; returns the last one's path."""
   checkpointer = checkpointing.Checkpointer(directory, max_to_keep)
   path = ''
   for number in numbers:
@@ -55,7 +55,7 @@ def _load(directory) -> Any:
 
 
 def _loaded_number(directory):
-  """Returns the number of the checkpoint that is loaded, which is whole."""
+  """Returns the number of the loaded checkpoint, which is checked."""
   checkpoint = _load(directory)
   number = checkpoint.state['number']
   np.testing.assert_array_equal(checkpoint.arrays['w'], np.full((2, 2), number))
@@ -121,8 +121,8 @@ def test_keeps_the_newest(directory, max_to_keep):
     assert _loaded_number(directory) == number
 
 
-def test_another_checkpointer_goes_on(directory):
-  """After a restart, perhaps to keep fewer."""
+def test_another_checkpointer_continues(directory):
+  """After a restart, perhaps with a smaller limit."""
   first = [_save(directory, number, max_to_keep=3) for number in range(3)]
   last = _save(directory, 3, max_to_keep=2)
   assert len({*first, last}) == 4
@@ -160,7 +160,7 @@ def test_nothing_is_unfinished_where_nothing_is(directory):
 
 
 def test_a_checkpoint_that_makes_way_is_not_missed(directory, monkeypatch):
-  """Who reads while another writes gets the newer one, and no error."""
+  """A reader gets the newer one, and no error, while another one writes."""
   _save(directory, 1, max_to_keep=1)
   listdir, is_first = os.listdir, [True]
 
@@ -177,7 +177,7 @@ def test_a_checkpoint_that_makes_way_is_not_missed(directory, monkeypatch):
 def test_who_is_killed_again_and_again_leaves_one_too_many(
   directory, monkeypatch
 ):
-  """Killed when the new one is there, and none has been removed for it."""
+  """Killed after writing the new one, before removing an old one."""
   remove = checkpointing.Checkpointer._remove
   saving = 0
 
@@ -200,11 +200,11 @@ def test_max_to_keep_is_checked(directory):
 
 
 class Crash(BaseException):
-  """Nobody catches it, as nobody catches the end of a process."""
+  """Simulated crash; not an `Exception`, so that no code catches it."""
 
 
 class Crasher:
-  """Counts what is done to files and crashes before one of these steps."""
+  """Counts file operations and crashes before one of them."""
 
   NAMES = ('mkdir', 'fsync', 'rename', 'link', 'unlink', 'rmdir')
 
@@ -235,7 +235,7 @@ class Crasher:
 
 
 def _assert_all_are_whole(directory, copy):
-  """Loads each checkpoint, as if somebody removed those that are newer."""
+  """Loads each checkpoint, with all newer ones removed."""
   shutil.copytree(directory, copy)
   while checkpoint := _load(copy):
     shutil.rmtree(checkpoint.path)
@@ -244,7 +244,7 @@ def _assert_all_are_whole(directory, copy):
 def test_crash_between_any_two_steps_leaves_the_last_good_one(
   tmp_path, replay_path, monkeypatch
 ):
-  """The one before counts up to the renaming, from then on the new one."""
+  """The previous one is valid until the renaming, then the new one."""
   crasher = Crasher(monkeypatch)
   loaded = []
   for crash_at in range(1000):
@@ -263,7 +263,7 @@ def test_crash_between_any_two_steps_leaves_the_last_good_one(
     checkpoint = _load(directory)
     assert _read_tree(checkpoint.replay_path) == _read_tree(replay_path)
     _assert_all_are_whole(directory, str(tmp_path / f'copy{crash_at}'))
-    # Saving goes on as if nothing had been.
+    # Saving continues normally.
     _save(directory, 4, replay_path=replay_path)
     assert _loaded_number(directory) == 4
     assert len(os.listdir(directory)) == 2
@@ -276,7 +276,7 @@ def test_crash_between_any_two_steps_leaves_the_last_good_one(
 def test_all_is_synced_before_it_gets_its_name(
   directory, replay_path, monkeypatch
 ):
-  """Or the name could outlive a power cut, and the contents not."""
+  """Otherwise the name could survive a power cut, and the contents not."""
   synced, renamed = [], []
   fsync, rename = os.fsync, os.rename
 
@@ -349,7 +349,7 @@ def test_a_file_with_the_name_of_a_checkpoint_is_kept(directory):
     file.write('mine')
   assert _loaded_number(directory) == 1
   path = _save(directory, 2, 3)
-  # None of them takes its place.
+  # None of them replaces it.
   assert os.path.basename(path) == '00000007'
   assert _loaded_number(directory) == 3
   with open(stray) as file:
@@ -385,7 +385,7 @@ def test_place_replay_where_a_file_is(tmp_path):
 def test_place_replay(tmp_path, replay_path):
   directory = str(tmp_path / 'made' / 'served')
   contents = _read_tree(replay_path)
-  for _ in range(2):  # What is there makes way.
+  for _ in range(2):  # Existing contents are replaced.
     checkpointing.place_replay(replay_path, directory)
     (name,) = os.listdir(directory)
     assert _read_tree(os.path.join(directory, name)) == contents
@@ -412,7 +412,7 @@ def _serve(directory):
 
 
 def test_replay_survives_the_round_trip(tmp_path, directory):
-  """With a real server, and twice, as runs are resumed more than once."""
+  """With a real server, and twice, because runs may be resumed repeatedly."""
   served = str(tmp_path / 'served')
   checkpointer = checkpointing.Checkpointer(directory)
   expected = {}
@@ -431,7 +431,7 @@ def test_replay_survives_the_round_trip(tmp_path, directory):
     checkpointer.save(
       _arrays(run), {'number': run}, connection.client.checkpoint()
     )
-    # What comes after the checkpoint is lost.
+    # Items after the checkpoint are lost.
     replay_fixture.insert(connection, [99])
     server.stop()
     shutil.rmtree(served)

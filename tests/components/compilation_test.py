@@ -1,4 +1,4 @@
-"""Tests of compiled functions: where they run, and what they ask XLA for."""
+"""Tests of compiled functions: threads, XLA flags and results."""
 
 import os
 import threading
@@ -12,7 +12,7 @@ from repertory.components.settings import SettingError
 
 _needs_wrapping = pytest.mark.skipif(
   not compilation.WRAPS_OPERATIONS,
-  reason='beside accelerators TensorFlow is not told to wrap operations',
+  reason='with accelerators TensorFlow does not wrap operations',
 )
 
 _FAST = '--xla_llvm_disable_expensive_passes'
@@ -26,7 +26,7 @@ _THREADS = '--xla_cpu_multi_thread_eigen'
     ('', 1, f'{_FAST}=true {_THREADS}=false'),
     (None, 3, f'{_FAST}=true'),
     ('--other=1', 4, f'--other=1 {_FAST}=true'),
-    # What is set already stays, whatever it is.
+    # Flags that are set stay.
     (f'{_THREADS}=true', 2, f'{_THREADS}=true {_FAST}=true'),
     (f'{_FAST}=false', 2, f'{_FAST}=false {_THREADS}=false'),
   ],
@@ -99,7 +99,7 @@ class TestOpenSlices:
 
 
 class _Caller:
-  """A function that notes which threads run it, and that XLA cannot compile."""
+  """Records the threads that run it; XLA cannot compile it."""
 
   def __init__(self):
     self.threads = set()
@@ -163,7 +163,7 @@ def test_in_caller_that_fails():
 
 
 def test_in_caller_beside_other_threads():
-  """Each gets its own results, others' operations and datasets too."""
+  """Each gets its own results, also with other operations and datasets."""
   num = 2_000
   failures = []
 
@@ -213,7 +213,9 @@ def test_in_caller_beside_other_threads():
     (None, ['CPU', 'GPU'], False),
   ],
 )
-def test_wrapping_is_told_unless_refused(monkeypatch, variable, devices, wraps):
+def test_wrapping_is_enabled_unless_refused(
+  monkeypatch, variable, devices, wraps
+):
   monkeypatch.delenv('TF_RUN_EAGER_OP_AS_FUNCTION', raising=False)
   if variable is not None:
     monkeypatch.setenv('TF_RUN_EAGER_OP_AS_FUNCTION', variable)
@@ -222,10 +224,10 @@ def test_wrapping_is_told_unless_refused(monkeypatch, variable, devices, wraps):
     for kind in devices
   ]
   monkeypatch.setattr(tf.config, 'get_visible_devices', lambda: physical)
-  told = []
-  monkeypatch.setattr(stack, 'wrap_operations', lambda: told.append(True))
+  enabled = []
+  monkeypatch.setattr(stack, 'wrap_operations', lambda: enabled.append(True))
   assert compilation._wrap_operations() == wraps
-  assert told == [True] * wraps
+  assert enabled == [True] * wraps
 
 
 @_needs_wrapping
@@ -242,7 +244,7 @@ def test_wrapping_is_told_unless_refused(monkeypatch, variable, devices, wraps):
   ],
 )
 def test_policies(monkeypatch, wraps, jit_compile, state, is_recurrent):
-  """XLA compiles recurrent ones alone where others can run in the caller."""
+  """XLA compiles only recurrent policies, if others can run in the caller."""
   monkeypatch.setattr(compilation, 'WRAPS_OPERATIONS', wraps)
   function = _Caller()
 

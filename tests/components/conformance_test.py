@@ -1,4 +1,4 @@
-"""Tests that each check of policies and updates finds what is wrong."""
+"""Tests that the conformance tests of policies and updates find errors."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ _SPEC = specs.EnvironmentSpec(
 
 
 class _Policy(programs.Policy):
-  """Adds up what it saw, with noise from id and count."""
+  """A policy that sums observations, with noise by id and count."""
 
   def initial_state(self, environment_ids):
     ids = tf.constant(list(environment_ids), tf.float32)
@@ -160,7 +160,7 @@ def test_finds_wrong_policies(policy_class, check):
 
 
 class _Update(programs.Update):
-  """Learns rewards from the first observations, with momentum."""
+  """An update that learns rewards from first observations, with momentum."""
 
   learning_rate = 0.1
 
@@ -224,7 +224,7 @@ class _KeepsOthers(_Update):
   def __init__(self, network):
     super().__init__(network)
     variable = tf.Variable(0.0)
-    self.others = lambda: variable  # Where `variables` finds none.
+    self.others = lambda: variable  # Not found by `variables`.
 
   @property
   def exports(self):
@@ -257,7 +257,7 @@ class _PrioritiesNotANumber(_Update):
 
 
 class _Annealing(_Update):
-  """Counts where no checkpoint looks."""
+  """Counts outside of its variables."""
 
   num_calls = 0
 
@@ -267,7 +267,7 @@ class _Annealing(_Update):
 
 
 class _LateHead(_Update):
-  """Has a head that is created, and never trained, when it is called."""
+  """Creates an untrained head in its first call."""
 
   def __init__(self, network):
     super().__init__(network)
@@ -278,7 +278,7 @@ class _LateHead(_Update):
 
 
 class _Growing(_Update):
-  """Adds a variable to its network when it is made."""
+  """Adds a variable to its network in the constructor."""
 
   def __init__(self, network):
     super().__init__(network)

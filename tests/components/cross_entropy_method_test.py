@@ -8,7 +8,7 @@ from repertory.components import cross_entropy_method as cem
 
 
 def slow_maximum(rate, noise, num_elites, initial_stddev):
-  """The same for one row, by sorting: the best action and its value."""
+  """The reference for one row, by sorting: the best action and its value."""
   mean, stddev = np.zeros(noise.shape[-1]), initial_stddev
   ranked = []
   for numbers in noise:
@@ -50,7 +50,7 @@ def test_finds_what_is_best_in_each_row():
     6,
     1.0,
   )
-  # Beyond the bounds nothing is tried.
+  # Samples stay within the bounds.
   np.testing.assert_allclose(found.action, [[0.3, -0.4], [1, 0.1]], atol=0.02)
 
 

@@ -1,4 +1,4 @@
-"""Tests of which weight a number falls upon, against a search one by one."""
+"""Tests of `components/cumulative_sums.py`, against a linear search."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def _compiled(jit_compile):
 
 
 def _search(weights, number):
-  """Returns the place where adding up goes beyond a number."""
+  """Returns the index where the running sum exceeds a number."""
   total = 0.0
   for place, weight in enumerate(weights):
     total += weight
@@ -27,7 +27,7 @@ def _search(weights, number):
 
 
 def _sparse(random, shape):
-  """Returns weights, float32, of which half are 0; rows add up to 1."""
+  """Returns weights, float32, half of them 0; rows sum to 1."""
   weights = random.exponential(size=shape) * (random.random(shape) < 0.5)
   weights[..., 1] += 0.1
   return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
@@ -60,7 +60,7 @@ def test_never_is_a_weight_of_0_where_sums_differ_beside_it(jit_compile):
     cumulative_sums.find, jit_compile=jit_compile, autograph=False
   )
   weights = tf.constant([[0.0, 0.25, 0.0, 0.75, 0.0]] * 4)
-  # Rounded as XLA may: up beside the second weight and, behind the last, down.
+  # Rounded as XLA may: up next to the second weight and down after the last.
   sums = tf.constant([[0.1, 0.25, 0.3, 0.95, 0.9]] * 4)
   numbers = tf.constant([0.05, 0.27, 0.92, 0.97])
   np.testing.assert_array_equal(find(sums, weights, numbers), [1, 3, 3, 3])

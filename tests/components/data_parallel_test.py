@@ -13,7 +13,7 @@ import tree
 import known_agents
 from repertory.components import data_parallel
 
-# Logical devices can be made before TensorFlow's first operation alone.
+# Logical devices must be made before TensorFlow's first operation.
 _SCRIPT = """
 import sys
 
@@ -83,7 +83,7 @@ def test_agents_learn_the_same_on_several_devices():
   )
   assert ended.returncode == 0, ended.stderr[-3000:]
   parts = re.findall('BEGINS (.*?)\n(.*?)ENDS', ended.stderr, re.DOTALL)
-  # Where TensorFlow has placed the products of matrices.
+  # Devices of the matrix products.
   counts = [
     collections.Counter(re.findall(r'\(MatMul\): .*device:(CPU:\d)', log))
     for _, log in parts
@@ -91,7 +91,7 @@ def test_agents_learn_the_same_on_several_devices():
   assert len(parts) == 2 * len(_EACH)
   for (case, _), one, three in zip(parts[::2], counts[::2], counts[1::2]):
     assert set(one) == {'CPU:0'}, case
-    # What is done forwards and backwards is done on each device.
+    # Forward and backward passes run on each device.
     assert set(three) == {'CPU:0', 'CPU:1', 'CPU:2'}, case
     assert len(set(three.values())) == 1, (case, three)
     assert three['CPU:0'] >= one['CPU:0'], case
@@ -114,7 +114,7 @@ class _Network(tf.Module):
 
 
 def _run(num_devices, num_rows, dynamic=False):
-  """Returns outputs and gradients, of a function that is as good as any."""
+  """Returns outputs and gradients of an arbitrary function."""
   network = _Network()
   function = data_parallel.by_rows(network, (1, 0), (1, 0))
   shape = [3, None if dynamic else num_rows]

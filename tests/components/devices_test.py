@@ -1,4 +1,4 @@
-"""Tests of what follows from the kinds of devices."""
+"""Tests of `components/devices.py`."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from repertory.components import devices
   [
     (['CPU'], 999, False),
     (['CPU'], 1_000, True),
-    (['CPU', 'CPU'], 999, False),  # A CPU that was divided.
+    (['CPU', 'CPU'], 999, False),  # A CPU that was split.
     (['CPU', 'GPU'], 999, True),
     (['CPU', 'GPU', 'GPU'], 1, True),
     (['CPU', 'TPU'], 999, True),

@@ -15,10 +15,10 @@ Episode = environment_loop.Episode
 
 
 class RewardScript(dm_env.Environment):
-  """Plays episodes of given rewards, again and again.
+  """Plays episodes of given rewards, repeatedly.
 
-  The observation is the step of the episode; the step taken has the action it
-  was given as an attribute.
+  The observation is the step of the episode; each step stores the action in an
+  attribute.
   """
 
   def __init__(self, *episodes):
@@ -56,7 +56,7 @@ class RewardScript(dm_env.Environment):
 
 
 class RecordingActor(core.Actor):
-  """Keeps all calls; the k-th action is k in every slot."""
+  """Records all calls; the k-th action is k in every slot."""
 
   def __init__(self):
     self.calls = []
@@ -137,7 +137,7 @@ class TestStep:
     assert observe[1].tolist() == [1, 1, 1]
     assert observe[2].step_type.tolist() == [2, 1, 1]
     assert observe[2].reward.tolist() == [5, 10, 100]
-    # What the actor acts on is what it has just observed.
+    # The actor acts on its latest observation.
     assert select_2[1] is observe[2].observation
     assert observe_2[1].tolist() == [2, 2, 2]
     assert update == ('update', False)
@@ -153,8 +153,7 @@ class TestStep:
     timestep = loop.reset()
     assert timestep.step_type.tolist() == [0, 0, 0]
     episodes = loop.step()[1] + loop.step()[1] + loop.step()[1]
-    # Slot 2 started anew: all three of its rewards, not those of four steps.
-    # Slot 1 goes on with its second script.
+    # Slot 2 started again: all three of its rewards, not those of four steps.
     expected = [(0, 5, 1), (1, -30, 2), (0, 5, 1), (2, 600, 3)]
     assert [(e.slot, e.episode_return, e.length) for e in episodes] == expected
     assert actor.names().count('observe_first') == 2
@@ -178,7 +177,7 @@ class TestReports:
     loop, _ = make(*SCRIPTS, counter=counter, logger=logger)
     for _ in range(4):
       loop.step()
-    # 3 + 2 + 2 + 1 steps, as told above.
+    # 3 + 2 + 2 + 1 steps, as above.
     assert counter.get_counts() == {'actor_steps': 8, 'actor_episodes': 4}
     assert logger.rows == [
       {
@@ -247,7 +246,7 @@ class TestRun:
     loop.run(**limits)
     assert actor.num_actions == calls
 
-  def test_goes_on_where_it_stopped(self):
+  def test_continues_where_it_stopped(self):
     loop, actor = make(*SCRIPTS)
     loop.run(num_steps=3)
     loop.run(num_steps=2)
@@ -302,7 +301,7 @@ class TestRunEpisodes:
     episodes = loop.run_episodes(4)
     assert [e.episode_return for e in episodes] == [1, 2, 90, 90]
 
-  def test_start_afresh(self):
+  def test_starts_new_episodes(self):
     loop, actor = make([[1, 2, 4], [8, 16, 32], [64, 128, 256]])
     loop.step()
     episodes = loop.run_episodes(1)

@@ -1,4 +1,4 @@
-"""Tests of figures of episodes besides return and length."""
+"""Tests of `components/episode_metrics.py`."""
 
 from typing import ClassVar
 
@@ -12,8 +12,8 @@ from repertory.components.settings import SettingError
 _FIRST, _MID, _LAST = dm_env.StepType
 
 
-class _Told(episode_metrics.EpisodeMetric):
-  """Keeps what it is told of an episode; its value is a sum of that."""
+class _Recorded(episode_metrics.EpisodeMetric):
+  """Records its calls of an episode; its value is a sum over them."""
 
   made: ClassVar[list] = []
 
@@ -32,7 +32,7 @@ class _Told(episode_metrics.EpisodeMetric):
 
 
 class _Scripted:
-  """Two slots, the second of which ends an episode at its second step."""
+  """Two slots; the second one's episode ends at its second step."""
 
   batch_size = 2
 
@@ -44,7 +44,7 @@ class _Scripted:
       (_FIRST, _MID), (_MID, _LAST),
     ]  # fmt: skip
 
-  def _tell(self):
+  def _record(self):
     first = np.array([t == _FIRST for t in self._types[self._at]])
     return dm_env.TimeStep(
       np.array(self._types[self._at]),
@@ -55,11 +55,11 @@ class _Scripted:
 
   def reset(self):
     self._at = 0
-    return self._tell()
+    return self._record()
 
   def step(self, action):
     self._at += 1
-    return self._tell()
+    return self._record()
 
 
 class _Actor:
@@ -82,17 +82,17 @@ class _Actor:
 
 @pytest.fixture(name='loop')
 def _loop(monkeypatch):
-  monkeypatch.setattr(_Told, 'made', [])
+  monkeypatch.setattr(_Recorded, 'made', [])
   loop = environment_loop.EnvironmentLoop(_Scripted(), _Actor())
   loop.measure(
     episode_metrics.EpisodeMetrics(
-      {'told': _Told, 'constant': lambda: _Constant()}, 2
+      {'recorded': _Recorded, 'constant': lambda: _Constant()}, 2
     )
   )
   return loop
 
 
-class _Constant(_Told):
+class _Constant(_Recorded):
   def value(self):
     return np.float32(0.5)
 
@@ -101,8 +101,8 @@ def test_values_are_of_the_episodes_that_end(loop):
   loop.reset()
   ended = [episode for _ in range(5) for episode in loop.step()[1]]
   # By slot: moves 1, 2, … times rewards 1, 2, …; and −moves times rewards of
-  # 11, 12, … . A slot's move where it is FIRST is nobody's.
-  assert [(e.slot, e.length, e.metrics['told']) for e in ended] == [
+  # 11, 12, … . Moves at FIRST are ignored.
+  assert [(e.slot, e.length, e.metrics['recorded']) for e in ended] == [
     (1, 2, -1 * 11 - 2 * 12),
     (0, 3, 1 * 1 + 2 * 2 + 3 * 3),
     (1, 2, -4 * 14 - 5 * 15),
@@ -110,13 +110,13 @@ def test_values_are_of_the_episodes_that_end(loop):
   assert all(e.metrics['constant'] == 0.5 for e in ended)
 
 
-def test_a_metric_is_told_of_one_slot_without_a_batch_axis(loop):
+def test_a_metric_gets_one_slot_without_a_batch_axis(loop):
   loop.reset()
   for _ in range(3):
     loop.step()
-  told = [one for one in _Told.made if type(one) is _Told]
-  assert len(told) == 2
-  (first,), (second, third) = told[0].episodes[:1], told[1].episodes
+  found = [one for one in _Recorded.made if type(one) is _Recorded]
+  assert len(found) == 2
+  (first,), (second, third) = found[0].episodes[:1], found[1].episodes
   begin, (action, timestep), *_ = first
   assert begin.step_type is _FIRST
   assert (begin.reward, begin.discount) == (None, None)
@@ -132,7 +132,7 @@ def test_a_metric_is_told_of_one_slot_without_a_batch_axis(loop):
 def test_observation_is_what_the_environment_said():
   seen = []
 
-  class Seeing(_Told):
+  class Seeing(_Recorded):
     def begin(self, timestep):
       seen.append(timestep.observation)
 
@@ -150,7 +150,7 @@ def test_without_metrics_there_are_none():
 
 
 def test_value_that_is_no_number_is_named():
-  class Wordy(_Told):
+  class Wordy(_Recorded):
     def value(self):
       return 'many'
 
@@ -160,17 +160,17 @@ def test_value_that_is_no_number_is_named():
 
 
 @pytest.mark.parametrize(
-  ('makers', 'told'),
+  ('makers', 'recorded'),
   [
-    ([_Told], 'must be a mapping of names to factories, got'),
-    ({'count': _Told}, "not one of .*count.*; got 'count'"),
-    ({'': _Told}, "got ''"),
-    ({3: _Told}, 'got 3'),
-    ({'a': _Told()}, r"for 'a'\. Write _Told\."),
+    ([_Recorded], 'must be a mapping of names to factories, got'),
+    ({'count': _Recorded}, "not one of .*count.*; got 'count'"),
+    ({'': _Recorded}, "got ''"),
+    ({3: _Recorded}, 'got 3'),
+    ({'a': _Recorded()}, r"for 'a'\. Write _Recorded\."),
     ({'a': 3}, "got 3 for 'a'"),
   ],
 )
-def test_what_cannot_be_told_is_refused(makers, told):
-  with pytest.raises(SettingError, match=told) as caught:
+def test_invalid_metrics_are_refused(makers, recorded):
+  with pytest.raises(SettingError, match=recorded) as caught:
     episode_metrics.check(makers)
   assert caught.value.setting == 'evaluation_metrics'

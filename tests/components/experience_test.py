@@ -1,4 +1,4 @@
-"""Tests of the description of an experience."""
+"""Tests of `components/experience.py`."""
 
 import pytest
 import tensorflow as tf
@@ -17,7 +17,7 @@ def _make(items=_ACROSS, tables=(_QUEUE, _UNIFORM), **settings):
 
 
 @pytest.mark.parametrize('tables', [[], [_QUEUE, _QUEUE]])
-def test_tables_are_told_apart(tables):
+def test_tables_must_have_distinct_names(tables):
   names = [table.name for table in tables]
   with pytest.raises(ValueError) as error:
     _make(tables=tables)
@@ -35,15 +35,15 @@ def test_other_fields_of_the_first_table():
 @pytest.mark.parametrize(
   ('items', 'settings', 'num_slots', 'size'),
   [
-    # The greatest size that divides environments of an adder, and the batch.
+    # The largest common divisor of an adder's environments and the batch size.
     (_ACROSS, {}, 16, 8),
     (_ACROSS, {}, 12, 4),
     (_ACROSS, {}, 3, 1),
     (_ACROSS, {'in_bundles': False}, 16, 1),
-    # Items end with the episodes, each at a time of its own.
+    # Items end with the episodes, at different times.
     (adders.Sequences(length=5), {}, 16, 1),
     (adders.Transitions(1, 0.9), {}, 16, 1),
-    # What is sampled by chance must not come in company.
+    # Items sampled at random must not come in bundles.
     (_ACROSS, {'tables': [_UNIFORM, _QUEUE]}, 16, 1),
   ],
 )

@@ -15,7 +15,7 @@ from repertory.components import image_layouts
     ((84, 84, 3), False, True),
     ((84, 84, 12), False, True),
     ((210, 160, 3), False, True),
-    # A board tells something only of its sides.
+    # A board is recognized by its sides only.
     ((10, 10, 4), False, True),
     ((4, 10, 10), False, False),
     ((16, 8, 4), False, False),

@@ -1,4 +1,4 @@
-"""Tests that servers hear this machine alone."""
+"""Tests that servers accept connections of this machine only."""
 
 import contextlib
 import json
@@ -42,7 +42,7 @@ def test_another_machine_reaches_only_what_is_opened_to_it():
     'inference, from there': 'connected',
     'inference, from a stranger': 'timed out',
   }
-  # What is bound to addresses does not listen at others.
+  # Servers bound to addresses do not listen at others.
   refusals = {'courier': 'timed out', 'grpc': 'refused'}
   for name in names:
     expected |= {
@@ -108,7 +108,7 @@ def test_nothing_is_heard_from_who_is_shut_out(host, other):
             with pytest.raises(TimeoutError):
               socket.create_connection((host, port), 0.3).close()
           else:
-            # What was not heard before is sent again by the kernel.
+            # The kernel resends packets that were dropped before.
             accepted.settimeout(10)
             assert accepted.recv(1) == b'a'
             socket.create_connection((host, port), 5).close()
@@ -126,7 +126,7 @@ def test_nothing_is_heard_from_who_is_shut_out(host, other):
 def test_other_machines_are_heard_at_one_address_alone(
   host, is_heard, monkeypatch
 ):
-  # As if what comes from this machine came from another one.
+  # As if this machine's packets came from another one.
   monkeypatch.setattr(interfaces, 'LOOPBACK', interfaces.Interface('', ()))
   with socket.create_server(
     ('::', 0), family=socket.AF_INET6, dualstack_ipv6=True
@@ -170,7 +170,7 @@ def test_system_without_filters_leaves_a_warning(monkeypatch, caplog):
 
 
 def test_system_that_only_nods_leaves_a_warning(monkeypatch, caplog):
-  # What this option gives has another length.
+  # The result of this option has another length.
   monkeypatch.setattr(interfaces, '_SO_GET_FILTER', socket.SO_LINGER)
   with socket.create_server(('', 0)) as server:
     interfaces.restrict(server.getsockname()[1])

@@ -1,4 +1,4 @@
-"""Tests of packages whose modules are imported when they are asked for."""
+"""Tests of `components/lazy_imports.py`."""
 
 import importlib
 import sys
@@ -45,6 +45,6 @@ def test_others_are_no_attributes(own_package):
     exec('from own_package import words')
 
 
-def test_what_a_module_lacks_is_told(own_package):
+def test_missing_names_are_reported(own_package):
   with pytest.raises(ModuleNotFoundError, match='not_there_at_all'):
     own_package.broken  # noqa: B018

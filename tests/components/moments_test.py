@@ -12,7 +12,7 @@ def arrays(of_some):
 
 
 def of(values):
-  """Those of numbers `[N]`."""
+  """The moments of numbers `[N]`."""
   leaf = tf.constant(np.asarray(values, np.float32)[None])
   return moments.of_batch(leaf, tf.ones(leaf.shape, tf.bool))
 
@@ -34,7 +34,7 @@ def test_batches_together_are_one(shape):
     x = random.normal(random.normal() * 9, 2, [size, 5, *shape])
     mask = random.uniform(size=[size, 5]) < 0.6
     seen.append(x[mask])
-    x[~mask] = np.nan  # It does not count.
+    x[~mask] = np.nan  # It is masked.
     new = moments.of_batch(tf.constant(x), tf.constant(mask))
     merged = moments.merge(merged, new)
   seen = np.concatenate(seen)

@@ -50,7 +50,7 @@ class TestFind:
     write_module('own_a', 'class Outer:\n  inner = 7')
     assert str(tmp_path) not in sys.path
     assert named_objects.find('own_a:Outer.inner') == 7
-    # For who takes over `sys.path`, and once only.
+    # For processes that inherit `sys.path`, and once only.
     assert named_objects.find('own_a:Outer') is sys.modules['own_a'].Outer
     assert sys.path[0] == str(tmp_path)
     assert sys.path.count(str(tmp_path)) == 1
@@ -87,7 +87,7 @@ class TestFind:
     self, write_module, tmp_path, monkeypatch
   ):
     write_module('own_m', 'thing = 1')
-    # Each of these places, which hold no module, is forgotten by one thread.
+    # Each of these folders, which hold no module, is forgotten by one thread.
     for number in range(30_000):
       monkeypatch.setitem(sys.path_importer_cache, f'/nowhere/{number}', None)
     start = threading.Barrier(4)
@@ -103,10 +103,10 @@ class TestFind:
 
 
 class TestErrors:
-  def check(self, name, *told):
+  def check(self, name, *parts):
     with pytest.raises(named_objects.NamedObjectError) as raised:
       named_objects.find(name)
-    for part in told:
+    for part in parts:
       assert part in str(raised.value)
     return raised.value
 
@@ -122,7 +122,7 @@ class TestErrors:
     self.check('own_packag.inner:x', "Did you mean 'own_package'?")
     error = self.check('unheard.of:x')
     assert 'Did you mean' not in str(error)
-    assert 'own_module' not in sys.modules  # It was not imported to tell that.
+    assert 'own_module' not in sys.modules  # The message needed no import.
 
   def test_no_module_in_a_package(self, write_module, tmp_path):
     write_module('own_e.__init__', '')
@@ -153,7 +153,7 @@ class TestErrors:
     )  # fmt: skip
 
   @pytest.mark.parametrize(
-    ('source', 'line', 'told'),
+    ('source', 'line', 'message'),
     [
       ('import unheard_of', 'line 1, in <module>', 'unheard_of'),
       ('import own_g.inner', 'line 1, in <module>', 'own_g.inner'),
@@ -163,11 +163,11 @@ class TestErrors:
       ('class E(BaseException): pass\nraise E(5)', 'line 2', 'E: 5'),
     ],
   )
-  def test_import_raises(self, write_module, source, line, told):
+  def test_import_raises(self, write_module, source, line, message):
     write_module('own_g', source)
-    error = self.check('own_g:x', "importing 'own_g' failed", line, told)
+    error = self.check('own_g:x', "importing 'own_g' failed", line, message)
     assert not isinstance(error, named_objects.NoModuleError)
-    # Nothing of how it was imported.
+    # Nothing of the import machinery.
     files = re.findall('File "(.*?)"', str(error))
     assert {os.path.basename(file) for file in files} == {'own_g.py'}
 

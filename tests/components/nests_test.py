@@ -1,4 +1,4 @@
-"""Tests of nests that are put together fast, against dm-tree."""
+"""Tests of fast unflattening, against dm-tree."""
 
 import collections
 from typing import NamedTuple
@@ -41,8 +41,8 @@ def test_is_what_dm_tree_makes(structure):
   found = nests.Unflattener(structure)(leaves)
   tree.assert_same_structure(found, expected, check_types=True)
   assert found == expected
-  assert repr(found) == repr(expected)  # So dictionaries have their order.
-  # And by place, whatever equality says of it.
+  assert repr(found) == repr(expected)  # Order of dictionaries, too.
+  # By position, whatever equality says.
   assert [id(leaf) for leaf in tree.flatten(found)] == [id(x) for x in leaves]
 
 
@@ -60,7 +60,7 @@ def _make_deep():
 def test_wrappers_of_tensorflow_are_taken_off():
   module, kept = tf.Module(), _make_deep()
   module.kept = kept
-  # The originals are inside; this is what `plain` is for.
+  # The originals are inside; `plain` removes the wrappers.
   assert type(kept['a']) is not list
   found = nests.plain(module.kept)
   assert repr(found) == repr(_make_deep())
@@ -93,7 +93,7 @@ def test_specs_are_no_part_of_the_environment():
 
 
 def _parts_of(nest):
-  """Returns all containers of a nest, and it itself."""
+  """Returns all containers of a nest, including itself."""
   if not tree.is_nested(nest):
     return []
   parts = nest.values() if isinstance(nest, dict) else nest

@@ -1,4 +1,4 @@
-"""Tests of functions that NumPy runs, beside TensorFlow."""
+"""Tests of functions run by NumPy, against TensorFlow."""
 
 import time
 
@@ -17,7 +17,7 @@ _SIGNATURE = (_X, _Y, _BITS, _PLACES)
 
 _WEIGHTS = tf.constant(np.linspace(-1, 1, 8).reshape(4, 2), tf.float32)
 
-# Each of x and y, floats `[3, 4]`; of bits, `[3]`; and of places, `[3]`.
+# Each of x and y, floats `[3, 4]`; of bits, `[3]`; and of indices, `[3]`.
 _FUNCTIONS = {
   'arithmetic': lambda x, y, b, p: ((x + y) * x - y) / (2.0 + y * y),
   'one number': lambda x, y, b, p: 3.0 - tf.reduce_sum(x) * 2.0,
@@ -137,7 +137,7 @@ def test_is_what_tensorflow_computes(name):
 
 @pytest.mark.parametrize('width', [20, 700])
 def test_a_single_row(width):
-  """Its product with a matrix is computed in another way if that is large."""
+  """Large matrix–vector products are computed in another way."""
   weights = np.random.default_rng(1).normal(size=[20, width])
   weights = tf.constant(weights, tf.float32)
   signature = (tf.TensorSpec([1, 20], tf.float32),)
@@ -198,7 +198,7 @@ def test_says_what_it_cannot(problem):
 
 
 class _Slow:
-  """A compiled function that takes longer."""
+  """A slower compiled function."""
 
   def __init__(self, function, seconds):
     self._function = function
@@ -242,7 +242,7 @@ _WEIGHT = tf.Variable(tf.zeros([4, 2]))
 @pytest.mark.parametrize(
   ('operation', 'wrong', 'function'),
   [
-    # Zeros do not show it, nor what is multiplied by zeros.
+    # Zeros would hide it, as would products with zeros.
     ('Tanh', 'np.sin({0})', lambda x, y, b, p: tf.tanh(x) @ _WEIGHT),
     ('Less', '{0} <= {1}', lambda x, y, b, p: p < 1),
     ('BitwiseXor', '{0} | {1}', lambda x, y, b, p: b ^ (b * 3)),

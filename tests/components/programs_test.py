@@ -1,4 +1,4 @@
-"""Tests of the checks when a policy or an update is called."""
+"""Tests of the checks of policies and updates in their first calls."""
 
 import collections
 import time
@@ -22,7 +22,7 @@ _SAMPLE = types.Sample(
 
 
 class _Update(programs.Update):
-  """Returns what it is given; has parts whose variables come late."""
+  """Returns a given result; has parts whose variables come late."""
 
   def __init__(self, result=None, parts=()):
     super().__init__()
@@ -47,7 +47,7 @@ class _Update(programs.Update):
 
 
 class Counter(snt.Module):
-  """Has a variable that is not trained, and only once it is called."""
+  """Has an untrained variable, created in its first call."""
 
   @snt.once
   def _create(self):
@@ -75,7 +75,7 @@ def test_variables_that_come_late_are_named(call):
   message = str(error.value)
   for name in ('head/w:0 [3, 2]', 'head/b:0 [2]', 'counter/count:0 []'):
     assert name in message
-  # Neither those that were there, nor the moments of the optimizer.
+  # Neither existing ones, nor the moments of the optimizer.
   assert 'main' not in message
   assert 'networks.create_variables' in message
 
@@ -107,7 +107,7 @@ def test_wrong_results_are_named(result, message):
   update.result = result
   with pytest.raises(ValueError, match=message):
     _trace(update)
-  # As one of several updates of a learner step, too: means would hide it.
+  # Also within several updates of a learner step, whose means would hide it.
   series = learners.UpdateSeries(update, 1)
   with pytest.raises(ValueError, match=message):
     _trace(series)

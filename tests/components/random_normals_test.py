@@ -53,7 +53,7 @@ def test_draws_of_one_stream_are_independent():
 
 
 @pytest.mark.parametrize('size', [1, 3, 4])
-def test_counters_go_on_behind_what_was_used(size):
+def test_counters_advance_past_used_ones(size):
   counters = counters_of(5)
   numbers, after = random_streams.next_normals(counters, size)
   for _ in range((size + 1) // 2):

@@ -1,4 +1,4 @@
-"""Tests of `components/policies/random_streams.py`."""
+"""Tests of `components/random_streams.py`."""
 
 import itertools
 
@@ -95,7 +95,7 @@ class TestNextUniforms:
       # Ten bins of n/10: deviation √(n · 0.1 · 0.9) each.
       bins = np.bincount(np.floor(numbers * 10).astype(int).ravel())
       assert np.abs(bins - n / 10).max() < 5 * (n * 0.09) ** 0.5
-    # A correlation of independent numbers has the deviation 1/√n.
+    # A correlation of independent numbers has standard deviation 1/√n.
     pairs = {
       'of one draw': (ones, others),
       'of successive draws': (ones[:-1], ones[1:]),

@@ -1,4 +1,4 @@
-"""Tests of how files are opened that somebody else may have put there."""
+"""Tests of opening files in folders with untrusted contents."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from repertory.components import regular_files
 
 @pytest.fixture
 def folder(tmp_path):
-  """A directory with a file in it, and a secret beside it."""
+  """A directory with a file in it, and a secret next to it."""
   (tmp_path / 'secret').write_bytes(b'secret')
   (tmp_path / 'run/logs').mkdir(parents=True)
   (tmp_path / 'run/logs/a.csv').write_bytes(b'a')
@@ -81,7 +81,7 @@ def test_other_files_are_refused_at_once(folder):
     _read(folder / 'run', 'logs')
   with pytest.raises(FileNotFoundError):
     _read(folder / 'run', 'nothing')
-  # A name that is taken by a file in the place of a folder.
+  # A file in place of a folder.
   with pytest.raises(NotADirectoryError):
     _read(folder / 'run', 'logs/a.csv/b')
   assert not regular_files.list_inside(str(folder / 'run'), '.')

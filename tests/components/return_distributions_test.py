@@ -17,7 +17,7 @@ def constant(values):
 
 
 class _Scripted:
-  """Gives the numbers that it was told."""
+  """Returns given numbers."""
 
   def __init__(self, *arrays):
     self._arrays = list(arrays)

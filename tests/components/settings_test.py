@@ -14,7 +14,7 @@ from repertory.components import settings
 class _Settings:
   sizes: tuple[int, ...] = settings.field((8, 4), 'Of layers: a paper.')
   limit: float | None = settings.field(None, 'None for none.')
-  told_as_text: 'int' = settings.field(1, 'One.')
+  given_as_text: 'int' = settings.field(1, 'One.')
   plain: int = 2
 
 
@@ -23,13 +23,13 @@ class TestField:
     assert _Settings() == _Settings((8, 4), None, 1, 2)
     assert _Settings(limit=0.5).limit == 0.5
 
-  def test_tells_of_itself(self):
+  def test_describes_fields(self):
     assert settings.describe(_Settings) == [
       settings.Setting(
         'sizes', 'tuple[int, ...]', (8, 4), 'Of layers: a paper.'
       ),
       settings.Setting('limit', 'float | None', None, 'None for none.'),
-      settings.Setting('told_as_text', 'int', 1, 'One.'),
+      settings.Setting('given_as_text', 'int', 1, 'One.'),
       settings.Setting('plain', 'int', 2, ''),
     ]
 
@@ -39,10 +39,10 @@ class TestField:
       limit: float | None = settings.field(3.0, 'Three.')
       last: int = settings.field(0, 'Last.')
 
-    told = {setting.name: setting for setting in settings.describe(More)}
-    assert list(told)[-1] == 'last'
-    assert told['sizes'].help == 'Of layers: a paper.'
-    assert (told['limit'].default, told['limit'].help) == (3.0, 'Three.')
+    found = {setting.name: setting for setting in settings.describe(More)}
+    assert list(found)[-1] == 'last'
+    assert found['sizes'].help == 'Of layers: a paper.'
+    assert (found['limit'].default, found['limit'].help) == (3.0, 'Three.')
 
 
 class TestSettingError:
@@ -53,7 +53,7 @@ class TestSettingError:
     error = settings.SettingError('a', 'is off. Turn it on.', fresh=True, b='c')
     assert str(error) == "a is off. Turn it on (fresh=True, b='c')."
 
-  def test_is_told_in_other_words(self):
+  def test_message_with_other_spellings(self):
     error = settings.SettingError('a', 'is a. Use b.', b=1)
     assert error.tell('--a', '--b=1') == '--a is a. Use b (--b=1).'
 

@@ -1,4 +1,4 @@
-"""Tests of the stop signal and of the waits that listen to it."""
+"""Tests of the stop signal and of waits that check it."""
 
 import threading
 import time
@@ -105,7 +105,7 @@ def test_repeats_short_attempts():
 
   signals.wait_for(attempt, _what, 60, signals.StopSignal())
   assert len(slices) == 5
-  assert max(slices) <= 0.5  # So that the signal is heard in time.
+  assert max(slices) <= 0.5  # So that the signal is noticed in time.
 
 
 def test_success_counts_even_when_stopped():
@@ -156,7 +156,7 @@ def test_error_of_an_attempt_is_raised():
 
 
 def test_what_is_asked_for_only_when_it_is_over():
-  """It may cost a call."""
+  """Calling it may be expensive."""
   asked = []
   arrived = threading.Event()
   timer = threading.Timer(0.3, arrived.set)
@@ -169,5 +169,5 @@ def test_what_is_asked_for_only_when_it_is_over():
 
 
 def test_stopped_is_no_subclass_of_a_time_out():
-  """Who catches one of the two must not swallow the other."""
+  """Catching one of the two must not swallow the other."""
   assert not issubclass(signals.Stopped, (TimeoutError, OSError))

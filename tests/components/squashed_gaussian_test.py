@@ -10,7 +10,7 @@ from repertory.components import squashed_gaussian
 
 
 def normal_below(x):
-  """Φ(x), the probability of a normal number below x."""
+  """Φ(x), the cumulative normal distribution."""
   return np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2)))(x)
 
 

@@ -1,4 +1,4 @@
-"""Tests of what differs between the two sets of versions."""
+"""Tests of the compatibility layer for two sets of versions."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ import tree
 
 from repertory.components import stack
 
-assert stack  # Makes it so when it is imported.
+assert stack  # Importing it installs the fix.
 
 
 def test_functions_take_and_return_attributes_of_modules():
@@ -15,8 +15,8 @@ def test_functions_take_and_return_attributes_of_modules():
   parts = {'a': ones, 'b': {'c': (twos, {'d': ones})}}
   module: Any = tf.Module()
   module.parts = parts
-  assert type(module.parts) is not dict  # TensorFlow's own, it is about such.
-  assert type(parts['b']) is not dict  # So is what was inside.
+  assert type(module.parts) is not dict  # TensorFlow's wrapper.
+  assert type(parts['b']) is not dict  # So are nested ones.
 
   @tf.function(autograph=False)
   def double(nest):

@@ -1,7 +1,7 @@
-"""Tests of threads that compute on one device, beside others.
+"""Tests of threads that compute on one device, beside other devices.
 
-What they hand to it must not be mixed up; logical devices of the CPU stand for
-others, and can be made before TensorFlow's first operation alone.
+Their arguments must not be confused. Logical devices of the CPU stand in for
+real ones, and must be made before TensorFlow's first operation.
 """
 
 import subprocess

@@ -25,7 +25,7 @@ def write(folder, pictures, rate, video_format):
   file = videos.VideoFile(str(unfinished), height, width, rate, video_format)
   for picture in pictures:
     file.add(picture)
-  path = folder / f'film.{video_format}'
+  path = folder / f'video.{video_format}'
   assert not path.exists()
   file.save_as(str(path))
   assert not unfinished.exists()
@@ -50,14 +50,14 @@ class TestMp4:
     found = films.read(path)
     assert found.shape == (3, 480, 240, 3)
     expected = np.kron(pictures, np.ones((48, 48, 1), np.uint8))
-    # Edges between colors are blurred, but what is between them is not.
+    # Edges between colors are blurred, but areas are not.
     inner = (np.arange(480) % 48 > 7) & (np.arange(480) % 48 < 40)
     inner = np.outer(inner, inner[:240])
     error = np.abs(found.astype(float) - expected)[:, inner]
     assert error.max() < 25
     assert error.mean() < 4
 
-  # Those of Hopper are often taken for 120.
+  # Hopper's frame rate is often taken for 120.
   @pytest.mark.parametrize('rate', [2.5, 100 / 3, 125])
   def test_no_picture_is_dropped_at_odd_rates(self, tmp_path, rate):
     pictures = make_noise(30, 8, 8)
@@ -69,7 +69,7 @@ class TestMp4:
 class TestGif:
   def test_is_exact(self, tmp_path):
     pictures = make_noise(6, height=11, width=7)
-    pictures[3] = pictures[2]  # What is equal is a picture, too.
+    pictures[3] = pictures[2]  # Equal frames count, too.
     path = write(tmp_path, pictures, 5, 'gif')
     found = films.read(path)
     expected = np.kron(pictures, np.ones((43, 43, 1), np.uint8))
@@ -85,7 +85,7 @@ class TestGif:
 
 class TestFailures:
   def test_another_size(self, tmp_path):
-    file = videos.VideoFile(str(tmp_path / 'film'), 8, 6, 30, 'mp4')
+    file = videos.VideoFile(str(tmp_path / 'video'), 8, 6, 30, 'mp4')
     file.add(np.zeros((8, 6, 3), np.uint8))
     with pytest.raises(videos.VideoError, match='6x8 at first, and then 6x9'):
       file.add(np.zeros((9, 6, 3), np.uint8))
@@ -93,13 +93,13 @@ class TestFailures:
 
   @pytest.mark.parametrize('video_format', videos.FORMATS)
   def test_full_disk(self, tmp_path, video_format):
-    os.symlink('/dev/full', tmp_path / 'film')  # On which nothing has room.
+    os.symlink('/dev/full', tmp_path / 'video')  # A device without room.
     pictures = np.random.default_rng(0).integers(
       0, 256, (3, 300, 300, 3), np.uint8
     )
     with pytest.raises(videos.VideoError, match='the disk is full'):
       file = videos.VideoFile(
-        str(tmp_path / 'film'), 300, 300, 30, video_format
+        str(tmp_path / 'video'), 300, 300, 30, video_format
       )
       for picture in pictures:
         file.add(picture)
@@ -107,26 +107,26 @@ class TestFailures:
     self.check_nothing_is_left(tmp_path)
 
   def test_nothing_was_added(self, tmp_path):
-    file = videos.VideoFile(str(tmp_path / 'film'), 8, 6, 30, 'mp4')
+    file = videos.VideoFile(str(tmp_path / 'video'), 8, 6, 30, 'mp4')
     with pytest.raises(videos.VideoError, match='no frames'):
       file.save_as(str(tmp_path / 'whole'))
     self.check_nothing_is_left(tmp_path)
 
   def test_no_folder_for_the_name(self, tmp_path):
-    file = videos.VideoFile(str(tmp_path / 'film'), 8, 6, 30, 'mp4')
+    file = videos.VideoFile(str(tmp_path / 'video'), 8, 6, 30, 'mp4')
     file.add(np.zeros((8, 6, 3), np.uint8))
     with pytest.raises(videos.VideoError, match='No such file or directory'):
       file.save_as(str(tmp_path / 'nowhere' / 'whole'))
     self.check_nothing_is_left(tmp_path)
 
   def test_discarded_in_the_middle(self, tmp_path):
-    file = videos.VideoFile(str(tmp_path / 'film'), 8, 6, 30, 'mp4')
+    file = videos.VideoFile(str(tmp_path / 'video'), 8, 6, 30, 'mp4')
     file.add(np.zeros((8, 6, 3), np.uint8))
     file.discard()
     file.discard()
     self.check_nothing_is_left(tmp_path)
 
-  # A small picture is taken by the pipe.
+  # A small frame fits into the pipe.
   @pytest.mark.parametrize('size', [4, 400])
   def test_program_that_hangs(self, tmp_path, monkeypatch, size):
     program = tmp_path / 'ffmpeg'
@@ -134,7 +134,7 @@ class TestFailures:
     program.chmod(stat.S_IRWXU)
     monkeypatch.setenv('IMAGEIO_FFMPEG_EXE', str(program))
     monkeypatch.setattr(videos, '_TIMEOUT_SECONDS', 0.1)
-    file = videos.VideoFile(str(tmp_path / 'film'), size, size, 30, 'mp4')
+    file = videos.VideoFile(str(tmp_path / 'video'), size, size, 30, 'mp4')
     with pytest.raises(videos.VideoError, match=r'within 0\.1|for 0\.1 sec'):
       file.add(np.zeros((size, size, 3), np.uint8))
       assert size == 4

@@ -184,8 +184,8 @@ class TestBatched:
       actor.observe(action, timestep)
 
   def test_fresh_start_right_after_an_end(self):
-    # `run_episodes` starts afresh when the last episode has ended. The actors
-    # must be asked for the new episodes' first actions.
+    # `run_episodes` resets when the last episode has ended. The actors must
+    # select the new episodes' first actions.
     acting = [acme_actor.AcmeActor(seed=i) for i in range(2)]
     loop = environment_loop.EnvironmentLoop(
       make_catch_batch(2), actors.Batched(acting)
@@ -216,7 +216,7 @@ class TestBatched:
       actors.Batched([])
 
   def test_there_and_back(self):
-    # What is unbatched and batched again acts as before.
+    # Unbatching and batching again changes nothing.
     def run(wrap):
       environments = make_catch_batch(1)
       policy = counting_policy.CountingPolicy()

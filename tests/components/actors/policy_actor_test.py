@@ -30,7 +30,7 @@ def make_environments(lengths):
 
 
 class _Counting(programs.Policy):
-  """Scales what it sees, and adds how often it acted."""
+  """Scales observations, and adds the number of steps."""
 
   def __init__(self):
     super().__init__()
@@ -45,7 +45,7 @@ class _Counting(programs.Policy):
 
 
 class _Learner:
-  """What is asked of a learner whose variables are shared."""
+  """The calls of a learner whose variables are shared."""
 
   version = 0
   max_priority = 1.0
@@ -66,7 +66,7 @@ class TestPolicyActor:
 
   @pytest.mark.parametrize('jit_compile', [False, True])
   def test_rows_are_reset_each_for_itself(self, jit_compile, monkeypatch):
-    if jit_compile:  # The policy's memory is not of a recurrent network.
+    if jit_compile:  # The policy's state is not recurrent.
       monkeypatch.setattr(compilation, 'WRAPS_OPERATIONS', False)
     lengths, ids = (2, 3, 9), (4, 0, 7)
     environments, adder, actor = self.make(
@@ -110,7 +110,7 @@ class TestPolicyActor:
 
     class Spy(counting_policy.CountingPolicy):
       def reset_state(self, state, first):
-        # Python, so it runs when the policy is traced; the rest in each call.
+        # Python, so it runs only in tracing; the rest in each call.
         tf.py_function(lambda f: seen.append(f.numpy().tolist()), [first], [])
         return super().reset_state(state, first)
 
@@ -135,7 +135,7 @@ class TestPolicyActor:
   def test_xla_is_used_if_asked_for(self):
     class Uncompilable(programs.Policy):
       def initial_state(self, environment_ids):
-        return tf.zeros([len(environment_ids), 2])  # XLA is for the recurrent.
+        return tf.zeros([len(environment_ids), 2])  # Recurrent, so for XLA.
 
       def step(self, observation, state):
         tf.py_function(lambda: None, [], [])  # XLA cannot call Python.
@@ -181,7 +181,7 @@ class TestPolicyActor:
     assert actor.select_action(observation)['move'].tolist() == [60, 150]
 
   def test_numpy_acts_with_the_newest_variables(self, monkeypatch):
-    """And says so, if it is to and somebody tells when they change."""
+    """Only if requested and if there is a variable client."""
     monkeypatch.setattr(numpy_functions, '_SHARE_OF_TIME', math.inf)
     policy = _Counting()
     spec = catch.Catch().observation_spec()

@@ -35,7 +35,7 @@ class TestPolicyRows:
     rows.begin()
     assert act(rows, 3) == [0, 1, 2]
 
-  def test_rows_that_leave_go_on_when_they_come_back(self):
+  def test_removed_rows_resume_when_they_come_back(self):
     rows = make()
     assert act(rows, 3) == [0, 1, 2]
     assert act(rows, 1) == [1]

@@ -21,7 +21,7 @@ _SPEC = specs.Array((2,), np.float32)
 
 
 class _Chained(programs.Policy):
-  """Acts by `a`, which follows from `b`, which follows from itself."""
+  """Acts by `a`, which depends on `b`, which depends on itself."""
 
   def initial_state(self, environment_ids):
     size = len(environment_ids)
@@ -35,7 +35,7 @@ class _Chained(programs.Policy):
       state={
         'a': state['b'] + 1.0,
         'b': 2.0 * state['b'] + 1.0,
-        # Nobody looks at these.
+        # Unused.
         'c': state['c'] + state['a'],
         'd': state['d'] + observation[:, 0],
       },
@@ -82,7 +82,7 @@ def test_noise_is_the_only_state_of_continuous_actions(tmp_path, evaluation):
     assert names_of(act) == ['observation', 'state_random', 'state_steps']
     return
   assert names_of(act) == ['observation']
-  # More rows than a model with random numbers takes; to actions within ± 2.
+  # More rows than a model with random numbers supports; actions within ± 2.
   action = act(observation=tf.fill([2000, 2], 0.25))['action']
   np.testing.assert_array_equal(action, np.full([2000, 2], 0.5))
 

@@ -26,13 +26,13 @@ def test_one_alone_has_no_neighbors(graph):
 
 @pytest.mark.parametrize('graph', choices.GRAPHS)
 @pytest.mark.parametrize('size', _SIZES)
-def test_who_is_heard_tells(graph, size):
+def test_in_and_out_neighbors_agree(graph, size):
   for index in range(size):
     heard = graphs.in_neighbors(graph, size, index)
     assert len(set(heard)) == len(heard) and index not in heard
     for other in range(size):
-      tells = index in graphs.out_neighbors(graph, size, other)
-      assert tells == (other in heard)
+      sends = index in graphs.out_neighbors(graph, size, other)
+      assert sends == (other in heard)
 
 
 @pytest.mark.parametrize('share', [None, 0.1, 0.75])
@@ -59,7 +59,7 @@ def test_matrix_of_a_ring_by_hand():
 @pytest.mark.parametrize('graph', choices.GRAPHS)
 @pytest.mark.parametrize('size', _SIZES[1:])
 def test_contraction_is_the_second_singular_value(graph, size):
-  # Of the matrix without what all have in common, by another road than ours.
+  # Of the matrix minus the mean, by a different computation.
   matrix = graphs.mixing_matrix(graph, size, share=0.6)
   norm = np.linalg.norm(matrix - 1 / size, ord=2)
   assert graphs.contraction(graph, size, 0.6) == pytest.approx(norm, abs=1e-9)

@@ -41,7 +41,7 @@ def test_waits_for_the_version_of_all():
   found = box.wait_for(2, 10.0, signals.StopSignal())
   assert [message.vector[0] for message in found] == [2, 20]
   timer.join()
-  # What is later is kept.
+  # Later messages are kept.
   box.put('b', 3, _vector(30))
   found = box.wait_for(3, 10.0, signals.StopSignal())
   assert [message.vector[0] for message in found] == [3, 30]

@@ -52,7 +52,7 @@ def test_distance_falls_below_the_bound_and_stays(graph, size):
     assert distance <= sum(trail.length for trail in trails) + 1e-9
     # Proposition 1 of the paper, with α L as the longest of all updates.
     assert distance <= longest * contraction / (1 - contraction) + 1e-9
-  # It is a bound of something: without mixing they would be far beyond.
+  # The bound is meaningful: without mixing they would be far beyond.
   apart = rng.normal(size=[300, size, 20]).sum(0)
   if contraction > 1e-9:
     assert 0 < max(distances) < np.linalg.norm(apart - apart.mean(0))
@@ -86,7 +86,7 @@ def test_only_floating_point_numbers_are_mixed():
   assert split['b'].dtype == np.float32 and split['a'].shape == ()
 
 
-def test_digest_tells_other_variables():
+def test_digest_depends_on_the_variables():
   first = vectors.Layout({'a': np.zeros([2, 3])})
   assert first.digest == vectors.Layout({'a': np.ones([2, 3])}).digest
   for other in ({'b': np.zeros([2, 3])}, {'a': np.zeros([3, 2])}):

@@ -26,7 +26,7 @@ def _arrays(value, size=3):
 
 
 class _Town:
-  """Some participants that find one another."""
+  """Participants that can find each other."""
 
   def __init__(self, graph, size, **settings):
     self.names = [f'learner/{i}' for i in range(size)]
@@ -72,7 +72,7 @@ def make_town():
 
 
 def _exchange_until(one, version, value, is_mixed):
-  """Exchanges until something has come that passes; returns what it becomes."""
+  """Exchanges until a result passes a condition; returns it."""
   deadline = time.monotonic() + _SECONDS
   while time.monotonic() < deadline:
     mixed = one.exchange(version, _arrays(value))
@@ -82,7 +82,7 @@ def _exchange_until(one, version, value, is_mixed):
   raise AssertionError('Nothing came.')
 
 
-def test_nobody_waits_for_who_is_not_there(make_town):
+def test_missing_neighbors_block_nobody(make_town):
   one = make_town('ring', 2).settle(0)
   for version in range(100):
     assert one.exchange(version, _arrays(version)) is None
@@ -147,7 +147,7 @@ def _run_all(run, size):
   assert not errors, errors
 
 
-def test_keeping_step_goes_on_without_who_is_done(make_town):
+def test_synchronous_mixing_continues_without_finished_learners(make_town):
   town = make_town('ring', 3, keeps_step=True)
   people = [town.settle(i) for i in range(3)]
   lengths = [4, 2, 6]
@@ -166,7 +166,7 @@ def test_one_that_starts_again_is_found(make_town):
   second.exchange(1, _arrays(1.0))
   _exchange_until(first, 1, 0.0, lambda mixed: True)
   second.close()
-  for version in range(2, 50):  # It goes on meanwhile.
+  for version in range(2, 50):  # The other one continues meanwhile.
     first.exchange(version, _arrays(0.0))
   again = town.settle(1, life=1)
   again.exchange(1, _arrays(8.0))
@@ -216,7 +216,7 @@ def _inlet():
 
 
 def _greet(inlet, **changes):
-  """Connects by hand; returns the stream and the answer."""
+  """Connects a raw socket; returns the stream and the answer."""
   stream = addresses.connect(inlet.address, _SECONDS)
   text = json.dumps(
     {'name': 'a', 'life': 0, 'token': 'token', 'digest': '', **changes}
@@ -237,7 +237,7 @@ def _receive(stream, size):
 
 
 @pytest.mark.parametrize(
-  ('changes', 'told'),
+  ('changes', 'message'),
   [
     ({'token': 'stolen'}, 'token of this run'),
     ({'life': 'old'}, 'must begin with a JSON object'),
@@ -245,16 +245,16 @@ def _receive(stream, size):
     ({'digest': 'other'}, 'must send the variables that are mixed here'),
   ],
 )
-def test_strangers_are_refused(changes, told):
+def test_strangers_are_refused(changes, message):
   with _inlet() as (inlet, box, _):
     stream, answer = _greet(inlet, **changes)
-    assert told in answer
+    assert message in answer
     assert stream.recv(1) == b''
     stream.close()
     assert box.num_messages == 0
 
 
-def test_an_earlier_life_is_refused():
+def test_an_earlier_generation_is_refused():
   with _inlet() as (inlet, _, layout):
     newer, answer = _greet(inlet, life=2, digest=layout.digest)
     assert answer == ''
@@ -275,7 +275,7 @@ def test_nonsense_ends_its_link_alone():
     bad.close()
     good.sendall(struct.pack('<4sIqQ', b'gssp', 1, 4, 12) + bytes(12))
     _wait(lambda: box.num_messages == 2)
-    # Nor is a message of another length taken.
+    # Messages of another length are refused, too.
     good.sendall(struct.pack('<4sIqQ', b'gssp', 1, 5, 1 << 40))
     _check_ended(good)
     good.close()
@@ -289,7 +289,7 @@ def test_slow_handshakes_are_refused(monkeypatch):
     slow.sendall(struct.pack('<I', 1 << 16))
     with pytest.raises(OSError, match=r'pipe|reset'):
       while time.monotonic() < deadline:
-        slow.sendall(b' ')  # Each comes soon after the one before.
+        slow.sendall(b' ')  # Each byte comes soon after the previous one.
         time.sleep(0.01)
     slow.close()
 
@@ -306,7 +306,7 @@ def _wait(condition):
     time.sleep(0.01)
 
 
-def test_a_neighbor_that_reads_nothing_keeps_nobody_waiting():
+def test_a_neighbor_that_reads_nothing_blocks_nobody():
   listener, address = addresses.listen(addresses.make_address())
   listener.setblocking(True)
   layout = vectors_lib.Layout({'w': np.zeros([1 << 20], np.float32)})
@@ -318,7 +318,7 @@ def test_a_neighbor_that_reads_nothing_keeps_nobody_waiting():
   _receive(stream, size)
   stream.sendall(struct.pack('<I', 0))
   vector = np.zeros([1 << 20], np.float32)
-  # 4 GB, of which nobody takes any: if it waited, that would be for ever.
+  # 4 GB that are never read: sending them would block for ever.
   for version in range(1000):
     outlet.put(version, vector)
   stream.shutdown(socket.SHUT_RDWR)
@@ -328,7 +328,7 @@ def test_a_neighbor_that_reads_nothing_keeps_nobody_waiting():
 
 
 class _FullListener:
-  """Lets nobody in at first, as when too many files are open."""
+  """Refuses connections at first, as when too many files are open."""
 
   def __init__(self, listener):
     self._listener, self.num_refused = listener, 0

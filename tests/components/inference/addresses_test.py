@@ -17,7 +17,7 @@ DEADLINE_SECONDS = 10.0
 
 @contextlib.contextmanager
 def connected(address):
-  """Gives the address, and both sides of a connection."""
+  """Yields the address and both sides of a connection."""
   listener, address = addresses.listen(address)
   with (
     listener,
@@ -127,7 +127,7 @@ def test_taken():
       addresses.listen(address)
 
 
-def test_nobody_listens():
+def test_connecting_without_a_server_fails():
   for address in (addresses.make_address(), 'tcp:127.0.0.1:0'):
     listener, address = addresses.listen(address)
     listener.close()
@@ -154,7 +154,7 @@ def test_same_user_passes():
 
 def test_another_user_does_not():
   stream = mock.Mock(family=socket.AF_UNIX)
-  # Process, user and group, as the kernel tells them.
+  # Process, user and group, as the kernel reports them.
   user = os.getuid()
   for peer, expected in ((user, True), (user + 1, False)):
     stream.getsockopt.return_value = struct.pack('3i', 1, peer, user)

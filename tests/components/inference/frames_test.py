@@ -92,7 +92,7 @@ class TestJson:
     with pytest.raises(frames.ProtocolError, match='JSON'):
       frames.parse_json(b'[' * 100_000)
 
-  def test_description_tells_specs_apart(self):
+  def test_description_distinguishes_specs(self):
     assert frames.describe(
       [((2, 3), np.dtype(np.float32)), ((), np.int64)]
     ) == [[[2, 3], '<f4'], [[], '<i8']]

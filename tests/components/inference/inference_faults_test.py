@@ -1,4 +1,4 @@
-"""Tests of what goes wrong between inference servers and their actors."""
+"""Tests of faults between inference servers and their actors."""
 
 import os
 import re
@@ -28,12 +28,12 @@ def test_refusals_without_a_text_have_the_class_of_the_error():
 
 class TestRefusal:
   def check(self, cases, before=()):
-    """Tries all cases while another lane goes on.
+    """Tries all cases while another lane continues.
 
     Args:
-      cases: Bytes and what the reason must match.
-      before: Frames of a lane that come before the bytes; None for a
-        connection that has not shaken hands.
+      cases: Bytes and a pattern for the reason.
+      before: Frames of a lane to send before the bytes; None for a connection
+        without a handshake.
     """
     with inference_fixture.serving(evaluation_policy=None) as it:
       other = it.lane([0, 1], actor='other')
@@ -151,7 +151,7 @@ class TestRefusal:
         (timesteps([1, 3]), r'other than 0, 1 and 2: \[1, 3\]'),
         (timesteps([-1, 1]), r'other than 0, 1 and 2: \[-1, 1\]'),
         (timesteps([0, 1], frames.START), 'must start with FIRST in all rows'),
-        # Of what is too large nothing but the header needs to have come.
+        # If it is too large, the header is sufficient.
         (frames.header(frames.STEP, size * 99) + bytes(size * 99), 'bytes'),
       ],
       before=(0, 1),
@@ -163,7 +163,7 @@ class TestRefusal:
 
   def test_second_request_before_the_answer(self):
     with inference_fixture.serving(window_seconds=DEADLINE_SECONDS) as it:
-      # Of five rows three are waited for.
+      # The server waits for three of five rows.
       hasty, one, two = it.lane([0]), it.lane([1, 2]), it.lane([3, 4])
       hasty.send(0)
       hasty.send(1)
@@ -193,7 +193,7 @@ class TestRefusal:
       ):
         it.client([2])
 
-  def test_same_life_cannot_come_twice(self):
+  def test_same_generation_cannot_connect_twice(self):
     with inference_fixture.serving() as it:
       lane = it.lane([0, 1], actor='a', run_id='x')
       with pytest.raises(frames.ProtocolError, match="'a' has some of"):
@@ -212,7 +212,7 @@ class TestAdder:
       adder = it.adders[0]
       adder.gate.clear()
       lane.step(0)
-      lane.step(1)  # It is answered before the adder is asked.
+      lane.step(1)  # It is answered before the adder is called.
       lane.send(2)
       evaluation.step(0)
       for _ in range(50):
@@ -235,7 +235,7 @@ class TestAdder:
         )
         np.testing.assert_array_equal(call[1].step_type, lane.step_types[now])
 
-  def test_waiting_is_told(self):
+  def test_waiting_is_reported(self):
     with inference_fixture.serving() as it:
       lane = it.lane([0])
       it.adders[0].gate.clear()
@@ -299,14 +299,14 @@ class TestPolicy:
     with inference_fixture.serving(
       Checking(), buckets=buckets, window_seconds=DEADLINE_SECONDS
     ) as it:
-      lanes = [it.lane([i]) for i in range(4)]  # Two are waited for.
+      lanes = [it.lane([i]) for i in range(4)]  # The server waits for two.
       for now in (0, 1, 1):
         for lane in lanes:
           lane.send(now)
         for lane in lanes:
           lane.receive()
       bad, *good = lanes
-      good[0].send(1)  # Alone it leaves what the bad row was as padding.
+      good[0].send(1)  # Alone it leaves the bad row as padding.
       bad.stream.sendall(raw_lane.timestep_frame(np.full([1, 2], -1), 1))
       assert re.search('observe!', raw_lane.read_reason(bad.stream))
       good[0].receive()
@@ -320,7 +320,7 @@ class TestPolicy:
       def step(self, observation, state):
         def check(values):
           if (values.numpy() < 0).any():
-            time.sleep(0.3)  # For all that does not wait for this.
+            time.sleep(0.3)  # Time for everything else.
             raise ValueError('observe!')
           return np.int32(0)
 

@@ -1,4 +1,4 @@
-"""Tests of actors and inference servers that come and go."""
+"""Tests of connecting and disconnecting actors and inference servers."""
 
 import contextlib
 import os
@@ -97,7 +97,7 @@ class TestDeath:
       other = it.lane([0, 1], actor='other')
       hello = raw_lane.hello([5], actor='gone')
       stream = it.speak(frames.pack_json(frames.HELLO, hello))
-      # A reset, which TCP does not tell from a mere end otherwise.
+      # A reset, which TCP does not otherwise distinguish from an end.
       linger = struct.pack('ii', 1, 0)
       stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
       stream.close()
@@ -112,7 +112,7 @@ class TestDeath:
   def test_gone_while_waiting(self):
     with inference_fixture.serving(window_seconds=DEADLINE_SECONDS) as it:
       gone, one, two = it.lane([0, 5, 6]), it.lane([1, 2]), it.lane([3, 4])
-      gone.send(0)  # Four of seven rows are waited for.
+      gone.send(0)  # The server waits for four of seven rows.
       gone.close()
       rows = []
       replay_fixture.wait_until(
@@ -122,10 +122,10 @@ class TestDeath:
       two.step(0)  # Two of four rows are enough.
       one.step(0)
       rows.append(it.server.report())
-      # Those of the dead are not computed.
+      # Rows of dead actors are not computed.
       assert {row['rows_per_batch'] for row in rows} == {0, 2}
 
-  def test_next_life_takes_over(self):
+  def test_next_generation_takes_over(self):
     with inference_fixture.serving() as it:
       old = it.lane([0, 1], actor='a', num_frames=2)
       adder = it.adders[0]
@@ -144,7 +144,7 @@ class TestDeath:
       new.finish()
       assert len(it.adder('a').calls) == 2
 
-  def test_life_that_was_replaced_cannot_take_back(self):
+  def test_replaced_generation_cannot_take_back(self):
     with inference_fixture.serving() as it:
       old = it.lane([0, 1], actor='a', num_frames=2)
       old.step(0)
@@ -164,11 +164,11 @@ class TestDeath:
     with inference_fixture.serving(token='right') as it:
       with pytest.raises(
         frames.ProtocolError, match='must have the token'
-      ) as told:
+      ) as caught:
         it.lane([0, 1], token=token)
-      assert 'right' not in str(told.value)
+      assert 'right' not in str(caught.value)
       with pytest.raises(frames.ProtocolError, match='must have the token'):
-        it.lane([0, 1], token='\ud800', purpose='which is not told')
+        it.lane([0, 1], token='\ud800', purpose='which is not checked')
       it.lane([0, 1], token='right').step(0)
 
   def test_unfinished_handshakes_end_with_the_server(self):
@@ -219,7 +219,7 @@ class TestLateHandshake:
       assert 'Waited 30 seconds for the handshake with which' in reason
       assert message in reason
       assert late.recv(1) == b''
-      # Who shook hands goes on, and who came later may still do so.
+      # Lanes continue, and later connections still have time.
       other.step()
       early.sendall(self.HELLO[20:])
       kind, _ = raw_lane.read_frame(early)
@@ -235,7 +235,7 @@ class TestLateHandshake:
       put = adder.put
 
       def put_slowly(*step):
-        # The server's loop, which has looked already what there is to read.
+        # The server's loop, which has already checked for input.
         clock.now += handshakes.TIMEOUT_SECONDS + 1
         slow[0].sendall(self.HELLO[20:])
         put(*step)
@@ -246,7 +246,7 @@ class TestLateHandshake:
       slow.append(it.speak(self.HELLO[:20]))
       lane = it.lane([0])
       lane.step(0)
-      # What needs no answer is added as soon as it is read.
+      # Timesteps without an answer are added immediately.
       last = raw_lane.timestep_frame(np.zeros([1, 2]), raw_lane.LAST)
       lane.stream.sendall(last)
       kind, _ = raw_lane.read_frame(slow[0])
@@ -272,7 +272,7 @@ class TestServerGone:
       with pytest.raises(ConnectionError, match=it.address):
         it.client([0])
 
-  def test_nobody_there(self):
+  def test_missing_server(self):
     with pytest.raises(ConnectionError, match='server answers at unix:no'):
       client.InferenceClient(
         'unix:no', raw_lane.SPEC, [0], caller=callers.Caller('a')

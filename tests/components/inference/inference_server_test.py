@@ -28,7 +28,7 @@ ENVIRONMENTS = {
 
 
 class _SlowVariables:
-  """Come when the gate is open."""
+  """Variables that arrive when the gate is open."""
 
   version = 0
 
@@ -53,7 +53,7 @@ def serving_evaluation(evaluation_variables):
 
 
 def short_catch(seed):
-  """Makes a game whose length is told by the seed: 1 to 3 steps."""
+  """Creates a game whose length follows from the seed: 1 to 3 steps."""
   return wrappers.StepLimit(catch.Catch(seed=seed), 1 + seed % 3)
 
 
@@ -64,7 +64,7 @@ def make_policy(kind, spec):
 
 
 def local_calls(policy, make_environment, ids, num_steps):
-  """Returns what the adder of a local actor gets."""
+  """Returns the calls of a local actor's adder."""
   environments = inference_fixture.make_batch(make_environment, ids)
   adder = recording_adder.RecordingAdder()
   actor = actors.PolicyActor(
@@ -202,7 +202,7 @@ class TestRaw:
       thin = inference_fixture.ThinLoop(it, short_catch, (3,))
       for _ in range(6):
         thin.loop.step()
-        # After LAST nothing is under way, and the server has not heard of it.
+        # After LAST nothing is in flight, and the server has not received it.
         ended = thin.loop._timestep.step_type[0] == LAST
         assert thin.client.is_waiting == (not ended)
       thin.run(1)
@@ -223,7 +223,7 @@ class TestRaw:
       assert actions[:10].reshape(2, 5)[:, 2].tolist() == [0, 0]
       lane.step()
       lane.stream.sendall(last)
-      lane.finish()  # The next that it hears is a goodbye.
+      lane.finish()  # The next message is a goodbye.
       calls = it.adders[0].calls
     assert [call[1].step_type.tolist()[0] for call in calls[:3]] == [0, 2, 0]
     assert len(calls) == 5
@@ -291,10 +291,10 @@ class TestRaw:
       assert waits == []
       for now in range(2):
         evaluation.step(now)
-      # Later ones would be of another policy than the one that is evaluated.
+      # Later variables would not be those of the evaluated policy.
       assert waits == [True]
 
-  def test_inference_goes_on_while_an_evaluation_waits_for_variables(self):
+  def test_inference_continues_while_an_evaluation_waits_for_variables(self):
     variables = _SlowVariables()
     with serving_evaluation(variables) as it:
       training = it.lane([0])
@@ -341,9 +341,9 @@ class TestRaw:
       gone.send(0)
       assert variables.asked.wait(inference_fixture.DEADLINE_SECONDS)
       gone.close()
-      next_life = it.lane([0], purpose='evaluation')
+      successor = it.lane([0], purpose='evaluation')
       variables.gate.set()
-      next_life.step(0)
+      successor.step(0)
 
   @pytest.mark.parametrize(
     ('name', 'settings'),
@@ -423,7 +423,7 @@ class TestStatistics:
       window_seconds=inference_fixture.DEADLINE_SECONDS
     ) as it:
       one, two, three = (it.lane([i]) for i in range(3))
-      one.send(0)  # Of three rows it waits for a second one.
+      one.send(0)  # Of three rows the server waits for a second one.
       two.finish()
       three.finish()  # Now it is all there is.
       one.receive()

@@ -1,4 +1,4 @@
-"""An inference server under load, with callers that die and new variables."""
+"""Stress test of an inference server, with dying callers and new variables."""
 
 import collections
 import itertools
@@ -22,7 +22,7 @@ DEADLINE_SECONDS = 600.0
 
 
 class CountingAdder:
-  """Checks what it gets without keeping it."""
+  """Checks its arguments without storing them."""
 
   def __init__(self, lane):
     self._lane = lane
@@ -78,7 +78,7 @@ class Caller:
     self._lanes = [self._connect(n) for n in range(len(self._ids))]
 
   def run(self, num_requests):
-    """Requests, and ends well."""
+    """Sends requests, and ends properly."""
     nows = np.zeros(len(self._lanes), int)
     while self.num_requests < num_requests:
       if self._random.random() < 0.02:
@@ -93,13 +93,13 @@ class Caller:
       lane.finish()
 
   def _replace(self, number, nows):
-    """Kills a lane in one of several ways; its next life starts anew."""
+    """Kills a lane in one of several ways, and starts its next generation."""
     lane, ids = self._lanes[number], self._ids[number]
     how = self._random.integers(4)
     if how == 0:  # Torn.
       frame = lane.frames[nows[number]]
       lane.stream.sendall(frame[: self._random.integers(1, len(frame))])
-    elif how == 1:  # The answer goes unread.
+    elif how == 1:  # It reconnects, but leaves before the welcome.
       lane.send(nows[number])
     elif how == 2:  # It comes up once more, but not to its welcome.
       message = raw_lane.hello(ids, actor=self._name(number))
@@ -129,7 +129,7 @@ class Caller:
 
 @pytest.mark.parametrize(
   'num_requests',
-  # A twentieth is enough for every day.
+  # A twentieth is enough for ordinary runs.
   [5_000, pytest.param(100_000, marks=pytest.mark.chaos)],
 )
 def test_stress(num_requests):
@@ -180,11 +180,11 @@ def test_stress(num_requests):
 
 
 def _check_adders(adders, num_requests, num_deaths):
-  lives = collections.Counter(adder.actor for adder in adders)
-  assert len(lives) == NUM_THREADS * len(LANE_SIZES)
-  assert len(adders) >= len(lives) + num_deaths
+  generations = collections.Counter(adder.actor for adder in adders)
+  assert len(generations) == NUM_THREADS * len(LANE_SIZES)
+  assert len(adders) >= len(generations) + num_deaths
   assert all(adder.is_closed for adder in adders)
-  # What a life has open at its end may be lost, at most a few steps.
+  # Open steps of a generation may be lost at its end, at most a few.
   num_steps = sum(adder.num_steps for adder in adders)
   assert num_requests - 3 * num_deaths <= num_steps
   assert num_steps <= num_requests + 999 + num_deaths

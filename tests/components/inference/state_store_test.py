@@ -55,7 +55,7 @@ print('done')
 
 
 class Twin:
-  """Acts with the policy itself, for one environment at a time."""
+  """The policy itself as a reference, for one environment at a time."""
 
   def __init__(self, policy, num_environments):
     self._policy = policy
@@ -67,7 +67,7 @@ class Twin:
       tf.constant([step_type]),
       self._states[i],
     )
-    if step_type != LAST:  # What the output says of the others is tested.
+    if step_type != LAST:  # The output of ended rows is not compared.
       self._states[i] = output.state
     return [
       leaf.numpy()[0] for leaf in tree.flatten((output.action, output.extras))
@@ -89,7 +89,7 @@ def _check_zero(values):
 
 
 def _waited_for(operation):
-  """Returns all operations that come before this one."""
+  """Returns all operations that precede this one."""
   found, left = set(), [operation]
   while left:
     operation = left.pop()
@@ -147,7 +147,7 @@ def test_ended_rows_keep_their_state():
   counts = []
   for step_type in (FIRST, MID, LAST, LAST, MID, FIRST):
     counts.append(act(store, 2, [4], [step_type], [0.0])[1].tolist())
-  # What the third and fourth call say means nothing.
+  # The results of the third and fourth calls are meaningless.
   assert counts[:2] + counts[4:] == [[0], [1], [2], [0]]
 
 
@@ -157,11 +157,11 @@ def test_padding_disturbs_no_environment():
   )
   ids, step_types, _ = store.inputs(8)
   for count in range(3):
-    # What an earlier batch has left in the rows behind.
+    # Left in the spare rows by an earlier batch.
     ids[1:], step_types[1:] = [0, 1, 0, 1, 0, 1, 0], MID
     _, found = act(store, 8, [0], [min(count, 1)], [0.0])
     assert found.tolist() == [count]
-  # Nobody has stepped environment 1: it has what no episode starts with.
+  # Environment 1 was never stepped: it has a state that no episode starts with.
   _, found = act(store, 1, [1], [MID], [0.0])
   assert found.tolist() == [1000]
 
@@ -183,7 +183,7 @@ def test_padding_holds_nothing_of_earlier_batches():
 
 @pytest.mark.parametrize('check', ['EagerPyFunc', 'GatherV2'])
 def test_a_call_that_fails_changes_no_state(check):
-  """By a check that no action depends on, or by what makes an action."""
+  """By an assertion that no action depends on, or by the action itself."""
 
   class Failing(counting_policy.CountingPolicy):
     def step(self, observation, state):
@@ -202,7 +202,7 @@ def test_a_call_that_fails_changes_no_state(check):
     act(store, 2, [0, 1], [MID] * 2, [0.0, 1.0])
   _, found = act(store, 2, [0, 1], [MID] * 2, [0.0, 0.0])
   assert found.tolist() == [1, 1]
-  # Which of two operations comes first by chance, the graph alone can tell.
+  # The graph alone shows which of two operations is ordered first.
   operations = policy.graph.get_operations()
   updates = [o for o in operations if o.type == 'ResourceScatterUpdate']
   assert len(updates) == len(policy.initial_state([0]))

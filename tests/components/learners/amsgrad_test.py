@@ -12,7 +12,7 @@ _RATE, _EPSILON = 0.1, 0.5
 
 
 def _optimize(gradients, **settings):
-  """Returns what a variable is behind each step, from 0."""
+  """Returns the variable's value after each step, from 0."""
   variable = tf.Variable(tf.zeros_like(gradients[0]))
   optimizer = learners.ClippedAdam(
     [variable], _RATE, _EPSILON, max_norm=None, **settings
@@ -27,7 +27,7 @@ def _optimize(gradients, **settings):
 
 
 def _twin(gradients):
-  """Algorithm 2 of the paper, with Adam's corrections, one number a time."""
+  """Algorithm 2 of the paper, with Adam's corrections, for scalars."""
   values = np.zeros(np.shape(gradients))
   for i in np.ndindex(np.shape(gradients)[1:]):
     x = m = v = v_max = 0.0
@@ -70,7 +70,7 @@ def test_equals_the_twin_where_gradients_fade_and_grow():
   gradients = (scales * random.normal(size=[100, 2, 3])).astype(np.float32)
   values = _optimize(gradients, amsgrad=True)
   np.testing.assert_allclose(values, _twin(gradients), rtol=1e-4, atol=1e-6)
-  # The premise: Adam goes elsewhere.
+  # The premise: Adam moves elsewhere.
   assert np.abs(_optimize(gradients) - values).max() > 1e-4
 
 
@@ -91,7 +91,7 @@ def test_steps_shrink_with_gradients(is_amsgrad):
       lambda i: i < number, lambda i: (step(gradient), i + 1)[1:], [0]
     )
 
-  step(1.0)  # Makes its variables.
+  step(1.0)  # Creates its variables.
   take(2_999, 1.0)
   take(9_000, 1e-3)
   before = variable.numpy()[0]
@@ -105,7 +105,7 @@ def test_steps_shrink_with_gradients(is_amsgrad):
     assert taken == pytest.approx(1e-3 / np.sqrt(1.2e-4), rel=0.1)
 
 
-def test_goes_on_from_its_variables():
+def test_resumes_from_its_variables():
   gradients = [np.float32([3, -1]), np.float32([0.1, 0]), np.float32([0, 0.2])]
   expected = _optimize(gradients, amsgrad=True)[-1]
   variables = [tf.Variable([0.0, 0.0]) for _ in range(2)]

@@ -23,7 +23,7 @@ def test_without_a_number_of_calls_it_stays_1():
   assert [annealing().numpy() for _ in range(3)] == [1, 1, 1]
 
 
-def test_goes_on_from_its_variables():
+def test_resumes_from_its_variables():
   first, other = (learners.LinearAnnealing(10) for _ in range(2))
   for _ in range(3):
     first()

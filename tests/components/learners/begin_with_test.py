@@ -1,4 +1,4 @@
-"""Tests of what a learner takes over of another's, for all agents."""
+"""Tests of starting from another learner's variables, for all agents."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from repertory.components import learners, programs
 
 
 class _Learner(learners.LearnerState):
-  """Learns when it is told to."""
+  """Learns when a flag is set."""
 
   def __init__(self, update):
     super().__init__(update)
@@ -51,7 +51,7 @@ def test_takes_all_that_was_learned_and_nothing_else(name):
   for key, array in after.items():
     expected = saved if key in learned else before
     np.testing.assert_array_equal(array, expected[key], key)
-  # What is trained, and what goes with it.
+  # Trained variables and their companions.
   trained = {v.ref() for v in source.update.trainable_variables}
   named = learners.name_learned(source.update)
   assert trained <= {v.ref() for v in named.values()}
@@ -115,7 +115,7 @@ def test_of_another_shape_nothing_is_taken():
 
 
 class _Update(programs.Update):
-  """Has a policy, a target of it, a count, and what it is told is learned."""
+  """Has a policy, a target of it, a count, and given learned variables."""
 
   def __init__(self, learned=None):
     super().__init__()

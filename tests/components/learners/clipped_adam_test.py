@@ -1,4 +1,4 @@
-"""Tests of `components/learners/clipped_adam.py`; see that of AMSGrad, too."""
+"""Tests of `components/learners/clipped_adam.py`; see AMSGrad's tests, too."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_steps_are_those_of_sonnet(jit_compile, epsilon):
   @tf.function(autograph=False, jit_compile=jit_compile)
   def step(gradients):
     with tf.GradientTape() as tape:
-      # The last variable has no part in it.
+      # The loss does not depend on the last variable.
       loss = sum(tf.reduce_sum(v * g) for v, g in zip(ours[:2], gradients))
     return optimizer.minimize(tape, loss)
 
@@ -45,7 +45,7 @@ def test_steps_are_those_of_sonnet(jit_compile, epsilon):
 
 def test_large_gradients_are_scaled_down_together():
   variables = [tf.Variable(0.0), tf.Variable(0.0)]
-  # With so large an ε, a first step is α / ε times the gradient.
+  # With such a large ε, a first step is α / ε times the gradient.
   optimizer = learners.ClippedAdam(variables, 1e6, 1e6, max_norm=1.0)
   with tf.GradientTape() as tape:
     loss = 3 * variables[0] + 4 * variables[1]
@@ -60,7 +60,7 @@ def test_rows_of_a_table_that_were_not_looked_up_have_gradient_0():
     with tf.GradientTape() as tape:
       loss = tf.reduce_sum(tf.gather(table, [row]))
     optimizer.minimize(tape, loss)
-  # The second step of row 2 is what its moments still hold of the first.
+  # The second step of row 2 comes from its moments.
   second = 0.1 * (0.09 / 0.19) / np.sqrt(0.000999 / 0.001999)
   first = 0.1 * (0.1 / 0.19) / np.sqrt(0.001 / 0.001999)
   expected = np.repeat([[-first], [0.0], [-0.1 - second]], 2, axis=1)

@@ -7,7 +7,7 @@ from repertory.components import learners
 
 
 def make(period, names=('after',)):
-  """Adds what it is called with to a variable, in every so many-th call."""
+  """Adds its argument to a variable, in every `period`-th call."""
   total = tf.Variable(1.0)
   update = learners.DelayedUpdate(
     lambda x: {'after': total.assign_add(x)}, names, period
@@ -21,13 +21,13 @@ def test_is_made_at_every_multiple_of_the_period(how):
   call = update
   if how != 'eager':
     call = tf.function(update, jit_compile=how == 'xla', autograph=False)
-  totals, told = [], []
+  totals, found = [], []
   for i in range(1, 9):
-    told.append(float(call(tf.constant(10.0 * i))['after']))
+    found.append(float(call(tf.constant(10.0 * i))['after']))
     totals.append(float(total))
   # 1 + 30 in the third call, and 60 more in the sixth.
   assert totals == [1, 1, 31, 31, 31, 91, 91, 91]
-  assert told == [0, 0, 31, 31, 31, 91, 91, 91]
+  assert found == [0, 0, 31, 31, 31, 91, 91, 91]
 
 
 def test_a_period_of_one_is_every_call():
@@ -36,7 +36,7 @@ def test_a_period_of_one_is_every_call():
   assert float(update(2.0)['after']) == float(total) == 5
 
 
-def test_count_and_what_it_told_are_saved_and_not_trained():
+def test_count_and_metrics_are_saved_and_not_trained():
   _, update = make(2)
   update(5.0)
   update(5.0)

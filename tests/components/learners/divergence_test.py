@@ -1,4 +1,4 @@
-"""Tests of `components/learners/divergence.py` and of the learner with it."""
+"""Tests of `components/learners/divergence.py`, and of the learner with it."""
 
 import os
 
@@ -19,8 +19,8 @@ from repertory.components import (
 )
 
 _LARGEST = float(np.finfo(np.float32).max)
-# The leaf whose largest numbers overflow: no rewards with CRR and D4PG, for
-# a support cuts off whatever is too large, and BC does not see them.
+# The leaf whose largest numbers overflow: not rewards with CRR and D4PG, whose
+# support clips them, and BC does not use them.
 _LEAVES = {
   name: 'observation' if name in ('bc', 'crr', 'd4pg') else 'reward'
   for name in agent_batches.AGENTS
@@ -28,7 +28,7 @@ _LEAVES = {
 
 
 class _Linear(programs.Update):
-  """Fits y = x · w; what is reported of it is up to the test."""
+  """Fits y = x · w; its metrics are up to the test."""
 
   def __init__(self, report=lambda loss: {'loss': loss}):
     super().__init__()
@@ -51,7 +51,7 @@ class _Linear(programs.Update):
 
 
 class _Recorder:
-  """Stands for a logger and a priority updater; keeps what it is given."""
+  """Stands in for a logger and a priority updater; records its arguments."""
 
   def __init__(self):
     self.rows, self.keys = [], []
@@ -74,7 +74,7 @@ def _batch(key, y=1.0):
 
 
 def _make(targets, update=None, recorder=None, jit_compile=False, **divergence):
-  """Makes a learner whose i-th batch has key i and the i-th target."""
+  """Creates a learner whose i-th batch has key i and the i-th target."""
   batches = [_batch(i, y) for i, y in enumerate(targets)]
   return learners.GradientLearner(
     update or _Linear(),
@@ -164,12 +164,12 @@ class TestAgents:
       for key, value in learner.save().items()
       if not np.array_equal(value, before[key])
     ]
-    # Some agents improve the policy in every second step alone.
+    # Some agents improve the policy only in every second step.
     assert set(changed) > {'learner_steps'}
 
   @pytest.mark.parametrize('name', _AGENTS)
   def test_without_the_guard_variables_would_break_or_be_moved(self, name):
-    # The premise: finite numbers of the environment do harm.
+    # The premise: finite inputs do harm.
     spec, leaf = agent_batches.AGENTS[name].spec, _LEAVES[name]
     builder = agent_batches.make_builder(name)
     update = builder.make_update(builder.make_network(spec), spec)
@@ -309,7 +309,7 @@ class TestStop:
 
 
 class _Flattening(snt.Module):
-  """Has a layer by the name of a method of `tf.Module`."""
+  """Has a layer with the name of a method of `tf.Module`."""
 
   def __init__(self):
     super().__init__()
@@ -359,7 +359,7 @@ class TestVariables:
 
 
 class TestEager:
-  """Sonnet's Adam makes its moments when it is applied for the first time."""
+  """Sonnet's Adam creates its moments when it is first applied."""
 
   def test_first_update_is_undone_with_the_variables_that_it_makes(self):
     with compilation.eagerly(True):

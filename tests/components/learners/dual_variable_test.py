@@ -20,7 +20,7 @@ def test_is_positive_and_comes_back():
   assert 0 < dual() <= 1.1e-8
   dual.limit()
   assert dual._raw == -18
-  # log(1 + exp(−18)) and the least value.
+  # log(1 + exp(−18)) and the minimum.
   np.testing.assert_allclose(dual(), 1.523e-8 + 1e-8, rtol=1e-3)
 
 

@@ -67,7 +67,7 @@ class RecordingLogger:
 
 
 def samples(start=0, y=None):
-  """Gives batch after batch; the i-th has keys 2i and 2i + 1."""
+  """Yields batches; the i-th has keys 2i and 2i + 1."""
   i = start
   while True:
     random = np.random.default_rng(i)
@@ -105,7 +105,7 @@ class TestTracing:
     rare_cases.daily(agent_batches.AGENTS, ['dqn', 'ppo']),
   )
   def test_makes_no_variables(self, name):
-    # Or TensorFlow would trace the update twice, the better part of its start.
+    # Otherwise TensorFlow would trace the update twice, most of its startup.
     spec = agent_batches.AGENTS[name].spec
     builder = agent_batches.make_builder(name)
     update = builder.make_update(builder.make_network(spec), spec)
@@ -177,7 +177,8 @@ class TestStep:
     assert len(updater.calls) == 5
 
   def test_largest_priority_starts_at_one_and_never_falls(self):
-    # y alone makes the priorities: all weights are 0 before the first step.
+    # y alone determines the priorities: all weights are 0 before the first
+    # step.
     update = LinearUpdate()
     update.weights.assign([0, 0, 0])
     learner = make(
@@ -310,7 +311,7 @@ class TestGetVariables:
           if np.any(value != step):
             torn.append((step, value))
         versions.append(int(step))
-        # All counts are in the state under names of their own.
+        # All counts are in the state under distinct names.
         state = learner.save()
         if len({float(np.max(v)) for n, v in state.items() if '/' in n}) != 1:
           torn.append(state)
@@ -332,7 +333,7 @@ class TestGetVariables:
 
 class TestSave:
   @pytest.mark.parametrize('jit_compile', [False, True])
-  def test_goes_on_as_if_never_stopped(self, jit_compile):
+  def test_resumes_as_if_never_stopped(self, jit_compile):
     # 4 steps are one after a target copy, so that the count matters as well.
     first = make(priority_updater=RecordingUpdater(), jit_compile=jit_compile)
     for _ in range(4):
@@ -365,8 +366,8 @@ class TestSave:
     for value in state.values():
       assert isinstance(value, (np.ndarray, np.generic))
 
-  def test_without_the_optimizer_it_would_go_on_differently(self):
-    # The premise of the test that it goes on bit for bit.
+  def test_without_the_optimizer_it_would_resume_differently(self):
+    # The premise of the bit-exact test.
     first = make()
     for _ in range(4):
       first.step()
@@ -383,7 +384,7 @@ class TestSave:
       first.get_variables(['policy']), second.get_variables(['policy'])
     )
 
-  def test_names_tell_apart_variables_of_the_same_name(self):
+  def test_names_distinguish_variables_of_the_same_name(self):
     class Twins(LinearUpdate):
       def __init__(self):
         super().__init__()
@@ -444,7 +445,7 @@ class TestRestoreExported:
     for _ in range(3):
       learner.step()
     state = learner.save()
-    # A module of the same kind, made anew.
+    # A new module of the same kind.
     fresh = LinearUpdate(seed=5)
     learners.restore_exported(state, 'policy', [fresh.weights])
     np.testing.assert_array_equal(fresh.weights, update.weights.numpy())

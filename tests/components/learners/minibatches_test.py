@@ -33,7 +33,7 @@ def test_each_epoch_has_each_item_once(num_items, num_minibatches, sizes):
     rows = slice(epoch * num_minibatches, (epoch + 1) * num_minibatches)
     items = indices[rows][counts[rows]]
     np.testing.assert_array_equal(np.sort(items), np.arange(num_items))
-  # What does not count can be looked up nevertheless.
+  # Padding refers to valid items.
   assert np.all((indices >= 0) & (indices < num_items))
 
 
@@ -50,7 +50,7 @@ def test_every_place_is_as_likely():
   indices, _ = minibatches(num_items=4, num_epochs=8_000, num_minibatches=1)
   for place in range(4):
     shares = np.bincount(indices[:, place], minlength=4) / 8_000
-    # Five deviations of √(¼ · ¾ / 8000).
+    # Five standard deviations, √(¼ · ¾ / 8000) each.
     np.testing.assert_allclose(shares, 0.25, atol=0.025)
 
 
@@ -85,7 +85,7 @@ def test_steps_count_each_item_once_in_each_epoch(jit_compile):
     seen.scatter_add(tf.IndexedSlices(counts, minibatch.number))
     return {'num_steps': tf.cast(tf.reduce_sum(counts), tf.float32)}
 
-  told = tf.function(
+  found = tf.function(
     lambda: learners.take_minibatch_steps(
       take_step, items, tf.constant([1, 2]), num_epochs=4, num_minibatches=3,
       metrics=['num_steps'],
@@ -94,5 +94,5 @@ def test_steps_count_each_item_once_in_each_epoch(jit_compile):
   )()  # fmt: skip
   np.testing.assert_array_equal(seen, 4 * mask)
   # 13 steps happened, in three minibatches.
-  np.testing.assert_allclose(told['num_steps'], 13 / 3, rtol=1e-6)
-  assert told['gradient_steps'] == 12
+  np.testing.assert_allclose(found['num_steps'], 13 / 3, rtol=1e-6)
+  assert found['gradient_steps'] == 12

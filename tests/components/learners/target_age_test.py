@@ -1,4 +1,4 @@
-"""Tests of what learners tell of how old targets are."""
+"""Tests of the metric `target_age` of learners."""
 
 import tensorflow as tf
 import tree

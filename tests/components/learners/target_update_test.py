@@ -32,8 +32,8 @@ class TestPeriodicCopy:
       call()
       assert target[0].numpy()[1] == target[1].numpy()
       seen.append(int(target[1].numpy()))
-    # What was copied last is from the last multiple of the period; before the
-    # first one it is what the constructor copied.
+    # The last copy was made at a multiple of the period; before the first one
+    # it is the constructor's copy.
     expected = [
       100 + i // period * period if i >= period else 1 for i in range(1, 13)
     ]

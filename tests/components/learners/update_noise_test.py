@@ -36,7 +36,7 @@ def test_follows_the_seed():
   assert np.abs(drawn - other.normals([9])).min() > 0
 
 
-def test_goes_on_where_its_variables_say():
+def test_resumes_from_its_variables():
   first, other = make(1), make(2)
   first.normals([9])
   for source, target in zip(first.variables, other.variables):

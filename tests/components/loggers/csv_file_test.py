@@ -1,4 +1,4 @@
-"""Tests of CsvFile; what counts is what is read back from the disk."""
+"""Tests of CsvFile, read back from the disk."""
 
 import csv
 import os
@@ -67,7 +67,7 @@ def test_widening_replaces_the_file_at_once(path, monkeypatch):
 
   monkeypatch.setattr(os, 'replace', look_and_replace)
   logger.write({'b': 2})
-  # Until the exchange the old file is whole, and so is the new one.
+  # Until the replacement the old file is whole, and so is the new one.
   assert seen == [([['a'], ['1']], [['a', 'b'], ['1', '']])]
   logger.close()
 
@@ -174,7 +174,7 @@ def test_repeated_column_is_refused(path):
 
 
 @pytest.mark.parametrize(
-  ('content', 'told'),
+  ('content', 'message'),
   [
     (b'a,b\n1,\xff\xfe\n3,4\n', 'line 2 is not text'),
     (b'a,b\n1,\0\n3,4\n', 'zero byte'),
@@ -185,10 +185,10 @@ def test_repeated_column_is_refused(path):
     (b'a,b\n1,"2\n3,4\n', 'unexpected end'),
   ],
 )
-def test_garbled_file_is_refused_and_left_alone(path, content, told):
+def test_garbled_file_is_refused_and_left_alone(path, content, message):
   path.parent.mkdir()
   path.write_bytes(content)
-  with pytest.raises(loggers.GarbledError, match=told) as caught:
+  with pytest.raises(loggers.GarbledError, match=message) as caught:
     loggers.CsvFile(path)
   assert str(path) in str(caught.value)
   assert path.read_bytes() == content

@@ -1,4 +1,4 @@
-"""Tests of what a dashboard draws, on a terminal that keeps all it is sent."""
+"""Tests of the dashboard's drawings, on a terminal that records its input."""
 
 import io
 import re
@@ -142,7 +142,7 @@ def test_plain_line_of_a_start():
   )
   status = loggers.Status(title='new', elapsed_seconds=13.0, starts=starts)
   drawing.draw(status)
-  # Of several that are at the same, the one that has been longest.
+  # Of several with the same activity, the longest.
   assert dashboard_fakes.read_sent(console) == (
     'new: 0 steps, starting: actor x2: importing, 12 s; '
     'learner: compiling its update, 12 s; replay: 9.0 s\n'

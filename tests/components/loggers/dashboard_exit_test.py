@@ -20,7 +20,7 @@ raise SystemExit(3)
 
 
 def _run_on_terminal(code, seconds):
-  """Runs Python on a terminal of its own; returns what it sent and its end."""
+  """Runs Python on its own terminal; returns its output and exit status."""
   ours, theirs = os.openpty()
   try:
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What the tests of the dashboard share: a run, a terminal and a clock."""
+"""Fakes for tests of the dashboard: a run, a terminal and a clock."""
 
 import dataclasses
 import io
@@ -49,7 +49,7 @@ _TOKEN = re.compile(r'\x1b\[([?0-9;]*)([A-Za-z])|(\r)|(\n)|([^\x1b\r\n]+)')
 
 
 class Screen:
-  """Plays the codes that a terminal was sent; unknown ones are an error."""
+  """Interprets terminal codes; unknown ones are an error."""
 
   def __init__(self, sent):
     self.rows = ['']
@@ -83,7 +83,7 @@ class Screen:
 
 
 class Clock:
-  """Stands still until `now` is set."""
+  """A clock that stands still until `now` is set."""
 
   def __init__(self):
     self.now = 0.0
@@ -93,7 +93,7 @@ class Clock:
 
 
 def make_console(width=80, **kwargs):
-  """Makes a terminal of 40 lines."""
+  """Creates a terminal of 40 lines."""
   return rich.console.Console(
     force_terminal=True, file=io.StringIO(), width=width, height=40, **kwargs
   )
@@ -108,32 +108,32 @@ def find_numbers(sent):
 
 
 def read_sent(console):
-  """Returns all that was written to a terminal."""
+  """Returns all text written to a terminal."""
   assert isinstance(console.file, io.StringIO)
   return console.file.getvalue()
 
 
 def read_screen(console):
-  """Returns what a terminal shows."""
+  """Returns the visible text of a terminal."""
   return Screen(read_sent(console))
 
 
 def change(**kwargs):
-  """Returns the status with other figures."""
+  """Returns the status with other numbers."""
   return dataclasses.replace(STATUS, **kwargs)
 
 
 def set_terminal(monkeypatch):
-  """Lets nothing of the environment change how is drawn."""
+  """Makes drawing independent of the environment."""
   monkeypatch.setenv('TERM', 'xterm-256color')
   for name in ('NO_COLOR', 'FORCE_COLOR', 'TTY_INTERACTIVE', 'COLUMNS'):
     monkeypatch.delenv(name, raising=False)
-  # The clock moves on by itself where that is tested.
+  # The clock's ticks are tested separately.
   monkeypatch.setattr(dashboard_thread, '_TICK_SECONDS', 3600.0)
 
 
 def wait_until(condition, seconds=30):
-  """Waits for what a thread is to do, and fails on time-out."""
+  """Waits for a condition of a thread, and fails on time-out."""
   deadline = time.monotonic() + seconds
   while not condition():
     assert time.monotonic() < deadline

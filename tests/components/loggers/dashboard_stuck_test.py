@@ -1,4 +1,4 @@
-"""Tests of Dashboard where the terminal takes nothing, or has gone."""
+"""Tests of Dashboard with a blocked or lost terminal."""
 
 import contextlib
 import io
@@ -28,7 +28,7 @@ def _environment(monkeypatch):
 
 
 class _Gated(io.StringIO):
-  """Takes nothing while its gate is closed."""
+  """Blocks while its gate is closed."""
 
   def __init__(self):
     super().__init__()
@@ -56,7 +56,7 @@ def _update(dashboard, clock, count):
 
 
 def _fill(writer):
-  """Writes until nothing more is taken."""
+  """Writes until the stream blocks."""
   os.set_blocking(writer, False)
   with contextlib.suppress(BlockingIOError):
     while True:
@@ -64,7 +64,7 @@ def _fill(writer):
   os.set_blocking(writer, True)
 
 
-def test_the_newest_is_drawn_when_the_terminal_goes_on(clock):
+def test_the_newest_is_drawn_when_the_terminal_resumes(clock):
   file, dashboard = _make_gated(clock)
   with dashboard:
     _update(dashboard, clock, 1)
@@ -79,7 +79,7 @@ def test_the_newest_is_drawn_when_the_terminal_goes_on(clock):
   assert dashboard_fakes.find_numbers(file.getvalue())[-1] == 100_200
 
 
-def test_close_waits_for_a_terminal_that_goes_on(clock):
+def test_close_waits_for_a_terminal_that_resumes(clock):
   file, dashboard = _make_gated(clock)
   _update(dashboard, clock, 1)
   assert file.is_waiting.wait(30)
@@ -106,7 +106,7 @@ def test_prints_of_others_do_not_wait_and_are_kept(clock, monkeypatch):
 
 
 @pytest.mark.parametrize('is_terminal', [False, True])
-def test_a_terminal_that_nobody_reads(clock, is_terminal):
+def test_a_terminal_that_is_not_read(clock, is_terminal):
   reader, writer = os.openpty() if is_terminal else os.pipe()
   _fill(writer)
   streams = sys.stdout, sys.stderr
@@ -133,7 +133,7 @@ def test_a_terminal_that_nobody_reads(clock, is_terminal):
 
 
 @pytest.mark.parametrize('is_terminal', [False, True])
-def test_goes_on_when_who_reads_has_gone(clock, is_terminal, caplog):
+def test_continues_when_the_reader_has_gone(clock, is_terminal, caplog):
   reader, writer = os.openpty() if is_terminal else os.pipe()
   with os.fdopen(writer, 'w') as stdout, contextlib.redirect_stdout(stdout):
     with loggers.Dashboard(clock=clock) as dashboard:
@@ -188,7 +188,7 @@ def test_a_process_that_is_forked_prints_by_itself(clock, tmp_path):
 
 
 def test_a_terminal_is_left_to_others_unless_it_is_live(clock):
-  """As to the prompt of a debugger, which ends no line."""
+  """As with the prompt of a debugger, which ends no line."""
   reader, writer = os.openpty()
   with os.fdopen(writer, 'w') as stdout, contextlib.redirect_stdout(stdout):
     with loggers.Dashboard(is_live=False, clock=clock) as dashboard:

@@ -1,4 +1,4 @@
-"""Tests of when Dashboard draws what, and of how it ends."""
+"""Tests of when Dashboard draws, and of its end."""
 
 import io
 import sys
@@ -29,12 +29,12 @@ def _make_plain(clock):
 
 
 def _play(console, dashboard, clock, times):
-  """Updates at some times, waits for what is due, and returns what is drawn.
+  """Updates at given times, waits for due drawings, and returns them.
 
   Args:
-    console: Of the dashboard.
-    dashboard: Where it is.
-    clock: Of the dashboard.
+    console: Console of the dashboard.
+    dashboard: The dashboard.
+    clock: Clock of the dashboard.
     times: Pairs of a time and whether a drawing is due.
   """
   for now, is_due in times:
@@ -95,7 +95,7 @@ def test_what_is_not_due_is_drawn_with_the_clock(clock, monkeypatch):
     dashboard_fakes.wait_until(lambda: 10 in _find_numbers(console))
 
 
-def test_time_goes_on_without_news(clock, monkeypatch):
+def test_time_advances_without_news(clock, monkeypatch):
   monkeypatch.setattr(dashboard_thread, '_TICK_SECONDS', 0.2)
   console = dashboard_fakes.make_console(color_system=None)
   with loggers.Dashboard(console, clock=clock) as dashboard:
@@ -130,7 +130,7 @@ def test_printed_text_stays_above_the_panel(clock):
   assert screen.text.count('╭') == 1
 
 
-def test_streams_that_others_keep_go_on_after_the_end(clock, capsys):
+def test_stored_streams_still_work_after_the_end(clock, capsys):
   with loggers.Dashboard(
     dashboard_fakes.make_console(), clock=clock
   ) as dashboard:
@@ -174,11 +174,11 @@ def test_status_that_cannot_be_drawn_ends_the_display_alone(
     dashboard_fakes.wait_until(lambda: caplog.records)
     clock.now += 1
     dashboard.update(dashboard_fakes.STATUS)
-    print('goes on')
+    print('continues')
   assert (sys.stdout, sys.stderr) == streams
   assert dashboard_fakes.read_screen(console).cursor_visible
   assert 'TypeError' in caplog.text
-  assert capsys.readouterr().out == 'goes on\n'
+  assert capsys.readouterr().out == 'continues\n'
 
 
 @pytest.mark.parametrize('force_terminal', [True, False])

@@ -1,4 +1,4 @@
-"""Tests of how the dashboard looks."""
+"""Tests of the dashboard's layout."""
 
 import re
 
@@ -48,12 +48,12 @@ def test_all_figures_are_shown():
     'checkpoint 17 written',
   ):
     assert expected in text
-  # What demands action comes first.
+  # Urgent states come first.
   states = re.findall('● (\\w+)', text)
   assert states == ['failed', 'napping', 'running']
 
 
-def test_who_starts_is_told_and_what_it_is_at():
+def test_starting_nodes_are_shown_with_their_activities():
   status = dashboard_fakes.change(
     nodes=(
       ('actor/0', 'starting'),
@@ -85,7 +85,7 @@ def test_panel_fits(width, panel_width):
   rows = [row for row in screen.rows if row]
   assert {len(row) for row in rows} == {panel_width}
   assert {row[0] + row[-1] for row in rows} == {'╭╮', '││', '╰╯'}
-  # Nothing is cut off or broken over two lines.
+  # Nothing is truncated or broken over two lines.
   assert '…' not in screen.text
   assert '12 of 64         samples wait' in screen.text
 

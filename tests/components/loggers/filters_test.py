@@ -56,7 +56,7 @@ def test_periods_start_where_the_last_row_was_handed_on(sink, clock):
   for at in (113, 122, 123, 132, 133):
     clock.now = at
     logger.write({'a': at})
-  # 113 to 123 and 123 to 133; with fixed marks 122 would have been one.
+  # 113 to 123 and 123 to 133; with fixed boundaries 122 would have been one.
   assert [(row['a_min'], row['a_max']) for row in sink.rows] == [
     (113, 113),
     (122, 123),

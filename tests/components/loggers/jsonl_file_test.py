@@ -1,4 +1,4 @@
-"""Tests of JsonlFile; what counts is what is read back from the disk."""
+"""Tests of JsonlFile, read back from the disk."""
 
 import json
 
@@ -102,16 +102,16 @@ def test_write_after_close_raises(path):
 
 
 @pytest.mark.parametrize(
-  ('content', 'told'),
+  ('content', 'message'),
   [
     (b'{"a": 1}\n\xff\n{"a": 2}\n', 'line 2 is not text'),
     (b'{"a": 1}\n[1]\n', 'line 2 is not a JSON object'),
     (b'\x89PNG\r', 'line 1 is not text'),
   ],
 )
-def test_garbled_file_is_refused_and_left_alone(tmp_path, content, told):
+def test_garbled_file_is_refused_and_left_alone(tmp_path, content, message):
   path = tmp_path / 'rows.jsonl'
   path.write_bytes(content)
-  with pytest.raises(loggers.GarbledError, match=told):
+  with pytest.raises(loggers.GarbledError, match=message):
     loggers.JsonlFile(path)
   assert path.read_bytes() == content

@@ -1,10 +1,10 @@
-"""A logger that keeps what it was given."""
+"""A logger that records its rows."""
 
 from repertory.components import loggers
 
 
 class RecordingLogger(loggers.Logger):
-  """Keeps rows; raises `error`, if there is one, after keeping each."""
+  """Records rows; raises `error`, if given, after recording each."""
 
   def __init__(self, error=None):
     self.rows = []

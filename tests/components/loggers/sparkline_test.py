@@ -43,7 +43,7 @@ def test_history_is_bounded_and_even(capacity, num):
   assert values[0] == 0
   gaps = {b - a for a, b in itertools.pairwise(values)}
   assert len(gaps) <= 1
-  # The next value due has not come yet: nothing recent is missing.
+  # The next value is not due yet: no recent one is missing.
   stride = gaps.pop() if gaps else num
   assert num - values[-1] <= stride
 

@@ -21,7 +21,7 @@ def test_lines():
   assert not stream.closed
 
 
-def test_standard_output_of_the_moment():
+def test_standard_output_at_the_time_of_writing():
   logger = loggers.Terminal('actor')
   stream = io.StringIO()
   with contextlib.redirect_stdout(stream):
