@@ -157,11 +157,11 @@ class TestSpec:
     ],
   )
   def test_refuses_others(self, spec):
-    with pytest.raises(ValueError, match=r'^actions must be an array'):
+    with pytest.raises(ValueError, match=r'^actions must be a non-empty array'):
       action_scaling.ActionScaling(spec)
     nest = {'arm': specs.BoundedArray((1,), np.float32, -1, 1), 'hand': [spec]}
     with pytest.raises(
-      ValueError, match=r"^actions\['hand'\]\[0\] must be an array of floats"
+      ValueError, match=r"^actions\['hand'\]\[0\] must be a non-empty array"
     ):
       action_scaling.ActionScaling(nest)
 

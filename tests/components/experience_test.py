@@ -21,9 +21,7 @@ def test_tables_must_have_distinct_names(tables):
   names = [table.name for table in tables]
   with pytest.raises(ValueError) as error:
     _make(tables=tables)
-  assert f'one table or more, of different names; got {names}' in str(
-    error.value
-  )
+  assert f'tables with distinct names, got {names}' in str(error.value)
 
 
 def test_other_fields_of_the_first_table():

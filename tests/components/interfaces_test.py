@@ -153,7 +153,7 @@ def test_port_without_server_is_refused():
   with socket.socket() as silent:
     silent.bind(('localhost', 0))
     port = silent.getsockname()[1]
-    with pytest.raises(ValueError, match=f'listens already, got {port}'):
+    with pytest.raises(ValueError, match=f'listens, got {port}'):
       interfaces.restrict(port)
 
 

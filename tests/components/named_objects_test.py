@@ -132,7 +132,7 @@ class TestErrors:
       str(tmp_path / 'own_e' / '__init__.py'), "mean 'own_e.inner'?",
     )  # fmt: skip
     assert error.module == 'own_e.iner'
-    self.check('own_e.inner.py:x', 'is no package', "mean 'own_e.inner'?")
+    self.check('own_e.inner.py:x', 'is not a package', "mean 'own_e.inner'?")
 
   def test_no_attribute(self, write_module, tmp_path):
     write_module(
@@ -149,7 +149,7 @@ class TestErrors:
     write_module('queue', 'def make(): pass')  # Python has imported its own.
     self.check(
       'queue:make', f"'queue' ({sys.modules['queue'].__file__}) has no 'make'",
-      f"{tmp_path / 'queue.py'} is another one",
+      f"{tmp_path / 'queue.py'} is another module",
     )  # fmt: skip
 
   @pytest.mark.parametrize(

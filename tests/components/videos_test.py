@@ -87,7 +87,7 @@ class TestFailures:
   def test_another_size(self, tmp_path):
     file = videos.VideoFile(str(tmp_path / 'video'), 8, 6, 30, 'mp4')
     file.add(np.zeros((8, 6, 3), np.uint8))
-    with pytest.raises(videos.VideoError, match='6x8 at first, and then 6x9'):
+    with pytest.raises(videos.VideoError, match='of the first, 6x8, got 6x9'):
       file.add(np.zeros((9, 6, 3), np.uint8))
     self.check_nothing_is_left(tmp_path)
 
