@@ -17,7 +17,9 @@ BIN := $(VENV)/bin
 set-up:
 	@.ci/set_up
 
+# Installs what it needs alone; the other targets add the rest.
 .PHONY: train
+train: export EXTRAS ?= cpu,gymnasium
 train: set-up  ## Train a DQN agent on Catch.
 	$(BIN)/repertory train --agent=dqn --env=catch --steps=9000 $(ARGS)
 
