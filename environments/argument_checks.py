@@ -1,18 +1,18 @@
-"""Errors and checks of what environments are made of."""
+"""Argument errors and checks of environments and their factories."""
 
 import operator
 from typing import Any
 
 
 class ArgumentError(ValueError):
-  """An argument of an environment, or of what makes or holds it, does not fit.
+  """Invalid argument of an environment, of its factory, or of a batch.
 
-  It keeps the argument's name, so that who passed it on under another name, as
-  the command line does, need not look for it in the message.
+  The name of the argument is kept as an attribute, so that callers that expose
+  it under another name, such as the command line, need not parse the message.
 
   Attributes:
-    argument: Its name.
-    problem: What was expected and what came.
+    argument: Name of the argument.
+    problem: The expected and the given value.
   """
 
   def __init__(self, argument: str, problem: str):
@@ -28,12 +28,12 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
   """Returns `value` as a Python integer.
 
   Args:
-    name: What the message calls the argument.
-    value: What was given: NumPy's integers pass, booleans do not.
+    name: Name of the argument in the message.
+    value: The given value. NumPy integers pass, booleans do not.
     minimum: The smallest allowed value.
 
   Raises:
-    ArgumentError: If `value` is not an integer or too small.
+    ArgumentError: If `value` is not an integer, or is too small.
   """
   try:
     number = operator.index(value)

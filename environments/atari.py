@@ -1,4 +1,4 @@
-"""Atari games with the usual preprocessing, many at once."""
+"""Vectorized Atari games with the standard preprocessing (ALE)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,30 +22,34 @@ OPTIONS = (
   name_options.Option(
     'sticky_actions',
     0.0,
-    'Probability that a frame repeats the action before (0.25 in Machado et'
+    'Probability that a frame repeats the last action (0.25 in Machado et'
     ' al. 2018)',
     maximum=1,
   ),
   name_options.Option(
-    'life_loss', False, 'Whether a lost life ends the episode, not the game'
+    'life_loss', False, 'Whether a lost life ends the episode'
   ),
   name_options.Option(
-    'full_actions', False, 'Whether all 18 actions are there in each game'
+    'full_actions', False, 'Whether each game has all 18 actions'
   ),
   name_options.Option(
-    'noops', 30, 'Most no-ops at the start of a game', maximum=255
+    'noops', 30, 'Maximum number of no-ops at the start of a game', maximum=255
   ),
-  name_options.Option('frame_skip', 4, 'Frames that an action lasts', 1, 60),
-  name_options.Option('stack', 4, 'Frames in an observation', 1, 60),
+  name_options.Option('frame_skip', 4, 'Frames per action', 1, 60),
+  name_options.Option('stack', 4, 'Stacked frames per observation', 1, 60),
   name_options.Option(
-    'max_frames', 108_000, 'Frames until a game is truncated', 1, 2**31 - 1
+    'max_frames',
+    108_000,
+    'Maximum number of frames per game',
+    1,
+    2**31 - 1,
   ),
   name_options.Option(
-    'threads', 0, 'Threads of a batch; 0 for one per core', maximum=1024
+    'threads', 0, 'Threads per batch; 0 for one per core', maximum=1024
   ),
 )
 
-# What a source needs to be told of games whose pictures are wanted.
+# Settings of a source whose games are to be rendered.
 FILMED = {'needs_picture': True}
 
 
@@ -61,17 +65,17 @@ def games() -> list[str]:
 class AtariSource(gymnasium_results.GymnasiumOutcomes):
   """B games in ALE's own vector environment, as a `vector_batch.Source`.
 
-  Each action lasts some frames. An observation is the stack of the last gray
-  screens, `[84, 84, stack]` of uint8, the newest at its end; each screen is the
-  maximum of two successive frames, as sprites flicker, and before a game there
-  are black ones. Rewards are not clipped. See
+  Each action is repeated for `frame_skip` frames. An observation is the stack
+  of the last gray screens, `[84, 84, stack]` of uint8, the newest last. Each
+  screen is the maximum of two successive frames, because sprites flicker; the
+  stack of a new game is padded with black screens. Rewards are not clipped. See
   https://doi.org/10.1038/nature14236 and https://arxiv.org/abs/1709.06009.
 
-  A slot behaves the same whatever the other slots are. When a life that is lost
-  ends an episode, the game goes on: the step that restarts the slot is one
-  no-op, and the stack still shows what came before.
+  A slot does not depend on the other slots. With `life_loss`, a lost life ends
+  the episode but not the game: the step that restarts the slot is one no-op,
+  and the stack still holds the screens of the previous life.
 
-  Pictures are of every frame, in color: see `atari_replicas`.
+  `render` returns every frame in color: see `atari_replicas`.
   """
 
   render_fps = atari_replicas.FRAMES_PER_SECOND
@@ -83,13 +87,12 @@ class AtariSource(gymnasium_results.GymnasiumOutcomes):
 
     Args:
       game: See `games`.
-      settings: A value for each of `OPTIONS`, and `FILMED` if pictures are
-        wanted.
-      seeds: One per slot, at least 0, of the first game alone.
+      settings: A value for each of `OPTIONS`, and `FILMED` to enable rendering.
+      seeds: One per slot, at least 0; used for the first game only.
 
     Raises:
       ImportError: If ale-py or gymnasium is not installed.
-      ValueError: If there is no such game, or if a seed is not valid.
+      ValueError: If the game is unknown, or if a seed is not valid.
     """
     self._seeds: np.ndarray | None = np.array(
       [seeds_lib.fold(seed) for seed in seeds]
@@ -97,7 +100,7 @@ class AtariSource(gymnasium_results.GymnasiumOutcomes):
     roms = _roms()
     close_names.check('game', game, sorted(roms))
     ale_py = extras.import_extra('ale_py', 'atari')
-    # It tells its version whenever it starts.
+    # ALE logs its version at each start.
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     self._env = ale_py.AtariVectorEnv(
       roms[game],
@@ -143,7 +146,7 @@ class AtariSource(gymnasium_results.GymnasiumOutcomes):
     return self._action_spec
 
   def reset(self) -> np.ndarray:
-    """Starts all games anew; the first reset seeds them."""
+    """Starts all games; the first reset seeds them."""
     seeds, self._seeds = self._seeds, None
     screens, info = self._env.reset(seed=seeds)
     if self._replicas is not None:
@@ -153,12 +156,12 @@ class AtariSource(gymnasium_results.GymnasiumOutcomes):
   def step(
     self, actions: np.ndarray, ended: np.ndarray | None
   ) -> vector_batch.Outcome:
-    """Steps each game, or starts it anew or the life after a lost one."""
+    """Steps each game; restarts it, or its next life, where it has ended."""
     screens, rewards, terminated, truncated, info = self._env.step(actions)
     if self._replicas is not None:
       self._replicas.step(actions, rewards, truncated, info)
     if self._life_loss and ended is not None:
-      # The game may be over with the no-op that begins the next life.
+      # The game may end during the no-op that begins the next life.
       over = ended & (terminated | truncated)
       if over.any():
         started, info = self._env.reset(options={'reset_mask': over})
@@ -169,25 +172,25 @@ class AtariSource(gymnasium_results.GymnasiumOutcomes):
     return self.to_outcome(screens, rewards, terminated, truncated, ended)
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
-    """Returns the frames of the last step, `[T, 210, 160, 3]` of each slot.
+    """Returns the frames of the last step, `[T, 210, 160, 3]` per slot.
 
     Raises:
-      NoPictureError: If it was not told that pictures are wanted.
+      NoPictureError: If `FILMED` was not among the settings.
     """
     if self._replicas is None:
       raise pictures.NoPictureError(
-        f'its games are not played for pictures, {pictures.HOW_TO_FILM}'
+        f'its games were made without rendering, {pictures.HOW_TO_FILM}'
       )
     return self._replicas.render(slots)
 
   def close(self) -> None:
-    """Ends the threads, which takes that nobody holds the environment."""
+    """Stops the threads; the environment must not be referenced elsewhere."""
     self._env.close()
     del self._env
 
 
 def _roms() -> dict[str, str]:
-  """Returns the file of each game that one player can play."""
+  """Returns the ROM file of each single-player game."""
   ale_py = extras.import_extra('ale_py', 'atari')
   gymnasium = extras.import_extra('gymnasium', 'atari')
   if not hasattr(ale_py, 'AtariVectorEnv'):

@@ -1,8 +1,8 @@
-"""The pictures of Atari games, all of them and in color.
+"""Color frames of Atari games, from replicas of the games.
 
-ALE's vector environment shows small gray screens, one for each action. So a
-game that is filmed is played a second time, frame by frame, with the same seed
-and the same actions, which makes it the same game.
+ALE's vector environment only shows small gray screens, one per action. To be
+rendered, each game is therefore replayed frame by frame with the same seed and
+the same actions, which is deterministic.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,12 +12,12 @@ import numpy as np
 
 from repertory.environments import extras, pictures
 
-# What ALE plays in a second, in all games.
+# Frame rate of ALE, in all games.
 FRAMES_PER_SECOND = 60
 
 
 class Replicas:
-  """Plays the games of a vector environment a second time."""
+  """Replicas of the games of a vector environment."""
 
   def __init__(
     self, rom: str, settings: Mapping[str, Any], seeds: Sequence[int]
@@ -25,20 +25,20 @@ class Replicas:
     """Loads the games.
 
     Args:
-      rom: Name of the file.
+      rom: Name of the ROM file.
       settings: A value for each of `atari.OPTIONS`.
-      seeds: Those of the vector environment, one for each game.
+      seeds: Seeds of the vector environment, one per game.
     """
     self._replicas = [_Replica(rom, settings, seed) for seed in seeds]
 
   def reset(
     self, info: Mapping[str, np.ndarray], slots: Sequence[int] | None = None
   ) -> None:
-    """Starts games anew.
+    """Restarts games.
 
     Args:
-      info: What the vector environment's `reset` said.
-      slots: Which; None for all.
+      info: The info that the vector environment's `reset` returned.
+      slots: Slots of the games to restart; None for all.
     """
     frames = info['episode_frame_number']
     for slot in range(len(self._replicas)) if slots is None else slots:
@@ -51,16 +51,16 @@ class Replicas:
     truncated: np.ndarray,
     info: Mapping[str, np.ndarray],
   ) -> None:
-    """Does in each game what the vector environment's `step` did.
+    """Repeats a `step` of the vector environment in each replica.
 
     Args:
-      actions: `[B]`, which were taken.
-      rewards: `[B]`, that came of it.
-      truncated: `[B]`, which games are cut off.
-      info: What it said besides.
+      actions: `[B]`, the actions of the step.
+      rewards: `[B]`, the rewards of the step.
+      truncated: `[B]`, whether each game was truncated.
+      info: The info of the step.
 
     Raises:
-      RuntimeError: If something else came of it.
+      RuntimeError: If a replica deviates from its game.
     """
     frames, lives = info['episode_frame_number'], info['lives']
     for slot, replica in enumerate(self._replicas):
@@ -72,8 +72,8 @@ class Replicas:
       expected = (float(rewards[slot]), int(frames[slot]), int(lives[slot]))
       if found != expected:
         raise RuntimeError(
-          'a game that was played twice must be the same, but reward, frame '
-          f'and lives are {expected} and {found}'
+          'the replica of a game must match the game, but reward, frame '
+          f'and lives are {expected} in the game and {found} in the replica'
         )
       replica.is_over |= bool(truncated[slot])
 
@@ -83,11 +83,11 @@ class Replicas:
 
 
 class _Replica:
-  """A game.
+  """Replica of one game.
 
   Attributes:
-    frames: The pictures of the last step.
-    is_over: Whether the next step starts it anew.
+    frames: Frames of the last step.
+    is_over: Whether the next step restarts the game.
   """
 
   def __init__(self, rom: str, settings: Mapping[str, Any], seed: int):
@@ -112,7 +112,7 @@ class _Replica:
     self.is_over = False
 
   def step(self, action: int) -> float:
-    """Takes an action for its frames; returns the reward."""
+    """Repeats an action for `frame_skip` frames; returns the reward."""
     reward = 0.0
     self.frames = []
     while len(self.frames) < self._frame_skip and not self.is_over:
@@ -122,5 +122,5 @@ class _Replica:
     return reward
 
   def where(self) -> tuple[int, int]:
-    """Returns the frame of this game, and the lives that are left."""
+    """Returns the frame number within the game, and the remaining lives."""
     return self._ale.getEpisodeFrameNumber(), self._ale.lives()

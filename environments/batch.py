@@ -1,4 +1,4 @@
-"""Drives a list of environments as one batch."""
+"""Batch of environments that are stepped one after the other."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -23,24 +23,25 @@ _FIRST, _MID, _LAST = dm_env.StepType
 
 
 class EnvironmentBatch(vector_batch.VectorBatch):
-  """Steps environments one after the other: see `VectorBatch`.
+  """Environment batch that steps its environments in a loop: see `VectorBatch`.
 
-  Structure, shape and dtype of what an environment says are compared with its
-  specs before it is copied, because a wrong shape that broadcasts is hard to
-  find later on; so are the values of rewards and discounts, and integers of
-  observations against their bounds.
+  Structure, shape and dtype of each value are compared with the specs before it
+  is copied, because a wrong shape that broadcasts is hard to find later on. The
+  values of rewards, discounts and bounded integers of observations are checked,
+  too.
   """
 
   def __init__(self, environments: Sequence[dm_env.Environment]):
-    """Takes over the environments: from now on only the batch steps them.
+    """Takes ownership of the environments; only the batch may step them.
 
     Args:
-      environments: B distinct environments with equal specs, whose rewards and
-        discounts are scalars. If all of them are `SinglePrecision` wrappers,
-        the batch does their work, faster than they could one by one.
+      environments: B distinct environments with equal specs and scalar rewards
+        and discounts. If all of them are `SinglePrecision` wrappers, the batch
+        does their casts itself, which is faster.
 
     Raises:
-      ValueError: If there are none, if one comes twice or if the specs differ.
+      ValueError: If the list is empty, an environment comes twice, or the specs
+        differ.
     """
     timestep_checker.check_environments(environments)
     wrapper = single_precision.SinglePrecision
@@ -61,7 +62,7 @@ class _Loop:
     self._reward_spec = first.reward_spec()
     self._discount_spec = first.discount_spec()
     if narrows:
-      # Here already, for a reward that does not fit to be told as it is.
+      # Cast here already, so that messages show an invalid reward unchanged.
       self._reward_spec = single_precision.narrow(self._reward_spec, 'reward')
     size = len(self._environments)
     self._observations = layout.Layout(self._observation_spec, 'observation')
@@ -103,7 +104,7 @@ class _Loop:
   def step(
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.Outcome:
-    """Steps or resets each slot and collects what it says."""
+    """Steps or resets each slot and stacks the results."""
     restarts = [False] * self.batch_size if ended is None else ended.tolist()
     return self._advance(self._split(actions), restarts)
 
@@ -128,7 +129,7 @@ class _Loop:
           if step_type is not _MID:
             _check(step_type, _LAST)
             last[slot] = True
-          # What most environments say, without a call.
+          # Fast path for plain Python floats, without a function call.
           if type(reward) is float and -limit <= reward <= limit:
             rewards[slot] = reward
           else:
@@ -160,19 +161,19 @@ class _Loop:
     return info if isinstance(info, Mapping) else None
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
-    """Returns the pictures of some slots."""
+    """Renders some slots."""
     return [pictures.render(self._environments[slot]) for slot in slots]
 
   @property
   def render_fps(self) -> float:
-    """Pictures of an environment that are a second."""
+    """Frames per second of an environment's video."""
     return pictures.rate(self._environments[0])
 
   def close(self) -> None:
     """Closes every environment even if one of them fails.
 
     Raises:
-      Exception: An error of an environment, after all were closed.
+      Exception: The first error of an environment, after all were closed.
     """
     with contextlib.ExitStack() as stack:
       for environment in self._environments:
@@ -187,7 +188,7 @@ class _Loop:
 
 
 def _check(step_type: Any, expected: dm_env.StepType) -> None:
-  """Raises a ValueError unless the step is of the type that is due."""
+  """Raises a ValueError unless the step has the expected type."""
   if step_type is expected:
     return
   due = 'StepType.MID or StepType.LAST of `step`'

@@ -1,4 +1,4 @@
-"""The leaves of a batch, on their way between a source and who acts."""
+"""Leaves of a batch: checks and casts between source and policy."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from repertory.environments import casting
 
 
 class EnvironmentContractError(ValueError):
-  """An environment broke its specs or dm_env's rules."""
+  """Raised if an environment violates its specs or dm_env's contract."""
 
 
 class NotFiniteError(FloatingPointError):
@@ -25,14 +25,14 @@ class NotFiniteError(FloatingPointError):
 
 
 class IntegerRange:
-  """Bounds of the integers in a leaf `[B, ...]`."""
+  """Bounds of an integer leaf `[B, ...]`."""
 
   def __init__(self, path: str, spec: specs.BoundedArray, row: str) -> None:
     """Reads the bounds.
 
     Args:
       path: Name of the leaf in messages.
-      spec: Spec of one environment, of integers.
+      spec: Integer spec of one environment.
       row: Name of a row in messages.
     """
     self._path = path
@@ -43,9 +43,9 @@ class IntegerRange:
     self._minimum, self._maximum = spec.minimum, spec.maximum
 
   def check(self, array: np.ndarray) -> None:
-    """Raises ValueError if an integer is out of bounds; names its row."""
+    """Raises a ValueError that names the row if an integer is out of bounds."""
     if self._num_values:
-      # As unsigned numbers, negative ones are large.
+      # Viewed as unsigned, negative numbers are large.
       unsigned = array.view(f'u{array.itemsize}')  # [B]
       if np.maximum.reduce(unsigned) < self._num_values:
         return
@@ -62,7 +62,7 @@ class IntegerRange:
 def find_range(
   path: str, spec: specs.Array, row: str = 'slot'
 ) -> IntegerRange | None:
-  """Returns the range to check; None for floats, and for full dtypes."""
+  """Returns the range to check; None for floats and unbounded integers."""
   if spec.dtype.kind not in 'iu' or not isinstance(spec, specs.BoundedArray):
     return None
   limits = np.iinfo(spec.dtype)
@@ -72,15 +72,15 @@ def find_range(
 
 
 class ObservationColumn:
-  """Brings what the source says of one leaf to the dtype of the batch."""
+  """One observation leaf, cast to the dtype of the batch."""
 
   def __init__(self, path: str, size: int, spec: specs.Array) -> None:
-    """Learns what is expected.
+    """Initializes the column.
 
     Args:
-      path: What messages call the leaf.
-      size: B.
-      spec: That of one environment.
+      path: Name of the leaf in messages.
+      size: Batch size, B.
+      spec: Spec of one environment.
     """
     self._path = path
     self._shape = (size, *spec.shape)
@@ -92,8 +92,8 @@ class ObservationColumn:
     """Returns an array `[B, ...]` of the spec's dtype.
 
     Raises:
-      EnvironmentContractError: If shape or kind of dtype is another, a number
-        does not fit the dtype, or an integer is out of bounds.
+      EnvironmentContractError: If the shape or the kind of dtype differs, a
+        number does not fit the dtype, or an integer is out of bounds.
     """
     array = self._cast(leaf)
     if self._range is not None:
@@ -120,17 +120,17 @@ class ObservationColumn:
 
 
 class ActionColumn:
-  """Brings the actions of one leaf to the dtype of the source."""
+  """One action leaf, cast to the dtype of the source."""
 
   def __init__(
     self, path: str, size: int, spec: specs.Array, wide: np.dtype
   ) -> None:
-    """Learns what is expected.
+    """Initializes the column.
 
     Args:
-      path: What messages call the leaf.
-      size: B.
-      spec: That of one environment.
+      path: Name of the leaf in messages.
+      size: Batch size, B.
+      spec: Spec of one environment.
       wide: The source's dtype.
     """
     self._path = path
@@ -139,15 +139,15 @@ class ActionColumn:
     self._wide = wide
     self._is_float = spec.dtype.kind == 'f'
     self._range = find_range(path, spec)
-    # Discrete actions that a quick look-up finds to be in range.
+    # Valid discrete actions, for a fast look-up.
     self._common: frozenset[int] = frozenset()
     zero = np.zeros(spec.shape, wide)
     if isinstance(spec, specs.DiscreteArray):
-      if size <= 128:  # For more, NumPy is faster than Python.
+      if size <= 128:  # For larger batches, NumPy is faster than Python.
         self._common = frozenset(range(min(spec.num_values, 1024)))
     elif isinstance(spec, specs.BoundedArray):
       zero = np.clip(zero, spec.minimum, spec.maximum).astype(wide)
-    # What an ended slot is given.
+    # The action of an ended slot.
     self._idle = zero
 
   def widen(self, leaf: Any, ended: np.ndarray | None) -> np.ndarray:
@@ -155,10 +155,11 @@ class ActionColumn:
 
     Args:
       leaf: `[B, ...]`.
-      ended: Which slots have ended, bool `[B]`; None if none has.
+      ended: `[B]`, bool, the slots that have ended; None if none has.
 
     Raises:
-      ValueError: If it does not fit the spec, integers out of bounds included.
+      ValueError: If the actions do not fit the spec, bounds of integers
+        included.
       NotFiniteError: If a float is not finite.
     """
     array = np.asarray(leaf)
@@ -167,7 +168,7 @@ class ActionColumn:
         array = casting.cast(array, self._shape, self._dtype)
       except ValueError as error:
         raise ValueError(f'{self._path}: {error}') from error
-    # A copy, as an environment may work on its action in place.
+    # A copy, because an environment may change its action in place.
     array = array.astype(self._wide)
     if ended is not None:
       array[ended] = self._idle

@@ -1,4 +1,4 @@
-"""The Behaviour Suite: small experiments on what an agent can do."""
+"""Environments of the Behaviour Suite (bsuite)."""
 
 import inspect
 import urllib.error
@@ -16,7 +16,7 @@ from repertory.environments.wrappers import (
   single_precision,
 )
 
-# What `make` needs to be told of a setting whose picture is wanted.
+# Settings of an environment that is to be rendered.
 FILMED = {'needs_picture': True}
 
 
@@ -32,23 +32,24 @@ def ids() -> list[str]:
 def make(
   bsuite_id: str, seed: int, needs_picture: bool = False
 ) -> dm_env.Environment:
-  """Makes the environment of a setting, without bsuite's records.
+  """Makes the environment of a bsuite id, without bsuite's logging.
 
   All episodes end with discount 0, also those that a time limit ends: bsuite
-  does not tell them apart.
+  does not distinguish the two.
 
   Args:
-    bsuite_id: See `ids`; those of mnist download their pictures.
-    seed: At least 0. It takes the place of the setting's own seed, but not of
-      the seed of what the actions mean, which is part of the experiment.
-    needs_picture: Whether its picture is wanted, for which it must be a board.
+    bsuite_id: See `ids`; those of mnist download their images.
+    seed: At least 0. It replaces the seed of the bsuite id, except for the seed
+      of the action mapping, which is part of the experiment.
+    needs_picture: Whether to enable rendering, which needs a board as
+      observation.
 
   Returns:
     An environment of single precision.
 
   Raises:
     ImportError: If bsuite is not installed.
-    ValueError: If there is no such setting, or its pictures do not come.
+    ValueError: If the id is unknown, or its images cannot be downloaded.
   """
   close_names.check('id', bsuite_id, ids())
   seed = seeds_lib.fold(seed)
@@ -59,7 +60,7 @@ def make(
   bsuite = extras.import_extra('bsuite.bsuite', 'bsuite')
   load = bsuite.EXPERIMENT_NAME_TO_ENVIRONMENT[experiment]
   if experiment == 'deep_sea_stochastic':
-    # Its loader adds this, and leaves the seed to chance.
+    # bsuite's loader sets a random seed here.
     load = bsuite.EXPERIMENT_NAME_TO_ENVIRONMENT['deep_sea']
     settings['deterministic'] = False
   if 'seed' in inspect.signature(load).parameters:
@@ -69,8 +70,8 @@ def make(
   except urllib.error.URLError as error:
     raise ArgumentError(
       'id',
-      'expected a setting whose pictures can be downloaded, got'
-      f' {bsuite_id!r}: {error}. Try again with a connection, or take another.',
+      'expected an id whose images can be downloaded, got'
+      f' {bsuite_id!r}: {error}. Connect to the network, or use another id.',
     ) from error
   if needs_picture:
     environment = _Board(environment)
@@ -78,7 +79,7 @@ def make(
 
 
 class _Board(environment_wrapper.EnvironmentWrapper):
-  """Has a picture of what is observed, if that is a board."""
+  """Renders the observation, which must be a board."""
 
   def reset(self) -> dm_env.TimeStep:
     self._timestep = self._environment.reset()
@@ -97,7 +98,7 @@ class _Board(environment_wrapper.EnvironmentWrapper):
     board = np.asarray(self._timestep.observation)
     if board.ndim != 2 or min(board.shape) < 2:
       raise pictures.NoPictureError(
-        'of bsuite only boards have a picture, as in catch, deep_sea and mnist;'
+        'of bsuite only boards can be rendered, as of catch, deep_sea, mnist;'
         f' this observation has the shape {list(board.shape)}'
       )
     return drawing.draw_board(board)

@@ -1,4 +1,4 @@
-"""Brings values to a promised shape and dtype, or says why they cannot be."""
+"""Casts of values to a specified shape and dtype, without loss of meaning."""
 
 from collections import abc
 from typing import Any
@@ -10,32 +10,32 @@ MAX_SINGLE = float(np.finfo(np.float32).max)
 
 
 def fits_single(array: np.ndarray) -> bool:
-  """Returns whether float64 numbers certainly fit into float32.
+  """Returns True if all float64 numbers fit into float32.
 
-  A fast check: if it returns False, they may fit nevertheless, and `cast`
+  A fast sufficient check: after False they may fit nevertheless, and `cast`
   decides.
   """
   flat = array.ravel()
-  # The sum of squares is at least each square; comparisons with NaN are false.
+  # The sum of squares bounds each square; comparisons with NaN are false.
   return bool(flat.dot(flat) <= MAX_SINGLE**2)
 
 
 def cast(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
   """Returns `value` as an array of exactly this shape and dtype.
 
-  Never broadcasts, and never changes what a number means: float64 may become
-  float32 (rounded) and int64 int32 (if it fits), but no float becomes an
+  Never broadcasts, and never changes the meaning of a number: float64 may
+  become float32 (rounded) and int64 int32 (if it fits), but no float becomes an
   integer and nothing overflows.
 
   Args:
-    value: An array, or a scalar in place of an array of shape `()`. Lists,
-      tuples and mappings are nests, not arrays.
-    shape: The shape it must have.
-    dtype: The dtype to return.
+    value: An array, or a scalar for the shape `()`. Lists, tuples and mappings
+      are nests, not arrays.
+    shape: The required shape.
+    dtype: The dtype of the result.
 
   Raises:
     ValueError: If the shape differs or the numbers do not fit the dtype. The
-      message starts with 'expected', for the caller to say where.
+      message starts with 'expected'; the caller prepends the name of the value.
   """
   if isinstance(value, (list, tuple, abc.Mapping)):
     raise _mismatch(shape, dtype, f'the nest {shorten(value)}')
@@ -63,7 +63,7 @@ def _mismatch(
 
 
 def shorten(value: Any) -> str:
-  """Returns `repr(value)`, cut so that a message stays readable."""
+  """Returns `repr(value)`, truncated to keep messages readable."""
   text = repr(value)
   return text if len(text) <= 200 else text[:200] + '...'
 

@@ -1,4 +1,4 @@
-"""Catch: the smallest game with delayed reward, in pure NumPy.
+"""Catch: a minimal game with delayed reward, in pure NumPy.
 
 After bsuite's `catch` (https://github.com/google-deepmind/bsuite).
 """
@@ -14,31 +14,31 @@ from repertory.environments import argument_checks, drawing
 
 
 class Catch(dm_env.Environment):
-  """A ball falls; move the paddle below it.
+  """Move a paddle to catch a falling ball.
 
-  The ball starts in a random column of the top row and falls one row a step;
+  The ball starts in a random column of the top row and falls one row per step;
   the paddle starts in the middle of the bottom row. An episode has `rows - 1`
-  steps; only the last is rewarded, with +1 if the ball is caught and -1 if it
-  is missed. On a board of at least `columns // 2 + 1` rows every ball can be
+  steps. Only the last is rewarded: +1 if the ball is caught, -1 if it is
+  missed. On a board of at least `columns // 2 + 1` rows every ball can be
   caught.
 
   Observation: float32 board `[rows, columns]`, 1 at the ball and at the paddle.
   Actions: 0 left, 1 stay, 2 right; walls stop the paddle.
-  Picture: the board, white on black.
+  Rendering: the board, white on black.
   """
 
   render_fps = 5
 
   def __init__(self, rows: int = 10, columns: int = 5, seed: int = 0):
-    """Makes the board.
+    """Creates the board.
 
     Args:
       rows: Height, at least 2: one for the ball, one for the paddle.
       columns: Width, at least 1.
-      seed: Decides the balls' columns; at least 0.
+      seed: Seed of the balls' columns, at least 0.
 
     Raises:
-      ValueError: If an argument is not an integer or too small.
+      ValueError: If an argument is not an integer, or is too small.
     """
     self._rows = argument_checks.check_integer('rows', rows, 2)
     self._columns = argument_checks.check_integer('columns', columns, 1)
@@ -58,13 +58,13 @@ class Catch(dm_env.Environment):
     return dm_env.restart(self._board())
 
   def step(self, action: Any) -> dm_env.TimeStep:
-    """Moves the paddle, then lets the ball fall by a row.
+    """Moves the paddle, then lets the ball fall by one row.
 
     Args:
       action: Integer scalar: 0 left, 1 stay, 2 right.
 
     Raises:
-      ValueError: If the action is another one.
+      ValueError: If the action is not one of these.
     """
     if self._ended:
       return self.reset()
@@ -101,7 +101,7 @@ class Catch(dm_env.Environment):
     return specs.BoundedArray((), np.float32, 0, 1, name='discount')
 
   def render(self) -> np.ndarray:
-    """Returns the board as a picture, uint8 `[rows, columns, 3]`."""
+    """Renders the board, uint8 `[rows, columns, 3]`."""
     return drawing.draw_board(self._board())
 
   def _move(self, action: Any) -> None:

@@ -1,4 +1,4 @@
-"""Puts the channels of images where networks expect them."""
+"""Image layout conversion: channels first to channels last."""
 
 import numpy as np
 

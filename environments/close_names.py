@@ -1,4 +1,4 @@
-"""Refuses names that are not known, with those that are close."""
+"""Errors for unknown names, with suggestions of similar ones."""
 
 from collections.abc import Sequence
 
@@ -7,15 +7,15 @@ from repertory.environments import argument_checks
 
 
 def check(argument: str, name: str, known: Sequence[str]) -> None:
-  """Refuses a name that is not known.
+  """Raises an error if a name is unknown.
 
   Args:
-    argument: What the name was given as.
-    name: What was given.
-    known: All names; the message lists them if they are few.
+    argument: Name of the argument in the message.
+    name: The given name.
+    known: All valid names; the message lists them if they are few.
 
   Raises:
-    ArgumentError: With those that are close.
+    ArgumentError: If `name` is not in `known`; suggests similar names.
   """
   if name in known:
     return

@@ -1,4 +1,4 @@
-"""Checks of environment batches, as tests that your own ones inherit.
+"""Conformance tests of environment batches, to be inherited.
 
     class TestMyBatch(conformance.EnvironmentBatchConformance):
       def make_environment(self, seed): ...
@@ -23,18 +23,18 @@ _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
 
 class EnvironmentBatchConformance:
-  """The contract of `batch.EnvironmentBatch`.
+  """Tests of the contract of `batch.EnvironmentBatch`.
 
-  Override `make_environment`, or `make_batch`, or both: then slots are compared
-  with environments of their own.
+  Override `make_environment`, or `make_batch`, or both. With both, each slot is
+  compared with a single environment of the same seed.
 
   Attributes:
-    batch_size: Slots, whose seeds are 0, 1, 2, ...
-    num_steps: How many random steps to take.
-    end_discounts: Discounts with which episodes end within these: 0 for the
-      end, that of any other step for a time limit, which must keep it. None for
-      any, but there must be an end.
-    is_random: Whether other seeds make a difference.
+    batch_size: Number of slots; their seeds are 0, 1, 2, ...
+    num_steps: Number of random steps to take.
+    end_discounts: Discounts of the LAST timesteps within these steps: 0 for
+      termination; the discount of any other step for truncation. None allows
+      any, but at least one episode must end.
+    is_random: Whether different seeds give different episodes.
   """
 
   batch_size = 3
@@ -43,11 +43,11 @@ class EnvironmentBatchConformance:
   is_random = True
 
   def make_environment(self, seed: int) -> dm_env.Environment | None:
-    """Makes what a slot of that seed does alone; None if nothing else does."""
+    """Makes a single environment of this seed; None to skip the comparison."""
     return None
 
   def make_batch(self, seeds: Sequence[int]) -> Any:
-    """Makes the batch; of what `make_environment` makes, unless overridden."""
+    """Makes the batch; by default from single environments."""
     environments = [self.make_environment(seed) for seed in seeds]
     if None in environments:
       raise NotImplementedError('Override make_environment or make_batch.')
@@ -61,7 +61,7 @@ class EnvironmentBatchConformance:
       yield environments
 
   def actions(self, environments: Any) -> Iterator[Any]:
-    """Draws actions `[B, ...]`, the same each time."""
+    """Draws random actions `[B, ...]`, with a fixed seed."""
     random = np.random.default_rng(0)
     spec = environments.action_spec()
     while True:
@@ -78,9 +78,9 @@ class EnvironmentBatchConformance:
     """Returns copies of the timesteps of a fresh batch.
 
     Args:
-      first_seed: The first slot's; the others have those that follow.
-      spoil: Changes the actions; is told which slots have ended.
-      check: Takes the batch and each timestep.
+      first_seed: Seed of the first slot; the others have the seeds that follow.
+      spoil: Changes the actions; called with the actions and the ended slots.
+      check: Called with the batch and each timestep.
     """
     with self.opened(first_seed) as environments:
       timesteps = [_copy(environments.reset())]
@@ -102,7 +102,7 @@ class EnvironmentBatchConformance:
       assert environments.batch_size == self.batch_size
       alone = self.make_environment(0)
       if alone is None:
-        raise unittest.SkipTest('There is no environment to compare with.')
+        raise unittest.SkipTest('No single environment to compare with.')
       for name in ('observation', 'action', 'reward', 'discount'):
         ours, theirs = (
           getattr(e, f'{name}_spec')() for e in (environments, alone)
@@ -181,7 +181,7 @@ class EnvironmentBatchConformance:
       stepped = _copy(environments.step(next(self.actions(environments))))
     with self.opened() as environments:
       assert _same(stepped, environments.reset()), (
-        'The first step of a fresh batch must be a reset, whatever the actions.'
+        'The first step of a fresh batch must be a reset, with any actions.'
       )
 
   def test_reset_begins_all_episodes(self):
@@ -199,9 +199,11 @@ class EnvironmentBatchConformance:
     )
     if self.is_random:
       slots = [[_row(t, slot) for t in timesteps] for slot in (0, 1)]
-      assert not _same(*slots), 'Slots of other seeds must differ.'
+      assert not _same(*slots), 'Slots of different seeds must differ.'
       others = self.play(first_seed=100)
-      assert not _same(timesteps, others), 'Other seeds must make a difference.'
+      assert not _same(timesteps, others), (
+        'Different seeds must play differently.'
+      )
 
   def test_actions_of_ended_slots_are_ignored(self):
     def spoil(actions, ended):
@@ -213,14 +215,14 @@ class EnvironmentBatchConformance:
       return tree.map_structure(replace, actions)
 
     assert all(map(_same, self.play(), self.play(spoil=spoil))), (
-      'After LAST comes FIRST, whatever the action.'
+      'FIRST must follow LAST, with any action.'
     )
 
   def test_slots_do_what_environments_do_alone(self):
     made = [self.make_environment(seed) for seed in range(self.batch_size)]
     alone = [environment for environment in made if environment is not None]
     if not alone:
-      raise unittest.SkipTest('There is no environment to compare with.')
+      raise unittest.SkipTest('No single environment to compare with.')
     with self.opened() as environments:
       timestep = environments.reset()
       expected = [environment.reset() for environment in alone]
@@ -255,18 +257,18 @@ def _check_slot(row, expected, slot):
     reward, discount = 0, 1
   found = (row.step_type, row.reward, row.discount)
   assert found == (expected.step_type, reward, discount), (
-    f'Slot {slot} must do what its environment does alone, step type, reward '
-    f'and discount of {(expected.step_type, reward, discount)}; got {found}.'
+    f'Slot {slot} must match its single environment: step type, reward '
+    f'and discount {(expected.step_type, reward, discount)}; got {found}.'
   )
   assert _same(row.observation, expected.observation), (
-    f'Slot {slot} must show what its environment shows alone.'
+    f'Slot {slot} must show the observation of its single environment.'
   )
 
 
 def draw_actions(
   spec: Any, size: int, random: np.random.Generator
 ) -> np.ndarray:
-  """Draws actions; without bounds, in [-1, 1]."""
+  """Draws actions; unbounded ones in [-1, 1]."""
   shape = (size, *spec.shape)
   if spec.dtype.kind in 'iu':
     drawn = random.integers(spec.minimum, spec.maximum + 1, shape)

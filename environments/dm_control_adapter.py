@@ -22,17 +22,17 @@ from repertory.environments.wrappers import (
 
 OPTIONS = (
   name_options.Option(
-    'nested', False, 'Whether observations are named parts, not one vector'
+    'nested', False, 'Whether observations are dictionaries, not one vector'
   ),
 )
 
-# What `make` needs to be told of an environment whose picture is wanted.
+# Settings of an environment that is to be rendered.
 FILMED = {'needs_picture': True}
 
-# What the suite calls the vector.
+# The suite's key of the flat observation vector.
 _FLAT = 'observations'
 
-# The largest that the suite's models have room for.
+# The largest offscreen buffer of the suite's models.
 _HEIGHT, _WIDTH = 480, 640
 
 
@@ -49,15 +49,14 @@ def tasks() -> list[str]:
 def make(
   task: str, settings: Mapping[str, Any], seed: int
 ) -> dm_env.Environment:
-  """Makes a task, with states rather than pictures as observations.
+  """Makes a task with state observations, not pixels.
 
   The suite's episodes end after a fixed time only, with discount 1; a few tasks
   terminate as well, with discount 0.
 
   Args:
     task: See `tasks`.
-    settings: A value for each of `OPTIONS`, and `FILMED` for one whose picture
-      is wanted.
+    settings: A value for each of `OPTIONS`, and `FILMED` to enable rendering.
     seed: At least 0.
 
   Returns:
@@ -65,8 +64,8 @@ def make(
 
   Raises:
     ImportError: If dm_control is not installed.
-    ValueError: If there is no such task, if the seed is not valid, or if its
-      picture is wanted and there is no OpenGL.
+    ValueError: If the task is unknown, the seed is not valid, or rendering is
+      enabled without OpenGL.
   """
   if settings.get('needs_picture'):
     extras.import_extra('dm_control', 'dm-control')
@@ -86,7 +85,7 @@ def make(
 
 
 class _Task(environment_wrapper.EnvironmentWrapper):
-  """Has the picture of the task's first camera."""
+  """Task that renders the view of its first camera."""
 
   def __init__(self, environment: Any):
     super().__init__(environment)
@@ -94,20 +93,20 @@ class _Task(environment_wrapper.EnvironmentWrapper):
     self._rate = 1 / environment.control_timestep()
 
   def render(self) -> np.ndarray:
-    """Returns the picture, uint8 `[480, 640, 3]`."""
+    """Renders the task, uint8 `[480, 640, 3]`."""
     physics = self._task.physics
-    camera = 0 if physics.model.ncam else -1  # A free one.
+    camera = 0 if physics.model.ncam else -1  # The free camera.
     with headless.explaining():
       return physics.render(_HEIGHT, _WIDTH, camera_id=camera)
 
   @property
   def render_fps(self) -> float:
-    """Steps in a second of the simulation."""
+    """Control steps per second of simulated time."""
     return self._rate
 
 
 class _Vector(_Task):
-  """Takes the vector out of the dictionary that holds nothing else."""
+  """Extracts the vector from the dictionary that holds nothing else."""
 
   def reset(self) -> dm_env.TimeStep:
     return _unwrap(self._environment.reset())

@@ -1,6 +1,6 @@
-"""Draws boards and lines, for environments that have no picture of their own.
+"""Rendering of boards and lines, for environments without their own.
 
-A picture is uint8 `[H, W, 3]` in RGB, its first row at the top.
+An image is uint8 `[H, W, 3]` in RGB, the top row first.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ BLACK: Color = (0, 0, 0)
 
 
 def draw_board(board: np.ndarray) -> np.ndarray:
-  """Draws a board in gray, a pixel for each field.
+  """Draws a board in gray, one pixel per field.
 
   Args:
     board: Numbers `[H, W]`; 0 and less becomes black, 1 and more white.
@@ -24,13 +24,13 @@ def draw_board(board: np.ndarray) -> np.ndarray:
 
 
 def draw_channels(board: np.ndarray) -> np.ndarray:
-  """Draws a board of several kinds of things, a pixel for each field.
+  """Draws a board of several kinds of objects, one pixel per field.
 
-  Each kind has a color; of those at one field, the last is seen. Fields with
-  nothing are black.
+  Each kind has its own color; where several overlap, the last one is visible.
+  Empty fields are black.
 
   Args:
-    board: `[H, W, C]`, true or not 0 where there is one of the kind.
+    board: `[H, W, C]`, nonzero where an object of the kind is.
   """
   kinds = np.arange(1, board.shape[-1] + 1)
   seen = np.max((board != 0) * kinds, axis=-1)  # [H, W]
@@ -41,9 +41,9 @@ def draw_channels(board: np.ndarray) -> np.ndarray:
 def make_colors(count: int) -> np.ndarray:
   """Returns colors that differ in hue and grow brighter, `[count, 3]`.
 
-  Those of Green's "cubehelix", https://arxiv.org/abs/1108.5083, with start 0.5,
-  -1.5 rotations, hue 1 and gamma 1, at places between black and white; MinAtar
-  shows its games in them.
+  They are those of Green's "cubehelix", https://arxiv.org/abs/1108.5083, with
+  start 0.5, -1.5 rotations, hue 1 and gamma 1, evenly spaced between black and
+  white. MinAtar's display uses the same map.
   """
   brightness = np.linspace(0, 1, count + 2)[1:-1, np.newaxis]  # [count, 1]
   angle = 2 * np.pi * (0.5 / 3 - 1.5 * brightness)
@@ -57,19 +57,19 @@ def make_colors(count: int) -> np.ndarray:
 
 
 class Canvas:
-  """A white picture to draw lines on, in coordinates of one's own.
+  """White image to draw lines on, with its own coordinate system.
 
   Attributes:
     picture: uint8 `[H, W, 3]`.
   """
 
   def __init__(self, height: int, width: int, scale: float):
-    """Begins with nothing.
+    """Creates an empty canvas.
 
     Args:
       height: H, in pixels.
       width: W, in pixels.
-      scale: Pixels for each unit. (0, 0) is the middle; y grows upwards.
+      scale: Pixels per unit. (0, 0) is the center; y grows upwards.
     """
     self.picture = np.full((height, width, 3), WHITE, np.uint8)
     self._x = (np.arange(width) - (width - 1) / 2) / scale  # [W]
@@ -82,7 +82,7 @@ class Canvas:
     width: float,
     color: Color,
   ) -> None:
-    """Draws a line with round ends; one that ends where it starts is a dot.
+    """Draws a line with round ends; one of length 0 is a dot.
 
     Args:
       start: x and y.
@@ -92,7 +92,7 @@ class Canvas:
     """
     (x, y), (step_x, step_y) = start, np.subtract(end, start)
     across, up = self._x - x, self._y - y  # [W], [H, 1]
-    # How far along the line the nearest point of it is, from 0 to 1.
+    # Position of the nearest point on the line, from 0 to 1.
     along = (across * step_x + up * step_y) / max(
       step_x**2 + step_y**2, np.finfo(float).tiny
     )

@@ -1,4 +1,4 @@
-"""EnvPool: environments in C++, many at once."""
+"""EnvPool: vectorized environments in C++."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ from repertory.environments.layout import Nest
 
 OPTIONS = (
   name_options.Option(
-    'threads', 0, "Threads of a batch; 0 for EnvPool's choice", maximum=1024
+    'threads', 0, "Threads per batch; 0 for EnvPool's default", maximum=1024
   ),
 )
 
@@ -37,11 +37,11 @@ def ids() -> list[str]:
 
 
 class EnvPoolSource(gymnasium_results.GymnasiumOutcomes):
-  """A pool as a `vector_batch.Source`.
+  """EnvPool as a `vector_batch.Source`.
 
-  It is EnvPool's Gymnasium interface: the one for dm_env tells an episode that
-  a time limit ends from one that terminates no more than by discount 0. Images
-  `[C, H, W]` of uint8 become `[H, W, C]`.
+  It uses EnvPool's Gymnasium interface: the dm_env interface gives truncated
+  and terminated episodes the same discount of 0. Images `[C, H, W]` of uint8
+  become `[H, W, C]`.
   """
 
   def __init__(
@@ -55,16 +55,16 @@ class EnvPoolSource(gymnasium_results.GymnasiumOutcomes):
     Args:
       environment_id: See `ids`.
       settings: A value for each of `OPTIONS`.
-      seeds: One per slot. A pool is seeded by all of them together, so that
-        what happens in a slot depends on the whole batch.
+      seeds: One per slot. A pool has a single seed, made of all of them, so the
+        episodes of a slot depend on the whole batch.
 
     Raises:
       ImportError: If envpool is not installed.
-      ValueError: If there is no such environment, or if a space has no spec.
+      ValueError: If the id is unknown, or if a space cannot become a spec.
     """
     envpool = _import_envpool()
     close_names.check('id', environment_id, envpool.list_all_envs())
-    # It makes bounds of float32 out of those of float64, and warns of it.
+    # EnvPool casts float64 bounds to float32, and warns.
     with quieting.ignored_warnings('.*precision lowered by casting.*'):
       self._pool = envpool.make_gymnasium(
         environment_id,
@@ -96,11 +96,11 @@ class EnvPoolSource(gymnasium_results.GymnasiumOutcomes):
     return self._size
 
   def observation_spec(self) -> Nest:
-    """Returns the nest of specs that the observation space became."""
+    """Returns the nest of specs of the observation space."""
     return self._observation_spec
 
   def action_spec(self) -> Nest:
-    """Returns the nest of specs that the action space became."""
+    """Returns the nest of specs of the action space."""
     return self._action.spec
 
   def reset(self) -> Nest:
@@ -110,7 +110,7 @@ class EnvPoolSource(gymnasium_results.GymnasiumOutcomes):
   def step(
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.Outcome:
-    """Steps or restarts each slot; the pool knows itself which."""
+    """Steps or restarts each slot; the pool restarts ended ones itself."""
     actions = self._action.encode(actions)
     results = self._pool.step(actions)
     observation, rewards, terminated, truncated, self._infos = results
@@ -123,7 +123,7 @@ class EnvPoolSource(gymnasium_results.GymnasiumOutcomes):
     return gymnasium_results.info_of(self._infos, slot)
 
   def close(self) -> None:
-    """Ends the threads, which takes that nobody holds the pool."""
+    """Stops the threads; the pool must not be referenced elsewhere."""
     del self._pool
 
   def _decode(self, observation: Any) -> Nest:
@@ -134,14 +134,14 @@ class EnvPoolSource(gymnasium_results.GymnasiumOutcomes):
 
 
 def _import_envpool() -> Any:
-  """Imports envpool without the farewell of gym, which it imports in turn."""
+  """Imports envpool without the deprecation notice of gym."""
   with quieting.discarded_stderr():
     return extras.import_extra('envpool', 'envpool')
 
 
 def _is_image(spec: specs.Array) -> bool:
-  """Returns whether a leaf is an image whose channels are to be moved."""
-  # Those of CarRacing are the last axis already.
+  """Returns whether a leaf is an image with its channels first."""
+  # The images of CarRacing have their channels last already.
   is_image = len(spec.shape) == 3 and spec.dtype == np.uint8
   return is_image and spec.shape[2] != 3
 
@@ -152,7 +152,7 @@ def _move_of(spec: specs.Array):
 
 def _move_spec(spec: specs.Array) -> specs.Array:
   if spec.dtype.kind == 'f':
-    # Some bounds are wrong: positions of the Control Suite are below their 0.
+    # Some bounds are wrong: positions of the Control Suite fall below their 0.
     return specs.Array(spec.shape, spec.dtype, spec.name)
   if not _is_image(spec):
     return spec

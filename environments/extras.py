@@ -1,4 +1,4 @@
-"""Imports packages that only some environments need."""
+"""Imports of optional packages, with installation hints."""
 
 import importlib
 from typing import Any
@@ -8,12 +8,12 @@ def import_extra(module: str, extra: str) -> Any:
   """Returns a module that an extra of this package installs.
 
   Args:
-    module: Such as 'dm_control.suite'.
-    extra: The extra it comes with.
+    module: Module path, such as 'dm_control.suite'.
+    extra: The extra that installs it.
 
   Raises:
     ImportError: If the module's package is not installed; says how to install
-      it. An import that fails inside an installed package stays what it is.
+      it. An import error inside an installed package is raised unchanged.
   """
   package = module.partition('.')[0]
   try:

@@ -1,4 +1,4 @@
-"""The kinds of names that the registry knows, and what makes them."""
+"""Environment families: name patterns of the registry and their factories."""
 
 import re
 import types
@@ -30,22 +30,22 @@ from repertory.environments.wrappers import channels_last, single_precision
 if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
 
-# What the pattern of a name found, and the value of every option. If pictures
-# are wanted, the family's `filmed` is among the latter.
+# The named groups of the pattern, and the value of every option. With
+# rendering, the family's `filmed` settings are among the latter.
 Match = Mapping[str, str]
 Settings = Mapping[str, Any]
-# Of an id, options and seeds, one for each slot.
+# Takes an id, options and seeds, one per slot.
 MakeSource = Callable[[str, Settings, Sequence[int]], vector_batch.Source]
 
 
 class Entry(NamedTuple):
-  """One kind of name.
+  """Name pattern of environments, as shown to users.
 
   Attributes:
     pattern: The name, with its free parts in angle brackets.
     description: One line.
-    requirement: What must be installed besides, empty if nothing.
-    options: What may follow a question mark.
+    requirement: Packages to install, '' if none.
+    options: Options that may follow a question mark.
   """
 
   pattern: str
@@ -55,17 +55,16 @@ class Entry(NamedTuple):
 
 
 class Family(NamedTuple):
-  """How to read and to make one kind of name.
+  """Parser and factories of one name pattern.
 
   Attributes:
-    entry: What is told of it.
-    syntax: The name without options, as a whole.
+    entry: The pattern and its description.
+    syntax: Regular expression of the whole name without options.
     make: Makes one environment.
-    make_batch: Makes a batch of its own kind; None for a loop.
-    cheap: Whether making one is so cheap that a factory tries it at once.
-    make_tensor: Makes what a compiled program can hold; None if nothing can.
-    filmed: Settings of environments whose pictures are wanted, besides the
-      options.
+    make_batch: Makes a vectorized batch; None for a loop over environments.
+    cheap: Whether `make` is cheap enough for a factory to try it at once.
+    make_tensor: Makes a tensor environment; None if the family has none.
+    filmed: Settings that enable rendering, besides the options.
   """
 
   entry: Entry
@@ -82,7 +81,7 @@ class Family(NamedTuple):
 
 
 _CHANNELS_FIRST = name_options.Option(
-  'channels_first', False, 'Whether its images are [C, H, W]'
+  'channels_first', False, 'Whether images are [C, H, W]'
 )
 
 
@@ -129,26 +128,26 @@ def _make_bsuite(match: Match, settings: Settings, seed: int):
 
 
 def _with_id(function: Callable[[str, Settings, Any], Any]):
-  """Lets a function of id, settings and seeds take a match."""
+  """Adapts a function of id, settings and seeds to a match."""
   return lambda match, settings, seeds: function(match['id'], settings, seeds)
 
 
 def _one_of(make_source: MakeSource):
-  """Makes one environment of what steps many, given id, settings and seeds."""
+  """Returns a function that makes a single environment of a source."""
   return lambda match, settings, seed: single_slot.SingleSlot(
     make_source(match['id'], settings, [seed])
   )
 
 
 def _batch_of(make_source: MakeSource):
-  """Makes a batch of what steps many, given id, settings and seeds."""
+  """Returns a function that makes a batch of a source."""
   return lambda match, settings, seeds: vector_batch.VectorBatch(
     make_source(match['id'], settings, seeds)
   )
 
 
 def _of_tensor(entry: tensor_entries.Entry) -> Family:
-  """Makes of a tensor environment what others can step, too."""
+  """Returns the family of a tensor environment."""
 
   def make_factory(match: Match, settings: Settings):
     return tensor_entries.make_factory(entry, match, settings)
@@ -194,9 +193,7 @@ FAMILIES = (
     cheap=True,
   ),
   Family(
-    Entry(
-      'memory_chain', 'Tell after 10 steps which of two cues was shown at first'
-    ),
+    Entry('memory_chain', 'Recall after 10 steps which of two cues was shown'),
     re.compile('memory_chain'),
     _make_memory_chain,
     cheap=True,
@@ -211,7 +208,7 @@ FAMILIES = (
     cheap=True,
   ),
   Family(
-    Entry('reach', 'Move a hand onto a goal, by an image of 10 x 10 pixels'),
+    Entry('reach', 'Move a hand onto a goal, from 10 x 10 pixels'),
     re.compile('reach'),
     _make_reach,
     cheap=True,
@@ -265,7 +262,7 @@ FAMILIES = (
   Family(
     Entry(
       'bsuite:<experiment>/<number>',
-      'A Behaviour Suite setting, for example bsuite:catch/0',
+      'A Behaviour Suite environment, for example bsuite:catch/0',
       _requires('bsuite'),
     ),
     _compile('bsuite'),
@@ -275,7 +272,7 @@ FAMILIES = (
   Family(
     Entry(
       'minigrid:<id>',
-      'A world of tiles, for example minigrid:MiniGrid-DoorKey-5x5-v0',
+      'A grid world, for example minigrid:MiniGrid-DoorKey-5x5-v0',
       _requires('minigrid'),
       minigrid_adapter.OPTIONS,
     ),

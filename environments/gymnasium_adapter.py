@@ -1,4 +1,4 @@
-"""Lets a Gymnasium environment speak dm_env."""
+"""Adapter from Gymnasium to dm_env."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,7 @@ from repertory.environments.layout import Nest
 if TYPE_CHECKING:
   import gymnasium
 
-# What Gymnasium needs to be told of an environment whose picture is wanted.
+# Settings of an environment that is to be rendered.
 FILMED = {'render_mode': 'rgb_array'}
 
 
@@ -33,48 +33,49 @@ def make(environment_id: str, seed: int, **settings: Any) -> 'GymnasiumAdapter':
   """Makes a registered Gymnasium environment.
 
   Args:
-    environment_id: As for `make_env`, say 'CartPole-v1'.
+    environment_id: As for `make_env`, for example 'CartPole-v1'.
     seed: As for `GymnasiumAdapter`.
-    **settings: The environment's, as for `gymnasium.make`.
+    **settings: Keyword arguments of `gymnasium.make`.
 
   Raises:
     ImportError: If gymnasium is not installed.
-    ValueError: If Gymnasium does not know the id, or as `GymnasiumAdapter`.
+    ValueError: If Gymnasium does not know the id, or as by `GymnasiumAdapter`.
   """
   return GymnasiumAdapter(make_env(environment_id, **settings), seed)
 
 
 def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
-  """Makes what `GymnasiumAdapter` takes.
+  """Makes a `gymnasium.Env`, for `GymnasiumAdapter`.
 
   Args:
-    environment_id: As for `gymnasium.make`; of 'module:Id' the module is
-      imported first, as `named_objects.import_module` does it.
-    **settings: The environment's, as for `gymnasium.make`.
+    environment_id: As for `gymnasium.make`. The module of 'module:Id' is
+      imported first, by `named_objects.import_module`.
+    **settings: Keyword arguments of `gymnasium.make`.
 
   Raises:
-    ImportError: If gymnasium is not installed, or what the environment needs.
+    ImportError: If gymnasium is not installed, or a package that the
+      environment needs.
     ValueError: If Gymnasium does not know the id, or the module cannot be
       imported.
   """
   gymnasium = gymnasium_spaces.import_gymnasium()
   environment_id = register(environment_id)
   if _needs_box2d(gymnasium.registry.get(environment_id)):
-    # It warns when it is imported, and crashes if that is an error.
+    # Some modules warn on import, and fail if warnings are errors.
     with quieting.ignored_warnings(category=DeprecationWarning):
       extras.import_extra('Box2D', 'box2d')
   try:
-    # Gymnasium's checker of the first step only warns; a batch raises.
+    # Gymnasium's passive checker only warns; a batch raises.
     return gymnasium.make(environment_id, disable_env_checker=True, **settings)
   except gymnasium.error.DependencyNotInstalled as error:
     raise ImportError(
       settings_lib.text_of(error)
-    ) from error  # Says itself what to install.
+    ) from error  # The message has the installation command.
   except gymnasium.error.Error as error:
     hint = settings_lib.did_you_mean(environment_id, gymnasium.registry, 3)
     if environment_id.startswith('ALE/'):
-      hint = ' Games of Atari are made by the name atari:<game>.'
-    # What Gymnasium means is no id.
+      hint = ' The names of Atari games are atari:<game>.'
+    # Drop Gymnasium's own suggestion of an id.
     problem = settings_lib.text_of(error)
     problem = problem.partition(' Did you mean')[0] if hint else problem
     raise argument_checks.ArgumentError(
@@ -89,7 +90,7 @@ def _needs_box2d(spec: Any) -> bool:
 
 
 def register(environment_id: str) -> str:
-  """Imports the module of an id that names one, for it to register the id.
+  """Imports the module of an id that names one, which registers the id.
 
   Args:
     environment_id: Such as 'my_module:MyEnvironment-v0', or without a module.
@@ -112,11 +113,11 @@ def register(environment_id: str) -> str:
 
 
 class GymnasiumAdapter(dm_env.Environment):
-  """A `gymnasium.Env` as a `dm_env.Environment`.
+  """Adapter of a `gymnasium.Env` to `dm_env.Environment`.
 
-  An episode that is `terminated` ends with discount 0. One that is only
-  `truncated`, say by a time limit, ends with discount 1: there was more to
-  come. The dtypes are those of the spaces, the reward is float64; see
+  A `terminated` episode ends with discount 0. A `truncated` one, for example by
+  a time limit, ends with discount 1, so that learners bootstrap from its last
+  observation. The dtypes are those of the spaces, the reward is float64; see
   `wrappers.SinglePrecision`.
 
   Attributes:
@@ -124,16 +125,16 @@ class GymnasiumAdapter(dm_env.Environment):
   """
 
   def __init__(self, gym_env: 'gymnasium.Env', seed: int):
-    """Takes over the environment.
+    """Takes ownership of the environment.
 
     Args:
-      gym_env: An environment that nobody else steps.
-      seed: For the first reset alone, so that episodes differ; at least 0.
+      gym_env: The environment; nothing else may step it.
+      seed: Seed of the first reset only, so that episodes differ; at least 0.
 
     Raises:
       ImportError: If gymnasium is not installed.
-      ValueError: If the seed is not an integer of at least 0, or if a space has
-        no spec (see `gymnasium_spaces.make_codec`).
+      ValueError: If the seed is not an integer of at least 0, or if a space
+        cannot become a spec (see `gymnasium_spaces.make_codec`).
     """
     seed = argument_checks.check_integer('seed', seed, 0)
     self._env = gym_env
@@ -148,9 +149,9 @@ class GymnasiumAdapter(dm_env.Environment):
     self._ended = True
 
   def __getstate__(self) -> dict[str, Any]:
-    """Refuses what is pickled by its constructor's arguments alone.
+    """Refuses environments that pickle only their constructor's arguments.
 
-    Unpickled, such an environment would be a new one, not where this one is.
+    Unpickled, such an environment would be a fresh one, not in the same state.
 
     Raises:
       TypeError: If the environment is of that kind, as those of MuJoCo are.
@@ -162,12 +163,12 @@ class GymnasiumAdapter(dm_env.Environment):
       raise TypeError(
         f'{type(unwrapped).__name__} is pickled by its arguments alone'
       )
-    # What an environment puts into its info need not be picklable.
+    # The info of an environment may not be picklable.
     return {**vars(self), 'info': {}}
 
   @property
   def gym_env(self) -> 'gymnasium.Env':
-    """The environment inside."""
+    """The wrapped Gymnasium environment."""
     return self._env
 
   def reset(self) -> dm_env.TimeStep:
@@ -213,11 +214,11 @@ class GymnasiumAdapter(dm_env.Environment):
     )
 
   def observation_spec(self) -> Nest:
-    """Returns the nest of specs that the observation space became."""
+    """Returns the nest of specs of the observation space."""
     return self._observation.spec
 
   def action_spec(self) -> Nest:
-    """Returns the nest of specs that the action space became."""
+    """Returns the nest of specs of the action space."""
     return self._action.spec
 
   def reward_spec(self) -> specs.Array:
@@ -229,12 +230,12 @@ class GymnasiumAdapter(dm_env.Environment):
     return specs.BoundedArray((), np.float64, 0, 1, name='discount')
 
   def render(self) -> np.ndarray:
-    """Returns the picture: see `draw`."""
+    """Renders the environment: see `draw`."""
     return draw(self._env)
 
   @property
   def render_fps(self) -> float | None:
-    """Pictures that are a second; None if the environment does not tell."""
+    """Frames per second of a video; None if not defined."""
     return self._env.metadata.get('render_fps')
 
   def close(self) -> None:
@@ -249,15 +250,15 @@ class GymnasiumAdapter(dm_env.Environment):
 
 
 def draw(env: Any) -> Any:
-  """Returns the picture, or the pictures, of what Gymnasium made.
+  """Returns the result of `render`: an image, or several.
 
   Args:
     env: A `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
 
   Raises:
-    NoPictureError: If it was not made with the render mode 'rgb_array', or has
-      none of this name.
-    ImportError: If a package is missing that draws it.
+    NoPictureError: If it was not made with the render mode 'rgb_array', or does
+      not support it.
+    ImportError: If a package that it needs for rendering is missing.
   """
   modes = env.metadata.get('render_modes') or ()
   if env.render_mode != 'rgb_array' or 'rgb_array' not in modes:
@@ -275,7 +276,7 @@ def draw(env: Any) -> Any:
       return env.render()
   except gymnasium_spaces.import_gymnasium().error.DependencyNotInstalled as e:
     raise ImportError(
-      f"{settings_lib.text_of(e)} For films: pip install 'repertory[video]'"
+      f"{settings_lib.text_of(e)} For videos: pip install 'repertory[video]'"
     ) from e
 
 

@@ -17,7 +17,7 @@ _TRUTHS = (bool, np.bool_)
 
 
 def check_interface(env: Any, error: Exception) -> None:
-  """Explains an error of an environment with the interface of the old Gym.
+  """Raises a helpful error for an environment with the interface of old Gym.
 
   Args:
     env: The environment.
@@ -62,13 +62,13 @@ def _explain(env: Any, error: Exception) -> str | None:
 
 
 def _file_of(error: Exception) -> str:
-  """Returns the path of the module that raised, from its package on."""
+  """Returns the path of the module that raised, starting at its package."""
   frame = traceback.extract_tb(error.__traceback__)[-1]
   return '/'.join(pathlib.Path(frame.filename).parts[-4:])
 
 
 def _takes(env: Any, keyword: str) -> bool:
-  """Returns whether `reset` of the innermost environment has a keyword."""
+  """Returns whether `reset` of the innermost environment takes a keyword."""
   parameters = inspect.signature(
     getattr(env, 'unwrapped', env).reset
   ).parameters
@@ -90,10 +90,10 @@ def reset(env: Any, **seed: Any) -> Any:
 
 
 def observation_of(result: Any) -> Any:
-  """Returns the observation that `reset` returned.
+  """Returns the observation of a result of `reset`.
 
   Raises:
-    EnvironmentContractError: If there is no info with it.
+    EnvironmentContractError: If the result is not observation and info.
   """
   if (
     isinstance(result, tuple)
@@ -108,14 +108,15 @@ def observation_of(result: Any) -> Any:
 
 
 def to_flag(name: str, value: Any) -> bool:
-  """Returns whether an episode is `terminated`, or `truncated`.
+  """Returns `terminated` or `truncated` as a Python bool.
 
   Args:
-    name: Which of the two.
-    value: A truth value, or 0 or 1.
+    name: 'terminated' or 'truncated'.
+    value: A bool, or 0 or 1.
 
   Raises:
-    EnvironmentContractError: If it is something else, such as None or text.
+    EnvironmentContractError: If the value is something else, such as None or a
+      string.
   """
   if isinstance(value, _TRUTHS):
     return bool(value)
@@ -132,7 +133,7 @@ def info_of(infos: Mapping[str, Any], slot: int) -> dict[str, Any]:
   """Returns the info of one slot of a vector environment.
 
   Args:
-    infos: Arrays `[B]` by name; a mask `_<name>` has the slots that have it.
+    infos: Arrays `[B]` by name; a mask `_<name>` marks the slots that have it.
     slot: Index of the environment.
   """
   found = {}
@@ -145,7 +146,7 @@ def info_of(infos: Mapping[str, Any], slot: int) -> dict[str, Any]:
 
 
 class GymnasiumOutcomes:
-  """Base class of sources with the interface of Gymnasium."""
+  """Base class of sources with Gymnasium's `step` results."""
 
   def reward_spec(self) -> specs.Array:
     """Returns the spec of the reward, a float32."""
@@ -178,7 +179,7 @@ class GymnasiumOutcomes:
       goes_on = ~ended
       rewards = np.where(goes_on, rewards, 0)
       terminated, truncated = terminated & goes_on, truncated & goes_on
-    # The fastest of all sums; NaN propagates through it.
+    # The fastest sum; NaN propagates through it.
     if not rewards.dot(rewards) <= casting.MAX_SINGLE**2:
       for slot in np.flatnonzero(~(np.abs(rewards) <= casting.MAX_SINGLE)):
         raise vector_batch.SlotError(

@@ -1,4 +1,4 @@
-"""Batches of Gymnasium environments: a loop over them, or a vector one."""
+"""Batches of Gymnasium environments: vector environments, and loops."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,14 +33,14 @@ def make_batch(
 ) -> vector_batch.VectorBatch:
   """Makes a batch of registered Gymnasium environments.
 
-  Where Gymnasium has a vector environment of arrays (as for CartPole) and the
-  batch is large enough for it to pay, that one is used.
+  If Gymnasium has a NumPy vector environment of the id (as for CartPole) and
+  the batch is large enough for it to be faster, that one is used.
 
   Args:
     environment_id: As for `gymnasium_adapter.make_env`.
-    seeds: One per slot. A vector environment is seeded by all of them together,
-      so that what happens in a slot depends on the whole batch.
-    **settings: The environments', as for `gymnasium.make`.
+    seeds: One per slot. A vector environment has a single seed, made of all of
+      them, so the episodes of a slot depend on the whole batch.
+    **settings: Keyword arguments of `gymnasium.make`.
 
   Raises:
     ImportError: If gymnasium is not installed.
@@ -60,7 +60,7 @@ def make_batch(
   )
 
 
-# Below, arrays of this few rows cost more than a loop.
+# For smaller batches, a loop is faster than NumPy arrays.
 _MIN_VECTOR_SIZE = 8
 
 
@@ -75,7 +75,7 @@ def _make_vector_env(
     return None
   mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
   vector_env = gymnasium.make_vec(environment_id, size, mode, **settings)
-  # Those of JAX stop all slots while one restarts.
+  # Those of JAX block all slots while one restarts.
   if not _restarts_with_next_step(vector_env) or vector_env.metadata.get('jax'):
     vector_env.close()
     return None
@@ -90,19 +90,20 @@ def _restarts_with_next_step(vector_env: 'gymnasium.vector.VectorEnv') -> bool:
 class GymnasiumVectorSource(gymnasium_results.GymnasiumOutcomes):
   """A `gymnasium.vector.VectorEnv` as a `vector_batch.Source`.
 
-  It must restart an ended slot with the next step, which is what dm_env does;
-  the observation of an end is then the one of this end.
+  It must restart an ended slot with the next step, as dm_env does: then the
+  last observation of an episode is that of its end.
   """
 
   def __init__(self, vector_env: 'gymnasium.vector.VectorEnv', seed: int):
-    """Takes over the vector environment.
+    """Takes ownership of the vector environment.
 
     Args:
-      vector_env: One whose `autoreset_mode` is `NEXT_STEP`.
-      seed: For the first reset alone.
+      vector_env: Vector environment whose `autoreset_mode` is `NEXT_STEP`.
+      seed: Seed of the first reset only.
 
     Raises:
-      ValueError: If it restarts slots otherwise, or if a space has no spec.
+      ValueError: If it has another `autoreset_mode`, or if a space cannot
+        become a spec.
     """
     if not _restarts_with_next_step(vector_env):
       raise ArgumentError(
@@ -129,11 +130,11 @@ class GymnasiumVectorSource(gymnasium_results.GymnasiumOutcomes):
     return self._env.num_envs
 
   def observation_spec(self) -> Nest:
-    """Returns the nest of specs that the observation space became."""
+    """Returns the nest of specs of the observation space."""
     return self._observation.spec
 
   def action_spec(self) -> Nest:
-    """Returns the nest of specs that the action space became."""
+    """Returns the nest of specs of the action space."""
     return self._action.spec
 
   def reset(self) -> Nest:
@@ -145,7 +146,7 @@ class GymnasiumVectorSource(gymnasium_results.GymnasiumOutcomes):
   def step(
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.Outcome:
-    """Steps or restarts each slot; the environment knows itself which."""
+    """Steps or restarts each slot; the environment restarts them itself."""
     actions = self._action.encode(actions)
     results = self._env.step(actions)
     observation, rewards, terminated, truncated, self._infos = results
@@ -158,13 +159,13 @@ class GymnasiumVectorSource(gymnasium_results.GymnasiumOutcomes):
     return gymnasium_results.info_of(self._infos, slot)
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
-    """Returns the pictures of some slots, though it draws all of them."""
+    """Returns the images of some slots; renders all of them."""
     drawn = gymnasium_adapter.draw(self._env)
     return [drawn[slot] for slot in slots]
 
   @property
   def render_fps(self) -> float | None:
-    """Pictures of a slot that are a second; None if it does not tell."""
+    """Frames per second of a slot's video; None if not defined."""
     return self._env.metadata.get('render_fps')
 
   def close(self) -> None:
@@ -173,29 +174,29 @@ class GymnasiumVectorSource(gymnasium_results.GymnasiumOutcomes):
 
   def _decode(self, observation: Any) -> Nest:
     nest = self._observation.decode(observation)
-    # Copies, as a vector environment may use its buffers again.
+    # Copies, because a vector environment may reuse its buffers.
     return (
       np.array(nest) if self._is_array else self._layout.map(self._copies, nest)
     )
 
 
 class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
-  """Gymnasium environments, one after the other, as a `vector_batch.Source`.
+  """Loop over Gymnasium environments, as a `vector_batch.Source`.
 
-  Checks what `batch.EnvironmentBatch` checks of adapters around them, but casts
-  and compares once per batch where it can.
+  Makes the same checks as `batch.EnvironmentBatch` of adapters, but casts and
+  compares once per batch where it can.
   """
 
   def __init__(self, gym_envs: Sequence['gymnasium.Env'], seeds: Sequence[int]):
-    """Takes over the environments.
+    """Takes ownership of the environments.
 
     Args:
-      gym_envs: At least one, with equal spaces, that nobody else steps.
-      seeds: One for each, of its first reset alone.
+      gym_envs: At least one, with equal spaces; nothing else may step them.
+      seeds: One per environment, for its first reset only.
 
     Raises:
-      ValueError: As by the adapter; also if there is no environment, or if
-        their specs differ.
+      ValueError: As by the adapter; also if the list is empty, or if the specs
+        differ.
     """
     adapters = [
       gymnasium_adapter.GymnasiumAdapter(env, seed)
@@ -232,11 +233,11 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
     return len(self._envs)
 
   def observation_spec(self) -> Nest:
-    """Returns the nest of specs that the observation space became."""
+    """Returns the nest of specs of the observation space."""
     return self._observation.spec
 
   def action_spec(self) -> Nest:
-    """Returns the nest of specs that the action space became."""
+    """Returns the nest of specs of the action space."""
     return self._action.spec
 
   def reset(self) -> Nest:
@@ -279,7 +280,7 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
           discounts[slot] = 0.0
         if done or cut:
           last[slot] = True
-      # What most environments say, without a call.
+      # Fast path for plain Python values, without a function call.
       if (
         type(observation) is np.ndarray
         and observation.shape == shape
@@ -298,12 +299,12 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
     return self._infos[slot]
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
-    """Returns the pictures of some slots."""
+    """Renders some slots."""
     return [gymnasium_adapter.draw(self._envs[slot]) for slot in slots]
 
   @property
   def render_fps(self) -> float | None:
-    """Pictures of a slot that are a second; None if it does not tell."""
+    """Frames per second of a slot's video; None if not defined."""
     return self._envs[0].metadata.get('render_fps')
 
   def close(self) -> None:
@@ -313,7 +314,7 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
         stack.callback(env.close)
 
   def _split(self, actions: Nest) -> list[Nest]:
-    """Returns one action per slot, as the space has it."""
+    """Returns one action per slot, as a value of the space."""
     if self._plain_action:
       return list(actions)
     columns = self._actions.flatten(actions)
@@ -351,7 +352,7 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
 
 @contextlib.contextmanager
 def _explained_in(slot: int) -> Iterator[None]:
-  """Adds the slot to an error whose message says what to change."""
+  """Adds the slot to an error whose message already gives advice."""
   try:
     yield
   except vector_batch.EnvironmentContractError as error:
@@ -359,7 +360,7 @@ def _explained_in(slot: int) -> Iterator[None]:
 
 
 def _is_plain(space: Any) -> bool:
-  """Returns whether the values of a space are those of its spec."""
+  """Returns whether values of a space need no conversion to its spec."""
   spaces = gymnasium_spaces.import_gymnasium().spaces
   if isinstance(space, spaces.Discrete):
     return not space.start

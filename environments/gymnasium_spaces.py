@@ -1,4 +1,4 @@
-"""Translates Gymnasium's spaces to specs, and values between the two."""
+"""Conversion of Gymnasium spaces to dm_env specs, and of their values."""
 
 import operator
 from collections import abc
@@ -14,12 +14,12 @@ from repertory.environments.layout import Nest
 
 
 class Codec(NamedTuple):
-  """A space seen from dm_env.
+  """Spec of a Gymnasium space, with the conversions of its values.
 
   Attributes:
     spec: Nest of specs of the space's structure: dictionaries and tuples.
-    decode: Turns a value of the space (an observation) into one of the spec.
-    encode: Turns a value of the spec (an action) into one of the space.
+    decode: Converts a value of the space (an observation) to one of the spec.
+    encode: Converts a value of the spec (an action) to one of the space.
   """
 
   spec: Nest
@@ -35,13 +35,14 @@ def import_gymnasium() -> Any:
 def make_codec(space: Any, place: str) -> Codec:
   """Returns the codec of a `gymnasium.Space`.
 
-  `Discrete` becomes a `DiscreteArray`, which starts at 0 wherever the space
-  starts. A `Box` that is open on all sides becomes an `Array`; any other `Box`
-  and the multi-spaces become a `BoundedArray`. `Dict` and `Tuple` become nests.
+  `Discrete` becomes a `DiscreteArray`, which starts at 0 even if the space does
+  not. A `Box` that is unbounded on all sides becomes an `Array`; any other
+  `Box` and the multi-spaces become a `BoundedArray`. `Dict` and `Tuple` become
+  nests.
 
   Args:
     space: The space.
-    place: Where it is, for messages, such as `observation_space['camera']`.
+    place: Path of the space in messages, such as `observation_space['camera']`.
 
   Raises:
     ValueError: If the space is of another kind.
@@ -69,7 +70,7 @@ def make_codec(space: Any, place: str) -> Codec:
       'gym_env',
       f'expected {place} to be a Box, Discrete, MultiBinary,'
       f' MultiDiscrete, Dict or Tuple, got {space!r}. Wrap the environment so'
-      ' that it gives arrays of fixed shape.',
+      ' that it returns arrays of fixed shape.',
     )
   return _make_array_codec(spec, place)
 
@@ -89,7 +90,7 @@ def make_batch_codec(space: Any, place: str) -> Codec:
 
 
 def _make_shift(space: Any, sign: int) -> Callable[[Nest], Nest]:
-  """Moves the starts of discrete spaces to 0, or back."""
+  """Shifts discrete values between their space and a range from 0."""
   spaces = import_gymnasium().spaces
   if isinstance(space, spaces.Dict):
     by_key = {k: _make_shift(s, sign) for k, s in space.spaces.items()}
@@ -111,7 +112,7 @@ def _make_array_codec(spec: specs.Array, place: str) -> Codec:
     if exact and value.shape == shape:
       return value
     try:
-      # Many environments give lists or Python numbers.
+      # Many environments return lists or Python numbers.
       return casting.cast(np.asarray(value), shape, dtype)
     except ValueError as error:
       raise ValueError(f'{place}: {error}.') from error

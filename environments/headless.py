@@ -1,4 +1,4 @@
-"""Lets MuJoCo and pygame draw where there is no display."""
+"""Headless rendering with MuJoCo and pygame."""
 
 import contextlib
 import ctypes.util
@@ -9,30 +9,31 @@ from collections.abc import Iterator
 
 from repertory.environments import pictures
 
-# What MuJoCo, dm_control and Gymnasium ask which OpenGL to use. Without it they
-# take GLFW, which needs a display.
+# Environment variable with the OpenGL backend of MuJoCo, dm_control and
+# Gymnasium. Their default, GLFW, needs a display.
 VARIABLE = 'MUJOCO_GL'
 
-# What needs no display, and the library that each is in; the faster one first.
+# Backends that need no display, with their libraries; the faster one first.
 _LIBRARIES = {'egl': 'EGL', 'osmesa': 'OSMesa'}
 
 
 def prepare_pygame() -> None:
-  """Sets `SDL_VIDEODRIVER` if nobody has, and there is no display.
+  """Sets `SDL_VIDEODRIVER` if it is unset and there is no display.
 
-  Pygame would find out by itself, but calls that an error.
+  Pygame would fall back by itself, but reports that as an error.
   """
   if not _has_display():
     os.environ.setdefault('SDL_VIDEODRIVER', 'dummy')
 
 
 def prepare_mujoco() -> None:
-  """Sets `MUJOCO_GL` if nobody has, and there is no display.
+  """Sets `MUJOCO_GL` if it is unset and there is no display.
 
-  dm_control chooses when it is imported; if it was before, it chooses again.
+  dm_control selects its backend on import; if it is imported already, it
+  selects again.
 
   Raises:
-    NoPictureError: If there is nothing to draw with.
+    NoPictureError: If no OpenGL library is found.
   """
   if os.environ.get(VARIABLE) or _has_display():
     return
@@ -42,7 +43,7 @@ def prepare_mujoco() -> None:
       break
   else:
     raise pictures.NoPictureError(
-      'MuJoCo draws with OpenGL, for which there is neither a display nor one '
+      'MuJoCo renders with OpenGL, but found neither a display nor one '
       f'of the libraries {" and ".join(_LIBRARIES.values())}; on Debian they '
       'are in the packages libegl1 with libegl-mesa0, and libosmesa6'
     )
@@ -54,7 +55,7 @@ def prepare_mujoco() -> None:
 
 @contextlib.contextmanager
 def explaining() -> Iterator[None]:
-  """Says of errors of OpenGL, which are of many types, how to choose another.
+  """Converts OpenGL errors, of many types, to one that names the alternatives.
 
   Raises:
     NoPictureError: For any of them.
@@ -63,7 +64,7 @@ def explaining() -> Iterator[None]:
     yield
   except Exception as error:
     raise pictures.NoPictureError(
-      f'MuJoCo cannot draw with {VARIABLE}={os.environ.get(VARIABLE, "")} '
+      f'MuJoCo cannot render with {VARIABLE}={os.environ.get(VARIABLE, "")} '
       f'({type(error).__name__}: {error}); it may be egl or osmesa, or glfw '
       'where there is a display'
     ) from error

@@ -1,7 +1,7 @@
-"""The structure of a nest, worked out once so that each step is cheap.
+"""Structure of a nest, precomputed so that flattening is cheap in each step.
 
-The general functions of `tree` find out at every call what they were given;
-here that is known beforehand, and the keys of mappings are compared too.
+The general functions of `tree` inspect the structure at every call. Here it is
+fixed, and the keys of mappings are compared too.
 """
 
 from collections import abc
@@ -16,24 +16,24 @@ Nest: TypeAlias = Any
 
 
 class Layout:
-  """Takes nests of one structure apart and puts them together again.
+  """Flattens and unflattens nests of one structure.
 
   Attributes:
-    specs: The leaves of the nest of specs, in the order used throughout.
-    paths: For each leaf its place, such as `observation['camera'][0]`.
-    is_leaf: Whether the nest is nothing but one leaf.
+    specs: Leaves of the nest of specs, in flattening order.
+    paths: Path of each leaf, such as `observation['camera'][0]`.
+    is_leaf: Whether the nest is a single leaf.
   """
 
   def __init__(self, nested_spec: Nest, name: str):
-    """Learns the structure.
+    """Records the structure.
 
     Args:
       nested_spec: Nest of mappings, lists, tuples and named tuples with
         `dm_env.specs.Array` as its leaves.
-      name: What the nest is called in messages.
+      name: Name of the nest in messages.
 
     Raises:
-      ValueError: If a leaf is no spec.
+      ValueError: If a leaf is not a spec.
     """
     self.specs: list[specs.Array] = []
     self.paths: list[str] = []
@@ -54,18 +54,18 @@ class Layout:
     """Returns the leaves of a nest of this structure.
 
     Raises:
-      ValueError: If the structure is another; the message says where.
+      ValueError: If the structure differs; the message has the path.
     """
     leaves: list[Any] = []
     self._visit(nest, leaves)
     return leaves
 
   def unflatten(self, leaves: Sequence[Any]) -> Nest:
-    """Returns the nest whose leaves these are."""
+    """Returns the nest of these leaves."""
     return self._build(leaves)
 
   def map(self, functions: Sequence[Callable[[Any], Any]], nest: Nest) -> Nest:
-    """Applies the i-th function to the i-th leaf and keeps the structure."""
+    """Applies the i-th function to the i-th leaf, preserving the structure."""
     leaves = self.flatten(nest)
     return self._build([f(leaf) for f, leaf in zip(functions, leaves)])
 

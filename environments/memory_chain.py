@@ -1,4 +1,4 @@
-"""Memory chain: the smallest task that needs memory, in pure NumPy.
+"""Memory chain: a minimal task that needs memory, in pure NumPy.
 
 After bsuite's `memory_len` (https://github.com/google-deepmind/bsuite; Osband
 et al. 2020, https://arxiv.org/abs/1908.03568), with one bit and without its
@@ -16,32 +16,31 @@ from repertory.environments import argument_checks
 
 
 class MemoryChain(dm_env.Environment):
-  """Shows one of two cues and asks for it `length` steps later.
+  """Shows one of two cues and queries it `length` steps later.
 
-  The action taken at the timestep that asks is rewarded with +1 if it is the
-  cue, -1 if not, and ends the episode; all others are without effect or reward.
-  An episode has `length + 1` steps.
+  The action at the query is rewarded with +1 if it equals the cue and with -1
+  otherwise, and ends the episode. All other actions have no effect and no
+  reward. An episode has `length + 1` steps.
 
-  Without memory no policy does better than a mean return of 0, as the timestep
-  that asks looks the same after both cues. Memory is also what brings the past
-  into the observation: a stack of `length + 1` frames, or the previous action,
-  as a policy may repeat the cue from the first timestep until it is asked.
+  Without memory no policy has a mean return above 0, because the query looks
+  the same after both cues. A stack of `length + 1` frames counts as memory, and
+  so does the previous action in the observation: a policy may repeat the cue
+  from the first timestep until the query.
 
   Observation: float32 `[3]`. At the first timestep 1 in the cue's entry, 0 or
-  1; at the one that asks 1 in entry 2; zeros otherwise, at the last timestep
-  too.
+  1; at the query 1 in entry 2; zeros otherwise, at the last timestep too.
   Actions: 0 or 1, the cue.
   """
 
   def __init__(self, length: int = 10, seed: int = 0):
-    """Makes the chain.
+    """Creates the chain.
 
     Args:
-      length: Steps from the cue to the timestep that asks for it, at least 1.
-      seed: Decides the cues; at least 0.
+      length: Steps from the cue to the query, at least 1.
+      seed: Seed of the cues, at least 0.
 
     Raises:
-      ValueError: If an argument is not an integer or too small.
+      ValueError: If an argument is not an integer, or is too small.
     """
     self._length = argument_checks.check_integer('length', length, 1)
     seed = argument_checks.check_integer('seed', seed, 0)
@@ -58,13 +57,13 @@ class MemoryChain(dm_env.Environment):
     return dm_env.restart(self._observe())
 
   def step(self, action: Any) -> dm_env.TimeStep:
-    """Goes on by a step; compares the action with the cue if asked for it.
+    """Advances by one step; at the query, compares the action with the cue.
 
     Args:
       action: Integer scalar, 0 or 1.
 
     Raises:
-      ValueError: If the action is another one, whether asked for or not.
+      ValueError: If the action is another one, also before the query.
     """
     if self._ended:
       return self.reset()
@@ -83,7 +82,7 @@ class MemoryChain(dm_env.Environment):
     )
 
   def observation_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the cue, one-hot, and the flag that asks, `[3]`."""
+    """Returns the spec of the one-hot cue and the query flag, `[3]`."""
     return specs.BoundedArray((3,), np.float32, 0, 1, name='cue_and_flag')
 
   def action_spec(self) -> specs.DiscreteArray:

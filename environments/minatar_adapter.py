@@ -1,4 +1,4 @@
-"""MinAtar: Atari games in miniature, on boards of 10 by 10."""
+"""MinAtar: miniature Atari games on boards of 10 by 10."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,13 +22,15 @@ OPTIONS = (
   name_options.Option(
     'sticky_actions',
     0.1,
-    'Probability that a step repeats the action before',
+    'Probability that a step repeats the last action',
     maximum=1,
   ),
   name_options.Option(
-    'full_actions', True, 'Whether actions without effect are kept, six in all'
+    'full_actions', True, 'Whether to use all six actions in each game'
   ),
-  name_options.Option('ramping', True, 'Whether games grow harder with time'),
+  name_options.Option(
+    'ramping', True, 'Whether difficulty increases over time'
+  ),
 )
 
 
@@ -36,9 +38,9 @@ class MinAtarSource:
   """Games as a `vector_batch.Source`, stepped one after the other.
 
   An observation is a board, `[10, 10, C]` of 0 and 1. Episodes end with
-  discount 0 only; there is no time limit but Freeway's own, which counts as an
-  end. Pictures have a pixel for each field, in the colors of MinAtar's display,
-  at its pace. See https://arxiv.org/abs/1903.03176.
+  discount 0 only; the only time limit is Freeway's own, which counts as a
+  termination. Images have one pixel per field; colors and frame rate are those
+  of MinAtar's display. See https://arxiv.org/abs/1903.03176.
   """
 
   render_fps = 20
@@ -46,7 +48,7 @@ class MinAtarSource:
   def __init__(
     self, game: str, settings: Mapping[str, Any], seeds: Sequence[int]
   ):
-    """Makes the games.
+    """Creates the games.
 
     Args:
       game: One of `GAMES`.
@@ -55,7 +57,7 @@ class MinAtarSource:
 
     Raises:
       ImportError: If MinAtar is not installed.
-      ValueError: If there is no such game, or if a seed is not valid.
+      ValueError: If the game is unknown, or if a seed is not valid.
     """
     close_names.check('game', game, GAMES)
     minatar = extras.import_extra('minatar', 'minatar')
@@ -66,7 +68,7 @@ class MinAtarSource:
       )
       made.seed(seeds_lib.fold(seed))
       self._games.append(made)
-    # Of the games themselves, to save a call.
+    # Methods of the inner games, to save a call per step.
     self._states = [game.env.state for game in self._games]
     first = self._games[0]
     self._actions = list(range(first.num_actions()))
@@ -80,7 +82,7 @@ class MinAtarSource:
     return len(self._games)
 
   def observation_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the board, one channel for each kind of thing."""
+    """Returns the spec of the board, one channel per kind of object."""
     return specs.BoundedArray(self._shape, np.float32, 0, 1, 'board')
 
   def action_spec(self) -> specs.DiscreteArray:
@@ -129,12 +131,12 @@ class MinAtarSource:
     )
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
-    """Returns the pictures of some slots, uint8 `[10, 10, 3]` each."""
+    """Renders some slots, uint8 `[10, 10, 3]` each."""
     return [drawing.draw_channels(self._states[slot]()) for slot in slots]
 
   def close(self) -> None:
-    """Does nothing: games hold nothing."""
+    """Does nothing: the games hold no resources."""
 
   def _make_boards(self) -> np.ndarray:
-    # Of the games' own dtype: to convert all at once is faster.
+    # The dtype of the games: casting the whole batch at once is faster.
     return np.empty((len(self._games), *self._shape), np.bool_)

@@ -1,4 +1,4 @@
-"""MiniGrid and BabyAI: worlds of tiles, seen in part."""
+"""MiniGrid and BabyAI: partially observed grid worlds."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,27 +21,25 @@ if TYPE_CHECKING:
 
 OPTIONS = (
   name_options.Option(
-    'one_hot', False, 'Whether tiles are 21 channels of 0 and 1, not 3 codes'
+    'one_hot', False, 'Whether tiles are 21 one-hot channels, not 3 codes'
   ),
-  name_options.Option(
-    'full', False, 'Whether the whole world is seen, not what is ahead'
-  ),
+  name_options.Option('full', False, 'Whether the whole grid is observed'),
 )
 
-# What `make` and others need to be told of worlds whose picture is wanted.
+# Settings of an environment that is to be rendered.
 FILMED = gymnasium_adapter.FILMED
 
-# How many objects, colors and states there are.
+# Numbers of objects, colors and states.
 _NUM_CODES = (11, 6, 4)
 
 
 def ids() -> list[str]:
-  """Returns the ids of all worlds, such as 'MiniGrid-Empty-5x5-v0'.
+  """Returns the ids of all environments, such as 'MiniGrid-Empty-5x5-v0'.
 
   Raises:
     ImportError: If minigrid is not installed.
   """
-  extras.import_extra('minigrid', 'minigrid')  # It registers its worlds.
+  extras.import_extra('minigrid', 'minigrid')  # Registers its ids.
   registry = extras.import_extra('gymnasium', 'minigrid').registry
   return sorted(i for i in registry if i.startswith(('MiniGrid-', 'BabyAI-')))
 
@@ -49,7 +47,7 @@ def ids() -> list[str]:
 def make(
   world_id: str, settings: Mapping[str, Any], seed: int
 ) -> dm_env.Environment:
-  """Makes a world of single precision: see `make_env`.
+  """Makes an environment of single precision: see `make_env`.
 
   Args:
     world_id: See `ids`.
@@ -64,26 +62,25 @@ def make(
 def make_batch(
   world_id: str, settings: Mapping[str, Any], seeds: Sequence[int]
 ) -> vector_batch.VectorBatch:
-  """Makes a batch of worlds: see `make`."""
+  """Makes a batch of environments: see `make`."""
   envs = [make_env(world_id, settings) for _ in seeds]
   return vector_batch.VectorBatch(gymnasium_sources.GymnasiumLoop(envs, seeds))
 
 
 def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':
-  """Makes a world without its mission, which is a text.
+  """Makes a grid world without its mission, which is a string.
 
   The observation is a dict of 'image', a float32 array `[H, W, 3]` of the codes
-  of object, color and state of each tile, and 'direction', where the agent
-  looks.
+  of object, color and state of each tile, and 'direction', the agent's heading.
 
   Args:
     world_id: See `ids`.
-    settings: A value for each of `OPTIONS`, and `FILMED` if its picture is
-      wanted: the whole world, with what the agent sees brighter.
+    settings: A value for each of `OPTIONS`, and `FILMED` to enable rendering:
+      the whole grid, with the agent's field of view highlighted.
 
   Raises:
     ImportError: If minigrid is not installed.
-    ValueError: If there is no such world.
+    ValueError: If the id is unknown.
   """
   close_names.check('id', world_id, ids())
   gymnasium = extras.import_extra('gymnasium', 'minigrid')
@@ -103,7 +100,7 @@ def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':
     direction=seen['direction'],
     image=spaces.Box(0, highest, (height, width, depth), np.float32),
   )
-  # Worlds compare an action many times, with NumPy's integers slowly.
+  # MiniGrid compares an action many times, which is slow with NumPy integers.
   env = gymnasium.wrappers.TransformAction(env, int, env.action_space)
   return gymnasium.wrappers.TransformObservation(
     env, _make_transformation(convert), space
@@ -127,7 +124,7 @@ _ONE_HOT = [np.eye(n, dtype=np.float32) for n in _NUM_CODES]
 
 
 def _encode_one_hot(image: np.ndarray) -> np.ndarray:
-  """Maps codes `[H, W, 3]` to `[H, W, 21]`."""
+  """Converts codes `[H, W, 3]` to one-hot channels `[H, W, 21]`."""
   return np.concatenate(
     [table[image[..., i]] for i, table in enumerate(_ONE_HOT)], axis=-1
   )

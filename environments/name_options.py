@@ -1,4 +1,4 @@
-"""The options of an environment's name: `atari:Pong?life_loss=true&noops=0`."""
+"""Options in an environment's name: `atari:Pong?life_loss=true&noops=0`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -10,11 +10,11 @@ _FLAGS = {'true': True, 'false': False}
 
 
 class Option(NamedTuple):
-  """One option of a kind of name.
+  """Option of a name pattern.
 
   Attributes:
-    name: As it is written.
-    default: What holds without it; its type is that of the values.
+    name: The name, as written.
+    default: The default value, whose type is that of all values.
     description: One line.
     minimum: The smallest allowed number.
     maximum: The largest allowed number.
@@ -28,14 +28,14 @@ class Option(NamedTuple):
 
 
 def parse(text: str | None, known: Sequence[Option]) -> dict[str, Any]:
-  """Reads the part of a name behind its question mark.
+  """Parses the part of a name after its question mark.
 
   Args:
-    text: Such as 'life_loss=true&noops=0'; None if there is no question mark.
-    known: The options there are.
+    text: Such as 'life_loss=true&noops=0'; None without a question mark.
+    known: All valid options.
 
   Returns:
-    The values of all options that there are.
+    The values of all valid options, defaults included.
 
   Raises:
     ValueError: If an option is unknown, comes twice or has a wrong value.
@@ -49,14 +49,14 @@ def parse(text: str | None, known: Sequence[Option]) -> dict[str, Any]:
 
 
 def split(text: str | None, known: Mapping[str, str]) -> dict[str, str]:
-  """Takes apart what is behind the question mark of a name.
+  """Splits the part of a name after its question mark.
 
   Args:
     text: As for `parse`.
-    known: How each option there is would be written, with its default.
+    known: The text of each valid option with its default.
 
   Returns:
-    The text of each option that is given.
+    The text of each given option.
 
   Raises:
     ValueError: If an option is unknown, or comes twice.
@@ -75,7 +75,7 @@ def split(text: str | None, known: Mapping[str, str]) -> dict[str, str]:
 
 
 def describe(option: Option) -> str:
-  """Returns the option with its default, as it is written."""
+  """Returns the option with its default, as written in a name."""
   default = option.default
   shown = str(default).lower() if isinstance(default, bool) else f'{default:g}'
   return f'{option.name}={shown}'
@@ -83,7 +83,7 @@ def describe(option: Option) -> str:
 
 def _describe_unknown(name: str, known: Mapping[str, str]) -> str:
   if not known:
-    return f'expected no options, as there are none here, got {name!r}.'
+    return f'expected no options, this name has none, got {name!r}.'
   listed = ', '.join(known.values())
   hint = settings.did_you_mean(name, known, 3)
   return f'expected one of the options {listed}; got {name!r}.{hint}'

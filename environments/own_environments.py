@@ -1,4 +1,4 @@
-"""Environments of the user's own by name: 'package.module:factory'."""
+"""User-defined environments by import path: 'package.module:factory'."""
 
 import dataclasses
 import functools
@@ -24,10 +24,10 @@ from repertory.environments.wrappers import channels_last, single_precision
 if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
 
-# What makes an object of the user's a factory like ours.
+# Methods of a user's object that make it a factory like ours.
 _BATCH, _TENSOR = 'make_batch', 'make_tensor_environment'
 
-# How environments of Gymnasium are told that pictures are wanted.
+# The argument of Gymnasium environments that enables rendering.
 _RENDER_MODE = 'render_mode'
 
 _METHODS = (
@@ -38,24 +38,24 @@ _METHODS = (
 
 @dataclasses.dataclass(frozen=True)
 class OwnFactory:
-  """Makes the environments of a name such as 'my_module:make?size=5'.
+  """Factory of the environments of a name such as 'my_module:make?size=5'.
 
-  It can be pickled: whoever is sent it imports the module. The name stands for
+  It can be pickled; unpickling imports the module. The name refers to one of
 
   - a function, a class of environments, or another callable. It is called with
     the options as keywords, and with the seed if it has an argument `seed`. It
     returns a `dm_env.Environment`, or a `gymnasium.Env`, which is seeded when
     it is first reset;
   - a factory: an object with `make_batch` or `make_tensor_environment`, such as
-    a `tensor.Factory`, or a class of such, which is made with the options;
-  - a subclass of `tensor.TensorEnvironment`, which is made with the options.
+    a `tensor.Factory`, or a class of such, which is created with the options;
+  - a subclass of `tensor.TensorEnvironment`, which is created with the options.
 
   Attributes:
-    name: What it stands for is found at once, and its options are looked at.
-    is_filmed: Whether pictures are wanted, see `filmed`.
+    name: The name. It is imported and its options are checked at once.
+    is_filmed: Whether rendering is enabled, see `filmed`.
 
   Raises:
-    ArgumentError: If there is no such thing, or it cannot be called so.
+    ArgumentError: If the name cannot be imported, or cannot be called so.
   """
 
   name: str
@@ -71,20 +71,20 @@ class OwnFactory:
       seed: At least 0.
 
     Raises:
-      ArgumentError: If the seed is not valid, or none comes of it.
+      ArgumentError: If the seed is not valid, or the result is no environment.
     """
     return self._adapt(*self._make(seed))
 
   def make_batch(
     self, seeds: Sequence[int]
   ) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
-    """Makes a batch, as a factory does it, or of single environments.
+    """Makes a batch, by the user's factory or of single environments.
 
     Args:
       seeds: One per slot, at least one.
 
     Raises:
-      ArgumentError: If a seed is not valid, or no environment comes of it.
+      ArgumentError: If a seed is not valid, or the result is no environment.
     """
     if not len(seeds):
       problem = 'expected one for each slot, got none.'
@@ -101,30 +101,30 @@ class OwnFactory:
     return batch.EnvironmentBatch([self._adapt(*each) for each in made])
 
   def make_tensor_environment(self) -> 'tensor_environment.TensorEnvironment':
-    """Makes what a compiled program can hold: see `environments.tensor`.
+    """Makes a tensor environment: see `environments.tensor`.
 
     Raises:
-      ArgumentError: If no such environment comes of it.
+      ArgumentError: If the result is no tensor environment.
     """
     make = getattr(self._find(), _TENSOR, None)
     if make is None:
       raise self._refuse(
-        'an environment that can be compiled with the agent, so a '
+        'an environment that can be compiled with the agent, a '
         '`tensor.TensorEnvironment` or a `tensor.Factory`',
         'that is none.',
       )
     return self._run(make)
 
   def filmed(self) -> 'OwnFactory':
-    """Returns the factory of the same environments, made to have a picture.
+    """Returns a factory of the same environments with rendering enabled.
 
-    An argument `render_mode` is then 'rgb_array', if the options do not name
-    another. A factory of the user's is asked by `pictures.film`.
+    An argument `render_mode` is then 'rgb_array', unless the options set it. A
+    factory of the user's is passed to `pictures.film`.
     """
     return dataclasses.replace(self, is_filmed=True)
 
   def _find(self) -> Callable[[int], Any]:
-    """Imports the module, and returns what makes an environment of a seed."""
+    """Imports the module; returns a function from seed to environment."""
     try:
       found = named_objects.find(self.name.partition('?')[0])
     except named_objects.NamedObjectError as error:
@@ -133,7 +133,7 @@ class OwnFactory:
       ) from error
     if not callable(found):
       what = f'that is of type {type(found).__name__}.'
-      raise self._refuse('what can be called with a seed', what)
+      raise self._refuse('a callable that takes a seed', what)
     is_class = isinstance(found, type)
     is_factory = hasattr(found, _BATCH) or hasattr(found, _TENSOR)
     if is_factory and not is_class:
@@ -157,24 +157,24 @@ class OwnFactory:
 
   @property
   def _is_channels_first(self) -> bool:
-    """True if images of its environments are to be transposed."""
+    """Whether images of its environments are to be transposed."""
     return getattr(self._find(), 'is_channels_first', False)
 
   def _film(self, factory: Any) -> Any:
     return pictures.film(factory) if self.is_filmed else factory
 
   def _make(self, seed: int) -> tuple[Any, int, bool]:
-    """Returns what is made with a seed, the seed, and whether it was taken."""
+    """Returns the result for a seed, the seed, and whether it was used."""
     seed = argument_checks.check_integer('seed', seed, 0)
     make = self._find()
     return self._run(make, seed), seed, getattr(make, 'takes_seed', True)
 
   def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Calls what the user has written.
+    """Calls the user's code.
 
     Raises:
-      ArgumentError: If it raises, with the traceback; but what environments of
-        ours raise of themselves needs none.
+      ArgumentError: If it raises, with the traceback. Errors of this package's
+        environments are reported without one.
     """
     try:
       return function(*arguments)
@@ -183,11 +183,11 @@ class OwnFactory:
     except Exception as error:
       trace = named_objects.trace(error, __file__)
       raise self._refuse(
-        'an environment to come of it', f'it failed:\n\n{trace}'
+        'it to return an environment', f'it failed:\n\n{trace}'
       ) from error
 
   def _adapt(self, made: Any, seed: int, is_seeded: bool) -> dm_env.Environment:
-    """Returns what was made as an environment of single precision."""
+    """Returns the result as a dm_env environment of single precision."""
     if _is_gymnasium(made):
       made = gymnasium_adapter.GymnasiumAdapter(made, seed)
     elif not all(callable(getattr(made, name, None)) for name in _METHODS):
@@ -195,12 +195,12 @@ class OwnFactory:
       if hasattr(made, 'observation_space'):
         hint = ' Derive it from gymnasium.Env.'
       raise self._refuse(
-        'a dm_env.Environment or a gymnasium.Env to come of it',
-        f'it gives a {type(made).__module__}.{type(made).__qualname__}.{hint}',
+        'it to return a dm_env.Environment or a gymnasium.Env',
+        f'it returned {type(made).__module__}.{type(made).__qualname__}.{hint}',
       )
     elif not is_seeded:
       raise self._refuse(
-        'what makes a dm_env.Environment of a seed',
+        'a function that makes a dm_env.Environment of a seed',
         f'it has no argument `{own_options.SEED}`.',
       )
     if self._is_channels_first:
@@ -216,7 +216,7 @@ class OwnFactory:
 
 
 class _Call:
-  """A call of what the user has written, but for the seed."""
+  """Call of the user's function, without its seed."""
 
   def __init__(
     self,
@@ -238,16 +238,16 @@ class _Call:
 
 
 def _take_nothing() -> None:
-  """Stands for what is made already, and so takes no options."""
+  """Signature of an object that takes no options."""
 
 
 def _is_gymnasium(made: Any) -> bool:
-  # Who has made one has imported Gymnasium.
+  # A Gymnasium environment cannot exist before Gymnasium is imported.
   gymnasium = sys.modules.get('gymnasium')
   return gymnasium is not None and isinstance(made, gymnasium.Env)
 
 
 def _is_tensor(found: type) -> bool:
-  # Who has written one has imported this, and TensorFlow with it.
+  # A tensor environment cannot exist before this module is imported.
   module = sys.modules.get(f'{tensor.__name__}.environment')
   return module is not None and issubclass(found, module.TensorEnvironment)

@@ -1,4 +1,4 @@
-"""The options of an environment of the user's own: arguments of its factory."""
+"""Options of user-defined environments: arguments of their factories."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -8,9 +8,9 @@ from repertory.components import settings
 from repertory.environments import name_options
 from repertory.environments.argument_checks import ArgumentError
 
-# The argument that gets the seed of an environment.
+# The argument that takes the seed of an environment.
 SEED = 'seed'
-# An option of every single environment: whether its images are `[C, H, W]`.
+# An option of all single environments: whether images are `[C, H, W]`.
 CHANNELS_FIRST = 'channels_first'
 
 _EMPTY = inspect.Parameter.empty
@@ -26,17 +26,17 @@ _CHANNELS_FIRST = inspect.Parameter(
 def read(
   name: str, function: Callable[..., Any], is_seeded: bool
 ) -> dict[str, Any]:
-  """Reads what a name has behind its question mark.
+  """Parses the options of a name, after its question mark.
 
   Args:
     name: Such as 'my_module:make?size=5'.
-    function: Whose arguments the options are. A value is of the annotated type,
-      or else of that of the default; or else it stays a text.
-    is_seeded: Whether it makes one environment: then the argument `seed` is
-      not an option, and `CHANNELS_FIRST` is one.
+    function: Function whose arguments are the options. A value has the
+      annotated type, or else that of the default, or else stays a string.
+    is_seeded: Whether the function makes a single environment: then the
+      argument `seed` is not an option, and `CHANNELS_FIRST` is one.
 
   Returns:
-    The values of the options that are given.
+    The values of the given options.
 
   Raises:
     ArgumentError: If an option is unknown, missing, or has a wrong value.
@@ -48,7 +48,7 @@ def read(
     parameters.setdefault(CHANNELS_FIRST, _CHANNELS_FIRST)
   try:
     given = name_options.split(
-      query if mark else None, {k: _tell(p) for k, p in parameters.items()}
+      query if mark else None, {k: _describe(p) for k, p in parameters.items()}
     )
     values = {
       option: settings.parse(option, text, _type_of(parameters[option]))
@@ -63,7 +63,7 @@ def read(
   ]
   if missing:
     options = '&'.join(f'{option}=...' for option in missing)
-    seed = f' The seed is given to an argument `{SEED}`.' if is_seeded else ''
+    seed = f' The argument `{SEED}` takes the seed.' if is_seeded else ''
     raise ArgumentError(
       'name',
       f'expected a value for each argument without default, {bare}?{options}; '
@@ -79,8 +79,8 @@ def parameters_of(
   try:
     signature = inspect.signature(function, eval_str=True)
   except ValueError:
-    return {}  # Such as what is written in C.
-  except Exception:  # Texts for a type checker, or a reader, alone.
+    return {}  # Such as functions written in C.
+  except Exception:  # Annotations that only a type checker can evaluate.
     signature = inspect.signature(function)
   return {
     name: parameter
@@ -89,8 +89,8 @@ def parameters_of(
   }
 
 
-def _tell(parameter: inspect.Parameter) -> str:
-  """Returns the option with its default, as it is written."""
+def _describe(parameter: inspect.Parameter) -> str:
+  """Returns the option with its default, as written in a name."""
   default = parameter.default
   if default is _EMPTY:
     return f'{parameter.name}=...'

@@ -1,12 +1,12 @@
-"""Pictures of environments, for films.
+"""Rendering of environments, for videos.
 
-An environment has a picture if it has a method `render`. It takes nothing and
-returns uint8 `[H, W, 3]` in RGB, or `[T, H, W, 3]` if its last step, or reset,
-showed T pictures one after the other. H and W stay the same. `render_fps`,
-an attribute that it may have, tells how many pictures are a second.
+An environment can be rendered if it has a method `render`. It takes no
+arguments and returns uint8 `[H, W, 3]` in RGB, or `[T, H, W, 3]` if its last
+step or reset showed T frames. H and W must not change. The optional attribute
+`render_fps` is the number of frames per second.
 
-What steps many environments at once takes their numbers and returns a list of
-as many pictures. Wrappers and batches pass all this on.
+The `render` of a batch takes slots and returns a list with one result each.
+Wrappers and batches forward both.
 """
 
 import math
@@ -15,40 +15,40 @@ from typing import Any
 
 import numpy as np
 
-# Of environments that do not tell.
+# Frame rate of environments that do not define one.
 DEFAULT_FPS = 30.0
 
-# What to do about environments that were made without one.
-HOW_TO_FILM = 'make it of `registry.make_factory(name).filmed()`'
+# Advice for environments that were made without rendering.
+HOW_TO_FILM = 'make it with `registry.make_factory(name).filmed()`'
 
-# Pictures, one for each of some environments.
+# Images, one array per rendered environment.
 Pictures = list[np.ndarray]
 
 
 class NoPictureError(ValueError):
-  """An environment has no picture, or it could not be drawn."""
+  """Raised if an environment does not support rendering, or it failed."""
 
 
 def film(factory: Any) -> Any:
-  """Returns the factory of the same environments, made to have a picture.
+  """Returns a factory of the same environments with rendering enabled.
 
   Args:
     factory: If it has a method `filmed`, which returns such a factory, that is
-      asked; else its environments are expected to have one.
+      called; else its environments are expected to support rendering.
   """
   make_filmed = getattr(factory, 'filmed', None)
   return factory if make_filmed is None else make_filmed()
 
 
 def render(owner: Any, *arguments: Any) -> Any:
-  """Returns what the `render` of an environment, or of a batch, does.
+  """Calls `render` of an environment, or of a batch.
 
   Args:
-    owner: The one that may have it.
-    *arguments: What it takes.
+    owner: The environment or batch.
+    *arguments: Arguments of `render`.
 
   Raises:
-    NoPictureError: If it has none.
+    NoPictureError: If it has no method `render`.
   """
   method = getattr(owner, 'render', None)
   if method is None:
@@ -60,7 +60,7 @@ def rate(owner: Any) -> float:
   """Returns the `render_fps` of an environment, or of a batch.
 
   Raises:
-    NoPictureError: If it is no positive number.
+    NoPictureError: If it is not a positive number.
   """
   found = getattr(owner, 'render_fps', None)
   if found is None:
@@ -78,18 +78,18 @@ def rate(owner: Any) -> float:
 
 
 def take(batch: Any, slots: Sequence[int]) -> Pictures:
-  """Takes pictures of some environments of a batch, and checks them.
+  """Renders some environments of a batch, and checks the results.
 
   Args:
     batch: See `batch.EnvironmentBatch`.
-    slots: Which.
+    slots: The slots to render.
 
   Returns:
-    uint8 `[T, H, W, 3]` of each, T of at least 1.
+    uint8 `[T, H, W, 3]` per slot, with T of at least 1.
 
   Raises:
-    NoPictureError: If there are none, whatever the reason.
-    ImportError: If a package is missing that draws them.
+    NoPictureError: If rendering fails, for any reason.
+    ImportError: If a package that is needed for rendering is missing.
   """
   try:
     found = render(batch, slots)
@@ -97,13 +97,13 @@ def take(batch: Any, slots: Sequence[int]) -> Pictures:
     raise
   except Exception as error:
     raise NoPictureError(
-      f'its picture could not be drawn: {type(error).__name__}: {error}'
+      f'it could not be rendered: {type(error).__name__}: {error}'
     ) from error
   return [_check(picture) for picture in found]
 
 
 def _check(picture: Any) -> np.ndarray:
-  """Returns a picture, or several, as `[T, H, W, 3]`."""
+  """Returns one image, or several, as `[T, H, W, 3]`."""
   what = repr(picture)[:200]
   if isinstance(picture, np.ndarray):
     frames = picture[np.newaxis] if picture.ndim == 3 else picture

@@ -1,4 +1,4 @@
-"""Shows the policy of a batch what it did last and what it got for it."""
+"""Batch wrapper that adds the previous action and reward to observations."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,30 +14,30 @@ _FIRST = int(dm_env.StepType.FIRST)
 
 
 class PreviousActionAndReward:
-  """Adds the action and the reward that led here to a batch's observations.
+  """Adds the previous action and reward to a batch's observations.
 
-  Recurrent agents feed them to their network, which otherwise cannot tell what
-  its exploration did: R2D2 (Kapturowski et al. 2019, appendix,
+  Recurrent agents feed them to their network, which otherwise does not know
+  which exploratory actions were taken: R2D2 (Kapturowski et al. 2019, appendix,
   https://openreview.net/forum?id=r1lyTjAqYX) and IMPALA (Espeholt et al. 2018,
   figure 3, https://arxiv.org/abs/1802.01561).
 
   The interface is that of `batch.EnvironmentBatch`. An observation is a dict:
 
-  - 'observation': what the batch says, as it is.
+  - 'observation': the observation of the batch, unchanged.
   - 'previous_action': nest of arrays `[B, ...]` of the action spec. Where the
-    timestep is FIRST, zeros, or the nearest values that the spec allows.
+    timestep is FIRST, zeros, or the nearest values within the spec's bounds.
   - 'previous_reward': `[B]` of the reward's dtype, 0 where FIRST.
 
-  All arrays are new in each step. Actions are shown as they were given, cast to
-  the spec's dtypes but not clipped to its bounds.
+  All arrays are new in each step. Actions are cast to the spec's dtypes but not
+  clipped to its bounds.
   """
 
   def __init__(self, environment_batch: batch.EnvironmentBatch):
-    """Takes over the batch, and closes it when closed."""
+    """Takes ownership of the batch; `close` closes it."""
     self._batch = environment_batch
     self._actions = layout.Layout(environment_batch.action_spec(), '`actions`')
     size = environment_batch.batch_size
-    # What fills an array of actions where the timestep is FIRST: see `np.full`.
+    # Fill value of the actions where the timestep is FIRST: see `np.full`.
     self._leaves = [
       ((size, *spec.shape), make_initial_action(spec), spec.dtype)
       for spec in self._actions.specs
@@ -90,12 +90,12 @@ class PreviousActionAndReward:
     return self._batch.info(slot)
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
-    """Returns the pictures of some slots: see `EnvironmentBatch.render`."""
+    """Renders some slots: see `EnvironmentBatch.render`."""
     return self._batch.render(slots)
 
   @property
   def render_fps(self) -> float:
-    """Pictures of a slot that are a second."""
+    """Frames per second of a slot's video."""
     return self._batch.render_fps
 
   def close(self) -> None:
@@ -106,7 +106,7 @@ class PreviousActionAndReward:
     self, timestep: dm_env.TimeStep, actions: Nest
   ) -> dm_env.TimeStep:
     first = timestep.step_type == _FIRST  # [B]
-    # A batch that resets all slots looks at no action: there may be none.
+    # A batch that resets all slots ignores the actions, which may be None.
     if first.all():
       arrays = [np.full(*leaf) for leaf in self._leaves]
     else:
@@ -117,13 +117,13 @@ class PreviousActionAndReward:
     observation = {
       'observation': timestep.observation,
       'previous_action': self._actions.unflatten(arrays),
-      # The batch gives 0 where FIRST. A copy, as callers may clip rewards.
+      # The batch gives 0 where FIRST. A copy, because callers may clip rewards.
       'previous_reward': timestep.reward.copy(),
     }
     return timestep._replace(observation=observation)
 
   def _copy_actions(self, actions: Nest) -> list[np.ndarray]:
-    """Returns actions that the batch has checked, with the specs' dtypes."""
+    """Returns actions that the batch has checked, cast to the specs' dtypes."""
     arrays = []
     leaves = self._actions.flatten(actions)
     for leaf, (shape, _, dtype) in zip(leaves, self._leaves):
@@ -135,7 +135,7 @@ class PreviousActionAndReward:
 
 
 def original(observation: dict[str, Nest]) -> Nest:
-  """Returns of an observation what the batch said."""
+  """Returns the original observation of the batch."""
   return observation['observation']
 
 
@@ -148,7 +148,7 @@ def make_initial_action(spec: specs.Array) -> np.ndarray:
 
 
 def include_zero(spec: specs.Array) -> specs.Array:
-  """Returns the spec itself if it allows 0, else one of wider bounds."""
+  """Returns the spec itself if it allows 0, else one with wider bounds."""
   if not isinstance(spec, specs.BoundedArray):
     return spec
   if spec.minimum <= 0 <= spec.maximum:

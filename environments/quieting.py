@@ -1,7 +1,7 @@
-"""Keeps back what modules of others have to say, in one thread at a time.
+"""Suppression of warnings and stderr, by one thread at a time.
 
-Warnings and stderr are the process's. If two nodes in threads changed them at
-once, the last one to leave would restore what the first one had set, for good.
+Both are global to the process. If two nodes in threads replaced them at once,
+the last one to leave would restore the replacement of the other for good.
 """
 
 import contextlib
@@ -20,8 +20,8 @@ def ignored_warnings(
   """Ignores warnings while the block runs.
 
   Args:
-    message: A regular expression with which they begin.
-    category: The kind that is ignored.
+    message: Regular expression that the start of the message must match.
+    category: Class of the ignored warnings.
   """
   with _LOCK, warnings.catch_warnings():
     warnings.filterwarnings('ignore', message, category)
@@ -30,6 +30,6 @@ def ignored_warnings(
 
 @contextlib.contextmanager
 def discarded_stderr() -> Iterator[None]:
-  """Discards what Python prints to stderr while the block runs."""
+  """Discards Python's output to stderr while the block runs."""
   with _LOCK, contextlib.redirect_stderr(io.StringIO()):
     yield

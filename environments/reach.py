@@ -1,7 +1,7 @@
-"""Reach: the smallest task of moving by what is seen, in pure NumPy.
+"""Reach: a minimal visuomotor control task, in pure NumPy.
 
-After the grasping of https://arxiv.org/abs/1806.10293: an image, an action of
-several numbers, and a reward for success alone.
+After the grasping task of https://arxiv.org/abs/1806.10293: an image, a
+continuous action, and a sparse reward for success.
 """
 
 from typing import Any
@@ -13,36 +13,36 @@ from dm_env import specs
 from repertory.environments import argument_checks, drawing
 
 _PIXELS = 10
-# In widths of the square.
+# In units of the square's width.
 _STEP = 0.15
 _NEAR = 0.1
 
 
 class Reach(dm_env.Environment):
-  """Moves a hand onto a goal; both are somewhere in a square.
+  """Move a hand onto a goal in a unit square.
 
   An episode ends with a reward of 1 when their distance is at most a tenth of
-  the square's width. All other rewards are 0. After `max_steps` it is cut off,
-  which leaves the discount at 1.
+  the square's width. All other rewards are 0. After `max_steps` the episode is
+  truncated, with discount 1.
 
   Observation: uint8 image `[10, 10, 2]`, the hand and the goal, each as a point
-  whose light is shared by the four pixels around it.
-  Actions: float32 `[2]` in [−1, 1]: how far to move down and to the right, in
-  steps of 0.15 of the width; walls stop the hand.
-  Picture: the hand in white and the goal in gray, on black.
+  whose intensity is spread over the four pixels around it.
+  Actions: float32 `[2]` in [−1, 1]: the move down and to the right, in steps of
+  0.15 of the width; walls stop the hand.
+  Rendering: the hand in white and the goal in gray, on black.
   """
 
   render_fps = 5
 
   def __init__(self, max_steps: int = 20, seed: int = 0):
-    """Makes the square.
+    """Creates the square.
 
     Args:
-      max_steps: Steps after which an episode is cut off, at least 1.
-      seed: Decides where hand and goal start; at least 0.
+      max_steps: Steps after which an episode is truncated, at least 1.
+      seed: Seed of the initial positions, at least 0.
 
     Raises:
-      ValueError: If an argument is not an integer or too small.
+      ValueError: If an argument is not an integer, or is too small.
     """
     self._max_steps = argument_checks.check_integer('max_steps', max_steps, 1)
     seed = argument_checks.check_integer('seed', seed, 0)
@@ -53,7 +53,7 @@ class Reach(dm_env.Environment):
     self._ended = True
 
   def reset(self) -> dm_env.TimeStep:
-    """Draws places that are not near each other."""
+    """Draws positions of hand and goal that are not close to each other."""
     while True:
       self._hand, self._goal = self._random.uniform(size=(2, 2))
       if not self._is_near():
@@ -69,7 +69,7 @@ class Reach(dm_env.Environment):
       action: `[2]`, in [−1, 1].
 
     Raises:
-      ValueError: If the action is another one.
+      ValueError: If the action has another shape or is out of bounds.
     """
     if self._ended:
       return self.reset()
@@ -98,11 +98,11 @@ class Reach(dm_env.Environment):
     return specs.BoundedArray((), np.float32, 0, 1, name='reward')
 
   def discount_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the discount, 0 after a success and else 1."""
+    """Returns the spec of the discount, 0 after a success, otherwise 1."""
     return specs.BoundedArray((), np.float32, 0, 1, name='discount')
 
   def render(self) -> np.ndarray:
-    """Returns the square as a picture, uint8 `[10, 10, 3]`."""
+    """Renders the square, uint8 `[10, 10, 3]`."""
     hand, goal = np.moveaxis(self._observe() / 255, -1, 0)
     return drawing.draw_board(np.maximum(hand, goal / 2))
 
@@ -115,7 +115,7 @@ class Reach(dm_env.Environment):
 
 
 def _draw_point(place: np.ndarray) -> np.ndarray:
-  """Returns light of sum 1 around a place, `[10, 10]`."""
+  """Returns an image of a point, `[10, 10]`, whose pixels sum to 1."""
   away = np.abs(place[:, None] * (_PIXELS - 1) - np.arange(_PIXELS))  # [2, 10]
   rows, columns = np.maximum(1 - away, 0)
   return np.outer(rows, columns)

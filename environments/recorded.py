@@ -1,4 +1,4 @@
-"""Lets somebody write down what a batch of environments goes through."""
+"""Recording of the experience of an environment batch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -11,26 +11,26 @@ from repertory.environments.layout import Nest
 
 
 class Writer(Protocol):
-  """Takes what happens, moment by moment."""
+  """Interface of writers of experience, called step by step."""
 
   def begin(self, timestep: dm_env.TimeStep) -> None:
-    """Takes the first moment of all slots, `[B]`."""
+    """Writes the first timestep of all slots, `[B]`."""
 
   def add(self, action: Nest, next_timestep: dm_env.TimeStep) -> None:
-    """Takes what was done, and what followed, `[B, ...]`."""
+    """Writes the actions and the timesteps that followed, `[B, ...]`."""
 
   def close(self) -> None:
-    """Writes what is left."""
+    """Writes the remaining steps."""
 
 
 class RecordedEnvironments:
-  """An environment batch whose episodes are written to files.
+  """Environment batch that writes its episodes to files.
 
-  It is closed with what wraps it, and writes what is left then.
+  Closing a wrapper of the batch closes it, too, and writes the remaining steps.
   """
 
   def __init__(self, environments: Any, writer: Writer):
-    """Takes over the batch, see `environments.batch`, and the writer."""
+    """Takes ownership of the batch (see `batch`) and of the writer."""
     self._environments = environments
     self._writer = writer
 
@@ -65,7 +65,7 @@ class RecordedEnvironments:
     """Steps every slot, or resets it.
 
     Raises:
-      OSError: If what was lived cannot be written.
+      OSError: If the step cannot be written.
     """
     timestep = self._environments.step(actions)
     self._writer.add(actions, timestep)
@@ -76,16 +76,16 @@ class RecordedEnvironments:
     return self._environments.info(slot)
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
-    """Returns the pictures of some slots."""
+    """Renders some slots."""
     return self._environments.render(slots)
 
   @property
   def render_fps(self) -> float:
-    """Pictures of a slot that are a second."""
+    """Frames per second of a slot's video."""
     return self._environments.render_fps
 
   def write(self) -> None:
-    """Writes the remaining steps; the batch can be stepped further.
+    """Writes the remaining steps; the batch remains usable.
 
     Raises:
       RecordingError: If a file cannot be written.
@@ -93,7 +93,7 @@ class RecordedEnvironments:
     self._writer.close()
 
   def close(self) -> None:
-    """Writes what is left, and closes the batch, whatever fails."""
+    """Writes the remaining steps; closes the batch even if writing fails."""
     try:
       self._writer.close()
     finally:
@@ -101,7 +101,7 @@ class RecordedEnvironments:
 
 
 def find(environments: Any) -> RecordedEnvironments | None:
-  """Returns the recorded batch in an environment batch; None if it has none."""
+  """Returns the recorded batch below wrappers of a batch, or None."""
   if isinstance(environments, previous_action.PreviousActionAndReward):
     return find(environments.batch)
   is_recorded = isinstance(environments, RecordedEnvironments)

@@ -1,4 +1,4 @@
-"""Environments by name, for the command line and for other processes."""
+"""Registry of environments by name, for the command line and for nodes."""
 
 import contextlib
 import dataclasses
@@ -24,10 +24,10 @@ from repertory.environments.argument_checks import ArgumentError
 if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
 
-# The user's own, told of beside the families.
+# User-defined environments, listed beside the families.
 _OWN = families.Entry(
   '<module>:<factory>',
-  'Your own, for example my_module:make_environment?size=5',
+  'Your own environment, for example my_module:make_environment?size=5',
 )
 
 _HOW_TO_LIST = '`repertory environments` lists them.'
@@ -36,13 +36,13 @@ _VERSION = re.compile(r'-v[0-9]+')
 
 @dataclasses.dataclass(frozen=True)
 class EnvironmentFactory:
-  """Makes environments of one name; can be pickled, so nodes can send it.
+  """Picklable factory of the environments of one name.
 
   Attributes:
-    name: As in `names()`, perhaps with options: 'atari:Pong?life_loss=true'.
+    name: As in `names()`, possibly with options: 'atari:Pong?life_loss=true'.
       Checked at once, except that only making an environment shows whether a
       package knows an id.
-    is_filmed: Whether pictures are wanted, see `filmed`.
+    is_filmed: Whether rendering is enabled, see `filmed`.
 
   Raises:
     ArgumentError: If the name has none of the known forms, or if its numbers or
@@ -61,7 +61,7 @@ class EnvironmentFactory:
     """Makes an environment of single precision.
 
     Args:
-      seed: At least 0; environments with equal seeds behave alike.
+      seed: At least 0; environments with equal seeds behave identically.
 
     Raises:
       ImportError: If a package that the name needs is not installed.
@@ -74,10 +74,11 @@ class EnvironmentFactory:
   def make_batch(
     self, seeds: Sequence[int]
   ) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
-    """Makes a batch, in the fastest way that there is for the name.
+    """Makes a batch, by the fastest implementation of the name.
 
     Args:
-      seeds: One per slot, at least one; batches with equal seeds behave alike.
+      seeds: One per slot, at least one; batches with equal seeds behave
+        identically.
 
     Raises:
       ImportError: If a package that the name needs is not installed.
@@ -92,12 +93,12 @@ class EnvironmentFactory:
     return batch.EnvironmentBatch([self(seed) for seed in seeds])
 
   def make_tensor_environment(self) -> 'tensor_environment.TensorEnvironment':
-    """Makes what a compiled program can hold: see `environments.tensor`.
+    """Makes a tensor environment: see `environments.tensor`.
 
     Raises:
       ImportError: If a package that the name needs is not installed.
-      ArgumentError: If the name is of another kind, or if its parts are not
-        valid.
+      ArgumentError: If the name has no tensor environment, or if its parts are
+        not valid.
     """
     family, match, settings = _parse(self.name)
     if not self._is_plain or family.make_tensor is None:
@@ -108,10 +109,10 @@ class EnvironmentFactory:
       return family.make_tensor(match, settings)
 
   def filmed(self) -> 'EnvironmentFactory':
-    """Returns the factory of the same environments with a picture.
+    """Returns a factory of the same environments with rendering enabled.
 
-    They do the same, but may be slower. Some kinds have none for all that: see
-    `pictures`.
+    They behave identically, but may be slower. Some families do not support
+    rendering: see `pictures`.
     """
     return dataclasses.replace(self, is_filmed=True)
 
@@ -124,21 +125,22 @@ class EnvironmentFactory:
 
   @property
   def _is_plain(self) -> bool:
-    """Whether this is no subclass, which may wrap each environment."""
+    """Whether this is not a subclass, which may wrap each environment."""
     return type(self).__call__ is EnvironmentFactory.__call__
 
 
 def make_factory(
   name: str,
 ) -> EnvironmentFactory | own_environments.OwnFactory:
-  """Returns the factory of the environments called `name`.
+  """Returns the factory of the environments of a name.
 
   Args:
-    name: As in `names()`. One that begins as those of a family do is never
-      looked for in a module.
+    name: As in `names()`. A name with the prefix of a family is never looked up
+      in a module.
 
   Raises:
-    ArgumentError: If there is none, or its numbers or options are not valid.
+    ArgumentError: If the name is unknown, or its numbers or options are not
+      valid.
   """
   bare = name.partition('?')[0]
   if not _is_own(bare):
@@ -158,8 +160,8 @@ def make_factory(
 def names_module(name: str) -> bool:
   """Returns whether making the environment imports a module in its name.
 
-  Examples are 'my_module:make' and 'gym:my_module:MyEnvironment-v0'. Other
-  names are of this package, or registered by installed ones.
+  Examples are 'my_module:make' and 'gym:my_module:MyEnvironment-v0'. All other
+  names belong to this package, or are registered by installed ones.
   """
   bare = name.partition('?')[0]
   found = _find_family(bare)
@@ -170,35 +172,34 @@ def names_module(name: str) -> bool:
 
 
 def _is_own(bare: str) -> bool:
-  """Returns whether a name without options is an import path of the user."""
+  """Returns whether a name without options is the user's import path."""
   is_path = named_objects.SYNTAX.fullmatch(bare) is not None
   return is_path and bare.partition(':')[0] not in _prefixes()
 
 
 def make(name: str, seed: int) -> dm_env.Environment:
-  """Makes the environment called `name`: see `make_factory`."""
+  """Makes an environment by name: see `make_factory`."""
   return make_factory(name)(seed)
 
 
 def make_batch(
   name: str, seeds: Sequence[int]
 ) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
-  """Makes a batch of the environments called `name`, a seed for each slot."""
+  """Makes a batch of environments by name, one seed per slot."""
   return EnvironmentFactory(name).make_batch(seeds)
 
 
 def make_tensor_environment(
   factory: Any,
 ) -> 'tensor_environment.TensorEnvironment':
-  """Makes what a compiled program can hold of an experiment's environments.
+  """Makes the tensor environment of an experiment.
 
   Args:
     factory: The experiment's `environment_factory`: an `EnvironmentFactory`, a
-      `tensor.Factory`, or whatever else has a `make_tensor_environment`.
+      `tensor.Factory`, or any object with a `make_tensor_environment`.
 
   Raises:
-    ArgumentError: If its environments are no tensor environments; names those
-      that there are.
+    ArgumentError: If it has no tensor environments; lists those that exist.
   """
   make_environment = getattr(factory, 'make_tensor_environment', None)
   if make_environment is None:
@@ -207,17 +208,17 @@ def make_tensor_environment(
 
 
 def names() -> list[families.Entry]:
-  """Returns all kinds of names, in the order in which to show them."""
+  """Returns all name patterns, in display order."""
   return [*(family.entry for family in families.FAMILIES), _OWN]
 
 
 def _prefixes() -> list[str]:
-  """Returns what names of families have before a colon, or are."""
+  """Returns the prefixes of family names, up to the colon."""
   return [f.entry.pattern.partition(':')[0] for f in families.FAMILIES]
 
 
 def _suggest_tensors(bare: str) -> str:
-  """Returns ' Did you mean ...?' with a tensor environment of a close name."""
+  """Returns ' Did you mean ...?' with a similar tensor environment."""
   prefix, _, rest = bare.partition(':')
   names = [bare, f'{prefix}/{rest}', _VERSION.sub('', rest).lower()]
   for name in names:
@@ -235,7 +236,7 @@ def _ask_for_tensors(found: str, hint: str = '') -> str:
   ]
   return (
     'expected an environment that can be compiled with the agent, got '
-    f'{found}.{hint} There are {", ".join(patterns)}, and a `tensor.Factory` '
+    f'{found}.{hint} Use one of {", ".join(patterns)}, or a `tensor.Factory` '
     'of your own.'
   )
 
@@ -248,7 +249,7 @@ class _Parsed(NamedTuple):
 
 @contextlib.contextmanager
 def _naming(name: str) -> Iterator[None]:
-  """Says in the error of a missing package what it is missing for."""
+  """Adds the environment's name to the error of a missing package."""
   try:
     yield
   except ImportError as error:
@@ -271,7 +272,7 @@ def _parse(name: str) -> _Parsed:
 
 
 def _find_family(bare: str) -> tuple[families.Family, re.Match] | None:
-  """Returns the family of a name without options, and its parts."""
+  """Returns the family of a name without options, and its match."""
   for family in families.FAMILIES:
     match = family.syntax.fullmatch(bare)
     if match is not None:
@@ -291,25 +292,25 @@ def _describe_unknown(name: str) -> str:
   is_of_module = named_objects.SYNTAX.fullmatch(bare)
   if is_of_module and named_objects.is_in(os.getcwd(), prefix):
     hint = (
-      f' The module {prefix!r} in this folder needs another name, for names of '
-      'ours begin so.'
+      f' Rename the module {prefix!r} in this folder: names of '
+      'this package begin so.'
     )
-  known = '' if of_family else f' There are {", ".join(patterns)}.'
+  known = '' if of_family else f' Known are {", ".join(patterns)}.'
   return f'expected {expected}, got {name!r}.{hint}{known} {_HOW_TO_LIST}'
 
 
 def _suggest(name: str) -> str | None:
-  """Guesses the name that was meant, without importing anything for it."""
+  """Guesses the intended name, without imports."""
   if re.fullmatch(r'[\w/:.-]+-v[0-9]+', name) and ':' not in name:
     return f'gym:{name}'
-  # A path in place of a module, or a dot in place of the colon.
+  # Handles a path in place of a module, or a dot in place of the colon.
   own = re.sub(r'\.py(?=:)', '', name.lstrip('./')).replace('/', '.')
   if ':' not in own:
     own = ':'.join(own.rsplit('.', 1))
   if own != name and named_objects.SYNTAX.fullmatch(own):
     return own
   prefix, colon, rest = name.partition(':')
-  inside = f'tensor:{prefix}/{rest}'  # As `gymnax:<id>`, which is one of those.
+  inside = f'tensor:{prefix}/{rest}'  # As `gymnax:<id>`.
   if prefix not in _prefixes() and _find_family(inside) is not None:
     return inside
   close = settings_lib.nearest(prefix, _prefixes())
@@ -326,8 +327,8 @@ def _suggest(name: str) -> str | None:
 
 
 def _suggest_game(name: str) -> str | None:
-  """Returns the name of an Atari game of which only the game is given."""
-  with contextlib.suppress(ImportError):  # Without ale-py there are none.
+  """Returns the full name of an Atari game, given the game alone."""
+  with contextlib.suppress(ImportError):  # Without ale-py, no games are known.
     for game in atari.games():
       if game.lower() == name.lower():
         return f'atari:{game}'

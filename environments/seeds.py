@@ -1,4 +1,4 @@
-"""Turns seeds into what random generators of other packages take."""
+"""Conversion of seeds for random generators of other packages."""
 
 from collections.abc import Sequence
 
@@ -10,23 +10,23 @@ _MAX_SEED = 2**31 - 1
 
 
 def combine(seeds: Sequence[int]) -> int:
-  """Returns one seed, of 31 bits, that depends on all of these.
+  """Returns a seed of 31 bits that depends on all given seeds.
 
-  What steps many environments at once may count upwards from the only seed it
-  takes: with seeds in a row, most of the episodes would come again.
+  A vector environment may derive the seeds of its slots by counting upwards
+  from its single seed; with consecutive seeds, most episodes would repeat.
 
   Raises:
-    ValueError: If one is not an integer of at least 0.
+    ValueError: If a seed is not an integer of at least 0.
   """
   checked = [argument_checks.check_integer('seed', seed, 0) for seed in seeds]
   return int(np.random.SeedSequence(checked).generate_state(1)[0] >> 1)
 
 
 def fold(seed: int) -> int:
-  """Returns a seed of 31 bits; one that is that small stays what it is.
+  """Returns a seed of 31 bits; smaller seeds are unchanged.
 
   Raises:
-    ValueError: If it is not an integer of at least 0.
+    ValueError: If the seed is not an integer of at least 0.
   """
   checked = argument_checks.check_integer('seed', seed, 0)
   return checked if checked <= _MAX_SEED else combine([checked])

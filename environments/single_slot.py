@@ -1,4 +1,4 @@
-"""Takes one environment out of what steps many of them at once."""
+"""Adapter from a source of batch size 1 to a single environment."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,13 +13,13 @@ from repertory.environments.layout import Nest
 
 
 class SingleSlot(dm_env.Environment):
-  """A batch of one as a plain environment."""
+  """Source of batch size 1 as a plain environment."""
 
   def __init__(self, source: vector_batch.Source):
-    """Takes over a source of batch size 1.
+    """Takes ownership of a source of batch size 1.
 
     Raises:
-      ValueError: If it is larger.
+      ValueError: If its batch size is larger.
     """
     if source.batch_size != 1:
       raise ArgumentError(
@@ -61,12 +61,12 @@ class SingleSlot(dm_env.Environment):
     return self._batch.discount_spec()
 
   def render(self) -> np.ndarray:
-    """Returns the picture: see `pictures`."""
+    """Renders the environment: see `pictures`."""
     return self._batch.render([0])[0]
 
   @property
   def render_fps(self) -> float:
-    """Pictures that are a second."""
+    """Frames per second of a video."""
     return self._batch.render_fps
 
   def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Compares what an environment says with what its specs promise."""
+"""Validation of timesteps against the specs of an environment."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from repertory.environments.argument_checks import ArgumentError
 from repertory.environments.layout import Nest
 
 _SPECS = ('observation_spec', 'action_spec', 'reward_spec', 'discount_spec')
-# The scalars that need no conversion before they are compared.
+# Scalar types that are compared without conversion.
 _FLOATS = frozenset({float, np.float32, np.float64})
 
 
@@ -20,8 +20,8 @@ def check_environments(environments: Sequence[dm_env.Environment]) -> None:
   """Checks that the environments can form a batch.
 
   Raises:
-    ValueError: If there are none, if one comes twice, if their specs differ or
-      if the reward or the discount is not a scalar of floats.
+    ValueError: If the list is empty, an environment comes twice, the specs
+      differ, or the reward or the discount is not a float scalar.
   """
   if not environments:
     raise ArgumentError(
@@ -54,20 +54,20 @@ def check_environments(environments: Sequence[dm_env.Environment]) -> None:
       raise ArgumentError(
         'environments',
         f'expected the `{name}()` of a scalar of floats, got'
-        f' {spec}. Wrap the environments so that they give one float per step.',
+        f' {spec}. Wrap the environments to return one float per step.',
       )
 
 
 class TimestepChecker:
-  """Checks the parts of a timestep; the messages start with which part.
+  """Checks the parts of a timestep; messages start with the part's name.
 
-  The common case, a value that is just what the spec says, costs a few
-  comparisons; all else goes through `casting.cast`. A caller may spare itself
-  calls with the attributes.
+  The common case, a value that matches its spec exactly, costs a few
+  comparisons; all else passes through `casting.cast`. Callers may use the
+  attributes to skip calls.
 
   Attributes:
-    plain: Shape and dtype of an observation that is an array and no nest, else
-      Nones: what is just this can be copied as it is.
+    plain: Shape and dtype of an observation that is a single array, else Nones;
+      an array that matches can be copied without a check.
     reward_limit: The largest finite reward; its negative is the smallest.
   """
 
@@ -82,10 +82,10 @@ class TimestepChecker:
     self._discount_dtype = discount.dtype
 
   def check_reward(self, reward: Any) -> float:
-    """Returns the reward.
+    """Returns the reward as a float.
 
     Raises:
-      ValueError: If it is no finite scalar that fits the spec's dtype.
+      ValueError: If it is not a finite scalar that fits the spec's dtype.
     """
     value = reward
     if type(value) not in _FLOATS:
@@ -100,10 +100,10 @@ class TimestepChecker:
     )
 
   def check_discount(self, discount: Any) -> float:
-    """Returns the discount.
+    """Returns the discount as a float.
 
     Raises:
-      ValueError: If it is no scalar in [0, 1].
+      ValueError: If it is not a scalar in [0, 1].
     """
     value = discount
     if type(value) not in _FLOATS:
@@ -123,11 +123,11 @@ class TimestepChecker:
 
     Args:
       observation: Nest of the observation spec's structure, without `[B]`.
-      arrays: One array `[B, ...]` for each leaf; row `slot` is written.
-      slot: Which row.
+      arrays: One array `[B, ...]` per leaf; row `slot` is written.
+      slot: Index of the row.
 
     Raises:
-      ValueError: If structure, shape or kind of dtype is not the spec's.
+      ValueError: If structure, shape or kind of dtype differs from the spec's.
     """
     leaves = self._layout.flatten(observation)
     for index, (shape, dtype) in enumerate(self._leaves):

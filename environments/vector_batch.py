@@ -1,4 +1,4 @@
-"""Makes an environment batch of what steps many environments at once."""
+"""Environment batch on top of a vectorized source of environments."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -17,10 +17,10 @@ _FIRST, _MID, _ = (int(step_type) for step_type in dm_env.StepType)
 
 
 class SlotError(ValueError):
-  """What an environment said of one slot does not fit its specs.
+  """Raised if values of one slot violate the specs.
 
   Attributes:
-    slot: Which.
+    slot: Index of the slot.
     advice: What to change; '' if the message has it.
   """
 
@@ -36,15 +36,15 @@ class SlotError(ValueError):
 
 
 class Outcome(NamedTuple):
-  """What the environments of a source say of a step.
+  """Result of one step of a source.
 
   Attributes:
     observation: Nest of arrays `[B, ...]`.
     rewards: `[B]`, finite; 0 where a slot was restarted.
     discounts: `[B]`, in [0, 1], and 1 where a slot was restarted; None if all
       are 1.
-    last: `[B]`, bool: which slots said LAST; none that was restarted. None if
-      none did.
+    last: `[B]`, bool, True where the timestep is LAST; False where a slot was
+      restarted. None if no timestep is LAST.
   """
 
   observation: Nest
@@ -61,8 +61,8 @@ def gather(
   reward_dtype: np.dtype,
   discount_dtype: np.dtype,
 ) -> Outcome:
-  """Makes arrays of what environments said one after the other."""
-  # Both cases are the usual ones, and cost NumPy some microseconds.
+  """Stacks the results of environments stepped one after the other."""
+  # Shortcuts for the common cases, which save microseconds of NumPy.
   same, no_last = discounts.count(1.0) == len(discounts), True not in last
   return Outcome(
     observation,
@@ -73,11 +73,11 @@ def gather(
 
 
 class Source(Protocol):
-  """B environments of one kind that step together.
+  """Interface of B environments of one kind that step together.
 
-  Arrays have a leading `[B]` and are new in each call. Specs have none, and may
-  be of double precision. It may have a `render` of slots, see `pictures`, and
-  `info` of a slot, see `VectorBatch.info`.
+  Arrays have a leading `[B]` and are new in each call. Specs have no `[B]`, and
+  may be of double precision. A source may have a `render` of slots, see
+  `pictures`, and an `info` of a slot, see `VectorBatch.info`.
   """
 
   @property
@@ -105,7 +105,7 @@ class Source(Protocol):
     """Starts all episodes and returns the observations.
 
     Raises:
-      SlotError: If an environment breaks its specs.
+      SlotError: If an environment violates its specs.
     """
     ...
 
@@ -114,38 +114,38 @@ class Source(Protocol):
 
     Args:
       actions: Nest of arrays `[B, ...]` of exactly the action spec's dtypes;
-        integers with bounds are in range, and floats are finite.
-      ended: `[B]`, bool: the slots to restart, whose actions mean nothing;
-        None if there are none.
+        bounded integers are in range, and floats are finite.
+      ended: `[B]`, bool: the slots to restart, whose actions are ignored; None
+        if no slot has ended.
 
     Raises:
-      SlotError: If an environment breaks its specs.
+      SlotError: If an environment violates its specs.
     """
     ...
 
   def close(self) -> None:
-    """Releases everything."""
+    """Releases all resources."""
     ...
 
 
 class VectorBatch:
-  """Steps B environments of one kind side by side.
+  """Batch of B environments of one kind.
 
   A timestep of the batch is one `dm_env.TimeStep` whose `step_type` is an int32
   array `[B]` of `dm_env.StepType` values, whose `reward` and `discount` are
-  arrays `[B]` and whose observation is a nest of arrays `[B, ...]`. The slots
-  end their episodes independently: the step after a slot's LAST restarts this
-  slot alone, ignores its action and gives FIRST, reward 0 and discount 1.
+  arrays `[B]` and whose observation is a nest of arrays `[B, ...]`. Slots end
+  their episodes independently: the step after a slot's LAST restarts this slot
+  alone, ignores its action and returns FIRST, reward 0 and discount 1.
 
   Every array is new in each step, so callers may keep them.
   """
 
   def __init__(self, source: Source, *, narrows: bool = True):
-    """Takes over the source: from now on only the batch steps it.
+    """Takes ownership of the source; only the batch may step it.
 
     Args:
-      source: What steps the environments.
-      narrows: Whether to make everything single precision, as
+      source: The environments.
+      narrows: Whether to cast everything to single precision, as
         `wrappers.SinglePrecision` does.
 
     Raises:
@@ -176,7 +176,7 @@ class VectorBatch:
         self._actions.paths, self._actions.specs, wide.specs
       )
     ]
-    # Nests of one leaf are common, and need no taking apart.
+    # Nests of a single leaf are common, and need no flattening.
     self._narrow = self._narrow_nest
     if self._observations.is_leaf:
       self._narrow = self._narrow_leaves[0]
@@ -187,10 +187,10 @@ class VectorBatch:
     self._ones = np.ones(size, self._discount_spec.dtype)
     self._reward_dtype = self._reward_spec.dtype
     self._discount_dtype = self._discount_spec.dtype
-    # None if no slot has.
+    # None if no slot has ended.
     self._ended: np.ndarray | None = None
     self._clock = 0
-    # What the clock showed when the episodes of the slots began.
+    # Step count of the batch when each slot's episode began.
     self._starts = np.zeros(size, np.int64)
     self._started = False
     self._closed = False
@@ -217,10 +217,10 @@ class VectorBatch:
     return self._discount_spec
 
   def reset(self) -> dm_env.TimeStep:
-    """Starts a new episode in every slot, whether the last one ended or not.
+    """Starts a new episode in every slot, even if the last one has not ended.
 
     Raises:
-      EnvironmentContractError: If an environment breaks its specs, as in
+      EnvironmentContractError: If an environment violates its specs, as in
         `step`.
     """
     self._started = False
@@ -241,19 +241,19 @@ class VectorBatch:
   def step(self, actions: Nest) -> dm_env.TimeStep:
     """Steps every slot, or restarts it if its episode has ended.
 
-    Before the first `reset`, and after an error has left the slots at
-    different times, a step resets all slots and ignores the actions, as a step
-    of a fresh dm_env environment does.
+    Before the first `reset`, and after an error that left the slots out of
+    step, a step resets all slots and ignores the actions, as the first step of
+    a dm_env environment does.
 
     Args:
-      actions: Nest of arrays `[B, ...]` of the action spec. Ended slots ignore
-        theirs.
+      actions: Nest of arrays `[B, ...]` of the action spec. Those of ended
+        slots are ignored.
 
     Raises:
       ValueError: If `actions` do not fit the action spec with a leading `[B]`.
       FloatingPointError: If an action is not finite; names the slot and the
-        step, and the environments have not been stepped.
-      EnvironmentContractError: If an environment breaks its specs; names the
+        step. The environments have not been stepped.
+      EnvironmentContractError: If an environment violates its specs; names the
         slot and the step of its episode, where FIRST is step 0.
     """
     if not self._started:
@@ -273,7 +273,7 @@ class VectorBatch:
         f'{error}. Give one action of `action_spec()` per slot, with a leading'
         f' axis of {self._size}.'
       ) from error
-    self._started = False  # Until every slot has come through.
+    self._started = False  # Until every slot has been stepped.
     self._clock += 1
     if ended is not None:
       np.putmask(self._starts, ended, self._clock)
@@ -290,9 +290,9 @@ class VectorBatch:
       discounts = discounts.astype(self._discount_dtype)  # [B]
     step_types = self._mid.copy()
     if ended is not None:
-      step_types -= ended  # As FIRST is MID - 1.
+      step_types -= ended  # FIRST is MID - 1.
     if last is not None:
-      step_types += last  # As LAST is MID + 1.
+      step_types += last  # LAST is MID + 1.
     self._ended = last
     self._started = True
     return dm_env.TimeStep(step_types, rewards, discounts, observation)
@@ -307,16 +307,16 @@ class VectorBatch:
     return None if find is None else find(slot)
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
-    """Returns the pictures of some slots: see `pictures`.
+    """Renders some slots: see `pictures`.
 
     Raises:
-      NoPictureError: If the source has none.
+      NoPictureError: If the source does not support rendering.
     """
     return pictures.render(self._source, slots)
 
   @property
   def render_fps(self) -> float:
-    """Pictures of a slot that are a second."""
+    """Frames per second of a slot's video."""
     return pictures.rate(self._source)
 
   def close(self) -> None:
@@ -326,7 +326,7 @@ class VectorBatch:
       self._source.close()
 
   def _widen_nest(self, actions: Nest, ended: np.ndarray | None) -> Nest:
-    """Returns actions of the source's dtypes, idle ones for ended slots."""
+    """Casts actions to the source's dtypes, idle ones in ended slots."""
     leaves = zip(self._widen_leaves, self._actions.flatten(actions))
     return self._actions.unflatten(
       [widen(leaf, ended) for widen, leaf in leaves]
@@ -342,7 +342,7 @@ class VectorBatch:
     )
 
   def _explain(self, error: SlotError) -> EnvironmentContractError:
-    """Adds where and when it was."""
+    """Adds the slot and the step to the message."""
     step = self._clock - int(self._starts[error.slot])
     message = str(error)
     stop = '' if message.endswith('.') else '.'

@@ -1,4 +1,4 @@
-"""Environments in TensorFlow, for compiled programs and for the host."""
+"""Environments in TensorFlow, for compiled loops and for the host."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:
-  """Imports what is asked for: names alone need no TensorFlow."""
+  """Imports attributes lazily: the module itself needs no TensorFlow."""
   if name not in _MODULES:
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
   module = importlib.import_module(f'{__name__}.{_MODULES[name]}')

@@ -1,4 +1,4 @@
-"""The pole on a cart of Gymnasium's CartPole-v1, as tensors.
+"""CartPole-v1 of Gymnasium, in TensorFlow.
 
 Barto, Sutton and Anderson 1983, https://doi.org/10.1109/TSMC.1983.6313077, with
 the equations of https://coneural.org/florian/papers/05_cart_pole.pdf.
@@ -35,14 +35,14 @@ _START_RANGE = 0.05
 
 
 class Core(NamedTuple):
-  """A cart and its pole.
+  """State of a cart and its pole.
 
   Attributes:
     position: x, in meters, float32 `[B]`.
     speed: dx/dt.
     angle: θ, in radians from upright, clockwise.
     angular_speed: dθ/dt.
-    num_steps: In this episode, int32 `[B]`.
+    num_steps: Steps of this episode, int32 `[B]`.
   """
 
   position: tf.Tensor
@@ -53,12 +53,12 @@ class Core(NamedTuple):
 
 
 class CartPole(environment.TensorEnvironment):
-  """Pushes a cart to the left or right, so that its pole stays up.
+  """Push a cart to the left or right to balance its pole.
 
   Dynamics, limits, rewards and observations are those of Gymnasium's
-  CartPole-v1, in single precision throughout: +1 for every step, the end when
-  the pole leans by more than 12° or the cart leaves its track, truncation after
-  500 steps.
+  CartPole-v1, in single precision throughout: +1 for every step; termination
+  when the pole leans by more than 12° or the cart leaves its track; truncation
+  after 500 steps.
 
   Observation: float32 `[4]`: position, speed, angle, angular speed.
   Actions: 0 left, 1 right.
@@ -67,7 +67,7 @@ class CartPole(environment.TensorEnvironment):
   render_fps = 1 / _STEP_SECONDS
 
   def observation_spec(self) -> specs.BoundedArray:
-    # Twice the limits, so that the last observation is within.
+    # Twice the limits, to include the last observation.
     high = np.array(
       [2 * _MAX_POSITION, np.inf, 2 * _MAX_ANGLE, np.inf], np.float32
     )
@@ -94,7 +94,7 @@ class CartPole(environment.TensorEnvironment):
     position, speed, angle = core.position, core.speed, core.angle
     angular_speed = core.angular_speed
     sine, cosine = trigonometry.sine_and_cosine_of_small(angle)  # [B]
-    # Written so that a graph is no other sum: see `trigonometry`.
+    # This order gives the same sum in every graph: see `trigonometry`.
     scaled_cosine = _MOMENT_RATIO * cosine
     force = tf.where(tf.equal(action, 1), _FORCE_RATIO, -_FORCE_RATIO)
     push = force + tf.square(_ROOT_OF_RATIO * angular_speed) * sine
@@ -102,7 +102,7 @@ class CartPole(environment.TensorEnvironment):
       _HALF_LENGTH * 4 / 3 - scaled_cosine * cosine
     )
     acceleration = push - scaled_cosine * angular_acceleration
-    # Euler's method: positions move by the speeds before the step.
+    # Euler's method: positions use the speeds before the step.
     core = Core(
       position + _STEP_SECONDS * speed,
       speed + _STEP_SECONDS * acceleration,
@@ -123,7 +123,7 @@ class CartPole(environment.TensorEnvironment):
     return tf.stack(core[:4], axis=-1)
 
   def render(self, core: Core) -> np.ndarray:
-    """Returns cart and pole, uint8 `[200, 300, 3]`; 60 pixels are a meter."""
+    """Renders cart and pole, uint8 `[200, 300, 3]`; 60 pixels per meter."""
     x, angle = float(core.position[0]), float(core.angle[0])
     canvas = drawing.Canvas(200, 300, scale=60)
     canvas.draw_line((-_MAX_POSITION, -1), (_MAX_POSITION, -1), 0.03, _BLACK)

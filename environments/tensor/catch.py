@@ -1,4 +1,4 @@
-"""Catch, as tensors: see `environments/catch.py`."""
+"""Catch in TensorFlow: see `environments/catch.py`."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from repertory.environments.tensor import environment
 
 
 class Core(NamedTuple):
-  """Where things are, int32 `[B]` each."""
+  """Positions, int32 `[B]` each."""
 
   ball_row: tf.Tensor
   ball_column: tf.Tensor
@@ -20,23 +20,23 @@ class Core(NamedTuple):
 
 
 class Catch(environment.TensorEnvironment):
-  """A ball falls; move the paddle below it.
+  """Move a paddle to catch a falling ball.
 
-  The rules, specs, rewards and observations are those of
-  `repertory.environments.catch.Catch`; the balls' columns are drawn otherwise.
+  Rules, specs, rewards and observations are those of
+  `repertory.environments.catch.Catch`; the random columns of the balls differ.
   """
 
   render_fps = 5
 
   def __init__(self, rows: int = 10, columns: int = 5):
-    """Makes the board.
+    """Sets the size of the board.
 
     Args:
       rows: Height, at least 2: one for the ball, one for the paddle.
       columns: Width, at least 1.
 
     Raises:
-      ArgumentError: If an argument is not an integer or too small.
+      ArgumentError: If an argument is not an integer, or is too small.
     """
     self._rows = argument_checks.check_integer('rows', rows, 2)
     self._columns = argument_checks.check_integer('columns', columns, 1)
@@ -85,5 +85,5 @@ class Catch(environment.TensorEnvironment):
     return tf.reshape(board, [-1, self._rows, self._columns])
 
   def render(self, core: Core) -> np.ndarray:
-    """Returns the board as a picture, uint8 `[rows, columns, 3]`."""
+    """Renders the board, uint8 `[rows, columns, 3]`."""
     return drawing.draw_board(self.observe(core)[0].numpy())

@@ -1,10 +1,10 @@
-"""Checks of tensor environments, as tests that your own ones inherit.
+"""Conformance tests of tensor environments, to be inherited.
 
     class TestMine(conformance.TensorEnvironmentConformance):
       def make_environment(self): ...
 
-pytest, or unittest with `unittest.TestCase` as a further base, runs them. The
-batches that a `tensor.Factory` makes of it have the contract of all others:
+pytest, or unittest with `unittest.TestCase` as a further base, runs them.
+Batches of a `tensor.Factory` have the contract of all batches:
 `repertory.environments.conformance.EnvironmentBatchConformance`.
 """
 
@@ -25,22 +25,22 @@ _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
 
 class TensorEnvironmentConformance:
-  """The contract of `tensor.TensorEnvironment`.
+  """Tests of the contract of `tensor.TensorEnvironment`.
 
   Attributes:
-    batch_size: Rows, whose seeds are 0, 1, 2, ... Of eight and more, kernels
-      treat some together and some alone.
-    num_steps: How many random steps to take.
-    end_discounts: Discounts with which episodes end within these, 0 if they
-      terminate and 1 if they are truncated; None for any, but there must be an
-      end.
-    is_random: Whether other seeds make a difference.
-    xla_tolerance: How far a float may be from what it is without XLA after one
-      step, as a part of 1 or of its own size if that is larger. Integers must
-      be equal.
-    row_tolerance: How far a float of a row alone may be, in the same way, from
-      what it is in a batch. 0 unless XLA compiles the environment in any case:
-      what it makes of a row may then hang on their number.
+    batch_size: Number of rows; their seeds are 0, 1, 2, ... Kernels process
+      eight rows at once and the remaining ones singly, so take more than eight.
+    num_steps: Number of random steps to take.
+    end_discounts: Discounts of the LAST timesteps within these steps: 0 for
+      termination, 1 for truncation. None allows any, but at least one episode
+      must end.
+    is_random: Whether different seeds give different episodes.
+    xla_tolerance: Tolerance of floats after one step with XLA, compared with
+      the step without XLA: absolute below 1, relative above. Integers must be
+      equal.
+    row_tolerance: Tolerance of floats of a single row, compared with the same
+      row of a batch, in the same way. 0 unless XLA always compiles the
+      environment, because its results may depend on the number of rows.
   """
 
   batch_size = 11
@@ -51,11 +51,11 @@ class TensorEnvironmentConformance:
   row_tolerance = 0.0
 
   def make_environment(self) -> environment_lib.TensorEnvironment:
-    """Makes the environment; the same object each time saves compiling it."""
+    """Makes the environment; the same object each time avoids recompilation."""
     raise NotImplementedError('Override make_environment.')
 
   def draw_actions(self, seed: int = 0) -> list[Any]:
-    """Draws `num_steps` actions `[B, ...]`, the same each time."""
+    """Draws `num_steps` random actions `[B, ...]`, with a fixed seed."""
     random = np.random.default_rng(seed)
     spec = self.make_environment().action_spec()
 
@@ -73,10 +73,10 @@ class TensorEnvironmentConformance:
     """Returns the timesteps from `reset` on, as arrays.
 
     Args:
-      step: Steps a state with an action; None for the graph of the
-        environment's.
-      first_seed: The first row's; the others have those that follow.
-      spoil: Changes the actions; is told which rows have ended.
+      step: Function of state and action; None for the environment's step as a
+        graph.
+      first_seed: Seed of the first row; the others have the seeds that follow.
+      spoil: Changes the actions; called with the actions and the ended rows.
     """
     environment = self.make_environment()
     take_step: Callable = step or _graphs(environment).step
@@ -92,7 +92,7 @@ class TensorEnvironmentConformance:
     return timesteps
 
   def start_state(self, seeds: Collection[int] | None = None) -> Any:
-    """Returns the state of environments that were never reset."""
+    """Returns the state before the first reset."""
     seeds = range(self.batch_size) if seeds is None else seeds
     counters = environment_lib.initial_counters(list(seeds))
     return self.make_environment().initial_state(counters)
@@ -164,7 +164,7 @@ class TensorEnvironmentConformance:
     action = _to_tensors(self.draw_actions()[0])
     stepped, reset = environment.step(state, action), environment.reset(state)
     assert _same(stepped, reset), (
-      'The first step must be a reset, whatever the actions.'
+      'The first step must be a reset, with any actions.'
     )
 
   def test_reset_begins_all_episodes(self):
@@ -174,7 +174,7 @@ class TensorEnvironmentConformance:
       state, timestep = environment.reset(state)
       assert (timestep.step_type.numpy() == _FIRST).all()
       assert before is None or not np.array_equal(before, state.counters), (
-        'An episode that was left must not come again.'
+        'An abandoned episode must not repeat.'
       )
       before = state.counters if self.is_random else None
       state, timestep = environment.step(state, _to_tensors(action))
@@ -190,7 +190,7 @@ class TensorEnvironmentConformance:
       return tree.map_structure(replace, action)
 
     assert _same(self.play(), self.play(spoil=spoil)), (
-      'After LAST comes FIRST, whatever the action.'
+      'FIRST must follow LAST, with any action.'
     )
 
   def test_rows_know_nothing_of_each_other(self):
@@ -199,11 +199,11 @@ class TensorEnvironmentConformance:
     for row in range(self.batch_size):
       assert _same(
         self.start_state([row]), _take(state, slice(row, row + 1))
-      ), f'Row {row} must be at first alone what it is in a batch.'
+      ), f'Row {row} must start alone as it does in a batch.'
     for i, action in enumerate(self.draw_actions()):
       action = _to_tensors(action)
       together = step(state, action)
-      # Three rows a step; all get their turn again and again.
+      # Three rows per step, cyclically.
       for row in ((3 * i + j) % self.batch_size for j in range(3)):
         one = slice(row, row + 1)
         alone = step(_take(state, one), _take(action, one))
@@ -211,23 +211,25 @@ class TensorEnvironmentConformance:
           alone,
           _take(together, one),
           self.row_tolerance,
-          f'At step {i}, row {row} must do alone what it does in a batch',
+          f'At step {i}, row {row} alone must equal the row of the batch',
         )
       state, _ = together
 
   def test_counters_decide(self):
     timesteps = self.play()
-    assert _same(timesteps, self.play()), 'Equal counters, equal runs.'
+    assert _same(timesteps, self.play()), (
+      'Equal counters must give equal episodes.'
+    )
     if self.is_random:
       rows = [[_take(t, row) for t in timesteps] for row in (0, 1)]
-      assert not _same(*rows), 'Rows of other counters must differ.'
+      assert not _same(*rows), 'Rows of different counters must differ.'
       assert not _same(timesteps, self.play(first_seed=100)), (
-        'Other counters must make a difference.'
+        'Different counters must play differently.'
       )
 
   def test_graph_does_what_is_done_without(self):
     assert _same(self.play(), self.play(self.make_environment().step)), (
-      'A graph must do what the same operations do one by one.'
+      'A graph must equal the same operations run eagerly.'
     )
 
   def test_xla(self):
@@ -241,12 +243,12 @@ class TensorEnvironmentConformance:
         found,
         expected,
         self.xla_tolerance,
-        f'At step {i}, XLA must do what is done without it',
+        f'At step {i}, the result with XLA must equal the one without',
       )
       state, _ = expected
 
   def _check_close(self, found, expected, tolerance, what):
-    """Compares nests of tensors."""
+    """Asserts that nests of tensors are close."""
     pairs = zip(*map(tf.nest.flatten, (found, expected)), strict=True)
     for one, other in ((a.numpy(), b.numpy()) for a, b in pairs):
       if other.dtype.kind == 'f' and tolerance:
@@ -289,16 +291,16 @@ class TensorEnvironmentConformance:
     looped = _to_arrays(_function(loop)(state, timestep))
     for i, expected in enumerate(self.play()[1:]):
       assert _same(_take(looped, i), expected), (
-        f'A loop must do what its steps do one by one; not so at step {i}.'
+        f'A loop must equal its single steps; it differs at step {i}.'
       )
     compiled = _function(loop, jit_compile=True)(state, timestep)
     if not self.xla_tolerance:
       assert _same(_to_arrays(compiled), looped), (
-        'A loop must do the same when XLA compiles it.'
+        'A loop must give the same results when XLA compiles it.'
       )
 
 
-# As what compiles environments does.
+# Like the compiled loops.
 _function = functools.partial(tf.function, autograph=False)
 
 
@@ -309,7 +311,7 @@ class _Graphs(NamedTuple):
 
 @functools.lru_cache(maxsize=8)
 def _graphs(environment: environment_lib.TensorEnvironment) -> _Graphs:
-  """Returns the graphs of an environment, the same ones for the same object."""
+  """Returns the graphs of an environment, cached per object."""
   return _Graphs(_function(environment.reset), _function(environment.step))
 
 

@@ -1,6 +1,6 @@
-"""The tensor environments that have a name; needs no TensorFlow.
+"""Registered tensor environments; needs no TensorFlow.
 
-A new one is a module beside this one, and a line here.
+To add one, add a module beside this one, and a line here.
 """
 
 import functools
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
 
 class Entry(NamedTuple):
-  """One kind of name.
+  """Name pattern of a tensor environment.
 
   Attributes:
-    pattern: The name behind 'tensor:'. The class takes the parts in angle
-      brackets by their names: `id` is a text, the others are integers.
+    pattern: The name after 'tensor:'. The parts in angle brackets are arguments
+      of the class: `id` is a string, the others are integers.
     description: One line.
-    module: Where in this package its class is.
-    class_name: What makes one.
-    options: What may follow a question mark; the class takes them, too.
-    extra: What must be installed besides, empty if nothing.
+    module: Module of the class, within this package.
+    class_name: Name of the class.
+    options: Options that may follow a question mark, further arguments of the
+      class.
+    extra: The extra to install, '' if none.
   """
 
   pattern: str
@@ -80,12 +81,12 @@ ENTRIES = (
   ),
   Entry(
     'lock',
-    'Set two dials as shown, each action several numbers',
+    'Set two dials as shown, with actions of several parts',
     'lock',
     'Lock',
     (
       name_options.Option(
-        'key', False, 'Whether a key has to be turned as well, by an angle'
+        'key', False, 'Whether to turn a key by an angle as well'
       ),
     ),
   ),
@@ -110,7 +111,7 @@ ENTRIES = (
 
 
 def read_syntax(entry: Entry) -> re.Pattern:
-  """Returns the pattern of the name as a regular expression."""
+  """Returns the regular expression of the pattern of a name."""
   text = entry.pattern.replace(f'<{_TEXT}>', f'(?P<{_TEXT}>.+)')
   return re.compile(re.sub(r'(?<!P)<(\w+)>', r'(?P<\1>[0-9]+)', text))
 
@@ -118,11 +119,11 @@ def read_syntax(entry: Entry) -> re.Pattern:
 def make_factory(
   entry: Entry, match: Mapping[str, str], settings: Mapping[str, Any]
 ) -> 'factory.Factory':
-  """Returns what makes the environments of a name; imports TensorFlow.
+  """Returns the factory of a name; imports TensorFlow.
 
   Args:
-    entry: The kind of name.
-    match: The parts of the name: digits, or a text.
+    entry: The name pattern.
+    match: The parts of the name: digits, or a string.
     settings: A value for each of the entry's options.
   """
   package = __name__.rpartition('.')[0]

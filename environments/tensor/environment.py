@@ -1,4 +1,4 @@
-"""Environments that a compiled program can hold: pure, batched TensorFlow."""
+"""Interface of batched, purely functional environments in TensorFlow."""
 
 import abc
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from repertory.environments.layout import Nest
 
 _FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
 
-# Sets the streams of environments apart from those of policies, which are
+# Separates the random streams of environments from those of policies, which are
 # numbered by environment, from 0.
 _ENVIRONMENT_STREAM = 2**32
 
 
 class State(NamedTuple):
-  """All there is of B environments, between two steps.
+  """State of B environments between two steps.
 
   Attributes:
-    core: The game's own, a nest of tensors `[B, ...]`.
-    counters: Where the random stream of each row stands, uint64 `[B]`.
-    ended: Which rows the next step restarts, bool `[B]`.
+    core: State of the game, a nest of tensors `[B, ...]`.
+    counters: Position in the random stream of each row, uint64 `[B]`.
+    ended: Rows that the next step restarts, bool `[B]`.
   """
 
   core: Nest
@@ -35,15 +35,15 @@ class State(NamedTuple):
 
 
 class Advance(NamedTuple):
-  """What one step does to games that go on.
+  """Result of `advance`.
 
   Attributes:
-    core: The next one, of the structure, shapes and dtypes of that before.
+    core: The next core, of the same structure, shapes and dtypes.
     reward: float32 `[B]`, finite.
-    terminated: Where nothing follows, bool `[B]`: discount 0.
-    truncated: Where the episode is cut off, but there was more to come, bool
-      `[B]`: discount 1, unless it terminated in the same step.
-    counters: To go on with, uint64 `[B]`.
+    terminated: Whether each episode has terminated, bool `[B]`: discount 0.
+    truncated: Whether each episode is cut off, bool `[B]`: discount 1, unless
+      it terminated in the same step.
+    counters: Counters after the draws of this step, uint64 `[B]`.
   """
 
   core: Nest
@@ -54,21 +54,21 @@ class Advance(NamedTuple):
 
 
 class TensorEnvironment(abc.ABC):
-  """B environments of one kind, as functions from tensors to tensors.
+  """B environments of one kind, as pure functions of tensors.
 
-  What a game has to say is `start`, `advance` and `observe`, and two specs.
-  `reset` and `step` make of it a batch that restarts its rows as
+  A game implements `start`, `advance` and `observe`, and two specs. From these,
+  `reset` and `step` make a batch that restarts its rows as
   `vector_batch.VectorBatch` does: the step after a row's LAST restarts that row
-  alone, ignores its action and gives FIRST, reward 0 and discount 1.
+  alone, ignores its action and returns FIRST, reward 0 and discount 1.
 
-  All of it can be traced, within `tf.while_loop` and by XLA: it has no state
-  and no side effects, and shapes are static. AutoGraph is off: choices by row
-  are `tf.where`, loops over tensors `tf.while_loop`. Row b of what comes out
-  depends on row b of what goes in alone. What is random is drawn from the row's
-  counter, by `components.random_streams`.
+  All functions can be traced, within `tf.while_loop` and by XLA: they have no
+  state and no side effects, and shapes are static. AutoGraph is off: choose
+  between rows by `tf.where`, loop over tensors by `tf.while_loop`. Row b of a
+  result depends on row b of the arguments only. Random numbers are drawn from
+  the row's counter, by `components.random_streams`.
 
-  For films a game may have `render`, which runs on the host and draws the core
-  of one row, a nest of tensors `[1, ...]`: see `environments.pictures`.
+  For videos a game may have a `render`, which runs on the host and takes the
+  core of one row, a nest of tensors `[1, ...]`: see `environments.pictures`.
   """
 
   @abc.abstractmethod
@@ -91,47 +91,47 @@ class TensorEnvironment(abc.ABC):
   def start(
     self, counters: tf.Tensor, before: Nest | None
   ) -> tuple[Nest, tf.Tensor]:
-    """Begins an episode in every row.
+    """Starts an episode in every row.
 
     Args:
       counters: uint64 `[B]`.
-      before: The core at which the row's last episode ended, or was left, for
-        games that keep something from it; at first what `initial_core` gives.
-        None only if that asks what a core is made of.
+      before: Core at the end of the row's last episode, for games that keep
+        something from it; at first the result of `initial_core`. None only
+        while the structure of the core is determined.
 
     Returns:
-      The core, and the counters to go on with.
+      The core, and the counters after the draws.
     """
 
   @abc.abstractmethod
   def advance(self, core: Nest, action: Nest, counters: tf.Tensor) -> Advance:
     """Takes a step in every row.
 
-    In rows that are restarted, what comes out is thrown away; what goes in is
-    the core at their end, and the action next to 0 that the spec allows.
+    The results of rows that are restarted are discarded. Their arguments are
+    the core at the end of the episode, and the valid action closest to 0.
 
     Args:
-      core: The nest of tensors `[B, ...]` that `start` or `advance` gave.
+      core: Result of `start` or `advance`, a nest of tensors `[B, ...]`.
       action: Nest of tensors `[B, ...]` of the action spec's dtypes.
       counters: uint64 `[B]`.
     """
 
   @abc.abstractmethod
   def observe(self, core: Nest) -> Nest:
-    """Returns what is seen, a nest of tensors `[B, ...]` of the spec."""
+    """Returns the observation, a nest of tensors `[B, ...]` of the spec."""
 
   def initial_core(self, batch_size: int) -> Nest:
-    """Returns what stands for the core of the episodes before the first.
+    """Returns the core that precedes the first episodes.
 
-    Zeros, of the structure, shapes and dtypes of what `start` gives.
+    Zeros, of the structure, shapes and dtypes of the result of `start`.
     """
     core, _ = self._start(tf.zeros([batch_size], tf.uint64), None)
     return tf.nest.map_structure(tf.zeros_like, core)
 
   def initial_state(self, counters: tf.Tensor) -> State:
-    """Returns the state of environments that were never reset.
+    """Returns the state before the first reset.
 
-    A step from it does what `reset` does, whatever the actions.
+    A step from it does the same as `reset`, with any actions.
 
     Args:
       counters: uint64 `[B]`, see `initial_counters`; B must be static.
@@ -140,10 +140,10 @@ class TensorEnvironment(abc.ABC):
     return State(core, counters, tf.ones(counters.shape, tf.bool))
 
   def reset(self, state: State) -> tuple[State, dm_env.TimeStep]:
-    """Starts an episode in every row, whether the last one ended or not.
+    """Starts an episode in every row, even if the last one has not ended.
 
     Returns:
-      The next state, and the timestep that `step` tells of.
+      The next state, and a timestep as of `step`.
 
     Raises:
       ValueError: As by `step`.
@@ -163,17 +163,17 @@ class TensorEnvironment(abc.ABC):
     """Steps every row, or restarts it if its episode has ended.
 
     Args:
-      state: What the step before, or `initial_state`, returned.
-      action: Nest of tensors `[B, ...]` of the action spec. Rows that have
-        ended ignore theirs, but other rows need one that is in range.
+      state: The state that the last step, or `initial_state`, returned.
+      action: Nest of tensors `[B, ...]` of the action spec. Actions of ended
+        rows are ignored; all others must be in range.
 
     Returns:
       The next state, and a timestep of tensors: `step_type` int32 `[B]`,
-      `reward` and `discount` float32 `[B]`, and the observation.
+        `reward` and `discount` float32 `[B]`, and the observation.
 
     Raises:
-      ValueError: When it is traced, if what the game gives is not of the shapes
-        and dtypes that it has to be of.
+      ValueError: While tracing, if results of the game have wrong shapes or
+        dtypes.
     """
     first = state.ended  # [B]
     fresh, fresh_counters = self._start(state.counters, state.core)
@@ -204,13 +204,13 @@ class TensorEnvironment(abc.ABC):
     return State(core, counters, last), timestep
 
   def _start(self, counters: tf.Tensor, core: Nest | None) -> Any:
-    """Returns core and counters, as `start` gives them."""
+    """Calls `start`; checks and returns core and counters."""
     return _check_tuple(
       'start', self.start(counters, core), ('core', 'counters')
     )
 
   def _observe(self, core: Nest, rows: tf.TensorShape) -> Nest:
-    """Returns what `observe` gives, of the shapes and dtypes of its spec."""
+    """Calls `observe`; checks shapes and dtypes against the spec."""
     observation, spec = self.observe(core), self.observation_spec()
     try:
       tf.nest.assert_same_structure(spec, observation)
@@ -227,7 +227,7 @@ class TensorEnvironment(abc.ABC):
     return observation
 
   def _idle_where(self, rows: tf.Tensor, action: Nest) -> Nest:
-    """Returns the actions, and in these rows some that are in range."""
+    """Replaces the actions of these rows by valid ones."""
     idle = tf.nest.map_structure(
       lambda spec, leaf: tf.broadcast_to(
         previous_action.make_initial_action(spec), leaf.shape
@@ -239,10 +239,10 @@ class TensorEnvironment(abc.ABC):
 
 
 def initial_counters(seeds: Sequence[int]) -> tf.Tensor:
-  """Returns the counters from which environments of these seeds begin.
+  """Returns the initial counters of environments of these seeds.
 
   Args:
-    seeds: One for each row, at least 0.
+    seeds: One per row, at least 0.
 
   Returns:
     uint64 `[len(seeds)]`; each depends on its own seed alone.
@@ -261,7 +261,7 @@ def initial_counters(seeds: Sequence[int]) -> tf.Tensor:
 
 
 def _choose(rows: tf.Tensor, one: Nest, other: Nest) -> Nest:
-  """Returns one nest in these rows, bool `[B]`, and the other elsewhere."""
+  """Selects rows, bool `[B]`, of one nest, and all others of another."""
 
   def choose(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
     return tf.where(tf.reshape(rows, [-1] + [1] * (len(a.shape) - 1)), a, b)
@@ -270,7 +270,7 @@ def _choose(rows: tf.Tensor, one: Nest, other: Nest) -> Nest:
 
 
 def _check_tuple(function: str, found: Any, names: Sequence[str]) -> Any:
-  """Returns what a function gave, if it is as many things as it has to be."""
+  """Returns the result of a function if it has the expected length."""
   if not isinstance(found, tuple) or len(found) != len(names):
     what = f'{len(found)} of them' if isinstance(found, tuple) else repr(found)
     raise ValueError(
@@ -280,7 +280,7 @@ def _check_tuple(function: str, found: Any, names: Sequence[str]) -> Any:
 
 
 def _check_alike(function: str, core: Nest, before: Nest) -> None:
-  """Compares a core with the one before; a program could not repeat it else."""
+  """Checks that a core matches the one before, so that steps can be looped."""
   try:
     tf.nest.assert_same_structure(before, core)
   except (TypeError, ValueError) as error:

@@ -1,7 +1,7 @@
-"""The environments of gymnax, translated from JAX to TensorFlow.
+"""Environments of gymnax, translated from JAX to TensorFlow.
 
 gymnax: https://github.com/RobertTLange/gymnax. JAX traces a game once, when it
-is made, and has no part in its steps.
+is made; steps run without JAX.
 """
 
 import contextlib
@@ -19,17 +19,18 @@ from repertory.environments import close_names, extras, quieting
 from repertory.environments.argument_checks import ArgumentError
 from repertory.environments.tensor import environment
 
-# Instead of a time limit. As an int32 or a float32 it is exact.
+# Replaces the time limit; exact as an int32 and as a float32.
 _NO_LIMIT = 2**30
 
 
 class Core(NamedTuple):
-  """What gymnax keeps of B games.
+  """State of B games.
 
   Attributes:
-    leaves: The parts of its state, tensors `[B, ...]`.
-    observation: The last one, `[B, ...]`; part of the core since some games
-      draw it, and some show what was before the step.
+    leaves: Leaves of gymnax's state, tensors `[B, ...]`.
+    observation: The last observation, `[B, ...]`. It is part of the core
+      because some games draw it at random, and some show the state before the
+      step.
   """
 
   leaves: tuple[tf.Tensor, ...]
@@ -39,27 +40,28 @@ class Core(NamedTuple):
 class Gymnax(environment.TensorEnvironment):
   """A registered game with its default parameters.
 
-  Each step is gymnax's `step_env`, which restarts nothing, with a key drawn
-  from the row's counter. An end that would also come without a time limit is a
-  termination, any other a truncation; gymnax itself does not tell them apart.
+  Each step is gymnax's `step_env`, which does not restart episodes, with a key
+  drawn from the row's counter. An end that would also occur without a time
+  limit is a termination, any other a truncation; gymnax itself does not
+  distinguish the two.
 
-  XLA compiles the steps wherever they run, for TensorFlow has no other kernels
-  of some of their operations.
+  XLA always compiles the steps, because TensorFlow has no other kernels for
+  some of their operations.
   """
 
   def __init__(self, id: str):
     """Traces the game.
 
-    If JAX has not been told which platforms to use, it uses the CPU alone from
-    now on: the memory of a GPU is TensorFlow's.
+    If JAX has no platforms configured, it is restricted to the CPU from now on:
+    the GPU's memory is reserved for TensorFlow.
 
     Args:
       id: Such as 'CartPole-v1' or 'Breakout-MinAtar'.
 
     Raises:
       ImportError: If gymnax is not installed.
-      ArgumentError: If there is no such game, if gymnax cannot make it, or if
-        what it gives does not fit a tensor environment.
+      ArgumentError: If the game is unknown, if gymnax cannot make it, or if it
+        does not fit a tensor environment.
     """
     jax, gymnax = _import_packages()
     close_names.check('id', id, gymnax.registered_envs)
@@ -67,7 +69,7 @@ class Gymnax(environment.TensorEnvironment):
     self._translation = _translate(jax, gymnax, id)
 
   def __reduce__(self):
-    """Keeps the id alone, for what is traced cannot be pickled."""
+    """Pickles the id alone, because traced functions cannot be pickled."""
     return type(self), (self._id,)
 
   def observation_spec(self) -> specs.Array:
@@ -103,7 +105,7 @@ class Gymnax(environment.TensorEnvironment):
     return core.observation
 
   def initial_core(self, batch_size: int) -> Core:
-    # As the shapes are known, nothing has to be compiled for this.
+    # The shapes are known, so this compiles nothing.
     leaves = [
       tf.zeros([batch_size, *spec.shape], spec.dtype)
       for spec in self._translation.leaves
@@ -116,11 +118,11 @@ class _Translation(NamedTuple):
   """A game as two functions of B rows, in TensorFlow.
 
   Attributes:
-    start: Takes keys; gives what `_Game.start` gives of a row.
-    advance: Takes keys, leaves and an action; gives what `_Game.advance` gives.
-    leaves: The specs of the parts of a row's state.
-    observation_spec: That of one row.
-    action_spec: That of one row.
+    start: Takes keys; the batched `_Game.start`.
+    advance: Takes keys, leaves and an action; the batched `_Game.advance`.
+    leaves: Specs of the leaves of a row's state.
+    observation_spec: Observation spec of one row.
+    action_spec: Action spec of one row.
   """
 
   start: Callable[..., list[tf.Tensor]]
@@ -133,16 +135,16 @@ class _Translation(NamedTuple):
 class _Game:
   """A game as two functions of one row, in JAX.
 
-  They take and give plain sequences of arrays, always of the same shapes and
-  dtypes: those that a new episode has.
+  They take and return flat sequences of arrays, whose shapes and dtypes are
+  always those of a new episode.
 
   Attributes:
-    key: What stands for a random key, uint32 `[2]`.
-    leaves: What stands for the parts of the state.
-    observation: What stands for an observation, int32 or float32.
-    action: What stands for an action.
-    action_space: gymnax's.
-    observation_space: gymnax's.
+    key: Placeholder of a random key, uint32 `[2]`.
+    leaves: Placeholders of the leaves of the state.
+    observation: Placeholder of an observation, int32 or float32.
+    action: Placeholder of an action.
+    action_space: Action space of gymnax.
+    observation_space: Observation space of gymnax.
   """
 
   def __init__(self, jax: Any, id: str, game: Any, params: Any):
@@ -177,7 +179,7 @@ class _Game:
     return self._flatten(state, observation)
 
   def advance(self, key: Any, *inputs: Any) -> list[Any]:
-    """Takes leaves and an action.
+    """Steps the game with leaves and an action.
 
     Returns:
       The leaves, the observation, the reward, whether the game ended as it
@@ -187,8 +189,8 @@ class _Game:
     state = self._structure.unflatten(leaves)
     step = self._game.step_env
     observation, after, reward, done, _ = step(key, state, action, self._params)
-    # What is computed twice by this is dropped before it is compiled. The end
-    # of a state cannot be asked for instead: some keep that they ended.
+    # The duplicate computations are eliminated before compilation. The terminal
+    # flag of the state is no alternative: some games store that they ended.
     _, _, _, terminated, _ = step(key, state, action, self._endless_params)
     scalar = self._jax.ShapeDtypeStruct
     return [
@@ -208,7 +210,7 @@ class _Game:
     ]
 
   def _fit(self, name: str, value: Any, like: Any) -> Any:
-    """Returns an array of the shape and dtype, if nothing is lost by that."""
+    """Casts to the shape and dtype, if no information is lost."""
     numpy = self._jax.numpy
     array = numpy.asarray(value)
     keeps = numpy.promote_types(array.dtype, like.dtype) == like.dtype
@@ -220,7 +222,7 @@ class _Game:
     return numpy.reshape(array.astype(like.dtype), like.shape)
 
   def misfit(self, expected: str, found: Any) -> ArgumentError:
-    """Returns the error that says what does not fit."""
+    """Returns the error for a result that does not fit."""
     return ArgumentError(
       'id',
       f'{self._id!r} of gymnax does not fit a tensor environment: expected '
@@ -229,16 +231,16 @@ class _Game:
 
 
 def _import_packages() -> tuple[Any, Any]:
-  """Returns JAX and gymnax."""
+  """Imports JAX and gymnax."""
   jax = extras.import_extra('jax', 'gymnax')
-  # Before anything asks for devices; gymnax does so when it is imported.
+  # Before the import of gymnax, which initializes the devices.
   if not jax.config.jax_platforms:
     jax.config.update('jax_platforms', 'cpu')
   if jax.config.jax_platforms == 'cpu':
-    # Otherwise JAX warns that it has found no GPU.
+    # Avoids JAX's warning that it found no GPU.
     jax.config.update('jax_platform_name', 'cpu')
   with contextlib.suppress(ModuleNotFoundError):
-    # What gym, which gymnax imports, would print of its age.
+    # Suppresses the deprecation notice of gym, which gymnax imports.
     importlib.import_module('gym_notices.notices').notices.clear()
   return jax, extras.import_extra('gymnax', 'gymnax')
 
@@ -247,19 +249,19 @@ def _make(gymnax: Any, id: str) -> tuple[Any, Any]:
   """Returns gymnax's game and its default parameters."""
   try:
     return gymnax.make(id)
-  # The games that it has not finished, and those that load data.
+  # Unfinished games, and those that load data.
   except (NotImplementedError, OSError, ValueError) as error:
     raise ArgumentError(
       'id', f'gymnax cannot make {id!r}: {type(error).__name__}: {error}'
     ) from error
 
 
-# A game is compiled once, however often a process makes it: for its actors, its
-# evaluator, or one slot after another.
+# Compiles a game once per process, even if its actors, its evaluator and each
+# slot make one.
 @functools.cache
 def _translate(jax: Any, gymnax: Any, id: str) -> _Translation:
-  """Returns a game of gymnax as functions in TensorFlow."""
-  # Of what gymnax writes and JAX might refuse one day.
+  """Translates a game of gymnax to TensorFlow functions."""
+  # Ignores deprecation warnings of JAX about gymnax's code.
   with quieting.ignored_warnings():
     game = _Game(jax, id, *_make(gymnax, id))
     spaces = importlib.import_module('gymnax.environments.spaces')
@@ -278,18 +280,18 @@ def _translate(jax: Any, gymnax: Any, id: str) -> _Translation:
 def _convert(
   jax: Any, function: Callable[..., list[Any]], *inputs: Any
 ) -> Callable[..., list[tf.Tensor]]:
-  """Returns a function of one row, in JAX, as one of B rows in TensorFlow.
+  """Converts a function of one row in JAX to one of B rows in TensorFlow.
 
   Args:
     jax: The package.
-    function: Takes and gives arrays.
-    *inputs: What stands for those that it takes.
+    function: Takes and returns arrays.
+    *inputs: Placeholders of its arguments.
   """
   jax2tf = extras.import_extra('jax.experimental.jax2tf', 'gymnax')
   partial_eval = importlib.import_module('jax.interpreters.partial_eval')
   traced = jax.make_jaxpr(function)(*inputs)
-  # Half of some games would otherwise be translated in vain: XLA drops what
-  # nobody uses, but TensorFlow's graph is slow to make.
+  # Eliminates dead code, half of some games: XLA would drop it, but
+  # TensorFlow's graph is slow to build.
   needed, _ = partial_eval.dce_jaxpr(
     traced.jaxpr, [True] * len(traced.jaxpr.outvars), instantiate=True
   )
@@ -318,7 +320,7 @@ def _make_observation_spec(game: _Game, spaces: Any) -> specs.Array:
   space = game.observation_space
   if isinstance(space, spaces.Discrete):
     return specs.DiscreteArray(int(space.n), np.int32, 'observation')
-  # Without bounds, for not all keep to those that they tell.
+  # Without bounds, because some games violate theirs.
   shape, dtype = game.observation.shape, game.observation.dtype
   return specs.Array(shape, dtype, 'observation')
 
@@ -330,8 +332,8 @@ def _next_keys(counters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     counters: uint64 `[B]`.
 
   Returns:
-    uint32 `[B, 2]`, the high half of 64 bits first, and the counters to go on
-    with.
+    uint32 `[B, 2]`, the high half of 64 bits first, and the counters after the
+    draw.
   """
   bits, counters = random_streams.next_bits(counters)
   high = tf.bitwise.right_shift(bits, tf.constant(32, tf.uint64))

@@ -1,4 +1,4 @@
-"""A combination lock, whose action has several parts."""
+"""Combination lock: a contextual bandit with composite actions."""
 
 from typing import Any, NamedTuple
 
@@ -9,17 +9,17 @@ from dm_env import specs
 from repertory.components import random_streams
 from repertory.environments.tensor import environment
 
-# Positions of each dial.
+# Number of positions of each dial.
 _POSITIONS = np.array([3, 4], np.int32)
 _NUM_STEPS = 8
 
 
 class Core(NamedTuple):
-  """What opens the lock, and how often it was tried.
+  """The combination, and the number of attempts.
 
   Attributes:
-    code: A position of each dial, int32 `[B, 2]`.
-    angle: The key's, in [-1, 1], float32 `[B]`.
+    code: Position of each dial, int32 `[B, 2]`.
+    angle: Angle of the key, in [-1, 1], float32 `[B]`.
     num_steps: int32 `[B]`.
   """
 
@@ -29,24 +29,24 @@ class Core(NamedTuple):
 
 
 class Lock(environment.TensorEnvironment):
-  """Set the dials, and turn the key, as is shown.
+  """Set the dials, and turn the key, as shown.
 
-  Each step shows another combination. A step in which all dials are right gives
-  a reward of 1, with a key 1 - |turned - shown|; others give 0. An episode has
-  eight steps, so the best return is 8. Who does not look at one of the dials
-  has 8/3 at best, and 4 who never turns the key.
+  Each step shows another combination. A step with all dials right is rewarded
+  with 1, or with a key 1 - |turned - shown|; all others with 0. An episode has
+  eight steps, so the best return is 8. Policies that ignore one of the dials
+  reach 8/3 at best, those that never turn the key 4.
 
   Observation: float32 `[7]`, the position of each dial as one-hot, 3 and 4
-  numbers; with a key `[8]`, its angle at the end.
+  numbers; with a key `[8]`, its angle last.
   Actions: positions of both dials, int32 `[2]`, from 0 to 2 and from 0 to 3.
   With a key, a dict of these, 'dials', and of 'key', an angle in [-1, 1].
   """
 
   def __init__(self, key: bool = False):
-    """Makes the lock.
+    """Sets the action and observation specs.
 
     Args:
-      key: Whether there is one.
+      key: Whether the lock has a key.
     """
     self._has_key = key
 
@@ -68,7 +68,7 @@ class Lock(environment.TensorEnvironment):
     return {'dials': dials, 'key': key}
 
   def reward_spec(self) -> specs.BoundedArray:
-    # The key may be as far as 2 from where it should be.
+    # The error of the key's angle is at most 2.
     least = -1 if self._has_key else 0
     return specs.BoundedArray((), np.float32, least, 1, name='reward')
 

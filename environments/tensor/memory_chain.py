@@ -1,4 +1,4 @@
-"""Memory chain, as tensors: see `environments/memory_chain.py`."""
+"""Memory chain in TensorFlow: see `environments/memory_chain.py`."""
 
 from typing import NamedTuple
 
@@ -12,28 +12,27 @@ from repertory.environments.tensor import environment
 
 
 class Core(NamedTuple):
-  """What was shown and how many steps ago, int32 `[B]` each."""
+  """The cue and the number of steps since it was shown, int32 `[B]` each."""
 
   cue: tf.Tensor
   num_steps: tf.Tensor
 
 
 class MemoryChain(environment.TensorEnvironment):
-  """Shows one of two cues and asks for it `length` steps later.
+  """Shows one of two cues and queries it `length` steps later.
 
-  The rules, specs, rewards and observations are those of
-  `repertory.environments.memory_chain.MemoryChain`; the cues are drawn
-  otherwise.
+  Rules, specs, rewards and observations are those of
+  `repertory.environments.memory_chain.MemoryChain`; the random cues differ.
   """
 
   def __init__(self, length: int = 10):
-    """Makes the chain.
+    """Sets the length of the chain.
 
     Args:
-      length: Steps from the cue to the timestep that asks for it, at least 1.
+      length: Steps from the cue to the query, at least 1.
 
     Raises:
-      ArgumentError: If it is not an integer or too small.
+      ArgumentError: If it is not an integer, or is too small.
     """
     self._length = argument_checks.check_integer('length', length, 1)
 
@@ -68,7 +67,7 @@ class MemoryChain(environment.TensorEnvironment):
     )
 
   def observe(self, core: Core) -> tf.Tensor:
-    # Where neither holds, no entry is hot.
+    # All zeros where neither holds.
     shown = tf.where(tf.equal(core.num_steps, 0), core.cue, -1)
     shown = tf.where(tf.equal(core.num_steps, self._length), 2, shown)
     return tf.one_hot(shown, 3)

@@ -1,4 +1,4 @@
-"""The pendulum of Gymnasium's Pendulum-v1, as tensors."""
+"""Pendulum-v1 of Gymnasium, in TensorFlow."""
 
 import math
 from typing import NamedTuple
@@ -23,12 +23,12 @@ _BLACK, _RED = (0, 0, 0), (204, 77, 77)
 
 
 class Core(NamedTuple):
-  """A pendulum.
+  """State of a pendulum.
 
   Attributes:
     angle: θ, in radians from upright, in [-π, π], float32 `[B]`.
     speed: dθ/dt, float32 `[B]`.
-    num_steps: In this episode, int32 `[B]`.
+    num_steps: Steps of this episode, int32 `[B]`.
   """
 
   angle: tf.Tensor
@@ -37,12 +37,12 @@ class Core(NamedTuple):
 
 
 class Pendulum(environment.TensorEnvironment):
-  """Swings a pendulum up and holds it there.
+  """Swing a pendulum up and keep it upright.
 
   Dynamics, limits, rewards and observations are those of Gymnasium's
-  Pendulum-v1, in single precision throughout: the reward is
-  -(θ² + 0.1 (dθ/dt)² + 0.001 u²), of the angle and speed before the step;
-  truncation after 200 steps, and no other end.
+  Pendulum-v1, in single precision throughout: the reward is -(θ² + 0.1 (dθ/dt)²
+  + 0.001 u²), of the angle and speed before the step; truncation after 200
+  steps, and no termination.
 
   Observation: float32 `[3]`: cos θ, sin θ, dθ/dt.
   Actions: the torque u, float32 `[1]`, clipped to [-2, 2].
@@ -83,8 +83,8 @@ class Pendulum(environment.TensorEnvironment):
     speed = tf.clip_by_value(
       speed + _STEP_SECONDS * acceleration, -_MAX_SPEED, _MAX_SPEED
     )
-    # It moves by the speed after the step: by 0.4 at most, so it passes the
-    # bottom once at most.
+    # The angle uses the speed after the step. It changes by 0.4 at most, so it
+    # passes the bottom once at most.
     angle += _STEP_SECONDS * speed
     angle -= 2 * math.pi * tf.cast(angle > math.pi, tf.float32)
     angle += 2 * math.pi * tf.cast(angle < -math.pi, tf.float32)
@@ -103,9 +103,9 @@ class Pendulum(environment.TensorEnvironment):
     return tf.stack([cosine, sine, core.speed], axis=-1)
 
   def render(self, core: Core) -> np.ndarray:
-    """Returns the rod, uint8 `[200, 200, 3]`; 80 pixels are a meter."""
+    """Renders the rod, uint8 `[200, 200, 3]`; 80 pixels per meter."""
     angle = float(core.angle[0])
-    # The angle grows counterclockwise, so what leans to the left is positive.
+    # The angle grows counterclockwise, so leaning to the left is positive.
     tip = (-_LENGTH * math.sin(angle), _LENGTH * math.cos(angle))
     canvas = drawing.Canvas(200, 200, scale=80)
     canvas.draw_line((0, 0), tip, 0.2, _RED)

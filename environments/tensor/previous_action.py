@@ -1,4 +1,4 @@
-"""Shows the policy what it did last and what it got for it, as tensors."""
+"""Tensor wrapper that adds the previous action and reward to observations."""
 
 from typing import NamedTuple
 
@@ -12,12 +12,12 @@ from repertory.environments.tensor import environment as environment_lib
 
 
 class Core(NamedTuple):
-  """What the wrapper keeps.
+  """State of the wrapper.
 
   Attributes:
-    core: The core of the environment, a nest of tensors `[B, ...]`.
-    action: That led here, a nest of tensors `[B, ...]`.
-    reward: That led here, float32 `[B]`.
+    core: Core of the environment, a nest of tensors `[B, ...]`.
+    action: The previous action, a nest of tensors `[B, ...]`.
+    reward: The previous reward, float32 `[B]`.
   """
 
   core: Nest
@@ -26,12 +26,12 @@ class Core(NamedTuple):
 
 
 class PreviousActionAndReward(environment_lib.TensorEnvironment):
-  """Adds the action and the reward that led here to observations.
+  """Adds the previous action and reward to observations.
 
-  Shows what `previous_action.PreviousActionAndReward` shows of a batch: a dict
-  of 'observation', 'previous_action' and 'previous_reward'. Where the timestep
-  is FIRST, actions are zeros, or the nearest values that the spec allows, and
-  rewards are 0.
+  The observation equals that of the batch wrapper
+  `previous_action.PreviousActionAndReward`: a dict of 'observation',
+  'previous_action' and 'previous_reward'. Where the timestep is FIRST, actions
+  are zeros, or the nearest values within the spec's bounds, and rewards are 0.
   """
 
   def __init__(self, environment: environment_lib.TensorEnvironment):
@@ -80,16 +80,16 @@ class PreviousActionAndReward(environment_lib.TensorEnvironment):
     }
 
   def render(self, core: Core) -> np.ndarray:
-    """Returns the picture of the environment."""
+    """Renders the environment."""
     return pictures.render(self._environment, core.core)
 
   @property
   def render_fps(self) -> float:
-    """Pictures that are a second."""
+    """Frames per second of a video."""
     return pictures.rate(self._environment)
 
   def _wrap(self, core: Nest, reward: tf.Tensor) -> Core:
-    """Returns the core at a FIRST timestep, whose reward is 0."""
+    """Returns the core at a FIRST timestep, which has reward 0."""
     action = tf.nest.map_structure(
       lambda spec: tf.tile(
         previous_action.make_initial_action(spec)[None],

@@ -1,4 +1,4 @@
-"""Steps a tensor environment on the host, for what is not compiled with it."""
+"""Adapter from a tensor environment to a `vector_batch.Source` on the host."""
 
 import functools
 from collections.abc import Sequence
@@ -20,9 +20,9 @@ _LAST = int(dm_env.StepType.LAST)
 class TensorSource:
   """A tensor environment as a `vector_batch.Source`.
 
-  Its functions are traced, but not compiled by XLA, unless the environment sees
-  to that itself: so it does to the last bit what the same rows do in a program
-  that is not compiled by XLA either, and starts sooner. They run on the CPU.
+  Its functions are traced, but not compiled by XLA unless the environment
+  requires it: so results equal those of a loop without XLA to the last bit, and
+  it starts sooner. They run on the CPU.
   """
 
   def __init__(
@@ -31,13 +31,12 @@ class TensorSource:
     """Traces the functions.
 
     Args:
-      environment: Says what the rows do.
-      seeds: One for each row, at least 0. What a row does depends on its own
-        alone.
+      environment: The tensor environment.
+      seeds: One per row, at least 0. Each row depends on its own seed alone.
 
     Raises:
-      ArgumentError: If there are none, or if one is not valid.
-      ValueError: If what the environment gives does not fit together.
+      ArgumentError: If there are no seeds, or if one is not valid.
+      ValueError: If results of the environment do not match its specs.
     """
     if not len(seeds):
       raise ArgumentError('seeds', 'expected one for each slot, got none.')
@@ -50,11 +49,11 @@ class TensorSource:
     with tf.device('CPU'):
       state = environment.initial_state(environment_lib.initial_counters(seeds))
       self._trace(state)
-    # Leaves alone, for calls are faster without nests.
+    # Flat leaves, because calls are faster without nests.
     self._state: list[tf.Tensor] = tf.nest.flatten(state)
 
   def __getstate__(self) -> dict[str, Any]:
-    """Leaves out what is traced, for that cannot be pickled."""
+    """Leaves out traced functions, which cannot be pickled."""
     state = dict(vars(self))
     del state['_reset'], state['_step'], state['_pack']
     state['_state'] = [leaf.numpy() for leaf in self._state]
@@ -118,7 +117,7 @@ class TensorSource:
     return self._environment.discount_spec()
 
   def reset(self) -> Nest:
-    """Starts all episodes, of which the random streams go on."""
+    """Starts all episodes; the random streams continue."""
     with tf.device('CPU'):
       outputs = self._reset(*self._state)
     return self._read(outputs)[-1]
@@ -126,7 +125,7 @@ class TensorSource:
   def step(
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.Outcome:
-    """Steps or restarts each row; the state knows itself which.
+    """Steps or restarts each row; the state marks the ended ones.
 
     Raises:
       SlotError: If a reward is not finite.
@@ -147,7 +146,7 @@ class TensorSource:
     )
 
   def render(self, slots: Sequence[int]) -> pictures.Pictures:
-    """Returns the pictures of some rows, drawn from their cores."""
+    """Renders some rows from their cores."""
     state = self._pack(self._state)
 
     def draw(slot: int) -> np.ndarray:
@@ -159,14 +158,14 @@ class TensorSource:
 
   @property
   def render_fps(self) -> float:
-    """Pictures of a row that are a second."""
+    """Frames per second of a row's video."""
     return pictures.rate(self._environment)
 
   def close(self) -> None:
-    """Does nothing, as there is nothing to release."""
+    """Does nothing, as there are no resources to release."""
 
   def _read(self, outputs):
-    """Keeps the state and returns the timestep as arrays, new in each step."""
+    """Stores the state and returns the timestep as new arrays."""
     num_leaves = len(self._state)
     self._state = outputs[:num_leaves]
     arrays = [output.numpy() for output in outputs[num_leaves:]]

@@ -1,28 +1,27 @@
-"""Sine and cosine that are the same in every row, to the last bit.
+"""Sine and cosine with bit-identical results in every row.
 
-TensorFlow's kernels compute eight rows at once and what is left over one by
-one, in another way: what a row gets hangs on how many others there are. Sums
-and products do not.
+TensorFlow's kernels compute eight rows at once and the remaining ones singly,
+by another method: a row's result depends on the number of rows. Sums and
+products do not.
 
-Nor is a graph what was written. Where one divides by a constant, TensorFlow
-multiplies with its inverse; it takes c x y for c (x y), or the other way round,
-and sums many parts in another order. So that equations come out alike with and
-without a graph, and in every graph: at most one constant and one other factor
-in a product, unless others need its parts too; no division by constants; and
-few parts in a sum.
+Graph optimization also rewrites expressions. TensorFlow replaces a division by
+a constant with a multiplication, c (x y) with c x y or the reverse, and
+reorders sums of many terms. Equations that give the same results with and
+without a graph, and in every graph, therefore have at most one constant and one
+other factor in a product, unless its parts are used elsewhere; no division by
+constants; and few terms in a sum.
 """
 
 import math
 
 import tensorflow as tf
 
-# Taylor's series, of θ² up to θ⁹ and θ¹⁰: the first terms left out are 1e-9 and
-# 1e-10 at π / 4, far below the 6e-8 that float32 tells apart.
+# Taylor series of θ², up to θ⁹ and θ¹⁰: the first omitted terms are 1e-9 and
+# 1e-10 at π / 4, far below the float32 resolution of 6e-8.
 _SINE = [(-1) ** i / math.factorial(2 * i + 1) for i in range(5)]
 _COSINE = [(-1) ** i / math.factorial(2 * i) for i in range(6)]
 
-# π / 2 in two parts, of which the first has so few bits that small multiples of
-# it are exact.
+# π / 2 in two parts; the first has so few bits that small multiples are exact.
 _QUARTER = 1.5703125
 _QUARTER_REST = math.pi / 2 - _QUARTER
 
@@ -46,7 +45,7 @@ def sine_and_cosine(angle: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
   quarters = tf.round(angle * (2 / math.pi))
   rest = angle - quarters * _QUARTER - quarters * _QUARTER_REST
   sine, cosine = sine_and_cosine_of_small(rest)
-  # After a quarter turn, cos is the sine and -sin the cosine.
+  # A quarter turn maps cos to the sine, and -sin to the cosine.
   turned = tf.cast(quarters, tf.int32)
   is_odd = tf.equal(turned & 1, 1)
   sine, cosine = tf.where(is_odd, cosine, sine), tf.where(is_odd, -sine, cosine)

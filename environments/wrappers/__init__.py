@@ -1,4 +1,4 @@
-"""Environments that change a part of another environment."""
+"""Wrappers of single environments."""
 
 from repertory.environments.wrappers.channels_last import ChannelsLast
 from repertory.environments.wrappers.environment_wrapper import (

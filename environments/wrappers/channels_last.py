@@ -1,4 +1,4 @@
-"""Images with their channels on the last axis, as networks read them."""
+"""Wrapper that moves the channels of images to the last axis."""
 
 import dm_env
 import numpy as np
@@ -14,16 +14,16 @@ from repertory.environments.wrappers import environment_wrapper
 class ChannelsLast(environment_wrapper.EnvironmentWrapper):
   """Transposes images from `[C, H, W]` to `[H, W, C]`.
 
-  Every leaf of three axes is taken for an image, gray frames that are stacked
-  along a first axis, `[T, H, W]`, included. All other leaves stay as they are.
+  Every leaf of three axes counts as an image, including gray frames stacked
+  along a first axis, `[T, H, W]`. All other leaves are unchanged.
   """
 
   def __init__(self, environment: dm_env.Environment):
     """Wraps the environment.
 
     Raises:
-      ValueError: If no leaf of its observation has three axes, or one has its
-        channels last already, as far as its shape shows.
+      ValueError: If no leaf of its observation has three axes, or if the shape
+        of one suggests that its channels are last already.
     """
     super().__init__(environment)
     self._layout = layout.Layout(environment.observation_spec(), 'observation')
@@ -53,7 +53,7 @@ class ChannelsLast(environment_wrapper.EnvironmentWrapper):
     return self._transpose(self._environment.step(action))
 
   def observation_spec(self) -> Nest:
-    """Returns the specs `[H, W, C]` of images; those of others unchanged."""
+    """Returns the specs, `[H, W, C]` for images; others are unchanged."""
     return self._layout.unflatten(
       [
         _move_spec(spec) if move is _move else spec
@@ -71,7 +71,7 @@ def _keep(leaf: np.ndarray) -> np.ndarray:
 
 
 def _move(image: np.ndarray) -> np.ndarray:
-  # The batch refuses images of other ranks.
+  # The batch rejects images of other ranks.
   return np.ascontiguousarray(np.moveaxis(np.asarray(image), 0, -1))
 
 

@@ -1,4 +1,4 @@
-"""What the wrappers have in common: all that they leave as it is."""
+"""Base class of environment wrappers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from repertory.environments.layout import Nest
 
 
 class EnvironmentWrapper(dm_env.Environment):
-  """Forwards everything to an environment; subclasses change a part."""
+  """Forwards all calls to an environment; subclasses override some."""
 
   def __init__(self, environment: dm_env.Environment):
     self._environment = environment
@@ -51,12 +51,12 @@ class EnvironmentWrapper(dm_env.Environment):
     return getattr(self._environment, 'info', None)
 
   def render(self) -> np.ndarray:
-    """Returns the picture of the wrapped environment: see `pictures`."""
+    """Renders the wrapped environment: see `pictures`."""
     return pictures.render(self._environment)
 
   @property
   def render_fps(self) -> float:
-    """Pictures of the wrapped environment that are a second."""
+    """Frames per second of the wrapped environment's video."""
     return pictures.rate(self._environment)
 
   def close(self) -> None:

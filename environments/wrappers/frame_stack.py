@@ -1,4 +1,4 @@
-"""Shows the last few observations at once, so that motion is visible."""
+"""Frame stacking."""
 
 import collections
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from repertory.environments.wrappers import environment_wrapper
 
 
 class FrameStack(environment_wrapper.EnvironmentWrapper):
-  """Shows the last observations together, the newest at the end.
+  """Stacks the last observations, the newest last.
 
   Every leaf of a nested observation is stacked: images `[H, W, C]` along their
   channels, all others along a new last axis. A discrete leaf becomes an array
-  of bounded integers. At the start of an episode the first observation takes
-  the place of those before it.
+  of bounded integers. At the start of an episode the stack is filled with the
+  first observation.
   """
 
   def __init__(self, environment: dm_env.Environment, num_frames: int):
@@ -27,7 +27,7 @@ class FrameStack(environment_wrapper.EnvironmentWrapper):
 
     Args:
       environment: The environment.
-      num_frames: T, at least 1.
+      num_frames: Number of frames T, at least 1.
 
     Raises:
       ValueError: If `num_frames` is not an integer of at least 1, or an image
@@ -47,11 +47,11 @@ class FrameStack(environment_wrapper.EnvironmentWrapper):
           'wrappers.ChannelsLast inside: '
           f'FrameStack(ChannelsLast(environment), {num_frames}).',
         )
-    # One queue of frames for each leaf.
+    # One queue of frames per leaf.
     self._frames: list[collections.deque] = []
 
   def reset(self) -> dm_env.TimeStep:
-    """Starts an episode with the first observation repeated."""
+    """Starts an episode, with the first observation repeated."""
     return self._stack(self._environment.reset())
 
   def step(self, action: Nest) -> dm_env.TimeStep:
@@ -59,14 +59,14 @@ class FrameStack(environment_wrapper.EnvironmentWrapper):
     return self._stack(self._environment.step(action))
 
   def observation_spec(self) -> Nest:
-    """Returns the specs `[H, W, C · T]` of images, of others `[..., T]`."""
+    """Returns the specs, `[H, W, C · T]` of images and `[..., T]` of others."""
     return self._layout.unflatten(
       [_stack_spec(spec, self._num_frames) for spec in self._layout.specs]
     )
 
   def _stack(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     leaves = self._layout.flatten(timestep.observation)
-    # Copies, as the environment may use its buffers again.
+    # Copies, because the environment may reuse its buffers.
     leaves = [np.array(leaf) for leaf in leaves]
     if timestep.first():
       self._frames = [

@@ -1,4 +1,4 @@
-"""Halves the width of numbers: networks compute in 32 bits anyway."""
+"""Wrapper that casts all values to at most 32 bits."""
 
 from collections.abc import Callable
 from typing import Any
@@ -19,20 +19,20 @@ _NARROW = {
 
 
 class SinglePrecision(environment_wrapper.EnvironmentWrapper):
-  """Makes float64 float32 and int64 int32 in all that the environment says.
+  """Casts float64 to float32 and int64 to int32 in all timesteps.
 
-  Actions go the other way, back to the dtypes that the environment expects.
-  Bounds are cast with the values; those of float actions are rounded inwards,
-  so that what the narrow spec allows is allowed by the wide one too. A number
-  that does not fit into 32 bits is an error, not another number or infinity.
+  Actions are cast back to the dtypes that the environment expects. Bounds are
+  cast with the values; those of float actions are rounded inwards, so that
+  every action within the narrow spec is within the wide one, too. A number that
+  does not fit into 32 bits raises an error instead of becoming another number
+  or infinity.
   """
 
   def __init__(self, environment: dm_env.Environment):
     """Wraps the environment.
 
     Args:
-      environment: Any environment, of which nothing changes if it is single
-        precision already.
+      environment: Any environment; one of single precision is left unchanged.
 
     Raises:
       ValueError: If a discrete spec has more values than int32, or no float32
@@ -54,7 +54,7 @@ class SinglePrecision(environment_wrapper.EnvironmentWrapper):
     """Takes one step, or starts an episode after the last one.
 
     Raises:
-      ValueError: If a value cannot be cast: names it.
+      ValueError: If a value cannot be cast; names the value.
     """
     return self._narrow(self._environment.step(self._action.widen(action)))
 
@@ -85,11 +85,11 @@ class SinglePrecision(environment_wrapper.EnvironmentWrapper):
 
 
 def narrow(nested_spec: Nest, name: str, inwards: bool = False) -> Nest:
-  """Returns a nest of specs, at most 32 bits wide, as `SinglePrecision` does.
+  """Returns a nest of specs of at most 32 bits, as `SinglePrecision` does.
 
   Args:
     nested_spec: Nest of specs.
-    name: What it is called in messages.
+    name: Name of the nest in messages.
     inwards: Whether to round the bounds of floats inwards.
 
   Raises:
@@ -100,7 +100,7 @@ def narrow(nested_spec: Nest, name: str, inwards: bool = False) -> Nest:
 
 
 class _Narrowing:
-  """A nest of specs, made narrow, and the casts between the two."""
+  """Narrowed nest of specs, and the casts in both directions."""
 
   def __init__(self, name: str, wide_spec: Nest, inwards: bool = False):
     self._layout = layout.Layout(wide_spec, name)
@@ -133,7 +133,7 @@ def _make_cast(
   if source.dtype == target.dtype:
     return lambda value: value
   shape, dtype, source_dtype = target.shape, target.dtype, source.dtype
-  # Widening needs no check of the numbers, and rounding a quick one.
+  # Widening needs no range check, and rounding only a fast one.
   widens = dtype.itemsize > source_dtype.itemsize
   rounds = dtype.kind == 'f' and not widens
   scalars = {source_dtype.type, float if dtype.kind == 'f' else int}
@@ -182,15 +182,15 @@ def _narrow_spec(name: str, spec: specs.Array, inwards: bool) -> specs.Array:
         'environment',
         f'expected a number of {dtype} between the bounds of'
         f' {name}, got {spec}. Give all environments wider bounds, or leave'
-        ' out what nobody can choose.',
+        ' out actions that have no choice.',
       )
   return specs.BoundedArray(spec.shape, dtype, minimum, maximum, spec.name)
 
 
 def _share_bounds(spec: specs.Array) -> specs.Array:
-  """Replaces each bound `[...]` by one number if all its numbers are equal.
+  """Replaces each bound `[...]` by a scalar if all its numbers are equal.
 
-  Printing the bounds of an image would fill a page.
+  The bounds of an image would fill a page in messages.
   """
   if not isinstance(spec, specs.BoundedArray) or spec.shape == ():
     return spec
@@ -204,7 +204,7 @@ def _share_bounds(spec: specs.Array) -> specs.Array:
 def _round_bound(
   bound: np.ndarray, dtype: np.dtype, towards: float | None
 ) -> np.ndarray:
-  """Rounds to the nearest number, or to the nearest on the side given."""
+  """Rounds to the nearest number, or to the nearest one in a direction."""
   with np.errstate(over='ignore'):
     rounded = bound.astype(dtype)
   if towards is None:

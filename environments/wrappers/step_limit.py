@@ -1,4 +1,4 @@
-"""Ends episodes that take too long."""
+"""Time limit of episodes."""
 
 import dm_env
 
@@ -8,10 +8,10 @@ from repertory.environments.wrappers import environment_wrapper
 
 
 class StepLimit(environment_wrapper.EnvironmentWrapper):
-  """Truncates: turns the MID of the last allowed step into LAST.
+  """Truncates episodes after a number of steps: turns MID into LAST.
 
-  The discount stays as it is, 1 as a rule, because the episode would have gone
-  on: what was left of the return is still worth bootstrapping from.
+  The discount is unchanged, usually 1: the episode was not terminated, so
+  learners bootstrap from its last observation.
   """
 
   def __init__(self, environment: dm_env.Environment, max_steps: int):
@@ -30,14 +30,14 @@ class StepLimit(environment_wrapper.EnvironmentWrapper):
     self._ended = True
 
   def reset(self) -> dm_env.TimeStep:
-    """Starts an episode and the count of its steps."""
+    """Starts an episode and resets the step count."""
     timestep = self._environment.reset()
     self._num_steps = 0
     self._ended = False
     return timestep
 
   def step(self, action: Nest) -> dm_env.TimeStep:
-    """Takes one step, or starts an episode after a last one of either kind."""
+    """Takes one step, or starts an episode after the last one has ended."""
     if self._ended:
       return self.reset()
     timestep = self._environment.step(action)

@@ -1,4 +1,4 @@
-"""The games of MinAtar in TensorFlow, without the package `minatar`."""
+"""MinAtar games in TensorFlow, without the package `minatar`."""
 
 from repertory.environments.tensor.minatar.asterix import Asterix
 from repertory.environments.tensor.minatar.breakout import Breakout

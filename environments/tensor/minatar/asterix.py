@@ -1,4 +1,4 @@
-"""MinAtar's Asterix as tensors: collect treasure, avoid enemies."""
+"""MinAtar's Asterix in TensorFlow: collect treasure, avoid enemies."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ import tensorflow as tf
 from repertory.environments.tensor.minatar import game
 from repertory.environments.tensor.minatar.game import LAST, SIZE
 
-# Each of rows 1 to 8 has room for one enemy or treasure.
+# Each of rows 1 to 8 holds at most one enemy or treasure.
 _NUM_LANES = 8
 _LANES = tuple(range(1, 1 + _NUM_LANES))
 _SPAWN_PERIOD = 10
@@ -16,11 +16,11 @@ _RAMP_PERIOD = 100
 
 
 class Lanes(NamedTuple):
-  """What is in the lanes, `[B, 8]`.
+  """Enemies and treasures in the lanes, `[B, 8]`.
 
   Attributes:
     x: Column, int32.
-    step: Where it goes, 1 right or -1 left; 0 if the lane is empty. int32.
+    step: Direction, 1 right or -1 left; 0 if the lane is empty. int32.
     gold: Whether it is treasure, bool.
   """
 
@@ -30,18 +30,18 @@ class Lanes(NamedTuple):
 
 
 class State(NamedTuple):
-  """Where things are and how fast, int32 `[B]` but for the lanes.
+  """State of the game, int32 `[B]` except for the lanes.
 
   Attributes:
     x: Column of the player.
     y: Row of the player.
-    lanes: What comes from the sides.
-    spawn_wait: Steps until something comes.
-    move_wait: Steps until all in the lanes moves.
+    lanes: Enemies and treasures.
+    spawn_wait: Steps until the next arrival.
+    move_wait: Steps until everything in the lanes moves.
     spawn_period: Steps between two arrivals.
     move_period: Steps between two moves.
-    ramp_wait: Steps until the game grows harder, but two.
-    ramps: How often it has done so.
+    ramp_wait: Steps until the difficulty increases, minus two.
+    ramps: Number of difficulty increases.
   """
 
   x: tf.Tensor
@@ -56,9 +56,9 @@ class State(NamedTuple):
 
 
 class Asterix(game.Game):
-  """Move in four directions, to treasure and out of the way of enemies.
+  """Move in four directions, to treasure and away from enemies.
 
-  Both come from the sides, more often and faster with time. Reward: 1 for each
+  Both come from the sides, faster and more often with time. Reward: 1 for each
   treasure. The game is over when an enemy touches the player.
 
   Channels: player, enemy, the field behind enemy or treasure, treasure.
@@ -66,7 +66,7 @@ class Asterix(game.Game):
 
   num_channels = 4
   useful_moves = (game.STAY, game.LEFT, game.UP, game.RIGHT, game.DOWN)
-  # Direction, kind and lane of what comes.
+  # Direction, kind and lane of an arrival.
   draws_per_step = 3
 
   def _begin(self, draws: tf.Tensor) -> State:
@@ -103,7 +103,7 @@ class Asterix(game.Game):
       _LANES[0],
       _LANES[-1],
     )
-    # First what the player runs into counts, then what runs into the player.
+    # First the player's own collisions, then those with moving things.
     lanes, found_before, hit_before = _meet(lanes, x, y)
     moves = tf.equal(state.move_wait, 0)
     lanes = _drift(lanes, moves)
@@ -133,7 +133,7 @@ class Asterix(game.Game):
 
 
 def _spawn(lanes: Lanes, spawns: tf.Tensor, draws: tf.Tensor) -> Lanes:
-  """Lets something come into a free lane, if there is one."""
+  """Adds an arrival to a free lane, if a lane is free."""
   free = tf.equal(lanes.step, 0)
   place = tf.cumsum(game.to_int(free), axis=1)  # [B, 8]: from 1 on.
   chosen = game.pick(draws[:, 2], place[:, -1])
@@ -147,7 +147,7 @@ def _spawn(lanes: Lanes, spawns: tf.Tensor, draws: tf.Tensor) -> Lanes:
 
 
 def _drift(lanes: Lanes, moves: tf.Tensor) -> Lanes:
-  """Moves all in the lanes by a field; what leaves the board is gone."""
+  """Moves everything in the lanes by one field, and off the board."""
   x = tf.where(moves[:, None], lanes.x + lanes.step, lanes.x)
   inside = tf.equal(x, tf.clip_by_value(x, 0, LAST))
   return lanes._replace(x=x, step=tf.where(inside, lanes.step, 0))
@@ -156,10 +156,11 @@ def _drift(lanes: Lanes, moves: tf.Tensor) -> Lanes:
 def _meet(
   lanes: Lanes, x: tf.Tensor, y: tf.Tensor
 ) -> tuple[Lanes, tf.Tensor, tf.Tensor]:
-  """Takes treasure at the player's place.
+  """Collects treasure at the player's position.
 
   Returns:
-    What is left, whether there was treasure, and whether there is an enemy.
+    The remaining lanes, whether there was treasure, and whether there is an
+    enemy.
   """
   here = tf.equal(y[:, None], tf.constant(_LANES))
   here &= tf.equal(lanes.x, x[:, None]) & tf.not_equal(lanes.step, 0)
@@ -170,7 +171,7 @@ def _meet(
 
 
 def _ramp(state: State) -> State:
-  """Makes the game harder when it is time; moves every other time only."""
+  """Increases the difficulty on time; move periods only every other time."""
   ramps = (state.spawn_period > 1) | (state.move_period > 1)
   due = ramps & (state.ramp_wait < 0)
   faster = due & (state.move_period > 1) & tf.equal(state.ramps % 2, 1)
@@ -185,6 +186,6 @@ def _ramp(state: State) -> State:
 
 
 def _pad(lanes: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
-  """Adds the rows above and below to the lanes that are shown."""
+  """Adds the rows above and below the lanes."""
   lanes = tf.where(shown[..., None], lanes, 0.0)
   return tf.pad(lanes, [[0, 0], [1, 1], [0, 0]])

@@ -1,4 +1,4 @@
-"""MinAtar's Breakout as tensors: break bricks with a ball."""
+"""MinAtar's Breakout in TensorFlow: break bricks with a ball."""
 
 from typing import NamedTuple
 
@@ -11,17 +11,17 @@ _WALL_ROWS = (1, 2, 3)
 
 
 class State(NamedTuple):
-  """Where things are, `[B, ...]`.
+  """State of the game, `[B, ...]`.
 
   Attributes:
     x: Column of the ball, int32.
     y: Row of the ball, int32.
-    step_x: Where it flies, 1 right or -1 left, int32.
-    step_y: Where it flies, 1 down or -1 up, int32.
-    trail_x: Its column a step before, int32.
-    trail_y: Its row a step before, int32.
+    step_x: Horizontal direction, 1 right or -1 left, int32.
+    step_y: Vertical direction, 1 down or -1 up, int32.
+    trail_x: Column of the ball one step before, int32.
+    trail_y: Row of the ball one step before, int32.
     paddle: Column of the paddle, in the last row; int32.
-    bricks: Where in rows 1 to 3, bool `[B, 3, 10]`.
+    bricks: Bricks in rows 1 to 3, bool `[B, 3, 10]`.
     in_wall: Whether the ball's last field had a brick, bool.
   """
 
@@ -37,13 +37,13 @@ class State(NamedTuple):
 
 
 class Breakout(game.Game):
-  """Move the paddle, so that the ball comes back and breaks bricks.
+  """Move the paddle to return the ball, which breaks bricks.
 
   The ball flies along diagonals. Reward: 1 for each brick. When all are gone, a
-  new wall stands as soon as the ball is at the paddle's row. The game is over
+  new wall appears as soon as the ball is at the paddle's row. The game is over
   when the ball passes the paddle.
 
-  Channels: paddle, ball, the ball's last place, bricks.
+  Channels: paddle, ball, the ball's last position, bricks.
   """
 
   num_channels = 4
@@ -79,7 +79,7 @@ class Breakout(game.Game):
     free_y = state.y + state.step_y
     at_top = free_y < 0
     y = tf.maximum(free_y, 0)
-    # Only the first of the bricks that the ball meets one after another breaks.
+    # Of adjacent bricks in the ball's path only the first one breaks.
     here = _mark_in_wall(x, y)  # [B, 3, 10]
     in_wall = tf.reduce_any(state.bricks & here, axis=[1, 2])
     breaks = in_wall & ~state.in_wall
@@ -87,7 +87,8 @@ class Breakout(game.Game):
     at_bottom = tf.equal(y, LAST)
     cleared = ~tf.reduce_any(bricks, axis=[1, 2])
     bricks |= (at_bottom & cleared)[:, None, None]
-    # From straight above the ball bounces on; from the side it flies back.
+    # The ball bounces onwards if it came from straight above, and back if it
+    # came from the side.
     on_paddle = at_bottom & tf.equal(state.x, paddle)
     on_edge = at_bottom & ~on_paddle & tf.equal(x, paddle)
     bounces = breaks | on_paddle | on_edge
@@ -115,7 +116,7 @@ class Breakout(game.Game):
 
 
 def _mark_in_wall(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-  """Returns where a field is within the wall's rows, bool `[B, 3, 10]`."""
+  """Marks a field within the wall's rows, bool `[B, 3, 10]`."""
   rows = tf.equal(y[:, None], tf.constant(_WALL_ROWS))  # [B, 3]
   columns = tf.equal(x[:, None], tf.range(SIZE))  # [B, 10]
   return rows[:, :, None] & columns[:, None, :]

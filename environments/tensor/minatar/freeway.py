@@ -1,4 +1,4 @@
-"""MinAtar's Freeway as tensors: cross eight lanes of cars."""
+"""MinAtar's Freeway in TensorFlow: cross eight lanes of cars."""
 
 from typing import NamedTuple
 
@@ -7,7 +7,7 @@ import tensorflow as tf
 from repertory.environments.tensor.minatar import game
 from repertory.environments.tensor.minatar.game import LAST, SIZE
 
-# One car in each lane, on rows 1 to 8.
+# One car per lane, on rows 1 to 8.
 _NUM_LANES = 8
 _COLUMN = 4
 _SLOWEST = 5
@@ -16,15 +16,15 @@ _TIME_LIMIT = 2500
 
 
 class State(NamedTuple):
-  """Where things are, int32 `[B, ...]`.
+  """State of the game, int32 `[B, ...]`.
 
   Attributes:
     y: Row of the chicken, `[B]`.
     pause: Steps until it can move again, `[B]`.
-    time: Steps that are left, `[B]`.
+    time: Remaining steps, `[B]`.
     x: Columns of the cars, `[B, 8]`.
     wait: Steps until each car moves, `[B, 8]`.
-    pace: Steps that a car waits, from 1 to 5; negative if it drives to the
+    pace: Steps between a car's moves, from 1 to 5; negative if it drives to the
       left. `[B, 8]`.
   """
 
@@ -37,14 +37,14 @@ class State(NamedTuple):
 
 
 class Freeway(game.Game):
-  """Lead the chicken over the road, again and again.
+  """Lead the chicken across the street repeatedly.
 
-  After a step up or down it rests. Reward: 1 for each crossing, whereupon cars
-  change their speeds. A car that hits the chicken sends it back to the start.
-  The game is over after 2,501 steps.
+  It rests after each step up or down. Reward: 1 for each crossing, after which
+  the cars change their speeds. A car that hits the chicken sends it back to the
+  start. The game is over after 2,501 steps.
 
-  Channels: chicken, car, and five for the field behind a car: the fastest cars
-  have the first.
+  Channels: chicken, car, and five for the field behind a car, by speed, the
+  fastest first.
   """
 
   num_channels = 2 + _SLOWEST
@@ -81,7 +81,7 @@ class Freeway(game.Game):
     drives = tf.equal(wait, 0)  # [B, 8]
     x = tf.where(drives, _wrap(state.x + tf.sign(pace)), state.x)
     wait = tf.where(drives, tf.abs(pace), wait - 1)
-    # A car that drives off hits the chicken behind it, too.
+    # A car that moves on hits the chicken behind it, too.
     over_column = tf.equal(state.x, _COLUMN) | tf.equal(x, _COLUMN)
     in_lane = tf.equal(y[:, None], tf.range(1, 1 + _NUM_LANES))
     hit = tf.reduce_any(over_column & in_lane, axis=1)
@@ -111,7 +111,7 @@ class Freeway(game.Game):
 
 
 def _draw_paces(draws: tf.Tensor) -> tf.Tensor:
-  """Makes a pace of each draw: five to the right, then five to the left."""
+  """Maps each draw to a speed: five to the right, then five to the left."""
   number = game.pick(draws, 2 * _SLOWEST)
   return tf.where(number < _SLOWEST, number + 1, _SLOWEST - 1 - number)
 

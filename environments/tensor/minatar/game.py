@@ -1,4 +1,4 @@
-"""What the five games of MinAtar share: moves, their repetition, boards."""
+"""Base class of the MinAtar games: sticky actions, boards, rendering."""
 
 import abc
 from typing import Any, ClassVar, NamedTuple
@@ -11,20 +11,20 @@ from repertory.components import random_streams
 from repertory.environments import argument_checks, drawing
 from repertory.environments.tensor import environment
 
-# Boards have as many rows as columns.
+# Rows and columns of the square boards.
 SIZE = 10
 LAST = SIZE - 1
-# The moves by number; the agent's actions are these, or some of them.
+# MinAtar's moves; the agent's actions are all, or some of them.
 STAY, LEFT, UP, RIGHT, DOWN, FIRE = range(6)
 
 
 class Core(NamedTuple):
-  """All that a game keeps.
+  """Complete state of a game.
 
   Attributes:
-    state: The game's own, a nest of tensors `[B, ...]`.
-    move: The last move made, int32 `[B]`. As in MinAtar it is not forgotten at
-      the end of an episode.
+    state: The game's own state, a nest of tensors `[B, ...]`.
+    move: The last move, int32 `[B]`. As in MinAtar, it persists across
+      episodes.
   """
 
   state: Any
@@ -32,22 +32,21 @@ class Core(NamedTuple):
 
 
 class Game(environment.TensorEnvironment):
-  """A game of MinAtar as tensors, by the rules of the package `minatar`.
+  """MinAtar game in TensorFlow, by the rules of the package `minatar`.
 
   An observation is a board, float32 `[10, 10, C]` of 0 and 1. Episodes end with
-  discount 0 only. See https://arxiv.org/abs/1903.03176. The rules of the
-  package are kept where they are odd, too; a game given the same random draws
-  does the same, step by step.
+  discount 0 only. See https://arxiv.org/abs/1903.03176. Oddities of the
+  package's rules are kept: given the same random draws, a game matches it step
+  by step.
 
-  What a game adds is how an episode begins, what a move does and what is seen.
-  How many numbers it draws is fixed, so that rows that need none stay together
-  with rows that do.
+  Subclasses define the initial state, the effect of a move, and the board. They
+  draw a fixed number of random numbers, so that the rows stay in step.
 
   Attributes:
-    num_channels: C, how many kinds of things there are on the board.
-    useful_moves: Those that do something.
-    draws_at_start: How many random numbers an episode begins with.
-    draws_per_step: How many random numbers a move takes.
+    num_channels: C, the number of kinds of objects on the board.
+    useful_moves: Moves that have an effect.
+    draws_at_start: Number of random draws at the start of an episode.
+    draws_per_step: Number of random draws per move.
   """
 
   num_channels: ClassVar[int]
@@ -66,13 +65,13 @@ class Game(environment.TensorEnvironment):
     """Sets the rules.
 
     Args:
-      sticky_actions: Probability that a step repeats the move before.
-      full_actions: Whether moves without effect are kept, six in all.
-      ramping: Whether the game grows harder with time; Breakout and Freeway
-        never do.
+      sticky_actions: Probability that a step repeats the last move.
+      full_actions: Whether to use all six moves, also those without effect.
+      ramping: Whether the difficulty increases over time; Breakout and Freeway
+        ignore it.
 
     Raises:
-      ArgumentError: If the probability is none.
+      ArgumentError: If `sticky_actions` is not a probability.
     """
     if not 0 <= sticky_actions <= 1:
       raise argument_checks.ArgumentError(
@@ -123,12 +122,12 @@ class Game(environment.TensorEnvironment):
     return tf.stack(channels, axis=-1)  # [B, 10, 10, C]
 
   def render(self, core: Core) -> np.ndarray:
-    """Returns the board in MinAtar's colors, uint8 `[10, 10, 3]`."""
+    """Renders the board in MinAtar's colors, uint8 `[10, 10, 3]`."""
     return drawing.draw_channels(self.observe(core)[0].numpy())
 
   @abc.abstractmethod
   def _begin(self, draws: tf.Tensor) -> Any:
-    """Returns the state at the beginning of an episode.
+    """Returns the state at the start of an episode.
 
     Args:
       draws: float32 `[B, draws_at_start]` in [0, 1).
@@ -141,22 +140,22 @@ class Game(environment.TensorEnvironment):
     """Makes a move.
 
     Args:
-      state: That of the game, a nest of tensors `[B, ...]`.
+      state: State of the game, a nest of tensors `[B, ...]`.
       move: int32 `[B]`.
       draws: float32 `[B, draws_per_step]` in [0, 1).
 
     Returns:
-      The next state; the reward, `[B]` of any type of number; and whether the
+      The next state; the reward, `[B]` of any numeric dtype; and whether the
       game is over, bool `[B]`.
     """
 
   @abc.abstractmethod
   def _show(self, state: Any) -> list[tf.Tensor]:
-    """Returns C boards, of 100 numbers or booleans per row, row by row."""
+    """Returns C boards, each of 100 numbers or booleans, row by row."""
 
 
 def to_int(flags: tf.Tensor) -> tf.Tensor:
-  """Returns 1 where true and 0 elsewhere, as int32."""
+  """Casts booleans to int32."""
   return tf.cast(flags, tf.int32)
 
 
@@ -167,30 +166,30 @@ def shift(
   minimum: int = 0,
   maximum: int = LAST,
 ) -> tf.Tensor:
-  """Moves by one field, if the board goes on there.
+  """Moves by one field, within the limits.
 
   Args:
     place: Row or column, int32 `[B]`.
-    back: Whether to a smaller one, bool `[B]`.
-    forth: Whether to a larger one, bool `[B]`.
-    minimum: The smallest there is.
-    maximum: The largest there is.
+    back: Whether to decrease it, bool `[B]`.
+    forth: Whether to increase it, bool `[B]`.
+    minimum: The smallest row or column.
+    maximum: The largest row or column.
   """
   place = place + to_int(forth) - to_int(back)
   return tf.clip_by_value(place, minimum, maximum)
 
 
 def mark(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-  """Returns boards, float32 `[..., 100]`, that are 1 at the field alone.
+  """Returns boards, float32 `[..., 100]`, that are 1 at one field only.
 
   Args:
     x: Columns, int32 `[...]`, on the board.
-    y: Rows, int32 `[...]`; where not on the board, there is no 1.
+    y: Rows, int32 `[...]`; a row outside the board gives zeros.
   """
   return tf.one_hot(y * SIZE + x, SIZE * SIZE)
 
 
 def pick(draw: tf.Tensor, count: tf.Tensor | int) -> tf.Tensor:
-  """Makes a random integer from 0 to `count` - 1 of a number in [0, 1)."""
-  # Rounding cannot reach `count`: draws have 24 bits, as products have.
+  """Maps a number in [0, 1) to a random integer from 0 to `count` - 1."""
+  # Rounding never gives `count`: draws and products have 24 bits.
   return tf.cast(draw * tf.cast(count, tf.float32), tf.int32)

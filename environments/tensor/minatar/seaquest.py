@@ -1,4 +1,4 @@
-"""MinAtar's Seaquest as tensors: rescue divers, shoot, and come up for air."""
+"""MinAtar's Seaquest in TensorFlow: rescue divers, shoot, surface for air."""
 
 from typing import NamedTuple
 
@@ -19,26 +19,26 @@ _LOWEST_ROW = 8
 
 
 class State(NamedTuple):
-  """Where things are and how fast, int32 `[B]` unless said otherwise.
+  """State of the game, int32 `[B]` unless stated otherwise.
 
   Attributes:
     x: Column of the submarine's front.
-    y: Its row, 0 at the surface.
-    step: Where it looks, 1 right or -1 left.
-    at_surface: Whether it has come up already, bool.
-    oxygen: Steps that it can stay down.
-    held: Divers aboard; as in MinAtar, negative after six were brought up.
+    y: Row of the submarine, 0 at the surface.
+    step: Direction of the submarine, 1 right or -1 left.
+    at_surface: Whether it has surfaced already, bool.
+    oxygen: Steps that it can stay below the surface.
+    held: Divers aboard; as in MinAtar, negative after six were rescued.
     fire_wait: Steps until it can fire.
-    bullets: Its bullets.
-    divers: Those in the water.
-    diver_wait: Steps until one comes.
+    bullets: The submarine's bullets.
+    divers: Divers in the water.
+    diver_wait: Steps until the next diver comes.
     enemies: Fish and submarines.
-    num_spawned: How many of them there were, modulo the number of places.
-    spawn_wait: Steps until one comes.
-    spawn_period: Steps between two.
-    move_period: Steps between two of an enemy's moves.
-    ramps: How often the game grew harder.
-    shots: The enemies' bullets.
+    num_spawned: Number of enemies so far, modulo the number of entries.
+    spawn_wait: Steps until the next enemy comes.
+    spawn_period: Steps between two arrivals of enemies.
+    move_period: Steps between two moves of an enemy.
+    ramps: Number of difficulty increases.
+    shots: Bullets of the enemies.
   """
 
   x: tf.Tensor
@@ -61,16 +61,16 @@ class State(NamedTuple):
 
 
 class Seaquest(game.Game):
-  """Move the submarine in four directions and fire where it looks.
+  """Move the submarine in four directions and fire ahead.
 
-  Reward: 1 for each enemy hit, and up to 10 for the oxygen left when six divers
-  are brought up. Coming up with fewer costs one of them and fills the oxygen,
-  too; each time more enemies come, or they move faster. The game is over when
-  an enemy or a bullet touches the submarine, when there is no oxygen left, or
-  when it comes up without divers.
+  Reward: 1 for each enemy hit, and up to 10 for the remaining oxygen when six
+  divers are rescued. Surfacing with fewer costs one of them, and refills the
+  oxygen, too; each time enemies come more often, or move faster. The game is
+  over when an enemy or a bullet touches the submarine, when the oxygen is used
+  up, or when it surfaces without divers.
 
-  Channels: front and back of the submarine, its bullets, the field behind what
-  swims, the enemies' bullets, fish, enemy submarines, gauges of oxygen and of
+  Channels: front and back of the submarine, its bullets, the field behind a
+  swimmer, the enemies' bullets, fish, enemy submarines, gauges of oxygen and of
   divers aboard, divers.
   """
 
@@ -157,7 +157,7 @@ class Seaquest(game.Game):
 
 
 def _spawn(state: State, draws: tf.Tensor) -> State:
-  """Lets enemies and divers come whose time it is."""
+  """Adds the enemies and divers that are due."""
   comes = tf.equal(state.spawn_wait, 0)
   enemies, came = things.add_enemy(
     state.enemies,
@@ -203,7 +203,7 @@ def _steer(state: State, move: tf.Tensor) -> State:
 
 
 def _breathe(state: State, ramping: bool) -> tuple[State, tf.Tensor, tf.Tensor]:
-  """Uses up oxygen below the surface, and renews it when coming up.
+  """Consumes oxygen below the surface, and refills it when surfacing.
 
   Returns:
     The state, the reward for six divers, and whether the game is over.
@@ -214,7 +214,7 @@ def _breathe(state: State, ramping: bool) -> tuple[State, tf.Tensor, tf.Tensor]:
   surfaces &= tf.not_equal(state.held, 0)
   full = surfaces & tf.equal(state.held, things.MAX_DIVERS)
   bonus = tf.where(full, state.oxygen * SIZE // _MAX_OXYGEN, 0)
-  # A diver is taken off after six were brought up, too: -1 is left.
+  # A diver is also taken off after six were rescued, which leaves -1.
   held = tf.where(full, 0, state.held) - game.to_int(surfaces)
   oxygen = tf.where(surfaces, _MAX_OXYGEN, state.oxygen - game.to_int(below))
   state = state._replace(
@@ -224,7 +224,7 @@ def _breathe(state: State, ramping: bool) -> tuple[State, tf.Tensor, tf.Tensor]:
 
 
 def _ramp(state: State, surfaces: tf.Tensor) -> State:
-  """Makes the game harder where `surfaces`, bool `[B]`."""
+  """Increases the difficulty where `surfaces`, bool `[B]`."""
   can_move_faster = state.move_period > _SHORTEST_MOVE_PERIOD
   can_spawn_more = state.spawn_period > 1
   ramps = surfaces & (can_move_faster | can_spawn_more)
@@ -238,7 +238,7 @@ def _ramp(state: State, surfaces: tf.Tensor) -> State:
 
 
 def _paint(x: tf.Tensor, y: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
-  """Returns boards of where two things are, bool `[B, 10, 10]`."""
+  """Returns boards that mark two objects, bool `[B, 10, 10]`."""
   place = tf.where(shown, y * SIZE + x, -1)  # [B, 2]
   places = np.arange(SIZE * SIZE, dtype=np.int32).reshape(SIZE, SIZE)
   first, second = (place[:, i, None, None] for i in range(2))
@@ -246,5 +246,5 @@ def _paint(x: tf.Tensor, y: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
 
 
 def _paint_gauge(columns: tf.Tensor) -> tf.Tensor:
-  """Returns boards with these columns of the last row, bool `[B, 10, 10]`."""
+  """Returns boards that mark columns of the last row, bool `[B, 10, 10]`."""
   return tf.pad(columns[:, None, :], [[0, 0], [LAST, 0], [0, 0]])

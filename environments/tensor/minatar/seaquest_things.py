@@ -1,8 +1,8 @@
-"""What swims in Seaquest: enemies, their bullets, divers and own bullets.
+"""Moving objects of Seaquest: enemies, their bullets, divers and own bullets.
 
-Each kind has a fixed number of places, more than can be taken at once. What
-MinAtar keeps in lists has an order, and that decides a few cases; here it is
-the order of the places, or told by how long things have been where they are.
+Each kind has a fixed number of entries, more than can be in use at once.
+MinAtar keeps them in lists, whose order decides a few cases; here that order
+follows from the index of the entries, or from their age.
 """
 
 from typing import Any, NamedTuple
@@ -15,29 +15,29 @@ from repertory.environments.tensor.minatar.game import LAST, SIZE
 
 # Enemies and divers come on rows 1 to 8.
 NUM_ROWS = 8
-# An enemy is gone after 29 steps at the least period, when one may come each
-# step, and after 60 at the greatest, when one comes in 14 steps at most.
+# An enemy lives for at most 29 steps at the smallest period, when one may come
+# each step, and for 60 at the largest, when at most one comes in 14 steps.
 NUM_ENEMIES = 32
 SHOT_PERIOD = 10
 DIVER_PERIOD = 5
 MAX_DIVERS = 6
 _NO_TARGET = 1000
 _ROWS = np.arange(1, 1 + NUM_ROWS, dtype=np.int32)
-# Of a word that stands for a row: how many bits a column has, and which.
+# Each row is packed into a word: bits per column, and their offsets.
 _BITS = 6
 _WORD = tf.int64
 _MASKS = [(2**_BITS - 1) << (_BITS * x) for x in range(SIZE)]
 
 
 class Bullets(NamedTuple):
-  """The submarine's bullets, the older one first: int32 `[B, 2]`.
+  """Bullets of the submarine, the older one first: int32 `[B, 2]`.
 
   A bullet leaves the board before the submarine has fired twice again.
 
   Attributes:
     x: Column.
     y: Row.
-    step: Where it flies, 1 right or -1 left; 0 if there is none.
+    step: Direction, 1 right or -1 left; 0 in an empty entry.
   """
 
   x: tf.Tensor
@@ -53,7 +53,7 @@ class Divers(NamedTuple):
   Attributes:
     x: Column.
     y: Row.
-    step: Where it swims, 1 right or -1 left; 0 if there is none.
+    step: Direction, 1 right or -1 left; 0 in an empty entry.
     wait: Steps until it moves.
   """
 
@@ -66,13 +66,13 @@ class Divers(NamedTuple):
 class Enemies(NamedTuple):
   """Fish and submarines, `[B, 32]`.
 
-  No two of a kind that are at one place move in the same step: they have come
-  one after the other.
+  Two enemies of one kind on the same field never move in the same step, because
+  they came one after the other.
 
   Attributes:
     x: Column, int32.
     y: Row, int32.
-    step: Where it swims, 1 right or -1 left; 0 if there is none. int32.
+    step: Direction, 1 right or -1 left; 0 in an empty entry. int32.
     armed: Whether it is a submarine, bool.
     move_wait: Steps until it moves, int32.
     shot_wait: Steps until it shoots if it is a submarine, int32.
@@ -87,14 +87,14 @@ class Enemies(NamedTuple):
 
 
 class Shots(NamedTuple):
-  """The enemies' bullets, int32 `[B, 32]`, at the places of those enemies.
+  """Bullets of the enemies, int32 `[B, 32]`, at the same indices.
 
-  A shot leaves the board before anyone else shoots from its place.
+  A shot leaves the board before the next shot of the same index.
 
   Attributes:
     x: Column.
     y: Row.
-    step: Where it flies, 1 right or -1 left; 0 if there is none.
+    step: Direction, 1 right or -1 left; 0 in an empty entry.
   """
 
   x: tf.Tensor
@@ -120,7 +120,7 @@ def fire(
 def add_diver(
   divers: Divers, comes: tf.Tensor, y: tf.Tensor, step: tf.Tensor
 ) -> Divers:
-  """Lets a diver come from a side where `comes`, bool `[B]`."""
+  """Adds a diver at a side where `comes`, bool `[B]`."""
   return Divers(
     _append(divers.x, comes, _side(step)),
     _append(divers.y, comes, y),
@@ -138,19 +138,19 @@ def add_enemy(
   armed: tf.Tensor,
   period: tf.Tensor,
 ) -> tuple[Enemies, tf.Tensor]:
-  """Lets an enemy come, unless it would meet another in its row.
+  """Adds an enemy, unless it would meet another in its row.
 
   Args:
-    enemies: Those that there are.
-    place: Which one is free, int32 `[B]`.
-    comes: Whether one is to come, bool `[B]`.
-    y: In which row, int32 `[B]`.
-    step: In which direction, int32 `[B]`.
+    enemies: The present enemies.
+    place: Index of a free entry, int32 `[B]`.
+    comes: Whether to add one, bool `[B]`.
+    y: Row, int32 `[B]`.
+    step: Direction, int32 `[B]`.
     armed: Whether it is a submarine, bool `[B]`.
-    period: How often enemies move, int32 `[B]`.
+    period: Steps between two moves, int32 `[B]`.
 
   Returns:
-    The enemies, and whether one has come.
+    The enemies, and whether one was added.
   """
   meets = tf.equal(enemies.y, y[:, None]) & tf.equal(
     enemies.step, -step[:, None]
@@ -177,17 +177,17 @@ def fly(
 ) -> tuple[Bullets, Enemies, tf.Tensor]:
   """Moves the submarine's bullets.
 
-  The younger one comes first, and takes a fish rather than a submarine, and the
-  one that came first.
+  The younger bullet moves first. A bullet hits a fish before a submarine, and
+  an older enemy before a younger one.
 
   Returns:
-    What is left of both, and the number of enemies hit, int32 `[B]`.
+    The remaining bullets and enemies, and the number of hits, int32 `[B]`.
   """
   x = bullets.x + bullets.step
   flying = tf.where(_is_inside(x), bullets.step, 0)  # [B, 2]
   hits = tf.zeros_like(x[:, 0])
   steps = []
-  # At one place, who came first moves first.
+  # On the same field, the older enemy moves first.
   order = enemies.move_wait + tf.where(enemies.armed, _NO_TARGET // 2, 0)
   for i in (1, 0):
     step = flying[:, i]
@@ -205,22 +205,22 @@ def fly(
 def rescue(
   divers: Divers, x: tf.Tensor, y: tf.Tensor, held: tf.Tensor
 ) -> tuple[Divers, tf.Tensor]:
-  """Takes divers at the submarine's place aboard, and moves the others.
+  """Takes divers at the submarine's position aboard, and moves the others.
 
   Args:
-    divers: The younger one comes first.
+    divers: The divers; the younger one is processed first.
     x: Column of the submarine, int32 `[B]`.
     y: Row of the submarine, int32 `[B]`.
     held: Divers aboard, int32 `[B]`.
 
   Returns:
-    The divers that are left, and how many are aboard.
+    The remaining divers, and the number aboard.
   """
   moves = tf.equal(divers.wait, 0)  # [B, 2]
   wait = tf.where(moves, DIVER_PERIOD, divers.wait - 1)
   next_x = tf.where(moves, divers.x + divers.step, divers.x)
   swims = tf.not_equal(divers.step, 0)
-  # Reaching the submarine is as good as being reached by it.
+  # A diver is rescued before or after its move.
   reached = tf.equal(divers.x, x[:, None]) | tf.equal(next_x, x[:, None])
   reached &= swims & tf.equal(divers.y, y[:, None])
   younger = reached[:, 1] & (held < MAX_DIVERS)
@@ -239,19 +239,19 @@ def swim(
   y: tf.Tensor,
   period: tf.Tensor,
 ) -> tuple[Enemies, Bullets, tf.Tensor, tf.Tensor, Enemies]:
-  """Moves the enemies, into bullets perhaps.
+  """Moves the enemies, possibly into bullets.
 
   Args:
-    enemies: At most one of them gets to a field in one step.
-    bullets: The older one is the first to hit.
+    enemies: The enemies; at most one of them enters a field per step.
+    bullets: The submarine's bullets; the older one hits first.
     x: Column of the player's submarine, int32 `[B]`.
     y: Row of the player's submarine, int32 `[B]`.
-    period: How often enemies move, int32 `[B]`.
+    period: Steps between two moves, int32 `[B]`.
 
   Returns:
-    What is left of both; the number of enemies hit, int32 `[B]`; whether an
-    enemy touches the player, bool `[B]`; and the enemies with those that were
-    hit or left the board in this step, who shoot nevertheless.
+    The remaining enemies and bullets; the number of hits, int32 `[B]`; whether
+    an enemy touches the player, bool `[B]`; and the enemies including those
+    that were hit or left the board in this step, which still shoot.
   """
   touched = tf.reduce_any(_are_at(enemies, x, y), axis=1)
   present = tf.not_equal(enemies.step, 0)
@@ -283,14 +283,14 @@ def shoot(
   """Lets the enemies' submarines shoot, and moves all shots.
 
   Args:
-    shots: Those of before.
-    enemies: Who may shoot.
+    shots: The present shots.
+    enemies: The enemies that may shoot.
     x: Column of the player's submarine, int32 `[B]`.
     y: Row of the player's submarine, int32 `[B]`.
 
   Returns:
-    The shots; how long the enemies wait with the next, int32 `[B, 32]`; and
-    whether the player is where a shot comes from or goes to, bool `[B]`.
+    The shots; the steps until each enemy's next shot, int32 `[B, 32]`; and
+    whether the player is at the start or the end of a shot's move, bool `[B]`.
   """
   shoots = tf.not_equal(enemies.step, 0) & enemies.armed
   shoots &= tf.equal(enemies.shot_wait, 0)
@@ -322,9 +322,9 @@ def paint(enemies: Enemies, shots: Shots) -> list[tf.Tensor]:
 
 
 def _paint(x: tf.Tensor, y: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
-  """Returns boards of where things are, `[B, 32]`, as bool `[B, 10, 10]`."""
-  # A word stands for a row of the board: for each column it has as many bits
-  # as it takes to count everything there.
+  """Returns boards that mark entries `[B, 32]`, as bool `[B, 10, 10]`."""
+  # A word represents a row of the board: each column has enough bits to count
+  # all objects there.
   words = tf.bitwise.left_shift(
     tf.ones_like(x, _WORD), _BITS * tf.cast(x, _WORD)
   )
@@ -336,24 +336,24 @@ def _paint(x: tf.Tensor, y: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
 
 
 def _are_at(things: Enemies | Shots, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-  """Returns which of them are at a place, bool `[B, 32]`."""
+  """Returns which entries are at a position, bool `[B, 32]`."""
   here = tf.equal(things.x, x[:, None]) & tf.equal(things.y, y[:, None])
   return here & tf.not_equal(things.step, 0)
 
 
 def _keep_inside(things: Any) -> Any:
-  """Removes enemies or shots that are not on the board."""
+  """Removes enemies or shots outside the board."""
   return things._replace(step=tf.where(_is_inside(things.x), things.step, 0))
 
 
 def _append(old: tf.Tensor, where: tf.Tensor, new: tf.Tensor) -> tf.Tensor:
-  """Makes the younger of two the older one, and puts a new one behind it."""
+  """Appends a new entry; drops the older of two."""
   pair = tf.stack([old[:, 1], new], axis=1)
   return tf.where(where[:, None], pair, old)
 
 
 def _side(step: tf.Tensor) -> tf.Tensor:
-  """Returns the column from which things come that go this way."""
+  """Returns the column at which objects of this direction enter."""
   return tf.where(step > 0, 0, LAST)
 
 

@@ -1,4 +1,4 @@
-"""MinAtar's Space Invaders as tensors: shoot a swarm of aliens."""
+"""MinAtar's Space Invaders in TensorFlow: shoot a swarm of aliens."""
 
 from typing import NamedTuple
 
@@ -12,25 +12,26 @@ _FIRE_PAUSE = 5
 _MOVE_PERIOD = 12
 _SHORTEST_MOVE_PERIOD = 6
 _SHOT_PERIOD = 10
-# The swarm as it comes, [10, 10].
+# The initial swarm, [10, 10].
 _SWARM = np.pad(np.ones((4, 6), np.bool_), ((0, 6), (2, 2)))
 _ROWS = np.arange(SIZE, dtype=np.int32)[:, None]
 _COLUMNS = np.arange(SIZE, dtype=np.int32)
 
 
 class State(NamedTuple):
-  """Where things are, `[B, ...]`.
+  """State of the game, `[B, ...]`.
 
   Attributes:
     x: Column of the cannon, in the last row; int32.
-    bullets: Where the cannon's are, bool `[B, 10, 10]`.
-    bombs: Where the aliens' bullets are, bool `[B, 10, 10]`.
-    aliens: Where they are, bool `[B, 10, 10]`.
-    step: Where they go, 1 right or -1 left; int32.
+    bullets: The cannon's bullets, bool `[B, 10, 10]`.
+    bombs: The aliens' bullets, bool `[B, 10, 10]`.
+    aliens: The aliens, bool `[B, 10, 10]`.
+    step: Direction of the aliens, 1 right or -1 left; int32.
     fire_wait: Steps until the cannon can fire, int32.
     move_wait: Steps until the aliens move, int32.
     shot_wait: Steps until one of them shoots, int32.
-    move_period: Steps between two moves, if there are as many aliens; int32.
+    move_period: Upper bound of the steps between two moves of the aliens; a
+      smaller number of aliens lowers it further. int32.
   """
 
   x: tf.Tensor
@@ -45,15 +46,15 @@ class State(NamedTuple):
 
 
 class SpaceInvaders(game.Game):
-  """Move the cannon, fire, and keep out of the way of bullets.
+  """Move the cannon, fire, and avoid bullets.
 
-  The aliens go to a side, then a row down, and faster when they are few. The
-  one in the column next to the cannon shoots. Reward: 1 for each alien. A new
-  swarm follows, faster at first. The game is over when an alien or a bullet is
-  at the cannon, or when the aliens cannot go further down.
+  The aliens move sideways, then a row down, and faster when few are left. The
+  one in the column closest to the cannon shoots. Reward: 1 for each alien. A
+  new swarm follows, faster at first. The game is over when an alien or a bullet
+  is at the cannon, or when the aliens cannot go further down.
 
-  Channels: cannon, alien, alien that goes to the left, alien that goes to the
-  right, the cannon's bullets, the aliens' bullets.
+  Channels: cannon, alien, alien moving left, alien moving right, the cannon's
+  bullets, the aliens' bullets.
   """
 
   num_channels = 6
@@ -86,7 +87,7 @@ class SpaceInvaders(game.Game):
     x = game.shift(
       state.x, tf.equal(move, game.LEFT), tf.equal(move, game.RIGHT)
     )
-    # A bullet flies in the step in which it is fired.
+    # A bullet moves in the step in which it is fired.
     muzzle = _mark(x, tf.fill(x.shape, LAST)) & fires[:, None, None]
     bullets = _scroll(state.bullets | muzzle, -1)
     bombs = _scroll(state.bombs, 1)
@@ -127,25 +128,25 @@ class SpaceInvaders(game.Game):
 
 
 def _mark(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-  """Returns boards that are true at a field alone, bool `[B, 10, 10]`."""
+  """Returns boards that are true at one field only, bool `[B, 10, 10]`."""
   column = tf.equal(x[:, None, None], _COLUMNS)
   return column & tf.equal(y[:, None, None], _ROWS)
 
 
 def _scroll(board: tf.Tensor, rows: int) -> tf.Tensor:
-  """Moves a board down by a row, or up by one if that is -1."""
+  """Scrolls a board down by one row, or up if `rows` is -1."""
   if rows > 0:
     return tf.pad(board[:, :-1], [[0, 0], [1, 0], [0, 0]])
   return tf.pad(board[:, 1:], [[0, 0], [0, 1], [0, 0]])
 
 
 def _march(state: State) -> tuple[State, tf.Tensor]:
-  """Moves the aliens when it is time.
+  """Moves the aliens when they are due.
 
   Returns:
-    The state with `aliens`, `step` and `move_wait` as they are then; and
-    whether aliens in the last row should have gone down, bool `[B]`. Those go
-    on from the first row, as the last board of the episode shows.
+    The state with updated `aliens`, `step` and `move_wait`; and whether aliens
+    in the last row should have moved down, bool `[B]`. Those wrap around to the
+    first row, which shows on the last board of the episode.
   """
   aliens, step = state.aliens, state.step
   moves = tf.equal(state.move_wait, 0)
@@ -170,9 +171,9 @@ def _march(state: State) -> tuple[State, tf.Tensor]:
 
 
 def _find_shooter(aliens: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
-  """Returns where the lowest alien of the column next to `x` is.
+  """Returns the lowest alien of the column closest to `x`.
 
-  bool `[B, 10, 10]`. The left one counts if two columns are as near.
+  bool `[B, 10, 10]`. Of two equally close columns, the left one counts.
   """
   order = tf.abs(_COLUMNS - x[:, None]) * SIZE + _COLUMNS  # [B, 10]
   columns = tf.reduce_any(aliens, axis=1)  # [B, 10]
@@ -183,7 +184,7 @@ def _find_shooter(aliens: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
 
 
 def _refill(state: State, ramping: bool) -> State:
-  """Sends a new swarm when the last alien is gone."""
+  """Adds a new swarm when the last alien is gone."""
   cleared = ~tf.reduce_any(state.aliens, axis=[1, 2])
   state = state._replace(
     aliens=state.aliens | (cleared[:, None, None] & _SWARM)
