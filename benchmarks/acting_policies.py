@@ -4,7 +4,7 @@ from repertory.agents import builder as builder_lib
 from repertory.agents import impala
 from repertory.components import actors, specs
 
-# Settings of IMPALA, by the name of the network.
+# IMPALA settings by name of the network.
 NETWORKS = {
   'mlp': {'hidden_sizes': (256,)},
   'lstm': {'hidden_sizes': (256,), 'core': 'lstm', 'core_size': 256},
@@ -13,20 +13,20 @@ NETWORKS = {
 
 
 def make_builder(network: str) -> impala.IMPALABuilder:
-  """Makes IMPALA with a network of a kind."""
+  """Makes IMPALA with the given network."""
   return impala.IMPALABuilder(
     impala.IMPALAConfig(unroll_length=20, batch_size=32, **NETWORKS[network])
   )
 
 
 def make_policy(builder, spec, network, num_environments: int):
-  """Makes the policy that acts."""
+  """Makes the behavior policy."""
   acting = builder_lib.Acting(spec, num_environments, seed=1)
   return builder.make_policy(network, acting)
 
 
 def make_local_actor(settings, environments) -> actors.PolicyActor:
-  """Makes an actor with a network of its own."""
+  """Makes an actor with a local policy."""
   builder = make_builder(settings['network'])
   spec = specs.make_environment_spec(environments)
   ids = settings['environment_ids']

@@ -1,4 +1,4 @@
-"""What acts in benchmarks of inference: processes of actors, and a server."""
+"""Actor processes and inference server of the inference benchmarks."""
 
 import contextlib
 import json
@@ -46,13 +46,14 @@ def run_actors(
 
   Args:
     network: See `acting_policies.NETWORKS`.
-    actors: How many.
-    environments: How many each actor has.
-    address: The server that acts for them; '' if each has its own policy.
-    seconds: How long it is measured.
+    actors: Number of actors.
+    environments: Number of environments per actor.
+    address: Address of the inference server; '' gives each actor its own
+      policy.
+    seconds: Duration of the measurement.
 
   Returns:
-    Means of what they print; of 'steps_per_second', the sum.
+    Means of the printed values; of 'steps_per_second', the sum.
   """
   worker = os.path.join(_HERE, 'acting_worker.py')
   workers: list[Any] = []
@@ -79,7 +80,7 @@ def run_actors(
 
 
 def start(command: Sequence[str]) -> Any:
-  """Starts the process of an actor, which is told by lines and answers so."""
+  """Starts an actor process that reads and writes lines."""
   return subprocess.Popen(
     command,
     stdin=subprocess.PIPE,
@@ -90,7 +91,7 @@ def start(command: Sequence[str]) -> Any:
 
 
 def _results(workers: Sequence[Any]) -> list[dict[str, float]]:
-  """Lets all actors begin together; returns what they print."""
+  """Starts all actors at once; returns the values they print."""
   for worker in workers:
     if worker.stdout.readline() != 'ready\n':
       raise RuntimeError('An actor did not start.')
@@ -114,16 +115,16 @@ def serve(
   num_lanes: int = 1,
   device: str | None = None,
 ) -> Iterator[tuple[server.InferenceServer, 'Learner | None']]:
-  """Serves actors, with a learner beside it if asked for.
+  """Serves actors, optionally with a learner.
 
   Args:
     network: See `acting_policies.NETWORKS`.
-    actors: How many.
-    environments: How many each actor has.
-    learns: Whether IMPALA learns from what they do.
-    address: Where it listens; '' for a Unix socket.
+    actors: Number of actors.
+    environments: Number of environments per actor.
+    learns: Whether IMPALA learns from their experience.
+    address: Address to listen on; '' for a Unix socket.
     num_lanes: 2 for double buffering.
-    device: Where the policy runs; None for TensorFlow's choice.
+    device: Device of the policy; None for TensorFlow's choice.
   """
   builder, spec = acting_policies.make_builder(network), _spec_of(network)
   total = actors * environments
@@ -215,7 +216,7 @@ class Learner:
 
 
 def _spec_of(network: str) -> specs.EnvironmentSpec:
-  """Returns the spec of the environments that a network acts in."""
+  """Returns the environment spec of a network."""
   kind = vector_environments.KINDS[_kind(network)]
   return specs.make_environment_spec(kind(1, 0))
 

@@ -1,6 +1,6 @@
-"""An actor of `central_inference.py`, in a process of its own.
+"""Actor process of `central_inference.py`.
 
-Steps environments for some seconds and prints what it did as JSON. It starts
+Steps environments for some seconds and prints the results as JSON. It starts
 when it reads a line, so that all actors start together.
 """
 
@@ -19,7 +19,7 @@ _WARM_UP_SECONDS = 1.0
 
 
 class _Timed:
-  """Adds up the time that environments take, and lets them take longer."""
+  """Measures the time spent in environments, and can slow them down."""
 
   def __init__(self, environments, step_seconds: float):
     self._environments = environments
@@ -40,19 +40,19 @@ class _Timed:
 
 
 class Acting:
-  """Environments, and what acts for them.
+  """Environments with their policy, local or remote.
 
   Attributes:
-    environments: Knows how many seconds they took.
+    environments: The environments, with the seconds they took.
   """
 
   def __init__(self, settings, ids, address: str, step_seconds: float = 0.0):
-    """Connects to the server at an address; without one it acts itself."""
+    """Connects to the server at an address; '' creates a local policy."""
     environments = vector_environments.KINDS[settings['environment']](
       len(ids), ids[0]
     )
     self.environments = _Timed(environments, step_seconds)
-    # TensorFlow only where the policy is.
+    # TensorFlow is imported only for a local policy.
     if address:
       from acme import specs  # noqa: PLC0415
 
@@ -69,12 +69,12 @@ class Acting:
     self.step()
 
   def step(self) -> int:
-    """Steps all environments; returns the steps that this was."""
+    """Steps all environments; returns the number of steps."""
     return self._loop.step()[0]
 
 
 def main() -> None:
-  """Runs what the argument, a JSON object, asks for."""
+  """Runs the measurement described by the argument, a JSON object."""
   settings = json.loads(sys.argv[1])
   acting = Acting(settings, settings['environment_ids'], settings['address'])
   print('ready', flush=True)

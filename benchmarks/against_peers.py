@@ -1,23 +1,23 @@
-"""What training costs beside other libraries, at the same work.
+"""Training cost compared with other libraries, on identical tasks.
 
 Run it with nothing else on the machine:
 
     .venv/bin/python benchmarks/against_peers.py --cleanrl=<checkout>
 
-Each peer is installed into a virtual environment of its own under
-`build/peers/`; of CleanRL, which is no package, the scripts of a checkout are
-run as they are. Everybody gets the same cores, one by default. Where a library
-cannot be installed or run, its rows are left out, with the reason.
+Each peer is installed into its own virtual environment under `build/peers/`.
+CleanRL is no package, so the scripts of a checkout are run unchanged. All
+processes get the same cores, one by default. If a library cannot be installed
+or run, its rows are omitted, with the reason.
 
-A run of some steps and one of several times as many are compared, whole
-processes with all their threads and children, so that what it takes to start
-and to compile cancels out. Told are environment steps per second of processor
-time and per second. Ours are measured right before and after each peer, and a
-ratio is that of the mean of the two to the peer. "First update" is what it
-takes from the start of the process, imports included, until the first update is
-made; of CleanRL, whose code does not tell, a whole run that ends soon after it.
+The cost is the difference between a short and a long run, over whole processes
+with all threads and children, so that start and compilation cancel out. The
+tables show environment steps per second of processor time and per second.
+Repertory is measured right before and after each peer, and a ratio is that of
+the mean of the two to the peer. "First update" is the time from the start of
+the process, imports included, until the first update; CleanRL does not report
+it, so it is the time of a whole run that ends soon after.
 
-With `--solve`, what it costs to solve a task, see `peer_solving.py`.
+With `--solve`, the cost of solving a task: see `peer_solving.py`.
 """
 
 import statistics
@@ -36,23 +36,23 @@ from absl import app, flags
 
 flags.adopt_module_key_flags(peer_speed)
 _CLEANRL = flags.DEFINE_string(
-  'cleanrl', None, 'Checkout of CleanRL; its rows are left out without.'
+  'cleanrl', None, 'Checkout of CleanRL; without one, its rows are omitted.'
 )
 _PYTHON = flags.DEFINE_string(
-  'peer_python', None, 'Python of peers; `python3.11` or `python3` if none.'
+  'peer_python', None, 'Python of the peers; default `python3.11` or `python3`.'
 )
 _SOLVE = flags.DEFINE_bool('solve', False, 'Measure the time to solve tasks.')
 _SEEDS = flags.DEFINE_list('seeds', ['1', '2', '3', '4', '5'], 'For --solve.')
 
 
 class Ratios(NamedTuple):
-  """How ours compares with a peer's, in each round.
+  """Repertory's rates relative to a peer's, in each round.
 
   Attributes:
-    ours: The name of ours.
-    peer: The name of the peer's.
+    ours: Name of Repertory's run.
+    peer: Name of the peer's run.
     mark: The ratio to reach.
-    values: Those per second of processor time and per second.
+    values: Ratios per second of processor time and per second.
   """
 
   ours: str
@@ -62,7 +62,7 @@ class Ratios(NamedTuple):
 
 
 class _Measurements:
-  """Measures a case, round after round."""
+  """Measurements of a case, in rounds."""
 
   def __init__(
     self, case: peer_runs.Case, scale: float, machine: peer_processes.Machine
@@ -108,7 +108,7 @@ class _Measurements:
 
 
 def _tabulate_ratios(ratios: Sequence[Ratios]) -> rich.table.Table:
-  """Makes a table of medians, with the least and the largest."""
+  """Returns a table of medians, with minimum and maximum."""
   table = rich.table.Table(title='Steps per second, ours / theirs')
   for column in ('ours', 'theirs'):
     table.add_column(column)
@@ -147,7 +147,7 @@ def print_case(
   console.print(peer_speed.tabulate(case.title, measurements.found))
   console.print(_tabulate_ratios(list(measurements.ratios.values())))
   for name, reason in measurements.left_out.items():
-    print(f'Left out: {name}, {reason}', flush=True)
+    print(f'Omitted: {name}, {reason}', flush=True)
 
 
 def main(_) -> None:

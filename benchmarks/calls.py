@@ -1,14 +1,14 @@
-"""Calls between nodes and launches of programs: Courier and Launchpad, or gRPC.
+"""Latency of RPCs and of launches: Courier and Launchpad, or gRPC.
 
     .venv/bin/python benchmarks/calls.py
 
-A server in a process of its own is called by this one: with a number that it
-returns, for a reply of 4 MB, and with the number by eight threads at once. And
-a program of four services is launched and ended, in processes and in threads,
-until each of them has answered. Both ways take turns, round after round.
-Processor time is that of caller and server together. Whatever else runs on the
-machine only slows them down, so of five rounds in a row the fastest counts, for
-each; told is the median of those, with the least and the largest.
+This process calls a server in another process: with a number that is returned,
+for a reply of 4 MB, and with the number from eight threads at once. In
+addition, a program of four services is launched and stopped, in processes and
+in threads; a launch ends when each service has answered. Both implementations
+alternate, round after round. Processor time is the sum of caller and server.
+Other load can only slow them down, so the fastest of five consecutive rounds
+counts, for each; the table shows the median of those, with minimum and maximum.
 """
 
 import collections
@@ -32,10 +32,10 @@ from repertory.launch.launchers import calls, carriers, launcher
 from repertory.launch.launchers import conformance as conformance_lib
 from repertory.launch.launchers import program as program_lib
 
-_ROUNDS = flags.DEFINE_integer('rounds', 25, 'How often each is measured.')
-_SECONDS = flags.DEFINE_float('seconds', 0.3, 'How long calls are measured.')
-_LAUNCHES = flags.DEFINE_integer('launches', 10, 'How often each is launched.')
-_SERVE = flags.DEFINE_string('serve', '', 'Serves in this way; for itself.')
+_ROUNDS = flags.DEFINE_integer('rounds', 25, 'Rounds of calls.')
+_SECONDS = flags.DEFINE_float('seconds', 0.3, 'Duration per measurement.')
+_LAUNCHES = flags.DEFINE_integer('launches', 10, 'Launches per implementation.')
+_SERVE = flags.DEFINE_string('serve', '', 'Implementation to serve; internal.')
 
 _WAYS = (carriers.COURIER, carriers.GRPC)
 _REPLY_BYTES = 4 << 20
@@ -49,7 +49,7 @@ Figures = Mapping[str, Mapping[str, Sequence[float]]]
 
 
 def _serve(way: str) -> None:
-  """Serves until the standard input is closed; prints where."""
+  """Serves until the standard input is closed; prints the address."""
   carrier, reply = carriers.get(way), os.urandom(_REPLY_BYTES)
   served = {'same': lambda number: number, 'reply': lambda: reply}
   with ports.held() as port:
@@ -61,7 +61,7 @@ def _serve(way: str) -> None:
 
 @contextlib.contextmanager
 def _client(way: str) -> Iterator[tuple[Any, int]]:
-  """Yields what calls a server in another process, and that one's id."""
+  """Yields a client of a server in another process, and its process id."""
   process: Any = subprocess.Popen(
     [sys.executable, __file__, f'--serve={way}'],
     stdin=subprocess.PIPE,
@@ -81,7 +81,7 @@ def _client(way: str) -> Iterator[tuple[Any, int]]:
 
 
 def _repeat(call: Callable[[], Any]) -> int:
-  """Calls for a while; returns how often."""
+  """Calls repeatedly for some time; returns the number of calls."""
   count, end = 0, time.perf_counter() + _SECONDS.value
   while time.perf_counter() < end:
     call()
@@ -90,13 +90,13 @@ def _repeat(call: Callable[[], Any]) -> int:
 
 
 def _measure_calls(client: Any, pid: int) -> dict[str, float]:
-  """Returns what one round tells of a way."""
+  """Returns the figures of one round."""
 
   def call():
     return client.same(1)
 
   def measure(make_calls: Callable[[], int]) -> tuple[float, float]:
-    """Returns the time of a call, and its processor time; in µs."""
+    """Returns the time and the processor time of a call, in µs."""
     used = time.process_time() + figures.processor_seconds(pid)
     start = time.perf_counter()
     count = make_calls()
@@ -123,7 +123,7 @@ def _measure_calls(client: Any, pid: int) -> dict[str, float]:
 
 
 def _measure_launch(launch_type: str) -> float:
-  """Returns how long it takes until all nodes have answered and ended."""
+  """Returns the seconds until all nodes have answered and stopped."""
   planned = program_lib.Program(_WAIT_SECONDS)
   for index in range(_SERVICES):
     planned.add(
@@ -146,7 +146,7 @@ def _measure_launch(launch_type: str) -> float:
 
 
 def measure() -> Figures:
-  """Returns the figures of each round, by what is measured and by way."""
+  """Returns the figures of each round, by quantity and implementation."""
   found: Any = collections.defaultdict(lambda: collections.defaultdict(list))
   with contextlib.ExitStack() as stack:
     clients = {way: stack.enter_context(_client(way)) for way in _WAYS}
@@ -170,7 +170,7 @@ def _fastest(rounds: Sequence[float]) -> list[float]:
 
 
 def print_table(found: Figures) -> None:
-  """Prints what was measured."""
+  """Prints the results."""
   table = rich.table.Table()
   table.add_column('')
   for column in (*_WAYS, 'gRPC / Courier'):

@@ -4,18 +4,16 @@ Run it with nothing else on the machine:
 
     .venv/bin/python benchmarks/central_inference.py
 
-Actors are processes that step cheap environments of arrays. In each line the
-same actors act with an inference server (acting only, then with IMPALA learning
-beside it) and with a network of their own each, one after the other in the same
-minute.
+Actors are processes that step cheap vectorized environments. For each row of
+the table the same actors use an inference server (acting only, then with IMPALA
+learning), and then a local network each, all within a minute.
 
-Shares are of an actor's time: its environments, and of the round trip the
-transport, waiting for a batch, and the network, by their medians. Replay's is
-the share of the server's time in which it hands items over or waits for the
-queue.
+Shares are fractions of an actor's time: its environments, and the medians of
+the round trip's transport, wait for a batch, and network. Replay's is the
+fraction of the server's time spent handing items over or waiting for the queue.
 
-How fast the machine is in that minute is told by a bare loop over one CartPole
-of gymnasium, before and after: compare machines and hours by 'central / bare'.
+A bare loop over one CartPole of gymnasium, before and after, measures the speed
+of the machine: compare machines and hours by 'central / bare'.
 """
 
 import functools
@@ -29,15 +27,13 @@ from absl import app, flags
 
 _NETWORKS = flags.DEFINE_list('networks', 'mlp,lstm', 'mlp, lstm, images.')
 _CASES = flags.DEFINE_list(
-  'cases', '1x1,2x16,2x64,4x16,8x16', 'Actors x environments of each.'
+  'cases', '1x1,2x16,2x64,4x16,8x16', 'Actors x environments per actor.'
 )
-_SECONDS = flags.DEFINE_float(
-  'seconds', 4.0, 'How long each measurement takes.'
-)
+_SECONDS = flags.DEFINE_float('seconds', 4.0, 'Duration per measurement.')
 
 
 def measure_gymnasium_loop(seconds: float = 1.0) -> float:
-  """Returns the steps per second of a CartPole and nothing else."""
+  """Returns the steps per second of a single CartPole."""
   environment = gymnasium.make('CartPole-v1')
   environment.reset(seed=0)
   steps, start = 0, time.perf_counter()
@@ -51,7 +47,7 @@ def measure_gymnasium_loop(seconds: float = 1.0) -> float:
 
 
 def measure(network: str, actors: int, environments: int) -> list[str]:
-  """Returns a line of the table."""
+  """Returns a row of the table."""
   bare_before = measure_gymnasium_loop()
   case = network, actors, environments
   run = functools.partial(acting_runs.run_actors, *case, seconds=_SECONDS.value)

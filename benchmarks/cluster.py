@@ -1,18 +1,18 @@
-"""What several hosts cost: Ray beside local processes, and a network's delay.
+"""Cost of distribution: Ray versus local processes, and network delay.
 
 Run it with nothing else on the machine:
 
     .venv/bin/python benchmarks/cluster.py
 
-*Launchers*: DQN on catch, `distributed`, by actors; hosted by Ray, as a cluster
-of this host alone, and by Launchpad in processes, in turn, round after round.
-Told are environment steps per second, and per second of processor time of all
-processes of the run; both from the time in which it trains, behind the first
-fifth of its steps, without start and end. At a ratio of 1 Ray costs nothing.
+*Launchers*: DQN on catch, `distributed`, by number of actors; on a Ray cluster
+of this host alone, and by Launchpad in processes, alternating in rounds. The
+table shows environment steps per second, and per second of processor time of
+all processes of the run; both exclude start, end and the first fifth of the
+steps. A ratio of 1 means that Ray has no cost.
 
 *Network*: central inference with actors on another host, see
-`network_inference.py`. That needs `ip` and `unshare`, /dev/net/tun, and root or
-namespaces that users may make.
+`network_inference.py`. It requires `ip` and `unshare`, /dev/net/tun, and root
+or user namespaces.
 """
 
 import contextlib
@@ -33,21 +33,23 @@ import training_speed
 from absl import app, flags
 
 _PARTS = ('launchers', 'network')
-_ONLY = flags.DEFINE_multi_enum('only', None, _PARTS, 'Parts; all if none.')
+_ONLY = flags.DEFINE_multi_enum(
+  'only', None, _PARTS, 'Parts to run; default all.'
+)
 _ACTORS = flags.DEFINE_list('actors', '2,4,8', 'Numbers of actors.')
 _STEPS = flags.DEFINE_integer('steps', 20_000, 'Environment steps of a run.')
-_ROUNDS = flags.DEFINE_integer('rounds', 3, 'How often each is measured.')
+_ROUNDS = flags.DEFINE_integer('rounds', 3, 'Rounds per case.')
 
 _LAUNCHERS = ('ray', 'local_mp')
 _RUN_SECONDS = 600
 _LOOK_SECONDS = 0.1
-_MIN_ROWS = 4  # One is written in about a second.
+_MIN_ROWS = 4  # One is written about every second.
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 @dataclasses.dataclass(frozen=True)
 class Rates:
-  """How fast a run trains.
+  """Training speed of a run.
 
   Attributes:
     per_second: Environment steps per second.
@@ -59,7 +61,7 @@ class Rates:
 
 
 def train(launcher: str, num_actors: int, steps: int) -> Rates:
-  """Trains once.
+  """Runs a training once.
 
   Raises:
     RuntimeError: If the run failed, or was too short to be measured.
@@ -89,10 +91,10 @@ def train(launcher: str, num_actors: int, steps: int) -> Rates:
       if run.returncode:
         printed.seek(0)
         raise RuntimeError(f'The run failed: {printed.read()}')
-  # In the end actors are gone, and their processor time with them.
+  # The processor time of actors that have ended is not counted.
   seen = [one for one in seen if steps / 5 < one['steps'] < steps]
   if len(seen) < _MIN_ROWS:
-    raise RuntimeError(f'--steps must be more, got {steps}: too soon done.')
+    raise RuntimeError(f'--steps must be larger, got {steps}: too short a run.')
   first, last = seen[0], seen[-1]
   num_steps = last['steps'] - first['steps']
   return Rates(
@@ -105,8 +107,8 @@ def _watch(run: subprocess.Popen, directory: str) -> list[dict[str, float]]:
   """Waits for the end of a run.
 
   Returns:
-    The rows of its replay log, each with the processor time that all processes
-    had taken when it was written.
+    The rows of its replay log, each with the processor time of all processes at
+    the time it was written.
   """
   seen, deadline = [], time.monotonic() + _RUN_SECONDS
   while run.poll() is None:
@@ -121,7 +123,7 @@ def _watch(run: subprocess.Popen, directory: str) -> list[dict[str, float]]:
 
 
 def _processor_seconds(pid: int) -> float:
-  """Returns the processor time of a process and all that descend from it."""
+  """Returns the processor time of a process and all its descendants."""
   total = 0.0
   with contextlib.suppress(psutil.NoSuchProcess):
     process = psutil.Process(pid)
@@ -133,7 +135,7 @@ def _processor_seconds(pid: int) -> float:
 
 
 def print_launchers() -> None:
-  """Compares launchers, by actors."""
+  """Compares launchers, by number of actors."""
   table = rich.table.Table(title='DQN on catch, distributed')
   table.add_column('actors')
   for column in (
@@ -146,7 +148,7 @@ def print_launchers() -> None:
   for num_actors in map(int, _ACTORS.value):
     found = {launcher: [] for launcher in _LAUNCHERS}
     for round_index in range(_ROUNDS.value):
-      # Who is first changes, for a machine may get slower all the time.
+      # The order alternates, because a machine may get slower over time.
       for launcher in _LAUNCHERS[:: -1 if round_index % 2 else 1]:
         rates = train(launcher, num_actors, _STEPS.value)
         print(f'{num_actors} actors, {launcher}: {rates}', flush=True)

@@ -1,9 +1,9 @@
-"""Two hosts on one machine, and a network between them that takes its time.
+"""Two hosts on one machine, connected by a network with simulated delay.
 
-A host is a network namespace. Linux can delay packets by itself only where its
-kernel has netem; here a program carries them, IP packet by IP packet, between
-the two ends, which are TUN devices. Needs an empty network namespace of its own
-to begin with, see `run_within`.
+A host is a network namespace. Linux itself delays packets only if its kernel
+has netem; here a program forwards them, IP packet by IP packet, between the two
+ends, which are TUN devices. It must start in an empty network namespace of its
+own, see `run_within`.
 """
 
 import collections
@@ -39,17 +39,17 @@ _PORT = 5001
 
 
 def run_within(command: Sequence[str]) -> int:
-  """Runs a command in a network namespace of its own; returns its exit code."""
+  """Runs a command in its own network namespace; returns its exit code."""
   privileges = [] if os.geteuid() == 0 else ['--map-root-user']
   unshare = ['unshare', *privileges, '--net', '--fork', '--kill-child']
   return subprocess.run([*unshare, *command], check=False).returncode
 
 
 class Network:
-  """The way to the other host.
+  """Connection to the other host.
 
   Attributes:
-    prefix: Command that runs another one on the other host.
+    prefix: Command prefix that runs a command on the other host.
   """
 
   def __init__(self, hub: Any):
@@ -57,16 +57,16 @@ class Network:
     self.prefix = ['nsenter', f'--net=/proc/{hub.pid}/ns/net']
 
   def delay(self, seconds: float) -> None:
-    """Delays each packet by so much from now on, in both directions."""
+    """Sets the delay of each packet, in both directions."""
     self._hub.stdin.write(f'{seconds}\n'.encode())
     self._hub.stdin.flush()
 
   def busy_seconds(self) -> float:
-    """Returns the processor time that carrying packets has taken."""
+    """Returns the processor time spent forwarding packets."""
     return figures.processor_seconds(self._hub.pid)
 
   def measure_round_trips(self, number: int = 500) -> list[float]:
-    """Returns how many seconds a byte takes there and back, over TCP."""
+    """Returns the round-trip times of a byte over TCP, in seconds."""
     with socket.create_server((HERE, _PORT)) as listener:
       echo = subprocess.Popen(
         [*self.prefix, sys.executable, os.path.abspath(__file__), 'echo']
@@ -87,7 +87,7 @@ class Network:
 
 @contextlib.contextmanager
 def connected() -> Iterator[Network]:
-  """Makes the other host, and connects this one with it."""
+  """Creates the other host, and connects this one with it."""
   command = [sys.executable, os.path.abspath(__file__), str(os.getpid())]
   hub: Any = subprocess.Popen(
     ['unshare', '--net', *command],
@@ -106,10 +106,10 @@ def connected() -> Iterator[Network]:
 
 
 def measure_precision(network: Network, delays: Sequence[float]) -> list[str]:
-  """Says how long packets really take.
+  """Measures the actual delay of packets.
 
   Args:
-    delays: In seconds, each way.
+    delays: One-way delays in seconds.
   """
   said = []
   for delay in delays:
@@ -118,8 +118,8 @@ def measure_precision(network: Network, delays: Sequence[float]) -> list[str]:
     times = sorted(network.measure_round_trips())
     middle, late = statistics.median(times), times[int(0.99 * len(times))]
     said.append(
-      f'{1e3 * delay:g} ms each way: a byte there and back takes '
-      f'{1e3 * middle:.2f} ms, in one of a hundred cases over '
+      f'{1e3 * delay:g} ms each way: the round trip of a byte takes '
+      f'{1e3 * middle:.2f} ms (median), 99th percentile '
       f'{1e3 * late:.2f} ms'
     )
   return said
@@ -130,7 +130,7 @@ def _send_at_once(stream: socket.socket) -> None:
 
 
 def _open_device(address: str, peer: str) -> int:
-  """Makes an end of the network in the namespace of this process."""
+  """Creates an end of the network in the namespace of this process."""
   device = os.open('/dev/net/tun', os.O_RDWR | os.O_NONBLOCK)
   settings = struct.pack('16sH22x', _DEVICE.encode(), _TUN | _WITHOUT_HEADER)
   fcntl.ioctl(device, _SET_INTERFACE, settings)
@@ -150,17 +150,17 @@ def _enter(namespace: int) -> None:
 
 
 def _hurry() -> None:
-  """Lets this process wake up when it is due, also on a busy machine."""
+  """Reduces the wake-up latency of this process, also on a busy machine."""
   ctypes.CDLL(None).prctl(_SET_TIMER_SLACK, _NANOSECONDS, 0, 0, 0)
   with contextlib.suppress(PermissionError):
     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 
 
 def _carry(devices: Sequence[int], delay: list[float]) -> None:
-  """Carries packets between two ends, for ever.
+  """Forwards packets between two ends, forever.
 
   Args:
-    delay: Its only entry is how long each takes, and may change.
+    delay: List with a single entry, the current delay in seconds.
   """
   other = {devices[0]: devices[1], devices[1]: devices[0]}
   under_way = collections.deque()
@@ -176,12 +176,12 @@ def _carry(devices: Sequence[int], delay: list[float]) -> None:
           under_way.append((due, other[device], packet))
     while under_way and under_way[0][0] <= time.perf_counter():
       _, device, packet = under_way.popleft()
-      with contextlib.suppress(OSError):  # A full device drops it.
+      with contextlib.suppress(OSError):  # A full device drops the packet.
         os.write(device, packet)
 
 
 def _be_hub(pid: int) -> None:
-  """Is the network from the namespace of a process to that of this one."""
+  """Runs the network between the namespaces of a process and of this one."""
   there = os.open('/proc/self/ns/net', os.O_RDONLY)
   here = os.open(f'/proc/{pid}/ns/net', os.O_RDONLY)
   devices = [_open_device(THERE, HERE)]

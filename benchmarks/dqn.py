@@ -4,8 +4,8 @@ Run it with nothing else on the machine:
 
     .venv/bin/python benchmarks/dqn.py
 
-Each line is measured between two runs of the bare loop, because shared
-machines change their speed by the minute. Batch size 32, 4 samples per insert.
+Each row is measured between two runs of the bare loop, because the speed of
+shared machines changes by the minute. Batch size 32, 4 samples per insert.
 """
 
 import training_speed

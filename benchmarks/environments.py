@@ -1,15 +1,15 @@
-"""What a batch of ours costs, against each family's own loop.
+"""Overhead of environment batches, compared with each family's own loop.
 
 Prints, for each family and batch size, the environment steps per second of the
-family's own loop, those of our batch, and how much longer ours takes. The two
-take short turns and neighbors are compared, so that whatever else runs on the
-machine slows both; told is the median. Actions are drawn beforehand.
+family's own loop, those of Repertory's batch, and its overhead. The two
+alternate in short slices and adjacent slices are compared, so that other load
+slows both; the overhead is the median. Actions are drawn beforehand.
 
 The own loop is the family's vector environment where it has one (Gymnasium's
-`SyncVectorEnv`, else the one of CartPole, ALE's, EnvPool's). Else it steps each
-environment and resets it at its end: 'gathered' makes arrays of a batch of what
-it is told, but converts and checks nothing; 'bare' does not even keep it, so
-that no batch can be as fast.
+`SyncVectorEnv`, or that of CartPole, ALE's, EnvPool's). Otherwise each
+environment is stepped and reset at its end: 'gathered' stacks the results into
+arrays, but converts and checks nothing; 'bare' discards them, which is an upper
+bound for any batch.
 
   python benchmarks/environments.py [--seconds=3] [--only=atari]
 """
@@ -26,20 +26,19 @@ from absl import app, flags
 from repertory.environments import registry
 
 _SECONDS = flags.DEFINE_float(
-  'seconds', 2, 'Per line, for each of the two.', lower_bound=0.2
+  'seconds', 2, 'Seconds per row and loop.', lower_bound=0.2
 )
 _ONLY = flags.DEFINE_string('only', '', 'Only names that contain this.')
 _SIZES = flags.DEFINE_list('sizes', ['1', '16'], 'Batch sizes.')
 
-# Few of them in a circle would leave some worlds in costly corners.
+# A short cycle of actions would leave some grid worlds in costly corners.
 _NUM_ACTIONS = 1024
-# As short as what others do on the machine, and so long that the clock does not
-# count.
+# As short as other load on the machine, and long enough for the clock.
 _TURN_SECONDS = 0.02
 _NUM_WARM_UP_TURNS = 10
 
 Step = Callable[[int], object]
-# What each environment says.
+# Results of each environment.
 Loop = Callable[[int], Iterator[tuple]]
 
 
@@ -56,7 +55,7 @@ def main(_):
 
 
 def measure(name: str, make_own, size: int) -> np.ndarray:
-  """Returns the environment steps per second of both, `[2, turns]`."""
+  """Returns the environment steps per second of both, `[2, slices]`."""
   batch = registry.make_factory(name).make_batch(list(range(size)))
   actions = _draw(batch.action_spec(), size)
   own = make_own(name, size, actions)
@@ -65,7 +64,7 @@ def measure(name: str, make_own, size: int) -> np.ndarray:
   def ours(i):
     batch.step(actions[i])
 
-  # Each goes on where its last turn ended.
+  # Each slice continues where the last one ended.
   cases = [(step, itertools.cycle(range(_NUM_ACTIONS))) for step in (own, ours)]
   num_turns = round(_SECONDS.value / _TURN_SECONDS)
   rates = [
@@ -124,7 +123,7 @@ def _gymnasium_loop(name, size, actions) -> Loop:
   import gymnasium  # noqa: PLC0415 - an extra.
 
   if name.startswith('minigrid:'):
-    import minigrid  # noqa: F401, PLC0415 - an extra, which registers worlds.
+    import minigrid  # noqa: F401, PLC0415 - an extra, registers ids.
   envs = [
     gymnasium.make(_id(name), disable_env_checker=True) for _ in range(size)
   ]
@@ -225,7 +224,7 @@ def _minatar(name, size, actions) -> Loop:
 
 
 def _bare(make_loop):
-  """Steps and forgets."""
+  """Steps and discards the results."""
 
   def make(name, size, actions) -> Step:
     loop = make_loop(name, size, actions)
@@ -235,7 +234,7 @@ def _bare(make_loop):
 
 
 def _gathered(make_loop):
-  """Steps and makes arrays `[B, ...]`, but converts and checks nothing."""
+  """Steps and stacks arrays `[B, ...]`, but converts and checks nothing."""
 
   def make(name, size, actions) -> Step:
     loop = make_loop(name, size, actions)

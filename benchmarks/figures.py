@@ -1,4 +1,4 @@
-"""What several benchmarks tell."""
+"""Statistics and clocks shared by several benchmarks."""
 
 import resource
 import statistics
@@ -9,25 +9,25 @@ _OF_A_PROCESS = 2  # CPUCLOCK_SCHED.
 
 
 def children_seconds() -> float:
-  """Returns the processor time of all processes that were started and ended."""
+  """Returns the processor time of all children that have ended."""
   usage = resource.getrusage(resource.RUSAGE_CHILDREN)
   return usage.ru_utime + usage.ru_stime
 
 
 def processor_seconds(pid: int) -> float:
-  """Returns the processor time of a process, of all its threads.
+  """Returns the processor time of a process, over all its threads.
 
-  To the nanosecond, where /proc counts in hundredths of a second.
+  In nanoseconds, while /proc counts in hundredths of a second.
   """
-  # Linux names the clock so: clock_getcpuclockid(3).
+  # The id of the clock on Linux: clock_getcpuclockid(3).
   return time.clock_gettime(~pid << 3 | _OF_A_PROCESS)
 
 
 def spread(values: Sequence[float], digits: int) -> str:
-  """Returns the median, with the least and the largest.
+  """Returns the median, with minimum and maximum.
 
   Args:
-    digits: Behind the point.
+    digits: Number of decimal places.
   """
   middle, least, most = (
     f'{value:,.{digits}f}'

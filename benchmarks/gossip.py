@@ -1,11 +1,11 @@
-"""Speed of several learners that mix, beside one with as many environments.
+"""Speed of gossip learners compared with one learner, at equal environments.
 
 Run it with nothing else on the machine:
 
     .venv/bin/python benchmarks/gossip.py
 
 Each case is trained by `single` and by 1, 2 and 4 learners of `gossip`, in
-processes of their own, round after round, as in `podracer.py`: told are
+their own processes, round after round, as in `podracer.py`. The table shows
 environment steps per second of processor time, over all processes, and per
 second, and their ratios to `single` in the same round.
 """
@@ -21,7 +21,7 @@ _PROCESSES = '--topology=gossip --lp_launch_type=local_mp'
 
 
 def _by(steps: tuple[int, int]) -> dict[str, tuple[int, int]]:
-  """Returns what runs a case, with the steps of both of its runs."""
+  """Returns the topologies of a case, with the steps of both runs."""
   names = ['--topology=single']
   names += [f'{_PROCESSES} --num_learners={n}' for n in _LEARNERS]
   return dict.fromkeys(names, steps)

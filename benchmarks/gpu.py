@@ -1,14 +1,13 @@
-"""What a GPU is good for, beside the CPU of the same machine.
+"""Speed of a GPU compared with the CPU of the same machine.
 
-Run it with nothing else on the machine; it takes an hour or so:
+Run it with nothing else on the machine; it takes about an hour:
 
     make benchmark-gpu
 
-Or in an environment that has the extra `gpu`: `python benchmarks/gpu.py`. It
-prints a table in Markdown, to be sent or pasted as it is, and what it is doing
-meanwhile to stderr. Each line is measured on both devices in turn, time after
-time, by two processes of which the one sees no GPU. In parentheses are the
-least and the largest ratio of a turn.
+Or in an environment with the extra `gpu`: `python benchmarks/gpu.py`. It prints
+a Markdown table to stdout and its progress to stderr. Each row is measured on
+both devices alternately, by two processes, one of which sees no GPU. In
+parentheses are the minimum and the maximum of the ratio over the turns.
 
 To try it without a GPU, on parts of the CPU, which takes several minutes:
 
@@ -42,20 +41,20 @@ from repertory.components.settings import SettingError
 _DEVICES = flags.DEFINE_list(
   'devices',
   ['CPU:0', 'GPU:0'],
-  'Two: the ratio is of the second to the first. CPU:0,CPU:1 are parts of a '
-  'CPU, to try it without a GPU.',
+  'Two devices; the ratio is that of the second to the first. CPU:0,CPU:1 '
+  'are parts of a CPU, for a trial without a GPU.',
 )
 _PARTS = flags.DEFINE_list(
-  'parts', None, 'Of acting, updates, central, podracers; all if none.'
+  'parts', None, 'Of acting, updates, central, podracers; default all.'
 )
 _TURNS = flags.DEFINE_integer(
-  'turns', 3, 'How often each is measured on each device.', lower_bound=1
+  'turns', 3, 'Measurements per device.', lower_bound=1
 )
 _SECONDS = flags.DEFINE_float(
-  'seconds', 2.0, 'How long a measurement takes, about.'
+  'seconds', 2.0, 'Approximate duration of a measurement.'
 )
 _SMALLEST = flags.DEFINE_bool(
-  'smallest', False, 'Only the smallest case of each part, to try it.'
+  'smallest', False, 'Only the smallest case of each part, as a trial.'
 )
 
 _NO_GPU = """\
@@ -67,11 +66,11 @@ TensorFlow {version} sees {count} GPU(s). So that it sees one:
     CUDA installed into .venv_gpu, with Python 3.11. With Python 3.10 the
     machine must have CUDA 11.2 and cuDNN 8.1.
   - CUDA_VISIBLE_DEVICES must not hide it; it is {visible!r}.
-Without a GPU it can be tried: --devices=CPU:0,CPU:1 --smallest"""
+For a trial without a GPU: --devices=CPU:0,CPU:1 --smallest"""
 
 
 class Worker:
-  """A process that measures on one device."""
+  """Process that measures on one device."""
 
   def __init__(self, device: str):
     self._device = device
@@ -85,16 +84,16 @@ class Worker:
       initargs=('devices', [self._device]),
     )
     with _hidden_gpus(self._device.startswith('CPU')):
-      executor.submit(time.time).result()  # It starts now.
+      executor.submit(time.time).result()  # Starts the process now.
     return executor
 
   def measure(self, case: gpu_cases.Case, seconds: float) -> float | None:
-    """Returns what a case measures; None, and tells why, if it fails."""
+    """Returns the figure of a case; on failure logs it and returns None."""
     try:
       return self._executor.submit(case.measure, self._device, seconds).result()
-    except Exception as error:  # The other lines are of use.
+    except Exception as error:  # The other rows are still useful.
       traceback.print_exc()
-      _tell(getattr(error, 'stderr', None) or '')
+      _log(getattr(error, 'stderr', None) or '')
       if isinstance(error, concurrent.futures.BrokenExecutor):
         self.close()
         self._executor = self._start()
@@ -106,7 +105,7 @@ class Worker:
 
 @contextlib.contextmanager
 def _hidden_gpus(hides: bool) -> Iterator[None]:
-  """Lets processes that start meanwhile see no GPU, if it hides them."""
+  """Hides all GPUs from processes that start meanwhile, if `hides`."""
   name = 'CUDA_VISIBLE_DEVICES'
   before = os.environ.get(name)
   if hides:
@@ -121,7 +120,7 @@ def _hidden_gpus(hides: bool) -> Iterator[None]:
 
 
 def describe_machine(names: Sequence[str]) -> list[str]:
-  """Returns lines about the machine, its devices and what runs on them."""
+  """Returns lines about the machine, its devices and its software."""
   build = tf.sysconfig.get_build_info()
   lines = [
     f'Repertory {repertory.__version__}, TensorFlow {tf.__version__}, Python '
@@ -159,7 +158,7 @@ def _processor() -> str:
 
 
 def _driver() -> str:
-  """Returns its version, for TensorFlow does not tell it."""
+  """Returns the version of the driver, which TensorFlow does not report."""
   command = shutil.which('nvidia-smi')
   if not command:
     return 'unknown'
@@ -176,17 +175,17 @@ def _driver() -> str:
 def choose_cases(
   parts: Sequence[str] | None, smallest: bool
 ) -> list[gpu_cases.Case]:
-  """Returns those that are asked for.
+  """Returns the selected cases.
 
   Raises:
-    app.UsageError: If there is no such part.
+    app.UsageError: If a part is unknown.
   """
   for part in parts or ():
     if part not in gpu_cases.CASES:
       raise app.UsageError(
         f'--parts must be of {", ".join(gpu_cases.CASES)}; got {part!r}.'
       )
-  # The tiny ones are for trying alone, where other parts have theirs anyhow.
+  # Tiny cases are only for a trial, where other parts have their own.
   return [
     case
     for part in parts or gpu_cases.CASES
@@ -196,7 +195,7 @@ def choose_cases(
 
 
 def check_devices(names: Sequence[str]) -> None:
-  """Ends the program unless there are two, which the machine has."""
+  """Exits unless two devices are named, and the machine has both."""
   try:
     devices.check('devices', names)
     if len(names) != 2:
@@ -214,7 +213,7 @@ def check_devices(names: Sequence[str]) -> None:
 
 
 def _row(case: gpu_cases.Case, rates: Sequence[Sequence[float | None]]) -> str:
-  """Returns a line of the table from the rates of each turn."""
+  """Returns a row of the table from the rates of each turn."""
   cells = []
   for i in range(2):
     known = [rate for turn in rates if (rate := turn[i]) is not None]
@@ -224,7 +223,7 @@ def _row(case: gpu_cases.Case, rates: Sequence[Sequence[float | None]]) -> str:
   return f'| {" | ".join([case.part, case.name, case.unit, *cells])} |'
 
 
-def _tell(text: str | bytes) -> None:
+def _log(text: str | bytes) -> None:
   if isinstance(text, bytes):
     text = text.decode(errors='replace')
   if text:
@@ -244,7 +243,7 @@ def main(_) -> None:
   workers = [Worker(name) for name in names]
   try:
     for number, case in enumerate(cases, 1):
-      _tell(f'{number} of {len(cases)}: {case.part}, {case.name}')
+      _log(f'{number} of {len(cases)}: {case.part}, {case.name}')
       rates = [
         [worker.measure(case, _SECONDS.value) for worker in workers]
         for _ in range(_TURNS.value)
@@ -255,7 +254,7 @@ def main(_) -> None:
     for worker in workers:
       worker.close()
   if has_failed:
-    sys.exit('Some failed: what is above says why. Send that, too.')
+    sys.exit('Some cases failed: see the errors above. Report them, too.')
 
 
 if __name__ == '__main__':

@@ -1,4 +1,4 @@
-"""What `gpu.py` measures, as functions of a device and of seconds."""
+"""Cases of `gpu.py`, as functions of a device and a duration."""
 
 import dataclasses
 import functools
@@ -32,15 +32,14 @@ _FLOATS = specs.EnvironmentSpec(
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-  """A line of the table.
+  """A row of the table.
 
   Attributes:
-    part: What `--parts` calls it.
-    name: What it is called in the table.
-    unit: What it counts, per second.
-    measure: Returns so many of them per second; takes the device, and the
-      seconds that it may take.
-    is_small: Whether it is among the smallest.
+    part: Name of the part in `--parts`.
+    name: Name in the table.
+    unit: Unit of the figure, a rate per second.
+    measure: Returns the rate; takes the device, and the duration in seconds.
+    is_small: Whether it is among the smallest cases.
   """
 
   part: str
@@ -55,7 +54,7 @@ def measure_acting(
 ) -> float:
   """Returns the steps/s of IMPALA's policy, without environments.
 
-  It is given arrays, and gives arrays.
+  Inputs and outputs are NumPy arrays.
   """
   kind = 'pixels' if network == 'images' else 'vector'
   environments = vector_environments.KINDS[kind](batch_size, 0)
@@ -101,7 +100,7 @@ def measure_update(
 def measure_central(
   device: str, seconds: float, *, network: str, actors: int, environments: int
 ) -> float:
-  """Returns the steps/s of actors that a server acts for."""
+  """Returns the steps/s of actors with central inference."""
   case = network, actors, environments
   with acting_runs.serve(*case, device=device) as (service, _):
     acting = acting_runs.run_actors(
@@ -118,18 +117,18 @@ def measure_training(
   flags_of_devices: Sequence[str],
   steps: tuple[int, int],
 ) -> float:
-  """Returns the environment steps/s of `repertory train`, however long.
+  """Returns the environment steps/s of `repertory train`.
 
   Raises:
-    RuntimeError: If the machine was too busy to tell.
+    RuntimeError: If other load made the measurement invalid.
   """
-  del seconds  # As long as the steps take.
+  del seconds  # The steps decide the duration.
   places = [f'--{flag}={device}' for flag in flags_of_devices]
   rate = podracer.measure([*arguments.split(), *places], steps)[1]
   if rate <= 0:
     raise RuntimeError(
       f'{steps[1]:,} steps took no longer than {steps[0]:,}: other programs '
-      'must have held up the shorter run.'
+      'must have slowed down the shorter run.'
     )
   return rate
 

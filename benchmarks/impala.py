@@ -4,9 +4,9 @@ Run it with nothing else on the machine:
 
     .venv/bin/python benchmarks/impala.py
 
-Training is told as ratios to the bare environment loop, each line measured
+Training is reported as ratios to the bare environment loop, each row measured
 between two runs of that loop. The update is timed on batches of zeros, on one
-core, with the time of its first call, which traces and compiles.
+core, together with its first call, which traces and compiles.
 """
 
 import statistics
@@ -32,7 +32,7 @@ _REPEATS = 200
 
 
 def print_updates() -> None:
-  """Prints how long updates of 32 unrolls take."""
+  """Prints the time of an update of 32 unrolls."""
   table = rich.table.Table(title='Update of 32 unrolls on one core')
   for column in ('network', 'T', 'ms', 'first call, s'):
     table.add_column(column, justify='right')

@@ -1,17 +1,16 @@
-"""Central inference with actors on another host, by the network's delay.
+"""Central inference with actors on another host, by network delay.
 
-Part of `cluster.py`, which runs it in a network namespace of its own.
+Part of `cluster.py`, which runs it in its own network namespace.
 
-An inference server and, on a second host, two actors that only act. In each of
-many short rounds all delays are taken, each with and without double buffering.
-Whatever else runs on the machine only slows them down, so of five rounds in a
-row the fastest counts, for each; ratios are of those, with the least and the
-largest.
+An inference server and, on a second host, two actors. Each of many short rounds
+measures all delays, with and without double buffering. Other load can only slow
+them down, so the fastest of five consecutive rounds counts, for each; ratios
+are of those, with minimum and maximum.
 *Same host* is the same over TCP, without a network between.
 
-Environments of arrays cost next to nothing. Where `--step_ms` says so a step of
-all environments of an actor takes longer: the actor sleeps, as if the other
-host had processors to spare for it.
+The vectorized environments cost next to nothing. With `--step_ms` a step of all
+environments of an actor takes longer: the actor sleeps, as if the other host
+had spare processors.
 """
 
 import collections
@@ -35,30 +34,34 @@ from absl import app, flags
 from repertory.components import interfaces
 from repertory.components.inference import addresses
 
-_ROUNDS = flags.DEFINE_integer('rounds', 25, 'How often each is measured.')
-_SECONDS = flags.DEFINE_float('seconds', 0.5, 'How long each is measured.')
-_ENVIRONMENTS = flags.DEFINE_list('environments', '16,64', 'Of each actor.')
-_DELAYS = flags.DEFINE_list('delays_ms', '0,0.2,1', 'Of a packet, each way.')
+_ROUNDS = flags.DEFINE_integer('rounds', 25, 'Rounds per case.')
+_SECONDS = flags.DEFINE_float('seconds', 0.5, 'Duration per measurement.')
+_ENVIRONMENTS = flags.DEFINE_list(
+  'environments', '16,64', 'Environments per actor.'
+)
+_DELAYS = flags.DEFINE_list(
+  'delays_ms', '0,0.2,1', 'Delays of a packet, each way.'
+)
 _STEP_MS = flags.DEFINE_list(
-  'step_ms', '0,1', 'What a step of all environments of an actor takes.'
+  'step_ms', '0,1', 'Time of a step of all environments of an actor.'
 )
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _ACTORS = 2
 _NETWORK = 'mlp'
 _LANES = (1, 2)
 _OF_ROUNDS = 5  # The fastest counts.
-_SAME_HOST = -1.0  # In place of a delay.
+_SAME_HOST = -1.0  # Stands for no network, in place of a delay.
 
 Rates = Mapping[tuple[float, int], Sequence[float]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-  """What is measured at all delays.
+  """Setting that is measured at all delays.
 
   Attributes:
-    environments: How many each actor has.
-    step_ms: What a step of them all takes besides.
+    environments: Number of environments per actor.
+    step_ms: Additional time of a step of all environments.
   """
 
   environments: int
@@ -67,10 +70,10 @@ class Case:
 
 @contextlib.contextmanager
 def _actors(case: Case, prefix: Sequence[str]) -> Iterator[list[Any]]:
-  """Starts actors, and servers that act for them.
+  """Starts actors, and the servers of their policies.
 
   Args:
-    prefix: Command that runs another one where the actors are to be.
+    prefix: Command prefix that runs a command on the actors' host.
 
   Yields:
     The processes of the actors.
@@ -108,7 +111,7 @@ def _actors(case: Case, prefix: Sequence[str]) -> Iterator[list[Any]]:
 
 
 def _run(actors: Sequence[Any], num_lanes: int) -> float:
-  """Lets actors act for a while; returns the steps per second of all."""
+  """Runs actors for some time; returns their total steps per second."""
   for actor in actors:
     actor.stdin.write(f'[{num_lanes}, {_SECONDS.value}]\n')
     actor.stdin.flush()

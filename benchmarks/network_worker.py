@@ -1,8 +1,8 @@
-"""An actor of `network_inference.py`, in a process of its own.
+"""Actor process of `network_inference.py`.
 
-Each line on its standard input says into how many lanes its environments are
-divided, and for how many seconds they are to be stepped. It prints the steps
-per second.
+Each line on its standard input has the number of lanes into which to divide its
+environments, and the seconds for which to step them. It prints the steps per
+second.
 """
 
 import json
@@ -13,7 +13,7 @@ import acting_worker
 
 
 def main() -> None:
-  """Connects as the argument, a JSON object, says."""
+  """Connects to the servers given by the argument, a JSON object."""
   settings = json.loads(sys.argv[1])
   ids = settings['environment_ids']
   lanes = {}
@@ -32,7 +32,7 @@ def main() -> None:
 
 
 def _run(lanes: list[acting_worker.Acting], seconds: float) -> float:
-  """Steps all lanes in turn; returns steps per second."""
+  """Steps all lanes round-robin; returns steps per second."""
   steps, start = 0, time.perf_counter()
   while (elapsed := time.perf_counter() - start) < seconds:
     for lane in lanes:

@@ -1,9 +1,9 @@
-"""What a million recorded steps cost: to record, to read and to draw from.
+"""Cost of recording, reading and sampling a million steps.
 
-As a table of Markdown: seconds of processor time, memory beyond what there was
-before, and batches of 256 per second of processor time. Episodes of 200 steps
-have vectors of three numbers, as Pendulum has; `--images` takes frames of
-84 × 84 × 4 bytes, of which there are fewer then.
+Prints a Markdown table: seconds of processor time, additional memory, and
+batches of 256 per second of processor time. Episodes of 200 steps have vectors
+of three numbers, as Pendulum has; `--images` takes frames of 84 × 84 × 4 bytes,
+and fewer steps.
 """
 
 import multiprocessing
@@ -21,7 +21,7 @@ from repertory.agents import sac
 from repertory.components import adders, experience, recordings, roads, specs
 
 _STEPS = flags.DEFINE_integer('steps', 1_000_000, 'Steps to record.')
-_IMAGES = flags.DEFINE_bool('images', False, 'Whether to see images.')
+_IMAGES = flags.DEFINE_bool('images', False, 'Whether observations are images.')
 
 _EPISODE, _SLOTS, _BATCHES = 200, 8, 2_000
 _ACTIONS = specs.BoundedArray((1,), np.float32, -2, 2)
@@ -40,7 +40,7 @@ def main(_):
   described = sac.SACBuilder().experience(spec, 1)
   print('| | |\n| --- | --- |')
   with tempfile.TemporaryDirectory() as directory:
-    # In a process of its own, whose memory is not taken again to read.
+    # In another process, so that its memory is not reused for reading.
     context = multiprocessing.get_context('fork')
     with context.Pool(1) as pool:
       arguments = directory, spec, _STEPS.value, _IMAGES.value
@@ -64,7 +64,7 @@ def _read(
   spec: specs.EnvironmentSpec,
   described: experience.Experience,
 ) -> None:
-  """Reads all as items of a kind, and draws batches."""
+  """Reads all steps as items of a kind, and samples batches."""
   table = described.with_table(signature=items.signature(spec)).table
   described = experience.Experience(items, [table], batch_size=256)
 
@@ -95,7 +95,7 @@ def _read(
 def _record(
   directory: str, spec: specs.EnvironmentSpec, num_steps: int, images: bool
 ) -> None:
-  """Records random numbers, or a frame that changes a little."""
+  """Records random numbers, or a frame that changes slightly."""
   manifest = recordings.Manifest.of('benchmark', 'numbers', spec, '')
   recordings.prepare(directory, manifest)
   writer = recordings.Writer(directory, 'steps')
@@ -122,7 +122,7 @@ def _record(
 
 
 def _measure(function: Callable, *arguments):
-  """Returns seconds of processor time, and what a function returned."""
+  """Returns seconds of processor time, and the result of a function."""
   start = time.process_time()
   result = function(*arguments)
   return time.process_time() - start, result

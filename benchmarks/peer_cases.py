@@ -1,4 +1,4 @@
-"""The same work in several libraries."""
+"""Identical training tasks for several libraries."""
 
 from typing import Any
 
@@ -31,10 +31,10 @@ def _run_dqn(name: str, **changes: Any) -> Run:
 
 
 def _dqn_of_peers(num_updates: int) -> dict[str, Any]:
-  """Returns the same settings of Stable-Baselines3 and SBX.
+  """Returns the same DQN settings for Stable-Baselines3 and SBX.
 
   Args:
-    num_updates: Made at once, every so many times 4 steps.
+    num_updates: Consecutive updates, every 4 * `num_updates` steps.
   """
   return {
     'batch_size': 32,
@@ -59,7 +59,7 @@ def _dqn_peers(settings: dict[str, Any]) -> tuple[Run, ...]:
 
 
 def _make_dqn_in_series() -> Case:
-  """Has 8 updates every 32 steps, which we make in one call."""
+  """DQN with 8 updates every 32 steps, which Repertory makes in one call."""
   return Case(
     'The same with 8 updates every 32 steps',
     (_run_dqn('ours', num_sgd_steps_per_step=8),),
@@ -68,10 +68,10 @@ def _make_dqn_in_series() -> Case:
 
 
 def _make_dqn() -> Case:
-  """Has batches of 32, an update every 4 steps and 120-84.
+  """DQN with batches of 32, an update every 4 steps and 120-84.
 
-  ε is 0.05 from the first step on: an action that is drawn at random costs no
-  pass through the network, so its share must be the same in all runs.
+  ε is 0.05 from the first step on: a random action needs no pass through the
+  network, so the share of random actions must be the same in all runs.
   """
   theirs = _dqn_of_peers(1)
   flags = {
@@ -99,7 +99,7 @@ def _make_dqn() -> Case:
 
 
 def _make_double_dqn() -> Case:
-  """Has the same with double, which of the others dm-acme alone has."""
+  """Double DQN, which among the peers only dm-acme has."""
   theirs = {
     'batch_size': 32,
     'samples_per_insert': 8.0,
@@ -127,13 +127,13 @@ def _make_double_dqn() -> Case:
 def _make_off_policy(
   agent: str, algorithm: str, script: str, flags: dict[str, Any]
 ) -> Case:
-  """Has an update every step, from batches of 256 and layers of 256 and 256.
+  """Off-policy agent with an update every step, batches of 256 and 256-256.
 
   Args:
-    agent: Ours.
-    algorithm: That of Stable-Baselines3 and SBX.
-    script: That of CleanRL.
-    flags: What the script is told besides.
+    agent: Name in Repertory.
+    algorithm: Name in Stable-Baselines3 and SBX.
+    script: Script of CleanRL.
+    flags: Further flags of the script.
   """
   steps = (1_040, 4_040)
   theirs = {
@@ -172,15 +172,15 @@ def _make_sac() -> Case:
 
 
 def _make_td3() -> Case:
-  """Updates the policy every other step, as all do by default.
+  """TD3, with a policy update every other step, the default of all libraries.
 
-  Stable-Baselines3 and SBX act without noise, which costs next to nothing.
+  Stable-Baselines3 and SBX act without noise, whose cost is negligible.
   """
   return _make_off_policy('td3', 'TD3', 'td3_continuous_action.py', {})
 
 
 def _make_d4pg() -> Case:
-  """Has an update every 8 steps, as dm-acme has by default."""
+  """D4PG with an update every 8 steps, dm-acme's default."""
   sizes = (256, 256)
   mine = {'samples_per_insert': 32.0, 'hidden_sizes': sizes}
   return Case(
@@ -196,7 +196,7 @@ def _make_d4pg() -> Case:
 
 
 def _make_ppo() -> Case:
-  """Has 4 × 4 updates of 256 steps for 128 steps of 8 environments."""
+  """PPO with 4 × 4 updates of 256 steps for 128 steps of 8 environments."""
   steps = (2_048, 409_600)
   theirs = {'n_steps': 128, 'n_epochs': 4, 'batch_size': 256}
   flags = {
@@ -233,7 +233,7 @@ def _make_ppo() -> Case:
 
 
 def _make_impala() -> Case:
-  """Has an update for 5 steps of 64 environments, from layers of 64 and 64."""
+  """IMPALA with an update for 5 steps of 64 environments and 64-64."""
   steps = (640, 2_000_640)
   return Case(
     'IMPALA beside A2C, CartPole, 64 environments of 5 steps, 64-64 shared',
@@ -259,7 +259,7 @@ def _make_impala() -> Case:
 
 
 def _make_lstm() -> Case:
-  """Has an update for 16 × 20 steps of one environment."""
+  """IMPALA with an LSTM and an update for 16 × 20 steps of one environment."""
   sizes = (50, 50)
   mine = {
     'unroll_length': 20,
@@ -290,7 +290,7 @@ def _make_lstm() -> Case:
 
 
 def _make_pong() -> Case:
-  """Has the convolutions of Nature DQN."""
+  """IMPALA on Pong with the convolutions of Nature DQN."""
   steps = (160, 8_160)
   settings = {
     'unroll_length': 5,

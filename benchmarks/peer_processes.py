@@ -1,4 +1,4 @@
-"""Installs libraries, and runs them in processes that can be measured."""
+"""Installation of peer libraries, and processes that are measured."""
 
 import contextlib
 import json
@@ -20,7 +20,7 @@ _HERE = pathlib.Path(__file__).resolve().parent
 _PEERS = _HERE.parent / 'build' / 'peers'
 _INSTALL_SECONDS = 1800
 _LOOK_SECONDS = 60
-_MAX_WORDS = 300  # Characters of what an error says.
+_MAX_WORDS = 300  # Maximum length of an error message, in characters.
 
 _BASELINES = (
   'stable-baselines3==2.9.2',
@@ -40,22 +40,22 @@ _REQUIREMENTS = {
     'jax==0.10.2',
     'optax==0.2.8',
   ),
-  # For its scripts of 2023 and later. They ask a vector environment for
-  # `final_observation`, which Gymnasium 1 has no more, and with that they fail
-  # at the first time limit; and 0.29 does not go with NumPy 2.
+  # For the scripts of 2023 and later. They expect `final_observation` from a
+  # vector environment, which Gymnasium 1 no longer has, so they fail at the
+  # first time limit; and 0.29 does not work with NumPy 2.
   'cleanrl': (
     'flax==0.10.7',
     'gymnasium[classic-control]==0.29.1',
     'jax==0.6.2',
     'numpy==1.26.4',
     'optax==0.2.5',
-    'stable-baselines3==2.3.2',  # Some have their replay from there.
+    'stable-baselines3==2.3.2',  # The replay buffer of some scripts.
     'tensorboard==2.20.0',
     'torch==2.13.0',
     'tyro==1.0.17',
   ),
-  # The newest that fit dm-acme; it asks for TensorFlow with CUDA. Its adders
-  # need this Reverb: 0.7.2 lacks an argument of theirs.
+  # The newest versions that fit dm-acme, which needs TensorFlow with CUDA. Its
+  # adders need this Reverb: 0.7.2 lacks an argument they use.
   'dm_acme': (
     'dm-acme==0.4.0',
     'dm-launchpad==0.5.0',
@@ -73,9 +73,9 @@ _REQUIREMENTS = {
     'trfl==1.2.0',
   ),
 }
-# TensorFlow 2.8 has no wheels for a newer Python than ours.
+# TensorFlow 2.8 has no wheels for newer versions of Python.
 _NEEDS_OUR_PYTHON = ('dm_acme',)
-# SBX is used as Stable-Baselines3 is.
+# SBX has the interface of Stable-Baselines3.
 _SCRIPTS = {
   'repertory': 'repertory_run.py',
   'stable_baselines3': 'stable_baselines3_run.py',
@@ -85,16 +85,16 @@ _SCRIPTS = {
 
 
 class CannotRunError(Exception):
-  """Says why there is no figure."""
+  """Raised if a measurement is not possible; the message has the reason."""
 
 
 class Costs(NamedTuple):
-  """What a process has cost, in seconds.
+  """Cost of a process, in seconds.
 
   Attributes:
-    cpu_seconds: What all its threads and its children took of processors.
-    seconds: What it took from start to end.
-    told: What it wrote into its report.
+    cpu_seconds: Processor time of all its threads and children.
+    seconds: Time from start to end.
+    told: Contents of its report.
   """
 
   cpu_seconds: float
@@ -103,13 +103,13 @@ class Costs(NamedTuple):
 
 
 class Machine(NamedTuple):
-  """Where processes run.
+  """Resources of the measured processes.
 
   Attributes:
-    cores: How many they may use; 0 for all.
-    seconds: How long one may take.
-    python: For the peers; None for `python3.11` or `python3`.
-    cleanrl: A checkout of CleanRL, None if there is none.
+    cores: Number of cores; 0 for all.
+    seconds: Time limit of a process.
+    python: Python of the peers; None for `python3.11` or `python3`.
+    cleanrl: Checkout of CleanRL, or None.
     ours: The Python that has Repertory.
   """
 
@@ -121,10 +121,10 @@ class Machine(NamedTuple):
 
 
 def install(library: str, machine: Machine) -> str:
-  """Makes the library's virtual environment; returns its Python.
+  """Creates the library's virtual environment; returns its Python.
 
   Raises:
-    CannotRunError: If it cannot be made.
+    CannotRunError: If it cannot be created.
   """
   if library == 'repertory':
     return machine.ours
@@ -150,13 +150,13 @@ def install(library: str, machine: Machine) -> str:
 
 
 def find_python(named: str | None) -> str:
-  """Returns the Python that virtual environments of peers are made with.
+  """Returns the Python that creates the virtual environments of peers.
 
   Args:
-    named: The one to take; None to look for one.
+    named: Path or name of the Python; None to search for one.
 
   Raises:
-    CannotRunError: If none can make them.
+    CannotRunError: If none can create virtual environments.
   """
   names = (named,) if named else ('python3.11', 'python3', sys.executable)
   reasons = []
@@ -170,22 +170,24 @@ def find_python(named: str | None) -> str:
       return _call([path, '-c', check], seconds=_LOOK_SECONDS).strip()
     except CannotRunError as error:
       reasons.append(str(error))
-  raise CannotRunError(f'no Python that makes environments: {reasons}')
+  raise CannotRunError(
+    f'no Python that creates virtual environments: {reasons}'
+  )
 
 
 def run(
   library: str, settings: Mapping[str, Any], steps: int, machine: Machine
 ) -> Costs:
-  """Trains in a process of its own.
+  """Runs a training in its own process.
 
   Args:
-    library: Whose.
-    settings: What its script is told, besides the steps; of CleanRL, `script`
+    library: Name of the library.
+    settings: Settings of its script, besides the steps; for CleanRL, `script`
       and `flags`.
     steps: Environment steps.
 
   Raises:
-    CannotRunError: If it fails or takes too long.
+    CannotRunError: If it fails or exceeds the time limit.
   """
   python = install(library, machine)
   with tempfile.TemporaryDirectory() as directory:
@@ -194,7 +196,7 @@ def run(
     path = None
     if library == 'cleanrl':
       path = os.path.abspath(_check_cleanrl(machine.cleanrl))
-      command = [python, *_tell_cleanrl(settings, steps, path)]
+      command = [python, *_cleanrl_arguments(settings, steps, path)]
     else:
       case = {
         'seed': 1,
@@ -208,16 +210,16 @@ def run(
       command = [python, script, json.dumps(case)]
     _call(command, machine.seconds, machine, directory, path)
     costs = figures.children_seconds() - before, time.monotonic() - started
-    told = {'steps': steps}
+    report_values = {'steps': steps}
     if os.path.exists(report):
       with open(report) as file:
         for line in file:
-          told.update(json.loads(line))
-  return Costs(*costs, told)
+          report_values.update(json.loads(line))
+  return Costs(*costs, report_values)
 
 
 def _check_cleanrl(checkout: str | None) -> str:
-  """Returns the path of the checkout if there is one."""
+  """Returns the path of the checkout if it exists."""
   if checkout is None:
     raise CannotRunError('no checkout was named: --cleanrl=<path>')
   if not os.path.isdir(os.path.join(checkout, 'cleanrl')):
@@ -225,10 +227,10 @@ def _check_cleanrl(checkout: str | None) -> str:
   return checkout
 
 
-def _tell_cleanrl(
+def _cleanrl_arguments(
   settings: Mapping[str, Any], steps: int, checkout: str
 ) -> list[str]:
-  """Returns a script and its flags, as its own command line has them."""
+  """Returns the command-line arguments of a script of CleanRL."""
   script = os.path.join(checkout, 'cleanrl', settings['script'])
   flags = {**settings['flags'], 'total-timesteps': steps}
   return [script, *(f'--{name}={value}' for name, value in flags.items())]
@@ -241,20 +243,20 @@ def _call(
   directory: str | None = None,
   path: str | None = None,
 ) -> str:
-  """Returns what a command prints; ends all its processes if it is too slow.
+  """Returns the output of a command; kills all its processes on time-out.
 
   Args:
-    command: What to run.
-    seconds: How long it may take.
-    machine: Where it runs; None for all cores.
-    directory: Which it runs in; None for that of this process.
-    path: Where Python looks for modules besides; None for nowhere else.
+    command: The command.
+    seconds: Time limit.
+    machine: Resources of the process; None for all cores.
+    directory: Working directory; None for that of this process.
+    path: Additional search path for Python modules, or None.
 
   Raises:
-    CannotRunError: If it fails or takes too long, with its last words.
+    CannotRunError: If it fails or exceeds the time limit, with its last line.
   """
   environment = dict(os.environ)
-  # A CPU is what is compared, and threads of libraries are not to wait for it.
+  # The comparison is on the CPU, and threads of libraries must not busy-wait.
   environment['CUDA_VISIBLE_DEVICES'] = ''
   environment.pop('VIRTUAL_ENV', None)
   cores = machine.cores if machine else 0
@@ -278,7 +280,7 @@ def _call(
     try:
       output, _ = process.communicate(timeout=seconds)
     except BaseException as error:
-      # With whatever it started.
+      # With all its descendants.
       with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
       process.wait()
@@ -295,7 +297,7 @@ def _call(
 
 
 def _find_reason(words: str) -> str:
-  """Returns the last line that tells of an error; else the last line."""
+  """Returns the last line that names an error; else the last line."""
   lines = words.strip().splitlines() or ['no word']
-  told = [line for line in lines if re.match(r'[\w.]*Error\b', line)]
-  return (told or lines)[-1][:_MAX_WORDS]
+  errors = [line for line in lines if re.match(r'[\w.]*Error\b', line)]
+  return (errors or lines)[-1][:_MAX_WORDS]

@@ -1,4 +1,4 @@
-"""What libraries are told to do, each in its own words."""
+"""Runs of the libraries, each in its own terms."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -7,16 +7,15 @@ CARTPOLE, PENDULUM = 'CartPole-v1', 'Pendulum-v1'
 
 
 class Run(NamedTuple):
-  """What one library is told to do.
+  """A run of one library.
 
   Attributes:
-    name: What it is called in the tables.
-    library: Whose, as `peer_processes` calls it.
-    settings: What its script is told, besides the steps.
-    steps: Those of the shorter run, in which the first updates are made, and
-      those of the longer one.
-    mark: The ratio to reach beside it, of steps per second of processor time,
-      if it is a peer's.
+    name: Name in the tables.
+    library: Name of the library in `peer_processes`.
+    settings: Settings of its script, besides the steps.
+    steps: Steps of the short run, which includes the first updates, and of the
+      long one.
+    mark: For a peer, the target ratio of steps per second of processor time.
   """
 
   name: str
@@ -27,12 +26,12 @@ class Run(NamedTuple):
 
 
 class Case(NamedTuple):
-  """The same work, by us and by others.
+  """One task, in Repertory and in other libraries.
 
   Attributes:
-    title: What it is.
-    ours: One or more ways in which we do it.
-    peers: The others.
+    title: Description of the task.
+    ours: One or more runs of Repertory.
+    peers: Runs of other libraries.
   """
 
   title: str
@@ -52,7 +51,7 @@ def ours(
   topology: str = 'single',
 ) -> Run:
   """Returns a run of Repertory."""
-  told = {
+  arguments = {
     'agent': agent,
     'environment': environment,
     'environments': environments,
@@ -60,13 +59,13 @@ def ours(
     'one_by_one': one_by_one,
     'topology': topology,
   }
-  return Run(name, 'repertory', told, steps)
+  return Run(name, 'repertory', arguments, steps)
 
 
 def in_both_ways(
   agent: str, settings: Mapping[str, Any], steps: tuple[int, int], size: int
 ) -> tuple[Run, Run]:
-  """Has a batch of CartPole as arrays, and stepped one by one."""
+  """Returns runs of CartPole as a vectorized batch, and as a loop."""
 
   def run(name: str, one_by_one: bool) -> Run:
     environment = f'gym:{CARTPOLE}'
@@ -91,14 +90,14 @@ def baselines(
 ) -> Run:
   """Returns a run of Stable-Baselines3 or of SBX."""
   name = {'stable_baselines3': 'Stable-Baselines3', 'sbx': 'SBX (JAX)'}[library]
-  told = {
+  arguments = {
     'algorithm': algorithm,
     'environment': environment,
     'environments': environments,
     'settings': settings,
     **more,
   }
-  return Run(f'{name} {algorithm}', library, told, steps, mark)
+  return Run(f'{name} {algorithm}', library, arguments, steps, mark)
 
 
 def cleanrl(
@@ -117,11 +116,11 @@ def dm_acme(
   settings: Mapping[str, Any],
   steps: tuple[int, int],
 ) -> Run:
-  """Returns a run of dm-acme, which has one environment in a process."""
-  told = {
+  """Returns a run of dm-acme, with one environment in a process."""
+  arguments = {
     'algorithm': algorithm,
     'environment': environment,
     'hidden_sizes': sizes,
     'settings': settings,
   }
-  return Run(f'dm-acme {algorithm}', 'dm_acme', told, steps, 2.0)
+  return Run(f'dm-acme {algorithm}', 'dm_acme', arguments, steps, 2.0)

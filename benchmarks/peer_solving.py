@@ -1,12 +1,12 @@
-"""What it costs to solve a task, in several libraries with the same settings.
+"""Cost of solving a task, in several libraries with the same settings.
 
 The settings are those that RL Baselines3 Zoo has for Stable-Baselines3
 (https://github.com/DLR-RM/rl-baselines3-zoo, `hyperparams/<algorithm>.yml`). A
-task is solved when the mean over 20 episodes with greedy actions, in
-environments of their own, reaches its mark; this is looked at every so many
-steps, the same on both sides. The episodes are not counted, on neither side:
-what they cost is measured in the process that trains, all of its threads, and
-taken off. All else is counted, imports included.
+task is solved when the mean return over 20 episodes with greedy actions, in
+separate evaluation environments, reaches its threshold; all libraries evaluate
+with the same period. The cost of evaluation is measured in the training
+process, over all of its threads, and subtracted. Everything else counts,
+imports included.
 """
 
 import math
@@ -24,15 +24,15 @@ _EPISODES = 20
 
 
 class Task(NamedTuple):
-  """What is to be solved.
+  """Task to be solved.
 
   Attributes:
-    title: What it is.
+    title: Description of the task.
     threshold: The mean return to reach.
     period: Environment steps between evaluations.
     steps: Environment steps in which it must be solved.
-    ours: How we do it.
-    peers: How others do.
+    ours: Run of Repertory.
+    peers: Runs of other libraries.
   """
 
   title: str
@@ -53,7 +53,7 @@ def _make_task(
   settings: tuple[Mapping[str, Any], Mapping[str, Any]],
   environments: int = 1,
 ) -> Task:
-  """Makes a task; agents and settings are ours and theirs."""
+  """Returns a task; agents and settings are pairs, ours and the peers'."""
   mine, theirs = settings
   lengths = steps, steps
   return Task(
@@ -113,8 +113,8 @@ _PPO = _make_task(
 # hyperparams/dqn.yml: 5e4 steps, learning_rate 2.3e-3, batch_size 64,
 # buffer_size 100000, learning_starts 1000, gamma 0.99, target_update_interval
 # 10, train_freq 256, gradient_steps 128, exploration_fraction 0.16,
-# exploration_final_eps 0.04, net_arch [256, 256]. No copy to the target network
-# comes between the 128 updates, so ours is copied to every 128.
+# exploration_final_eps 0.04, net_arch [256, 256]. The target network is not
+# updated between the 128 gradient steps, so our target update period is 128.
 _DQN = _make_task(
   'DQN, CartPole',
   400.0,
@@ -158,8 +158,8 @@ _DQN = _make_task(
   ),
 )
 # hyperparams/sac.yml: 20000 steps, learning_rate 1e-3. All else is the default
-# of Stable-Baselines3: batches of 256, an update every step from 100 on, which
-# have random actions, gamma 0.99, tau 0.005.
+# of Stable-Baselines3: batches of 256, 100 random steps and then an update
+# every step, gamma 0.99, tau 0.005.
 _SAC = _make_task(
   'SAC, Pendulum',
   -200.0,
@@ -183,7 +183,7 @@ TASKS = {'ppo_cartpole': _PPO, 'dqn_cartpole': _DQN, 'sac_pendulum': _SAC}
 
 
 class Solved(NamedTuple):
-  """What it cost; infinite if it was not solved."""
+  """Cost until solved; infinite if the task was not solved."""
 
   cpu_seconds: float
   seconds: float
@@ -196,10 +196,10 @@ def solve(
   seed: int,
   machine: peer_processes.Machine,
 ) -> Solved:
-  """Trains until the task is solved or the steps are done.
+  """Trains until the task is solved or the steps are used up.
 
   Raises:
-    CannotRunError: If it fails or takes too long.
+    CannotRunError: If it fails or exceeds the time limit.
   """
   settings = {
     **run.settings,
@@ -210,17 +210,17 @@ def solve(
       'episodes': _EPISODES,
     },
   }
-  told = peer_processes.run(run.library, settings, task.steps, machine).told
-  if 'solved' not in told:
+  report = peer_processes.run(run.library, settings, task.steps, machine).told
+  if 'solved' not in report:
     return Solved(math.inf, math.inf, math.inf)
-  costs = told['solved']
-  return Solved(costs['cpu_seconds'], costs['seconds'], told['steps'])
+  costs = report['solved']
+  return Solved(costs['cpu_seconds'], costs['seconds'], report['steps'])
 
 
 def print_task(
   task: Task, seeds: Sequence[int], machine: peer_processes.Machine
 ) -> None:
-  """Lets all solve a task, seed after seed, and prints a table."""
+  """Runs all libraries on a task, seed after seed, and prints a table."""
   print(f'{task.title} …', flush=True)
   runs = (task.ours, *task.peers)
   found: dict[str, list[Solved]] = {run.name: [] for run in runs}
@@ -245,7 +245,7 @@ def print_task(
   table = _tabulate(task, [run for run in runs if found[run.name]], found)
   rich.console.Console(width=140).print(table)
   for name, reason in left_out.items():
-    print(f'Left out: {name}, {reason}', flush=True)
+    print(f'Omitted: {name}, {reason}', flush=True)
 
 
 def _tabulate(
@@ -253,10 +253,10 @@ def _tabulate(
   runs: Sequence[peer_runs.Run],
   found: Mapping[str, Sequence[Solved]],
 ) -> rich.table.Table:
-  """Makes a table of medians over seeds, with the least and the largest."""
+  """Returns a table of medians over seeds, with minimum and maximum."""
   table = rich.table.Table(
     title=f'{task.title}: until the mean of {_EPISODES} episodes is '
-    f'{task.threshold:g}, looked at every {task.period} steps'
+    f'{task.threshold:g}, evaluated every {task.period} steps'
   )
   table.add_column('run by')
   for column in ('solved', 'CPU s', 's', 'steps', 'theirs / ours, CPU s',

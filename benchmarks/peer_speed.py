@@ -1,6 +1,6 @@
-"""How fast training goes on, by a short run and a long one.
+"""Training speed, as the difference between a short and a long run.
 
-And the flags of all that measures so.
+Also defines the flags of all such benchmarks.
 """
 
 import statistics
@@ -12,29 +12,29 @@ import peer_runs
 import rich.table
 from absl import app, flags
 
-_CASES = flags.DEFINE_list('cases', None, 'Names of those to run; all if none.')
-ROUNDS = flags.DEFINE_integer(
-  'rounds', 3, 'How often each is measured.', lower_bound=1
+_CASES = flags.DEFINE_list(
+  'cases', None, 'Names of the cases to run; default all.'
 )
+ROUNDS = flags.DEFINE_integer('rounds', 3, 'Rounds per case.', lower_bound=1)
 SCALE = flags.DEFINE_float(
   'scale', 1.0, 'Factor of the lengths of runs.', lower_bound=0.001
 )
 CORES = flags.DEFINE_integer(
-  'cores', 1, 'How many cores a run may use; 0 for all.', lower_bound=0
+  'cores', 1, 'Cores per run; 0 for all.', lower_bound=0
 )
 SECONDS = flags.DEFINE_float(
-  'seconds', 1_800.0, 'How long a run may take.', lower_bound=1.0
+  'seconds', 1_800.0, 'Time limit of a run.', lower_bound=1.0
 )
 
 
 class Speed(NamedTuple):
-  """What a measurement tells.
+  """Result of a measurement.
 
   Attributes:
     rates: Environment steps per second of processor time, and per second.
     first_update: Processor time and time, in seconds, from the start of the
-      process until the first update is made.
-    is_bound: Whether that is of a whole run, which takes somewhat longer.
+      process until the first update.
+    is_bound: Whether `first_update` is an upper bound, from a whole run.
   """
 
   rates: tuple[float, float]
@@ -43,10 +43,10 @@ class Speed(NamedTuple):
 
 
 def choose(known: Collection[str]) -> list[str]:
-  """Returns the names of the cases that are asked for.
+  """Returns the names of the selected cases.
 
   Raises:
-    app.UsageError: If there is none of such a name.
+    app.UsageError: If a name is unknown.
   """
   names = _CASES.value or list(known)
   unknown = sorted(set(names) - set(known))
@@ -60,14 +60,16 @@ def choose(known: Collection[str]) -> list[str]:
 def measure(
   name: str, run: peer_runs.Run, scale: float, machine: peer_processes.Machine
 ) -> Speed:
-  """Measures a run, and prints what was found.
+  """Measures a run, and prints the result.
 
   Args:
-    name: What it is called there.
-    scale: By how much the longer run is to be longer than it is written down.
+    name: Name in the output.
+    run: The run.
+    scale: Factor of the length of the long run.
+    machine: Resources of the processes.
 
   Raises:
-    CannotRunError: If it fails, takes too long or is too short to tell.
+    CannotRunError: If the run fails, exceeds the time limit or is too short.
   """
   few, many = run.steps
   many = few + round(scale * (many - few))
@@ -79,28 +81,28 @@ def measure(
   cpu, wall = long.cpu_seconds - short.cpu_seconds, long.seconds - short.seconds
   if steps <= 0 or cpu <= 0 or wall <= 0:
     raise peer_processes.CannotRunError(
-      f'too few steps to tell: {steps} more took {cpu:.1f} CPU s and '
+      f'too few steps to measure: {steps} more took {cpu:.1f} CPU s and '
       f'{wall:.1f} s more'
     )
-  told = short.told.get('first_update')
-  if told is None and run.library != 'cleanrl':
+  first_update = short.told.get('first_update')
+  if first_update is None and run.library != 'cleanrl':
     raise peer_processes.CannotRunError(f'no update in {few} steps')
   first = (
-    (told['cpu_seconds'], told['seconds'])
-    if told
+    (first_update['cpu_seconds'], first_update['seconds'])
+    if first_update
     else (short.cpu_seconds, short.seconds)
   )
   by_cpu, by_wall = steps / cpu, steps / wall
   print(
     f'{name}: {by_cpu:,.0f} steps per CPU s, {by_wall:,.0f} per s', flush=True
   )
-  return Speed((by_cpu, by_wall), first, told is None)
+  return Speed((by_cpu, by_wall), first, first_update is None)
 
 
 def tabulate(
   title: str, found: Mapping[str, Sequence[Speed]]
 ) -> rich.table.Table:
-  """Makes a table of the medians of what was measured, by name."""
+  """Returns a table of the medians of the measurements, by name."""
   table = rich.table.Table(title=title)
   table.add_column('run by')
   for column in ('steps per CPU s', 'steps per s', 'first update, CPU s',

@@ -1,15 +1,15 @@
-"""Speed of the topologies `anakin` and `sebulba` beside `single`.
+"""Speed of the topologies `anakin` and `sebulba` compared with `single`.
 
 Run it with nothing else on the machine:
 
     .venv/bin/python benchmarks/podracer.py
 
-Each case is trained by each topology in turn, in a process of its own, round
-after round. A run of some steps and one of several times as many are compared,
-so that what it takes to start and to compile cancels out. Told are environment
-steps per second of processor time, over all of its threads, and per second; and
-their ratios to `single` in the same round, with the least and the largest. A
-bare loop over one CartPole of Gymnasium tells how fast the machine was.
+Each case is trained by each topology in order, in its own process, round after
+round. The cost is the difference between a short and a long run, so that start
+and compilation cancel out. The table shows environment steps per second of
+processor time, over all threads, and per second; and their ratios to `single`
+in the same round, with minimum and maximum. A bare loop over one CartPole of
+Gymnasium measures the speed of the machine.
 """
 
 import dataclasses
@@ -30,21 +30,23 @@ import rich.table
 import training_speed
 from absl import app, flags
 
-_CASES = flags.DEFINE_list('cases', None, 'Names of those to run; all if none.')
-_ROUNDS = flags.DEFINE_integer('rounds', 3, 'How often each is measured.')
-_SECONDS = 900  # For a run.
+_CASES = flags.DEFINE_list(
+  'cases', None, 'Names of the cases to run; default all.'
+)
+_ROUNDS = flags.DEFINE_integer('rounds', 3, 'Rounds per case.')
+_SECONDS = 900  # Time limit of a run.
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-  """A task, and how many steps each topology takes of it.
+  """Task, with the steps of each topology.
 
   Attributes:
-    key: What `--cases` calls it.
-    name: What it is called in the table.
-    arguments: What `repertory train` gets in each topology.
-    steps: By what runs it: more arguments, separated by spaces, with steps of
-      the shorter and of the longer run.
+    key: Name in `--cases`.
+    name: Name in the table.
+    arguments: Arguments of `repertory train` in each topology.
+    steps: Steps of the short and of the long run, by the further arguments of a
+      topology, separated by spaces.
   """
 
   key: str
@@ -156,7 +158,7 @@ def measure(arguments: Sequence[str], steps: tuple[int, int]):
 
 
 def _run(arguments: Sequence[str]) -> tuple[float, float]:
-  """Trains in a process; returns its processor time and its time."""
+  """Runs a training in a process; returns its processor time and its time."""
   command = [os.path.join(os.path.dirname(sys.executable), 'repertory')]
   with tempfile.TemporaryDirectory() as directory:
     before, start = figures.children_seconds(), time.monotonic()
@@ -203,7 +205,7 @@ def print_case(case: Case, rounds: int) -> None:
 
 
 def print_cases(cases: Sequence[Case]) -> None:
-  """Prints a table for each case that is asked for."""
+  """Prints a table for each selected case."""
   known = {case.key: case for case in cases}
   for name in _CASES.value or known:
     if name not in known:

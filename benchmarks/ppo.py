@@ -1,4 +1,4 @@
-"""Speed of PPO: of its update, and of training in each topology.
+"""Speed of PPO: its update alone, and training in each topology.
 
 Run from the checkout: `.venv/bin/python benchmarks/ppo.py --part=update`.
 """
@@ -22,7 +22,7 @@ _REPEATS = 30
 
 
 def print_updates() -> None:
-  """Prints how long updates of 8 unrolls of 128 steps take."""
+  """Prints the time of an update of 8 unrolls of 128 steps."""
   table = rich.table.Table(title='Update of 8 × 128 steps, 4 × 4 minibatches')
   for column in ('network', 'compiled by', 'ms', 'first call, s'):
     table.add_column(column, justify='right')

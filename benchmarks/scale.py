@@ -1,20 +1,20 @@
-"""What limits a run of many actors.
+"""Bottlenecks of a run with many actors.
 
 Run it with nothing else on the machine:
 
     .venv/bin/python benchmarks/scale.py
     .venv/bin/python benchmarks/scale.py --env=atari:Pong --preset=atari
 
-Coordinator, replay server and learner are those of a run of DQN, each in a
-process of its own (`scale_nodes.py`). Actors are made up, so that two cores can
-carry hundreds (`scale_actors.py`): they only do what others notice of an actor,
-many of them in a process. Those of a process share its connections.
+Coordinator, replay server and learner are those of a run of DQN, each in its
+own process (`scale_nodes.py`). Actors are simulated, so that two cores can run
+hundreds (`scale_actors.py`): they only generate an actor's calls, many actors
+to a process. The actors of a process share its connections.
 
-Told is what each call costs the process that answers it, in processor time,
-less what that takes without actors. The learner makes no update meanwhile, so
-what is fetched has been fetched by others before. From this a second table
-tells what more actors would take, were the learner fast enough. Another run, in
-which the learner learns from a few actors, tells how fast it is.
+The first table shows the processor time of each call in the called process,
+less its processor time without actors. The learner makes no update meanwhile,
+so the served variables are cached. A second table extrapolates to more actors,
+assuming that the learner is fast enough. Another run, in which the learner
+learns from a few actors, measures its speed.
 """
 
 import statistics
@@ -34,19 +34,21 @@ from absl import app, flags
 
 from repertory.launch.coordination import reports
 
-_ENVIRONMENT = flags.DEFINE_string('env', 'catch', 'Whose steps are added.')
-_PRESET = flags.DEFINE_string('preset', None, "Of DQN's settings.")
+_ENVIRONMENT = flags.DEFINE_string('env', 'catch', 'The environment.')
+_PRESET = flags.DEFINE_string('preset', None, "Preset of DQN's settings.")
 _ACTORS = flags.DEFINE_list('actors', '16,64,128,256', 'Numbers of actors.')
-_STEPS = flags.DEFINE_float('steps_per_second', 4.0, 'Of each actor.')
-_SECONDS = flags.DEFINE_float('seconds', 10.0, 'How long each is measured.')
-_ROUNDS = flags.DEFINE_integer('rounds', 3, 'How often each is measured.')
-_IN_A_PROCESS = flags.DEFINE_integer('in_a_process', 32, 'Actors.')
-_TOLD = flags.DEFINE_list('told', '10,100,1000', 'Actors to be foretold.')
-_TOLD_STEPS = flags.DEFINE_float(
-  'told_steps_per_second', 100.0, 'Of each actor that is foretold.'
+_STEPS = flags.DEFINE_float('steps_per_second', 4.0, 'Steps per actor.')
+_SECONDS = flags.DEFINE_float('seconds', 10.0, 'Duration per measurement.')
+_ROUNDS = flags.DEFINE_integer('rounds', 3, 'Rounds per case.')
+_IN_A_PROCESS = flags.DEFINE_integer('in_a_process', 32, 'Actors per process.')
+_PREDICTED = flags.DEFINE_list(
+  'told', '10,100,1000', 'Numbers of actors to extrapolate to.'
+)
+_PREDICTED_STEPS = flags.DEFINE_float(
+  'told_steps_per_second', 100.0, 'Steps per extrapolated actor.'
 )
 
-# So many items that nobody waits for the rate limiter.
+# Enough items that no call blocks on the rate limiter.
 _MANY = 100_000
 _LEARNING_ACTORS = 4
 
@@ -55,19 +57,19 @@ _COORDINATOR, _REPLAY, _LEARNER = (
   scale_runs.REPLAY,
   scale_runs.LEARNER,
 )
-# What the nodes are asked, and what each call is.
+# The measured call of each node.
 _ASKED = {_COORDINATOR: 'calls', _REPLAY: 'inserts', _LEARNER: 'fetches'}
 
 Row = Mapping[str, float]
 
 
 def microseconds(row: Row, node: str) -> float:
-  """Returns the processor time of a node for each call."""
+  """Returns the processor time of a node per call."""
   return 1e6 * row[f'busy/{node}'] / max(row[_ASKED[node]], 1e-9)
 
 
 def measure(num_actors: int, *, learns: bool = False) -> Row:
-  """Measures so many actors; or so many from which the learner learns."""
+  """Measures `num_actors` actors, with or without learning."""
   size = {'max_replay_size': _MANY}
   return scale_runs.measure(
     scale_runs.Load(
@@ -84,7 +86,7 @@ def measure(num_actors: int, *, learns: bool = False) -> Row:
 
 
 def print_measured(found: Mapping[int, Sequence[Row]]) -> None:
-  """Prints what was measured, by number of actors."""
+  """Prints the measurements, by number of actors."""
   table = rich.table.Table(
     title=f'{_ENVIRONMENT.value}: {_STEPS.value:g} steps per second of each '
     'actor'
@@ -123,16 +125,16 @@ def print_measured(found: Mapping[int, Sequence[Row]]) -> None:
 
 
 def _cost_of(found: Mapping[int, Sequence[Row]], node: str) -> float:
-  """Returns the microseconds of a call, of as many actors as were measured."""
+  """Returns the microseconds per call, at the largest number of actors."""
   return statistics.median(microseconds(row, node) for row in found[max(found)])
 
 
 def print_foretold(
   found: Mapping[int, Sequence[Row]], learning: Sequence[Row]
 ) -> None:
-  """Prints what more actors would take."""
+  """Prints the extrapolated load of more actors."""
   any_row = learning[0]
-  steps = _TOLD_STEPS.value
+  steps = _PREDICTED_STEPS.value
   fetches = steps / any_row['update_period']
   fetched = statistics.median(
     row['fetched_bytes'] for rows in found.values() for row in rows
@@ -151,8 +153,8 @@ def print_foretold(
     'environment steps/s',
   ):
     table.add_column(column, justify='right')
-  for num_actors in map(int, _TOLD.value):
-    # A lease of up to 1000 steps takes two calls.
+  for num_actors in map(int, _PREDICTED.value):
+    # A step budget of up to 1000 steps takes two calls.
     calls = 1 / reports.PERIOD_SECONDS + 2 * steps / 1000
     each = {_COORDINATOR: calls, _REPLAY: steps, _LEARNER: fetches}
     table.add_row(
@@ -172,9 +174,9 @@ def print_foretold(
   ]
   print(
     f'This learner makes {figures.spread([r["updates"] for r in learning], 0)}'
-    f' updates per second here, which is good for {figures.spread(taken, 0)} '
-    'environment steps per second of all actors together; while it does, a '
-    'step costs replay '
+    f' updates per second, enough for {figures.spread(taken, 0)} '
+    'environment steps per second of all actors together; meanwhile a '
+    'step costs the replay server '
     + figures.spread([microseconds(row, _REPLAY) for row in learning], 0)
     + f' µs, its {any_row["samples_per_insert"]:g} samples included.'
   )

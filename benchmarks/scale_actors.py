@@ -1,11 +1,11 @@
-"""Some actors of `scale.py`, in threads of a process.
+"""Simulated actors of `scale.py`, in threads of a process.
 
-They step no environment and have no policy, but to others they are actors: each
-takes leases of steps, adds the steps of a recorded rollout to replay, reports
+They have neither environment nor policy, but make all calls of an actor: each
+acquires step budgets, adds the steps of a recorded rollout to replay, reports
 four times a second, and fetches variables.
 
-It is told what to do by a pickle on its standard input, starts when it reads
-another byte, and prints what it did as JSON.
+The process reads its settings as a pickle from its standard input, starts when
+it reads another byte, and prints the results as JSON.
 """
 
 import dataclasses
@@ -25,25 +25,25 @@ from repertory.components import replay
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.nodes import served_variables
 
-_EPISODE_STEPS = 10  # One that is reported, not one that is added.
+_EPISODE_STEPS = 10  # Of reported episodes, not of those added to replay.
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-  """What the actors of a process do.
+  """Settings of the actors of a process.
 
   Attributes:
-    session: The run's.
+    session: Session of the run.
     rollout: Actions and timesteps of one environment, `[1, ...]`, from a FIRST
       to a LAST.
-    indices: Numbers of the actors.
-    addresses: Where the nodes take calls, by name.
-    token: What who calls the coordinator must know.
-    replay_address: Where the replay server takes items.
-    steps_per_second: How fast each actor steps; infinite for as fast as it can.
-    fetches_per_second: How often each actor fetches variables.
-    warm_up_seconds: How long it acts before it is measured.
-    seconds: How long it is measured.
+    indices: Indices of the actors.
+    addresses: Addresses of the nodes, by name.
+    token: Authentication token of the coordinator.
+    replay_address: Address of the replay server.
+    steps_per_second: Steps of each actor per second; infinite for no limit.
+    fetches_per_second: Variable fetches of each actor per second.
+    warm_up_seconds: Time before the measurement.
+    seconds: Duration of the measurement.
   """
 
   session: Any
@@ -59,28 +59,28 @@ class Settings:
 
 
 class _Beat:
-  """Says when something is due that is done so often.
+  """Periodic timer.
 
   Attributes:
-    due: When next.
+    due: Time of the next event.
   """
 
   def __init__(self, per_second: float, start: float):
     self._period = 1 / per_second if per_second else float('inf')
-    # Not all actors at the same moment.
+    # A random phase, so that actors do not act in lockstep.
     self.due = start + random.random() * self._period
 
   def take(self, now: float) -> bool:
-    """Returns whether it is due, and looks ahead to the next time."""
+    """Returns whether an event is due, and schedules the next one."""
     if now < self.due:
       return False
-    # Who cannot keep up leaves some out.
+    # If overloaded, events are skipped.
     self.due = max(self.due + self._period, now - self._period)
     return True
 
 
 class _Actor:
-  """Does what an actor's node and its report's thread do, in one thread."""
+  """Makes the calls of an actor's node and of its report thread."""
 
   def __init__(self, settings: Settings, index: int):
     self.name = kinds.ACTOR.numbered(index)
@@ -158,7 +158,7 @@ class _Actor:
     self.counts['reports'] += 1
 
   def _fetch_variables(self) -> None:
-    """Asks for new ones when those that it asked for have come."""
+    """Fetches new variables once the last fetch has completed."""
     if self._fetch is not None:
       if not self._fetch.done():
         return
@@ -170,7 +170,7 @@ class _Actor:
 
 
 def main() -> None:
-  """Runs what the standard input says."""
+  """Runs the actors described by the standard input."""
   settings: Settings = pickle.load(sys.stdin.buffer)
   actors = [_Actor(settings, index) for index in settings.indices]
   print('ready', flush=True)
@@ -195,7 +195,7 @@ def main() -> None:
     'report_seconds': seconds.tolist(),
   }
   print(json.dumps(result), flush=True)
-  sys.stdin.buffer.read(1)  # Items may be on their way until all are done.
+  sys.stdin.buffer.read(1)  # Items may be in flight until all are done.
 
 
 if __name__ == '__main__':

@@ -1,4 +1,4 @@
-"""The actors of `scale.py`, spread over a few processes."""
+"""Actors of `scale.py`, spread over a few processes."""
 
 import contextlib
 import dataclasses
@@ -17,7 +17,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class Fleet:
-  """The processes of actors."""
+  """The actor processes."""
 
   def __init__(self, processes: Sequence[Any]):
     self._processes = processes
@@ -26,19 +26,19 @@ class Fleet:
         raise RuntimeError('Actors did not start.')
 
   def go(self) -> None:
-    """Lets all actors act."""
+    """Starts all actors."""
     for process in self._processes:
       process.stdin.write(b'.')
       process.stdin.flush()
 
   def busy_seconds(self) -> float:
-    """Returns the processor time that all have taken."""
+    """Returns the processor time of all processes."""
     return sum(
       figures.processor_seconds(process.pid) for process in self._processes
     )
 
   def results(self) -> dict[str, Any]:
-    """Returns the sums of what they print."""
+    """Returns the sums of the printed values."""
     rows = [
       json.loads(process.stdout.readline()) for process in self._processes
     ]
@@ -50,12 +50,12 @@ class Fleet:
 def started(
   settings: scale_actors.Settings, num_actors: int, in_a_process: int
 ) -> Iterator[Fleet]:
-  """Starts actors, and kills them in the end.
+  """Starts actors, and kills them at the end.
 
   Args:
-    settings: What all processes get, but for the indices.
-    num_actors: All together.
-    in_a_process: How many share a process.
+    settings: Settings of all processes, except for the indices.
+    num_actors: Total number of actors.
+    in_a_process: Number of actors per process.
   """
   with contextlib.ExitStack() as stack:
     processes = []

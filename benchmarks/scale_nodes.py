@@ -1,6 +1,6 @@
-"""The nodes of `scale.py`: coordinator, replay and learner, as in a run.
+"""Nodes of `scale.py`: coordinator, replay and learner, as in a run.
 
-Each is in a process of its own, as `distributed` plans it.
+Each has its own process, as in `distributed`.
 """
 
 import contextlib
@@ -29,13 +29,13 @@ _LOOK_SECONDS = 0.2
 
 
 class Nodes:
-  """The nodes, while they run.
+  """The running nodes.
 
   Attributes:
-    addresses: Where each takes calls, by name.
-    token: What who calls the coordinator must know.
-    coordinator: Calls it.
-    replay_address: Where the replay server takes items.
+    addresses: Address of each node, by name.
+    token: Authentication token of the coordinator.
+    coordinator: Client of the coordinator.
+    replay_address: Address of the replay server.
   """
 
   def __init__(
@@ -53,7 +53,7 @@ class Nodes:
     self.replay_address = self._wait()
 
   def _wait(self) -> str:
-    """Waits until all have started; returns where the replay server is."""
+    """Waits until all have started; returns the replay server's address."""
     for address in self.addresses.values():
       calls.wait_for_server(make_client(address, self.token))
     deadline = time.monotonic() + _START_SECONDS
@@ -66,7 +66,7 @@ class Nodes:
     raise TimeoutError(f'Waited {_START_SECONDS:g} seconds for the nodes.')
 
   def busy_seconds(self) -> dict[str, float]:
-    """Returns the processor time that each node has taken, by name."""
+    """Returns the processor time of each node, by name."""
     return {
       name: figures.processor_seconds(process.pid)
       for name, process in self._processes.items()
@@ -84,7 +84,7 @@ class Nodes:
 
 @contextlib.contextmanager
 def started(session: Any) -> Iterator[Nodes]:
-  """Starts them, and kills them in the end."""
+  """Starts the nodes, and kills them at the end."""
   program = distributed.Distributed().program(session, 'scale')
   with contextlib.ExitStack() as stack:
     held = {name: stack.enter_context(ports.held()) for name in _NODES}
@@ -102,7 +102,7 @@ def started(session: Any) -> Iterator[Nodes]:
 
 
 def make_client(address: str, token: str) -> Any:
-  """Returns what calls a node, of those who know the token."""
+  """Returns an authenticated client of a node."""
   carrier = carriers.get(carriers.chosen())
   return carrier.make_client(address, _START_SECONDS, token)
 
@@ -110,7 +110,7 @@ def make_client(address: str, token: str) -> Any:
 def make_coordinator_client(
   addresses: Mapping[str, str], name: str, token: str
 ) -> Any:
-  """Returns what calls the coordinator, as a node of that name."""
+  """Returns a client of the coordinator, for the node of that name."""
   client = make_client(addresses[kinds.COORDINATOR.name], token)
   return calls.SignedClient(client, callers.Caller(name, token=token))
 

@@ -1,4 +1,4 @@
-"""One measurement of `scale.py`: so many actors, for some seconds."""
+"""A single measurement of `scale.py`."""
 
 import contextlib
 import dataclasses
@@ -32,17 +32,17 @@ _LAST = int(dm_env.StepType.LAST)
 
 @dataclasses.dataclass(frozen=True)
 class Load:
-  """What is measured.
+  """Load of a measurement.
 
   Attributes:
-    environment: Whose steps are added.
-    preset: Name of a preset of DQN; None for none.
-    config: Settings of DQN besides.
-    num_actors: How many.
-    in_a_process: How many share a process.
-    steps_per_second: How fast each actor steps; infinite for as fast as it can.
-    fetches: Whether actors fetch variables, as often as DQN's settings say.
-    seconds: How long it is measured.
+    environment: Name of the environment.
+    preset: Name of a preset of DQN, or None.
+    config: Further settings of DQN.
+    num_actors: Number of actors.
+    in_a_process: Number of actors per process.
+    steps_per_second: Steps of each actor per second; infinite for no limit.
+    fetches: Whether actors fetch variables, with the period of DQN's settings.
+    seconds: Duration of the measurement.
   """
 
   environment: str
@@ -56,13 +56,13 @@ class Load:
 
 
 def measure(load: Load) -> dict[str, float]:
-  """Measures once.
+  """Measures a load once.
 
   Returns:
     'calls' of the coordinator, 'inserts', 'fetches' and 'updates', per second;
-    'fetched_bytes' of a fetch; 'report_ms' and 'report_ms_p99'; by node
-    'busy/<node>', what share of a core it takes more than without actors, and
-    'threads/<node>', 'files/<node>' and 'mb/<node>'; 'busy/actors'; of a step
+    'fetched_bytes' per fetch; 'report_ms' and 'report_ms_p99'; per node
+    'busy/<node>', the fraction of a core beyond that without actors, and
+    'threads/<node>', 'files/<node>' and 'mb/<node>'; 'busy/actors'; per step
     'step_bytes', and of DQN 'samples_per_update' and 'samples_per_insert'.
   """
   with _session(load) as session, scale_nodes.started(session) as nodes:
@@ -159,7 +159,7 @@ def _size(observation: Any) -> int:
 
 
 def _watch(nodes: scale_nodes.Nodes, seconds: float) -> dict[str, float]:
-  """Does what the launcher does; returns the share of a core of each node."""
+  """Polls like the launcher; returns the fraction of a core of each node."""
   before, start = nodes.busy_seconds(), time.monotonic()
   while time.monotonic() < start + seconds:
     nodes.coordinator.observe()

@@ -1,14 +1,14 @@
-"""What training costs on one stack beside another, at the same work.
+"""Training cost of one software stack compared with another.
 
 Run it with nothing else on the machine:
 
     .venv/bin/python benchmarks/stack_speed.py --pythons=<one>,<another>
 
 Such as `.venv/bin/python` and `.venv311/bin/python`: each has Repertory, with
-versions of its own. They take turns: the first is measured right before and
-after each other one, and a ratio is that of the other to the mean of the two.
-How runs are measured is told in `against_peers.py`: what it takes to start and
-to compile cancels out.
+its own versions of the dependencies. They alternate: the first is measured
+right before and after each other one, and a ratio is that of the other to the
+mean of the two. See `against_peers.py` for the method: start and compilation
+cancel out.
 """
 
 import os
@@ -24,7 +24,9 @@ import rich.table
 from absl import app, flags
 
 flags.adopt_module_key_flags(peer_speed)
-_PYTHONS = flags.DEFINE_list('pythons', [], 'Two or more, the first first.')
+_PYTHONS = flags.DEFINE_list(
+  'pythons', [], 'Two or more; the first is the reference.'
+)
 
 _DQN = {'min_replay_size': 500}
 
@@ -55,7 +57,7 @@ CASES: Mapping[str, peer_runs.Run] = {
 
 
 class _Measurements:
-  """Measures a case on each stack, round after round."""
+  """Measurements of a case on each stack, in rounds."""
 
   def __init__(
     self,
@@ -94,7 +96,7 @@ class _Measurements:
 def tabulate_ratios(
   first: str, ratios: Mapping[str, Sequence[tuple[float, ...]]]
 ) -> rich.table.Table:
-  """Makes a table of medians, with the least and the largest."""
+  """Returns a table of medians, with minimum and maximum."""
   table = rich.table.Table(title=f'Steps per second, beside {first}')
   table.add_column('run by')
   for column in ('per CPU s', 'per s'):

@@ -1,4 +1,4 @@
-"""Speed of training in each topology, beside the bare environment loop."""
+"""Training speed in each topology, compared with the bare environment loop."""
 
 import csv
 import dataclasses
@@ -15,8 +15,8 @@ import numpy as np
 import rich.console
 import rich.table
 
-# Before absl's `app.run`: imported inside of it, TensorFlow 2.8 makes its
-# context before it turns to eager execution, and functions with loops fail.
+# Before absl's `app.run`: imported inside of it, TensorFlow 2.8 creates its
+# context before it enables eager execution, and functions with loops fail.
 import tensorflow as tf  # noqa: F401
 from absl import app
 
@@ -24,13 +24,13 @@ from repertory import launch
 from repertory.environments import registry
 
 _BARE_STEPS = 50_000
-# Shorter runs are not measured: figures are logged once a second.
+# Shorter runs are rejected: figures are logged once a second.
 _MIN_SECONDS = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-  """A way to run the same agent."""
+  """Topology with its numbers of actors and environments."""
 
   topology: str
   launch_type: str
@@ -39,7 +39,7 @@ class Case:
 
 
 def measure_bare_loop(name: str) -> float:
-  """Returns steps/s of one environment with random actions and nothing else."""
+  """Returns steps/s of one environment with random actions only."""
   environment = registry.make(name, seed=0)
   num_actions = environment.action_spec().num_values
   actions = np.random.default_rng(0).integers(num_actions, size=_BARE_STEPS)
@@ -53,7 +53,7 @@ def measure_bare_loop(name: str) -> float:
 
 
 def read_rows(directory: str) -> list[dict[str, float]]:
-  """Returns what the replay log of a run has; nothing before it begins."""
+  """Returns the rows of a run's replay log, or none before it exists."""
   try:
     with open(os.path.join(directory, 'logs', 'replay.csv')) as file:
       return [
@@ -71,10 +71,10 @@ def measure(
   steps: int,
   settings: Mapping[str, Any],
 ) -> tuple[float, float]:
-  """Returns environment steps/s and learner steps/s while both go on.
+  """Returns environment steps/s and learner steps/s while both progress.
 
-  The start of nodes and the compilation of programs come before the first
-  learner step, and are left out.
+  The start of nodes and the compilation precede the first learner step, and are
+  excluded.
 
   Raises:
     app.UsageError: If there are too few steps to measure.
@@ -93,7 +93,7 @@ def measure(
     )
     launch.run(experiment, case.topology, case.launch_type, display=False)
     rows = read_rows(directory)
-  # Learning and acting are both under way from here on.
+  # Learning and acting are both in progress from here on.
   rows = [row for row in rows if row['steps'] > steps / 5]
   first = rows[0]
   last = next(
@@ -102,10 +102,10 @@ def measure(
   seconds = last['elapsed_seconds'] - first['elapsed_seconds']
   if seconds < _MIN_SECONDS:
     raise app.UsageError(
-      f'--steps must be so many that those behind the first fifth take '
-      f'{_MIN_SECONDS} s at least; got {steps}, of which {case.topology} with '
+      f'--steps must be large enough that those after the first fifth take '
+      f'at least {_MIN_SECONDS} s; got {steps}, of which {case.topology} with '
       f'{case.num_actors} × {case.environments_per_actor} environments logged '
-      f'{seconds:.1f} s. Ask for several times as many.'
+      f'{seconds:.1f} s. Use several times as many.'
     )
   return (
     (last['steps'] - first['steps']) / seconds,

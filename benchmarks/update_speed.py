@@ -1,6 +1,6 @@
 """Speed of an agent's update alone, on batches of zeros and on one core.
 
-Or of its training, as `training_speed` has it: the flag `--part` chooses.
+Or of its training, by `training_speed`: the flag `--part` selects.
 """
 
 import dataclasses
@@ -24,11 +24,11 @@ _PART = flags.DEFINE_enum(
   'part',
   'update',
   ['update', 'training'],
-  'What to measure. The update is limited to one core, training is not, and '
-  'TensorFlow can be told so once.',
+  'Part to measure: the update on one core, or training on all. The number '
+  'of threads of TensorFlow can be set only once.',
 )
 
-# CartPole's, in single precision.
+# The spec of CartPole, in single precision.
 _SPEC = specs.EnvironmentSpec(
   observations=specs.Array((4,), np.float32),
   actions=specs.DiscreteArray(2),
@@ -39,7 +39,7 @@ _SPEC = specs.EnvironmentSpec(
 
 @dataclasses.dataclass(frozen=True)
 class Times:
-  """Seconds: of tracing, compiling and the first call; of each later call."""
+  """Seconds of the first call, with compilation, and of each later one."""
 
   first: float
   later: list[float]
@@ -51,13 +51,13 @@ def run(
   agent: str,
   settings: Mapping[str, Any],
 ) -> None:
-  """Reads the flags and measures what they ask for.
+  """Measures the part that the flags select.
 
   Args:
     print_updates: Measures updates, on one core.
-    cases: Ways to train.
-    agent: Its name.
-    settings: The agent's, in training.
+    cases: Topologies of the training.
+    agent: Name of the agent.
+    settings: Settings of the agent, in training.
   """
 
   def main(_):
@@ -81,16 +81,16 @@ def measure(
   spec: specs.EnvironmentSpec = _SPEC,
   max_seconds: float = math.inf,
 ) -> Times:
-  """Times the update of items all of whose steps happened.
+  """Times the update on items without padding.
 
-  Each call is waited for: a GPU would else be at work behind it.
+  Each call is synchronized: a GPU would otherwise run asynchronously.
 
   Args:
-    builder: Makes the agent.
-    batch_size: Items of the batch.
-    repeats: Calls behind the first, at the most.
-    spec: The environment's; by default that of CartPole.
-    max_seconds: After so many there is no further call.
+    builder: Builder of the agent.
+    batch_size: Items per batch.
+    repeats: Maximum number of calls after the first.
+    spec: Spec of the environment; by default that of CartPole.
+    max_seconds: Time limit, after which no further call is made.
   """
   update = builder.make_update(builder.make_network(spec), spec)
   sample = _make_sample(builder, spec, batch_size)

@@ -1,4 +1,4 @@
-"""Environment batches of arrays, so cheap that acting is what costs."""
+"""Vectorized environments whose cost is negligible next to acting."""
 
 import dm_env
 import numpy as np
@@ -12,7 +12,7 @@ class VectorCartPole:
   """CartPole for B environments at once, with the interface of a batch.
 
   The equations are those of https://doi.org/10.1109/TSMC.1983.6313077, with the
-  constants that gymnasium has; episodes end after 500 steps at the latest.
+  constants of gymnasium; episodes are limited to 500 steps.
   """
 
   def __init__(self, batch_size: int, seed: int):
@@ -67,7 +67,7 @@ class VectorCartPole:
     return dm_env.TimeStep(step_type, reward, discount, observation)
 
   def _move(self, force: np.ndarray) -> None:
-    """Lets 0.02 seconds pass."""
+    """Integrates the dynamics over 0.02 seconds."""
     x, v, angle, w = self._state
     sine, cosine = np.sin(angle), np.cos(angle)
     push = (force + 0.05 * w * w * sine) / 1.1

@@ -1,4 +1,4 @@
-"""Adds an auxiliary head to DQN that predicts the next observation.
+"""DQN with an auxiliary head that predicts the next observation.
 
     python examples/auxiliary_head.py runs/auxiliary_head
     python examples/auxiliary_head.py runs/distributed distributed local_mp
@@ -51,7 +51,7 @@ class PredictingNetwork(snt.Module):
     return self._value_head(self._torso(observation))  # [B, A]
 
   def predict(self, observation, action):
-    """Predicts the observation that follows, flat, `[B, N]`."""
+    """Predicts the flattened next observation, `[B, N]`."""
     chosen = tf.one_hot(action, self._num_actions)  # [B, A]
     features = tf.concat([self._torso(observation), chosen], axis=-1)
     return self._prediction_head(features)
@@ -72,7 +72,7 @@ class PredictingDQN(dqn.DQNBuilder):
       )
     network = PredictingNetwork(spec, self.config)
     networks.create_variables(network, spec.observations)
-    # The policy does not call the head: create its variables here.
+    # The policy does not call the head, so create its variables here.
     networks.create_variables(
       lambda observation: network.predict(observation, [0]), spec.observations
     )

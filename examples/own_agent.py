@@ -1,17 +1,17 @@
-"""Composes an agent from DQN, with other parts in three places.
+"""Custom agent: DQN with three parts replaced.
 
     python examples/own_agent.py runs/own_agent
     python examples/own_agent.py runs/distributed distributed local_mp
     repertory train --agent=examples.own_agent:OwnBuilder --env=catch:6x5
 
-- Its network normalizes what its layers give; DQN's does not.
-- Its replay table throws out the item of smallest priority, not the oldest.
-- It explores by drawing from softmax(values / temperature), hotter in some
-  environments and cooler in others, instead of ε-greedily.
+- Its network has layer normalization; DQN's does not.
+- Its replay table removes the item of lowest priority, not the oldest.
+- It explores by sampling from softmax(values / temperature), with a different
+  temperature in each environment, instead of ε-greedily.
 
-All that is not overridden is DQN's, and the agent runs in every topology: by
-the first line above in one thread, by the second distributed over processes.
-The third calls it by its name, and has flags for all settings.
+Everything else is inherited from DQN, and the agent runs in every topology:
+with the first command in one thread, with the second distributed over
+processes. The third selects it by its import path, with flags for all settings.
 """
 
 import dataclasses
@@ -36,17 +36,21 @@ from repertory.environments import registry
 
 @dataclasses.dataclass(frozen=True)
 class OwnConfig(dqn.DQNConfig):
-  """DQN's settings and two more, which `repertory agents` tells of as well."""
+  """DQN's settings and two more, which `repertory agents` also lists."""
 
-  min_temperature: float = settings.field(0.01, 'Of the coolest environment.')
-  max_temperature: float = settings.field(0.3, 'Of the hottest environment.')
+  min_temperature: float = settings.field(
+    0.01, 'Lowest temperature of an environment.'
+  )
+  max_temperature: float = settings.field(
+    0.3, 'Highest temperature of an environment.'
+  )
 
 
 class BoltzmannPolicy(programs.Policy):
-  """Draws action a with probability softmax(q / temperature)_a.
+  """Samples action a with probability softmax(q / temperature)_a.
 
   Temperature and random numbers belong to the environment, as `programs.Policy`
-  asks for: both are rows of the state.
+  requires: both are rows of the state.
   """
 
   def __init__(self, network, temperatures: Sequence[float], seed: int, dtype):
@@ -89,7 +93,7 @@ class OwnBuilder(dqn.DQNBuilder):
     self._temperatures = config.max_temperature, config.min_temperature
 
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    # Refuses, before anything starts, observations that it cannot take.
+    # Rejects unsupported observations before anything starts.
     torso = networks.ObservationTorso(
       spec.observations, (), self.config.image_torso
     )
@@ -107,7 +111,7 @@ class OwnBuilder(dqn.DQNBuilder):
     return experience.with_table(remover='min_heap')
 
   def make_policy(self, network, acting):
-    if acting.evaluation:  # Greedy, as DQN evaluates.
+    if acting.evaluation:  # Greedy, as in DQN's evaluation.
       return super().make_policy(network, acting)
     temperatures = np.geomspace(*self._temperatures, acting.num_environments)
     return BoltzmannPolicy(

@@ -1,11 +1,10 @@
-"""Trains a baseline agent on an environment written here.
+"""Custom environment, on which a baseline agent is trained.
 
     python examples/own_environment.py runs/corridor
 
-What an environment has to do: implement `dm_env.Environment`, draw all that is
-random from its seed, and tell an episode that ended (`dm_env.termination`, with
-discount 0) from one that was only cut off (`dm_env.truncation`, with discount
-1).
+An environment must implement `dm_env.Environment`, draw all random numbers from
+its seed, and distinguish termination (`dm_env.termination`, with discount 0)
+from truncation (`dm_env.truncation`, with discount 1).
 """
 
 import sys
@@ -24,8 +23,8 @@ class Corridor(dm_env.Environment):
   """Walk to the lamp, which hangs at one end or the other.
 
   The walker starts in the middle cell. Each step costs 0.01; reaching the
-  lamp's end gives +1, the other end −1, and either ends the episode. After
-  `max_steps` steps it is cut off, and the walker could have gone on.
+  lamp's end is rewarded with +1, the other end with −1, and either ends the
+  episode. After `max_steps` steps the episode is truncated.
 
   Observation: a dictionary with 'cell', one-hot `[num_cells]`, and 'lamp', −1
   for left and +1 for right.

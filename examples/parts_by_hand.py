@@ -1,10 +1,10 @@
-"""Wires the parts of an agent by hand, without `repertory.launch`.
+"""DQN assembled from its components, without `repertory.launch`.
 
     python examples/parts_by_hand.py
     python examples/parts_by_hand.py server
 
 DQN learns Catch in one thread: an actor and an adder, a replay table, a dataset
-and a learner. The table is one of this process, or a replay server has it.
+and a learner. The table is in this process, or on a replay server.
 """
 
 import sys
@@ -34,14 +34,14 @@ def main(over_server=False, max_steps=4_000):
   environment = registry.make_batch('catch:6x5', seeds=[SEED])
   spec = specs.make_environment_spec(environment)
 
-  # What is kept, and how often it is sampled.
+  # Items, and the rate limit of the replay table.
   items = adders.Transitions(n_step=1, discount=0.99)
   limit = replay.RateLimit.with_default_buffer(
     samples_per_insert=8.0, min_size=200, batch_size=BATCH_SIZE
   )
   description = replay.uniform(items.signature(spec), 10_000, limit)
 
-  # The table, the way into it and the way out.
+  # Replay table, writer and dataset.
   if over_server:
     server = replay.make_server([description])
     connection = replay.Connection(f'localhost:{server.port}')
@@ -62,7 +62,7 @@ def main(over_server=False, max_steps=4_000):
   adder = items.make_adder(writer, batch_size=1)
   actor = actors.PolicyActor(policy, spec.observations, [0], adder=adder)
 
-  # Both in turn. Neither asks the table for more than it gives.
+  # Acting and learning alternate; neither blocks on the rate limiter.
   loop = environment_loop.EnvironmentLoop(environment, actor)
   pace = replay.Pace(description, BATCH_SIZE)
   steps, returns = 0, []

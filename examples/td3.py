@@ -38,12 +38,12 @@ class TD3Config(agent_config.AgentConfig):
   tau: float = 0.005
   max_replay_size: int = 100_000
   min_replay_size: int = 1_000
-  samples_per_insert: float = 256.0  # A learner step for every step.
+  samples_per_insert: float = 256.0  # One learner step per environment step.
 
 
 class TD3Update(programs.Update):
   def __init__(self, online, target, scaling, config):
-    """Takes over pairs of a policy and critics: learned, and following."""
+    """Takes pairs of a policy and critics: online and target networks."""
     super().__init__()
     self._policy, self._critics = online
     self._target_policy, self._target_critics = target

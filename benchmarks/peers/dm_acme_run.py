@@ -1,6 +1,6 @@
-"""Trains with dm-acme's TensorFlow agents; runs in an environment of its own.
+"""Training with dm-acme's TensorFlow agents, in its own virtual environment.
 
-In one process, an agent of dm-acme has one environment.
+An agent of dm-acme has a single environment when run in one process.
 """
 
 import json
@@ -64,7 +64,7 @@ _MAKERS = {'DQN': _make_dqn, 'D4PG': _make_d4pg, 'IMPALA': _make_impala}
 
 
 def main():
-  """Runs what the argument, a JSON object, asks for."""
+  """Runs the training described by the argument, a JSON object."""
   case = json.loads(sys.argv[1])
   report = reports.Report(case)
   environment = wrappers.SinglePrecisionWrapper(
@@ -73,14 +73,14 @@ def main():
   spec = specs.make_environment_spec(environment)
   make = _MAKERS[case['algorithm']]
   agent = make(spec, case['hidden_sizes'], case['settings'])
-  # No part of its interface; an agent acts and learns in one call.
+  # A private attribute: an agent acts and learns in one call.
   report.tell_first_update(agent._learner, 'step')
   counter = counting.Counter()
   loop = environment_loop.EnvironmentLoop(
     environment, agent, counter=counter, logger=loggers.NoOpLogger()
   )
   loop.run(num_steps=case['steps'])
-  # Those of the last episode beyond what was asked for, too.
+  # Includes steps of the last episode beyond the requested number.
   report.write(steps=int(counter.get_counts()['steps']))
 
 

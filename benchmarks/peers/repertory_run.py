@@ -1,7 +1,7 @@
-"""Trains with Repertory, in one process, as scripts of others do with theirs.
+"""Training with Repertory in one process, as with the peers' scripts.
 
-With `one_by_one`, environments are stepped in a loop as by the `DummyVecEnv` of
-Stable-Baselines3, and not as arrays.
+With `one_by_one`, environments are stepped in a loop, as by the `DummyVecEnv`
+of Stable-Baselines3, and not as arrays.
 """
 
 import dataclasses
@@ -18,14 +18,14 @@ from repertory.environments import registry
 
 
 class _OneByOne(registry.EnvironmentFactory):
-  """Makes a loop over environments: a subclass might wrap each of them."""
+  """Makes a loop over environments: only the class itself is vectorized."""
 
   def __call__(self, seed):
     return super().__call__(seed)
 
 
-def _tell_first_update(builder, report):
-  """Has the learner tell when its first update is made."""
+def _report_first_update(builder, report):
+  """Makes the learner report the time of its first update."""
   make = builder.make_learner
 
   def make_learner(*args, **kwargs):
@@ -36,8 +36,8 @@ def _tell_first_update(builder, report):
   builder.make_learner = make_learner
 
 
-def _tell_solved(threshold, report):
-  """Leaves evaluations out, and ends the run when one is good enough."""
+def _report_solved(threshold, report):
+  """Excludes evaluations from the costs; ends the run when it is solved."""
   run_episodes = environment_loop.EnvironmentLoop.run_episodes
 
   def run(self, *args, **kwargs):
@@ -46,14 +46,14 @@ def _tell_solved(threshold, report):
     mean = sum(one.episode_return for one in episodes) / max(1, len(episodes))
     if episodes and mean >= threshold:
       report.write(solved=report.costs(), mean=mean)
-      signal.raise_signal(signal.SIGINT)  # Ends it as Ctrl-C does.
+      signal.raise_signal(signal.SIGINT)  # Stops the run like Ctrl-C.
     return episodes
 
   environment_loop.EnvironmentLoop.run_episodes = run
 
 
 def main():
-  """Runs what the argument, a JSON object, asks for."""
+  """Runs the training described by the argument, a JSON object."""
   case = json.loads(sys.argv[1])
   report = reports.Report(case)
   solve = case.get('solve')
@@ -76,9 +76,9 @@ def main():
     if case['one_by_one']:
       factory = _OneByOne(case['environment'])
       experiment = dataclasses.replace(experiment, environment_factory=factory)
-    _tell_first_update(experiment.builder, report)
+    _report_first_update(experiment.builder, report)
     if solve:
-      _tell_solved(solve['threshold'], report)
+      _report_solved(solve['threshold'], report)
     result = launch.run(experiment, case['topology'], display=False)
   report.write(steps=result.status.steps)
 

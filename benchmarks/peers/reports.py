@@ -1,4 +1,4 @@
-"""What the scripts of all libraries tell the benchmark, in a file."""
+"""Report file from the libraries' scripts to the benchmark."""
 
 import contextlib
 import json
@@ -7,10 +7,10 @@ import time
 
 
 class Report:
-  """Writes lines of JSON; knows what the process has cost so far."""
+  """Writes lines of JSON, and measures the costs of the process."""
 
   def __init__(self, case):
-    """Takes `report`, a path, and `started`, by the clock of `monotonic`."""
+    """Reads `report`, a path, and `started`, a time of `time.monotonic`."""
     self._path = case['report']
     self._started = case['started']
     self._left_out = 0.0, 0.0
@@ -30,7 +30,7 @@ class Report:
 
   @contextlib.contextmanager
   def left_out(self):
-    """Does not count what happens inside."""
+    """Excludes the block from the costs."""
     cpu, wall = _now()
     try:
       yield
@@ -42,7 +42,7 @@ class Report:
       )
 
   def tell_first_update(self, owner, method):
-    """Tells the costs when this method of `owner` first returns."""
+    """Reports the costs when this method of `owner` first returns."""
     update = getattr(owner, method)
 
     def first(*args, **kwargs):

@@ -1,6 +1,6 @@
-"""Trains with Stable-Baselines3, or with SBX, which is used in the same way.
+"""Training with Stable-Baselines3, or with SBX, which has the same interface.
 
-Runs in a virtual environment of its own.
+Runs in its own virtual environment.
 """
 
 import importlib
@@ -20,7 +20,7 @@ from stable_baselines3.common import (
 
 
 class _Solved(callbacks.BaseCallback):
-  """Evaluates now and then, and ends the run when that is good enough."""
+  """Evaluates periodically, and ends the run when the task is solved."""
 
   def __init__(self, case, report):
     super().__init__()
@@ -46,7 +46,7 @@ class _Solved(callbacks.BaseCallback):
 
 
 class _SharedLayers(torch_layers.BaseFeaturesExtractor):
-  """What policy and value have in common; by default they share no layers."""
+  """Shared layers of policy and value function; by default they share none."""
 
   def __init__(self, observation_space, sizes):
     super().__init__(observation_space, features_dim=sizes[-1])
@@ -61,13 +61,13 @@ class _SharedLayers(torch_layers.BaseFeaturesExtractor):
 
 
 def _make_environments(case):
-  """Returns a batch, stepped in a loop, and the kind of policy for it."""
+  """Returns a batch, stepped in a loop, and the matching kind of policy."""
   if not case['environment'].startswith('ALE/'):
     return env_util.make_vec_env(
       case['environment'], n_envs=case['environments'], seed=case['seed']
     ), 'MlpPolicy'
   gymnasium.register_envs(importlib.import_module('ale_py'))
-  # The wrapper skips frames, and ours has no sticky actions.
+  # The wrapper skips frames; Repertory's has no sticky actions.
   environments = env_util.make_atari_env(
     case['environment'],
     n_envs=case['environments'],
@@ -79,7 +79,7 @@ def _make_environments(case):
 
 
 def _to_schedule(value):
-  """Returns what falls linearly to 0 for 'linear 0.1'; else the value."""
+  """Returns a linear schedule to 0 for 'linear 0.1'; else the value."""
   if not isinstance(value, str) or not value.startswith('linear '):
     return value
   initial = float(value.partition(' ')[2])
@@ -87,7 +87,7 @@ def _to_schedule(value):
 
 
 def main():
-  """Runs what the argument, a JSON object, asks for."""
+  """Runs the training described by the argument, a JSON object."""
   case = json.loads(sys.argv[1])
   report = reports.Report(case)
   torch.set_num_threads(1)  # Two take up to four times as long.
