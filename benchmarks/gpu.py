@@ -216,7 +216,7 @@ def _row(case: gpu_cases.Case, rates: Sequence[Sequence[float | None]]) -> str:
   """Returns a row of the table from the rates of each turn."""
   cells = []
   for i in range(2):
-    known = [rate for turn in rates if (rate := turn[i]) is not None]
+    known = [rate for pair in rates if (rate := pair[i]) is not None]
     cells.append(f'{statistics.median(known):,.1f}' if known else 'failed')
   ratios = [b / a for a, b in rates if a is not None and b is not None]
   cells.append(figures.spread(ratios, 2) if ratios else '')
@@ -248,7 +248,7 @@ def main(_) -> None:
         [worker.measure(case, _SECONDS.value) for worker in workers]
         for _ in range(_TURNS.value)
       ]
-      has_failed |= any(None in turn for turn in rates)
+      has_failed |= any(None in pair for pair in rates)
       print(_row(case, rates), flush=True)
   finally:
     for worker in workers:

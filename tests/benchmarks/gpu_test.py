@@ -1,4 +1,4 @@
-"""Tests of the benchmark of GPUs, on parts of a CPU."""
+"""Tests of `benchmarks/gpu.py`, on parts of a CPU."""
 
 import json
 import pathlib
@@ -30,7 +30,7 @@ def _measure(*arguments):
 
 
 def _rows(text):
-  """Returns the cells of the lines of the table, below its head."""
+  """Returns the cells of the table's rows, without its header."""
   lines = re.findall(r'^\| (.*) \|$', text, re.MULTILINE)
   return [line.split(' | ') for line in lines][2:]
 
@@ -55,7 +55,7 @@ def test_smallest_cases_on_parts_of_a_cpu():
     first, second = (float(cell.replace(',', '')) for cell in row[3:5])
     assert first > 0
     ratio = float(row[5].split(' ')[0])
-    # Rates are printed to a tenth, ratios to a hundredth.
+    # Rates are printed to one decimal place, ratios to two.
     assert ratio == pytest.approx(second / first, rel=0.1, abs=0.01)
 
 
@@ -63,7 +63,7 @@ def test_smallest_cases_on_parts_of_a_cpu():
 @pytest.mark.skipif(
   bool(tf.config.list_physical_devices('GPU')), reason='about having no GPU'
 )
-def test_without_a_gpu_it_says_what_to_do():
+def test_error_without_a_gpu_gives_advice():
   ended = _measure()
   assert ended.returncode == 1
   assert not ended.stdout

@@ -48,7 +48,7 @@ def test_the_newest_screen_is_last():
 def test_seeds_make_different_starts():
   environments = registry.make_factory('atari:Breakout').make_batch(range(6))
   environments.reset()
-  # Where the ball is depends on how long nothing was done.
+  # The ball's position depends on the number of no-ops.
   screens = environments.step(np.ones(6, np.int32)).observation
   for _ in range(10):
     screens = environments.step(np.zeros(6, np.int32)).observation
@@ -66,19 +66,19 @@ def test_actions(option, num_actions):
 
 
 def test_a_lost_life_ends_an_episode_and_not_the_game():
-  # Action 1 fires, and nobody moves to the ball.
+  # Action 1 fires; the paddle does not move to the ball.
   game = run('atari:Breakout?noops=0', 140, action=1)
   lives = run('atari:Breakout?noops=0&life_loss=true', 140, action=1)
   game_ends = [i for i, t in enumerate(game) if t.last()]
   life_ends = [i for i, t in enumerate(lives) if t.last()]
   assert len(game_ends) == 1
-  # The game over is the end of the fifth life; four no-ops came between.
+  # The game is over at the end of the fifth life, after four no-ops between.
   assert len(life_ends) >= 5
   assert life_ends[4] == pytest.approx(game_ends[0], abs=12)
   for i in life_ends:
     assert lives[i].discount == 0
     assert lives[i + 1].first()
-  # Between lives the stack goes on; a new game starts with black screens.
+  # The stack continues between lives; a new game starts with black screens.
   assert lives[life_ends[0] + 1].observation[..., 0].any()
   assert not lives[life_ends[4] + 1].observation[..., 0].any()
 

@@ -1,4 +1,4 @@
-"""Tests that each check of environment batches finds what is wrong."""
+"""Tests that each conformance test of batches finds its violation."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ def _make_slot(seed):
 
 
 class _Batch:
-  """A batch; subclasses spoil it."""
+  """A batch whose behavior subclasses break."""
 
   def __init__(self, seeds):
     self._batch = batch.EnvironmentBatch(self._make(seeds))
@@ -65,7 +65,7 @@ class _AllAtOnce(_Batch):
 
 
 class _EndsForGood(_Batch):
-  """Takes a time limit for the end."""
+  """Turns truncations into terminations."""
 
   def _say(self, timestep):
     ended = timestep.step_type == 2
@@ -108,13 +108,13 @@ class _SeededAlike(_Batch):
     return [catch.Catch(seed=0) for _ in seeds]
 
 
-class _SeededByPlace(_Batch):
+class _SeededByIndex(_Batch):
   def _make(self, seeds):
-    return [_make_slot(place) for place, _ in enumerate(seeds)]
+    return [_make_slot(index) for index, _ in enumerate(seeds)]
 
 
 class _Greedy(_Batch):
-  """Takes the action of a slot that has ended for the first one."""
+  """Applies an ended slot's action to the first step of its next episode."""
 
   _late = 0
 
@@ -169,7 +169,7 @@ class TestBatch(_Checks):
     (_OneReset, 'reset_begins_all_episodes'),
     (_Unseeded, 'seeds'),
     (_SeededAlike, 'seeds'),
-    (_SeededByPlace, 'seeds'),
+    (_SeededByIndex, 'seeds'),
     (_Greedy, 'actions_of_ended_slots_are_ignored'),
     (_SeededAlike, 'slots_do_what_environments_do_alone'),
     (_Lenient, 'wrong_actions_are_refused'),

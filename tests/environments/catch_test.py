@@ -21,7 +21,7 @@ class TestCatchConformance(test_utils.EnvironmentTestMixin, unittest.TestCase):
 
 
 def find_column(timestep):
-  """Returns where the ball is that has just been dropped."""
+  """Returns the column of a ball that has just been dropped."""
   return int(np.argmax(timestep.observation[0]))
 
 
@@ -79,7 +79,7 @@ def test_reward(action, paddle):
 
 
 def test_last_move_counts():
-  # With two rows the only step moves the paddle from 1 to 0 and ends.
+  # With two rows, the single step moves the ball from row 0 to 1 and ends.
   environment = catch.Catch(rows=2, columns=2)
   for _ in range(20):
     first, last = play(environment, 0)

@@ -1,4 +1,4 @@
-"""Tests of what a batch refuses: actions, and what environments say."""
+"""Tests of the checks of a batch, on actions and on timesteps."""
 
 import dm_env
 import numpy as np
@@ -99,7 +99,7 @@ class TestActions:
   @pytest.mark.parametrize('bad', [np.nan, np.inf, -np.inf])
   def test_action_that_is_not_finite(self, bad):
     actions = make_actions(2)
-    self.batch.step(actions)  # Ends slot 0, whose action then means nothing.
+    self.batch.step(actions)  # Ends slot 0, whose action is then ignored.
     actions['force'][0] = bad
     self.batch.step(actions)
     actions['force'][:] = [[0, 0.5], [0, bad]]
@@ -115,7 +115,7 @@ class TestActions:
 
 
 class Choice(Scripted):
-  """Has one array as observation, and one of many numbers as action."""
+  """Has a single array as observation, and a scalar as action."""
 
   def observation_spec(self):
     return specs.Array((2, 3), np.float32)
@@ -324,13 +324,13 @@ class TestOutputs:
     )
     environments.reset()
     environments.step(make_actions(2))
-    # Both the place and what was wrong must be said.
+    # The message must have both the slot and the problem.
     with pytest.raises(ValueError, match=f'(?s)Slot 1, step 2.*{message}'):
       environments.step(make_actions(2))
 
   @pytest.mark.parametrize('as_wrappers', [False, True])
   def test_number_that_overflows_single_precision(self, as_wrappers):
-    # The batch does the work of the wrappers, or the wrapper its own.
+    # The batch does the casts of the wrappers, or the wrapper its own.
     class Wide(Choice):
       def observation_spec(self):
         return specs.Array((2,), np.float64)
@@ -346,7 +346,7 @@ class TestOutputs:
       step = lambda action: environments.step(action[None])  # noqa: E731
     step(np.int32(0))
     observation = step(np.int32(0)).observation
-    # What does not overflow is cast, and an infinity stays one.
+    # Numbers that do not overflow are cast, and an infinity is kept.
     np.testing.assert_array_equal(
       observation.reshape(-1), np.float32([3e38, np.inf])
     )

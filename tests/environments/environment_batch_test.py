@@ -59,7 +59,7 @@ class TestSingleSlot:
 
 
 class TestSinglePrecisionBatch(conformance.EnvironmentBatchConformance):
-  """A batch does the work of the wrappers around its environments."""
+  """The batch takes over the casts of the wrappers around its environments."""
 
   batch_size = 2
   num_steps = 450
@@ -117,7 +117,7 @@ class FailingClose(Scripted):
 
 
 class TestClose:
-  def test_closes_all_once_and_tells_the_error(self):
+  def test_closes_all_once_and_raises_the_error(self):
     slots = [Scripted(), FailingClose(), Scripted()]
     environments = batch.EnvironmentBatch(slots)
     with pytest.raises(RuntimeError, match='stuck'):

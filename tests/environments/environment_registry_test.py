@@ -18,7 +18,7 @@ from repertory.environments import argument_checks, registry
 
 
 def _hide(package):
-  """Lets a package be missing."""
+  """Makes a package appear to be missing."""
   loaded = [name for name in sys.modules if name.partition('.')[0] == package]
   return mock.patch.dict(sys.modules, dict.fromkeys([package, *loaded]))
 
@@ -209,7 +209,7 @@ def test_pictures_that_do_not_come():
   ('name', 'message'),
   [
     ('atari:Pong?', "one of the options .*noops=30.*got ''"),
-    ('catch?', "there are none here, got ''"),
+    ('catch?', "this name has none, got ''"),
     ('atari:Pong?lives=1', 'sticky_actions=0, life_loss=false.*got .lives.'),
     ('atari:Pong?life_los=true', 'Did you mean .life_loss.'),
     ('atari:Pong?life_loss=yes', "life_loss to be true or false, got 'yes'"),
@@ -221,7 +221,7 @@ def test_pictures_that_do_not_come():
     ('atari:Pong?max_frames=0', 'an integer from 1 to'),
     ('atari:Pong?max_frames=3000000000', 'an integer from 1 to'),
     ('gym:CartPole-v1?threads=1', 'channels_first=false; got .threads.'),
-    ('catch?rows=3', 'there are none here'),
+    ('catch?rows=3', 'this name has none'),
   ],
 )
 def test_wrong_options(name, message):
@@ -265,8 +265,8 @@ def test_unknown_name(name, suggestion):
   ],
 )
 def test_unknown_name_of_a_known_family(name, expected):
-  told = f'`name`: expected {expected}, got {name!r}. `repertory environm'
-  with pytest.raises(ValueError, match=re.escape(told)):
+  message = f'`name`: expected {expected}, got {name!r}. `repertory environm'
+  with pytest.raises(ValueError, match=re.escape(message)):
     registry.make_factory(name)
 
 
@@ -306,11 +306,11 @@ def test_unknown_gymnasium_id():
     ValueError, match=r'exist\. Did you mean .CartPole-v1'
   ) as e:
     registry.make('gym:CartPol-v1', seed=0)
-  assert str(e.value).count('Did you mean') == 1  # Gymnasium has one, too.
+  assert str(e.value).count('Did you mean') == 1  # Gymnasium suggests one, too.
 
 
 def test_gymnasium_is_imported_only_when_needed():
-  # In a process of its own, as other tests have imported gymnasium.
+  # In another process, because other tests have imported gymnasium.
   program = (
     'import sys\n'
     'from repertory.environments import batch, registry, wrappers\n'

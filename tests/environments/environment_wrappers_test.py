@@ -15,7 +15,7 @@ ScriptedEnvironment = scripted_environment.ScriptedEnvironment
 
 
 class WideEnvironment(dm_env.Environment):
-  """Float64 and int64 throughout; repeats the action as its observation."""
+  """Float64 and int64 throughout; observes its last action."""
 
   def __init__(self, counter=0):
     self.actions = []
@@ -285,7 +285,7 @@ class TestChannelsLast:
 
 
 class _Shaped(ScriptedEnvironment):
-  """Has the observation spec that it is given."""
+  """Has a given observation spec."""
 
   def __init__(self, spec):
     super().__init__()

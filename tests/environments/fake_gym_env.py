@@ -1,11 +1,11 @@
-"""A Gymnasium environment that says what a test tells it to say."""
+"""Scripted Gymnasium environment for tests."""
 
 import gymnasium
 from gymnasium import spaces
 
 
 class FakeGymEnv(gymnasium.Env):
-  """Says what it is told to; notes what it is given."""
+  """Returns scripted values, and records its arguments."""
 
   def __init__(
     self,
@@ -16,7 +16,7 @@ class FakeGymEnv(gymnasium.Env):
     terminated=False,
     truncated=False,
   ):
-    # Spaces may have no length, and so no truth.
+    # A space may have no `__len__`, so its truth value may be undefined.
     trivial = spaces.Discrete(1)
     if observation_space is None:
       observation_space = trivial

@@ -1,4 +1,4 @@
-"""The contracts of environments and batches, for every family of names."""
+"""Conformance tests of environments and batches of every family."""
 
 import contextlib
 import dataclasses
@@ -18,16 +18,16 @@ _MID = int(dm_env.StepType.MID)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-  """A name and what is true of it.
+  """A name and its expected properties.
 
   Attributes:
     name: As in the registry.
-    end_discounts: Those that ends have within `num_steps` random steps of three
-      slots; each comes at least once.
-    num_steps: How many random steps to take.
-    batch_size: Of the batch, whose seeds are 0, 1, 2, ...
-    alone: Whether a slot does what an environment of its seed does alone.
-    random: Whether seeds make a difference.
+    end_discounts: Discounts of the LAST timesteps within `num_steps` random
+      steps of three slots; each occurs at least once.
+    num_steps: Number of random steps to take.
+    batch_size: Batch size; the seeds are 0, 1, 2, ...
+    alone: Whether a slot equals a single environment of its seed.
+    random: Whether different seeds give different episodes.
   """
 
   name: str
@@ -98,7 +98,7 @@ def test_environment(case):
   assert environment.discount_spec().dtype == np.float32
   actions = iter_actions(environment.action_spec())
   timestep = environment.step(next(actions))
-  assert timestep.first()  # A fresh one ignores the action.
+  assert timestep.first()  # A fresh environment ignores the action.
   discounts = set()
   for _ in range(case.num_steps):
     check_timestep(environment, timestep)
@@ -141,11 +141,11 @@ def check_timestep(environment, timestep):
   environment.reward_spec().validate(timestep.reward)
   environment.discount_spec().validate(timestep.discount)
   if timestep.mid():
-    # One of bsuite and those of the suite have other discounts than 1.
+    # One of bsuite and those of the suite have discounts other than 1.
     assert timestep.discount == 1
 
 
-# What does not hang on the name is looked at in one of each family.
+# Checks that do not depend on the name run on one name per family.
 _OF_A_FAMILY = (
   'test_arrays_stay_as_they_are',
   'test_first_step_is_a_reset',
@@ -184,17 +184,17 @@ class TestBatches(conformance.EnvironmentBatchConformance):
       assert (timestep.discount[timestep.step_type == _MID] == 1).all()
     return timesteps
 
-  def test_slots_do_what_environments_do_alone(self):
+  def test_slots_equal_single_environments(self):
     self.num_steps = min(self.num_steps, 40)
     if self.case.alone:
-      super().test_slots_do_what_environments_do_alone()
+      super().test_slots_equal_single_environments()
 
   def test_seeds(self):
     self.num_steps = min(self.num_steps, 40)
     super().test_seeds()
 
   def test_actions_of_ended_slots_are_ignored(self):
-    # Enough for those that end soon.
+    # Enough for environments with short episodes.
     self.num_steps = min(self.num_steps, 110)
     super().test_actions_of_ended_slots_are_ignored()
 
@@ -222,7 +222,7 @@ class TestFamily:
   )
   def test_close_ends_the_threads(self, name):
     factory = registry.make_factory(name)
-    factory.make_batch([0]).close()  # What a package starts only once.
+    factory.make_batch([0]).close()  # Starts what a package starts only once.
     process = psutil.Process()
     before = process.num_threads()
     environments = factory.make_batch([0, 1, 2])

@@ -1,4 +1,4 @@
-"""Tests of environments with the interface of old Gym, or with wrong ends."""
+"""Tests of environments with the interface of old Gym, or with invalid ends."""
 
 import re
 
@@ -71,7 +71,7 @@ _PAIR = np.zeros(2, np.float32)
   [
     (WithoutSeed(), 'WithoutSeed: `reset` must take the keyword `seed`'),
     (WithoutInfo(), '`reset` must return an observation and a dictionary'),
-    # What could be unpacked as an observation and its info.
+    # A pair that could be unpacked as an observation and its info.
     (WithoutInfo(observation=_PAIR), '`reset` must return an observation'),
     (WithoutInfo(observation=(0, 0)), r'`reset` must .* got \(0, 0\)'),
     (
@@ -81,7 +81,7 @@ _PAIR = np.zeros(2, np.float32)
   ],
   ids=['seed', 'info', 'array', 'tuple', 'four'],
 )
-def test_old_gym_says_what_to_change(make, wrap, env, message):
+def test_error_of_old_gym_gives_advice(make, wrap, env, message):
   environments = make(wrap(env))
   with pytest.raises(batch.EnvironmentContractError, match=message) as caught:
     for _ in range(2):
@@ -90,13 +90,13 @@ def test_old_gym_says_what_to_change(make, wrap, env, message):
   assert 'keep to its specs' not in str(caught.value)
 
 
-def test_options_are_asked_for_where_a_wrapper_gives_them(make):
+def test_options_are_required_if_a_wrapper_passes_them(make):
   make(WithoutOptions()).reset()
   with pytest.raises(ValueError, match='must take the keyword `options`'):
     make(_limit(WithoutOptions())).reset()
 
 
-def test_errors_of_the_environment_stay_what_they_are(make):
+def test_other_errors_are_unchanged(make):
   with pytest.raises(TypeError, match=re.escape('draw() got')):
     make(Broken()).reset()
 

@@ -34,7 +34,7 @@ class TestLoop:
   @pytest.mark.parametrize(
     'environment_id', ['CartPole-v1', 'Taxi-v4', 'Pendulum-v1']
   )
-  def test_says_what_adapters_say(self, environment_id):
+  def test_equals_adapters(self, environment_id):
     seeds = [3, 1, 2]
     loop = make_loop_of(environment_id, seeds)
     twins = batch.EnvironmentBatch(
@@ -82,7 +82,7 @@ class TestLoop:
     }
     timestep = loop.step(actions)
     np.testing.assert_array_equal(timestep.step_type, [_MID, _LAST])
-    # The starts are added to the actions.
+    # Actions are shifted by the starts of the spaces.
     assert [env.actions[0]['move'] for env in envs] == [5, 7]
     assert action_space.contains(envs[1].actions[0])
     timestep = loop.step(actions)
@@ -116,7 +116,7 @@ class TestLoop:
       batch.EnvironmentContractError, match=f'Slot 1, step 2 .*{message}'
     ):
       loop.step(np.zeros(2, np.int32))
-    # After an error, all slots start anew.
+    # After an error, all slots restart.
     envs[1].observation, envs[1].outcome = good, (0.0, False, False, {})
     timestep = loop.step(np.zeros(2, np.int32))
     np.testing.assert_array_equal(timestep.step_type, [_FIRST] * 2)
@@ -168,7 +168,7 @@ class TestVector:
       ('gymnasium:CartPole-v1', 8, True),
     ],
   )
-  def test_is_used_where_it_pays(self, environment_id, size, expected):
+  def test_is_used_for_large_batches(self, environment_id, size, expected):
     with contextlib.closing(
       gymnasium_sources.make_batch(environment_id, range(size))
     ) as environments:
@@ -178,7 +178,7 @@ class TestVector:
       )
 
   def test_those_of_jax_are_left_alone(self):
-    # While one of their slots restarts, the others stand still.
+    # While a slot restarts, all others are blocked.
     metadata = cartpole.CartPoleVectorEnv.metadata
     with mock.patch.dict(metadata, jax=True):
       environments = gymnasium_sources.make_batch('CartPole-v1', range(8))
@@ -197,13 +197,13 @@ class TestVector:
     with pytest.raises(ValueError, match=r'NEXT_STEP, got.*SAME_STEP'):
       gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
 
-  def test_what_is_said_of_a_restart_does_not_count(self):
+  def test_results_of_a_restart_are_ignored(self):
     envs = gymnasium.make_vec('CartPole-v1', 3, vectorization_mode='sync')
     environments = vector_batch.VectorBatch(
       gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
     )
     environments.reset()
-    # Terminated, truncated and going on; then all of it where slots restart.
+    # Terminated, truncated and neither; then all of them in restarted slots.
     terminated, truncated = np.eye(3, dtype=bool)[:2]
     rewards = np.array([5.0, 6.0, 7.0])
     outcomes = iter(
@@ -271,7 +271,7 @@ class TestVector:
       ((1, 4), 1.0, r'observation: expected .*\(2, 4\).*\(1, 4\)'),
     ],
   )
-  def test_what_is_wrong(self, shape, reward, message):
+  def test_invalid_result(self, shape, reward, message):
     envs = gymnasium.make_vec('CartPole-v1', 2, vectorization_mode='sync')
     environments = vector_batch.VectorBatch(
       gymnasium_sources.GymnasiumVectorSource(envs, seed=0)

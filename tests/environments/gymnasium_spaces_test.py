@@ -163,7 +163,7 @@ def test_actions_of_the_spec_are_of_the_space(space):
   for gym_env in gym_envs:
     assert len(gym_env.actions) == 20
     for one in gym_env.actions:
-      # In place of Gymnasium's dtype of a Discrete, any integer will do.
+      # Any integer dtype is valid for a Discrete.
       assert space.contains(one)
 
 

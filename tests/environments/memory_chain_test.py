@@ -26,7 +26,7 @@ class TestMemoryChainConformance(
 
 
 def play(environment, policy):
-  """Plays an episode with a function of the observation; gives all of it."""
+  """Plays an episode with a policy; returns all timesteps and actions."""
   timesteps = [environment.reset()]
   while not timesteps[-1].last():
     timesteps.append(environment.step(policy(timesteps[-1].observation)))
@@ -61,7 +61,7 @@ def test_specs():
 def test_episode(cue, answer):
   environment = memory_chain.MemoryChain(length=3)
   reset_to(environment, cue)
-  # The wrong action but for the answer: only the answer counts.
+  # All actions but the last are wrong, without effect.
   actions = [1 - answer, 1 - answer, 1 - answer, answer]
   timesteps = [environment.step(action) for action in actions]
   assert [t.step_type for t in timesteps] == [MID, MID, MID, LAST]
@@ -70,7 +70,7 @@ def test_episode(cue, answer):
   assert [t.discount for t in timesteps] == [1, 1, 1, 0]
   np.testing.assert_array_equal(
     [t.observation for t in timesteps],
-    # Asked three steps after the cue, which was in step 0.
+    # The query is three steps after the cue, which was in step 0.
     [[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]],
   )
 
@@ -111,8 +111,8 @@ def test_seed():
 
 
 def test_no_policy_without_memory_gains():
-  # All policies that answer an observation always alike: one action for each
-  # of the cue 0, the cue 1, nothing, the flag.
+  # All memoryless policies: one action each for the cue 0, the cue 1, no cue,
+  # and the query.
   for answers in itertools.product((0, 1), repeat=4):
     environment = memory_chain.MemoryChain(length=2)
 
@@ -124,13 +124,13 @@ def test_no_policy_without_memory_gains():
     for _ in range(50):
       timesteps = play(environment, policy)
       rewards[find_cue(timesteps[0])] = timesteps[-1].reward
-    # Both cues are as likely, so the mean return is (1 - 1) / 2 = 0.
+    # Both cues are equally likely, so the mean return is (1 - 1) / 2 = 0.
     assert sorted(rewards.values()) == [-1, 1]
 
 
 @pytest.mark.parametrize(('num_frames', 'mean_return'), [(4, 1.0), (3, 0.0)])
 def test_stack_of_frames_is_memory(num_frames, mean_return):
-  # Three steps after the cue it is the fourth frame from the end.
+  # Three steps later, the cue is the fourth frame from the end.
   environment = wrappers.FrameStack(
     memory_chain.MemoryChain(length=3), num_frames
   )
@@ -166,7 +166,7 @@ def test_wrong_argument(arguments, message):
 
 @pytest.mark.parametrize('action', [2, -1, 0.5, None])
 def test_wrong_action(action):
-  # Nobody asks yet, but it is wrong all the same.
+  # Invalid actions raise also before the query.
   environment = memory_chain.MemoryChain()
   environment.reset()
   with pytest.raises(ValueError, match=f'`action`.*0 or 1, got {action}'):

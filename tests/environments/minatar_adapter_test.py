@@ -1,4 +1,4 @@
-"""Tests that a batch of MinAtar's games is the games themselves."""
+"""Tests that a batch of MinAtar games equals the games themselves."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def _make_twin(game: str, settings: dict, seed: int):
 
 @pytest.mark.parametrize('full_actions', [True, False])
 @pytest.mark.parametrize('game', minatar_adapter.GAMES)
-def test_does_what_the_games_do(game, full_actions):
+def test_equals_the_games(game, full_actions):
   settings = {o.name: o.default for o in minatar_adapter.OPTIONS}
   settings['full_actions'] = full_actions
   source = minatar_adapter.MinAtarSource(game, settings, _SEEDS)
@@ -51,5 +51,5 @@ def test_does_what_the_games_do(game, full_actions):
       reward, restarts[slot] = twin.act(moves[actions[slot]])
       rewards += reward
       assert found == ([2, reward, 0.0] if restarts[slot] else [1, reward, 1.0])
-  if game not in ('freeway', 'seaquest'):  # Where chance hardly scores.
+  if game not in ('freeway', 'seaquest'):  # Random play hardly scores there.
     assert rewards

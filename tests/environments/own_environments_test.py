@@ -1,4 +1,4 @@
-"""Tests of environments of the user's own by name."""
+"""Tests of user-defined environments by name."""
 
 import pickle
 import sys
@@ -10,7 +10,7 @@ import pytest
 
 from repertory.environments import argument_checks, registry, vector_batch
 
-# Counts up to what its seed says, in double precision, as dm_env's default is.
+# Counts to `size`; float64, as is the default of dm_env.
 _COUNTER = """
   import dm_env
   import numpy as np
@@ -105,7 +105,7 @@ def _unwrap(environment):
 
 
 def _length(environments):
-  """Returns the steps of the first episode of a batch, in each slot alike."""
+  """Returns the length of the first episode, which is equal in all slots."""
   timestep, length = environments.reset(), 0
   while timestep.step_type[0] != dm_env.StepType.LAST:
     timestep = environments.step(np.zeros(len(timestep.reward), np.int32))
@@ -200,7 +200,7 @@ class TestOfGymnasium:
     assert not np.array_equal(observation[0], observation[1])
     assert _length(environments) == 6
 
-  def test_seed_is_given_to_who_asks(self):
+  def test_seed_is_passed_to_its_argument(self):
     adapter = _unwrap(registry.make('own_gymnasium:make_seeded', seed=9))
     assert adapter.gym_env.given == 9
 
@@ -294,7 +294,7 @@ class TestOfFactories:
     assert isinstance(environments, vector_batch.VectorBatch)
     assert environments.reset().observation.shape == (2, rows, 3)
 
-  def test_what_is_made_takes_no_options(self, write_module):
+  def test_instances_take_no_options(self, write_module):
     write_module('own_factories', _FACTORIES)
     with pytest.raises(ValueError, match='expected no options'):
       registry.make_factory('own_factories:FACTORY?rows=7')
@@ -318,9 +318,9 @@ _WRONG = """
 
 class TestWrong:
   @pytest.mark.parametrize(
-    ('thing', 'told'),
+    ('thing', 'parts'),
     [
-      ('number', ['can be called with a seed', 'is of type int']),
+      ('number', ['a callable that takes a seed', 'is of type int']),
       ('neds', ["has no 'neds'", "'needs'"]),
       ('needs', [':needs?size=...&speed=...', 'argument `seed`']),
       ('needs?size=3', [':needs?speed=...;']),
@@ -335,16 +335,16 @@ class TestWrong:
       ('Batches', ['it failed', 'line 12, in __init__', 'OSError: no disk']),
     ],
   )
-  def test_factory_is_refused(self, write_module, thing, told):
+  def test_factory_is_refused(self, write_module, thing, parts):
     write_module('own_wrong', _WRONG)
     with pytest.raises(argument_checks.ArgumentError) as raised:
       registry.make_factory(f'own_wrong:{thing}')
     assert raised.value.argument == 'name'
-    for part in told:
+    for part in parts:
       assert part in str(raised.value)
 
   @pytest.mark.parametrize(
-    ('thing', 'told'),
+    ('thing', 'parts'),
     [
       ('gives_number', ['dm_env.Environment or a gymn', 'a builtins.int.']),
       ('takes_no_seed', ['it has no argument `seed`']),
@@ -352,13 +352,13 @@ class TestWrong:
       ('refused', ['`rows`: expected an integer of at least 2, got 1.']),
     ],
   )
-  def test_what_comes_of_it_is_refused(self, write_module, thing, told):
+  def test_result_is_refused(self, write_module, thing, parts):
     write_module('own_wrong', _WRONG)
     factory = registry.make_factory(f'own_wrong:{thing}')
     for make in (lambda: factory(0), lambda: factory.make_batch([0, 1])):
       with pytest.raises(argument_checks.ArgumentError) as raised:
         make()
-      for part in told:
+      for part in parts:
         assert part in str(raised.value)
 
   def test_seeds(self, write_module):
@@ -377,15 +377,15 @@ class TestWrong:
 
 class TestNames:
   def test_family_wins(self, write_module):
-    for family, told in (
-      ('catch', "module 'catch' in this folder needs another name"),
-      ('tensor', "module 'tensor' in this folder needs another name"),
+    for family, message in (
+      ('catch', "Rename the module 'catch' in this folder"),
+      ('tensor', "Rename the module 'tensor' in this folder"),
       ('gym', "a registered Gymnasium environment, got 'Counter'"),
     ):
       write_module(family, _COUNTER)
-      with pytest.raises(ValueError, match=told):
+      with pytest.raises(ValueError, match=message):
         registry.make(f'{family}:Counter', 0)
-    # In a package it is another name.
+    # Within a package, the name is different.
     write_module('own_package.catch', _COUNTER)
     assert registry.make('own_package.catch:make', 0).reset().first()
 

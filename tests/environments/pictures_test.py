@@ -1,4 +1,4 @@
-"""Tests of `environments/pictures.py`, and of what each family shows."""
+"""Tests of `environments/pictures.py`, and of the rendering of each family."""
 
 import contextlib
 import dataclasses
@@ -23,7 +23,7 @@ from repertory.environments import (
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-  """A name, and the pictures that there are of it."""
+  """A name, and the expected images."""
 
   name: str
   shape: tuple[int, ...]
@@ -59,7 +59,7 @@ CASES = (
 
 
 def make_pair(case):
-  """Makes the same batch twice, of which the second one has pictures."""
+  """Makes the same batch twice, the second one with rendering."""
   factory = registry.make_factory(case.name)
   seeds = [100 + slot for slot in range(case.num_slots)]
   return factory.make_batch(seeds), factory.filmed().make_batch(seeds)
@@ -87,7 +87,7 @@ def test_filmed_environments_do_the_same(case):
       check_equal(filmed.step(action), plain.step(action))
     (last,) = pictures.take(filmed, [case.num_slots - 1])
     expected = case.shape if len(case.shape) == 4 else (1, *case.shape)
-    # What ends in the middle of a step shows fewer.
+    # A step that ends early has fewer frames.
     assert last.shape[1:] == expected[1:]
     assert 1 <= len(last) <= expected[0]
     assert pictures.rate(filmed) == pytest.approx(case.rate)
@@ -101,7 +101,7 @@ def check_equal(found, expected):
 class TestContent:
   @pytest.mark.parametrize('num_slots', [3, 8])
   def test_gymnasium_shows_its_own(self, num_slots):
-    # Eight are stepped as one, of which each must be given its own picture.
+    # Eight slots are stepped as one; each must get its own image.
     case = Case('gym:CartPole-v1', (400, 600, 3), 50, num_slots)
     _, filmed = make_pair(case)
     with contextlib.closing(filmed):
@@ -114,13 +114,13 @@ class TestContent:
       own = gymnasium.make('CartPole-v1', render_mode='rgb_array')
       own.reset()
       own.unwrapped.state = timestep.observation[slot]
-      # Its vector environment draws a pixel or two otherwise.
+      # The vector environment draws a few pixels differently.
       differs = (picture != own.render()).any(axis=-1)
       assert differs.mean() < 2e-3
       own.close()
 
   def test_atari_shows_the_screens_in_color(self):
-    # An observation has the maximum of the last two frames, gray and small.
+    # The observation is the maximum of the last two frames, gray and small.
     case = Case('atari:Breakout', _SCREEN, 60, 2)
     _, filmed = make_pair(case)
     with contextlib.closing(filmed):
@@ -134,7 +134,7 @@ class TestContent:
           small = np.asarray(highest.resize((84, 84), Image.Resampling.BOX))
           newest = timestep.observation[slot, ..., -1]
           assert np.abs(small - newest.astype(float)).mean() < 2
-          # The ball and the paddle are thin; they are where they are seen.
+          # Ball and paddle are thin, and must be at the observed position.
           paddle = newest[77:80, 6:78]
           assert (small[77:80, 6:78] > 60).tolist() == (paddle > 60).tolist()
     assert frames[-1].std(axis=-1).max() > 50  # Colors.
@@ -147,7 +147,7 @@ class TestContent:
     picture = drawing.draw_channels(board)
     expected = np.zeros((2, 3, 3))
     expected[0, 0], expected[0, 1], expected[1, 2] = palette[[0, 2, 3]]
-    # Matplotlib knows colors in 256 steps of brightness.
+    # Matplotlib's colormaps have 256 levels.
     np.testing.assert_allclose(picture, expected, atol=4)
 
   def test_minatar_is_the_board(self):
@@ -166,7 +166,7 @@ class TestContent:
       board = 255 * timestep.observation[..., np.newaxis]
       np.testing.assert_array_equal(environment.render(), board.repeat(3, -1))
 
-  def test_pole_of_tensors_leans_where_it_falls(self):
+  def test_pole_of_tensors_leans_in_its_direction(self):
     environment = registry.make('tensor:cartpole', seed=0)
     timestep = environment.reset()
     while not timestep.last():
@@ -181,19 +181,19 @@ class TestContent:
     )
     assert angle < -0.2
 
-  def test_pendulum_of_tensors_hangs_where_it_is(self):
+  def test_pendulum_of_tensors_is_at_its_angle(self):
     environment = registry.make('tensor:pendulum', seed=2)
     cosine, sine, _ = environment.reset().observation
     picture = environment.render()
     rows, columns = np.nonzero(picture[..., 1] == 77)
-    # The middle of the rod is half its length away from where it turns.
+    # The middle of the rod is half its length away from the pivot.
     assert columns.mean() == pytest.approx(99.5 - 40 * sine, abs=2)
     assert rows.mean() == pytest.approx(99.5 - 40 * cosine, abs=2)
     assert (picture[99, 99] == 0).all()
 
 
 class Colored(dm_env.Environment):
-  """Shows what a test wants it to."""
+  """Renders a given image."""
 
   def __init__(self, picture, **attributes):
     self.picture = picture
@@ -243,7 +243,7 @@ class TestOwnEnvironments:
     assert pictures.rate(batch.EnvironmentBatch([environment])) == 30
 
   @pytest.mark.parametrize('rate', [0, -1, float('nan'), float('inf'), 'fast'])
-  def test_rate_that_is_none(self, rate):
+  def test_invalid_rate(self, rate):
     environments = batch.EnvironmentBatch([Colored(_PICTURE, render_fps=rate)])
     with pytest.raises(
       pictures.NoPictureError, match='`render_fps` of Colored'
@@ -258,7 +258,7 @@ class TestOwnEnvironments:
       (_PICTURE[..., :1], r'found uint8 \[2, 4, 1\]'),
       (_PICTURE[0], r'found uint8 \[4, 3\]'),
       (_PICTURE[:0], r'found uint8 \[0, 4, 3\]'),
-      (OSError('no light'), 'could not be drawn: OSError: no light'),
+      (OSError('no light'), 'could not be rendered: OSError: no light'),
     ],
   )
   def test_wrong_pictures(self, picture, message):
@@ -335,7 +335,7 @@ def test_render_mode_of_ones_own_is_left_alone(write_module):
     ('memory_chain', 'MemoryChain has no method `render`'),
     ('tensor:memory_chain', 'MemoryChain has no method `render`'),
     ('envpool:CartPole-v1', 'EnvPoolSource has no method `render`'),
-    ('bsuite:cartpole/0', r'only boards have a picture.*shape \[1, 6\]'),
+    ('bsuite:cartpole/0', r'only boards can be rendered.*shape \[1, 6\]'),
   ],
 )
 def test_names_without_a_picture(name, message):

@@ -43,7 +43,7 @@ def validate(spec, nest):
 
 
 class SlowTwin(environment_wrapper.EnvironmentWrapper):
-  """Does the same for one environment whose specs allow 0 everywhere."""
+  """Slow reference for one environment whose specs allow 0 everywhere."""
 
   def reset(self):
     return self._extend(self._environment.reset(), None)
@@ -191,7 +191,7 @@ class TestAliasing:
   def test_actions_stay_as_they_are(self):
     environments = make_batch(Scripted(1), Scripted(9))
     environments.reset()
-    environments.step(make_actions([1, 2]))  # Slot 0 ends, and then begins.
+    environments.step(make_actions([1, 2]))  # Slot 0 ends, and then starts.
     actions = make_actions([3, 3], force=0.5)
     environments.step(actions)
     tree.map_structure(
@@ -218,7 +218,7 @@ class TestAliasing:
 
 
 class Bounded(Scripted):
-  """Has a reward in [1, 9] and an action spec that a test gives it."""
+  """Has a reward in [1, 9] and a given action spec."""
 
   def __init__(self, action_spec, length=2):
     super().__init__(length)
@@ -265,7 +265,7 @@ class TestBounds:
         np.testing.assert_array_equal(
           found, expected if first else actions[slot]
         )
-    # Slot 0 begins in steps 0, 2, 4 and slot 1 in 0, 3.
+    # Slot 0 starts in steps 0, 2, 4 and slot 1 in 0, 3.
     assert num_firsts == 5
 
   @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ class TestBounds:
     found = environments.observation_spec()['previous_reward']
     assert found == specs.BoundedArray((), np.float32, *expected)
     assert found.name == 'prize'
-    # The reward itself keeps its bounds.
+    # The bounds of the reward itself are unchanged.
     assert environments.reward_spec() == spec
 
 

@@ -19,8 +19,8 @@ def test_ignores_warnings_of_a_kind():
       warnings.warn('too small a thing', FutureWarning, stacklevel=1)
       warnings.warn('too large a thing', UserWarning, stacklevel=1)
     warnings.warn('too small a thing', UserWarning, stacklevel=1)
-  told = [(warning.category, str(warning.message)) for warning in caught]
-  assert told == [
+  messages = [(warning.category, str(warning.message)) for warning in caught]
+  assert messages == [
     (FutureWarning, 'too small a thing'),
     (UserWarning, 'too large a thing'),
     (UserWarning, 'too small a thing'),
@@ -37,8 +37,8 @@ def test_discards_stderr(capsys):
 @pytest.mark.parametrize(
   'quiet', [quieting.ignored_warnings, quieting.discarded_stderr]
 )
-def test_threads_put_back_what_was(quiet, monkeypatch):
-  monkeypatch.setattr(sys, 'stderr', sys.stderr)  # Is put back if it fails.
+def test_threads_restore_the_original(quiet, monkeypatch):
+  monkeypatch.setattr(sys, 'stderr', sys.stderr)  # Restored if the test fails.
   before = sys.stderr, list(warnings.filters)
   first_is_in, second_is_in, first_is_out = (
     threading.Event() for _ in range(3)
@@ -47,7 +47,7 @@ def test_threads_put_back_what_was(quiet, monkeypatch):
   def be_first():
     with quiet():
       first_is_in.set()
-      second_is_in.wait(0.3)  # Which cannot be.
+      second_is_in.wait(0.3)  # Times out, because the lock is held.
     first_is_out.set()
 
   def be_second():

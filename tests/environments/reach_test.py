@@ -22,7 +22,7 @@ class TestReachConformance(test_utils.EnvironmentTestMixin, unittest.TestCase):
 
 
 def find(image):
-  """Returns where the light of each channel is, in pixels, `[2, 2]`."""
+  """Returns the center of each channel's intensity, in pixels, `[2, 2]`."""
   light = image / image.sum(axis=(0, 1))
   rows, columns = np.indices(image.shape[:2])
   return [
@@ -31,14 +31,14 @@ def find(image):
   ]
 
 
-def test_image_tells_the_places():
+def test_image_encodes_the_positions():
   environment = reach.Reach(seed=3)
   timestep = environment.reset()
   environment._hand = np.array([0.25, 0.9])
   environment._goal = np.array([1.0, 0.0])
   timestep = environment.step(np.zeros(2, np.float32))
   hand, goal = find(timestep.observation)
-  # In widths of nine pixels, up to rounding to 255ths.
+  # In units of nine pixels, up to rounding to 255ths.
   np.testing.assert_allclose(hand, [9 * 0.25, 9 * 0.9], atol=0.02)
   np.testing.assert_allclose(goal, [9, 0])
   assert timestep.observation[..., 1].max() == 255

@@ -1,4 +1,4 @@
-"""An environment that says exactly what a test tells it to say."""
+"""Scripted environment for tests."""
 
 import dm_env
 import numpy as np
@@ -6,16 +6,16 @@ from dm_env import specs
 
 
 class ScriptedEnvironment(dm_env.Environment):
-  """Has nested observations and actions, and episodes of a fixed length.
+  """Environment with nested observations and actions, and a fixed length.
 
-  The observation tells the episode and the step; the reward of step t is t.
-  Tests put other values into `overrides`, which replace the fields of the
-  timesteps of step `override_step`.
+  The observation encodes the episode and the step; the reward of step t is t.
+  Tests fill `overrides` with values that replace the fields of the timestep of
+  step `override_step`.
 
   Attributes:
-    actions: All actions that `step` has been given.
-    num_resets: Calls of `reset`.
-    num_closes: Calls of `close`.
+    actions: All actions passed to `step`.
+    num_resets: Number of calls of `reset`.
+    num_closes: Number of calls of `close`.
   """
 
   def __init__(self, length=3, override_step=None, **overrides):
@@ -49,7 +49,7 @@ class ScriptedEnvironment(dm_env.Environment):
     return self._override(timestep)
 
   def make_observation(self):
-    """Returns the observation of now, for tests that change a part of it."""
+    """Returns the current observation, for tests that change a part of it."""
     step = self._step
     return {
       'board': np.full((2, 3), 10 * self.num_resets + step, np.float32),

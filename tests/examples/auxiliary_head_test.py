@@ -52,7 +52,7 @@ def test_loss_is_the_squared_error_of_the_prediction():
   by_name = {variable.name: variable for variable in network.variables}
   weights = by_name['predicting_network/prediction_head/w:0']
   assert weights.shape == (8 + 3, 4)  # Features and actions; numbers.
-  # It predicts 2 for all numbers behind action 1, and else 0.
+  # It predicts 2 for all numbers after action 1, and otherwise 0.
   weights.assign(np.where(np.arange(11)[:, None] == 8 + 1, 2, np.zeros([1, 4])))
   data = types.Transition(
     observation=tf.ones([2, 2, 2]),
@@ -88,14 +88,14 @@ def test_head_learns_and_is_saved(tmp_path):
   errors = [
     row['prediction_error'] for row in log_files.rows(tmp_path, 'learner')
   ]
-  # Of the 30 numbers, two are 1; none is known at first.
+  # Two of the 30 numbers are 1; the head initially predicts none.
   assert errors[-1] < 0.8 * errors[0]
   arrays = resuming.load_checkpoint(str(tmp_path)).arrays
   (head,) = (
     array for name, array in arrays.items()
     if name.startswith('policy/') and 'prediction_head/b' in name
   )  # fmt: skip
-  assert np.abs(head).max() > 0  # Biases begin with zeros.
+  assert np.abs(head).max() > 0  # Biases are initialized with zeros.
 
 
 @pytest.mark.learning

@@ -1,4 +1,4 @@
-"""Tests of the networks that the page on one's own network shows."""
+"""Tests of the custom networks of the documentation."""
 
 import importlib.util
 import pathlib
@@ -60,7 +60,7 @@ class TestBoardDQN(_OnBoards):
     shapes = {v.name.split('/')[-2]: v.shape for v in network.variables}
     assert shapes['conv_0'][-1] == shapes['conv_1'][-1] == 2
 
-  def test_refuses_what_is_no_board(self):
+  def test_refuses_other_observations(self):
     spec = self.make_spec()._replace(observations=specs.Array((4,), np.float32))
     with pytest.raises(ValueError, match=r'must be boards \[H, W\]'):
       self.make_builder().make_network(spec)
@@ -115,7 +115,7 @@ class TestNormalizedSAC:
     values = critics(np.zeros([5, 3], 'f'), np.zeros([5, 2], 'f'))
     assert values.shape == (5, 3)
     update = builder.make_update(builder.make_network(spec), spec)
-    # Scale and offset of each critic, and of each target.
+    # Scale and offset of each critic, and of each target critic.
     learned = [v for group in update.learned.values() for v in group]
     normalizing = [v for v in learned if '/layer_norm/' in v.name]
     assert len(normalizing) == 2 * 3 * 2

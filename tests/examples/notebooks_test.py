@@ -1,4 +1,4 @@
-"""Tests that the notebooks run, and what is in them."""
+"""Tests of the notebooks: execution, contents and stored outputs."""
 
 import ast
 import json
@@ -24,13 +24,13 @@ def _read(notebook):
 
 
 def _statements(tree):
-  """Returns the source of all statements, those in others included."""
+  """Returns the source of all statements, nested ones included."""
   nodes = (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
   return [ast.unparse(node) for node in nodes]
 
 
 def _outputs(notebook):
-  """Returns the kinds of outputs of each code cell, such as 'stream'."""
+  """Returns the types of outputs of each code cell, such as 'stream'."""
   return [
     [output['output_type'] for output in cell['outputs']]
     for cell in _read(notebook)['cells']
@@ -38,7 +38,7 @@ def _outputs(notebook):
   ]
 
 
-@pytest.mark.chaos  # What is in them is compared with what runs every day.
+@pytest.mark.chaos  # Their code is compared with scripts that are tested by default.
 def test_they_run_in_a_fresh_interpreter_to_outputs_of_the_stored_form(
   tmp_path,
 ):
@@ -74,7 +74,7 @@ def test_they_run_in_a_fresh_interpreter_to_outputs_of_the_stored_form(
 
 @pytest.mark.parametrize('notebook', _NOTEBOOKS, ids=lambda path: path.stem)
 class TestContents:
-  def test_there_is_nothing_of_a_machine(self, notebook):
+  def test_no_machine_details(self, notebook):
     content = _read(notebook)
     assert content['metadata'].keys() == {'kernelspec', 'language_info'}
     assert content['metadata']['language_info'] == {'name': 'python'}
@@ -100,7 +100,7 @@ class TestContents:
       )
       assert bool(kinds) == shows, source
 
-  def test_it_is_of_a_form_that_notebooks_have(self, notebook):
+  def test_format(self, notebook):
     content = _read(notebook)
     assert (content['nbformat'], content['nbformat_minor']) == (4, 5)
     ids = [cell['id'] for cell in content['cells']]
@@ -117,7 +117,7 @@ def test_parts_by_hand_are_those_of_the_script():
     for statement in _statements(ast.parse('\n'.join(code)))
     if statement not in known and '4000' not in statement
   ]
-  # What only a notebook has: what it shows, and the wait that is refused.
+  # The notebook alone displays values and provokes the deadlock error.
   assert [re.split(r'[\n(]', statement)[0] for statement in missing] == [
     'spec', 'limit', 'try:', 'table.status', 'print'
   ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tests of the parts that are wired by hand."""
+"""Tests of the agent assembled from components."""
 
 import importlib.util
 import pathlib
@@ -48,12 +48,12 @@ def test_learns_over_a_server(example):
     assert _has_learned(example.main(over_server=True))
 
 
-def test_who_would_wait_for_ever_is_told_what_the_page_says():
+def test_deadlock_error_is_that_of_the_page():
   page = (_ROOT / 'docs' / 'parts_by_hand.md').read_text('utf-8')
-  (told,) = re.findall(r'(?ms)^```text\n(.*?)^```$', page)
+  (message,) = re.findall(r'(?ms)^```text\n(.*?)^```$', page)
   limit = replay.RateLimit.with_default_buffer(8.0, 200, batch_size=32)
   table = local_fixture.make_table(local_fixture.make_uniform(10_000, limit))
   local_fixture.insert(table, range(12))
   with pytest.raises(replay.DeadlockError) as error:
     next(datasets.LocalBatches(table, 32))
-  assert str(error.value).split() == told.split()
+  assert str(error.value).split() == message.split()

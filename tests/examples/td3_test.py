@@ -1,4 +1,4 @@
-"""Tests of TD3, which is written from the parts of the toolkit."""
+"""Tests of TD3, assembled from the components."""
 
 import importlib.util
 import itertools

@@ -130,7 +130,7 @@ class TestTrain:
       *(
         (
           ['--topology=anakin', f'--env={name}'],
-          [f"got '{name}'. Did you mean '{meant}'? There are tensor:catch, "],
+          [f"got '{name}'. Did you mean '{meant}'? Use one of tensor:catch, "],
         )
         for name, meant in (
           ('catch', 'tensor:catch'),
@@ -141,7 +141,7 @@ class TestTrain:
       ),
       (
         ['--topology=anakin', '--env=gym:Ant-v4'],
-        ["got 'gym:Ant-v4'. There are tensor:catch, "],
+        ["got 'gym:Ant-v4'. Use one of tensor:catch, "],
       ),
       (['--env=minatar:pong'], ['--env: `game`: expected one of asterix']),
       (['--env=gym:CartPole-v7'], ['CartPole-v7', 'CartPole-v1']),

@@ -1,4 +1,4 @@
-"""Tests that translated games do what gymnax's own do in JAX."""
+"""Tests that translated games equal gymnax's own in JAX."""
 
 import copy
 import dataclasses
@@ -27,7 +27,7 @@ mnist = pytest.importorskip('gymnax.environments.bsuite.mnist')
 
 FIRST, MID, LAST = 0, 1, 2
 
-# Of each kind of spec and state; the others take too long to compile.
+# One of each kind of spec and state; the others take too long to compile.
 _SOME_IDS = (
   'MountainCarContinuous-v0',
   'DeepSea-bsuite',
@@ -37,7 +37,7 @@ _SOME_IDS = (
   'GaussianBandit-misc',
   'Pong-misc',
 )
-# Its pictures are downloaded.
+# Its images are downloaded.
 _MNIST = 'MNISTBandit-bsuite'
 _ALL_IDS = tuple(id for id in gymnax.registered_envs if id != _MNIST)
 
@@ -47,7 +47,7 @@ def to_arrays(nest):
 
 
 class Twin:
-  """gymnax's own game in JAX, for B rows."""
+  """Reference: gymnax's own game in JAX, for B rows."""
 
   def __init__(self, id):
     self.game, self.params = gymnax.make(id)
@@ -57,7 +57,7 @@ class Twin:
     self.structure = jax.tree_util.tree_structure(state)
 
   def play(self, state, action):
-    """Returns leaves, observation, reward and which rows ended, as arrays."""
+    """Returns leaves, observation, reward and the ended rows, as arrays."""
     keys = np.array(
       [
         divmod(random_draws.Stream(counter).next_bits(), 2**32)
@@ -92,12 +92,12 @@ class Twin:
     ('Catch-bsuite', 0),
     ('Breakout-MinAtar', 0),
     ('CartPole-v1', 1e-6),
-    ('UmbrellaChain-bsuite', 1e-6),  # Draws in each step.
+    ('UmbrellaChain-bsuite', 1e-6),  # Draws random numbers in each step.
   ],
 )
-# Of gymnax's own code.
+# Caused by gymnax's own code.
 @pytest.mark.filterwarnings('ignore:scatter inputs:FutureWarning')
-def test_does_what_gymnax_does(id, tolerance):
+def test_equals_gymnax(id, tolerance):
   environment, twin = gymnax_adapter.Gymnax(id), Twin(id)
   state = environment.initial_state(tensor.initial_counters(range(11)))
   step = tf.function(environment.step, autograph=False)
@@ -117,7 +117,7 @@ def test_does_what_gymnax_does(id, tolerance):
 
 
 def take_steps(environment, num_steps):
-  """Steps three rows at random; returns the discounts of their ends."""
+  """Takes random steps in three rows; returns the discounts of their ends."""
   environments = tensor.Factory(lambda: environment).make_batch([0, 1, 2])
   random = np.random.default_rng(0)
   timesteps = [environments.reset()]
@@ -146,7 +146,7 @@ class TestGames:
   def test_steps_fit_the_specs(self, id):
     take_steps(gymnax_adapter.Gymnax(id), 12)
 
-  @pytest.mark.learning  # It trains nothing, but takes minutes to compile.
+  @pytest.mark.learning  # Trains nothing, but takes minutes to compile.
   @pytest.mark.parametrize('id', _ALL_IDS)
   def test_steps_of_all_fit_the_specs(self, id):
     take_steps(gymnax_adapter.Gymnax(id), 12)
@@ -225,7 +225,7 @@ class TestGames:
 
 class TestEnds:
   def step_from(self, environment, action, **values):
-    """Takes a step from a new game in which some parts of the state differ."""
+    """Takes a step from a new game whose state has some changed parts."""
     game, params = gymnax.make(environment.__reduce__()[1][0])
     _, like = game.reset_env(jax.random.PRNGKey(0), params)
     names = [field.name for field in dataclasses.fields(like)]
@@ -258,7 +258,7 @@ class TestEnds:
     ('values', 'expected'),
     [
       ({'time': 998}, (MID, 1)),
-      # Its state says then that it is terminal.
+      # The state is marked as terminal then.
       ({'time': 999}, (LAST, 1)),
       ({'time': 999, 'ball_y': 8, 'ball_dir': 2, 'pos': 9}, (LAST, 0)),
     ],
@@ -277,7 +277,7 @@ class TestEnds:
 
 
 class Fake:
-  """Counts to 3; parts of it are changed by tests."""
+  """Counts to 3; tests change parts of it."""
 
   def __init__(self, **changes):
     vars(self).update(changes)
@@ -344,7 +344,7 @@ class TestWhatDoesNotFit:
       ),
     ],
   )
-  def test_is_told(self, changes, message):
+  def test_error(self, changes, message):
     with pytest.raises(
       ArgumentError, match=f"`id`: 'Fake' of gymnax does not fit.*{message}"
     ):
@@ -369,7 +369,7 @@ class TestWhatDoesNotFit:
 
 
 class TestProcess:
-  """What a process sees that makes nothing else."""
+  """Tests of imports, in a fresh process."""
 
   def run(self, *lines):
     environment = {**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '2'}
@@ -393,7 +393,7 @@ class TestProcess:
     )
     assert (done.stdout, done.stderr) == ('', '')
 
-  def test_who_makes_other_environments_does_not_import_it(self):
+  def test_other_environments_do_not_import_it(self):
     self.run(
       'import sys',
       'import repertory.environments',
@@ -402,6 +402,6 @@ class TestProcess:
       "registry.make_factory('tensor:gymnax/CartPole-v1')",
       "assert 'jax' not in sys.modules",
       "registry.make('tensor:catch', 0)",
-      # TensorFlow imports JAX by itself, if there is one.
+      # TensorFlow imports JAX by itself, if it is installed.
       "assert 'gymnax' not in sys.modules",
     )

@@ -1,4 +1,4 @@
-"""The contract of tensor environments, for games of gymnax."""
+"""Conformance tests of the games of gymnax."""
 
 import pytest
 
@@ -28,7 +28,7 @@ class TestCartPole(conformance.TensorEnvironmentConformance):
 class TestPendulum(conformance.TensorEnvironmentConformance):
   num_steps = 220
   end_discounts = (1,)
-  # Rewards are up to 16, and a sum of three.
+  # Rewards are sums of three terms, up to 16.
   xla_tolerance = 1e-6
   row_tolerance = 1e-6
 

@@ -1,4 +1,4 @@
-"""The contract of tensor environments, for the games of MinAtar."""
+"""Conformance tests of the games of MinAtar."""
 
 import pytest
 import tensorflow as tf
@@ -29,7 +29,7 @@ class TestBreakout(GameConformance):
 
 
 class ShortFreeway(games.Freeway):
-  """Ends soon."""
+  """Freeway with short episodes."""
 
   def _begin(self, draws):
     state = super()._begin(draws)
@@ -49,7 +49,7 @@ class TestSeaquest(GameConformance):
 @pytest.mark.chaos
 class TestSpaceInvaders(GameConformance):
   num_steps = 100
-  # Chance is in the repetition of moves alone.
+  # Only sticky actions are random here.
   game = games.SpaceInvaders()
 
 

@@ -1,4 +1,4 @@
-"""Tests that tensor games do what MinAtar's own do with the same numbers."""
+"""Tests that tensor games equal MinAtar's own, given the same random draws."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ _CLASSES = {
 _FEW = ['breakout', 'space_invaders']
 _DEFAULTS = {'sticky_actions': 0.1, 'full_actions': True, 'ramping': True}
 _PLAIN = {'sticky_actions': 0.0, 'full_actions': False, 'ramping': False}
-# Each step of a row is one of these.
+# Total steps over all rows.
 _TOTAL_STEPS = 10_400
 _NUM_ROWS = 40
 
@@ -47,7 +47,7 @@ _LAST_BRICK = _board((3, 5))
 
 
 def _put(slot, **values):
-  """Returns what puts values into a slot of each row's things."""
+  """Returns a function that puts values into a slot of each row's objects."""
 
   def put(things):
     changed = {}
@@ -60,7 +60,7 @@ def _put(slot, **values):
   return put
 
 
-# Between two rows of bricks the ball meets one after another.
+# The ball meets a brick of either row in adjacent steps.
 _GAPPED_BRICKS = _board(
   *((1, column) for column in range(10)),
   *((3, column) for column in (0, 3, 4, 5, 6, 9)),
@@ -69,8 +69,8 @@ _LAST_ALIENS = _board((4, 3), (4, 4))
 _LANDED_ALIENS = _board((9, 1), (3, 4), (3, 5), (2, 6))
 
 
-# What chance reaches hardly ever, as starts: by game, what is other than usual
-# in MinAtar and in the tensor game. Play gets to each of them, or as good as.
+# Initial states that random play rarely or never reaches, by game: their
+# changes in MinAtar and in the tensor game.
 _LATE_STARTS = {
   'asterix-fast': (
     {'spawn_speed': 2, 'move_speed': 2, 'ramp_index': 7, 'ramp_timer': 14},
@@ -122,7 +122,7 @@ _LATE_STARTS = {
     },
   ),
   'seaquest-breathless': ({'oxygen': 12}, {'oxygen': _fill(12)}),
-  # In the third step the enemy swims into the bullet and shoots.
+  # In the third step the enemy moves into the bullet and shoots.
   'seaquest-last_shot': (
     {'e_subs': [[3, 4, True, 2, 2]], 'f_bullets': [[7, 4, False]]},
     {
@@ -145,7 +145,7 @@ _LATE_STARTS = {
 
 
 def _make_game(name, settings, changes):
-  """Makes a tensor game whose episodes begin with changes."""
+  """Makes a tensor game whose initial states have changes."""
 
   class Changed(_CLASSES[name]):
     def _begin(self, draws):
@@ -161,8 +161,8 @@ def _make_game(name, settings, changes):
 def _compare(
   name, settings, changes=({}, {}), compiler=None, steps=_TOTAL_STEPS
 ):
-  """Plays rows of a tensor game and twins alike; returns what happened."""
-  # Freeway's usual episodes are of 2,501 steps.
+  """Plays rows of a tensor game and references alike; returns the events."""
+  # Freeway's unchanged episodes have 2,501 steps.
   num_rows = 4 if name == 'freeway' and not changes[0] else _NUM_ROWS
   game = _make_game(name, settings, changes[1])
   counters = tensor.initial_counters(range(num_rows))
@@ -193,14 +193,14 @@ def _compare(
 
 
 @pytest.mark.parametrize('name', rare_cases.daily(_CLASSES, _FEW))
-def test_does_what_minatar_does(name):
+def test_equals_minatar(name):
   ends, total = _compare(name, _DEFAULTS)
   assert ends >= 2
   assert total > 5
 
 
 @pytest.mark.parametrize('name', rare_cases.daily(_CLASSES, _FEW))
-def test_does_what_minatar_does_without_chance_and_ramping(name):
+def test_equals_minatar_without_chance_and_ramping(name):
   changes = ({}, {})
   if name == 'freeway':
     changes = _LATE_STARTS['freeway-cross']
@@ -212,7 +212,7 @@ def test_does_what_minatar_does_without_chance_and_ramping(name):
   'start',
   rare_cases.daily(_LATE_STARTS, ['breakout-gapped', 'freeway-cross']),
 )
-def test_does_what_minatar_does_late_in_a_game(start):
+def test_equals_minatar_late_in_a_game(start):
   name = start.partition('-')[0]
   ends, _ = _compare(name, _DEFAULTS, _LATE_STARTS[start], steps=5000)
   assert ends >= 8

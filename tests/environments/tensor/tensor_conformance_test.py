@@ -1,4 +1,4 @@
-"""The contracts of tensor environments, and of what the host makes of them."""
+"""Conformance tests of tensor environments, and of their host batches."""
 
 import functools
 
@@ -41,7 +41,7 @@ class TestCartPole(Conformance):
 class TestPendulum(Conformance):
   num_steps = 220
   end_discounts = (1,)
-  # Rewards are up to 16, and a sum of three.
+  # Rewards are sums of three terms, up to 16.
   xla_tolerance = 1e-6
   environment = pendulum.Pendulum()
 
@@ -60,7 +60,7 @@ class TestPreviousAction(Conformance):
 
 
 class HostBatchConformance(batch_conformance.EnvironmentBatchConformance):
-  """Of all names that there are, one each."""
+  """Tests of one batch per name of a tensor environment."""
 
   name = ''
   batch_size = 9

@@ -1,4 +1,4 @@
-"""Tests of what `TensorEnvironment` makes of a game, and of its conformance."""
+"""Tests of `TensorEnvironment`, and of its conformance tests."""
 
 import functools
 
@@ -14,7 +14,7 @@ FIRST, MID, LAST = 0, 1, 2
 
 
 class Count(tensor.TensorEnvironment):
-  """Adds its actions to a number; tells how the last episode ended.
+  """Adds its actions to a number; observes how the last episode ended.
 
   Episodes terminate at 2 and are truncated at 3.
   """
@@ -38,7 +38,7 @@ class Count(tensor.TensorEnvironment):
   def start(self, counters, before):
     number = tf.zeros(counters.shape, tf.int32)
     last = number if before is None else before['number']
-    # Otherwise nobody sees that streams go on.
+    # The counter shows that random streams continue.
     return {'number': number, 'before': last}, counters + 1
 
   def advance(self, core, action, counters):
@@ -96,7 +96,7 @@ class TestStep:
     numbers = [t.observation['number'].tolist() for t in timesteps]
     assert numbers == [[0, 0], [1, 3], [2, 0], [0, 3], [1, 0]]
 
-  def test_game_gets_an_action_in_range_where_it_is_ignored(self):
+  def test_ignored_actions_are_replaced_by_valid_ones(self):
     class Table(Count):
       def advance(self, core, action, counters):
         numbers = tf.gather(tf.constant([0, 1, 2, 3]), action['add'])
@@ -120,9 +120,9 @@ class TestStep:
     timesteps, state = play(
       Count(), make_action(3), make_action(0), make_action(1), make_action(1)
     )
-    # The first has nothing before it; the next has the 3.
+    # Nothing precedes the first episode; the next one has the 3.
     assert [t.observation['before'][0] for t in timesteps] == [0, 0, 3, 3, 3]
-    # `reset` shows where the last one was left, ended or not.
+    # `reset` observes the end of the last episode, complete or not.
     _, timestep = Count().reset(state)
     assert timestep.observation['before'] == 2
 
@@ -161,7 +161,7 @@ class TestStep:
       ),
     ],
   )
-  def test_what_does_not_fit_is_told(self, change, message):
+  def test_invalid_advance(self, change, message):
     class Wrong(Count):
       def advance(self, core, action, counters):
         return change(super().advance(core, action, counters))
@@ -187,7 +187,7 @@ class TestStep:
       (lambda o: o['number'], 'Observation of `observe`: '),
     ],
   )
-  def test_observation_that_does_not_fit_is_told(self, change, message):
+  def test_invalid_observation(self, change, message):
     class Wrong(Count):
       def observe(self, core):
         return change(super().observe(core))
@@ -207,7 +207,7 @@ class TestStep:
       ),
     ],
   )
-  def test_what_is_missing_is_told(self, monkeypatch, name, found, message):
+  def test_missing_results(self, monkeypatch, name, found, message):
     environment = Count()
     monkeypatch.setattr(environment, name, lambda *arguments: found)
     with pytest.raises(ValueError, match=message):
@@ -255,10 +255,10 @@ def test_previous_action_is_that_of_host_batches():
   timesteps = [host.reset(), wrapped.reset()]
   tf.nest.map_structure(np.testing.assert_array_equal, *timesteps)
   forces = timesteps[1].observation['previous_action']['force']
-  assert (forces == 0.5).all()  # The least that the spec allows.
+  assert (forces == 0.5).all()  # The lower bound of the spec.
 
 
-def test_reward_that_is_not_finite_is_told():
+def test_reward_that_is_not_finite():
   class Broken(Count):
     def advance(self, core, action, counters):
       advance = super().advance(core, action, counters)
@@ -279,7 +279,7 @@ def test_reward_that_is_not_finite_is_told():
 
 
 class Walk(tensor.TensorEnvironment):
-  """A random walk in which one thing at a time can be wrong."""
+  """A random walk with one violation at a time."""
 
   def __init__(self, wrong=''):
     self._wrong = wrong
@@ -339,7 +339,7 @@ class TestWalk(conformance.TensorEnvironmentConformance):
     ('unequal_streams', 'test_loop_does_what_its_steps_do'),
   ],
 )
-def test_conformance_finds_what_is_wrong(wrong, test):
+def test_conformance_finds_violations(wrong, test):
   # With the seed of an earlier test, two functions might draw the same.
   tf.random.set_seed(None)
   checks = TestWalk()

@@ -1,4 +1,4 @@
-"""Tests of how tensor environments are named and made."""
+"""Tests of the names and factories of tensor environments."""
 
 import functools
 import pickle
@@ -64,7 +64,7 @@ def test_own_factory():
 
 
 class Wrapped(registry.EnvironmentFactory):
-  """Wraps environments of the host, which a program cannot see."""
+  """Wraps host environments, which has no tensor counterpart."""
 
   def __call__(self, seed):
     return super().__call__(seed)
@@ -82,7 +82,7 @@ class Wrapped(registry.EnvironmentFactory):
 def test_other_environments_are_refused(factory, found):
   with pytest.raises(
     ValueError,
-    match=f'got .*{found}.* There are tensor:catch, .* and a `tensor.Factory`'
+    match=f'got .*{found}.* Use one of tensor:catch, .* or a `tensor.Factory`'
     ' of your own',
   ):
     registry.make_tensor_environment(factory)
@@ -118,7 +118,7 @@ def test_unknown_names(name, suggestion):
 
 
 def test_names_alone_load_no_tensorflow():
-  # In a process of its own, as other tests have imported it.
+  # In another process, because other tests have imported it.
   program = (
     'import sys\n'
     'from repertory.environments import registry, tensor\n'

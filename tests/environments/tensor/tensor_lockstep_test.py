@@ -1,7 +1,7 @@
-"""Compares tensor environments with slow twins that are given the same draws.
+"""Compares tensor environments with slow references, given the same draws.
 
-The twins are the games of the host in NumPy, and Gymnasium's environments in
-double precision; SplitMix64 is written here once more, with Python's integers.
+The references are the host games in NumPy, and Gymnasium's environments in
+double precision; SplitMix64 is reimplemented here with Python's integers.
 """
 
 import dm_env
@@ -26,7 +26,7 @@ TOLERANCE = 1e-6
 
 
 class Draws:
-  """The random stream of one row; stands in for NumPy's generators."""
+  """Random stream of one row; stands in for NumPy's generators."""
 
   def __init__(self, counter):
     self.counter = int(counter)
@@ -41,7 +41,7 @@ class Draws:
     return z >> 40, z % 2**24
 
   def integers(self, end):
-    # The product is rounded to float32, as the tensors' is.
+    # The product is rounded to float32, like that of the tensors.
     return int(np.float32(self.pair()[0] * 2.0**-24) * np.float32(end))
 
   def uniform(self, low, high):
@@ -130,7 +130,7 @@ def test_games_of_the_host(environment, make_twin, num_actions):
       num_rewards += reward > 0
       if t < num_steps:
         timestep = twin.step(actions[t, row])
-  assert num_rewards > 100  # It was no game that is always lost.
+  assert num_rewards > 100  # The policy does win some games.
 
 
 def to_arrays(nest):
@@ -138,7 +138,7 @@ def to_arrays(nest):
 
 
 def check_close(found, expected):
-  """Compares within 1e-6, or of numbers above 1 within a millionth."""
+  """Compares with a tolerance of 1e-6, relative above 1."""
   scale = np.maximum(1, np.abs(expected))
   np.testing.assert_array_less(np.abs(found - expected) / scale, TOLERANCE)
 
@@ -181,13 +181,13 @@ class TestCartPole:
         _, reward, terminated, _, _ = twin.step(actions[row])
         check_close(timestep.observation[row], twin.state)
         assert timestep.reward[row] == reward == 1
-        # Not one of these ends is within a millionth of a limit.
+        # None of these ends is within a millionth of a limit.
         assert bool(timestep.discount[row] == 0) == terminated
         num_ends += terminated
     assert num_ends > 100
 
   def test_extreme_states(self):
-    # Speeds that no policy reaches, at angles from which a step may start.
+    # Speeds that no policy reaches, at valid angles.
     random = np.random.default_rng(2)
     scales = [2.4, 10, 0.2, 10]
     before = (random.uniform(-1, 1, (200, 4)) * scales).astype(np.float32)
@@ -208,7 +208,7 @@ class TestCartPole:
   @pytest.mark.parametrize(
     ('position', 'angle', 'terminated'),
     [
-      # Of a cart at rest only the speeds change in a step.
+      # Of a resting cart, only the speeds change in a step.
       (2.3999, 0, False),
       (2.4001, 0, True),
       (-2.3999, 0, False),
@@ -225,7 +225,7 @@ class TestCartPole:
     assert bool(after.terminated[0]) == terminated
 
   def test_truncation(self):
-    # Whoever pushes to where the pole falls holds it up to the end.
+    # Pushing in the direction of the fall balances the pole until the end.
     environment = cartpole.CartPole()
     step = tf.function(environment.step, autograph=False)
     state, timestep = environment.reset(
@@ -278,7 +278,7 @@ class TestPendulum:
     for _ in range(1500):
       angles, speeds = state.core.angle.numpy(), state.core.speed.numpy()
       ended = state.ended.numpy()
-      # With the movement, so that it turns over; beyond the bounds, too.
+      # Pushes along the movement, to turn it over; partly out of bounds.
       actions = np.sign(speeds) * random.uniform(-0.5, 3, size=NUM_ROWS)
       actions = actions.astype(np.float32)[:, None]
       state, timestep = step(state, tf.constant(actions))
