@@ -295,7 +295,7 @@ def _describe_unknown(name: str) -> str:
       f' Rename the module {prefix!r} in this folder: names of '
       'this package begin so.'
     )
-  known = '' if of_family else f' Known are {", ".join(patterns)}.'
+  known = '' if of_family else f' Known names: {", ".join(patterns)}.'
   return f'expected {expected}, got {name!r}.{hint}{known} {_HOW_TO_LIST}'
 
 

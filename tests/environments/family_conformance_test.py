@@ -184,10 +184,10 @@ class TestBatches(conformance.EnvironmentBatchConformance):
       assert (timestep.discount[timestep.step_type == _MID] == 1).all()
     return timesteps
 
-  def test_slots_equal_single_environments(self):
+  def test_slots_do_what_environments_do_alone(self):
     self.num_steps = min(self.num_steps, 40)
     if self.case.alone:
-      super().test_slots_equal_single_environments()
+      super().test_slots_do_what_environments_do_alone()
 
   def test_seeds(self):
     self.num_steps = min(self.num_steps, 40)

@@ -346,7 +346,7 @@ class TestWrong:
   @pytest.mark.parametrize(
     ('thing', 'parts'),
     [
-      ('gives_number', ['dm_env.Environment or a gymn', 'a builtins.int.']),
+      ('gives_number', ['dm_env.Environment or a gymn', 'd builtins.int.']),
       ('takes_no_seed', ['it has no argument `seed`']),
       ('raises', ['it failed:', 'line 8, in raises', 'ValueError: my own wo']),
       ('refused', ['`rows`: expected an integer of at least 2, got 1.']),

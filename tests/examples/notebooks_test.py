@@ -38,7 +38,7 @@ def _outputs(notebook):
   ]
 
 
-@pytest.mark.chaos  # Their code is compared with scripts that are tested by default.
+@pytest.mark.chaos  # Their code is that of tested scripts.
 def test_they_run_in_a_fresh_interpreter_to_outputs_of_the_stored_form(
   tmp_path,
 ):

@@ -121,11 +121,11 @@ class TestTrain:
         ['--env=cath'],
         [
           "--env: expected a known name, got 'cath'. Did you mean 'catch'? "
-          'There are catch, ',
+          'Known names: catch, ',
           '`repertory env',
         ],
       ),
-      (['--env=Ant-v4'], ["got 'Ant-v4'. Did you mean 'gym:Ant-v4'? There"]),
+      (['--env=Ant-v4'], ["got 'Ant-v4'. Did you mean 'gym:Ant-v4'? Known"]),
       (['--env=CartPole'], ["got 'CartPole'. Did you mean 'tensor:cartpole'?"]),
       *(
         (
