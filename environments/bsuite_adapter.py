@@ -60,7 +60,7 @@ def make(
   bsuite = extras.import_extra('bsuite.bsuite', 'bsuite')
   load = bsuite.EXPERIMENT_NAME_TO_ENVIRONMENT[experiment]
   if experiment == 'deep_sea_stochastic':
-    # bsuite's loader sets a random seed here.
+    # Its loader sets `deterministic`, but with a random seed.
     load = bsuite.EXPERIMENT_NAME_TO_ENVIRONMENT['deep_sea']
     settings['deterministic'] = False
   if 'seed' in inspect.signature(load).parameters:

@@ -61,7 +61,7 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
   gymnasium = gymnasium_spaces.import_gymnasium()
   environment_id = register(environment_id)
   if _needs_box2d(gymnasium.registry.get(environment_id)):
-    # Some modules warn on import, and fail if warnings are errors.
+    # Box2D warns on import, and fails if warnings are errors.
     with quieting.ignored_warnings(category=DeprecationWarning):
       extras.import_extra('Box2D', 'box2d')
   try:

@@ -135,7 +135,7 @@ class MinAtarSource:
     return [drawing.draw_channels(self._states[slot]()) for slot in slots]
 
   def close(self) -> None:
-    """Does nothing: the games hold no resources."""
+    """Does nothing; the games hold no resources."""
 
   def _make_boards(self) -> np.ndarray:
     # The dtype of the games: casting the whole batch at once is faster.

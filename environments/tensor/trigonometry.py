@@ -45,7 +45,7 @@ def sine_and_cosine(angle: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
   quarters = tf.round(angle * (2 / math.pi))
   rest = angle - quarters * _QUARTER - quarters * _QUARTER_REST
   sine, cosine = sine_and_cosine_of_small(rest)
-  # A quarter turn maps cos to the sine, and -sin to the cosine.
+  # sin(x + π / 2) = cos x and cos(x + π / 2) = -sin x.
   turned = tf.cast(quarters, tf.int32)
   is_odd = tf.equal(turned & 1, 1)
   sine, cosine = tf.where(is_odd, cosine, sine), tf.where(is_odd, -sine, cosine)
