@@ -1,9 +1,9 @@
-"""Checks of topologies, as tests that your own ones inherit.
+"""Conformance tests of topologies, to be inherited by tests of your own.
 
     class TestMyTopology(conformance.TopologyConformance):
       def make_topology(self): ...
 
-pytest runs them, for they take its `tmp_path`.
+Run them with pytest: they use its `tmp_path` fixture.
 """
 
 import dataclasses
@@ -36,12 +36,12 @@ _SECONDS = 120.0
 
 
 class TopologyConformance:
-  """The contract of `topologies.topology.Topology`.
+  """Tests of the contract of `topologies.topology.Topology`.
 
   Attributes:
-    launch_type: The launcher that hosts it.
-    max_steps: Where the first run ends; by then a batch can be learned from.
-      Steps are what the topology counts.
+    launch_type: Name of the launcher that runs the nodes.
+    max_steps: Length of the first run, in the topology's own steps; enough for
+      at least one learner step.
   """
 
   launch_type = 'local_mt'
@@ -54,7 +54,7 @@ class TopologyConformance:
   def make_experiment(
     self, directory: pathlib.Path, **changes: Any
   ) -> experiment_lib.Experiment:
-    """Makes a small experiment that can run in the topology."""
+    """Makes a small experiment for the topology."""
     config = dqn.DQNConfig(
       hidden_sizes=(8,), min_replay_size=50, batch_size=8,
       samples_per_insert=1.0, jit_compile=False,
@@ -73,13 +73,13 @@ class TopologyConformance:
       **chosen,
     )
 
-  def test_tells_of_itself(self):
+  def test_describes_itself(self):
     topology = self.make_topology()
     assert topology.name and topology.help
     assert dataclasses.is_dataclass(topology)
-    hash(topology)  # So its settings cannot be changed.
+    hash(topology)  # Its settings must be immutable.
     for setting in settings.describe(type(topology)):
-      assert setting.help, f'Setting {setting.name!r} must have a help.'
+      assert setting.help, f'Setting {setting.name!r} must have a help text.'
     assert pickle.loads(pickle.dumps(topology)) == topology
 
   def test_graph_shows_all_nodes(self, tmp_path):
@@ -98,54 +98,59 @@ class TopologyConformance:
     )
     for pair in (*graph.calls, *graph.shared):
       assert set(pair) <= set(graph.nodes), (
-        'Who calls whom, and who is beside whom, must be among the nodes, '
+        'Callers, callees and colocated nodes must be among the nodes, '
         f'{graph.nodes}; got {pair}.'
       )
 
   def test_program_can_be_sent(self, tmp_path):
     topology = self.make_topology()
     if not topology.has_program:
-      raise unittest.SkipTest('It runs in one thread, and plans no program.')
+      raise unittest.SkipTest(
+        'The topology runs in one thread, without a node graph.'
+      )
     with resuming.open_session(self.make_experiment(tmp_path)) as session:
       for plan in topology.program(session, 'title'):
         for one in (plan, *plan.beside):
-          # Threads alone may share what cannot be sent.
+          # Only threads can share objects that cannot be pickled.
           if topology.launch_types is None:
             cloudpickle.dumps(one.make)
         coordinator = kinds.COORDINATOR.name
         assert plan.name == coordinator or coordinator in plan.calls, (
-          f'{plan.name!r} must call the coordinator, for it reports there.'
+          f'{plan.name!r} must call the coordinator, to send heartbeats.'
         )
 
-  def test_runs_to_the_end_and_goes_on(self, tmp_path):
+  def test_runs_to_the_end_and_resumes(self, tmp_path):
     threads, nodes = threading.active_count(), _find_nodes()
-    first, heard = self._run_heard(tmp_path)
+    first, observer = self._run_observed(tmp_path)
     self._check_steps(first, self.max_steps)
-    assert first.status.learner_steps > 0, 'Nothing was learned.'
-    assert first.status.evaluation_return is not None, 'Nothing was evaluated.'
+    assert first.status.learner_steps > 0, 'There must be a learner step.'
+    assert first.status.evaluation_return is not None, (
+      'There must be an evaluation.'
+    )
     assert os.listdir(os.path.join(first.directory, 'checkpoints'))
-    heard.check(first.status, hooks.DONE)
+    observer.check(first.status, hooks.DONE)
     max_steps = 100 * self.max_steps
-    second, heard = self._run_heard(
+    second, observer = self._run_observed(
       tmp_path,
       max_steps=max_steps,
       evaluation_period=self.max_steps,
       stop_when=lambda status: status.evaluation_return is not None,
     )
-    steps, told = second.status.steps, second.stopped_early
+    steps, reason = second.status.steps, second.stopped_early
     assert 2 * self.max_steps <= steps < max_steps, (
-      f'stop_when must end it after an evaluation; it ended at {steps} steps.'
+      f'stop_when must end the run after an evaluation; it took {steps} steps.'
     )
-    assert told == 'stop_when returned true', told
-    assert heard.started[0].is_resumed, 'It must go on from its checkpoint.'
+    assert reason == 'stop_when returned true', reason
+    assert observer.started[0].is_resumed, 'The second run must resume.'
     assert second.status.learner_steps > first.status.learner_steps
-    assert second.variables_sha256 is not None, 'All must have been saved.'
-    heard.check(second.status, hooks.STOPPED_EARLY)
+    assert second.variables_sha256 is not None, 'There must be a checkpoint.'
+    observer.check(second.status, hooks.STOPPED_EARLY)
     _wait(
-      lambda: threading.active_count() <= threads, 'all threads of it to end'
+      lambda: threading.active_count() <= threads,
+      'all threads of the run to end',
     )
-    # Or their networks and tables would stay for as long as the process.
-    _wait(lambda: _find_nodes() <= nodes, 'all nodes of it to be let go')
+    # Otherwise their networks and tables would leak.
+    _wait(lambda: _find_nodes() <= nodes, 'all nodes to be garbage collected')
 
   def run(self, experiment: experiment_lib.Experiment) -> running.Result:
     """Runs an experiment to its end."""
@@ -153,20 +158,20 @@ class TopologyConformance:
       experiment, self.make_topology(), self.launch_type, display=False
     )
 
-  def _run_heard(self, directory, **changes):
-    """Runs an experiment; returns how it ended and what an observer heard."""
-    heard = _Observer()
+  def _run_observed(self, directory, **changes):
+    """Runs an experiment; returns its result and an observer of it."""
+    observer = _Observer()
     experiment = self.make_experiment(
       directory,
-      observers=[heard],
+      observers=[observer],
       evaluation_metrics={'counted': _CountedSteps},
       **changes,
     )
-    return self.run(experiment), heard
+    return self.run(experiment), observer
 
   def _check_steps(self, result, max_steps):
     steps = result.status.steps
-    # The last step of an environment batch may go beyond.
+    # The last step of an environment batch may exceed the limit.
     assert max_steps <= steps < max_steps + 4, (
       f'There must be {max_steps} steps; got {steps}.'
     )
@@ -175,13 +180,13 @@ class TopologyConformance:
       for name, state in result.status.nodes
       if kinds.kind_of(name).phase is not None
     }
-    # In one thread nobody says when who takes turns is done.
+    # In one thread, nodes do not report when they are done.
     assert set(states.values()) <= {'running', 'done'}, (
-      f'All who have a part must have done it; got {states}.'
+      f'All nodes with a phase must be running or done; got {states}.'
     )
     assert result.interrupted is None
 
-  def test_environment_that_fails_is_told(self, tmp_path):
+  def test_reports_failing_environment(self, tmp_path):
     factory = _FailingFactory(registry.make_factory('catch'))
     experiment = dataclasses.replace(
       self.make_experiment(tmp_path, max_restarts=0, evaluation_episodes=0),
@@ -193,20 +198,20 @@ class TopologyConformance:
       assert kinds.kind_of(error.failure.node).acts
       assert 'out of balls' in error.failure.cause
     else:
-      raise AssertionError('A node that fails must end the run.')
+      raise AssertionError('A failing node must end the run.')
 
 
 def _find_nodes() -> weakref.WeakSet[node_lib.Node]:
-  """Finds the nodes that this process has."""
+  """Returns the live node objects of this process."""
   gc.collect()
-  # Not `isinstance`, which would ask proxies whose object is gone.
+  # Not `isinstance`, which fails on weak proxies of deleted objects.
   return weakref.WeakSet(
     one for one in gc.get_objects() if issubclass(type(one), node_lib.Node)
   )
 
 
 class _Observer(hooks.Observer):
-  """Notes what it hears."""
+  """Records all callbacks."""
 
   def __init__(self):
     self.started: list[hooks.Run] = []
@@ -232,9 +237,9 @@ class _Observer(hooks.Observer):
     self.ended.append(end)
 
   def check(self, status, outcome):
-    """Compares it with the last status of the run."""
+    """Compares the recorded callbacks with the last status of the run."""
     (run,), (end,) = self.started, self.ended
-    assert end.outcome == outcome, f'It must be {outcome}; got {end}.'
+    assert end.outcome == outcome, f'The outcome must be {outcome}; got {end}.'
     num_episodes = sum(map(len, self.lengths))
     assert run.episodes + num_episodes == status.episodes, (
       f'There must be {status.episodes - run.episodes} episodes; got '
@@ -242,11 +247,11 @@ class _Observer(hooks.Observer):
     )
     assert sum(row['count'] for row in self.rows) == (
       status.learner_steps - run.learner_steps
-    ), 'The rows of the learner must add up to its steps.'
+    ), 'The counts of learner rows must add up to the learner steps.'
     last = self.evaluations[-1]
     assert last.mean_return == status.evaluation_return
     assert (last.metrics['counted'] == last.lengths).all(), (
-      f'Metrics must hear of all steps, {last.lengths}; got {last.metrics}.'
+      f'Metrics must see all steps, {last.lengths}; got {last.metrics}.'
     )
 
 
@@ -267,7 +272,7 @@ class _CountedSteps(episode_metrics.EpisodeMetric):
 
 @dataclasses.dataclass(frozen=True)
 class _FailingFactory:
-  """Makes environments that fail after some steps."""
+  """Makes environments that raise after 50 steps."""
 
   factory: Callable[[int], Any]
 

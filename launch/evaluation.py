@@ -1,4 +1,4 @@
-"""Runs episodes with what was learned."""
+"""Evaluation of trained agents."""
 
 import contextlib
 import dataclasses
@@ -24,29 +24,28 @@ def evaluate(
 ) -> list[environment_loop.Episode]:
   """Evaluates the newest checkpoint of a run.
 
-  It writes nothing but films, which change nothing else: the episodes are those
-  that there are without.
+  Writes nothing but videos. Recording them does not change the episodes.
 
   Args:
-    run: The directory of a run whose agent and environment are in the
-      registries, or the experiment that it is of, whatever these are.
-    num_episodes: At least 1.
-    best: Evaluate the policy that did best in an evaluation of training, in
-      place of the newest.
-    video: Folder to film the episodes to, see `filming.Film`; True for `videos`
-      in the experiment's directory, False for no films.
-    video_format: 'mp4' or 'gif'.
-    trust: Whether to import modules that the directory names, such as
+    run: Directory of a run whose agent and environment are registered; or its
+      experiment, for any agent and environment.
+    num_episodes: Number of episodes, at least 1.
+    best: Whether to evaluate the policy with the best evaluation return during
+      training, instead of the newest.
+    video: Folder for videos of the episodes, see `filming.Film`; True for
+      `videos` in the experiment's directory, False for no videos.
+    video_format: File format of videos, 'mp4' or 'gif'.
+    trust: Whether to import modules named in the checkpoint, such as
       'my_module:MyBuilder', which runs their code.
 
   Returns:
     The episodes.
 
   Raises:
-    ValueError: If there is none, or it is of another experiment, or names a
-      module that is not trusted; or if there is to be a film, but the folder is
-      not usable or the environment cannot be filmed.
-    VideoError: If a film cannot be written.
+    ValueError: If there is no checkpoint, it belongs to another experiment or
+      names an untrusted module; or if videos are requested but the folder is
+      not usable or the environment cannot render.
+    VideoError: If a video cannot be written.
   """
   _check_num_episodes(num_episodes)
   with interrupts.insisting():

@@ -1,4 +1,4 @@
-"""What to run, whatever the topology."""
+"""Experiment: the definition of a run, independent of its topology."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EnvironmentFactory = Callable[[int], dm_env.Environment]
 
-# What identities have before the names of an agent's settings.
+# Prefix of the agent's settings in identities.
 CONFIG = 'config.'
 
 CHECKPOINT_ERRORS = ('warn', 'raise')
@@ -27,84 +27,83 @@ CHECKPOINT_ERRORS = ('warn', 'raise')
 
 @dataclasses.dataclass(frozen=True)
 class Experiment:
-  """An agent, an environment, and how long and from which seed.
+  """An agent, an environment, a number of steps and a seed.
 
-  Equal experiments, topologies aside, mean the same algorithm: the same ratio
-  of acting to learning, the same exploration, the same targets.
+  Equal experiments run the same algorithm in every topology: the same replay
+  ratio, exploration and targets.
 
   Attributes:
-    builder: Makes the agent's parts.
-    environment_factory: Maps a seed to an environment. For runs in processes
-      it must be picklable.
-    max_steps: Environment steps at which the run ends, over all actors and
-      including those of a run it resumes. The last step of an environment
-      batch may go beyond it by less than that batch.
-    directory: Where logs and checkpoints go.
+    builder: Factory of the agent's components.
+    environment_factory: Function from a seed to an environment. Must be
+      picklable for runs in several processes.
+    max_steps: Total environment steps of the run, over all actors and including
+      those before a resume. The last step of an environment batch may exceed it
+      by less than the batch size.
+    directory: Folder of logs and checkpoints.
     agent: Name of the agent, for the display and the checkpoint.
     environment: Name of the environment, likewise.
-    seed: Seeds all random numbers that can be seeded.
-    deterministic: Whether all that is learned follows from the seed, to the
-      last bit, on the same machine and number of devices. Not every topology
-      can do that; environments are stepped one by one, and must follow from
-      their seeds.
+    seed: Seed of all random number generators that can be seeded.
+    deterministic: Whether learning is bitwise reproducible from the seed, on
+      the same machine with the same number of devices. Only some topologies
+      support it. Environments are stepped one by one and must be reproducible
+      from their seeds.
     eager: Whether policy and update run eagerly, so that `breakpoint()` and
       `print` show numbers. Only in topology `single`, and not in deterministic
-      runs. `tf.config.run_functions_eagerly(True)` sets it, too.
-    num_actors: Nodes that act in a topology with several; in `single` one
-      actor drives the environments of all of them.
-    environments_per_actor: Environments that one actor steps together; None
-      for as many as the agent's config advises, which is what
-      `num_environments_per_actor` then says.
+      runs. Also set by `tf.config.run_functions_eagerly(True)`.
+    num_actors: Actor nodes in topologies with several nodes; in `single`, one
+      actor steps the environments of all of them.
+    environments_per_actor: Batch size of an actor's environments; None for the
+      default of the agent's config. `num_environments_per_actor` is the
+      resulting value.
     evaluation_period: Environment steps between evaluations; None for a tenth
-      of `max_steps`. One more comes at the end.
-    evaluation_episodes: Episodes of an evaluation; 0 for no evaluations.
-    checkpoint_period_seconds: Time between checkpoints. One more comes at the
-      end, also of a run that was interrupted.
-    checkpoint_period_learner_steps: Updates after which a checkpoint comes
-      even if that time is not over; None for time alone.
-    checkpoint_replay: Whether checkpoints hold the replay tables. Without, a
-      resumed run starts with empty ones.
-    checkpoints_to_keep: The newest so many are kept.
-    checkpoint_errors: What a checkpoint that cannot be written does, perhaps
-      because the disk is full: 'warn' keeps the last one and tries again after
-      the period, 'raise' ends the run.
-    timeout_seconds: After how long a wait on another node is an error.
-    stall_seconds: After how long without an environment step, an update or an
-      evaluation the run is ended, with a report on why; also the longest that
-      a step or reset of an environment may take.
-    max_restarts: How often within ten minutes a node's process may be started
-      again when it has ended; of the learner, the replay server and the
-      coordinator all nodes' are, from the last checkpoint. 0 for never.
+      of `max_steps`. A last evaluation follows at the end.
+    evaluation_episodes: Episodes per evaluation; 0 disables evaluations.
+    checkpoint_period_seconds: Seconds between checkpoints. A last checkpoint
+      follows at the end, also of an interrupted run.
+    checkpoint_period_learner_steps: Maximum learner steps between checkpoints;
+      None for no such limit.
+    checkpoint_replay: Whether checkpoints contain the replay tables. If not, a
+      resumed run starts with empty tables.
+    checkpoints_to_keep: Number of newest checkpoints that are kept.
+    checkpoint_errors: Handling of checkpoints that cannot be written, such as
+      on a full disk: 'warn' keeps the previous one and retries after the
+      period, 'raise' ends the run.
+    timeout_seconds: Time-out of waits for other nodes, in seconds.
+    stall_seconds: Seconds without an environment step, learner step or
+      evaluation after which the run ends with a stall report; also the time
+      limit of a step or reset of an environment.
+    max_restarts: Maximum restarts of node processes within ten minutes. Loss of
+      the learner, the replay server or the coordinator restarts all nodes from
+      the last checkpoint. 0 disables restarts.
     on_divergence: Handling of a learner step whose metrics, priorities or
       running statistics are not finite: 'stop' ends the run and saves the
       batch; 'skip' undoes the step and continues, unless a hundred before it
       were skipped in a row.
-    initial_from: Directory of another run, with whose newest networks, and
-      nothing else of it, a new run begins; None for new ones. A run that is
-      resumed keeps its own.
-    record: Folder to write all that is lived in training to, as episodes to
-      learn from later, see `topologies.offline`; None for nowhere.
-    demonstrations: Folders of recordings, or of data sets of Minari, of which
-      every batch has a share; see docs/offline.md.
-    demonstration_fraction: That share, below 1; 0 for none.
-    storage: Where checkpoints are kept besides, for another host to go on
-      from: a path, or a URL that fsspec knows. None for nowhere.
-    evaluation_environment_factory: Maps a seed to an environment of the same
-      specs, to evaluate in; None to evaluate in those of
-      `environment_factory`.
-    evaluation_metrics: What evaluations record besides returns: by the name of
-      its column, what makes an `EpisodeMetric` for each environment, such as
-      its class.
-    info: Names of entries of Gymnasium's `info` to log for episodes of training
-      and evaluations: the value of each in the last step of an episode, which
-      must be a number.
-    episode_rows: Whether `logs/episodes.csv` gets a row for each training
-      episode; the other logs have means over a second.
-    observers: Are called with what happens in the run, see `launch.Observer`.
-    loggers: Take the rows of the run's logs, too, see `launch.RowLogger`.
-    stop_when: Called with the `loggers.Status`, after each evaluation and about
-      once a second; if it returns true or the reason, as text, acting ends as
-      if all steps had been taken. None to take them all.
+    initial_from: Directory of another run whose newest network parameters
+      initialize a new run; None for random initialization. A resumed run
+      ignores it.
+    record: Folder to which all training experience is recorded as episodes, see
+      `topologies.offline`; None for no recording.
+    demonstrations: Folders of recordings or Minari data sets, mixed into every
+      batch; see docs/offline.md.
+    demonstration_fraction: Fraction of demonstrations in each batch, in [0, 1).
+    storage: Additional store of checkpoints, from which another host can
+      resume: a path or an fsspec URL. None for no such store.
+    evaluation_environment_factory: Function from a seed to an evaluation
+      environment with the same specs; None for `environment_factory`.
+    evaluation_metrics: Additional metrics of evaluations: a factory of an
+      `EpisodeMetric`, such as its class, by log column. Called once per
+      environment.
+    info: Keys of Gymnasium's `info` to log for training and evaluation
+      episodes: the value in the last step of an episode, a number.
+    episode_rows: Whether to write a row per training episode to
+      `logs/episodes.csv`; the other logs contain means over a second.
+    observers: Callbacks for events of the run, see `launch.Observer`.
+    loggers: Additional loggers of the run's log rows, see `launch.RowLogger`.
+    stop_when: Early stopping: a function of the `loggers.Status`, called after
+      each evaluation and about once a second. If it returns True or a reason
+      (text), the run ends as if all steps had been taken. None for no early
+      stopping.
   """
 
   builder: 'builder_lib.Builder'
@@ -162,8 +161,8 @@ class Experiment:
       ('storage', 'a path or URL'),
     ):
       value = getattr(self, field)
-      is_place = value is None or (isinstance(value, str) and bool(value))
-      config_checks.check(self, field, is_place, f'{what}, or left out')
+      is_location = value is None or (isinstance(value, str) and bool(value))
+      config_checks.check(self, field, is_location, f'{what}, or left out')
     data = self.demonstrations
     are_folders = not isinstance(data, str) and all(
       isinstance(one, str) and one for one in data
@@ -215,23 +214,23 @@ class Experiment:
 
   @property
   def num_environments(self) -> int:
-    """Training environments, over all actors."""
+    """Number of training environments, over all actors."""
     return self.num_actors * self.num_environments_per_actor
 
   @property
   def num_environments_per_actor(self) -> int:
-    """Environments that one actor steps together, whoever said how many."""
+    """Batch size of the environments of one actor."""
     if self.environments_per_actor is not None:
       return self.environments_per_actor
     return self.builder.config.default_environments_per_actor
 
   def identity(self, experience: 'experience_lib.Experience') -> dict[str, Any]:
-    """Returns what must be the same for a run to be resumed, as plain values.
+    """Returns the settings that a resumed run must share, as plain values.
 
     Steps, topology, evaluation and checkpoint settings may change.
 
     Args:
-      experience: The builder's, for these environments.
+      experience: Description of the agent's experience on these environments.
     """
     fraction = self.demonstration_fraction
     return {

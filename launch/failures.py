@@ -1,4 +1,4 @@
-"""What is told when a node fails."""
+"""Failures of nodes and their error messages."""
 
 import contextlib
 import dataclasses
@@ -11,18 +11,20 @@ from repertory.environments import batch
 
 @dataclasses.dataclass(frozen=True)
 class Failure:
-  """Why a run failed.
+  """The failure of a node that ended a run.
 
   Attributes:
     node: Name of the node that failed first.
-    cause: Its traceback, or how its process ended; of an environment that broke
-      its contract the message, which says where.
-    is_bad_input: Whether what the run was given is wrong: an environment that
-      broke its contract, or data that cannot be read.
-    is_lost: Whether its process was killed or hung, rather than raised.
-    refused: If a setting is to be changed: its name, and what is wrong with it.
-    details: What else is known: who failed thereupon, and what its process
-      printed last.
+    cause: Its traceback, or the exit status of its process; for an environment
+      that broke its contract, the error message alone.
+    is_bad_input: Whether the input of the run is invalid: an environment that
+      broke its contract, or unreadable data.
+    is_lost: Whether the process was killed or hung, rather than raised an
+      error.
+    refused: Name of an invalid setting and the problem with it, if that is the
+      cause.
+    details: Further information: consequent failures of other nodes, and the
+      last output of the process.
   """
 
   node: str
@@ -34,19 +36,19 @@ class Failure:
 
   @property
   def told(self) -> str:
-    """All that is known of it."""
+    """The full message: cause and details."""
     return self.cause + self.details
 
   @property
   def summary(self) -> str:
-    """The last line: of the cause, or of the details if they tell more."""
-    # Who was killed had no time to tell why.
+    """One-line summary: the last line of the message."""
+    # A killed process printed nothing about its end.
     lines = (self.cause if self.is_lost else self.told).strip().splitlines()
     return lines[-1] if lines else ''
 
   @property
   def not_closed(self) -> str:
-    """What is told if it failed when its part was done, and it was closed."""
+    """Warning for a node that failed in `close`, after its work was done."""
     return f'{self.node} could not be closed: {self.summary}'
 
 
@@ -54,7 +56,7 @@ class NodeError(RuntimeError):
   """A node failed, and the run was ended.
 
   Attributes:
-    failure: Which one, and why.
+    failure: Name of the node and cause.
   """
 
   def __init__(self, failure: Failure):
@@ -62,19 +64,18 @@ class NodeError(RuntimeError):
     self.failure = failure
 
   def add_details(self, details: str) -> None:
-    """Adds a line to the message."""
+    """Appends a line to the message."""
     if details:
       details = f'{self.failure.details}\n{details}'
       self.__init__(dataclasses.replace(self.failure, details=details))
 
 
 class named(contextlib.AbstractContextManager):  # noqa: N801
-  """Turns an exception into the failure of a node.
+  """Context manager that converts exceptions to `NodeError`.
 
-  Also one that would end a program or a loop without an error, such as
-  `SystemExit` and `StopIteration`: an environment has no business to raise it.
-  No generator, for Python lets none of those turn `StopIteration` into an error
-  of their own.
+  This includes `SystemExit` and `StopIteration`, which an environment must not
+  raise. Not a generator, since Python does not let `contextlib` generators
+  convert `StopIteration`.
   """
 
   def __init__(
@@ -86,8 +87,8 @@ class named(contextlib.AbstractContextManager):  # noqa: N801
 
     Args:
       node: Its name.
-      lets_go: Tells of what was raised, besides `Stopped` and `NodeError`,
-        whether it is to be raised as it is.
+      lets_go: Predicate of exceptions that pass unchanged, besides `Stopped`
+        and `NodeError`.
     """
     self._node = node
     self._lets_go = lets_go
@@ -100,7 +101,7 @@ class named(contextlib.AbstractContextManager):  # noqa: N801
 
 
 def of_exception(node: str, error: BaseException) -> Failure:
-  """Describes why a node failed, by what it raised."""
+  """Makes a `Failure` from a node's exception."""
   refused = None
   if isinstance(error, settings.SettingError):
     refused = error.setting, error.problem

@@ -1,4 +1,4 @@
-"""Films of the episodes of an evaluation; needs no TensorFlow."""
+"""Video recording of evaluation episodes; needs no TensorFlow."""
 
 import dataclasses
 import os
@@ -15,7 +15,7 @@ from repertory.components import environment_loop, settings, videos
 from repertory.environments import pictures
 from repertory.launch import experiment as experiment_lib
 
-# Where films go in the directory of an experiment, if no other place is named.
+# Default folder of videos, in the experiment's directory.
 FOLDER = 'videos'
 
 _FIRST = int(dm_env.StepType.FIRST)
@@ -23,36 +23,36 @@ _NAME = re.compile(r'episode_\d+_return_.+\.(?:mp4|gif)')
 
 
 def prepare(video: str | bool, video_format: str, directory: str) -> str:
-  """Finds out whether films can be written, as far as that can be seen before.
+  """Checks the video settings and folder before any episode runs.
 
   Args:
-    video: The folder, or True for that in the directory.
-    video_format: One of `videos.FORMATS`.
-    directory: The experiment's.
+    video: The folder, or True for the default in the directory.
+    video_format: File format, one of `videos.FORMATS`.
+    directory: The experiment's directory.
 
   Returns:
-    The folder. It may not be there yet.
+    The folder, which may not exist yet.
 
   Raises:
-    SettingError: If not, saying what to change.
+    SettingError: If the format is unknown or the folder is not usable.
   """
   videos.check(video_format)
   if video == '':
     raise settings.SettingError('video', 'must name a folder, got nothing.')
   folder = os.path.join(directory, FOLDER) if video is True else str(video)
   try:
-    films = sorted(filter(_NAME.fullmatch, os.listdir(folder)))
+    found = sorted(filter(_NAME.fullmatch, os.listdir(folder)))
   except FileNotFoundError:
     return folder
   except OSError as error:
     raise settings.SettingError(
-      'video', f'must be a folder to write films to, got {folder}: {error}.'
+      'video', f'must be a folder for videos, got {folder}: {error}.'
     ) from error
-  if films:
+  if found:
     raise settings.SettingError(
       'video',
-      f'must be a folder without films of another evaluation; in {folder} '
-      f'there are {len(films)}, such as {films[0]}. Move or remove them, or '
+      f'must be a folder without videos of another evaluation; {folder} '
+      f'has {len(found)}, such as {found[0]}. Move or remove them, or '
       'name another folder.',
     )
   return folder
@@ -61,7 +61,7 @@ def prepare(video: str | bool, video_format: str, directory: str) -> str:
 def with_pictures(
   experiment: experiment_lib.Experiment,
 ) -> experiment_lib.Experiment:
-  """Returns the same experiment, whose environments have a picture."""
+  """Returns the experiment with evaluation environments that render."""
   name = 'environment_factory'
   if experiment.evaluation_environment_factory is not None:
     name = f'evaluation_{name}'
@@ -70,13 +70,13 @@ def with_pictures(
 
 
 class Film:
-  """An environment batch whose episodes are filmed, each to a file of its own.
+  """Environment batch that records a video of each evaluation episode.
 
-  Filmed are those episodes of each slot that an evaluation is made of, see
-  `EnvironmentLoop.run_episodes`. A film is `episode_003_return_21.0.mp4`, with
-  its place in the order in which episodes end, from 1. It has a picture of each
-  timestep, or as many as the environment gives. Until it is whole, it is in a
-  hidden folder beside.
+  Records the episodes of each slot that count for the evaluation, see
+  `EnvironmentLoop.run_episodes`. Files are named `episode_003_return_21.0.mp4`,
+  numbered from 1 in the order in which episodes end. A video has one frame per
+  timestep, or as many as the environment renders. Unfinished videos are in a
+  hidden subfolder.
   """
 
   def __init__(
@@ -89,11 +89,11 @@ class Film:
     """Writes nothing yet.
 
     Args:
-      environments: An environment batch, see `environments.batch`. It is not
-        closed here.
-      folder: Where films go; made if there is none.
-      num_episodes: How many are filmed.
-      video_format: One of `videos.FORMATS`.
+      environments: An environment batch, see `environments.batch`. The caller
+        closes it.
+      folder: Folder of the videos; created if it does not exist.
+      num_episodes: Number of episodes to record.
+      video_format: File format, one of `videos.FORMATS`.
     """
     self._environments = environments
     self._folder = folder
@@ -101,7 +101,7 @@ class Film:
     self._format = video_format
     self._rate = pictures.rate(environments)
     self._num_done = 0
-    # Of each slot, how many episodes are still to be filmed.
+    # Episodes still to be recorded, by slot.
     self._left = environment_loop.divide_episodes(
       num_episodes, environments.batch_size
     )
@@ -114,27 +114,27 @@ class Film:
     return self._environments.batch_size
 
   def reset(self) -> dm_env.TimeStep:
-    """Starts a new episode in every slot; open ones are not kept.
+    """Resets every slot; discards unfinished videos.
 
     Raises:
-      NoPictureError: If the environments have no picture.
-      VideoError: If films cannot be written.
+      NoPictureError: If the environments cannot render.
+      VideoError: If a video cannot be written.
     """
     timestep = self._environments.reset()
     self._discard()
-    self._shoot([slot for slot, left in enumerate(self._left) if left])
+    self._record([slot for slot, left in enumerate(self._left) if left])
     return timestep
 
   def step(self, actions: Any) -> dm_env.TimeStep:
-    """Steps every slot, and takes its picture.
+    """Steps every slot and records its frames.
 
     Raises:
-      NoPictureError: If there is none any more.
-      VideoError: If films cannot be written.
+      NoPictureError: If the environments no longer render.
+      VideoError: If a video cannot be written.
     """
     timestep = self._environments.step(actions)
     first = timestep.step_type == _FIRST
-    self._shoot(
+    self._record(
       [
         slot
         for slot in range(self.batch_size)
@@ -148,41 +148,41 @@ class Film:
     return self._environments.info(slot)
 
   def keep(self, episode: environment_loop.Episode) -> None:
-    """Completes the film of an episode that has ended with the last step.
+    """Finishes the video of an episode that ended in the last step.
 
     Raises:
       VideoError: If it cannot be written.
     """
     slot = episode.slot
-    if slot not in self._files:  # One more than is wanted of it.
+    if slot not in self._files:  # Not part of the evaluation.
       return
     self._left[slot] -= 1
     self._num_done += 1
     digits = max(3, len(str(self._num_episodes)))
     name = (
       f'episode_{self._num_done:0{digits}}_return_'
-      f'{_write(episode.episode_return)}.{self._format}'
+      f'{_format_return(episode.episode_return)}.{self._format}'
     )
     self._try(self._files[slot].save_as, os.path.join(self._folder, name))
     del self._files[slot]
 
   def close(self) -> None:
-    """Removes what is not whole."""
+    """Removes unfinished videos."""
     self._discard()
     if self._unfinished is not None:
       shutil.rmtree(self._unfinished, ignore_errors=True)
       self._unfinished = None
 
-  def _shoot(self, slots: Sequence[int]) -> None:
-    """Adds what is seen of these slots to their films, and begins new ones."""
+  def _record(self, slots: Sequence[int]) -> None:
+    """Adds frames of these slots to their videos; starts missing videos."""
     if not slots:
       return
     try:
       taken = pictures.take(self._environments, slots)
     except pictures.NoPictureError as error:
       raise pictures.NoPictureError(
-        f'The environment cannot be filmed: {str(error).rstrip(".")}. Which '
-        'ones have a picture, and how one gets it: docs/videos.md.'
+        f'The environment cannot render: {str(error).rstrip(".")}. See '
+        'docs/videos.md for environments that can, and how to add it.'
       ) from error
     for slot, frames in zip(slots, taken, strict=True):
       if slot not in self._files:
@@ -199,7 +199,7 @@ class Film:
         )
       except OSError as error:
         raise settings.SettingError(
-          'video', f'must be a folder to write films to: {error}.'
+          'video', f'must be a folder for videos: {error}.'
         ) from error
     path = os.path.join(self._unfinished, f'slot_{slot}')
     _, height, width, _ = frames.shape
@@ -210,7 +210,7 @@ class Film:
       write(*arguments)
     except videos.VideoError as error:
       raise videos.VideoError(
-        f'Films in {self._folder} cannot be written: {error}.'
+        f'Videos in {self._folder} cannot be written: {error}.'
       ) from error
 
   def _discard(self) -> None:
@@ -218,7 +218,7 @@ class Film:
       self._files.popitem()[1].discard()
 
 
-def _write(episode_return: float) -> str:
-  """Returns '21.0', '0.955' or '-123.457' for a file's name."""
+def _format_return(episode_return: float) -> str:
+  """Formats a return for a file name, such as '21.0' or '-123.457'."""
   text = f'{episode_return:.6g}'
   return text if re.search('[.a-z]', text) else f'{text}.0'

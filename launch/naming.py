@@ -1,4 +1,4 @@
-"""Experiments whose agent and environment have names."""
+"""Experiments from registered names of agents and environments."""
 
 import dataclasses
 import os
@@ -32,12 +32,12 @@ _TYPES = {
 
 
 class Plan(NamedTuple):
-  """What an experiment is made of.
+  """Parts of an experiment before its builder is made.
 
   Attributes:
-    experiment: With None for its builder.
+    experiment: The experiment, with None as its builder.
     config: The agent's settings.
-    wrapping: What wraps the agent, if anything.
+    wrapping: The agent's reward model, if any.
   """
 
   experiment: experiment_lib.Experiment
@@ -56,27 +56,25 @@ def make_experiment(
   seed: int = 0,
   **settings,
 ) -> experiment_lib.Experiment:
-  """Makes an experiment of an agent and an environment that have names.
+  """Makes an experiment from the names of an agent and an environment.
 
   Args:
-    agent: Such as 'dqn', or 'my_module:MyBuilder' for one of your own.
-    environment: Such as 'catch' or 'gym:CartPole-v1', or
-      'my_module:make_environment' for one of your own.
-    max_steps: Environment steps at which it ends.
-    config: Settings of the agent that differ from its defaults.
-    preset: Such as 'atari': other defaults of the agent's settings, for a
-      kind of environments.
-    directory: Where logs and checkpoints go; None for a place under `runs/`,
-      by agent, environment and seed.
-    seed: Seeds all random numbers.
-    **settings: Other fields of `Experiment`; and `wrap`, the name of what gives
-      the agent other rewards, such as 'rnd', with `wrap_config`, its settings
-      that differ from its defaults.
+    agent: Name such as 'dqn', or 'my_module:MyBuilder' for a user's own.
+    environment: Name such as 'catch' or 'gym:CartPole-v1', or
+      'my_module:make_environment' for a user's own.
+    max_steps: Total environment steps of the run.
+    config: The agent's settings that differ from its defaults.
+    preset: Name of alternative defaults of the agent's settings for a class of
+      environments, such as 'atari'.
+    directory: Folder of logs and checkpoints; None for `default_directory`.
+    seed: Seed of all random number generators.
+    **settings: Other fields of `Experiment`; and `wrap`, the name of a reward
+      model such as 'rnd', with `wrap_config`, its settings that differ from its
+      defaults.
 
   Raises:
-    SettingError: Naming what of the agent or of the experiment is unknown or
-      does not fit.
-    ArgumentError: If there is no such environment.
+    SettingError: If a setting of the agent or experiment is unknown or invalid.
+    ArgumentError: If the environment is unknown.
   """
   unbuilt, agent_config, wrapping = plan_experiment(
     agent,
@@ -104,9 +102,9 @@ def plan_experiment(
   wrap_config: dict[str, Any] | None = None,
   **settings,
 ) -> Plan:
-  """Checks all that can be checked without TensorFlow, and imports none.
+  """Makes and checks an experiment except for its builder, without TensorFlow.
 
-  Takes and raises what `make_experiment` does.
+  Arguments and errors are those of `make_experiment`.
   """
   agent_config = agents_registry.make_config(agent, config or {}, preset)
   wrapping = wrappers_registry.make_wrapping(wrap, wrap_config or {})
@@ -128,23 +126,23 @@ def from_identity(
   agent: str | None = None,
   environment: str | None = None,
 ) -> experiment_lib.Experiment:
-  """Makes the experiment that a checkpoint is of, if its parts have names.
+  """Makes the experiment of a checkpoint from its registered names.
 
-  Importing a module runs its code, and a checkpoint may come from anyone: names
-  of modules in it are used only if the caller trusts it or names them, too.
+  Importing a module runs its code, and a checkpoint may be of unknown origin.
+  So modules named in it are imported only if the caller trusts it or passes the
+  same names.
 
   Args:
-    identity: What `Experiment.identity` returned, as the checkpoint has it.
-    directory: Where that is.
-    trust: Whether to import the modules that it names.
-    agent: The agent's name, if the caller gives it: its module is imported.
+    identity: Result of `Experiment.identity`, as saved in the checkpoint.
+    directory: Directory of the run.
+    trust: Whether to import modules named in the checkpoint.
+    agent: The agent's name as given by the caller; its module is trusted.
     environment: The environment's name, likewise.
 
   Raises:
-    SettingError: If it names a module that is not trusted, or the caller gives
-      another name.
-    ValueError: If agent or environment are not in the registries, nor in
-      modules that can be imported.
+    SettingError: If the checkpoint names an untrusted module, or the caller
+      gives a different name.
+    ValueError: If agent or environment are neither registered nor importable.
   """
   _check_types(identity, directory)
   _check_trusted(identity, directory, trust, agent, environment)
@@ -152,9 +150,9 @@ def from_identity(
   name = identity['agent']
   if name not in known and named_objects.SYNTAX.fullmatch(name) is None:
     raise ValueError(
-      f"The checkpoint in {directory} is of '{name}', which is none of the "
-      f'baseline agents {known}, nor {agents_registry.OWN} of a module. '
-      'From Python, give the experiment in place of the directory.'
+      f'The checkpoint in {directory} must be of a baseline agent, {known}, '
+      f"or {agents_registry.OWN} of a module, got '{name}'. "
+      'In Python, pass the experiment instead of the directory.'
     )
   try:
     return make_experiment(
@@ -174,21 +172,21 @@ def from_identity(
     if not isinstance(missing, named_objects.NoModuleError):
       _reraise(error, identity, directory)
     folder = named_objects.folder_above(directory, missing.module)
-    where = f'{folder}, where it is' if folder else 'the folder where it is'
+    where = f'its folder, {folder}' if folder else 'its folder'
     raise ValueError(
       f"The checkpoint in {directory} is of '{name}' on "
       f"'{identity['environment']}', but {missing} Run this in {where}, or "
-      'install the package that has it.'
+      'install its package.'
     ) from error
 
 
 def _reraise(
   error: ValueError, identity: Mapping[str, Any], directory: str
 ) -> NoReturn:
-  """Raises errors of names, arguments and settings anew, with the checkpoint.
+  """Re-raises errors of names, arguments and settings, with the checkpoint.
 
   Raises:
-    ValueError: In every case.
+    ValueError: Always.
   """
   kinds = (argument_checks.ArgumentError, settings_lib.SettingError)
   if not isinstance(error, kinds):
@@ -202,10 +200,10 @@ def _reraise(
 
 
 def _check_types(identity: Any, directory: str) -> None:
-  """Refuses values that `Experiment.identity` cannot have returned.
+  """Checks that `Experiment.identity` can have returned this.
 
   Raises:
-    ValueError: Naming the entry.
+    ValueError: If not; names the entry.
   """
   if not isinstance(identity, Mapping):
     raise ValueError(
@@ -228,10 +226,11 @@ def _check_trusted(
   agent: str | None,
   environment: str | None,
 ) -> None:
-  """Refuses names of modules that only the checkpoint gives.
+  """Checks that no untrusted module would be imported.
 
   Raises:
-    SettingError: Also if the caller gives another name than the checkpoint.
+    SettingError: If one would be, or if the caller gives a different name than
+      the checkpoint.
   """
   named = []
   for setting, key, given, names_module in (
@@ -250,17 +249,17 @@ def _check_trusted(
   if named and not trust:
     raise settings_lib.SettingError(
       'trust',
-      f'must be given to read {directory}, which has {" and ".join(named)}; '
-      'got nothing. Importing a module runs its code. Alternatively, give the '
-      'same names by --agent and --env, or from Python the experiment in place '
+      f'must be set to read {directory}, which has {" and ".join(named)}; '
+      'got nothing. Importing a module runs its code. Alternatively, pass the '
+      'same names with --agent and --env, or in Python the experiment instead '
       'of the directory.',
     )
 
 
 def _changed_settings(identity: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns what a checkpoint has of an agent's config beside the defaults.
+  """Returns an agent's settings in a checkpoint that differ from the defaults.
 
-  So settings of types that JSON does not have may be what they are by default.
+  So settings of types that JSON lacks work if they have their defaults.
   """
   agent = agents_registry.get(identity['agent'])
   prefix = experiment_lib.CONFIG
@@ -283,7 +282,7 @@ def _changed_settings(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _settings_after(prefix: str, identity: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns the settings whose names begin so, without that."""
+  """Returns the settings whose names have this prefix, with it removed."""
   return {
     name.removeprefix(prefix): value
     for name, value in identity.items()

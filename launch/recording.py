@@ -1,4 +1,4 @@
-"""Records episodes of what was learned."""
+"""Recording of data sets with trained policies."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from repertory.launch.runs import recording as recording_lib
 from repertory.launch.trained import loading
 from repertory.launch.trained import policy as policy_lib
 
-# Environments that act together, at most.
+# Maximum batch size of environments.
 _BATCH_SIZE = 10
 
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
@@ -31,15 +31,15 @@ def record(
   seed: int = 0,
   trust: bool = False,
 ) -> list[float]:
-  """Records episodes of a trained policy, to learn from or to look at.
+  """Records episodes of a trained policy, as a data set.
 
   The arguments are those of `record_episodes`, but for:
 
   Args:
-    run: The directory of a run, or an experiment; see `launch.load_policy`.
-    best: Whether to take the policy that did best in an evaluation of training,
-      or else the newest checkpoint.
-    trust: Whether to import modules that the directory names, such as
+    run: Directory of a run, or its experiment; see `launch.load_policy`.
+    best: Whether to use the policy with the best evaluation return during
+      training, instead of the newest.
+    trust: Whether to import modules named in the checkpoint, such as
       'my_module:MyBuilder', which runs their code.
 
   Returns:
@@ -63,16 +63,17 @@ def record_episodes(
   """Records episodes of a trained agent; see `record`.
 
   Args:
-    num_episodes: Whole episodes, at least 1. An interruption ends it early;
-      what has ended by then is kept.
-    output: The folder that is written; it must be new, or empty.
-    explore: Whether to act as in training, or else as in evaluations.
-    seed: Seeds the environments and what the policy draws.
+    num_episodes: Number of whole episodes, at least 1. After an interruption,
+      the episodes finished so far are kept.
+    output: Folder of the data set; must be new or empty.
+    explore: Whether to use the behavior policy of training, instead of the
+      evaluation policy.
+    seed: Seed of the environments and the policy.
 
   Raises:
-    SettingError: If there are no episodes to record, or the folder is not new
-      or cannot be written to.
-    RecordingError: If not all steps could be written.
+    SettingError: If `num_episodes` is below 1, or the folder is neither new nor
+      empty, or not writable.
+    RecordingError: If some steps could not be written.
   """
   _check(num_episodes, output)
   experiment = trained.experiment
@@ -82,7 +83,7 @@ def record_episodes(
   factory = environment_batches.settings_of(experiment, evaluates=True).factory
   with contextlib.ExitStack() as stack:
     is_interrupted = stack.enter_context(interrupts.insisting())
-    # The policy shows itself what it did last.
+    # The policy tracks its previous actions itself.
     plain = environment_batches.EnvironmentSettings(factory, False)
     environments = plain.make([int(one) for one in seeds])
     stack.callback(environments.close)
@@ -103,9 +104,9 @@ def _run(
   quota: Sequence[int],
   is_interrupted: Callable[[], bool],
 ) -> list[float]:
-  """Acts until each slot has ended its share; returns their returns.
+  """Acts until each slot has finished its quota; returns the episode returns.
 
-  The first to end would be the short ones.
+  Taking the first episodes to end would favor short ones.
   """
   returns: list[float] = []
   left = np.array(quota)

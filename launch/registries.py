@@ -1,4 +1,4 @@
-"""What can be chosen by name, and is found by its file being there."""
+"""Registries of classes by name, which import the modules of a package."""
 
 import importlib
 import pkgutil
@@ -10,19 +10,19 @@ T = TypeVar('T')
 
 
 class Registry(Generic[T]):
-  """Classes by name, in the order in which they rank.
+  """Registry of classes by name, ordered by rank.
 
-  Whoever asks first has modules of the package imported; those register what
-  they have.
+  The first lookup imports the modules of the package, which register their
+  classes.
   """
 
   def __init__(self, package: str, what: str, suffix: str = ''):
-    """Finds nothing yet.
+    """Imports nothing yet.
 
     Args:
-      package: Full name of the one whose modules register.
-      what: The argument that takes the names, for errors.
-      suffix: What the names of those modules end with.
+      package: Full name of the package.
+      what: Name of the setting that takes the names, for errors.
+      suffix: Suffix of the names of modules to import.
     """
     self._package = package
     self._what = what
@@ -34,9 +34,9 @@ class Registry(Generic[T]):
     """Adds an entry.
 
     Args:
-      name: What it is chosen by; a later one of the same name takes its place.
-      entry: What is chosen.
-      rank: Where it is listed, from the simplest to the most special.
+      name: Name of the entry; replaces an earlier entry of the same name.
+      entry: The class.
+      rank: Position in listings, simplest first.
     """
     self._found[name] = (rank, entry)
 
@@ -53,10 +53,10 @@ class Registry(Generic[T]):
     return {name: entry for name, (_, entry) in ranked}
 
   def get(self, name: str) -> T:
-    """Returns the entry of that name.
+    """Returns the entry with this name.
 
     Raises:
-      ValueError: If there is none, with the nearest name.
+      ValueError: If there is no such entry; suggests the nearest name.
     """
     entries = self.entries
     if name not in entries:

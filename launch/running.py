@@ -1,4 +1,4 @@
-"""Runs and evaluates experiments."""
+"""Runs of experiments, new or resumed."""
 
 import contextlib
 import dataclasses
@@ -33,25 +33,25 @@ from repertory.launch.topologies import topology as topology_lib
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-  """How a run ended.
+  """Result of a run.
 
   Attributes:
-    status: The last of the display.
-    directory: Where its `logs/` and `checkpoints/` are.
-    best: Where the policy is that did best in an evaluation, of this run or of
-      one that it resumed; `status.best_return` tells how well. None if there
-      was no evaluation.
-    stopped_early: Why it ended before all its steps were taken: what the
-      experiment's `stop_when` said. None if it did not.
-    interrupted: Number of the operating-system signal that ended it early;
-      None if it ran to its end.
-    why_no_update: If it ran to its end without any update, how many items the
-      learner got, and how many it needs before it begins; else None.
-    variables_sha256: Tells in hexadecimal all that the last checkpoint has of
-      the learner: equal for equal bits. None if none could be written.
-    not_stored: Why the last checkpoint, or the best policy, is not in the
-      experiment's storage, and what would store it; empty if it is, or there is
-      no storage.
+    status: The last status.
+    directory: Folder with `logs/` and `checkpoints/`.
+    best: Folder of the policy with the best evaluation return, including runs
+      that were resumed; `status.best_return` is that return. None if there was
+      no evaluation.
+    stopped_early: Reason for early stopping, from the experiment's `stop_when`;
+      None if the run was not stopped early.
+    interrupted: Number of the operating-system signal that ended the run early;
+      None if it was not interrupted.
+    why_no_update: For a completed run without any learner step: the number of
+      replay items, and the minimum for learning; otherwise None.
+    variables_sha256: Hexadecimal hash of the learner's variables in the last
+      checkpoint. None if no checkpoint could be written.
+    not_stored: Message on why the last checkpoint or the best policy is not in
+      the experiment's storage, and what to do; empty if it is, or there is no
+      storage.
     not_recorded: Message on steps of this run that could not be recorded, with
       the reason; empty if there are none.
   """
@@ -75,39 +75,39 @@ def run(
   fresh: bool = False,
   display: bool = True,
 ) -> Result:
-  """Runs an experiment, or goes on with it where its directory has it.
+  """Runs an experiment; resumes it if its directory has a checkpoint.
 
   Args:
-    experiment: What to run.
-    topology: What runs where: 'single', 'distributed', 'central' or another
-      name that `--topology` takes; or one with settings, such as
+    experiment: The experiment to run.
+    topology: Name as for `--topology`, such as 'single', 'distributed' or
+      'central'; or an object with settings, such as
       `central.Central(double_buffering=True)` of `launch.topologies`.
-    launch_type: Hosts the nodes of a topology with several: 'local_mt' for
-      threads, 'local_mp' for processes, 'ray' for processes that Ray places,
-      or one with settings, as of `launch.launchers.ray_launcher`. Where all is
-      in one process, nothing but 'local_mt' will do.
-    fresh: Start over; what is in the directory is moved aside.
-    display: Show how the run goes, on the terminal.
+    launch_type: Launcher of a topology with several nodes: 'local_mt' for
+      threads, 'local_mp' for processes, 'ray' for processes on a Ray cluster;
+      or an object with settings, as of `launch.launchers.ray_launcher`.
+      Topologies in one process require 'local_mt'.
+    fresh: Whether to start over; the contents of the directory are moved aside.
+    display: Whether to show the status on the terminal.
 
   Returns:
-    How it ended; also of a run that Ctrl-C, SIGTERM or SIGHUP ended early,
+    The result; also of a run that was interrupted by Ctrl-C, SIGTERM or SIGHUP,
     after its checkpoint was written.
 
   Raises:
-    ValueError: If it cannot run, saying what to change; nothing was written.
+    ValueError: If the experiment cannot run; nothing has been written.
     NodeError: If a node failed.
-    NoAnswerError: If the storage does not answer before the start.
-    SystemExit: If SIGTERM or SIGHUP came before it began.
+    NoAnswerError: If the storage does not respond at the start.
+    SystemExit: On SIGTERM or SIGHUP before the run began.
   """
   if isinstance(topology, str):
     topology = topology_lib.get(topology)()
   if isinstance(launch_type, str):
     launch_type = launcher_lib.get(launch_type)()
-  experiment, hooks = _take_hooks(experiment)
+  experiment, hooks = _split_callbacks(experiment)
   with contextlib.ExitStack() as stack:
     interruption = stack.enter_context(interrupts.catch_interrupts())
-    with interrupts.insisting():  # So far there is nothing to save.
-      # It may divide a CPU, which comes before the first use.
+    with interrupts.insisting():  # There is nothing to save yet.
+      # May split the CPU into virtual devices, so precedes use of TensorFlow.
       topology = _check(topology, launch_type, experiment, hooks)
       _check_tensorflow()
       stored = storage.open_storage(experiment.storage, experiment.directory)
@@ -116,26 +116,26 @@ def run(
         session = stack.enter_context(opened)
       wiring = topology.describe_wiring(launch_type)
       session = dataclasses.replace(session, hooks=hooks, wiring=wiring)
-      if not experiment.eager:  # Prompts of a debugger would be lost.
+      if not experiment.eager:  # Debugger prompts must stay visible.
         stack.enter_context(native_output.redirected(session.native_log))
       show = stack.enter_context(_display(session, display))
     title = topology.title(experiment, launch_type)
     stage = topology_lib.Stage(title, interruption, show, launch_type)
     start = {**session.wiring, **session.description}
-    with ledger.telling(session.log_directory, start) as tell_end:
+    with ledger.telling(session.log_directory, start) as log_end:
       status, not_stored = _run(topology, session, stage, stored)
-      tell_end(status, interruption.number)
+      log_end(status, interruption.number)
     show(status)
   return _describe_end(session, status, interruption.number, not_stored)
 
 
-def _take_hooks(
+def _split_callbacks(
   experiment: experiment_lib.Experiment,
 ) -> tuple[experiment_lib.Experiment, hooks_lib.Hooks]:
   if not isinstance(experiment, experiment_lib.Experiment):
     raise TypeError(
       f'experiment must be a launch.Experiment, got {experiment!r}; '
-      'launch.make_experiment makes one of the names of agent and environment.'
+      'launch.make_experiment makes one from names of agent and environment.'
     )
   if tf.config.functions_run_eagerly():
     experiment = dataclasses.replace(experiment, eager=True)
@@ -148,10 +148,10 @@ def _run(
   stage: topology_lib.Stage,
   stored: storage.Storage | None,
 ) -> tuple[loggers.Status, str]:
-  """Runs to the end, and stores what is written meanwhile.
+  """Runs to the end, uploading checkpoints to the storage meanwhile.
 
   Returns:
-    The status, and why the last checkpoint is not stored; '' if it is.
+    The status, and a message if the last checkpoint is not stored, else ''.
   """
   if stored is None:
     return topology.run(session, stage), ''
@@ -191,7 +191,7 @@ def _open(
   fresh: bool,
   display: bool,
 ) -> contextlib.AbstractContextManager[session_lib.Session]:
-  """Opens the session of an experiment as the topology needs it."""
+  """Opens the session of an experiment for a topology."""
   return resuming.open_session(
     experiment,
     fresh,
@@ -205,18 +205,18 @@ def _open(
 
 
 def _print(message: str) -> None:
-  """Shows what happens before there is a display."""
+  """Prints a message before the display starts."""
   brief_notes.print_line(f'repertory: {message}')
 
 
 def _explain_no_update(
   session: session_lib.Session, status: loggers.Status
 ) -> str | None:
-  """Says why a run has ended without any update, if so."""
+  """Returns why a run had no learner step; None if it had."""
   counts = session.counts
   if (
     status.learner_steps > counts['learner_steps']
-    or status.steps <= counts['steps']  # There was nothing left to do.
+    or status.steps <= counts['steps']  # No steps were left.
   ):
     return None
   experience = session.experience
@@ -232,10 +232,10 @@ def _check(
   experiment: experiment_lib.Experiment,
   hooks: hooks_lib.Hooks,
 ) -> topology_lib.Topology:
-  """Returns the topology, with its defaults for the launcher.
+  """Returns the topology with defaults for the launcher.
 
   Raises:
-    ValueError: If they do not go together.
+    ValueError: If topology, launcher and experiment are incompatible.
   """
   topology = topology.launched_by(launcher, experiment)
   topology_lib.check_launch(
@@ -248,7 +248,7 @@ def _check(
 
 
 def _check_tensorflow() -> None:
-  """Raises ValueError if traced functions cannot get out of their graph."""
+  """Raises ValueError if traced functions cannot leave their graph."""
   found = []
 
   def look():
@@ -260,7 +260,7 @@ def _check_tensorflow() -> None:
     return
   raise ValueError(
     'tensorflow must be imported before `absl.app.run` is called, but was '
-    'first imported inside of it, where its functions cannot make variables. '
+    'first imported inside it, where its functions cannot create variables. '
     'Import `tensorflow` at the top of the script.'
   )
 
@@ -269,19 +269,19 @@ def _check_tensorflow() -> None:
 def _display(
   session: session_lib.Session, is_shown: bool
 ) -> Iterator[Callable[[loggers.Status], None]]:
-  """Yields what takes the status now and then."""
+  """Yields a function that displays the status."""
   with contextlib.ExitStack() as stack:
     dashboard = None
     if is_shown:
       is_live = not session.experiment.eager
       dashboard = stack.enter_context(loggers.Dashboard(is_live=is_live))
 
-    def take(status: loggers.Status) -> None:
+    def show(status: loggers.Status) -> None:
       printed.shorten(session.log_directory)
       if dashboard is not None:
         dashboard.update(status)
 
-    yield take
+    yield show
 
 
 def check(
@@ -289,18 +289,18 @@ def check(
   topology: topology_lib.Topology,
   launch_type: launcher_lib.Launcher,
 ) -> None:
-  """Finds out whether `run` would take an experiment; writes nothing.
+  """Checks whether `run` would accept an experiment; writes nothing.
 
   Args:
-    experiment: What would run.
-    topology: What would run where.
-    launch_type: What would host the nodes.
+    experiment: The experiment to check.
+    topology: The topology.
+    launch_type: The launcher.
 
   Raises:
-    ValueError: If it cannot run, saying what to change.
-    TimeoutError: If its environment is made for too long.
+    ValueError: If it cannot run.
+    TimeoutError: If making its environment takes too long.
   """
-  experiment, hooks = _take_hooks(experiment)
+  experiment, hooks = _split_callbacks(experiment)
   topology = _check(topology, launch_type, experiment, hooks)
   spec = trials.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
