@@ -1,4 +1,4 @@
-"""What users hang into runs: observers, loggers, and what ends one early."""
+"""Callbacks of runs: observers, loggers and early stopping."""
 
 from repertory.launch.hooks.carried import NONE, Hooks, take
 from repertory.launch.hooks.checks import check

@@ -1,4 +1,4 @@
-"""The hooks of a run, from who asks for them to who calls them."""
+"""List of all callbacks of a run, and its transfer to the coordinator."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -13,10 +13,10 @@ _PREFIX = 'on_'
 
 
 class Hooks:
-  """All hooks of a run.
+  """All callbacks of a run.
 
-  Pickled, they are bytes until somebody asks for them: nodes that only get them
-  with their session need neither what they hold nor their modules.
+  After unpickling, they stay bytes until first use, so that nodes other than
+  the coordinator need not import their modules.
   """
 
   def __init__(
@@ -25,10 +25,10 @@ class Hooks:
     loggers: Sequence[row_logger.RowLogger] = (),
     stop_when: Callable[[Any], bool | str] | None = None,
   ):
-    """Takes them as `launch.Experiment` has them.
+    """Checks and keeps the callbacks; arguments are as in `launch.Experiment`.
 
     Raises:
-      SettingError: If they are none.
+      SettingError: If they have the wrong type or unknown methods.
     """
     _check_kind('observers', observers, observer.Observer)
     _check_kind('loggers', loggers, row_logger.RowLogger)
@@ -59,13 +59,13 @@ class Hooks:
     return self._unpack()['stop_when']
 
   def check_can_travel(self, launch_type: str) -> None:
-    """Refuses what cannot be sent to another process.
+    """Checks that all callbacks can be pickled.
 
     Args:
-      launch_type: Name of the launcher that would, for the error.
+      launch_type: Name of the launcher, for the error.
 
     Raises:
-      SettingError: Naming the one that cannot be pickled, and why.
+      SettingError: If one cannot be pickled; names it and the cause.
     """
     for setting, hooks in self._unpack().items():
       several = isinstance(hooks, tuple)
@@ -76,10 +76,10 @@ class Hooks:
           name = f'{setting}[{index}]' if several else setting
           raise settings.SettingError(
             setting,
-            f'must be picklable with launch type {launch_type!r}, which calls '
-            f'hooks in a process of their own; got {name}, a '
+            f'must be picklable with launch type {launch_type!r}, which runs '
+            f'callbacks in a separate process; got {name}, a '
             f'{type(hook).__name__}, which raises {type(error).__name__}: '
-            f'{error}. Open files and connections in its method for the start.',
+            f'{error}. Open files and connections when the run starts.',
           ) from error
 
   def __getstate__(self) -> dict[str, Any]:
@@ -94,7 +94,7 @@ class Hooks:
 
 
 def _check_kind(setting: str, hooks: Any, kind: type) -> None:
-  """Refuses what is no sequence of objects of a kind."""
+  """Checks that callbacks are a sequence of objects of one class."""
   if not isinstance(hooks, (list, tuple)):
     raise settings.SettingError(
       setting,
@@ -108,18 +108,18 @@ def _check_kind(setting: str, hooks: Any, kind: type) -> None:
     raise settings.SettingError(
       setting,
       f'must be objects of subclasses of `launch.{kind.__name__}`; '
-      f'got {hook!r} at place {index}.{hint}',
+      f'got {hook!r} at index {index}.{hint}',
     )
 
 
 def _check_names(name: str, kind: type) -> None:
-  """Refuses an observer with a method that nobody would call."""
+  """Checks that an observer has no unknown callback methods."""
   known = [one for one in vars(observer.Observer) if one.startswith(_PREFIX)]
   for method in dir(kind):
     if method.startswith(_PREFIX) and method not in known:
       raise settings.SettingError(
         'observers',
-        f'must not have methods {_PREFIX}* that nobody calls; {name} of class '
+        f'must have no unknown methods {_PREFIX}*; {name} of class '
         f'{kind.__name__} has {method}.' + settings.did_you_mean(method, known),
       )
 
@@ -128,9 +128,9 @@ NONE = Hooks()
 
 
 def take(experiment: Any) -> tuple[Any, Hooks]:
-  """Returns a `launch.Experiment` without its hooks, and them.
+  """Splits a `launch.Experiment` into itself without callbacks, and these.
 
-  They go a way of their own, to the coordinator alone.
+  Only the coordinator needs the callbacks.
   """
   hooks = Hooks(experiment.observers, experiment.loggers, experiment.stop_when)
   nothing = {'observers': (), 'loggers': (), 'stop_when': None}

@@ -1,4 +1,4 @@
-"""What an experiment cannot hang into its runs."""
+"""Validation of an experiment's callbacks and evaluation settings."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ from repertory.launch.hooks import carried, stop_at_return
 
 
 def check(experiment: Any) -> None:
-  """Refuses hooks that nobody could call, and evaluations nobody could make.
+  """Checks an experiment's callbacks and evaluation settings.
 
   Args:
     experiment: A `launch.Experiment`.
 
   Raises:
-    SettingError: Naming the field.
+    SettingError: If a field is invalid; names the field.
   """
   carried.Hooks(experiment.observers, experiment.loggers, experiment.stop_when)
   factory = experiment.evaluation_environment_factory

@@ -1,4 +1,4 @@
-"""What observers and loggers hear of a run; needs no TensorFlow."""
+"""Events of a run, the arguments of callbacks; needs no TensorFlow."""
 
 import dataclasses
 from collections.abc import Mapping, Sequence
@@ -9,29 +9,28 @@ import numpy as np
 if TYPE_CHECKING:
   from repertory.components import loggers
 
-# How a run may end, see `End`.
+# Outcomes of a run, see `End`.
 DONE, STOPPED_EARLY = 'done', 'stopped early'
 INTERRUPTED, FAILED = 'interrupted', 'failed'
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """A run that starts, or goes on where a checkpoint has it.
+  """Start of a run, new or resumed.
 
   Attributes:
-    title: What the display calls it.
-    directory: The experiment's; `logs/` and `checkpoints/` are in it.
-    settings: All that it runs with, as plain values by name: the fields of the
-      experiment, but for its storage, which may have a password in it;
-      `config.<name>` of the agent; `topology` and `topology_settings`; and, if
+    title: Title of the run, as displayed.
+    directory: The experiment's directory, which has `logs/` and `checkpoints/`.
+    settings: All settings of the run, as plain values by name: the fields of
+      the experiment, except for its storage, which may contain a password; the
+      agent's as `config.<name>`; `topology` and `topology_settings`; and, if
       the topology has several nodes, `launch_type` and `launch_settings`.
-    steps: Environment steps that were taken before.
-    learner_steps: Updates likewise.
-    episodes: Training episodes likewise.
-    elapsed_seconds: How long that took.
-    is_resumed: Whether it goes on from a checkpoint.
-    num_restarts: How often nodes were started again in this run, before this
-      start.
+    steps: Environment steps before this start.
+    learner_steps: Learner steps before this start.
+    episodes: Training episodes before this start.
+    elapsed_seconds: Run time before this start.
+    is_resumed: Whether the run resumes from a checkpoint.
+    num_restarts: Restarts of nodes in this run, before this start.
   """
 
   title: str
@@ -47,17 +46,17 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Episodes:
-  """Training episodes that have ended since the last ones were told.
+  """Training episodes that ended since the last report.
 
   Attributes:
     returns: Sums of rewards, undiscounted. [K]
     lengths: Steps of each. [K]
-    num_episodes: Episodes of the run so far, with these.
-    steps: Environment steps when the last of them was told.
-    learner_steps: Updates likewise.
-    elapsed_seconds: Time of the run likewise.
+    num_episodes: Episodes of the run so far, including these.
+    steps: Environment steps of the run at the last of them.
+    learner_steps: Learner steps, likewise.
+    elapsed_seconds: Run time, likewise.
     metrics: Entries of the environments' info in the last step of each episode,
-      by the names that the experiment's `info` has. [K] each.
+      by the keys in the experiment's `info`. [K] each.
   """
 
   returns: np.ndarray
@@ -70,13 +69,13 @@ class Episodes:
 
   @property
   def num_bytes(self) -> int:
-    """What they take in memory."""
+    """Memory of all arrays."""
     arrays = (self.returns, self.lengths, *self.metrics.values())
     return sum(array.nbytes for array in arrays)
 
   @classmethod
   def join(cls, bundles: 'Sequence[Episodes]') -> 'Episodes':
-    """Returns several as one, as if they had been told together."""
+    """Concatenates several reports."""
     if len(bundles) == 1:
       return bundles[0]
     return dataclasses.replace(
@@ -97,11 +96,11 @@ class Evaluation:
   Attributes:
     returns: Sums of the rewards of its episodes, undiscounted. [K]
     lengths: Steps of each. [K]
-    metrics: The experiment's own metrics of each. By name, [K]
-    is_best: Whether its mean return is above that of all before.
-    steps: Environment steps that training had taken when it ended.
-    learner_steps: Updates likewise.
-    elapsed_seconds: Time of the run likewise.
+    metrics: The experiment's `evaluation_metrics` of each, by name. [K] each.
+    is_best: Whether its mean return is the highest so far.
+    steps: Environment steps of training when it ended.
+    learner_steps: Learner steps, likewise.
+    elapsed_seconds: Run time, likewise.
   """
 
   returns: np.ndarray
@@ -119,12 +118,12 @@ class Evaluation:
 
 @dataclasses.dataclass(frozen=True)
 class End:
-  """How a run ends.
+  """End of a run.
 
   Attributes:
     outcome: 'done', 'stopped early', 'interrupted' or 'failed'.
-    reason: Why it was stopped, or failed; '' if it is done.
-    status: The last of the display.
+    reason: Reason for the stop or failure; '' if the outcome is 'done'.
+    status: The last status.
   """
 
   outcome: str

@@ -1,4 +1,4 @@
-"""What looks on while a run goes on."""
+"""Base class of callbacks."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,29 +7,29 @@ from repertory.launch.hooks import events
 
 
 class Observer:
-  """Is called when something has happened in a run; override what is of use.
+  """Callback for events of a run; override the methods of interest.
 
-  All calls come one after the other, in a thread of its own in the process of
-  the coordinator; `on_start` first and `on_end` last. Nobody waits for them.
-  While one lasts, episodes are gathered, and whatever else happens waits: no
-  more than about 64 MB of it, or the run ends with an error that says so. So
-  does a run whose observer raises.
+  Calls are sequential, in a thread of the observer's own in the coordinator's
+  process; `on_start` comes first and `on_end` last. The run does not wait for
+  them. During a call, episodes are merged and other events are queued, up to
+  about 64 MB; beyond that the run ends with an error. It also ends if an
+  observer raises.
   """
 
   def on_start(self, run: events.Run) -> None:
-    """Hears of a start, also of one that goes on from a checkpoint."""
+    """Called at the start of a run, also if it resumes from a checkpoint."""
 
   def on_episodes(self, episodes: events.Episodes) -> None:
-    """Hears of training episodes: all that ended since it heard last.
+    """Called with all training episodes that ended since the last call.
 
-    Actors tell of theirs four times a second.
+    Actors report episodes four times a second.
     """
 
   def on_learner_row(self, row: Mapping[str, Any]) -> None:
-    """Hears of a row of `logs/learner.csv`: the updates of about a second."""
+    """Called about once a second, with each row of `logs/learner.csv`."""
 
   def on_evaluation(self, evaluation: events.Evaluation) -> None:
-    """Hears of an evaluation."""
+    """Called after each evaluation."""
 
   def on_end(self, end: events.End) -> None:
-    """Hears of the end, after the last checkpoint; also of a failure."""
+    """Called at the end, after the last checkpoint; also after a failure."""

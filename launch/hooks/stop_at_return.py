@@ -1,4 +1,4 @@
-"""Ends a run when it is good enough."""
+"""Early stopping at an evaluation return."""
 
 import dataclasses
 import math
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class StopAtReturn:
-  """Ends a run when an evaluation has reached a mean return.
+  """Stops a run once an evaluation reaches a mean return.
 
   Attributes:
-    stop_at_return: The least that is enough.
+    stop_at_return: The threshold, inclusive.
   """
 
   stop_at_return: float
@@ -27,7 +27,7 @@ class StopAtReturn:
       )
 
   def __call__(self, status: 'loggers.Status') -> str:
-    """Returns why to stop; '' to go on."""
+    """Returns the reason to stop; '' to continue."""
     found = status.evaluation_return
     if found is None or found < self.stop_at_return:
       return ''

@@ -1,4 +1,4 @@
-"""Rows of a run on Weights & Biases: https://docs.wandb.ai."""
+"""Logger for Weights & Biases: https://docs.wandb.ai."""
 
 import importlib.util
 import os
@@ -9,29 +9,29 @@ from typing import Any
 from repertory.components import settings as settings_lib
 from repertory.launch.hooks import events, row_logger
 
-# In the folder of the logs: which run on W&B a resumed one goes on with.
+# File in the log folder with the id of the W&B run, for resuming it.
 _ID_FILE = 'wandb_run_id'
-# Ids that W&B accepts; U+FFFD replaces bytes that are no UTF-8.
+# Ids that W&B accepts; U+FFFD replaces bytes that are not UTF-8.
 _ID = re.compile(r'[^\x00-\x20/\\#?%:\x7f\ufffd]{1,128}')
 
-# What all rows have, and what is drawn over the first of it.
+# Columns of all rows; the first is the x-axis.
 _POSITION = ('steps', 'learner_steps', 'elapsed_seconds')
 
 
 class WandB(row_logger.RowLogger):
-  """Logs to a run on Weights & Biases, or offline to files for later.
+  """Logs rows to Weights & Biases, online or offline.
 
-  Numbers are called `<label>/<column>`, such as 'actors/episode_return', and
-  drawn over environment steps. The settings of the experiment are the config. A
-  run that is resumed goes on with the same run there.
+  Metrics are named `<label>/<column>`, such as 'actors/episode_return', and
+  plotted over environment steps. The settings of the experiment are the config.
+  A resumed run resumes its W&B run.
   """
 
   def __init__(self, project: str, **settings: Any):
-    """Starts nothing; that needs the package `wandb`, an extra.
+    """Checks that the package `wandb` (an extra) is installed.
 
     Args:
-      project: Where the run goes.
-      **settings: What `wandb.init` takes besides, such as `name`, `entity`,
+      project: Name of the W&B project.
+      **settings: Further arguments of `wandb.init`, such as `name`, `entity`,
         `tags`, or `mode='offline'`, which needs neither network nor account.
 
     Raises:
@@ -52,8 +52,8 @@ class WandB(row_logger.RowLogger):
     self._prefixes: set[str] = set()
 
   def start(self, run: events.Run) -> None:
-    """Begins a run there, or goes on with the one of `run.directory`."""
-    import wandb  # noqa: PLC0415 An extra, which takes a second.
+    """Starts a W&B run, or resumes that of `run.directory`."""
+    import wandb  # noqa: PLC0415 An extra that is slow to import.
 
     folder = os.path.join(run.directory, 'logs')
     path = os.path.join(folder, _ID_FILE)
@@ -61,9 +61,9 @@ class WandB(row_logger.RowLogger):
       'dir': folder,
       'config': dict(run.settings),
       'name': run.title,
-      # The display has the terminal.
+      # The terminal is used by the display.
       'settings': wandb.Settings(console='off', silent=True),
-      **_going_on(path, run.is_resumed),
+      **_resume_arguments(path, run.is_resumed),
     }
     self._prefixes.clear()
     self._run = wandb.init(
@@ -87,13 +87,13 @@ class WandB(row_logger.RowLogger):
     )
 
   def close(self, end: events.End) -> None:
-    """Ends the run there, as failed if it is."""
+    """Ends the W&B run, as failed if the run failed."""
     if self._run is not None:
       self._run.finish(exit_code=int(end.outcome == events.FAILED))
 
 
-def _going_on(path: str, is_resumed: bool) -> dict[str, str]:
-  """Returns what lets `wandb.init` go on with a run, if it should."""
+def _resume_arguments(path: str, is_resumed: bool) -> dict[str, str]:
+  """Returns the arguments of `wandb.init` that resume a run, if any."""
   if not is_resumed or not os.path.exists(path):
     return {}
   with open(path, encoding='utf-8', errors='replace') as file:

@@ -1,1 +1,1 @@
-"""What the machine does to a run: signals, output, memory, time."""
+"""Operating-system support for runs: signals, output, processes and memory."""

@@ -1,4 +1,4 @@
-"""What is said on a terminal for as long as it lasts; needs no TensorFlow."""
+"""Transient progress notes on the terminal; needs no TensorFlow."""
 
 import contextlib
 import os
@@ -10,17 +10,18 @@ _CLEAR_LINE = '\r\x1b[K'
 
 @contextlib.contextmanager
 def saying(what: str, is_said: bool = True) -> Iterator[None]:
-  """Says on the terminal what takes a while, until the block ends.
+  """Shows a progress note on the terminal while the block runs.
 
-  Does nothing where lines would stay, as in a file.
+  Shows nothing if the output is not a terminal.
 
   Args:
-    is_said: Whether to do it at all.
+    what: Text of the note.
+    is_said: Whether to show it.
   """
   if not (is_said and _can_clear()):
     yield
     return
-  with contextlib.suppress(OSError):  # It may be gone.
+  with contextlib.suppress(OSError):  # The terminal may be closed.
     print(f'{what} ...', end='', file=sys.stderr, flush=True)
   try:
     yield
@@ -30,7 +31,7 @@ def saying(what: str, is_said: bool = True) -> Iterator[None]:
 
 
 def print_line(line: str) -> None:
-  """Prints a line that stays, in place of what is being said."""
+  """Prints a permanent line, replacing the current note."""
   with contextlib.suppress(OSError):
     print(f'{_CLEAR_LINE if _can_clear() else ""}{line}', file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""Processes that live and die with the one that launched them."""
+"""Child processes that end with their launcher."""
 
 import contextlib
 import ctypes
@@ -14,17 +14,17 @@ import psutil
 
 from repertory.launch.host import interrupts, printed
 
-# Tell a process, and those that it starts: who launched it, in which run, and
-# how often it was started before.
+# Environment variables of a process and its children: process id of the
+# launcher, id of the run, and generation (number of earlier starts).
 LAUNCHER_VARIABLE = 'REPERTORY_LAUNCHER'
 RUN_VARIABLE = 'REPERTORY_RUN'
 LIFE_VARIABLE = 'REPERTORY_LIFE'
 
-# Makes a node's process print the stacks of all its threads.
+# Signal on which a node's process prints the stacks of all its threads.
 STACKS_SIGNAL = signal.SIGUSR2
 
-# What the process of a node runs. Who starts it must not import it, for
-# TensorFlow would come along.
+# Program of a node's process. Launchers must not import it, since that would
+# import TensorFlow.
 _RUN_NODE = (
   'from repertory.launch.launchers import node_process; node_process.main()'
 )
@@ -34,10 +34,10 @@ _KILL_SECONDS = 5
 
 
 def node_command(name: str) -> list[str]:
-  """Returns the command of the process of a node, which reads what it is.
+  """Returns the command line of a node's process.
 
   Args:
-    name: The node's, which lists of processes show.
+    name: Name of the node, as shown in process lists.
   """
   return [sys.executable, '-c', _RUN_NODE, name]
 
@@ -48,14 +48,14 @@ def start(
   path: str,
   given: bytes | None = None,
 ) -> subprocess.Popen:
-  """Starts a process of this host, of which Ctrl-C stays away.
+  """Starts a process on this host, shielded from Ctrl-C.
 
   Args:
-    environment: Its variables besides this process's.
-    path: The file to which it appends what it prints.
-    given: What it reads from its standard input, if it has one of its own.
+    environment: Environment variables besides those of this process.
+    path: File to which its output is appended.
+    given: Contents of its standard input; None to inherit that of this process.
   """
-  os.makedirs(os.path.dirname(path), exist_ok=True)  # It may be gone.
+  os.makedirs(os.path.dirname(path), exist_ok=True)  # May be deleted.
   with (
     open(path, 'a') as file,
     _readable(given) as standard_input,
@@ -72,7 +72,7 @@ def start(
 
 @contextlib.contextmanager
 def _readable(given: bytes | None) -> Iterator[IO[bytes] | None]:
-  """Yields a file in memory: to write to a pipe would wait for the reader."""
+  """Yields an in-memory file; writing to a pipe would block on the reader."""
   if given is None:
     yield None
     return
@@ -83,9 +83,9 @@ def _readable(given: bytes | None) -> Iterator[IO[bytes] | None]:
 
 
 def let_go_of_input() -> None:
-  """Lets nobody read the standard input any more, and frees what it holds.
+  """Replaces the standard input by /dev/null, which frees its contents.
 
-  What this process starts would inherit it.
+  Child processes would inherit it otherwise.
   """
   null = os.open(os.devnull, os.O_RDONLY)
   os.dup2(null, sys.stdin.fileno())
@@ -93,25 +93,25 @@ def let_go_of_input() -> None:
 
 
 def die_with_launcher() -> None:
-  """Lets the kernel end this process when the one that launched it is gone.
+  """Lets the kernel kill this process when its launcher ends.
 
-  The first thing that a node's process does. What it prints is appended from
-  then on.
+  To be called first in a node's process. Also sets its output to append mode.
   """
   _get_signal_at_death(int(os.environ[LAUNCHER_VARIABLE]), signal.SIGKILL)
   printed.append()
 
 
 def stop_with(parent: int) -> None:
-  """Lets the kernel ask this process to stop when its parent is gone.
+  """Lets the kernel send SIGHUP to this process when its parent ends.
 
-  It does so by SIGHUP, of which `interrupts.catch_interrupts` heeds the first
-  alone. For there may be several: when a parent with several threads is killed,
-  this process passes from one of them to the next, and is told of each death.
-  A second SIGTERM would end it without a checkpoint.
+  When a parent with several threads is killed, the signal may come several
+  times: the process is handed from one thread to the next, and each death is
+  signaled. `interrupts.catch_interrupts` handles only the first SIGHUP, whereas
+  a second SIGTERM would end the process without a checkpoint.
 
   Args:
-    parent: Process id of the one that started it, in a thread that lives on.
+    parent: Process id of the parent, which must have started this process in a
+      thread that keeps running.
   """
   signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` is for the parent.
   _get_signal_at_death(parent, signal.SIGHUP)
@@ -120,19 +120,19 @@ def stop_with(parent: int) -> None:
 def _get_signal_at_death(parent: int, number: int) -> None:
   ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, number)
   if os.getppid() != parent:
-    os._exit(1)  # It was gone before the kernel was asked.
+    os._exit(1)  # It had ended before the call.
 
 
 def heed_launcher_alone() -> None:
-  """Lets this process be interrupted by nobody but its launcher.
+  """Ignores terminal signals, which are for the launcher to handle.
 
   Ctrl-C and SIGHUP reach all processes of a terminal, and SIGTERM may be sent
-  to a whole group.
+  to a whole process group.
   """
   faulthandler.enable()
   faulthandler.register(STACKS_SIGNAL)
   signal.signal(signal.SIGINT, signal.SIG_IGN)
-  # Ignored it would be by what the node's environments start, too.
+  # SIG_IGN would be inherited by child processes of the environments.
   signal.signal(signal.SIGTERM, lambda number, frame: None)
   if not interrupts.is_hangup_ignored():
     signal.signal(signal.SIGHUP, lambda number, frame: None)
@@ -140,25 +140,27 @@ def heed_launcher_alone() -> None:
 
 
 def life() -> int:
-  """Returns how often this process was started before, in this run."""
+  """Returns the generation of this process: earlier starts in this run."""
   return int(os.environ.get(LIFE_VARIABLE, '0'))
 
 
 def kill_tree(process: subprocess.Popen) -> None:
-  """Kills a process and all that descend from it."""
+  """Kills a process and all its descendants."""
   for member in _tree(process.pid):
     with contextlib.suppress(psutil.NoSuchProcess):
       member.kill()
-  with contextlib.suppress(subprocess.TimeoutExpired):  # It waits for a disk.
+  with contextlib.suppress(
+    subprocess.TimeoutExpired
+  ):  # It may hang in disk I/O.
     process.wait(_KILL_SECONDS)
 
 
 def kill_strays(run: str, alive: set[int]) -> None:
-  """Kills what processes of a run started and left behind.
+  """Kills orphaned child processes of a run.
 
   Args:
-    run: What `RUN_VARIABLE` is in its processes.
-    alive: Process ids of those that are to live on, with their children.
+    run: Id of the run, the value of `RUN_VARIABLE`.
+    alive: Process ids to spare, with their children.
   """
   for process in psutil.process_iter():
     with contextlib.suppress(psutil.Error):
@@ -170,7 +172,7 @@ def kill_strays(run: str, alive: set[int]) -> None:
 
 
 def _tree(pid: int) -> list[psutil.Process]:
-  """Returns a process and all that descend from it, those first."""
+  """Returns a process and its descendants, descendants first."""
   with contextlib.suppress(psutil.NoSuchProcess):
     parent = psutil.Process(pid)
     return [*parent.children(recursive=True), parent]

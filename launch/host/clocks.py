@@ -1,26 +1,26 @@
-"""Time, as it passes; needs no TensorFlow."""
+"""Clocks that tests can replace; needs no TensorFlow."""
 
 import time
 from concurrent import futures
 
 
 class Clock:
-  """What tells time and waits.
+  """Monotonic clock.
 
-  All that watches over a run asks one, so that its time-outs can be tried with
-  another, whose time need not pass.
+  Supervision takes its time from a clock, so that tests of time-outs can use a
+  simulated one.
   """
 
   def __call__(self) -> float:
-    """Returns seconds, since any moment."""
+    """Returns seconds since an arbitrary point in time."""
     return time.monotonic()
 
   def sleep(self, seconds: float) -> None:
-    """Waits."""
+    """Sleeps."""
     time.sleep(seconds)
 
   def wait_for(self, call: futures.Future, seconds: float) -> bool:
-    """Waits for a call, but no longer; returns whether it is done."""
+    """Waits for a call for at most `seconds`; returns whether it is done."""
     return bool(futures.wait([call], timeout=seconds).done)
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM and SIGHUP as a request to stop, once."""
+"""Handling of Ctrl-C, SIGTERM and SIGHUP."""
 
 import contextlib
 import os
@@ -12,15 +12,15 @@ from repertory.components import signals
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _DEMAND = signal.SIGUSR2
 
-# The exit code of what a signal ended, minus the number of the signal.
+# Exit code of a process that a signal ended, minus the signal number.
 EXIT_BASE = 128
 
-# What a terminal sends to all its processes.
+# Signals that a terminal sends to all its processes.
 TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP)
 
 
 class Interruption(signals.StopSignal):
-  """A stop signal that knows which operating-system signal set it."""
+  """Stop signal with the number of the operating-system signal that set it."""
 
   number: int | None = None
 
@@ -29,10 +29,10 @@ class Interruption(signals.StopSignal):
 def catch_interrupts() -> Iterator[Interruption]:
   """Turns the first SIGINT, SIGTERM or SIGHUP into a stop signal.
 
-  A second SIGINT or SIGTERM has its usual effect. Further SIGHUPs have none:
-  of a terminal that is closed, the kernel sends one and the shell another. A
-  SIGHUP that is ignored, as by `nohup`, stays so. Works in the main thread
-  only, where Python handles signals; elsewhere nothing is caught.
+  A second SIGINT or SIGTERM has its usual effect. Further SIGHUPs are ignored:
+  when a terminal closes, the kernel sends one and the shell another. If SIGHUP
+  is ignored already, as with `nohup`, it stays ignored. Works only in the main
+  thread, where Python handles signals; elsewhere nothing is caught.
 
   Yields:
     The stop signal.
@@ -66,10 +66,9 @@ def catch_interrupts() -> Iterator[Interruption]:
 
 @contextlib.contextmanager
 def leaving_at_once() -> Iterator[None]:
-  """Lets Ctrl-C end the process at once, while there is nothing to save.
+  """Lets Ctrl-C exit the process immediately, while there is nothing to save.
 
-  An exception would go through imports of others, which may turn it into
-  another one or drop it.
+  An exception would pass through imports, which may convert or drop it.
   """
 
   def leave(number, frame):
@@ -83,17 +82,17 @@ def leaving_at_once() -> Iterator[None]:
 
 @contextlib.contextmanager
 def insisting() -> Iterator[Callable[[], bool]]:
-  """Sees to it that signals end the block, whatever becomes of the exception.
+  """Ensures that signals end the block, even if their exception is lost.
 
-  Where the block is, Ctrl-C raises KeyboardInterrupt, as ever, and SIGTERM and
-  SIGHUP raise SystemExit. Python drops such an exception in a finalizer, and
-  TensorFlow in some of its callbacks, or makes another error of it; so whatever
-  the block raises then, or if it ends, that is raised. A SIGHUP that is ignored
-  stays so, and further ones have no effect: of a terminal that is closed there
-  are two. In other threads than the main one nothing is changed.
+  In the block, Ctrl-C raises KeyboardInterrupt as usual, and SIGTERM and SIGHUP
+  raise SystemExit. Python drops such exceptions in finalizers, and TensorFlow
+  drops or converts them in some callbacks. So the exception is raised again
+  when the block ends, with or without another error. If SIGHUP is ignored
+  already, it stays ignored; further SIGHUPs have no effect, since a closing
+  terminal causes two. Does nothing outside the main thread.
 
   Yields:
-    Tells whether there was one, for loops to look at.
+    A function that returns whether a signal was received, for loops to poll.
   """
   received = []
 
@@ -119,26 +118,26 @@ def insisting() -> Iterator[Callable[[], bool]]:
 
 
 def _exception_of(number: int) -> BaseException:
-  """Returns what a signal raises while there is nothing to save."""
+  """Returns the exception that a signal raises."""
   if number == signal.SIGINT:
     return KeyboardInterrupt()
   return SystemExit(EXIT_BASE + number)
 
 
 def is_hangup_ignored() -> bool:
-  """Returns whether this process ignores SIGHUP, as `nohup` lets it."""
+  """Returns whether this process ignores SIGHUP, as under `nohup`."""
   return signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
 
 
 @contextlib.contextmanager
 def raising_on_demand() -> Iterator[Callable[[BaseException], None]]:
-  """Lets other threads end what this thread, the main one, is waiting for.
+  """Lets other threads interrupt a wait of the main thread.
 
   Yields:
-    Makes the main thread raise an exception, as soon as it runs Python code or
-    is at a call that a signal interrupts. Not all that is written in other
-    languages bears that; Reverb does not. In other threads than the main one
-    the exception is dropped.
+    A function that raises an exception in the main thread, as soon as that runs
+    Python code or is in a call that a signal interrupts. Not all native code
+    supports that; Reverb does not. Outside the main thread, the function does
+    nothing.
   """
   raised, thread = [], threading.get_ident()
 
@@ -157,12 +156,13 @@ def raising_on_demand() -> Iterator[Callable[[BaseException], None]]:
 
 @contextlib.contextmanager
 def _handled(number: int, handle: Callable[[int, Any], None]) -> Iterator[bool]:
-  """Handles a signal while the block runs, and then as before.
+  """Installs a signal handler while the block runs, then restores the old one.
 
-  What the block itself has put in place of the handler stays.
+  A handler that the block itself installs stays.
 
   Yields:
-    Whether it is handled: only in the main thread, where Python does it.
+    Whether the handler is installed: only in the main thread, as Python
+    requires.
   """
   if threading.current_thread() is not threading.main_thread():
     yield False
@@ -176,22 +176,22 @@ def _handled(number: int, handle: Callable[[int, Any], None]) -> Iterator[bool]:
 
 
 def current_handlers() -> dict:
-  """Returns the handlers of the caught signals, to put back later."""
+  """Returns the current handlers of the caught signals, for `set_handlers`."""
   return {number: signal.getsignal(number) for number in _NUMBERS}
 
 
 def set_handlers(handlers: dict) -> None:
-  """Puts handlers back that another library replaced."""
+  """Restores handlers that another library replaced."""
   for number, handler in handlers.items():
     signal.signal(number, handler)
 
 
 @contextlib.contextmanager
 def blocked() -> Iterator[None]:
-  """Keeps what a terminal sends to all from processes that are being started.
+  """Blocks terminal signals while child processes are started.
 
-  It is the launcher's alone. Processes inherit the mask, and ignore the signals
-  before they lift it.
+  Only the launcher handles them. Child processes inherit the mask, and ignore
+  the signals before they unblock them.
   """
   signal.pthread_sigmask(signal.SIG_BLOCK, TERMINAL_SIGNALS)
   try:

@@ -1,7 +1,6 @@
-"""Terminals that were closed, and pipes whose other end was.
+"""Handling of closed terminals and broken pipes.
 
-What is printed there is an error, which must not become that of a command whose
-work is done.
+Printing there is an error, which must not fail a command whose work is done.
 """
 
 import os
@@ -11,17 +10,17 @@ _LOST = select.POLLERR | select.POLLHUP
 
 
 def is_lost(descriptor: int) -> bool:
-  """Returns whether nobody can read what is written to a descriptor."""
+  """Returns whether the reader of a descriptor is gone."""
   poll = select.poll()
-  poll.register(descriptor, 0)  # These two are told in any case.
+  poll.register(descriptor, 0)  # These two are always reported.
   return any(event & _LOST for _, event in poll.poll(0))
 
 
 def let_go() -> bool:
-  """Lets what is printed to nobody vanish, from now on.
+  """Redirects standard output and error to /dev/null if their reader is gone.
 
   Returns:
-    Whether the standard output is printed to nobody.
+    Whether the reader of the standard output is gone.
   """
   lost = [descriptor for descriptor in (1, 2) if is_lost(descriptor)]
   null = os.open(os.devnull, os.O_WRONLY)

@@ -1,4 +1,4 @@
-"""How much memory there is for this process and those it starts."""
+"""Memory available to this process and its children."""
 
 import os
 from collections.abc import Iterator
@@ -7,10 +7,10 @@ import psutil
 
 
 def total_bytes(root: str = '/') -> int:
-  """Returns the machine's memory, or less where a control group limits it.
+  """Returns the machine's memory, or the limit of its control group if lower.
 
   Args:
-    root: Where `proc` and `sys` are.
+    root: Parent folder of `proc` and `sys`.
   """
   limits = [psutil.virtual_memory().total]
   for path in _limit_files(root):
@@ -25,19 +25,19 @@ def total_bytes(root: str = '/') -> int:
 
 
 def gigabytes(num_bytes: float) -> str:
-  """Returns a size in words."""
+  """Formats a size, as in '1.5 GB'."""
   return f'{num_bytes / 1e9:.3g} GB'
 
 
 def _limit_files(root: str) -> Iterator[str]:
-  """Gives the files with the limits of the group and those it is part of."""
+  """Yields the files with the limits of the control group and its ancestors."""
   try:
     with open(os.path.join(root, 'proc/self/cgroup')) as file:
       lines = file.read().splitlines()
   except OSError:
     return
   for line in lines:
-    # Of version 2 there is one line, without controllers.
+    # Version 2 has one line, without controllers.
     _, controllers, group = line.split(':', 2)
     if not controllers:
       folder, name = 'sys/fs/cgroup', 'memory.max'
@@ -45,7 +45,8 @@ def _limit_files(root: str) -> Iterator[str]:
       folder, name = 'sys/fs/cgroup/memory', 'memory.limit_in_bytes'
     else:
       continue
-    # In a container the path may be the host's; its own group is the top then.
+    # In a container, the path may be that of the host; the container's own
+    # group is then the root.
     parts = [part for part in group.split('/') if part]
     for count in range(len(parts) + 1):
       yield os.path.join(root, folder, *parts[:count], name)

@@ -14,14 +14,14 @@ from tensorflow.python.ops import logging_ops
 def redirected(path: str) -> Iterator[None]:
   """Sends file descriptor 2 to a file; Python's own stderr stays as it is.
 
-  Reverb and TensorFlow write there directly, which would tear up a live
-  display. `tf.print` is for the user: from now on it writes to Python's
-  `sys.stdout`, as it always does in a notebook.
+  Reverb and TensorFlow write there directly, which would corrupt a live
+  display. `tf.print` is for the user: from now on it writes to `sys.stdout`, as
+  in notebooks.
 
   Args:
-    path: Appended to.
+    path: The file; output is appended.
   """
-  # The descriptor is the process's: only one thread may move it.
+  # The descriptor belongs to the process, so only one thread may redirect it.
   if threading.current_thread() is not threading.main_thread():
     yield
     return
@@ -38,7 +38,7 @@ def redirected(path: str) -> Iterator[None]:
     yield
   finally:
     if replaced:
-      sys.stderr.flush()  # Not closed: handlers of logging may hold it.
+      sys.stderr.flush()  # Not closed: logging handlers may hold it.
     sys.stderr = python_stderr
     os.dup2(original, 2)
     if not replaced:

@@ -1,4 +1,4 @@
-"""Ports of servers that are yet to be started."""
+"""Reservation of ports for servers that start later."""
 
 import contextlib
 import socket
@@ -7,21 +7,21 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def held() -> Iterator[int]:
-  """Yields a TCP port of this machine that is kept free while the block runs.
+  """Yields a TCP port of this host that is reserved while the block runs.
 
-  One that is only found free may be another's when its server binds it, seconds
-  later, where that has to start first, or is started again. Here a socket binds
-  it that does not listen. So the kernel gives it to nobody who asks for any
-  port, nor to a connection. A server that asks for this one gets it if it sets
-  SO_REUSEADDR, as Courier's does: Linux lets sockets with that share a port as
-  long as none of them listens. Of two such servers the second is refused.
+  A port that is free now may be taken by the time its server binds it, seconds
+  later or after a restart. Here, a socket binds the port without listening. So
+  the kernel assigns it to no other server that asks for any port, and to no
+  connection. A server that asks for this port gets it if it sets SO_REUSEADDR,
+  as Courier's does: Linux lets such sockets share a port as long as none
+  listens. Of two such servers, the second is refused.
   """
   with _bind() as holder:
     yield holder.getsockname()[1]
 
 
 def _bind() -> socket.socket:
-  """Returns a socket at a free port of all addresses, also those of IPv6."""
+  """Binds a socket to a free port on all addresses, including IPv6."""
   if socket.has_dualstack_ipv6():
     holder = socket.socket(socket.AF_INET6)
     holder.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)

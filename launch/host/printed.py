@@ -1,7 +1,7 @@
-"""What processes print, in files that stay short.
+"""Rotation of the output files of processes.
 
-Libraries in C++ print as they please: Reverb 0.7.2 warns of items on their way,
-of which many environments always have some, a hundred times a second.
+C++ libraries may print a lot: Reverb 0.7.2 warns of pending items, which runs
+with many environments always have, a hundred times a second.
 """
 
 import contextlib
@@ -10,43 +10,44 @@ import glob
 import os
 import shutil
 
-# Of the name of a file that has what was printed before.
+# Suffix of rotated files.
 _PREVIOUS = '.previous'
 
 _MAX_BYTES = 2**24
 
-# In the folder of a run's logs: what the libraries of the launching process
-# print, and a folder for each group of nodes.
+# In a run's log folder: native output of the launching process, and the folder
+# with the output of nodes.
 NATIVE = 'native.log'
 NODES = 'nodes'
 
 
 def shorten(log_directory: str) -> None:
-  """Sets aside what has grown long; what was set aside before is forgotten.
+  """Rotates output files above the size limit, replacing older rotated files.
 
-  For that, who prints must append. A line that is printed at this moment may
-  be lost.
+  Processes must write in append mode. A line printed during rotation may be
+  lost.
 
   Args:
-    log_directory: A run's; the files are those of `NATIVE` and `NODES`.
+    log_directory: A run's log folder; `NATIVE` and the files in `NODES` are
+      rotated.
   """
   nodes = os.path.join(log_directory, NODES)
   for path in [os.path.join(log_directory, NATIVE), *_find(nodes)]:
-    with contextlib.suppress(OSError):  # It may not be there yet.
+    with contextlib.suppress(OSError):  # It may not exist yet.
       if os.path.getsize(path) > _MAX_BYTES:
-        with contextlib.suppress(OSError):  # On a full disk, room is all.
+        with contextlib.suppress(OSError):  # The disk may be full.
           shutil.copyfile(path, path + _PREVIOUS)
         os.truncate(path, 0)
 
 
 def set_aside(directory: str) -> None:
-  """Renames what nodes printed there when they were launched the last time."""
+  """Renames the output files of the previous launch."""
   for path in _find(directory):
     os.replace(path, path + _PREVIOUS)
 
 
 def append() -> None:
-  """Lets this process append to what it prints to, whoever opened it."""
+  """Sets standard output and error of this process to append mode."""
   for descriptor in (1, 2):
     flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
     fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_APPEND)

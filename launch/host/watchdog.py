@@ -1,4 +1,4 @@
-"""Notices that nothing goes on."""
+"""Watchdogs for stalls."""
 
 import contextlib
 import threading
@@ -8,11 +8,11 @@ from typing import Any
 
 from repertory.launch.host import interrupts
 
-# How long what is being started may take, which on a busy machine is minutes.
-# What dies meanwhile is noticed at once.
+# Time limit of starts, which take minutes on a busy machine. Processes that end
+# meanwhile are detected at once.
 START_SECONDS = 300.0
 
-# How often it looks, at most and at least.
+# Maximum polling period, and minimum polls within the stall time.
 _LONGEST_SECONDS = 1.0
 _LOOKS_PER_STALL = 4
 
@@ -23,12 +23,12 @@ def watching(
   stall_seconds: float,
   on_stall: Callable[[float], None],
 ) -> Iterator[None]:
-  """Watches from a thread of its own while the block runs.
+  """Detects stalls in a background thread while the block runs.
 
   Args:
-    progress: Returns what changes when something goes on.
-    stall_seconds: For how long it may stay the same.
-    on_stall: Called once, with that time.
+    progress: Function whose value changes with progress.
+    stall_seconds: Maximum time without a change.
+    on_stall: Called once, with the seconds since the last change.
   """
   ended = threading.Event()
   period = min(_LONGEST_SECONDS, stall_seconds / _LOOKS_PER_STALL)
@@ -54,14 +54,14 @@ def watching(
 
 @contextlib.contextmanager
 def limited(seconds: float, what: str) -> Iterator[None]:
-  """Ends a block of Python that takes too long; in the main thread alone.
+  """Limits the run time of a block of Python code; in the main thread only.
 
   Args:
-    seconds: How long it may take.
-    what: Is waited for, for the error.
+    seconds: The limit.
+    what: Name of the awaited event, for the error.
 
   Raises:
-    TimeoutError: If it takes longer.
+    TimeoutError: If the block exceeds the limit.
   """
   with interrupts.raising_on_demand() as demand:
     error = TimeoutError(f'Waited {seconds:g} seconds for {what}.')
