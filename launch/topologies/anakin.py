@@ -1,4 +1,4 @@
-"""Environments, policy and update in one compiled program."""
+"""Anakin: environments, policy and update in one compiled loop."""
 
 import dataclasses
 
@@ -11,24 +11,24 @@ from repertory.launch.topologies import learner_devices, topology
 @topology.register
 @dataclasses.dataclass(frozen=True)
 class Anakin(topology.Topology):
-  """Acts and learns in TensorFlow alone: https://arxiv.org/abs/2104.06272.
+  """Podracer's Anakin: https://arxiv.org/abs/2104.06272.
 
   Attributes:
-    learner_devices: Where the program runs: none for TensorFlow's choice; among
-      several the rows of its networks are divided, and all else is on the
-      first.
+    learner_devices: Devices of the compiled loop; with several, batch rows are
+      sharded for its networks, and the rest is on the first. Empty for
+      TensorFlow's choice.
   """
 
   name = 'anakin'
-  help = 'tensor environments, policy and update in one compiled program'
+  help = 'tensor environments, policy and update in one compiled loop'
   rank = 3
   launch_types = ('local_mt',)
   can_be_deterministic = True
 
   learner_devices: tuple[str, ...] = settings.field(
     (),
-    'devices of the program, several divide the rows of its networks; default: '
-    "TensorFlow's choice.",
+    'devices of the loop; several shard the batch rows of its networks; '
+    "default: TensorFlow's choice.",
   )
 
   def __post_init__(self):
@@ -39,7 +39,7 @@ class Anakin(topology.Topology):
 
   def check(self, experiment):
     learner_devices.check_dividing(self.learner_devices, experiment)
-    # Here, for this process divides its CPU before it first uses TensorFlow.
+    # Here, since virtual CPU devices must be set up before TensorFlow is used.
     devices.prepare('learner_devices', self.learner_devices)
     runs.compiled.check(experiment)
 

@@ -1,4 +1,4 @@
-"""Topologies with nodes that compute targets, where the learner does not."""
+"""Base class of topologies with Bellman updaters."""
 
 import dataclasses
 from typing import TYPE_CHECKING
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WithBellmanUpdaters(topology.Topology):
-  """A topology that has as many as one likes.
+  """Topology with a configurable number of Bellman updaters.
 
   Attributes:
-    num_bellman_updaters: Nodes that compute targets, if the learner does not;
-      None for one then.
+    num_bellman_updaters: Nodes that compute targets, for agents whose learner
+      does not; None for one.
   """
 
   has_bellman_updaters = True
@@ -34,7 +34,7 @@ class WithBellmanUpdaters(topology.Topology):
     if count is not None and count < 1:
       raise settings.SettingError(
         'num_bellman_updaters',
-        f'must be at least 1, or be left out; got {count}.',
+        f'must be at least 1, or left out; got {count}.',
       )
 
   def check_experience(
@@ -48,6 +48,6 @@ class WithBellmanUpdaters(topology.Topology):
       raise settings.SettingError(
         'num_bellman_updaters',
         f'must be left out for agent {experiment.agent!r} with these settings: '
-        "its learner computes targets itself. That of 'qtopt' does not if it "
-        'has a train_buffer_size.',
+        "its learner computes targets itself. That of 'qtopt' does not if "
+        'train_buffer_size is set.',
       )

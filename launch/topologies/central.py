@@ -1,8 +1,8 @@
-"""Thin actors around inference servers that act for them all.
+"""Central inference: thin actors around inference servers.
 
 Replay, coordinator and learner are those of `distributed`. Actors and evaluator
-stream their timesteps to an inference server, in the learner's process or in
-one of its own, which acts for them and writes to replay.
+stream time steps to an inference server, in the learner's process or in its
+own, which selects actions and writes to replay.
 """
 
 import contextlib
@@ -37,41 +37,41 @@ class Central(bellman_updaters.WithBellmanUpdaters):
   """Central inference, after SEED RL: https://arxiv.org/abs/1910.06591.
 
   Attributes:
-    num_inference_servers: Inference servers in processes (or threads) of their
-      own; 0 for one per inference device in the learner's process.
-    inference_devices: Where the inference servers run, in turn; none for
+    num_inference_servers: Inference servers in their own processes (or
+      threads); 0 for one per inference device, in the learner's process.
+    inference_devices: Devices of the inference servers, assigned round-robin;
+      empty for TensorFlow's choice.
+    learner_devices: Devices of the learner; with several, batch rows are
+      sharded for its networks, and the rest is on the first. Empty for
       TensorFlow's choice.
-    learner_devices: Where the learner runs: none for TensorFlow's choice; among
-      several the rows of its networks are divided, and all else is on the
-      first.
     double_buffering: Whether actors step one half of their environments while
-      the other half waits for its actions; None for yes if nodes may be on
-      several hosts and an actor has several environments.
+      the other half waits for actions; None for true if nodes may be on several
+      hosts and actors have several environments.
   """
 
   name = 'central'
-  help = 'actors that only step environments; inference servers act for them'
+  help = 'inference servers select actions; actors only step environments'
   rank = 2
 
   num_inference_servers: int = settings.field(
     0,
-    'inference servers in nodes of their own; 0 for one per inference device '
+    'inference servers in their own nodes; 0 for one per inference device, '
     "in the learner's node.",
   )
   inference_devices: tuple[str, ...] = settings.field(
     (),
-    'devices of the inference servers, in turn, like GPU:1; default: '
+    'devices of the inference servers, round-robin, like GPU:1; default: '
     "TensorFlow's choice.",
   )
   learner_devices: tuple[str, ...] = settings.field(
     (),
-    'devices of the learner, several divide the rows of its networks; default: '
-    "TensorFlow's choice.",
+    'devices of the learner; several shard the batch rows of its networks; '
+    "default: TensorFlow's choice.",
   )
   double_buffering: bool | None = settings.field(
     None,
     'actors step one half of their environments while the other half waits for '
-    'its actions; default: true with several hosts and environments per actor.',
+    'actions; default: true with several hosts and environments per actor.',
   )
 
   def __post_init__(self):
@@ -86,23 +86,22 @@ class Central(bellman_updaters.WithBellmanUpdaters):
     if 0 < self.num_inference_servers < len(self.inference_devices):
       raise SettingError(
         'inference_devices',
-        'must be at most one for each of the '
-        f'{self.num_inference_servers} inference servers, or some are not used;'
-        f' got {list(self.inference_devices)}.',
+        f'must be at most {self.num_inference_servers}, one per inference '
+        f'server; got {list(self.inference_devices)}.',
       )
 
   @property
   def num_servers(self) -> int:
-    """Inference servers, wherever they are."""
+    """Number of inference servers."""
     return self.num_inference_servers or max(1, len(self.inference_devices))
 
   @property
   def num_lanes(self) -> int:
-    """Parts into which each actor divides its environments."""
+    """Connections per actor, each for a part of its environments."""
     return 2 if self.double_buffering else 1
 
   def lane_sizes(self, experiment: experiment_lib.Experiment) -> list[int]:
-    """Returns the environments of each lane of an actor."""
+    """Returns the number of environments of each connection of an actor."""
     ids = range(experiment.num_environments_per_actor)
     return [len(ids[lane :: self.num_lanes]) for lane in range(self.num_lanes)]
 
@@ -122,8 +121,7 @@ class Central(bellman_updaters.WithBellmanUpdaters):
       raise SettingError(
         'num_actors',
         f'must be at least the number of inference servers, '
-        f'{self.num_servers}, or some of them have nothing to do; got '
-        f'{experiment.num_actors}.',
+        f'{self.num_servers}, or some are idle; got {experiment.num_actors}.',
       )
     if self.double_buffering and experiment.num_environments_per_actor < 2:
       raise SettingError(
@@ -178,7 +176,7 @@ class Central(bellman_updaters.WithBellmanUpdaters):
     self, session: 'session_lib.Session', index: int
   ) -> program_lib.PlannedNode:
     names = self.inference_devices
-    # Environments of each request that it will get.
+    # Batch size of each connection's requests.
     num_actors = len(
       range(index, session.experiment.num_actors, self.num_servers)
     )
@@ -226,10 +224,10 @@ def _make_learner(context, session, central):
 
 
 def _make_server_beside(context, session, device, **settings):
-  """Makes an inference server to which the learner publishes."""
+  """Makes an inference server in the learner's process."""
 
   def follow():
-    # The learner beside has drawn its initial values.
+    # The learner in this process has initialized its variables.
     with components.compilation.on_device(device):
       network = session.experiment.builder.make_network(session.spec)
     publisher = context.beside.publisher
@@ -241,7 +239,7 @@ def _make_server_beside(context, session, device, **settings):
 
 
 def _make_server_apart(context, session, device, **settings):
-  """Makes an inference server that fetches the learner's variables."""
+  """Makes an inference server in its own process, with fetched variables."""
   devices.prepare('inference_devices', [device] if device else [])
 
   def follow():
@@ -263,11 +261,11 @@ def _make_server(context, session, follow, device, **settings):
 
 
 def _make_evaluator(context, session, server, home):
-  """Makes an evaluator for which an inference server acts.
+  """Makes an evaluator that uses an inference server.
 
   Args:
     server: Name of the server.
-    home: Name of the node that it is, or is beside.
+    home: Name of the node in whose process the server is.
   """
   experiment = session.experiment
   if experiment.evaluation_episodes == 0:
@@ -298,7 +296,7 @@ def _make_evaluator(context, session, server, home):
     raise
 
   def close():
-    with contextlib.ExitStack() as stack:  # Whichever of them fails.
+    with contextlib.ExitStack() as stack:  # Closes both, even if one fails.
       stack.callback(environments.close)
       stack.callback(connection.close)
 

@@ -1,4 +1,4 @@
-"""Replay, coordinator, learner, evaluator and actors, each a node."""
+"""Distributed actors, learner, evaluator and replay server."""
 
 import dataclasses
 import functools
@@ -12,10 +12,10 @@ from repertory.launch.topologies import bellman_updaters, parts, topology
 @topology.register
 @dataclasses.dataclass(frozen=True)
 class Distributed(bellman_updaters.WithBellmanUpdaters):
-  """Actors have a copy of the policy's variables, which they fetch."""
+  """Distributed actors that fetch the policy's variables from the learner."""
 
   name = 'distributed'
-  help = 'replay, learner, evaluator and actors in nodes of their own'
+  help = 'replay, learner, evaluator and actors in separate nodes'
   rank = 1
 
   def program(self, session, title):

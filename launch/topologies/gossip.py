@@ -1,4 +1,4 @@
-"""Actor-learners in a graph, that mix what they have learned with neighbors."""
+"""Gossip: actor-learners that average parameters with neighbors in a graph."""
 
 import dataclasses
 import functools
@@ -16,40 +16,39 @@ from repertory.launch.topologies import parts, topology
 @topology.register
 @dataclasses.dataclass(frozen=True)
 class Gossip(topology.Topology):
-  """GALA's gossip: https://arxiv.org/abs/1906.04585.
+  """Gossip-based actor-learners (GALA): https://arxiv.org/abs/1906.04585.
 
   Attributes:
-    num_learners: Nodes that act and learn, among which the environments of all
-      actors are divided.
-    graph: Who hears from whom, see `gossip.in_neighbors`.
-    mix_period: Learner steps of each between mixings.
-    mix_weight: Share that all who are heard have together in what is mixed;
-      None for as much for each as for the learner itself, as in the paper.
+    num_learners: Number of actor-learners; the environments of all actors are
+      divided among them.
+    graph: Communication graph, see `gossip.in_neighbors`.
+    mix_period: Learner steps between mixings.
+    mix_weight: Total weight of the in-neighbors in the average; None for equal
+      weights of each in-neighbor and the learner itself, as in the paper.
   """
 
   name = 'gossip'
   help = (
-    'nodes that act and learn, each by itself, and mix what they have learned '
-    'with their neighbors; an evaluator'
+    'actor-learners that average parameters with their neighbors in a graph; '
+    'an evaluator'
   )
   rank = 5
   can_be_deterministic = True
 
   num_learners: int = settings.field(
     2,
-    'nodes that act and learn, among which the environments of all actors are '
-    'divided.',
+    'actor-learners, among which the environments of all actors are divided.',
   )
   graph: str = settings.field(
     'ring',
-    'whom each learner hears from: ring, the one before it; exponential, those '
+    'in-neighbors of each learner: ring, the one before it; exponential, those '
     '1, 2, 4, ... before it; complete, all others.',
   )
-  mix_period: int = settings.field(1, 'learner steps of each between mixings.')
+  mix_period: int = settings.field(1, 'learner steps between mixings.')
   mix_weight: float | None = settings.field(
     None,
-    'share that all who are heard have together in what is mixed; default: as '
-    'much for each as for the learner itself.',
+    'total weight of the in-neighbors in the average; default: equal weights '
+    'of each in-neighbor and the learner itself.',
   )
 
   def __post_init__(self):
@@ -71,7 +70,7 @@ class Gossip(topology.Topology):
 
   @property
   def learners(self) -> list[str]:
-    """Names of the nodes that act and learn."""
+    """Names of the actor-learners."""
     return [kinds.ACTOR_LEARNER.numbered(i) for i in range(self.num_learners)]
 
   def roads(self, experiment):
@@ -88,14 +87,14 @@ class Gossip(topology.Topology):
   def check(self, experiment):
     num_environments = experiment.num_environments
     if num_environments % self.num_learners:
-      # The next number of actors whose environments can be divided.
+      # The next number of actors whose environments divide evenly.
       each = experiment.num_environments_per_actor
       step = self.num_learners // math.gcd(self.num_learners, each)
       num_actors = -(-experiment.num_actors // step) * step
       raise SettingError(
         'num_learners',
         f'must divide the {num_environments} environments of all actors '
-        f'evenly, got {self.num_learners}. Have as many as it divides.',
+        f'evenly, got {self.num_learners}. Change the number of actors.',
         num_actors=num_actors,
       )
 
@@ -107,19 +106,19 @@ class Gossip(topology.Topology):
     try:
       own = runs.shares.describe_experience(share, spec)
     except SettingError as error:
-      told = (
-        f'{error.problem} That is for the share of one of {self.num_learners} '
+      problem = (
+        f'{error.problem} This is for the share of one of {self.num_learners} '
         'learners.'
       )
-      raise SettingError(error.setting, told, **error.remedy) from error
+      raise SettingError(error.setting, problem, **error.remedy) from error
     is_in_step = nodes.local_learner.can_keep_step(own)
     if experiment.deterministic and self.num_learners > 1 and not is_in_step:
       raise SettingError(
         'deterministic',
         f"must be false in topology '{self.name}' for several learners of "
-        f'agent {experiment.agent!r}: only those that learn once from unrolls '
-        'which go on across episodes come to their mixings together. Others '
-        'can be deterministic with one learner, or in single.',
+        f'agent {experiment.agent!r}: only agents that learn once from unrolls '
+        'across episode boundaries mix in lockstep. Others can be '
+        'deterministic with one learner, or in single.',
       )
 
   def program(self, session, title):
@@ -148,7 +147,7 @@ class Gossip(topology.Topology):
 
   def call_graph(self, session):
     graph = super().call_graph(session)
-    # What they send each other, without waiting, which is no call.
+    # One-way messages between actor-learners, which are not calls.
     count, names = self.num_learners, self.learners
     pairs = [
       (names[i], names[j])

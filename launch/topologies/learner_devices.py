@@ -1,4 +1,4 @@
-"""On which devices it is learned."""
+"""Placement of the learner on devices."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -10,10 +10,10 @@ from repertory.launch import experiment as experiment_lib
 
 
 def check(names: Sequence[str]) -> None:
-  """Refuses what are no devices, or not different ones.
+  """Checks that these are distinct device names.
 
   Raises:
-    SettingError: Naming them.
+    SettingError: If not.
   """
   devices.check('learner_devices', names)
   if len(set(names)) < len(names):
@@ -23,33 +23,34 @@ def check(names: Sequence[str]) -> None:
 def check_dividing(
   names: Sequence[str], experiment: experiment_lib.Experiment
 ) -> None:
-  """Refuses several devices for what is compiled for one.
+  """Checks that an experiment supports several devices, if there are several.
 
   Raises:
-    SettingError: Naming what would help.
+    SettingError: If not; suggests a change.
   """
   if len(names) > 1 and experiment.builder.needs_whole_batches:
     raise SettingError(
       'learner_devices',
       f"must be one for agent '{experiment.agent}' with these settings, which "
-      'normalize by the whole batch, and its rows would be divided; got '
+      'normalize over the whole batch, but its rows would be sharded; got '
       f'{list(names)}.',
     )
   if len(names) > 1 and experiment.builder.config.jit_compile is not False:
     raise SettingError(
       'learner_devices',
-      'must be one unless jit_compile is off, for XLA compiles an update for '
-      f'one device; got {list(names)}. Turn that off.',
+      'must be one unless jit_compile is off, since XLA compiles updates for '
+      f'one device; got {list(names)}. Turn jit_compile off.',
       jit_compile=False,
     )
 
 
 @contextlib.contextmanager
 def on_devices(names: Sequence[str]) -> Iterator[None]:
-  """Places what learns: the rows of its networks are divided among devices.
+  """Places a learner on devices, sharding the batch rows of its networks.
 
   Args:
-    names: All else is on the first; none for TensorFlow's choice.
+    names: Names of devices; the first has everything else. Empty for
+      TensorFlow's choice.
   """
   devices.prepare('learner_devices', names)
   with (

@@ -1,4 +1,4 @@
-"""A learner and an evaluator, and what was recorded before."""
+"""Offline RL: a learner and an evaluator on recorded data."""
 
 import dataclasses
 
@@ -11,26 +11,23 @@ from repertory.launch.topologies import topology
 @topology.register
 @dataclasses.dataclass(frozen=True)
 class Offline(topology.Topology):
-  """Learns from data, and nobody acts but to evaluate.
+  """Offline RL: learns from data sets, without acting except in evaluations.
 
   The steps of a run are learner steps here.
 
   Attributes:
-    data: Folders of recordings, or of data sets of Minari; all are learned
-      from, as if they were one.
+    data: Folders of recordings or Minari data sets, combined into one.
   """
 
   name = 'offline'
-  help = (
-    'learner and evaluator in turn, in one thread, and data in place of actors'
-  )
+  help = 'offline RL: learner and evaluator in one thread, without actors'
   rank = 6
   launch_types = ('local_mt',)
   can_be_deterministic = True
 
   data: tuple[str, ...] = settings.field(
     (),
-    'folders to learn from, of --record, repertory record or Minari; '
+    'folders of data sets, of --record, repertory record or Minari; '
     'default: none.',
   )
 

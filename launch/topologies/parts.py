@@ -1,4 +1,4 @@
-"""Nodes that topologies of several nodes have in common."""
+"""Nodes shared by topologies with several nodes."""
 
 import functools
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 def make_program(
   session: 'session_lib.Session', title: str, *, has_server: bool = True
 ) -> program_lib.Program:
-  """Plans a program that has a coordinator and a replay server so far.
+  """Makes a node graph with a coordinator and, optionally, a replay server.
 
   Args:
-    title: What the display calls it.
+    title: Title of the run, as displayed.
     has_server: Whether there is a replay server.
   """
-  # The first call may include the start of the one that is called.
+  # The first call may include the start of the callee.
   planned = program_lib.Program(
     max(watchdog.START_SECONDS, session.experiment.timeout_seconds)
   )
@@ -42,7 +42,7 @@ def make_program(
 def make_learner(
   context: node.Context, session: 'session_lib.Session'
 ) -> 'learner.LearnerNode':
-  """Makes the learner in its thread or process."""
+  """Makes the learner node, in its thread or process."""
   road = connect(context, session).learned
   return nodes.learner.LearnerNode(context, session, road)
 
@@ -52,7 +52,7 @@ def add_bellman_updaters(
   session: 'session_lib.Session',
   count: int | None,
 ) -> None:
-  """Plans those who compute targets, where the learner does not."""
+  """Adds Bellman updaters to the node graph, if the agent needs them."""
   if session.experience.labeled is None:
     return
   for index in range(count or 1):
@@ -92,7 +92,7 @@ def _make_bellman_updater(
 def connect(
   context: node.Context, session: 'session_lib.Session'
 ) -> 'roads.Road':
-  """Returns a node's road of experience, over the replay server."""
+  """Returns a node's experience transport over the replay server."""
   return session.make_road(nodes.replay.connect(context, session))
 
 
@@ -104,11 +104,12 @@ def fetch(
   """Makes a network whose variables are fetched from the learner.
 
   Args:
-    context: What the node found that is to act with it, and calls the learner.
-    update_period: Steps between fetches; None for what the agent's config says.
+    context: Context of the node that uses the network.
+    update_period: Steps between fetches; None for the agent's
+      `variable_update_period`.
 
   Returns:
-    The network, and what keeps it fresh.
+    The network and its variable client.
   """
   experiment = session.experiment
   period = experiment.builder.config.variable_update_period
@@ -117,7 +118,7 @@ def fetch(
 
 
 def make_source(context: node.Context, session: 'session_lib.Session') -> Any:
-  """Returns the learner, for who fetches variables."""
+  """Returns the learner as a variable source."""
   return launchers.calls.RemoteSource(
     context.peers[kinds.LEARNER.name],
     session.experiment.timeout_seconds,

@@ -1,7 +1,7 @@
-"""Actors and a learner in threads of one process, each on devices of its own.
+"""Sebulba: actor threads and a learner in one process, on separate devices.
 
-There is no replay server: items are handed over in memory, and variables are
-copied from device to device.
+There is no replay server: items are passed in memory, and variables are copied
+between devices.
 """
 
 import dataclasses
@@ -21,8 +21,7 @@ from repertory.launch.topologies import learner_devices, parts, topology
 if TYPE_CHECKING:
   from repertory.launch.nodes import local_learner
 
-# Rounds of unrolls by which acting is behind learning, where nothing may depend
-# on who is faster.
+# Lag of acting behind learning in deterministic runs, in rounds of unrolls.
 _LAG = 1
 
 
@@ -32,13 +31,13 @@ class Sebulba(topology.Topology):
   """Podracer's Sebulba: https://arxiv.org/abs/2104.06272.
 
   Attributes:
-    actor_threads: Threads that act, among which the environments of all actors
-      are divided; 0 for one per actor.
-    inference_devices: Where they act, in turn, and the evaluator on the first;
-      none for TensorFlow's choice.
-    learner_devices: Where the learner runs: none for TensorFlow's choice; among
-      several the rows of its networks are divided, and all else is on the
-      first.
+    actor_threads: Actor threads, among which the environments of all actors are
+      divided; 0 for one per actor.
+    inference_devices: Devices of the actor threads, assigned round-robin; the
+      evaluator uses the first. Empty for TensorFlow's choice.
+    learner_devices: Devices of the learner; with several, batch rows are
+      sharded for its networks, and the rest is on the first. Empty for
+      TensorFlow's choice.
   """
 
   name = 'sebulba'
@@ -52,18 +51,18 @@ class Sebulba(topology.Topology):
 
   actor_threads: int = settings.field(
     0,
-    'threads that act, among which the environments of all actors are divided; '
+    'actor threads, among which the environments of all actors are divided; '
     '0 for one per actor.',
   )
   inference_devices: tuple[str, ...] = settings.field(
     (),
-    'devices of the threads that act, in turn, like GPU:1; default: '
+    'devices of the actor threads, round-robin, like GPU:1; default: '
     "TensorFlow's choice.",
   )
   learner_devices: tuple[str, ...] = settings.field(
     (),
-    'devices of the learner, several divide the rows of its networks; default: '
-    "TensorFlow's choice.",
+    'devices of the learner; several shard the batch rows of its networks; '
+    "default: TensorFlow's choice.",
   )
 
   def __post_init__(self):
@@ -75,7 +74,7 @@ class Sebulba(topology.Topology):
     learner_devices.check(self.learner_devices)
 
   def num_threads(self, experiment: experiment_lib.Experiment) -> int:
-    """Returns how many threads act."""
+    """Returns the number of actor threads."""
     return self.actor_threads or experiment.num_actors
 
   def roads(self, experiment):
@@ -98,11 +97,11 @@ class Sebulba(topology.Topology):
     if len(self.inference_devices) > num_threads:
       raise SettingError(
         'inference_devices',
-        f'must be at most one for each of the {num_threads} threads that act, '
-        f'or some are not used; got {list(self.inference_devices)}.',
+        f'must be at most {num_threads}, one per actor thread; got '
+        f'{list(self.inference_devices)}.',
       )
     learner_devices.check_dividing(self.learner_devices, experiment)
-    # Here, for this process divides its CPU before it first uses TensorFlow.
+    # Here, since virtual CPU devices must be set up before TensorFlow is used.
     names = (*self.learner_devices, *self.inference_devices)
     devices.prepare('learner_devices and inference_devices', names)
 
@@ -114,9 +113,9 @@ class Sebulba(topology.Topology):
       raise SettingError(
         'deterministic',
         f"must be false in topology '{self.name}' for agent "
-        f'{experiment.agent!r}: only unrolls that go on across episodes and '
-        'are learned from once come in an order that does not depend on who is '
-        'faster. It can be true in single, anakin and offline.',
+        f'{experiment.agent!r}: only unrolls that span episodes and are used '
+        'once arrive in an order that does not depend on thread timing. '
+        'It can be true in single, anakin and offline.',
       )
 
   def program(self, session, title):
@@ -148,7 +147,7 @@ class Sebulba(topology.Topology):
 
   def call_graph(self, session):
     graph = super().call_graph(session)
-    # What they hand over in memory, which is no call.
+    # Data passed in memory, which are not calls.
     pairs = [
       (name, kinds.LEARNER.name)
       for name in graph.nodes

@@ -1,4 +1,4 @@
-"""Replay, actor, learner and evaluator in turn, in one thread."""
+"""Single-threaded replay, actor, learner and evaluator."""
 
 import dataclasses
 
@@ -11,17 +11,17 @@ from repertory.launch.topologies import topology
 @topology.register
 @dataclasses.dataclass(frozen=True)
 class Single(topology.Topology):
-  """One actor drives the environments of all; the learner keeps in step.
+  """One actor steps all environments, alternating with the learner.
 
   Attributes:
-    replay_server: Whether a Reverb server keeps replay, as in topologies of
-      several nodes. Else a table of this process does, which is several times
-      as fast, unless it cannot do what the agent wants, or may need more than
-      half of the memory where a server needs less.
+    replay_server: Whether replay is in a Reverb server, as in topologies with
+      several nodes. Otherwise it is a table in this process, several times as
+      fast; except if that lacks a feature the agent needs, or may take more
+      than half of the memory and a server would take less.
   """
 
   name = 'single'
-  help = 'replay, learner, evaluator and one actor in turn, in one thread'
+  help = 'replay, learner, evaluator and one actor in one thread'
   rank = 0
   launch_types = ('local_mt',)
   can_be_deterministic = True
@@ -30,16 +30,16 @@ class Single(topology.Topology):
 
   replay_server: bool = settings.field(
     False,
-    'keep replay in a Reverb server, as other topologies do, and not in the '
-    'memory of the process, which is faster.',
+    'keep replay in a Reverb server, as in other topologies, instead of '
+    "the process's memory, which is faster.",
   )
 
   def check(self, experiment):
     if self.replay_server and experiment.deterministic:
       raise settings.SettingError(
         'replay_server',
-        'must be false with deterministic, for a server draws items by random '
-        'numbers that cannot be seeded; got true.',
+        'must be false with deterministic, since the sampling of a server '
+        'cannot be seeded; got true.',
       )
 
   def roads(self, experiment):

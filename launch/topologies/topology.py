@@ -1,11 +1,11 @@
-"""What a topology is, and which there are.
+"""Topologies: interface and registry.
 
-A new one is a file in this folder with a class that `register` decorates: flags
-and their help, `repertory graph` and `launch.run` follow from it.
+A new topology is a file in this folder with a class decorated by `register`;
+flags, their help, `repertory graph` and `launch.run` follow from it.
 
-Flags are told of, and wrong ones refused, before TensorFlow is imported. So a
-topology reaches what it runs by its package, `nodes.learner.LearnerNode`, which
-imports it then; and names in annotations are quoted.
+Flags are listed and checked before TensorFlow is imported. So topologies access
+nodes through lazily imported packages, as in `nodes.learner.LearnerNode`, and
+quote names in annotations.
 """
 
 import abc
@@ -28,14 +28,13 @@ if TYPE_CHECKING:
 
 
 class Graph(NamedTuple):
-  """Who calls whom, to be shown.
+  """Call graph of a run, for display.
 
   Attributes:
-    nodes: Their names.
-    calls: Pairs of caller and called.
-    frame: What all nodes are in, if that is one thing; else ''.
-    shared: Groups of nodes that have one thread or process between them, the
-      one whose it is before those beside it.
+    nodes: Names of the nodes.
+    calls: Pairs of caller and callee.
+    frame: Label of a common frame of all nodes, such as 'one thread'; or ''.
+    shared: Groups of nodes that share a thread or process, its owner first.
   """
 
   nodes: Sequence[str]
@@ -45,20 +44,20 @@ class Graph(NamedTuple):
 
 
 def one_thread(calls: Sequence[tuple[str, str]]) -> Graph:
-  """Returns who calls whom where all take turns in one thread."""
+  """Returns the call graph of nodes in one thread."""
   names = dict.fromkeys(name for call in calls for name in call)
   return Graph(list(names), calls, frame='one thread')
 
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-  """Where a run takes place, as far as its user sees it.
+  """A run's display, interruption and launcher.
 
   Attributes:
-    title: What the display calls it.
-    interruption: Ends the run early when set; the checkpoint is written.
-    show: Takes the status now and then.
-    launcher: Hosts the nodes of a topology with several.
+    title: Title of the run, as displayed.
+    interruption: Stop signal that ends the run early, with a checkpoint.
+    show: Function that displays the status.
+    launcher: Launcher of the nodes, if the topology has several.
   """
 
   title: str
@@ -69,21 +68,21 @@ class Stage:
 
 @dataclasses.dataclass(frozen=True)
 class Topology(abc.ABC):
-  """What runs where: one agent, wired in one way.
+  """Division of an agent's run into nodes.
 
-  A subclass is a frozen dataclass of its own settings, each a
-  `settings.field`, which become flags.
-  It overrides `program`, and any launcher hosts its nodes; or, if all is in one
-  thread, `run` and `call_graph`.
+  A subclass is a frozen dataclass of settings, each a `settings.field`, which
+  become flags. It overrides `program` to run its nodes with any launcher; or,
+  if all runs in one thread, `run` and `call_graph`.
 
   Attributes:
-    name: What `--topology` takes.
-    help: What runs where, in a line, for the help of the flag.
-    rank: Where it is listed, the simplest first.
-    launch_types: Names of the launchers that can host it; None for all.
-    can_be_deterministic: Whether all can be made to follow from the seed.
+    name: Value of `--topology`.
+    help: One-line description, for the help of the flag.
+    rank: Position in listings, simplest first.
+    launch_types: Names of supported launchers; None for all.
+    can_be_deterministic: Whether runs can be reproducible from the seed.
     can_be_eager: Whether policy and update can run eagerly.
-    has_bellman_updaters: Whether others than the learner can compute targets.
+    has_bellman_updaters: Whether nodes other than the learner can compute
+      targets.
   """
 
   name: ClassVar[str]
@@ -96,7 +95,7 @@ class Topology(abc.ABC):
 
   @property
   def has_program(self) -> bool:
-    """Whether a launcher hosts its nodes; else all is in one thread."""
+    """Whether a launcher runs its nodes; otherwise all is in one thread."""
     return type(self).program is not Topology.program
 
   def title(
@@ -104,12 +103,12 @@ class Topology(abc.ABC):
     experiment: experiment_lib.Experiment,
     launcher: launcher_lib.Launcher,
   ) -> str:
-    """Returns what the display calls a run."""
+    """Returns the title of a run, for display."""
     title = f'{experiment.agent} on {experiment.environment}, {self.name}'
     return f'{title} ({launcher.title})' if self.launch_types is None else title
 
   def describe_wiring(self, launcher: launcher_lib.Launcher) -> dict[str, Any]:
-    """Returns, as plain values, what runs where."""
+    """Returns topology and launcher with their settings, as plain values."""
     wiring = {
       'topology': self.name,
       'topology_settings': dataclasses.asdict(self),
@@ -124,12 +123,12 @@ class Topology(abc.ABC):
     launcher: launcher_lib.Launcher,
     experiment: experiment_lib.Experiment,
   ) -> 'Topology':
-    """Returns it with defaults that suit where its nodes will be."""
+    """Returns the topology with defaults that suit the launcher."""
     del launcher, experiment
     return self
 
   def check(self, experiment: experiment_lib.Experiment) -> None:  # noqa: B027
-    """Raises ValueError if the experiment cannot run so."""
+    """Raises ValueError if the experiment cannot run in this topology."""
 
   def check_experience(
     self,
@@ -137,10 +136,10 @@ class Topology(abc.ABC):
     experience: 'experience_lib.Experience',
     spec: 'specs.EnvironmentSpec',
   ) -> None:
-    """Raises ValueError if the agent's experience cannot go its way so.
+    """Raises ValueError if the agent's experience is not supported.
 
     Args:
-      spec: What the agent takes and gives.
+      spec: Specs of observations, actions and rewards.
     """
     del experiment, spec
     if experience.labeled is None or self.has_bellman_updaters:
@@ -148,45 +147,44 @@ class Topology(abc.ABC):
     able = [n for n, one in topologies().items() if one.has_bellman_updaters]
     raise SettingError(
       experience.labeled.called['max_size'],
-      f"must be left out with topology '{self.name}', where nobody but the "
-      'learner can compute targets. Bellman updaters are in '
-      f'{", ".join(able)}.',
+      f"must be left out with topology '{self.name}', where only the learner "
+      f'can compute targets. Bellman updaters are in {", ".join(able)}.',
     )
 
   def roads(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
-    """Returns the kinds of road that may carry experience, the best first.
+    """Returns the supported kinds of experience transport, best first.
 
-    Which is taken, `runs.preflight.find_ways` tells; but a run that is resumed
-    goes on with the one that wrote its tables, if that is among them.
+    `runs.preflight.find_ways` chooses one. A resumed run keeps the transport
+    that wrote its tables, if supported.
     """
     del experiment
     return [components.roads.ReverbRoad.kind]
 
   def division(self, experiment: experiment_lib.Experiment) -> str:
-    """Returns, in words, how an experiment is divided among nodes.
+    """Describes how an experiment is divided among nodes.
 
-    A deterministic run goes on from checkpoints of the same words.
+    A deterministic run resumes only from checkpoints with the same description.
     """
     del experiment
     return self.name
 
   def smallest_batch(self, experiment: experiment_lib.Experiment) -> int | None:
-    """Returns what the environments of each adder are a multiple of.
+    """Returns a common divisor of the adders' numbers of environments.
 
     Returns:
-      None for the environments of an actor.
+      The divisor; None for the number of environments per actor.
     """
     return None
 
   def program(
     self, session: 'session_lib.Session', title: str
   ) -> program_lib.Program:
-    """Plans the nodes of a run.
+    """Makes the node graph of a run.
 
     Args:
-      title: What the display calls it.
+      title: Title of the run, as displayed.
     """
-    raise NotImplementedError(f'{type(self).__name__} has no program.')
+    raise NotImplementedError(f'{type(self).__name__} has no node graph.')
 
   def run(
     self, session: 'session_lib.Session', stage: Stage
@@ -209,11 +207,11 @@ class Topology(abc.ABC):
     )
 
   def call_graph(self, session: 'session_lib.Session') -> Graph:
-    """Returns who calls whom."""
+    """Returns the call graph of a run."""
     program = self.program(session, '')
     plans = [one for plan in program for one in (plan, *plan.beside)]
     calls = [(plan.name, called) for plan in plans for called in plan.calls]
-    # The launcher draws the display, and stops the program.
+    # The launcher draws the display and shuts the nodes down.
     calls += [('launcher', name) for name in program.served]
     return Graph(
       ['launcher', *(plan.name for plan in plans)],
@@ -232,7 +230,7 @@ def check_launch(
   deterministic: bool,
   eager: bool,
 ) -> None:
-  """Raises ValueError if a launcher or run does not go with a topology."""
+  """Raises ValueError if a topology does not support a launcher or mode."""
   allowed = topology.launch_types
   if allowed is not None and launcher.name not in allowed:
     raise SettingError(
@@ -248,16 +246,16 @@ def check_launch(
     ]
     raise SettingError(
       'deterministic',
-      f"must be false with topology '{topology.name}': what is learned from "
-      'depends there on who is faster. It can be true with '
+      f"must be false with topology '{topology.name}', where learning depends "
+      'on the timing of nodes. It can be true with '
       f'{", ".join(able)}.',
     )
   if eager and not topology.can_be_eager:
     able = [name for name, one in topologies().items() if one.can_be_eager]
     raise SettingError(
       'eager',
-      f"must be false with topology '{topology.name}', got true (which "
-      '`tf.config.run_functions_eagerly(True)` sets, too). It can be true with '
+      f"must be false with topology '{topology.name}', got true (also set by "
+      '`tf.config.run_functions_eagerly(True)`). It can be true with '
       f'{", ".join(able)}.',
     )
 
@@ -270,16 +268,16 @@ _REGISTRY: registries.Registry[type[Topology]] = registries.Registry(
 
 
 def register(topology: _Kind) -> _Kind:
-  """Lets a topology be chosen by its name; a decorator."""
+  """Registers a topology under its name; a decorator."""
   _REGISTRY.register(topology.name, topology, topology.rank)
   return topology
 
 
 def get(name: str) -> type[Topology]:
-  """Returns the topology of that name.
+  """Returns the topology with this name.
 
   Raises:
-    ValueError: If there is none, with the nearest name.
+    ValueError: If there is no such topology; suggests the nearest name.
   """
   return _REGISTRY.get(name)
 

@@ -1,4 +1,4 @@
-"""Trained agents: they are read from the directory of a run, and act."""
+"""Trained agents, loaded from run directories."""
 
 from repertory.components import lazy_imports
 

@@ -1,4 +1,4 @@
-"""Reads what a run has learned, as far as it is needed to act."""
+"""Loading of trained agents from checkpoints."""
 
 import dataclasses
 import os
@@ -22,11 +22,11 @@ class Trained:
   """A trained agent.
 
   Attributes:
-    experiment: Whose run it is.
-    spec: What the agent takes and gives.
-    experience: The agent's.
-    network: Has what was learned.
-    checkpoint: Where that is from.
+    experiment: The experiment of the run.
+    spec: Specs of observations, actions and rewards.
+    experience: Description of the agent's experience.
+    network: The network with trained variables.
+    checkpoint: The checkpoint it was loaded from.
   """
 
   experiment: experiment_lib.Experiment
@@ -37,12 +37,12 @@ class Trained:
 
   @property
   def learner_steps(self) -> int:
-    """Updates that made it."""
+    """Learner steps of training."""
     return self.checkpoint.state['counts']['learner_steps']
 
   @property
   def steps(self) -> int:
-    """Environment steps that training had taken."""
+    """Environment steps of training."""
     return self.checkpoint.state['counts']['steps']
 
 
@@ -54,22 +54,22 @@ def read(
   agent: str | None = None,
   environment: str | None = None,
 ) -> Trained:
-  """Reads a trained agent; writes nothing.
+  """Loads a trained agent; writes nothing.
 
   Args:
-    run: The directory of a run whose agent and environment are in the
-      registries, or the experiment that it is of, whatever these are.
-    best: Whether to read the policy that did best in an evaluation of training,
-      or else the newest checkpoint.
-    trust: Whether to import modules that a directory names, which runs their
+    run: Directory of a run whose agent and environment are registered; or its
+      experiment, for any agent and environment.
+    best: Whether to load the policy with the best evaluation return during
+      training, instead of the newest.
+    trust: Whether to import modules named in the checkpoint, which runs their
       code; otherwise only registered names are used.
-    agent: The agent's name, if the caller gives it, which makes it trusted.
+    agent: The agent's name as given by the caller, which makes it trusted.
     environment: The environment's name, likewise.
 
   Raises:
-    ValueError: If there is none, or it is of another experiment, or names a
-      module that is not trusted.
-    CheckpointError: If it cannot be read.
+    ValueError: If there is no checkpoint, or it belongs to another experiment
+      or names an untrusted module.
+    CheckpointError: If the checkpoint cannot be read.
   """
   try:
     return _read(run, best, trust, agent, environment)
@@ -84,7 +84,7 @@ def _read(
   agent: str | None,
   environment: str | None,
 ) -> Trained:
-  """Reads a trained agent; errors advise to start afresh. See `read`."""
+  """Loads a trained agent, see `read`; errors suggest to start a new run."""
   if isinstance(run, experiment_lib.Experiment):
     checkpoint, experiment = _load(run.directory, best), run
   elif isinstance(run, (str, os.PathLike)):
@@ -99,7 +99,7 @@ def _read(
     )
   else:
     raise settings.SettingError(
-      'run', f'must be the directory of one, or an experiment, got {run!r}.'
+      'run', f'must be the directory of a run, or an experiment, got {run!r}.'
     )
   spec = trials.check(experiment, learns=False)
   experience = session_lib.describe_experience(experiment, spec)

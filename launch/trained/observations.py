@@ -1,4 +1,4 @@
-"""What users hand to a trained policy, brought to what that takes."""
+"""Validation and conversion of observations for trained policies."""
 
 from collections import abc
 from typing import Any
@@ -11,43 +11,42 @@ from repertory.environments import batch_columns, casting, layout
 
 
 class Observations:
-  """Takes observations apart: one, or a batch of them."""
+  """Flattens single observations or batches, with checks."""
 
   def __init__(self, nested_spec: types.Nest):
-    """Learns the structure.
+    """Prepares the conversion.
 
     Args:
       nested_spec: Nest of array specs, without a batch axis.
     """
     self._layout = layout.Layout(nested_spec, 'observation')
     specs, paths = self._layout.specs, self._layout.paths
-    places = self._layout.unflatten(range(len(specs)))
-    # In the order of `tree`: place, path, shape and dtype.
+    indices = self._layout.unflatten(range(len(specs)))
+    # In the order of `tree`: index, path, shape and dtype.
     self._leaves = [
       (i, paths[i], specs[i].shape, np.dtype(specs[i].dtype))
-      for i in tree.flatten(places)
+      for i in tree.flatten(indices)
     ]
     self._ranges = [
       batch_columns.find_range(paths[i], specs[i], 'row')
-      for i in tree.flatten(places)
+      for i in tree.flatten(indices)
     ]
 
   def flatten(self, observation: types.Nest) -> tuple[list[np.ndarray], bool]:
     """Returns the leaves in the order of `tree`.
 
-    Numbers may be wider than the spec has them, if they fit: float64 for
+    Numbers may have a wider type than the spec if they fit, such as float64 for
     float32.
 
     Args:
-      observation: As the spec has it, or with a batch axis in front.
+      observation: Observation as in the spec, or with a leading batch axis.
 
     Returns:
-      The leaves `[B, ...]`, and whether there was a batch axis; without it B is
-      1.
+      The leaves `[B, ...]`, and whether there was a batch axis; if not, B is 1.
 
     Raises:
-      ValueError: If it is neither, its numbers are of another kind, or integers
-        are out of the bounds of their spec.
+      ValueError: If it has another structure, shape or kind of numbers, or
+        integers are outside the bounds of their spec.
     """
     leaves = self._layout.flatten(observation)
     _, _, shape, _ = self._leaves[0]
@@ -82,8 +81,8 @@ def _to_array(
   except ValueError as error:
     batch = ', '.join(map(str, ['B', *shape]))
     raise ValueError(
-      f'{path}: {error}. One has shape {shape}, and in a batch ({batch}), as '
-      'all leaves have then.'
+      f'{path}: {error}. A single observation has shape {shape}; in a batch, '
+      f'all leaves have a batch axis, here ({batch}).'
     ) from error
 
 

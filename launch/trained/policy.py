@@ -1,4 +1,4 @@
-"""A trained policy, to act with."""
+"""Trained policies for inference."""
 
 import os
 from collections.abc import Sequence
@@ -21,58 +21,59 @@ def load_policy(
   seed: int = 0,
   trust: bool = False,
 ) -> 'TrainedPolicy':
-  """Loads what a run has learned, to act with; writes nothing.
+  """Loads a trained policy; writes nothing.
 
     policy = launch.load_policy('runs/catch')
     action = policy.act(observation)
 
   Args:
-    run: The directory of a run whose agent and environment are in the
-      registries, or the experiment that it is of, whatever these are.
-    best: Whether to take the policy that did best in an evaluation of training,
-      or else the newest checkpoint.
-    explore: Whether to act as in training, or else as in evaluations.
-    seed: Seeds what it draws. In evaluations most agents draw nothing.
-    trust: Whether to import modules that the directory names, such as
+    run: Directory of a run whose agent and environment are registered; or its
+      experiment, for any agent and environment.
+    best: Whether to load the policy with the best evaluation return during
+      training, instead of the newest.
+    explore: Whether to use the behavior policy of training, instead of the
+      evaluation policy.
+    seed: Seed of action sampling. Most evaluation policies are deterministic.
+    trust: Whether to import modules named in the checkpoint, such as
       'my_module:MyBuilder', which runs their code.
 
   Raises:
-    ValueError: If there is none, or it is of another experiment, or names a
-      module that is not trusted.
+    ValueError: If there is no checkpoint, or it belongs to another experiment
+      or names an untrusted module.
   """
   return TrainedPolicy(loading.read(run, best, trust), explore, seed)
 
 
-# Of a policy that explores as late in a run.
+# Number of steps that stands for the end of exploration schedules.
 _MANY_STEPS = 2**30
 
 
 class TrainedPolicy:
-  """Acts, for one environment or several at once.
+  """Trained policy for one environment or a batch of environments.
 
-  It keeps a memory, if the agent has one, from one call to the next; so tell it
-  with `reset` where an episode begins. One thread at a time may use it.
+  It keeps the recurrent state of agents that have one between calls, so call
+  `reset` at the start of each episode. Not thread-safe.
 
   Attributes:
     agent: The agent's name.
-    environment: The environment's.
-    steps: Environment steps that training had taken.
-    learner_steps: Updates that made it.
-    checkpoint: The folder that it is from.
-    spec: Observations that it takes, actions that it gives, and rewards.
+    environment: The environment's name.
+    steps: Environment steps of training.
+    learner_steps: Learner steps of training.
+    checkpoint: Folder of the checkpoint.
+    spec: Specs of observations, actions and rewards.
     has_memory: Whether an action may depend on more than the observation.
   """
 
   def __init__(
     self, trained: loading.Trained, explore: bool = False, seed: int = 0
   ):
-    """Compiles it, see `load_policy`."""
+    """Prepares the policy; see `load_policy`."""
     experiment, builder = trained.experiment, trained.experiment.builder
     self.agent, self.environment = experiment.agent, experiment.environment
     self.steps, self.learner_steps = trained.steps, trained.learner_steps
     self.checkpoint = trained.checkpoint.path
     self._inner_spec = trained.spec
-    # Evaluations are alike for however many environments.
+    # Evaluation policies do not depend on the number of environments.
     num_environments = (
       experiment.num_environments
       if explore
@@ -81,7 +82,7 @@ class TrainedPolicy:
 
     steps_done = trained.steps // experiment.num_environments
     if session.road_of(trained.checkpoint) == roads.DATA:
-      # Its steps are the learner's: nothing explores as it does at first.
+      # Steps of offline runs are learner steps; exploration is at its end.
       steps_done = _MANY_STEPS
 
     def make_policy(seed: int):
@@ -121,21 +122,22 @@ class TrainedPolicy:
   def act(
     self, observation: types.Nest, reward: np.ndarray | float | None = None
   ) -> types.Nest:
-    """Chooses an action, or one for each row of a batch.
+    """Selects an action, or one for each row of a batch.
 
     Args:
-      observation: One, as the spec has it, or a batch `[B, ...]`. Row b is the
-        same environment each time.
-      reward: What the last action of each row was rewarded with, `[B]`, or a
-        number. Agents that observe it need it from the second step of an
-        episode on; no other looks at it.
+      observation: A single observation as in the spec, or a batch `[B, ...]`.
+        Row b must be the same environment in each call.
+      reward: Reward of the last action of each row, `[B]`, or a number.
+        Required from the second step of an episode on by agents that observe
+        it; ignored by others.
 
     Returns:
-      The action, as the spec has it, or `[B, ...]`.
+      The action as in the spec, or a batch `[B, ...]`.
 
     Raises:
-      ValueError: If the observation does not fit the spec, the reward is
-        missing, or a policy with a memory is shown another number of rows.
+      ValueError: If the observation does not match the spec, a required reward
+        is missing, or the number of rows changes although the policy has a
+        memory.
     """
     leaves, is_batch = self._observations.flatten(observation)
     num_rows = len(leaves[0])
@@ -151,11 +153,11 @@ class TrainedPolicy:
     return tree.map_structure(lambda leaf: leaf[0], action)
 
   def reset(self, rows: Sequence[int] | np.ndarray | None = None) -> None:
-    """Lets an episode begin with the next observation.
+    """Starts new episodes with the next observation.
 
     Args:
-      rows: Where: numbers of rows, or a mask `[B]`. None for all; then there
-        may be another number of rows next.
+      rows: Indices of rows, or a mask `[B]`. None for all; then the number of
+        rows may change.
 
     Raises:
       ValueError: If there are no such rows.
@@ -175,27 +177,27 @@ class TrainedPolicy:
       )
     if not is_fitting:
       raise ValueError(
-        f'rows: expected numbers below {self._num_rows}, which is how many '
-        f'acted last, or a mask of that length; found {rows!r}.'
+        f'rows: expected indices below {self._num_rows}, the number of rows in '
+        f'the last call, or a mask of that length; found {rows!r}.'
       )
     self._rows.begin(chosen)
 
   def export_saved_model(self, path: str) -> None:
-    """Writes the policy as a SavedModel, which runs without this package.
+    """Exports the policy as a SavedModel, which runs without this package.
 
     Its signature 'serving_default' maps observation and state to action and
     next state, `[B, ...]` each, for any B. If there is a state, the signature
-    'initial_state' maps 'batch_size' to it; where an episode begins, put in a
-    row of that. Leaves of nests are called by their paths, as in
-    'observation_camera'. An agent that observes them also takes
-    'previous_action' and 'previous_reward'.
+    'initial_state' maps 'batch_size' to the initial state; insert a row of it
+    at the start of an episode. Leaves of nests are named by their paths, as in
+    'observation_camera'. Agents that observe them also take 'previous_action'
+    and 'previous_reward'.
 
     Args:
-      path: Names a folder that is not there, or empty.
+      path: Folder to write, which must be new or empty.
 
     Raises:
-      ValueError: If there is something.
-      OSError: If it cannot be written; then nothing is left of it.
+      ValueError: If the folder is not empty.
+      OSError: If it cannot be written; partial output is removed.
     """
     directories.check_new(path)
     inner = self._inner_spec.observations
@@ -212,7 +214,7 @@ class TrainedPolicy:
     if self._num_rows and self.has_memory:
       raise ValueError(
         f'observation: expected {self._num_rows} rows, as before, found '
-        f'{num_rows}: the policy has a memory of each. Call `reset` first.'
+        f'{num_rows}: the policy has a memory of each row. Call `reset` first.'
       )
     self._rows.resize(num_rows)
     self._num_rows = num_rows

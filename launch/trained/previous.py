@@ -1,4 +1,4 @@
-"""What some agents observe besides: their last action and its reward."""
+"""Previous actions and rewards, as observed by some agents."""
 
 import numpy as np
 import tree
@@ -8,16 +8,16 @@ from repertory.environments import casting, previous_action
 
 
 class PreviousActionAndReward:
-  """Knows the last action of each row, as `environments.previous_action` does.
+  """Tracks the last action of each row, as `environments.previous_action` does.
 
-  It takes it that what the policy chose was done.
+  Assumes that the selected actions were executed.
   """
 
   def __init__(self, spec: specs.EnvironmentSpec):
-    """Remembers nothing yet.
+    """Starts without previous actions.
 
     Args:
-      spec: The environment's.
+      spec: Specs of the environment.
     """
     self._reward_dtype = np.dtype(spec.rewards.dtype)
     self._initial = [
@@ -27,22 +27,22 @@ class PreviousActionAndReward:
     self._actions: list[np.ndarray] = []
 
   def note(self, action: types.Nest) -> None:
-    """Takes note of the action `[B, ...]` that was chosen."""
-    # Copies: the arrays are the user's.
+    """Stores the selected actions `[B, ...]`."""
+    # Copies, since users may modify the arrays.
     self._actions = [np.array(leaf) for leaf in tree.flatten(action)]
 
   def observe(
     self, first: np.ndarray, reward: np.ndarray | float | None
   ) -> list[np.ndarray]:
-    """Returns the leaves of action and reward, `[B, ...]`.
+    """Returns the leaves of previous actions and rewards, `[B, ...]`.
 
     Args:
-      first: Whether an episode begins there, bool `[B]`.
-      reward: What the last actions were rewarded with, `[B]`, or one number
-        for one row. Where an episode begins, it does not matter.
+      first: Whether an episode starts in each row, bool `[B]`.
+      reward: Rewards of the last actions, `[B]`, or one number for one row.
+        Ignored where an episode starts.
 
     Raises:
-      ValueError: If it is missing or not of that form.
+      ValueError: If the reward is missing or has another shape.
     """
     if first.all():
       rewards = np.zeros(first.shape, self._reward_dtype)
@@ -62,8 +62,8 @@ class PreviousActionAndReward:
   ) -> np.ndarray:
     if reward is None:
       raise ValueError(
-        'reward: expected what the last action was rewarded with, found none: '
-        'this agent observes it. Call `reset` where an episode begins.'
+        'reward: expected the reward of the last action, found none: this '
+        'agent observes it. Call `reset` at the start of an episode.'
       )
     if np.ndim(reward) == 0 and len(first) == 1:
       reward = np.reshape(reward, [1])
