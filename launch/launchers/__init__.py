@@ -1,4 +1,4 @@
-"""What hosts the nodes of a program."""
+"""Launchers, which run the nodes of a node graph."""
 
 from repertory.components import lazy_imports
 

@@ -1,4 +1,4 @@
-"""How nodes wait for others, and for what they answer."""
+"""Calls to other nodes, and waits for servers and replies."""
 
 import functools
 import socket
@@ -12,18 +12,19 @@ from repertory.launch.coordination import kinds, reports
 from repertory.launch.host import watchdog
 from repertory.launch.nodes import served_variables
 
-# How often is looked for a node that is being started.
+# Polling period of the wait for a starting server.
 _LOOK_SECONDS = 0.1
 
 
 class SignedClient:
-  """A client of the coordinator that tells with each call who calls."""
+  """Client of the coordinator that adds the caller to each call."""
 
   def __init__(self, client: Any, caller: callers.Caller):
-    """Calls nobody yet.
+    """Makes no calls yet.
 
     Args:
-      client: Carries calls to it, see `carriers`.
+      client: RPC client of the coordinator, see `carriers`.
+      caller: Identity of the caller.
     """
     self._client = client
     self.futures = _SignedCalls(client.futures, caller)
@@ -49,7 +50,7 @@ class _SignedCalls:
 def signed(
   peers: Mapping[str, Any], caller: callers.Caller
 ) -> Mapping[str, Any]:
-  """Returns the clients of a node, by name: calls of the coordinator signed."""
+  """Returns a node's clients, by name, with signed calls to the coordinator."""
   name = kinds.COORDINATOR.name
   if name not in peers:
     return peers
@@ -57,10 +58,10 @@ def signed(
 
 
 def result_of(call: futures.Future, should_stop: Callable[[], bool]) -> Any:
-  """Waits for a call to another node, which has a time-out of its own.
+  """Waits for the result of a call, which has its own time-out.
 
   Raises:
-    signals.Stopped: If the wait was ended by `should_stop`.
+    signals.Stopped: If `should_stop` ended the wait.
   """
   while not futures.wait([call], timeout=reports.PERIOD_SECONDS).done:
     if should_stop():
@@ -70,11 +71,11 @@ def result_of(call: futures.Future, should_stop: Callable[[], bool]) -> Any:
 
 
 def is_listening(client: Any) -> bool:
-  """Returns whether the server of a client takes connections."""
+  """Returns whether the server of a client accepts connections."""
   host, _, port = client.address.rpartition(':')
   try:
-    place = host.strip('[]'), int(port)
-    socket.create_connection(place, reports.PERIOD_SECONDS).close()
+    address = host.strip('[]'), int(port)
+    socket.create_connection(address, reports.PERIOD_SECONDS).close()
   except OSError:
     return False
   return True
@@ -85,19 +86,19 @@ def wait_for_server(
   timeout_seconds: float = watchdog.START_SECONDS,
   should_stop: Callable[[], bool] = lambda: False,
 ) -> None:
-  """Waits until the server of a client takes connections.
+  """Waits until the server of a client accepts connections.
 
-  A call would do so, too, but by Courier it looks for the server ever less
-  often: a minute after it began, only every half minute.
+  A call would wait as well, but Courier retries with exponential backoff: after
+  a minute only every half minute.
 
   Args:
-    client: Calls a node that is being started.
-    timeout_seconds: For its start, if that is more than the least.
-    should_stop: Ends the wait.
+    client: Client of a node that is starting.
+    timeout_seconds: Time-out, but at least `watchdog.START_SECONDS`.
+    should_stop: Polled; True ends the wait.
 
   Raises:
-    signals.Stopped: If the wait was ended.
-    TimeoutError: If the server did not start in time.
+    signals.Stopped: If `should_stop` ended the wait.
+    TimeoutError: If the server does not start in time.
   """
   timeout_seconds = max(timeout_seconds, watchdog.START_SECONDS)
   deadline = time.monotonic() + timeout_seconds
@@ -113,16 +114,17 @@ def wait_for_server(
 
 
 class RemoteSource(core.VariableSource):
-  """The learner elsewhere; a call to it ends when the node is stopped."""
+  """The learner as a remote variable source, with calls that can be stopped."""
 
   def __init__(
     self, client: Any, timeout_seconds: float, stop: signals.StopSignal
   ):
-    """Calls nobody yet.
+    """Makes no calls yet.
 
     Args:
-      timeout_seconds: For its start.
-      stop: Ends every wait.
+      client: RPC client of the learner.
+      timeout_seconds: Time-out of the start of the learner.
+      stop: Stop signal that ends all waits.
     """
     self._client = client
     self._timeout_seconds = timeout_seconds

@@ -1,7 +1,7 @@
-"""What carries the calls of nodes: Courier where it is installed, else gRPC.
+"""Choice of the RPC library: Courier where it is installed, otherwise gRPC.
 
-The process that launches decides for all nodes of the launch, and each of them
-is told. Whoever calls, or is called, does not know.
+The launching process chooses for all nodes. Callers and servers do not depend
+on the choice.
 """
 
 import importlib.util
@@ -13,17 +13,17 @@ from repertory.launch import launchers
 
 COURIER, GRPC = 'courier', 'grpc'
 
-# Of the environment: chooses by name, for tests and measurements.
+# Environment variable that selects the library, for tests and benchmarks.
 VARIABLE = 'REPERTORY_CALLS'
 
 
 def chosen() -> str:
-  """Returns the name of what carries the calls of the next launch.
+  """Returns the name of the RPC library of the next launch.
 
   Raises:
-    SettingError: If there is none of the name that the environment tells.
+    SettingError: If the environment variable names an unavailable library.
   """
-  # What else is called `courier` may be another package.
+  # Not `courier`, which may be an unrelated package.
   has_courier = importlib.util.find_spec('launchpad') is not None
   name = os.environ.get(VARIABLE) or (COURIER if has_courier else GRPC)
   if name not in (COURIER, GRPC):
@@ -33,17 +33,17 @@ def chosen() -> str:
   if name == COURIER and not has_courier:
     raise SettingError(
       VARIABLE,
-      f'must be {GRPC!r} or left out without Launchpad, which brings Courier; '
+      f'must be {GRPC!r} or unset without Launchpad, which includes Courier; '
       f'got {name!r}.',
     )
   return name
 
 
 def get(name: str) -> Any:
-  """Returns what carries calls, by name.
+  """Returns the RPC module of this name.
 
-  It is a module with `make_server`, `make_client` and `serving`; both are
-  described in `grpc_servers`.
+  Both modules have `make_server`, `make_client` and `serving`; see
+  `grpc_servers`.
   """
   if name == COURIER:
     return launchers.courier_servers

@@ -1,10 +1,10 @@
-"""Checks of launchers, as tests that your own ones inherit.
+"""Conformance tests of launchers, to be inherited by tests of your own.
 
     class TestMyLauncher(conformance.LauncherConformance):
       def make_launcher(self): ...
 
-pytest runs them, for they take its `tmp_path`. Needs no TensorFlow, for the
-nodes of these tests are sent to processes that start the faster without.
+Run them with pytest: they use its `tmp_path` fixture. Needs no TensorFlow, so
+that the node processes of the tests start fast.
 """
 
 import threading
@@ -30,12 +30,12 @@ _FAILING = kinds.ACTOR.numbered(1)
 
 
 class _Node(node.Node):
-  """Does what tests ask for; calls no coordinator, so that none is needed."""
+  """Base class of test nodes, which do not call a coordinator."""
 
   def __init__(self, context: node.Context):
     self.name = context.name
     self._context = context
-    print(f'{self.name} begins life {context.life}', flush=True)
+    print(f'{self.name} starts generation {context.life}', flush=True)
 
   def report(self):
     return reports.Directive(reports.ACTING, 0, 0)
@@ -45,7 +45,7 @@ class _Node(node.Node):
 
 
 class _Service(_Node):
-  """Answers, and can be told to fail."""
+  """Serves calls until it is stopped."""
 
   @property
   def served(self):
@@ -60,7 +60,7 @@ class _Service(_Node):
 
 
 class _Caller(_Node):
-  """Calls the service as a client, and ends."""
+  """Calls the service once, then ends."""
 
   def run(self):
     peer = self._context.peers[_SERVICE]
@@ -76,25 +76,25 @@ class _Failing(_Node):
 
 
 class LauncherConformance:
-  """The contract of `launchers.launcher.Launcher`."""
+  """Tests of the contract of `launchers.launcher.Launcher`."""
 
   def make_launcher(self) -> launcher_lib.Launcher:
     """Makes the launcher."""
     raise NotImplementedError
 
   def make_program(self) -> program.Program:
-    """Plans a service, a client of it, and one that fails."""
+    """Makes a node graph of a service, a client and a failing node."""
     planned = program.Program(_SECONDS)
     planned.add(program.PlannedNode(_SERVICE, _Service))
     planned.add(program.PlannedNode(_CALLER, _Caller, [_SERVICE]))
     planned.add(program.PlannedNode(_FAILING, _Failing))
     return planned
 
-  def test_tells_of_itself(self):
+  def test_describes_itself(self):
     launcher = self.make_launcher()
     for name in ('name', 'title', 'help'):
       text = getattr(launcher, name)
-      assert isinstance(text, str) and text, f'It must have a {name}.'
+      assert isinstance(text, str) and text, f'The launcher must have a {name}.'
     assert isinstance(launcher.can_restart, bool)
 
   def test_hosts_a_program(self, tmp_path):
@@ -115,7 +115,7 @@ class LauncherConformance:
         service = workers.client(_SERVICE)
         call = service.futures.shutdown()
         workers.wait_for_end(_SECONDS)
-        call.cancel()  # A server that ends may take its answer with it.
+        call.cancel()  # The server may end without replying.
       assert not workers.is_alive(_SERVICE), (
         'A service must end when it is shut down.'
       )
@@ -131,21 +131,21 @@ class LauncherConformance:
     assert workers.is_alive(_SERVICE)
     service = workers.client(_SERVICE)
     assert service.futures.double(21).result(_SECONDS) == 42
-    for i in range(1000):  # Which ends a process that cannot take the answer.
+    for i in range(1000):  # Canceled calls must not crash.
       call = service.futures.double(21)
       end = time.perf_counter() + i * 1e-6
       while not call.done() and time.perf_counter() < end:
         pass
       call.cancel()
     assert service.futures.life().result(_SECONDS) == 0
-    told = service.futures.can_restart().result(_SECONDS)
-    assert told == can_restart, (
-      f'Nodes must be told that can_restart is {can_restart}; got {told}.'
+    received = service.futures.can_restart().result(_SECONDS)
+    assert received == can_restart, (
+      f'Contexts of nodes must have can_restart={can_restart}; got {received}.'
     )
-    if can_restart:  # Before it prints the stacks of threads, which are many.
-      assert f'{_SERVICE} begins life 0' in workers.log_of(_SERVICE)
+    if can_restart:  # Before stacks of threads fill the log.
+      assert f'{_SERVICE} starts generation 0' in workers.log_of(_SERVICE)
     stacks = '\n'.join(workers.stacks([_SERVICE]).values())
-    assert stacks, 'Where the threads of a node are must be told.'
+    assert stacks, 'There must be stacks of threads of a node.'
 
   def _check_ends(self, workers):
     assert set(workers.find_ended()) == {_CALLER, _FAILING}
@@ -154,12 +154,12 @@ class LauncherConformance:
       failure = workers.failure_of(name)
       assert failure.node == name
       assert not failure.is_lost, (
-        f'Who ended by itself was not killed; got {failure.cause}'
+        f'A node that ended by itself must not be lost; got {failure.cause}'
         f'{workers.log_of(name)}'
       )
-    told = workers.failure_of(_FAILING).cause + workers.log_of(_FAILING)
-    assert 'This node fails.' in told, (
-      f'Why a node failed must be told by its failure or its log; got {told!r}.'
+    report = workers.failure_of(_FAILING).cause + workers.log_of(_FAILING)
+    assert 'This node fails.' in report, (
+      f'The failure or log of a node must have its error; got {report!r}.'
     )
 
   def _check_restart(self, workers):
@@ -170,18 +170,18 @@ class LauncherConformance:
     for name in (_SERVICE, _CALLER):
       workers.restart(name)
       assert workers.is_alive(name)
-    # Which finds the service where it was, though that is another one.
+    # The client finds the restarted service at the same address.
     _wait(lambda: not workers.is_alive(_CALLER), 'the client to end')
     assert not workers.failure_of(_CALLER).is_lost
     assert 'AssertionError' not in workers.log_of(_CALLER)
     service = workers.client(_SERVICE)
-    life = service.futures.life().result(_SECONDS)
-    assert life == 1, f'The second life of a node must be 1; got {life}.'
+    generation = service.futures.life().result(_SECONDS)
+    assert generation == 1, f'The generation must be 1; got {generation}.'
 
-  def test_kills_what_does_not_end(self, tmp_path):
+  def test_kills_nodes_that_do_not_end(self, tmp_path):
     launcher = self.make_launcher()
     if not launcher.can_restart:
-      raise unittest.SkipTest('What cannot be killed cannot be restarted.')
+      raise unittest.SkipTest('Nodes of this launcher cannot be killed.')
     planned = program.Program(_SECONDS)
     planned.add(program.PlannedNode(_SERVICE, _Service))
     with launcher.launch(planned, str(tmp_path)) as workers:

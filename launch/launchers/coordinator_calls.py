@@ -1,4 +1,4 @@
-"""Calls of the coordinator by who launched it."""
+"""The launcher's calls to the coordinator."""
 
 import dataclasses
 from collections.abc import Callable
@@ -12,17 +12,17 @@ from repertory.launch.launchers import calls, launcher
 
 POLL_SECONDS = 0.1
 
-# The coordinator answers at once, when it has started.
+# Once started, the coordinator replies at once.
 _ANSWER_TIMEOUT_SECONDS = 30
 
 _NAME = kinds.COORDINATOR.name
 
 
 class CoordinatorCalls:
-  """Calls the coordinator, which may have died, or hang.
+  """Client of the coordinator that detects its death and hangs.
 
   Attributes:
-    is_lost: Whether it did so in a call.
+    is_lost: Whether the coordinator died or hung in a call.
   """
 
   def __init__(
@@ -31,28 +31,29 @@ class CoordinatorCalls:
     interruption: signals.StopSignal,
     clock: clocks.Clock,
   ):
-    """Calls nobody yet.
+    """Makes no calls yet.
 
     Args:
-      workers: The nodes, of which the coordinator is one.
-      interruption: Ends waits, though not at once.
-      clock: By which it waits.
+      workers: The nodes, including the coordinator.
+      interruption: Stop signal that limits waits to the answer time-out.
+      clock: Clock of waits and time-outs.
     """
     self.is_lost = False
     self._workers = workers
     self._interruption = interruption
     self._clock = clock
-    self._client: Any = None  # When it is placed.
+    self._client: Any = None  # Set once the coordinator is placed.
 
   def wait_for_start(self, show: Callable[[], None]) -> bool:
-    """Waits until the coordinator takes calls.
+    """Waits until the coordinator accepts calls.
 
     Args:
-      show: Called meanwhile, now and then.
+      show: Called repeatedly during the wait.
 
     Returns:
-      False if it was interrupted before, and killed. A thread cannot be: it is
-      waited for all the same, or nobody could tell the others to end.
+      False if interrupted before, in which case the coordinator was killed. A
+      thread cannot be killed; it is waited for nevertheless, since only the
+      coordinator can stop the other nodes.
     """
     is_killed = False
 
@@ -75,10 +76,10 @@ class CoordinatorCalls:
     return not is_killed
 
   def call(self, method: str, *arguments: Any) -> Any:
-    """Calls a method and waits for what it returns.
+    """Calls a method and returns its result.
 
     Raises:
-      failures.NodeError: If the coordinator has died, or does not answer.
+      failures.NodeError: If the coordinator has died or does not reply.
     """
     call = getattr(self._client.futures, method)(*arguments)
     try:

@@ -1,4 +1,4 @@
-"""By what nodes call each other: Courier's servers and clients."""
+"""RPC by Courier: servers and clients."""
 
 import contextlib
 import functools
@@ -13,12 +13,12 @@ from repertory.components import interfaces
 
 
 def make_server(port: int, num_threads: int, token: str) -> courier.Server:
-  """Returns a server that is yet to be started.
+  """Makes a server, not started yet.
 
   Args:
-    port: Where it will listen.
-    num_threads: Calls that it takes at the same time.
-    token: Not asked for: Courier tells a server nothing of who calls it.
+    port: Port of the server.
+    num_threads: Maximum concurrent calls.
+    token: Ignored: Courier does not authenticate callers.
   """
   del token
   return courier.Server(port=port, thread_pool_size=num_threads)
@@ -27,22 +27,22 @@ def make_server(port: int, num_threads: int, token: str) -> courier.Server:
 def make_client(
   address: str, timeout_seconds: float, token: str
 ) -> courier.Client:
-  """Returns a client; it looks for the server when it is first called.
+  """Makes a client, which connects on the first call.
 
   Args:
-    address: 'host:port'.
-    timeout_seconds: How long a call may take.
-    token: Not told.
+    address: Address of the server, 'host:port'.
+    timeout_seconds: Time-out of calls.
+    token: Ignored.
   """
   del token
   return _Client(address, call_timeout=timeout_seconds)
 
 
 class _Client(courier.Client):
-  """Calls whose futures may be canceled at any moment.
+  """Courier client whose futures may be canceled at any time.
 
-  An answer to a future of Courier's own that has just been canceled ends the
-  process: what `set_result` raises is caught by nobody.
+  With Courier's own futures, a reply to a canceled call crashes the process:
+  the exception of `set_result` is not caught.
   """
 
   @property
@@ -76,9 +76,9 @@ class _Calls:
       named,
       set_result,
       set_exception,
-      True,  # Waits for the server.
+      True,  # Wait for the server.
       self._client._call_timeout,
-      False,  # Not compressed.
+      False,  # No compression.
     )
     found.add_done_callback(
       lambda found: call.Cancel() if found.cancelled() else None
@@ -93,13 +93,13 @@ def serving(
   shut_down: Callable[[], None],
   interface: interfaces.Interface = interfaces.LOOPBACK,
 ) -> Iterator[None]:
-  """Takes calls while the block runs.
+  """Serves calls while the block runs.
 
   Args:
-    server: None of a node that nobody calls, where nothing is done.
-    served: What may be called, by name.
-    shut_down: Called as `shutdown`.
-    interface: Over what they come.
+    server: The server; None to serve nothing.
+    served: Served methods, by name.
+    shut_down: Served as `shutdown`.
+    interface: Network interface to serve on.
   """
   if server is None:
     yield

@@ -1,8 +1,8 @@
-"""Calls between nodes by gRPC alone: its servers and clients.
+"""RPC by plain gRPC: servers and clients.
 
-They look like Courier's. A call is one message each way, a pickle, without any
-schema and of any size. The metadata, with the token, arrive before the message:
-without the token, the message is not received.
+The interface is that of `courier_servers`. A call is one pickled message in
+each direction, without a schema or size limit. The metadata with the token
+arrive first; without the token, the message is not received.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ import cloudpickle
 from repertory.components import interfaces
 from repertory.launch.launchers import calls, served_calls
 
-# Of gRPC, read when it is imported. Else it would hold up each fork, in which
-# nobody uses it, and tell of each server that ends.
+# Read when gRPC is imported. By default, gRPC would delay each fork, although
+# no child uses it, and log the end of each server.
 os.environ.setdefault('GRPC_ENABLE_FORK_SUPPORT', '0')
 os.environ.setdefault('GRPC_VERBOSITY', 'ERROR')
 
@@ -30,8 +30,8 @@ import grpc
 
 _SERVICE = 'repertory'
 
-# What a caller tells beside its arguments: the token, and by what its call is
-# known, the same if it is repeated.
+# Metadata keys of a call: the token, and the id of the call, which is the same
+# for retries.
 _TOKEN, _CALL = 'token', 'call'
 
 _ANY_SIZE = (
@@ -41,42 +41,40 @@ _ANY_SIZE = (
 _SERVER_OPTIONS = (
   *_ANY_SIZE,
   ('grpc.so_reuseport', 0),  # Two servers must never share a port.
-  # Who is asked more often than this, with nothing sent between, hangs up.
+  # A server closes connections with more frequent keepalive pings than this.
   ('grpc.http2.min_ping_interval_without_data_ms', 10_000),
 )
 _CLIENT_OPTIONS = (
   *_ANY_SIZE,
-  ('grpc.enable_http_proxy', 0),  # Which would not find nodes.
-  # A node that is started again is looked for so often; gRPC would do so ever
-  # less often, up to every two minutes.
+  ('grpc.enable_http_proxy', 0),  # A proxy would not find nodes.
+  # Reconnect backoff, for restarted nodes; gRPC's default grows to two minutes.
   ('grpc.initial_reconnect_backoff_ms', 100),
   ('grpc.max_reconnect_backoff_ms', 500),
-  # To connect may take so long, not 20 s: a host may be gone without a word.
+  # Time-out of connecting, instead of 20 s: a host may have vanished.
   ('grpc.min_reconnect_backoff_ms', 5000),
-  # A host may be gone without a word. While calls wait it is asked so often,
-  # with no limit to that, and given so long to answer, which versions of gRPC
-  # call by different names.
+  # Keepalive pings during calls, since a host may vanish: period, no maximum
+  # number, and time-out, whose name differs between versions of gRPC.
   ('grpc.keepalive_time_ms', 30_000),
   ('grpc.http2.max_pings_without_data', 0),
   ('grpc.http2.ping_timeout_ms', 20_000),
   ('grpc.keepalive_timeout_ms', 20_000),
 )
 
-# Calls may go on so long when their server ends.
+# Grace period of open calls when the server ends, and time-out of its end.
 _GRACE_SECONDS = 1.0
 _END_SECONDS = 5.0
 
 
 class CallError(Exception):
-  """A call failed: its server raised an error, or there was no answer.
+  """Failure of a call: the server raised an exception, or did not reply.
 
-  What was raised is not raised again, for it is no error of who calls: the
-  message has it, with its traceback.
+  The server's exception is not raised in the caller; the message has its
+  traceback.
   """
 
 
 class Server:
-  """Listens when it serves."""
+  """Configuration of a server, which listens in `serving`."""
 
   def __init__(self, port: int, num_threads: int, token: str):
     self.port = port
@@ -85,23 +83,23 @@ class Server:
 
 
 def make_server(port: int, num_threads: int, token: str) -> Server:
-  """Returns a server that is yet to be started.
+  """Makes a server, not started yet.
 
   Args:
-    port: Where it will listen.
-    num_threads: Calls that it takes at the same time.
-    token: What all who may call it know.
+    port: Port of the server.
+    num_threads: Maximum concurrent calls.
+    token: Secret that authenticates callers.
   """
   return Server(port, num_threads, token)
 
 
 def make_client(address: str, timeout_seconds: float, token: str) -> 'Client':
-  """Returns a client; it looks for the server when it is first called.
+  """Makes a client, which connects on the first call.
 
   Args:
-    address: 'host:port'.
-    timeout_seconds: How long a call may take.
-    token: The server's.
+    address: Address of the server, 'host:port'.
+    timeout_seconds: Time-out of calls.
+    token: Secret of the server.
   """
   return Client(address, timeout_seconds, token)
 
@@ -113,16 +111,16 @@ def serving(
   shut_down: Callable[[], None],
   interface: interfaces.Interface = interfaces.LOOPBACK,
 ) -> Iterator[None]:
-  """Takes calls while the block runs.
+  """Serves calls while the block runs.
 
   Args:
-    server: None of a node that nobody calls, where nothing is done.
-    served: What may be called, by name.
-    shut_down: Called as `shutdown`.
-    interface: Over what they come.
+    server: The server; None to serve nothing.
+    served: Served methods, by name.
+    shut_down: Served as `shutdown`.
+    interface: Network interface to serve on.
 
   Raises:
-    RuntimeError: If it cannot listen, for another server does.
+    RuntimeError: If the port is in use.
   """
   if server is None:
     yield
@@ -148,7 +146,7 @@ def serving(
         listener.add_insecure_port(bound.address(server.port))
       interfaces.restrict(server.port, interface)
     finally:
-      listener.start()  # To stop it closes what it listens at only then.
+      listener.start()  # Only a started server closes its ports.
     yield
   finally:
     listener.stop(_GRACE_SECONDS).wait(_END_SECONDS)
@@ -166,7 +164,7 @@ class _Admitting(grpc.GenericRpcHandler):
     self._token = token
 
   def service(self, handler_call_details: Any) -> Any:
-    """Returns a handler of grpc; None if there is no such method."""
+    """Returns the gRPC handler of a method; None if there is no such method."""
     metadata = dict(handler_call_details.invocation_metadata)
     token = metadata.get(_TOKEN, '').encode()
     if not hmac.compare_digest(token, self._token):
@@ -181,7 +179,7 @@ def _refuse(requests: Any, context: Any) -> None:
   )
 
 
-# A handler of streams: others receive the message before they are called.
+# A stream handler: others receive the message before they are called.
 _REFUSING = grpc.stream_unary_rpc_method_handler(_refuse)
 
 
@@ -191,20 +189,20 @@ def _take(
   request: bytes,
   context: Any,
 ) -> bytes:
-  """Answers a call; a repeated call gets the answer of the first."""
+  """Handles a call; a retried call gets the reply of the first."""
   metadata = dict(context.invocation_metadata())
   return answers.get(metadata[_CALL], lambda: _answer(method, request))
 
 
 def _answer(method: Callable[..., Any], request: bytes) -> bytes:
-  """Answers a call: whether it succeeded, and what came of it."""
+  """Runs a call; returns a pickled pair of success and result."""
   try:
     arguments, named = cloudpickle.loads(request)
     return _pickle((True, method(*arguments, **named)))
   except BaseException as error:
-    told = ''.join(traceback.format_exception(error))
+    trace = ''.join(traceback.format_exception(error))
     return _pickle(
-      (False, f'Python exception was raised on the server:\n{told}')
+      (False, f'Python exception was raised on the server:\n{trace}')
     )
 
 
@@ -213,12 +211,12 @@ def _pickle(value: Any) -> bytes:
 
 
 class Client:
-  """Calls a server; whatever it is asked for is a method of that.
+  """Client of a server, with the server's methods as its own.
 
   Attributes:
-    address: The server's.
-    futures: Makes calls without waiting: each returns a future, and is given
-      up if that is canceled.
+    address: Address of the server, 'host:port'.
+    futures: The same methods, without waiting: each returns a future; canceling
+      it cancels the call.
   """
 
   def __init__(self, address: str, timeout_seconds: float, token: str):
@@ -239,7 +237,7 @@ class Client:
       try:
         reply = call(timeout=end - time.monotonic())
       except grpc.RpcError as error:
-        if not _may_be_repeated(error):
+        if not _can_retry(error):
           raise self._describe(method, error, loss) from None
         loss = error.details() or ''
       else:
@@ -254,14 +252,14 @@ class Client:
 
     def begin() -> None:
       call = start(timeout=end - time.monotonic())
-      # At once if it is canceled already.
+      # Runs at once if already canceled.
       found.add_done_callback(
         lambda found: call.cancel() if found.cancelled() else None
       )
       call.add_done_callback(settle)
 
     def settle(call: Any) -> None:
-      if not found.cancelled() and _may_be_repeated(call):
+      if not found.cancelled() and _can_retry(call):
         losses.append(call.details() or '')
         try:
           begin()
@@ -285,7 +283,7 @@ class Client:
     arguments: Sequence[Any],
     named: Mapping[str, Any],
   ) -> Callable[..., Any]:
-    """Returns what makes a call, again if need be, within a time-out."""
+    """Returns a function that starts a call, or retries it, with a time-out."""
     return functools.partial(
       stub,
       _pickle((arguments, named)),
@@ -300,13 +298,13 @@ class Client:
     return self._stubs[method]
 
   def _describe(self, method: str, error: Any, loss: str) -> CallError:
-    """Says what became of a call, which may have lost a connection before."""
+    """Makes the error of a failed call, with any earlier connection loss."""
     if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
-      problem = f'Waited {self._timeout_seconds:g} seconds for the answer'
+      problem = f'Waited {self._timeout_seconds:g} seconds for a reply'
       if loss:
-        problem += f'; the connection was lost before: {loss}'
+        problem += f'; an earlier connection was lost: {loss}'
       elif not calls.is_listening(self):
-        problem += '; nobody listens there'
+        problem += '; no server is listening'
       problem += '.'
     else:
       problem = f'{error.code().name}: {error.details()}'
@@ -314,22 +312,22 @@ class Client:
 
 
 class _Calls:
-  """Whatever it is asked for is a method that is called in some way."""
+  """Object whose attributes are remote methods."""
 
   def __init__(self, call: Callable[..., Any]):
     self._call = call
 
   def __getattr__(self, method: str) -> Callable[..., Any]:
-    if method.startswith('__'):  # Python's own, which no node serves.
+    if method.startswith('__'):  # Python protocols are not remote.
       raise AttributeError(method)
     return functools.partial(self._call, method)
 
 
-def _may_be_repeated(call: Any) -> bool:
-  """Returns whether the connection of a call, or of its error, was lost.
+def _can_retry(call: Any) -> bool:
+  """Returns whether a call failed because its connection was lost.
 
-  If the server was lost with it, one that is started again in its place takes
-  the call, as Courier has it; if not, it knows the call, see `Answers`.
+  If the server was lost, a restarted server handles the retry, as with Courier;
+  otherwise the server recognizes the call, see `Answers`.
   """
   return call.code() == grpc.StatusCode.UNAVAILABLE
 
@@ -343,9 +341,9 @@ def _unpack(reply: bytes) -> Any:
 
 @functools.cache
 def _channel_to(address: str) -> Any:
-  """Returns what connects to a server, the same to all that ask.
+  """Returns the channel to a server, shared by all clients.
 
-  It stays, for to close one waits for its calls, wherever Python lets go of it;
-  to a server that is gone it is an object of 15 kB.
+  Channels stay open, since closing one waits for its calls, wherever Python
+  deletes it. A channel to a lost server takes 15 kB.
   """
   return grpc.insecure_channel(address, options=_CLIENT_OPTIONS)

@@ -1,4 +1,4 @@
-"""How a node lives: made, run, reporting, closed; in every launcher.
+"""Lifecycle of a node in every launcher: construction, heartbeats, run, close.
 
 Needs no TensorFlow.
 """
@@ -20,11 +20,11 @@ from repertory.launch.host import watchdog
 from repertory.launch.launchers import calls, launcher, program
 from repertory.launch.nodes import node as node_lib
 
-# Nodes that share an interpreter get it after so long when they wait for it.
-# Python's 5 ms are the time of several steps, and of many requests.
+# Switch interval of threads when nodes share an interpreter. Python's default
+# of 5 ms is the time of several steps and many requests.
 _SWITCH_SECONDS = 0.0005
 
-# Of nodes in threads, when they have been told to end.
+# Time-out of nodes in threads after they were asked to end.
 _JOIN_SECONDS = 5
 
 Serve = Callable[
@@ -33,7 +33,7 @@ Serve = Callable[
 
 
 class Host:
-  """Runs one node, from its making to its end."""
+  """Runs one node through its lifecycle."""
 
   def __init__(
     self,
@@ -47,26 +47,27 @@ class Host:
     interface: interfaces.Interface = interfaces.LOOPBACK,
     call_timeout_seconds: float = watchdog.START_SECONDS,
   ):
-    """Makes nothing yet.
+    """Prepares the context; does not make the node yet.
 
     Args:
-      peers: Clients of those it calls, by name; all nodes but the coordinator
-        call that one.
-      life: How often the node was started before, in this run.
-      token: What all nodes of the launch know.
-      can_restart: Whether nodes that end too early can be started again.
-      beside: The node in whose thread or process it is, which cannot be started
-        again without that one.
-      interface: Over what others reach its servers.
-      call_timeout_seconds: How long a call between nodes may take, and so its
-        last report.
+      plan: The node to run.
+      peers: Clients of the nodes it calls, by name; all nodes but the
+        coordinator call the coordinator.
+      life: Generation: number of earlier starts of the node in this run.
+      token: Secret shared by all nodes of the launch.
+      can_restart: Whether nodes that end too early can be restarted.
+      beside: The node whose thread or process it shares and with which it must
+        be restarted; None if it has its own.
+      interface: Network interface of its servers.
+      call_timeout_seconds: Time-out of calls between nodes, and of the last
+        heartbeat.
     """
     self._plan = plan
     self._peers = peers
     self._coordinator = peers.get(kinds.COORDINATOR.name)
-    self._tells = None
+    self._report_failure = None
     if self._coordinator is not None:
-      self._tells = (
+      self._report_failure = (
         self._coordinator.fail if beside is None else self._coordinator.abort
       )
     self._can_restart = can_restart
@@ -87,7 +88,7 @@ class Host:
     )
 
   def shut_down(self) -> None:
-    """Lets the node end; called in other threads."""
+    """Asks the node to end; called in other threads."""
     self._shut_down.set()
     self._stop.set()
 
@@ -95,14 +96,14 @@ class Host:
     """Makes the node and runs it to its end.
 
     Args:
-      serve: Lets others call the given methods, by name, while its block runs.
+      serve: Context manager that serves the given methods, by name.
     """
     try:
       if self._coordinator is not None:
         calls.wait_for_server(self._coordinator, should_stop=self._stop.is_set)
       node = self.make()
     except signals.Stopped:
-      return  # The run has ended before the node's part began.
+      return  # The run ended before the node started.
     with contextlib.ExitStack() as until_shut_down:
 
       def begin():
@@ -115,24 +116,24 @@ class Host:
       self.finish(node, begin)
 
   def make(self) -> node_lib.Node:
-    """Makes the node and tells the coordinator what it runs with."""
-    with self._failures_told():
+    """Makes the node and registers it with the coordinator."""
+    with self._reporting_failures():
       node = None
       try:
         self._context.tell_start('being made')
         node = self._plan.make(self._context)
         if self._coordinator is not None:
-          # Who registers has started, and is started again when it fails.
+          # A registered node counts as started and is restarted on failure.
           self._coordinator.register(self._plan.name, self._describe(node))
       except BaseException:
-        self._stop.set()  # It ends the threads of what was made of the node.
+        self._stop.set()  # Ends threads of a partly made node.
         if node is not None:
           self._close(node)
         raise
     return node
 
   def _describe(self, node: node_lib.Node) -> Mapping[str, Any]:
-    """Returns with what a node runs and in which process, and on which host."""
+    """Describes a node's configuration, process and host."""
     described = {'pid': os.getpid(), **node.description}
     interface = self._context.interface
     if interface == interfaces.LOOPBACK:
@@ -142,46 +143,46 @@ class Host:
   def finish(
     self, node: node_lib.Node, begin: Callable[[], None] = lambda: None
   ) -> None:
-    """Runs the node that was made, and closes it.
+    """Runs and closes the node.
 
-    What it did is done before it closes, so that no close can undo it, nor keep
-    others waiting: one that fails or hangs is only told.
+    The node reports completion before it closes, so that a close that fails or
+    hangs only causes a warning and delays no other node.
 
     Args:
       node: From `make`.
-      begin: Called before it runs, while it reports already: it may take longer
-        than a node may be silent.
+      begin: Called before the node runs, with heartbeats running, since it may
+        take longer than the heartbeat time-out.
     """
     kind = self._plan.kind
-    with self._failures_told():
+    with self._reporting_failures():
       try:
-        # Told before it closes: who needs it would take that for a failure of
-        # its own.
-        with self._failures_told(), self._pulse(node):
+        # Failures are reported before the close, which dependent nodes would
+        # report as failures of their own.
+        with self._reporting_failures(), self._pulse(node):
           for part in (begin, node.run):
             with contextlib.suppress(signals.Stopped):
               part()
       except BaseException:
-        self._stop.set()  # Nothing of a node that fails may wait any longer.
+        self._stop.set()  # Ends all waits of a failed node.
         self._close(node)
         raise
       if self._coordinator is not None and kind.phase is not None:
         self._coordinator.finish(self._plan.name)
       if (problem := self._close(node)) and self._coordinator is not None:
-        with contextlib.suppress(Exception):  # It may be gone by now.
+        with contextlib.suppress(Exception):  # The coordinator may have ended.
           self._coordinator.warn(self._plan.name, problem)
     if kind.serves:
-      # Without a time-out, for others may need it as long as the run lasts. It
-      # ends with the launcher: who leaves `launch` shuts it down or kills it,
-      # the kernel kills a process whose launcher is gone (`die_with_launcher`),
-      # and threads are daemons, which go with their process.
+      # Without a time-out, since others may need the service until the run
+      # ends. It ends with the launcher: leaving `launch` shuts it down or kills
+      # it, the kernel kills processes whose launcher ended
+      # (`die_with_launcher`), and threads are daemons.
       self._shut_down.wait()
 
   @contextlib.contextmanager
   def _beside(
     self, node: node_lib.Node, plan: program.PlannedNode
   ) -> Iterator[node_lib.Node]:
-    """Makes a node and runs it beside this one until the block ends."""
+    """Makes a colocated node and runs it in a thread until the block ends."""
     host = Host(
       plan,
       self._peers,
@@ -207,7 +208,7 @@ class Host:
           logging.warning('The thread of %s did not end.', plan.name)
 
   def _close(self, node: node_lib.Node) -> str:
-    """Closes a node, whatever it raises; returns what is to be told of it."""
+    """Closes a node without raising; returns a warning or ''."""
     try:
       node.close()
     except signals.Stopped:
@@ -230,21 +231,21 @@ class Host:
     )
 
   @contextlib.contextmanager
-  def _failures_told(self) -> Iterator[None]:
-    """Tells the coordinator, once, why the node fails, before it does."""
+  def _reporting_failures(self) -> Iterator[None]:
+    """Reports an exception to the coordinator, once, and re-raises it."""
     try:
       yield
     except signals.Stopped:
       raise
     except BaseException as error:
-      tell, self._tells = self._tells, None
-      if tell is not None:
-        tell(failures.of_exception(self._plan.name, error))
+      report, self._report_failure = self._report_failure, None
+      if report is not None:
+        report(failures.of_exception(self._plan.name, error))
       raise
 
 
 class Hosts:
-  """Nodes in threads of this process, which cannot be killed.
+  """Node runners in threads of this process, which cannot be killed.
 
   Attributes:
     is_hurried: See `launcher.Workers`.
@@ -257,7 +258,7 @@ class Hosts:
     self._is_ended = False
 
   def add(self, kind: kinds.Kind, host: Host) -> None:
-    """Takes the host of a node; called in the node's thread."""
+    """Adds a node runner; called in the node's thread."""
     with self._lock:
       self._added.append((kind, host, threading.current_thread()))
       is_ended = self._is_ended
@@ -265,15 +266,16 @@ class Hosts:
       host.shut_down()
 
   def end(self, threads: Sequence[threading.Thread]) -> None:
-    """Lets all nodes end that have not, and warns of those that do not.
+    """Asks all nodes to end, and warns of those that do not.
 
     Args:
-      threads: All that were started, also of nodes that are not there yet.
+      threads: All started threads, including those of nodes not made yet.
     """
     with self._lock:
       self._is_ended = True
       added = list(self._added)
-    # Who still reports to the coordinator would wait for it in vain.
+    # The coordinator last: nodes that send heartbeats would wait for it in
+    # vain.
     for is_last in (False, True):
       ending = []
       for kind, host, thread in added:
@@ -285,10 +287,10 @@ class Hosts:
     self._join([thread for thread in threads if thread not in known])
     for thread in threads:
       if thread.is_alive():
-        logging.warning('A thread of %s lives on.', thread.name)
+        logging.warning('A thread of %s did not end.', thread.name)
 
   def _join(self, threads: Sequence[threading.Thread]) -> None:
-    """Waits for the ends of threads, for all of them together so long."""
+    """Waits for threads to end, with a common time-out."""
     seconds = launcher.HURRIED_SECONDS if self.is_hurried else _JOIN_SECONDS
     deadline = time.monotonic() + seconds
     for thread in threads:
@@ -296,11 +298,11 @@ class Hosts:
 
 
 class _Pulse(contextlib.AbstractContextManager):
-  """Reports from a thread of its own, while the block runs and once after it.
+  """Sends heartbeats in a background thread during the block and once after.
 
-  A report that fails sets the stop signal and is raised at the end. One that
-  hangs is left to itself. If the block failed, that is what counts, and there
-  is no last report.
+  A failing heartbeat sets the stop signal and its exception is raised at the
+  end. A hanging one is abandoned. If the block raises, there is no last
+  heartbeat, and its exception takes precedence.
   """
 
   def __init__(
@@ -311,13 +313,13 @@ class _Pulse(contextlib.AbstractContextManager):
     stops_with_run: bool,
     timeout_seconds: float,
   ):
-    """Reports nothing yet.
+    """Sends no heartbeats yet.
 
     Args:
-      report: Makes one.
-      stop: Ends the waits of the node.
+      report: Sends a heartbeat and returns the reply.
+      stop: Stop signal of the node.
       stops_with_run: Whether to set `stop` when the run stops.
-      timeout_seconds: For the last report, and the one before.
+      timeout_seconds: Time-out of the last heartbeat, including a pending one.
     """
     self._report = report
     self._stop = stop
@@ -334,11 +336,11 @@ class _Pulse(contextlib.AbstractContextManager):
     self._thread.start()
 
   def __exit__(self, kind, error, trace) -> None:
-    """Makes the last report.
+    """Sends the last heartbeat.
 
     Raises:
-      TimeoutError: If that took too long, but for a run that stops.
-      BaseException: What a report raised.
+      TimeoutError: If it takes too long, unless the run is stopping.
+      BaseException: The exception of a heartbeat.
     """
     if error is not None:
       self._failed.set()
@@ -351,8 +353,8 @@ class _Pulse(contextlib.AbstractContextManager):
       raise self._error
     if self._thread.is_alive() and not self._may_fail():
       raise TimeoutError(
-        f'Waited {self._timeout_seconds:g} seconds for the last report of a '
-        'node that is done.'
+        f'Waited {self._timeout_seconds:g} seconds for the last heartbeat of a '
+        'completed node.'
       )
 
   def _beat(self) -> None:
@@ -374,13 +376,13 @@ class _Pulse(contextlib.AbstractContextManager):
         self._error = error
 
   def _may_fail(self) -> bool:
-    """Returns whether the coordinator may be gone before the node is."""
+    """Returns whether the coordinator may have ended before the node."""
     return self._stop.is_set() or self._run_stops
 
 
 @contextlib.contextmanager
 def shared_interpreter() -> Iterator[None]:
-  """Lets the threads of this process take turns more often."""
+  """Shortens the interpreter's thread switch interval while the block runs."""
   before = sys.getswitchinterval()
   sys.setswitchinterval(min(before, _SWITCH_SECONDS))
   try:

@@ -1,4 +1,4 @@
-"""What hosts the nodes of a program, whichever it is."""
+"""Launchers: interface and registry."""
 
 import abc
 import contextlib
@@ -9,17 +9,16 @@ from typing import Any, ClassVar, TypeVar
 from repertory.launch import failures, registries
 from repertory.launch.launchers import program as program_lib
 
-# How long nodes may take to end when whoever ends them is hurried.
+# Time-out of ending nodes after a second Ctrl-C.
 HURRIED_SECONDS = 0.5
 
 
 class Workers(abc.ABC):
-  """The nodes of a program that was launched, by name.
+  """Launched nodes of a node graph, by name.
 
   Attributes:
-    program: What was launched.
-    is_hurried: Whether who ends nodes may hardly wait for them any more: Ctrl-C
-      came twice.
+    program: The node graph.
+    is_hurried: Whether waits for ending nodes are short, after a second Ctrl-C.
   """
 
   is_hurried = False
@@ -29,23 +28,23 @@ class Workers(abc.ABC):
 
   @property
   def names(self) -> list[str]:
-    """Names all nodes that have a thread or process of their own."""
+    """Names of all nodes with their own thread or process."""
     return self.program.names
 
   def find_ended(self) -> list[str]:
-    """Returns the nodes that have ended, those that others need first."""
+    """Returns the nodes that have ended, services first."""
     ended = [name for name in self.names if not self.is_alive(name)]
     return sorted(ended, key=lambda name: not self.program[name].kind.serves)
 
   def find_killed_service(self) -> str | None:
-    """Returns the name of a node that others need and that was killed."""
+    """Returns the name of a service that was killed, or None."""
     for name in self.find_ended():
       if self.program[name].kind.serves and self.failure_of(name).is_lost:
         return name
     return None
 
   def clients_alive(self) -> list[str]:
-    """Returns the nodes that still run and end by themselves."""
+    """Returns the running nodes that are not services."""
     return [
       name
       for name in self.names
@@ -53,30 +52,30 @@ class Workers(abc.ABC):
     ]
 
   def find_trouble(self) -> failures.Failure | None:
-    """Says why the nodes cannot go on for long, though they live; or None."""
+    """Returns an imminent failure of running nodes, or None."""
     return None
 
   def is_placed(self, name: str) -> bool:
-    """Returns whether it is known where a node is, so that it can be called."""
+    """Returns whether the address of a node is known."""
     del name
     return True
 
   def kill_all(self, names: Collection[str]) -> None:
-    """Kills those of some nodes that have not ended; threads go on."""
+    """Kills nodes that have not ended; has no effect on threads."""
     for name in names:
       if self.is_alive(name):
         self.kill(name)
 
   def waiting(self) -> str:
-    """Says what the start of nodes waits for; '' if for nothing."""
+    """Describes what starting nodes are waiting for; '' if nothing."""
     return ''
 
   @abc.abstractmethod
   def client(self, name: str) -> Any:
-    """Returns a client of a node that serves.
+    """Makes a client of a serving node.
 
-    Its calls end after the program's time-out. `futures` makes them without
-    waiting; `address` tells where the node listens.
+    Calls have the node graph's time-out. `futures` has the same methods without
+    waiting; `address` is the address of the node.
     """
 
   @abc.abstractmethod
@@ -85,56 +84,56 @@ class Workers(abc.ABC):
 
   @abc.abstractmethod
   def failure_of(self, name: str) -> failures.Failure:
-    """Says how a node ended; `is_lost` if it was killed."""
+    """Describes how a node ended; `is_lost` if it was killed."""
 
   @abc.abstractmethod
   def kill(self, name: str) -> str | None:
-    """Kills a node that hangs, with those beside it.
+    """Kills a hanging node, with all nodes in its process.
 
     Returns:
-      The name of the node that was killed, in whose process it is; None if it
-      cannot be killed.
+      The name of the node that owns the killed process; None if the node cannot
+      be killed.
     """
 
   @abc.abstractmethod
   def restart(self, name: str) -> None:
-    """Starts a node that has ended again, where the others find it.
+    """Restarts a node that has ended, at the same address.
 
-    Asked only of launchers that can.
+    Only called if the launcher has `can_restart`.
     """
 
   @abc.abstractmethod
   def log_of(self, name: str) -> str:
-    """Returns the last lines a node printed, and where they are; or ''."""
+    """Returns the last lines of a node's output and their file; or ''."""
 
   @abc.abstractmethod
   def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
-    """Returns where the threads of nodes are, by node.
+    """Returns stack traces of the threads of nodes, by node.
 
     Args:
-      names: Nodes that have registered; others would die of the question.
+      names: Names of registered nodes; the signal would kill others.
     """
 
   @abc.abstractmethod
   def wait_for_end(self, seconds: float, but: str | None = None) -> None:
-    """Waits until all nodes but one have ended, or that one has."""
+    """Waits until all nodes except `but` have ended, or `but` has."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Launcher(abc.ABC):
-  """A way to host the nodes of any program.
+  """Launcher of node graphs.
 
-  A subclass may be a frozen dataclass of settings of its own, each a
-  `settings.field`, which become flags.
+  A subclass may be a frozen dataclass of settings, each a `settings.field`,
+  which become flags.
 
   Attributes:
-    name: What `--lp_launch_type` takes.
-    title: What the display calls it.
-    help: What its nodes run in; for the help of the flag.
-    can_restart: Whether nodes can be killed, and started again.
-    needs_pickles: Whether nodes are in other processes, so that what they are
-      given must be picklable.
-    rank: Where it is listed, the simplest first.
+    name: Value of `--lp_launch_type`.
+    title: Name in the display.
+    help: Description of what nodes run in, for the help of the flag.
+    can_restart: Whether nodes can be killed and restarted.
+    needs_pickles: Whether nodes run in other processes, so that their
+      arguments must be picklable.
+    rank: Position in listings, simplest first.
   """
 
   name: ClassVar[str]
@@ -146,23 +145,24 @@ class Launcher(abc.ABC):
 
   @property
   def spans_hosts(self) -> bool:
-    """Whether nodes may be on several hosts."""
+    """Whether nodes may run on several hosts."""
     return False
 
   @abc.abstractmethod
   def launch(
     self, program: program_lib.Program, log_directory: str
   ) -> contextlib.AbstractContextManager[Workers]:
-    """Launches a program; when the block ends, all its nodes are ended.
+    """Launches a node graph; ends all its nodes when the block ends.
 
-    One that can neither be ended nor killed, a thread, is told as a warning.
+    Threads that do not end cannot be killed; they cause a warning.
 
     Args:
-      log_directory: Takes what nodes print.
+      program: The node graph.
+      log_directory: Folder for the output of nodes.
     """
 
   def check(self) -> None:  # noqa: B027
-    """Raises ValueError if it cannot launch from here."""
+    """Raises ValueError if the launcher cannot be used in this process."""
 
 
 _Kind = TypeVar('_Kind', bound=type[Launcher])
@@ -173,19 +173,19 @@ _REGISTRY: registries.Registry[type[Launcher]] = registries.Registry(
 
 
 def register(launcher: _Kind) -> _Kind:
-  """Lets a launcher be chosen by its name; a decorator.
+  """Registers a launcher under its name; a decorator.
 
-  In this folder, the names of files with launchers end with `_launcher`.
+  In this folder, names of files with launchers end with `_launcher`.
   """
   _REGISTRY.register(launcher.name, launcher, launcher.rank)
   return launcher
 
 
 def get(name: str) -> type[Launcher]:
-  """Returns the launcher of that name.
+  """Returns the launcher with this name.
 
   Raises:
-    ValueError: If there is none, with the nearest name.
+    ValueError: If there is no such launcher; suggests the nearest name.
   """
   return _REGISTRY.get(name)
 

@@ -1,6 +1,6 @@
-"""Threads and processes of this host, launched by Launchpad.
+"""Nodes in threads or processes of this host, launched by Launchpad.
 
-The only module that knows Launchpad, and what of it is private.
+The only module that depends on Launchpad and its private parts.
 """
 
 import abc
@@ -35,11 +35,11 @@ from repertory.launch.launchers import program as program_lib
 
 
 class _Launchpad(abc.ABC):
-  """What is the same for threads and processes.
+  """Shared parts of the launchers of threads and processes.
 
   Attributes:
-    launch_type: What Launchpad calls it.
-    can_restart: Whether nodes can be killed, and started again.
+    launch_type: Launchpad's name of the launch type.
+    can_restart: Whether nodes can be killed and restarted.
   """
 
   launch_type: ClassVar[str]
@@ -49,16 +49,17 @@ class _Launchpad(abc.ABC):
   def launch(
     self, program: program_lib.Program, log_directory: str
   ) -> Iterator[launcher.Workers]:
-    """Launches a program; see `launcher.Launcher.launch`."""
+    """Launches a node graph; see `launcher.Launcher.launch`."""
     printed.set_aside(log_directory)
-    # What processes are to run. Here the next run finds what a killed one left.
+    # Pickled nodes of processes. Here, the next run can remove a killed run's
+    # files.
     program_directory = os.path.join(log_directory, '.programs')
     shutil.rmtree(program_directory, ignore_errors=True)
     os.makedirs(program_directory)
-    # Launchpad reads this from the environment, but once, when it is imported.
+    # Launchpad reads this from the environment only once, when it is imported.
     launch_local_output_to_files._LOGGING_DIR = log_directory
     started = _Started(local_nodes.make_environment())
-    with contextlib.ExitStack() as stack:  # Ends what is there, come what may.
+    with contextlib.ExitStack() as stack:  # Ends all that was started.
       stack.enter_context(self._surroundings())
       stack.callback(shutil.rmtree, program_directory, ignore_errors=True)
       ports = stack.enter_context(local_nodes.held_ports(program))
@@ -74,10 +75,10 @@ class _Launchpad(abc.ABC):
   def _start(
     self, translated: lp.Program, directory: str, started: '_Started'
   ) -> None:
-    """Starts all nodes, and notes what was started as soon as it is."""
+    """Starts all nodes, and keeps track of those that were started."""
     if not flags.FLAGS.is_parsed():
-      # Launchpad would read the arguments of a program that has flags of its
-      # own, or none, such as pytest's `-v`.
+      # Keeps Launchpad from parsing command lines of programs with other flags,
+      # such as pytest's `-v`.
       flags.FLAGS.mark_as_parsed()
     handlers = interrupts.current_handlers()
     try:
@@ -98,32 +99,33 @@ class _Launchpad(abc.ABC):
       interrupts.set_handlers(handlers)
 
   def _surroundings(self) -> contextlib.AbstractContextManager:
-    """Holds while nodes run."""
+    """Returns a context in which nodes run."""
     return contextlib.nullcontext()
 
   def _output_kept(self, directory: str) -> contextlib.AbstractContextManager:
-    """Hides what Launchpad prints while it starts nodes.
+    """Hides the output of Launchpad while it starts nodes.
 
     Args:
-      directory: Takes its temporary files.
+      directory: Folder for its temporary files.
     """
     del directory
-    # For threads it has neither, and the first of them may print already.
+    # With threads, Launchpad has neither, and the first nodes may print
+    # already.
     return contextlib.nullcontext()
 
   @abc.abstractmethod
   def _take(
     self, program, clients, log_directory: str, started: '_Started'
   ) -> polled_workers.PolledWorkers:
-    """Takes over what was started.
+    """Makes the workers of the started nodes.
 
     Args:
-      clients: By node that serves, what makes a client of it.
+      clients: Client factories of serving nodes, by node.
     """
 
   @abc.abstractmethod
   def _end_rest(self, started: '_Started') -> None:
-    """Ends whatever was started and lives, taken over or not."""
+    """Ends all started nodes that still run, with or without workers."""
 
 
 class Threads(_Launchpad):
@@ -176,11 +178,11 @@ class Processes(_Launchpad):
 
 
 class _Started:
-  """What Launchpad has started in a launch, however far that got.
+  """Nodes started by Launchpad in a launch that may have failed midway.
 
   Attributes:
-    environment: Variables of the run's processes.
-    hosts: The nodes in threads.
+    environment: Environment variables of the run's processes.
+    hosts: Node runners in threads.
   """
 
   def __init__(self, environment: Mapping[str, str]):
@@ -190,9 +192,9 @@ class _Started:
 
   @contextlib.contextmanager
   def noted(self) -> Iterator[None]:
-    """Keeps what Launchpad makes to manage nodes with, while the block runs.
+    """Records Launchpad's worker managers while the block runs.
 
-    What it returns at the end would be missing if it failed before.
+    The return value of the launch would be missing after a failure.
     """
     managers, made = self._managers, worker_manager.WorkerManager
 
@@ -208,7 +210,7 @@ class _Started:
       setattr(worker_manager, made.__name__, made)
 
   def workers(self) -> list[Any]:
-    """Returns Launchpad's workers; it offers no other way to them."""
+    """Returns Launchpad's workers, which have no public accessor."""
     return [
       worker
       for manager in self._managers
@@ -219,29 +221,29 @@ class _Started:
   def by_node(self, program: program_lib.Program) -> dict[str, Any]:
     """Returns Launchpad's workers by node.
 
-    Threads it keeps by kind, processes by kind and place.
+    Launchpad keeps threads by kind, processes by kind and index.
     """
     (manager,) = self._managers
     workers = manager._active_workers
     found = {}
     for name, label in program.labels.items():
-      kind, place = label.split('/')
+      kind, index = label.split('/')
       found[name] = (
-        workers[label][0] if label in workers else workers[kind][int(place)]
+        workers[label][0] if label in workers else workers[kind][int(index)]
       )
     return found
 
   def forget(self) -> None:
-    """Lets Launchpad forget its workers.
+    """Clears Launchpad's workers.
 
-    It waits for them at exit, and reports their ends.
+    Otherwise it would wait for them at exit and report their ends.
     """
     for manager in self._managers:
       manager._active_workers.clear()
 
 
 class _CourierNode(lp.CourierNode):
-  """A node that others call, at a port that was chosen before."""
+  """Serving node at a reserved port."""
 
   port: int
 
@@ -263,7 +265,7 @@ class _Handle(lp.CourierHandle):
 
 
 class _LocalAddress(address.AbstractAddressBuilder):
-  """Where a node of this machine listens."""
+  """Address of a node on this host."""
 
   def __init__(self, port: int):
     self._port = port
@@ -273,10 +275,10 @@ class _LocalAddress(address.AbstractAddressBuilder):
 
 
 class _Service:
-  """A node, in the thread or process that Launchpad has made for it.
+  """Runs a node in a thread or process of Launchpad.
 
-  Courier binds all public methods; so what others may call is bound instead
-  when the node is there.
+  Launchpad would serve all public methods of a node, so the served methods are
+  bound here instead, once the node exists.
   """
 
   def __init__(
@@ -287,17 +289,17 @@ class _Service:
     token: str,
     call_timeout_seconds: float,
   ):
-    """Makes the host of the node.
+    """Makes the node runner.
 
     Args:
-      hosts: Takes it, if it is in a thread; None for one in a process, which
-        can be killed and started again.
-      token: The program's.
+      hosts: Collection of node runners in threads, to which it is added; None
+        in a process, which can be killed and restarted.
+      token: Secret shared by all nodes of the launch.
     """
     can_restart = hosts is None
     if can_restart:
       child_processes.heed_launcher_alone()
-      logging.set_verbosity(logging.WARNING)  # Launchpad logs what it binds.
+      logging.set_verbosity(logging.WARNING)  # Launchpad logs bound methods.
     life = child_processes.life() if can_restart else 0
     caller = callers.Caller(plan.name, life, token)
     self._host = hosting.Host(
@@ -313,13 +315,13 @@ class _Service:
       hosts.add(plan.kind, self._host)
 
   def set_courier_server(self, server) -> None:
-    """Takes the server that Launchpad made, which is then ours to start."""
+    """Receives Launchpad's server, which `run` starts."""
     self._server = server
 
   def run(self) -> None:
     """Runs the node."""
-    # Launchpad has bound methods of this to the server. Each would hold the
-    # other, and the node, for as long as the process lives.
+    # Launchpad has bound methods of this object to the server. The reference
+    # cycle would keep both and the node alive.
     server, self._server = self._server, None
     self._host.run(
       lambda served: courier_servers.serving(
@@ -333,7 +335,7 @@ def _translate(
   ports: Mapping[str, int],
   hosts: hosting.Hosts | None,
 ) -> tuple[lp.Program, dict[str, Callable[[], Any]]]:
-  """Makes Launchpad's program, and what makes clients of nodes that serve."""
+  """Makes Launchpad's program, and client factories of serving nodes."""
   translated, handles = lp.Program('repertory'), {}
   for plan in program:
     peers = {name: handles[name] for name in program.callees_of(plan.name)}
@@ -352,7 +354,7 @@ def _translate(
 
 
 def _resources(translated: lp.Program, directory: str, environment):
-  """Returns with what each group of processes starts."""
+  """Returns the local resources of each group of processes."""
   init_file = os.path.join(directory, 'init.pkl')
   with open(init_file, 'wb') as file:
     cloudpickle.dump(child_processes.die_with_launcher, file)
@@ -366,7 +368,7 @@ def _resources(translated: lp.Program, directory: str, environment):
 
 @contextlib.contextmanager
 def _temporary_files_in(directory: str) -> Iterator[None]:
-  """Lets temporary files be made in a directory."""
+  """Sets the folder of temporary files while the block runs."""
   before = tempfile.tempdir
   tempfile.tempdir = directory
   try:

@@ -1,7 +1,7 @@
-"""Launchers of this host, which Launchpad serves where it is installed.
+"""Launchers on this host, by Launchpad where it is installed.
 
-They are told of in the help of a flag: so Launchpad, and TensorFlow with it, is
-imported when something is launched.
+The help of a flag lists them, so Launchpad, which imports TensorFlow, is only
+imported at launch.
 """
 
 import threading
@@ -12,18 +12,17 @@ from repertory.launch.launchers import carriers, launcher
 
 
 class _Local(launcher.Launcher):
-  """What is the same for threads and processes."""
+  """Shared parts of the launchers of threads and processes."""
 
   def check(self):
-    uses_launchpad = _uses_launchpad()  # Refuses an unknown name, too.
+    uses_launchpad = _uses_launchpad()  # Also checks the variable.
     is_main = threading.current_thread() is threading.main_thread()
     if uses_launchpad and not is_main:
       raise SettingError(
         'launch_type',
         f'must be used in the main thread, got {self.name!r} in another: '
-        'Launchpad handles operating-system signals, which Python allows there '
-        'alone. What needs no launcher, for all is in one thread, may run '
-        'anywhere.',
+        'Launchpad handles operating-system signals, which Python allows only '
+        'there. Topologies in one thread, without a launcher, may run in any.',
       )
 
 
@@ -60,5 +59,5 @@ class ProcessLauncher(_Local):
 
 
 def _uses_launchpad() -> bool:
-  """Returns whether Launchpad is there, and Courier carries calls."""
+  """Returns whether Launchpad launches nodes, with Courier for calls."""
   return carriers.chosen() == carriers.COURIER

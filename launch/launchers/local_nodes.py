@@ -1,7 +1,7 @@
-"""Threads and processes of this host, launched without any library.
+"""Nodes in threads or processes of this host, launched without Launchpad.
 
-What stands in for Launchpad where that is not installed. In any thread: no
-signal is handled here.
+Used where Launchpad is not installed. Works in any thread, since it handles no
+signals.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ def launch_threads(
   """Launches nodes in threads of this process; see `Launcher.launch`."""
   printed.set_aside(log_directory)
   hosts, threads, outcomes = hosting.Hosts(), {}, {}
-  with contextlib.ExitStack() as stack:  # Ends what is there, come what may.
+  with contextlib.ExitStack() as stack:  # Ends all that was started.
     stack.enter_context(hosting.shared_interpreter())
     ports = stack.enter_context(held_ports(program))
     stack.callback(lambda: hosts.end(list(threads.values())))
@@ -53,7 +53,7 @@ def launch_threads(
         daemon=True,
       )
       thread.start()
-      threads[name] = thread  # One that could not be started cannot end.
+      threads[name] = thread  # Only after a successful start.
     clients = _clients_of(program, ports, carrier)
     workers = local_workers.Threads(program, clients, threads, outcomes)
     stack.callback(end, workers, hosts)
@@ -67,7 +67,7 @@ def launch_processes(
   """Launches nodes in processes of this host; see `Launcher.launch`."""
   printed.set_aside(log_directory)
   environment, processes = make_environment(), {}
-  with contextlib.ExitStack() as stack:  # Ends what is there, come what may.
+  with contextlib.ExitStack() as stack:  # Ends all that was started.
     ports = stack.enter_context(held_ports(program))
     carrier = carriers.chosen()
     given = {
@@ -94,7 +94,7 @@ def launch_processes(
 
 @contextlib.contextmanager
 def held_ports(program: program_lib.Program) -> Iterator[Mapping[str, int]]:
-  """Yields a port for each node that serves, by name; see `ports.held`."""
+  """Yields a reserved port for each serving node, by name; see `ports.held`."""
   with contextlib.ExitStack() as stack:
     yield {
       name: stack.enter_context(ports_lib.held()) for name in program.served
@@ -102,9 +102,9 @@ def held_ports(program: program_lib.Program) -> Iterator[Mapping[str, int]]:
 
 
 def make_environment() -> dict[str, str]:
-  """Returns variables of the processes of a launch besides this one's."""
+  """Returns additional environment variables of the processes of a launch."""
   return {
-    # Children must find whatever the launching process could import.
+    # Child processes must find the same modules as this process.
     'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
     child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
     child_processes.RUN_VARIABLE: uuid.uuid4().hex,
@@ -114,7 +114,7 @@ def make_environment() -> dict[str, str]:
 def paths_of(
   program: program_lib.Program, log_directory: str
 ) -> dict[str, str]:
-  """Returns the file to which the process of each node prints, by name."""
+  """Returns the output file of each node's process, by name."""
   return {
     name: os.path.join(log_directory, label)
     for name, label in program.labels.items()
@@ -124,10 +124,12 @@ def paths_of(
 def end(
   workers: polled_workers.PolledWorkers, hosts: hosting.Hosts | None = None
 ) -> None:
-  """Ends nodes, and warns of those that live on.
+  """Ends nodes, and warns of those that do not end.
 
   Args:
-    hosts: Keeps those that are in threads, and ends them next.
+    workers: The nodes.
+    hosts: Node runners in threads, which are ended afterwards; None for
+      processes.
   """
   if hosts is not None:
     hosts.is_hurried = workers.is_hurried
@@ -138,9 +140,9 @@ def end(
 def end_processes(
   processes: Iterable[subprocess.Popen], environment: Mapping[str, str]
 ) -> None:
-  """Ends whatever was started, also if nobody took it over."""
+  """Ends all started processes, and their orphans."""
   for process in processes:
-    # The process id of one that has ended may be another's by now.
+    # The process id of an ended process may have been reused.
     if process.poll() is None:
       child_processes.kill_tree(process)
   child_processes.kill_strays(environment[child_processes.RUN_VARIABLE], set())
@@ -149,7 +151,7 @@ def end_processes(
 def _load(
   program: program_lib.Program, ports: Mapping[str, int], carrier: str
 ) -> dict[str, node_process.Cargo]:
-  """Returns what each node is given, by name."""
+  """Returns the launch spec of each node, by name."""
   addresses = _addresses_of(ports)
   return {
     name: node_process.Cargo.of(
@@ -169,7 +171,7 @@ def _addresses_of(ports: Mapping[str, int]) -> dict[str, str]:
 def _clients_of(
   program: program_lib.Program, ports: Mapping[str, int], carrier: str
 ) -> dict[str, Callable[[], Any]]:
-  """Returns what makes a client of each node that serves, by name."""
+  """Returns a client factory of each serving node, by name."""
   make = carriers.get(carrier).make_client
   seconds = program.call_timeout_seconds
   return {
@@ -184,7 +186,7 @@ def _run(
   hosts: hosting.Hosts,
   outcome: futures.Future,
 ) -> None:
-  """Runs a node in a thread, and keeps what that raises."""
+  """Runs a node in a thread, and stores its exception."""
   try:
     host = cargo.make_host(life=0, can_restart=False)
     hosts.add(cargo.plan.kind, host)

@@ -1,4 +1,4 @@
-"""Threads and processes of this host that are nodes of a program."""
+"""Workers in threads and processes of this host."""
 
 import collections
 import subprocess
@@ -14,7 +14,7 @@ from repertory.launch.launchers import program as program_lib
 
 
 class Threads(polled_workers.PolledWorkers):
-  """Nodes in threads of this process, which cannot be killed."""
+  """Workers in threads of this process, which cannot be killed."""
 
   def __init__(
     self,
@@ -23,13 +23,13 @@ class Threads(polled_workers.PolledWorkers):
     threads: Mapping[str, threading.Thread],
     outcomes: Mapping[str, futures.Future],
   ):
-    """Takes over threads.
+    """Takes over started threads.
 
     Args:
-      program: Whose they are.
-      clients: By node that serves, what makes a client of it.
-      threads: By node.
-      outcomes: By node, has what its thread raised when that has ended.
+      program: The node graph of these workers.
+      clients: Client factories of serving nodes, by node.
+      threads: Threads, by node.
+      outcomes: Futures of the results or exceptions of threads, by node.
     """
     super().__init__(program, clients)
     self._threads = threads
@@ -61,7 +61,7 @@ class Threads(polled_workers.PolledWorkers):
 
 
 class Processes(polled_workers.ProcessWorkers):
-  """Nodes in processes of their own."""
+  """Workers in processes of this host."""
 
   def __init__(
     self,
@@ -72,21 +72,23 @@ class Processes(polled_workers.ProcessWorkers):
     environment: Mapping[str, str],
     given: Mapping[str, bytes] | None = None,
   ):
-    """Takes over processes.
+    """Takes over started processes.
 
     Args:
-      program: Whose they are.
-      clients: By node that serves, what makes a client of it.
-      processes: By node.
-      paths: By node, the file to which it prints.
-      environment: Variables of the processes besides this one's.
-      given: By node, what its process reads when it starts, if it reads at all.
+      program: The node graph of these workers.
+      clients: Client factories of serving nodes, by node.
+      processes: Processes, by node.
+      paths: Output files, by node.
+      environment: Environment variables of the processes, besides those of this
+        one.
+      given: Contents of the standard input, by node, for processes that read
+        it.
     """
     super().__init__(program, clients, paths)
     self._processes = dict(processes)
     self._environment = environment
     self._given = given or {}
-    self._lives: collections.Counter = collections.Counter()
+    self._generations: collections.Counter = collections.Counter()
 
   def is_alive(self, name: str) -> bool:
     return self._processes[name].poll() is None
@@ -97,18 +99,18 @@ class Processes(polled_workers.ProcessWorkers):
 
   def kill(self, name: str) -> str:
     owner = self.program.owner_of(name)
-    # The process id of one that has ended may be another's by now.
+    # The process id of an ended process may have been reused.
     if self.is_alive(owner):
       child_processes.kill_tree(self._processes[owner])
     return owner
 
   def restart(self, name: str) -> None:
-    self._lives[name] += 1
+    self._generations[name] += 1
     self._kill_strays()
-    life = {child_processes.LIFE_VARIABLE: str(self._lives[name])}
+    generation = {child_processes.LIFE_VARIABLE: str(self._generations[name])}
     self._processes[name] = child_processes.start(
       cast(Sequence[str], self._processes[name].args),
-      {**self._environment, **life},
+      {**self._environment, **generation},
       self._paths[name],
       self._given.get(name),
     )

@@ -1,6 +1,6 @@
-"""A process that runs one node, as it is told when it starts.
+"""Process that runs one node, as specified on its standard input.
 
-For launchers that start threads or processes themselves.
+Used by launchers that start threads or processes themselves.
 """
 
 import dataclasses
@@ -18,15 +18,15 @@ from repertory.launch.launchers import program as program_lib
 
 @dataclasses.dataclass(frozen=True)
 class Cargo:
-  """What a thread or process is given.
+  """Launch spec of a node in a thread or process.
 
   Attributes:
-    plan: The node that it runs.
+    plan: The node to run.
     peers: Addresses of the nodes that it may call, by name.
-    token: What all nodes of the launch know.
-    call_timeout_seconds: How long a call between nodes may take.
-    max_waiting_calls: How many may wait at it.
-    carrier: What carries them, see `carriers`.
+    token: Secret shared by all nodes of the launch.
+    call_timeout_seconds: Time-out of calls between nodes.
+    max_waiting_calls: Maximum concurrent calls to the node.
+    carrier: Name of the RPC library, see `carriers`.
   """
 
   plan: program_lib.PlannedNode
@@ -44,10 +44,13 @@ class Cargo:
     peers: Mapping[str, str],
     carrier: str,
   ) -> 'Cargo':
-    """Returns what a node of a program is given.
+    """Makes the launch spec of a node.
 
     Args:
+      program: The node graph.
+      name: Name of the node.
       peers: Addresses of the nodes that it calls, by name.
+      carrier: Name of the RPC library.
     """
     return cls(
       program[name],
@@ -64,7 +67,7 @@ class Cargo:
     can_restart: bool,
     interface: interfaces.Interface = interfaces.LOOPBACK,
   ) -> hosting.Host:
-    """Returns what runs the node; see `hosting.Host`."""
+    """Makes the node runner; see `hosting.Host`."""
     seconds, carrier = self.call_timeout_seconds, carriers.get(self.carrier)
     peers = {
       name: carrier.make_client(address, seconds, self.token)
@@ -90,8 +93,9 @@ class Cargo:
     """Runs the node to its end.
 
     Args:
-      port: Where it serves, or None.
-      interface: Over which.
+      host: The node runner.
+      port: Port of the node's server; None for a node that does not serve.
+      interface: Network interface of the server.
     """
     carrier, server = carriers.get(self.carrier), None
     if port is not None:
@@ -102,10 +106,9 @@ class Cargo:
 
 
 def main() -> None:
-  """Runs the node that stands on the standard input.
+  """Runs the node specified on the standard input.
 
-  That has, pickled, the port where it serves, or None, and the interface over
-  which; and then its `Cargo`.
+  Two pickles: a pair of port (or None) and network interface, and a `Cargo`.
   """
   child_processes.die_with_launcher()
   child_processes.heed_launcher_alone()

@@ -1,4 +1,4 @@
-"""Nodes that are looked at now and then, wherever they run."""
+"""Base classes of workers that are polled."""
 
 import abc
 import collections
@@ -13,16 +13,16 @@ from repertory.launch import failures
 from repertory.launch.launchers import launcher
 from repertory.launch.launchers import program as program_lib
 
-# How long nodes may take to end, when they have been told to.
+# Time-out of nodes after they were asked to end.
 EXIT_TIMEOUT_SECONDS = 5
 
 _POLL_SECONDS = 0.1
 
-# Processes get so long to print their stacks.
+# Time for processes to print their stacks.
 _STACKS_SECONDS = 1.0
 
 _LOG_LINES = 20
-# What XLA of TensorFlow 2.15 prints at its first program, whatever comes of it.
+# Harmless messages of XLA in TensorFlow 2.15 at its first compilation.
 _NOISE = re.compile(
   r'WARNING: All log messages before absl::InitializeLog\(\)'
   r'|I\d{4} .*\] Compiled cluster using XLA!'
@@ -31,18 +31,18 @@ _NOISE = re.compile(
 
 
 class PolledWorkers(launcher.Workers):
-  """What nodes have in common that tell of their ends when they are asked."""
+  """Base class of workers whose end is detected by polling."""
 
   def __init__(
     self,
     program: program_lib.Program,
     clients: Mapping[str, Callable[[], Any]],
   ):
-    """Takes over nodes that were started.
+    """Takes over started nodes.
 
     Args:
-      program: Whose they are.
-      clients: By node that serves, what makes a client of it.
+      program: The node graph of these workers.
+      clients: Client factories of serving nodes, by node.
     """
     super().__init__(program)
     self._clients = clients
@@ -59,7 +59,7 @@ class PolledWorkers(launcher.Workers):
       time.sleep(_POLL_SECONDS)
 
   def end(self) -> list[str]:
-    """Waits for all to end and kills what does not; returns who still lives."""
+    """Waits for nodes to end, then kills them; returns those still alive."""
     self.wait_for_end(
       launcher.HURRIED_SECONDS if self.is_hurried else EXIT_TIMEOUT_SECONDS
     )
@@ -68,7 +68,7 @@ class PolledWorkers(launcher.Workers):
 
 
 class ProcessWorkers(PolledWorkers):
-  """What nodes have in common that are processes, on whatever host."""
+  """Base class of workers in processes, on any host."""
 
   def __init__(
     self,
@@ -76,12 +76,12 @@ class ProcessWorkers(PolledWorkers):
     clients: Mapping[str, Callable[[], Any]],
     paths: Mapping[str, str],
   ):
-    """Takes over processes.
+    """Takes over started processes.
 
     Args:
-      program: Whose they are.
-      clients: By node that serves, what makes a client of it.
-      paths: By node, the file of this host that has what it prints.
+      program: The node graph of these workers.
+      clients: Client factories of serving nodes, by node.
+      paths: Files of this host with the nodes' output, by node.
     """
     super().__init__(program, clients)
     self._paths = paths
@@ -109,18 +109,18 @@ class ProcessWorkers(PolledWorkers):
     }
 
   def _fetch(self, name: str) -> None:
-    """Sees to it that all that a node has printed is in its file."""
+    """Fetches all output of a node to its file."""
 
   @abc.abstractmethod
   def _ask_for_stacks(self, name: str) -> None:
-    """Lets a process print where its threads are."""
+    """Makes a process print the stacks of its threads."""
 
 
 def describe_end(name: str, code: int) -> failures.Failure:
-  """Says how the process of a node ended.
+  """Describes the end of a node's process.
 
   Args:
-    code: Its exit code; minus the number of the signal that ended it.
+    code: Its exit code; negative for the signal that ended it.
   """
   if code < 0:
     cause = f'Its process ended with signal {-code}.'
@@ -129,19 +129,19 @@ def describe_end(name: str, code: int) -> failures.Failure:
 
 
 def _end_of_log(path: str) -> str:
-  """Returns the last lines of what a node printed; '' if there are none."""
+  """Returns the last lines of a node's output; '' if there are none."""
   with contextlib.suppress(OSError), open(path, errors='replace') as file:
-    told = (line for line in file if not _NOISE.match(line))
-    lines = ''.join(collections.deque(told, _LOG_LINES))
+    relevant = (line for line in file if not _NOISE.match(line))
+    lines = ''.join(collections.deque(relevant, _LOG_LINES))
     return f'\nEnd of {path}:\n{lines}' if lines.strip() else ''
   return ''
 
 
 def _rest_of_log(path: str, start: int) -> str:
-  """Returns what a node printed from one byte on."""
+  """Returns a node's output from byte `start` on."""
   try:
     with open(path, errors='replace') as file:
       file.seek(start)
       return file.read()
-  except OSError as error:  # Somebody removed it.
+  except OSError as error:  # It may have been deleted.
     return f'{type(error).__name__}: {error}\n'

@@ -1,6 +1,6 @@
-"""Which nodes a run has, and who calls whom; needs no TensorFlow.
+"""Node graphs: the nodes of a run and their calls; needs no TensorFlow.
 
-Nothing here knows how nodes are launched.
+Independent of the launcher.
 """
 
 import collections
@@ -14,16 +14,16 @@ from repertory.launch.nodes import node as node_lib
 
 @dataclasses.dataclass(frozen=True)
 class PlannedNode:
-  """A node that is to be made.
+  """Specification of a node.
 
   Attributes:
     name: '<kind>' or '<kind>/<index>', see `kinds`.
-    make: Makes it from its `node.Context`, in the thread or process where it
-      will run; so it must be picklable, unless its topology allows no launcher
-      but that of threads.
+    make: Factory of the node from its `node.Context`, called in the thread or
+      process where it will run. Must be picklable, unless the topology only
+      supports the launcher of threads.
     calls: Names of the nodes that it calls.
-    beside: Nodes in the same thread or process, made after it and ended with
-      it; one that fails ends the run.
+    beside: Colocated nodes in the same thread or process, made after this one
+      and ended with it. A failure of one ends the run.
   """
 
   name: str
@@ -37,21 +37,21 @@ class PlannedNode:
 
 
 class Program:
-  """The nodes of a run.
+  """Node graph of a run.
 
-  Who is called must have been added before, or calls would go in circles.
+  Callees must be added before their callers, so that calls have no cycles.
 
   Attributes:
-    call_timeout_seconds: How long a call between nodes may take.
-    token: What its nodes know, and nobody else.
+    call_timeout_seconds: Time-out of calls between nodes.
+    token: Secret shared by the nodes.
   """
 
   def __init__(self, call_timeout_seconds: float):
-    """Has no nodes yet.
+    """Makes an empty node graph.
 
     Args:
-      call_timeout_seconds: How long a call between nodes may take; the first
-        one may include the start of the node that is called.
+      call_timeout_seconds: Time-out of calls between nodes; the first call may
+        include the start of the callee.
     """
     self.call_timeout_seconds = call_timeout_seconds
     self.token = secrets.token_hex(16)
@@ -59,14 +59,14 @@ class Program:
 
   @property
   def names(self) -> list[str]:
-    """Names all nodes, in the order in which they were added."""
+    """Names of all nodes, in the order of their addition."""
     return list(self._nodes)
 
   @property
   def max_waiting_calls(self) -> int:
-    """Calls that may wait at a node at the same time.
+    """Maximum concurrent calls to a node.
 
-    Every other node may wait in two, its own and its report's.
+    Every other node may have two open calls, one of them a heartbeat.
     """
     return 2 * len(self._nodes) + 16
 
@@ -80,21 +80,19 @@ class Program:
     """Adds a node; returns its name.
 
     Raises:
-      ValueError: If there is one of that name, or it calls a node that there is
-        not, or that nobody can call; or one beside it has a part in a phase.
+      ValueError: If the name is taken, it calls an unknown node or one that
+        does not serve, or a colocated node takes part in a phase.
     """
     taken = [name for one in self for name in (one.name, *_names_beside(one))]
     for name in (node.name, *_names_beside(node)):
       if name in taken:
-        raise ValueError(
-          f'node names must differ, got {name!r} for a second one.'
-        )
+        raise ValueError(f'node names must differ, got {name!r} twice.')
       kinds.kind_of(name)
     for one in node.beside:
       if one.kind.phase is not None:
         raise ValueError(
-          f'nodes beside {node.name!r} must have no part in a phase, for it is '
-          f'not told when they are done; got {one.name!r}.'
+          f'nodes beside {node.name!r} must have no part in a phase, since '
+          f'their completion is not reported; got {one.name!r}.'
         )
     for caller in (node, *node.beside):
       for name in caller.calls:
@@ -107,40 +105,40 @@ class Program:
     return node.name
 
   def callees_of(self, name: str) -> list[str]:
-    """Returns the nodes that one calls, or that one beside it does, sorted."""
+    """Returns the callees of a node and its colocated nodes, sorted."""
     plan = self._nodes[name]
     return sorted({c for one in (plan, *plan.beside) for c in one.calls})
 
   @property
   def served(self) -> list[str]:
-    """Names of the nodes that serve until they are shut down."""
+    """Names of the serving nodes, which run until they are shut down."""
     return [node.name for node in self if node.kind.serves]
 
   @property
   def savers(self) -> list[PlannedNode]:
-    """The nodes that save what there is when the run ends."""
+    """The nodes that save checkpoints when the run ends."""
     return [node for node in self if node.kind.saves]
 
   @property
   def labels(self) -> dict[str, str]:
-    """The files to which nodes print, by name.
+    """Relative paths of output files, by node name.
 
-    That is <kind>/<place>, a place being the node's among those of its kind.
+    The format is <kind>/<index>, with the node's index among those of its kind.
     """
-    places: collections.Counter = collections.Counter()
+    counts: collections.Counter = collections.Counter()
     found = {}
     for node in self:
       kind = node.kind.name
-      found[node.name] = f'{kind}/{places[kind]}'
-      places[kind] += 1
+      found[node.name] = f'{kind}/{counts[kind]}'
+      counts[kind] += 1
     return found
 
   def owner_of(self, name: str) -> str:
-    """Returns the node in whose thread or process a node is."""
+    """Returns the node that owns the thread or process of a node."""
     for node in self:
       if name in (node.name, *_names_beside(node)):
         return node.name
-    raise KeyError(f'There is no node {name!r}; there are {self.names}.')
+    raise KeyError(f'node must be one of {self.names}, got {name!r}.')
 
 
 def _names_beside(node: PlannedNode) -> list[str]:

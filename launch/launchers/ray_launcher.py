@@ -1,6 +1,6 @@
-"""The launcher of Ray clusters.
+"""Launcher on Ray clusters.
 
-It is told of in the help of a flag: Ray is imported when something is launched.
+The help of a flag lists it, so Ray is only imported at launch.
 """
 
 import dataclasses
@@ -21,11 +21,11 @@ _KINDS = tuple(kind.name for kind in kinds.KINDS)
 @launcher.register
 @dataclasses.dataclass(frozen=True)
 class RayLauncher(launcher.Launcher):
-  """Nodes in processes that Ray places."""
+  """Nodes in processes placed by Ray."""
 
   name = 'ray'
   title = 'Ray'
-  help = 'processes that Ray places and watches'
+  help = 'processes placed and monitored by Ray'
   can_restart = True
   rank = 2
 
@@ -35,18 +35,18 @@ class RayLauncher(launcher.Launcher):
   )
   bind_interface: str = settings.field(
     '',
-    'network over which hosts reach each other, by the name of the interface '
-    "or as 10.0.0.0/16; default: that of Ray's own addresses.",
+    'network between hosts, as the name of an interface or as 10.0.0.0/16; '
+    "default: that of Ray's own addresses.",
   )
   allow_public_addresses: bool = settings.field(
     False,
-    'run on hosts with addresses of the Internet, where whoever reaches them '
-    'can change everything.',
+    'run on hosts with public addresses, where anyone who can reach them can '
+    'change everything.',
   )
   node_resources: tuple[str, ...] = settings.field(
     (),
-    'what nodes ask Ray for, by kind: actor:CPU=1,learner:GPU=1; '
-    'default: nothing.',
+    'Ray resources of nodes, by kind: actor:CPU=1,learner:GPU=1; '
+    'default: none.',
   )
 
   @property
@@ -55,10 +55,10 @@ class RayLauncher(launcher.Launcher):
 
   @property
   def resources(self) -> Mapping[str, Mapping[str, float]]:
-    """What a node asks Ray for, by kind.
+    """Ray resources per node, by kind of node.
 
     Raises:
-      SettingError: If that is not understood.
+      SettingError: If the setting cannot be parsed.
     """
     found: dict[str, dict[str, float]] = {}
     for text in self.node_resources:
@@ -73,7 +73,7 @@ class RayLauncher(launcher.Launcher):
       if resource in found.setdefault(kind, {}):
         raise SettingError(
           'node_resources',
-          f'must have {kind}:{resource} once, got {text!r} too.',
+          f'must have {kind}:{resource} only once, got {text!r} too.',
         )
       found[kind][resource] = float(amount)
     return found
@@ -84,8 +84,8 @@ class RayLauncher(launcher.Launcher):
         if getattr(self, name):
           raise SettingError(
             name,
-            'must be left out where all is on this host, got '
-            f'{getattr(self, name)!r}. A cluster has to be named for it.',
+            'must be left out without a cluster, got '
+            f'{getattr(self, name)!r}. Set ray_address, too.',
             ray_address='host:port',
           )
     for kind in self.resources:
@@ -101,7 +101,7 @@ class RayLauncher(launcher.Launcher):
         "needs the package ray, got 'ray' without it: "
         "pip install 'repertory[ray]'.",
       )
-    carriers.chosen()  # Refuses an unknown name.
+    carriers.chosen()  # Checks the variable.
     launchers.ray_cluster.check(self.ray_address)
 
   def launch(self, program, log_directory):

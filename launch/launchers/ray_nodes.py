@@ -1,4 +1,4 @@
-"""How the nodes of a program get to the hosts of a Ray cluster."""
+"""Launch of a node graph on a Ray cluster."""
 
 import contextlib
 import os
@@ -21,11 +21,15 @@ def launch(
   network: str = '',
   allows_public: bool = False,
 ) -> Iterator[ray_workers.RayWorkers]:
-  """Launches a program; see `launcher.Launcher.launch`.
+  """Launches a node graph; see `launcher.Launcher.launch`.
 
   Args:
-    address: See `ray_cluster.connected`.
-    resources: See `ray_placement.Placement`, as what follows.
+    program: The node graph.
+    log_directory: Folder for the output of nodes.
+    address: Address of the cluster's head, see `ray_cluster.connected`.
+    resources: Resources per node, see `ray_placement.Placement`.
+    network: Network between hosts, likewise.
+    allows_public: Whether hosts may have public addresses, likewise.
   """
   printed.set_aside(log_directory)
   with ray_cluster.connected(address) as heart:

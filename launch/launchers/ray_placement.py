@@ -1,4 +1,4 @@
-"""On which host of a Ray cluster each node goes, and with what."""
+"""Placement of nodes on the hosts of a Ray cluster."""
 
 import ipaddress
 import os
@@ -21,30 +21,31 @@ from repertory.launch.launchers import (
 )
 from repertory.launch.launchers import program as program_lib
 
-# One waits for the end of the process, another is left for a hanging disk.
+# Concurrent calls of a supervisor: one waits for the end of the process, and
+# another may hang in disk I/O.
 _CALLS_AT_ONCE = 4
 
-# Else Ray would hide all GPUs from whoever asks for none.
+# Otherwise Ray would hide all GPUs from nodes that request none.
 _GPUS_STAY = {'RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO': '0'}
 
-# What options of Ray are called that are no resources of the user's own.
+# Names of Ray options for built-in resources.
 _OPTIONS = {'CPU': 'num_cpus', 'GPU': 'num_gpus', 'memory': 'memory'}
 
 
 class Placement:
-  """Where nodes go, and what is sent to them.
+  """Placement of nodes, and their launch specs.
 
-  Who saves what there is, or is called at an address that all know, is on the
-  host that launches. Others are wherever there is room.
+  Nodes that save checkpoints, or need a fixed address, are pinned to the
+  launching host. Others may be on any host with free resources.
 
   Attributes:
-    hosts: The hosts of the cluster, at the start.
-    network: Over which hosts reach each other; see `Supervisor.place`. None if
-      there is one host alone.
-    allows_public: Whether hosts may have addresses of the Internet.
-    environment: Where all nodes' processes find what they need.
-    carrier: What carries the calls of all nodes, see `carriers`.
-    seconds: How long a node may wait for room.
+    hosts: The hosts of the cluster at the start.
+    network: Network between hosts, see `Supervisor.place`; None for a single
+      host.
+    allows_public: Whether hosts may have public addresses.
+    environment: Import paths and working directory of node processes.
+    carrier: Name of the RPC library, see `carriers`.
+    seconds: Time-out of placing a node.
   """
 
   seconds = 120.0
@@ -56,16 +57,17 @@ class Placement:
     network: str,
     allows_public: bool,
   ):
-    """Looks at the cluster.
+    """Reads the state of the cluster and checks the settings.
 
     Args:
-      program: Whose nodes are placed.
-      resources: What a node asks Ray for, by kind.
-      network: As the user named it; '' for that of Ray's own addresses.
-      allows_public: Whether hosts may have addresses of the Internet.
+      program: The node graph.
+      resources: Ray resources per node, by kind of node.
+      network: Name or range of the network between hosts; '' for that of Ray's
+        own addresses.
+      allows_public: Whether hosts may have public addresses.
 
     Raises:
-      SettingError: If that does not fit the program or the cluster.
+      SettingError: If a setting does not match the node graph or the cluster.
     """
     self._program = program
     self._resources = resources
@@ -78,25 +80,26 @@ class Placement:
     self._check_addresses(network)
     self._check_resources()
     self.carrier = carriers.chosen()
-    # Children must find whatever the launching process could import.
+    # Child processes must find the same modules as this process.
     self.environment = ray_supervisor.Environment(
       [path for path in sys.path if path], os.getcwd()
     )
 
   def make_supervisor(self, name: str, host: str | None = None) -> Any:
-    """Lets Ray place the supervisor of a node, the first or another one.
+    """Creates the supervisor of a node, an actor placed by Ray.
 
     Args:
-      host: Ray's name of the host to take. Another one is taken if there is no
-        room for what the node asks for, unless it must be on this one. None for
-        any.
+      name: Name of the node.
+      host: Ray's id of the preferred host. Another one is used if its free
+        resources do not suffice, unless the node is pinned. None for any host.
     """
     kind = kinds.kind_of(name)
     strategy: Any = 'SPREAD'
     asked = self._resources.get(kind.name, {})
     if host is not None:
-      # Where nothing is asked for there is room, and Ray would choose others if
-      # the host is slow to answer, those with a fault among them.
+      # Without requested resources, the preference is strict: otherwise Ray
+      # would choose other hosts, even faulty ones, if the host is slow to
+      # reply.
       strategy = scheduling_strategies.NodeAffinitySchedulingStrategy(
         host, soft=bool(asked) and not self._is_pinned(kind)
       )
@@ -114,28 +117,29 @@ class Placement:
     except ValueError as error:
       raise SettingError(
         'node_resources',
-        f'must be what Ray takes, got {asked}: {text_of(error)}',
+        f'must be resources that Ray accepts, got {asked}: {text_of(error)}',
       ) from error
     return supervisor.remote(name)
 
   def own_host_of(self, name: str) -> ray_cluster.Host | None:
-    """Returns this host if a node must be on it."""
+    """Returns this host for pinned nodes, otherwise None."""
     return self._here if self._is_pinned(kinds.kind_of(name)) else None
 
   def describe_want(self, name: str) -> str:
-    """Says of a node that could not be placed what it waited for."""
+    """Describes what a node that could not be placed was waiting for."""
     asked = self._resources.get(kinds.kind_of(name).name)
     what = f'{_in_words(asked)} and ' if asked else ''
     return (
-      f'Waited {self.seconds:g} seconds for {what}a host that takes it. The '
+      f'Waited {self.seconds:g} seconds for {what}a host for it. The '
       f'cluster has {_in_words(ray.cluster_resources())}; free are '
       f'{_in_words(ray.available_resources())}.'
     )
 
   def load(self, name: str, peers: Mapping[str, str]) -> bytes:
-    """Returns what the process of a node is sent.
+    """Returns the pickled launch spec of a node.
 
     Args:
+      name: Name of the node.
       peers: Addresses of the nodes that it calls, by name.
     """
     cargo = node_process.Cargo.of(self._program, name, peers, self.carrier)
@@ -148,25 +152,25 @@ class Placement:
       except ValueError as error:
         raise SettingError('bind_interface', str(error)) from error
     if self._is_alone or self.allows_public or network:
-      return  # Of a network that was named, each host tells its own.
+      return  # Each host reports its address in a named network.
     addresses = sorted(host.address for host in self.hosts)
     public = [a for a in addresses if ipaddress.ip_address(a).is_global]
     if public:
       raise SettingError(
         'allow_public_addresses',
-        f'must be set for hosts with addresses of the Internet, got '
-        f'{", ".join(public)}. Whoever reaches them there can read and '
-        'change everything, and run code; better use a private network.',
+        f'must be set for hosts with public addresses, got '
+        f'{", ".join(public)}. Anyone who can reach them can read and '
+        'change everything, and run code. Prefer a private network.',
       )
 
   def _check_resources(self) -> None:
-    """Refuses what no host, or not all of them together, will ever have."""
+    """Checks that requested resources fit into hosts and cluster."""
     found = {kinds.kind_of(name).name for name in self._program.names}
     for kind in self._resources:
       if kind not in found:
         raise SettingError(
           'node_resources',
-          f'must be of nodes with a process of their own, '
+          f'must be of nodes with their own process, '
           f'{", ".join(sorted(found))}; got {kind!r}.',
         )
     there = ray.cluster_resources()
@@ -187,12 +191,12 @@ class Placement:
           )
 
   def _is_pinned(self, kind: kinds.Kind) -> bool:
-    """Whether nodes of a kind must be on this host."""
+    """Returns whether nodes of a kind must be on this host."""
     return self._is_alone or not kind.is_replaceable
 
 
 def _in_words(resources: Mapping[str, float]) -> str:
-  """Writes resources as the flag takes them, without what Ray adds."""
+  """Formats resources as in the flag, without Ray's internal ones."""
   written = [
     f'{name}={amount:g}'
     for name, amount in sorted(resources.items())

@@ -1,4 +1,4 @@
-"""What nodes of other hosts print."""
+"""Output of nodes on other hosts."""
 
 import contextlib
 import dataclasses
@@ -11,20 +11,20 @@ from typing import Any
 import ray
 from ray import exceptions as ray_errors
 
-# How often what nodes print is fetched, and how long it may take then.
+# Period and time-out of fetching the output of nodes.
 _FETCH_SECONDS = 1.0
 _ROUND_SECONDS = 2.0
-# What it may take when it is needed.
+# Time-out of fetching output on demand.
 _ANSWER_SECONDS = 10.0
 
 
 @dataclasses.dataclass
 class _Source:
-  """Where what a node prints comes from.
+  """Source of a node's output.
 
   Attributes:
-    supervisor: Ray's handle.
-    position: Where to go on, in bytes.
+    supervisor: Ray's handle of the node's supervisor.
+    position: Bytes fetched so far.
   """
 
   supervisor: Any
@@ -32,13 +32,13 @@ class _Source:
 
 
 class Printed:
-  """Fetches what nodes print to files of this host."""
+  """Fetches the output of nodes to files of this host."""
 
   def __init__(self, paths: Mapping[str, str]):
-    """Begins to fetch.
+    """Starts a background thread that fetches output.
 
     Args:
-      paths: The files, by node.
+      paths: Files, by node.
     """
     self._paths = paths
     self._sources: dict[str, _Source] = {}
@@ -48,19 +48,20 @@ class Printed:
     self._thread.start()
 
   def begin(self, name: str, supervisor: Any) -> None:
-    """Fetches from a supervisor, from the beginning.
+    """Fetches a node's output from a new supervisor, from the beginning.
 
     Args:
-      supervisor: Ray's handle.
+      name: Name of the node.
+      supervisor: Ray's handle of its supervisor.
     """
     self._sources[name] = _Source(supervisor)
 
   def fetch(self, name: str) -> None:
-    """Fetches what a node has printed so far; nothing if it cannot be had."""
+    """Fetches a node's output so far, if its supervisor replies."""
     self._fetch([name], _ANSWER_SECONDS)
 
   def close(self) -> None:
-    """Fetches the rest, and ends."""
+    """Fetches the rest and stops the thread."""
     self._closed.set()
     self._thread.join(_ROUND_SECONDS + _ANSWER_SECONDS)
     self._fetch(list(self._sources), _ANSWER_SECONDS)
@@ -70,7 +71,7 @@ class Printed:
       self._fetch(list(self._sources), _ROUND_SECONDS)
 
   def _fetch(self, names: Sequence[str], seconds: float) -> None:
-    """Fetches of some, all at once; those that do not answer are left out."""
+    """Fetches from some nodes concurrently; skips those that do not reply."""
     with self._lock:
       deadline = time.monotonic() + seconds
       asked = {}

@@ -1,7 +1,6 @@
-"""Starts the process of a node on the host where it is placed, and watches it.
+"""Supervisor of a node process on its host, as a Ray actor.
 
-An actor of Ray runs it there. It computes nothing and carries no data, and
-needs no TensorFlow.
+It handles no data of the run and needs no TensorFlow.
 """
 
 import contextlib
@@ -21,21 +20,21 @@ import ray
 from repertory.components import interfaces
 from repertory.launch.host import child_processes, ports
 
-# Of what a node prints, so much is handed over at once, and so much kept.
+# Maximum bytes of a node's output per read, and kept.
 _READ_BYTES = 2**20
 _MAX_BYTES = 2**24
-# How soon one who waits for the end sees that another one does.
+# Polling period of a superseded wait for the end.
 _TURN_SECONDS = 1.0
 
 
 class Place(NamedTuple):
-  """Where a node is.
+  """Address of a node.
 
   Attributes:
-    address: The host's, in the cluster.
-    interface: Over what others reach the node.
-    senders: The addresses from which others may hear it.
-    port: Where it serves, or None.
+    address: IP address of its host in the cluster.
+    interface: Network interface of its server.
+    senders: Source addresses of its calls.
+    port: Port of its server; None for a node that does not serve.
   """
 
   address: str
@@ -45,11 +44,11 @@ class Place(NamedTuple):
 
 
 class Environment(NamedTuple):
-  """Where a node's process finds what it needs.
+  """Import paths and working directory of a node's process.
 
   Attributes:
-    paths: From where it imports, besides what Ray has copied.
-    directory: Its working directory, if the host has it.
+    paths: Import paths, besides that of modules copied by Ray.
+    directory: Working directory, if it exists on the host.
   """
 
   paths: Sequence[str]
@@ -57,45 +56,44 @@ class Environment(NamedTuple):
 
 
 class Supervisor:
-  """Watches one node, in all the lives that it has on this host.
+  """Supervises one node over all its generations on this host.
 
-  Its methods are called in several threads, one of which waits for the end of
-  the process.
+  Methods are called concurrently; one call waits for the end of the process.
   """
 
   def __init__(self, name: str):
-    """Has started nothing yet.
+    """Starts no process yet.
 
     Args:
-      name: The node's, which lists of processes show.
+      name: Name of the node, as shown in process lists.
     """
     self._name = name
     self._held = contextlib.ExitStack()
-    # It has no name, so nothing is left of it whatever becomes of this process.
+    # An unnamed file, which is deleted even if this process is killed.
     self._printed = tempfile.TemporaryFile('a+b')  # noqa: SIM115
     self._held.callback(self._printed.close)
     self._process: subprocess.Popen | None = None
     self._place: Place | None = None
     self._life: int | None = None
     self._turn = 0
-    self._lock = threading.Lock()  # Of the place.
-    self._run = uuid.uuid4().hex  # In all its processes.
-    # The kernel ends a process when the thread that started it ends.
+    self._lock = threading.Lock()  # Guards the place.
+    self._run = uuid.uuid4().hex  # Identifies its processes.
+    # The kernel kills a process when the thread that started it ends.
     self._starter = futures.ThreadPoolExecutor(1)
 
   def place(
     self, network: str | None, allows_public: bool, serves: bool
   ) -> Place:
-    """Tells where it is; of a node that serves, keeps a port free for it.
+    """Returns the node's address; reserves a port if the node serves.
 
     Args:
-      network: Over what hosts reach each other: see `interfaces.of_network`; ''
-        for that of this host's address in the cluster, None if there is no
-        other host.
-      allows_public: Whether that may be reached from the Internet.
+      network: Network between hosts, see `interfaces.of_network`; '' for that
+        of this host's address in the cluster, None for a single host.
+      allows_public: Whether the address may be public.
+      serves: Whether the node serves.
 
     Raises:
-      ValueError: If this host is not in the network, or that is public.
+      ValueError: If this host is not in the network, or its address is public.
     """
     with self._lock:
       if self._place is None:
@@ -107,13 +105,13 @@ class Supervisor:
       return self._place
 
   def start(self, cargo: bytes, environment: Environment, life: int) -> None:
-    """Starts the node's process; that of an earlier life has ended.
+    """Starts the node's process; that of an earlier generation must have ended.
 
     Args:
       cargo: A pickled `node_process.Cargo`.
-      environment: Where it finds what it needs.
-      life: How often the node was started before, in this run. That life is
-        started once, however often this is called.
+      environment: Import paths and working directory.
+      life: Generation: earlier starts of the node in this run. Repeated calls
+        start a generation only once.
     """
     self._starter.submit(self._start, cargo, environment, life).result()
 
@@ -122,10 +120,12 @@ class Supervisor:
       return
     self._end_strays()
     if self._place is None:
-      raise RuntimeError('It must be placed before it starts anything.')
+      raise RuntimeError(
+        'The node must be placed before its process is started.'
+      )
     paths = list(environment.paths)
     if ray.get_runtime_context().runtime_env.working_dir():
-      paths.insert(0, os.getcwd())  # Where the user's modules are copied to.
+      paths.insert(0, os.getcwd())  # Folder of the user's copied modules.
     exists = os.path.isdir(environment.directory)
     variables = {
       **os.environ,
@@ -144,20 +144,20 @@ class Supervisor:
     )
     self._life = life
     pipe = cast(IO[bytes], self._process.stdin)
-    # It may have ended before it has read all.
+    # The process may end before it has read everything.
     with contextlib.suppress(BrokenPipeError), pipe:
-      place = self._place.port, self._place.interface
-      pipe.write(pickle.dumps(place))
+      server = self._place.port, self._place.interface
+      pipe.write(pickle.dumps(server))
       pipe.write(cargo)
 
   def wait_for_end(self, turn: int) -> int | None:
-    """Waits until the process has ended, or this is asked for again.
+    """Waits until the process ends, or another call supersedes this one.
 
     Args:
-      turn: How often it was asked for before.
+      turn: Sequence number of the call.
 
     Returns:
-      The exit code; None if somebody else waits for it now.
+      The exit code; None if superseded.
     """
     self._turn = turn
     while self._turn == turn:
@@ -166,34 +166,34 @@ class Supervisor:
     return None
 
   def kill(self) -> None:
-    """Kills the process, and all that descend from it."""
-    # The process id of one that has ended may be another's by now.
+    """Kills the process and its descendants."""
+    # The process id of an ended process may have been reused.
     if self._started.poll() is None:
       child_processes.kill_tree(self._started)
 
   def ask_for_stacks(self) -> None:
-    """Lets the process print where its threads are."""
+    """Makes the process print the stacks of its threads."""
     if self._started.poll() is None:
       self._started.send_signal(child_processes.STACKS_SIGNAL)
 
   def read(self, start: int) -> tuple[bytes, int]:
-    """Reads what the node printed.
+    """Reads the node's output.
 
     Args:
-      start: Where to begin, in bytes.
+      start: Position in bytes.
 
     Returns:
-      What is there, perhaps not all of it; and where to go on.
+      A part of the output, and the next position.
     """
     found = os.pread(self._printed.fileno(), _READ_BYTES, start)
     end = start + len(found)
-    if not found and start > _MAX_BYTES:  # All of it was read.
+    if not found and start > _MAX_BYTES:  # All output has been read.
       self._printed.truncate(0)
       end = 0
     return found, end
 
   def end(self) -> None:
-    """Ends all that was started here."""
+    """Ends all processes and releases the port."""
     if self._process is not None:
       self.kill()
     self._end_strays()
@@ -203,18 +203,18 @@ class Supervisor:
   @property
   def _started(self) -> subprocess.Popen:
     if self._process is None:
-      raise RuntimeError('No process was started.')
+      raise RuntimeError('The process of the node must be started first.')
     return self._process
 
   def _end_strays(self) -> None:
-    """Kills what the node's last life has left behind."""
+    """Kills orphans of the node's last generation."""
     child_processes.kill_strays(self._run, set())
 
 
 def _choose_interface(
   address: str, network: str | None, allows_public: bool
 ) -> interfaces.Interface:
-  """Returns over what others reach a node; see `Supervisor.place`."""
+  """Returns the network interface of a server; see `Supervisor.place`."""
   if network is None:
     return interfaces.LOOPBACK
   if network:
@@ -223,7 +223,7 @@ def _choose_interface(
     interface = interfaces.of_address(address)
   if ipaddress.ip_address(interface.host).is_global and not allows_public:
     raise ValueError(
-      f'must be a private network, got {interface.host}, an address of the '
-      'Internet, without allow_public_addresses.'
+      f'must be a private network, got the public address {interface.host} '
+      'without allow_public_addresses.'
     )
   return interface

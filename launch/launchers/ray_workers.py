@@ -1,4 +1,4 @@
-"""Nodes that Ray places, each with a supervisor beside it."""
+"""Workers in processes on a Ray cluster, each with a supervisor."""
 
 import contextlib
 import dataclasses
@@ -22,37 +22,37 @@ from repertory.launch.launchers import (
 )
 from repertory.launch.launchers import program as program_lib
 
-# A supervisor answers at once if its host can be reached.
+# A supervisor replies at once if its host can be reached.
 _ANSWER_SECONDS = 10.0
 _START_SECONDS = 60.0
 _END_SECONDS = 10.0
-# After a loss, how often and how long is looked which hosts Ray has given up.
+# Period and duration of polling for Ray's lost hosts, after a loss.
 _LOOK_FOR_LOST_SECONDS = 2.0
 _LOST_SECONDS = 180.0
 
 
 @dataclasses.dataclass
 class _Node:
-  """A node, in its life of now.
+  """State of a node in its current generation.
 
-  Each call to its supervisor is asked once, and looked at until it is answered.
-  That which waits for the end of the process is there as long as the process;
-  if the answer is that the supervisor is gone, so is the node.
+  Calls to its supervisor are asynchronous and polled. The call that waits for
+  the end of the process lasts as long as the process; if it fails because the
+  supervisor is lost, so is the node.
 
   Attributes:
-    supervisor: Ray's handle.
-    placing: The call that tells where it is.
-    since: When it was made, or began to start.
-    turn: How often the end of the process was waited for before.
-    life: How often the node was started before.
-    place: Where it is, when it is placed.
-    starting: The call that starts its process.
-    ending: The call that waits for the end of that.
-    code: The exit code, when it has ended.
-    loss: What became of it, if there is no exit code.
-    is_lost: Whether it may do better somewhere else.
-    is_bad_input: Whether only the user can mend it.
-    wanted: The address of the host that was chosen for it, if any was.
+    supervisor: Ray's handle of the supervisor.
+    placing: Pending call that returns the node's address.
+    since: Time of the call for placing or starting.
+    turn: Sequence number of the last wait for the end of the process.
+    life: Generation: number of earlier starts of the node.
+    place: Address of the node; None until it is placed.
+    starting: Pending call that starts its process.
+    ending: Pending call that waits for the end of the process.
+    code: Exit code; None until it has ended.
+    loss: Error message, if it ended without an exit code.
+    is_lost: Whether a restart on another host may help.
+    is_bad_input: Whether the cause is invalid user input.
+    wanted: Address of the preferred host; '' for none.
   """
 
   supervisor: Any
@@ -71,7 +71,7 @@ class _Node:
 
 
 class RayWorkers(polled_workers.ProcessWorkers):
-  """Nodes in processes that supervisors start, on the hosts of a cluster."""
+  """Workers in processes started by supervisors on the hosts of a cluster."""
 
   def __init__(
     self,
@@ -80,29 +80,29 @@ class RayWorkers(polled_workers.ProcessWorkers):
     heart: ray_cluster.Heart,
     paths: Mapping[str, str],
   ):
-    """Has placed nothing yet.
+    """Places no nodes yet.
 
     Args:
-      program: Whose they are.
-      placement: Says where: a `ray_placement.Placement`.
-      heart: Knows whether the head of the cluster lives.
-      paths: By node, the file to which what it prints is fetched.
+      program: The node graph of these workers.
+      placement: Placement of nodes, a `ray_placement.Placement`.
+      heart: Monitor of the cluster's head.
+      paths: Files of this host for the output of nodes, by node.
     """
     super().__init__(program, {}, paths)
     self._placement = placement
     self._heart = heart
     self._nodes: dict[str, _Node] = {}
-    self._hosts = placement.hosts  # As last heard.
-    # From where nodes of each host may be heard, by the address in the cluster.
+    self._hosts = placement.hosts  # As of the last query.
+    # Source addresses of the calls of nodes, by their host's address.
     self._senders: dict[str, Sequence[str]] = {}
     self._shut_out: Sequence[str] = []
-    # Hosts that live, but where nodes were lost or did not start.
+    # Living hosts where nodes were lost or did not start.
     self._avoided: set[str] = set()
     self._looks_for_lost_until = self._looked_at = 0.0
     self._printed = ray_printed.Printed(paths)
 
   def begin(self) -> None:
-    """Lets all nodes be placed."""
+    """Starts placing all nodes."""
     for name in self.program.names:
       self._place(name)
 
@@ -139,17 +139,17 @@ class RayWorkers(polled_workers.ProcessWorkers):
       return None
     return failures.Failure(
       kinds.COORDINATOR.name,
-      f'The head of the Ray cluster has not answered for '
-      f'{ray_cluster.SILENCE_SECONDS:g} seconds. Without it Ray ends all '
-      'processes soon. Start it again; the same command goes on from the last '
-      'checkpoint.',
+      f'The head of the Ray cluster has not replied for '
+      f'{ray_cluster.SILENCE_SECONDS:g} seconds. Without it, Ray ends all '
+      'processes soon. Restart the head; the same command resumes from the '
+      'last checkpoint.',
     )
 
   def waiting(self) -> str:
     names = [n for n, node in self._nodes.items() if node.place is None]
     if not names:
       return ''
-    return f'waiting for room for {", ".join(names)}'
+    return f'waiting for resources for {", ".join(names)}'
 
   def kill(self, name: str) -> str:
     owner = self.program.owner_of(name)
@@ -165,8 +165,8 @@ class RayWorkers(polled_workers.ProcessWorkers):
     _wait_for_all([node.ending for node in started], seconds)
     for node in nodes:
       if not _is_answered(node.ending):
-        self._let_go(node)  # And with it the process, by the kernel.
-        self._lose(node, f'{self._describe_place(node)} did not answer.')
+        self._kill_supervisor(node)
+        self._lose(node, f'{self._describe_place(node)} did not reply.')
 
   def restart(self, name: str) -> None:
     self._printed.fetch(name)
@@ -174,8 +174,8 @@ class RayWorkers(polled_workers.ProcessWorkers):
     life = node.life + 1
     if node.loss:
       self._shut_out_lost_hosts()
-      self._let_go(node)
-      if not self._heart.is_late:  # Else the question would hang.
+      self._kill_supervisor(node)
+      if not self._heart.is_late:  # Otherwise the query would hang.
         self._hosts = ray_cluster.living_hosts()
       self._place(name)
       self._nodes[name].life = life
@@ -187,21 +187,21 @@ class RayWorkers(polled_workers.ProcessWorkers):
   def end(self) -> list[str]:
     for node in self._nodes.values():
       if node.starting is None:
-        self._let_go(node)
-        node.loss = node.loss or 'It was ended before it began.'
+        self._kill_supervisor(node)
+        node.loss = node.loss or 'It was ended before it started.'
     hanging = super().end()
     self._printed.close()
     supervisors = [node.supervisor for node in self._nodes.values()]
     _wait_for_all([one.end.remote() for one in supervisors], _END_SECONDS)
     for node in self._nodes.values():
-      self._let_go(node)
+      self._kill_supervisor(node)
     return hanging
 
   def _choose_host(self) -> ray_cluster.Host | None:
-    """Returns the host with the fewest nodes for its CPUs; None for any.
+    """Returns the host with the fewest nodes per CPU; None for any.
 
-    Not where nodes were lost. Ray's own spreading may take one host for all
-    that ask for nothing.
+    Excludes hosts where nodes were lost. Ray's own spreading may place all
+    nodes without resources on one host.
     """
     taken = [
       node.place.address if node.place else node.wanted
@@ -216,7 +216,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     return min(fit, key=load, default=None)
 
   def _place(self, name: str) -> None:
-    """Lets the supervisor of a node be placed, the first or another one."""
+    """Starts placing a new supervisor of a node."""
     host = self._placement.own_host_of(name) or self._choose_host()
     supervisor = self._placement.make_supervisor(name, host and host.name)
     self._nodes[name] = _Node(
@@ -233,7 +233,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     )
 
   def _advance(self, name: str, node: _Node) -> None:
-    """Goes on with a node as far as it is known how that went."""
+    """Advances a node's state by the results of its pending calls."""
     try:
       if node.place is None and _is_answered(node.placing):
         self._take_place(node, _result_of(node.placing))
@@ -245,7 +245,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
         self._ask_for_end(node)
       if _is_answered(node.ending):
         node.code = _result_of(node.ending)
-    except ray_errors.ActorUnavailableError:  # It may come back.
+    except ray_errors.ActorUnavailableError:  # It may recover.
       self._ask_again(name, node)
     except (ray_errors.RayTaskError, ray_errors.RuntimeEnvSetupError) as error:
       cause = getattr(error, 'cause', error)
@@ -266,14 +266,14 @@ class RayWorkers(polled_workers.ProcessWorkers):
     node.place, node.since = place, time.monotonic()
     self._senders[place.address] = place.senders
     if set(place.senders) & set(self._shut_out):
-      self._shut_out_lost_hosts()  # But this one, which has come back.
+      self._shut_out_lost_hosts()  # Readmits this host.
 
   def _ask_for_end(self, node: _Node) -> None:
     node.turn += 1
     node.ending = node.supervisor.wait_for_end.remote(node.turn)
 
   def _ask_again(self, name: str, node: _Node) -> None:
-    """Repeats the call whose answer was that it could not be delivered."""
+    """Repeats a pending call that could not be delivered."""
     if node.place is None:
       self._ask_for_place(name, node)
     elif node.ending is None:
@@ -282,25 +282,25 @@ class RayWorkers(polled_workers.ProcessWorkers):
       self._ask_for_end(node)
 
   def _lose(self, node: _Node, loss: str, address: str = '') -> None:
-    """Notes a loss, of which Ray may know later that it is of the host.
+    """Records a loss, which may turn out to be the loss of a host.
 
     Args:
-      node: What is lost.
-      loss: What is told of it.
-      address: The host's, if Ray told it.
+      node: The lost node.
+      loss: Error message.
+      address: Address of the host, if known from Ray.
     """
     node.loss = loss
     self._avoid_host_of(node, address)
     self._looks_for_lost_until = time.monotonic() + _LOST_SECONDS
 
   def _avoid_host_of(self, node: _Node, address: str = '') -> None:
-    # Before it says where it is, Ray may have put it where it was not wanted.
+    # An unplaced node may not be on its preferred host.
     address = node.place.address if node.place else address or node.wanted
     if address:
       self._avoided.add(address)
 
   def _check_time(self, name: str, node: _Node) -> None:
-    """Takes a node for lost that is not placed, or not started, in time."""
+    """Marks a node as lost if it is not placed or started in time."""
     seconds = time.monotonic() - node.since
     if node.place is None and seconds > self._placement.seconds:
       node.loss = self._placement.describe_want(name)
@@ -312,7 +312,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
       )
 
   def _start(self, name: str, node: _Node) -> Any:
-    """Starts a life of a node if all that it calls are placed."""
+    """Starts a node's current generation if all its callees are placed."""
     peers = {}
     for callee in self.program.callees_of(name):
       peers[callee] = self._address_of(callee)
@@ -323,21 +323,21 @@ class RayWorkers(polled_workers.ProcessWorkers):
     return node.supervisor.start.remote(cargo, environment, node.life)
 
   def _address_of(self, name: str) -> str | None:
-    self.is_alive(name)  # It may have been placed meanwhile.
+    self.is_alive(name)  # Updates its state.
     place = self._nodes[name].place
     if place is None or place.port is None:
       return None
     return place.interface.address(place.port)
 
   def _shut_out_lost_hosts(self) -> None:
-    """Sees to it that replay hears nothing more from hosts that are lost.
+    """Makes the replay server refuse writes from lost hosts.
 
-    What is there may live on, behind a link that was cut. If it comes back when
-    others have taken its place, it is told so by the coordinator; but before it
-    hears that, it would write to replay.
+    Nodes there may still run after a network partition. When it ends, the
+    coordinator fences replaced nodes, but before that they could write to
+    replay.
 
     Raises:
-      failures.NodeError: If replay does not answer.
+      failures.NodeError: If the replay server does not reply.
     """
     replay = kinds.REPLAY.name
     if replay not in self.program.served or self._heart.is_late:
@@ -352,7 +352,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     )
     if lost == self._shut_out:
       return
-    service = self.client(replay)  # Held until the call is over.
+    service = self.client(replay)  # Must outlive the call.
     call = service.futures.shut_out(lost)
     try:
       call.result(_ANSWER_SECONDS)
@@ -364,16 +364,16 @@ class RayWorkers(polled_workers.ProcessWorkers):
       ) from error
     self._shut_out = lost
 
-  def _let_go(self, node: _Node) -> None:
-    """Ends a supervisor, and with it the process, by the kernel."""
-    if not self._heart.is_silent:  # Without the head, this would hang.
+  def _kill_supervisor(self, node: _Node) -> None:
+    """Kills a supervisor; the kernel then kills its process."""
+    if not self._heart.is_silent:  # Without the head, this hangs.
       with contextlib.suppress(ray_errors.RayError):
         ray.kill(node.supervisor)
 
   def _describe_place(self, node: _Node) -> str:
     if node.place is None:
       return 'Its host'
-    return f'Its host, {node.place.address}, or what watches it there,'
+    return f'Its host, {node.place.address}, or its supervisor there,'
 
   def _fetch(self, name: str) -> None:
     self._printed.fetch(name)

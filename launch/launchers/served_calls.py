@@ -1,4 +1,4 @@
-"""Calls that a server takes: threads that answer them, each of them once."""
+"""RPC server: thread pool, and idempotent handling of retried calls."""
 
 import collections
 import functools
@@ -7,21 +7,22 @@ import threading
 from collections.abc import Callable
 from concurrent import futures
 
-# So many answers are kept, the latest ones, none of which is larger. A thousand
-# actors call the coordinator so often within 5 seconds, 16 within minutes.
+# Number of latest replies that are kept, and their maximum size. A thousand
+# actors make this many calls to the coordinator within 5 seconds, 16 within
+# minutes.
 _NUM_KEPT = 20_000
 _LARGEST_BYTES = 4096
 
 
 class Answers:
-  """Answers of a server to its latest calls, so that none is made twice.
+  """Cache of replies to the latest calls, so that retries do not run twice.
 
-  Whoever loses the connection to a server cannot know whether that has taken
-  the call, and calls again. If it has, it is that call's answer that is due: to
-  count the steps of one report twice would be wrong.
+  A client that loses its connection cannot know whether the server received the
+  call, so it retries. If the server did, the retry gets the first call's reply:
+  for example, the steps of one report must not be counted twice.
 
-  Large ones are not kept. They are variables and the like, which change nothing
-  and may be asked for again.
+  Large replies are not kept. They contain variables and the like; such calls
+  change nothing and may run again.
   """
 
   def __init__(self):
@@ -30,11 +31,11 @@ class Answers:
     self._kept: collections.OrderedDict[str, bytes] = collections.OrderedDict()
 
   def get(self, call: str, make: Callable[[], bytes]) -> bytes:
-    """Returns the answer to a call, waiting for it if the call came before.
+    """Returns the reply to a call, waiting for it if the call is pending.
 
     Args:
-      call: Is the same, and nobody else's, as often as it comes.
-      make: Makes the answer; raises nothing.
+      call: Unique id of the call, the same for its retries.
+      make: Function that makes the reply; must not raise.
     """
     with self._lock:
       if call in self._kept:
@@ -56,10 +57,10 @@ class Answers:
 
 
 class Threads(futures.Executor):
-  """Threads that are started as they are needed, and not waited for.
+  """Thread pool with daemon threads, started on demand.
 
-  Python waits at its exit for those of `futures.ThreadPoolExecutor`, so that a
-  call that hangs would keep the process.
+  Unlike with `futures.ThreadPoolExecutor`, a hanging call does not keep Python
+  from exiting.
   """
 
   def __init__(self, most: int):
@@ -69,7 +70,7 @@ class Threads(futures.Executor):
     self._threads: list[threading.Thread] = []
 
   def submit(self, function, /, *arguments, **named):
-    """Lets a thread call a function; gRPC asks from one thread alone."""
+    """Runs a function in the pool; gRPC submits from a single thread."""
     call: futures.Future = futures.Future()
     self._tasks.put((call, functools.partial(function, *arguments, **named)))
     is_idle = self._idle.acquire(blocking=False)
@@ -80,7 +81,7 @@ class Threads(futures.Executor):
     return call
 
   def shutdown(self, wait=True, *, cancel_futures=False):
-    """Lets threads end when they have done what they are at."""
+    """Ends threads after their queued calls."""
     del wait, cancel_futures
     for _ in self._threads:
       self._tasks.put(None)

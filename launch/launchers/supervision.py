@@ -1,4 +1,4 @@
-"""Watches over the nodes of a program: restarts them, or ends them all."""
+"""Supervision of the nodes of a run: restarts, stalls and shutdown."""
 
 import contextlib
 import dataclasses
@@ -26,16 +26,15 @@ _COORDINATOR = kinds.COORDINATOR.name
 
 _STATUS_PERIOD_SECONDS = 0.25
 
-# After a stop was asked for: time to save a checkpoint, which takes 20 s for
-# each GB of replay, if the time-outs of two checkpoints are not longer; and to
-# go.
+# After a stop: minimum time-out of saving a checkpoint, which takes 20 s per GB
+# of replay, and time-out of ending.
 _SAVE_TIMEOUT_SECONDS = 300
 _EXIT_TIMEOUT_SECONDS = 5
-# A service that was told has nothing left to wait for, but its libraries take
-# seconds to let go, longer on busy cores.
+# Libraries of a stopped service take seconds to shut down, longer on busy
+# cores.
 _SERVICE_EXIT_TIMEOUT_SECONDS = 30
 _SHUT_DOWN_TIMEOUT_SECONDS = 1
-# When Ctrl-C came twice.
+# Time-out after a second Ctrl-C.
 _HURRIED_SECONDS = 0.2
 
 
@@ -48,25 +47,26 @@ def run(
   launcher: launcher_lib.Launcher,
   clock: clocks.Clock = clocks.REAL,
 ) -> loggers.Status:
-  """Launches a program and watches it to its end; nothing is left behind.
+  """Launches a node graph and supervises it to its end; ends all nodes.
 
-  Processes that end are started again where the others can wait for them. When
-  the learner, the replay server or the coordinator is lost, the whole program
-  is, from its last checkpoint.
+  Processes that end too early are restarted where the others can wait for them.
+  If the learner, the replay server or the coordinator is lost, all nodes are
+  restarted from the last checkpoint.
 
   Args:
-    make_program: Plans the nodes of a session.
-    title: What the display calls it.
-    interruption: Ends the run early when set.
-    show: Takes the status now and then.
-    launcher: Hosts the nodes.
-    clock: By which it waits.
+    make_program: Factory of the node graph of a session.
+    session: The session of the run.
+    title: Title of the run, as displayed.
+    interruption: Stop signal that ends the run early.
+    show: Function that displays the status.
+    launcher: Launcher of the nodes.
+    clock: Clock of waits and time-outs.
 
   Returns:
     The status at the end.
 
   Raises:
-    failures.NodeError: If a node failed for good.
+    failures.NodeError: If a node failed and cannot be restarted.
   """
   max_restarts = session.experiment.max_restarts if launcher.can_restart else 0
   budget = restarts.RestartBudget(max_restarts, clock)
@@ -78,11 +78,11 @@ def run(
       with launcher.launch(make_program(session), log_directory) as workers:
         return watch.run(workers)
     except failures.NodeError as error:
-      may_go_on = restarts.may_start_all_again(error.failure, budget)
-      if not may_go_on or interruption.is_set():
+      may_restart = restarts.may_start_all_again(error.failure, budget)
+      if not may_restart or interruption.is_set():
         raise
       budget.take()
-      resumed = None  # So it is if there is no checkpoint yet.
+      resumed = None  # Stays None without a checkpoint.
       with contextlib.suppress(signals.Stopped):
         resumed = resuming.resume(
           session,
@@ -97,7 +97,7 @@ def run(
 
 
 class _Watch:
-  """Over one launch of a program."""
+  """Supervision of one launch."""
 
   def __init__(
     self,
@@ -108,10 +108,11 @@ class _Watch:
     clock: clocks.Clock,
     first_doing: str,
   ):
-    """Watches over nothing yet.
+    """Launches nothing yet.
 
     Args:
-      first_doing: What nodes are at before they tell; '' if that is unknown.
+      first_doing: Displayed activity of nodes before their first report; '' if
+        unknown.
     """
     self._session = session
     self._title = title
@@ -122,11 +123,11 @@ class _Watch:
     self._first_doing = first_doing
     self.num_restarts = session.num_restarts
     self._has_begun = False
-    self._last: loggers.Status | None = None  # When all is over.
-    self._names: Sequence[str] = ()  # Of what was launched.
+    self._last: loggers.Status | None = None  # Set at the end.
+    self._names: Sequence[str] = ()  # Of launched nodes.
 
   def run(self, workers: launcher_lib.Workers) -> loggers.Status:
-    """Watches to the end, and shuts all nodes down."""
+    """Supervises nodes to the end, and shuts them down."""
     self._workers, self._names = workers, workers.names
     self._coordinator = coordinator_calls.CoordinatorCalls(
       workers, self._interruption, self._clock
@@ -138,7 +139,7 @@ class _Watch:
       finally:
         with self._hurrying():
           self._end_all_but_coordinator()
-          self._end_hooks()
+          self._end_callbacks()
       if self._last is not None and not self._coordinator.is_lost:
         self._raise_failure()
       return self._with_last_warnings(status)
@@ -146,7 +147,7 @@ class _Watch:
       self._shut_down(_COORDINATOR)
 
   def _end_all_but_coordinator(self) -> None:
-    """Lets nodes end before whom they report to, or they would wait for it."""
+    """Ends other nodes before the coordinator, to which they report."""
     is_hurried = self._workers.is_hurried
     seconds = _HURRIED_SECONDS if is_hurried else _EXIT_TIMEOUT_SECONDS
     deadline = self._clock() + seconds
@@ -161,7 +162,7 @@ class _Watch:
       self._wait_for_services(self._last)
 
   def _wait_for_services(self, last: loggers.Status) -> None:
-    """Waits until those who were told to end have, and shows who has not."""
+    """Waits until stopped services have ended, showing those that have not."""
     program = self._workers.program
     owners = {program.owner_of(name) for name in program.served}
     deadline = self._clock() + _SERVICE_EXIT_TIMEOUT_SECONDS
@@ -174,18 +175,18 @@ class _Watch:
       self._clock.sleep(coordinator_calls.POLL_SECONDS)
 
   def _wait_for_server(self, name: str, deadline: float) -> None:
-    """Waits until a service that is still being made can be told to end.
+    """Waits until a starting service accepts the call to shut down.
 
-    By Courier, a call before that would look for it again only when nobody
-    waits any more, and then the service would never hear of it.
+    Courier would retry an earlier call only after this wait's time-out, so the
+    service would never receive it.
     """
     while self._can_be_asked(name) and self._clock() < deadline:
       if calls.is_listening(self._workers.client(name)):
         return
       self._clock.sleep(coordinator_calls.POLL_SECONDS)
 
-  def _end_hooks(self) -> None:
-    """Lets observers and loggers end; they have a time-out of their own."""
+  def _end_callbacks(self) -> None:
+    """Waits until callbacks have ended; they have their own time-out."""
     if not self._has_begun or self._workers.is_hurried:
       return
     with contextlib.suppress(failures.NodeError):
@@ -198,7 +199,7 @@ class _Watch:
 
   @contextlib.contextmanager
   def _hurrying(self) -> Iterator[None]:
-    """Kills all nodes that can be at the second Ctrl-C, and hardly waits."""
+    """Kills all nodes at the second Ctrl-C, and shortens waits."""
     try:
       yield
     except KeyboardInterrupt:
@@ -207,13 +208,13 @@ class _Watch:
       raise
 
   def show_before_start(self, message: str) -> None:
-    """Shows what happens before the nodes start again."""
+    """Displays a message before the nodes restart."""
     self._show(self._starting_status().with_messages(message))
 
   def _with_last_warnings(self, status: loggers.Status) -> loggers.Status:
-    """Adds what is to be told of nodes that failed to end, or that still live.
+    """Adds warnings of nodes that failed to close, or are still running.
 
-    What they did is done and saved by then, so none of it fails the run.
+    Their work is done and saved by then, so this does not fail the run.
     """
     if self._last is not None:
       with contextlib.suppress(failures.NodeError):
@@ -224,17 +225,17 @@ class _Watch:
     warnings = [status.message]
     for name in self._workers.names:
       if name != _COORDINATOR and self._workers.is_alive(name):
-        cause = 'It has not ended, although it was told to.'
+        cause = 'It did not end when stopped.'
         warnings.append(failures.Failure(name, cause).not_closed)
         logging.warning('%s', warnings[-1])
     return status.with_messages(*warnings)
 
   def _watch(self) -> loggers.Status:
-    """Shows the status until the run is over."""
+    """Supervises nodes and displays the status until the run is over."""
     if not self._coordinator.wait_for_start(
-      lambda: self._show_going_on(self._starting_status())
+      lambda: self._show_status(self._starting_status())
     ):
-      # None has got anything to save.
+      # No node has anything to save.
       self._workers.kill_all(self._workers.names)
       return self._starting_status()
     self._has_begun = True
@@ -243,7 +244,7 @@ class _Watch:
     self._coordinator.call('expect', names, self._first_doing, seconds)
     seen = self._coordinator.call('observe')
     while seen.phase not in (reports.DONE, reports.STOPPING):
-      self._show_going_on(seen.status)
+      self._show_status(seen.status)
       self.num_restarts = seen.status.num_restarts or 0
       if self._interruption.is_set():
         self._coordinator.call('stop', 'interrupted')
@@ -258,13 +259,13 @@ class _Watch:
       seen = self._coordinator.call('observe')
     return self._wait_for_end(seen)
 
-  def _show_going_on(self, status: loggers.Status) -> None:
-    """Shows the status, with what nodes that are not there yet wait for."""
+  def _show_status(self, status: loggers.Status) -> None:
+    """Displays the status, with what starting nodes are waiting for."""
     waiting = self._workers.waiting()
     self._show(status.with_messages(status.message, waiting))
 
   def _wait_for_end(self, seen: reports.Observation) -> loggers.Status:
-    """Waits until all is saved and the nodes that end by themselves have."""
+    """Waits for checkpoints, and the end of all nodes except services."""
     since = self._clock()
     save_seconds = max(
       _SAVE_TIMEOUT_SECONDS, 2 * self._session.experiment.timeout_seconds
@@ -281,7 +282,7 @@ class _Watch:
       if (is_saved and not self._workers.clients_alive()) or is_late:
         self._raise_failure()
         if not is_saved:
-          cause = f'It saved no checkpoint within {limit} s.'
+          cause = f'It did not save a checkpoint within {limit} s.'
           raise failures.NodeError(failures.Failure(unsaved[-1], cause))
         self._last = seen.status
         return seen.status
@@ -292,18 +293,18 @@ class _Watch:
       seen = self._coordinator.call('observe')
 
   def _exit_seconds(self, seen: reports.Observation) -> float:
-    """Returns how long nodes may take to close, when all is saved."""
+    """Returns the time-out of closing nodes, once checkpoints are saved."""
     if seen.phase == reports.DONE and not self._interruption.is_set():
-      return self._session.experiment.stall_seconds  # As a step may take.
+      return self._session.experiment.stall_seconds  # As for environment steps.
     return _EXIT_TIMEOUT_SECONDS
 
   def _find_unsaved(self, seen: reports.Observation) -> list[str]:
-    """Returns who has something left to save, after those it needs for that."""
+    """Returns nodes that still have to save, each after the nodes it needs."""
     unsaved = []
     for saver in self._workers.program.savers:
       needed = [name for name in saver.calls if name != _COORDINATOR]
-      # Without its replay server a learner has nothing to save to, and if it
-      # has not started yet there is nothing new.
+      # A learner needs its replay server to save; before it has started, there
+      # is nothing to save.
       if (
         not {saver.name, *needed} & set(seen.finished)
         and (saver.name, 'starting') not in seen.status.nodes
@@ -312,25 +313,25 @@ class _Watch:
     return unsaved
 
   def _restart_ended(self) -> None:
-    """Starts again what has ended too early, or lets the run end."""
+    """Restarts nodes that have ended too early, or ends the run."""
     for name in self._workers.find_ended():
       failure = self._workers.failure_of(name)
       if self._coordinator.call('lose', failure):
         self._workers.restart(name)
 
   def _end_overdue(self, seen: reports.Observation) -> None:
-    """Kills processes that hang, and starts them again; or ends the run."""
+    """Kills and restarts hanging processes, or ends the run."""
     for name, cause in seen.overdue.items():
       owner = self._workers.kill(name)
       if owner not in (None, name):
-        cause = f"Of '{name}', which is in it: {cause}"
+        cause = f"'{name}' in its process: {cause}"
       cause += '' if owner is None else ' Its process was killed.'
       failure = failures.Failure(owner or name, cause, is_lost=True)
       if self._coordinator.call('lose', failure) and owner is not None:
         self._workers.restart(owner)
 
   def _check_progress(self, seen: reports.Observation) -> None:
-    """Ends a run in which nothing goes on, with a report."""
+    """Ends a stalled run, with a report."""
     limit = self._session.experiment.stall_seconds
     if seen.idle_seconds <= limit:
       return
@@ -340,7 +341,7 @@ class _Watch:
     self._coordinator.call('abort', failure)
 
   def _starting_status(self) -> loggers.Status:
-    """Returns what is known before the coordinator tells more."""
+    """Returns the status before the coordinator's first report."""
     session, names = self._session, sorted(self._names)
     since = session.elapsed_seconds
     return loggers.Status(
@@ -359,32 +360,32 @@ class _Watch:
     )
 
   def _shut_down(self, name: str) -> None:
-    """Asks a service to end; one that cannot is ended with its worker."""
+    """Asks a service to end; if it cannot, it ends with its worker."""
     if not self._can_be_asked(name):
       return
-    service = self._workers.client(name)  # Held until the call is over.
+    service = self._workers.client(name)  # Must outlive the call.
     call = service.futures.shutdown()
     hurried = self._workers.is_hurried
     self._clock.wait_for(
       call, _HURRIED_SECONDS if hurried else _SHUT_DOWN_TIMEOUT_SECONDS
     )
-    call.cancel()  # A client with an open call waits for it when it is deleted.
+    call.cancel()  # Deleting a client waits for its open calls.
 
   def _can_be_asked(self, name: str) -> bool:
-    """Returns whether a service lives, at a place that is known."""
+    """Returns whether a service is alive and has a known address."""
     owner = self._workers.program.owner_of(name)
     return self._workers.is_alive(owner) and self._workers.is_placed(owner)
 
   def _raise_failure(self) -> None:
-    """Raises what made the run fail, with what that node printed; if it did."""
+    """Raises the run's failure, if any, with the node's last output."""
     failure = self._coordinator.call('failure')
     if failure is None:
       return
     details = ''
     killed = self._workers.find_killed_service()
     if killed is not None and killed != failure.node:
-      # Who needed it may have noticed before the launcher did.
-      details = f"\nThereupon '{failure.node}' failed:\n{failure.cause}"
+      # Its clients may have noticed before the launcher did.
+      details = f"\nThen '{failure.node}' failed:\n{failure.cause}"
       failure = dataclasses.replace(
         self._workers.failure_of(killed), is_bad_input=failure.is_bad_input
       )
@@ -395,5 +396,5 @@ class _Watch:
 
 
 def _starting(seen: reports.Observation) -> set[str]:
-  """Returns the nodes that have not come to their work yet."""
+  """Returns the nodes that are still starting."""
   return {name for name, state in seen.status.nodes if state == 'starting'}

@@ -1,4 +1,4 @@
-"""The user's own modules, which the hosts of a cluster may lack."""
+"""Transfer of the user's own modules to the hosts of a cluster."""
 
 import os
 import site
@@ -8,7 +8,7 @@ from typing import Any
 
 from repertory.components.settings import SettingError
 
-# What is no code, that of others, or secret, as .gitignore would say it.
+# Patterns of files that are not the user's code or secret, as in .gitignore.
 _EXCLUDED = (
   '.?*', '__pycache__', '*.pyc', '/venv', '/runs', '/build', '/dist', '/logs',
   '/checkpoints',
@@ -16,17 +16,17 @@ _EXCLUDED = (
 
 
 def folder() -> str | None:
-  """Returns the folder whose modules the program imports; None if none.
+  """Returns the folder of the user's modules; None if there is none.
 
-  That of a module that was given by name, or of its script, or else the first
-  of PYTHONPATH; not those where packages are installed.
+  The folder of a module given by name, or of the script, or otherwise the first
+  of PYTHONPATH; not the folders of installed packages.
   """
   installed = [
     *sysconfig.get_paths().values(), *site.getsitepackages(),
     site.getusersitepackages(), sys.prefix, sys.base_prefix,
   ]  # fmt: skip
   real = [os.path.realpath(path) + os.sep for path in installed]
-  # The system's Python has a prefix such as /usr, but not the root.
+  # A system's Python has a prefix such as /usr, but never the root.
   real = [path for path in real if path != os.sep * 2]
   for path in sys.path:
     found = os.path.realpath(path or os.getcwd())
@@ -36,10 +36,10 @@ def folder() -> str | None:
 
 
 def runtime_environment() -> dict[str, Any] | None:
-  """Returns what lets Ray copy that folder to each host; None without one.
+  """Returns Ray's runtime environment that copies `folder`; None without one.
 
   Raises:
-    SettingError: If it is the home directory, or the root.
+    SettingError: If the folder is the home directory or the root.
   """
   path = folder()
   if path is None:
@@ -47,7 +47,7 @@ def runtime_environment() -> dict[str, Any] | None:
   if path in (os.sep, os.path.realpath(os.path.expanduser('~'))):
     raise SettingError(
       'ray_address',
-      f'needs your code in a folder of its own, for that is copied to all '
-      f'hosts; got {path}.',
+      'needs your code in its own folder, which is copied to all hosts; got '
+      f'{path}.',
     )
   return {'working_dir': path, 'excludes': list(_EXCLUDED)}
