@@ -17,7 +17,7 @@ from repertory.environments.tensor import catch
 from repertory.launch.nodes import program
 from repertory.launch.runs import resuming
 
-# Episodes of this Catch have 8 steps, and a ninth moment is the next start.
+# Episodes of this Catch have 8 steps; the ninth step record is the next start.
 _CATCH = 'tensor:catch:9x5'
 _NUM_ENVIRONMENTS = 4
 _LARGEST = np.finfo(np.float32).max
@@ -43,7 +43,7 @@ def _experiment(directory, agent, environment, config, **settings):
 
 
 def _run(directory, topology, *arguments, **settings):
-  """Runs an experiment; returns its result and the arrays that were saved."""
+  """Runs an experiment; returns its result and the saved arrays."""
   experiment = _experiment(directory, *arguments, **settings)
   result = launch.run(experiment, topology, display=False)
   return result, resuming.load_checkpoint(str(directory)).arrays
@@ -152,7 +152,7 @@ def test_xla_learns_nearly_the_same(tmp_path):
 
 
 class _TimingBuilder(dqn.DQNBuilder):
-  """Notes after how many items each learner step comes."""
+  """Records the number of items before each learner step."""
 
   def __init__(self, config=None):
     super().__init__(config)

@@ -174,7 +174,7 @@ _ON = '--config.train_buffer_size=500'
     ),
     (
       [_ON, '--topology=distributed', '--num_bellman_updaters=0'],
-      '--num_bellman_updaters must be at least 1, or be left out; got 0',
+      '--num_bellman_updaters must be at least 1, or left out; got 0',
     ),
     (
       [_ON, '--topology=anakin', '--env=tensor:pendulum'],

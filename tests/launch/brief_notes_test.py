@@ -1,4 +1,4 @@
-"""Tests of what is said for as long as it lasts."""
+"""Tests of transient progress notes."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Tests of what carries the calls of nodes, each way of them."""
+"""Tests of both RPC libraries."""
 
 import concurrent.futures
 import contextlib
@@ -53,7 +53,7 @@ def test_messages_of_any_size(client):
   assert client.double(sent) == sent * 2
 
 
-def test_what_a_node_raises_is_told_and_not_raised_again(client):
+def test_exception_of_a_node_is_described_and_not_raised_again(client):
   for call in (
     client.fail,
     lambda: client.futures.fail().result(called.SECONDS),
@@ -101,11 +101,11 @@ def test_calls_that_wait_do_not_hold_up_others(client, service):
 def test_a_call_that_is_canceled(client, service):
   call = client.futures.wait()
   service.expect_waiting(1)
-  told = []
-  call.add_done_callback(told.append)
+  received = []
+  call.add_done_callback(received.append)
   assert call.cancel()
   assert call.cancelled()
-  assert told == [call]
+  assert received == [call]
   with pytest.raises(concurrent.futures.CancelledError):
     call.result(called.SECONDS)
   assert client.double(21) == 42
@@ -212,15 +212,15 @@ def test_a_call_whose_server_is_killed_can_be_canceled(each_carrier, port):
   )
 
 
-def test_a_server_is_told_to_end(carrier, port):
-  told = threading.Event()
+def test_a_server_is_asked_to_end(carrier, port):
+  received = threading.Event()
   server = carrier.make_server(port, called.NUM_THREADS, called.TOKEN)
   client = carrier.make_client(
     f'localhost:{port}', called.SECONDS, called.TOKEN
   )
-  with carrier.serving(server, {}, told.set):
+  with carrier.serving(server, {}, received.set):
     client.futures.shutdown().result(called.SECONDS)
-    assert told.is_set()
+    assert received.is_set()
 
 
 def test_nothing_is_left_of_a_server(carrier, port, service):

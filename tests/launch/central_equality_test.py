@@ -1,4 +1,4 @@
-"""Acting centrally gives what acting locally gives."""
+"""Tests that central inference gives the same items as local inference."""
 
 import contextlib
 import dataclasses
@@ -64,7 +64,7 @@ _CONTINUOUS = {
 
 
 class _Source(core.VariableSource):
-  """Variables that stay as they are."""
+  """Source of constant variables."""
 
   def __init__(self, variables):
     self._values = [variable.numpy() for variable in variables]
@@ -195,7 +195,7 @@ def _key(leaf):
 
 
 def _items(connection):
-  """Returns the items, in an order that does not depend on who wrote when."""
+  """Returns the items in an order that does not depend on timing."""
   items = [tree.flatten(item.data) for item in replay_fixture.drain(connection)]
   return sorted(items, key=lambda item: [_key(leaf) for leaf in item])
 

@@ -106,7 +106,7 @@ def test_who_only_steps_environments_loads_no_tensorflow():
 
 
 @pytest.mark.chaos
-def test_ctrl_c_saves_and_another_topology_goes_on(tmp_path):
+def test_ctrl_c_saves_and_another_topology_resumes(tmp_path):
   # Without TensorFlow in the processes that only step environments, and with
   # inference in a process and on a device of its own.
   running = _train(
@@ -138,7 +138,7 @@ def test_ctrl_c_saves_and_another_topology_goes_on(tmp_path):
 
 
 @pytest.mark.chaos
-def test_killed_inference_server_is_replaced_and_actors_go_on(tmp_path):
+def test_killed_inference_server_is_replaced_and_actors_continue(tmp_path):
   running = _train(
     tmp_path,
     'local_mp',
@@ -178,7 +178,7 @@ def test_killed_inference_server_is_replaced_and_actors_go_on(tmp_path):
     (
       {'num_inference_servers': 1, 'inference_devices': ('CPU:0', 'CPU:1')},
       {},
-      'inference_devices must be at most one for each of the 1 inference',
+      'inference_devices must be at most 1, one per inference server',
     ),
     ({'double_buffering': True}, {}, 'environments_per_actor must be at least'),
   ],

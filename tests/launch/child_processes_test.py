@@ -1,4 +1,4 @@
-"""Tests of what becomes of a process whose parent is killed."""
+"""Tests of child processes whose parent is killed."""
 
 import subprocess
 import sys
@@ -35,7 +35,7 @@ with interrupts.catch_interrupts() as interruption:
 
 
 def test_it_is_asked_to_stop_once():
-  """Though the kernel does so whenever a thread of the parent dies."""
+  """The kernel sends the signal whenever a thread of the parent dies."""
   parent = subprocess.Popen(
     [sys.executable, '-c', _PARENT, _CHILD],
     stdin=subprocess.PIPE,

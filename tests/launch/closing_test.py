@@ -1,4 +1,4 @@
-"""Tests that no close loses what a run with several nodes has done."""
+"""Tests that closing nodes does not lose results of a run."""
 
 import pathlib
 

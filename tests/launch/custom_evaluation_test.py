@@ -1,4 +1,4 @@
-"""Tests of evaluations in other environments, and with other figures."""
+"""Tests of evaluations in other environments and with custom metrics."""
 
 import dm_env
 import numpy as np
@@ -28,7 +28,7 @@ _BUILDERS = {'dqn': dqn.DQNBuilder, 'r2d2': r2d2.R2D2Builder}
 
 
 class _Richer(catch.Catch):
-  """Pays a hundred times as much."""
+  """Scales rewards by a hundred."""
 
   def step(self, action):
     timestep = super().step(action)
@@ -78,9 +78,9 @@ def test_environment_and_metrics_of_its_own(tmp_path, agent):
   # The ball falls by a row in each step, so no two boards are equal.
   assert [row['boards'] for row in rows] == [10] * len(rows)
   assert rows[-1]['episode_return'] == result.status.evaluation_return
-  told = launch.evaluate(experiment, num_episodes=4)
-  assert [abs(one.episode_return) for one in told] == [100] * 4
-  assert [one.metrics for one in told] == [{'boards': 10}] * 4
+  evaluated = launch.evaluate(experiment, num_episodes=4)
+  assert [abs(one.episode_return) for one in evaluated] == [100] * 4
+  assert [one.metrics for one in evaluated] == [{'boards': 10}] * 4
 
 
 class _OtherActions(catch.Catch):
@@ -89,16 +89,16 @@ class _OtherActions(catch.Catch):
 
 
 @pytest.mark.parametrize(
-  ('factory', 'told'),
+  ('factory', 'problem'),
   [
     (lambda seed: catch.Catch(rows=7, seed=seed), r'observations .*10, 5.*; '
      r'got .*7, 5'),
     (lambda seed: _OtherActions(seed=seed), 'actions .*; got .*num_values=4'),
   ],
 )  # fmt: skip
-def test_environment_that_does_not_fit_is_refused(tmp_path, factory, told):
+def test_environment_that_does_not_fit_is_refused(tmp_path, factory, problem):
   experiment = _make(tmp_path / 'run', evaluation_environment_factory=factory)
-  with pytest.raises(SettingError, match=told) as caught:
+  with pytest.raises(SettingError, match=problem) as caught:
     launch.run(experiment, display=False)
   assert caught.value.setting == 'evaluation_environment_factory'
   assert not list(tmp_path.iterdir())
@@ -109,8 +109,10 @@ def test_environment_that_cannot_be_made_is_named(tmp_path):
     raise OSError('no screen')
 
   experiment = _make(tmp_path / 'run', evaluation_environment_factory=make)
-  told = 'Environment of evaluation_environment_factory cannot be made:\nTrace'
-  with pytest.raises(ValueError, match=told):
+  problem = (
+    'Environment of evaluation_environment_factory cannot be made:\nTrace'
+  )
+  with pytest.raises(ValueError, match=problem):
     launch.run(experiment, display=False)
   assert not list(tmp_path.iterdir())
 

@@ -78,7 +78,7 @@ def _train(tmp_path, launch_type, *arguments, steps=_STEPS):
 
 @pytest.fixture(scope='module', name='single')
 def _single(tmp_path_factory):
-  """Where the same experiment ran in one thread."""
+  """Directory of the same experiment, run in one thread."""
   directory = tmp_path_factory.mktemp('single')
   (directory / 'own.py').write_text(_OWN)
   flags = (*_SETTINGS, *_OWN_NAMES, f'--steps={_STEPS}', '--directory=run')
@@ -120,12 +120,12 @@ class TestDistributed:
     self._check_is_the_same(single, tmp_path / 'run')
 
   def _check_is_the_same(self, single, distributed):
-    """Asserts from the logs that it was the same experiment."""
+    """Checks in the logs that the experiment was the same."""
     one, other = (
       {node['node']: node for node in log_files.nodes(directory)}
       for directory in (single, distributed)
     )
-    # The same ε for the same environment, whoever acts for it.
+    # The same ε for the same environment, with any actor.
     assert one['actor/0']['environment_ids'] == [0, 1]
     epsilons = [other[f'actor/{i}']['epsilons'][0] for i in range(2)]
     assert one['actor/0']['epsilons'] == pytest.approx(epsilons)
@@ -151,7 +151,7 @@ class TestDistributed:
     assert ended.left == []
     assert 'same command goes on' in ended.output
     assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
-    # And it does go on.
+    # It does resume.
     steps = int(log_files.rows(tmp_path / 'run', 'replay')[-1]['steps'])
     again = _train(tmp_path, launch_type, steps=steps + 500).wait(_SECONDS)
     assert again.code == 0, again.output
@@ -178,7 +178,7 @@ class TestDistributed:
     assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
 
 
-def test_bad_reward_is_told_with_slot_and_step(tmp_path):
+def test_bad_reward_is_reported_with_slot_and_step(tmp_path):
   def make_environment(seed):
     environment = registry.make('catch', seed)
     step, steps = environment.step, []
@@ -233,12 +233,12 @@ class TestProcesses:
     # What it had not reported was done again.
     assert '4,000 of 4,000 steps' in ended.output
     assert ', 1 restart' in ended.output
-    lives = [
+    starts = [
       row.get('restarted_after', 'start')
       for row in log_files.nodes(tmp_path / 'run')
       if row['node'] == 'actor/1'
     ]
-    assert lives == ['start', 'Its process ended with signal 9.', 'start']
+    assert starts == ['start', 'Its process ended with signal 9.', 'start']
 
   @pytest.mark.chaos
   @pytest.mark.usefixtures('each_carrier')

@@ -1,4 +1,4 @@
-"""Tests of `launch/filming.py`, and of evaluations that are filmed."""
+"""Tests of `launch/filming.py`, and of videos of evaluations."""
 
 import contextlib
 import os
@@ -49,7 +49,7 @@ class Acrobat:
 
 
 def shoot(environments, folder, num_episodes, video_format='mp4', **arguments):
-  """Films some episodes; returns these."""
+  """Records videos of some episodes; returns the episodes."""
   film = filming.Film(environments, str(folder), num_episodes, video_format)
   loop = environment_loop.EnvironmentLoop(film, Acrobat(environments))
   loop.add_observer(film.keep)
@@ -58,7 +58,7 @@ def shoot(environments, folder, num_episodes, video_format='mp4', **arguments):
 
 
 def limited(factory, max_steps):
-  """Makes batches whose episodes take so many steps at most."""
+  """Makes batches with a maximum number of steps per episode."""
 
   def make_batch(seeds):
     return batch.EnvironmentBatch(
@@ -94,7 +94,7 @@ def enlarge(picture, found):
 @pytest.mark.parametrize(
   'name', rare_cases.daily(_FAMILIES, ['atari:Pong', 'tensor:catch'])
 )
-def test_a_film_of_each_family(name, tmp_path):
+def test_a_video_of_each_family(name, tmp_path):
   max_steps, frames_of_step, frames_of_reset = _FAMILIES[name]
   factory = registry.make_factory(name).filmed()
   (episode,) = shoot(limited(factory, max_steps)([7]), tmp_path, 1)
@@ -121,7 +121,7 @@ def test_a_film_of_each_family(name, tmp_path):
     ['gym:InvertedPendulum-v5'],
   ),
 )
-def test_a_film_of_mujoco(name, tmp_path):
+def test_a_video_of_mujoco(name, tmp_path):
   factory = registry.make_factory(name).filmed()
   try:
     environments = limited(factory, 3)([7])
@@ -197,7 +197,7 @@ class TestFilm:
     folder = tmp_path / 'films'
     with pytest.raises(
       pictures.NoPictureError,
-      match=r'cannot be filmed: MemoryChain has no .*docs/videos\.md',
+      match=r'cannot render: MemoryChain has no .*docs/videos\.md',
     ):
       shoot(make_batch([0]), folder, 1)
     assert not folder.exists()
@@ -206,14 +206,14 @@ class TestFilm:
     environment = Numbered()
     environment.shapes = {(1, 2): (3, 3, 3)}
     with pytest.raises(
-      videos.VideoError, match=rf'Films in {tmp_path}.*frames must have.*3x4'
+      videos.VideoError, match=rf'Videos in {tmp_path}.*frames must have.*3x4'
     ):
       shoot(batch.EnvironmentBatch([environment]), tmp_path, 1)
     assert not os.listdir(tmp_path)
 
   def test_folder_that_cannot_be_made(self, tmp_path):
     (tmp_path / 'file').touch()
-    with pytest.raises(settings.SettingError, match='must be a folder to'):
+    with pytest.raises(settings.SettingError, match='must be a folder for'):
       shoot(
         batch.EnvironmentBatch([Numbered()]), tmp_path / 'file' / 'films', 1
       )
@@ -293,7 +293,7 @@ class TestPrepare:
 
 @pytest.fixture(scope='module', name='experiment')
 def _experiment(tmp_path_factory):
-  """Has a checkpoint of a DQN."""
+  """An experiment with a checkpoint of DQN."""
   experiment = launch.make_experiment(
     'dqn',
     'catch:6x4',
@@ -308,7 +308,7 @@ def _experiment(tmp_path_factory):
 
 class TestEvaluate:
   @pytest.mark.chaos
-  def test_films_change_nothing(self, experiment, tmp_path):
+  def test_videos_change_nothing(self, experiment, tmp_path):
     episodes = launch.evaluate(experiment, 12)
     filmed = launch.evaluate(
       experiment, 12, video=str(tmp_path), video_format='gif'
@@ -354,11 +354,13 @@ class TestEvaluate:
       resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert code == 1
     complaint = capsys.readouterr().err
-    assert f'repertory: Films in {tmp_path} cannot be written: ' in complaint
+    assert f'repertory: Videos in {tmp_path} cannot be written: ' in complaint
     assert not os.listdir(tmp_path)
     check_no_process_is_left()
 
-  def test_a_signal_leaves_whole_films(self, experiment, tmp_path, monkeypatch):
+  def test_a_signal_leaves_complete_videos(
+    self, experiment, tmp_path, monkeypatch
+  ):
     num_pictures = 0
     render = catch.Catch.render
 

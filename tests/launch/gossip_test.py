@@ -100,7 +100,7 @@ class TestEqualRuns:
 
   @pytest.mark.chaos
   def test_stopped_and_resumed_is_never_stopped(self, tmp_path, monkeypatch):
-    # Each hears from both others.
+    # Each has both others as in-neighbors.
     topology = topology_lib.Gossip(3, 'exponential', mix_period=2)
     settings = {
       'topology': topology,
@@ -284,7 +284,7 @@ class TestCounts:
     assert any('age_seconds' in row for row in rows)
 
   @pytest.mark.chaos
-  def test_what_is_mixed_is_heard(self, tmp_path):
+  def test_mixing_is_observed(self, tmp_path):
     # Without mixing, learners of other data would be ever further apart.
     distances = []
     for period in (1, 10**6):

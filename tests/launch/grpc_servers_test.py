@@ -1,4 +1,4 @@
-"""Tests of what gRPC alone does, which Courier does not, or otherwise."""
+"""Tests of RPC by gRPC that differ from Courier."""
 
 import concurrent.futures
 import contextlib
@@ -71,7 +71,7 @@ def test_no_more_calls_at_once_than_threads(client, service):
   assert {call.result(called.SECONDS) for call in waiting} == {'waited'}
 
 
-def test_answers_that_cannot_be_sent_are_told(carrier, port):
+def test_replies_that_cannot_be_sent_are_reported(carrier, port):
   server = carrier.make_server(port, called.NUM_THREADS, called.TOKEN)
   client = carrier.make_client(
     f'localhost:{port}', called.SECONDS, called.TOKEN
@@ -110,9 +110,7 @@ print(call.cancel())  # It waited for another server.
   assert (ended.stdout, ended.stderr) == ('True\n', '')
 
 
-def test_a_call_goes_on_whose_client_nobody_holds(
-  carrier, client, port, service
-):
+def test_a_call_outlives_its_client(carrier, client, port, service):
   held = carrier.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
   call = held.futures.wait()
   service.expect_waiting(1)
@@ -124,7 +122,7 @@ def test_a_call_goes_on_whose_client_nobody_holds(
 
 
 def _exit_code_of(child):
-  """Waits for a child, and kills it if that takes too long."""
+  """Returns the exit code of a child, which is killed after a time-out."""
   ended = []
 
   def has_ended():
@@ -201,7 +199,7 @@ def test_a_call_whose_connection_is_cut_is_made_once(
 
 
 class _Trap:
-  """Makes a folder where it is unpickled."""
+  """Creates a folder when it is unpickled."""
 
   def __init__(self, path):
     self._path = str(path)
@@ -246,7 +244,7 @@ def test_large_messages_without_the_token_take_no_memory(client, port):
   size, process = 200 << 20, psutil.Process()
 
   def send(token):
-    """Returns the result, and the growth of this process in memory."""
+    """Returns the result, and the memory growth of this process."""
     before = most = process.memory_info().rss
     with subprocess.Popen(
       [sys.executable, '-c', _SEND, f'localhost:{port}', token, str(size)],
@@ -279,11 +277,11 @@ def _expect_failure(client, method, message):
 def test_says_why_there_was_no_answer(carrier, port, service):
   client = carrier.make_client(f'localhost:{port}', 1.0, called.TOKEN)
   with called.serving(carrier, port, service):
-    _expect_failure(client, 'wait', r'Waited 1 seconds for the answer\.$')
+    _expect_failure(client, 'wait', r'Waited 1 seconds for a reply\.$')
     service.release.set()
     assert client.wait() == 'waited'
   _expect_failure(
-    client, 'wait', r'Waited 1 seconds for the answer; nobody listens there\.$'
+    client, 'wait', r'Waited 1 seconds for a reply; no server is listening\.$'
   )
 
 
@@ -301,7 +299,7 @@ def test_says_how_the_connection_was_lost(carrier, port, service):
     for call in found:
       with pytest.raises(
         Exception,
-        match=r'Waited 5 .*; the connection was lost before: \w.*\.$',
+        match=r'Waited 5 .*; an earlier connection was lost: \w.*\.$',
       ):
         call.result(called.SECONDS)
     service.release.set()
@@ -339,7 +337,7 @@ def test_a_call_that_cannot_be_repeated_fails(carrier, port, service):
 
 
 def _hurry(options):
-  """Returns options with which a host is asked sooner whether it is there."""
+  """Returns options with more frequent keepalive pings."""
   return tuple(
     (name, number // 10 if 'ping' in name or 'keepalive' in name else number)
     for name, number in options

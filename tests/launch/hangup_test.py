@@ -34,7 +34,7 @@ class TestCatching:
   @pytest.mark.parametrize(
     'number', [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
   )
-  def test_sets_the_stop_signal_and_tells_the_number(self, number):
+  def test_sets_the_stop_signal_and_its_number(self, number):
     with interrupts.catch_interrupts() as interruption:
       assert not interruption.is_set()
       _send(number)
@@ -42,7 +42,7 @@ class TestCatching:
       assert interruption.number == number
 
   def test_a_second_one_has_its_usual_effect(self):
-    # Whoever started the tests in the background may have it ignored.
+    # It may be ignored if the tests were started in the background.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with contextlib.ExitStack() as stack:
       stack.callback(signal.signal, signal.SIGINT, before)
@@ -78,7 +78,7 @@ class TestCatching:
 class TestInsisting:
   @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGHUP])
   def test_others_end_it_too(self, number):
-    """Nothing of what Ctrl-C ends is to be saved."""
+    """Signals other than Ctrl-C end it, too."""
     with pytest.raises(SystemExit) as caught, interrupts.insisting():
       _send(number)
       pytest.fail('It went on.')
@@ -116,7 +116,7 @@ class TestInsisting:
       went_on = True
     assert went_on
 
-  def test_raises_it_in_place_of_what_became_of_it(self):
+  def test_raises_it_instead_of_a_converted_exception(self):
     with pytest.raises(KeyboardInterrupt) as caught, interrupts.insisting():
       try:
         _send(signal.SIGINT)
@@ -124,7 +124,7 @@ class TestInsisting:
         raise SystemError('an exception was set') from error
     assert isinstance(caught.value.__cause__, SystemError)
 
-  def test_tells_loops(self):
+  def test_informs_loops(self):
     with pytest.raises(KeyboardInterrupt), interrupts.insisting() as is_pressed:
       assert not is_pressed()
       with contextlib.suppress(KeyboardInterrupt):
@@ -213,7 +213,7 @@ def test_hangups_of_all_processes(tmp_path):
 
 @pytest.mark.chaos
 @_in_thread_and_processes
-def test_nohup_lets_the_run_go_on(tmp_path, flags):
+def test_nohup_lets_the_run_continue(tmp_path, flags):
   before = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # Which is inherited.
   try:
     running = program.repertory(*_TRAIN, '--steps=1500', *flags, cwd=tmp_path)

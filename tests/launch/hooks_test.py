@@ -1,4 +1,4 @@
-"""Tests of what is refused of hooks, and of runs that have some."""
+"""Tests of callbacks: validation, and runs with callbacks."""
 
 import io
 import pickle
@@ -38,7 +38,7 @@ class _Misspelled(launch.Observer):
 
 class TestRefused:
   @pytest.mark.parametrize(
-    ('setting', 'value', 'told'),
+    ('setting', 'value', 'problem'),
     [
       ('observers', 3, 'must be a list of `launch.Observer` objects; got 3'),
       ('observers', [launch.Observer], 'at place 0. Write Observer().'),
@@ -53,11 +53,11 @@ class TestRefused:
       ('stop_when', 20.0, 'must be a function of the status, or None; got 20'),
     ],
   )
-  def test_what_nobody_could_call(self, tmp_path, setting, value, told):
+  def test_invalid_callbacks(self, tmp_path, setting, value, problem):
     with pytest.raises(SettingError) as caught:
       _make(tmp_path, **{setting: value})
     assert caught.value.setting == setting
-    assert told in caught.value.problem
+    assert problem in caught.value.problem
 
   @pytest.mark.parametrize('value', [float('nan'), float('inf')])
   def test_return_that_is_no_number(self, value):
@@ -98,7 +98,7 @@ class TestRefused:
 
 
 class _Loud:
-  """Tells when it is unpickled."""
+  """Prints when it is unpickled."""
 
   unpickled: ClassVar[list] = []
 
@@ -110,7 +110,7 @@ class _Loud:
 
 
 def test_on_their_way_they_are_bytes():
-  """Nodes that do not call them need not import what they are made of."""
+  """Nodes that do not call them need not import their modules."""
   loud = _Loud()
   loud.x = 1
   carried = hooks.Hooks([recording_hooks.Observer()], stop_when=loud)
@@ -126,7 +126,7 @@ def test_on_their_way_they_are_bytes():
 
 
 def test_they_are_not_what_an_experiment_is(tmp_path):
-  """So a run may be resumed with others."""
+  """So a run may be resumed with other callbacks."""
   with_hooks = _make(
     tmp_path,
     observers=[launch.Observer()],
@@ -172,7 +172,7 @@ class TestRuns:
     episodes = sum(r['count'] for label, r in good.rows if label == 'actors')
     assert episodes == result.status.episodes
 
-  def test_interruption_is_told(self, tmp_path):
+  def test_interruption_is_reported(self, tmp_path):
     class Interrupting(recording_hooks.Observer):
       has_interrupted = False
 
@@ -183,7 +183,7 @@ class TestRuns:
 
     observer = Interrupting()
     experiment = _make(tmp_path, max_steps=10**6, observers=[observer])
-    # Whoever started the tests in the background may have it ignored.
+    # It may be ignored if the tests were started in the background.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
       result = launch.run(experiment, display=False)
@@ -196,7 +196,7 @@ class TestRuns:
     assert end.status.steps == result.status.steps
 
   def test_early_end_follows_from_the_seed(self, tmp_path):
-    """And is that of a run which was to have no more steps."""
+    """It equals a run with that number of steps."""
 
     def run(name, **settings):
       settings = {'evaluation_period': 100, 'deterministic': True, **settings}
@@ -222,7 +222,7 @@ class TestRuns:
     assert stopped.variables_sha256 == whole.variables_sha256
 
   @pytest.mark.chaos
-  def test_resumed_run_goes_on(self, tmp_path):
+  def test_resumed_run_continues(self, tmp_path):
     launch.run(_make(tmp_path, max_steps=300), display=False)
     observer = recording_hooks.Observer()
     launch.run(_make(tmp_path, observers=[observer]), display=False)

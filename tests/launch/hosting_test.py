@@ -1,4 +1,4 @@
-"""Tests of how a node lives, with nodes and a coordinator that take notes."""
+"""Tests of the lifecycle of nodes, with recording nodes and coordinator."""
 
 import contextlib
 import os
@@ -16,32 +16,32 @@ _SECONDS = 30
 
 
 class _Coordinator:
-  """Notes what it is told."""
+  """Records its calls."""
 
   def __init__(self):
-    self.told = []
+    self.calls = []
     self.phase = reports.ACTING
     self.num_polls = 0
     self.hangs_at = None
     self.released = threading.Event()
 
   def register(self, name, description):
-    self.told.append(('register', name, description))
+    self.calls.append(('register', name, description))
 
   def tell_start(self, name, doing):
     self.doing = (name, doing)
 
   def finish(self, name):
-    self.told.append(('finish', name))
+    self.calls.append(('finish', name))
 
   def fail(self, failure):
-    self.told.append(('fail', failure.node, failure.summary))
+    self.calls.append(('fail', failure.node, failure.summary))
 
   def abort(self, failure):
-    self.told.append(('abort', failure.node, failure.summary))
+    self.calls.append(('abort', failure.node, failure.summary))
 
   def warn(self, name, message):
-    self.told.append(('warn', name, message))
+    self.calls.append(('warn', name, message))
 
   def poll(self, name):
     self.num_polls += 1
@@ -51,7 +51,7 @@ class _Coordinator:
 
 
 class _Node(node.Node):
-  """Waits until it is stopped, unless it is told otherwise."""
+  """Waits until it is stopped, by default."""
 
   def __init__(self, context, *, ends=False, error=None, close_error=None):
     self.name = context.name
@@ -99,7 +99,7 @@ def _coordinator(monkeypatch):
 
 
 class _Hosted:
-  """A node, hosted in a thread."""
+  """A node and its runner in a thread."""
 
   def __init__(self, name, coordinator, beside=(), **settings):
     self.nodes = []
@@ -138,7 +138,7 @@ class _Hosted:
 
 def test_client_ends_when_its_part_is_done(coordinator):
   hosted = _Hosted('actor/3', coordinator, ends=True).join()
-  assert coordinator.told == [
+  assert coordinator.calls == [
     ('register', 'actor/3', {'pid': os.getpid(), 'life': 2}),
     ('finish', 'actor/3'),
   ]
@@ -170,7 +170,7 @@ def test_wait_for_the_coordinator_ends_with_the_node():
 
 def test_service_answers_until_it_is_shut_down(coordinator):
   hosted = _Hosted('learner', coordinator, ends=True)
-  while ('finish', 'learner') not in coordinator.told:
+  while ('finish', 'learner') not in coordinator.calls:
     assert hosted.error is None
   assert hosted.served == [42]
   hosted.host.shut_down()
@@ -182,7 +182,7 @@ def test_run_that_stops_ends_those_with_a_part(coordinator):
   coordinator.phase = reports.STOPPING
   hosted = _Hosted('actor/0', coordinator).join()
   assert hosted.error is None
-  assert coordinator.told[-1] == ('finish', 'actor/0')
+  assert coordinator.calls[-1] == ('finish', 'actor/0')
 
 
 def test_run_that_stops_does_not_end_who_is_there_for_others(coordinator):
@@ -195,21 +195,21 @@ def test_run_that_stops_does_not_end_who_is_there_for_others(coordinator):
   hosted.join()
   assert hosted.error is None
   described = {'pid': os.getpid(), 'life': 2}
-  assert coordinator.told == [('register', 'inference/0', described)]
+  assert coordinator.calls == [('register', 'inference/0', described)]
 
 
 @pytest.mark.parametrize(
   'error', [ValueError('no'), SystemExit(0), StopIteration('no')]
 )
-def test_failure_is_told_once(coordinator, error):
+def test_failure_is_reported_once(coordinator, error):
   hosted = _Hosted('actor/0', coordinator, error=error).join()
   assert hosted.error is error
   assert hosted.nodes[0].is_closed
   assert hosted.nodes[0].context.stop.is_set()
-  told = [what for what in coordinator.told if what[0] == 'fail']
-  assert len(told) == 1
-  assert type(error).__name__ in told[0][2]
-  assert ('finish', 'actor/0') not in coordinator.told
+  reports = [call for call in coordinator.calls if call[0] == 'fail']
+  assert len(reports) == 1
+  assert type(error).__name__ in reports[0][2]
+  assert ('finish', 'actor/0') not in coordinator.calls
 
 
 def test_failure_counts_for_more_than_that_of_closing(coordinator):
@@ -221,11 +221,11 @@ def test_failure_counts_for_more_than_that_of_closing(coordinator):
 
 
 @pytest.mark.parametrize('error', [OSError('stuck'), SystemExit(1)])
-def test_close_that_fails_is_told_when_the_part_is_done(coordinator, error):
+def test_failing_close_is_a_warning(coordinator, error):
   hosted = _Hosted('actor/0', coordinator, ends=True, close_error=error).join()
   assert hosted.error is None
   warning = f'actor/0 could not be closed: {type(error).__name__}: {error}'
-  assert coordinator.told[1:] == [
+  assert coordinator.calls[1:] == [
     ('finish', 'actor/0'),
     ('warn', 'actor/0', warning),
   ]
@@ -236,12 +236,12 @@ def test_report_that_hangs_ends_with_an_error(coordinator):
   hosted = _Hosted('actor/0', coordinator, ends=True).join()
   assert isinstance(hosted.error, TimeoutError)
   assert hosted.nodes[0].is_closed
-  assert coordinator.told[1:] == [
+  assert coordinator.calls[1:] == [
     (
       'fail',
       'actor/0',
-      'TimeoutError: Waited 0.2 seconds for the last report of a node that is '
-      'done.',
+      'TimeoutError: Waited 0.2 seconds for the last heartbeat of a completed '
+      'node.',
     )
   ]
 
@@ -251,7 +251,7 @@ def test_report_that_hangs_when_the_run_stops_is_left(coordinator):
   coordinator.phase = reports.STOPPING
   hosted = _Hosted('actor/0', coordinator).join()
   assert hosted.error is None
-  assert coordinator.told[-1] == ('finish', 'actor/0')
+  assert coordinator.calls[-1] == ('finish', 'actor/0')
 
 
 def test_report_that_hangs_keeps_no_failure_back(coordinator, monkeypatch):
@@ -271,11 +271,11 @@ def test_report_that_hangs_keeps_no_failure_back(coordinator, monkeypatch):
     host.run(lambda served: contextlib.nullcontext())
   # It was not waited for.
   assert any(thread.name == 'pulse' for thread in threading.enumerate())
-  assert coordinator.told[1:] == [('fail', 'actor/0', 'ValueError: no')]
+  assert coordinator.calls[1:] == [('fail', 'actor/0', 'ValueError: no')]
   assert coordinator.num_polls == 1
 
 
-def test_node_beside_another_lives_as_long_and_ends_the_run(coordinator):
+def test_colocated_node_lives_as_long_and_ends_the_run(coordinator):
   made = []
 
   def make(context):
@@ -286,7 +286,7 @@ def test_node_beside_another_lives_as_long_and_ends_the_run(coordinator):
   hosted = _Hosted('learner', coordinator, beside, ends=True)
   while not made or not made[0].running.wait(0.1):
     assert hosted.error is None
-  while ('finish', 'learner') not in coordinator.told:
+  while ('finish', 'learner') not in coordinator.calls:
     assert hosted.error is None
   assert made[0].context.beside is hosted.nodes[0]
   assert not made[0].is_closed  # Others may still need it.
@@ -306,4 +306,4 @@ def test_what_was_made_of_a_node_that_fails_in_it_is_ended(coordinator):
   with pytest.raises(OSError, match='no screen'):
     hosting.Host(plan, {'coordinator': coordinator}).make()
   assert contexts[0].stop.is_set()
-  assert [what for what, *_ in coordinator.told] == ['fail']
+  assert [name for name, *_ in coordinator.calls] == ['fail']

@@ -1,4 +1,4 @@
-"""Tests of entries of Gymnasium's info in logs, and of hooks by import path."""
+"""Tests of Gymnasium's info in logs, and of callbacks by import path."""
 
 import json
 
@@ -20,7 +20,7 @@ _MODULE = """
   from repertory.components import episode_metrics
 
   class Course(gymnasium.Env):
-    '''Episodes of 2 and 3 steps in turn; the long ones succeed.'''
+    '''Episodes of 2 and 3 steps, alternately; the long ones succeed.'''
     observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float32)
     action_space = gymnasium.spaces.Discrete(2)
     length = 2

@@ -1,4 +1,4 @@
-"""Checks all launchers and topologies."""
+"""Conformance tests of all launchers and topologies."""
 
 import dataclasses
 import sys
@@ -53,13 +53,13 @@ class TestTopologies(conformance.TopologyConformance):
 
 
 class _RarelyRun(conformance.TopologyConformance):
-  """Only quick checks are daily ones, for other tests run the topology."""
+  """Topologies of which only quick checks are run daily."""
 
-  test_runs_to_the_end_and_goes_on = rare_cases.rarely(
-    conformance.TopologyConformance.test_runs_to_the_end_and_goes_on
+  test_runs_to_the_end_and_resumes = rare_cases.rarely(
+    conformance.TopologyConformance.test_runs_to_the_end_and_resumes
   )
-  test_environment_that_fails_is_told = rare_cases.rarely(
-    conformance.TopologyConformance.test_environment_that_fails_is_told
+  test_reports_failing_environment = rare_cases.rarely(
+    conformance.TopologyConformance.test_reports_failing_environment
   )
 
 
@@ -88,7 +88,7 @@ class TestAnakin(_RarelyRun):
       environment_factory=registry.make_factory('tensor:catch'),
     )
 
-  def test_environment_that_fails_is_told(self, tmp_path):
+  def test_reports_failing_environment(self, tmp_path):
     pytest.skip('No environment can fail inside of a compiled program.')
 
 
@@ -107,7 +107,7 @@ class TestOffline(_RarelyRun):
     one = {'num_actors': 1, 'environments_per_actor': None}
     return super().make_experiment(directory, **one, **changes)
 
-  def test_environment_that_fails_is_told(self, tmp_path):
+  def test_reports_failing_environment(self, tmp_path):
     pytest.skip('Nobody acts.')
 
 

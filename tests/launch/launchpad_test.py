@@ -1,4 +1,4 @@
-"""Tests of what Launchpad starts, and of what becomes of it."""
+"""Tests of nodes started by Launchpad, and of their end."""
 
 import concurrent.futures
 import sys
@@ -63,7 +63,7 @@ def test_nodes_in_threads_print_and_write_where_the_program_does(
 
 
 class _Managers:
-  """Notes all that Launchpad manages nodes with."""
+  """Records Launchpad's worker managers."""
 
   def __init__(self, monkeypatch):
     self.made = []
@@ -108,7 +108,7 @@ class TestNothingIsLeft:
     with pytest.raises(OSError, match='no more'):
       services.launch_in_vain(kind().launch, planned, tmp_path)
 
-  def test_of_what_could_not_be_taken_over(self, kind, monkeypatch, tmp_path):
+  def test_of_nodes_without_workers(self, kind, monkeypatch, tmp_path):
     monkeypatch.setattr(kind, '_take', services.Failing(None, 1))
     with pytest.raises(OSError, match='no more'):
       services.launch_in_vain(kind().launch, services.plan(2), tmp_path)

@@ -1,4 +1,4 @@
-"""Tests of threads and processes that are launched without Launchpad."""
+"""Tests of nodes launched without Launchpad."""
 
 import concurrent.futures
 import os
@@ -59,7 +59,7 @@ print([n for n in ('launchpad', 'courier_servers') if ours + n in sys.modules])
     timeout=2 * services.SECONDS,
   )
   # Threads print here.
-  assert ended.stdout == 'replay begins life 0\n[]\n'
+  assert ended.stdout == 'replay starts generation 0\n[]\n'
 
 
 @pytest.mark.chaos
@@ -97,11 +97,11 @@ def test_processes_print_to_the_files_of_their_nodes(tmp_path):
     # That of the launch before was set aside.
     for suffix in ('', '.previous'):
       path = tmp_path / 'replay' / f'{index}{suffix}'
-      assert path.read_text().endswith(f'replay/{index} begins life 0\n')
+      assert path.read_text().endswith(f'replay/{index} starts generation 0\n')
   assert sorted(path.name for path in tmp_path.iterdir()) == ['replay']
 
 
-def test_processes_keep_nothing_of_what_they_were_given(tmp_path):
+def test_processes_free_their_standard_input(tmp_path):
   with local_nodes.launch_processes(services.plan(1), str(tmp_path)) as workers:
     client = workers.client('replay/0')
     assert client.life() == 0
@@ -112,7 +112,7 @@ def test_processes_keep_nothing_of_what_they_were_given(tmp_path):
 
 
 @pytest.mark.parametrize('name', sorted(_LAUNCH))
-def test_nodes_hear_those_alone_who_know_the_token(name, tmp_path):
+def test_nodes_serve_only_callers_with_the_token(name, tmp_path):
   planned = services.plan(1)
   with _LAUNCH[name](planned, str(tmp_path)) as workers:
     client = workers.client('replay/0')
@@ -154,9 +154,7 @@ class TestNothingIsLeft:
     ('name', 'workers'),
     [('local_mt', 'Threads'), ('local_mp', 'Processes')],
   )
-  def test_of_what_could_not_be_taken_over(
-    self, name, workers, monkeypatch, tmp_path
-  ):
+  def test_of_nodes_without_workers(self, name, workers, monkeypatch, tmp_path):
     monkeypatch.setattr(local_workers, workers, services.Failing(None, 1))
     with pytest.raises(OSError, match='no more'):
       services.launch_in_vain(_LAUNCH[name], services.plan(2), tmp_path)

@@ -1,4 +1,4 @@
-"""Tests of nodes in processes, with processes that do nothing."""
+"""Tests of workers in processes, with idle processes."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from repertory.launch.host import child_processes
 from repertory.launch.launchers import local_workers
 from repertory.launch.launchers import program as program_lib
 
-# Nobody lives longer than a minute, whatever becomes of the tests.
+# Processes end after a minute, even if the tests are killed.
 _SLEEP = 'import time; time.sleep(60)'
 _PARENT = f"""
 import subprocess, sys
@@ -29,7 +29,7 @@ subprocess.run([sys.executable, '-c', {_PARENT!r}])
 
 
 class _Run:
-  """The processes of a run, which bear its mark."""
+  """The processes of a run, marked by an environment variable."""
 
   def __init__(self, directory):
     self._directory = directory
@@ -61,7 +61,7 @@ class _Run:
     )
 
   def living(self) -> set[int]:
-    """Returns the ids of all that bear the mark and run."""
+    """Returns the ids of all running processes of the run."""
     found = set()
     for process in psutil.process_iter():
       try:
@@ -96,7 +96,7 @@ def _run(tmp_path):
 
 
 def _kill(process: subprocess.Popen) -> None:
-  """Kills a process, and none that it started."""
+  """Kills a process, but not its children."""
   process.kill()
   process.wait(30)
 
@@ -144,7 +144,7 @@ def test_restart_kills_what_the_node_left_and_nothing_else(run, tmp_path):
     assert run.living() == spared | strays
 
     workers.restart('actor/1')
-    # The new process and what it starts in turn.
+    # The new process and its child.
     program.wait_until(
       lambda: len(run.living() - spared - strays) == 3, 30, 'the new process'
     )
@@ -162,15 +162,15 @@ def test_clients_are_made_by_name(run):
   assert workers.client('learner') == 'client of learner'
 
 
-def test_a_new_life_prints_to_the_file_of_the_node(run, tmp_path):
+def test_a_new_generation_prints_to_the_file_of_the_node(run, tmp_path):
   ended = run.start('')
   ended.wait(30)
   workers = run.workers(actor_0=ended, learner=run.start(_SLEEP))
-  ended.args[-1] = "print('it lives')"
+  ended.args[-1] = "print('restarted')"
   workers.restart('actor/0')
   program.wait_until(lambda: not workers.is_alive('actor/0'), 30, 'its end')
-  assert (tmp_path / 'actor_0.txt').read_text() == 'it lives\n'
-  assert workers.log_of('actor/0').endswith('actor_0.txt:\nit lives\n')
+  assert (tmp_path / 'actor_0.txt').read_text() == 'restarted\n'
+  assert workers.log_of('actor/0').endswith('actor_0.txt:\nrestarted\n')
 
 
 def test_what_xla_prints_in_any_case_is_left_out(run, tmp_path):

@@ -1,4 +1,4 @@
-"""Tests that a run without any update says so."""
+"""Tests that a run without any learner step reports it."""
 
 import pytest
 
@@ -29,9 +29,9 @@ def test_result_says_what_was_missing(tmp_path, topology):
   assert result.status.learner_steps == 0
   # It was not refused, for episodes might have been of one step, and so of two
   # timesteps: 2 × 20 / 5 = 8 unrolls. They were of nine steps.
-  told = result.why_no_update or ''
-  assert "table 'replay' got 4 items, and the learner needs batch" in told
-  assert 'needs batch_size = 8 items' in told
+  message = result.why_no_update or ''
+  assert "table 'replay' got 4 items, and the learner needs batch" in message
+  assert 'needs batch_size = 8 items' in message
   # Resumed, there is nothing left to do.
   assert _run(tmp_path, topology).why_no_update is None
 

@@ -47,7 +47,7 @@ def _run(capsys, *arguments) -> tuple[int, str, str]:
 
 
 def _forget(monkeypatch, folder):
-  """Lets modules of a folder be unknown, as in a new process."""
+  """Unloads modules of a folder, as in a new process."""
   path = [place for place in sys.path if place != str(folder)]
   monkeypatch.setattr(sys, 'path', path)
   for name in ('own_agent', 'own_environment'):
@@ -74,7 +74,7 @@ class TestCommands:
       if node['node'] == 'learner'
     )
     assert learner['config']['config.mood'] == 'wild'
-    # The same command goes on, other settings do not.
+    # The same command resumes, other settings do not.
     code, out, _ = _run(capsys, *train, '--steps=40')
     assert code == 0
     assert 'resumed from checkpoint' in out
@@ -116,7 +116,7 @@ class TestCommands:
     assert "Did you mean 'Builder'?" in err
 
   @pytest.mark.parametrize(
-    ('arguments', 'told'),
+    ('arguments', 'message'),
     [
       (
         ['--agent=own_agnt:Builder'],
@@ -146,11 +146,11 @@ class TestCommands:
       ),
     ],
   )
-  def test_wrong_names(self, modules, capsys, arguments, told):
+  def test_wrong_names(self, modules, capsys, arguments, message):
     del modules
     code, _, err = _run(capsys, 'train', *arguments)
     assert code == 2
-    assert told in err
+    assert message in err
 
 
 class TestFromIdentity:

@@ -1,4 +1,4 @@
-"""Tests that a new topology or launcher is one class, known by its name."""
+"""Tests of user-defined topologies and launchers."""
 
 import contextlib
 import dataclasses
@@ -16,7 +16,7 @@ from repertory.launch.topologies import parts, topology
 
 
 class _Idle(node.Node):
-  """Does nothing, and is done."""
+  """Node that ends at once."""
 
   def __init__(self, context, log):
     self.name = context.name
@@ -35,7 +35,7 @@ class _Idle(node.Node):
 
 @dataclasses.dataclass(frozen=True)
 class TwoLearners(topology.Topology):
-  """Two learners, who have nothing to learn from."""
+  """Two learners without data."""
 
   name = 'two_learners'
   help = 'two learners that do nothing'
@@ -55,7 +55,7 @@ class TwoLearners(topology.Topology):
 
 
 class Recorder(launcher.Launcher):
-  """Keeps the programs that it is to launch."""
+  """Launcher that records node graphs."""
 
   name = 'recorder'
   title = 'recorder'
@@ -73,7 +73,7 @@ class Recorder(launcher.Launcher):
 
 @pytest.fixture(autouse=True)
 def _registries(monkeypatch):
-  """Lets what a test registers be forgotten."""
+  """Restores the registries after a test."""
   for registry in (topology._REGISTRY, launcher._REGISTRY):
     assert registry.entries  # What there is has been found.
     monkeypatch.setattr(registry, '_found', dict(registry._found))

@@ -1,4 +1,4 @@
-"""Tests of ports that are held for servers."""
+"""Tests of reserved ports."""
 
 import contextlib
 import socket

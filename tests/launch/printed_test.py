@@ -1,4 +1,4 @@
-"""Tests that files of what processes print stay short."""
+"""Tests of the rotation of output files."""
 
 import os
 import subprocess
@@ -36,8 +36,8 @@ def test_without_files_there_is_nothing_to_do(tmp_path):
   assert not os.listdir(tmp_path)
 
 
-def test_who_prints_goes_on_at_the_start_of_the_file(tmp_path):
-  """As in Launchpad's files, which are not opened to be appended to."""
+def test_output_continues_at_the_start_of_the_file(tmp_path):
+  """Launchpad does not open its files in append mode."""
   path = tmp_path / 'nodes' / 'actor' / '3'
   path.parent.mkdir(parents=True)
   source = """

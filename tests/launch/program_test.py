@@ -1,4 +1,4 @@
-"""Tests of plans of nodes, and of the parts that nodes play."""
+"""Tests of node graphs and kinds of nodes."""
 
 import pytest
 

@@ -26,9 +26,9 @@ def test_address_is_that_of_the_host(error, address):
 
 
 def test_an_error_of_ray_without_a_text_has_its_class():
-  message = r"must be where a Ray cluster is, got 'here:1': ConnectionError$"
+  message = r"must be that of a Ray cluster, got 'here:1': ConnectionError$"
   with (
     pytest.raises(settings.SettingError, match=message),
-    ray_cluster._told('here:1'),
+    ray_cluster._setting_errors('here:1'),
   ):
     raise ConnectionError

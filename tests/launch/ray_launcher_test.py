@@ -1,4 +1,4 @@
-"""Tests of what Ray's launcher does besides what all launchers do."""
+"""Tests of Ray's launcher beyond the conformance tests."""
 
 import importlib.util
 import time
@@ -22,7 +22,7 @@ def _wait(condition):
 
 
 def _supervisor_of_a_node():
-  """Returns the process that has started the process of a node."""
+  """Returns the parent of a node's process."""
   (found,) = [
     process.parent()
     for process in psutil.Process().children(recursive=True)
@@ -46,7 +46,7 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(
     _wait(lambda: workers.is_alive(_SERVICE) and workers.is_placed(_SERVICE))
     client = workers.client(_SERVICE)
     assert client.futures.life().result(_SECONDS) == 0
-    _wait(lambda: f'{_SERVICE} begins life 0' in workers.log_of(_SERVICE))
+    _wait(lambda: f'{_SERVICE} starts generation 0' in workers.log_of(_SERVICE))
     supervisor = _supervisor_of_a_node()
     (node,) = supervisor.children()
     supervisor.kill()
@@ -62,21 +62,21 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(
     client = workers.client(_SERVICE)
     assert client.futures.life().result(_SECONDS) == 1
     log = workers.log_of(_SERVICE)
-    for life in (0, 1):
-      assert f'{_SERVICE} begins life {life}' in log
+    for generation in (0, 1):
+      assert f'{_SERVICE} starts generation {generation}' in log
   # A token there would be asked for by every cluster from then on.
   assert not list(home.iterdir())
 
 
 @pytest.mark.parametrize('address', ['127.0.0.1:1', 'head', '127.0.0.1:x'])
-def test_cluster_that_is_not_there_is_told(address):
+def test_missing_cluster_is_reported(address):
   pytest.importorskip('ray')
   launcher = ray_launcher.RayLauncher(address)
   with pytest.raises(settings.SettingError, match='ray_address must be'):
     launcher.check()
 
 
-def test_package_that_is_missing_is_told(monkeypatch):
+def test_missing_package_is_reported(monkeypatch):
   monkeypatch.setattr(importlib.util, 'find_spec', lambda name: None)
   with pytest.raises(
     settings.SettingError, match=r"pip install 'repertory\[ray\]'"
@@ -115,22 +115,22 @@ def test_resources_are_read(given, found):
     ({'allow_public_addresses': True}, 'True. A cluster .*ray_address='),
   ],
 )
-def test_settings_that_do_not_fit_are_told(wrong, what):
+def test_wrong_settings_are_reported(wrong, what):
   pytest.importorskip('ray')
-  with pytest.raises(settings.SettingError, match=what) as told:
+  with pytest.raises(settings.SettingError, match=what) as caught:
     ray_launcher.RayLauncher(**wrong).check()
-  assert told.value.setting == next(iter(wrong))
+  assert caught.value.setting == next(iter(wrong))
 
 
 @pytest.mark.chaos
 @pytest.mark.parametrize(
   ('resources', 'what'),
   [
-    ({'actor': {'CPU': 1}}, "process of their own, inference; got 'actor'"),
+    ({'actor': {'CPU': 1}}, "their own process, inference; got 'actor'"),
     ({'inference': {'nonsense': 1}}, 'must fit .*CPU=.*0 nonsense; got 1 for'),
   ],
 )
-def test_resources_that_are_not_there_are_told(resources, what, tmp_path):
+def test_missing_resources_are_reported(resources, what, tmp_path):
   pytest.importorskip('ray')
   planned = program.Program(_SECONDS)
   planned.add(program.PlannedNode(_SERVICE, conformance._Service))

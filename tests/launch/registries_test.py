@@ -1,4 +1,4 @@
-"""Tests of what is found by being imported."""
+"""Tests of registries."""
 
 import importlib
 import sys
@@ -40,7 +40,7 @@ def test_unknown_name_is_refused_with_the_nearest(own_entries):
     own_entries.REGISTRY.get('oto')
 
 
-def test_import_that_fails_is_told_each_time(own_entries):
+def test_failing_import_is_raised_each_time(own_entries):
   own_entries.fails = True
   for _ in range(2):
     with pytest.raises(ImportError, match='no engine'):

@@ -1,4 +1,4 @@
-"""Tests of actors and a learner in threads that share memory."""
+"""Tests of the topology `sebulba`."""
 
 import dataclasses
 import itertools

@@ -1,4 +1,4 @@
-"""Tests of calls that a server takes."""
+"""Tests of idempotent calls and the thread pool of servers."""
 
 import concurrent.futures
 import threading

@@ -36,7 +36,7 @@ def _experiment(directory, **settings) -> launch.Experiment:
 
 
 class TimingBuilder(dqn.DQNBuilder):
-  """Notes after how many items each learner step comes."""
+  """Records the number of items before each learner step."""
 
   def __init__(self, config=None):
     super().__init__(config)
@@ -60,7 +60,7 @@ class TimingBuilder(dqn.DQNBuilder):
 
 @pytest.fixture(scope='module', name='ended')
 def _ended(tmp_path_factory):
-  """A run that came to its end: what it returned, and where it was."""
+  """A completed run: its result and directory."""
   directory = tmp_path_factory.mktemp('ended')
   return launch.run(_experiment(directory), display=False), directory
 
@@ -162,7 +162,7 @@ class _Screen(catch.Catch):
 
 
 class _WithPriorities(dqn.DQNBuilder):
-  """Has a part that only a replay server has a place for."""
+  """Agent that needs a feature of the replay server."""
 
   def make_priority_updater(self, *parts):
     return super().make_priority_updater(*parts)
@@ -220,7 +220,7 @@ class TestRoad:
     monkeypatch.setattr(
       machine_memory, 'total_bytes', functools.partial(int, 1000 * item - 1)
     )
-    # Both are refused; what is told is the one that holds more.
+    # Both are refused; the error is that of the one that holds more.
     with pytest.raises(ValueError, match=r'at most 999,.*not compressed'):
       self.road(experiment)
 
@@ -242,7 +242,7 @@ class TestRoad:
     assert refusal.value.setting == 'replay_server'
 
   @pytest.mark.chaos
-  def test_goes_on_with_what_a_server_wrote(self, tmp_path):
+  def test_resumes_from_tables_of_a_server(self, tmp_path):
     with_server = single.Single(replay_server=True)
     launch.run(_experiment(tmp_path, max_steps=300), with_server, display=False)
     status = launch.run(_experiment(tmp_path), display=False).status
@@ -258,7 +258,7 @@ def test_what_is_no_experiment_is_refused():
 
 
 class _LookingUpdate(programs.Update):
-  """Hands over the metrics of each update, which need not have values."""
+  """Records the metrics of each update, which may be symbolic."""
 
   def __init__(self, update, look):
     super().__init__()

@@ -1,4 +1,4 @@
-"""Tests of actors whose start takes longer than others wait for anything."""
+"""Tests of actors that start more slowly than all time-outs."""
 
 import time
 
@@ -14,14 +14,14 @@ _START_SECONDS = 15
 
 
 class _Slow:
-  """Makes environments for Catch, slowly but for the check."""
+  """Makes Catch environments, slowly except for the first check."""
 
   def __init__(self, flag=None):
-    """Remembers how often it was called.
+    """Makes no environments yet.
 
     Args:
-      flag: A path; the environment that finds none there after 300 steps makes
-        it, and raises.
+      flag: A path; an environment that finds no file there after 300 steps
+        creates it and raises.
     """
     self._flag = flag
     self._num_made = 0

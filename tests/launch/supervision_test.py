@@ -1,7 +1,7 @@
-"""Tests of what becomes of a run whose nodes end, hang, or do not stop.
+"""Tests of supervision of nodes that end, hang, or do not stop.
 
-The nodes pretend and no time passes, see `pretended_nodes`; that the like
-happens to real ones is among the tests of chaos.
+Nodes and time are simulated, see `pretended_nodes`; chaos tests do the same
+with real nodes.
 """
 
 import json
@@ -26,7 +26,7 @@ def _raise(error):
 
 
 class _Run:
-  """A run of pretended nodes, and what is to happen in it."""
+  """A run of simulated nodes, with scheduled events."""
 
   def __init__(self, directory):
     self.directory = directory
@@ -37,14 +37,14 @@ class _Run:
 
   @property
   def workers(self):
-    """Of the newest launch."""
+    """Workers of the newest launch."""
     return self.launcher.launches[-1]
 
   def node(self, name):
     return self.workers.nodes[name]
 
   def after(self, seconds, name, what, *arguments, **settings):
-    """Lets a method of a node be called, or an attribute be set."""
+    """Schedules a call of a node's method, or the setting of an attribute."""
 
     def happen():
       attribute = getattr(self.node(name), what)
@@ -95,11 +95,11 @@ class _Run:
       assert not any(node.is_alive for node in workers.nodes.values())
 
   def notes(self, name):
-    """Returns why a node was started again, each time."""
+    """Returns the reasons of the restarts of a node."""
     path = pathlib.Path(self.directory, 'logs', 'nodes.jsonl')
     rows = map(json.loads, path.read_text().splitlines())
-    told = [row for row in rows if row['node'] == name]
-    return [r['restarted_after'] for r in told if 'restarted_after' in r]
+    own = [row for row in rows if row['node'] == name]
+    return [r['restarted_after'] for r in own if 'restarted_after' in r]
 
   def num_checkpoints(self):
     return len(list(pathlib.Path(self.directory, 'checkpoints').glob('0*')))
@@ -125,7 +125,7 @@ class TestToTheEnd:
     assert _STEPS / 32 < run.clock.now < _STEPS / 32 + 10
     assert dict(run.shown[0].nodes)['coordinator'] == 'starting'
     assert run.shown[0].max_steps == _STEPS
-    # The display is told all the time.
+    # The display is updated all the time.
     assert len(run.shown) > 4 * (_STEPS / 32)
 
   def test_shows_who_starts_and_for_how_long(self, run):
@@ -134,15 +134,15 @@ class TestToTheEnd:
     run.run()
     times = [status.elapsed_seconds for status in run.shown]
     assert times == sorted(times)  # Also when the coordinator takes over.
-    told = [
+    shown = [
       (start.doing, status.elapsed_seconds - start.since_seconds)
       for status in run.shown
       for start in status.starts
       if start.name == 'learner'
     ]
-    importing = [seconds for doing, seconds in told if doing == 'importing']
-    compiling = [seconds for doing, seconds in told if doing == 'compiling']
-    assert len(importing) + len(compiling) == len(told)
+    importing = [seconds for doing, seconds in shown if doing == 'importing']
+    compiling = [seconds for doing, seconds in shown if doing == 'compiling']
+    assert len(importing) + len(compiling) == len(shown)
     # Since they were launched, not since somebody knew of them.
     assert importing[0] == 0
     assert 7.5 < importing[-1] <= 8.3
@@ -166,7 +166,7 @@ class TestToTheEnd:
     assert run.clock.now < 22
 
   def test_interrupted_before_the_learner_runs(self, run):
-    """Then it has nothing to save, and nobody waits for it."""
+    """It has nothing to save, and is not waited for."""
     run.launcher.start_seconds['learner'] = 100.0
     run.interrupt(20)
     assert run.run().steps > 0
@@ -175,8 +175,8 @@ class TestToTheEnd:
     assert run.workers.killed == ['learner']
 
   @pytest.mark.parametrize('name', ['coordinator', 'learner', 'replay'])
-  def test_threads_end_as_soon_as_they_can_be_told_to(self, run, name):
-    """They cannot be killed while they are made, nor hear a call before."""
+  def test_threads_end_as_soon_as_they_can_be_stopped(self, run, name):
+    """They cannot be killed, nor called before they are made."""
     run.launcher.can_restart = False
     run.launcher.save_seconds = 0.0
     run.launcher.start_seconds = dict.fromkeys(['learner', 'replay'], 1.2)
@@ -188,7 +188,7 @@ class TestToTheEnd:
     assert run.clock.now < 3 + 1
 
   def test_second_interrupt_kills_all(self, run):
-    """Of what is being saved nothing remains, as with any that is killed."""
+    """A checkpoint that is being written is lost."""
     run.after(5, 'learner', 'is_stubborn')
     run.interrupt(20)
     run.clock.after(21, lambda: _raise(KeyboardInterrupt()))
@@ -200,7 +200,7 @@ class TestToTheEnd:
 
   @pytest.mark.parametrize('seconds', [23, 28])
   def test_second_interrupt_ends_the_wait_for_nodes(self, run, seconds):
-    """At first those that did their part may end, and then all may."""
+    """First, nodes that are done may end, then all may."""
     run.after(10, 'actor/1', 'is_stubborn')
     run.interrupt(20)
     run.clock.after(seconds, lambda: _raise(KeyboardInterrupt()))
@@ -235,7 +235,7 @@ class TestRestartOfANode:
     message = f'{name} was started again: It ended with signal 9.'
     assert status.message == message
 
-  def test_what_it_told_before_it_ended_is_the_reason(self, run):
+  def test_its_last_report_is_the_reason(self, run):
     run.after(20, 'actor/1', 'fail', 'Traceback\nBrokenPipeError: no balls')
     status = run.run()
     assert status.num_restarts == 1
@@ -275,7 +275,7 @@ class TestRestartOfANode:
     assert run.clock.now < 30
 
   def test_again_one_that_has_not_started_anew(self, run):
-    """It ran before, so it can."""
+    """It ran before, so a restart can help."""
     run.kill(20, 'actor/1')
     run.kill(20.7, 'actor/1')
     assert run.run().num_restarts == 2
@@ -305,7 +305,7 @@ class TestRestartOfANode:
 
 class TestRestartOfAll:
   @pytest.mark.parametrize('name', ['learner', 'replay', 'coordinator'])
-  def test_goes_on_from_the_checkpoint(self, run, name):
+  def test_resumes_from_the_checkpoint(self, run, name):
     run.save(20)
     run.kill(40, name)
     status = run.run()
@@ -372,7 +372,7 @@ class TestRestartOfAll:
     assert failure.node == 'replay'
     assert failure.told.splitlines() == [
       'It ended with signal 9.',
-      "Thereupon 'actor/0' failed:",
+      "Then 'actor/0' failed:",
       'TimeoutError: replay is silent',
       'log of replay',
     ]
@@ -412,7 +412,7 @@ class TestSilence:
     assert run.launcher.launches[0].killed[0] == name
 
   def test_learner_beside_a_silent_server_is_not_to_blame(self, run):
-    """It waits for the server, so it falls silent with it."""
+    """It waits for the server, so both are silent."""
     run.save(10)
     run.after(20, 'learner', 'is_silent')
     run.after(20.2, 'replay', 'is_silent')
@@ -420,7 +420,7 @@ class TestSilence:
     assert run.launcher.launches[0].killed[0] == 'replay'
 
   def test_silent_node_in_another_process(self, run):
-    """In `central` a server beside the learner is killed with it."""
+    """In `central`, a server in the learner's process is killed with it."""
     run.save(10)
     run.clock.after(
       20, lambda: run.workers.coordinator.register('inference/0', {})
@@ -429,7 +429,7 @@ class TestSilence:
     assert len(run.launcher.launches) == 2
     assert 'learner was lost' in status.message
     (cause,) = run.notes('learner')
-    assert cause.startswith("Of 'inference/0', which is in it: It has not")
+    assert cause.startswith("'inference/0' in its process: It has not")
 
   def test_environment_at_one_step(self, run):
     run.after(20, 'actor/1', 'environment_seconds', 61.0)
@@ -438,7 +438,7 @@ class TestSilence:
     assert cause.startswith('Its environment has been at one step or reset')
 
   def test_silent_process_is_no_stall(self, run):
-    """Though nothing goes on meanwhile."""
+    """There is no progress meanwhile."""
     run.after(19, 'learner', 'is_stuck')
     run.after(20, 'actor/0', 'is_silent')
     run.after(70, 'learner', 'is_stuck', False)
@@ -528,11 +528,11 @@ class TestStopping:
     run.interrupt(20)
     failure = run.fail(timeout_seconds=timeout)
     assert failure.node == 'learner'
-    assert failure.cause == f'It saved no checkpoint within {limit} s.'
+    assert failure.cause == f'It did not save a checkpoint within {limit} s.'
     assert 20 + limit < run.clock.now < 20 + limit + 15
 
   @pytest.mark.parametrize('name', ['learner', 'replay'])
-  def test_who_is_killed_while_it_saves_is_told(self, run, name):
+  def test_node_killed_while_it_saves_is_reported(self, run, name):
     run.launcher.save_seconds = 100.0
     run.interrupt(20)
     run.kill(50, name)
@@ -545,8 +545,7 @@ class TestStopping:
     run.after(10, 'actor/1', 'is_stubborn')
     run.interrupt(20)
     assert run.run().message == (
-      'interrupted; actor/1 could not be closed: '
-      'It has not ended, although it was told to.'
+      'interrupted; actor/1 could not be closed: It did not end when stopped.'
     )
     assert run.workers.killed == ['actor/1']
     # It has some seconds each time that its end is waited for.
@@ -555,9 +554,7 @@ class TestStopping:
   def test_service_that_does_not_stop_is_killed(self, run):
     run.after(10, 'replay', 'is_stubborn')
     run.interrupt(20)
-    assert run.run().message.endswith(
-      'It has not ended, although it was told to.'
-    )
+    assert run.run().message.endswith('It did not end when stopped.')
     assert run.workers.killed == ['replay']
     assert run.clock.now < 20 + 3 * 5 + 30 + 5
 

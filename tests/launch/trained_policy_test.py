@@ -1,4 +1,4 @@
-"""Tests of `launch.load_policy`, and of models that are made of it."""
+"""Tests of `launch.load_policy`, and of exported models."""
 
 import dataclasses
 import re
@@ -64,7 +64,7 @@ def load(agent, directory, explore=False, **settings):
 
 
 def _choose_actions(agents, root):
-  """Returns by agent what the policy chose, and what its model chose alone."""
+  """Returns actions of the policy and of its exported model, by agent."""
   ours = {}
   for agent in agents:
     policy = load(agent, root / agent)
@@ -197,7 +197,7 @@ def test_rows_are_like_single_ones(tmp_path, agent):
       np.testing.assert_allclose(action, found[t][row], atol=1e-5)
 
 
-def test_tells_what_it_is(tmp_path):
+def test_describes_itself(tmp_path):
   policy = load('r2d2', tmp_path)
   assert policy.agent == 'own agent'
   assert policy.environment == 'own environment'
@@ -306,7 +306,7 @@ class TestRefusals:
   def test_rows_to_reset(self, tmp_path, rows):
     policy = load('sac', tmp_path)
     policy.act(np.zeros([2, 3], np.float32))
-    with pytest.raises(ValueError, match='rows: expected numbers below 2'):
+    with pytest.raises(ValueError, match='rows: expected indices below 2'):
       policy.reset(rows)
     policy.reset([])
     policy.reset(np.array([True, False]))

@@ -58,7 +58,7 @@ def test_commands_import_nothing_that_a_run_names(
   assert command_line.run(arguments) == 2
   err = capsys.readouterr().err
   (name,) = _WEAPONS[weapon].values()
-  assert f'--trust must be given to read run, which has the {name!r}' in (
+  assert f'--trust must be set to read run, which has the {name!r}' in (
     err.replace('agent ', '').replace('environment ', '')
   )
   assert not marker.exists()

@@ -1,4 +1,4 @@
-"""Tests of what of the user's own modules other hosts get."""
+"""Tests of the transfer of the user's modules to other hosts."""
 
 import inspect
 import os
@@ -31,9 +31,11 @@ def test_folder_of_the_script_is_copied(folder):
   environment = user_code.runtime_environment()
   assert environment['working_dir'] == os.path.realpath(folder)
   archive = folder.parent / 'copied.zip'
-  # A newer Ray is told what an older one always does.
-  told = inspect.signature(packaging._zip_files).parameters
-  also = {'include_gitignore': True} if 'include_gitignore' in told else {}
+  # Newer versions of Ray have an argument for it.
+  parameters = inspect.signature(packaging._zip_files).parameters
+  also = (
+    {'include_gitignore': True} if 'include_gitignore' in parameters else {}
+  )
   packaging._zip_files(
     pathlib.Path(environment['working_dir']), environment['excludes'],
     archive, include_parent_dir=False, **also,
@@ -64,5 +66,5 @@ def test_folder_of_a_module_that_was_given_by_name_is(
 
 def test_home_directory_is_refused(folder, monkeypatch):
   monkeypatch.setenv('HOME', str(folder))
-  with pytest.raises(settings.SettingError, match='in a folder of its own'):
+  with pytest.raises(settings.SettingError, match='in its own folder'):
     user_code.runtime_environment()

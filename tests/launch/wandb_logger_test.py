@@ -1,4 +1,4 @@
-"""Tests of rows on Weights & Biases, with the library itself, offline."""
+"""Tests of the logger for Weights & Biases, with the offline library."""
 
 import glob
 import importlib
@@ -55,7 +55,7 @@ play('nodes', False, rows)
 
 @pytest.fixture(name='folder', scope='module')
 def _folder(tmp_path_factory):
-  """Returns where the script has run."""
+  """Returns the folder in which the script ran."""
   pytest.importorskip('wandb')
   folder = tmp_path_factory.mktemp('wandb')
   with pytest.MonkeyPatch.context() as patch:
@@ -111,12 +111,12 @@ def test_rows_of_a_run_arrive(folder):
     found = [row for row in rows if f'{label}/count' in row]
     assert len(found) == len(logged)
     for row, expected in zip(found, logged):
-      told = {
+      logged = {
         name.removeprefix(f'{label}/'): value
         for name, value in row.items()
         if not name.startswith('_') and value is not None
       }
-      assert told == pytest.approx(expected, nan_ok=True)
+      assert logged == pytest.approx(expected, nan_ok=True)
   (run,) = _all_of(records, 'run')
   assert (run.project, run.display_name) == ('catching', 'dqn on catch, single')
   assert list(run.tags) == ['small']
@@ -129,7 +129,7 @@ def test_rows_of_a_run_arrive(folder):
 
 
 @pytest.mark.chaos
-def test_resumed_run_goes_on_with_the_same(folder):
+def test_resumed_run_resumes_the_same(folder):
   runs = list(_read(folder / 'resumed'))
   first, second, afresh = [_all_of(run, 'run')[0].run_id for run in runs]
   assert first == second != afresh
@@ -139,9 +139,9 @@ def test_resumed_run_goes_on_with_the_same(folder):
 def test_what_a_kill_left_empty_is_not_gone_on_with(tmp_path):
   path = tmp_path / 'wandb_run_id'
   path.touch()
-  assert wandb_logger._going_on(str(path), True) == {}
+  assert wandb_logger._resume_arguments(str(path), True) == {}
   path.write_text('abc')
-  found = wandb_logger._going_on(str(path), True)
+  found = wandb_logger._resume_arguments(str(path), True)
   assert found == {'id': 'abc', 'resume': 'allow'}
 
 
@@ -152,7 +152,7 @@ def test_invalid_ids_are_not_resumed(tmp_path, garbage):
   # Else W&B would refuse it at every start from then on.
   path = tmp_path / 'wandb_run_id'
   path.write_bytes(garbage)
-  assert wandb_logger._going_on(str(path), True) == {}
+  assert wandb_logger._resume_arguments(str(path), True) == {}
 
 
 @pytest.mark.chaos

@@ -1,4 +1,4 @@
-"""Tests that what hangs is noticed, told and ended."""
+"""Tests that hangs are detected, reported and ended."""
 
 import json
 import re
@@ -60,11 +60,11 @@ def _run_hanging(
   """Runs an experiment whose environment hangs.
 
   Args:
-    folder: Where; its directory is 'run'.
-    topology: Of the run.
-    condition: At which step the environment hangs.
-    trouble: What it does before.
-    settings: Of the experiment.
+    folder: Parent of its directory, 'run'.
+    topology: Topology of the run.
+    condition: Condition of the step at which the environment hangs.
+    trouble: Code that runs before.
+    settings: Settings of the experiment.
   """
   script = folder / 'hanging.py'
   script.write_text(
@@ -82,21 +82,21 @@ def _run_hanging(
 
 
 class TestWatching:
-  def test_tells_once_how_long_nothing_went_on(self):
-    told = []
-    with watchdog.watching(lambda: 1, 0.2, told.append):
+  def test_reports_the_stall_time_once(self):
+    reported = []
+    with watchdog.watching(lambda: 1, 0.2, reported.append):
       time.sleep(1)
-    assert len(told) == 1
-    assert 0.2 < told[0] < 0.6
+    assert len(reported) == 1
+    assert 0.2 < reported[0] < 0.6
 
   def test_progress_of_any_kind_is_progress(self):
-    told = []
+    reported = []
     start = time.monotonic()
     with watchdog.watching(
-      lambda: (1, int(10 * (time.monotonic() - start))), 0.5, told.append
+      lambda: (1, int(10 * (time.monotonic() - start))), 0.5, reported.append
     ):
       time.sleep(1.5)
-    assert not told
+    assert not reported
 
   def test_ends_with_the_block(self):
     with watchdog.watching(lambda: 1, 10, lambda seconds: None):
@@ -120,7 +120,7 @@ class TestRaisingOnDemand:
 
     def work():
       with interrupts.raising_on_demand() as demand:
-        demand(KeyError('nobody hears this'))
+        demand(KeyError('dropped'))
         results.append('went on')
 
     thread = threading.Thread(target=work)
@@ -167,7 +167,7 @@ _FILE_FOR_LOGS = "shutil.rmtree('run/logs'); open('run/logs', 'w').close()"
 
 @pytest.mark.chaos
 @pytest.mark.parametrize(
-  ('num_steps', 'trouble', 'told'),
+  ('num_steps', 'trouble', 'reported'),
   [
     # No report can be written, nor any row of the logs: neither before the
     # first one, which makes the files, nor later.
@@ -182,14 +182,14 @@ _FILE_FOR_LOGS = "shutil.rmtree('run/logs'); open('run/logs', 'w').close()"
   ],
 )
 def test_stall_that_cannot_be_described_ends_the_run(
-  tmp_path, num_steps, trouble, told
+  tmp_path, num_steps, trouble, reported
 ):
   ended = _run_hanging(
     tmp_path, condition=f'len(steps) == {num_steps}', trouble=trouble
   )
   assert 'NODE actor/0' in ended.output
   assert re.search(r'no further for \d+ seconds', ended.output)
-  for words in told:
+  for words in reported:
     assert words in ended.output
 
 
@@ -205,7 +205,7 @@ def test_report_is_written_although_the_logs_were_removed(tmp_path):
   'topology',
   ['single', 'distributed'],
 )
-def test_low_timeout_tells_the_stall_without_logs(tmp_path, topology):
+def test_low_timeout_reports_the_stall_without_logs(tmp_path, topology):
   ended = _run_hanging(
     tmp_path,
     topology,

@@ -1,4 +1,4 @@
-"""Tests that each check of launchers and topologies finds what is wrong."""
+"""Tests that the conformance tests of launchers and topologies can fail."""
 
 import dataclasses
 import threading
@@ -23,11 +23,11 @@ class _Unnamed(local_launcher.ThreadLauncher):
   help = ''
 
 
-def test_finds_launchers_that_tell_nothing():
+def test_finds_launchers_without_description():
   checks = _Launchers()
   checks.launcher_class = _Unnamed
   with pytest.raises(AssertionError, match='must have a help'):
-    checks.test_tells_of_itself()
+    checks.test_describes_itself()
 
 
 @pytest.mark.parametrize(
@@ -146,19 +146,19 @@ class _Topologies(conformance.TopologyConformance):
 @pytest.mark.parametrize(
   ('topology_class', 'check'),
   [
-    (_Helpless, 'tells_of_itself'),
-    (_Restless, 'tells_of_itself'),
+    (_Helpless, 'describes_itself'),
+    (_Restless, 'describes_itself'),
     (_WrongGraph, 'graph_shows_all_nodes'),
     (_WrongNeighbor, 'graph_shows_all_nodes'),
     (_Hiding, 'graph_shows_all_nodes'),
     (_HidingNeighbor, 'graph_shows_all_nodes'),
     (_Silent, 'program_can_be_sent'),
     (_Unsendable, 'program_can_be_sent'),
-    (_Short, 'runs_to_the_end_and_goes_on'),
-    (_Silencing, 'environment_that_fails_is_told'),
+    (_Short, 'runs_to_the_end_and_resumes'),
+    (_Silencing, 'reports_failing_environment'),
   ],
 )
 def test_finds_wrong_topologies(tmp_path, topology_class, check):
-  arguments = () if check == 'tells_of_itself' else (tmp_path,)
+  arguments = () if check == 'describes_itself' else (tmp_path,)
   with pytest.raises((AssertionError, TypeError)):
     getattr(_Topologies(topology_class), f'test_{check}')(*arguments)
