@@ -1,4 +1,4 @@
-"""Kills writers of checkpoints at random moments: all starts find a good one.
+"""Tests of checkpoint writers that are killed at random times.
 
 `make test-chaos` runs these.
 """
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.chaos
 
 _NUM_KILLS = 100
 
-# Goes on from the newest checkpoint, all of which it checks, and writes more of
-# them as fast as it can. Each is told when it counts.
+# Resumes from the newest checkpoint, with all checks, and writes further ones
+# as fast as it can. Prints each once it is complete.
 _WRITER = """
 import os, shutil, sys
 import numpy as np
@@ -56,7 +56,7 @@ while True:
 
 
 def _kill_a_writer(directory, seconds, output):
-  """Lets a writer go on for a while; returns what it resumed from and wrote."""
+  """Runs a writer for a while; returns the checkpoints it resumed and wrote."""
   with open(output, 'w') as file:
     process = subprocess.Popen(
       [sys.executable, '-c', _WRITER, directory],
@@ -95,8 +95,7 @@ def test_a_writer_killed_at_random_moments(tmp_path):
     resumed, wrote = _kill_a_writer(
       directory, randomness.uniform(0, 0.15), tmp_path / 'output.txt'
     )
-    # All that was told to count does; one more may have been written and not
-    # told.
+    # All printed checkpoints are complete; one more may have been written.
     assert last <= resumed <= last + 1
     assert wrote == list(range(resumed + 1, resumed + 1 + len(wrote)))
     last = wrote[-1] if wrote else resumed
@@ -153,7 +152,7 @@ def test_a_program_killed_at_random_moments(tmp_path, num_kills, flags):
     assert counts['steps'] >= before['steps']
     assert counts['learner_steps'] >= before['learner_steps']
     assert counts['runs'] == before['runs'] + 1
-  # The last start goes on to the end.
+  # The last start runs to the end.
   max_steps = counts['steps'] + 500
   ended = start(max_steps).wait(300)
   assert ended.code == 0, ended.output

@@ -1,4 +1,4 @@
-"""What happens to a run when a part raises in a node; `make test-chaos`."""
+"""Tests of runs in which a component of a node raises; `make test-chaos`."""
 
 import pytest
 
@@ -10,8 +10,8 @@ pytestmark = pytest.mark.chaos
 _SECONDS = 120
 
 # The environment, the adder or the learner raises once in the process of the
-# given node; a file tells whether that has been. It is what a connection raises
-# that breaks, and must not be taken for one between nodes.
+# given node; a file marks that it has. The exception is that of a broken
+# connection, and must not be mistaken for one between nodes.
 _SCRIPT = """
 import os, sys
 from repertory import launch
@@ -102,7 +102,7 @@ def _run(directory, settings, node, part, steps) -> program.Ended:
     (_WITH_SERVERS, 'inference/0', 'adder', 30000),
   ],
 )
-def test_others_go_on(tmp_path, settings, node, part, steps):
+def test_others_continue(tmp_path, settings, node, part, steps):
   ended = _run(tmp_path, settings, node, part, steps)
   assert ended.code == 0, ended.output
   # Not a step is missing.

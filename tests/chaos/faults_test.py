@@ -1,4 +1,4 @@
-"""What happens to a run when a node is hit; run by `make test-chaos`."""
+"""Tests of runs whose nodes are killed or frozen; `make test-chaos`."""
 
 import random
 import re
@@ -66,16 +66,16 @@ class _Run:
     self._wait(lambda: self._checkpoint() > 1, 'a second checkpoint')
 
   def wait_for_progress(self) -> None:
-    """Waits until there are new steps, updates, evaluations, checkpoints."""
+    """Waits for new steps, updates, evaluations and checkpoints."""
     before = self._totals()
 
-    def goes_on():
+    def progresses():
       return all(new > old for new, old in zip(self._totals(), before))
 
-    self._wait(goes_on, 'the run to go on')
+    self._wait(progresses, 'progress of the run')
 
   def hit(self, node: str) -> None:
-    """Kills a node, as soon as there is one."""
+    """Kills a node, as soon as its process exists."""
 
     def is_hit():
       try:
@@ -88,20 +88,20 @@ class _Run:
 
   def has_started_again(self, node: str) -> bool:
     """Returns whether a node has been started for the second time."""
-    told = {'restarted_after', 'warning'}
+    events = {'restarted_after', 'warning'}
     rows = log_files.nodes(self.directory)
-    return sum(r['node'] == node and not told & set(r) for r in rows) > 1
+    return sum(r['node'] == node and not events & set(r) for r in rows) > 1
 
   def wait_for_start_of(self, node: str) -> None:
     """Waits until a node has been started for the second time."""
     self._wait(lambda: self.has_started_again(node), f'{node} to start again')
 
   def restarted(self) -> list[str]:
-    """Returns the names of nodes that were found lost, sorted."""
+    """Returns the names of lost nodes, sorted."""
     return sorted(log_files.restarted(self.directory))
 
   def rows_of(self, node: str) -> int:
-    """Returns in how many rows one of several learners has been told of."""
+    """Returns the number of log rows of one of several learners."""
     rows = log_files.rows(self.directory, 'gossip')
     return sum(row['node'] == node for row in rows)
 
@@ -114,8 +114,9 @@ class _Run:
     """Returns the elapsed time of the last row on several learners."""
     return log_files.rows(self.directory, 'gossip')[-1]['elapsed_seconds']
 
-  def are_all_heard_after(self, seconds: float) -> bool:
-    """Returns whether each of three has heard from its neighbor since then."""
+  def have_all_received_after(self, seconds: float) -> bool:
+    """Returns whether each of three learners has received messages since
+    then."""
     rows = log_files.rows(self.directory, 'gossip')
     return len({
       row['node']
@@ -124,7 +125,7 @@ class _Run:
     }) == 3  # fmt: skip
 
   def wait_for(self, condition, what: str) -> None:
-    """Waits until a condition holds, while the run goes on."""
+    """Waits until a condition holds, while the program runs."""
     self._wait(condition, what)
 
   def _totals(self) -> list[float]:
@@ -158,19 +159,19 @@ class _Run:
 @pytest.mark.parametrize(
   ('settings', 'node'), _NODES, ids=lambda v: v if isinstance(v, str) else v[0]
 )
-def test_run_goes_on(tmp_path, settings, node, fault):
-  _check_goes_on(tmp_path, settings, node, fault)
+def test_run_continues(tmp_path, settings, node, fault):
+  _check_continues(tmp_path, settings, node, fault)
 
 
 @pytest.mark.parametrize('fault', [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.parametrize('node', ['actor/1', 'learner', 'coordinator'])
-def test_run_goes_on_without_launchpad(tmp_path, monkeypatch, node, fault):
+def test_run_continues_without_launchpad(tmp_path, monkeypatch, node, fault):
   monkeypatch.setenv(carriers.VARIABLE, carriers.GRPC)
-  _check_goes_on(tmp_path, _DISTRIBUTED, node, fault)
+  _check_continues(tmp_path, _DISTRIBUTED, node, fault)
 
 
-def _check_goes_on(directory, settings, node, fault):
-  """Hits a node of a run, which is to go on."""
+def _check_continues(directory, settings, node, fault):
+  """Injects a fault into a node of a run, which must continue."""
   run = _Run(directory, settings)
   run.wait_for_checkpoint()
   run.program.node(node).send_signal(fault)
@@ -183,14 +184,14 @@ def _check_goes_on(directory, settings, node, fault):
   # Who is asked to end takes no notice: that is the launcher's affair.
   restarts = ' restart' in ended.output
   assert restarts == (fault != signal.SIGTERM), ended.output
-  told = run.restarted()
-  assert (node in told) == restarts, told
+  restarted = run.restarted()
+  assert (node in restarted) == restarts, restarted
 
 
-def test_learner_goes_on_without_its_neighbors(tmp_path):
+def test_learner_continues_without_its_neighbors(tmp_path):
   run = _Run(tmp_path, _GOSSIP)
   run.wait_for_checkpoint()
-  # Who is left hears from one of them, and the other hears from it.
+  # The remaining one is neighbor of both.
   lost = ['actor_learner/0', 'actor_learner/2']
   pids = {r['node']: r['pid'] for r in log_files.nodes(run.directory)}
   for node in lost:
@@ -198,7 +199,7 @@ def test_learner_goes_on_without_its_neighbors(tmp_path):
     assert process.pid == pids[node]
     process.send_signal(signal.SIGKILL)
   run.wait_for(lambda: run.restarted() == lost, 'the loss to be found')
-  # By now it is known, and what they had learned counts no more.
+  # By now, the loss is known and their parameters are no longer mixed in.
   time.sleep(2)
   rows = {node: run.rows_of(node) for node in lost}
   before = run.updates_of('actor_learner/1')
@@ -211,9 +212,9 @@ def test_learner_goes_on_without_its_neighbors(tmp_path):
     assert same or run.has_started_again(node)
     run.wait_for_start_of(node)
   run.wait_for_progress()
-  # All are heard again, and begin with what the one that was left has.
+  # All communicate again, starting with the parameters of the remaining one.
   now = run.time_of_last_row()
-  run.wait_for(lambda: run.are_all_heard_after(now), 'all to be heard')
+  run.wait_for(lambda: run.have_all_received_after(now), 'messages of all')
   run.stop()
   assert run.restarted() == lost
 

@@ -1,4 +1,4 @@
-"""Tests of hooks that are called in another process, which may be killed."""
+"""Tests of callbacks in another process, which may be killed."""
 
 import json
 
@@ -20,10 +20,10 @@ class Noting(launch.Observer):
   def __init__(self):
     self.num_starts = 0
 
-  def note(self, name, **told):
-    told = {{'name': name, 'pid': os.getpid(), **told}}
-    with open('told.jsonl', 'a') as file:
-      print(json.dumps(told), file=file)
+  def note(self, name, **event):
+    event = {{'name': name, 'pid': os.getpid(), **event}}
+    with open('events.jsonl', 'a') as file:
+      print(json.dumps(event), file=file)
 
   def on_start(self, run):
     self.num_starts += 1
@@ -58,8 +58,8 @@ def _start(folder, steps, trouble='pass', loggers='[]'):
   return program.Program(['-c', script], str(folder))
 
 
-def _told(folder):
-  lines = (folder / 'told.jsonl').read_text().splitlines()
+def _read_events(folder):
+  lines = (folder / 'events.jsonl').read_text().splitlines()
   return [json.loads(line) for line in lines]
 
 
@@ -76,16 +76,16 @@ def test_they_are_made_anew_when_all_nodes_are_started_again(tmp_path, node):
   assert ended.code == 0, ended.output
   assert ended.left == []
   assert 'DONE 20000 1' in ended.output
-  told = _told(tmp_path)
-  first, second = [one for one in told if one['name'] == 'start']
+  events = _read_events(tmp_path)
+  first, second = [one for one in events if one['name'] == 'start']
   assert (first['is_resumed'], first['num_restarts']) == (False, 0)
   assert (second['is_resumed'], second['num_restarts']) == (True, 1)
   assert second['steps'] > 0
-  # From the pickle again: nothing is known of the start before.
+  # Unpickled again, without state of the earlier start.
   assert (first['num_starts'], second['num_starts']) == (1, 1)
   assert first['pid'] != second['pid']
-  outcomes = [one['outcome'] for one in told if one['name'] == 'end']
-  # One that was killed heard no end.
+  outcomes = [one['outcome'] for one in events if one['name'] == 'end']
+  # A killed observer gets no `on_end`.
   assert outcomes == (['done'] if node == 'coordinator' else ['failed', 'done'])
   launcher = ended.output.split('of the launcher')[0].split()[-1]
   assert str(second['pid']) != launcher

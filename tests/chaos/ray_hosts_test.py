@@ -1,4 +1,4 @@
-"""Tests of runs on several hosts, which are namespaces of this machine."""
+"""Tests of runs on several hosts, simulated by network namespaces."""
 
 import importlib
 import json
@@ -34,7 +34,7 @@ def _ray():
 
 
 class _Run:
-  """A training script with modules of its own, on several hosts."""
+  """A training script with its own modules, on several hosts."""
 
   def __init__(self, tmp_path):
     self.directory = tmp_path / 'run'
@@ -43,12 +43,12 @@ class _Run:
     self.signals = importlib.import_module('signals_to_follow')
 
   def play(self, *events, hosts=3, without=(), **settings):
-    """Runs the script while something happens; returns what came of it.
+    """Runs the script with events; returns its result.
 
     Args:
       *events: See `cluster_hosts`.
-      hosts: How many.
-      without: Variables of the environment that the script does not have.
+      hosts: Number of hosts.
+      without: Environment variables that the script does not get.
       **settings: Flags of the script.
     """
     settings = {'address': '{address}', 'directory': self.directory} | settings
@@ -73,17 +73,17 @@ class _Run:
       text=True,
     )  # fmt: skip
     assert program.returncode == 0, program.stderr
-    told = json.loads(program.stdout)
-    assert told['left'] == [], told
-    assert 'error' not in told, told
-    return told
+    result = json.loads(program.stdout)
+    assert result['left'] == [], result
+    assert 'error' not in result, result
+    return result
 
   def rows(self, label='nodes'):
     path = self.directory / f'logs/{label}.jsonl'
     return [json.loads(line) for line in path.read_text().splitlines()]
 
   def hosts(self):
-    """Returns where each node was, life after life."""
+    """Returns the hosts of each node, by generation."""
     found = {}
     for row in self.rows():
       if 'host' in row:
@@ -91,7 +91,7 @@ class _Run:
     return found
 
   def origins(self):
-    """Returns numbers of hosts, and times, of all items of the last replay."""
+    """Returns the host numbers and times of all items in the last replay."""
     rows = self.rows()
     num_actors = len({r['node'] for r in rows if r['node'].startswith('actor')})
     experiment = launch.Experiment(
@@ -99,8 +99,8 @@ class _Run:
       str(self.directory),
       agent='dqn', environment='signals', num_actors=num_actors,
     )  # fmt: skip
-    local_road = [roads.LocalRoad.kind]
-    with resuming.open_session(experiment, kinds=local_road) as session:
+    local_kind = [roads.LocalRoad.kind]
+    with resuming.open_session(experiment, kinds=local_kind) as session:
       contents = local.snapshots.read(
         session.replay_directory, session.experience.table
       )
@@ -128,17 +128,19 @@ def _make_run(tmp_path, monkeypatch):
   ],
 )
 def test_nodes_of_all_hosts_learn(topology, agent, network, run):
-  told = run.play(agent=agent, topology=topology, network=network, steps=10_000)
-  assert told['code'] == 0, told['output']
-  last = json.loads(told['output'].strip().splitlines()[-1])
+  result = run.play(
+    agent=agent, topology=topology, network=network, steps=10_000
+  )
+  assert result['code'] == 0, result['output']
+  last = json.loads(result['output'].strip().splitlines()[-1])
   assert last['best_return'] >= 9
   address = cluster_hosts.other_address if network else cluster_hosts.address
   hosts = run.hosts()
-  found = {host for lives in hosts.values() for host in lives}
+  found = {host for generations in hosts.values() for host in generations}
   assert len(found) > 1 and found <= {address(host) for host in range(3)}
   for node in ('replay', 'learner'):
     assert hosts[node] == [address(0)]
-  # As on one host: who acts for what, and how often items are learned from.
+  # As on one host: actors of environments, and replay ratio.
   by_node = {row['node']: row for row in run.rows() if 'host' in row}
   for index in range(3):
     ids = by_node[f'actor/{index}']['environment_ids']
@@ -149,21 +151,21 @@ def test_nodes_of_all_hosts_learn(topology, agent, network, run):
     assert last['samples_per_insert'] == pytest.approx(target, rel=0.1)
 
 
-def test_who_has_no_token_is_told_what_to_do(run):
+def test_missing_token_is_reported_with_a_hint(run):
   if not hasattr(pytest.importorskip('ray').exceptions, 'AuthenticationError'):
     pytest.skip('this Ray asks for no token')
-  told = run.play(hosts=1, without=('RAY_AUTH_MODE', 'RAY_AUTH_TOKEN'))
-  assert told['code'] == 1
-  assert 'SettingError: ray_address must be where' in told['output']
-  assert 'set RAY_AUTH_MODE=token' in told['output']
-  told = run.play(hosts=1, without=('RAY_AUTH_TOKEN',))
-  assert told['code'] == 1
-  assert 'SettingError: ray_address must be of a cluster' in told['output']
-  assert 'no authentication token was found' in told['output']
+  result = run.play(hosts=1, without=('RAY_AUTH_MODE', 'RAY_AUTH_TOKEN'))
+  assert result['code'] == 1
+  assert 'SettingError: ray_address must be that' in result['output']
+  assert 'set RAY_AUTH_MODE=token' in result['output']
+  result = run.play(hosts=1, without=('RAY_AUTH_TOKEN',))
+  assert result['code'] == 1
+  assert 'SettingError: ray_address must be of a cluster' in result['output']
+  assert 'no authentication token was found' in result['output']
 
 
-def test_goes_on_without_what_it_can_replace(run):
-  told = run.play(
+def test_continues_without_replaceable_nodes(run):
+  result = run.play(
     ['wait_for_steps', 1000],
     ['kill_node', 'actor/0'],
     ['kill_node', 'evaluator'],
@@ -173,16 +175,16 @@ def test_goes_on_without_what_it_can_replace(run):
     ['wait_for_output', 'host'],
     steps=12_000,
   )
-  assert told['code'] == 0, told['output']
-  assert '12,000 of 12,000 steps' in told['output']
-  lives = run.hosts()
-  moved = [node for node, hosts in lives.items() if len(set(hosts)) > 1]
-  assert moved, lives  # From the host whose raylet is gone.
+  assert result['code'] == 0, result['output']
+  assert '12,000 of 12,000 steps' in result['output']
+  generations = run.hosts()
+  moved = [node for node, hosts in generations.items() if len(set(hosts)) > 1]
+  assert moved, generations  # From the host whose raylet is gone.
 
 
 @pytest.mark.parametrize('network', ['', 'fd78::/64'])
 def test_host_that_comes_back_does_no_harm(network, run):
-  told = run.play(
+  result = run.play(
     ['wait_for_steps', 1000],
     ['cut', 1],
     ['wait_for_output', 'was started again'],
@@ -192,11 +194,11 @@ def test_host_that_comes_back_does_no_harm(network, run):
     steps=25_000,
     network=network,
   )
-  assert told['code'] == 0, told['output']
+  assert result['code'] == 0, result['output']
   hosts, seconds = run.origins()
-  is_of_cut_host = hosts == told['networks']['1'] % run.signals.HOSTS
+  is_of_cut_host = hosts == result['networks']['1'] % run.signals.HOSTS
   assert is_of_cut_host.any()
-  cut_at = told['cut_at']['1'] % run.signals.SECONDS
+  cut_at = result['cut_at']['1'] % run.signals.SECONDS
   newest = seconds[is_of_cut_host].max()
   assert newest <= cut_at + 0.1, f'{newest - cut_at} s after it was cut off'
   assert (seconds[~is_of_cut_host] > cut_at + 10).any()
@@ -204,7 +206,7 @@ def test_host_that_comes_back_does_no_harm(network, run):
 
 @pytest.mark.parametrize('network', ['', 'fd78::/64'])
 def test_learners_gossip_between_hosts_while_a_link_is_cut(network, run):
-  told = run.play(
+  result = run.play(
     ['wait_for_steps', 10_000],
     ['cut', 1],
     ['wait_for_output', 'was started again'],
@@ -217,13 +219,13 @@ def test_learners_gossip_between_hosts_while_a_link_is_cut(network, run):
     network=network,
     steps=120_000,
   )
-  assert told['code'] == 0, told['output']
+  assert result['code'] == 0, result['output']
   hosts = run.hosts()
   learners = [f'actor_learner/{index}' for index in range(4)]
   first = {hosts[name][0] for name in learners}
   assert len(first) > 1, hosts
   rows = run.rows('gossip')
-  # Each hears from its neighbor, also from one on another host.
+  # Each receives from its neighbor, also across hosts.
   for name in learners:
     assert any(
       row['messages_per_second'] > 0 for row in rows if row['node'] == name
@@ -238,16 +240,16 @@ def test_learners_gossip_between_hosts_while_a_link_is_cut(network, run):
 
 @pytest.mark.parametrize('node', ['learner', 'replay', 'coordinator'])
 def test_all_start_again_without_what_they_need(node, run):
-  told = run.play(
+  result = run.play(
     ['wait_for_steps', 4000], ['kill_node', node], steps=8000, hosts=2
   )
-  assert told['code'] == 0, told['output']
-  assert '8,000 of 8,000 steps' in told['output']
-  assert f'{node} was lost; all started again' in told['output']
+  assert result['code'] == 0, result['output']
+  assert '8,000 of 8,000 steps' in result['output']
+  assert f'{node} was lost; all started again' in result['output']
 
 
 def test_inference_server_elsewhere_is_placed_anew(run):
-  told = run.play(
+  result = run.play(
     ['wait_for_steps', 2000],
     ['kill_node', 'inference/1'],
     ['wait_for_output', 'inference/1 was started again'],
@@ -257,44 +259,44 @@ def test_inference_server_elsewhere_is_placed_anew(run):
     resources='inference:elsewhere=1',
     steps=25_000,
   )
-  assert told['code'] == 0, told['output']
-  assert '25,000 of 25,000 steps' in told['output']
+  assert result['code'] == 0, result['output']
+  assert '25,000 of 25,000 steps' in result['output']
   hosts = run.hosts()
   for index in range(2):
     assert cluster_hosts.HERE not in hosts[f'inference/{index}']
   assert len(set(hosts['inference/0'])) == 2
 
 
-def test_without_the_head_it_ends_by_name_and_goes_on_later(run):
-  told = run.play(['wait_for_steps', 3000], ['kill_head'], steps=100_000)
-  assert told['code'] == 1, told['output']
-  assert 'The head of the Ray cluster has not answered' in told['output']
-  assert told['seconds'] < 60
+def test_loss_of_the_head_ends_the_run_which_resumes_later(run):
+  result = run.play(['wait_for_steps', 3000], ['kill_head'], steps=100_000)
+  assert result['code'] == 1, result['output']
+  assert 'The head of the Ray cluster has not replied' in result['output']
+  assert result['seconds'] < 60
   saved = resuming.load_checkpoint(str(run.directory)).state['counts']['steps']
   assert saved >= 3000
-  told = run.play(steps=saved + 2000)
-  assert told['code'] == 0, told['output']
-  assert 'resumed from checkpoint' in told['output']
+  result = run.play(steps=saved + 2000)
+  assert result['code'] == 0, result['output']
+  assert 'resumed from checkpoint' in result['output']
 
 
 def test_nothing_is_left_of_a_driver_that_is_killed(run):
-  told = run.play(['wait_for_steps', 4000], ['kill_driver'], steps=100_000)
-  assert told['code'] == -9
+  result = run.play(['wait_for_steps', 4000], ['kill_driver'], steps=100_000)
+  assert result['code'] == -9
   saved = resuming.load_checkpoint(str(run.directory)).state['counts']['steps']
-  told = run.play(steps=saved + 2000)
-  assert told['code'] == 0, told['output']
-  assert 'resumed from checkpoint' in told['output']
+  result = run.play(steps=saved + 2000)
+  assert result['code'] == 0, result['output']
+  assert 'resumed from checkpoint' in result['output']
 
 
-def test_goes_on_on_other_hosts_from_a_storage(run, tmp_path):
+def test_resumes_on_other_hosts_from_a_storage(run, tmp_path):
   storage = tmp_path / 'storage'
-  told = run.play(steps=3000, storage=storage)
-  assert told['code'] == 0, told['output']
+  result = run.play(steps=3000, storage=storage)
+  assert result['code'] == 0, result['output']
   run.directory = tmp_path / 'elsewhere'
-  told = run.play(steps=6000, storage=storage, hosts=2)
-  assert told['code'] == 0, told['output']
-  assert '6,000 of 6,000 steps' in told['output']
-  assert 'resumed from checkpoint' in told['output']
+  result = run.play(steps=6000, storage=storage, hosts=2)
+  assert result['code'] == 0, result['output']
+  assert '6,000 of 6,000 steps' in result['output']
+  assert 'resumed from checkpoint' in result['output']
   # With what it had before.
   assert run.rows('replay')[-1]['size'] > 5900
 
@@ -307,7 +309,7 @@ def test_network_that_a_host_is_not_in_is_told(run):
 
 
 def test_interrupted_on_all_hosts(run):
-  told = run.play(['wait_for_steps', 1000], ['interrupt'], steps=100_000)
-  assert told['code'] in (0, 130), told['output']
-  assert told['seconds'] < 20
+  result = run.play(['wait_for_steps', 1000], ['interrupt'], steps=100_000)
+  assert result['code'] in (0, 130), result['output']
+  assert result['seconds'] < 20
   assert resuming.load_checkpoint(str(run.directory)) is not None

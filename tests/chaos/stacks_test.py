@@ -46,7 +46,7 @@ _CASES = {
 
 @pytest.fixture(scope='module', name='other')
 def _other():
-  """The interpreter of the stack that does not run these tests."""
+  """The Python interpreter of the other stack."""
   return stacks.find_other()
 
 
@@ -59,7 +59,7 @@ def _repertory(python, *arguments, cwd, code=0) -> str:
 
 
 def _train(python, settings, steps, cwd, code=0):
-  """Trains on; returns the checkpoint, and what was printed."""
+  """Continues training; returns the checkpoint and the output."""
   printed = _repertory(
     *(python, 'train', *settings, f'--steps={steps}', '--directory=run'),
     *('--config.hidden_sizes=8', '--config.jit_compile=false'),
@@ -75,7 +75,7 @@ def _inserts(checkpoint):
 
 
 def _check_restores(python, checkpoint, settings, directory):
-  """Has a copy of a run restored and saved, with no step left to take."""
+  """Restores and saves a copy of a run, with no steps left."""
   shutil.copytree(directory.parent / 'run', directory / 'run')
   steps = checkpoint.state['counts']['steps']
   if '--topology=gossip' not in settings:
@@ -120,7 +120,7 @@ def test_run_moves_and_comes_back(case, other, tmp_path):
   assert [row for row in rows if row.get('warning')] == []
 
 
-def test_message_tells_of_the_move(other, tmp_path):
+def test_message_mentions_the_move(other, tmp_path):
   _train(sys.executable, _CASES['dqn-single'], 200, tmp_path)
   _, printed = _train(other, _CASES['dqn-single'], 300, tmp_path)
   assert re.search(

@@ -1,4 +1,4 @@
-"""Kills runs that keep their checkpoints elsewhere: another host goes on.
+"""Tests of killed runs with a storage, from which another host resumes.
 
 `make test-chaos` runs these.
 """
@@ -39,7 +39,7 @@ def _unfinished(folder):
   ids=['single', 'processes'],
 )
 def test_hosts_that_die_one_after_the_other(tmp_path, flags):
-  """Each has a directory of its own, which nobody sees again."""
+  """Each has its own directory, which is lost."""
   seed = random.randrange(10**6)
   print('seed', seed)  # Shown if it fails.
   randomness = random.Random(seed)
@@ -72,7 +72,7 @@ def test_hosts_that_die_one_after_the_other(tmp_path, flags):
     assert newest.progress > progress
     progress = newest.progress
     shutil.rmtree(tmp_path / f'host{kill}')
-  # The last host goes on to the end, at once: the others were of this machine.
+  # The last host resumes at once: the others were on this machine.
   max_steps = progress[1] + 500
   ended = start('last', max_steps).wait(300)
   assert ended.code == 0, ended.output

@@ -1,4 +1,4 @@
-"""Kills and closes sweeps: nothing is left behind, and the next one goes on.
+"""Tests of killed and closed sweeps, which leave nothing and resume.
 
 `make test-chaos` runs these.
 """
@@ -47,7 +47,7 @@ def _check_saved(directory):
   assert _codes(directory) == dict.fromkeys(_PATHS)
 
 
-def _go_on(directory, arguments=_GRID):
+def _resume(directory, arguments=_GRID):
   ended = program.repertory(*arguments, cwd=directory).wait(_SECONDS)
   assert ended.code == 0, ended.output
   assert ended.left == []
@@ -76,7 +76,7 @@ def test_a_signal_stops_all_with_their_checkpoints(tmp_path, number):
   assert ended.left == []
   assert 'The same command goes on' in ended.output
   _check_saved(tmp_path)
-  _go_on(tmp_path)
+  _resume(tmp_path)
   _check_done(tmp_path)
 
 
@@ -99,7 +99,7 @@ def test_runs_of_a_sweep_that_was_killed_stop_by_themselves(tmp_path):
   _wait_for_both(running, tmp_path)
   running.kill()
   # Started at once, the next one waits for those that write checkpoints.
-  _go_on(tmp_path)
+  _resume(tmp_path)
   assert running.wait(_SECONDS).left == []
   _check_done(tmp_path)
 
@@ -117,7 +117,7 @@ def test_a_second_interrupt_leaves_no_node_behind(tmp_path):
   assert ended.left == []
 
 
-def test_a_run_that_is_killed_is_told_and_the_other_goes_on(tmp_path):
+def test_a_killed_run_is_reported_and_the_other_continues(tmp_path):
   running = program.repertory(*_GRID, cwd=tmp_path)
   _wait_for_both(running, tmp_path)
   (victim,) = [
@@ -131,12 +131,12 @@ def test_a_run_that_is_killed_is_told_and_the_other_goes_on(tmp_path):
   assert ended.left == []
   assert f'{_PATHS[1]} (killed by SIGKILL)' in ended.output
   assert _codes(tmp_path) == {_PATHS[0]: 0, _PATHS[1]: -signal.SIGKILL}
-  output = _go_on(tmp_path)
+  output = _resume(tmp_path)
   assert 'done already: 1' in output
   assert _codes(tmp_path) == dict.fromkeys(_PATHS, 0)
 
 
-def test_a_study_goes_on(tmp_path):
+def test_a_study_resumes(tmp_path):
   arguments = (
     *_SWEEP, '--study=3', '--seeds=2', '--config.learning_rate=1e-5..1e-2:log'
   )  # fmt: skip
@@ -149,7 +149,7 @@ def test_a_study_goes_on(tmp_path):
   assert ended.code == 128 + signal.SIGINT, ended.output
   assert ended.left == []
 
-  output = _go_on(tmp_path, arguments)
+  output = _resume(tmp_path, arguments)
   assert 'resumed from checkpoint' in (run / 'output.txt').read_text()
   found = optuna.load_study(
     study_name='sweep', storage=f'sqlite:///{tmp_path}/mine/study.db'

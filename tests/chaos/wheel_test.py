@@ -1,4 +1,4 @@
-"""Tests a wheel in an environment that has nothing else."""
+"""Tests of a wheel in an otherwise empty environment."""
 
 import pathlib
 import shutil

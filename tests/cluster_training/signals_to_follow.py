@@ -1,4 +1,4 @@
-"""An environment that no other host has; it tells where it ran, and when."""
+"""Environment module that other hosts lack; observes its host and time."""
 
 import os
 import time
@@ -7,7 +7,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-HOSTS = 2**20  # The number of a host, and the time, are shares of these.
+HOSTS = 2**20  # Scales of observed host numbers and times.
 SECONDS = 100_000
 
 _NUM_STEPS = 10
@@ -15,14 +15,14 @@ _STEP_SECONDS = 0.002
 
 
 def number_of_host() -> int:
-  """Returns what tells this host, a network namespace, from others."""
+  """Returns the number of this host, a network namespace."""
   return os.stat('/proc/self/ns/net').st_ino % HOSTS
 
 
 class Signals(dm_env.Environment):
-  """Pays 1 for each action that is the signal, of two.
+  """Rewards each action that equals one of two signals with 1.
 
-  The observation tells the signal, the host, and the time.
+  Observations contain the signal, the host and the time.
   """
 
   def __init__(self, seed):

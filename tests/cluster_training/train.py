@@ -1,4 +1,4 @@
-"""Trains on several hosts: a script as users write it, beside its environment.
+"""Training script on several hosts, as a user's, with its own environment.
 
 python train.py --address=10.0.0.1:6379 --directory=runs/signals
 """

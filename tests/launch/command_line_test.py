@@ -263,7 +263,7 @@ class TestTrain:
           '--topology=sebulba',
           '--learner_devices=CPU:0,CPU:1',
         ],
-        ['--learner_devices must be one', 'normalize by the whole batch'],
+        ['--learner_devices must be one', 'normalize over the whole batch'],
       ),
       (
         ['--agent=bc', '--wrap=rnd', '--topology=offline'],
