@@ -85,7 +85,7 @@ class RayLauncher(launcher.Launcher):
           raise SettingError(
             name,
             'must be left out without a cluster, got '
-            f'{getattr(self, name)!r}. Set ray_address, too.',
+            f'{getattr(self, name)!r}. Name a cluster.',
             ray_address='host:port',
           )
     for kind in self.resources:

@@ -39,7 +39,7 @@ def check_dividing(
     raise SettingError(
       'learner_devices',
       'must be one unless jit_compile is off, since XLA compiles updates for '
-      f'one device; got {list(names)}. Turn jit_compile off.',
+      f'one device; got {list(names)}. Turn it off.',
       jit_compile=False,
     )
 

@@ -337,7 +337,7 @@ class TestEvaluate:
     mean = re.search('mean +(.*)', out)[1]
     assert name == f'episode_001_return_{mean}.0.mp4'
     for flag, message in (
-      ('--video', rf'repertory: --video must be .* are 1, such as {name}'),
+      ('--video', rf'repertory: --video must be .* has 1, such as {name}'),
       ('--video=x --video_format=avi', '--video_format must be one of mp4'),
     ):
       code, _, complaint = run(*flag.split())

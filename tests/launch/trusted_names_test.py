@@ -68,7 +68,7 @@ def test_commands_import_nothing_that_a_run_names(
 @pytest.mark.parametrize('call', _CALLS.values(), ids=_CALLS)
 def test_python_imports_nothing_that_a_run_names(marker, call, weapon):
   _write_run({**_IDENTITY, **_WEAPONS[weapon]})
-  with pytest.raises(ValueError, match=r'^trust must be given'):
+  with pytest.raises(ValueError, match=r'^trust must be set'):
     call('run')
   assert not marker.exists()
 
