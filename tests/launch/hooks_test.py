@@ -41,8 +41,8 @@ class TestRefused:
     ('setting', 'value', 'problem'),
     [
       ('observers', 3, 'must be a list of `launch.Observer` objects; got 3'),
-      ('observers', [launch.Observer], 'at place 0. Write Observer().'),
-      ('observers', [print], 'got <built-in function print> at place 0'),
+      ('observers', [launch.Observer], 'at index 0. Write Observer().'),
+      ('observers', [print], 'got <built-in function print> at index 0'),
       (
         'observers',
         [launch.Observer(), _Misspelled()],

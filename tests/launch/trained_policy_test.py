@@ -245,7 +245,7 @@ class TestRefusals:
       (
         {'eye': eye, 'arm': np.zeros([4])},
         ["observation['arm']: expected an array of shape (3,)", '(4,)',
-         'a batch (B, 3)'],
+         'here (B, 3)'],
       ),
       (
         {'eye': eye.astype(np.float32), 'arm': arm},
