@@ -1,4 +1,4 @@
-"""What a run is: checked before it starts, new or resumed."""
+"""Checks, directories, resuming and storage of runs."""
 
 from repertory.components import lazy_imports
 

@@ -1,4 +1,4 @@
-"""What an experiment needs to run as one compiled program."""
+"""Requirements of compiled loops on the experiment."""
 
 from repertory.agents import builder as builder_lib
 from repertory.components import adders, rollouts
@@ -10,10 +10,10 @@ from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import machine_memory
 from repertory.launch.runs import data_checks
 
-# How a table inside a program may be sampled.
+# Samplers of tables inside a compiled loop.
 _SAMPLERS = ('uniform', tables.PRIORITIZED)
 
-# What a program does itself; so what an agent does instead would be ignored.
+# The compiled loop replaces these methods, so overrides would be ignored.
 _NOT_OVERRIDDEN = (
   'make_adder',
   'make_dataset',
@@ -23,10 +23,10 @@ _NOT_OVERRIDDEN = (
 
 
 def check(experiment: experiment_lib.Experiment) -> None:
-  """Refuses what cannot be compiled into one program.
+  """Raises unless the experiment can be compiled into one loop.
 
   Raises:
-    SettingError: Naming what is to be changed.
+    SettingError: Naming the setting to change.
   """
   builder = experiment.builder
   data_checks.check_needs_none(experiment)
@@ -34,7 +34,7 @@ def check(experiment: experiment_lib.Experiment) -> None:
     if getattr(experiment, name):
       raise SettingError(
         name,
-        'must be left out where a compiled program steps the environments; got '
+        'must be left out where a compiled loop steps the environments; got '
         f'{getattr(experiment, name)!r}.',
       )
   for name in _NOT_OVERRIDDEN:
@@ -42,7 +42,7 @@ def check(experiment: experiment_lib.Experiment) -> None:
       raise SettingError(
         'topology',
         f'must be another one for {type(builder).__name__}, which overrides '
-        f'{name}: a compiled program takes the place of that method.',
+        f'{name}: a compiled loop replaces that method.',
       )
   make_environment(experiment)
 
@@ -50,10 +50,10 @@ def check(experiment: experiment_lib.Experiment) -> None:
 def check_experience(
   experiment: experiment_lib.Experiment, experience: experience_lib.Experience
 ) -> None:
-  """Refuses experience that no program can keep.
+  """Raises unless a compiled loop can store the experience.
 
   Raises:
-    SettingError: Naming what is to be changed.
+    SettingError: Naming the setting to change.
   """
   num_environments, table = experiment.num_environments, experience.table
   road = make_road(experience, num_environments, 0)
@@ -62,32 +62,33 @@ def check_experience(
   if not table.is_queue and table.max_size < least:
     raise SettingError(
       name,
-      f'must be at least {least}, for a program makes room for the items of a '
-      f'moment of all {num_environments} environments at once, and '
-      f'{table.min_size} must be left to learn from; got {table.max_size}.',
+      f'must be at least {least}: a compiled loop removes items for one step '
+      f'of all {num_environments} environments at once, and {table.min_size} '
+      f'must be left to learn from; got {table.max_size}.',
     )
-  # A checkpoint is of one moment, so all is copied.
+  # A checkpoint copies the whole table, to be consistent.
   needed = road.num_bytes * (2 if experiment.checkpoint_replay else 1)
   total = machine_memory.total_bytes()
   if needed > total:
     in_words = machine_memory.gigabytes
     raise SettingError(
       name,
-      f'must be at most some {int(table.max_size * total / needed):,}, or the '
+      f'must be at most about {int(table.max_size * total / needed):,}, or the '
       f'machine must have more memory than {in_words(total)}; got '
-      f'{table.max_size:,}. A compiled program keeps the moments of as many '
-      f'items as they are, in {in_words(needed)}, with what a checkpoint of '
-      'replay takes.',
+      f'{table.max_size:,}. '
+      f'The steps of that many items take {in_words(needed)} in a compiled '
+      'loop, '
+      'checkpoint of replay included.',
     )
 
 
 def make_environment(
   experiment: experiment_lib.Experiment,
 ) -> tensor.TensorEnvironment:
-  """Makes the experiment's environment as TensorFlow.
+  """Makes the experiment's environment as a tensor environment.
 
   Raises:
-    ArgumentError: If it is of another kind.
+    ArgumentError: If it is no tensor environment.
   """
   environment = registry.make_tensor_environment(experiment.environment_factory)
   if experiment.builder.observes_previous_action_and_reward:
@@ -98,14 +99,14 @@ def make_environment(
 def make_road(
   experience: experience_lib.Experience, num_environments: int, seed: int
 ) -> rollouts.ProgramRoad:
-  """Makes what carries experience inside a program.
+  """Makes the experience transport inside a compiled loop.
 
   Args:
-    num_environments: Over all actors.
-    seed: Seeds the choice of items.
+    num_environments: Number of environments over all actors.
+    seed: Seed of the sampler.
 
   Raises:
-    SettingError: If it is of a kind that no program carries.
+    SettingError: If compiled loops do not support this kind of experience.
   """
   items, table = experience.items, experience.table
   kind, is_plain = type(items), len(experience.tables) == 1
@@ -119,8 +120,8 @@ def make_road(
       return rollouts.SequenceRoad(experience, num_environments, seed)
   raise SettingError(
     'topology',
-    'must be another one for this experience: a compiled program keeps '
-    'Transitions and Sequences in one table, a queue or one that is sampled '
-    'uniformly or by priority and whose oldest items leave; got '
+    'must be another one for this experience: a compiled loop keeps '
+    'Transitions and Sequences in one table, which is a queue, or is sampled '
+    'uniformly or by priority and removes the oldest items; got '
     f'{kind.__name__} and {table}.',
   )

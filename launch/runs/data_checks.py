@@ -1,4 +1,4 @@
-"""What an experiment needs to learn from data, alone or beside replay."""
+"""Checks of offline data and of demonstrations."""
 
 import contextlib
 import os
@@ -15,12 +15,12 @@ from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import machine_memory
 from repertory.launch.runs import recording
 
-# What there is only where somebody acts.
+# Settings of acting, without meaning in an offline run.
 _OF_ACTING = ('record', 'environments_per_actor', 'demonstrations')
 
 
 def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
-  """Refuses settings of acting, and data that are not there.
+  """Raises for settings of acting, and without data.
 
   Raises:
     SettingError: Naming the setting.
@@ -29,31 +29,31 @@ def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
     raise SettingError(
       'topology',
       f'must be another one for {type(experiment.builder).__name__}, which '
-      "compares data with what is lived through beside them; got 'offline'.",
+      "compares data with its own experience; got 'offline'.",
     )
   for name in _OF_ACTING:
     if getattr(experiment, name):
       raise SettingError(
         name,
-        "must be left out with topology 'offline', where nobody acts; got "
+        "must be left out with topology 'offline', which has no actors; got "
         f'{getattr(experiment, name)!r}.',
       )
   if experiment.num_actors != 1:
     raise SettingError(
       'num_actors',
-      "must be left out with topology 'offline', where nobody acts; got "
+      "must be left out with topology 'offline', which has no actors; got "
       f'{experiment.num_actors}.',
     )
   if not paths:
     raise SettingError(
       'data',
-      'must name the folder of what was recorded, or several; got none. '
-      '`repertory record` and `repertory train --record` write some.',
+      'must name one or more folders of recorded episodes; got none. '
+      '`repertory record` and `repertory train --record` write them.',
     )
 
 
 def check_needs_none(experiment: experiment_lib.Experiment) -> None:
-  """Refuses agents that need demonstrations, for there can be none.
+  """Raises for agents that need demonstrations, where none are supported.
 
   Raises:
     SettingError: Naming the topology.
@@ -62,7 +62,7 @@ def check_needs_none(experiment: experiment_lib.Experiment) -> None:
     raise SettingError(
       'topology',
       f'must be another one for {type(experiment.builder).__name__}, which '
-      'learns from demonstrations beside what a replay table has of acting.',
+      'learns from demonstrations beside the replay table.',
     )
 
 
@@ -72,11 +72,11 @@ def check_experience(
   spec: specs.EnvironmentSpec,
   paths: Sequence[str],
 ) -> None:
-  """Refuses agents that cannot learn from data, and data of something else.
+  """Raises for agents that cannot learn offline, and for data that do not fit.
 
   Raises:
-    SettingError: Naming what is to be changed.
-    DataError: Naming the data, and what is wrong with them.
+    SettingError: Naming the setting to change.
+    DataError: Naming the data and their defect.
   """
   _check_agent(experiment, experience)
   _check_differ(paths)
@@ -105,14 +105,14 @@ def _check_returns(
   data: Sequence[recordings.DataSet],
   spec: specs.EnvironmentSpec,
 ) -> None:
-  """Refuses returns that the agent's critic cannot tell.
+  """Raises for returns outside the range of the agent's critic.
 
   Raises:
-    SettingError: Naming the bound, and what the returns are.
+    SettingError: Naming the bound and the range of the returns.
   """
   if builder.return_bounds is None:
     return
-  # Of these columns alone: observations may be images.
+  # Reads these columns only: observations may be images.
   rewards = spec._replace(observations=(), actions=())
   returns = [
     recordings.discounted_returns(steps, builder.config.discount)
@@ -129,9 +129,10 @@ def _check_returns(
     if is_out:
       raise SettingError(
         name,
-        f'must be {expected} discounted return of the data, which are from '
-        f'{least:.4g} to {largest:.4g}; got {found:g}. Leave some room: what '
-        'is learned may be better, and episodes that were broken off go on.',
+        f'must be {expected} discounted return of the data, whose returns '
+        f'range from {least:.4g} to {largest:.4g}; got {found:g}. Leave some '
+        'room: the learned policy may do better, and returns of truncated '
+        'episodes would continue.',
       )
 
 
@@ -141,17 +142,17 @@ def check_demonstrations(
   spec: specs.EnvironmentSpec,
   kinds: Collection[str],
 ) -> None:
-  """Refuses demonstrations that are not there, do not fit or have no share.
+  """Raises for demonstrations that are missing, do not fit or have no share.
 
   Args:
-    experiment: What is to run.
-    experience: Its agent's.
-    spec: Its environment's.
-    kinds: The kinds of road that may carry experience; on that of data all
-      there is was recorded.
+    experiment: The experiment to run.
+    experience: The agent's experience.
+    spec: The environment's spec.
+    kinds: Allowed kinds of transport; that of offline runs takes recorded steps
+      only.
 
   Raises:
-    SettingError: Naming what is to be changed.
+    SettingError: Naming the setting to change.
   """
   paths, fraction = experiment.demonstrations, experiment.demonstration_fraction
   if bool(paths) != bool(fraction):
@@ -166,16 +167,17 @@ def check_demonstrations(
       _check_agent(experiment, experience)
       raise SettingError(
         'demonstrations',
-        'must name the folders of what is to be imitated by '
-        f'{type(experiment.builder).__name__}, and demonstration_fraction the '
-        'share of every batch that they are; got none.',
+        'must name the folders of episodes for '
+        f'{type(experiment.builder).__name__} to imitate, and '
+        'demonstration_fraction their share of every batch; got none.',
       )
     return
   if experience.labeled is not None and experiment.deterministic:
     raise SettingError(
       'demonstrations',
-      'must be left out of a deterministic run with Bellman updaters, who draw '
-      f'them: no checkpoint has how. Got {", ".join(paths)}.',
+      'must be left out of a deterministic run with Bellman updaters, whose '
+      'samples of them are not in checkpoints; got '
+      f'{", ".join(paths)}.',
     )
   with as_demonstrations():
     check_experience(experiment, experience, spec, paths)
@@ -185,14 +187,14 @@ def check_demonstrations(
   ):
     raise SettingError(
       'record',
-      'must be another folder than those of demonstrations, or a resumed run '
+      'must differ from the folders of demonstrations, or a resumed run '
       f'would imitate its own steps; got {record}. Record to a new folder.',
     )
 
 
 @contextlib.contextmanager
 def as_demonstrations() -> Iterator[None]:
-  """Tells what is wrong with data by the setting that names them here."""
+  """Reports errors of data under the setting 'demonstrations'."""
   try:
     yield
   except SettingError as error:
@@ -204,7 +206,7 @@ def as_demonstrations() -> Iterator[None]:
 def _check_agent(
   experiment: experiment_lib.Experiment, experience: experience_lib.Experience
 ) -> None:
-  """Refuses agents that cannot learn from data."""
+  """Raises for agents that cannot learn offline."""
   try:
     roads.check_data(experience, experiment.builder)
   except ValueError as error:
@@ -216,7 +218,7 @@ def _check_agent(
 
 
 def _check_differ(paths: Sequence[str]) -> None:
-  """Refuses a folder that is named twice, whose steps would count twice."""
+  """Raises if a folder is named twice, as its steps would count twice."""
   seen: dict[str, str] = {}
   for path in paths:
     real = os.path.realpath(path)
@@ -233,5 +235,5 @@ def open_all(paths: Sequence[str]) -> list[recordings.DataSet]:
 
 
 def lengths_of(data: Sequence[recordings.DataSet]) -> np.ndarray:
-  """Returns how many steps all episodes have."""
+  """Returns the lengths of all episodes, in steps."""
   return np.concatenate([one.lengths for one in data])

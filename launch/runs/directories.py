@@ -1,4 +1,4 @@
-"""The directory of a run, which one run at a time may hold."""
+"""Directory of a run: folders, checks, and a lock for one run at a time."""
 
 import contextlib
 import datetime
@@ -16,19 +16,19 @@ from repertory.launch.host import printed
 
 # Folders in the directory of a run.
 LOGS, CHECKPOINTS, DIVERGED = 'logs', 'checkpoints', 'diverged'
-BEST = 'best'  # Of the best evaluation.
-INITIAL = 'initial'  # What another run had learned.
-LEARNERS = '.learners'  # Of several, each has a folder of its own there.
-STORING = '.storing'  # Hard links to what is being stored.
+BEST = 'best'  # Policy of the best evaluation.
+INITIAL = 'initial'  # Initial networks, from another run.
+LEARNERS = '.learners'  # One folder for each of several learners.
+STORING = '.storing'  # Hard links to checkpoints being uploaded.
 FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED, INITIAL)
 
 LOCK = '.lock'
-# Another run may move a directory aside between two looks at it.
+# Another run may move a directory aside between two system calls.
 _NUM_ATTEMPTS = 3
-# Who only looks whether a directory is held has its lock for a moment.
+# `is_held` takes a directory's lock for a short time.
 _LOOK_SECONDS = 0.05
 
-# Of what is neither a file nor a folder.
+# Names of entries that are neither files nor folders.
 _KINDS = {
   stat.S_IFLNK: 'symbolic link',
   stat.S_IFIFO: 'FIFO',
@@ -39,7 +39,7 @@ _ASIDE = re.compile(r'.+\.\d{8}-\d{6}\.\d{6}')
 
 
 def check_writable(directory: str, setting: str = 'directory') -> None:
-  """Raises SettingError unless the directory can be made and written to.
+  """Raises SettingError unless a directory can be made and written to.
 
   Args:
     setting: Name of the setting, for the message.
@@ -56,8 +56,8 @@ def check_folder(directory: str, name: str, writes: bool = True) -> None:
   """Raises SettingError unless a folder of a run can be made and written to.
 
   Args:
-    name: The folder's, in the directory.
-    writes: Whether it is to be written to, and not only to be no file.
+    name: Name of the folder in the directory.
+    writes: Whether it must be writable.
   """
   path = os.path.join(directory, name)
   is_link = os.path.islink(path)
@@ -66,7 +66,7 @@ def check_folder(directory: str, name: str, writes: bool = True) -> None:
     raise SettingError(
       'directory',
       f'must be that of a run, or a new one, got {directory}, where {path} '
-      f'should be a folder and is a {found}. Move that away, or choose another '
+      f'must be a folder and is a {found}. Move that away, or choose another '
       'directory.',
     )
   is_folder = os.path.isdir(path)
@@ -78,20 +78,19 @@ def check_folder(directory: str, name: str, writes: bool = True) -> None:
 
 
 def check_entries(directory: str) -> None:
-  """Refuses a run's directory with entries that it would not make itself.
+  """Raises if a run's directory has entries of kinds that runs never write.
 
-  A run would wait forever to open a FIFO, and would write wherever a symbolic
-  link leads.
+  Opening a FIFO would block forever, and a symbolic link would redirect writes.
 
   Args:
-    directory: May be a symbolic link, or missing.
+    directory: The run's directory, which may be a symbolic link, or missing.
 
   Raises:
-    SettingError: With the first entry that is neither a regular file nor a
+    SettingError: Naming the first entry that is neither a regular file nor a
       folder.
   """
   check_kinds(directory, (*FOLDERS, LEARNERS, STORING, LOCK))
-  # Not all that is below: the folder of W&B in the logs has links.
+  # Not recursively: the folder of W&B in the logs has links.
   for folder in (*FOLDERS, LEARNERS):
     check_kinds(directory, _list(directory, folder))
   for path, _, _ in os.walk(os.path.join(directory, LOGS, printed.NODES)):
@@ -102,14 +101,14 @@ def check_entries(directory: str) -> None:
 def check_kinds(
   directory: str, paths: Iterable[str], owner: str = 'a run'
 ) -> None:
-  """Refuses entries that are neither regular files nor folders.
+  """Raises for entries that are neither regular files nor folders.
 
   Args:
-    paths: Those of the entries, from the directory; they may be missing.
-    owner: What the directory is of, for the message.
+    paths: Paths relative to the directory; missing ones are ignored.
+    owner: Owner of the directory, for the message.
 
   Raises:
-    SettingError: With the first of them.
+    SettingError: Naming the first such entry.
   """
   for path in paths:
     try:
@@ -129,7 +128,7 @@ def check_kinds(
 
 
 def _list(directory: str, folder: str) -> list[str]:
-  """Returns the paths of a folder's entries, from the directory, sorted."""
+  """Returns the sorted paths of a folder's entries, from the directory."""
   try:
     names = sorted(os.listdir(os.path.join(directory, folder)))
   except OSError:  # It is missing, or another run moves it.
@@ -138,12 +137,12 @@ def _list(directory: str, folder: str) -> list[str]:
 
 
 def check_accepts_files(directory: str, setting: str) -> None:
-  """Raises SettingError unless new files can be made there; leaves none.
+  """Raises SettingError unless files can be created there; leaves none.
 
-  Permissions do not show it everywhere: /proc grants them and takes no files.
+  Permissions alone do not show it: /proc grants them, but takes no files.
 
   Args:
-    directory: May be missing; then it must be possible to make it.
+    directory: Path of the folder; if missing, it must be possible to make it.
     setting: Name of the setting, for the message.
   """
   check_writable(directory, setting)
@@ -158,7 +157,7 @@ def check_accepts_files(directory: str, setting: str) -> None:
 
 
 def check_new(path: str, setting: str = 'path') -> None:
-  """Raises SettingError unless it can be made, or is empty and writable.
+  """Raises SettingError unless a folder can be made, or is empty and writable.
 
   Args:
     setting: Name of the setting, for the message.
@@ -176,7 +175,7 @@ def check_new(path: str, setting: str = 'path') -> None:
 
 
 def describe_absence(directory: str) -> str:
-  """Says what is not the directory of a run instead; nothing if unknown."""
+  """Explains why a path is no run directory; '' if unknown."""
   if not os.path.isdir(directory):
     what = 'It is a file.' if os.path.lexists(directory) else 'It is not there.'
     return f' {what}'
@@ -189,7 +188,7 @@ def check_trained(directory: str, best: bool = False) -> None:
   """Raises SettingError unless a directory has a checkpoint; reads none.
 
   Args:
-    best: Whether to look for the policy of the best evaluation instead.
+    best: Whether to require the policy of the best evaluation instead.
   """
   folder = BEST if best else CHECKPOINTS
   check_folder(directory, folder, writes=False)
@@ -201,7 +200,8 @@ def check_trained(directory: str, best: bool = False) -> None:
 def absence(directory: str, best: bool) -> SettingError:
   """Returns the error for a directory without a checkpoint.
 
-  It says what the directory has instead. For arguments, see `check_trained`.
+  Its message explains what the path is instead. For arguments, see
+  `check_trained`.
   """
   what, remedy = 'a checkpoint', 'Train first'
   if best:
@@ -216,11 +216,11 @@ def absence(directory: str, best: bool) -> SettingError:
 def clear_way(
   folder: str, *, folders: Sequence[str] = (), files: Sequence[str] = ()
 ) -> str:
-  """Sets aside what is in the way of others in a folder; says of what.
+  """Moves obstructing entries of a folder aside; returns a description.
 
   Args:
-    folders: Names in it that are folders, if they are there.
-    files: Names in it that are none.
+    folders: Names of entries that must be folders, if they exist.
+    files: Names of entries that must not be folders.
   """
   notes = []
   for name in (*folders, *files):
@@ -231,7 +231,7 @@ def clear_way(
 
 
 def set_aside(path: str) -> str:
-  """Renames a file or folder; returns what it is called now."""
+  """Renames a file or folder, adding the time; returns its new path."""
   stamp = datetime.datetime.now().strftime('%Y%m%d-%H%M%S.%f')
   aside = f'{os.path.normpath(path)}.{stamp}'
   os.rename(path, aside)
@@ -239,7 +239,7 @@ def set_aside(path: str) -> str:
 
 
 def is_aside(path: str) -> bool:
-  """Whether something is called as `set_aside` calls what it renames."""
+  """Whether a path is named as `set_aside` renames."""
   return bool(_ASIDE.fullmatch(os.path.basename(os.path.normpath(path))))
 
 
@@ -256,7 +256,7 @@ def _find_obstacle(directory: str) -> str:
 
 
 def _nearest_existing(path: str) -> str:
-  """Returns a path, or the nearest folder above it that is there."""
+  """Returns a path, or its nearest parent that exists."""
   existing = os.path.abspath(path)
   while not os.path.exists(existing):
     existing = os.path.dirname(existing)
@@ -264,7 +264,7 @@ def _nearest_existing(path: str) -> str:
 
 
 def move_aside(directory: str) -> bool:
-  """Renames a directory that is held; returns whether anything was in it."""
+  """Renames a locked directory, unless it is empty; returns whether it did."""
   if os.listdir(directory) == [LOCK]:
     return False
   set_aside(directory)
@@ -273,11 +273,10 @@ def move_aside(directory: str) -> bool:
 
 @contextlib.contextmanager
 def hold(directory: str) -> Iterator[None]:
-  """Makes and holds a directory, so that no second run writes to it.
+  """Makes and locks a directory, so that no second run writes to it.
 
-  It is free at the end of the block or of this process, whichever way that
-  ends, though processes that were started meanwhile live on, as those of an
-  environment may.
+  The lock is released at the end of the block or of this process, however that
+  ends, even if child processes survive, as an environment's may.
 
   Raises:
     SettingError: If another run holds it, or it cannot be made.
@@ -302,10 +301,10 @@ def hold(directory: str) -> Iterator[None]:
 
 
 def is_held(directory: str) -> bool:
-  """Whether a run writes to a directory now; leaves no trace.
+  """Whether a run holds a directory now; leaves no trace.
 
   Raises:
-    OSError: If it cannot be told.
+    OSError: If the lock cannot be read.
   """
   try:
     file = regular_files.open_inside(directory, LOCK)
@@ -313,7 +312,7 @@ def is_held(directory: str) -> bool:
     return False
   with file:
     try:
-      # With others who look, but not with who holds it.
+      # Shared with other calls of this, but not with the holder.
       fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
       return True
@@ -341,7 +340,7 @@ def _open_lock(directory: str) -> int:
 
 
 def _lock_or_wait(descriptor: int, directory: str) -> bool:
-  """Locks, after a moment if somebody is just looking; see `is_held`."""
+  """Locks, with one retry in case of a concurrent `is_held`."""
   if _lock(descriptor, directory):
     return True
   time.sleep(_LOOK_SECONDS)
@@ -349,10 +348,10 @@ def _lock_or_wait(descriptor: int, directory: str) -> bool:
 
 
 def _lock(descriptor: int, directory: str) -> bool:
-  """Returns whether the lock was free and is that of the directory."""
+  """Returns whether the lock was free and still belongs to the directory."""
   try:
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    # Another run may have moved the directory aside meanwhile.
+    # Another run may have moved the directory aside in between.
     return os.path.samestat(
       os.fstat(descriptor), os.stat(os.path.join(directory, LOCK))
     )
@@ -361,11 +360,11 @@ def _lock(descriptor: int, directory: str) -> bool:
 
 
 def _close_copies() -> None:
-  """Closes, in a process that was forked, what is the other one's to hold."""
+  """Closes the parent's lock descriptors in a forked process."""
   while _held:
     os.close(_held.pop())
 
 
-# Descriptors of the locks that this process has.
+# Descriptors of the locks that this process holds.
 _held: set[int] = set()
 os.register_at_fork(after_in_child=_close_copies)

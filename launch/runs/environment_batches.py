@@ -1,4 +1,4 @@
-"""The environments of a node; needs no TensorFlow."""
+"""Environment batches of nodes; needs no TensorFlow."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -30,18 +30,19 @@ EnvironmentBatch: TypeAlias = (
 
 @dataclasses.dataclass(frozen=True)
 class EnvironmentSettings:
-  """How to make an environment batch; it can be sent to other processes.
+  """Picklable settings of an environment batch.
 
   Attributes:
-    factory: Maps a seed to an environment. If it has a `make_batch` too, that
-      maps seeds to an environment batch of single precision, and is preferred.
-    observes_previous_action_and_reward: Whether observations are to tell what
-      led to them.
-    record: Folder that what happens is written to; None for nowhere.
+    factory: Function from a seed to an environment. Its method `make_batch`, if
+      any, maps seeds to an environment batch of single precision, and is
+      preferred.
+    observes_previous_action_and_reward: Whether observations include the
+      previous action and reward.
+    record: Folder to record steps to; None to record nothing.
     info: Names of entries of the environments' info to log for episodes.
-    are_independent: Whether what a slot does may depend on nothing but its own
-      seed. Of those that `make_batch` makes, tensor environments alone promise
-      that; others are stepped one by one then.
+    are_independent: Whether each slot may depend on its own seed only. Among
+      batches of `make_batch`, only tensor environments guarantee that; others
+      are then stepped one by one.
   """
 
   factory: Callable[[int], dm_env.Environment]
@@ -54,8 +55,8 @@ class EnvironmentSettings:
     """Makes a batch of one environment for each seed.
 
     Raises:
-      SettingError: If the environments have no info, but entries of it are to
-        be logged.
+      SettingError: If entries of info are to be logged, but the environments
+        have none.
     """
     make_batch = getattr(self.factory, 'make_batch', None)
     if self.are_independent and not self._is_tensor():
@@ -76,7 +77,7 @@ class EnvironmentSettings:
         f'{", ".join(self.info)}.',
       )
     if self.record is not None:
-      # Nobody else has the seed of the first one, on this host or another.
+      # The seed of the first one is unique, on this host and others.
       name = f'steps_{seeds[0]:016x}'
       writer = recordings.Writer(self.record, name)
       environments = recorded.RecordedEnvironments(environments, writer)
@@ -92,7 +93,7 @@ class EnvironmentSettings:
     return True
 
   def _make_environment(self, seed: int) -> dm_env.Environment:
-    """Makes an environment of single precision, as networks and losses are.
+    """Makes an environment of single precision, like networks and losses.
 
     dm_env's default is double precision; such environments are wrapped.
     """
@@ -106,10 +107,10 @@ class EnvironmentSettings:
 def settings_of(
   experiment: 'experiment_lib.Experiment', evaluates: bool = False
 ) -> EnvironmentSettings:
-  """Returns how the environments of an experiment are made.
+  """Returns the environment settings of an experiment.
 
   Args:
-    evaluates: Whether they are to evaluate in.
+    evaluates: Whether they are for evaluation.
   """
   factory = experiment.environment_factory
   if evaluates and experiment.evaluation_environment_factory is not None:
@@ -124,12 +125,12 @@ def settings_of(
 
 
 def renew(seeds: Sequence[int], *lives: int) -> list[int]:
-  """Returns other seeds for every life of a node, for its episodes differ.
+  """Returns other seeds in every generation of a node, so episodes differ.
 
   Args:
-    seeds: One for each environment, in the node's first life.
-    *lives: How often it was started before, or began anew for another reason;
-      all 0 for the seeds as they are.
+    seeds: Seeds of the environments in the node's first generation.
+    *lives: Numbers of earlier starts, or of other new beginnings; all 0 for
+      unchanged seeds.
   """
   if not any(lives):
     return list(seeds)

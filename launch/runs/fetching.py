@@ -1,4 +1,4 @@
-"""Holds what a run writes to, and brings back what it has stored elsewhere."""
+"""Locks a run's directory and storage, and fetches stored checkpoints."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from repertory.launch import experiment as experiment_lib
 from repertory.launch.host import interrupts, watchdog
 from repertory.launch.runs import directories
 
-_TELL_SECONDS = 10.0
+_REPORT_SECONDS = 10.0
 
 Check = Callable[[checkpointing.Checkpoint], None]
 
@@ -22,22 +22,22 @@ def holding(
   experiment: experiment_lib.Experiment,
   fresh: bool,
   check: Check,
-  tell: Callable[[str], None],
+  report: Callable[[str], None],
 ) -> Iterator[str]:
-  """Holds a directory, and a storage if there is one, during the block.
+  """Locks a directory, and a storage if there is one, during the block.
 
   Args:
-    stored: The storage: what is newer there is brought.
-    fresh: Start over: what is in both is moved aside.
-    check: Refuses a checkpoint of another experiment.
-    tell: Hears, in words, of what may take minutes.
+    stored: The storage, whose newer checkpoints are fetched.
+    fresh: Whether to start over; the contents of both are moved aside.
+    check: Raises for a checkpoint of another experiment.
+    report: Called with a description of what may take minutes.
 
   Yields:
-    What was done, in words.
+    A description of what was done.
 
   Raises:
-    SettingError: If another run has one of them, or they cannot be used.
-    CheckpointError: If what is there was damaged, or does not fit.
+    SettingError: If another run holds one of them, or they cannot be used.
+    CheckpointError: If a checkpoint is damaged, or does not fit.
     NoAnswerError: If the storage does not answer.
   """
   directory, done = experiment.directory, ''
@@ -49,13 +49,13 @@ def holding(
   with contextlib.ExitStack() as held:
     held.enter_context(directories.hold(directory))
     if stored is not None:
-      watched = _Watched(stored, tell)
+      watched = _Watched(stored, report)
       with _usable(stored), watched.limited():
-        held.enter_context(stored.hold(tell))
+        held.enter_context(stored.hold(report))
         stored.remove_unfinished()
         if fresh:
           aside = stored.move_aside(watched.count)
-          done = f'what was stored is now in {aside}' if aside else ''
+          done = f'old checkpoints were moved to {aside}' if aside else ''
         else:
           done = _Fetch(stored, experiment, check, watched).run()
     if fresh and directories.move_aside(directory):
@@ -65,32 +65,31 @@ def holding(
 
 @contextlib.contextmanager
 def _usable(stored: storage.Storage) -> Iterator[None]:
-  """Says of a storage that it is the one that fails."""
+  """Names the storage in errors of the operating system."""
   try:
     yield
   except OSError as error:
     raise SettingError(
       'storage',
-      f'must be a place to write to and to read from, got {stored.shown}: '
-      f'{text_of(error)}.',
+      f'must be readable and writable, got {stored.shown}: {text_of(error)}.',
     ) from error
 
 
 class _Watched:
-  """What comes from a storage, which may be slow or not come at all."""
+  """Reports transfers from a storage, and limits waits for it."""
 
-  def __init__(self, stored: storage.Storage, tell: Callable[[str], None]):
+  def __init__(self, stored: storage.Storage, report: Callable[[str], None]):
     self._stored = stored
-    self._tell = tell
+    self._report = report
     self._num_bytes = 0
-    self._told_at = time.monotonic()
+    self._reported_at = time.monotonic()
 
   @contextlib.contextmanager
   def limited(self) -> Iterator[None]:
-    """Ends a block in which nothing comes for long.
+    """Raises in a block in which no bytes arrive for long.
 
     Raises:
-      NoAnswerError: If so.
+      NoAnswerError: After `watchdog.START_SECONDS` without any.
     """
     seconds = watchdog.START_SECONDS
     error = signals.NoAnswerError(
@@ -105,27 +104,27 @@ class _Watched:
       yield
 
   def begin(self, manifest: storage.Manifest) -> Callable[[int], None]:
-    """Tells of a checkpoint, and returns what is to be called as it comes."""
+    """Reports a checkpoint; returns the callback that counts its bytes."""
     total, before = manifest.num_bytes, self._num_bytes
-    self._told_at = time.monotonic()
-    self._tell(f'fetching {manifest.path}, {total / 1e6:.1f} MB')
+    self._reported_at = time.monotonic()
+    self._report(f'fetching {manifest.path}, {total / 1e6:.1f} MB')
 
     def count(num_bytes: int) -> None:
       self.count(num_bytes)
-      if time.monotonic() - self._told_at > _TELL_SECONDS:
-        self._told_at = time.monotonic()
+      if time.monotonic() - self._reported_at > _REPORT_SECONDS:
+        self._reported_at = time.monotonic()
         came = self._num_bytes - before
-        self._tell(f'{came / 1e6:.0f} of {total / 1e6:.0f} MB were fetched')
+        self._report(f'fetched {came / 1e6:.0f} of {total / 1e6:.0f} MB')
 
     return count
 
   def count(self, num_bytes: int) -> None:
-    """Takes note of what has come."""
+    """Counts bytes that arrived."""
     self._num_bytes += num_bytes
 
 
 class _Fetch:
-  """Brings the newest checkpoint and the best policy, if they are missing."""
+  """Fetches the newest checkpoint and the best policy, if missing here."""
 
   def __init__(
     self,
@@ -141,7 +140,7 @@ class _Fetch:
     self._watched = watched
 
   def run(self) -> str:
-    """Returns what was done, in words."""
+    """Fetches what is missing; returns a description of what was done."""
     newest = self._stored.checkpoints.newest()
     if newest is None:
       return ''
@@ -149,7 +148,7 @@ class _Fetch:
     return '; '.join(filter(None, [self._take(newest), self._take_best()]))
 
   def _take(self, newest: storage.Manifest) -> str:
-    """Takes a checkpoint that is newer than what is here."""
+    """Fetches a checkpoint that is newer than the local ones."""
     here = self._checkpointer(directories.CHECKPOINTS, self._max_to_keep)
     mine = here.load(check_replay=False)
     if mine is not None:
@@ -164,9 +163,9 @@ class _Fetch:
     )
 
   def _take_best(self) -> str:
-    """Takes the policy of a better evaluation than the best here.
+    """Fetches the best policy, if its evaluation beats the local best.
 
-    What cannot be read does not count, here as there: training goes on without.
+    Unreadable ones are ignored, local or stored: training continues without.
     """
     here = self._checkpointer(directories.BEST, 1)
     try:
@@ -202,6 +201,6 @@ class _Fetch:
     return checkpointing.Checkpointer(path, max_to_keep)
 
   def _check_manifest(self, manifest: storage.Manifest) -> None:
-    """Refuses what is of another experiment, before it is fetched."""
+    """Raises for a checkpoint of another experiment, before fetching it."""
     state = {'experiment': manifest.experiment}
     self._check(checkpointing.Checkpoint(manifest.path, {}, state, None))

@@ -1,13 +1,13 @@
-"""What a run must have in common with the checkpoint that it goes on from."""
+"""Checks that a run can resume from a checkpoint."""
 
 from repertory.components import checkpointing, roads, stack
 from repertory.launch.runs import session as session_lib
 
 
 def describe_move(checkpoint: checkpointing.Checkpoint) -> str:
-  """Says which other stack wrote a checkpoint; '' if it was this one.
+  """Names the versions that wrote a checkpoint, if others than these; else ''.
 
-  Older checkpoints do not tell theirs, and are taken for this one's.
+  Older checkpoints have no versions, and count as written with these.
   """
   now = stack.versions()
   found = checkpoint.state.get('versions', now)
@@ -22,10 +22,11 @@ def describe_move(checkpoint: checkpointing.Checkpoint) -> str:
 def check(
   checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
 ) -> None:
-  """Refuses a run that would count, or compute, otherwise than without a stop.
+  """Raises if the resumed run would count steps, or compute, differently.
 
   Raises:
-    CheckpointError: If environments and experience cannot be what they were.
+    CheckpointError: If the steps are of another kind, or a deterministic run
+      could not restore its environments and experience.
   """
   if checkpoint is None:
     return
@@ -35,8 +36,8 @@ def check(
   problem, advice = _explain_inexact(checkpoint, session)
   if problem:
     raise checkpointing.CheckpointError(
-      'A deterministic run cannot go on from checkpoint '
-      f'{checkpoint.path}: that {problem}. Leave deterministic out to go on '
+      'A deterministic run cannot resume from checkpoint '
+      f'{checkpoint.path}: that {problem}. Leave deterministic out to resume '
       f'all the same, {advice}, or start afresh.',
       fresh=True,
     )
@@ -45,15 +46,15 @@ def check(
 def _explain_inexact(
   checkpoint: checkpointing.Checkpoint, session: session_lib.Session
 ) -> tuple[str, str]:
-  """Says why a run would not go on to the bit, or '', and what helps."""
+  """Returns why a run would not resume bit by bit, or '', and a remedy."""
   state, division = checkpoint.state, session.division
   if moved := describe_move(checkpoint):
     return (
-      f'was {moved}; others round otherwise, and cannot read all that was '
-      'pickled of environments',
-      'go on with the versions that wrote it',
+      f'was {moved}; other versions round differently, and may not unpickle '
+      'environments',
+      'resume with the versions that wrote it',
     )
-  older = 'remove the folder if there is an older one'
+  older = 'remove its folder if there is an older one'
   if not (session.takes_replay_of(checkpoint) and state.get('is_exact')):
     return (
       'lacks the state of the environments. Deterministic runs write it with '
@@ -70,10 +71,10 @@ def _explain_inexact(
 def _check_steps_alike(
   checkpoint: checkpointing.Checkpoint, session: session_lib.Session
 ) -> None:
-  """Refuses a checkpoint whose steps are of another kind.
+  """Raises for a checkpoint whose steps are of another kind.
 
   Raises:
-    CheckpointError: If they are learner steps there or now, and not both.
+    CheckpointError: If exactly one of the two runs counts learner steps.
   """
   was_offline = session_lib.road_of(checkpoint) == roads.DATA
   if was_offline == (session.road == roads.DATA):
@@ -81,7 +82,7 @@ def _check_steps_alike(
   it, now = ('offline', 'another') if was_offline else ('another', 'offline')
   raise checkpointing.CheckpointError(
     f'Checkpoint {checkpoint.path} is of a run in {it} topology, and this is '
-    f'{now}: steps of offline are learner steps, so neither goes on from the '
+    f'{now}: steps of offline are learner steps, so neither resumes from the '
     'other. Choose another directory: with initial_from, a new run begins '
     'with the networks of this one.',
     fresh=True,

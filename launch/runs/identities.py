@@ -1,4 +1,4 @@
-"""Whether a checkpoint is of the same experiment."""
+"""Checks that a checkpoint belongs to the same experiment."""
 
 import re
 from collections.abc import Mapping
@@ -6,25 +6,25 @@ from typing import Any
 
 from repertory.components import checkpointing
 
-# Begins the names under which tables are part of an identity.
+# Prefix of tables' names in an identity.
 _TABLE = 'table.'
-# Between the parts of a table's description: not within the parentheses of a
-# shape or of a rate limit.
+# Separator in a table's description, outside of the parentheses of shapes and
+# rate limits.
 _BETWEEN_PARTS = re.compile(r', (?![^()]*\))')
 
 
 def check_identity(
   checkpoint: checkpointing.Checkpoint, identity: Mapping[str, Any]
 ) -> None:
-  """Refuses to go on from a checkpoint of another experiment.
+  """Raises for a checkpoint of another experiment.
 
   Raises:
-    CheckpointError: Naming every field that differs; not what is another
-      anyway, as settings and tables are of another agent, and tables of another
-      environment.
+    CheckpointError: Naming every field that differs, except those that follow
+      from another difference: settings and tables from the agent, tables from
+      the environment.
   """
   found = checkpoint.state['experiment']
-  # What follows from something else that differs.
+  # Fields that follow from another one that differs.
   following = ()
   if found.get('builder') != identity.get('builder'):
     following = tuple(name for name in found | identity if '.' in name)
@@ -35,7 +35,7 @@ def check_identity(
     for name in sorted(found.keys() | identity.keys())
     if found.get(name) != identity.get(name) and name not in following
   ]
-  # Tables follow from settings; their own differences are told without these.
+  # Tables follow from settings, so they are named only if no setting differs.
   names = [n for n in names if not n.startswith(_TABLE)] or names
   if names:
     differences = [
@@ -46,7 +46,7 @@ def check_identity(
     ]
     problem = (
       f'Checkpoint {checkpoint.path} is of another experiment: '
-      f'{"; ".join(differences)}. Ask for what the checkpoint has'
+      f'{"; ".join(differences)}. Use the settings of the checkpoint'
     )
     raise checkpointing.CheckpointError(
       f'{problem}, choose another directory or storage, or start afresh.',
@@ -56,7 +56,7 @@ def check_identity(
 
 
 def _describe_both(name: str, found: Any, now: Any) -> tuple[str, str]:
-  """Returns both as words; of tables, which are long, where they differ."""
+  """Returns both as text; of tables, only the parts that differ."""
   one, other = (
     'nothing' if value is None else str(value) for value in (found, now)
   )

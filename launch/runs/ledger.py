@@ -1,10 +1,10 @@
-"""What a run tells of itself as a whole: when, how, and how it ended.
+"""Metadata of whole runs: start, settings and outcome.
 
-Two lines in `logs/runs.jsonl`, written by the process that launches. A begin
-without an end is that of a run which is going on, or was killed.
+The launching process writes two lines to `logs/runs.jsonl`. A begin without an
+end belongs to a run that is still running or was killed.
 
-Who reads them needs no TensorFlow, so this imports none: names of loggers are
-quoted in annotations.
+Readers need no TensorFlow, so this imports none: names of loggers are quoted in
+annotations.
 """
 
 import contextlib
@@ -22,9 +22,9 @@ from repertory.launch import failures
 from repertory.launch.runs import directories
 
 FILE = 'runs.jsonl'
-BEGUN, ENDED = 'begun', 'ended'  # Which line it is: the key of its time.
+BEGUN, ENDED = 'begun', 'ended'  # Key of the line's time.
 
-# How a run ended.
+# Outcomes of a run.
 DONE, INTERRUPTED, FAILED = 'done', 'interrupted', 'failed'
 
 
@@ -32,15 +32,15 @@ DONE, INTERRUPTED, FAILED = 'done', 'interrupted', 'failed'
 def telling(
   log_directory: str, start: Mapping[str, Any]
 ) -> Iterator[Callable[['loggers.Status', int | None], None]]:
-  """Writes how a run begins, and at the end of the block how it ended.
+  """Logs the start of a run, and its outcome at the end of the block.
 
   Args:
-    log_directory: Where the logs are.
-    start: What there is to tell before, as plain values.
+    log_directory: Folder of the logs.
+    start: Settings of the run, as plain values.
 
   Yields:
-    What takes the last status, and the signal that interrupted the run, if one
-    did. If the block ends by an exception, that is told.
+    A function of the last status and of the signal that interrupted the run, or
+    None. An exception that ends the block is logged instead.
   """
   ended: dict[str, Any] = {}
 
@@ -79,7 +79,7 @@ def _describe_error(error: BaseException) -> dict[str, Any]:
 
 
 def _write(path: str, key: str, row: Mapping[str, Any]) -> None:
-  """Adds a line; a run goes on without."""
+  """Appends a line; on failure, warns and lets the run continue."""
   time = datetime.datetime.now(datetime.timezone.utc)
   try:
     with contextlib.closing(_open(path)) as file:

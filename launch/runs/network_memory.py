@@ -1,4 +1,4 @@
-"""Networks that do not fit into memory, found out before they are made."""
+"""Checks that the network fits into memory, before it is made."""
 
 import contextlib
 import dataclasses
@@ -18,12 +18,12 @@ def check(
   spec: specs.EnvironmentSpec,
   learns: bool = True,
 ) -> None:
-  """Refuses a network that does not fit into memory, without making it.
+  """Raises if the network would not fit into memory, without making it.
 
   Args:
-    learns: Whether it is to learn, which needs memory besides that of the
-      network: for target networks and optimizers, which the update owns; for
-      gradients; and for a copy of all that, with which an update is undone.
+    learns: Whether it is trained, which also takes memory for target networks
+      and optimizer state, for gradients, and for a copy of all variables to
+      undo an update.
 
   Raises:
     SettingError: Naming the setting to change, if one can be found.
@@ -49,7 +49,8 @@ def check(
   setting, value = _find_setting(experiment.builder.config, largest.shape)
   if setting:
     text = (
-      f'must be less, or the machine must have more memory; got {value}. {text}'
+      f'must be lower, or the machine must have more memory; got {value}. '
+      f'{text}'
     )
   raise SettingError(setting, text)
 
@@ -59,13 +60,13 @@ def _list_variables(
   spec: specs.EnvironmentSpec,
   learns: bool,
 ) -> tuple[Sequence[tf.Variable], Sequence[tf.Variable]]:
-  """Returns all variables and those that are trained; they have no values.
+  """Returns all variables and the trainable ones, without values.
 
-  What is made in a graph takes no memory. Of what cannot be made there, such as
-  a network of the user's that looks at its values, there are none.
+  Variables made in a graph take no memory. The lists are empty if the network
+  cannot be built there, such as one that reads its values.
   """
   builder = experiment.builder
-  snt.Module()  # Sonnet looks once whether this is TensorFlow 2; not in there.
+  snt.Module()  # Lets Sonnet check for TensorFlow 2 outside of the graph.
   with contextlib.suppress(Exception), tf.Graph().as_default():
     network = builder.make_network(spec)
     update = builder.make_update(network, spec) if learns else network
@@ -78,7 +79,7 @@ def _count_bytes(variables: Sequence[tf.Variable]) -> int:
 
 
 def _find_setting(config, shape: tf.TensorShape) -> tuple[str, object]:
-  """Returns the setting with one of these sizes, and its value; else ''."""
+  """Returns a setting that equals one of the sizes, and its value; else ''."""
   values = {f.name: getattr(config, f.name) for f in dataclasses.fields(config)}
   for size in sorted(shape.as_list(), reverse=True):
     for name, value in values.items():

@@ -1,4 +1,4 @@
-"""Data as an experiment learns from them."""
+"""Reads offline data and demonstrations into transports."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,14 +24,14 @@ def make_road(
   purpose: int = session_lib.SAMPLING,
   checkpoint_directory: str = '',
 ) -> roads.DataRoad:
-  """Makes the road of data, which is to be filled with what `read` yields.
+  """Makes the offline transport, to be filled with the steps of `read`.
 
   Args:
-    experience: How they are cut and drawn.
-    data: What there is.
-    stop: Ends every wait.
-    purpose: Seeds the draws.
-    checkpoint_directory: Where snapshots are; empty for none.
+    experience: Description of items and sampling.
+    data: The data sets.
+    stop: Stop signal, which ends every wait.
+    purpose: Purpose of the sampler's seed.
+    checkpoint_directory: Folder of snapshots; '' for none.
   """
   experiment = session.experiment
   return roads.DataRoad(
@@ -47,7 +47,7 @@ def make_road(
 def read(
   session: session_lib.Session, data: Sequence[recordings.DataSet]
 ) -> Iterator[recordings.Steps]:
-  """Yields all moments, as the agent observes them."""
+  """Yields all steps, as the agent observes them."""
   spec = recording.recorded_spec(session.experiment, session.spec)
   shows = session.experiment.builder.observes_previous_action_and_reward
   for one in data:
@@ -61,24 +61,24 @@ def fill(
   data: Sequence[recordings.DataSet],
   report: Callable[[str], None],
 ) -> None:
-  """Cuts all data into the items of a road.
+  """Converts all data to the items of a transport.
 
   Args:
     report: Called every second with the number of steps so far, in words.
-      Millions of steps take minutes, in which nothing else shows progress.
+      Millions of steps take minutes without other progress reports.
 
   Raises:
-    SettingError: If they cannot be read.
+    SettingError: If the data cannot be read.
     signals.Stopped: If the stop signal was set.
   """
   reported_at = time.monotonic()
 
-  def count(num_moments: int) -> None:
+  def count(num_steps: int) -> None:
     nonlocal reported_at
     now = time.monotonic()
     if now - reported_at > _REPORT_SECONDS:
       reported_at = now
-      report(f'reading its data, {num_moments:,} steps so far')
+      report(f'reading its data, {num_steps:,} steps so far')
 
   road.fill(read(session, data), count)
 
@@ -86,13 +86,13 @@ def fill(
 def make_demonstrations(
   session: session_lib.Session,
   stop: signals.StopSignal,
-  tell: Callable[[str], None],
+  report: Callable[[str], None],
 ) -> roads.Demonstrations | None:
   """Reads the demonstrations of a session, if there are any.
 
   Args:
-    stop: Ends it.
-    tell: Hears what takes time.
+    stop: Stop signal, which cancels reading.
+    report: Called with a description of what takes time.
 
   Raises:
     SettingError: If they cannot be read.
@@ -101,7 +101,7 @@ def make_demonstrations(
   paths = session.experiment.demonstrations
   if not paths:
     return None
-  tell('reading demonstrations')
+  report('reading demonstrations')
   data = data_checks.open_all(paths)
   road = make_road(
     session,
@@ -111,14 +111,14 @@ def make_demonstrations(
     session_lib.DEMONSTRATIONS,
   )
   with data_checks.as_demonstrations():
-    fill(road, session, data, tell)
+    fill(road, session, data, report)
   return roads.Demonstrations(session.experience, road)
 
 
 def _show_previous(
   steps: recordings.Steps, spec: specs.EnvironmentSpec
 ) -> recordings.Steps:
-  """Adds the action and the reward that led there to the observations."""
+  """Adds the previous action and reward to the observations."""
   starts = steps.starts
 
   def shift(one: specs.Array, actions: np.ndarray) -> np.ndarray:

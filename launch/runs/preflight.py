@@ -1,4 +1,4 @@
-"""What can never run, found out before anything starts."""
+"""Checks of an experiment before anything starts."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -14,23 +14,24 @@ _WARNING_SHARE = 0.5  # Of the machine's memory.
 
 
 class _TooLarge(SettingError):
-  """Tables do not fit into memory.
+  """Raised for tables that do not fit into memory.
 
   Attributes:
-    max_fitting: Items of the largest one that would fit.
+    max_fitting: Number of items of the largest table that would fit.
   """
 
   max_fitting: int
 
 
 class Way(NamedTuple):
-  """One in which a run's experience can travel.
+  """A replay option: a transport, and the experience adapted to it.
 
   Attributes:
-    road: The kind of road that carries it.
-    experience: The agent's, its queue in bundles if that may be and pays.
-    warning: What the user should know of it; '' if nothing.
-    least_bytes: What its tables take at the least when they are full.
+    road: Kind of transport.
+    experience: The agent's experience; a queue is bundled if supported and
+      useful.
+    warning: Warning for the user; '' for none.
+    least_bytes: Lower bound on the memory of full tables, in bytes.
   """
 
   road: str
@@ -40,7 +41,7 @@ class Way(NamedTuple):
 
   @property
   def rank(self) -> int:
-    """The lower the better, for ways of one run."""
+    """Rank among the options of one run; lower is better."""
     return self.least_bytes if self.warning else 0
 
 
@@ -50,32 +51,30 @@ def find_ways(
   kinds: Sequence[str],
   smallest_batch: int | None = None,
 ) -> list[Way]:
-  """Finds out in which ways an experiment can run.
+  """Returns the replay options of an experiment, the best first.
 
-  One in which somebody would wait for ever is refused in all topologies, for
-  equal experiments mean the same algorithm. docs/operations.md lists what is
-  refused.
+  An experiment that could deadlock in one topology is refused in all: equal
+  experiments mean the same algorithm. docs/operations.md lists the checks.
 
   Args:
-    experiment: What is to run.
-    experience: Its agent's.
-    kinds: The kinds of road that there are, the best first.
-    smallest_batch: What the environments of each adder are a multiple of; None
-      for the environments of an actor.
+    experiment: The experiment to run.
+    experience: The agent's experience.
+    kinds: Available kinds of transport, the best first.
+    smallest_batch: Divisor of each adder's number of environments; None for the
+      environments of an actor.
 
   Returns:
-    At least one. Those with a warning come last, with what takes least memory
-    first.
+    At least one. Options with a warning come last, sorted by memory.
 
   Raises:
     SettingError: Naming the setting to change.
-    ValueError: Naming what only another kind of road can do.
+    ValueError: Naming what needs another kind of transport.
   """
   experience.check(experiment.num_environments)
   if experience.is_of_data and roads.DATA not in kinds:
     raise SettingError(
       'topology',
-      f"must be 'offline', for agent '{experiment.agent}' learns from data "
+      f"must be 'offline', as agent '{experiment.agent}' learns from data "
       'alone.',
     )
   ways, refusals = [], []
@@ -87,7 +86,7 @@ def find_ways(
       continue
     bundled = _bundle(experiment, experience, kind, smallest_batch)
     ways.append(Way(kind, bundled, warning, least_bytes))
-  if not ways:  # The one that leaves most is told.
+  if not ways:  # Raises the error with the least severe limit.
     raise max(refusals, key=lambda one: getattr(one, 'max_fitting', -1))
   return sorted(ways, key=lambda way: way.rank)
 
@@ -98,12 +97,11 @@ def _bundle(
   kind: str,
   smallest_batch: int | None = None,
 ) -> experience_lib.Experience:
-  """Returns the experience with its queue in bundles, if the road has some.
+  """Returns the experience with its queue bundled, if the transport bundles.
 
   Args:
-    kind: The road's. What is handed over in a process needs no bundles.
-    smallest_batch: What the environments of each adder are a multiple of; None
-      for the environments of an actor.
+    kind: Kind of transport. Transports within a process need no bundles.
+    smallest_batch: See `find_ways`.
   """
   if kind != roads.ReverbRoad.kind:
     return experience.bundled(1)
@@ -117,11 +115,11 @@ def _check_road(
   experience: experience_lib.Experience,
   kind: str,
 ) -> tuple[str, int]:
-  """Refuses what a road cannot do; returns a warning and the least bytes."""
+  """Checks a kind of transport; returns a warning and the least bytes."""
   if kind in (roads.LocalRoad.kind, roads.PARTS):
     roads.check_local(experience, experiment.builder)
   if kind in (roads.PROGRAM, roads.DATA):
-    return '', 0  # What these take is compared when they are checked.
+    return '', 0  # The checks of these topologies compare their memory.
   return _check_memory(
     experiment,
     experience,
@@ -135,19 +133,19 @@ def check_steps(
   experience: experience_lib.Experience,
   kinds: Sequence[str],
 ) -> None:
-  """Refuses a run that ends before its learner is to take a step.
+  """Raises if a run would end before the first learner step.
 
   Raises:
     SettingError: Naming the setting to change.
   """
   if roads.DATA in kinds:
-    return  # Of which there are as many steps as one likes.
+    return  # Any number of learner steps is possible.
   max_items = _max_items(experiment, experience)
   if experience.updates_due(max_items):
     return
   raise SettingError(
     'max_steps',
-    'must be more for the learner to take any step: it needs '
+    'must be higher for the learner to take a step: it needs '
     f'{_describe_need(experience)}, and {experiment.max_steps} '
     f'environment steps make {max_items} items at most. Take more steps, or '
     'lower the others.',
@@ -157,13 +155,13 @@ def check_steps(
 def explain_no_update(
   experience: experience_lib.Experience, inserts: int
 ) -> str:
-  """Says why a run has ended before its learner took a step.
+  """Explains why a run ended before its first learner step.
 
-  For that it may still have been long enough, by what `check` knows: how many
-  items come of a step is up to the environment.
+  `check_steps` cannot exclude it: the number of items per step depends on the
+  environment.
 
   Args:
-    inserts: Items that the learner's table got.
+    inserts: Number of items inserted into the learner's table.
   """
   name = experience.table.name
   return (
@@ -174,23 +172,23 @@ def explain_no_update(
 
 
 def _describe_need(experience: experience_lib.Experience) -> str:
-  """Says how many items a learner needs for its first step."""
+  """Describes the number of items required for the first learner step."""
   table, batch_size = experience.table, experience.batch_size
   size_name = experience.called['batch_size']
   if table.rate_limit is None:
     return f'{size_name} = {batch_size} items'
   min_size = experience.called['min_size']
-  told = (
+  need = (
     f'{min_size} = {table.min_size} items, and then {size_name} / '
     f'samples_per_insert = {batch_size} / '
     f'{table.rate_limit.samples_per_insert:g}'
   )
   if experience.labeled is not None:
-    told += (
+    need += (
       f' for each {experience.rows} targets, of which it needs first '
       f'{_describe_need(experience.labeled)}'
     )
-  return told
+  return need
 
 
 def _check_memory(
@@ -199,17 +197,17 @@ def _check_memory(
   total_bytes: int,
   is_compressed: bool,
 ) -> tuple[str, int]:
-  """Compares what the tables may take with what there is.
+  """Compares the memory that the tables may take with the machine's.
 
-  Images may be compressed by much, or not: where they are compressed at all, a
-  run is refused only if it does not fit even so.
+  Compression of images may save much or nothing: a compressed run is refused
+  only if it cannot fit at the best compression.
 
   Returns:
-    A warning if it may be more than half, else ''; and what it is at the least.
+    A warning if it may be more than half, else ''; and the least bytes.
   """
   tables, max_items = experience.all_tables, _max_items(experiment, experience)
   counts = [
-    # Of what is written on there may be more than was lived.
+    # Tables that others than actors write may have more items.
     min(table.max_size, max_items) if table in experience.tables
     else table.max_size
     for table in tables
@@ -247,7 +245,7 @@ def _check_memory(
   refusal = _TooLarge(
     setting,
     f'must be at most {fitting:,}, or the machine must have more '
-    f'memory; got {table.max_size:,}. {text}. That is more than there is'
+    f'memory; got {table.max_size:,}. {text}. That exceeds the memory'
     + (', even if images compress well.' if is_compressed else '.'),
   )
   refusal.max_fitting = fitting
@@ -259,19 +257,19 @@ def _recorded_bytes(
   tables: Sequence[replay.Table],
   total_bytes: int,
 ) -> int:
-  """Returns the bytes of memory that unwritten steps of a recording may take.
+  """Returns the memory of a recording's unwritten steps, in bytes at most.
 
   Raises:
-    SettingError: If that is more than the machine has.
+    SettingError: If the machine has less.
   """
   if experiment.record is None:
     return 0
   slots = experiment.num_environments_per_actor
   most = experiment.num_actors * recordings.max_bytes(slots)
-  # An item has all data of a moment, and usually more.
+  # An item has all data of a step, and usually more.
   item_bytes = max(table.item_bytes for table in tables)
-  num_moments = experiment.max_steps + experiment.num_environments
-  found = min(most, num_moments * item_bytes)
+  num_steps = experiment.max_steps + experiment.num_environments
+  found = min(most, num_steps * item_bytes)
   if found > total_bytes:
     in_words = machine_memory.gigabytes
     raise SettingError(
@@ -287,7 +285,7 @@ def _recorded_bytes(
 def _local_bytes(
   experiment: experiment_lib.Experiment, table: replay.Table
 ) -> int:
-  """Returns what an item takes in this process at the most."""
+  """Returns the memory of an item in this process, in bytes at most."""
   copied = local.copied_bytes(table) if experiment.checkpoint_replay else 0
   return local.item_bytes(table) + copied
 
@@ -298,14 +296,14 @@ def _describe_bytes(
   if is_compressed:
     return 'compression not counted'
   if experiment.checkpoint_replay:
-    return 'not compressed, and with the copies of a checkpoint'
-  return 'not compressed'
+    return 'uncompressed, including copies for checkpoints'
+  return 'uncompressed'
 
 
 def count_updates(
   experiment: experiment_lib.Experiment, experience: experience_lib.Experience
 ) -> int:
-  """Returns how many learner steps a whole run makes, at most."""
+  """Returns the maximum number of learner steps of a whole run."""
   items = _max_items(experiment, experience)
   return experience.updates_due(items)
 
@@ -313,7 +311,7 @@ def count_updates(
 def _max_items(
   experiment: experiment_lib.Experiment, experience: experience_lib.Experience
 ) -> int:
-  """Returns the most items that the run can make."""
+  """Returns the maximum number of items of a run."""
   # The last step of all environments may go beyond `max_steps`.
   return experience.items.max_items(
     experiment.max_steps + experiment.num_environments - 1

@@ -1,4 +1,4 @@
-"""Where what is lived is recorded, and what that is of; needs no TensorFlow."""
+"""Folder and manifest of a run's recording; needs no TensorFlow."""
 
 import dataclasses
 import os
@@ -18,15 +18,15 @@ def prepare(
   spec: specs.EnvironmentSpec,
   writes: bool = True,
 ) -> None:
-  """Makes the folder of an experiment's recording, if there is to be one.
+  """Makes the folder of an experiment's recording, if it has one.
 
   Args:
-    spec: What the agent takes and gives.
-    writes: Whether to make it, or else only to look whether it will do.
+    spec: The agent's environment spec.
+    writes: Whether to make the folder, or only to check it.
 
   Raises:
-    SettingError: If it has recordings of something else, or other files, or
-      cannot be written to.
+    SettingError: If the folder has other recordings or files, or is not
+      writable.
   """
   if experiment.record is not None:
     directories.check_accepts_files(experiment.record, 'record')
@@ -37,7 +37,7 @@ def prepare(
 def with_absolute_paths(
   experiment: 'experiment_lib.Experiment',
 ) -> 'experiment_lib.Experiment':
-  """Returns the same experiment, for nodes that may be in another folder."""
+  """Returns the experiment with absolute paths, for nodes in other folders."""
   record, data = experiment.record, experiment.demonstrations
   return dataclasses.replace(
     experiment,
@@ -49,7 +49,7 @@ def with_absolute_paths(
 def describe(
   experiment: 'experiment_lib.Experiment', spec: specs.EnvironmentSpec
 ) -> recordings.Manifest:
-  """Returns what a recording of an experiment's agent is of."""
+  """Returns the manifest of a recording of an experiment's agent."""
   return recordings.Manifest.of(
     experiment.agent,
     experiment.environment,
@@ -61,7 +61,7 @@ def describe(
 def recorded_spec(
   experiment: 'experiment_lib.Experiment', spec: specs.EnvironmentSpec
 ) -> specs.EnvironmentSpec:
-  """Returns the spec of what is recorded: what the environments say."""
+  """Returns the spec of recorded steps: the original environment's."""
   if not experiment.builder.observes_previous_action_and_reward:
     return spec
   return spec._replace(observations=previous_action.original(spec.observations))

@@ -1,4 +1,4 @@
-"""How runs begin: anew, or where their checkpoint has them."""
+"""Starts of runs: new, or resumed from their checkpoint."""
 
 import contextlib
 import dataclasses
@@ -37,7 +37,7 @@ from repertory.launch.runs import (
 )
 from repertory.launch.runs import session as session_lib
 
-# What makes a table's files those of a kind of road.
+# Functions that convert a table's files for a kind of transport.
 _MOVES = {
   roads.ReverbRoad.kind: local.to_server,
   roads.LocalRoad.kind: local.to_process,
@@ -52,28 +52,29 @@ def open_session(
   kinds: Sequence[str] = (roads.ReverbRoad.kind,),
   check: Callable[[Any, Any, Any], None] = lambda *checked: None,
   division: str = '',
-  tell: Callable[[str], None] = lambda message: None,
+  report: Callable[[str], None] = lambda message: None,
   stored: storage.Storage | None = None,
 ) -> Iterator[session_lib.Session]:
-  """Checks an experiment, finds its checkpoint and holds its directory.
+  """Checks an experiment, locks its directory and loads its checkpoint.
 
   Args:
-    fresh: Start over although there is a checkpoint; the old directory is
-      moved aside.
-    smallest_batch: What the environments of each adder are a multiple of; None
-      for the environments of an actor.
-    kinds: The kinds of road that may carry experience, the best first.
-    check: Refuses an experiment, experience and spec that cannot run so.
-    division: How it is divided among nodes, in words.
-    tell: Hears, in words, of what may take minutes.
-    stored: The experiment's storage, if it has one: it is held, too, and what
-      is newer there is brought.
+    fresh: Whether to start over although there is a checkpoint; the old
+      directory is moved aside.
+    smallest_batch: Divisor of each adder's number of environments; None for the
+      environments of an actor.
+    kinds: Allowed kinds of transport, the best first.
+    check: Function of experiment, experience and spec that raises if they
+      cannot run this way.
+    division: Sharding of the run among nodes, in words.
+    report: Called with a description of what may take minutes.
+    stored: The experiment's storage, if any; it is locked, too, and its newer
+      checkpoints are fetched.
 
   Yields:
     The session.
 
   Raises:
-    ValueError: If the experiment cannot run, or another run has the directory
+    ValueError: If the experiment cannot run, or another run holds the directory
       or the storage; nothing was written.
     CheckpointError: If the checkpoint cannot be read or is of another
       experiment; nothing was written.
@@ -87,9 +88,11 @@ def open_session(
   check_ours = functools.partial(identities.check_identity, identity=identity)
   start = warm_start.WarmStart(experiment, spec)
   if fresh or (stored is None and not _has_checkpoint(experiment.directory)):
-    start.read()  # Now, for it may be what is moved aside.
-  # First, so that what is read next is nobody else's to change.
-  with fetching.holding(stored, experiment, fresh, check_ours, tell) as fetched:
+    start.read()  # Before its directory may be moved aside.
+    # Locks first, so that no other run changes what is read next.
+  with fetching.holding(
+    stored, experiment, fresh, check_ours, report
+  ) as fetched:
     checkpoint = load_checkpoint(experiment.directory)
     if checkpoint is not None:
       check_ours(checkpoint)
@@ -97,11 +100,11 @@ def open_session(
     way, session = _choose_way(ways, checkpoint, experiment, spec, division)
     going_on.check(checkpoint, session)
     cleared = _clear(session)
-    _place_replay(checkpoint, session, tell)
+    _place_replay(checkpoint, session, report)
     session = start.place(session)
     recording.prepare(experiment, spec)
-    told = _describe_start(checkpoint, session)
-    messages = [fetched, told, way.warning, cleared, _explain(way, ways)]
+    started = _describe_start(checkpoint, session)
+    messages = [fetched, started, way.warning, cleared, _explain(way, ways)]
     message = '; '.join(filter(None, messages))
     yield dataclasses.replace(session, message=message)
 
@@ -112,7 +115,7 @@ def _check_rest(
   spec: specs.EnvironmentSpec,
   kinds: Sequence[str],
 ) -> None:
-  """Refuses data that do not fit, and last what more steps would mend."""
+  """Checks demonstrations and recordings, and last the number of steps."""
   data_checks.check_demonstrations(experiment, experience, spec, kinds)
   recording.prepare(experiment, spec, writes=False)
   preflight.check_steps(experiment, experience, kinds)
@@ -122,28 +125,28 @@ def resume(
   session: session_lib.Session,
   num_restarts: int,
   failure: failures.Failure,
-  tell: Callable[[str], None] = lambda message: None,
+  report: Callable[[str], None] = lambda message: None,
   stop: signals.StopSignal | None = None,
 ) -> session_lib.Session | None:
-  """Goes back to the newest checkpoint of a run whose nodes have ended.
+  """Restores the newest checkpoint of a run whose nodes have ended.
 
   Args:
-    session: What ran; its directory is still held.
-    num_restarts: With this one.
-    failure: Why.
-    tell: Hears, in words, of what may take minutes.
-    stop: Ends that.
+    session: Session of the run, whose directory is still locked.
+    num_restarts: Number of restarts, including this one.
+    failure: Reason of the restart.
+    report: Called with a description of what may take minutes.
+    stop: Stop signal, which cancels the restore.
 
   Returns:
-    The session to go on with; None if there is no checkpoint.
+    The session to continue with; None without a checkpoint.
 
   Raises:
-    signals.Stopped: If the stop signal was set before it could go on.
+    signals.Stopped: If the stop signal was set.
   """
   checkpoint = load_checkpoint(session.experiment.directory)
   if checkpoint is None:
     return None
-  _place_replay(checkpoint, session, tell, stop)
+  _place_replay(checkpoint, session, report, stop)
   name = os.path.basename(checkpoint.path)
   return dataclasses.replace(
     session,
@@ -165,7 +168,7 @@ def load_checkpoint(
   """Reads the newest checkpoint of an experiment's directory, if any.
 
   Args:
-    check_replay: Whether to compare the checksums of replay, too.
+    check_replay: Whether to verify the checksums of replay, too.
   """
   directories.check_folder(directory, directories.CHECKPOINTS, writes=False)
   path = os.path.join(directory, directories.CHECKPOINTS)
@@ -178,10 +181,10 @@ def _has_checkpoint(directory: str) -> bool:
 
 
 def describe_loss(directory: str, learner_steps: int) -> str:
-  """Says what a run that has ended did not save; '' if it saved all.
+  """Describes the updates that a finished run did not save; '' if none.
 
   Args:
-    learner_steps: Updates so far.
+    learner_steps: Number of updates so far.
   """
   checkpoint = load_checkpoint(directory, check_replay=False)
   if checkpoint is None:
@@ -197,13 +200,13 @@ def describe_loss(directory: str, learner_steps: int) -> str:
 
 
 def hash_variables(directory: str, learner_steps: int) -> str | None:
-  """Returns the hash of all that the last checkpoint has of the learner.
+  """Returns the hash of the learner's arrays in the last checkpoint.
 
   Args:
-    learner_steps: Updates so far.
+    learner_steps: Number of updates so far.
 
   Returns:
-    None if not all of them were saved.
+    The hash; None if not all updates were saved.
   """
   checkpoint = load_checkpoint(directory, check_replay=False)
   if checkpoint is None:
@@ -214,13 +217,13 @@ def hash_variables(directory: str, learner_steps: int) -> str | None:
 
 
 def is_exact(directory: str) -> bool:
-  """Whether a deterministic run goes on from the last checkpoint, if any."""
+  """Whether a deterministic run can resume from the last checkpoint, if any."""
   checkpoint = load_checkpoint(directory, check_replay=False)
   return checkpoint is not None and bool(checkpoint.state.get('is_exact'))
 
 
 def load_best(directory: str) -> checkpointing.Checkpoint | None:
-  """Reads the policy of an experiment's best evaluation, if there was one."""
+  """Reads the policy of an experiment's best evaluation, if any."""
   directories.check_folder(directory, directories.BEST, writes=False)
   path = os.path.join(directory, directories.BEST)
   return checkpointing.Checkpointer(path).load()
@@ -233,7 +236,7 @@ def _choose_way(
   spec: specs.EnvironmentSpec,
   division: str,
 ) -> tuple[preflight.Way, session_lib.Session]:
-  """Returns the best way in which a checkpoint's tables go on, or the best."""
+  """Returns the best option that restores the checkpoint's tables, if any."""
 
   def begin(way: preflight.Way) -> session_lib.Session:
     parts = experiment, spec, way.experience, way.road, division
@@ -247,14 +250,14 @@ def _choose_way(
 
 
 def _explain(way: preflight.Way, ways: Sequence[preflight.Way]) -> str:
-  """Says why it is not the best way, if that needs to be said."""
+  """Explains why another option than the best was chosen; '' if needless."""
   if way == ways[0] or way.road != roads.ReverbRoad.kind:
     return ''
-  return 'replay stays in a server, as the checkpoint has it'
+  return 'replay stays in a server, as in the checkpoint'
 
 
 def _clear(session: session_lib.Session) -> str:
-  """Makes room for what a run writes; says what was in the way."""
+  """Prepares the folders of a run; describes what was moved aside."""
   session.make_checkpointer().remove_unfinished()
   shutil.rmtree(session.storing_directory, ignore_errors=True)
   os.makedirs(session.log_directory, exist_ok=True)
@@ -271,7 +274,7 @@ def _begin(
   road: str,
   division: str,
 ) -> session_lib.Session:
-  """Returns a session that counts on from a checkpoint, if there is one."""
+  """Returns a session that continues the counts of a checkpoint, if any."""
   state = checkpoint.state if checkpoint else {}
   counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
   counts.update(state.get('counts', {}))
@@ -291,13 +294,13 @@ def _begin(
 def _place_replay(
   checkpoint: checkpointing.Checkpoint | None,
   session: session_lib.Session,
-  tell: Callable[[str], None],
+  report: Callable[[str], None],
   stop: signals.StopSignal | None = None,
 ) -> None:
-  """Lets the road take up what a checkpoint has of replay.
+  """Passes a checkpoint's replay to the transport.
 
-  What another road wrote is moved first: before there are nodes, for of a large
-  table that takes longer than they may take to start.
+  Files of another transport are converted before nodes start, as that may
+  exceed their start-up time-out.
   """
   path = None
   if checkpoint is not None and session.takes_replay_of(checkpoint):
@@ -308,12 +311,13 @@ def _place_replay(
     return
   try:
     with native_output.redirected(session.native_log):
-      _MOVES[session.road](directory, session.experience.table, tell, stop)
+      _MOVES[session.road](directory, session.experience.table, report, stop)
   except (OSError, tf.errors.OpError, replay.ReplayCheckpointError) as error:
     if isinstance(error, (BrokenPipeError, ConnectionError, TimeoutError)):
-      raise  # It was not the disk.
+      raise  # Not an error of the disk.
     raise checkpointing.CheckpointError(
-      f'The replay table of {path} could not be moved for a run of this kind: '
+      f'The replay table of {path} could not be converted for this kind of '
+      'run: '
       f'{settings.text_of(error)}. It needs room for another copy in '
       f'{directory}.'
     ) from error
@@ -322,7 +326,7 @@ def _place_replay(
 def _describe_omission(
   checkpoint: checkpointing.Checkpoint, session: session_lib.Session
 ) -> str:
-  """Says of a checkpoint with replay if that is not taken up; else ''."""
+  """Explains why a checkpoint's replay is not restored; '' if it is."""
   why = session.explain_omission(checkpoint)
   return f', but with empty replay tables: {why}' if why else ''
 
@@ -336,13 +340,13 @@ def _describe_start(
   name = os.path.basename(checkpoint.path)
   if checkpoint.state['counts']['steps'] >= experiment.max_steps:
     return (
-      f'resumed from checkpoint {name}, by which all {experiment.max_steps} '
-      'steps were taken already'
+      f'resumed from checkpoint {name}, which has all {experiment.max_steps} '
+      'steps already'
     )
   if checkpoint.replay_path is None and session.road != roads.DATA:
-    told = f'resumed from checkpoint {name}, which has no replay: that is empty'
+    started = f'resumed from checkpoint {name}, which has no replay'
   else:
     omission = _describe_omission(checkpoint, session)
-    told = f'resumed from checkpoint {name}{omission}'
+    started = f'resumed from checkpoint {name}{omission}'
   moved = going_on.describe_move(checkpoint)
-  return f'{told}; {moved}' if moved else told
+  return f'{started}; {moved}' if moved else started

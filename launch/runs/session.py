@@ -1,4 +1,4 @@
-"""One run of an experiment: checked before anything starts, new or resumed."""
+"""Session: a checked run of an experiment, new or resumed."""
 
 import dataclasses
 import os
@@ -31,12 +31,12 @@ from repertory.launch.runs import (
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-  """What one of several learners has of a run.
+  """Index of one of several learners, and their environments.
 
   Attributes:
-    index: Which of them it is, from 0.
-    count: How many there are.
-    num_environments: Those of all of them.
+    index: Index of the learner, from 0.
+    count: Number of learners.
+    num_environments: Number of environments of all learners.
   """
 
   index: int
@@ -46,25 +46,25 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Session:
-  """A run that has been checked; it can be sent to other processes.
+  """A checked run; picklable.
 
   Attributes:
-    experiment: What runs.
-    spec: What its environment takes and gives.
-    experience: The agent's, its queue in bundles if it may be.
+    experiment: The experiment to run.
+    spec: The environment's spec.
+    experience: The agent's experience, with a bundled queue if supported.
     counts: 'steps', 'episodes', 'learner_steps' and 'runs' before this run.
-    elapsed_seconds: How long the runs took that this one resumes.
-    is_resumed: Whether there is a checkpoint to go on from.
-    num_restarts: How often nodes were started again, before this start.
-    message: What the user should know of this start.
-    restarted_after: Why all nodes were started again, if they were.
-    road: The kind of road that carries experience: see `roads.Road.kind`.
-    division: How it is divided among nodes, in words.
-    initial: What is told of the run whose networks it began with, if any.
-    hooks: What the coordinator calls while it goes on.
-    wiring: Topology, launcher and their settings as plain values by name, for
-      those who look on.
-    part: Which part of a run it is; None if it is all of it.
+    elapsed_seconds: Total duration of the runs that this one resumes.
+    is_resumed: Whether the run resumes from a checkpoint.
+    num_restarts: Number of restarts of nodes before this start.
+    message: Note for the user about this start.
+    restarted_after: Failure after which all nodes were restarted, if any.
+    road: Kind of experience transport: see `roads.Road.kind`.
+    division: Sharding of the run among nodes, in words.
+    initial: Description of the run whose networks this one began with, if any.
+    hooks: Callbacks of the coordinator.
+    wiring: Run layout: topology, launcher and their settings as plain values by
+      name, for callbacks.
+    part: The learner's index and share; None for the whole run.
   """
 
   experiment: experiment_lib.Experiment
@@ -89,7 +89,7 @@ class Session:
 
   @property
   def native_log(self) -> str:
-    """The file of what C++ libraries print in the launching process."""
+    """File of the output of C++ libraries in the launching process."""
     return os.path.join(self.log_directory, printed.NATIVE)
 
   @property
@@ -98,27 +98,27 @@ class Session:
 
   @property
   def best_directory(self) -> str:
-    """Where the policy of the best evaluation is, as a checkpoint."""
+    """Folder of the checkpoint of the best evaluation's policy."""
     return os.path.join(self.experiment.directory, directories.BEST)
 
   @property
   def initial_directory(self) -> str:
-    """Where there is what it begins with, as a checkpoint."""
+    """Folder of the checkpoint of the initial networks."""
     return os.path.join(self.experiment.directory, directories.INITIAL)
 
   @property
   def storing_directory(self) -> str:
-    """Where there are links to what is being stored elsewhere."""
+    """Folder of links to checkpoints that are being uploaded."""
     return os.path.join(self.experiment.directory, directories.STORING)
 
   @property
   def replay_directory(self) -> str:
-    """Where the road, or its server, reads and writes its own checkpoints."""
+    """Folder of the checkpoints of the transport or its replay server."""
     return os.path.join(self.checkpoint_directory, '.replay')
 
   @property
   def divergence(self) -> learners.Divergence:
-    """What the learner does about an update that is not finite."""
+    """Handling of non-finite updates by the learner."""
     experiment = self.experiment
     return learners.Divergence(
       experiment.on_divergence,
@@ -127,7 +127,7 @@ class Session:
 
   @property
   def updates_to_come(self) -> int:
-    """Learner steps that the run will make, at most."""
+    """Maximum number of remaining learner steps."""
     expected = self.experiment.max_steps
     if self.road != roads.DATA:
       expected = preflight.count_updates(self.experiment, self.experience)
@@ -135,14 +135,14 @@ class Session:
 
   @property
   def jit_compile(self) -> bool:
-    """Whether XLA compiles updates, and policies for which it pays."""
+    """Whether XLA compiles updates, and policies if that saves time."""
     if self.experiment.eager:
       return False
     config = self.experiment.builder.config
     if config.jit_compile is not None:
       return config.jit_compile
-    # However often a deterministic run is stopped, it computes the same. And a
-    # program acts, too, and earns back within seconds what it takes to compile.
+    # A deterministic run must compute the same however often it is resumed. A
+    # compiled loop also acts, so compilation pays within seconds.
     if self.experiment.deterministic or self.road == roads.PROGRAM:
       return True
     least = config.steps_until_xla_pays
@@ -150,19 +150,19 @@ class Session:
 
   @property
   def num_environments(self) -> int:
-    """Training environments of the run, over all parts of it."""
+    """Number of training environments of the whole run."""
     if self.part is not None:
       return self.part.num_environments
     return self.experiment.num_environments
 
   @property
   def steps_per_environment(self) -> int:
-    """Steps that each training environment took before this run, on average."""
+    """Average number of steps per training environment before this run."""
     return self.counts['steps'] // self.experiment.num_environments
 
   @property
   def tables(self) -> Sequence[replay.Table]:
-    """The experience's; without rate limits if nobody acts."""
+    """Tables of the experience; without rate limits in offline runs."""
     tables = self.experience.all_tables
     if self.road != roads.DATA:
       return tables
@@ -171,11 +171,11 @@ class Session:
   def make_local_road(
     self, stop: signals.StopSignal, num_turns: int | None = None
   ) -> roads.LocalRoad:
-    """Returns the road over a table of this process.
+    """Returns the transport over a table of this process.
 
     Args:
-      stop: Ends every wait.
-      num_turns: Adders that take turns; None if they do not.
+      stop: Stop signal, which ends every wait.
+      num_turns: Number of adders that take turns; None if they do not.
     """
     return roads.LocalRoad(
       self.experience,
@@ -190,12 +190,12 @@ class Session:
 
   @property
   def _draws_apart(self) -> Sequence[int]:
-    """What makes draws of a part differ from those of the others."""
-    # The first, which may be the only one, draws as one that is all of it.
+    """Seed entropy by which samples of several learners differ."""
+    # The first learner, possibly the only one, has the seeds of a whole run.
     return [self.part.index] if self.part and self.part.index else []
 
   def make_road(self, connection: replay.Connection) -> roads.Road:
-    """Returns the road over a replay server, for the ends of a node."""
+    """Returns the transport over a replay server, for a node."""
     return roads.ReverbRoad(
       connection,
       self.experience,
@@ -204,31 +204,30 @@ class Session:
     )
 
   def takes_replay_of(self, checkpoint: checkpointing.Checkpoint) -> bool:
-    """Whether the tables go on with what a checkpoint has of them."""
+    """Whether the tables can be restored from a checkpoint."""
     return checkpoint.replay_path is not None and not self.explain_omission(
       checkpoint
     )
 
   def explain_omission(self, checkpoint: checkpointing.Checkpoint) -> str:
-    """Says why the tables do not go on with those of a checkpoint.
+    """Explains why the tables cannot be restored from a checkpoint.
 
-    A compiled program and others keep them in other ways. A queue may be in
-    bundles of another size, which follows from how the environments are divided
-    among actors.
+    The storage formats of transports differ. A queue may have bundles of
+    another size, which follows from the number of environments per actor.
 
     Returns:
-      The reason; '' if they go on, or the checkpoint has none.
+      The reason; '' if they can, or if the checkpoint has no tables.
     """
     if checkpoint.replay_path is None:
       return ''
     road = road_of(checkpoint)
     if road != self.road and roads.PROGRAM in (road, self.road):
       return (
-        'a compiled program, as in anakin, keeps them in another way than '
+        'compiled loops, as in anakin, store them in another format than '
         'other topologies'
       )
     if road != self.road and roads.PARTS in (road, self.road):
-      return 'learners that mix, as in gossip, have tables of their own'
+      return 'learners that mix, as in gossip, have separate tables'
     if self.experience.labeled is not None and road != self.road:
       return 'replay and train buffer do not move between process and server'
     expected = self.experience.learned.bundle_sizes
@@ -243,17 +242,17 @@ class Session:
     )
 
   def make_seed(self, *purpose: int) -> int:
-    """Returns a seed of its own for a purpose, new in every resumed run."""
+    """Returns the seed of a purpose, which changes in every resumed run."""
     entropy = [self.experiment.seed, self.counts['runs'], *purpose]
     return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
 
   def make_lasting_seed(self, *purpose: int) -> int:
-    """Returns a seed of its own for a purpose, the same in resumed runs."""
+    """Returns the seed of a purpose, which stays in resumed runs."""
     entropy = [self.experiment.seed, *purpose]
     return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
 
   def environment_seeds(self, ids: Sequence[int]) -> list[int]:
-    """Returns the seeds of environments, which follow from their ids."""
+    """Returns the seeds of environments, derived from their ids."""
     return [self.make_seed(_ENVIRONMENTS, i) for i in ids]
 
   def make_environments(
@@ -262,8 +261,9 @@ class Session:
     """Makes an environment batch, each environment seeded by its id.
 
     Args:
-      life: How often who asks was started before, in this run.
-      evaluates: Whether they are to evaluate in.
+      life: Generation of the calling node: its number of earlier starts in this
+        run.
+      evaluates: Whether they are for evaluation.
     """
     settings = environment_batches.settings_of(self.experiment, evaluates)
     return settings.make(
@@ -272,14 +272,14 @@ class Session:
 
   @property
   def identity(self) -> Mapping[str, Any]:
-    """The experiment's."""
+    """Identity of the experiment."""
     return self.experiment.identity(self.experience)
 
   @property
   def description(self) -> dict[str, Any]:
-    """Tells, in plain values, what runs, and what came before."""
+    """Settings and initial counts of the run, as plain values."""
     fields = dataclasses.fields(self.experiment)
-    names = {field.name for field in fields} - _NOT_TOLD
+    names = {field.name for field in fields} - _NOT_DESCRIBED
     return {
       'experiment': {n: getattr(self.experiment, n) for n in sorted(names)},
       'config': self.identity,
@@ -289,9 +289,9 @@ class Session:
     }
 
 
-# Of an experiment: what is no plain value, or follows from where it is told, or
-# may hold a password.
-_NOT_TOLD = {
+# Fields of an experiment that are no plain values, are known from the location
+# of the log, or may hold a password.
+_NOT_DESCRIBED = {
   'builder',
   'environment_factory',
   'evaluation_environment_factory',
@@ -306,23 +306,23 @@ _NOT_TOLD = {
 # Purposes of seeds.
 _ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES = range(4)
 SAMPLING, DEMONSTRATIONS = range(4, 6)
-# Not of a run: numbers go on with the count of what is drawn, see
+# Not specific to a run: continues with the count of samples, see
 # `nodes.bellman_updater`.
 TARGETS = 6
 
 
 def road_of(checkpoint: checkpointing.Checkpoint) -> str:
-  """Returns the kind of road that wrote the tables of a checkpoint."""
-  # Before there were several, checkpoints did not tell theirs.
+  """Returns the kind of transport that wrote the tables of a checkpoint."""
+  # Checkpoints from before there were several do not name theirs.
   return checkpoint.state.get('road', roads.ReverbRoad.kind)
 
 
 def describe_experience(
   experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
 ) -> experience_lib.Experience:
-  """Asks the agent for its experience.
+  """Returns the agent's experience, with demonstrations if it has some.
 
-  Agents of sequences make a network to tell, so it is asked once.
+  Call it once: agents of sequences make a network for it.
 
   Raises:
     ValueError: If the settings do not fit the number of environments.

@@ -1,4 +1,4 @@
-"""How a run is divided among several learners."""
+"""Division of a run among several learners."""
 
 import dataclasses
 import os
@@ -13,14 +13,14 @@ from repertory.launch.runs import session as session_lib
 def make_experiment(
   experiment: experiment_lib.Experiment, index: int, count: int
 ) -> experiment_lib.Experiment:
-  """Returns what one of several learners runs: a share of all steps.
+  """Returns the experiment of one of several learners: a share of all steps.
 
-  One that is alone runs the same but for the directory.
+  A single learner runs the same experiment in another directory.
 
   Args:
-    experiment: What all run; its environments can be divided evenly.
-    index: Which learner it is, from 0.
-    count: How many there are.
+    experiment: The whole run's, whose environments can be divided evenly.
+    index: Index of the learner, from 0.
+    count: Number of learners.
   """
   steps, rest = divmod(experiment.max_steps, count)
   return dataclasses.replace(
@@ -43,13 +43,13 @@ def make_experiment(
 def describe_experience(
   experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
 ) -> experience_lib.Experience:
-  """Returns the experience of a learner, as it travels in its process.
+  """Returns the experience of a learner, for a transport in its process.
 
   Args:
     experiment: From `make_experiment`.
 
   Raises:
-    ValueError: If it cannot run so.
+    ValueError: If it cannot run this way.
   """
   experience = session_lib.describe_experience(experiment, spec)
   kinds = [roads.LocalRoad.kind]
@@ -61,23 +61,23 @@ def describe_experience(
 def make_sessions(
   session: session_lib.Session, count: int
 ) -> list[session_lib.Session]:
-  """Returns the sessions of several learners, as if they were new.
+  """Returns the sessions of several learners, as of new runs.
 
   Args:
-    session: That of the whole run.
-    count: How many learners there are.
+    session: Session of the whole run.
+    count: Number of learners.
   """
   experiments = [
     make_experiment(session.experiment, index, count) for index in range(count)
   ]
-  # Once, for agents of sequences make a network to tell, and to draw its values
-  # while others draw theirs would disturb these.
+  # Only once: agents of sequences make a network for it, whose initial values
+  # would change the random numbers of other learners.
   experience = describe_experience(experiments[0], session.spec)
   counts = {
     'steps': 0,
     'episodes': 0,
     'learner_steps': 0,
-    # By which the seeds of a run differ from those of the ones before.
+    # Makes the seeds of a run differ from those of earlier ones.
     'runs': session.counts['runs'],
   }
   return [
@@ -96,19 +96,19 @@ def make_sessions(
 
 
 def resume(session: session_lib.Session) -> session_lib.Session:
-  """Returns the session of a learner that goes on from its own checkpoint.
+  """Returns the session of a learner that resumes from its own checkpoint.
 
   Args:
-    session: From `make_sessions`; there is a checkpoint in its directory.
+    session: From `make_sessions`, with a checkpoint in its directory.
 
   Raises:
-    CheckpointError: If that cannot be read.
+    CheckpointError: If it cannot be read.
   """
   directory = session.experiment.directory
   checkpoint = resuming.load_checkpoint(directory)
   if checkpoint is None:
     raise checkpointing.CheckpointError(
-      f'There should be a checkpoint in {directory}.'
+      f'A checkpoint must be in {directory}, found none.'
     )
   checkpointing.place_replay(checkpoint.replay_path, session.replay_directory)
   counts = {**checkpoint.state['counts'], 'runs': session.counts['runs']}

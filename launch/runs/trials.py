@@ -1,4 +1,4 @@
-"""What is tried before anything starts: environments, and the network."""
+"""Smoke tests of environments and network before anything starts."""
 
 import contextlib
 import traceback
@@ -22,21 +22,21 @@ _EVALUATION_FACTORY = 'evaluation_environment_factory'
 def check(
   experiment: experiment_lib.Experiment, learns: bool = True
 ) -> specs.EnvironmentSpec:
-  """Finds out whether the agent fits the environment; writes nothing.
+  """Checks that the agent fits the environment; writes nothing.
 
-  Whether the experiment can also be trained, `preflight.find_ways` tells.
+  `preflight.find_ways` checks whether the experiment can be trained, too.
 
   Args:
-    learns: Whether there must be memory for all that is learned.
+    learns: Whether to require memory for training.
 
   Returns:
     The environment's spec.
 
   Raises:
     ValueError: If the agent would ignore an additional loss; the environment
-      cannot be made, or that to evaluate in has other specs; or the network
-      cannot take its observations or actions, or does not fit into memory.
-    TimeoutError: If the environment is made for too long.
+      cannot be made, or that for evaluation has other specs; or the network
+      does not support its observations or actions, or does not fit into memory.
+    TimeoutError: If making the environment takes too long.
   """
   additional_loss.check(experiment.builder)
   spec = _find_spec(experiment)
@@ -61,12 +61,12 @@ def check(
 def _find_spec(
   experiment: experiment_lib.Experiment,
 ) -> specs.EnvironmentSpec:
-  """Returns the spec of the environments, to train and to evaluate in.
+  """Returns the common spec of the training and evaluation environments.
 
   Raises:
-    ValueError: If one cannot be made, whatever it raises.
-    SettingError: If those to evaluate in have another spec.
-    TimeoutError: If one is made for too long.
+    ValueError: If making one raises any error.
+    SettingError: If the evaluation environments have another spec.
+    TimeoutError: If making one takes too long.
   """
   spec = _try(experiment, evaluates=False)
   if experiment.evaluation_environment_factory is not None:
@@ -89,8 +89,8 @@ def _try(
         stack.callback(_close, environments)
         return specs.make_environment_spec(environments)
   except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
-    raise  # They say what is to be done.
-  except BaseException as error:  # Also what would end a program or a loop.
+    raise  # Their messages say what to do.
+  except BaseException as error:  # Including SystemExit and StopIteration.
     raise ValueError(
       f'{name[0].upper()}{name[1:]} cannot be made:\n'
       + ''.join(traceback.format_exception(error))
@@ -100,7 +100,7 @@ def _try(
 def _compare(trained: specs.EnvironmentSpec, found: specs.EnvironmentSpec):
   """Raises SettingError if a policy of one spec cannot act in the other."""
   for what, expected, got in zip(trained._fields, trained, found):
-    # What is observed is taken likewise, whatever its bounds.
+    # Bounds of observations have no effect on the policy.
     if not _fits(expected, got, compares_bounds=what == 'actions'):
       raise SettingError(
         _EVALUATION_FACTORY,
@@ -126,7 +126,7 @@ def _fits(expected: Any, found: Any, compares_bounds: bool) -> bool:
 def _close(environments: environment_batches.EnvironmentBatch) -> None:
   try:
     environments.close()
-  except Exception as error:  # It has told all that was asked.
+  except Exception as error:  # Its spec is known already.
     logging.warning(
       'The environment that was tried could not be closed: %s: %s',
       type(error).__name__,

@@ -1,4 +1,4 @@
-"""Stores checkpoints elsewhere while a run goes on."""
+"""Uploads of checkpoints to a storage during a run."""
 
 import dataclasses
 import json
@@ -15,29 +15,27 @@ from absl import logging
 from repertory.components import checkpointing, loggers, signals, storage
 from repertory.launch.runs import session as session_lib
 
-# Who tells of it, in `logs/nodes.jsonl`.
+# Name of the node in `logs/nodes.jsonl`.
 _NAME = 'storage'
 _LOOK_SECONDS = 1.0
-# How often is shown how far it is, at the end.
-_SHOW_SECONDS = 0.25
-# How long is waited for what is given up.
-_CLOSE_SECONDS = 2.0
-# What was linked may have been removed meanwhile, to make way for a newer one.
+_SHOW_SECONDS = 0.25  # Period of progress reports at the end of the run.
+_CLOSE_SECONDS = 2.0  # Time-out for the thread after an upload is canceled.
+# The newest checkpoint may be removed while it is linked, for a newer one.
 _NUM_ATTEMPTS = 3
 
 
 @dataclasses.dataclass
 class _Series:
-  """Local checkpoints that are stored, each as soon as it is the newest.
+  """A series of local checkpoints, whose newest one is uploaded.
 
   Attributes:
-    what: They are.
-    shelf: Where they go.
-    checkpointer: Where they come from.
-    max_to_keep: How many stay in the storage.
-    tried: The newest that was tried, or that is not to be.
-    problem: Why it is not stored; '' if it is.
-    blindness: Why it is not known which one is the newest; '' if it is.
+    what: Description of one of them.
+    shelf: Checkpoint store they are uploaded to.
+    checkpointer: Local checkpointer they come from.
+    max_to_keep: Number of checkpoints to keep in the storage.
+    tried: The last one whose upload was tried, or one to skip.
+    problem: Reason why the newest is not stored; '' if it is.
+    blindness: Reason why the newest cannot be determined; '' if it can.
   """
 
   what: str
@@ -49,10 +47,10 @@ class _Series:
   blindness: str = ''
 
   def find(self, again: bool) -> str | None:
-    """Returns the folder that is to be stored next.
+    """Returns the folder to upload next, or None.
 
     Args:
-      again: Also one that could not be.
+      again: Whether to retry one whose upload failed.
     """
     newest = self.checkpointer.newest()
     self.blindness = ''
@@ -61,15 +59,16 @@ class _Series:
     return newest
 
   def problems(self) -> list[str]:
-    """Says all that keeps the newest from being stored."""
+    """Returns the reasons why the newest is not stored."""
     return [one for one in (self.problem, self.blindness) if one]
 
 
 class Uploads:
-  """Stores what is newest, in a thread of its own.
+  """Uploads the newest checkpoint and best policy, in a thread of its own.
 
-  A checkpoint is linked first, so that training can remove it meanwhile. What
-  cannot be stored is told, and the next one is tried; at the end the newest is.
+  A checkpoint is hard-linked first, so that training can remove it in the
+  meantime. A failed upload is logged and the next checkpoint is tried; at the
+  end of the run, the newest is tried again.
   """
 
   def __init__(
@@ -81,9 +80,9 @@ class Uploads:
     """Starts the thread.
 
     Args:
-      stored: Is held by this run.
-      session: What runs.
-      show: Takes the status.
+      stored: The storage, locked by this run.
+      session: The run's session.
+      show: Displays a status.
     """
     self._stored = stored
     self._session = session
@@ -104,7 +103,7 @@ class Uploads:
         stored.best,
         best,
         max_to_keep=1,
-        # What an earlier run left does not count for one that starts afresh.
+        # A fresh run does not upload what an earlier run left.
         tried=None if session.is_resumed else best.newest(),
       ),
     )
@@ -112,26 +111,26 @@ class Uploads:
     self._busy = ''
     self._is_lost = False
     self._num_bytes = self._total_bytes = 0
-    self._told: set[str] = set()
+    self._reported: set[str] = set()
     self._ending, self._given_up = threading.Event(), threading.Event()
     self._note({'stores_to': stored.shown, 'message': session.message})
     self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
     self._thread.start()
 
   def show(self, status: loggers.Status) -> None:
-    """Shows a status, with what is to be told of the storage."""
+    """Shows a status, with messages about the storage."""
     self._status = status
     self._show(self.complete(status))
 
   def complete(self, status: loggers.Status) -> loggers.Status:
-    """Adds to a status what is to be told of the storage."""
+    """Adds messages about the storage to a status."""
     return status.with_messages(status.message, *self._problems())
 
   def finish(self) -> str:
-    """Waits until the newest are stored, but not for ever.
+    """Waits until the newest are stored, up to the experiment's time-out.
 
     Returns:
-      Why they are not, and what would store them; '' if they are.
+      The reason why they are not, and a remedy; '' if they are.
     """
     self._ending.set()
     deadline = time.monotonic() + self._timeout_seconds
@@ -150,10 +149,10 @@ class Uploads:
     return self._advise('; '.join(self._problems()))
 
   def _advise(self, problem: str) -> str:
-    """Adds to a problem, if there is one, what helps."""
+    """Appends the remedy to a problem; '' without a problem."""
     if not problem:
       return ''
-    # That of another run has what that has learned, which may be more.
+    # Another run owns the storage now, and may have learned more.
     storage_then = ' with another storage' if self._is_lost else ''
     return f'{problem.rstrip(".")}. The same command{storage_then} stores it.'
 
@@ -162,7 +161,7 @@ class Uploads:
 
   def __exit__(self, kind, error, traceback) -> None:
     try:
-      # A second Ctrl-C waits for nothing; a failure is no reason to lose more.
+      # Uploads after a failure, but not after a second Ctrl-C.
       if isinstance(error, Exception) and not self._ending.is_set():
         self.finish()
     finally:
@@ -183,7 +182,7 @@ class Uploads:
           self._store_newest(series, again=is_last)
         except signals.Stopped:
           return
-        except Exception as error:  # Else nobody would hear of it.
+        except Exception as error:  # Else the thread would end silently.
           series.blindness = self._describe(f'the newest {series.what}', error)
 
   def _store_newest(self, series: _Series, again: bool) -> None:
@@ -193,14 +192,14 @@ class Uploads:
       try:
         source = series.find(again or failed is not None)
         if source in (None, failed):
-          break  # Else it was removed while it was linked.
+          break  # Any other one was removed while it was linked.
         failed = series.tried = source
         self._store(series, source)
         series.problem = ''
         return
       except signals.Stopped:
         raise
-      except Exception as error:  # Of any package behind the storage.
+      except Exception as error:  # From any package behind the storage.
         if source is None:
           series.blindness = self._describe(f'the newest {series.what}', error)
         else:
@@ -230,7 +229,8 @@ class Uploads:
       series.shelf.keep_newest(series.max_to_keep)
     except Exception as error:  # The next one tries again.
       self._warn(
-        f'what is older than {series.what} {name} could not be removed from '
+        f'checkpoints older than {series.what} {name} could not be removed '
+        'from '
         f'{self._stored.shown}: {type(error).__name__}: {error}'
       )
 
@@ -240,7 +240,7 @@ class Uploads:
     self._num_bytes += num_bytes
 
   def _progress(self) -> str:
-    """Says what is being stored, and how far that is; '' if nothing is."""
+    """Returns the progress of the current upload, in words; '' if none."""
     busy = self._busy
     if not busy:
       return ''
@@ -255,18 +255,18 @@ class Uploads:
     )
 
   def _warn(self, problem: str) -> None:
-    """Tells of a problem, once for as long as it lasts."""
-    if problem in self._told:
+    """Logs a problem, once while it lasts."""
+    if problem in self._reported:
       return
-    self._told = {problem, *(set(self._problems()) & self._told)}
+    self._reported = {problem, *(set(self._problems()) & self._reported)}
     logging.warning('%s', problem)
     self._note({'warning': problem})
 
   def _note(self, row: Mapping[str, Any]) -> None:
-    """Adds a row to the log of the nodes, to which their coordinator adds too.
+    """Appends a row to the log of the nodes, which the coordinator writes too.
 
-    It may be in another process, or have ended. A line that is written at once
-    is not torn by others.
+    The coordinator may run in another process, or have ended. A line written in
+    one call is not interleaved with others.
     """
     row = {'node': _NAME, 'run': self._session.counts['runs'], **row}
     path = os.path.join(self._session.log_directory, 'nodes.jsonl')

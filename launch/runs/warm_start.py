@@ -1,4 +1,4 @@
-"""New runs that begin with what another one has learned."""
+"""Warm starts: new runs that begin with the networks of another run."""
 
 import dataclasses
 import os
@@ -14,15 +14,14 @@ from repertory.launch import experiment as experiment_lib
 from repertory.launch.runs import directories
 from repertory.launch.runs import session as session_lib
 
-# Under what the state of a checkpoint, and logs, tell of it.
+# Key in the state of checkpoints and in logs.
 KEY = 'initial_from'
 
-# More differences than that say no more.
-_MAX_DIFFERENCES = 4
+_MAX_DIFFERENCES = 4  # In an error message.
 
 
 class WarmStart:
-  """What a run begins with, if it is new and that is wished."""
+  """Initial networks of a new run, taken from another run."""
 
   def __init__(
     self, experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
@@ -30,7 +29,7 @@ class WarmStart:
     """Reads nothing yet.
 
     Args:
-      spec: What the experiment's environment takes and gives.
+      spec: The environment's spec.
     """
     self._experiment = experiment
     self._spec = spec
@@ -38,10 +37,10 @@ class WarmStart:
     self._found = None
 
   def read(self) -> None:
-    """Reads what it is to begin with, and sees whether it fits.
+    """Reads the other run's networks, and checks that they fit.
 
     Raises:
-      SettingError: If there is nothing to begin with, or it does not fit.
+      SettingError: If there are none, or they do not fit.
     """
     directory = self._experiment.initial_from
     if directory is None or self._found:
@@ -49,7 +48,7 @@ class WarmStart:
     checkpoint = _load(directory)
     arrays = learners.select_learned(checkpoint.arrays)
     state = checkpoint.state
-    told = {
+    origin = {
       'directory': os.path.realpath(directory),
       'checkpoint': os.path.basename(checkpoint.path),
       'agent': state['experiment']['agent'],
@@ -63,23 +62,23 @@ class WarmStart:
       raise SettingError(
         KEY,
         'must be a run whose networks are those of this one, but checkpoint '
-        f"{checkpoint.path} ('{told['agent']}' on '{told['environment']}') "
+        f"{checkpoint.path} ('{origin['agent']}' on '{origin['environment']}') "
         f'differs: {"; ".join(differences[:_MAX_DIFFERENCES])}'
-        f'{f"; and {more} more" if more > 0 else ""}. Ask for the settings of '
+        f'{f"; and {more} more" if more > 0 else ""}. Use the settings of '
         'that run, or leave it out.',
       )
-    self._found = arrays, told
+    self._found = arrays, origin
 
   def settle(self, checkpoint: checkpointing.Checkpoint | None) -> None:
-    """Sees whether what is asked for is what the run begins, or began, with.
+    """Checks that the setting is what the run begins, or began, with.
 
-    What a run that is resumed began with need not be there any more.
+    For a resumed run, the other run's directory need not exist any more.
 
     Args:
-      checkpoint: What it goes on from; None if it is new.
+      checkpoint: Checkpoint to resume from; None for a new run.
 
     Raises:
-      SettingError: If it is not, or there is nothing to begin with.
+      SettingError: If it is not, or a new run finds no fitting networks.
     """
     if checkpoint is None:
       self.read()
@@ -92,22 +91,22 @@ class WarmStart:
       return
     raise SettingError(
       KEY,
-      f'must be left out, for the run in {directory} is resumed, and it began '
-      f'with {began["directory"] if began else "nothing"}; got {asked}. Choose '
+      f'must be left out: the run in {directory} is resumed, and began with '
+      f'{began["directory"] if began else "new networks"}; got {asked}. Choose '
       'another directory for a new run, or start afresh.',
       fresh=True,
     )
 
   def place(self, session: session_lib.Session) -> session_lib.Session:
-    """Puts what a new run begins with where its learner finds it.
+    """Saves the initial networks of a new run in its own directory.
 
-    The other run may go on, and remove its checkpoint, before that looks.
+    The other run may remove its checkpoint before this run's learner reads it.
 
     Returns:
-      The session, which tells of it.
+      The session, with a description of their origin.
 
     Raises:
-      SettingError: If it cannot be written.
+      SettingError: If they cannot be written.
     """
     if session.is_resumed:
       return session
@@ -115,17 +114,17 @@ class WarmStart:
     shutil.rmtree(folder, ignore_errors=True)
     if self._found is None:
       return session
-    arrays, told = self._found
+    arrays, origin = self._found
     try:
-      checkpointing.Checkpointer(folder, 1).save(arrays, told)
+      checkpointing.Checkpointer(folder, 1).save(arrays, origin)
     except OSError as error:
       raise SettingError(
         'directory', f'must have room for {folder}: {error}.'
       ) from error
-    return dataclasses.replace(session, initial=told)
+    return dataclasses.replace(session, initial=origin)
 
   def _expected_shapes(self) -> dict[str, tuple[int, ...]]:
-    """Makes what is to be learned, for its variables' names and shapes."""
+    """Builds the update, for the names and shapes of its variables."""
     builder, spec = self._experiment.builder, self._spec
     update = builder.make_update(builder.make_network(spec), spec)
     named = learners.name_learned(update)
@@ -133,13 +132,13 @@ class WarmStart:
 
 
 def describe(session: session_lib.Session) -> str:
-  """Says what a new run begins with; '' if with nothing."""
+  """Describes the origin of a new run's networks; '' if they are new."""
   if session.initial is None:
     return ''
-  told = session.initial
+  origin = session.initial
   return (
-    f'begins with what {told["directory"]} had learned by update '
-    f'{told["learner_steps"]}'
+    f'begins with the networks of {origin["directory"]} after update '
+    f'{origin["learner_steps"]}'
   )
 
 
@@ -165,12 +164,12 @@ def _load(directory: str) -> checkpointing.Checkpoint:
 def _compare(
   arrays: Mapping[str, np.ndarray], expected: Mapping[str, tuple[int, ...]]
 ) -> list[str]:
-  """Returns how arrays differ from what is expected, in words."""
+  """Describes the differences between arrays and the expected shapes."""
   found = {name: array.shape for name, array in arrays.items()}
   if found == expected:
     return []
-  # One layer more would change the numbers of all that come after it.
-  there, here = _without_places(found), _without_places(expected)
+  # Ignores indices: an additional layer would shift those of all later ones.
+  there, here = _without_indices(found), _without_indices(expected)
   if there == here:
     there, here = found, expected
 
@@ -188,10 +187,10 @@ def _compare(
   ]
 
 
-def _without_places(
+def _without_indices(
   shapes: Mapping[str, tuple[int, ...]],
 ) -> dict[str, tuple[int, ...]]:
-  """Names variables by group and name, and the second of a name as that."""
+  """Names variables by group and name; numbers those of equal names."""
   named: dict[str, tuple[int, ...]] = {}
   for name, shape in shapes.items():
     group, _, own = name.split('/', 2)
