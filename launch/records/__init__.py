@@ -1,4 +1,4 @@
-"""Reads what runs have written, to compare them; needs no TensorFlow.
+"""Results of runs, for comparison: logs, tables, plots; needs no TensorFlow.
 
 found = records.find(['runs'])
 print(records.table(found.runs, sort='-best_return'))

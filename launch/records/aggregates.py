@@ -1,10 +1,10 @@
-"""What several runs say together: means, and how far they can be trusted.
+"""Statistics over several runs: means and bootstrap intervals.
 
 After Agarwal et al., "Deep Reinforcement Learning at the Edge of the
-Statistical Precipice" (2021), https://arxiv.org/abs/2108.13264: with few runs a
-point says little without an interval, the interquartile mean is less swayed by
-outliers than the mean and less wasteful than the median, and runs are resampled
-within their task.
+Statistical Precipice" (2021), https://arxiv.org/abs/2108.13264: point estimates
+from few runs need an interval, the interquartile mean is less sensitive to
+outliers than the mean and uses more data than the median, and runs are
+resampled within their task.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,14 +16,13 @@ import numpy.typing as npt
 CONFIDENCE = 0.95
 NUM_RESAMPLES = 2000
 
-# The numbers that one block of resamples may have, 32 MB.
-_MAX_BLOCK = 4_000_000
+_MAX_BLOCK = 4_000_000  # Numbers in one block of resamples: 32 MB.
 
 Statistic = Callable[[np.ndarray], np.ndarray]
 
 
 class Interval(NamedTuple):
-  """Where a statistic lies; both `[...]`, NaN where one run or none says so."""
+  """Confidence interval, both bounds `[...]`; NaN with fewer than two runs."""
 
   low: np.ndarray
   high: np.ndarray
@@ -37,8 +36,8 @@ def mean(scores: npt.ArrayLike) -> np.ndarray:
 def interquartile_mean(scores: npt.ArrayLike) -> np.ndarray:
   """Returns the mean of the middle half of `[R, ...]` over its first axis.
 
-  The ⌊R / 4⌋ least and as many of the greatest are left out, so of three or
-  fewer none is.
+  The ⌊R / 4⌋ least and the ⌊R / 4⌋ greatest values are left out, so none of
+  three or fewer.
 
   Returns:
     `[...]`.
@@ -49,9 +48,9 @@ def interquartile_mean(scores: npt.ArrayLike) -> np.ndarray:
 
 
 def area_under_curve(x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndarray:
-  """Returns the mean height of curves, by the trapezoidal rule.
+  """Returns the normalized area under curves, by the trapezoidal rule.
 
-  How soon something was learned counts, and not only how well in the end.
+  It measures learning speed as well as final performance.
 
   Args:
     x: `[X]`, increasing, at least two.
@@ -64,7 +63,7 @@ def area_under_curve(x: npt.ArrayLike, y: npt.ArrayLike) -> np.ndarray:
   if x.ndim != 1 or len(x) < 2 or np.any(np.diff(x) <= 0):
     raise ValueError(f'x must increase over at least two points, got {x}.')
   if y.shape[-1:] != x.shape:
-    raise ValueError(f'y must be [..., {len(x)}], as x is, got {y.shape}.')
+    raise ValueError(f'y must be [..., {len(x)}], like x, got {y.shape}.')
   heights = (y[..., 1:] + y[..., :-1]) / 2
   return np.sum(heights * np.diff(x), axis=-1) / (x[-1] - x[0])
 
@@ -79,21 +78,20 @@ def bootstrap_interval(
 ) -> Interval:
   """Returns the percentile bootstrap interval of a statistic over runs.
 
-  Runs are drawn with replacement, as many as there are: within each task by
-  itself, where there are several. The same seed gives the same interval.
+  R runs are drawn with replacement, separately within each task. The same seed
+  gives the same interval.
 
   Args:
     scores: `[R, ...]` of the R runs of one task; or one such array for each
-      task, the trailing shapes alike. The statistic is that of all scores
-      together, so a task with more runs counts more.
-    statistic: Maps `[R, ...]` to `[...]`.
-    confidence: The share of resamples within the interval, between 0 and 1.
-    num_resamples: How many.
-    seed: Draws them.
+      task, with equal trailing shapes. The statistic pools all scores, so a
+      task with more runs counts more.
+    statistic: Function from `[R, ...]` to `[...]`.
+    confidence: Share of resamples within the interval, between 0 and 1.
+    num_resamples: Number of resamples.
+    seed: Seed of the resampling.
 
   Returns:
-    The interval; NaN if no task has two runs, for then there is nothing to
-    tell by.
+    The interval; NaN if no task has two runs.
   """
   if not 0 < confidence < 1:
     raise ValueError(f'confidence must be between 0 and 1, got {confidence}.')
@@ -101,14 +99,14 @@ def bootstrap_interval(
     raise ValueError(f'num_resamples must be at least 1, got {num_resamples}.')
   tasks: list[Any] = list(scores)
   if not tasks:
-    raise ValueError('scores must be of at least one task, got none.')
+    raise ValueError('scores must have at least one task, got none.')
   if isinstance(scores, np.ndarray) or np.ndim(tasks[0]) == 0:
     tasks = [scores]
   tasks = [_check(task) for task in tasks]
   shape = tasks[0].shape[1:]
   if any(task.shape[1:] != shape for task in tasks):
     shapes = [task.shape for task in tasks]
-    raise ValueError(f'scores must be alike but for the runs, got {shapes}.')
+    raise ValueError(f'scores must have equal trailing shapes, got {shapes}.')
   if all(len(task) < 2 for task in tasks):
     nothing = np.full(shape, np.nan)
     return Interval(nothing, nothing)
@@ -117,7 +115,7 @@ def bootstrap_interval(
   pooled = np.concatenate(tasks).reshape(indices.shape[1], -1)  # [ΣR, N]
   bounds = [
     np.quantile(
-      # [ΣR, resamples, columns], of which the statistic leaves the last two.
+      # [ΣR, resamples, columns], reduced to the last two axes.
       statistic(np.moveaxis(pooled[:, columns][indices], 0, 1)),
       [tail, 1 - tail],
       axis=0,
@@ -129,22 +127,22 @@ def bootstrap_interval(
 
 
 def probability_of_improvement(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
-  """Returns how likely a run of X beats one of Y: Agarwal et al., section 4.
+  """Returns the probability of improvement of X over Y: section 4.
 
   Args:
     x: `[R]` scores on one task.
-    y: `[S]` scores on it.
+    y: `[S]` scores on the same task.
 
   Returns:
-    The share of the R × S pairs in which X has the higher score, of equal ones
-    half: 0.5 if neither is better.
+    The share of the R × S pairs in which X has the higher score; ties count
+    half. 0.5 if neither is better.
   """
   x, y = _check(x), _check(y)
   return float(np.mean(np.heaviside(x[:, None] - y[None, :], 0.5)))
 
 
 def _draw(sizes: Sequence[int], num_resamples: int, seed: int) -> np.ndarray:
-  """Draws runs of each task, as rows of the tasks after one another.
+  """Draws indices of runs of each task, in the concatenation of all tasks.
 
   Returns:
     `[num_resamples, ΣR]`.
@@ -161,7 +159,7 @@ def _draw(sizes: Sequence[int], num_resamples: int, seed: int) -> np.ndarray:
 
 
 def _blocks(num_columns: int, size_of_one: int) -> Sequence[slice]:
-  """Divides columns so that the resamples of a block fit into memory."""
+  """Divides columns into blocks whose resamples fit into memory."""
   width = max(1, _MAX_BLOCK // size_of_one)
   starts = range(0, max(num_columns, 1), width)
   return [slice(start, start + width) for start in starts]

@@ -1,4 +1,4 @@
-"""How a run went: how fast, who waited, and what happened to it."""
+"""Throughput, waiting times and incidents of a run."""
 
 import collections
 import dataclasses
@@ -11,10 +11,9 @@ from repertory.components import regular_files
 from repertory.launch.records import runs as runs_lib
 from repertory.launch.runs import directories, ledger
 
-# The share of rows that tells how fast a run is lately.
-_LATELY = 0.25
+_LATELY = 0.25  # Share of rows that counts as recent.
 
-# Where all is in one thread, the limiter holds nobody back: they take turns.
+# Topologies of one thread, in which the rate limiter never blocks.
 _TAKE_TURNS = ('single', 'anakin')
 
 INFERENCE = {
@@ -29,16 +28,16 @@ INFERENCE = {
 
 @dataclasses.dataclass(frozen=True)
 class Pace:
-  """How fast a run was; None for what its logs do not tell.
+  """Throughput of a run; None for what its logs lack.
 
   Attributes:
-    steps_per_second: Environment steps, over the whole run.
-    lately: The same, over the last quarter of its rows.
-    updates_per_second: Learner steps, over the whole run.
-    inserts_wait: Share of the time in which the rate limiter held back acting.
-    samples_wait: In which it held back learning.
-    inference: Means over servers and time, by what they tell.
-    takes_turns: Whether one thread does all, so that nobody is held back.
+    steps_per_second: Environment steps per second, over the whole run.
+    lately: Environment steps per second, over the last quarter of its rows.
+    updates_per_second: Learner steps per second, over the whole run.
+    inserts_wait: Share of time in which the rate limiter blocked inserts.
+    samples_wait: Share of time in which it blocked samples.
+    inference: Means over servers and time, by description.
+    takes_turns: Whether one thread runs everything, so nothing is blocked.
   """
 
   steps_per_second: float | None
@@ -51,7 +50,7 @@ class Pace:
 
   @property
   def bottleneck(self) -> str:
-    """Says who was waited for, as far as the rate limiter tells."""
+    """Names the bottleneck, judging by the rate limiter; '' if unknown."""
     if self.inserts_wait is None or self.samples_wait is None:
       return ''
     most = max(self.inserts_wait, self.samples_wait)
@@ -63,7 +62,7 @@ class Pace:
 
 
 def measure(run: runs_lib.Run) -> Pace:
-  """Reads how fast a run was."""
+  """Computes the throughput of a run from its logs."""
   seconds = run.elapsed_seconds or 0.0
   takes_turns = run.topology in _TAKE_TURNS
   return Pace(
@@ -85,12 +84,12 @@ def measure(run: runs_lib.Run) -> Pace:
 
 @dataclasses.dataclass(frozen=True)
 class Incident:
-  """Something that happened to a run.
+  """A restart, warning, stall or failure of a run.
 
   Attributes:
-    kind: One word or two.
-    text: What, in words, on one line.
-    count: How often.
+    kind: One or two words.
+    text: Description on one line.
+    count: Number of occurrences.
   """
 
   kind: str
@@ -99,7 +98,7 @@ class Incident:
 
 
 def incidents(run: runs_lib.Run) -> list[Incident]:
-  """Lists what went otherwise than planned, in the order of the logs."""
+  """Returns the incidents of a run, in the order of the logs."""
   counted: collections.Counter[tuple[str, str]] = collections.Counter()
   for start in run.starts[1:]:
     if ledger.BEGUN in start:
@@ -113,7 +112,7 @@ def incidents(run: runs_lib.Run) -> list[Incident]:
       counted['warning', f'{node}: {_last_line(row["warning"])}'] += 1
   skipped = run.logs.column('learner', 'skipped_updates')
   if len(skipped) and np.nanmax(skipped) > 0:
-    text = f'{np.nanmax(skipped):,.0f} updates that were not finite'
+    text = f'{np.nanmax(skipped):,.0f} non-finite updates'
     counted['skipped', text] += 1
   for name in _list(run, directories.DIVERGED):
     counted['diverged', f'the batch is in {directories.DIVERGED}/{name}'] += 1
@@ -139,7 +138,7 @@ def _measure_lately(run: runs_lib.Run) -> float | None:
 
 
 def _mean(run: runs_lib.Run, label: str, name: str) -> float | None:
-  """Returns the mean of a column, each row as often as it counts."""
+  """Returns the mean of a column, weighted by the counts of rows."""
   values = run.logs.column(label, name)
   counts = run.logs.column(label, 'count')
   if len(counts) != len(values):
@@ -151,7 +150,7 @@ def _mean(run: runs_lib.Run, label: str, name: str) -> float | None:
 
 
 def _read_stall(run: runs_lib.Run) -> str:
-  """Returns the first line of the report on a stall, if there was one."""
+  """Returns the first line of a stall's report; '' without one."""
   name = os.path.join(directories.LOGS, 'stall.txt')
   try:
     with regular_files.open_inside(run.directory, name) as file:

@@ -1,4 +1,4 @@
-"""The parts of a report that tell of each run."""
+"""Sections of a report on the individual runs."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from repertory.launch.records.markup import Html, element
 
 
 def runs(found: Sequence[runs_lib.Run]) -> Html:
-  """Returns all runs, and how each is."""
+  """Returns a table of all runs and their states."""
   name = _namer(found)
   rows = [
     [
@@ -37,7 +37,7 @@ def runs(found: Sequence[runs_lib.Run]) -> Html:
 
 
 def pace(found: Sequence[runs_lib.Run]) -> Html:
-  """Returns how fast runs were, and who waited for whom."""
+  """Returns a table of throughput and waiting times."""
   name = _namer(found)
   rows, words = [], []
   for run in found:
@@ -60,8 +60,8 @@ def pace(found: Sequence[runs_lib.Run]) -> Html:
         + [_inference(name, v) for name, v in measured.inference.items()]
       )
   header = [
-    'directory', 'steps/s', 'lately', 'updates/s', 'acting held back',
-    'learning held back', 'where time goes',
+    'directory', 'steps/s', 'lately', 'updates/s', 'acting blocked',
+    'learning blocked', 'bottleneck',
   ]  # fmt: skip
   servers = [
     element('h3', 'Inference servers'),
@@ -71,13 +71,13 @@ def pace(found: Sequence[runs_lib.Run]) -> Html:
     'Throughput and waiting',
     markup.table(header, rows, numbers=range(1, 6)) if rows else '',
     *(servers if words else []),
-    note='Held back is the share of the time in which the rate limiter lets '
-    'one side wait for the other.',
+    note='Blocked is the share of time in which the rate limiter makes one '
+    'side wait for the other.',
   )
 
 
 def incidents(found: Sequence[runs_lib.Run]) -> Html:
-  """Returns what went otherwise than planned."""
+  """Returns a table of incidents."""
   name = _namer(found)
   rows = [
     [
@@ -90,12 +90,12 @@ def incidents(found: Sequence[runs_lib.Run]) -> Html:
   ]
   if not rows:
     return markup.section(
-      'What happened', element('p', 'No restart, warning, stall or failure.')
+      'Incidents', element('p', 'No restart, warning, stall or failure.')
     )
   return markup.section(
-    'What happened',
+    'Incidents',
     element(
-      'div', markup.table(['directory', 'what', 'in words'], rows),
+      'div', markup.table(['directory', 'kind', 'description'], rows),
       class_='words',
     ),
   )  # fmt: skip
@@ -136,7 +136,7 @@ def _inference(name: str, value: float) -> str:
 
 
 def _namer(found: Sequence[runs_lib.Run]) -> Callable[[runs_lib.Run], Html]:
-  """Returns what names a run by its directory, from where all of them are."""
+  """Returns a function that names runs by their paths in the common folder."""
   folder = _folder(found)
   return lambda run: element('code', os.path.relpath(run.directory, folder))
 

@@ -1,4 +1,4 @@
-"""Curves of groups of runs: a mean over seeds, and how far to trust it."""
+"""Learning curves of groups of runs: statistics over seeds, with intervals."""
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,14 +15,11 @@ STATISTICS: Mapping[str, aggregates.Statistic] = {
   'iqm': aggregates.interquartile_mean,
 }
 
-# More points than that cannot be told apart in a figure; and what lies so close
-# is better averaged.
-_MAX_POINTS = 100
-# Runs begin and end at about the same place, not at the same: so much of the
-# width is no gap.
+_MAX_POINTS = 100  # Of a curve; closer values are averaged.
+# Share of the width by which runs may begin later or end earlier than others.
 _TOLERANCE = 0.03
 
-# The topology in which nobody acts.
+# The topology of offline runs.
 _OFFLINE = 'offline'
 
 
@@ -31,12 +28,12 @@ class Curve:
   """A quantity of a group; all arrays are `[X]`.
 
   Attributes:
-    label: The group's.
-    x: Increases.
-    middle: The statistic over the runs that have come so far.
-    interval: Where that lies, see `aggregates.bootstrap_interval`.
-    num_runs: Over how many runs it is.
-    size: Runs of the group that have the quantity at all.
+    label: Label of the group.
+    x: Positions, increasing.
+    middle: The statistic over the runs with data at x.
+    interval: Its interval, see `aggregates.bootstrap_interval`.
+    num_runs: Number of runs with data at x.
+    size: Number of runs of the group that have the quantity at all.
   """
 
   label: str
@@ -52,10 +49,10 @@ class Panel:
   """One quantity on one environment.
 
   Attributes:
-    environment: Its name.
-    quantity: What the height is.
-    over: One of `quantities.AXES`.
-    curves: One for each group that has it.
+    environment: Name of the environment.
+    quantity: Quantity on the y-axis.
+    over: The x-axis, one of `quantities.AXES`.
+    curves: A curve for each group that has the quantity.
   """
 
   environment: str
@@ -70,16 +67,16 @@ def make_panels(
   over: str = 'steps',
   statistic: str = 'mean',
 ) -> list[Panel]:
-  """Returns panels by quantity, then environment; not those without a curve.
+  """Returns panels sorted by quantity, then environment, without empty ones.
 
   Args:
     grouped: The groups.
-    quantities: What to tell of them.
-    over: One of `quantities.AXES`.
+    quantities: The quantities to plot.
+    over: The x-axis, one of `quantities.AXES`.
     statistic: One of `STATISTICS`.
 
   Raises:
-    SettingError: If over or statistic is none of those.
+    SettingError: If over or statistic is unknown.
   """
   check(over, statistic)
   panels = []
@@ -103,13 +100,13 @@ def make_panels(
 
 
 def _axis_of(groups: Sequence[groups_lib.Group], over: str) -> str:
-  """Returns what their curves go over: of data, steps are learner steps."""
-  are_of_data = all(g.settings.get('topology') == _OFFLINE for g in groups)
-  return 'learner_steps' if over == 'steps' and are_of_data else over
+  """Returns the x-axis; for offline runs, steps are learner steps."""
+  are_offline = all(g.settings.get('topology') == _OFFLINE for g in groups)
+  return 'learner_steps' if over == 'steps' and are_offline else over
 
 
 def check(over: str, statistic: str) -> None:
-  """Raises SettingError if one of them is none that there is."""
+  """Raises SettingError if an argument is unknown."""
   for name, value, known in (
     ('over', over, quantities_lib.AXES),
     ('statistic', statistic, STATISTICS),
@@ -146,7 +143,7 @@ def _make_curve(
 
 
 def _make_grid(found: Sequence[quantities_lib.Series]) -> np.ndarray:
-  """Returns where a curve has points: where its runs have, if those are few."""
+  """Returns the x of a curve: those of its runs if few, else a linear grid."""
   points = np.unique(np.concatenate([series.x for series in found]))
   if len(points) <= _MAX_POINTS:
     return points
@@ -154,14 +151,14 @@ def _make_grid(found: Sequence[quantities_lib.Series]) -> np.ndarray:
 
 
 def _sample(series: quantities_lib.Series, grid: np.ndarray) -> np.ndarray:
-  """Returns the values of a run on a grid, NaN where it has not been.
+  """Resamples a run's values on a grid, NaN where it has none.
 
-  Those that fall together are averaged by their weights, and between them lines
-  are drawn.
+  Values of one cell are averaged by their weights, and values between cells are
+  interpolated.
   """
   if len(grid) == 1:
     return np.array([np.average(series.y, weights=series.weight)])
-  # The nearest point of the grid takes each.
+  # Assigns each value to the nearest point of the grid.
   edges = (grid[1:] + grid[:-1]) / 2
   bins = np.searchsorted(edges, series.x)
   weights = np.bincount(bins, series.weight, len(grid))
@@ -178,7 +175,7 @@ def _sample(series: quantities_lib.Series, grid: np.ndarray) -> np.ndarray:
 def _patterns(
   values: np.ndarray,
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-  """Gives columns of `[R, X]` with the same runs in them, and those runs."""
+  """Yields columns of `[R, X]` that have the same runs, and those runs."""
   is_there = ~np.isnan(values)
   patterns, kinds = np.unique(is_there, axis=1, return_inverse=True)
   for kind in range(patterns.shape[1]):

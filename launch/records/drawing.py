@@ -1,4 +1,4 @@
-"""Draws panels with Matplotlib, which nothing else imports."""
+"""Draws panels with Matplotlib; the only module that imports it."""
 
 import io
 import itertools
@@ -16,8 +16,8 @@ import numpy as np
 from repertory.launch.records import curves as curves_lib
 from repertory.launch.records import quantities, wording
 
-# Okabe and Ito's colors, which the color-blind can tell apart, without black
-# and yellow, of which one is not seen on dark ground and the other on light.
+# Okabe and Ito's colors for the color-blind, without black, invisible on dark
+# ground, and yellow, invisible on light ground.
 COLORS = (
   '#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00',
 )  # fmt: skip
@@ -27,7 +27,7 @@ _DASHES = ('-', (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 _MAX_COLUMNS = 3
 _PANEL_INCHES = 4.2, 2.9
 _ONLY_PANEL_INCHES = 7.0, 4.3
-# Of a legend: its lines, what is before a label, and a broad letter.
+# Sizes in a legend: height of lines, width of handles and of a broad letter.
 _LINE_INCHES, _HANDLE_INCHES, _LETTER_INCHES = 0.2, 0.6, 0.088
 
 _STYLE = {
@@ -51,7 +51,7 @@ _STYLE = {
   'legend.frameon': False,
   'savefig.transparent': False,
   'text.color': INK,
-  'text.parse_math': False,  # A dollar sign in a name begins no formula.
+  'text.parse_math': False,  # Names may have dollar signs.
   'xtick.color': INK,
   'ytick.color': INK,
 }
@@ -63,7 +63,7 @@ Looks = Mapping[str, tuple[str, Any]]
 
 
 def looks(labels: Sequence[str]) -> Looks:
-  """Returns color and dashes of each label, no two alike for 24 of them."""
+  """Returns color and dashes of each label, unique for up to 24."""
   return {
     label: (COLORS[i % len(COLORS)], _DASHES[i // len(COLORS) % len(_DASHES)])
     for i, label in enumerate(labels)
@@ -76,12 +76,12 @@ def save(
   path: str,
   kind: str,
 ) -> None:
-  """Draws all panels in one figure, and writes it.
+  """Draws all panels in one figure, and saves it.
 
   Args:
-    panels: At least one.
-    labels: Those of all curves, in the order of the legend.
-    path: Where to.
+    panels: The panels, at least one.
+    labels: Labels of all curves, in the order of the legend.
+    path: Path of the file.
     kind: 'png' or 'svg'.
   """
   with matplotlib.rc_context({**_STYLE, 'svg.hashsalt': 'repertory'}):
@@ -91,15 +91,15 @@ def save(
 
 
 def to_svg(panel: curves_lib.Panel, labels: Sequence[str], salt: str) -> str:
-  """Draws one panel without title and legend, for a page that has its own.
+  """Draws one panel without title and legend, for an HTML page.
 
   Args:
-    panel: It.
-    labels: Those of all curves of all panels, which share their colors.
-    salt: Another for each panel of a page, so that no names in it are equal.
+    panel: The panel.
+    labels: Labels of all curves of all panels, which share their colors.
+    salt: Unique text for each panel of a page, so that no ids collide.
 
   Returns:
-    The element `<svg>`, its text as text.
+    The element `<svg>`, with text as text instead of paths.
   """
   style = {
     **_STYLE,
@@ -115,7 +115,7 @@ def to_svg(panel: curves_lib.Panel, labels: Sequence[str], salt: str) -> str:
     figure.savefig(file, format='svg', metadata={'Date': None})
   text = file.getvalue()
   text = _METADATA.sub('', text[text.index('<svg') :])
-  return _GROUP_NAME.sub('<g', text)  # Each figure has the same.
+  return _GROUP_NAME.sub('<g', text)  # All figures have the same ids.
 
 
 def _draw_all(
@@ -146,12 +146,11 @@ def _add_legend(
   labels: Sequence[str],
   num_columns: int,
 ) -> None:
-  """Adds a legend above all panels, and room for it.
+  """Adds a legend above all panels, and enlarges the figure for it.
 
   Args:
-    num_columns: How many columns of panels there are. Labels have as many, or
-      two, if they are short enough, and else one, and as many lines as it needs
-      to show them whole.
+    num_columns: Number of columns of panels. The legend has as many, but at
+      least two, if the labels are short enough; else one, with wrapped lines.
   """
   look_of = looks(labels)
   drawn = {curve.label for panel in panels for curve in panel.curves}
@@ -172,17 +171,17 @@ def _add_legend(
 
 
 def _num_letters(inches: float) -> int:
-  """Returns how many letters of a label there is room for, at least."""
+  """Returns the minimum number of letters that fit in a width."""
   return int((inches - _HANDLE_INCHES) / _LETTER_INCHES)
 
 
 def _lay_out(
   panels: Sequence[curves_lib.Panel],
 ) -> list[list[curves_lib.Panel | None]]:
-  """Returns rows of as many places, of which None are empty.
+  """Returns rows of equal length, with None for empty cells.
 
-  Each quantity has rows of its own, with a column for each environment; but of
-  one environment, quantities are side by side.
+  Each quantity starts a row, with a column for each environment. For a single
+  environment, quantities are side by side.
   """
   environments = sorted({panel.environment for panel in panels})
   num_columns = min(_MAX_COLUMNS, max(len(environments), 1))
@@ -203,7 +202,7 @@ def _lay_out(
 
 
 def _describe(label: str, panels: Sequence[curves_lib.Panel]) -> str:
-  """Returns a label with the number of seeds, of which an interval speaks."""
+  """Returns a label with the number of seeds of its interval."""
   sizes = {
     curve.size
     for panel in panels
@@ -217,7 +216,7 @@ def _describe(label: str, panels: Sequence[curves_lib.Panel]) -> str:
 
 
 def _draw(axes, panel: curves_lib.Panel, look_of: Looks) -> None:
-  """Draws curves: faint where not all runs have come so far."""
+  """Draws curves, thin where some runs have no data."""
   quantity = panel.quantity
   if quantity.reference is not None:
     axes.axhline(

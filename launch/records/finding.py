@@ -13,36 +13,36 @@ _NO_RUN = 'no run in it'
 
 
 class Found(NamedTuple):
-  """What there is in some folders.
+  """Runs found in folders.
 
   Attributes:
-    runs: Those that can be read, sorted by directory.
-    others: Folders without a run that can be read, and why.
+    runs: Readable runs, sorted by directory.
+    others: Folders without a readable run, and the reasons.
   """
 
   runs: Sequence[runs_lib.Run]
   others: Sequence[tuple[str, str]]
 
   def describe_others(self) -> str:
-    """Returns a line that names what was left out, or ''."""
-    told = ', '.join(f'{path} ({why})' for path, why in self.others)
-    return f'Left out: {told}.' if told else ''
+    """Returns a line that names the folders left out, or ''."""
+    text = ', '.join(f'{path} ({why})' for path, why in self.others)
+    return f'Left out: {text}.' if text else ''
 
   def describe_problems(self) -> str:
-    """Returns a line on what could not be read of the runs so far, or ''."""
-    told = '; '.join(problem for run in self.runs for problem in run.problems)
-    return f'Could not be read: {told}.' if told else ''
+    """Returns a line on the unreadable files of runs so far, or ''."""
+    text = '; '.join(problem for run in self.runs for problem in run.problems)
+    return f'Could not be read: {text}.' if text else ''
 
 
 def find(paths: Iterable[str]) -> Found:
   """Finds and reads all runs in folders, and in the folders in them.
 
-  Folders whose name begins with a dot are passed over, and links are not
-  followed, but for those that are given. What `--fresh` has set aside is left
-  out, unless it is given.
+  Folders whose name begins with a dot are skipped, and links are not followed,
+  unless given in `paths`. The same holds for directories moved aside by
+  `--fresh`.
 
   Args:
-    paths: Folders of runs, or of such folders.
+    paths: Directories of runs, or folders of them.
 
   Raises:
     SettingError: If one of them is no folder.
@@ -74,7 +74,7 @@ def find(paths: Iterable[str]) -> Found:
 
 
 def is_run(directory: str) -> bool:
-  """Whether a folder is, or was made to be, the directory of a run."""
+  """Whether a folder is the directory of a run, even of one without logs."""
   if os.path.isfile(os.path.join(directory, directories.LOCK)):
     return True
   logs = os.path.join(directory, directories.LOGS)
@@ -85,7 +85,7 @@ def is_run(directory: str) -> bool:
 
 
 def _search(top: str) -> Iterator[tuple[str, str]]:
-  """Gives the runs under a folder, and with the reason what holds none."""
+  """Yields the runs under a folder with '', and other folders with a reason."""
   if is_run(top):
     yield top, ''
     return

@@ -1,4 +1,4 @@
-"""Runs that are equal but for their seeds, and what tells groups apart."""
+"""Groups of runs that differ in the seed only, and their settings."""
 
 import dataclasses
 import os
@@ -11,7 +11,7 @@ from repertory.launch.records import runs as runs_lib
 
 _PREFIX = 'config.'
 
-# How directories end that are named by their seed.
+# Ending of directories named by their seed.
 _SEED = re.compile(f'{os.sep}seed_[0-9]+$')
 
 
@@ -22,9 +22,9 @@ class Group:
   Attributes:
     agent: Name of the agent.
     environment: Name of the environment.
-    settings: What they have in common: settings, and where they run.
-    runs: One for each seed, by seed.
-    label: The agent, with what tells it from other groups of that agent.
+    settings: Common settings of agent, topology and launcher.
+    runs: One run for each seed, sorted by seed.
+    label: The agent, and settings that distinguish the group from others of it.
   """
 
   agent: str
@@ -39,7 +39,7 @@ class Grouped(NamedTuple):
 
   Attributes:
     groups: Sorted by label, then environment.
-    notes: What was left out, in words.
+    notes: Descriptions of runs that were left out.
   """
 
   groups: Sequence[Group]
@@ -47,23 +47,23 @@ class Grouped(NamedTuple):
 
   @property
   def labels(self) -> list[str]:
-    """All labels, in order, each once."""
+    """Unique labels, in order."""
     return list(dict.fromkeys(group.label for group in self.groups))
 
   @property
   def environments(self) -> list[str]:
-    """All environments, sorted, each once."""
+    """Unique environments, sorted."""
     return sorted({group.environment for group in self.groups})
 
 
 def group(runs: Sequence[runs_lib.Run]) -> Grouped:
-  """Puts runs together that are equal but for the seed.
+  """Groups runs that differ in the seed only.
 
-  Equal in agent, environment, all settings of the agent, number of
-  environments, topology and launcher, and in what they began with: networks of
-  other runs, which may differ by the seed as well. How long they are does not
-  matter, for no agent learns otherwise in a longer run. Of two of the same seed
-  the one that came further counts. Runs that have not begun are left out.
+  They must agree in agent, environment, all settings of the agent, number of
+  environments, topology, launcher, and the run whose networks they began with,
+  which may differ in the seed as well. Lengths may differ, as no agent depends
+  on them. Of two runs of one seed, the one with more steps counts. Runs without
+  steps are left out.
   """
   notes = []
   found: dict[str, dict[int, runs_lib.Run]] = {}
@@ -80,8 +80,8 @@ def group(runs: Sequence[runs_lib.Run]) -> Grouped:
     less, more = sorted([other, run], key=lambda one: one.steps or 0)
     members[seed] = more
     notes.append(
-      f'{less.directory} is of the same seed and settings as {more.directory}, '
-      'which came further'
+      f'{less.directory} has the same seed and settings as {more.directory}, '
+      'which has more steps'
     )
   groups = [
     [members[seed] for seed in sorted(members)] for members in found.values()
@@ -108,25 +108,25 @@ def group(runs: Sequence[runs_lib.Run]) -> Grouped:
 
 
 def describe(run: runs_lib.Run) -> dict[str, Any]:
-  """Returns all that runs of a group have in common, in one mapping.
+  """Returns the settings that runs of a group share, in one mapping.
 
-  The names of an agent's settings are without 'config.' before them.
+  Names of an agent's settings lack the prefix 'config.'.
   """
-  wiring = dict(run.wiring)
+  layout = dict(run.wiring)
   settings = {
     name.removeprefix(_PREFIX): value for name, value in run.settings.items()
   }
   if run.topology is not None:
     settings['topology'] = run.topology
   for name in ('topology_settings', 'launch_settings'):
-    settings.update(wiring.pop(name, None) or {})
+    settings.update(layout.pop(name, None) or {})
   if run.initial_from is not None:
     settings['initial_from'] = _without_seed(run.initial_from)
-  return {**settings, **wiring}
+  return {**settings, **layout}
 
 
 def _without_seed(directory: str) -> str:
-  """Returns the folder of runs that differ by the seed, of one of them."""
+  """Returns the common folder of a run and its siblings of other seeds."""
   try:
     path = _SEED.sub('', os.path.realpath(directory))
   except ValueError:  # It has a zero byte, or is not Unicode: no path.
@@ -140,18 +140,18 @@ def _key(run: runs_lib.Run) -> str:
 
 
 def compare(groups: Sequence[Group]) -> dict[str, list[Any]]:
-  """Returns settings that differ in a way that says something.
+  """Returns the settings whose differences are informative.
 
-  Those that differ between groups of one agent, and of those that all groups
-  have any that differ; what only another agent has at all says nothing.
+  These are settings that differ between groups of one agent, and settings of
+  all groups that differ. Settings that only another agent has are left out.
   """
   found = labels.differences([group.settings for group in groups])
-  telling = set()
+  informative = set()
   for agent in {group.agent for group in groups}:
     own = [group.settings for group in groups if group.agent == agent]
-    telling.update(labels.differences(own))
+    informative.update(labels.differences(own))
   return {
     name: values
     for name, values in found.items()
-    if name in telling or all(name in group.settings for group in groups)
+    if name in informative or all(name in group.settings for group in groups)
   }

@@ -1,4 +1,4 @@
-"""What groups of runs are called: the agent, and what tells it from others."""
+"""Labels of groups of runs: the agent, and settings that distinguish it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,8 +8,7 @@ from repertory.agents import registry
 
 # Tables are long, and follow from the settings.
 _DERIVED = 'table.'
-# Goes along with other settings, mostly.
-_NUM_ENVIRONMENTS = 'num_environments'
+_NUM_ENVIRONMENTS = 'num_environments'  # Mostly follows from other settings.
 _BUILDER, _WRAP = 'builder', 'wrap'
 _PLAIN_BY_THEMSELVES = ('topology', 'launch_type')
 # Significant digits of floats, None for all; the first that distinguishes all
@@ -20,12 +19,12 @@ _SHORT = 8
 
 
 class Named(NamedTuple):
-  """What is to be named.
+  """Description of a group, from which its label is made.
 
   Attributes:
     agent: Name of the agent.
     environment: Name of the environment.
-    settings: All that its runs have in common, by name.
+    settings: Common settings of its runs, by name.
   """
 
   agent: str
@@ -34,7 +33,7 @@ class Named(NamedTuple):
 
 
 def name(groups: Sequence[Named]) -> list[str]:
-  """Names groups by their agents, and by what differs on one environment.
+  """Names groups by agent, and by settings that differ on one environment.
 
   Settings of a preset of the agent are replaced by the preset's name. Floats
   are rounded if the names remain different.
@@ -51,9 +50,13 @@ def _name(groups: Sequence[Named], digits: int | None) -> list[str]:
   for agent in {group.agent for group in groups}:
     indices = [i for i, group in enumerate(groups) if group.agent == agent]
     own = [groups[i] for i in indices]
-    telling = _find_telling(own)
-    texts = _tell_presets(agent, own, telling, digits) or [
-      [_tell(n, one.settings[n], digits) for n in telling if n in one.settings]
+    distinguishing = _find_distinguishing(own)
+    texts = _describe_by_presets(agent, own, distinguishing, digits) or [
+      [
+        _describe(n, one.settings[n], digits)
+        for n in distinguishing
+        if n in one.settings
+      ]
       for one in own
     ]
     for i, words in zip(indices, texts, strict=True):
@@ -64,9 +67,10 @@ def _name(groups: Sequence[Named], digits: int | None) -> list[str]:
 def differences(
   settings: Sequence[Mapping[str, Any]],
 ) -> dict[str, list[Any]]:
-  """Returns what differs between mappings: by name, the value of each.
+  """Returns the settings that differ, with the values of all mappings.
 
-  Tables are left out, which follow from the rest, unless nothing else differs.
+  Tables, which follow from other settings, are left out unless nothing else
+  differs.
   """
   names = dict.fromkeys(name for one in settings for name in one)
   found = {}
@@ -79,79 +83,83 @@ def differences(
 
 
 def freeze(value: Any) -> str:
-  """Returns a text that is the same for equal plain values."""
+  """Serializes plain values, equal ones to equal text."""
   return json.dumps(value, sort_keys=True, default=str)
 
 
-def _find_telling(groups: Sequence[Named]) -> list[str]:
-  """Returns the settings by which those of each place can be told apart.
+def _find_distinguishing(groups: Sequence[Named]) -> list[str]:
+  """Returns the settings by which those of each place can be texts apart.
 
-  What only some of them have at all, such as settings of a topology, and the
-  number of environments are among them only if they need to be.
+  Settings that only some groups have, such as those of a topology, and the
+  number of environments are included only if necessary.
   """
-  places: dict[str | None, list[Mapping[str, Any]]] = {}
+  by_environment: dict[str | None, list[Mapping[str, Any]]] = {}
   for group in groups:
-    places.setdefault(group.environment, []).append(group.settings)
-  telling: dict[str, None] = {}
+    by_environment.setdefault(group.environment, []).append(group.settings)
+  distinguishing: dict[str, None] = {}
   optional: dict[str, None] = {}
-  for rivals in places.values():
+  for rivals in by_environment.values():
     for name in differences(rivals):
       values = [freeze(one[name]) for one in rivals if name in one]
       is_plain = len(set(values)) > 1 and name != _NUM_ENVIRONMENTS
-      (telling if is_plain else optional)[name] = None
+      (distinguishing if is_plain else optional)[name] = None
 
-  def are_told_apart(rivals):
-    keys = [freeze({n: one[n] for n in telling if n in one}) for one in rivals]
+  def are_distinguished(rivals):
+    keys = [
+      freeze({n: one[n] for n in distinguishing if n in one}) for one in rivals
+    ]
     return len(set(keys)) == len(keys)
 
-  if _WRAP in telling:  # Builders that wrap differ by that.
-    telling.pop(_BUILDER, None)
+  if _WRAP in distinguishing:  # Implies different builders.
+    distinguishing.pop(_BUILDER, None)
   for name in optional:
-    if not all(map(are_told_apart, places.values())):
-      telling[name] = None
-  return list(telling)
+    if not all(map(are_distinguished, by_environment.values())):
+      distinguishing[name] = None
+  return list(distinguishing)
 
 
-def _tell_presets(
+def _describe_by_presets(
   agent: str,
   groups: Sequence[Named],
-  telling: Sequence[str],
+  distinguishing: Sequence[str],
   digits: int | None,
 ) -> list[list[str]] | None:
-  """Tells groups of one agent by presets, and by what differs from these.
+  """Describes groups of one agent by presets and differences from them.
 
   Returns:
-    None if no preset makes that shorter.
+    The words of each group; None if no preset shortens them.
   """
   known = {one.name: one for one in registry.agents()}
   if agent not in known:
-    return None  # Somebody's own module is not imported to name a curve.
+    return None  # Does not import user modules just to name a curve.
   defaults = {one.name: one.default for one in registry.settings(agent)}
 
-  def tell(preset, settings):
+  def describe(preset, settings):
     own = known[agent].presets[preset] if preset else {}
     usual = {**defaults, **own}
     differs = [
-      _tell(n, settings[n], digits)
-      for n in dict.fromkeys([*telling, *own])
+      _describe(n, settings[n], digits)
+      for n in dict.fromkeys([*distinguishing, *own])
       if n in settings
       and (n not in usual or freeze(usual[n]) != freeze(settings[n]))
     ]
     return [f'preset={preset}', *differs] if preset else differs
 
-  told = [
-    # Of equally short ones the first, which is none.
-    min((tell(n, one.settings) for n in ('', *known[agent].presets)), key=len)
+  texts = [
+    # No preset comes first, so it wins ties.
+    min(
+      (describe(n, one.settings) for n in ('', *known[agent].presets)), key=len
+    )
     for one in groups
   ]
-  return told if any(map(_has_preset, told)) else None
+  return texts if any(map(_has_preset, texts)) else None
 
 
 def _has_preset(words: Sequence[str]) -> bool:
   return bool(words) and words[0].startswith('preset=')
 
 
-def _tell(name: str, value: Any, digits: int | None) -> str:
+def _describe(name: str, value: Any, digits: int | None) -> str:
   if name in _PLAIN_BY_THEMSELVES:
     return str(value)
   if isinstance(value, (list, tuple)):

@@ -1,4 +1,4 @@
-"""The logs of a run as columns, whatever a crash has left of them."""
+"""Logs of a run as columns, tolerant of torn or missing files."""
 
 import csv
 import io
@@ -15,22 +15,20 @@ from repertory.components.loggers import torn_lines
 Columns = Mapping[str, np.ndarray]
 
 _STEPS = 'steps'
-# Enough for the last row.
-_TAIL_BYTES = 2**16
+_TAIL_BYTES = 2**16  # Enough for the last row.
 
 
 class Logs(Mapping[str, Columns]):
-  """The logs of one run by label: 'actors', 'learner', 'evaluator' and others.
+  """Logs of one run by label: 'actors', 'learner', 'evaluator' and others.
 
   `logs['evaluator']['episode_return']` is an array `[N]`. Numbers are float64,
-  NaN where a row has none, and text is an array of objects. A log is read when
-  it is first asked for, and once. Rows that a killed run wrote after its last
-  checkpoint, and whose steps the resumed run repeated, are left out, so `steps`
-  never decreases. Only regular files are read, and symbolic links are not
-  followed.
+  NaN where missing, and text is an array of objects. A log is read once, on
+  first access. Rows that a killed run wrote after its last checkpoint, and
+  whose steps the resumed run repeated, are left out, so `steps` never
+  decreases. Only regular files are read; symbolic links are not followed.
 
   Attributes:
-    problems: What cannot be read, of what was asked for, in words.
+    problems: Descriptions of logs that were accessed and cannot be read.
   """
 
   def __init__(self, directory: str):
@@ -47,7 +45,7 @@ class Logs(Mapping[str, Columns]):
     """Returns the columns of a log by name.
 
     Raises:
-      KeyError: If there is none.
+      KeyError: If there is no such log.
     """
     if label not in self._read:
       self._read[label] = self._load(label)
@@ -74,7 +72,7 @@ class Logs(Mapping[str, Columns]):
     return sum(1 for _ in self)
 
   def column(self, label: str, name: str) -> np.ndarray:
-    """Returns a column of numbers, `[N]`; none if the log has none such."""
+    """Returns a column of numbers, `[N]`; empty if the log lacks it."""
     values = self.get(label, {}).get(name)
     if values is None or values.dtype.kind != 'f':
       return np.empty(0)
@@ -109,7 +107,7 @@ class Logs(Mapping[str, Columns]):
       return []
 
   def _load(self, label: str) -> Columns:
-    """Reads a log from CSV, which tells NaN, or else from JSON lines."""
+    """Reads a log from CSV, which can represent NaN, or else from JSON lines."""
     problems = []
     for read, ending in ((_read_csv, 'csv'), (_read_jsonl, 'jsonl')):
       try:
@@ -134,7 +132,7 @@ class Logs(Mapping[str, Columns]):
 
 
 def _read_csv(file: BinaryIO) -> Columns:
-  """Reads whole lines: a last one without its end may be torn."""
+  """Reads complete lines: a last one without line break may be torn."""
   lines = list(torn_lines.whole_lines(file))
   if not lines or not lines[-1].endswith('\n'):
     lines = lines[:-1]
@@ -146,7 +144,7 @@ def _read_csv(file: BinaryIO) -> Columns:
     raise torn_lines.GarbledError('rows do not fit the header')
   if not table:
     return {}
-  # Of rows from before a column was added.
+  # Rows from before a column was added are shorter.
   cells = zip(*(row + [''] * (width - len(row)) for row in table))
   return {name: _to_array(column) for name, column in zip(names, cells)}
 
@@ -176,7 +174,7 @@ def _of_json(values: Sequence[Any]) -> np.ndarray:
 
 
 def _read_json(file: BinaryIO) -> Iterator[dict[str, Any] | None]:
-  """Yields the object of each line, None for a line that has none."""
+  """Yields the object of each line; None for a line without one."""
   for line in file:
     try:
       row = json.loads(line)
@@ -186,16 +184,16 @@ def _read_json(file: BinaryIO) -> Iterator[dict[str, Any] | None]:
 
 
 def _without_lost_rows(columns: Columns) -> Columns:
-  """Drops rows of later steps than a row behind them has."""
+  """Drops rows with more steps than a later row."""
   steps = columns.get(_STEPS)
   if steps is None or steps.dtype.kind != 'f':
     return columns
-  # NaN, of a row without, decides nothing and is kept.
+  # Rows without steps (NaN) are kept, and affect no others.
   following = np.fmin.accumulate(steps[::-1])[::-1]
   kept = ~(steps > following)
   return {name: column[kept] for name, column in columns.items()}
 
 
 def explain(error: Exception) -> str:
-  """Says what is wrong with a file or its content."""
+  """Returns the message of an error of a file or its content."""
   return getattr(error, 'strerror', None) or f'{error}'

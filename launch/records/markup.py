@@ -1,4 +1,4 @@
-"""HTML whose text is escaped by itself."""
+"""HTML elements with automatic escaping."""
 
 import html
 from collections.abc import Iterable, Sequence
@@ -9,7 +9,7 @@ _VOID = ('img', 'meta')
 
 
 class Html(str):
-  """Text that is HTML already."""
+  """Text that is HTML, so not escaped again."""
 
   __slots__ = ()
 
@@ -18,10 +18,10 @@ def element(name: str, /, *content: object, **attributes: object) -> Html:
   """Returns an element.
 
   Args:
-    name: Its tag.
-    *content: HTML as it is, and other things as escaped text.
-    **attributes: Escaped, 'class_' for class; True for a name alone, and None
-      or False for nothing.
+    name: The tag.
+    *content: Content; anything but `Html` is escaped.
+    **attributes: Attributes, escaped; 'class_' for class. True gives a name
+      without value; None and False omit the attribute.
   """
   shown = ''
   for key, value in attributes.items():
@@ -36,7 +36,7 @@ def element(name: str, /, *content: object, **attributes: object) -> Html:
 
 
 def join(content: Iterable[object]) -> Html:
-  """Returns parts after one another, escaped unless they are HTML."""
+  """Concatenates parts, escaped unless they are HTML."""
   return Html(
     ''.join(
       part if isinstance(part, Html) else html.escape(wording.text(part))
@@ -50,12 +50,12 @@ def table(
   rows: Iterable[Sequence[object]],
   numbers: Sequence[int] = (),
 ) -> Html:
-  """Returns a table in a frame that scrolls sideways where there is no room.
+  """Returns a table in a frame that scrolls horizontally.
 
   Args:
-    header: What is above the columns.
-    rows: Cells.
-    numbers: Indices of the columns of numbers, which are put to the right.
+    header: Titles of the columns.
+    rows: Cells of each row.
+    numbers: Indices of the columns of numbers, which are right-aligned.
   """
 
   def cells(kind: str, row: Sequence[object]) -> Html:
@@ -70,12 +70,12 @@ def table(
 
 
 def section(title: str, *content: object, note: str = '') -> Html:
-  """Returns a part of a page with its heading; nothing without content."""
+  """Returns a section with its heading; '' without content."""
   if not any(content):
     return Html('')
   heading = element('h2', title)
-  told = element('p', note, class_='note') if note else ''
-  return element('section', heading, told, *content)
+  paragraph = element('p', note, class_='note') if note else ''
+  return element('section', heading, paragraph, *content)
 
 
 def folded(title: object, *content: object) -> Html:

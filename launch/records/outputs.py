@@ -1,4 +1,4 @@
-"""Files that are made of runs: checked before that, and whole or not there."""
+"""Output files: checked beforehand, and replaced atomically."""
 
 import contextlib
 import os
@@ -21,16 +21,15 @@ def check(output: str, endings: Sequence[str]) -> None:
   if not os.path.isdir(folder) or not os.access(folder, os.W_OK | os.X_OK):
     raise SettingError(
       'output',
-      f'must be in a folder that can be written to; got {output}, and '
-      f'{folder} cannot.',
+      f'must be in a writable folder; got {output}, and {folder} is not.',
     )
 
 
 @contextlib.contextmanager
 def replacing(output: str) -> Iterator[str]:
-  """Yields where to write what takes the place of a file at the end.
+  """Yields a temporary path, which replaces a file at the end of the block.
 
-  Whoever has it open sees the old one or the new one. Its folder is made.
+  Readers see the old file or the new one, never a part. Its folder is made.
 
   Raises:
     SettingError: If it cannot be written.

@@ -1,14 +1,13 @@
-"""The page around a report: its style, for light and dark, narrow and wide."""
+"""HTML page of a report, with styles for light, dark, narrow and wide screens."""
 
 from repertory.launch.records.markup import Html, element, join
 
-# By what is drawn in a figure: its name in the style, and its color on dark
-# ground. On light ground figures are as they are drawn.
+# Colors of series on dark ground; on light ground, figures keep their own.
 _DARK_SERIES = (
   '#4ea3dc', '#f0b232', '#2fbf93', '#dd92bd', '#8fd0f5', '#f07f35',
 )  # fmt: skip
 
-# All is in the page: so nothing is fetched.
+# The page contains everything and may fetch nothing.
 _POLICY = (
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
   'media-src data:'
@@ -91,12 +90,12 @@ summary { cursor: pointer; padding: 4px 0; }
 
 
 def make(title: str, body: Html, colors: tuple[str, ...]) -> str:
-  """Returns a page that needs nothing but itself.
+  """Returns a self-contained page.
 
   Args:
-    title: What the window is called.
-    body: What is in it.
-    colors: Those of series on light ground.
+    title: Title of the window.
+    body: Content of the page.
+    colors: Colors of series on light ground.
   """
   style = _STYLE % {
     name: ' '.join(f'--series-{i}: {color};' for i, color in enumerate(series))
@@ -117,13 +116,13 @@ def make(title: str, body: Html, colors: tuple[str, ...]) -> str:
 
 
 def adapt(svg: str, colors: tuple[str, ...], ink: str, faint: str) -> Html:
-  """Lets a figure take its colors from the page's style.
+  """Replaces a figure's colors by variables of the page's style.
 
   Args:
-    svg: The element, with colors in hexadecimal.
-    colors: Those of series.
-    ink: That of text and axes.
-    faint: That of lines behind.
+    svg: The SVG element, with colors in hexadecimal.
+    colors: Colors of series.
+    ink: Color of text and axes.
+    faint: Color of grid lines.
   """
   names = {
     **{color: f'var(--series-{i})' for i, color in enumerate(colors)},
@@ -136,10 +135,10 @@ def adapt(svg: str, colors: tuple[str, ...], ink: str, faint: str) -> Html:
 
 
 def swatch(index: int, dashes: str) -> Html:
-  """Returns a line as a series is drawn.
+  """Returns a line in the style of a series, for a legend.
 
   Args:
-    index: Which color it has.
+    index: Index of its color.
     dashes: Lengths of lines and gaps, or ''.
   """
   line = element(

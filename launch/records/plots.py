@@ -1,4 +1,4 @@
-"""Figures of runs: curves over seeds, on all environments."""
+"""Figures of runs: learning curves over seeds, by environment."""
 
 import importlib
 from collections.abc import Sequence
@@ -21,25 +21,25 @@ def plot(
   over: str = 'steps',
   statistic: str = 'mean',
 ) -> list[str]:
-  """Draws runs: a curve for those equal but for the seed, with an interval.
+  """Plots learning curves of groups of runs that differ in the seed only.
 
-  A panel for each quantity on each environment. The band is the 95 % bootstrap
-  interval over seeds. A thin line goes on where not all seeds have come so far.
+  There is a panel for each quantity on each environment. Bands are 95 %
+  bootstrap intervals over seeds. Lines are thin where some seeds have no data.
 
   Args:
-    runs: Such as `find` returns.
-    output: A file whose name ends with .png or .svg; its folder is made.
+    runs: The runs, as returned by `find`.
+    output: Path of the file, which ends with .png or .svg; its folder is made.
     what: Names of quantities, see `quantities.choose`.
-    over: 'steps', 'learner_steps' or 'elapsed_seconds'.
-    statistic: Over seeds: 'mean' or 'iqm', the interquartile mean.
+    over: The x-axis: 'steps', 'learner_steps' or 'elapsed_seconds'.
+    statistic: Statistic over seeds: 'mean' or 'iqm', the interquartile mean.
 
   Returns:
-    What could not be drawn, and why, in words.
+    Notes on what could not be drawn.
 
   Raises:
-    SettingError: If one of them is wrong, there is nothing to draw, or the file
+    SettingError: If an argument is wrong, there is nothing to draw, or the file
       cannot be written.
-    ImportError: Without Matplotlib, saying how to install it.
+    ImportError: Without Matplotlib.
   """
   check(output, over, statistic)
   grouped = groups_lib.group(runs)
@@ -52,7 +52,7 @@ def plot(
   if not panels:
     raise SettingError(
       'what',
-      f'must be something that the logs tell; got {", ".join(what)}, of which '
+      f'must be in the logs; got {", ".join(what)}, of which '
       f'none of {len(runs)} runs has a row.',
     )
   kind = output.rpartition('.')[2].lower()
@@ -67,14 +67,14 @@ def check(
   statistic: str,
   endings: Sequence[str] = ENDINGS,
 ) -> None:
-  """Raises what `plot` would, for what can be told without a look at runs."""
+  """Checks the arguments of `plot`, without reading runs."""
   outputs.check(output, endings)
   curves_lib.check(over, statistic)
   load_drawing()
 
 
 def load_drawing() -> Any:
-  """Imports what draws.
+  """Imports the module that draws with Matplotlib.
 
   Raises:
     ImportError: Without Matplotlib.
@@ -95,7 +95,7 @@ def _find_missing(
   chosen: Sequence[quantities_lib.Quantity],
   panels: Sequence[curves_lib.Panel],
 ) -> list[str]:
-  """Says which groups do not tell a quantity that others do."""
+  """Describes the quantities that some groups lack and others have."""
   drawn = {
     (panel.quantity.name, panel.environment, curve.label)
     for panel in panels

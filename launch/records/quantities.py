@@ -1,4 +1,4 @@
-"""What can be plotted of a run, as series over steps, updates or seconds."""
+"""Quantities of runs to plot, as series over steps, updates or seconds."""
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -9,7 +9,7 @@ import numpy as np
 from repertory.components.settings import SettingError, did_you_mean
 from repertory.launch.records import runs as runs_lib
 
-# What curves go over: the column that every log has, and what to call it.
+# x-axes of curves: columns that every log has, and their titles.
 AXES = {
   'steps': 'environment steps',
   'learner_steps': 'learner steps',
@@ -18,9 +18,8 @@ AXES = {
 
 _LEARNER = 'learner'
 _LOSS = 'loss'
-# The column that says of which of several nodes a row is.
-_NODE = 'node'
-# Of columns that tell more of another one.
+_NODE = 'node'  # Column that names the node of a row.
+# Suffixes of columns with statistics of another column.
 _SUFFIXES = ('_min', '_max', '_count', '_nonfinite')
 
 
@@ -28,9 +27,9 @@ class Series(NamedTuple):
   """Values of one run; all `[N]`.
 
   Attributes:
-    x: Never decreases.
-    y: Finite.
-    weight: How much each counts where they are averaged, above 0.
+    x: Positions, which never decrease.
+    y: Finite values.
+    weight: Weights of the values in averages, above 0.
   """
 
   x: np.ndarray
@@ -40,17 +39,17 @@ class Series(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Quantity:
-  """Something that is told of runs.
+  """A quantity that can be plotted.
 
   Attributes:
-    name: What chooses it.
-    title: What it is called, with its unit.
-    series: Returns it of a run, over one of `AXES`; of no length if the run
-      does not tell.
-    reference: Where it should be; None if that is nowhere.
-    in_view: Least and greatest height that a figure shows in any case; nothing
-      below 0 if that is the least.
-    agent: The agent whose it is; None for all.
+    name: Name by which it is chosen.
+    title: Title, with its unit.
+    series: Function of a run and one of `AXES` that returns the series; empty
+      if the run lacks it.
+    reference: Target value, drawn as a line; None for none.
+    in_view: Least and greatest y that a figure always shows; if the least is 0,
+      nothing below it is shown.
+    agent: Agent that it belongs to; None for all.
   """
 
   name: str
@@ -64,7 +63,7 @@ class Quantity:
 def of_column(
   label: str, column: str, title: str = '', agent: str | None = None
 ) -> Quantity:
-  """Returns the quantity that is a column of a log."""
+  """Returns the quantity of a log's column."""
   return Quantity(
     f'{label}.{column}',
     title or column.replace('_', ' '),
@@ -74,15 +73,15 @@ def of_column(
 
 
 def choose(name: str, runs: Sequence[runs_lib.Run]) -> list[Quantity]:
-  """Returns the quantities of a name that `--what` takes.
+  """Returns the quantities of a name, as given to `--what`.
 
   Args:
     name: 'return', 'training_return', 'losses', 'ratio', 'lag', 'speed', or
       '<log>.<column>' for any column of a log.
-    runs: They are to be plotted; their agents have losses of their own.
+    runs: The runs to plot; losses depend on their agents.
 
   Raises:
-    SettingError: If there is none of that name.
+    SettingError: If the name is unknown.
   """
   if name == 'losses':
     return _losses(runs)
@@ -107,7 +106,7 @@ def choose(name: str, runs: Sequence[runs_lib.Run]) -> list[Quantity]:
 
 
 def _losses(runs: Sequence[runs_lib.Run]) -> list[Quantity]:
-  """Returns all losses of all agents: those of one are not another's."""
+  """Returns the losses of all agents, separately for each agent."""
   found: dict[tuple[str, str], Quantity] = {}
   for run in runs:
     for column in run.logs.get(_LEARNER, ()):
@@ -124,7 +123,7 @@ def _rows(run: runs_lib.Run, label: str, column: str, over: str) -> Series:
   if len(nodes) == len(y):
     y = _mean_of_nodes(nodes, y)
   x = run.logs.column(label, over)
-  # A merged row is the mean of so many.
+  # A merged row is a mean over `count` values.
   weight = run.logs.column(label, f'{column}_count')
   counts = run.logs.column(label, 'count')
   if not len(weight):
@@ -135,7 +134,7 @@ def _rows(run: runs_lib.Run, label: str, column: str, over: str) -> Series:
 
 
 def _mean_of_nodes(nodes: Iterable[Hashable], y: np.ndarray) -> np.ndarray:
-  """Returns, where a node tells a value, the mean of what each told last."""
+  """Returns the running mean over nodes of the last value of each."""
   newest: dict[Hashable, float] = {}
   means = np.full(len(y), np.nan)
   for row, (node, value) in enumerate(zip(nodes, y)):
@@ -154,7 +153,7 @@ def _ratio(run: runs_lib.Run, over: str) -> Series:
 
 
 def _lag(run: runs_lib.Run, over: str) -> Series:
-  """Returns how old weights were: as learned from, or else as acted with."""
+  """Returns the policy lag, as seen by the learner or else by inference."""
   learned = _rows(run, _LEARNER, 'policy_lag', over)
   if len(learned.y):
     return learned
@@ -168,7 +167,7 @@ def _lag(run: runs_lib.Run, over: str) -> Series:
 
 
 def _speed(run: runs_lib.Run, over: str) -> Series:
-  """Returns environment steps per second, between the rows of episodes."""
+  """Returns environment steps per second, between rows of the actors' log."""
   steps = run.logs.column('actors', 'steps')
   seconds = run.logs.column('actors', 'elapsed_seconds')
   x = run.logs.column('actors', over)
@@ -181,7 +180,7 @@ def _speed(run: runs_lib.Run, over: str) -> Series:
 
 
 def _clean(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Series:
-  """Leaves out what is not finite, or has no weight."""
+  """Removes non-finite values and those without weight."""
   if not len(x) == len(y) == len(weight):
     return _NOTHING
   kept = np.isfinite(x) & np.isfinite(y) & (weight > 0)

@@ -1,4 +1,4 @@
-"""A report on runs: one page of HTML, which needs no network."""
+"""Report on runs: one self-contained page of HTML."""
 
 import datetime
 import os
@@ -22,10 +22,9 @@ from repertory.launch.records.markup import Html, element
 
 ENDINGS = ('.html', '.htm')
 
-# Most names in the heading; if there are more, it has their number.
-_MAX_NAMES = 3
+_MAX_NAMES = 3  # In the heading; if there are more, it shows their number.
 
-# Of statistics.
+# Names of statistics.
 _NAMES = {'mean': 'mean', 'iqm': 'interquartile mean'}
 
 # Name, heading and note of each section with curves.
@@ -38,18 +37,18 @@ _FIGURES = (
   (
     'training_return',
     'Training episodes',
-    'Undiscounted returns of what was learned from, exploration included.',
+    'Undiscounted returns of training episodes, exploration included.',
   ),
   ('losses', 'Losses', ''),
   (
     'ratio',
     'Ratio of learning to acting',
-    'Samples per insert, divided by what the rate limiter aims at.',
+    "Samples per insert, divided by the rate limiter's target.",
   ),
   (
     'lag',
     'Policy lag',
-    'How many learner steps older the weights were that acted.',
+    "Age of the actors' weights, in learner steps.",
   ),
   ('speed', 'Speed', 'Environment steps per second.'),
 )
@@ -64,14 +63,14 @@ def write(
   """Writes a report.
 
   Args:
-    found: The runs, and what was left out.
-    output: The file, whose name ends with .html; its folder is made.
-    over: What curves go over: 'steps', 'learner_steps' or 'elapsed_seconds'.
-    statistic: What curves are of seeds: 'mean' or 'iqm'.
+    found: The runs, and the folders left out.
+    output: Path of the file, which ends with .html; its folder is made.
+    over: The x-axis of curves: 'steps', 'learner_steps' or 'elapsed_seconds'.
+    statistic: Statistic of curves over seeds: 'mean' or 'iqm'.
 
   Raises:
-    SettingError: If one of them is wrong, or the file cannot be written.
-    ImportError: Without Matplotlib, saying how to install it.
+    SettingError: If an argument is wrong, or the file cannot be written.
+    ImportError: Without Matplotlib.
   """
   check(output, over, statistic)
   text = make(found, os.path.dirname(output) or '.', over, statistic)
@@ -83,7 +82,7 @@ def write(
 
 
 def check(output: str, over: str, statistic: str) -> None:
-  """Raises what `write` would, for what can be told without a look at runs."""
+  """Checks the arguments of `write`, without reading runs."""
   plots.check(output, over, statistic, ENDINGS)
 
 
@@ -96,7 +95,7 @@ def make(
   """Returns the page of a report; see `write`.
 
   Args:
-    folder: Where it will be, for links to files that are too large to be in it.
+    folder: Folder of the page, for links to files too large to embed.
   """
   drawing = plots.load_drawing()
   grouped = groups_lib.group(found.runs)
@@ -121,7 +120,7 @@ def make(
 
 
 def _describe(grouped: groups_lib.Grouped) -> str:
-  """Returns the heading, with agents and environments."""
+  """Returns the heading, which names agents and environments."""
   agents = sorted({group.agent for group in grouped.groups})
   if not agents:
     return 'No steps yet'
@@ -159,11 +158,11 @@ def _figures(
   over: str,
   statistic: str,
 ) -> list[Html]:
-  """Returns a section for each of the figures, empty if there is no curve."""
+  """Returns a section for each figure, empty without curves."""
   legend = _legend(drawing, grouped)
   meaning = (
     f' Lines are the {_NAMES[statistic]} over seeds, and bands its 95% '
-    'bootstrap interval; a line is thin where not all seeds have come so far.'
+    'bootstrap interval; a line is thin where some seeds have no data.'
   )
   sections = []
   for name, title, note in _FIGURES:

@@ -1,4 +1,4 @@
-"""What the directory of a run tells: what ran, how far it came, how it is."""
+"""Reads a run's directory: settings, progress, state and results."""
 
 import contextlib
 import dataclasses
@@ -18,17 +18,17 @@ from repertory.launch.runs import directories, ledger
 
 RUNNING = 'running'
 DONE, INTERRUPTED, FAILED = ledger.DONE, ledger.INTERRUPTED, ledger.FAILED
-ENDED = 'ended'  # How, was not written down by earlier versions.
+ENDED = 'ended'  # Of earlier versions, which logged no outcome.
 NEVER_BEGUN = 'never begun'
 UNREADABLE = 'unreadable'
 STATES = (RUNNING, DONE, INTERRUPTED, FAILED, ENDED, NEVER_BEGUN, UNREADABLE)
 
-_INITIAL_FROM = 'initial_from'  # Of an experiment, and of its checkpoints.
-_DEMONSTRATIONS = 'demonstrations'  # Of an experiment.
-_DATA = 'data'  # Of a topology.
-_WRAP = 'wrap'  # Of an identity.
+_INITIAL_FROM = 'initial_from'  # Key in experiments and in checkpoints.
+_DEMONSTRATIONS = 'demonstrations'  # Key in experiments.
+_DATA = 'data'  # Key in settings of topologies.
+_WRAP = 'wrap'  # Key in identities.
 
-# What is used as it is read, by what it must be.
+# Expected types of values that are used unconverted.
 _KINDS_OF_IDENTITY = {'agent': str, 'environment': str, 'seed': int, _WRAP: str}
 _KINDS_OF_EXPERIMENT = {
   'max_steps': int,
@@ -48,13 +48,13 @@ _POSITIONED = ('actors', 'learner', 'replay', 'evaluator')
 
 
 class Evaluation(NamedTuple):
-  """An evaluation.
+  """Result of an evaluation.
 
   Attributes:
-    episode_return: The mean undiscounted return of its episodes.
-    steps: Environment steps of training by then.
+    episode_return: Mean undiscounted return of its episodes.
+    steps: Environment steps of training before it.
     deviation: Standard deviation of the returns; None if unknown.
-    num_episodes: None if unknown.
+    num_episodes: Number of episodes; None if unknown.
   """
 
   episode_return: float
@@ -65,29 +65,29 @@ class Evaluation(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """What is known of a run, over all its starts; None for what is not.
+  """Results and settings of a run, over all its starts; None if unknown.
 
   Attributes:
-    directory: Where it is, as it was found.
+    directory: Path of its directory, as given.
     state: One of `STATES`.
-    why: What there is to say about that; '' if nothing.
+    why: Explanation of the state, or ''.
     agent: Name of the agent.
     environment: Name of the environment.
     seed: The seed.
-    settings: What must stay the same for it to be resumed, but agent,
+    settings: Settings that must not change when it is resumed, except agent,
       environment and seed: 'builder', 'num_environments', 'config.<name>',
       'table.<name>'.
     experiment: Settings of `launch.Experiment` at its last start, such as
       'max_steps'.
     topology: Name of the topology at its last start.
     wiring: Settings of topology and launcher at its last start.
-    initial_from: Directory of the run with whose networks it began; None if it
-      began with new ones.
+    initial_from: Directory of the run whose networks it began with; None for
+      new ones.
     steps: Environment steps so far.
     learner_steps: Updates so far.
-    elapsed_seconds: How long it ran, over all its starts.
-    begun: When it was started last.
-    ended: When that ended; of a run that goes on, when it was heard of last.
+    elapsed_seconds: Total duration of all its starts.
+    begun: Time of its last start.
+    ended: Time of its end; for a running one, of its last log.
     best: The evaluation with the highest mean return.
     starts: The lines of `logs/runs.jsonl`.
     logs: Its logs as columns: `run.logs['evaluator']['episode_return']`.
@@ -117,24 +117,24 @@ class Run:
 
   @property
   def problems(self) -> Sequence[str]:
-    """What could not be read so far, in words."""
+    """Descriptions of what could not be read so far."""
     return self.logs.problems
 
   @property
   def wrap(self) -> str | None:
-    """Name of what wraps its agent; None if nothing does."""
+    """Name of its reward model (`--wrap`), or None."""
     return self.settings.get(_WRAP)
 
   @property
   def data(self) -> tuple[str, ...]:
-    """Folders of the data it learns from, alone or beside replay."""
+    """Folders of its offline data or demonstrations."""
     of_topology = self.wiring.get('topology_settings') or {}
     of_experiment = self.experiment.get(_DEMONSTRATIONS)
     return tuple(map(str, of_topology.get(_DATA) or of_experiment or ()))
 
   @property
   def max_steps(self) -> int | None:
-    """Environment steps at which it ends."""
+    """Total number of environment steps."""
     return self.experiment.get('max_steps')
 
   @functools.cached_property
@@ -144,12 +144,12 @@ class Run:
 
 
 def read(directory: str) -> Run:
-  """Reads what a run's directory tells; logs are read when they are asked for.
+  """Reads a run's directory; logs are read on first access.
 
-  Whatever is missing or broken there is told in the record, and raises nothing.
+  It never raises: the result describes what is missing or broken.
 
   Args:
-    directory: A run's, also of one that goes on.
+    directory: Directory of a run, which may still be running.
   """
   directory = os.fspath(directory)
   try:
@@ -159,7 +159,7 @@ def read(directory: str) -> Run:
     return Run(directory, UNREADABLE, logs_lib.explain(error))
   try:
     return _read(directory, is_held)
-  except Exception as error:  # Content that is broken may raise anything.
+  except Exception as error:  # Broken content may raise anything.
     return Run(directory, UNREADABLE, f'{type(error).__name__}: {error}')
 
 
@@ -181,7 +181,7 @@ def _read(directory: str, is_held: bool) -> Run:
   _check(identity, _KINDS_OF_IDENTITY)
   _check(experiment, _KINDS_OF_EXPERIMENT)
   _check(begun.get('topology_settings') or {}, {_DATA: list})
-  # Whoever goes on with a run need not name it again.
+  # The command that resumes a run may omit it.
   initial = saved.get(_INITIAL_FROM) or {}
   _check(initial, {'directory': str})
   state, why = _judge(is_held, begun, ended, bool(steps), bool(identity))
@@ -215,7 +215,7 @@ def _read(directory: str, is_held: bool) -> Run:
 
 
 def _check(found: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
-  """Raises ValueError if something is of another kind than it must be."""
+  """Raises ValueError if a value has an unexpected type."""
   for name, kind in kinds.items():
     if not isinstance(found.get(name), (kind, type(None))):
       raise ValueError(f'{name} is {found[name]!r}')
@@ -228,29 +228,29 @@ def _judge(
   has_steps: bool,
   is_known: bool,
 ) -> tuple[str, str]:
-  """Returns the state of a run, and what there is to say about it."""
+  """Returns the state of a run, and an explanation."""
   if is_held:
     return RUNNING, ''
   if ended:
     return ended.get('state', ENDED), _explain_end(ended)
   if begun:
-    return INTERRUPTED, 'its process ended without a word'
+    return INTERRUPTED, 'its process ended without logging an outcome'
   if not has_steps:
     return NEVER_BEGUN, ''
   if not is_known:
-    return UNREADABLE, 'nothing tells which agent and environment it is of'
-  return ENDED, 'how, was not written down'
+    return UNREADABLE, 'its agent and environment are unknown'
+  return ENDED, 'its outcome was not logged'
 
 
 def _explain_end(ended: Mapping[str, Any]) -> str:
-  """Says which node failed and why, or by which signal a run ended."""
+  """Names the signal that ended a run, or the failed node and the cause."""
   if ended.get('signal') is not None:
     return f'by {signal.Signals(ended["signal"]).name}'
   return ': '.join(filter(None, [ended.get('node'), ended.get('cause')]))
 
 
 def _learner_config(logs: logs_lib.Logs) -> Mapping[str, Any]:
-  """Returns what the learner told that it runs with last."""
+  """Returns the config that the learner logged last."""
   for row in reversed(logs.rows('nodes')):
     if isinstance(row.get('config'), dict):
       return row['config']
@@ -260,14 +260,14 @@ def _learner_config(logs: logs_lib.Logs) -> Mapping[str, Any]:
 def _last(
   logs: logs_lib.Logs, name: str, *others: Mapping[str, Any]
 ) -> float | None:
-  """Returns how far a count got: what is written last, wherever that is."""
+  """Returns the highest value of a count in logs and other records."""
   values = [logs.last(label, name) for label in _POSITIONED]
   values += [one.get(name) for one in others]
   return max((v for v in values if v is not None), default=None)
 
 
 def _best(logs: logs_lib.Logs, kept: Mapping[str, Any]) -> Evaluation | None:
-  """Returns the best evaluation, as it was kept or else by the logs."""
+  """Returns the best evaluation, from its checkpoint or else from the logs."""
   if kept.get('evaluation'):
     return Evaluation(**kept['evaluation'])
   found = _evaluations(logs)
@@ -300,7 +300,7 @@ def _evaluations(logs: logs_lib.Logs) -> list[Evaluation]:
 
 
 def newest_checkpoint(directory: str, folder: str) -> str | None:
-  """Returns the newest checkpoint in a folder of a run; None if none."""
+  """Returns the newest checkpoint in a folder of a run, or None."""
   try:
     path = os.path.join(directory, folder)
     return checkpointing.Checkpointer(path).newest()
@@ -311,7 +311,7 @@ def newest_checkpoint(directory: str, folder: str) -> str | None:
 def _load_state(
   directory: str, folder: str, problems: list[str]
 ) -> Mapping[str, Any]:
-  """Reads the state of the newest checkpoint in a folder, if there is one."""
+  """Reads the state of the newest checkpoint in a folder, or {}."""
   path = newest_checkpoint(directory, folder)
   if path is None:
     return {}
@@ -323,14 +323,14 @@ def _load_state(
       raise ValueError('it is no JSON object')
     return state
   except FileNotFoundError:
-    return {}  # It made way for a newer one, or is damaged.
+    return {}  # It was replaced by a newer one, or is damaged.
   except (OSError, ValueError) as error:
     problems.append(f'{path}: {logs_lib.explain(error)}')
     return {}
 
 
 def _last_change(directory: str) -> datetime.datetime | None:
-  """Returns when a log was written last."""
+  """Returns the time at which a log was last written."""
   times = []
   for label in _POSITIONED:
     path = os.path.join(directory, directories.LOGS, f'{label}.csv')

@@ -1,4 +1,4 @@
-"""The parts of a report that compare groups of runs."""
+"""Sections of a report that compare groups of runs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ _INTERVAL = f'{aggregates.CONFIDENCE:.0%} interval'
 
 
 def scores(grouped: groups_lib.Grouped) -> Html:
-  """Returns how well groups did in their last evaluations."""
+  """Returns a table of the groups' last evaluations."""
   found = scores_lib.score(grouped.groups)
   if not found:
     return Html('')
@@ -49,13 +49,13 @@ def scores(grouped: groups_lib.Grouped) -> Html:
     'best return', 'mean over training', 'beats the first',
   ]  # fmt: skip
   return markup.section(
-    'How well they did',
+    'Scores',
     markup.table(header, rows, numbers=range(2, len(header))),
     _overall(scores_lib.rank_overall(found)),
     note='Mean returns of the last evaluation of each run, averaged over '
-    'seeds. The mean over training is that of the curve, as far as all runs '
-    'on the environment have come. The last column is how likely a run of the '
-    'variant ends better than one of the variant that is first.',
+    'seeds. The mean over training covers the steps that all runs on the '
+    'environment have taken. The last column is the probability that a run '
+    'of the variant ends better than one of the first variant.',
   )
 
 
@@ -81,7 +81,7 @@ def _overall(ranked: Sequence[scores_lib.Overall]) -> Html:
 
 
 def settings(grouped: groups_lib.Grouped) -> Html:
-  """Returns the settings that differ, and all of them behind a fold."""
+  """Returns the settings that differ, and all settings, folded."""
   groups = grouped.groups
   different = groups_lib.compare(groups)
   names = [_name(group, grouped) for group in groups]
@@ -93,7 +93,7 @@ def settings(grouped: groups_lib.Grouped) -> Html:
     ]
     content.append(markup.table(['setting', *names], rows))
   elif groups:
-    content.append(element('p', 'No setting differs but the seed.'))
+    content.append(element('p', 'Only the seeds differ.'))
   content += [
     markup.folded(f'All settings of {name}', _all_settings(group))
     for name, group in zip(names, groups)
@@ -102,7 +102,7 @@ def settings(grouped: groups_lib.Grouped) -> Html:
 
 
 def left_out(grouped: groups_lib.Grouped, found: finding.Found) -> Html:
-  """Returns what is in no curve, and why."""
+  """Returns the runs and folders that are in no curve, with reasons."""
   notes = [f'{path}: {why}' for path, why in found.others]
   entries = [element('li', note) for note in (*grouped.notes, *notes)]
   return markup.section('Left out', element('ul', *entries) if entries else '')
@@ -114,7 +114,7 @@ def _span(values: np.ndarray) -> str:
 
 
 def _name(group: groups_lib.Group, grouped: groups_lib.Grouped) -> str:
-  """Names a group, with its environment if there are several."""
+  """Returns a group's label, with its environment if there are several."""
   if len(grouped.environments) == 1:
     return group.label
   return f'{group.label} on {group.environment}'

@@ -1,4 +1,4 @@
-"""How well groups did by their evaluations, in numbers."""
+"""Scores of groups of runs, from their evaluations."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -12,15 +12,15 @@ from repertory.launch.records import runs as runs_lib
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-  """Evaluations of a group's runs; arrays are `[R]`, of those that have some.
+  """Scores of a group; arrays are `[R]` over the runs with evaluations.
 
   Attributes:
-    group: Whose.
-    last: Mean returns of their last evaluations.
-    best: Those of their best ones.
-    area: Mean heights of their curves, as far as all runs on the environment
-      have come; NaN where there are no two evaluations.
-    steps: Environment steps by the last.
+    group: The group.
+    last: Mean returns of the last evaluations.
+    best: Mean returns of the best evaluations.
+    area: Normalized areas under their curves, up to the steps that all runs on
+      the environment have taken; NaN with fewer than two evaluations.
+    steps: Environment steps before the last evaluations.
   """
 
   group: groups_lib.Group
@@ -31,7 +31,7 @@ class Score:
 
 
 def score(groups: Sequence[groups_lib.Group]) -> list[Score]:
-  """Returns the scores of groups; not of those without evaluations."""
+  """Returns the scores of all groups with evaluations."""
   found = []
   for group in groups:
     rivals = [one for one in groups if one.environment == group.environment]
@@ -53,12 +53,12 @@ def score(groups: Sequence[groups_lib.Group]) -> list[Score]:
 
 @dataclasses.dataclass(frozen=True)
 class Overall:
-  """How a label did over all environments.
+  """Score of a label over all environments.
 
   Attributes:
-    label: That of groups, one on each environment.
-    value: Interquartile mean of normalized returns, all runs together.
-    interval: Where it lies; runs are drawn within their environment.
+    label: Label of groups, one on each environment.
+    value: Interquartile mean of normalized returns over all runs.
+    interval: Its bootstrap interval; runs are drawn within their environment.
   """
 
   label: str
@@ -67,14 +67,13 @@ class Overall:
 
 
 def rank_overall(scores: Sequence[Score]) -> list[Overall]:
-  """Compares, over several environments, the labels that have runs on all.
+  """Ranks the labels that have runs on all of several environments.
 
-  The return of a last evaluation is normalized to 0 for the worst and 1 for the
-  best that any of the runs on its environment had: so it tells of these runs
-  alone, and changes with them.
+  The returns of last evaluations on an environment are normalized to 0 for the
+  worst and 1 for the best of these runs, so they depend on the set of runs.
 
   Returns:
-    The best first; none if there are no two environments, or no two labels.
+    The scores, the best first; [] with fewer than two environments or labels.
   """
   environments = sorted({one.group.environment for one in scores})
   if len(environments) < 2:
@@ -109,9 +108,9 @@ def _evaluations(run: runs_lib.Run) -> quantities.Series:
 
 
 def _area(series: quantities.Series, end: float) -> float:
-  """Returns the mean height of a curve up to a number of steps."""
+  """Returns the normalized area under a curve up to a number of steps."""
   x, last = np.unique(series.x[::-1], return_index=True)
-  y = series.y[::-1][last]  # Of two at the same step the later one.
+  y = series.y[::-1][last]  # The later one of two at the same step.
   inside = x < end
   x, y = (
     np.append(x[inside], end),

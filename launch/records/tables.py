@@ -1,4 +1,4 @@
-"""Runs as a table: for the eye, as CSV or as JSON."""
+"""Tables of runs: as text, CSV or JSON."""
 
 import csv
 import io
@@ -30,7 +30,7 @@ COLUMNS: tuple[str, ...] = (
   'why',
 )
 
-# What few runs have: left out for the eye where none does.
+# Columns omitted from text if no run has a value.
 _RARE = ('wrap', 'data', 'why')
 _NUMBERS = ('seed', 'steps', 'last_return', 'best_return')
 
@@ -41,9 +41,9 @@ def rows(
   """Returns a row of plain values for each run, by the names of `COLUMNS`.
 
   Args:
-    runs: Any.
-    sort: One of `COLUMNS`; with '-' before it from the greatest to the least.
-      Rows without a value come last either way.
+    runs: The runs.
+    sort: One of `COLUMNS`; '-' before it sorts in descending order. Rows
+      without a value always come last.
 
   Raises:
     SettingError: If there is no such column.
@@ -52,7 +52,7 @@ def rows(
   if name not in COLUMNS:
     raise SettingError(
       'sort',
-      f'must be one of {", ".join(COLUMNS)}, with - before it to turn the '
+      f'must be one of {", ".join(COLUMNS)}, with - before it for descending '
       f'order; got {sort!r}.{did_you_mean(name, COLUMNS)}',
     )
   found = sorted(map(_row, runs), key=lambda row: row['directory'])
@@ -66,17 +66,17 @@ def table(
   sort: str = 'directory',
   format: str = TEXT,
 ) -> str:
-  """Returns a table of runs, a line each, without a line break at its end.
+  """Returns a table with a line for each run, without a final line break.
 
   Args:
-    runs: Any.
+    runs: The runs.
     sort: See `rows`.
     format: 'text', with thousands separators and local time; 'csv' or 'json',
       with plain numbers and time as ISO 8601 in UTC. Characters that cannot
       be printed are escaped.
 
   Raises:
-    SettingError: If sort or format is none of those.
+    SettingError: If sort or format is unknown.
   """
   if format not in FORMATS:
     raise SettingError(
@@ -127,7 +127,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texts(row: dict[str, Any]) -> dict[str, str]:
-  """Returns the cells of a row as people read them."""
+  """Formats the cells of a row as text."""
   texts = {
     name: wording.NOTHING if value is None else wording.text(value)
     for name, value in row.items()
@@ -143,7 +143,7 @@ def _texts(row: dict[str, Any]) -> dict[str, str]:
 
 
 def _align(rows_of_text: Sequence[dict[str, str]]) -> str:
-  """Lays out columns under their names, without a column of nothing."""
+  """Aligns columns under their names, without empty rare columns."""
   names = [
     name
     for name in COLUMNS

@@ -1,4 +1,4 @@
-"""Videos of runs, in a page where they are small, and linked where not."""
+"""Videos of runs in a report: small ones embedded, others linked."""
 
 import base64
 import os
@@ -20,7 +20,7 @@ _MAX_BYTES_OF_PAGE = 40_000_000
 def find(run: runs_lib.Run) -> list[str]:
   """Returns the paths of a run's videos, the newest first.
 
-  Symbolic links are left out: they may lead to anything.
+  Symbolic links are left out, as they may lead anywhere.
   """
   try:
     names = regular_files.list_inside(run.directory, FOLDER)
@@ -35,13 +35,13 @@ def find(run: runs_lib.Run) -> list[str]:
 
 
 def section(runs: Sequence[runs_lib.Run], page_folder: str) -> Html:
-  """Returns the part of a report with the videos of all runs.
+  """Returns the section of a report with the videos of all runs.
 
-  The newest of each run is in the page if it is small enough.
+  The newest of each run is embedded if it is small enough.
 
   Args:
-    runs: Any.
-    page_folder: Where the page will be, for links.
+    runs: The runs.
+    page_folder: Folder of the page, for links.
   """
   shown, left = [], _MAX_BYTES_OF_PAGE
   for run in runs:

@@ -1,4 +1,4 @@
-"""Numbers, times and names as people read them."""
+"""Formats numbers, times and names for people."""
 
 import datetime
 import math
@@ -9,7 +9,7 @@ from typing import SupportsFloat
 from repertory.components.loggers import figures
 from repertory.launch.records import aggregates
 
-NOTHING = '–'  # Of what is unknown.
+NOTHING = '–'  # For unknown values.
 
 
 def text(value: object) -> str:
@@ -24,7 +24,7 @@ def text(value: object) -> str:
 
 
 def number(value: SupportsFloat | None) -> str:
-  """Writes a number with four digits at least, and thousands separators."""
+  """Formats a number with at least four digits and thousands separators."""
   value = math.nan if value is None else float(value)
   if not math.isfinite(value):
     return NOTHING
@@ -32,42 +32,42 @@ def number(value: SupportsFloat | None) -> str:
 
 
 def interval(value: aggregates.Interval) -> str:
-  """Writes the interval of one number."""
+  """Formats the interval of one number."""
   if not math.isfinite(value.low):
     return NOTHING
   return f'{number(value.low)} to {number(value.high)}'
 
 
 def steps(taken: int | None, max_steps: int | None) -> str:
-  """Writes how far a run came, of how many steps."""
+  """Formats the steps taken, and the total number if known."""
   if taken is None:
     return NOTHING
   return f'{taken:,}' if max_steps is None else f'{taken:,} of {max_steps:,}'
 
 
 def time(when: datetime.datetime | None) -> str:
-  """Writes when something was, to the minute, by the clock of this place."""
+  """Formats a time to the minute, in the local time zone."""
   return NOTHING if when is None else f'{when.astimezone():%Y-%m-%d %H:%M}'
 
 
 def duration(seconds: float | None) -> str:
-  """Writes a time with its two largest units."""
+  """Formats a duration with its two largest units."""
   return NOTHING if seconds is None else figures.duration(seconds)
 
 
 def rate(value: float | None) -> str:
-  """Writes how often something is, in a second."""
+  """Formats a rate per second."""
   if value is None:
     return NOTHING
   return f'{value:,.0f}' if value >= 10 else f'{value:.2g}'
 
 
 def share(value: float | None) -> str:
-  """Writes a part of a whole."""
+  """Formats a share as a percentage."""
   return NOTHING if value is None else f'{value:.0%}'
 
 
 def common_folder(paths: Sequence[str]) -> str:
-  """Returns the deepest folder in which all paths are."""
+  """Returns the deepest folder that contains all paths."""
   folders = [os.path.dirname(os.path.abspath(path)) for path in paths]
   return os.path.commonpath(folders) if folders else '.'
