@@ -1,4 +1,4 @@
-"""What a command is, and how one is found: by its file being there."""
+"""Commands, and their registry, which finds them by file name."""
 
 import dataclasses
 import types
@@ -16,14 +16,14 @@ NOT_SAVED = 3
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-  """What `repertory <name>` does.
+  """A command of `repertory`.
 
   Attributes:
-    usage: Its arguments, one line.
-    description: One line.
-    flag_table: Name, kind, default and text of its flags.
-    run: Takes flags, settings of `--config.` and `--wrap.`, see `typed.read`,
-      and the other arguments; returns the exit code.
+    usage: Its arguments, in one line.
+    description: Description, in one line.
+    flag_table: Name, kind, default and help text of its flags.
+    run: Function of the flags, the settings of `--config.` and `--wrap.` (see
+      `typed.read`), and the other arguments, that returns the exit code.
     groups: Names of flags by heading, for the help; others come last.
   """
 
@@ -51,7 +51,7 @@ def expect_no_settings(settings: Mapping[str, str], why: str) -> None:
   """Raises ValueError if there is a `--config.<name>`.
 
   Args:
-    why: There can be none, as the beginning of the message.
+    why: Beginning of the message, which gives the reason.
   """
   if settings:
     raise ValueError(f'{why}, got {sorted(settings)}.')

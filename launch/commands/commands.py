@@ -1,6 +1,6 @@
-"""`repertory <command>`: finds the command, and tells how it failed.
+"""`repertory <command>`: runs a command, and reports its failure.
 
-Flags are read in this folder only: they do not reach other processes.
+Flags are read in this package only: they do not reach other processes.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ def run(arguments: Sequence[str]) -> int:
   """Runs a command.
 
   Args:
-    arguments: What follows `repertory` on the command line.
+    arguments: Arguments after `repertory` on the command line.
 
   Returns:
     The exit code.
@@ -56,7 +56,7 @@ def run(arguments: Sequence[str]) -> int:
     return _complain(
       flag_errors.describe(error, values, flag_tables.TRAIN_NAMES)
     )
-  # Of an environment that was tried, a storage, or films.
+  # From a smoke test of an environment, a storage, or videos.
   except (TimeoutError, signals.NoAnswerError, videos.VideoError) as error:
     _print_error(f'repertory: {settings_lib.text_of(error)}')
     return command.FAILED
@@ -64,23 +64,23 @@ def run(arguments: Sequence[str]) -> int:
     print('repertory: interrupted', file=sys.stderr)
     return interrupts.EXIT_BASE + signal.SIGINT
   except failures.NodeError as error:
-    return _tell_failure(error, values)
+    return _report_failure(error, values)
 
 
-def _tell_failure(error: failures.NodeError, values: flags.FlagValues) -> int:
-  """Says why a node failed; returns the exit code."""
+def _report_failure(error: failures.NodeError, values: flags.FlagValues) -> int:
+  """Prints the failure of a node; returns the exit code."""
   failure, message = error.failure, str(error)
   if failure.refused is not None:
     refusal = settings_lib.SettingError(*failure.refused)
     advised = flag_tables.TRAIN_NAMES
-    told = flag_errors.describe(refusal, values, advised).rstrip('.')
-    message = f"{told}. Node '{failure.node}' found that out."
+    message = flag_errors.describe(refusal, values, advised).rstrip('.')
+    message = f"{message}. Raised in node '{failure.node}'."
   _print_error(f'\nrepertory: {message.rstrip()}')
   return command.BAD_INPUT if failure.is_bad_input else command.FAILED
 
 
 def _describe_stack() -> str:
-  """Returns the versions that matter, without an import of TensorFlow."""
+  """Returns the versions of the stack, without importing TensorFlow."""
   versions = {
     'TensorFlow': _version_of('tensorflow-cpu') or _version_of('tensorflow'),
     'Reverb': _version_of('dm-reverb'),
@@ -91,7 +91,7 @@ def _describe_stack() -> str:
 
 
 def _version_of(distribution: str) -> str | None:
-  """Returns the version of what is installed; None if it is not."""
+  """Returns the version of a distribution; None if not installed."""
   with contextlib.suppress(importlib.metadata.PackageNotFoundError):
     return importlib.metadata.version(distribution)
   return None
@@ -103,7 +103,7 @@ def _complain(message: str) -> int:
 
 
 def _print_error(message: str) -> None:
-  """Prints a message, in which unprintable characters of names are escaped."""
+  """Prints a message to stderr, with unprintable characters escaped."""
   print('\n'.join(map(wording.text, message.split('\n'))), file=sys.stderr)
 
 

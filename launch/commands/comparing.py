@@ -1,4 +1,4 @@
-"""What commands that compare runs have in common."""
+"""Shared parts of commands that compare runs."""
 
 import sys
 from collections.abc import Sequence
@@ -12,43 +12,43 @@ FLAGS = (
     'over',
     flags.DEFINE_string,
     'steps',
-    'What curves go over: steps, learner_steps or elapsed_seconds.',
+    'x-axis of curves: steps, learner_steps or elapsed_seconds.',
   ),
   (
     'statistic',
     flags.DEFINE_string,
     'mean',
-    'Over seeds: mean, or iqm for the interquartile mean.',
+    'Statistic over seeds: mean, or iqm for the interquartile mean.',
   ),
 )
 
 
 def find(positional: Sequence[str], name: str) -> records.Found:
-  """Finds the runs in the folders that a command is given.
+  """Finds the runs in the folders given to a command.
 
   Args:
     positional: The folders.
-    name: The command's.
+    name: Name of the command.
 
   Raises:
-    ValueError: If there is none.
+    ValueError: If there are no folders or no runs.
   """
   if not positional:
     raise ValueError(
-      f'Name folders of runs, or with runs in them: repertory {name} DIR...'
+      f'Name directories of runs, or folders of them: repertory {name} DIR...'
     )
   found = records.find(positional)
   if not found.runs:
-    raise ValueError(f'There is no run to be read. {found.describe_others()}')
+    raise ValueError(f'There is no readable run. {found.describe_others()}')
   return found
 
 
-def tell(found: records.Found, notes: Sequence[str] = ()) -> None:
-  """Prints what was left out: a line for what has no run, and others.
+def print_notes(found: records.Found, notes: Sequence[str] = ()) -> None:
+  """Prints folders that were left out, unreadable files, and other notes.
 
   Args:
     found: The runs, after they were read.
-    notes: What else is to be told of them.
+    notes: Further notes on the runs.
   """
   lines = [found.describe_others(), found.describe_problems()]
   if notes:

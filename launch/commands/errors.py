@@ -1,4 +1,4 @@
-"""Errors that name what was typed, where they name settings of Python."""
+"""Rewrites errors to name flags instead of Python settings."""
 
 import contextlib
 import dataclasses
@@ -13,18 +13,18 @@ from repertory.agents.wrappers import wrap_config
 from repertory.components import settings
 from repertory.environments import argument_checks
 
-# Flags that are not called like the setting they set.
+# Flags whose names differ from those of their settings.
 _FLAG_OF = {
   'launch_type': 'lp_launch_type',
   'max_steps': 'steps',
   'num_episodes': 'episodes',
   'project': 'wandb_project',
 }
-# Settings that are no flags, but arguments after the command.
+# Settings given as positional arguments.
 _ARGUMENT_OF = {'output': 'OUTPUT'}
 _CONFIG = 'config.'
 
-# Flags of Stable-Baselines3 and of its zoo, with the flags here.
+# Flags of Stable-Baselines3 and its zoo, and their counterparts here.
 _FLAG_FOR = {
   'algo': 'agent',
   'env_id': 'env',
@@ -47,12 +47,12 @@ _KINDS = {'int': 'an integer', 'float': 'a number', 'bool': 'true or false'}
 def describe(
   error: Exception, values: flags.FlagValues, advised: Collection[str]
 ) -> str:
-  """Says of an error what is to be typed, and changes nothing else in it.
+  """Returns an error's message, with flags in place of settings.
 
   Args:
-    error: One of absl, one that names settings, or any other.
-    values: The flags of the command.
-    advised: Flags of `train`, which would help.
+    error: Any error; those of absl and those with settings are rewritten.
+    values: Flags of the command.
+    advised: Flags of `train`, for remedies.
   """
   if isinstance(error, flags.IllegalFlagValueError):
     return _describe_illegal(str(error), values)
@@ -63,7 +63,7 @@ def describe(
       _call(error.setting, values),
       *(_assign(name, value, advised) for name, value in error.remedy.items()),
     )
-  # All that environments are given comes from their name.
+  # All arguments of environments come from their name.
   if isinstance(error, argument_checks.ArgumentError) and _has('env', values):
     is_all = error.argument in ('name', 'environment')
     return f'--env: {error.problem if is_all else error}'
@@ -73,12 +73,12 @@ def describe(
 
 
 def _has(flag: str, values: flags.FlagValues) -> bool:
-  """Returns whether a command has a flag, and the flag a value."""
+  """Whether a command has a flag, and the flag has a value."""
   return flag in values and values[flag].value is not None
 
 
 def _call(setting: str, values: flags.FlagValues) -> str:
-  """Returns the flag or argument that sets a setting, or else the setting."""
+  """Returns the flag or argument of a setting, or else its name."""
   flag = _FLAG_OF.get(setting, setting)
   if flag in values:
     return f'--{flag}'
@@ -91,14 +91,14 @@ def _call(setting: str, values: flags.FlagValues) -> str:
 
 
 def _is_of_agent(name: str, values: flags.FlagValues) -> bool:
-  # Not `values.agent`, which raises if the flags after it were not parsed.
+  # Not `values.agent`, which raises if later flags were not parsed.
   agent = str(values['agent'].value)
   config_class = agents_registry.get(agent).config_class
   return name in {field.name for field in dataclasses.fields(config_class)}
 
 
 def _assign(setting: str, value: Any, advised: Collection[str]) -> str:
-  """Returns what to add to `repertory train` for a setting to have a value."""
+  """Returns the argument of `repertory train` that sets a setting."""
   flag = _FLAG_OF.get(setting, setting)
   text = str(value).lower() if isinstance(value, bool) else str(value)
   if flag not in advised:
@@ -107,7 +107,7 @@ def _assign(setting: str, value: Any, advised: Collection[str]) -> str:
 
 
 def _describe_illegal(message: str, values: flags.FlagValues) -> str:
-  """Says what a flag takes, where absl says what failed inside of it."""
+  """Names the type of a flag, in place of absl's internal error."""
   match = _ILLEGAL.fullmatch(message)
   if match is None or match[1] not in values:
     return message
@@ -120,7 +120,7 @@ def _describe_illegal(message: str, values: flags.FlagValues) -> str:
 
 
 def _describe_unknown(name: str, values: flags.FlagValues) -> str:
-  """Says that a command has no such flag, which is named without dashes."""
+  """Returns the error for an unknown flag, given without dashes."""
   bare = name.replace('-', '_')
   flag = _FLAG_FOR.get(bare, bare)
   if flag not in values:
@@ -133,7 +133,7 @@ def _describe_unknown(name: str, values: flags.FlagValues) -> str:
 
 
 def _find_setting(name: str, values: flags.FlagValues) -> str | None:
-  """Returns the flag of the agent's setting of that name, if it has one."""
+  """Returns the flag of the agent's setting of that name, or None."""
   with contextlib.suppress(settings.SettingError):  # No such agent.
     name = agents_registry.OTHER_NAMES.get(name, name)
     if _is_of_agent(name, values):

@@ -1,4 +1,4 @@
-"""`repertory evaluate`: episodes with a trained agent."""
+"""`repertory evaluate`: evaluates a trained agent."""
 
 import statistics
 from typing import Any
@@ -14,33 +14,33 @@ from repertory.launch.records import wording
 
 
 class _FolderParser(flags.ArgumentParser):
-  """Reads a flag that may have a folder as its value, or be given without."""
+  """Parses a flag with an optional folder as its value."""
 
   def parse(self, argument: Any) -> Any:
     return {'true': True, 'false': False}.get(argument, argument)
 
 
 def _define_folder(name: str, default: Any, text: str, flag_values) -> None:
-  # A flag that is boolean to absl needs no value.
+  # absl requires no value for boolean flags.
   flag = flags.Flag(_FolderParser(), None, name, default, text, boolean=True)
   flags.DEFINE_flag(flag, flag_values)
 
 
 _FLAGS = (
   *flag_tables.TRAINED_FLAGS,
-  ('episodes', flags.DEFINE_integer, 20, 'How many to run.'),
+  ('episodes', flags.DEFINE_integer, 20, 'Number of episodes.'),
   (
     'video',
     _define_folder,
     False,
-    'Film the episodes, a file each: to `videos` in the directory, or to a '
-    'folder of your own as --video=FOLDER.',
+    'Record a video of each episode, in `videos` in the directory, or in '
+    'another folder: --video=FOLDER.',
   ),
   (
     'video_format',
     flags.DEFINE_string,
     'mp4',
-    f'Of films: {" or ".join(videos.FORMATS)}.',
+    f'Format of videos: {" or ".join(videos.FORMATS)}.',
   ),
 )
 
@@ -49,7 +49,7 @@ def _evaluate(values, settings, positional) -> int:
   making.take_directory(values, positional)
   if values.video is False and values['video_format'].present:
     raise ValueError(
-      '--video_format is of films: ask for them with --video, or leave it out.'
+      '--video_format requires --video. Add that, or leave it out.'
     )
   folder = None
   if values.video is not False:
@@ -77,7 +77,7 @@ def _evaluate(values, settings, positional) -> int:
   print(f'minimum    {min(returns):.6g}')
   print(f'maximum    {max(returns):.6g}')
   if folder is not None:
-    print(f'films      {folder}')
+    print(f'videos     {folder}')
   return command.DONE
 
 

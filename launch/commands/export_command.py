@@ -1,4 +1,4 @@
-"""`repertory export`: a trained policy as a model that runs by itself."""
+"""`repertory export`: exports a trained policy as a SavedModel."""
 
 from repertory import launch
 from repertory.components import settings as settings_lib

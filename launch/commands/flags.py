@@ -1,4 +1,4 @@
-"""The flags of the commands, each with its default and its text."""
+"""Flags of the commands, with defaults and help texts."""
 
 import dataclasses
 from typing import Any
@@ -19,7 +19,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def _environments_per_agent() -> str:
-  """Says how many environments an actor of each agent steps by default."""
+  """Describes the default number of environments per actor of each agent."""
   names: dict[int, list[str]] = {}
   for agent in agents_registry.agents():
     number = agent.config_class.default_environments_per_actor
@@ -36,22 +36,23 @@ def _environments_per_agent() -> str:
 TOPOLOGY_FLAGS = setting_flags.make(topology.topologies(), 'topology')
 LAUNCHER_FLAGS = setting_flags.make(launcher.launchers(), 'launcher')
 
-# Name, kind, default and text. Those named like a field of `Experiment` set it.
+# Name, kind, default and help text. Flags set the field of `Experiment` of the
+# same name, if any.
 EXPERIMENT_FLAGS = (
   (
     'agent',
     flags.DEFINE_string,
     'dqn',
-    'The agent; `repertory agents` lists them. One of your own is '
+    'The agent; `repertory agents` lists them. User agents are '
     'my_module:MyBuilder. Its settings are --config.<name>=<value>; `repertory '
-    'agents <agent>` lists those.',
+    'agents <agent>` lists them.',
   ),
   (
     'env',
     flags.DEFINE_string,
     'catch',
-    'The environment; `repertory environments` lists them. One of your own is '
-    'my_module:make_environment.',
+    'The environment; `repertory environments` lists them. User environments '
+    'are my_module:make_environment.',
   ),
   (
     'preset',
@@ -64,10 +65,10 @@ EXPERIMENT_FLAGS = (
     'wrap',
     flags.DEFINE_string,
     None,
-    'What gives the agent other rewards: '
+    'Reward model that changes the rewards of the agent: '
     + ', '.join(one.name for one in wrappers_registry.wrappers())
     + '. Its settings are --wrap.<name>=<value>; `repertory wrappers` lists '
-    'all; default: nothing.',
+    'all; default: none.',
   ),
   (
     'topology',
@@ -81,13 +82,13 @@ EXPERIMENT_FLAGS = (
     'num_actors',
     flags.DEFINE_integer,
     DEFAULTS['num_actors'],
-    'Nodes that act. In single, one actor drives the environments of all.',
+    'Number of actors. In single, one actor steps the environments of all.',
   ),
   (
     'environments_per_actor',
     flags.DEFINE_integer,
     DEFAULTS['environments_per_actor'],
-    'Environments that an actor steps together; default: '
+    'Number of environments that an actor steps as a batch; default: '
     f'{_environments_per_agent()}.',
   ),
   *TOPOLOGY_FLAGS,
@@ -98,14 +99,14 @@ TRAIN_FLAGS = (
     'steps',
     flags.DEFINE_integer,
     10_000,
-    'Environment steps at which the run ends, over all actors; with offline, '
+    'Total environment steps of the run, over all actors; with offline, '
     'learner steps.',
   ),
   (
     'seed',
     flags.DEFINE_integer,
     DEFAULTS['seed'],
-    'Seeds all random numbers that can be seeded.',
+    'Seed of all random numbers.',
   ),
   (
     'deterministic',
@@ -117,7 +118,7 @@ TRAIN_FLAGS = (
       for name, kind in topology.topologies().items()
       if kind.can_be_deterministic
     )
-    + ': all that is learned follows from the seed, to the last bit.',
+    + ': training is reproducible from the seed, bit by bit.',
   ),
   (
     'eager',
@@ -134,7 +135,7 @@ TRAIN_FLAGS = (
     'lp_launch_type',
     flags.DEFINE_string,
     'local_mt',
-    'Nodes of a topology with several run in '
+    'Nodes of topologies with several nodes run in '
     + ', '.join(
       f'{kind.help} ({name})' for name, kind in launcher.launchers().items()
     )
@@ -145,41 +146,41 @@ TRAIN_FLAGS = (
     'directory',
     flags.DEFINE_string,
     None,
-    'Where logs and checkpoints go; default: '
-    'runs/<agent>/<environment>/seed_<seed>. A run that is there is resumed.',
+    'Directory of logs and checkpoints; default: '
+    'runs/<agent>/<environment>/seed_<seed>. An existing run is resumed.',
   ),
   (
     'record',
     flags.DEFINE_string,
     DEFAULTS['record'],
-    'Folder to write all that is lived in training to, as episodes that '
-    '--topology=offline learns from; default: nowhere.',
+    'Folder to record training episodes to, for --topology=offline; default: '
+    'none.',
   ),
   (
     'demonstrations',
     flags.DEFINE_list,
     None,
-    'Folders of which every batch of an agent that replays has a share, of '
-    '--record, `repertory record` or Minari; default: none.',
+    'Folders of demonstrations to mix into every replay batch, from --record, '
+    '`repertory record` or Minari; default: none.',
   ),
   (
     'demonstration_fraction',
     flags.DEFINE_float,
     DEFAULTS['demonstration_fraction'],
-    'Share of every batch that is of --demonstrations; 0 for none.',
+    'Share of --demonstrations in every batch; 0 for none.',
   ),
   (
     'storage',
     flags.DEFINE_string,
     DEFAULTS['storage'],
-    'Where checkpoints are kept besides, for another host to go on from: a '
-    'path, or a URL that fsspec knows; default: nowhere.',
+    'Storage for copies of checkpoints, from which another host can resume: a '
+    'path, or a URL that fsspec supports; default: none.',
   ),
   (
     'initial_from',
     flags.DEFINE_string,
     DEFAULTS['initial_from'],
-    'Directory of another run, with whose newest networks a new run begins; '
+    'Directory of another run, whose newest networks initialize a new run; '
     'default: none.',
   ),
   (
@@ -187,7 +188,7 @@ TRAIN_FLAGS = (
     flags.DEFINE_list,
     None,
     "Entries of Gymnasium's info to log, such as distance,success: columns of "
-    'the logs of actors and evaluator with the values in the last step of an '
+    'the logs of actors and evaluator, with values of the last step of each '
     'episode; default: none.',
   ),
   (
@@ -200,27 +201,27 @@ TRAIN_FLAGS = (
     'observers',
     flags.DEFINE_list,
     None,
-    'Observers of your own, such as my_module:MyObserver: subclasses of '
+    'User callbacks, such as my_module:MyObserver: subclasses of '
     'launch.Observer; default: none.',
   ),
   (
     'evaluation_metrics',
     flags.DEFINE_list,
     None,
-    'Metrics of your own that evaluations record, such as moves=my_module:'
-    'Moves: subclasses of EpisodeMetric by column; default: none.',
+    'User metrics of evaluations by column, such as moves=my_module:Moves: '
+    'subclasses of EpisodeMetric; default: none.',
   ),
   (
     'wandb_project',
     flags.DEFINE_string,
     None,
-    'Project of Weights & Biases to log to, besides the files; default: none.',
+    'Weights & Biases project to log to, besides files; default: none.',
   ),
   (
     'fresh',
     flags.DEFINE_bool,
     False,
-    'Start over; what is in the directory is moved aside.',
+    'Start over; the old directory is moved aside.',
   ),
   (
     'evaluation_period',
@@ -232,13 +233,13 @@ TRAIN_FLAGS = (
     'evaluation_episodes',
     flags.DEFINE_integer,
     DEFAULTS['evaluation_episodes'],
-    'Episodes of an evaluation; 0 for none.',
+    'Number of episodes of an evaluation; 0 for none.',
   ),
   (
     'stop_at_return',
     flags.DEFINE_float,
     None,
-    'Mean return of an evaluation that is enough: the run ends then, as if all '
+    'Mean return of an evaluation at which the run ends early, as if all '
     'steps had been taken; default: none.',
   ),
   (
@@ -251,47 +252,47 @@ TRAIN_FLAGS = (
     'checkpoint_period_learner_steps',
     flags.DEFINE_integer,
     DEFAULTS['checkpoint_period_learner_steps'],
-    'Updates after which a checkpoint comes even if that time is not over; '
+    'Learner steps after which a checkpoint is written even before that time; '
     'default: none.',
   ),
   (
     'checkpoint_replay',
     flags.DEFINE_bool,
     DEFAULTS['checkpoint_replay'],
-    'Whether checkpoints hold the replay tables.',
+    'Whether checkpoints include the replay tables.',
   ),
   (
     'checkpoints_to_keep',
     flags.DEFINE_integer,
     DEFAULTS['checkpoints_to_keep'],
-    'The newest so many are kept.',
+    'Number of newest checkpoints to keep.',
   ),
   (
     'checkpoint_errors',
     flags.DEFINE_string,
     DEFAULTS['checkpoint_errors'],
-    'What a checkpoint that cannot be written does: warn keeps the last one '
-    'and tries again after the period, raise ends the run.',
+    'Handling of failures to write a checkpoint. warn: keep the last one and '
+    'try again after the period. raise: end the run.',
   ),
   (
     'timeout_seconds',
     flags.DEFINE_float,
     DEFAULTS['timeout_seconds'],
-    'After how long a wait on another node is an error.',
+    'Time-out for waits on other nodes.',
   ),
   (
     'stall_seconds',
     flags.DEFINE_float,
     DEFAULTS['stall_seconds'],
-    'After how long without any progress the run is ended, with a report; also '
-    'the longest that a step or reset of an environment may take.',
+    'Time without progress after which the run ends with a report; also '
+    'the time-out for a step or reset of an environment.',
   ),
   (
     'max_restarts',
     flags.DEFINE_integer,
     DEFAULTS['max_restarts'],
-    'How often within ten minutes a process that has ended is started again; '
-    '0 for never.',
+    'Maximum number of restarts of a failed process within ten minutes; '
+    '0 for none.',
   ),
   (
     'on_divergence',
@@ -303,7 +304,7 @@ TRAIN_FLAGS = (
   ),
 )
 TRAIN_NAMES = frozenset(name for name, *_ in TRAIN_FLAGS)
-# Names by heading, as the help shows them.
+# Flags by heading in the help.
 TRAIN_GROUPS = {
   'Agent, environment and steps': (
     'agent', 'env', 'steps', 'preset', 'wrap', 'seed', 'stop_at_return',
@@ -327,38 +328,38 @@ TRAIN_GROUPS = {
   ),
 }  # fmt: skip
 
-# Of commands that take what was trained.
+# Flags of commands on trained agents.
 TRAINED_FLAGS = (
   (
     'directory',
     flags.DEFINE_string,
     None,
-    'Directory of the run, in place of the argument DIRECTORY.',
+    'Directory of the run, instead of the argument DIRECTORY.',
   ),
   (
     'best',
     flags.DEFINE_bool,
     False,
-    'Take the policy that did best in an evaluation of training, in place of '
+    'Use the policy of the best evaluation during training instead of '
     'the newest checkpoint.',
   ),
   (
     'agent',
     flags.DEFINE_string,
     None,
-    'Name of the agent. Needed only for one of your own: a module that only '
+    'Name of the agent. Needed only for user agents: a module that only '
     'the directory names, as in my_module:MyBuilder, is not imported.',
   ),
   (
     'env',
     flags.DEFINE_string,
     None,
-    'Name of the environment. Needed only for one of your own.',
+    'Name of the environment. Needed only for user environments.',
   ),
   (
     'trust',
     flags.DEFINE_bool,
     False,
-    'Import the modules that the directory names, which runs their code.',
+    'Import the modules named in the directory, which runs their code.',
   ),
 )

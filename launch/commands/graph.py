@@ -1,4 +1,4 @@
-"""A topology as a Mermaid graph, read off its wiring."""
+"""Mermaid graph of a topology's nodes and calls."""
 
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.runs import preflight, trials
@@ -9,14 +9,14 @@ from repertory.launch.topologies import topology as topology_lib
 def mermaid(
   experiment: experiment_lib.Experiment, topology: topology_lib.Topology
 ) -> str:
-  """Returns the graph of an experiment; an arrow points from caller to called.
+  """Returns the graph of an experiment; arrows point from caller to callee.
 
   Args:
-    experiment: What would run.
-    topology: What would run where.
+    experiment: The experiment.
+    topology: The topology.
 
   Raises:
-    ValueError: If the experiment could not run so.
+    ValueError: If the topology cannot run the experiment.
   """
   topology.check(experiment)
   spec = trials.check(experiment)
@@ -44,7 +44,7 @@ def mermaid(
 
 
 def _node_lines(graph: topology_lib.Graph) -> list[str]:
-  """Returns the lines of all nodes, with frames around those that share."""
+  """Returns the lines of nodes, with a frame around each shared process."""
   members_of = {members[0]: members for members in graph.shared}
   framed = {name for members in graph.shared for name in members}
   lines = []

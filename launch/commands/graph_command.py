@@ -1,4 +1,4 @@
-"""`repertory graph`: who calls whom."""
+"""`repertory graph`: prints the graph of nodes and calls."""
 
 from repertory.launch import commands
 from repertory.launch.commands import command, making
@@ -17,7 +17,7 @@ command.REGISTRY.register(
   'graph',
   command.Command(
     '--agent=AGENT --topology=TOPOLOGY [--num_actors=N]',
-    'Prints the program graph as Mermaid: nodes, and who calls whom.',
+    'Prints the graph of nodes and their calls, as Mermaid.',
     flag_tables.EXPERIMENT_FLAGS,
     _graph,
   ),

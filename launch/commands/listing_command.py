@@ -1,4 +1,4 @@
-"""`repertory agents`, `wrappers` and `environments`: what there is."""
+"""`repertory agents`, `wrappers` and `environments`: list the registries."""
 
 import dataclasses
 
@@ -17,13 +17,13 @@ def _agents(flag_values, settings, positional) -> int:
   if not positional:
     for agent in agents_registry.agents():
       print(f'{agent.name:8} {agent.description}')
-    print(f'{agents_registry.OWN}  Your own, for example my_module:MyBuilder.')
+    print(f'{agents_registry.OWN}  A user agent, such as my_module:MyBuilder.')
     return command.DONE
   for name in positional:
-    with interrupts.leaving_at_once():  # Own ones import TensorFlow.
+    with interrupts.leaving_at_once():  # User agents import TensorFlow.
       agent = agents_registry.get(name)
     number = agent.config_class.default_environments_per_actor
-    print(f'--environments_per_actor={number}  (if nothing is said)')
+    print(f'--environments_per_actor={number}  (default)')
     _print_settings('config', agent.config_class)
     for preset, values in agent.presets.items():
       print(f'--preset={preset}')
@@ -46,8 +46,8 @@ def _print_settings(flag: str, config_class: type) -> None:
   for setting in settings_lib.describe(config_class):
     is_required = setting.default is dataclasses.MISSING
     default = '...' if is_required else setting.default
-    told = f'{setting.type}; must be given' if is_required else setting.type
-    print(f'--{flag}.{setting.name}={default}  ({told})')
+    kind = f'{setting.type}; required' if is_required else setting.type
+    print(f'--{flag}.{setting.name}={default}  ({kind})')
     if setting.help:
       print(f'    {setting.help}')
 
@@ -74,7 +74,7 @@ command.REGISTRY.register(
   'wrappers',
   command.Command(
     '[WRAPPER]',
-    'Lists what gives agents other rewards, or the settings of one.',
+    'Lists the reward models, or the settings of one.',
     (),
     _wrappers,
   ),

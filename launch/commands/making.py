@@ -1,7 +1,7 @@
-"""Flags become an experiment, a topology and a launcher.
+"""Makes the experiment, topology and launcher of the flags.
 
-Flags do not reach other processes. Until each of them is known to be good by
-itself, TensorFlow is not imported.
+Flags do not reach other processes. TensorFlow is imported only after each flag
+was checked by itself.
 """
 
 import dataclasses
@@ -26,14 +26,13 @@ from repertory.launch.topologies import topology as topology_lib
 if TYPE_CHECKING:
   from repertory.launch.trained import loading
 
-# Steps of a run in which every table becomes full.
-_LONG = 10**12
+_LONG = 10**12  # Steps that fill every table.
 
 
 def make_experiment(
   values: flags.FlagValues, settings: Mapping[str, str]
 ) -> experiment_lib.Experiment:
-  """Makes the experiment of the flags that a command has."""
+  """Makes the experiment of a command's flags."""
   arguments = _arguments(values, settings)
   with interrupts.leaving_at_once():  # TensorFlow is imported.
     return naming.make_experiment(values.agent, values.env, **arguments)
@@ -42,10 +41,10 @@ def make_experiment(
 def plan_experiment(
   values: flags.FlagValues, settings: Mapping[str, str]
 ) -> naming.Plan:
-  """Makes what flags that could make an experiment would make it of.
+  """Makes the plan of an experiment, without TensorFlow.
 
   Raises:
-    ValueError: If they could not, as far as that shows without TensorFlow.
+    ValueError: If a flag is wrong, as far as that shows without TensorFlow.
   """
   arguments = _arguments(values, settings)
   arguments['directory'] = arguments.get('directory') or 'new'
@@ -55,7 +54,7 @@ def plan_experiment(
 def _arguments(
   values: flags.FlagValues, settings: Mapping[str, str]
 ) -> dict[str, Any]:
-  """Returns what an experiment is made of besides agent and environment."""
+  """Returns the arguments of an experiment besides agent and environment."""
   if 'directory' in values and values.directory == '':
     raise settings_lib.SettingError(
       'directory', 'must be a path, or left out; got nothing.'
@@ -98,11 +97,11 @@ def _arguments(
 
 
 def _find_observers(paths: Sequence[str]) -> list[Any]:
-  """Makes observers from import paths of classes or observers.
+  """Makes callbacks from import paths of classes or objects.
 
   Raises:
-    SettingError: If a path leads to nothing, or a class cannot be called
-      without arguments.
+    SettingError: If an import fails, or a class cannot be called without
+      arguments.
   """
   found = [_find('observers', path) for path in paths]
   for index, (path, one) in enumerate(zip(paths, found)):
@@ -113,7 +112,7 @@ def _find_observers(paths: Sequence[str]) -> list[Any]:
     except Exception as error:
       raise settings_lib.SettingError(
         'observers',
-        f'must be classes that can be made without arguments, got {path}, '
+        f'must be classes that can be called without arguments, got {path}, '
         f'which raises:\n\n{named_objects.trace(error, __file__)}',
       ) from error
   return found
@@ -123,10 +122,10 @@ def _find_metrics(items: Sequence[str]) -> dict[str, Any]:
   """Finds metrics of evaluations, by column.
 
   Args:
-    items: Such as 'moves=my_module:Moves'.
+    items: Columns and import paths, such as 'moves=my_module:Moves'.
 
   Raises:
-    SettingError: If an item has another form, or its path leads to nothing.
+    SettingError: If an item has another form, or its import fails.
   """
   metrics = {}
   for item in items:
@@ -145,7 +144,7 @@ def _find(setting: str, path: str) -> Any:
   """Returns the object at an import path.
 
   Raises:
-    SettingError: If there is none.
+    SettingError: If the import fails.
   """
   if named_objects.SYNTAX.fullmatch(path) is None:
     raise settings_lib.SettingError(
@@ -162,10 +161,10 @@ def _find(setting: str, path: str) -> Any:
 def read_trained(
   values: flags.FlagValues, settings: Mapping[str, str], command: str
 ) -> 'loading.Trained':
-  """Reads what the flags of a command name, see `flags.TRAINED_FLAGS`.
+  """Loads the trained agent of a command's flags, see `flags.TRAINED_FLAGS`.
 
   Raises:
-    ValueError: If there is none, or there is anything to change of it.
+    ValueError: If there is none, or settings are given.
   """
   if settings:
     raise ValueError(
@@ -187,7 +186,7 @@ def read_trained(
 def take_directory(
   values: flags.FlagValues, positional: Sequence[str], *others: str
 ) -> list[str]:
-  """Uses the first argument as --directory, and checks that a run is there.
+  """Uses the first argument as --directory, and checks that it has a run.
 
   Args:
     others: Names of the arguments that follow the directory.
@@ -196,8 +195,8 @@ def take_directory(
     The other arguments.
 
   Raises:
-    ValueError: If there are more or fewer arguments, two directories differ, or
-      nothing was trained there.
+    ValueError: If the number of arguments is wrong, two directories differ, or
+      the directory has no checkpoint.
   """
   found, given = list(positional), list(positional)
   if values.directory is not None:
@@ -207,7 +206,7 @@ def take_directory(
   if len(found) != 1 + len(others) or not all(found):
     raise ValueError(
       f'Arguments must be {" ".join(["DIRECTORY", *others])}, where DIRECTORY, '
-      'or --directory in its place, is that of a run; got '
+      'or --directory instead, is that of a run; got '
       f'{" ".join(given) or "none"}.'
     )
   directory, *rest = found
@@ -228,9 +227,9 @@ def make_topology(values: flags.FlagValues) -> topology_lib.Topology:
   """Makes the topology of the flags.
 
   Raises:
-    ValueError: If there is none of that name, or there are flags of another.
+    ValueError: If the name is unknown, or there are flags of another topology.
   """
-  with interrupts.leaving_at_once():  # Devices are TensorFlow's.
+  with interrupts.leaving_at_once():  # Checks of devices import TensorFlow.
     return _make_chosen(
       values,
       'topology',
@@ -244,7 +243,7 @@ def make_launcher(values: flags.FlagValues) -> launcher.Launcher:
   """Makes the launcher of the flags.
 
   Raises:
-    ValueError: If there is none of that name, or there are flags of another.
+    ValueError: If the name is unknown, or there are flags of another launcher.
   """
   return _make_chosen(
     values,
@@ -256,15 +255,15 @@ def make_launcher(values: flags.FlagValues) -> launcher.Launcher:
 
 
 def _make_chosen(values, flag: str, kind, kinds, flag_table):
-  """Makes the topology or launcher that a flag names, of its own flags.
+  """Makes the topology or launcher that a flag names, from its own flags.
 
   Args:
-    kind: What the flag names.
-    kinds: All that it can name.
-    flag_table: The flags of all of them.
+    kind: Class that the flag names.
+    kinds: All classes by name.
+    flag_table: Flags of all classes.
 
   Raises:
-    ValueError: If there are flags of another.
+    ValueError: If there are flags of another class.
   """
   own = {field.name for field in dataclasses.fields(kind)}
   chosen = {
@@ -278,7 +277,7 @@ def _make_chosen(values, flag: str, kind, kinds, flag_table):
     ]
     raise settings_lib.SettingError(
       name,
-      f'must be left out: it is of --{flag}={" or ".join(owners)}, got '
+      f'must be left out: it belongs to --{flag}={" or ".join(owners)}, got '
       f'--{flag}={values[flag].value}.',
     )
   settings = {

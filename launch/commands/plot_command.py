@@ -1,4 +1,4 @@
-"""`repertory plot`: curves of runs, over seeds."""
+"""`repertory plot`: plots learning curves of runs."""
 
 from absl import flags
 
@@ -10,13 +10,13 @@ _FLAGS = (
     'output',
     flags.DEFINE_string,
     'plot.png',
-    'The file to write; its name ends with .png or .svg.',
+    'Output file, which ends with .png or .svg.',
   ),
   (
     'what',
     flags.DEFINE_list,
     ['return'],
-    'What to draw, separated by commas: return (of evaluations), '
+    'Quantities to plot, separated by commas: return (of evaluations), '
     'training_return, losses, ratio (of samples per insert to its target), '
     'lag (of the policy), speed, or <log>.<column>, as in learner.loss.',
   ),
@@ -33,7 +33,7 @@ def _plot(values, settings, positional) -> int:
     found.runs, values.output, values.what, values.over, values.statistic
   )
   print(f'Plot: {values.output}')
-  comparing.tell(found, notes)
+  comparing.print_notes(found, notes)
   return command.DONE
 
 
@@ -41,7 +41,7 @@ command.REGISTRY.register(
   'plot',
   command.Command(
     'DIR... [--output=FILE.png|FILE.svg] [--what=return,losses,...]',
-    'Draws curves of runs, those of other seeds together.',
+    'Plots learning curves of runs, aggregated over seeds.',
     _FLAGS,
     _plot,
   ),

@@ -1,4 +1,4 @@
-"""`repertory record`: episodes of a trained policy, to learn from."""
+"""`repertory record`: records episodes of a trained policy as offline data."""
 
 import statistics
 import sys
@@ -15,18 +15,18 @@ from repertory.launch.runs import directories
 
 _FLAGS = (
   *flag_tables.TRAINED_FLAGS,
-  ('episodes', flags.DEFINE_integer, 20, 'How many to record.'),
+  ('episodes', flags.DEFINE_integer, 20, 'Number of episodes.'),
   (
     'explore',
     flags.DEFINE_bool,
     False,
-    'Act as in training, in place of as in evaluations.',
+    'Act with the behavior policy of training, with exploration.',
   ),
   (
     'seed',
     flags.DEFINE_integer,
     0,
-    'Seeds the environments, and what the policy draws.',
+    'Seed of environments and policy.',
   ),
 )
 
@@ -58,7 +58,7 @@ command.REGISTRY.register(
   'record',
   command.Command(
     'DIRECTORY OUTPUT [--best] [--episodes=N] [--explore] [--seed=N]',
-    'Writes episodes of a trained agent, for --topology=offline to learn from.',
+    'Records episodes of a trained agent, as data for --topology=offline.',
     _FLAGS,
     _record,
   ),

@@ -1,4 +1,4 @@
-"""`repertory report`: runs compared on one page."""
+"""`repertory report`: compares runs on an HTML page."""
 
 from absl import flags
 
@@ -10,7 +10,7 @@ _FLAGS = (
     'output',
     flags.DEFINE_string,
     'report.html',
-    'The file to write; its name ends with .html.',
+    'Output file, which ends with .html.',
   ),
   *comparing.FLAGS,
 )
@@ -23,7 +23,7 @@ def _report(values, settings, positional) -> int:
   found = comparing.find(positional, 'report')
   report.write(found, values.output, values.over, values.statistic)
   print(f'Report: {values.output}')
-  comparing.tell(found)
+  comparing.print_notes(found)
   return command.DONE
 
 
@@ -31,7 +31,7 @@ command.REGISTRY.register(
   'report',
   command.Command(
     'DIR... [--output=FILE.html]',
-    'Writes a page that compares runs: curves, settings, speed, troubles.',
+    'Writes a page that compares runs: curves, settings, speed, incidents.',
     _FLAGS,
     _report,
   ),

@@ -1,4 +1,4 @@
-"""`repertory runs`: a table of the runs that there are."""
+"""`repertory runs`: prints a table of runs."""
 
 import os
 
@@ -14,9 +14,9 @@ _FLAGS = (
     'sort',
     flags.DEFINE_string,
     'directory',
-    'The column to sort by; with - before it from the greatest to the least.',
+    'Column to sort by; with - before it in descending order.',
   ),
-  ('format', flags.DEFINE_string, 'text', 'text, csv or json.'),
+  ('format', flags.DEFINE_string, 'text', 'Format: text, csv or json.'),
 )
 
 
@@ -27,11 +27,11 @@ def _runs(values, settings, positional) -> int:
       f"There is no folder '{_DIRECTORY}' here; `repertory train` makes it. "
       'Name another one: repertory runs DIR.'
     )
-  # What can be wrong with the flags is told before anything is read.
+  # Checks the flags before anything is read.
   records.table([], values.sort, values.format)
   found = records.find(positional or [_DIRECTORY])
   print(records.table(found.runs, values.sort, values.format))
-  comparing.tell(found)
+  comparing.print_notes(found)
   return command.DONE
 
 

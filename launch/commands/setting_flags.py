@@ -7,7 +7,7 @@ from typing import Any
 
 from absl import flags
 
-# What defines a flag, by the type of its value.
+# absl's functions that define flags, by type of the value.
 DEFINE = {
   int: flags.DEFINE_integer,
   float: flags.DEFINE_float,
@@ -18,16 +18,16 @@ DEFINE = {
 
 
 def make(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:
-  """Returns a flag for each setting of each topology, or launcher.
+  """Returns a flag for each setting of topologies or launchers.
 
-  Settings of one name are one flag; so they must be of one kind.
+  Settings of one name share a flag, so they must have one type.
 
   Args:
-    kinds: By name.
-    what: They are.
+    kinds: Classes of topologies or launchers, by name.
+    what: Kind of these classes, for errors.
   """
   found: dict[str, tuple] = {}  # Kind and default, by flag.
-  told: dict[str, dict[str, list[str]]] = {}  # By flag and text: for whom.
+  helps: dict[str, dict[str, list[str]]] = {}  # Classes by flag and text.
   for name, kind in kinds.items():
     for field in dataclasses.fields(kind):
       own_type = type(field.default)
@@ -44,7 +44,7 @@ def make(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:
         raise TypeError(f'{field.name} must be of one type everywhere.')
       default = None if field.default in ((), '') else field.default
       found[field.name] = (define, default)
-      texts = told.setdefault(field.name, {})
+      texts = helps.setdefault(field.name, {})
       texts.setdefault(field.metadata['help'], []).append(name)
   return tuple(
     (
@@ -54,5 +54,5 @@ def make(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:
         f'With {" or ".join(names)}: {text}' for text, names in texts.items()
       ),
     )
-    for flag, texts in told.items()
+    for flag, texts in helps.items()
   )

@@ -1,4 +1,4 @@
-"""`repertory sweep`: runs of `train` for many settings."""
+"""`repertory sweep`: runs `train` with many settings."""
 
 import functools
 import os
@@ -24,10 +24,10 @@ from repertory.launch.sweeps import values as values_lib
 if TYPE_CHECKING:  # These import what takes its time.
   from repertory.launch.sweeps import sweep as sweep_lib
 
-# Flags of `train` that are of the sweep as a whole.
+# Flags of `train` that apply to the sweep as a whole.
 _OWN = ('directory', 'storage', 'fresh')
-# Those that change nothing of what is learned: all runs have the same, and the
-# next time they may have another.
+# Flags without effect on learning: equal in all runs, and free to change when
+# the sweep is resumed.
 _HOW = (
   'checkpoint_period_seconds', 'checkpoint_period_learner_steps',
   'checkpoint_replay', 'checkpoints_to_keep', 'checkpoint_errors',
@@ -37,7 +37,7 @@ _HOW = (
 )  # fmt: skip
 _WRAP = f'{wrap_config.WRAP}.'
 _STUDY_FLAGS = ('study_seed', 'objective', 'prune')
-# By these a processor may be divided, once in a process.
+# Flags that may divide a processor, which is possible once per process.
 _DEVICES = ('learner_devices', 'inference_devices')
 
 _KINDS = {define: kind for kind, define in setting_flags.DEFINE.items()}
@@ -47,7 +47,7 @@ _KIND_OF_FLAG = {
 
 
 def _as_text(define: Callable) -> Callable:
-  """Returns what defines a flag that takes several values, so as text."""
+  """Returns a function that defines a flag as text, for several values."""
   is_bool = define is flags.DEFINE_bool
 
   def define_text(name, default, text, flag_values):
@@ -71,48 +71,48 @@ _FLAGS = (
     'seeds',
     flags.DEFINE_integer,
     None,
-    'Seeds of each combination, from 0 on; default: what --seed says.',
+    'Number of seeds of each combination, from 0; default: those of --seed.',
   ),
   (
     'parallel',
     flags.DEFINE_integer,
     None,
-    'Runs at a time; default: one per core, or fewer if a run has several '
-    'nodes.',
+    'Number of concurrent runs; default: one per core, or fewer if a run has '
+    'several nodes.',
   ),
   (
     'study',
     flags.DEFINE_integer,
     None,
-    'Search: so many trials, with those of before. Settings may have ranges, '
-    'such as 1..10 or 1e-5..1e-2:log.',
+    'Search: total number of trials, earlier ones included. Settings may have '
+    'ranges, such as 1..10 or 1e-5..1e-2:log.',
   ),
   (
     'study_seed',
     flags.DEFINE_integer,
     0,
-    'With --study: seeds what is tried.',
+    'With --study: seed of the search.',
   ),
   (
     'objective',
     flags.DEFINE_string,
     'last',
-    'With --study: what is sought, a high mean return of the last evaluation '
-    '(last), or of the best (best).',
+    'With --study: value to maximize, the mean return of the last evaluation '
+    '(last) or of the best (best).',
   ),
   (
     'prune',
     flags.DEFINE_bool,
     False,
     'With --study: stop trials whose evaluations fall behind the median of '
-    'those before.',
+    'earlier trials.',
   ),
   (
     'directory',
     flags.DEFINE_string,
     None,
-    'Where the sweep goes, a directory for each run; it must be told. A sweep '
-    'that is there is gone on with.',
+    'Directory of the sweep, with a directory for each run; required. An '
+    'existing sweep is resumed.',
   ),
   *(
     (name, define if name in _OWN else _as_text(define), default, text)
@@ -149,14 +149,14 @@ def _sweep(values, settings, positional) -> int:
     stop_seconds=float(values.timeout_seconds),
     fresh=values.fresh,
   )
-  return _tell_end(ending, plan)
+  return _report_end(ending, plan)
 
 
 def _check_own(values: flags.FlagValues) -> None:
   """Raises SettingError if flags of the sweep itself do not fit."""
   if not values.directory:
     raise SettingError(
-      'directory', 'must be a path, for the sweep to go to; got nothing.'
+      'directory', 'must be the path of the sweep; got nothing.'
     )
   for name in ('seeds', 'parallel', 'study'):
     number = values[name].value
@@ -192,7 +192,7 @@ def _check_own(values: flags.FlagValues) -> None:
 def _read_given(
   values: flags.FlagValues, settings: Mapping[str, str]
 ) -> values_lib.Given:
-  """Reads what was typed for each setting; for the seed, if nothing was."""
+  """Parses the values of each setting; seed 0 without any."""
   given: dict[str, values_lib.Values | values_lib.Range] = {
     name: values_lib.read(name, str(values[name].value), kind)
     for name, kind in _KIND_OF_FLAG.items()
@@ -224,8 +224,7 @@ def _read_given(
     if name in ranges or len(several.get(name, ())) > 1:
       raise SettingError(
         name,
-        'must have one value in a sweep, for it changes nothing of what is '
-        'learned.',
+        'must have one value in a sweep, as it has no effect on learning.',
       )
   seeds = several.pop(grid.SEED, ('0',))
   parsed = [settings_lib.parse(grid.SEED, text, int) for text in seeds]
@@ -237,7 +236,7 @@ def _read_given(
 
 
 def _kind_of_setting(values: flags.FlagValues, name: str) -> type:
-  """Returns what a setting holds, of the first agent or wrapper that has it."""
+  """Returns the type of a setting, from the first agent or wrapper with it."""
   flag, get = 'agent', agents_registry.get
   if name.startswith(_WRAP):
     flag, get = wrap_config.WRAP, wrappers_registry.get
@@ -247,11 +246,11 @@ def _kind_of_setting(values: flags.FlagValues, name: str) -> type:
     types = settings_lib.types_of(get(one).config_class)
     if name in types:
       return settings_lib.kind_of(types[name])
-  return str  # Nobody has it: `train` says so.
+  return str  # Unknown: `train` reports it.
 
 
 def _make_plan(values: flags.FlagValues, given: values_lib.Given) -> plans.Plan:
-  """Makes the plan of what was typed, all of which `train` would take."""
+  """Makes the plan of the given values, after checks as in `train`."""
   read = functools.partial(
     commands.trying.read_settings, left_out=(*_OWN, *_HOW)
   )
@@ -260,7 +259,7 @@ def _make_plan(values: flags.FlagValues, given: values_lib.Given) -> plans.Plan:
   if len(given.values.get('env', ())) > 1:
     raise SettingError(
       'env',
-      'must be one with --study, for returns of several do not compare.',
+      'must be one with --study, as returns of several are not comparable.',
     )
   plan = plans.StudyPlan(
     given,
@@ -273,13 +272,13 @@ def _make_plan(values: flags.FlagValues, given: values_lib.Given) -> plans.Plan:
   if plan.settings['evaluation_episodes'] == 0:
     raise SettingError(
       'evaluation_episodes',
-      'must be at least 1 with --study, which goes by evaluations, got 0.',
+      'must be at least 1 with --study, which needs evaluations, got 0.',
     )
   return plan
 
 
 def _options(values: flags.FlagValues, run: grid.Run) -> list[str]:
-  """Returns what says where a run goes."""
+  """Returns the arguments for a run's directory and storage."""
   options = [f'--directory={os.path.join(values.directory, run.path)}']
   if values.storage:
     options.append(f'--storage={values.storage.rstrip("/")}/{run.path}')
@@ -287,7 +286,7 @@ def _options(values: flags.FlagValues, run: grid.Run) -> list[str]:
 
 
 def _try(plan: plans.Plan, options: Callable[[grid.Run], list[str]]) -> None:
-  """Raises ValueError if `train` would refuse what has never begun."""
+  """Raises ValueError if `train` would reject a combination not yet begun."""
   ways: dict[tuple[str, ...], list[grid.Run]] = {}
   for run in plan.untried():
     devices = tuple(
@@ -307,7 +306,7 @@ def _try(plan: plans.Plan, options: Callable[[grid.Run], list[str]]) -> None:
 
 
 def _default_parallel(settings: Mapping[str, Any]) -> int:
-  """Returns how many runs there are cores for."""
+  """Returns the default number of concurrent runs."""
   cores = len(os.sched_getaffinity(0))
   if settings['topology'] == 'single':
     return cores
@@ -315,10 +314,10 @@ def _default_parallel(settings: Mapping[str, Any]) -> int:
   return max(1, cores // (settings['num_actors'] + 2))
 
 
-def _tell_end(ending: 'sweep_lib.Ending', plan: plans.Plan) -> int:
-  """Prints what came of it; returns the exit code."""
+def _report_end(ending: 'sweep_lib.Ending', plan: plans.Plan) -> int:
+  """Prints the results; returns the exit code."""
   if ending.interrupted == signal.SIGHUP:
-    lost_readers.let_go()  # Else it would be an error to say how it ended.
+    lost_readers.let_go()  # Otherwise printing would fail.
   results, describe_code = sweeps.results, sweeps.tally.describe_code
   rows = [] if ending.interrupted else results.tabulate(ending.manifest)
   if rows:
@@ -329,25 +328,25 @@ def _tell_end(ending: 'sweep_lib.Ending', plan: plans.Plan) -> int:
   for ended in ending.failures:
     print(
       f'repertory: {ended.run.path} failed, '
-      f'{describe_code(ended.code)}. It printed last:',
+      f'{describe_code(ended.code)}. Its last output:',
       *(f'    {line}' for line in ended.lines),
       sep='\n',
       file=sys.stderr,
     )
   if ending.interrupted:
     print(
-      f'Interrupted; runs done: {ending.num_done}. The same command goes on '
-      'with the others.'
+      f'Interrupted; runs done: {ending.num_done}. The same command resumes '
+      'the others.'
     )
     return interrupts.EXIT_BASE + ending.interrupted
   if ending.failures:
-    told = ', '.join(
+    failed = ', '.join(
       f'{ended.run.path} ({describe_code(ended.code)})'
       for ended in ending.failures
     )
     print(
-      f'repertory: failed: {told}. The same command '
-      f'{"tries" if plan.retries else "does not try"} them again.',
+      f'repertory: failed: {failed}. The same command '
+      f'{"repeats" if plan.retries else "does not repeat"} them.',
       file=sys.stderr,
     )
     return command.FAILED

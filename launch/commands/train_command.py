@@ -1,4 +1,4 @@
-"""`repertory train`: flags become an experiment, and it runs."""
+"""`repertory train`: trains an agent."""
 
 import os
 import signal
@@ -34,13 +34,13 @@ def _train(values, settings, positional) -> int:
   )
   status = result.status
   if result.interrupted == signal.SIGHUP:
-    lost_readers.let_go()  # Else it would be an error to say how it ended.
+    lost_readers.let_go()  # Otherwise printing would fail.
   if result.interrupted and not status.steps:
     print('Interrupted before the first step; the same command starts afresh.')
     return interrupts.EXIT_BASE + result.interrupted
   if result.interrupted:
-    how = _how_to_go_on(experiment, result.directory)
-    print(f'Interrupted; {how} goes on from the checkpoint.')
+    how = _how_to_resume(experiment, result.directory)
+    print(f'Interrupted; {how} resumes from the checkpoint.')
   elif status.evaluation_return is not None:
     print(
       f'Mean return of the last evaluation: {status.evaluation_return:.4g} '
@@ -53,7 +53,7 @@ def _train(values, settings, positional) -> int:
   if result.best is not None:
     print(
       f'Best evaluation: {status.best_return:.4g}, after {status.best_steps} '
-      f'steps; `repertory evaluate --best` takes its policy'
+      f'steps; `repertory evaluate --best` uses its policy'
     )
   print(f'Logs:        {result.directory}/logs')
   print(f'Checkpoints: {result.directory}/checkpoints')
@@ -70,17 +70,17 @@ def _train(values, settings, positional) -> int:
 
 
 def _check_is_no_sweep(directory: str | None) -> None:
-  """Refuses the directory of a sweep, whose runs would no longer be found."""
+  """Raises for the directory of a sweep, whose runs would become hidden."""
   if directory and os.path.lexists(os.path.join(directory, manifest.FILE)):
     raise settings_lib.SettingError(
       'directory',
       f'must be that of a run, or a new one, got {directory}, which is that of '
-      'a sweep: `repertory sweep` goes on with it.',
+      'a sweep: `repertory sweep` resumes it.',
     )
 
 
-def _how_to_go_on(experiment, directory: str) -> str:
-  """Says which command goes on from the last checkpoint."""
+def _how_to_resume(experiment, directory: str) -> str:
+  """Describes the command that resumes from the last checkpoint."""
   if experiment.deterministic and not runs.resuming.is_exact(directory):
     return 'the same command without --deterministic'
   return 'the same command'
@@ -90,7 +90,7 @@ command.REGISTRY.register(
   'train',
   command.Command(
     '--agent=AGENT --env=ENVIRONMENT --steps=N [--flags] [--config.NAME=VALUE]',
-    'Trains an agent, or goes on where its directory has it.',
+    'Trains an agent, or resumes the run in its directory.',
     flag_tables.TRAIN_FLAGS,
     _train,
     flag_tables.TRAIN_GROUPS,

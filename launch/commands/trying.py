@@ -1,4 +1,4 @@
-"""Whether `train` would take what is typed, before anything starts."""
+"""Checks arguments of `train` before anything starts."""
 
 import dataclasses
 import json
@@ -19,8 +19,7 @@ from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.sweeps import children
 from repertory.launch.topologies import topology as topology_lib
 
-# An environment has 300 s to be made, and a network takes less.
-_SECONDS_EACH = 600.0
+_SECONDS_EACH = 600.0  # Making an environment may take 300 s, a network less.
 
 _BAD_INPUT = (ValueError, ImportError, flags.Error)
 
@@ -28,19 +27,19 @@ _BAD_INPUT = (ValueError, ImportError, flags.Error)
 def read_settings(
   arguments: Sequence[str], left_out: Collection[str]
 ) -> dict[str, Any]:
-  """Returns what arguments of `train` mean; does without TensorFlow.
+  """Returns the settings of arguments of `train`, without TensorFlow.
 
   Args:
-    arguments: What to type.
-    left_out: Flags that are no settings.
+    arguments: Arguments of `train`.
+    left_out: Flags to leave out.
 
   Returns:
-    Plain values: of flags by name, of the agent's config by `config.` and name,
-    and of what wraps it by `wrap.` and name.
+    Plain values: flags by name, the agent's config by `config.` and name, and
+    that of its reward model by `wrap.` and name.
 
   Raises:
-    ValueError: If `train` would refuse them, as far as that shows without
-      TensorFlow; in its words.
+    ValueError: If `train` would reject them, as far as that shows without
+      TensorFlow; with its message.
   """
   values = typed.define(flag_tables.TRAIN_FLAGS)
   try:
@@ -54,26 +53,26 @@ def read_settings(
   if plan.wrapping is not None:
     for name, value in dataclasses.asdict(plan.wrapping.config).items():
       found[f'{wrap_config.WRAP}.{name}'] = value
-  # As they will be read from a file.
+  # Converts values as a file would.
   return json.loads(json.dumps(found, default=repr))
 
 
 def find_refused(
   argument_lists: Sequence[Sequence[str]],
 ) -> tuple[int, str] | None:
-  """Tries environments, networks and replay in a process of its own.
+  """Runs smoke tests of environments, networks and replay in a new process.
 
-  For that takes TensorFlow, which this process need not load.
+  So this process need not import TensorFlow.
 
   Args:
-    argument_lists: What to type behind `repertory train`, one after another.
+    argument_lists: Lists of arguments of `repertory train`.
 
   Returns:
-    The index of the first that `train` would refuse, and what it would say;
-    None if there is none.
+    The index of the first list that `train` would reject, and its message; or
+    None.
 
   Raises:
-    signals.NoAnswerError: If that cannot be found out.
+    signals.NoAnswerError: If the process fails or exceeds its time-out.
   """
   try:
     ended = subprocess.run(
@@ -85,21 +84,21 @@ def find_refused(
     )
   except subprocess.TimeoutExpired as error:
     raise signals.NoAnswerError(
-      f'Waited {error.timeout:g} seconds for environments and networks to be '
-      'tried.'
+      f'Waited {error.timeout:g} seconds for smoke tests of environments and '
+      'networks.'
     ) from error
   if ended.returncode:
     raise signals.NoAnswerError(
-      'Environments and networks could not be tried:\n'
+      'Smoke tests of environments and networks failed:\n'
       + ended.stderr.decode(errors='replace').strip()
     )
   return json.loads(ended.stdout)
 
 
 def main() -> None:
-  """Answers what `find_refused` asks, on the standard input, in JSON."""
+  """Serves `find_refused`: reads JSON from stdin, writes JSON to stdout."""
   answer = os.dup(1)
-  os.dup2(2, 1)  # Whatever libraries print there is no answer.
+  os.dup2(2, 1)  # Keeps output of libraries out of the answer.
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
   refused = try_all(json.load(sys.stdin))
   os.write(answer, json.dumps(refused).encode())
@@ -108,7 +107,7 @@ def main() -> None:
 def try_all(
   argument_lists: Sequence[Sequence[str]],
 ) -> tuple[int, str] | None:
-  """Does what `find_refused` asks for, in this process."""
+  """Implements `find_refused` in this process."""
   for index, arguments in enumerate(argument_lists):
     values = typed.define(flag_tables.TRAIN_FLAGS)
     try:
@@ -123,7 +122,7 @@ def try_all(
 def _read(
   arguments: Sequence[str], values: flags.FlagValues
 ) -> tuple[dict[str, str], topology_lib.Topology, launcher_lib.Launcher]:
-  """Reads what is typed, and makes of it what needs no TensorFlow."""
+  """Parses arguments, and makes the objects that need no TensorFlow."""
   settings, positional = typed.read('repertory train', arguments, values)
   command.expect_no_arguments(positional)
   topology = making.make_topology(values)

@@ -1,4 +1,4 @@
-"""What was typed behind a command: flags, settings and the rest."""
+"""Parses arguments of commands: flags, settings and positional arguments."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,7 +7,7 @@ from absl import flags
 
 from repertory.agents.wrappers import wrap_config
 
-# What settings begin with, and what of that belongs to their names.
+# Prefixes of settings, and the prefix of their names.
 _PREFIXES = {'--config.': '', f'--{wrap_config.WRAP}.': f'{wrap_config.WRAP}.'}
 
 # Entry of a flag in absl's help, up to the next one.
@@ -17,10 +17,10 @@ _ENTRY = re.compile(
 
 
 def define(flag_table: Iterable[tuple]) -> flags.FlagValues:
-  """Returns the flags of a command, which have their defaults.
+  """Defines the flags of a command, with their defaults.
 
   Args:
-    flag_table: Name, kind, default and text of each.
+    flag_table: Name, kind, default and help text of each flag.
   """
   values = flags.FlagValues()
   for flag, define_flag, default, text in flag_table:
@@ -38,7 +38,7 @@ def describe(
     groups: Names of flags by heading, in order. A flag is shown in the first
       group that names it; flags without a group come last.
   """
-  # Those of absl itself are passed over.
+  # Without absl's own flags.
   text = values.get_help(include_special_flags=False)
   text = re.sub(r'\n*^\S+:$', '', text, flags=re.MULTILINE)
   if not groups:
@@ -56,19 +56,19 @@ def describe(
 def read(
   program: str, arguments: Sequence[str], values: flags.FlagValues
 ) -> tuple[dict[str, str], list[str]]:
-  """Gives flags the values that were typed.
+  """Parses arguments into flags and settings.
 
   Args:
-    program: What was typed before the arguments.
-    values: The flags.
+    program: Command line before the arguments.
+    values: The flags, which are set.
 
   Returns:
-    The settings of `--config.` by name, those of `--wrap.` by `wrap.` and
-    name, and what is neither.
+    The settings of `--config.` by name and of `--wrap.` by `wrap.` and name;
+    and the positional arguments.
 
   Raises:
     ValueError: If a setting has no value.
-    flags.Error: If there is no such flag, or its value is of another kind.
+    flags.Error: If a flag is unknown, or its value has the wrong type.
   """
   settings, rest = _split_settings(arguments)
   return settings, values([program, *rest])[1:]
@@ -77,9 +77,9 @@ def read(
 def _split_settings(
   arguments: Sequence[str],
 ) -> tuple[dict[str, str], list[str]]:
-  """Takes out `--config.<name>=<value>` and `--config.<name> <value>`.
+  """Extracts `--config.<name>=<value>` and `--config.<name> <value>`.
 
-  So with `--wrap.<name>`.
+  Likewise for `--wrap.<name>`.
   """
   settings, rest = {}, []
   iterator = iter(arguments)

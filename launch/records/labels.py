@@ -88,7 +88,7 @@ def freeze(value: Any) -> str:
 
 
 def _find_distinguishing(groups: Sequence[Named]) -> list[str]:
-  """Returns the settings by which those of each place can be texts apart.
+  """Returns the settings that distinguish groups of each environment.
 
   Settings that only some groups have, such as those of a topology, and the
   number of environments are included only if necessary.

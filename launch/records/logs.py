@@ -107,7 +107,7 @@ class Logs(Mapping[str, Columns]):
       return []
 
   def _load(self, label: str) -> Columns:
-    """Reads a log from CSV, which can represent NaN, or else from JSON lines."""
+    """Reads a log from CSV, which supports NaN, or else from JSON lines."""
     problems = []
     for read, ending in ((_read_csv, 'csv'), (_read_jsonl, 'jsonl')):
       try:

@@ -1,4 +1,4 @@
-"""HTML page of a report, with styles for light, dark, narrow and wide screens."""
+"""HTML page of a report, styled for light, dark, narrow and wide screens."""
 
 from repertory.launch.records.markup import Html, element, join
 

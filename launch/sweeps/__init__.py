@@ -1,4 +1,4 @@
-"""Many runs of `train`, of all combinations of settings or of a search."""
+"""Sweeps: grids of settings, and hyperparameter searches."""
 
 from repertory.components import lazy_imports
 

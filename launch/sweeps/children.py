@@ -1,4 +1,4 @@
-"""`repertory`, in processes that this one starts and ends."""
+"""Child processes that run `repertory`."""
 
 import os
 import signal
@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from repertory.launch.host import child_processes
 
-# What a run prints, in its directory.
-OUTPUT = 'output.txt'
+OUTPUT = 'output.txt'  # A run's output, in its directory.
 
 _TAIL_BYTES = 2**14
 _CODE = """
@@ -23,36 +22,36 @@ from repertory.launch.commands import {module}
 
 
 def command(module: str) -> list[str]:
-  """Returns what starts the `main` of a module of the command line.
+  """Returns the command that runs the `main` of a module.
 
-  It gets a SIGHUP when this process, or the thread that starts it, is gone.
+  The process gets a SIGHUP when this process, or the thread that started it,
+  ends.
   """
   code = _CODE.format(parent=os.getpid(), module=module)
   return [sys.executable, '-c', code]
 
 
 def environment() -> Mapping[str, str]:
-  """Returns the environment in which that finds what this process does."""
+  """Returns environment variables with the import path of this process."""
   paths = os.pathsep.join(path for path in sys.path if path)
   return {**os.environ, 'PYTHONPATH': paths}
 
 
 class Child:
-  """A run in a process of its own, which appends what it prints to a file.
+  """A run in its own process, whose output is appended to a file.
 
-  It is in a session of its own: what a terminal sends, by Ctrl-C or because it
-  is closed, reaches this process alone.
+  It has its own session, so signals of the terminal reach this process only.
   """
 
   def __init__(self, directory: str, arguments: Sequence[str]):
-    """Starts it.
+    """Starts the process.
 
     Args:
-      directory: The run's.
-      arguments: What to type behind `repertory train`.
+      directory: Directory of the run.
+      arguments: Arguments of `repertory train`.
 
     Raises:
-      OSError: If that is not possible.
+      OSError: If it cannot be started.
     """
     os.makedirs(directory, exist_ok=True)
     self._output = os.path.join(directory, OUTPUT)
@@ -68,19 +67,19 @@ class Child:
       )
 
   def poll(self) -> int | None:
-    """Returns its exit code, -n if signal n ended it; None while it runs."""
+    """Returns the exit code, -n if signal n ended it; None while it runs."""
     return self._process.poll()
 
   def stop(self) -> None:
-    """Asks it to write a checkpoint and end."""
+    """Asks the run to write a checkpoint and end."""
     self._process.send_signal(signal.SIGTERM)
 
   def kill(self) -> None:
-    """Ends it at once, with all that it has started."""
+    """Kills the process and its descendants."""
     child_processes.kill_tree(self._process)
 
   def last_lines(self, count: int) -> list[str]:
-    """Returns the last lines that it has printed, at most so many."""
+    """Returns the last `count` lines of output, without empty ones."""
     try:
       with open(self._output, 'rb') as file:
         size = file.seek(0, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""What is seen of a sweep while it runs."""
+"""Display of a running sweep."""
 
 import dataclasses
 import sys
@@ -22,12 +22,12 @@ _BAR_WIDTH = 16
 
 @dataclasses.dataclass(frozen=True)
 class RunStatus:
-  """A run of a sweep at one moment. None stands for what is unknown.
+  """Status of a run of a sweep; None for unknown values.
 
   Attributes:
-    name: What it is called.
+    name: Name of the run.
     steps: Environment steps so far.
-    max_steps: Environment steps at which it ends.
+    max_steps: Total environment steps.
     episode_return: Mean return of its last training episodes.
     evaluation_return: Mean return of its last evaluation.
   """
@@ -41,11 +41,11 @@ class RunStatus:
 
 @dataclasses.dataclass(frozen=True)
 class SweepStatus(Status):
-  """A sweep at one moment.
+  """Status of a sweep.
 
   Attributes:
-    runs: Those that are running.
-    counts: How many runs there are in each state.
+    runs: Running ones.
+    counts: Number of runs in each state.
   """
 
   runs: tuple[RunStatus, ...] = ()
@@ -53,10 +53,10 @@ class SweepStatus(Status):
 
 
 class Display:
-  """Shows how a sweep goes: lines, and on a terminal a table below them.
+  """Shows the progress of a sweep: lines, and on a terminal a table below.
 
-  Draws in a thread of its own, as `loggers.Dashboard` does, so that no sweep
-  waits for its terminal.
+  Draws in its own thread, like `loggers.Dashboard`, so that a slow terminal
+  does not block the sweep.
   """
 
   def __init__(self):
@@ -71,25 +71,25 @@ class Display:
 
   @property
   def is_interactive(self) -> bool:
-    """Whether there is a table."""
+    """Whether it shows a table."""
     return self._drawing.is_interactive
 
   def show(self, status: SweepStatus) -> None:
-    """Draws a table in place of the one before."""
+    """Redraws the table."""
     self._status = status
     self._thread.show(status, ())
 
-  def tell(self, line: str) -> None:
-    """Prints a line, once something is shown."""
+  def print(self, line: str) -> None:
+    """Prints a line, after `show` was called."""
     self._thread.print(line)
 
   def close(self) -> None:
-    """Gives the terminal back, with the last table left standing."""
+    """Releases the terminal, and leaves the last table on it."""
     self._thread.close(self._status, (), _CLOSE_SECONDS)
 
 
 class _Drawing(dashboard_drawing.Drawing):
-  """Draws a sweep where a dashboard draws a run."""
+  """Draws a sweep in place of a dashboard's run."""
 
   def print(self, lines):
     for line in lines:
@@ -102,11 +102,11 @@ class _Drawing(dashboard_drawing.Drawing):
     return _make_table(cast(SweepStatus, status))
 
   def _print_line(self, status, is_last=False):
-    """Prints nothing: there are lines enough."""
+    """Prints nothing, as `Display.print` reports results."""
 
 
 def _make_table(status: SweepStatus) -> rich.console.RenderableType:
-  """Returns the running runs, and how many others there are."""
+  """Returns a table of the running runs, and counts of all states."""
   rows = table.Table.grid(padding=(0, 2, 0, 0))
   rows.add_column(no_wrap=True, overflow='ellipsis', ratio=1)
   rows.add_column(width=_BAR_WIDTH)

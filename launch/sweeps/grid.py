@@ -1,4 +1,4 @@
-"""All combinations of the values of a sweep, and what they are called."""
+"""Grid of a sweep: combinations of values, and their names."""
 
 import dataclasses
 import hashlib
@@ -13,19 +13,19 @@ from repertory.launch.sweeps import values as values_lib
 SEED = 'seed'
 _MAX_NAME = 150  # Characters; file systems take 255 bytes.
 
-# What was typed for each setting, by name: of flags, and `config.<name>`.
+# Text of each setting's value, by name: flags, and `config.<name>`.
 Combination = Mapping[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """One of the runs of a sweep.
+  """A run of a sweep.
 
   Attributes:
-    group: The directory of the runs that differ by their seeds alone, within
-      that of the sweep.
-    seed: What was typed for it.
-    arguments: What to type behind `repertory train`, but for directories.
+    group: Directory of the runs that differ in the seed only, relative to that
+      of the sweep.
+    seed: Text of the seed.
+    arguments: Arguments of `repertory train`, without directories.
   """
 
   group: str
@@ -34,15 +34,15 @@ class Run:
 
   @property
   def path(self) -> str:
-    """Its directory, within that of the sweep."""
+    """Directory of the run, relative to that of the sweep."""
     return os.path.join(self.group, f'seed_{self.seed}')
 
 
 def combine(given: Mapping[str, values_lib.Values]) -> list[Combination]:
   """Returns all combinations.
 
-  Those with one seed come one after another, and then those with the next: so
-  all can be compared as soon as each has run once.
+  All combinations of the first seed come first, so they can be compared after
+  one run each.
   """
   names = sorted(given, key=lambda name: name != SEED)
   products = itertools.product(*(given[name] for name in names))
@@ -50,7 +50,7 @@ def combine(given: Mapping[str, values_lib.Values]) -> list[Combination]:
 
 
 def make_run(group: str, combination: Combination) -> Run:
-  """Returns the run of a combination, which has a seed."""
+  """Returns the run of a combination, which includes the seed."""
   return Run(group, combination[SEED], tuple(to_arguments(combination)))
 
 
@@ -60,12 +60,12 @@ def group_of(path: str) -> str:
 
 
 def to_arguments(combination: Combination) -> list[str]:
-  """Returns what to type behind `repertory train`."""
+  """Returns the arguments of `repertory train`."""
   return [f'--{name}={text}' for name, text in combination.items()]
 
 
 def tell_apart(run: Run, others: Sequence[Run]) -> str:
-  """Returns the arguments of a run that not all others have."""
+  """Returns the arguments of a run that some of the others lack."""
   return ' '.join(
     argument
     for argument in run.arguments
@@ -79,13 +79,13 @@ def name_group(
   axes: Sequence[str],
   taken: Mapping[str, Any],
 ) -> str:
-  """Returns a name for a directory, by what differs.
+  """Returns the name of a group's directory, made of settings that differ.
 
   Args:
-    combination: What was typed.
-    settings: What it means, for what was not.
-    axes: Names of the settings that differ within the sweep.
-    taken: Names that others have.
+    combination: Values from the command line.
+    settings: All settings, for those without a value.
+    axes: Names of settings that differ within the sweep.
+    taken: Names of other groups.
   """
   name = ','.join(
     f'{axis.removeprefix("config.")}='
@@ -95,7 +95,7 @@ def name_group(
   )
   if len(name) <= _MAX_NAME and name not in taken:
     return name
-  # Too long, or they differ in what file names do not tell.
+  # Too long, or equal to another name after replacing characters.
   digest = hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()
   return f'{name[:_MAX_NAME]}-{digest[:8]}'
 

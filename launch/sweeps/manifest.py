@@ -1,7 +1,7 @@
-"""What a sweep's directory holds: `sweep.json`.
+"""Manifest of a sweep's directory: `sweep.json`.
 
-Settings are plain values by name: those of flags, of the agent with `config.`
-before them, and of what wraps it with `wrap.`.
+Settings are plain values by name: flags, settings of the agent with the prefix
+`config.`, and of its reward model with `wrap.`.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ UNFINISHED = f'{FILE}.new'
 _VERSION = 1
 _STEPS = 'steps'
 _SEED = re.compile(r'seed_[0-9]+')
-# What settings follow from, by what their names begin with.
+# Flags that determine settings, by the prefix of these.
 _DECIDING = {'config.': ('agent', 'preset'), 'wrap.': ('wrap',)}
 
 Settings = Mapping[str, Any]
@@ -28,16 +28,16 @@ Settings = Mapping[str, Any]
 
 @dataclasses.dataclass
 class Manifest:
-  """What a sweep's directory holds.
+  """Settings and exit codes of a sweep's runs.
 
   Attributes:
-    directory: The sweep's.
+    directory: Directory of the sweep.
     is_study: Whether its groups are the trials of a study.
-    fixed: The settings that all its runs share.
-    axes: Names of those that differ, in the order in which groups are named.
-    groups: The other settings of the runs that differ by their seeds alone, by
-      name of their directory.
-    codes: Exit codes of the runs by path; None of those that have not ended.
+    fixed: Settings that all runs share.
+    axes: Names of settings that differ, in the order used for names of groups.
+    groups: Other settings of each group of runs that differ in the seed only,
+      by name of its directory.
+    codes: Exit codes of runs by path; None for unfinished ones.
   """
 
   directory: str
@@ -48,16 +48,16 @@ class Manifest:
   codes: dict[str, int | None] = dataclasses.field(default_factory=dict)
 
   def settings(self, group: str) -> dict[str, Any]:
-    """Returns all settings of the runs of a group, but for the seed."""
+    """Returns all settings of a group's runs, except the seed."""
     return {**self.fixed, **self.groups[group]}
 
   def is_done(self, run: grid.Run) -> bool:
-    """Whether a run has ended well, and is still there."""
+    """Whether a run succeeded, and its directory still exists."""
     path = os.path.join(self.directory, run.path)
     return self.codes.get(run.path) == 0 and os.path.isdir(path)
 
   def save(self) -> None:
-    """Writes all of it, or nothing."""
+    """Writes the file atomically."""
     path = os.path.join(self.directory, FILE)
     unfinished = os.path.join(self.directory, UNFINISHED)
     contents = {'version': _VERSION, **dataclasses.asdict(self)}
@@ -70,10 +70,10 @@ class Manifest:
 
 
 def load(directory: str) -> Manifest | None:
-  """Reads what a directory holds; None if that is no sweep yet.
+  """Reads the manifest of a directory; None if it has no sweep yet.
 
   Raises:
-    SettingError: If it holds something else, or what cannot be read.
+    SettingError: If the directory is a run's, or the file is unreadable.
   """
   path = os.path.join(directory, FILE)
   try:
@@ -94,7 +94,7 @@ def load(directory: str) -> Manifest | None:
 
 
 def _parse(directory: str, contents: Any) -> Manifest:
-  """Returns a manifest of what JSON has; does not check the types of values.
+  """Makes a manifest from JSON, without checking the types of values.
 
   Raises:
     ValueError: Naming what is missing or unknown.
@@ -141,7 +141,7 @@ def _check(manifest: Manifest) -> None:
   for path, code in manifest.codes.items():
     group, seed = os.path.split(path)
     if group not in manifest.groups or not _SEED.fullmatch(seed):
-      raise ValueError(f'codes must be those of runs of groups, got {path!r}')
+      raise ValueError(f'codes must belong to runs of groups, got {path!r}')
     if not isinstance(code, int | None):
       raise ValueError(f'the code of {path} must be an integer, got {code!r}')
 
@@ -165,25 +165,26 @@ def join(
   asked: Sequence[tuple[grid.Combination, Settings]],
   axes: Sequence[str],
 ) -> list[grid.Run]:
-  """Adds to a grid what it lacks, and writes nothing yet.
+  """Adds missing runs to the manifest of a grid, without saving it.
 
   Args:
-    manifest: What is there; runs are added to it.
-    asked: Combinations with their settings, as JSON would give them back.
-    axes: Names of the settings of which several values are asked for.
+    manifest: The manifest, which is changed.
+    asked: Requested combinations with their settings, as restored from JSON.
+    axes: Names of settings with several requested values.
 
   Returns:
-    The runs that are asked for, in their order.
+    The requested runs, in order.
 
   Raises:
-    SettingError: If what is there is of other settings, or two of the
-      combinations mean the same.
+    SettingError: If the manifest has other settings, or two combinations are
+      equal.
   """
   if manifest.is_study:
     raise SettingError(
       'directory',
-      f'must be of a sweep without --study, got {manifest.directory}, which is '
-      'of one with it.',
+      f'must be of a sweep without --study, got {manifest.directory}, which '
+      'has '
+      'one with it.',
     )
   axes = [*manifest.axes, *(name for name in axes if name not in manifest.axes)]
   fulls = {group: manifest.settings(group) for group in manifest.groups}
@@ -202,15 +203,15 @@ def join(
     run = grid.make_run(group, combination)
     if run.path in runs:
       pair = runs[run.path], run
-      told = ' and '.join(grid.tell_apart(one, pair) for one in pair)
-      raise SettingError('', f'Two combinations mean the same: {told}.')
+      equal = ' and '.join(grid.tell_apart(one, pair) for one in pair)
+      raise SettingError('', f'Two combinations are equal: {equal}.')
     runs[run.path] = run
   left = sorted(manifest.codes.keys() - runs.keys())
   if grown and left:
     raise SettingError(
       _STEPS,
-      f'must be {manifest.fixed[_STEPS]}, as there are runs of so many in '
-      f'{manifest.directory} that are not asked for, or all must be: '
+      f'must be {manifest.fixed[_STEPS]}, or all runs in {manifest.directory} '
+      'must be requested, as they have that many steps; missing: '
       f'{", ".join(left[:3])}{", ..." if len(left) > 3 else ""}.',
     )
   _take_over(manifest, fulls, axes)
@@ -224,21 +225,21 @@ def _key(settings: Settings) -> str:
 
 
 def join_study(manifest: Manifest, settings: Settings) -> None:
-  """Makes a directory that of a study, or sees that it is of this one.
+  """Initializes the manifest of a study, or checks that it has the same.
 
   Args:
-    manifest: What is there.
-    settings: All settings, those with ranges or several values as text.
+    manifest: The manifest, which is changed.
+    settings: All settings; those with ranges or several values as text.
 
   Raises:
-    SettingError: If what is there is of other settings.
+    SettingError: If the manifest has other settings.
   """
   if not manifest.fixed:
     manifest.is_study, manifest.fixed = True, dict(settings)
   if not manifest.is_study:
     raise SettingError(
       'directory',
-      f'must be of a sweep with --study, got {manifest.directory}, which is of '
+      f'must be of a sweep with --study, got {manifest.directory}, which has '
       'one without it.',
     )
   there = manifest.fixed
@@ -257,7 +258,7 @@ def _check_same(
   asked: Sequence[Settings],
   axes: Sequence[str],
 ) -> None:
-  """Raises SettingError if what does not differ within the sweep is another."""
+  """Raises SettingError if a setting changed that is no axis of the sweep."""
   differences = {}
   for settings in asked:
     for name, value in settings.items():
@@ -272,7 +273,7 @@ def _check_same(
 def _find_there(
   name: str, settings: Settings, fulls: Mapping[str, Settings]
 ) -> Settings | None:
-  """Returns settings that should have the same value of a name, if any."""
+  """Returns settings whose value of a name must be the same, if any."""
   for full in fulls.values():
     follows = any(
       name.startswith(prefix) and full.get(one) != settings.get(one)
@@ -287,19 +288,19 @@ def _find_there(
 def refusal(
   directory: str, differences: Mapping[str, tuple[Any, Any]]
 ) -> SettingError:
-  """Returns the error that a directory holds a sweep of other settings.
+  """Returns the error for a directory with a sweep of other settings.
 
   Args:
-    differences: By name, what is there and what is asked for.
+    differences: Values in the directory and requested values, by name.
   """
-  told = '; '.join(
+  shown = '; '.join(
     f'--{name}: {there} there, {now} now'
     for name, (there, now) in sorted(differences.items())
   )
   return SettingError(
     'directory',
-    f'must be that of this sweep, or a new one, got {directory}, which holds '
-    f'one of other settings: {told}. Ask for what is there, choose another '
+    f'must be that of this sweep, or a new one, got {directory}, which has '
+    f'one of other settings: {shown}. Use its settings, choose another '
     'directory, or start over (--fresh).',
   )
 
@@ -309,13 +310,13 @@ def _grow(
   fulls: dict[str, dict[str, Any]],
   asked: Sequence[tuple[grid.Combination, Settings]],
 ) -> bool:
-  """Lets all runs go on to more steps, if that is asked for.
+  """Raises the number of steps of all runs, if requested.
 
   Returns:
-    Whether it is.
+    Whether it was requested.
 
   Raises:
-    SettingError: If it would leave some with less.
+    SettingError: If fewer steps are requested.
   """
   if _STEPS in manifest.axes or not fulls:
     return False
@@ -334,7 +335,7 @@ def _grow(
 def _take_over(
   manifest: Manifest, fulls: Mapping[str, Settings], axes: Sequence[str]
 ) -> None:
-  """Divides settings into those that all share and those of groups."""
+  """Divides settings into common ones and those of groups."""
   first, *others = fulls.values()
   manifest.axes = list(axes)
   manifest.fixed = {

@@ -1,4 +1,4 @@
-"""What a sweep is to run: a grid of combinations, or the trials of a study."""
+"""Plans of sweeps: a grid of combinations, or the trials of a study."""
 
 import math
 from collections import deque
@@ -18,70 +18,70 @@ from repertory.launch.sweeps import grid, pool, trials
 from repertory.launch.sweeps import manifest as manifest_lib
 from repertory.launch.sweeps import values as values_lib
 
-# Returns what arguments of `train` mean, or raises ValueError.
+# Function from arguments of `train` to settings, which may raise ValueError.
 Read = Callable[[Sequence[str]], Mapping[str, Any]]
-# More are rather a slip than a plan.
-_MAX_RUNS = 10_000
+_MAX_RUNS = 10_000  # More are probably a mistake.
+
 OBJECTIVES = trials.OBJECTIVES
 
 
 class Plan(Protocol):
-  """What a sweep is to run.
+  """Interface of plans of sweeps.
 
   Attributes:
-    settings: Those of one of its runs.
-    retries: Whether runs that failed are run again the next time.
+    settings: Settings of one of its runs.
+    retries: Whether failed runs are repeated the next time.
   """
 
   settings: Mapping[str, Any]
   retries: bool
 
   def join(self, manifest: manifest_lib.Manifest) -> None:
-    """Adds it to what there is, in memory; raises SettingError if refused."""
+    """Adds its runs to a manifest, in memory; raises SettingError if unfit."""
     ...
 
   def describe(self) -> str:
-    """Says what it is, in a few words."""
+    """Describes the plan in a few words."""
     ...
 
   def untried(self) -> list[grid.Run]:
-    """Returns runs that are to be tried before anything starts.
+    """Returns runs for smoke tests before anything starts.
 
-    Those of what has never begun; `join` comes first.
+    They represent combinations that have never begun. Call `join` first.
     """
     ...
 
   def open(self) -> pool.Source:
-    """Returns what gives the runs; from now on the directory is written to."""
+    """Returns the source of the runs, which may write to the directory."""
     ...
 
   def num_done(self) -> int:
-    """Returns how many of its runs have ended well."""
+    """Returns the number of its runs that succeeded."""
     ...
 
   def max_steps(self, run: grid.Run) -> int:
-    """Returns the environment steps at which one of its runs ends."""
+    """Returns the total environment steps of one of its runs."""
     ...
 
   def conclude(self) -> list[str]:
-    """Returns, in lines, what is to be said at the end."""
+    """Returns lines to print at the end."""
     ...
 
 
 class GridPlan:
-  """All combinations of values."""
+  """Plan of a grid: all combinations of values."""
 
   retries = True
 
   def __init__(self, given: values_lib.Given, read: Read):
-    """Reads all of them.
+    """Reads all combinations.
 
     Args:
-      given: What was typed, no ranges.
-      read: Says what it means.
+      given: Values from the command line, without ranges.
+      read: Function that returns the settings of arguments.
 
     Raises:
-      ValueError: If `train` would refuse one.
+      ValueError: If `train` would reject one.
     """
     values = {grid.SEED: given.seeds, **given.values}
     count = math.prod(map(len, values.values()))
@@ -128,7 +128,7 @@ class GridPlan:
 
 
 class Queue:
-  """Gives runs one after another."""
+  """Source that yields given runs in order."""
 
   def __init__(self, runs: Iterable[grid.Run]):
     """Takes the runs that have not ended."""
@@ -150,7 +150,7 @@ class Queue:
 
 
 class StudyPlan:
-  """Trials of what a study chooses."""
+  """Plan of a hyperparameter search."""
 
   retries = False
 
@@ -163,18 +163,19 @@ class StudyPlan:
     objective: str,
     prunes: bool,
   ):
-    """Reads what can be chosen, each range at its ends.
+    """Reads the choices, and the ends of each range.
 
     Args:
-      given: What was typed.
-      read: Says what it means.
-      num_trials: How many there are to be.
-      seed: Seeds what is chosen.
-      objective: What is sought, one of `trials.OBJECTIVES`.
-      prunes: Whether trials that fall behind are ended early.
+      given: Values and ranges from the command line.
+      read: Function that returns the settings of arguments.
+      num_trials: Total number of trials.
+      seed: Seed of the choices.
+      objective: One of `trials.OBJECTIVES`.
+      prunes: Whether to prune trials that fall behind.
 
     Raises:
-      ValueError: If `train` would refuse it, or there is nothing to choose.
+      ValueError: If `train` would reject a choice, or there is nothing to
+        choose.
     """
     _import_study()
     self._seeds = given.seeds
@@ -185,7 +186,7 @@ class StudyPlan:
     if not self._choices and not self._ranges:
       raise SettingError(
         'study',
-        'needs a setting with a range or with several values to choose from.',
+        'must have a setting with a range or several values to choose from.',
       )
     self._fixed = {
       name: texts[0] for name, texts in given.values.items() if len(texts) == 1
@@ -202,7 +203,7 @@ class StudyPlan:
     )
 
   def _list_probes(self) -> list[grid.Combination]:
-    """Returns a combination, and others with another end or value of one."""
+    """Returns a combination, and variants with another value of one setting."""
     ends = {
       **self._choices,
       **{n: (str(one.low), str(one.high)) for n, one in self._ranges.items()},
@@ -274,10 +275,10 @@ class StudyPlan:
 
 
 def _import_study():
-  """Returns the module that needs Optuna.
+  """Imports the module that needs Optuna.
 
   Raises:
-    SettingError: Without Optuna, saying how to install it.
+    SettingError: Without Optuna.
   """
   try:
     return sweeps.study
@@ -290,7 +291,7 @@ def _import_study():
 
 
 def _max_steps(run: grid.Run, settings: Mapping[str, Any]) -> int:
-  """Returns a run's steps: what was typed, or else what all have."""
+  """Returns a run's steps: its own, or else the common setting."""
   typed = [text for text in run.arguments if text.startswith('--steps=')]
   return int(typed[0].partition('=')[2] if typed else settings['steps'])
 

@@ -1,4 +1,4 @@
-"""Runs of a sweep, several at a time."""
+"""Process pool for the runs of a sweep."""
 
 import dataclasses
 import os
@@ -10,20 +10,20 @@ from repertory.launch.host import interrupts
 from repertory.launch.sweeps import children, grid
 
 _TICK_SECONDS = 0.2
-_TOLD_LINES = 10
+_NUM_LAST_LINES = 10
 
 Running = Mapping[grid.Run, children.Child]
 
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-  """How a run ended.
+  """Result of a run.
 
   Attributes:
-    run: Which one.
-    code: Its exit code, -n if signal n ended it; None if it could not start.
-    lines: The last that it printed.
-    seconds: How long it took.
+    run: The run.
+    code: Exit code, -n if signal n ended it; None if it could not start.
+    lines: Last lines of its output.
+    seconds: Duration.
     was_stopped: Whether the sweep had asked it to stop.
   """
 
@@ -35,31 +35,31 @@ class Ended:
 
 
 class Source(Protocol):
-  """Says which runs there are to be."""
+  """Interface of sources of runs."""
 
   @property
   def num_to_come(self) -> int:
-    """Runs that have not begun."""
+    """Number of runs that have not begun."""
     ...
 
   def next(self) -> grid.Run | None:
-    """Returns a run to start; None if there is none, as yet."""
+    """Returns a run to start; None if none is available yet."""
     ...
 
   def unwanted(self, running: Collection[grid.Run]) -> Collection[grid.Run]:
-    """Returns those of the running ones that are to be stopped."""
+    """Returns the running ones that should be stopped."""
     ...
 
   def end(self, ended: Ended) -> None:
-    """Hears how a run ended."""
+    """Processes the result of a run."""
     ...
 
 
 class Pool:
-  """Runs what a source gives, so many at a time.
+  """Runs the runs of a source, up to `parallel` at a time.
 
   The first Ctrl-C, SIGTERM or SIGHUP asks all runs to stop, which they do with
-  a checkpoint. A second one kills them, and so does waiting for too long.
+  a checkpoint. A second one, or the time-out, kills them.
   """
 
   def __init__(
@@ -72,10 +72,10 @@ class Pool:
     """Starts nothing yet.
 
     Args:
-      directory: The sweep's.
-      options: Returns what else to type for a run.
-      parallel: How many runs at a time.
-      stop_seconds: How long to wait for a run that was asked to stop.
+      directory: Directory of the sweep.
+      options: Function that returns further arguments of a run.
+      parallel: Number of concurrent runs.
+      stop_seconds: Time-out for a run to stop after it was asked to.
     """
     self._directory = directory
     self._options = options
@@ -86,14 +86,14 @@ class Pool:
     self._stopped_at: dict[grid.Run, float] = {}
 
   def run(self, source: Source, watch: Callable[[Running], None]) -> int | None:
-    """Returns when all have ended; no process is left then.
+    """Runs all, and returns when no process is left.
 
     Args:
-      source: Says which runs.
-      watch: Called several times a second, with those that are running.
+      source: Source of runs.
+      watch: Called several times a second with the running ones.
 
     Returns:
-      The number of the signal that ended it early, if one did.
+      The number of the signal that ended it early, or None.
     """
     with interrupts.catch_interrupts() as interruption:
       try:
@@ -114,7 +114,7 @@ class Pool:
           child.kill()
 
   def _fill(self, source: Source) -> None:
-    """Starts runs while there are some, and room for them."""
+    """Starts runs up to the limit."""
     while len(self._running) < self._parallel:
       run = source.next()
       if run is None:
@@ -129,7 +129,7 @@ class Pool:
         source.end(Ended(run, None, [f'It could not start: {error}'], 0.0))
 
   def _stop(self, source: Source, all_of_them: bool) -> None:
-    """Asks runs to stop, once, and kills those that have not in time."""
+    """Asks runs to stop, once, and kills them after the time-out."""
     now = time.monotonic()
     wanted = set(self._running)
     if not all_of_them:
@@ -151,14 +151,14 @@ class Pool:
         Ended(
           run,
           code,
-          child.last_lines(_TOLD_LINES),
+          child.last_lines(_NUM_LAST_LINES),
           time.monotonic() - self._begun_at[run],
           was_stopped=self._stopped_at.pop(run, None) is not None,
         )
       )
 
   def _save_all(self) -> None:
-    """Lets what runs write its checkpoint, for this process cannot go on."""
+    """Stops all runs with a checkpoint, after an error in this process."""
     deadline = time.monotonic() + self._stop_seconds
     for run, child in self._running.items():
       if run not in self._stopped_at:

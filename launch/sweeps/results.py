@@ -1,4 +1,4 @@
-"""What came of a sweep: a table of its combinations, and their curves."""
+"""Results of a sweep: a table of its combinations, and learning curves."""
 
 import contextlib
 import dataclasses
@@ -23,16 +23,16 @@ _MAX_CURVES = 10
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-  """What a combination came to, over those of its seeds that are done.
+  """Results of a combination, over its finished seeds.
 
   Attributes:
-    label: By what it differs from others.
+    label: Settings that distinguish it from others.
     environment: Name of the environment.
-    runs: Those that are done, one for each seed.
+    runs: Finished runs, one for each seed.
     mean: Mean over seeds of the last evaluation's mean return.
-    interval: Where that mean lies, at a confidence of 95 %; NaN with one seed.
-    best: Mean over seeds of the best evaluation's.
-    steps: Environment steps that each of them has taken, at least.
+    interval: 95 % interval of that mean; NaN with one seed.
+    best: Mean over seeds of the best evaluation's mean return.
+    steps: Least number of environment steps over seeds.
   """
 
   label: str
@@ -45,9 +45,9 @@ class Row:
 
 
 def tabulate(manifest: manifest_lib.Manifest) -> list[Row]:
-  """Returns a row for each combination that was evaluated, the best first.
+  """Returns a row for each evaluated combination, the best first.
 
-  Environments come one after another, for their returns do not compare.
+  Rows are grouped by environment, as returns of several are not comparable.
   """
   members: dict[str, list[records.Run]] = {}
   for path, code in manifest.codes.items():
@@ -60,13 +60,13 @@ def tabulate(manifest: manifest_lib.Manifest) -> list[Row]:
     label = group or _ALL
     if manifest.is_study:
       chosen = manifest.groups[group].items()
-      label = ' '.join([group, *map(_tell, chosen)])
+      label = ' '.join([group, *map(_describe_choice, chosen)])
     found.append(_make_row(label, runs))
   return sorted(found, key=lambda row: (row.environment, -row.mean))
 
 
-def _tell(chosen: tuple[str, str]) -> str:
-  """Returns what a trial chose, with numbers that are short."""
+def _describe_choice(chosen: tuple[str, str]) -> str:
+  """Returns a trial's choice as text, with short numbers."""
   name, text = chosen
   with contextlib.suppress(ValueError):
     text = f'{float(text):.4g}' if '.' in text else text
@@ -89,7 +89,7 @@ def _make_row(label: str, runs: Sequence[records.Run]) -> Row:
 
 
 def write(rows: Sequence[Row]) -> str:
-  """Returns a table for the eye, without a line break at its end."""
+  """Formats rows as a text table, without a final line break."""
   has_several = len({row.environment for row in rows}) > 1
   lines = [list(_HEADINGS), *map(_cells, rows)]
   for line, name in zip(lines, ['environment', *(r.environment for r in rows)]):
@@ -120,12 +120,12 @@ def _cells(row: Row) -> list[str]:
 
 
 def plot(rows: Sequence[Row], directory: str) -> str:
-  """Draws the evaluations over steps; says where that is, or why not.
+  """Plots the evaluations over steps; returns the path, or why there is none.
 
   Args:
-    rows: The best first; of each environment only so many are drawn as can be
-      told apart.
-    directory: The sweep's.
+    rows: The rows, the best first; at most `_MAX_CURVES` of each environment
+      are drawn.
+    directory: Directory of the sweep.
   """
   drawn: list[Row] = []
   for row in rows:

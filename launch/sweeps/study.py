@@ -1,4 +1,4 @@
-"""What the trials of a study try, as Optuna chooses it."""
+"""Hyperparameter search with Optuna."""
 
 import dataclasses
 import math
@@ -15,20 +15,20 @@ from repertory.launch.sweeps import values as values_lib
 
 FILE = 'study.db'
 _NAME = 'sweep'
-# What has a meaning of its own in the URL of a storage.
+# Characters with a special meaning in the URL of a storage.
 _NOT_IN_URLS = '?#%{}'
 
-# By name of a setting, which is as on the command line.
+# By name of a setting, as on the command line.
 Space = Mapping[str, values_lib.Values | values_lib.Range]
 
 
 @dataclasses.dataclass(frozen=True)
 class Trial:
-  """A trial.
+  """A trial of a study.
 
   Attributes:
-    number: From 0 on.
-    chosen: What to type for each setting of the space.
+    number: Number of the trial, from 0.
+    chosen: Text of the chosen value of each setting.
   """
 
   number: int
@@ -36,22 +36,22 @@ class Trial:
 
 
 class Study:
-  """A search for the settings with the highest value, in a file.
+  """A search for the settings with the highest value, stored in a file.
 
-  What it chooses follows from the seed, the number of the trial, and what it
-  has been told by then; so a study that is resumed does not try the same twice.
+  Its choices follow from the seed, the number of the trial, and the results so
+  far, so a resumed study does not repeat trials.
   """
 
   def __init__(self, directory: str, space: Space, seed: int):
     """Opens a study, or makes a new one.
 
     Args:
-      directory: Where its file is.
-      space: What to choose from.
-      seed: Seeds what it chooses.
+      directory: Folder of its file.
+      space: Search space.
+      seed: Seed of the choices.
 
     Raises:
-      SettingError: If there can be no file of that name.
+      SettingError: If the path has characters that storage URLs do not allow.
     """
     path = os.path.abspath(os.path.join(directory, FILE))
     if any(character in path for character in _NOT_IN_URLS):
@@ -62,7 +62,7 @@ class Study:
       )
     self._space = {name: _distribution(one) for name, one in space.items()}
     self._seed = seed
-    # Else it prints a line for each trial.
+    # Otherwise Optuna prints a line for each trial.
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     self._study = optuna.create_study(
       storage=f'sqlite:///{path}',
@@ -76,12 +76,12 @@ class Study:
       if found.state == trial.TrialState.RUNNING:
         if found.distributions == self._space:
           self._open[found.number] = trial.Trial(self._study, found._trial_id)
-        else:  # It was killed while it chose, or chose from something else.
+        else:  # Killed while choosing, or chosen from another space.
           self._study.tell(found.number, state=trial.TrialState.FAIL)
 
   @property
   def num_trials(self) -> int:
-    """Trials so far, however they ended."""
+    """Number of trials so far, whatever their outcome."""
     return sum(
       found.params.keys() == self._space.keys()
       for found in self._study.get_trials(deepcopy=False)
@@ -95,7 +95,7 @@ class Study:
     """Begins a trial."""
     number = len(self._study.get_trials(deepcopy=False))
     with warnings.catch_warnings():
-      # Not to try what runs already is an experimental option.
+      # `constant_liar`, which avoids running trials, is experimental.
       warnings.simplefilter('ignore', optuna.exceptions.ExperimentalWarning)
       self._study.sampler = optuna.samplers.TPESampler(
         seed=_mix(self._seed, number), constant_liar=True
@@ -108,7 +108,7 @@ class Study:
     """Ends a trial.
 
     Args:
-      value: How good it was; None, or what is not finite, if it failed.
+      value: Result to maximize; None or non-finite if the trial failed.
     """
     del self._open[number]
     if value is None or not math.isfinite(value):
@@ -117,10 +117,10 @@ class Study:
       self._study.tell(number, value)
 
   def report(self, number: int, index: int, value: float) -> bool:
-    """Takes how good a trial is so far; returns whether to go on with it.
+    """Reports an intermediate value; returns whether to continue the trial.
 
     Args:
-      index: Counts what is reported of a trial.
+      index: Index of the report within the trial.
     """
     one = self._open[number]
     done = self._study.trials[number].intermediate_values
@@ -129,12 +129,12 @@ class Study:
     return not one.should_prune()
 
   def prune(self, number: int) -> None:
-    """Ends a trial that is not worth going on with."""
+    """Ends a trial early, as pruned."""
     del self._open[number]
     self._study.tell(number, state=trial.TrialState.PRUNED)
 
   def best(self) -> tuple[Trial, float] | None:
-    """Returns the best trial and its value; None if none has one."""
+    """Returns the best trial and its value; None without values."""
     try:
       found = self._study.best_trial
     except ValueError:
@@ -159,5 +159,5 @@ def _describe(one: trial.Trial | trial.FrozenTrial) -> Trial:
 
 
 def _mix(seed: int, number: int) -> int:
-  """Returns a seed for each trial; near ones would draw near numbers first."""
+  """Returns the seed of a trial, mixed, as similar seeds start alike."""
   return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])

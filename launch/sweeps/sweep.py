@@ -1,4 +1,4 @@
-"""Runs a sweep: holds its directory, and runs what its plan says."""
+"""Runs a sweep: locks its directory, and executes its plan."""
 
 import contextlib
 import dataclasses
@@ -11,23 +11,23 @@ from repertory.launch.runs import directories
 from repertory.launch.sweeps import display, grid, plans, pool, tally
 from repertory.launch.sweeps import manifest as manifest_lib
 
-# Its lock is in there: in the directory itself it would make it that of a run.
+# Folder of the lock, which in the sweep's directory would mark that as a run's.
 _HIDDEN = '.sweep'
 
-# Runs of a sweep that was killed write a checkpoint, and then they end.
+# Time-out for runs of a killed sweep, which write a checkpoint and end.
 _LEAVE_SECONDS = 120.0
 _LOOK_SECONDS = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
 class Ending:
-  """How a sweep ended.
+  """Result of a sweep.
 
   Attributes:
-    manifest: What is in its directory.
-    num_done: Runs of this sweep that ended well, now or before.
-    failures: How those ended that failed.
-    interrupted: Number of the signal that ended it early; None if none did.
+    manifest: Manifest of its directory.
+    num_done: Number of its runs that succeeded, now or before.
+    failures: Results of failed runs.
+    interrupted: Number of the signal that ended it early, or None.
   """
 
   manifest: manifest_lib.Manifest
@@ -37,18 +37,18 @@ class Ending:
 
 
 def check(directory: str, plan: plans.Plan, fresh: bool) -> int:
-  """Sees whether a plan fits what a directory holds; writes nothing.
+  """Checks that a plan fits the sweep in a directory; writes nothing.
 
   Args:
-    directory: The sweep's.
-    plan: It is to run there.
-    fresh: Whether what is there is to be moved aside.
+    directory: Directory of the sweep.
+    plan: Plan to run there.
+    fresh: Whether the old contents will be moved aside.
 
   Returns:
-    How many of its runs are done already.
+    The number of its runs that are done already.
 
   Raises:
-    SettingError: If it does not.
+    SettingError: If it does not fit.
   """
   directories.check_writable(directory)
   manifest = _load(directory, fresh)
@@ -68,16 +68,17 @@ def run(
   stop_seconds: float,
   fresh: bool = False,
 ) -> Ending:
-  """Runs what is not done, and returns when no process is left.
+  """Runs all unfinished runs, and returns when no process is left.
 
   Args:
-    directory: The sweep's.
-    plan: What to run.
-    options: Returns what else to type for a run, such as its directory.
-    parallel: How many runs at a time.
-    title: What the display calls it.
-    stop_seconds: How long to wait for a run that was asked to stop.
-    fresh: Whether to move aside what is there.
+    directory: Directory of the sweep.
+    plan: Plan to run.
+    options: Function that returns further arguments of a run, such as its
+      directory.
+    parallel: Number of concurrent runs.
+    title: Title of the display.
+    stop_seconds: Time-out for a run to stop after it was asked to.
+    fresh: Whether to move the old contents aside.
 
   Raises:
     SettingError: If the directory is in use, or of another sweep.
@@ -107,10 +108,10 @@ def _load(directory: str, fresh: bool) -> manifest_lib.Manifest:
 
 
 def _check_kinds(manifest: manifest_lib.Manifest) -> None:
-  """Refuses links, which runs of the sweep would write through.
+  """Raises for symbolic links, which would redirect the writes of runs.
 
   Raises:
-    SettingError: With the first of them.
+    SettingError: Naming the first of them.
   """
   own = (_HIDDEN, manifest_lib.FILE, manifest_lib.UNFINISHED)
   paths = (*own, *manifest.groups, *manifest.codes)
@@ -119,7 +120,7 @@ def _check_kinds(manifest: manifest_lib.Manifest) -> None:
 
 @contextlib.contextmanager
 def _holding(directory: str, fresh: bool) -> Iterator[None]:
-  """Holds a directory during the block, a new one if asked to."""
+  """Locks a directory during the block, a new one if `fresh`."""
   hidden = os.path.join(directory, _HIDDEN)
   with contextlib.ExitStack() as held:
     held.enter_context(directories.hold(hidden))
@@ -138,18 +139,18 @@ def _wait_for_others(manifest: manifest_lib.Manifest) -> None:
   deadline = time.monotonic() + _LEAVE_SECONDS
   for path, code in manifest.codes.items():
     directory = os.path.join(manifest.directory, path)
-    is_told = False
+    is_printed = False
     while code is None and directories.is_held(directory):
-      if not is_told:
+      if not is_printed:
         print(
           f'Waiting for another process to end its run in {directory}.',
           flush=True,
         )
-        is_told = True
+        is_printed = True
       if time.monotonic() > deadline:
         raise SettingError(
           'directory',
-          f'must not be in use, but another run writes to {directory}, after '
-          f'{_LEAVE_SECONDS:g} seconds still.',
+          f'must not be in use, but another run still writes to {directory} '
+          f'after {_LEAVE_SECONDS:g} seconds.',
         )
       time.sleep(_LOOK_SECONDS)

@@ -1,4 +1,4 @@
-"""How far a sweep is: in its manifest, and for its user."""
+"""Tracks the progress of a sweep in its manifest and on its display."""
 
 import os
 import signal
@@ -12,16 +12,16 @@ from repertory.launch.sweeps import display, grid, pool
 from repertory.launch.sweeps import manifest as manifest_lib
 
 _SHOW_SECONDS = 1.0
-_NOT_BEGUN = 'to come'
-# The logs that tell how far a run is.
+_NOT_BEGUN = 'waiting'
+# Logs that have the progress of a run.
 _LABELS = ('actors', 'replay', 'evaluator')
 
 
 class Tally:
-  """Notes and tells what becomes of the runs that a source gives.
+  """Records and displays the progress and results of a source's runs.
 
   Attributes:
-    failures: How runs ended that failed.
+    failures: Results of failed runs.
   """
 
   def __init__(
@@ -33,15 +33,15 @@ class Tally:
     num_done: int,
     max_steps: Callable[[grid.Run], int],
   ):
-    """Tells nothing yet.
+    """Displays nothing yet.
 
     Args:
-      source: Gives runs.
-      manifest: Notes how they end.
-      title: What the sweep is called.
-      shown: Shows it.
-      num_done: Runs that had ended well before.
-      max_steps: Returns the environment steps at which a run ends.
+      source: Source of runs.
+      manifest: Manifest that records their exit codes.
+      title: Title of the sweep.
+      shown: Display of the sweep.
+      num_done: Number of runs that had succeeded before.
+      max_steps: Function that returns the total environment steps of a run.
     """
     self._source = source
     self._manifest = manifest
@@ -62,7 +62,7 @@ class Tally:
     if run is not None:
       self._save()  # Trials may be new.
       if not self._display.is_interactive:
-        self._display.tell(f'begun    {run.path}')
+        self._display.print(f'begun    {run.path}')
     return run
 
   def unwanted(self, running: Collection[grid.Run]) -> Collection[grid.Run]:
@@ -72,7 +72,7 @@ class Tally:
     if ended.code == 0:
       state, note = 'done', self._evaluation(ended.run)
     elif ended.was_stopped:
-      state, note = 'stopped', 'it can go on'
+      state, note = 'stopped', 'it can be resumed'
     else:
       state, note = 'failed', describe_code(ended.code)
       self.failures.append(ended)
@@ -83,10 +83,10 @@ class Tally:
     self._save()
     self._source.end(ended)
     took = figures.duration(ended.seconds)
-    self._display.tell(f'{state:8} {ended.run.path}: {note}, {took}')
+    self._display.print(f'{state:8} {ended.run.path}: {note}, {took}')
 
   def show(self, running: pool.Running) -> None:
-    """Shows how it goes, if it is time for that."""
+    """Updates the display, at most once in `_SHOW_SECONDS`."""
     now = time.monotonic()
     if now - self._shown_at < _SHOW_SECONDS:
       return
@@ -94,7 +94,7 @@ class Tally:
     self._display.show(self._status(running))
 
   def close(self) -> None:
-    """Shows how it ended."""
+    """Shows the final status, and closes the display."""
     self._display.show(self._status({}))
     self._display.close()
 
@@ -112,7 +112,7 @@ class Tally:
     )
 
   def _read(self, run: grid.Run) -> display.RunStatus:
-    """Returns how far a run is, by the ends of its logs."""
+    """Returns the progress of a run, from the last rows of its logs."""
     logs = self._logs(run)
     steps = [logs.last(label, 'steps') or 0 for label in _LABELS]
     return display.RunStatus(
@@ -136,16 +136,16 @@ class Tally:
     return logs_lib.Logs(os.path.join(directory, directories.LOGS))
 
   def _save(self) -> None:
-    """Writes the manifest; without, what is done would be looked at again."""
+    """Saves the manifest; on failure, prints a warning."""
     try:
       self._manifest.save()
     except OSError as error:
       path = os.path.join(self._manifest.directory, manifest_lib.FILE)
-      self._display.tell(f'{path} cannot be written: {error.strerror}')
+      self._display.print(f'{path} cannot be written: {error.strerror}')
 
 
 def describe_code(code: int | None) -> str:
-  """Says how a process has ended."""
+  """Describes the exit code of a process."""
   if code is None:
     return 'not started'
   if code >= 0:

@@ -1,4 +1,4 @@
-"""The runs of a study: of each trial one for each seed."""
+"""Runs of a study's trials, one for each seed."""
 
 import dataclasses
 import os
@@ -16,7 +16,7 @@ from repertory.launch.sweeps import manifest as manifest_lib
 if TYPE_CHECKING:  # Optuna is an extra.
   from repertory.launch.sweeps import study as study_lib
 
-# What a trial is worth, by the mean returns of a run's evaluations.
+# Objective functions of the mean returns of a run's evaluations.
 OBJECTIVES = {'last': lambda returns: returns[-1], 'best': max}
 
 _LOOK_SECONDS = 1.0
@@ -24,14 +24,14 @@ _LOOK_SECONDS = 1.0
 
 @dataclasses.dataclass
 class _Open:
-  """A trial that has not ended.
+  """An unfinished trial.
 
   Attributes:
-    runs: One for each seed.
-    left: Those that have not ended.
-    has_failed: Whether one of them failed.
-    is_pruned: Whether it is not worth going on with.
-    num_reported: How many evaluations were reported.
+    runs: Runs, one for each seed.
+    left: Unfinished runs.
+    has_failed: Whether a run failed.
+    is_pruned: Whether the trial was pruned.
+    num_reported: Number of reported evaluations.
   """
 
   runs: Sequence[grid.Run]
@@ -42,9 +42,9 @@ class _Open:
 
 
 class Trials:
-  """Asks a study for trials, and tells it what they were worth.
+  """Source of the runs of a study's trials, which reports their values.
 
-  That is the mean over a trial's seeds. With one that failed, so has the trial.
+  The value is the mean over a trial's seeds. If one fails, the trial fails.
   """
 
   def __init__(
@@ -57,17 +57,17 @@ class Trials:
     objective: str = 'last',
     prunes: bool = False,
   ):
-    """Goes on with the trials that have not ended.
+    """Resumes unfinished trials.
 
     Args:
-      study: Chooses.
-      manifest: What is in the sweep's directory; trials are added to it.
-      given: What was typed for the settings that the study does not choose.
-      seeds: Those of each trial.
-      num_trials: How many there are to be, with those of before.
+      study: Study that chooses settings.
+      manifest: Manifest of the sweep, to which trials are added.
+      given: Values of the settings that the study does not choose.
+      seeds: Seeds of each trial.
+      num_trials: Total number of trials, earlier ones included.
       objective: One of `OBJECTIVES`.
-      prunes: Whether trials are ended early that are worse, after as many
-        evaluations, than the median of those before.
+      prunes: Whether to prune trials that are worse than the median of earlier
+        ones at the same number of evaluations.
     """
     self._study = study
     self._manifest = manifest
@@ -84,7 +84,7 @@ class Trials:
 
   @property
   def num_to_come(self) -> int:
-    """Runs that have not begun, those of trials to come included."""
+    """Number of runs that have not begun, including those of later trials."""
     trials = max(0, self._num_trials - self._study.num_trials)
     return len(self._waiting) + trials * len(self._seeds)
 
@@ -99,18 +99,18 @@ class Trials:
     number = _number(ended.run)
     trial = self._open[number]
     if ended.was_stopped and ended.code != 0 and not trial.is_pruned:
-      return  # It goes on when the study does.
+      return  # It resumes when the study does.
     trial.left.discard(ended.run)
     trial.has_failed |= ended.code != 0 and not ended.was_stopped
     self._finish_if_over(number)
 
   def unwanted(self, running: Collection[grid.Run]) -> Collection[grid.Run]:
-    """Returns the running ones of trials that are not worth going on with."""
+    """Prunes trials; returns the running ones of pruned trials."""
     now = time.monotonic()
     if self._prunes and now - self._looked_at >= _LOOK_SECONDS:
       self._looked_at = now
       for number, trial in list(self._open.items()):
-        if not trial.is_pruned and not self._is_worth_it(number, trial):
+        if not trial.is_pruned and not self._should_continue(number, trial):
           self._prune(number, trial)
     pruned = {number for number, one in self._open.items() if one.is_pruned}
     return [run for run in running if _number(run) in pruned]
@@ -140,14 +140,14 @@ class Trials:
       self._study.prune(number)
       return
     returns = [self._returns(run) for run in trial.runs]
-    is_worth = not trial.has_failed and all(returns)
+    is_valid = not trial.has_failed and all(returns)
     self._study.tell(
       number,
-      statistics.fmean(map(self._objective, returns)) if is_worth else None,
+      statistics.fmean(map(self._objective, returns)) if is_valid else None,
     )
 
-  def _is_worth_it(self, number: int, trial: _Open) -> bool:
-    """Tells the study what all seeds have come to; asks it whether to go on."""
+  def _should_continue(self, number: int, trial: _Open) -> bool:
+    """Reports means over seeds to the study; returns whether to continue."""
     returns = [self._returns(run) for run in trial.runs]
     for count in range(trial.num_reported + 1, min(map(len, returns)) + 1):
       trial.num_reported = count

@@ -1,12 +1,12 @@
-"""What is typed for a setting of a sweep: one value, several, or a range.
+"""Parses the values of a sweep's setting: one value, several, or a range.
 
     1e-3               a value
     1e-3,3e-4          two values
     [64,64],[256]      two lists, for a setting that is one
-    1e-5..1e-2:log     a range, of which a study takes values
+    1e-5..1e-2:log     a range, from which a study samples values
 
-Brackets hold together what has commas in it: of any setting, but of one that is
-a list there must be brackets, or nobody could tell a list from several values.
+Brackets group values that contain commas. Settings that are lists require them,
+as a list would look like several values otherwise.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from repertory.components import settings
 from repertory.components.settings import SettingError
 
-# What was typed for each value, without brackets.
+# Text of each value, without brackets.
 Values = tuple[str, ...]
 
 _OPENING, _CLOSING = '[(', '])'
@@ -26,13 +26,13 @@ _NUMBERS = {int: 'integers', float: 'numbers'}
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-  """Numbers from low to high, both of them included.
+  """Numbers from low to high, both included.
 
   Attributes:
-    text: What was typed.
-    low: An integer if the setting is one.
-    high: Likewise.
-    is_log: Whether each order of magnitude is as likely as the next.
+    text: Text of the range.
+    low: Lower bound, an integer if the setting is one.
+    high: Upper bound, likewise.
+    is_log: Whether the distribution is log-uniform.
   """
 
   text: str
@@ -43,12 +43,12 @@ class Range:
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-  """What was typed for all settings, by name: flags, and `config.<name>`.
+  """Values and ranges of all settings, by name: flags, and `config.<name>`.
 
   Attributes:
     seeds: The seeds, at least one.
-    values: One or several of each other setting that has no range.
-    ranges: Those that have one.
+    values: One or several values of each other setting without a range.
+    ranges: Ranges of the others.
   """
 
   seeds: Values
@@ -57,15 +57,15 @@ class Given:
 
 
 def read(name: str, text: str, kind: type) -> Values | Range:
-  """Reads what was typed for a setting.
+  """Parses the text of a setting.
 
   Args:
-    name: The setting's, for the error.
-    text: What was typed.
-    kind: What the setting holds: tuple, bool, int, float or str.
+    name: Name of the setting, for errors.
+    text: Text from the command line.
+    kind: Type of the setting: tuple, bool, int, float or str.
 
   Raises:
-    SettingError: If it can be read in two ways, or in none.
+    SettingError: If the text is ambiguous or malformed.
   """
   if '..' in text and kind in _NUMBERS:
     return _read_range(name, text, kind)
@@ -103,9 +103,9 @@ def _read_range(name: str, text: str, kind: type) -> Range:
     settings.parse(name, number, kind) for number in match.group(1, 2)
   )
   is_log = match[3] is not None
-  if not low < high < float('inf'):  # Of NaN neither holds.
+  if not low < high < float('inf'):  # Rejects NaN, too.
     raise SettingError(
-      name, f'must be a range of {_NUMBERS[kind]} that rises, got {text!r}.'
+      name, f'must be an increasing range of {_NUMBERS[kind]}, got {text!r}.'
     )
   if is_log and low <= 0:
     raise SettingError(
@@ -131,7 +131,7 @@ def _split(name: str, text: str) -> list[str]:
 
 
 def _is_held(piece: str) -> bool:
-  """Whether brackets hold a piece together: the first ends with the last."""
+  """Whether one pair of brackets encloses a piece."""
   if piece[:1] not in _OPENING or piece[-1:] not in _CLOSING or not piece:
     return False
   depth = 0
