@@ -136,7 +136,7 @@ def test_deterministic_run_is_refused(other, tmp_path):
   _train(sys.executable, settings, 200, tmp_path)
   before, printed = _train(other, settings, 300, tmp_path, code=2)
   assert f'was written with Python {stacks.HERE}, TensorFlow' in printed
-  assert 'Leave deterministic out to go on all the same' in printed
+  assert 'Leave deterministic out to resume all the same' in printed
   after, _ = _train(other, settings[:-1], 300, tmp_path)
   assert before.state['counts']['steps'] == 200
   assert after.state['counts']['steps'] == 300

@@ -74,7 +74,7 @@ def test_a_signal_stops_all_with_their_checkpoints(tmp_path, number):
   ended = running.wait(_SECONDS)
   assert ended.code == 128 + number, ended.output
   assert ended.left == []
-  assert 'The same command goes on' in ended.output
+  assert 'The same command resumes' in ended.output
   _check_saved(tmp_path)
   _resume(tmp_path)
   _check_done(tmp_path)

@@ -425,7 +425,7 @@ class TestTrain:
     assert 'already' not in _run(capsys, *arguments)[1]
     code, out, _ = _run(capsys, *arguments)
     assert code == 0
-    assert 'by which all 20 steps were taken already' in out
+    assert 'which has all 20 steps already' in out
 
 
 class TestEvaluate:

@@ -71,7 +71,7 @@ def test_in_nodes_of_their_own(tmp_path, data):
 @pytest.mark.parametrize(
   ('flags', 'message'),
   [
-    ([], '--demonstrations must name the folders of what is to be imitated'),
+    ([], '--demonstrations must name the folders of episodes for'),
     (['--topology=anakin', '--env=tensor:catch'], '--topology must be another'),
     (['--wrap=rnd', '--config.n_step=1'], '--demonstrations must name'),
   ],

@@ -149,7 +149,7 @@ class TestDistributed:
     ended = running.wait(_SECONDS)
     assert ended.code == 128 + signal.SIGINT, ended.output
     assert ended.left == []
-    assert 'same command goes on' in ended.output
+    assert 'same command resumes' in ended.output
     assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
     # It does resume.
     steps = int(log_files.rows(tmp_path / 'run', 'replay')[-1]['steps'])

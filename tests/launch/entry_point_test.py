@@ -71,7 +71,7 @@ _LOOKED_AT_FIRST = {
   'environments': (0, 'gym:<id>'),
   'runs .': (0, 'no run in it'),
   'plot --help': (0, '--statistic'),
-  'report .': (2, 'There is no run to be read'),
+  'report .': (2, 'There is no readable run'),
   'evaluate nowhere': (2, 'none in nowhere. It is not there.'),
   'evaluate . --best --video': (2, 'of an evaluation, found none in .. Train'),
   'export . new': (2, 'must hold a checkpoint, found none in .. Train first.'),

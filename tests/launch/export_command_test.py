@@ -107,7 +107,7 @@ def test_the_format_of_films_that_nobody_asks_for(capsys):
   flags = ['--directory=run', '--video_format=gif']
   code, out, err = _run(capsys, 'evaluate', *flags)
   assert (code, out) == (2, '')
-  assert 'ask for them with --video' in err
+  assert '--video_format requires --video' in err
 
 
 def test_help_is_without_names_of_modules(capsys):

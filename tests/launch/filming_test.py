@@ -332,7 +332,7 @@ class TestEvaluate:
     assert not os.path.exists(folder)
     code, filmed_out, _ = run('--video')
     assert code == 0
-    assert filmed_out == f'{out}films      {folder}\n'
+    assert filmed_out == f'{out}videos     {folder}\n'
     (name,) = os.listdir(folder)
     mean = re.search('mean +(.*)', out)[1]
     assert name == f'episode_001_return_{mean}.0.mp4'

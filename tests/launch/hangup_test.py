@@ -207,7 +207,7 @@ def test_hangups_of_all_processes(tmp_path):
   ended = running.wait(_SECONDS)
   assert ended.code == 128 + signal.SIGHUP, ended.output
   assert ended.left == []
-  assert 'same command goes on' in ended.output
+  assert 'same command resumes' in ended.output
   _check_saved(tmp_path)
 
 

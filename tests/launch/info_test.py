@@ -170,7 +170,7 @@ def test_entries_that_are_missing_or_no_numbers(capsys, name, message):
     (['--env=catch', '--info=x'], '--info must be left out: these environm'),
     (
       ['--env=tensor:catch', '--info=x', '--topology=anakin'],
-      '--info must be left out where a compiled program steps',
+      '--info must be left out where a compiled loop steps',
     ),
     (
       ['--info=a,a'],

@@ -30,7 +30,9 @@ def test_file_in_place_of_a_folder_is_refused(tmp_path, name):
   directory = tmp_path / 'run'
   directory.mkdir()
   (directory / name).write_text('mine')
-  with pytest.raises(SettingError, match='should be a folder') as caught:
+  with pytest.raises(
+    SettingError, match='must be a folder and is a file'
+  ) as caught:
     _run(tmp_path)
   assert caught.value.setting == 'directory'
   assert str(directory / name) in str(caught.value)

@@ -197,7 +197,7 @@ class TestRefusals:
   @pytest.mark.parametrize(
     ('flags', 'message'),
     [
-      ([], '--data must name the folder'),
+      ([], '--data must name one or more folders'),
       (['--data=nowhere'], 'nowhere must be a folder; got nothing'),
       (['--data=DATA,nowhere'], 'nowhere must be a folder; got nothing'),
       (['--data=DATA', '--env=memory_chain'], "must have 'observation' like"),
@@ -245,7 +245,7 @@ class TestRefusals:
     told = capsys.readouterr().err.strip().splitlines()[-1]
     assert code == 2
     assert told.startswith(f'repertory: {flag} cannot be learned from: ')
-    assert told.endswith("Node 'learner' found that out.")
+    assert told.endswith("Raised in node 'learner'.")
 
   @pytest.mark.parametrize('name', ['offline', 'single'])
   def test_returns_that_a_critic_cannot_tell(self, tmp_path, data, name):
@@ -255,7 +255,9 @@ class TestRefusals:
         'demonstrations': (data,), 'demonstration_fraction': 0.5
       }  # fmt: skip
     # A ball is caught or missed in the last of nine steps.
-    told = 'discounted return of the data, which are from -1 to 1; got'
+    told = (
+      'discounted return of the data, whose returns range from -1 to 1; got'
+    )
     for vmin, vmax, message in (
       (-0.99, 2.0, f'vmin must be at most the least {told} -0.99'),
       (-2.0, 0.99, f'vmax must be at least the largest {told} 0.99'),

@@ -331,10 +331,10 @@ class TestMemory:
     # small, and the priority.
     item = 60 * 70 * 3 + 2 * 144 + 12 + 32
     needed = 1000 * (item + 12 + 8)
-    assert 'with the copies of a checkpoint (max_size' in self._check(
+    assert 'including copies for checkpoints (max_size' in self._check(
       monkeypatch, experiment, needed, 'local'
     )
-    assert 'not compressed (max_size' in self._check(
+    assert 'uncompressed (max_size' in self._check(
       monkeypatch,
       dataclasses.replace(experiment, checkpoint_replay=False),
       1000 * item,

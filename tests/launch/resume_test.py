@@ -209,7 +209,7 @@ class TestResume:
     ):
       pytest.fail('It began.')
     if expected is checkpointing.CheckpointError:
-      assert 'could not be moved' in str(caught.value)
+      assert 'could not be converted' in str(caught.value)
 
   def test_how_far_a_move_is_is_told(self, tmp_path, have_run, monkeypatch):
     monkeypatch.setattr(moves, '_TELL_SECONDS', 0.0)
@@ -240,7 +240,7 @@ class TestResume:
         assert session.takes_replay_of(checkpoint)
         assert session.takes_replay_of(older)
         assert not session.takes_replay_of(others)
-        assert 'compiled program' in session.explain_omission(others)
+        assert 'compiled loops' in session.explain_omission(others)
 
   def test_queue_without_a_server_has_no_bundles(self, tmp_path):
     experiment = launch.make_experiment(

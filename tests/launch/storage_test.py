@@ -230,7 +230,9 @@ class TestRefusals:
 
   def test_a_file_in_its_place(self, tmp_path):
     (tmp_path / 'S').write_text('mine')
-    self.check(tmp_path, tmp_path / 'b', '^storage must be a place to write')
+    self.check(
+      tmp_path, tmp_path / 'b', '^storage must be readable and writable'
+    )
 
   # The second is a TimeoutError: network file systems raise it, too.
   @pytest.mark.parametrize('number', [errno.EACCES, errno.ETIMEDOUT])
@@ -311,7 +313,7 @@ class TestFresh:
     result = storage_runs.run(trained / 'a', stored, 108, fresh=True)
     assert result.status.steps == 108
     (aside,) = stored.glob('aside-*')
-    assert f'what was stored is now in {aside}' in result.status.message
+    assert f'old checkpoints were moved to {aside}' in result.status.message
     assert (
       storage_runs.names(aside),
       storage_runs.names(aside, 'best'),

@@ -31,8 +31,8 @@ class TestBadInput:
   @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-      (['sweep'], '--directory must be a path, for the sweep to go to'),
-      (['sweep', '--directory='], '--directory must be a path'),
+      (['sweep'], '--directory must be the path of the sweep'),
+      (['sweep', '--directory='], '--directory must be the path'),
       ([*_HERE, 'more'], 'arguments must be flags'),
       (
         [*_HERE, '--sedes=3'],
@@ -92,7 +92,7 @@ class TestBadInput:
       # The search.
       ([*_HERE, '--prune'], '--prune must be left out without --study.'),
       ([*_HERE, '--study=0'], '--study must be at least 1, got 0.'),
-      ([*_HERE, '--study=3'], '--study needs a setting with a range'),
+      ([*_HERE, '--study=3'], '--study must have a setting with a range'),
       (
         [*_HERE, '--study=3', '--config.n_step=1..3', '--objective=most'],
         "--objective must be one of last, best; got 'most'.",
@@ -190,7 +190,7 @@ def test_runs_what_is_given_and_tells_what_failed(capsys, try_here):
     returns[-1]['episode_return'], abs=1e-3
   )
   assert os.path.getsize('here/returns.png') > 1000
-  assert f'{bad}/seed_0 failed, exit code 1. It printed last:' in err
+  assert f'{bad}/seed_0 failed, exit code 1. Its last output:' in err
   assert 'FloatingPointError: Learning diverged' in err
   with open(f'here/{bad}/seed_0/{children.OUTPUT}') as file:
     assert 'Learning diverged' in file.read()

@@ -67,7 +67,7 @@ def test_begins_with_the_networks(tmp_path, source, topology, environment):
   # Counted from 0; the source has more than 30.
   assert 0 < status.learner_steps < 30
   assert status.message.startswith(
-    f'begins with what {source} had learned by update '
+    f'begins with the networks of {source} after update '
   )
   checkpoint = resuming.load_checkpoint(str(tmp_path))
   theirs = learned(source)
@@ -112,13 +112,15 @@ class TestResumed:
   def test_began_otherwise(self, tmp_path, source):
     launch.run(make(tmp_path, 30), display=False)
     experiment = make(tmp_path, 60, initial_from=str(source))
-    with pytest.raises(ValueError, match='began with nothing; got') as info:
+    with pytest.raises(
+      ValueError, match='began with new networks; got'
+    ) as info:
       launch.run(experiment, display=False)
     assert 'initial_from must be left out' in str(info.value)
     assert 'fresh=True' in str(info.value)
     launch.run(experiment, fresh=True, display=False)
     other = dataclasses.replace(experiment, initial_from=str(tmp_path / 'o'))
-    with pytest.raises(ValueError, match=f'it began with {source}; got'):
+    with pytest.raises(ValueError, match=f'and began with {source}; got'):
       launch.run(other, display=False)
 
 

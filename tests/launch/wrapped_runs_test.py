@@ -127,7 +127,7 @@ def test_begins_with_what_was_learned_without(tmp_path, data):
     (['--wrap=rnd', '--wrap.embedding_size=0'], '--wrap.embedding_size must'),
     (['--wrap=rnd', '--wrap.embedding_size'], 'must be given a value'),
     (['--wrap=rnd', '--config.n_step=2'], '--config.n_step must be 1'),
-    (['--wrap=sqil'], '--demonstrations must name the folders of what is to'),
+    (['--wrap=sqil'], '--demonstrations must name the folders of episodes'),
     (['--wrap=gail', '--topology=offline'], '--topology must be another one'),
     (
       ['--wrap=sqil', '--topology=anakin', '--env=tensor:catch'],

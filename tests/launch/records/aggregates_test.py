@@ -145,7 +145,7 @@ class TestBootstrap:
       (np.ones(2), {'confidence': 1.0}, 'confidence must be between 0 and 1'),
       (np.ones(2), {'num_resamples': 0}, 'num_resamples must be at least 1'),
       ([], {}, 'at least one task'),
-      ([np.ones([2, 3]), np.ones([2, 4])], {}, 'alike but for the runs'),
+      ([np.ones([2, 3]), np.ones([2, 4])], {}, 'equal trailing shapes'),
     ],
   )
   def test_bad_input_is_told(self, scores, settings, message):

@@ -116,7 +116,7 @@ class TestRead:
       assert _states(tmp_path) == {**expected, 'killed': 'running'}
     assert records.read(tmp_path / 'interrupted').why == 'by SIGTERM'
     killed = records.read(tmp_path / 'killed')
-    assert killed.why == 'its process ended without a word'
+    assert killed.why == 'its process ended without logging an outcome'
 
   def test_failure_is_told(self, tmp_path):
     directory = written_runs.write(tmp_path / 'a', ended=None)
@@ -216,7 +216,7 @@ class TestTable:
     assert ' 12,000 of 1,000 ' in first
     assert ' -2.5 ' in first
     assert 'done' in second
-    assert third.endswith('its process ended without a word')
+    assert third.endswith('its process ended without logging an outcome')
     # What is of one column begins, or ends, below one another.
     assert header.index('state') == first.index('done') == second.index('done')
     without = records.table(runs[:2])

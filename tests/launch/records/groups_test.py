@@ -186,7 +186,7 @@ def test_of_one_seed_the_run_counts_that_came_further(tmp_path):
   grouped = _group(tmp_path)
   assert [run.directory for run in grouped.groups[0].runs] == [long]
   assert grouped.notes == [
-    f'{short} is of the same seed and settings as {long}, which came further'
+    f'{short} has the same seed and settings as {long}, which has more steps'
   ]
 
 

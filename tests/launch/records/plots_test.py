@@ -97,7 +97,7 @@ def test_says_what_is_not_drawn(runs, tmp_path):
   [
     ({'output': 'plot.pdf'}, 'output', 'must end with .png or .svg'),
     ({'output': 'folder.svg'}, 'output', 'must be a file'),
-    ({'output': 'file/a.svg'}, 'output', 'can be written to'),
+    ({'output': 'file/a.svg'}, 'output', 'must be in a writable folder'),
     ({'what': ['ratio']}, 'what', 'none of 4 runs has a row'),
     ({'what': ['rato']}, 'what', "mean 'ratio'"),
     ({'over': 'time'}, 'over', 'must be one of steps'),

@@ -98,7 +98,7 @@ def test_tells_of_settings_scores_and_waiting(folder):
   texts = _Reader(_write(folder)).texts
   for expected in (
     'Evaluations',
-    'How well they did',
+    'Scores',
     'Settings that differ',
     'n_step',
     'Losses',
@@ -206,10 +206,10 @@ class TestCourse:
       ('resumed', 'resumed from 3', 1),
       ('restarted', 'actor/0, after: Bad: 1', 2),
       ('warning', 'learner: disk full', 1),
-      ('skipped', '3 updates that were not finite', 1),
+      ('skipped', '3 non-finite updates', 1),
       ('diverged', 'the batch is in diverged/step_7.npz', 1),
       ('stalled', 'No further.', 1),
-      ('interrupted', 'its process ended without a word', 1),
+      ('interrupted', 'its process ended without logging an outcome', 1),
     ]
 
   def test_pace(self, tmp_path):
