@@ -68,7 +68,7 @@ EXPERIMENT_FLAGS = (
     'Reward model that changes the rewards of the agent: '
     + ', '.join(one.name for one in wrappers_registry.wrappers())
     + '. Its settings are --wrap.<name>=<value>; `repertory wrappers` lists '
-    'all; default: none.',
+    'all; default: nothing.',
   ),
   (
     'topology',
@@ -154,7 +154,7 @@ TRAIN_FLAGS = (
     flags.DEFINE_string,
     DEFAULTS['record'],
     'Folder to record training episodes to, for --topology=offline; default: '
-    'none.',
+    'nowhere.',
   ),
   (
     'demonstrations',
@@ -174,7 +174,7 @@ TRAIN_FLAGS = (
     flags.DEFINE_string,
     DEFAULTS['storage'],
     'Storage for copies of checkpoints, from which another host can resume: a '
-    'path, or a URL that fsspec supports; default: none.',
+    'path, or a URL that fsspec supports; default: nowhere.',
   ),
   (
     'initial_from',
