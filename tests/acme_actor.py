@@ -1,4 +1,4 @@
-"""An actor as Acme wants them, that watches how it is called."""
+"""An Acme actor that checks the order of its calls."""
 
 import dm_env
 import numpy as np
@@ -6,16 +6,16 @@ from acme import core as acme_core
 
 
 class AcmeActor(acme_core.Actor):
-  """Acts at random for one environment and refuses any call out of turn.
+  """Random actor for one environment, which rejects calls out of order.
 
-  The turns are `observe_first`, then `select_action` and `observe` until the
+  The order is `observe_first`, then `select_action` and `observe` until the
   last timestep; `observe_first` may come at any time.
 
   Attributes:
-    returns: Of the episodes that ended.
-    actions: All that it took.
-    num_episodes: Calls of `observe_first`.
-    num_updates: Calls of `update`.
+    returns: Returns of finished episodes.
+    actions: All actions.
+    num_episodes: Number of calls of `observe_first`.
+    num_updates: Number of calls of `update`.
   """
 
   def __init__(self, seed=0):

@@ -1,4 +1,4 @@
-"""Real policies with weights that tell environments apart."""
+"""Policies with random weights, whose actions depend on the observation."""
 
 import numpy as np
 import tensorflow as tf
@@ -14,14 +14,14 @@ from repertory.components import (
 
 
 def fill(module_variables, seed=0):
-  """Gives variables values of deviation 1."""
+  """Fills variables with random values of standard deviation 1."""
   random = np.random.default_rng(seed)
   for variable in module_variables:
     variable.assign(random.normal(size=variable.shape))
 
 
 def make_epsilon_greedy(spec, num_environments, seed=7):
-  """Makes a policy without memory, of linear action values."""
+  """Makes a feed-forward policy with linear action values."""
   size = int(np.prod(spec.observations.shape))
   random = np.random.default_rng(0)
   weights = tf.constant(
@@ -58,7 +58,7 @@ def make_recurrent_epsilon_greedy(spec, num_environments, seed=7):
 
 
 def make_stochastic(spec, num_environments, seed=7):
-  """Makes a policy with an LSTM that draws its actions."""
+  """Makes a stochastic policy with an LSTM."""
   del num_environments
   distribution = distributions.make_distribution(spec.actions)
   head = networks.ActorCriticHead(distribution.num_parameters)
@@ -82,10 +82,10 @@ MAKERS = {
 
 
 class RowByRow(programs.Policy):
-  """Acts for each row alone.
+  """Policy that computes each row of a batch separately.
 
-  So it does the same to the last bit in batches of any size: a processor may
-  round a row otherwise beside others.
+  Results are then identical bit by bit in batches of any size: rounding of a
+  row may depend on the batch.
   """
 
   def __init__(self, policy: programs.Policy):
@@ -110,7 +110,7 @@ class RowByRow(programs.Policy):
 
 
 def row_by_row(builder_class: type) -> type:
-  """Returns a kind of builder whose agents act row by row."""
+  """Returns a subclass of a builder whose policies compute row by row."""
 
   class Builder(builder_class):
     def make_policy(self, network, acting):

@@ -24,18 +24,18 @@ _CONTINUOUS = _DISCRETE._replace(
 
 
 class Agent(NamedTuple):
-  """What an agent learns from here.
+  """Environment spec and settings of an agent in tests.
 
   Attributes:
-    spec: Of the environment.
-    settings: Its own ones.
+    spec: Spec of the environment.
+    settings: Settings of the agent.
   """
 
   spec: specs.EnvironmentSpec
   settings: Mapping[str, Any]
 
 
-# Each agent takes those that it has.
+# Each agent uses the ones it supports.
 _SMALL = {'batch_size': 4, 'target_update_period': 1, 'min_replay_size': 50}
 # Enough rows in each minibatch for three devices.
 _MINIBATCHES = {'batch_size': 8, 'unroll_length': 8, 'num_minibatches': 2}
@@ -71,7 +71,7 @@ def make_builder(name, **settings):
 
 
 def spec_of(batch):
-  """Returns the specs of the tensors of a batch, as learners take them."""
+  """Returns the tensor specs of a learner's batch."""
   return tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), batch)
 
 

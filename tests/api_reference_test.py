@@ -1,6 +1,6 @@
-"""Tests that the pages of parts have an entry for every public name.
+"""Tests that the API reference has an entry for every public name.
 
-Sphinx is not run for it: what `automodule` shows is read off the sources.
+It reads the sources instead of running Sphinx's `automodule`.
 """
 
 import ast
@@ -16,7 +16,7 @@ _PAGES = '\n'.join(
 )
 _FOLDERS = ('agents', 'components', 'environments', 'launch')
 
-# Modules beside those on the pages that are not for users.
+# Internal modules beside those on the pages.
 _INTERNAL = {
   'components': {
     'callers', 'choices', 'cumulative_sums', 'devices', 'image_layouts',
@@ -54,7 +54,7 @@ def _parse(module: str) -> tuple[ast.Module, bool]:
 
 
 def _exported(tree: ast.Module) -> list[str]:
-  """Returns what a module has in its `__all__`."""
+  """Returns the names in a module's `__all__`."""
   for node in tree.body:
     if isinstance(node, ast.Assign):
       names = [ast.unparse(target) for target in node.targets]
@@ -65,7 +65,7 @@ def _exported(tree: ast.Module) -> list[str]:
 
 @functools.cache
 def _sources(tree: ast.Module) -> dict[str, str]:
-  """Returns from which module each name is imported."""
+  """Returns the module from which each name is imported."""
   return {
     alias.asname or alias.name: (node.module or '').partition('.')[2]
     for node in ast.walk(tree)
@@ -85,7 +85,7 @@ def _defined(tree: ast.Module) -> dict[str, str]:
 
 
 def _origin(module: str, name: str) -> tuple[str, str]:
-  """Returns where a name is defined that packages may pass on."""
+  """Returns the module that defines a possibly re-exported name."""
   tree, is_package = _parse(module)
   source = _sources(tree).get(name, '') if is_package else ''
   if source.startswith(_FOLDERS) and source != module:
@@ -164,7 +164,7 @@ def test_a_module_is_on_a_page_or_internal(folder):
 
 
 def _documented_modules() -> set[str]:
-  """Returns the modules in which what is on the page is defined."""
+  """Returns the modules that define the objects on a page."""
   found = set()
   for module in _MODULES:
     tree, is_package = _parse(module)
@@ -185,15 +185,15 @@ def test_signatures_have_types():
       if getattr(owner, 'name', '').startswith('_'):
         continue
       for node in owner.body:
-        if isinstance(node, ast.FunctionDef) and _is_told_of(node):
+        if isinstance(node, ast.FunctionDef) and _is_documented(node):
           untyped += [
             f'{module}: {node.name}({name})' for name in _untyped(node)
           ]
   assert not untyped
 
 
-def _is_told_of(function: ast.FunctionDef) -> bool:
-  """Whether it has a docstring of its own; an override inherits all."""
+def _is_documented(function: ast.FunctionDef) -> bool:
+  """Whether an object has its own docstring; overrides inherit theirs."""
   is_public = not function.name.startswith('_') or function.name == '__init__'
   return is_public and ast.get_docstring(function) is not None
 

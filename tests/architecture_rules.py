@@ -1,4 +1,4 @@
-"""The rules of docs and design about who imports whom, as functions.
+"""Checkers of the architecture's rules on imports, names and sizes.
 
 Each takes the path of a file, relative to the root of the project and with '/',
 and its syntax tree, and returns what it violates: one line each, with the line
@@ -14,16 +14,15 @@ MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
 _FOLDERS = ('components', 'agents', 'environments', 'launch')
-# What stands below `components` and `environments`: policies and environments
-# draw from streams, and agents and environments are found by name and given
-# settings. They import nothing else of ours, so nothing else comes along.
+# Modules below `components` and `environments`, such as random streams, import
+# paths and settings. They import no other module of the package.
 _BELOW_BOTH = (
   'components/image_layouts',
   'components/named_objects',
   'components/random_streams',
   'components/settings',
 )
-# Inside a folder a part may import its own rank and those before it.
+# Inside a folder, a part may import its own rank and earlier ones.
 _RANKS_OF_COMPONENTS = (
   (
     'types',
@@ -102,7 +101,7 @@ _RANK_OF = {
     ('launch', _RANKS_OF_LAUNCH),
   )
 }
-# By library: where it may be imported, as folders and as files.
+# Folders and files that may import a library.
 _GYMNASIUM_AND_FRIENDS = (
   'gymnasium',
   'gym',
@@ -150,7 +149,7 @@ _FENCES = {
   'imageio_ffmpeg': ('components/videos.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }
-# What agents may import of `agents` besides their own folder.
+# Modules of `agents` that agents may import besides their own folder.
 _SHARED_BY_AGENTS = (
   'agent',
   'agent_config',
@@ -171,8 +170,8 @@ _DUMPING_GROUNDS = ('util', 'helper', 'common', 'misc', 'base')
 
 
 def source_files(root):
-  """Returns the paths of all Python files that are no tests, sorted."""
-  skipped = {'tests', 'build', 'dist', 'runs'}  # In the root alone.
+  """Returns the sorted paths of all Python files except tests."""
+  skipped = {'tests', 'build', 'dist', 'runs'}  # In the root only.
   paths = []
   for folder, names, files in os.walk(root):
     is_root = pathlib.Path(folder) == pathlib.Path(root)
@@ -191,11 +190,11 @@ def source_files(root):
 
 
 def imports(path, tree, calls=True):
-  """Returns (line, dotted name) of all that is imported, wherever it stands.
+  """Returns (line, dotted name) of all imports, also inside functions.
 
   `from a import b, c` is a.b and a.c, whether they are modules or names. Names
-  of relative imports are made absolute. Calls of `import_module` count, unless
-  told otherwise.
+  of relative imports are made absolute. Calls of `import_module` count by
+  default.
   """
   found = []
   for node in ast.walk(tree):
@@ -225,7 +224,7 @@ def _is_import_call(node):
 
 
 def check_direction(path, tree):
-  """`launch` → `agents` → `components`; `environments` almost by themselves."""
+  """Checks `launch` → `agents` → `components`, beside `environments`."""
   if path.split('/')[0] not in _FOLDERS:
     return []
   return [
@@ -242,7 +241,7 @@ def _may_import(path, target):
   if folder == 'launch' and target == ['__version__']:
     return True
   if not target or target[0] not in _FOLDERS:
-    return False  # The whole package holds everything.
+    return False  # The root package imports everything.
   is_below_both = '/'.join(target[:2]) in _BELOW_BOTH
   if path.removesuffix('.py') in _BELOW_BOTH:
     return is_below_both
@@ -260,12 +259,12 @@ def _may_import(path, target):
     return True
   shared = [[name] for name in _SHARED_BY_AGENTS]
   if len(inner) == 1:
-    return target[1:2] in shared  # What agents share knows no agent.
+    return target[1:2] in shared  # Shared parts of agents import no agent.
   return target[1:2] in [[inner[0]], *shared]
 
 
 def check_ranks(path, tree):
-  """Parts of `components` and `launch` import none of a later rank."""
+  """Checks that parts of `components` and `launch` import no later rank."""
   folder, part = _part(path)
   if part is None:
     return []
@@ -281,7 +280,7 @@ def check_ranks(path, tree):
 
 
 def imported_parts(path, tree):
-  """Returns the other parts of its folder that a part imports."""
+  """Returns the parts of its own folder that a part imports."""
   folder, part = _part(path)
   if part is None:
     return set()
@@ -293,7 +292,7 @@ def imported_parts(path, tree):
 
 
 def _part(path):
-  """Returns a file's folder, and its part of that: a folder or module."""
+  """Returns a file's folder, and its part there: a folder or module."""
   folder, *inner = path.split('/')
   if folder not in _RANK_OF or inner == ['__init__.py']:
     return folder, None
@@ -324,12 +323,12 @@ def find_cycle(graph):
 
 
 def count_depths(trees, folder):
-  """Returns, by module of a folder, the modules on its longest way down.
+  """Returns the longest import chain of each module of a folder.
 
   Args:
     trees: Syntax trees by path.
-    folder: Whose modules count. What only re-exports does not, nor what a door
-      imports by a call, when it is opened.
+    folder: Folder whose modules count, except modules that only re-export, and
+      lazy imports.
   """
   modules = {
     path.removesuffix('.py').replace('/', '.'): (path, tree)
@@ -353,7 +352,7 @@ def count_depths(trees, folder):
 
 
 def check_fences(path, tree):
-  """Some libraries are imported in few places only."""
+  """Checks that some libraries are imported in few modules only."""
   if path.split('/')[0] not in _FOLDERS:
     return []
   return [
@@ -376,7 +375,7 @@ def _is_inside(path, places):
 
 
 def check_absolute_imports(path, tree):
-  """Imports are absolute and begin with `repertory`."""
+  """Checks that imports are absolute and begin with `repertory`."""
   found = [
     f'{path}:{node.lineno}: relative import'
     for node in ast.walk(tree)
@@ -391,7 +390,7 @@ def check_absolute_imports(path, tree):
 
 
 def check_names(path):
-  """No module or folder is called after nothing in particular."""
+  """Checks that no module or folder has a name without meaning, as `utils`."""
   found = []
   for part in path.removesuffix('.py').split('/'):
     word = part.split('_')[-1]
@@ -402,7 +401,7 @@ def check_names(path):
 
 
 def check_file_length(path, source):
-  """Files are short."""
+  """Checks the length of files."""
   num_lines = len(source.splitlines())
   if num_lines <= MAX_FILE_LINES:
     return []
@@ -410,7 +409,7 @@ def check_file_length(path, source):
 
 
 def check_function_lengths(path, tree):
-  """Functions are short; their docstring counts, their decorators do not."""
+  """Checks the length of functions, with docstrings but without decorators."""
   found = []
   for node in ast.walk(tree):
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -424,7 +423,7 @@ def check_function_lengths(path, tree):
 
 
 def check_docstrings(path, tree):
-  """No line of a docstring begins with 'Of', or explains a name so."""
+  """Checks that no line or entry of a docstring begins with 'Of'."""
   kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
   return [
     f'{path}:{node.body[0].lineno + i}: {line.strip()!r} is no phrase'

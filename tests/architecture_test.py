@@ -1,4 +1,4 @@
-"""Tests that the code keeps to the plan of the house: see the design."""
+"""Tests that the code follows the architecture's rules."""
 
 import ast
 import functools
@@ -17,7 +17,7 @@ SOURCES = {
 
 @functools.cache
 def _trees():
-  """Parses when a test asks, for most processes run none of these."""
+  """Parses lazily, as most test processes run none of these tests."""
   return {path: ast.parse(source) for path, source in SOURCES.items()}
 
 
@@ -91,7 +91,7 @@ class TestCode:
 
 
 class TestDirection:
-  """The checkers themselves, on made-up code."""
+  """Tests of the checkers on made-up code."""
 
   def found(self, path, source):
     return rules.check_direction(path, ast.parse(source))
@@ -440,7 +440,7 @@ class TestLengths:
     'header', ['def f():', 'async def f():', '@decorator\ndef f():']
   )
   def test_functions(self, lines, header):
-    num_lines, num_violations = lines  # Without the line of `def`.
+    num_lines, num_violations = lines  # Excluding the line of `def`.
     source = header + '\n' + '  x = 1\n' * num_lines
     for text in (
       source,

@@ -1,4 +1,4 @@
-"""A service that others call, by whatever carries their calls."""
+"""A service for tests of remote calls."""
 
 import threading
 
@@ -10,7 +10,7 @@ TOKEN = 'the token'
 
 
 class Service:
-  """Keeps calls waiting until it is told."""
+  """Blocks calls until it is released."""
 
   def __init__(self):
     self.release = threading.Event()
@@ -39,6 +39,6 @@ class Service:
 
 
 def serving(carrier, port, service):
-  """Returns what serves it while a block runs."""
+  """Returns a context manager that serves it during a block."""
   server = carrier.make_server(port, NUM_THREADS, TOKEN)
   return carrier.serving(server, service.served, lambda: None)

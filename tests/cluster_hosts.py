@@ -1,19 +1,20 @@
-"""Plays several hosts that are a Ray cluster, and what happens to them.
+"""Simulates several hosts of a Ray cluster, and their failures.
 
-A program that must be run in namespaces of its own, `namespaces.ONE_HOST`,
-which are the first host. The others have namespaces of their own for the
-network, processes, temporary files and shared memory, and are all at one hub.
-Its argument is JSON:
+This program must be run in its own namespaces, `namespaces.ONE_HOST`, which are
+the first host. The other hosts have their own namespaces for the network,
+processes, temporary files and shared memory, and are connected by one hub. Its
+argument is JSON:
 
-    hosts: How many.
-    logs: Where that logs.
-    command: What is run on the first host; '{address}' becomes where the
-      cluster is.
-    events: What happens meanwhile, one after the other; see `_Cluster`.
+    hosts: Number of hosts.
+    logs: Folder of the command's logs.
+    command: Command to run on the first host; '{address}' becomes the cluster's
+      address.
+    events: Events during the command, in order; see `_Cluster`.
 
-It prints JSON: the exit code of the command, what that printed, how long each
-event took and it went on after the last one, what is left on the hosts, the
-number of each host's network namespace, and when hosts were cut off.
+It prints JSON: the exit code and output of the command, the duration of each
+event and of the time after the last one, the processes left on the hosts, the
+number of each host's network namespace, and the times at which hosts were cut
+off.
 """
 
 import contextlib
@@ -40,12 +41,12 @@ _SETTINGS = [
 ]  # fmt: skip
 _VARIABLES = {
   'RAY_worker_niceness': '0',
-  # Sooner than by default, for tests.
+  # Shorter than the defaults, for tests.
   'RAY_health_check_initial_delay_ms': '2000',
   'RAY_health_check_period_ms': '1000',
   'RAY_health_check_timeout_ms': '4000',
   'RAY_health_check_failure_threshold': '4',
-  # Ray 2.60 asks for it; all hosts have the same.
+  # Ray 2.60 requires it; all hosts have the same.
   'RAY_AUTH_MODE': 'token',
   'RAY_AUTH_TOKEN': '0123456789abcdef' * 4,
 }
@@ -97,7 +98,7 @@ def other_address(host: int) -> str:
 
 
 class _Cluster:
-  """The hosts, and what can happen to them."""
+  """The hosts, and events that can happen to them."""
 
   def __init__(self, num_hosts: int):
     self._inits: dict[int, subprocess.Popen] = {}
@@ -109,7 +110,7 @@ class _Cluster:
 
   @contextlib.contextmanager
   def running(self) -> Iterator[None]:
-    """Starts all hosts, and ends them."""
+    """Starts all hosts, and stops them at the end of the block."""
     with tempfile.TemporaryDirectory(
       prefix='ray-', ignore_cleanup_errors=True
     ) as directory:
@@ -159,11 +160,11 @@ class _Cluster:
   # Events.
 
   def wait_for_steps(self, steps: int) -> None:
-    """Waits until so many environment steps are logged."""
+    """Waits until a number of environment steps is logged."""
     self._wait(lambda: self._steps() >= steps, f'{steps} steps')
 
   def wait_for_output(self, text: str) -> None:
-    """Waits until a text is shown."""
+    """Waits until a text is printed."""
     self._wait(lambda: text in self._read(), repr(text))
 
   def wait_for_end(self) -> None:
@@ -179,7 +180,7 @@ class _Cluster:
       process.kill()
 
   def kill_raylet(self, host: int) -> None:
-    """Kills what Ray is on a host."""
+    """Kills Ray's processes on a host."""
     for process in self._processes():
       with contextlib.suppress(OSError, psutil.Error):
         space = os.stat(f'/proc/{process.pid}/ns/net').st_ino
@@ -187,14 +188,14 @@ class _Cluster:
           process.kill()
 
   def kill_host_of(self, name: str) -> None:
-    """Kills what Ray is on the host of a node."""
+    """Kills Ray's processes on the host of a node."""
     for process in self._processes_of(name):
       space = os.stat(f'/proc/{process.pid}/ns/net').st_ino
       (host,) = [h for h, one in self.networks.items() if one == space]
       self.kill_raylet(host)
 
   def kill_head(self) -> None:
-    """Kills what knows the cluster."""
+    """Kills the head of the cluster."""
     for process in self._processes():
       if process.name().startswith('gcs_server'):
         process.kill()
@@ -210,12 +211,12 @@ class _Cluster:
     self.driver.send_signal(signal.SIGINT)
 
   def cut(self, host: int) -> None:
-    """Takes a host off the hub."""
+    """Disconnects a host from the hub."""
     namespaces.run(f'ip link set port{host} down')
     self.cut_at[host] = time.time()
 
   def heal(self, host: int) -> None:
-    """Puts it back."""
+    """Connects a host to the hub again."""
     namespaces.run(f'ip link set port{host} up')
 
   def fill_disk(self, host: int) -> None:
@@ -227,10 +228,10 @@ class _Cluster:
       while True:
         f.write(bytes(2**20))
 
-  # What is seen.
+  # Observations.
 
   def find_left(self) -> list[str]:
-    """Returns what a run has left on the hosts."""
+    """Returns processes and files that a run left on the hosts."""
     left = [' '.join(p.cmdline()[-2:]) for p in self._processes() if _is_of(p)]
     for host in self._inits:
       with contextlib.suppress(OSError):
@@ -239,7 +240,7 @@ class _Cluster:
     return left
 
   def _root(self, host: int, *names: str) -> str:
-    # unshare's only child is in all of the namespaces.
+    # Only the child of unshare is in all of the namespaces.
     (child,) = psutil.Process(self._inits[host].pid).children()
     return os.path.join(f'/proc/{child.pid}/root/tmp', *names)
 
@@ -285,7 +286,7 @@ def main() -> None:
   scenario = json.loads(sys.argv[1])
   os.environ.update(_VARIABLES)
   cluster = _Cluster(scenario['hosts'])
-  told: dict[str, Any] = {'took': []}
+  results: dict[str, Any] = {'took': []}
   with tempfile.NamedTemporaryFile('w') as output, cluster.running():
     command = [
       part.replace('{address}', _ADDRESS) for part in scenario['command']
@@ -299,19 +300,19 @@ def main() -> None:
       for event, *arguments in scenario['events']:
         since = time.monotonic()
         getattr(cluster, event)(*arguments)
-        told['took'].append(round(time.monotonic() - since, 2))
+        results['took'].append(round(time.monotonic() - since, 2))
       since = time.monotonic()
       cluster.wait_for_end()
-      told['seconds'] = time.monotonic() - since
+      results['seconds'] = time.monotonic() - since
     except AssertionError as error:
-      told['error'] = str(error)
-    told['code'] = cluster.driver.poll()
+      results['error'] = str(error)
+    results['code'] = cluster.driver.poll()
     time.sleep(3)
-    told['left'] = cluster.find_left()
-    told['networks'], told['cut_at'] = cluster.networks, cluster.cut_at
+    results['left'] = cluster.find_left()
+    results['networks'], results['cut_at'] = cluster.networks, cluster.cut_at
     with open(output.name, errors='replace') as file:
-      told['output'] = file.read()
-  print(json.dumps(told))
+      results['output'] = file.read()
+  print(json.dumps(results))
 
 
 if __name__ == '__main__':

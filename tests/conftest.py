@@ -1,4 +1,4 @@
-"""What holds for all tests."""
+"""Fixtures and hooks of all tests."""
 
 import gc
 import signal
@@ -13,18 +13,18 @@ import program
 import stacks
 from repertory.launch.launchers import carriers
 
-# A shell that runs tests in the background may have them ignore these signals,
-# and what they start would inherit that.
+# Tests in the background of a shell may ignore these signals, and their child
+# processes would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-  """Spares the garbage collector all that is imported to collect the tests.
+  """Excludes imported objects from garbage collection during test collection.
 
-  It stays to the end. Looking through it takes a sixth of the time to collect,
-  and afterwards time in each of the collector's runs.
+  They live to the end. Scanning them takes a sixth of the collection's time,
+  and time in each later run of the collector.
   """
   gc.disable()
   try:
@@ -36,21 +36,21 @@ def pytest_collection():
 
 
 @pytest.fixture(autouse=True)
-def _interrupt_as_ever():
-  """Lets no test inherit what another one made of Ctrl-C."""
+def _restore_interrupts():
+  """Restores the handler of Ctrl-C before each test."""
   signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def _none_left():
-  """Sees to it that no program outlives a test that fails."""
+  """Kills programs that a failed test left."""
   with program.none_left():
     yield
 
 
 @pytest.fixture(params=[carriers.COURIER, carriers.GRPC])
 def each_carrier(request, monkeypatch):
-  """Lets what a test launches call each other in every way there is."""
+  """Runs a test with each implementation of remote calls."""
   if request.param == carriers.COURIER and not stacks.HAS_LAUNCHPAD:
     pytest.skip(stacks.NO_LAUNCHPAD)
   monkeypatch.setenv(carriers.VARIABLE, request.param)
@@ -59,7 +59,7 @@ def each_carrier(request, monkeypatch):
 
 @pytest.fixture
 def threads_end():
-  """Sees to it that all threads end that a test starts."""
+  """Checks that all threads of a test end."""
   before = set(threading.enumerate())
   yield
   deadline = time.monotonic() + 30
@@ -70,7 +70,7 @@ def threads_end():
 
 @pytest.fixture
 def write_module(tmp_path, monkeypatch):
-  """Writes a user's module, by name, into the current folder, an empty one."""
+  """Writes a user module to the current folder, which is a new one."""
   monkeypatch.chdir(tmp_path)
   monkeypatch.setattr(sys, 'path', list(sys.path))
   before = set(sys.modules)

@@ -1,4 +1,4 @@
-"""A recurrent policy whose behavior can be told beforehand."""
+"""A recurrent policy with predictable behavior."""
 
 import tensorflow as tf
 
@@ -6,14 +6,14 @@ from repertory.components import programs
 
 
 class CountingPolicy(programs.Policy):
-  """Counts the steps of each row's episode, and acts by the count.
+  """Policy that counts the steps of each row's episode, and acts by the count.
 
   The action is (id + count) mod 3, the extras are the count before the step.
   """
 
   def initial_state(self, environment_ids):
     return {
-      # What no episode starts with: it must be forgotten at the first step.
+      # No episode starts with it: it must be reset at the first step.
       'count': tf.fill([len(environment_ids)], 1000),
       'id': tf.constant(list(environment_ids), tf.int32),
     }

@@ -1,4 +1,4 @@
-"""Runs what README, docs and examples show, and checks what they say."""
+"""Tests of the code, commands and statements of README, docs and examples."""
 
 import contextlib
 import dataclasses
@@ -42,21 +42,20 @@ _PAGES = (
   _README,
   *sorted(str(p.relative_to(_ROOT)) for p in _ROOT.glob('docs/**/*.md')),
 )
-# Whose scripts run every day.
+# Documents whose scripts run in every test run.
 _DAILY_PAGES = ('docs/writing_an_agent.md',)
-# Others have tests of their own.
+# The others have their own tests.
 _EXAMPLES = sorted(
   p.name
   for p in _ROOT.glob('examples/*.py')
   if not (_ROOT / 'tests' / 'examples' / f'{p.stem}_test.py').exists()
 )
 
-# A script takes seconds on free cores; this tells a hanging one from a slow
-# one on busy cores.
+# A script takes seconds on free cores; the time-out allows for busy cores.
 _DEADLINE_SECONDS = 400
 _MAX_CODE_LINES = 12
 
-# In the environment of a script and of all that descends from it.
+# Environment variable that marks a script and its descendants.
 _MARK = 'REPERTORY_TEST_SCRIPT'
 
 
@@ -71,7 +70,7 @@ def _blocks(page: str, language: str) -> list[str]:
 
 
 def _commands(page: str) -> list[str]:
-  """Returns the command lines in shell blocks, and those with flags in text."""
+  """Returns the commands in shell blocks, and those with flags in the text."""
   lines = [
     line.strip()
     for block in _blocks(page, 'sh')
@@ -87,7 +86,7 @@ def _commands(page: str) -> list[str]:
 
 
 def _call(arguments: list[str]) -> tuple[int, str, str]:
-  """Returns exit code, output and complaints of a `repertory` command."""
+  """Returns exit code, output and errors of a `repertory` command."""
   out, err = io.StringIO(), io.StringIO()
   with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
     code = command_line.run(arguments)
@@ -99,7 +98,7 @@ def _words(text: str) -> str:
 
 
 def _table(page: str, heading: str) -> list[list[str]]:
-  """Returns the cells of the rows of the table below a heading."""
+  """Returns the cells of the table below a heading, by row."""
   section = _read(page).split(f'{heading}\n', 1)[1]
   section = re.split(r'^#', section, maxsplit=1, flags=re.MULTILINE)[0]
   rows = [line for line in section.splitlines() if line.startswith('|')]
@@ -107,23 +106,23 @@ def _table(page: str, heading: str) -> list[list[str]]:
 
 
 def _rows_of_settings() -> list[list[str]]:
-  """Returns flag, default and meaning of those of topologies and launchers."""
+  """Returns flag, default and meaning of topology and launcher settings."""
   defaults: dict[str, str] = {}
   meanings: dict[str, dict[str, list[str]]] = {}
   kinds = {**topology.topologies(), **launcher.launchers()}
   for name, kind in kinds.items():
     for field in dataclasses.fields(kind):
-      told = field.metadata['help'].removesuffix('.')
-      told, _, choice = told.partition('; default: ')
+      shown = field.metadata['help'].removesuffix('.')
+      shown, _, choice = shown.partition('; default: ')
       defaults[field.name] = choice or f'{field.default}'.lower()
-      meanings.setdefault(field.name, {}).setdefault(told, []).append(name)
+      meanings.setdefault(field.name, {}).setdefault(shown, []).append(name)
   return [
     [
       f'--{flag}',
       defaults[flag],
-      ' '.join(f'With {" or ".join(told[t])}: {t}.' for t in told),
+      ' '.join(f'With {" or ".join(shown[t])}: {t}.' for t in shown),
     ]
-    for flag, told in meanings.items()
+    for flag, shown in meanings.items()
   ]
 
 
@@ -215,12 +214,12 @@ class TestReadme:
     rows = _table(_README, '### Flags of `train`')
     assert sorted(row[0] for row in rows) == sorted(f'`--{f}`' for f in flags)
     for name, default, _ in rows:
-      told = flags[name.strip('`-')]
-      stated = re.search(r"\(default: '(.*)'\)", told)
+      shown = flags[name.strip('`-')]
+      stated = re.search(r"\(default: '(.*)'\)", shown)
       if stated:
         assert default == f'`{stated[1]}`', name
-      else:  # No fixed value: the text says what is done without one.
-        assert f'default: {default.replace("`", "")}' in _words(told), name
+      else:  # Without a fixed value, the text describes the default.
+        assert f'default: {default.replace("`", "")}' in _words(shown), name
 
   def test_settings_are_those_of_the_registries(self):
     rows = [
@@ -231,12 +230,12 @@ class TestReadme:
     assert rows == _rows_of_settings()
 
   def test_topologies_and_launchers_are_those_of_the_registries(self):
-    told = {
+    shown = {
       row[0]: re.findall(r'`(\w+)`', row[2])
       for row in _table(_README, '### Flags of `train`')
     }
-    assert told['`--topology`'] == list(topology.topologies())
-    assert told['`--lp_launch_type`'] == list(launcher.launchers())
+    assert shown['`--topology`'] == list(topology.topologies())
+    assert shown['`--lp_launch_type`'] == list(launcher.launchers())
     (sentence,) = re.findall(
       r'^And there are .*?\. ', _read(_README), re.M | re.S
     )
@@ -272,13 +271,13 @@ def _trained():
 class TestCommands:
   @pytest.fixture(autouse=True)
   def _set_up(self, monkeypatch, write_module, tmp_path, trained):
-    # What commands do is for other tests; here it is the words.
+    # Other tests run the commands; this one checks their names only.
     write_module('my_module', '\n'.join(_blocks(_OWN_ENVIRONMENT, 'python')))
     write_module('my_networks', '\n'.join(_blocks(_OWN_NETWORK, 'python')))
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'examples').symlink_to(_ROOT / 'examples')
-    (tmp_path / 'runs').mkdir()  # Which `repertory runs` takes by itself.
+    (tmp_path / 'runs').mkdir()  # The default of `repertory runs`.
     result = running.Result(loggers.Status('title'), 'directory')
     episodes = [environment_loop.Episode(0, 1.0, 9)]
     found = finding.Found([runs.Run('directory', runs.DONE)], [])
@@ -307,8 +306,8 @@ class TestCommands:
     assert code == 0, complaint
 
   def test_readme_has_them(self):
-    told = {command.split()[1] for command in _commands(_README)}
-    assert told == {
+    shown = {command.split()[1] for command in _commands(_README)}
+    assert shown == {
       'train', 'evaluate', 'export', 'sweep', 'graph', 'agents', 'environments',
       'record', 'runs', 'plot', 'report', 'wrappers',
     }  # fmt: skip
@@ -352,9 +351,9 @@ class TestDocs:
 
   def test_rooms_of_launch_are_those_of_the_rules(self):
     rows = _table('docs/architecture.md', '## The rooms')
-    told = [(int(rank), rooms.strip('`')) for rank, rooms, *_ in rows]
+    shown = [(int(rank), rooms.strip('`')) for rank, rooms, *_ in rows]
     ranks = enumerate(architecture_rules._RANKS_OF_LAUNCH, 1)
-    assert told == [(rank, room) for rank, rooms in ranks for room in rooms]
+    assert shown == [(rank, room) for rank, rooms in ranks for room in rooms]
     for _, room, _, modules in rows:
       for module in re.findall(r'`(\w+)`', modules):
         path = _ROOT / 'launch' / room.strip('`') / f'{module}.py'
@@ -430,7 +429,7 @@ class TestDocs:
       assert buffer == max(0.1 * s * m, turns)
       assert f'2 × ({batch} + {s:g} × {made}))' in text
       assert f' = {buffer:g}.' in text
-    for told in (
+    for shown in (
       f's = {s:g}, m = {m} and b = {b:g}:',
       f'drawn after {m} items',
       f'grow to {s:g} × {m} + {b:g} = {s * m + b:g}',
@@ -440,7 +439,7 @@ class TestDocs:
       f'{batch} + {s:g} × {items} = {batch + s * items:g}.',
       f'{batch} + 2 × {batch} = {3 * batch} items',
     ):
-      assert told in text
+      assert shown in text
     assert f'at most {3 * batch} items' in _words(_read('docs/resuming.md'))
 
   @pytest.mark.parametrize('name', [a.name for a in agents_registry.agents()])

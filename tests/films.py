@@ -1,4 +1,4 @@
-"""Reads what films show."""
+"""Reads video files."""
 
 import gc
 import warnings
@@ -7,11 +7,11 @@ import imageio.v3 as imageio
 
 
 def read(path):
-  """Returns the pictures of a film, uint8 `[T, H, W, 3]`."""
+  """Returns the frames of a video, uint8 `[T, H, W, 3]`."""
   if str(path).endswith('.gif'):
     return imageio.imread(path, plugin='pillow', mode='RGB')
   with warnings.catch_warnings():
-    # Imageio leaves a pipe to the program open.
+    # Imageio leaves a pipe to the decoder open.
     warnings.simplefilter('ignore', ResourceWarning)
     found = imageio.imread(path, plugin='FFMPEG')
     gc.collect()
@@ -19,7 +19,7 @@ def read(path):
 
 
 def read_rate(path):
-  """Returns how many pictures of an mp4 are a second."""
+  """Returns the frame rate of an mp4, per second."""
   with warnings.catch_warnings():
     warnings.simplefilter('ignore', ResourceWarning)
     found = imageio.immeta(path, plugin='FFMPEG')['fps']

@@ -1,4 +1,4 @@
-"""An environment whose action should be what is seen."""
+"""An environment in which the best action equals the observation."""
 
 import dm_env
 import numpy as np
@@ -8,10 +8,10 @@ _NUM_STEPS = 10
 
 
 class Follow(dm_env.Environment):
-  """Pays −|action − observation|² in each of ten steps.
+  """Environment with the reward −|action − observation|² in each of ten steps.
 
-  The observation is uniform in [−1.5, 1.5]², so a policy that always gives 0
-  gets −15 in an episode.
+  The observation is uniform in [−1.5, 1.5]², so the constant action 0 has the
+  expected return −15.
   """
 
   def __init__(self, seed):

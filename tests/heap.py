@@ -1,4 +1,4 @@
-"""How much memory C and C++ code of this process has allocated."""
+"""Memory allocated by C and C++ code of this process."""
 
 import ctypes
 import os
@@ -12,10 +12,10 @@ _libc.malloc_info.argtypes = [ctypes.c_int, ctypes.c_void_p]
 
 
 def used_bytes() -> int:
-  """Returns the bytes in use of all of glibc's heaps.
+  """Returns the bytes in use in all heaps of glibc.
 
-  A process' memory shows a leak only when what was freed at its start is used
-  up.
+  The resident memory of a process hides leaks until memory freed at its start
+  is used up.
   """
   with tempfile.TemporaryDirectory() as directory:
     path = os.path.join(directory, 'info.xml')

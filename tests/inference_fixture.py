@@ -1,4 +1,4 @@
-"""Inference servers for tests, their policies and what their adders got."""
+"""Inference servers for tests, with their policies and recording adders."""
 
 import contextlib
 import threading
@@ -32,7 +32,7 @@ DEADLINE_SECONDS = raw_lane.DEADLINE_SECONDS
 
 
 class EchoPolicy(programs.Policy):
-  """Gives what `raw_lane.SPEC` says; both variables hold the version."""
+  """Policy of `raw_lane.SPEC`, both variables of which hold the version."""
 
   def __init__(self):
     super().__init__()
@@ -68,7 +68,7 @@ class EchoPolicy(programs.Policy):
 
 
 class GatedAdder(recording_adder.RecordingAdder):
-  """Records; may be made to wait, as a rate limiter would, or to fail."""
+  """Recording adder that can block, as under a rate limiter, or fail."""
 
   def __init__(self, lane):
     super().__init__()
@@ -111,7 +111,7 @@ class GatedAdder(recording_adder.RecordingAdder):
 
 
 class Serving:
-  """A server that runs in a thread, and the adders of its lanes in order."""
+  """A server in a thread, and the adders of its connections in order."""
 
   def __init__(
     self,
@@ -162,11 +162,11 @@ class Serving:
     self.call = replay_fixture.Call(self._serve)
 
   def adder(self, actor):
-    """Returns the adder of the actor's last life."""
+    """Returns the adder of the actor's last generation."""
     return [adder for adder in self.adders if adder.actor == actor][-1]
 
   def lane(self, ids, actor='', **settings):
-    """Connects an actor of raw frames."""
+    """Connects a raw-frame actor."""
     actor = actor or f'raw/{ids[0]}'
     lane = raw_lane.RawLane(self.address, ids, actor=actor, **settings)
     self._closing.append(lane)
@@ -188,7 +188,7 @@ class Serving:
     return connection
 
   def close(self):
-    """Ends everything; raises what the server did."""
+    """Closes everything, and raises the server's error, if any."""
     for connection in self._closing:
       connection.close()
     self.stop.set()
@@ -210,7 +210,7 @@ class Serving:
 
 @contextlib.contextmanager
 def serving(*args, **settings):
-  """Gives a `Serving`; fails if it did not end well, or leaves a thread."""
+  """Yields a `Serving`; fails if it failed, or left a thread."""
   with replay_fixture.no_threads_left():
     it = Serving(*args, **settings)
     try:
@@ -218,14 +218,14 @@ def serving(*args, **settings):
     except BaseException as failure:
       try:
         it.close()
-      except Exception as error:  # Why the test has failed, most likely.
+      except Exception as error:  # Most likely the reason why the test failed.
         raise error from failure
       raise
     it.close()
 
 
 def make_batch(make_environment, ids):
-  """Makes environments whose seeds are their ids."""
+  """Makes environments seeded by their ids."""
   return batch.EnvironmentBatch([make_environment(seed=i) for i in ids])
 
 
@@ -246,7 +246,7 @@ class ThinLoop:
     )
 
   def run(self, num_steps):
-    """Steps all environments so often, and ends."""
+    """Steps all environments a number of times, and ends."""
     for _ in range(num_steps):
       self.loop.step()
     self.client.finish()
@@ -254,15 +254,15 @@ class ThinLoop:
 
 
 def assert_same_calls(found, expected, num_ended=None):
-  """Compares what two adders got.
+  """Compares the calls of two adders.
 
-  Where an episode has ended, action and extras mean nothing; where all have,
-  those of a thin actor must be zeros.
+  After the end of an episode, action and extras are ignored; after the end of
+  all, those of a thin actor must be zeros.
 
   Args:
     found: Calls of a thin actor's adder.
-    expected: Those of a local one's.
-    num_ended: How often all episodes have ended at once, at least.
+    expected: Calls of a local actor's adder.
+    num_ended: Minimum number of times that all episodes ended at once.
   """
   assert len(found) == len(expected), (len(found), len(expected))
   step_types, all_ended = None, 0
@@ -289,7 +289,7 @@ def assert_same_calls(found, expected, num_ended=None):
 def _assert_same_rows(found, expected, asked):
   assert found.dtype == expected.dtype
   if np.issubdtype(found.dtype, np.floating):
-    # A matrix product depends on the batch in its last bits.
+    # The last bits of a matrix product depend on the batch.
     np.testing.assert_allclose(found[asked], expected[asked], 1e-4, 1e-5)
   else:
     np.testing.assert_array_equal(found[asked], expected[asked])
@@ -298,7 +298,7 @@ def _assert_same_rows(found, expected, asked):
 
 
 def restart(observations):
-  """Returns timesteps that start episodes, of the observations `[B, ...]`."""
+  """Returns first timesteps of episodes, with the observations `[B, ...]`."""
   size = len(observations)
   return dm_env.TimeStep(
     np.full([size], raw_lane.FIRST, np.int32),

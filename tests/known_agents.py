@@ -1,4 +1,4 @@
-"""What each agent is, said once: tests of all agents take it from here."""
+"""Expected properties of each agent, shared by tests."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,14 @@ from repertory.agents import registry
 
 
 class Known(NamedTuple):
-  """What an agent is expected to be.
+  """Expected properties of an agent.
 
   Attributes:
-    learns_from: `replay`, `unrolls`, or `data` that were recorded.
-    actions: The kinds that it takes: `discrete`, `continuous`, or both, with
-      the one first that tests take which try one.
-    environments_per_actor: How many there are if nothing is said.
-    core: The recurrent core that is harder to divide, where there is a choice.
+    learns_from: `replay`, `unrolls`, or recorded `data`.
+    actions: Supported kinds of actions: `discrete`, `continuous`, or both, with
+      the default of tests first.
+    environments_per_actor: Default number of environments per actor.
+    core: The recurrent core that is harder to shard, where there is a choice.
   """
 
   learns_from: str
@@ -42,10 +42,10 @@ NAMES = [agent.name for agent in registry.agents()]
 
 
 def learning_from(source):
-  """Returns the names of those that learn from it."""
+  """Returns the names of agents that learn from a kind of experience."""
   return [name for name in NAMES if AGENTS[name].learns_from == source]
 
 
 def taking(actions):
-  """Returns the names of those that take actions of a kind."""
+  """Returns the names of agents that support a kind of actions."""
   return [name for name in NAMES if actions in AGENTS[name].actions]

@@ -6,7 +6,7 @@ import tensorflow as tf
 from repertory.agents import dqn
 from repertory.agents.dqn import learning
 
-# A batch of features of the head, whose number does not matter.
+# A batch of features for the head, of any size.
 _FEATURES = (1, 8)
 
 
@@ -17,7 +17,7 @@ class _Update(learning.DQNUpdate):
 
 
 class LateHead(dqn.DQNBuilder):
-  """Its network has a head that only the update calls."""
+  """Builder of a network with a head that only the update calls."""
 
   def make_network(self, spec):
     network = super().make_network(spec)
@@ -29,7 +29,7 @@ class LateHead(dqn.DQNBuilder):
 
 
 class LateInPolicy(dqn.DQNBuilder):
-  """Its policy has a layer that is never trained."""
+  """Builder of a policy with a layer that is never trained."""
 
   def make_policy(self, network, acting):
     layer = snt.Linear(acting.spec.actions.num_values, name='reward_head')
@@ -37,7 +37,7 @@ class LateInPolicy(dqn.DQNBuilder):
 
 
 class MadeByUpdate(LateHead):
-  """Calls the head when the update is made, so that policies lack it."""
+  """Builder whose update creates the head, so that policies lack it."""
 
   def make_update(self, network, spec):
     update = super().make_update(network, spec)

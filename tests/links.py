@@ -1,4 +1,4 @@
-"""A network link of this host that can be cut."""
+"""A local network link that can be cut."""
 
 import contextlib
 import socket
@@ -6,11 +6,11 @@ import threading
 
 
 class Link:
-  """Carries TCP connections to a port, and what is sent over them.
+  """Proxy of TCP connections to a port.
 
   Attributes:
-    port: Where it takes them.
-    carried: Counts them.
+    port: Port on which it accepts connections.
+    carried: Number of connections.
   """
 
   def __init__(self, port: int):
@@ -19,7 +19,7 @@ class Link:
     self.port = self._entrance.getsockname()[1]
     self.carried = threading.Semaphore(0)
     self._ends: list[socket.socket] = []
-    self._is_silent = threading.Event()  # Of the connections so far.
+    self._is_silent = threading.Event()  # Sockets of the connections so far.
     self._threads = [threading.Thread(target=self._accept)]
 
   def __enter__(self):
@@ -36,13 +36,13 @@ class Link:
       end.close()
 
   def cut(self):
-    """Ends all connections, so that both sides hear of it."""
+    """Closes all connections, which both sides notice."""
     for end in self._ends:
       with contextlib.suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)
 
   def fall_silent(self):
-    """Loses all that is sent over the connections so far, without a word."""
+    """Silently drops all data of the connections so far."""
     self._is_silent.set()
     self._is_silent = threading.Event()
 
@@ -50,12 +50,12 @@ class Link:
     while True:
       try:
         near, _ = self._entrance.accept()
-      except OSError:  # It is shut down.
+      except OSError:  # The proxy is shut down.
         return
       self._ends.append(near)
       try:
         far = socket.create_connection(('127.0.0.1', self._to))
-      except OSError:  # Nobody listens there.
+      except OSError:  # The target does not listen.
         near.shutdown(socket.SHUT_RDWR)
         continue
       self._ends.append(far)

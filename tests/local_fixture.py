@@ -1,4 +1,4 @@
-"""Tables of this process for tests, and what is put into them."""
+"""In-process tables for tests, and their items."""
 
 import numpy as np
 
@@ -10,12 +10,12 @@ SIGNATURE = replay_fixture.SIGNATURE
 
 
 def make_uniform(max_size=1000, rate_limit=replay_fixture.NO_LIMIT):
-  """Describes a table that gives numbers at random."""
+  """Describes a table of numbers that is sampled uniformly."""
   return replay.uniform(SIGNATURE, max_size, rate_limit)
 
 
 def make_table(description=None, seed=0, num_turns=None):
-  """Makes a table of numbers, by default one that gives them at random."""
+  """Makes a table of numbers, sampled uniformly by default."""
   return local.Table(description or make_uniform(), seed, num_turns)
 
 
@@ -29,7 +29,7 @@ def open_writer(table, place=None, **settings):
 
 
 def insert(table, values, priorities=None):
-  """Inserts numbers one by one, which must not wait."""
+  """Inserts numbers one by one; fails if an insert blocks."""
   priorities = iter(priorities or [1.0] * len(values))
   writer = open_writer(table, priority=lambda: next(priorities))
   for value in values:
@@ -39,7 +39,7 @@ def insert(table, values, priorities=None):
 
 
 def sample(table, num_samples):
-  """Draws numbers, which must be there."""
+  """Samples numbers; fails if the table has none."""
   drawn = table.sample(num_samples, 0)
   assert drawn is not None
   return drawn

@@ -26,7 +26,7 @@ def nodes(directory) -> list[dict]:
 
 
 def restarted(directory) -> list[str]:
-  """Returns which nodes were started again, as often as they were."""
+  """Returns the names of restarted nodes, once for each restart."""
   return [row['node'] for row in nodes(directory) if 'restarted_after' in row]
 
 

@@ -1,4 +1,4 @@
-"""Nodes that no launcher hosts."""
+"""Nodes without a launcher."""
 
 import sys
 
@@ -7,7 +7,7 @@ from repertory.launch.nodes import actor, node
 
 
 def make_context(name, coordinator, stop=None, life=0) -> node.Context:
-  """Makes what a node finds when it is made."""
+  """Makes the context of a node."""
   stop = stop or signals.StopSignal()
   return node.Context(name, coordinator, {}, stop, life)
 
@@ -15,7 +15,7 @@ def make_context(name, coordinator, stop=None, life=0) -> node.Context:
 def make_actor(
   session, connection, learner, coordinator, environment_ids=(0,)
 ) -> actor.ActorNode:
-  """Makes an actor that shares the variables of a learner of this thread."""
+  """Makes an actor that shares variables with a learner in this thread."""
   return actor.ActorNode(
     make_context('actor/0', coordinator, connection.stop),
     session,

@@ -1,15 +1,15 @@
-"""Players of MinAtar that get further than chance does, so that tests do."""
+"""Scripted players of MinAtar that beat chance, to reach more states."""
 
 STAY, LEFT, UP, RIGHT, DOWN, FIRE = range(6)
 
 
 def choose(name, game, moves, random):
-  """Returns an action: a sensible one mostly, or else any.
+  """Returns an action: mostly a sensible one, else a random one.
 
   Args:
-    name: Of the game.
-    game: MinAtar's own.
-    moves: What the actions mean, in their order.
+    name: Name of the game.
+    game: MinAtar's game.
+    moves: Meanings of the actions, in order.
     random: A NumPy generator.
   """
   moves = list(moves)

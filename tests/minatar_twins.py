@@ -1,7 +1,7 @@
-"""MinAtar's own games, fed with the random numbers that tensor games draw.
+"""MinAtar's original games, fed with the random numbers of tensor games.
 
-Each game's methods that draw are told which numbers they get, in the order in
-which they ask. Whoever asks for others, or not for all, fails.
+Methods of a game that draw random numbers get given ones, in order. Unexpected
+or missing calls fail.
 """
 
 import copy
@@ -15,12 +15,12 @@ NUM_MOVES = 6
 
 
 def pick(draw, count):
-  """Returns the integer below `count` that a tensor game makes of a draw."""
+  """Returns a draw as an integer below `count`, like a tensor game."""
   return int(np.float32(draw) * np.float32(count))
 
 
 class Served:
-  """Stands for `np.random.RandomState`: answers calls that are foreseen."""
+  """Fake `np.random.RandomState` that answers expected calls only."""
 
   def __init__(self):
     self.calls = []
@@ -74,7 +74,7 @@ def _serve_diver(game, draws):
   return [(('rand',), draws[3]), (('randint', 1, 9), row)]
 
 
-# By game: numbers drawn at the start and in a step, and who asks for them.
+# By game: numbers drawn at the start and in a step, and the methods that draw.
 _DRAWS = {
   'asterix': (0, 3, {'_spawn_entity': _serve_entity}),
   'breakout': (1, 0, {'reset': _serve_ball}),
@@ -89,10 +89,10 @@ _DRAWS = {
 
 
 class Twin:
-  """One of MinAtar's games, restarted in the step after its end.
+  """A MinAtar game, restarted in the step after its end.
 
   Attributes:
-    game: What it has of its own, without sticky actions.
+    game: The original game, without sticky actions.
   """
 
   def __init__(self, minatar, name, counter, settings, attributes):
@@ -100,10 +100,10 @@ class Twin:
 
     Args:
       minatar: The package.
-      name: Of the game.
-      counter: Where the random stream of the row starts.
-      settings: The options, by name.
-      attributes: What episodes begin with that is other than usual, by name.
+      name: Name of the game.
+      counter: Initial counter of the row's random stream.
+      settings: Options by name.
+      attributes: Changed attributes at the start of episodes, by name.
     """
     self._environment = minatar.Environment(
       name, settings['sticky_actions'], settings['ramping']

@@ -1,4 +1,4 @@
-"""Network namespaces, with which one machine plays several."""
+"""Network namespaces, to simulate several machines on one."""
 
 import os
 import shutil
@@ -6,18 +6,18 @@ import subprocess
 import time
 from collections.abc import Sequence
 
-# Makes one, even without privileges, which dies with the test.
+# Makes one that ends with the test, even without privileges.
 WITHIN_ONE = (
   'unshare', '--map-root-user', '--net', '--mount', '--fork', '--kill-child',
 )  # fmt: skip
-# With processes of its own, too, whose first one waits for all others.
+# With its own process namespace, too, whose first process waits for all others.
 ONE_HOST = (
   *WITHIN_ONE, '--pid', '--mount-proc', 'sh', '-c', '"$@" & wait $!', 'sh',
 )  # fmt: skip
 
 
 def can_be_made() -> bool:
-  """Returns whether this machine lets us."""
+  """Returns whether this machine supports them."""
   if not shutil.which('unshare') or not shutil.which('ip'):
     return False
   trial = [*WITHIN_ONE, 'ip', 'link', 'set', 'lo', 'up']
@@ -25,7 +25,7 @@ def can_be_made() -> bool:
 
 
 def make_hub(name: str, *addresses: str) -> None:
-  """Makes a hub to which others can be connected, with addresses for us."""
+  """Makes a hub that connects namespaces, with addresses of this one."""
   run(
     'ip link set lo up',
     f'ip link add name {name} type bridge',
@@ -35,16 +35,16 @@ def make_hub(name: str, *addresses: str) -> None:
 
 
 def join(pid: int, hub: str, port: str, *addresses: str) -> str:
-  """Connects another namespace to a hub, once that is there.
+  """Connects another namespace to a hub, once it exists.
 
   Args:
-    pid: A process that is about to be in it.
-    hub: The hub's name.
-    port: What to call the end of the cable at the hub.
-    addresses: Those of the other end.
+    pid: A process that is about to enter it.
+    hub: Name of the hub.
+    port: Name of the link's end at the hub.
+    addresses: Addresses of the other end.
 
   Returns:
-    The command that runs another one there.
+    The command prefix that runs a command in the namespace.
   """
   enter = _lay_cable(pid, port, addresses)
   run(f'ip link set {port} master {hub}', f'ip link set {port} up')
@@ -52,13 +52,13 @@ def join(pid: int, hub: str, port: str, *addresses: str) -> str:
 
 
 def run(*commands: str) -> None:
-  """Runs commands, one after the other."""
+  """Runs commands in order."""
   for command in commands:
     subprocess.run(command.split(), check=True, timeout=10)
 
 
 def _give(address: str, interface: str) -> str:
-  """Returns the command that gives an address to an interface."""
+  """Returns the command that assigns an address to an interface."""
   if ':' in address:
     return f'ip -6 addr add {address}/64 dev {interface} nodad'
   return f'ip addr add {address}/24 dev {interface}'

@@ -1,4 +1,4 @@
-"""What learns without a gradient tape: differences, and Adam in NumPy."""
+"""Numeric gradients by finite differences, and Adam in NumPy."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ def linear(arrays, name, x):
 
 
 def layer_norm_mlp(arrays, prefix, x):
-  """A normalized layer with tanh, and one with an ELU."""
+  """Computes a layer with layer norm and tanh, and one with an ELU."""
   name = f'{prefix}layer_norm_mlp'
   x = linear(arrays, f'{name}/first', x)
   mean = np.mean(x, axis=-1, keepdims=True)
@@ -51,7 +51,7 @@ def clipped(gradients, max_norm):
 
 
 class Adam:
-  """https://arxiv.org/abs/1412.6980, algorithm 1."""
+  """Adam: https://arxiv.org/abs/1412.6980, algorithm 1."""
 
   def __init__(self, learning_rate, epsilon, first_decay=0.9):
     self._learning_rate, self._epsilon = learning_rate, epsilon
@@ -59,7 +59,7 @@ class Adam:
     self._t, self._first, self._second = 0, {}, {}
 
   def apply(self, gradients, arrays, share=1.0):
-    """Returns the arrays after a step with a share of the step size."""
+    """Returns the arrays after a step with a scaled step size."""
     self._t += 1
     moved = {}
     for name, g in gradients.items():
@@ -75,7 +75,7 @@ class Adam:
 
 
 class Descent:
-  """Adam on what differences say, clipped by its norm unless that is None."""
+  """Adam on numeric gradients, clipped by their global norm unless None."""
 
   def __init__(self, learning_rate, epsilon, max_norm=None, first_decay=0.9):
     self._adam = Adam(learning_rate, epsilon, first_decay)

@@ -1,4 +1,4 @@
-"""Distributions over atoms, in NumPy, from arXiv:1707.06887."""
+"""Categorical distributions over atoms in NumPy, from arXiv:1707.06887."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def support(config):
 
 
 def project(reward, discount, probs, atoms):
-  """Equation 7: shares each moved atom between its neighbors.
+  """Projects a distribution onto the atoms: equation 7.
 
   Args:
     reward, discount: `[B]`.

@@ -1,4 +1,4 @@
-"""DQN once more: slow, in NumPy, row by row, close to the papers' notation."""
+"""Reference DQN in NumPy, row by row, in the papers' notation."""
 
 import dataclasses
 
@@ -9,7 +9,7 @@ def values(parameters, observation, dueling):
   """q(s, ·) of one observation.
 
   Args:
-    parameters: Arrays by the names that the networks' variables have.
+    parameters: Arrays by the networks' variable names.
     observation: Vector.
     dueling: Whether the head has two streams.
   """
@@ -53,20 +53,20 @@ def weights(batch, config):
 
 
 def loss(online, target, batch, config, fixed_online=None):
-  """Mean weighted Huber loss.
+  """Returns the mean weighted Huber loss.
 
   Args:
     online: Parameters of q.
     target: Parameters of q⁻.
     batch: Arrays by name.
     config: A `DQNConfig`.
-    fixed_online: What chooses a*, if not `online`: no gradient flows there.
+    fixed_online: Parameters that choose a*, without gradient; default `online`.
   """
   chooser = online if fixed_online is None else fixed_online
   fixed = errors(chooser, target, batch, config)
   total = 0.0
   for b in range(len(fixed)):
-    # The goal is the error of the fixed parameters plus their value.
+    # The target is the error of the fixed parameters plus their value.
     action = batch['action'][b]
     goal = (
       fixed[b]
@@ -83,25 +83,25 @@ def loss(online, target, batch, config, fixed_online=None):
     )
     gap = 0.0
     if config.conservative_weight is not None:
-      told = values(online, batch['observation'][b], config.dueling)
+      q_values = values(online, batch['observation'][b], config.dueling)
       gap = config.conservative_weight * (
-        np.log(np.sum(np.exp(told))) - told[action]
+        np.log(np.sum(np.exp(q_values))) - q_values[action]
       )
     if config.margin_weight is not None and batch['is_demonstration'][b]:
-      told = values(online, batch['observation'][b], config.dueling)
-      gap += config.margin_weight * margin_gap(told, action, config.margin)
+      q_values = values(online, batch['observation'][b], config.dueling)
+      gap += config.margin_weight * margin_gap(q_values, action, config.margin)
     total += weights(batch, config)[b] * (huber + gap)
   return total / len(fixed)
 
 
-def margin_gap(told, action, margin):
+def margin_gap(q_values, action, margin):
   """max_a (q(a) + l(a_E, a)) − q(a_E)."""
-  rivals = [q + margin for a, q in enumerate(told) if a != action]
-  return max(max(rivals) - told[action], 0)
+  rivals = [q + margin for a, q in enumerate(q_values) if a != action]
+  return max(max(rivals) - q_values[action], 0)
 
 
 def gradients(online, target, batch, config):
-  """Differences quotients of the loss."""
+  """Difference quotients of the loss."""
   result = {}
   for name, array in online.items():
     gradient = np.zeros_like(array)
@@ -117,7 +117,7 @@ def gradients(online, target, batch, config):
 
 
 class Learner:
-  """Clips by the global norm, steps with Adam, copies to the target."""
+  """Learner: clips by the global norm, steps with Adam, updates the target."""
 
   def __init__(self, online, target, config):
     self.online = {n: np.array(a, np.float64) for n, a in online.items()}

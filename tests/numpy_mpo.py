@@ -1,4 +1,4 @@
-"""MPO once more: in NumPy, from the equations of arXiv:1812.02256."""
+"""Reference MPO in NumPy, from the equations of arXiv:1812.02256."""
 
 import numpy as np
 
@@ -21,10 +21,10 @@ def softplus(x):
 
 
 class Twin(policy_and_critic_twin.Twin):
-  """A learner step at a time.
+  """Reference learner of MPO.
 
   Attributes:
-    duals: Arrays by name.
+    duals: Dual variables by name.
   """
 
   def __init__(self, config, online, target, duals):
@@ -41,13 +41,13 @@ class Twin(policy_and_critic_twin.Twin):
     return numeric_gradients.linear(arrays, head, x)
 
   def mean(self, outputs):
-    """Values of what a critic says, `[..., M]`."""
+    """Returns the expected values of a critic's outputs, `[..., M]`."""
     if self.config.distribution == 'none':
       return outputs[..., 0]
     return numpy_categorical.softmax(outputs) @ self.support
 
   def bootstrap(self, batch, outputs, prior):
-    """The critic's targets, by the target policy's mean over its actions."""
+    """Returns the critic's targets: means over the target policy's actions."""
     discount = self.config.discount * batch['discount']
     if self.config.distribution == 'none':
       value = np.sum(prior * outputs[..., 0], axis=-1)
@@ -68,7 +68,7 @@ class Twin(policy_and_critic_twin.Twin):
     weights = numpy_dqn.weights(batch, config)
 
     def errors(arrays):
-      """Losses and priorities of all items."""
+      """Returns the losses and priorities of all items."""
       found = self.rate_taken(arrays, batch)
       if config.distribution == 'none':
         error = targets - found[:, 0]
@@ -93,8 +93,8 @@ class Twin(policy_and_critic_twin.Twin):
       metrics['share_at_ends'] = np.mean(targets[:, 0] + targets[:, -1])
 
     q = self.mean(outputs)
-    loss, dual_loss, told = self.losses(old, actions, prior, q, batch)
-    metrics.update(told)
+    loss, dual_loss, diagnostics = self.losses(old, actions, prior, q, batch)
+    metrics.update(diagnostics)
     metrics['policy_loss'] = loss(self.policy)
     metrics['dual_loss'] = dual_loss(self.duals)
     metrics['critic_gradient_norm'] = self.descend('critic', critic_loss)
@@ -118,12 +118,12 @@ class Twin(policy_and_critic_twin.Twin):
     probs = numpy_categorical.softmax(
       np.log(prior) + values / self.value_of(name)
     )
-    told = np.mean(np.sum(probs * np.log(probs / prior), axis=-1))
-    return probs, dual, told
+    diagnostics = np.mean(np.sum(probs * np.log(probs / prior), axis=-1))
+    return probs, dual, diagnostics
 
 
 class GaussianTwin(Twin):
-  """For actions of `transition_updates.CONTINUOUS_SPEC`."""
+  """Twin for actions of `transition_updates.CONTINUOUS_SPEC`."""
 
   def act(self, arrays, observation):
     both = self.body(arrays, '', observation, 'gaussian_head/head')
@@ -152,7 +152,7 @@ class GaussianTwin(Twin):
     config = self.config
     probs, dual, kl = self.temper('temperature', q, prior, config.epsilon)
     duals = [dual]
-    told = {'kl': kl, 'temperature': self.value_of('temperature')}
+    diagnostics = {'kl': kl, 'temperature': self.value_of('temperature')}
     if config.epsilon_penalty is not None:
       outside = np.maximum(np.abs(actions) - 1, 0)
       more, dual, kl = self.temper(
@@ -161,11 +161,11 @@ class GaussianTwin(Twin):
       )  # fmt: skip
       probs = probs + more
       duals.append(dual)
-      told['penalty_kl'] = kl
-      told['penalty_temperature'] = self.value_of('penalty_temperature')
+      diagnostics['penalty_kl'] = kl
+      diagnostics['penalty_temperature'] = self.value_of('penalty_temperature')
 
     def parts(arrays):
-      """Of what is only moved in its means, and only in its deviations."""
+      """Returns the parts with changed means only, and changed deviations."""
       mean, scale = self.act(arrays, batch['next_observation'])
       for name, m, s in (('mean', mean, old[1]), ('stddev', old[0], scale)):
         x = (actions - m[:, None]) / s[:, None]
@@ -197,17 +197,17 @@ class GaussianTwin(Twin):
       return total
 
     scale = self.act(self.policy, batch['next_observation'])[1]
-    told['entropy'] = np.mean(
+    diagnostics['entropy'] = np.mean(
       np.sum(np.log(scale) + (_LOG_2_PI + 1) / 2, axis=-1)
     )
     for name in kls:
-      told[f'kl_{name}'] = np.mean(kls[name])
-      told[f'alpha_{name}'] = np.mean(prices[name])
-    return loss, dual_loss, told
+      diagnostics[f'kl_{name}'] = np.mean(kls[name])
+      diagnostics[f'alpha_{name}'] = np.mean(prices[name])
+    return loss, dual_loss, diagnostics
 
 
 class CategoricalTwin(Twin):
-  """For actions of `transition_updates.DISCRETE_SPEC`."""
+  """Twin for actions of `transition_updates.DISCRETE_SPEC`."""
 
   def act(self, arrays, observation):
     return numpy_categorical.softmax(self.body(arrays, '', observation, 'head'))
@@ -244,11 +244,11 @@ class CategoricalTwin(Twin):
       return dual(arrays) + alpha * (config.epsilon_policy - moved)
 
     new = self.act(self.policy, batch['next_observation'])
-    told = {
+    diagnostics = {
       'kl': kl,
       'temperature': self.value_of('temperature'),
       'kl_policy': moved,
       'alpha_policy': price,
       'entropy': -np.mean(np.sum(new * np.log(new), axis=-1)),
     }
-    return loss, dual_loss, told
+    return loss, dual_loss, diagnostics

@@ -1,4 +1,4 @@
-"""What the twins of IQL and CRR share: their networks, in NumPy."""
+"""Networks of IQL and CRR in NumPy, shared by their reference learners."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ import numeric_gradients
 
 
 def values(arrays, num_critics, observation, action):
-  """Values `[B, N]` of critics with one hidden layer."""
+  """Returns values `[B, N]` of critics with one hidden layer."""
   found = []
   for i in range(num_critics):
     x = np.concatenate([observation, action], axis=-1)
@@ -17,7 +17,7 @@ def values(arrays, num_critics, observation, action):
 
 
 def features(arrays, observation):
-  """The hidden layers of policies and of values."""
+  """Computes the hidden layers of policies and of values."""
   x, name = observation, 'observation_torso/mlp/linear_'
   for i in range(sum(one.startswith(name) for one in arrays) // 2):
     x = np.maximum(numeric_gradients.linear(arrays, f'{name}{i}', x), 0)
@@ -25,7 +25,7 @@ def features(arrays, observation):
 
 
 def gaussian(arrays, observation):
-  """Means and deviations `[B, D]` of a policy."""
+  """Returns means and deviations `[B, D]` of a policy."""
   mean = np.tanh(
     numeric_gradients.linear(arrays, 'head/mean', features(arrays, observation))
   )
@@ -45,5 +45,5 @@ def log_prob(arrays, observation, action):
 
 
 def scaled(batch):
-  """Actions of `transition_updates.CONTINUOUS_SPEC`, in [−1, 1]."""
+  """Scales actions of `transition_updates.CONTINUOUS_SPEC` to [−1, 1]."""
   return (batch['action'] - [1, 3]) / [2, 1]

@@ -1,4 +1,4 @@
-"""QT-Opt in NumPy."""
+"""Reference QT-Opt in NumPy."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ class Twin:
     ]
 
   def best(self, observation, noise):
-    """Searches one state, `[I, N, D]`."""
+    """Runs the cross-entropy search for one state, `[I, N, D]`."""
     mean, stddev = np.zeros(transition_updates.D), self.config.initial_stddev
     ranked = []
     for numbers in noise:
@@ -44,7 +44,7 @@ class Twin:
     return 1 / (1 + np.exp(-x)) if self.config.bounded else np.array(x)
 
   def targets(self, batch, noise):
-    """Returns what values are to be, `[B]`."""
+    """Returns Bellman targets, `[B]`."""
     config, targets = self.config, []
     for b in range(transition_updates.B):
       observation = batch['next_observation'][b]

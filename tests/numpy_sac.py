@@ -1,4 +1,4 @@
-"""The update of SAC in NumPy."""
+"""Reference update of SAC in NumPy."""
 
 import math
 
@@ -13,7 +13,7 @@ B, D = transition_updates.B, transition_updates.D
 
 
 def batch_norm(arrays, name, x, seen):
-  """Normalizes by the batch, which it adds to what was seen, or by the past."""
+  """Normalizes by the moments of the batch, or by running ones."""
   mean, variance = arrays[f'{name}/mean:0'], arrays[f'{name}/variance:0']
   if seen is not None:
     mean, variance = np.mean(x, axis=0), np.var(x, axis=0)
@@ -23,7 +23,7 @@ def batch_norm(arrays, name, x, seen):
 
 
 def keep(arrays, seen):
-  """Takes the means and variances of a batch into the running ones."""
+  """Updates running means and variances with those of a batch."""
   for name, (mean, variance) in seen.items():
     for kind, value in (('mean', mean), ('variance', variance)):
       before = arrays[f'{name}/{kind}:0']
@@ -33,7 +33,7 @@ def keep(arrays, seen):
 
 
 def make_descents(config):
-  """Returns what lets critics, policy and temperature take steps, by name."""
+  """Returns the optimizers of critics, policy and temperature, by name."""
 
   def make(learning_rate, first_decay):
     return numeric_gradients.Descent(
@@ -49,13 +49,13 @@ def make_descents(config):
 
 
 class Twin:
-  """The equations of arXiv:1812.05905 in NumPy, step by step."""
+  """Reference learner: the equations of arXiv:1812.05905 in NumPy."""
 
   def __init__(self, config, policy, critics, targets):
     self.config = config
     self.policy, self.critics, self.targets = policy, critics, targets
     self.count = 0
-    self.told: dict = dict.fromkeys(learning._POLICY_METRICS, 0.0)
+    self._policy_metrics: dict = dict.fromkeys(learning._POLICY_METRICS, 0.0)
     self.log_temperature = {
       '': np.array([math.log(config.initial_temperature)])
     }
@@ -65,7 +65,7 @@ class Twin:
     """Applies the layers that a name ends with, `[B, D]`.
 
     Args:
-      seen: Takes the means and variances of the batch, by the name of the
+      seen: Receives means and variances of the batch, by name of the
         normalization; None to normalize by the running ones.
     """
     kind = name.split('/')[-1]
@@ -97,7 +97,7 @@ class Twin:
     return np.stack(outputs, axis=1)
 
   def value(self, outputs, drawn):
-    """Returns what a target is made of, `[B, M]`."""
+    """Returns the values that make up a target, `[B, M]`."""
     if self.config.num_quantiles is None:
       return np.min(outputs[:, drawn, 0], axis=1)[:, None]
     pooled = [sorted(np.ravel(of_item)) for of_item in outputs]
@@ -120,7 +120,7 @@ class Twin:
     return losses
 
   def gaps(self, arrays, batch, done):
-    """Returns how far proposals are above what was done, `[B, N]`."""
+    """Returns values of proposals minus those of the data, `[B, N]`."""
     action, log_prob = batch['proposals']
     number = action.shape[1]
     sums = np.zeros((B, self.config.num_critics))
@@ -151,7 +151,7 @@ class Twin:
     scaled = (batch['action'] - [1, 3]) / [2, 1]
 
     def rate(arrays, seen):
-      """Returns outputs of what comes next and of what was done."""
+      """Returns outputs for the next step and for the actions taken."""
       masks = batch['masks']
       following = batch['next_observation'], action
       done = batch['observation'], scaled
@@ -206,7 +206,7 @@ class Twin:
     for name in self.targets or ():
       difference = self.critics[name] - self.targets[name]
       self.targets[name] = self.targets[name] + tau * difference
-    return {**metrics, **self.told}, sizes
+    return {**metrics, **self._policy_metrics}, sizes
 
   def improve_policy(self, batch, temperature):
     config = self.config
@@ -226,13 +226,13 @@ class Twin:
     _, log_prob = self.act(
       self.policy, batch['observation'], batch['noise'][1], seen
     )
-    self.told = {
+    self._policy_metrics = {
       'policy_loss': policy_loss(self.policy),
       'entropy': -np.mean(log_prob),
       'temperature': temperature,
     }
     descent = self._descents['policy']
-    self.policy, self.told['policy_gradient_norm'] = descent.step(
+    self.policy, self._policy_metrics['policy_gradient_norm'] = descent.step(
       policy_loss, self.policy
     )
     keep(self.policy, seen)

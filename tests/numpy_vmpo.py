@@ -1,4 +1,4 @@
-"""V-MPO once more: in NumPy, from the equations of arXiv:1909.12238."""
+"""Reference V-MPO in NumPy, from the equations of arXiv:1909.12238."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ def softplus(x):
 
 
 class Discrete:
-  """Logits of one choice."""
+  """Categorical policy, given by logits."""
 
   names = ('policy',)
 
@@ -36,7 +36,7 @@ class Discrete:
 
 
 class Continuous:
-  """Means, and deviations before their softplus."""
+  """Gaussian policy, given by means, and deviations before the softplus."""
 
   names = ('mean', 'stddev')
 
@@ -63,7 +63,7 @@ class Continuous:
 
 
 def act(arrays, observation):
-  """Parameters and values of a network of one shared layer and one of each."""
+  """Returns policy parameters and values of a network with a shared layer."""
   x = np.maximum(
     numeric_gradients.linear(arrays, 'observation_torso/mlp/linear_0',
                              observation), 0
@@ -82,7 +82,7 @@ def act(arrays, observation):
 
 
 def estimate(config, batch, values, lambda_, limit=None):
-  """Advantages and returns `[T, B]`, step by step; 0 where no step happened."""
+  """Returns advantages and returns `[T, B]`; 0 in masked steps."""
   advantages = np.zeros(batch['mask'].shape)
   for b in range(advantages.shape[1]):
     following = 0.0
@@ -100,14 +100,10 @@ def estimate(config, batch, values, lambda_, limit=None):
 
 
 class Losses:
-  """What a gradient step on a whole batch is of.
-
-  Attributes:
-    told: Metrics by name, of the parameters and values that it was made with.
-  """
+  """Losses of a gradient step on a whole batch."""
 
   def __init__(self, config, kind, batch, old, advantages, returns, duals):
-    """Takes what the step holds constant; advantages as `estimate` has them."""
+    """Takes the constants of the step, with advantages of `estimate`."""
     self._config, self._kind, self._mask = config, kind, batch['mask']
     self._sample = batch['sample'][self._mask]
     self._old, self._returns = old[self._mask], returns[self._mask]
@@ -170,10 +166,10 @@ class Losses:
 
 
 class Twin:
-  """A learner step at a time, of one minibatch an epoch.
+  """Reference learner, with one minibatch per epoch.
 
   Attributes:
-    online, target, duals: Arrays by name.
+    online, target, duals: Parameters by name.
   """
 
   def __init__(self, config, kind, online, target, duals):
@@ -189,7 +185,7 @@ class Twin:
     )
 
   def step(self, batch):
-    """Returns the means of the metrics over the gradient steps."""
+    """Runs a learner step; returns mean metrics over its gradient steps."""
     config = self._config
     values = act(self.online, batch['observation'])[1]
     old = act(self.target, batch['observation'])[0][:-1]
@@ -212,8 +208,8 @@ class Twin:
         config, self._kind, batch, old, advantages, returns, self.duals
       )
       outputs = act(self.online, batch['observation'][:-1])
-      told = losses.metrics(*outputs)
-      kl = {name: told[f'kl_{name}'] for name in self._kind.names}
+      metrics = losses.metrics(*outputs)
+      kl = {name: metrics[f'kl_{name}'] for name in self._kind.names}
       self.online, norm = self._descent.step(
         lambda arrays, losses=losses: losses.network_loss(
           *act(arrays, batch['observation'][:-1])
@@ -224,7 +220,7 @@ class Twin:
         lambda duals, losses=losses, kl=kl: losses.dual_loss(duals, kl),
         self.duals,
       )
-      rows.append({**told, 'gradient_norm': norm})
+      rows.append({**metrics, 'gradient_norm': norm})
     self._num_steps += 1
     if self._num_steps % config.target_update_period == 0:
       self.target = self.online
@@ -239,7 +235,7 @@ class Twin:
     }
 
   def _rescale(self, batch, values):
-    """Returns the deviation of all returns so far, with those of the batch."""
+    """Returns the deviation of all returns so far, including the batch."""
     _, returns = estimate(self._config, batch, self._scale * values, 1.0)
     self._returns_so_far.extend(returns[batch['mask']])
     self._scale = np.std(self._returns_so_far)

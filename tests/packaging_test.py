@@ -1,4 +1,4 @@
-"""Guards what no import would notice: what is shipped, and what is pinned."""
+"""Tests of packaging: shipped files and pinned versions."""
 
 import configparser
 import os
@@ -15,7 +15,7 @@ import stacks
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# What is made in the checkout rather than written there.
+# Generated files in the checkout.
 _GENERATED = frozenset({'build', 'dist', 'runs'})
 
 # `name==version`, and perhaps the platforms it is for. Neither an option nor a
@@ -35,7 +35,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _folders_with(filename_pattern: str) -> set[str]:
-  """Returns the folders that hold such a file as the packages they would be."""
+  """Returns the folders with such a file, as package names."""
   found = set()
   for folder, subfolders, filenames in os.walk(_ROOT):
     subfolders[:] = [
@@ -51,7 +51,7 @@ def _folders_with(filename_pattern: str) -> set[str]:
 
 
 def _required(extra: str, lines: str, version: str) -> dict[str, str]:
-  """Returns what a Python needs: by name, the versions that will do."""
+  """Returns the requirements for a Python version: versions by name."""
   environment = {'python_version': version, 'extra': extra}
   found = map(requirements.Requirement, _lines(lines))
   return {
@@ -112,11 +112,11 @@ class TestConstraints:
         assert self.pins[name] in specifiers.SpecifierSet(allowed)
 
   def test_only_the_first_stack_has_launchpad(self, version):
-    # Whose wheels end with Python 3.10, as do those of what needs it.
+    # Their wheels, and those of their dependents, end with Python 3.10.
     assert ('dm-launchpad' in self.pins) == (version == '3.10')
 
   def test_setuptools_still_has_pkg_resources(self, version):
-    # TensorBoard imports it and dies without.
+    # TensorBoard imports it and fails without it.
     major = int(self.pins['setuptools'].split('.')[0])
     assert major < 82
 
@@ -130,7 +130,7 @@ class TestScripts:
     'venv', ['.venv', '.venv311', '', 'env', '../theirs', '.venv/../../theirs']
   )
   def test_sets_up_no_folder_but_its_own(self, venv, tmp_path):
-    """A shell may have a VENV of its own, of something else."""
+    """A shell may have a variable VENV for another purpose."""
     script = tmp_path / 'checkout' / '.ci' / 'set_up'
     for folder in (script.parent, tmp_path / 'theirs'):
       folder.mkdir(parents=True)
@@ -139,7 +139,7 @@ class TestScripts:
       (tmp_path / 'checkout' / filename).touch()
     ended = subprocess.run(
       [script],
-      # Without any Python it ends before it deletes what is there.
+      # Without any Python it fails before it deletes the old environment.
       env={**os.environ, 'VENV': venv, 'PYTHON': '/nowhere'},
       check=False,
       timeout=60,

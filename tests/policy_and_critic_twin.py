@@ -1,4 +1,4 @@
-"""What tests of updates share that learn a policy and a critic."""
+"""Shared parts of tests of actor-critic updates."""
 
 import numpy as np
 import tensorflow as tf
@@ -9,9 +9,9 @@ from repertory.agents import policy_and_critic
 
 
 def make_networks(make_policy, make_critic, seed=0):
-  """Returns networks that learn, all of whose variables are random, and others.
+  """Returns online networks with random variables, and target networks.
 
-  Some are 0 or small at first, which is too simple a case.
+  Initial variables may be 0 or small, which would be too simple a case.
   """
   tf.random.set_seed(seed)
   online, target = (
@@ -29,30 +29,30 @@ def assert_targets_are_copies(online, target):
 
 
 def assert_noise_is_new(make_update, sample, metric):
-  """Fails unless a metric shows noise that is new in every step and seeded.
+  """Checks that the noise of a metric is new in every step, and seeded.
 
   Args:
-    make_update: Makes updates alike, which hardly learn.
-    sample: What they take.
-    metric: Its name.
+    make_update: Makes equal updates, with a tiny learning rate.
+    sample: Sample for the update.
+    metric: Name of the metric.
   """
 
-  def told(seed):
+  def noise(seed):
     update = make_update()
     update._noise._seed.assign(seed)
     return [float(update(sample).metrics[metric]) for _ in range(3)]
 
-  first = told(1)
+  first = noise(1)
   assert len(set(first)) == 3
-  assert first == told(1)
-  assert set(first).isdisjoint(told(2))
+  assert first == noise(1)
+  assert set(first).isdisjoint(noise(2))
 
 
 class Twin:
-  """Holds what is learned, and what follows, as arrays by name.
+  """Online and target parameters, as arrays by name.
 
   Attributes:
-    config: The settings.
+    config: Settings of the agent.
     policy, critic, target_policy, target_critic: Dictionaries of arrays.
   """
 
@@ -65,7 +65,7 @@ class Twin:
     self._descents = {}
 
   def descend(self, name, loss):
-    """Lets 'policy' or 'critic' take a step; returns the gradient's norm."""
+    """Takes a gradient step of 'policy' or 'critic'; returns the norm."""
     if name not in self._descents:
       config = self.config
       self._descents[name] = numeric_gradients.Descent(
@@ -76,7 +76,7 @@ class Twin:
     return norm
 
   def assert_like(self, online, target):
-    """Fails unless networks have the variables that are held here."""
+    """Checks that networks have the variables of this twin."""
     for module, expected in (
       (online.policy, self.policy),
       (online.critic, self.critic),

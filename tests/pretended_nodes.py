@@ -1,7 +1,7 @@
-"""A launcher whose nodes only pretend, in a time that passes by itself.
+"""Fake launcher and nodes in simulated time.
 
-Nothing here waits: when somebody sleeps, the clock goes on and lets happen
-what is due meanwhile. The coordinator is the real one.
+Nothing here waits: a sleep advances the clock and runs the events that are due.
+The coordinator is the real one.
 """
 
 import contextlib
@@ -18,13 +18,13 @@ from repertory.launch.coordination import reports
 from repertory.launch.host import clocks
 from repertory.launch.launchers import launcher
 
-# Longer than any of these runs is to take.
+# Longer than any of these runs takes.
 _END = 20_000.0
 _STEPS_PER_BEAT = 4
 
 
 class Clock(clocks.Clock):
-  """Goes on whenever somebody waits."""
+  """Simulated clock, which sleeping advances."""
 
   def __init__(self):
     self.now = 0.0
@@ -35,7 +35,7 @@ class Clock(clocks.Clock):
     return self.now
 
   def after(self, seconds, call, *arguments):
-    """Lets something happen later."""
+    """Schedules an event."""
     due = (self.now + seconds, next(self._order), call, arguments)
     heapq.heappush(self._due, due)
 
@@ -54,16 +54,16 @@ class Clock(clocks.Clock):
 
 
 class Node:
-  """A node as others see it: it starts, reports, gets on, ends.
+  """Fake node, which starts, reports, makes progress and ends.
 
   Attributes:
     is_alive: Whether its process runs.
-    is_listening: Whether it has started, so that it hears who calls it.
-    is_silent: Whether it hangs, so that it does not even report.
-    is_stuck: Whether it reports, but gets no further.
-    is_stubborn: Whether it goes on although it is to end.
-    environment_seconds: How long its environment has been at a step.
-    failure: How it ended.
+    is_listening: Whether it has started, and answers calls.
+    is_silent: Whether it hangs, without heartbeats.
+    is_stuck: Whether it reports, but makes no progress.
+    is_stubborn: Whether it continues although it should end.
+    environment_seconds: Duration of the current step of its environment.
+    failure: Its failure, if any.
   """
 
   def __init__(self, workers, plan):
@@ -96,11 +96,11 @@ class Node:
       self.is_alive = False
 
   def tell(self, name, doing):
-    """Tells what a node is at that starts."""
+    """Reports the current activity of a starting node."""
     self._workers.coordinator.tell_start(name, doing)
 
   def fail(self, cause='ValueError: no', is_bad_input=False):
-    """Raises, and tells so before it ends."""
+    """Fails, and reports the failure before it ends."""
     failure = failures.Failure(self.name, cause, is_bad_input)
     self._workers.coordinator.fail(failure)
     self.end(code=1)
@@ -158,7 +158,7 @@ class Node:
     return self._workers.coordinator.directive().phase
 
   def _heed(self, phase):
-    """Does what comes at the end of its part."""
+    """Acts on the coordinator's reply at the end of a phase."""
     if self.kind.phase is None or not self._is_done(phase):
       return
     if self.kind.saves:
@@ -181,7 +181,7 @@ class Node:
 
 
 class _Futures:
-  """Calls a node without waiting."""
+  """Asynchronous calls of a node."""
 
   def __init__(self, workers, name):
     self._workers = workers
@@ -222,7 +222,7 @@ class _Client:
 
 
 class Workers(launcher.Workers):
-  """The pretended nodes of one launch."""
+  """The fake nodes of one launch."""
 
   def __init__(self, program, session, host):
     super().__init__(program)
@@ -243,7 +243,7 @@ class Workers(launcher.Workers):
 
   def address_of(self, name):
     if not self.nodes[name].is_listening:
-      return 'localhost:1'  # Where nobody listens.
+      return 'localhost:1'  # An address without a listener.
     return f'localhost:{self._listening.getsockname()[1]}'
 
   def can_be_called(self, name):
@@ -293,7 +293,7 @@ class Workers(launcher.Workers):
       self.clock.sleep(0.1)
 
   def end(self):
-    """Ends all; returns who cannot be ended."""
+    """Ends all; returns the nodes that cannot be ended."""
     self.wait_for_end(0.2 if self.is_hurried else 5)
     for name in self.names:
       if self.is_alive(name):
@@ -304,16 +304,16 @@ class Workers(launcher.Workers):
 
 
 class Launcher(launcher.Launcher):
-  """Launches nodes that pretend.
+  """Launcher of fake nodes.
 
   Attributes:
-    clock: Theirs.
-    can_restart: Whether they are as processes are; else as threads are.
-    start_seconds: How long nodes take to start, if not a second.
-    save_seconds: How long a checkpoint takes.
-    exit_seconds: How long services take to end, if any time at all.
+    clock: Simulated clock.
+    can_restart: Whether nodes behave like processes; else like threads.
+    start_seconds: Start-up times of nodes other than one second.
+    save_seconds: Duration of a checkpoint.
+    exit_seconds: Shutdown times of services other than 0.
     on_launch: Called with the workers of each launch.
-    launches: The workers of all launches so far.
+    launches: Workers of all launches so far.
   """
 
   name, title, help = 'pretended', 'pretended', 'nothing at all'

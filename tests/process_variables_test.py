@@ -1,4 +1,4 @@
-"""Tests of what importing the package sets in the process."""
+"""Tests of environment variables set by importing the package."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Runs programs in processes of their own, and finds what they leave behind."""
+"""Runs programs in child processes, and finds processes they leave behind."""
 
 import contextlib
 import ctypes
@@ -16,7 +16,7 @@ import psutil
 _MARK = 'REPERTORY_TEST_PROGRAM'
 _LEAVE_SECONDS = 5
 
-# Those that were started and not waited for.
+# Programs that were started and not waited for.
 _running: set['Program'] = set()
 
 
@@ -26,13 +26,13 @@ def _die_with_parent() -> None:
 
 @dataclasses.dataclass
 class Ended:
-  """How a program ended.
+  """Result of a program.
 
   Attributes:
-    code: Its exit code.
-    output: What it printed, stderr included.
+    code: Exit code.
+    output: Output, including stderr.
     left: Command lines of processes that outlived it.
-    seconds: From the interruption, or the start, to the end.
+    seconds: Time from the interruption, or else the start, to the end.
   """
 
   code: int
@@ -42,7 +42,7 @@ class Ended:
 
 
 class Program:
-  """A program that is running."""
+  """A running program."""
 
   def __init__(
     self, arguments: list[str], cwd: str, python: str = sys.executable
@@ -82,7 +82,7 @@ class Program:
     return found
 
   def node(self, name: str) -> psutil.Process:
-    """Returns the process of a node, found by the file it prints to."""
+    """Returns the process of a node, found by its output file."""
     suffix = f'logs/nodes/{name if "/" in name else name + "/0"}'
     for process in self.processes():
       if os.readlink(f'/proc/{process.pid}/fd/1').endswith(suffix):
@@ -95,16 +95,16 @@ class Program:
     os.killpg(self._process.pid, number)
 
   def terminate(self) -> None:
-    """Sends SIGTERM to the launcher alone."""
+    """Sends SIGTERM to the launcher only."""
     self._started_at = time.monotonic()
     self._process.terminate()
 
   def kill(self) -> None:
-    """Sends SIGKILL to the launcher alone."""
+    """Sends SIGKILL to the launcher only."""
     self._process.kill()
 
   def wait(self, seconds: float) -> Ended:
-    """Waits for the end, kills what is still there, and fails on time-out."""
+    """Waits for the end, kills remaining processes, and fails on time-out."""
     _running.discard(self)
     try:
       code = self._process.wait(seconds)
@@ -132,7 +132,7 @@ class Program:
 
 
 def run(*command, cwd, seconds: float = 1500, **environment: str) -> str:
-  """Runs a command, which must not fail; returns what it printed."""
+  """Runs a command, which must succeed; returns its output."""
   done = subprocess.run(
     list(map(str, command)),
     cwd=cwd,
@@ -149,7 +149,7 @@ def run(*command, cwd, seconds: float = 1500, **environment: str) -> str:
 def repertory(*arguments: str, cwd, python: str = sys.executable) -> Program:
   """Starts `repertory` with the given arguments, as the console script does.
 
-  So modules are not looked for in the current folder.
+  So the current folder is not in the import path.
   """
   code = (
     'import sys; del sys.path[0]; '
@@ -159,7 +159,7 @@ def repertory(*arguments: str, cwd, python: str = sys.executable) -> Program:
 
 
 def training(directory, max_steps: int, *flags: str, cwd) -> Program:
-  """Starts training with as many checkpoints as there is time for."""
+  """Starts training with checkpoints as frequent as possible."""
   return repertory(
     'train',
     '--agent=dqn',
@@ -174,7 +174,7 @@ def training(directory, max_steps: int, *flags: str, cwd) -> Program:
 
 
 def kill_all_of(running: Program) -> None:
-  """Kills a program with all of its processes, as the loss of a host does."""
+  """Kills all processes of a program, like the loss of a host."""
   for process in running.processes():
     process.send_signal(signal.SIGKILL)
   running.wait(10)
@@ -182,7 +182,7 @@ def kill_all_of(running: Program) -> None:
 
 @contextlib.contextmanager
 def none_left() -> Iterator[None]:
-  """Kills what is started inside and not waited for, as if a test fails."""
+  """Kills programs started in the block and not waited for."""
   before = set(_running)
   yield
   for running in _running - before:

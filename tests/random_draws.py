@@ -1,4 +1,4 @@
-"""A slow twin of the numbers that `random_streams` draws for one row."""
+"""Reference implementation of `random_streams` for one row."""
 
 _MASK = 2**64 - 1
 

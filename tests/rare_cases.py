@@ -1,4 +1,4 @@
-"""Cases that need not be tried every day: `make test-chaos` runs them."""
+"""Cases that only `make test-chaos` runs."""
 
 import functools
 from collections.abc import Callable, Collection, Iterable
@@ -7,7 +7,7 @@ import pytest
 
 
 def daily(cases: Iterable, few: Collection) -> list:
-  """Returns the cases as parameters, with all but a few left to chaos tests."""
+  """Returns the cases as parameters, all but a few marked as chaos tests."""
   return [
     case if case in few else pytest.param(case, marks=pytest.mark.chaos)
     for case in cases
@@ -15,7 +15,7 @@ def daily(cases: Iterable, few: Collection) -> list:
 
 
 def rarely(check: Callable) -> Callable:
-  """Returns a check of a conformance class that is left to chaos tests."""
+  """Marks a check of a conformance class as a chaos test."""
 
   @pytest.mark.chaos
   @functools.wraps(check)

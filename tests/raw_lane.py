@@ -1,4 +1,4 @@
-"""A fast actor of raw frames, and how its answers follow; no TensorFlow."""
+"""A fast actor of raw frames, with predictable replies; no TensorFlow."""
 
 import contextlib
 import json
@@ -11,7 +11,7 @@ import numpy as np
 from repertory.components import specs
 from repertory.components.inference import addresses, client, frames
 
-# Where a test need not wait, so long is a hang.
+# Time-out of calls that should not block.
 DEADLINE_SECONDS = 20.0
 
 SPEC = specs.EnvironmentSpec(
@@ -26,7 +26,7 @@ FIRST, MID, LAST = map(int, dm_env.StepType)
 
 
 def mix(ids, observations):
-  """Maps ids `[B]` and observations `[B, 2]` to what tells them apart."""
+  """Hashes ids `[B]` and observations `[B, 2]`."""
   return ids * 1009 + observations[..., 0] * 31 + observations[..., 1]
 
 
@@ -46,7 +46,7 @@ def timestep_frame(observations, step_types, kind=frames.STEP):
 
 
 def hello(ids, **changes):
-  """Returns the message of an actor, with changes."""
+  """Returns the hello message of an actor, with changes."""
   message = {
     'protocol': frames.PROTOCOL,
     'actor': 'raw',
@@ -62,7 +62,7 @@ def hello(ids, **changes):
 
 
 def read(stream, size):
-  """Returns so many bytes; fails if the stream ends before."""
+  """Reads a number of bytes; fails if the stream ends before."""
   data = bytearray()
   while len(data) < size:
     some = stream.recv(size - len(data))
@@ -79,11 +79,11 @@ def read_frame(stream):
 
 
 def read_reason(stream):
-  """Returns why the server refuses; fails if it does not."""
+  """Returns the server's reason for rejection; fails without one."""
   kind, payload = read_frame(stream)
   assert kind == frames.REFUSED, f'got a frame of kind {kind}'
-  with contextlib.suppress(ConnectionResetError):  # If it left bytes unread.
-    assert stream.recv(1) == b'', 'the connection goes on'
+  with contextlib.suppress(ConnectionResetError):  # It left bytes unread.
+    assert stream.recv(1) == b'', 'the connection stays open'
   return json.loads(payload)['reason']
 
 
@@ -96,7 +96,7 @@ def speak(address, *data):
 
 
 class RawLane:
-  """An actor whose frames are made beforehand, with its episodes' steps."""
+  """Connection of an actor with precomputed frames and episode steps."""
 
   def __init__(self, address, ids, *, num_frames=1, seed=0, **message):
     """Connects; the other arguments are those of `hello`."""
@@ -106,12 +106,12 @@ class RawLane:
     self.observations = random.integers(
       0, 1000, (num_frames + 1, size, 2), np.int32
     )
-    # The first frame starts; in the others some rows end or begin an episode.
+    # All rows start in the first frame; in others some end or begin an episode.
     self.step_types = random.choice(
       np.array([FIRST, MID, MID, LAST], np.int32), (num_frames + 1, size)
     )
     self.step_types[0] = FIRST
-    self.step_types[1:, 0] = MID  # One row needs an answer.
+    self.step_types[1:, 0] = MID  # At least one row needs a reply.
     self.frames = [
       timestep_frame(o, s, frames.STEP if n else frames.START)
       for n, (o, s) in enumerate(zip(self.observations, self.step_types))
@@ -131,12 +131,12 @@ class RawLane:
       raise frames.ProtocolError(json.loads(payload)['reason'])
 
   def send(self, now):
-    """Sends a frame; 0 starts."""
+    """Sends a frame by index; 0 is the first."""
     self._now = now
     self.stream.sendall(self.frames[now])
 
   def receive(self):
-    """Waits for the answer and checks it; returns the actions `[B, 5]`."""
+    """Waits for the reply and checks it; returns the actions `[B, 5]`."""
     view = memoryview(self._answer)
     received = self.stream.recv_into(view, 0, socket.MSG_WAITALL)
     if received >= frames.HEADER_SIZE:
@@ -151,24 +151,24 @@ class RawLane:
     return actions
 
   def step(self, now=1):
-    """Sends a frame and returns the answer."""
+    """Sends a frame and returns the reply."""
     self.send(now)
     return self.receive()
 
   def finish(self):
-    """Ends well."""
+    """Ends the connection properly."""
     self.stream.sendall(frames.header(frames.BYE, 0))
     assert read_frame(self.stream) == (frames.GOODBYE, b'')
     self.close()
 
   def close(self):
-    """Ends at once."""
+    """Closes the connection at once."""
     self.stream.close()
 
   def _check(self, actions):
     step_types = self.step_types[self._now]
     counts = np.where(step_types == FIRST, 0, self.counts)
-    asked = step_types != LAST  # What others get means nothing.
+    asked = step_types != LAST  # Replies to other rows have no meaning.
     expected = np.stack(
       [self.ids, mix(self.ids, self.observations[self._now]), counts], axis=1
     )

@@ -1,4 +1,4 @@
-"""Errors that the operating system raises, not a stand-in."""
+"""Real disk errors of the operating system."""
 
 import contextlib
 import os
@@ -8,14 +8,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
-# Mounts of a child are its own and end with it.
+# Mounts of a child process are private and end with it.
 _UNSHARE = ('unshare', '--mount')
 _MOUNT = 'mount -t tmpfs -o size={size} tmpfs {folder}'
 
 
 @contextlib.contextmanager
 def file_size_limit(num_bytes: int) -> Iterator[None]:
-  """Lets no file of this process grow beyond a size: EFBIG."""
+  """Limits the size of this process's files; beyond it, EFBIG is raised."""
   limits = resource.getrlimit(resource.RLIMIT_FSIZE)
   resource.setrlimit(resource.RLIMIT_FSIZE, (num_bytes, limits[1]))
   try:
@@ -34,12 +34,12 @@ def can_mount(folder) -> bool:
 
 
 def run_on_small_disk(source: str, folder, size: str) -> str:
-  """Runs Python code whose `folder` is a disk of its own; returns its output.
+  """Runs Python code with a small disk mounted at `folder`; returns its output.
 
   Args:
-    source: What to run; `sys.argv[1]` is the folder.
-    folder: Where the disk is mounted, for the code alone.
-    size: Of the disk, such as '1m'.
+    source: Code to run; `sys.argv[1]` is the folder.
+    folder: Mount point of the disk, for the code only.
+    size: Size of the disk, such as '1m'.
   """
   mount = _MOUNT.format(size=size, folder=folder)
   return _run(
@@ -48,11 +48,11 @@ def run_on_small_disk(source: str, folder, size: str) -> str:
 
 
 def run_as_nobody(source: str, folder) -> str:
-  """Runs Python code that can become an ordinary user; returns its output.
+  """Runs Python code that can drop privileges; returns its output.
 
   Args:
-    source: What to run; after `become_nobody()` permissions count.
-    folder: `sys.argv[1]` of the code.
+    source: Code to run; permissions apply after `become_nobody()`.
+    folder: Value of `sys.argv[1]`.
   """
   prelude = (
     'import os\n'

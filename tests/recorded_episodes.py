@@ -1,4 +1,4 @@
-"""Episodes that are told apart by their numbers, as batches and as files."""
+"""Numbered episodes, as batches and as files."""
 
 import dm_env
 import numpy as np
@@ -10,7 +10,7 @@ from repertory.launch.runs import environment_batches
 
 FIRST, MID, LAST = (int(one) for one in dm_env.StepType)
 
-# Observations say which episode and which moment it is, actions the moment.
+# Observations encode episode and step, actions the step.
 SPEC = specs.EnvironmentSpec(
   observations=dm_env_specs.Array((2,), np.float32),
   actions=dm_env_specs.BoundedArray((), np.int32, 0, 99),
@@ -23,8 +23,8 @@ def timesteps(slots):
   """Yields batches of timesteps `[B]` and the actions that led there.
 
   Args:
-    slots: For each slot, lists of (episode, length, terminates). A slot whose
-      episodes have ended is left out of what is asserted by an endless one.
+    slots: Lists of (episode, length, terminates) for each slot. A slot without
+      further episodes plays an endless one, which is not compared.
   """
   streams = [_play(episodes) for episodes in slots]
   action = None
@@ -44,7 +44,7 @@ def timesteps(slots):
 
 
 def _play(episodes):
-  """Yields step type, reward, discount, observation and the action then."""
+  """Yields step type, reward, discount, observation and action."""
   for episode, length, terminates in episodes:
     for t in range(length + 1):
       step_type = FIRST if t == 0 else LAST if t == length else MID
@@ -54,7 +54,7 @@ def _play(episodes):
 
 
 def expected(episode, length, terminates=False, last=LAST):
-  """Returns rows of step type, reward, discount, episode and moment."""
+  """Returns expected rows of step type, reward, discount, episode and step."""
   return [
     [
       FIRST if t == 0 else last if t == length else MID,
@@ -68,7 +68,7 @@ def expected(episode, length, terminates=False, last=LAST):
 
 
 def rows(steps):
-  """Returns the same of steps."""
+  """Returns the rows of recorded steps, like `expected`."""
   columns = [steps.step_type, steps.reward, steps.discount]
   return np.stack([*columns, *steps.observation.T], axis=1).tolist()
 
@@ -81,7 +81,7 @@ def prepare(directory, spec=SPEC, agent='nobody', environment='numbers'):
 
 
 def play_randomly(directory, environment, num_steps, num_slots=2, seed=0):
-  """Records so many random discrete actions; returns the spec."""
+  """Records a number of random discrete actions; returns the spec."""
   random = np.random.default_rng(seed)
 
   def act(observation, spec):
@@ -94,16 +94,16 @@ def play_randomly(directory, environment, num_steps, num_slots=2, seed=0):
 def play(
   directory, environment, act, num_steps, num_slots=1, seed=0, agent='script'
 ):
-  """Records so many steps; returns the spec.
+  """Records a number of steps; returns the spec.
 
   Args:
-    directory: Where to.
-    environment: Its name.
-    act: Maps observations `[B, ...]` and the spec of actions to actions.
-    num_steps: Of all slots.
-    num_slots: B.
-    seed: Of the first slot; the others have the next ones.
-    agent: What the recording says who acted.
+    directory: Folder of the recording.
+    environment: Name of the environment.
+    act: Function from observations `[B, ...]` and the action spec to actions.
+    num_steps: Number of steps of each slot.
+    num_slots: Number of slots B.
+    seed: Seed of the first slot; the others have the next ones.
+    agent: Name of the agent in the manifest.
   """
   factory = registry.make_factory(environment)
   batch = environment_batches.EnvironmentSettings(
@@ -120,7 +120,7 @@ def play(
 
 
 def write(directory, slots, num_steps, **settings):
-  """Records so many steps of all slots; returns the writer, still open."""
+  """Records a number of steps of all slots; returns the open writer."""
   writer = recordings.Writer(prepare(directory), 'steps', **settings)
   stream = timesteps(slots)
   writer.begin(next(stream)[1])

@@ -1,4 +1,4 @@
-"""An adder that keeps what it was given."""
+"""An adder that records its calls."""
 
 import copy
 
@@ -6,7 +6,7 @@ from repertory.components import core
 
 
 class RecordingAdder(core.Adder):
-  """Keeps all calls: ('first', timestep) or (action, timestep, extras)."""
+  """Records all calls: ('first', timestep) or (action, timestep, extras)."""
 
   def __init__(self):
     self.calls = []

@@ -1,4 +1,4 @@
-"""Observers and loggers that note what they hear."""
+"""Callbacks and loggers that record their calls."""
 
 import threading
 
@@ -6,10 +6,10 @@ from repertory import launch
 
 
 class Observer(launch.Observer):
-  """Notes all calls.
+  """Callback that records all calls.
 
   Attributes:
-    calls: Name of each with what it was called with.
+    calls: Name and arguments of each call.
   """
 
   def __init__(self, fails_at='', error=None):
@@ -21,10 +21,10 @@ class Observer(launch.Observer):
     return [name for name, _ in self.calls]
 
   def all_of(self, name):
-    return [told for one, told in self.calls if one == name]
+    return [arguments for one, arguments in self.calls if one == name]
 
-  def _note(self, name, told):
-    self.calls.append((name, told))
+  def _note(self, name, arguments):
+    self.calls.append((name, arguments))
     if name == self._fails_at:
       raise self._error
 
@@ -45,10 +45,10 @@ class Observer(launch.Observer):
 
 
 class Logger(launch.RowLogger):
-  """Notes all rows.
+  """Logger that records all rows.
 
   Attributes:
-    runs, rows, ends: What it was called with.
+    runs, rows, ends: Arguments of its calls.
   """
 
   def __init__(self, fails_at=''):
@@ -73,13 +73,13 @@ class Logger(launch.RowLogger):
 
 
 class Stuck(launch.Observer):
-  """Stays at a call until it is released."""
+  """Callback that blocks until it is released."""
 
   def __init__(self, at):
     self.is_in, self.released = threading.Event(), threading.Event()
     setattr(self, at, self._wait)
 
-  def _wait(self, told):
-    del told
+  def _wait(self, arguments):
+    del arguments
     self.is_in.set()
     self.released.wait(60)

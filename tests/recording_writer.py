@@ -1,4 +1,4 @@
-"""A writer that keeps the items."""
+"""A writer that records items."""
 
 import dataclasses
 
@@ -19,7 +19,7 @@ class _Place:
 
 @dataclasses.dataclass
 class _Reference:
-  """What was kept as the so-and-so-manyth thing of a life of the writer."""
+  """Reference to recorded data, by index and generation of the writer."""
 
   leaf: np.ndarray
   life: int
@@ -27,24 +27,24 @@ class _Reference:
 
 
 class RecordingWriter(replay.Writer):
-  """Keeps all items, and holds adders to what a table asks of them.
+  """Records all items, and checks them against the table's signature.
 
-  Leaves have shape and dtype of the signature, and references are none that
-  would have been given up by then.
+  Leaves must have the signature's shape and dtype, and references must not have
+  been discarded.
 
   Attributes:
-    items: Those that were put, in order.
-    priorities: Theirs.
-    puts: How many came with each `put`.
+    items: Items in order of `put`.
+    priorities: Priorities of the items.
+    puts: Number of items of each `put`.
   """
 
   def __init__(self, signature, shared=(), bundle_size=1, **settings):
-    """Keeps nothing yet.
+    """Starts without items.
 
     Args:
-      signature: Of an item.
+      signature: Signature of an item.
       shared: Leaves that items may refer to.
-      bundle_size: Items that must come together.
+      bundle_size: Number of items that must be put together.
       **settings: See `replay.Writer`.
     """
     table = replay_fixture.make_fifo(signature)

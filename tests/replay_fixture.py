@@ -1,4 +1,4 @@
-"""Real replay servers for tests, and what is in their tables."""
+"""Real replay servers for tests, and items of their tables."""
 
 import contextlib
 import os
@@ -16,13 +16,13 @@ from dm_env import specs as dm_env_specs
 from repertory.components import adders, replay, specs
 from repertory.components.conformance import calls
 
-# Where a test need not wait, so long is a hang.
+# Time-out of calls that should not block.
 DEADLINE_SECONDS = 20.0
 
-# Of tables that hold numbers.
+# Signature of tables of numbers.
 SIGNATURE = {'x': tf.TensorSpec((), tf.int64)}
 
-# Of the second table of `ServerProcess`.
+# For the second table of `ServerProcess`.
 TRANSITIONS = 'transitions'
 TRANSITION_SPEC = specs.EnvironmentSpec(
   observations=dm_env_specs.Array((), np.int64),
@@ -31,10 +31,10 @@ TRANSITION_SPEC = specs.EnvironmentSpec(
   discounts=dm_env_specs.BoundedArray((), np.float32, 0, 1),
 )
 
-# Served by this module, by address and name.
+# Tables served by this module, by address and name.
 _tables: dict[tuple[str, str], replay.Table] = {}
 
-# Never holds anybody back.
+# A rate limit that never blocks.
 NO_LIMIT = replay.RateLimit(1.0, min_size=1, error_buffer=float('inf'))
 
 _SERVER_SOURCE = """
@@ -61,7 +61,7 @@ def make_process_tables():
 
 
 def make_fifo(signature, max_size=100_000, rate_limit=NO_LIMIT):
-  """Describes a table that gives each item once and in order."""
+  """Describes a queue: each item is sampled once, in order."""
   return replay.Table(
     replay.DEFAULT_TABLE,
     signature,
@@ -74,7 +74,7 @@ def make_fifo(signature, max_size=100_000, rate_limit=NO_LIMIT):
 
 @contextlib.contextmanager
 def serve(*tables, **settings):
-  """Runs a server in this process; gives a connection with the settings."""
+  """Runs a server in this process; yields a connection with the settings."""
   server = replay.make_server(tables)
   settings.setdefault('timeout_seconds', DEADLINE_SECONDS)
   address = f'localhost:{server.port}'
@@ -86,7 +86,7 @@ def serve(*tables, **settings):
 
 
 def remember(address, tables):
-  """Keeps what a server's tables are, for who reads or writes items here."""
+  """Registers a server's tables, for readers and writers of this module."""
   _tables.update({(address, table.name): table for table in tables})
 
 
@@ -112,7 +112,7 @@ def insert(connection, values, priorities=None, table=replay.DEFAULT_TABLE):
 
 
 def sample(connection, num_samples, table=replay.DEFAULT_TABLE) -> list[Any]:
-  """Draws items or bundles of them, which must be there.
+  """Samples items or bundles; fails if there are too few.
 
   Returns:
     The items, each with `info` and `data`.
@@ -134,18 +134,18 @@ def sample(connection, num_samples, table=replay.DEFAULT_TABLE) -> list[Any]:
 
 
 def drain(connection, table=replay.DEFAULT_TABLE) -> list[Any]:
-  """Draws as many items as a table holds; from a FIFO, all in order."""
+  """Samples as many items as a table has; from a queue, all in order."""
   size = table_status(connection, table).size
   return sample(connection, size, table) if size else []
 
 
 def table_status(connection, table=replay.DEFAULT_TABLE):
-  """Asks for the state of one table."""
+  """Returns the state of a table."""
   return replay.table_status(connection.client)[table]
 
 
 class Call(calls.Call):
-  """Calls a function in a thread, so that a test can outlive its waiting."""
+  """A function call in a thread, which may block without blocking the test."""
 
   def is_waiting(self, seconds=0.5):
     return super().is_waiting(seconds)
@@ -155,17 +155,17 @@ class Call(calls.Call):
 
 
 def wait_until(condition, what, seconds=DEADLINE_SECONDS):
-  """Polls a condition; fails, saying what did not come about."""
+  """Polls a condition; on time-out, fails with its description."""
   calls.wait_until(condition, what, seconds)
 
 
 def no_threads_left():
-  """Fails if a thread that was started inside is still there afterwards."""
+  """Fails if a thread started in the block outlives it."""
   return calls.no_threads_left(DEADLINE_SECONDS)
 
 
 class ServerProcess:
-  """A server in a process of its own, which may be killed."""
+  """A server in a child process, which may be killed."""
 
   def __init__(self):
     paths = [os.path.dirname(__file__), os.environ.get('PYTHONPATH', '')]
@@ -186,7 +186,7 @@ class ServerProcess:
     return replay.Connection(f'localhost:{self._port}', **settings)
 
   def freeze(self):
-    """Keeps it from answering; connections stay."""
+    """Suspends the server; connections stay open."""
     self._process.send_signal(signal.SIGSTOP)
     wait_until(
       lambda: (
@@ -196,11 +196,11 @@ class ServerProcess:
     )
 
   def thaw(self):
-    """Lets it answer all that it was asked."""
+    """Resumes the server, which answers pending calls."""
     self._process.send_signal(signal.SIGCONT)
 
   def kill(self):
-    """Kills it as the kernel would, and waits until it is gone."""
+    """Kills the server with SIGKILL, and waits for its end."""
     self._process.send_signal(signal.SIGKILL)
     self._process.wait(DEADLINE_SECONDS)
     self._process.stdin.close()

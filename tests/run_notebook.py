@@ -1,8 +1,8 @@
 """Runs notebooks and stores their outputs: `python run_notebook.py A.ipynb`.
 
-Each notebook begins with no names of another. Outputs of a cell are what it
-prints, the value of its last line and its figures. Unlike Jupyter, this leaves
-out what a cell writes to stderr, such as TensorFlow's notes on the machine.
+Each notebook has its own namespace. Outputs of a cell are its printed text, the
+value of its last line and its figures. Unlike in Jupyter, stderr is left out,
+such as TensorFlow's messages about the machine.
 """
 
 import ast
@@ -15,7 +15,7 @@ import sys
 
 
 def store(path):
-  """Runs the code cells of a notebook in order, and writes their outputs."""
+  """Runs the code cells of a notebook in order, and stores their outputs."""
   with open(path, encoding='utf-8') as file:
     content = json.load(file)
   names = {'__name__': '__main__'}
@@ -34,7 +34,7 @@ def store(path):
 
 
 def _run_cell(source, place, names, count):
-  """Runs a cell; returns its outputs as the format of notebooks has them."""
+  """Runs a cell; returns its outputs in the notebook format."""
   body = ast.parse(source, place).body
   last = body.pop() if isinstance(body[-1], ast.Expr) else None
   value, printed = None, io.StringIO()
@@ -70,7 +70,7 @@ def _take_figures():
   outputs = []
   for number in pyplot.get_fignums() if pyplot else ():
     file = io.BytesIO()
-    metadata = {'Software': None}  # Which has an address.
+    metadata = {'Software': None}  # Its text has an address.
     pyplot.figure(number).savefig(file, format='png', metadata=metadata)
     outputs.append(
       {

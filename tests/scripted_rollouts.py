@@ -1,4 +1,4 @@
-"""Histories of `sequence_twin`, lived inside a program and by an adder."""
+"""Histories of `sequence_twin`, replayed in a compiled loop and by an adder."""
 
 import numpy as np
 import tensorflow as tf
@@ -14,10 +14,10 @@ FIRST, MID, LAST = 0, 1, 2
 
 
 class Script:
-  """Lets a road's environments do what histories tell, moment by moment."""
+  """Scripted environments of a transport, which replay histories."""
 
   def __init__(self, histories):
-    """Takes a history for each environment, of one length."""
+    """Takes a history for each environment, of equal lengths."""
     self.num_environments = len(histories)
     self.num_steps = len(histories[0]) - 1
     rows = [
@@ -33,7 +33,7 @@ class Script:
     )  # [M, N]
 
   def carry(self, time):
-    """Returns what a step begins with at a moment."""
+    """Returns the carry of a step at a time index."""
     size = self.num_environments
     return acting.Carry(
       environment=tf.fill([size], time),
@@ -72,14 +72,14 @@ class Script:
 
 
 def make_experience(items, max_size=1000, batch_size=4, **settings):
-  """Describes experience of histories.
+  """Describes the experience of histories.
 
   Args:
     items: `adders.Items`.
-    max_size: Of the table.
-    batch_size: Of a learner step.
-    **settings: 'samples_per_insert' and 'min_size' of the table, and where it
-      is prioritized 'priority_exponent' and 'min_priority'.
+    max_size: Size of the table.
+    batch_size: Batch size of a learner step.
+    **settings: 'samples_per_insert' and 'min_size' of the table, and for a
+      prioritized one 'priority_exponent' and 'min_priority'.
   """
   limit = replay.RateLimit(
     settings.get('samples_per_insert', 1.0),
@@ -101,7 +101,7 @@ def make_experience(items, max_size=1000, batch_size=4, **settings):
 
 
 class _Counting:
-  """An adder that notes how many items there are after each step."""
+  """An adder that records the number of items after each step."""
 
   def __init__(self, adder, writer):
     self._adder, self._writer, self.counts = adder, writer, []
@@ -115,7 +115,7 @@ class _Counting:
 
 
 def record(items, histories):
-  """Returns what an adder makes of histories, and how many after each step."""
+  """Returns the items that an adder makes, and their number after each step."""
   writer = recording_writer.RecordingWriter(items.signature(sequence_twin.SPEC))
   adder = _Counting(items.make_adder(writer, len(histories)), writer)
   sequence_twin.play(writer, adder, histories)
@@ -123,10 +123,10 @@ def record(items, histories):
 
 
 class Player:
-  """Plays histories on a road that keeps moments."""
+  """Replays histories on a transport that stores steps."""
 
   def __init__(self, road, script):
-    """Begins at the first moment."""
+    """Begins at the first step."""
     self.road, self.time = road, 0
     self._script = script
     self._carry = script.carry(0)
@@ -136,7 +136,7 @@ class Player:
       )[0],
       autograph=False,
     )
-    # All rows at once: those that cannot be drawn are ignored.
+    # All rows at once: those that cannot be sampled are ignored.
     size = road._num_moments * script.num_environments
     self._cut = tf.function(lambda: road._cut(tf.range(size)), autograph=False)
     self._size = size
@@ -157,9 +157,9 @@ class Player:
     return self.road._tree.leaves.numpy()[: self._size]
 
   def drawable(self):
-    """Returns all items that may be drawn, by environment and time of anchor.
+    """Returns all items that may be sampled, by environment and time of anchor.
 
-    The time is that of the last moment at that place of the ring.
+    The time is that of the last step at that index of the ring buffer.
     """
     rows = np.flatnonzero(self.weights())
     items = self._cut()
@@ -181,7 +181,7 @@ class Player:
 
 
 def assert_same_items(found, expected):
-  """Compares items by key, every leaf to the last bit, with its dtype."""
+  """Compares items by key, with leaves and dtypes equal bit by bit."""
   assert found.keys() == expected.keys()
   for key, item in expected.items():
     tree.assert_same_structure(found[key], item)
@@ -202,12 +202,12 @@ def anchor_of(observation, histories):
 
 
 def check_held(player, made, max_size):
-  """Compares what may be drawn with what an adder has made so far.
+  """Compares the items that may be sampled with those of an adder so far.
 
   Args:
-    player: Its road is what is tested.
+    player: Player whose transport is tested.
     made: All items so far, by environment and time of the anchor.
-    max_size: Of the table.
+    max_size: Size of the table.
   """
   held = player.drawable()
   status = player.status()
@@ -218,6 +218,6 @@ def check_held(player, made, max_size):
   assert_same_items(held, expected)
   dropped = [time for _, time in made if time < oldest]
   if dropped:
-    # Not sooner than is needed: with one moment more there would be too many.
+    # Removed as late as possible: one more step would exceed the size.
     assert len(held) + dropped.count(max(dropped)) > max_size
   return len(dropped)

@@ -1,4 +1,4 @@
-"""Hand-made tables of what the sequence adders make of a slot's steps."""
+"""Hand-made tables of items that sequence adders make of a slot's steps."""
 
 import dm_env
 import numpy as np
@@ -9,7 +9,7 @@ from repertory.components import adders, specs, types
 
 FIRST, MID, LAST = dm_env.StepType
 
-# Of what `Player` plays.
+# Specs of `Player`.
 SPEC = specs.EnvironmentSpec(
   observations=dm_env_specs.Array((), np.int64),
   actions=dm_env_specs.Array((), np.int32),
@@ -20,14 +20,14 @@ EXTRAS_SPEC = types.SequenceExtras(state=dm_env_specs.Array((2,), np.float32))
 
 
 def make_sequences(**settings):
-  """Describes the items of a `Player`, of 4 observations if nothing is said."""
+  """Describes the items of a `Player`, of 4 observations by default."""
   return adders.Sequences(
     **{'length': 4, 'extras_spec': EXTRAS_SPEC, **settings}
   )
 
 
 class Player:
-  """Plays one slot, whose moments are numbered from 1."""
+  """Plays one slot, whose observations are numbered from 1."""
 
   def __init__(self, **settings):
     """Makes the adder, with settings of `Sequences`."""
@@ -35,17 +35,17 @@ class Player:
     self._now = 0
     self.writer = recording_writer.RecordingWriter(
       sequences.signature(SPEC),
-      version=lambda: 100 + self._now - 1,  # `add` is called a moment later.
+      version=lambda: 100 + self._now - 1,  # `add` lags by one.
     )
     self.adder = sequences.make_adder(self.writer, 1)
 
   def start(self):
-    """Gives the first moment of an episode."""
+    """Adds the first observation of an episode."""
     self._now += 1
     self.adder.add_first(self._timestep(FIRST, 0, 1))
 
   def step(self, step_type, reward, discount):
-    """Gives a step's action and all that followed."""
+    """Adds a step's action and its results."""
     action = -1 if step_type == FIRST else 10 * self._now
     state = np.array([[self._now, -self._now]], np.float32)
     self._now += 1
@@ -69,7 +69,7 @@ class Player:
     )
 
   def items(self):
-    """Returns the items as the tables below write them."""
+    """Returns the items in the form of the tables below."""
     return [_read(item) for item in self.writer.items]
 
 
@@ -81,7 +81,7 @@ def _read(item):
     actions.append(10 * here if happened else 0)
   assert item.action.tolist() == actions
   start = int(item.version) - 100
-  # Before an observation that ended an episode there is none to go on from.
+  # The last observation of an episode has no successor.
   ended = bool(observations[0]) and not item.mask[0]
   assert item.state.tolist() == ([0, 0] if ended else [start, -start])
   return (

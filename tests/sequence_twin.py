@@ -1,9 +1,9 @@
-"""A slow twin of the sequence adders, and histories to run both on.
+"""Reference implementation of the sequence adders, and histories for both.
 
-A history is what one slot goes through, a list of moments. A moment is a
-`types.Sequence` of a single step, without axes: its observation, and the action
-and all that followed. At an episode's last observation the mask is false, and
-what followed is the environment's start of the next one.
+A history is the list of step records of one slot. A record is a
+`types.Sequence` of a single step, without axes: its observation, the action and
+its results. At an episode's last observation the mask is false, and the results
+are those of the next episode's start.
 """
 
 import itertools
@@ -26,7 +26,7 @@ EXTRAS_SPEC = types.SequenceExtras(
   },
 )
 
-# Of what is to be ignored.
+# Value of entries to be ignored.
 _POISON = -12345
 
 
@@ -36,13 +36,14 @@ def make_sequences(**settings):
 
 
 def make_history(slot, rewards, num_moments, discounts=None):
-  """Returns the first moments of a slot.
+  """Returns the first step records of a slot.
 
   Args:
-    slot: Its number, at least 1: zeros are for padding.
-    rewards: Per episode, those of its steps, together enough of them.
-    num_moments: How many there are to be.
-    discounts: As the rewards; None for 1 in mid-episode and 0 at its end.
+    slot: Number of the slot, at least 1: zeros are for padding.
+    rewards: Rewards of the steps of each episode, enough in total.
+    num_moments: Number of records.
+    discounts: Discounts, like the rewards; None for 1 in mid-episode and 0 at
+      its end.
   """
   if discounts is None:
     discounts = [[1.0] * (len(row) - 1) + [0.0] for row in rewards]
@@ -79,7 +80,7 @@ def make_history(slot, rewards, num_moments, discounts=None):
 
 
 def make_writer(length, **settings):
-  """Makes a writer that keeps items of histories, each of that length."""
+  """Makes a writer that records items of histories, of a given length."""
   signature = make_sequences(length=length).signature(SPEC)
   return recording_writer.RecordingWriter(signature, **settings)
 
@@ -93,12 +94,12 @@ def record(sequences, histories):
 
 
 def play(writer, adder, histories):
-  """Runs an adder through histories of one length, a slot each.
+  """Runs an adder through histories of equal lengths, one per slot.
 
   Args:
-    writer: The adder's; asks for the versions.
-    adder: Takes the steps.
-    histories: The slots'.
+    writer: Writer of the adder, which receives the versions.
+    adder: The adder.
+    histories: Histories of the slots.
   """
   times = [_stack(moments) for moments in zip(*histories)]  # Each [B, ...].
   version = [0]
@@ -111,13 +112,13 @@ def play(writer, adder, histories):
       np.array, (now.action, _timestep(now, then), extras)
     )
     adder.add(*given)
-    # Whoever acts may use its arrays again.
+    # An actor may reuse its arrays.
     for leaf in tree.flatten(given):
       leaf[...] = 99
 
 
 def _timestep(before, moment):
-  """Returns the batch of timesteps that leads to a moment."""
+  """Returns the batch of timesteps of an index."""
   mid_or_last = np.where(moment.mask, dm_env.StepType.MID, dm_env.StepType.LAST)
   return dm_env.TimeStep(
     np.where(moment.first, dm_env.StepType.FIRST, mid_or_last),
@@ -128,7 +129,7 @@ def _timestep(before, moment):
 
 
 def split(history):
-  """Splits a history into episodes; returns each and whether it has ended."""
+  """Splits a history into episodes; returns each and whether it ended."""
   episodes = []
   for moment in history:
     if moment.first:
@@ -147,12 +148,12 @@ def _forget_step(moment):
 
 
 def make_items(history, length, period=None, burn_in=0, across_episodes=False):
-  """Writes down the items of a history, in order, as the adder tells."""
+  """Returns the items of a history, in the order of the adder's contract."""
   if across_episodes:
-    # Between episodes no step happened: only its version is kept.
+    # Between episodes no step happened; only its version is stored.
     parts = [([_forget_step(moment) for moment in history], False)]
   else:
-    # What follows an episode's last observation is none of its steps.
+    # The record of an episode's last observation is none of its steps.
     parts = [
       ([*moments[:-1], _only_observe(moments[-1])], ended)
       for moments, ended in split(history)
@@ -175,14 +176,14 @@ def make_items(history, length, period=None, burn_in=0, across_episodes=False):
 
 
 def _only_observe(moment):
-  """Returns the moment with zeros for all but its observation."""
+  """Returns a record with zeros for all but its observation."""
   return tree.map_structure(np.zeros_like, moment)._replace(
     observation=moment.observation, first=moment.first
   )
 
 
 def _make_item(moments):
-  """Returns the item of T + 1 moments, None where there is padding."""
+  """Returns the item of T + 1 records, None for padding."""
   start = next(moment for moment in moments if moment is not None)
   zeros = tree.map_structure(np.zeros_like, start)
   moments = [zeros if moment is None else moment for moment in moments]
@@ -200,7 +201,7 @@ def _stack(moments):
 
 
 def slot_of(item):
-  """Returns the number of the slot that an item is of."""
+  """Returns the number of the slot of an item."""
   slots = set(item.observation['place'][:, 0].tolist()) - {0}
   assert len(slots) == 1, f'an item of slots {slots}'
   return slots.pop()

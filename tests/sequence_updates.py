@@ -1,4 +1,4 @@
-"""What tests of updates share that learn from sequences."""
+"""Shared parts of tests of updates on sequences."""
 
 import numpy as np
 import tensorflow as tf
@@ -15,7 +15,7 @@ SPEC = specs.EnvironmentSpec(
 )
 # Items of a batch of unrolls, and their steps.
 B, T = 3, 5
-# Row 0 goes on over an end, row 1 is padded at its end, row 2 is whole.
+# Row 0 continues over an end, row 1 is padded at its end, row 2 is whole.
 MASK = np.array([[1, 1, 0, 1, 1], [1, 1, 1, 0, 0], [1] * 5], np.bool_)
 FIRST = np.array([[1, 0, 0, 1, 0, 0], [1] + [0] * 5, [0] * 6], np.bool_)
 
@@ -23,7 +23,7 @@ FIRST = np.array([[1, 0, 0, 1, 0, 0], [1] + [0] * 5, [0] * 6], np.bool_)
 def make_unrolls(random, spoil):
   """Returns observations, rewards and discounts of `MASK` and `FIRST`.
 
-  What lies in steps that did not happen is `spoil`.
+  Entries of masked steps are `spoil`.
   """
   observation = random.normal(size=[B, T + 1, 3])
   observation[1, 4:] += spoil
@@ -40,7 +40,7 @@ def make_unrolls(random, spoil):
 def to_sample(
   batch, action, state, first=FIRST, mask=MASK, extras=(), probabilities=None
 ):
-  """Makes of arrays what an update takes.
+  """Converts arrays to a sample for an update.
 
   Args:
     batch: Observations, rewards and discounts, by name.
@@ -49,7 +49,7 @@ def to_sample(
     first: `[B, T + 1]`.
     mask: `[B, T]`.
     extras: Nest of tensors, `[B, T, ...]`.
-    probabilities: Of sampling the items, out of 50; 1 each, if nothing is said.
+    probabilities: Sampling probabilities of the items, times 50; 1 by default.
   """
   num_items = len(mask)
   data = types.Sequence(
@@ -72,7 +72,7 @@ def to_sample(
 
 
 def random_state(network, random, num_items=B):
-  """Returns a state that no episode begins with."""
+  """Returns a state that differs from the initial one."""
   return tree.map_structure(
     lambda leaf: tf.constant(random.normal(size=leaf.shape), tf.float32),
     network.initial_state(num_items),
@@ -83,7 +83,7 @@ def compiled_outcomes(update, samples, jit_compile):
   """Compiles an update once, and calls it with each sample from the start.
 
   Returns:
-    Of each sample the metrics, and all variables of the update after it.
+    For each sample the metrics, and all variables of the update after it.
   """
   compiled = tf.function(update, jit_compile=jit_compile, autograph=False)
   concrete = compiled.get_concrete_function(samples[0])

@@ -1,4 +1,4 @@
-"""Programs of services, and what must hold of whoever launches them."""
+"""Node graphs of services, and checks of launchers."""
 
 import threading
 
@@ -13,7 +13,7 @@ SECONDS = 60
 
 
 def plan(count):
-  """Returns a program of so many nodes that serve, 'replay/0' and so on."""
+  """Returns a graph of a number of service nodes, 'replay/0' and so on."""
   planned = program_lib.Program(float(SECONDS))
   for index in range(count):
     node = program_lib.PlannedNode(f'replay/{index}', conformance._Service)
@@ -22,7 +22,7 @@ def plan(count):
 
 
 def check_ports(launch, directory):
-  """Checks that ports of services are theirs until the block ends."""
+  """Checks that ports of services stay reserved until the block ends."""
   planned = plan(2)
   with launch(planned, str(directory)) as workers:
     numbers = []
@@ -34,7 +34,7 @@ def check_ports(launch, directory):
     assert len(set(numbers)) == 2
     workers.wait_for_end(SECONDS)
     assert set(workers.find_ended()) == set(planned.names)
-    # Held by this process: so one that is started again finds it free.
+    # Reserved by this process, so a restarted service finds it free.
     for number in numbers:
       assert list(interfaces._sockets_at(number))
   for number in numbers:
@@ -42,7 +42,7 @@ def check_ports(launch, directory):
 
 
 def wait_for_end(num_threads):
-  """Waits until there are no processes, and no more threads than before."""
+  """Waits until no processes are left, and no more threads than before."""
   program.wait_until(
     lambda: (
       not psutil.Process().children(recursive=True)
@@ -54,13 +54,13 @@ def wait_for_end(num_threads):
 
 
 def launch_in_vain(launch, planned, directory):
-  """Launches what cannot be launched."""
+  """Launches nodes that fail to start."""
   with launch(planned, str(directory)):
     raise AssertionError('It was launched.')
 
 
 class Failing:
-  """Fails when it is called for the last time."""
+  """Service that fails in its last call."""
 
   def __init__(self, real, num_calls):
     self._real = real

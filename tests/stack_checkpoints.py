@@ -1,7 +1,7 @@
-"""Checkpoints that each stack wrote, and what was in them then.
+"""Checkpoints written by each stack, and their expected contents.
 
-They are committed, for a stack cannot write those of the other. They are made
-anew, if their format changes, by the interpreter of each:
+They are committed, as a stack cannot write those of the other. If their format
+changes, the interpreter of each stack writes them again:
 
   .venv/bin/python tests/stack_checkpoints.py
   .venv311/bin/python tests/stack_checkpoints.py
@@ -41,7 +41,7 @@ class Case(NamedTuple):
     topology: The topology's name.
     environment: The environment's name.
     config: The agent's settings.
-    num_steps: Of the run that wrote it.
+    num_steps: Steps of the run that wrote it.
   """
 
   agent: str
@@ -52,13 +52,13 @@ class Case(NamedTuple):
 
   @property
   def has_queue(self) -> bool:
-    """Whether items leave as they are learned from."""
+    """Whether items are removed when they are sampled."""
     return self.agent == 'impala'
 
   def experiment(
     self, directory, more_steps: int = 0, **settings
   ) -> launch.Experiment:
-    """Returns what wrote it, in a directory, with as many steps or more."""
+    """Returns the experiment that wrote it, optionally with more steps."""
     return launch.make_experiment(
       self.agent,
       self.environment,
@@ -110,7 +110,7 @@ def hash_each(arrays) -> dict[str, str]:
 
 
 def hash_items(contents: local.Contents) -> dict[str, str]:
-  """Returns the same of the items of a table, in their order."""
+  """Returns such hashes of the items of a table, in order."""
   columns = {'priorities': contents.priorities}
   for i, leaf in enumerate(contents.leaves):
     columns[str(i)] = np.stack(list(leaf)) if leaf.dtype == object else leaf
@@ -118,7 +118,7 @@ def hash_items(contents: local.Contents) -> dict[str, str]:
 
 
 def counters(arrays) -> set[str]:
-  """Returns the names of all that counts updates: the optimizer does, too."""
+  """Returns the names of counters of updates, including the optimizer's."""
   steps = arrays['learner_steps']
   return {
     name
@@ -128,14 +128,14 @@ def counters(arrays) -> set[str]:
 
 
 def load(directory) -> checkpointing.Checkpoint:
-  """Returns the newest checkpoint of a directory that has one."""
+  """Returns the newest checkpoint of a directory, which must have one."""
   checkpoint = resuming.load_checkpoint(str(directory))
   assert checkpoint is not None
   return checkpoint
 
 
 def read_items(case: Case, directory) -> local.Contents:
-  """Returns what a checkpoint has of the table, moved out of a server."""
+  """Returns the table of a checkpoint, converted from a server's format."""
   opened = resuming.open_session(
     case.experiment(directory), kinds=[roads.LocalRoad.kind]
   )
@@ -146,19 +146,19 @@ def read_items(case: Case, directory) -> local.Contents:
 
 
 def unpack(version: str, name: str, directory) -> dict[str, Any]:
-  """Makes a checkpoint that of a directory; returns what was in it.
+  """Unpacks a checkpoint to a directory; returns its expected contents.
 
   Args:
-    version: Python's, of the stack that wrote it.
-    name: Of the case.
-    directory: An empty one.
+    version: Python version of the stack that wrote it.
+    name: Name of the case.
+    directory: An empty directory.
   """
   with tarfile.open(_path(version, name)) as archive:
     archive.extractall(directory)
   facts = pathlib.Path(directory, _FACTS)
-  told = json.loads(facts.read_text())
+  contents = json.loads(facts.read_text())
   facts.unlink()
-  return told
+  return contents
 
 
 def _path(version: str, name: str) -> pathlib.Path:

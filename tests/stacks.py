@@ -1,4 +1,4 @@
-"""Which of the two sets of versions the tests run with."""
+"""The two stacks of versions that tests run with."""
 
 import importlib.util
 import pathlib
@@ -11,17 +11,16 @@ import program
 import rare_cases
 from repertory.launch.launchers import carriers
 
-NO_LAUNCHPAD = 'about Launchpad, of which there is none for this Python'
+NO_LAUNCHPAD = 'about Launchpad, which does not support this Python'
 HAS_LAUNCHPAD = importlib.util.find_spec('launchpad') is not None
 
-# By version of Python, the file with the versions of all packages.
+# Constraints files by Python version.
 CONSTRAINTS = {'3.10': 'constraints.txt', '3.11': 'constraints-3.11.txt'}
 
 HERE = '{}.{}'.format(*sys.version_info[:2])
 (OTHER,) = set(CONSTRAINTS) - {HERE}
 
-# Of a test that uses `each_carrier`: which one is chosen here is enough for
-# every day.
+# The implementation of remote calls that daily tests with `each_carrier` use.
 usual_carrier = pytest.mark.parametrize(
   'each_carrier',
   rare_cases.daily([carriers.COURIER, carriers.GRPC], [carriers.chosen()]),
@@ -29,7 +28,7 @@ usual_carrier = pytest.mark.parametrize(
 )
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
-# Prints which Python it is, if it has this checkout.
+# Prints the version of a Python that has this checkout.
 _TELL = (
   'import sys, repertory; '
   "print('{}.{}'.format(*sys.version_info[:2]), *repertory.__path__)"
@@ -37,7 +36,7 @@ _TELL = (
 
 
 def find_other() -> str:
-  """Returns a Python that has the other stack, made if there is none."""
+  """Returns a Python with the other stack, which is installed if missing."""
   for python in sorted(_ROOT.glob('.venv*/bin/python')):
     if _has_other(str(python)):
       return str(python)
@@ -51,7 +50,7 @@ def find_other() -> str:
 
 
 def _has_other(python: str) -> bool:
-  told = subprocess.run(
+  output = subprocess.run(
     [python, '-c', _TELL],
     cwd='/',
     stdout=subprocess.PIPE,
@@ -59,7 +58,7 @@ def _has_other(python: str) -> bool:
     text=True,
     timeout=300,
   ).stdout
-  version, *places = told.split() or ['']
+  version, *places = output.split() or ['']
   return version == OTHER and any(
     pathlib.Path(place).resolve() == _ROOT for place in places
   )

@@ -1,4 +1,4 @@
-"""Checks of updates that share, of each case, the one that was started."""
+"""Checks of updates that share one compiled update per case."""
 
 import pytest
 
@@ -6,9 +6,9 @@ from repertory.components import conformance
 
 
 class StartedUpdates(conformance.UpdateConformance):
-  """Starts the update of a case once, for its first batch takes seconds.
+  """Compiles the update of a case once, as its first batch takes seconds.
 
-  Each test goes on with what the ones before made of it; those that need two
+  Each test continues with its state after earlier ones; tests that need two
   copy it to a new one.
   """
 

@@ -1,4 +1,4 @@
-"""Checkpoints that are quick to write, and places that fail when told to."""
+"""Small checkpoints, and storage backends that fail on demand."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ from repertory.components.storage import fsspec_place, places
 
 
 def make_place(kind: str, folder) -> places.Place:
-  """Returns a place: of a path, of a URL of a disk, or of one in memory."""
+  """Returns a storage backend: a path, a file URL, or in memory."""
   if kind == 'path':
     return places.LocalPlace(str(folder))
   return fsspec_place.FsspecPlace(f'{kind}://{folder}')
@@ -19,7 +19,7 @@ def make_place(kind: str, folder) -> places.Place:
 def write_checkpoint(
   directory, value: int, experiment=None, evaluation=None
 ) -> str:
-  """Writes a checkpoint with replay, all of which tells a value."""
+  """Writes a checkpoint with replay, whose entries all hold one value."""
   replay = pathlib.Path(directory) / '.replay' / f'1-{value}'
   replay.mkdir(parents=True, exist_ok=True)
   (replay / 'items').write_bytes(value.to_bytes(8, 'big') * 1_000)
@@ -35,7 +35,7 @@ def write_checkpoint(
 
 
 def read_value(directory) -> int:
-  """Returns what the newest checkpoint tells, all of which is compared."""
+  """Returns the value of the newest checkpoint, after comparing all entries."""
   checkpoint = checkpointing.Checkpointer(str(directory)).load()
   value = checkpoint.state['counts']['learner_steps']
   assert np.all(checkpoint.arrays['x'] == value)
@@ -49,13 +49,13 @@ def make_shelf(place, folder='checkpoints') -> storage.Shelf:
 
 
 def add(shelf, local, value=1) -> storage.Manifest:
-  """Writes a checkpoint and stores it."""
+  """Writes a checkpoint and uploads it."""
   path = write_checkpoint(local, value)
   return shelf.add(path, lambda: None, lambda count: None)
 
 
 def damage(place, name, change):
-  """Changes a file of the storage, as a disk may."""
+  """Corrupts a file of the storage."""
   content = b''.join(place.read(name))
   place.remove(name)
   if (content := change(content)) is not None:
@@ -63,7 +63,7 @@ def damage(place, name, change):
 
 
 def fetch(shelf: storage.Shelf, folder) -> int:
-  """Fetches the newest; returns what it tells."""
+  """Fetches the newest checkpoint; returns its value."""
   manifest = shelf.newest()
   here = checkpointing.Checkpointer(str(folder))
   here.add(lambda f: shelf.fetch(manifest, f, lambda count: None))
@@ -71,17 +71,17 @@ def fetch(shelf: storage.Shelf, folder) -> int:
 
 
 class Killed(BaseException):
-  """What comes in place of a call during which the process is killed."""
+  """Raised in place of a call during which the process is killed."""
 
 
 class DyingPlace(places.Place):
-  """Lets a process be killed at one of its calls that change something.
+  """Storage backend that simulates a kill at one of its write operations.
 
-  Of a file that is being written then, half is there. All later calls fail as
-  well: a process that is dead repairs nothing.
+  Half of a file that is being written then is stored. All later calls fail,
+  too, as a dead process repairs nothing.
 
   Attributes:
-    calls: Name and target of what was changed.
+    calls: Name and target of each write operation.
   """
 
   def __init__(self, place: places.Place, num_calls: int = 10**9):

@@ -1,4 +1,4 @@
-"""Short runs that keep their checkpoints elsewhere, too."""
+"""Short runs that upload their checkpoints to a storage."""
 
 import contextlib
 

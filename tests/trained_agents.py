@@ -1,4 +1,4 @@
-"""Runs of all agents with networks that nobody has trained."""
+"""Runs of all agents with untrained networks."""
 
 import dm_env
 import numpy as np
@@ -18,7 +18,7 @@ _DISCRETE = specs.DiscreteArray(3)
 _CONTINUOUS = specs.BoundedArray((2,), np.float32, [-1, 0], [1, 5])
 _LENGTH = 6
 
-# By agent: observations, unless it gets a vector, and settings of its own.
+# By agent: observations, if no vector, and settings.
 _OWN = {
   'd4pg': (_IMAGE, {'image_torso': 'minatar'}),
   'dqn': (_IMAGE, {'image_torso': 'minatar'}),
@@ -32,7 +32,7 @@ _OWN = {
 
 
 class Environment(dm_env.Environment):
-  """Rewards tell which actions were taken, and observations do not."""
+  """Environment whose rewards depend on actions, and observations do not."""
 
   def __init__(self, observations, actions):
     self._observations, self._actions = observations, actions
@@ -61,7 +61,7 @@ class Environment(dm_env.Environment):
 
 
 def draw(nested_spec, random, *leading):
-  """Returns observations as a spec allows."""
+  """Samples observations of a spec."""
 
   def draw_leaf(spec):
     shape = (*leading, *spec.shape)
@@ -89,7 +89,7 @@ def make_experiment(agent, directory, **settings):
 
 
 def write_checkpoint(experiment):
-  """Writes a checkpoint whose policy acts by chance, but always alike."""
+  """Writes a checkpoint of a random but reproducible policy."""
   spec = trials.check(experiment, learns=False)
   experience = session.describe_experience(experiment, spec)
   network = experiment.builder.make_network(spec)

@@ -1,4 +1,4 @@
-"""Trains agents in processes of their own, for tests of learning."""
+"""Trains agents in child processes, for learning tests."""
 
 import csv
 import pathlib
@@ -29,20 +29,21 @@ def train(
   evaluations=1,
   deadline_seconds=900,
 ):
-  """Trains an agent in a process of its own; returns its last evaluation.
+  """Trains an agent in a child process; returns its last evaluation.
 
   Args:
-    directory: An empty one.
-    agent: Its name.
-    environment: Its name.
-    *settings: Flags.
-    steps: Of all environments.
-    topology: Its name, with Launchpad's launch type where it has one.
-    seed: Of the run.
-    environments: In all; two actors share them where there are several nodes.
-    episodes: Of an evaluation.
-    evaluations: How many there are in a run.
-    deadline_seconds: For all of it.
+    directory: An empty directory.
+    agent: Name of the agent.
+    environment: Name of the environment.
+    *settings: Further flags.
+    steps: Total environment steps.
+    topology: Name of the topology, with Launchpad's launch type if it has one.
+    seed: Seed of the run.
+    environments: Total number of environments; two actors share them in
+      topologies with several nodes.
+    episodes: Number of episodes of an evaluation.
+    evaluations: Number of evaluations of the run.
+    deadline_seconds: Time-out of the process.
   """
   name, *launch_type = topology
   actors = 1 if name == 'single' or environments == 1 else 2
@@ -68,7 +69,7 @@ def train(
 
 
 def evaluations_of(directory):
-  """Returns the mean returns of what `train` evaluated, in order."""
+  """Returns the mean returns of the evaluations of `train`, in order."""
   path = pathlib.Path(directory, 'run', 'logs', 'evaluator.csv')
   with path.open() as file:
     return [float(row['episode_return']) for row in csv.DictReader(file)]

@@ -1,4 +1,4 @@
-"""A slow twin of the transition adder, and episodes to run both on."""
+"""Reference implementation of the transition adder, and episodes for both."""
 
 import dm_env
 import numpy as np
@@ -6,7 +6,7 @@ from dm_env import specs as dm_env_specs
 
 from repertory.components import specs, types
 
-# All numbers of a step follow from where and when it is; none comes twice.
+# All numbers follow from slot, episode and step; all are unique.
 SPEC = specs.EnvironmentSpec(
   observations={
     'place': dm_env_specs.Array((3,), np.int64),
@@ -21,12 +21,12 @@ SPEC = specs.EnvironmentSpec(
 )
 EXTRAS_SPEC = {'logits': dm_env_specs.Array((3,), np.float32)}
 
-# In what is to be ignored.
+# Value of entries to be ignored.
 _POISON = -12345
 
 
 def observe(slot, episode, t):
-  """Returns observation o_t of an episode; 'place' tells which it is."""
+  """Returns observation o_t of an episode; 'place' encodes which it is."""
   number = 1000 * slot + 100 * episode + t
   return {
     'place': np.array([slot, episode, t], np.int64),
@@ -50,12 +50,12 @@ def explain(slot, episode, t):
 
 
 class Slot:
-  """Plays episodes that were written down before, one after another."""
+  """Plays scripted episodes, one after another."""
 
   def __init__(self, slot, episodes):
-    """Takes the slot's number and, per episode, arrays of rewards, discounts.
+    """Takes the slot's number, and arrays of rewards and discounts by episode.
 
-    Entry t of the two belongs to the step from o_t to o_{t+1}.
+    Entry t of both belongs to the step from o_t to o_{t+1}.
     """
     self._slot = slot
     self._episodes = episodes
@@ -91,12 +91,12 @@ class Slot:
 
 
 def stack(rows):
-  """Stacks nests of one slot each into one with a leading `[B]`."""
+  """Stacks the nests of slots into one with a leading `[B]`."""
   return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
 def stack_timesteps(timesteps):
-  """Stacks timesteps of one slot each into a batch."""
+  """Stacks the timesteps of slots into a batch."""
   return dm_env.TimeStep(
     np.array([t.step_type for t in timesteps], np.int32),
     np.array([t.reward for t in timesteps], np.float32),
@@ -106,7 +106,7 @@ def stack_timesteps(timesteps):
 
 
 def run(adder, slots, num_steps):
-  """Adds so many steps of all slots."""
+  """Adds a number of steps of all slots."""
   adder.add_first(stack_timesteps([slot.first() for slot in slots]))
   for _ in range(num_steps):
     actions, extras, timesteps = zip(*[slot.step() for slot in slots])
@@ -114,7 +114,7 @@ def run(adder, slots, num_steps):
 
 
 def make_transitions(slot, episode, rewards, discounts, n_step, gamma):
-  """Writes down the transitions of a whole episode, from the equation.
+  """Returns the transitions of a whole episode, from the equation.
 
   R_t = Σ_{i<k} γ^i r_{t+i+1} Π_{j<i} d_{t+j+1} and
   D_t = γ^(k-1) Π_{j<k} d_{t+j+1} with k = min(n, T − t).

@@ -1,4 +1,4 @@
-"""What tests of updates share that learn from transitions."""
+"""Shared parts of tests of updates on transitions."""
 
 import numpy as np
 import tensorflow as tf
@@ -19,7 +19,7 @@ DISCRETE_SPEC = CONTINUOUS_SPEC._replace(actions=specs.DiscreteArray(3))
 
 
 def make_continuous_batch(seed):
-  """A batch with actions of `CONTINUOUS_SPEC`; some episodes terminated."""
+  """Makes a batch of actions of `CONTINUOUS_SPEC`, with some terminations."""
   random = np.random.default_rng(seed)
   return {
     'observation': random.normal(size=(B, 3)),
@@ -34,7 +34,7 @@ def make_continuous_batch(seed):
 
 
 def to_sample(batch):
-  """Makes of a batch what an update takes."""
+  """Converts a batch to a sample for an update."""
   dtypes = dict.fromkeys(types.Transition._fields[:-1], tf.float32)
   if np.issubdtype(batch['action'].dtype, np.integer):
     dtypes['action'] = tf.int32
@@ -54,7 +54,7 @@ def arrays(module):
 
 
 def assert_all_close(found, expected, tolerance=1e-4):
-  """Fails unless two dictionaries of numbers or arrays are alike."""
+  """Checks that two dictionaries of numbers or arrays are close."""
   assert set(found) == set(expected), (set(found), set(expected))
   for name, value in expected.items():
     np.testing.assert_allclose(
@@ -63,7 +63,7 @@ def assert_all_close(found, expected, tolerance=1e-4):
 
 
 def assert_step(result, metrics, priorities):
-  """Fails unless an update gave these metrics and priorities, or none."""
+  """Checks the metrics and priorities of an update."""
   assert_all_close(result.metrics, metrics)
   if priorities is None:
     assert result.priorities is None, result.priorities
@@ -74,7 +74,7 @@ def assert_step(result, metrics, priorities):
 
 
 def assert_may_begin_with(update, *modules):
-  """Fails unless another run may begin with all variables of modules."""
+  """Checks that a warm start restores all variables of modules."""
   learned = {v.ref() for found in update.learned.values() for v in found}
   variables = [v for module in modules for v in module.variables]
   assert not [v.name for v in variables if v.ref() not in learned]

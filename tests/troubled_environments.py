@@ -1,4 +1,4 @@
-"""Environments that make trouble, and experiments with them."""
+"""Environments that fail, and experiments with them."""
 
 import itertools
 
@@ -8,9 +8,9 @@ from repertory.environments import registry
 
 
 class Troubled:
-  """Makes environments for Catch; one of them makes trouble.
+  """Factory of Catch environments, one of which fails.
 
-  They are made for the check, the actor and the evaluator, in this order.
+  They are made for the smoke test, the actor and the evaluator, in this order.
   """
 
   def __init__(self, which, what, trouble):
@@ -20,7 +20,7 @@ class Troubled:
     self._numbers = itertools.count(1)
 
   def __call__(self, seed):
-    number = next(self._numbers)  # Threads get different ones.
+    number = next(self._numbers)  # Each thread gets a different one.
     environment = registry.make('catch', seed)
     if number == self._which:
       if self._what == 'make':

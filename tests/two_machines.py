@@ -1,10 +1,10 @@
-"""Says which of our servers another machine can reach.
+"""Checks which servers of this package another machine can reach.
 
-A program that prints JSON: by server, what came of a connection. Its arguments
-name what carries the calls of nodes. It must be run with an empty network
-namespace of its own, and makes a second one, which plays the other machine, at
-the end of a virtual cable. A third one is a stranger, at the end of another
-cable, who knows how to reach all addresses of ours.
+A program that prints JSON: the result of a connection by server. Its arguments
+name implementations of remote calls. It must run in its own, empty network
+namespace, and makes a second one, which simulates the other machine, behind a
+virtual cable. A third one, behind another cable, is a stranger with routes to
+all addresses of this machine.
 """
 
 import contextlib
@@ -24,11 +24,11 @@ from repertory.launch.launchers import carriers, hosting, program
 from repertory.launch.nodes import node
 
 _HERE, _THERE = '10.77.0.1', '10.77.0.2'
-# A second address of ours on the same card, at which nobody looks for a server.
+# A second address of this machine on the same interface, without a server.
 _ALSO_HERE = '10.77.0.3'
 _GATE, _STRANGER = '10.76.0.1', '10.76.0.2'
 
-# Prints what comes of a connection to the address in its arguments.
+# Prints the result of a connection to the address in its arguments.
 _CONNECT = """
 import socket, sys
 try:
@@ -43,7 +43,7 @@ else:
 
 
 class _Doubler(node.Node):
-  """Answers until it is shut down; it is hosted without a coordinator."""
+  """Service that answers until it is shut down, without a coordinator."""
 
   name = 'replay'
 
@@ -66,7 +66,7 @@ class _Doubler(node.Node):
 
 @contextlib.contextmanager
 def _other_machine(hub: str, here: Sequence[str], there: str) -> Iterator[str]:
-  """Yields the command that runs another one there."""
+  """Yields the command prefix that runs a command on the other machine."""
   sleeper = subprocess.Popen(['unshare', '--net', 'sleep', '120'])
   try:
     namespaces.make_hub(hub, *here)
@@ -78,7 +78,7 @@ def _other_machine(hub: str, here: Sequence[str], there: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _service(carrier_name: str, interface: interfaces.Interface):
-  """Yields the port of a node that is called in some way."""
+  """Yields the port of a node served by an implementation of remote calls."""
   carrier = carriers.get(carrier_name)
   plan = program.PlannedNode(_Doubler.name, _Doubler)
   host = hosting.Host(plan, {}, token='token', interface=interface)

@@ -1,4 +1,4 @@
-"""Steps and batches for tests of what wraps agents."""
+"""Steps and batches for tests of reward models."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from repertory.agents.wrappers.rnd import RNDBuilder, RNDConfig
 from repertory.agents.wrappers.sqil import SQILBuilder
 
 _SMALL = {'hidden_sizes': (4,)}
-# What an agent must be told to be wrapped, and to observe the bare states.
+# Settings for wrapping an agent that observes unnormalized states.
 _PLAIN = {
   **{agent: {'n_step': 1} for agent in ('d4pg', 'dqn', 'mpo', 'sac', 'td3')},
   'r2d2': {'previous_action_and_reward': False},
@@ -32,7 +32,7 @@ def wrap(name, agent, **settings):
 
 
 def make_batch(builder, spec, seed):
-  """Makes a batch, every other item of which is a demonstration if need be."""
+  """Makes a batch, with demonstrations as every other item if required."""
   sample = agent_batches.make_batch(builder, spec, seed)
   if not builder.needs_demonstrations:
     return sample
@@ -41,7 +41,7 @@ def make_batch(builder, spec, seed):
 
 
 def make_steps(seed, size=6):
-  """Makes steps of vectors and two actions; the last one did not happen."""
+  """Makes steps of vectors and two actions; the last one is masked."""
   random = np.random.default_rng(seed)
   return steps_lib.Steps(
     observation=tf.constant(random.normal(3, 2, [size, 3]), tf.float32),

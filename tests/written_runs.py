@@ -1,4 +1,4 @@
-"""Directories of runs, written by hand."""
+"""Handwritten directories of runs."""
 
 import csv
 import json
@@ -21,11 +21,11 @@ def write(
   experiment=None,
   **logs,
 ):
-  """Writes what a run would have, and returns its directory as text.
+  """Writes the files of a run; returns its directory as text.
 
   Args:
     returns: Steps and mean return of its evaluations.
-    ended: The state in the last line of its ledger; None for no such line.
+    ended: State in the last line of `runs.jsonl`; None for no such line.
     experiment: Settings of the experiment, besides its steps.
     **logs: Rows of further logs, by label: dictionaries.
   """
