@@ -1,4 +1,4 @@
-"""Tests of what users type, the wrong things above all."""
+"""Tests of command lines, mostly wrong ones."""
 
 import os
 import re
@@ -65,7 +65,7 @@ def test_an_error_without_a_text_has_its_class(capsys, monkeypatch, kind):
 
 
 class TestTrain:
-  def test_tells_where_things_are(self, capsys):
+  def test_prints_paths(self, capsys):
     code, out, _ = _run(
       capsys, 'train', '--env=catch', '--steps=202', '--directory=here'
     )
@@ -81,8 +81,10 @@ class TestTrain:
       '--stop_at_return=-1',
     )  # fmt: skip
     assert code == 0
-    told = 'Stopped early: after 30 steps an evaluation had a mean return of '
-    assert told in out
+    expected = (
+      'Stopped early: after 30 steps an evaluation had a mean return of '
+    )
+    assert expected in out
     assert '30 of 1,000 steps' in out
 
   @pytest.mark.chaos
@@ -93,7 +95,7 @@ class TestTrain:
     assert code == 3
     assert 'No checkpoint could be written' in err
     assert '20 of 20 steps' in out
-    # With one to go on from.
+    # With a checkpoint to resume from.
     assert _run(capsys, *arguments)[0] == 0
     with real_disk_errors.file_size_limit(20_000):
       code, _, err = _run(capsys, *arguments, '--steps=60')
@@ -219,7 +221,7 @@ class TestTrain:
       (['--nowhere'], ["Unknown flag '--nowhere'.", '--help']),
       (['--config', '3'], ["flag '--config'. Settings of the agent are --con"]),
       (['extra'], ['extra', '--name=value']),
-      # The rate limits that can never work.
+      # Rate limits that would block forever.
       (
         ['--config.min_replay_size=100', '--config.max_replay_size=99'],
         ['--config.min_replay_size of', 'max_replay_size = 99', 'got 100'],
@@ -282,7 +284,7 @@ class TestTrain:
       ),
     ],
   )  # fmt: skip
-  def test_bad_input_is_told_and_nothing_written(
+  def test_bad_input_is_reported_and_nothing_written(
     self, capsys, arguments, messages
   ):
     code, out, err = _run(capsys, 'train', *arguments)
@@ -293,7 +295,7 @@ class TestTrain:
     assert 'Traceback' not in err
     assert os.listdir() == []
 
-  def test_directory_that_cannot_be_made_is_told(self, capsys):
+  def test_directory_that_cannot_be_made_is_reported(self, capsys):
     with open('file', 'w') as file:
       file.write('mine')
     code, _, err = _run(capsys, 'train', '--directory=file/run')
@@ -302,7 +304,7 @@ class TestTrain:
     with open('file') as file:
       assert file.read() == 'mine'
 
-  def test_directory_without_permission_is_told(self, capsys):
+  def test_directory_without_permission_is_reported(self, capsys):
     # Nobody may make folders there, not even the superuser.
     code, _, err = _run(capsys, 'train', '--directory=/proc/run')
     assert code == 2
@@ -325,7 +327,7 @@ class TestTrain:
     assert code == 0
 
   @pytest.mark.chaos
-  def test_damaged_checkpoint_without_another_is_told(self, capsys):
+  def test_damaged_checkpoint_without_another_is_reported(self, capsys):
     _run(capsys, 'train', *_FEW_STEPS, '--directory=run')
     os.truncate('run/checkpoints/00000001/state.json', 3)
     code, _, err = _run(capsys, 'train', *_FEW_STEPS, '--directory=run')
@@ -362,7 +364,7 @@ class TestTrain:
       assert err == f'repertory: {text}\n'
 
   @pytest.mark.parametrize(
-    ('name', 'function', 'told'),
+    ('name', 'function', 'reported'),
     [
       (
         'reset',
@@ -388,17 +390,17 @@ class TestTrain:
     ids=['seed', 'info', 'four', 'none'],
   )
   def test_old_gym_is_bad_input(
-    self, capsys, own_environment, name, function, told
+    self, capsys, own_environment, name, function, reported
   ):
     setattr(own_environment, name, function)
     code, _, err = _run(capsys, 'train', '--env=gym:Own-v0', *_FEW_STEPS)
     assert code == 2
-    assert told in err
+    assert reported in err
     assert 'Traceback' not in err
     assert 'keep to its specs' not in err
 
   @pytest.mark.parametrize(
-    ('shape', 'option', 'told'),
+    ('shape', 'option', 'reported'),
     [
       ((84, 84, 3), '?channels_first=true', 'which looks like [height, width'),
       ((84, 84), '?channels_first=true', 'of shape (84, 84) and dtype uint8.'),
@@ -407,14 +409,14 @@ class TestTrain:
     ids=['last', 'gray', 'first'],
   )
   def test_layouts_of_images(
-    self, capsys, own_environment, shape, option, told
+    self, capsys, own_environment, shape, option, reported
   ):
     own_environment.observation_space = gymnasium.spaces.Box(
       0, 255, shape, np.uint8
     )
     code, _, err = _run(capsys, 'train', f'--env=gym:Own-v0{option}')
     assert code == 2
-    assert told in err
+    assert reported in err
     assert err.count('\n') == 1
     assert 'that fit' not in err
     if option:
@@ -462,7 +464,7 @@ class TestEvaluate:
     assert code == 2
     assert 'must hold the policy of an evaluation, found none in run' in err
 
-  def test_bad_input_is_told(self, capsys):
+  def test_bad_input_is_reported(self, capsys):
     _run(capsys, 'train', *_FEW_STEPS, '--directory=run')
     for arguments, message in (
       ([], '--directory'),
@@ -515,7 +517,7 @@ class TestOthers:
     assert sorted(names) == sorted(flags.TRAIN_NAMES | of_sweep)
     assert 'Others:' not in out
 
-  def test_unknown_command_is_told(self, capsys):
+  def test_unknown_command_is_reported(self, capsys):
     code, _, err = _run(capsys, 'trian')
     assert code == 2
     assert "Did you mean 'train'" in err
@@ -530,7 +532,7 @@ class TestOthers:
     assert code == 2
     assert (
       'repertory: agent must be the name of an agent' in err
-    )  # It is no flag here.
+    )  # It is no flag of this command.
 
   def test_environments(self, capsys):
     out = _run(capsys, 'environments')[1]
@@ -544,7 +546,7 @@ class TestOthers:
     assert code == 0
     lines = {line.strip() for line in out.splitlines()}
     assert 'flowchart LR' in lines
-    # Who acts calls replay, learner and coordinator; nobody calls an actor.
+    # Actors call replay, learner and coordinator; nothing calls an actor.
     for edge in (
       'actor_0 --> replay',
       'actor_1 --> replay',

@@ -1,4 +1,4 @@
-"""Tests of real runs, and of the commands that compare them."""
+"""Tests of commands that compare runs, on real runs."""
 
 import json
 import os
@@ -18,7 +18,7 @@ _DQN = {'min_replay_size': 20, 'jit_compile': False, 'hidden_sizes': (8,)}
 
 @pytest.fixture(scope='module')
 def made(tmp_path_factory):
-  """A run in one thread, and one in several."""
+  """Runs of one thread and of several."""
   folder = tmp_path_factory.mktemp('made')
   for name, seed, topology in (
     ('seed_0', 0, 'single'),
@@ -40,7 +40,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def folder(made, tmp_path, monkeypatch):
-  """A folder to work in, with a copy of the runs in `runs`."""
+  """A working folder, with a copy of the runs in `runs`."""
   shutil.copytree(made, tmp_path / 'runs')
   monkeypatch.chdir(tmp_path)
   return tmp_path
@@ -53,7 +53,7 @@ def _call(capsys, *arguments):
 
 
 class TestRecords:
-  def test_tell_what_ran_and_how_it_ended(self, made):
+  def test_show_settings_and_outcome(self, made):
     for name, topology, launch_type in (
       ('seed_0', 'single', None),
       ('threads', 'distributed', 'local_mt'),
@@ -79,7 +79,7 @@ class TestRecords:
     assert run.last.episode_return == rows[-1]['episode_return']
     assert run.best.episode_return == max(r['episode_return'] for r in rows)
 
-  def test_rows_of_replay_tell_which_side_waits(self, made):
+  def test_rows_of_replay_show_which_side_waits(self, made):
     logs = records.read(made / 'threads').logs
     inserts, samples = (
       logs.column('replay', f'{side}_wait') for side in ('inserts', 'samples')
@@ -133,7 +133,7 @@ class TestRecords:
 class TestCommands:
   @pytest.fixture(autouse=True)
   def _break_some(self, folder):
-    """Puts what is torn, empty and foreign among the good ones."""
+    """Adds torn, empty and foreign files to the good ones."""
     torn = folder / 'runs/torn'
     shutil.copytree(folder / 'runs/threads', torn)
     for path in (torn / 'logs').glob('*.*'):
@@ -205,7 +205,7 @@ class TestCommands:
       (['report', 'runs', '--otput=a'], "Did you mean '--output'?"),
     ],
   )  # fmt: skip
-  def test_bad_input_is_told_and_nothing_written(
+  def test_bad_input_is_reported_and_nothing_written(
     self, folder, capsys, arguments, message
   ):
     code, out, err = _call(capsys, *arguments)

@@ -1,4 +1,4 @@
-"""Tests of who holds the directory of a run, and until when."""
+"""Tests of locks of run directories."""
 
 import contextlib
 import fcntl
@@ -20,9 +20,9 @@ with directories.hold('run'):
   {start}
   sys.stdin.read()
 """
-# The child is told of when it has begun by itself.
+# Commands of a child process, which reports when it has begun.
 _STARTS = {
-  # As multiprocessing does; nobody lives longer than this process's pipe.
+  # Like multiprocessing; children end with this process's pipe.
   'fork': """
   if not os.fork():
     print(os.getpid(), flush=True)

@@ -1,4 +1,4 @@
-"""Tests of how the command `repertory` starts and ends, as a process."""
+"""Tests of start and end of the process of `repertory`."""
 
 import contextlib
 import json
@@ -62,7 +62,7 @@ sys.exit(f'imports {slow}' if slow else code)
 """
 
 
-# By arguments: the exit code, and what is told.
+# By arguments: the exit code and the message.
 _LOOKED_AT_FIRST = {
   '--help': (0, 'repertory <command>'),
   '--version': (0, f'with Python {platform.python_version()}, TensorFlow 2.'),
@@ -113,7 +113,7 @@ _DAILY = (
   'arguments', rare_cases.daily(_LOOKED_AT_FIRST, _DAILY)
 )
 def test_flags_are_looked_at_before_tensorflow(arguments, tmp_path):
-  code, told = _LOOKED_AT_FIRST[arguments]
+  code, message = _LOOKED_AT_FIRST[arguments]
   ended = subprocess.run(
     [sys.executable, '-c', _WITHOUT_TENSORFLOW, *arguments.split()],
     cwd=tmp_path,
@@ -121,12 +121,12 @@ def test_flags_are_looked_at_before_tensorflow(arguments, tmp_path):
     text=True,
     timeout=60,
   )
-  assert told in ended.stdout + ended.stderr
+  assert message in ended.stdout + ended.stderr
   assert ended.returncode == code, ended.stderr
 
 
 @pytest.mark.chaos
-def test_training_goes_on_when_nobody_reads(tmp_path):
+def test_training_continues_when_nobody_reads(tmp_path):
   flags = ['--agent=dqn', '--env=catch', '--steps=300', '--directory=run']
   errors = tmp_path / 'errors.txt'
   with errors.open('w') as file:
@@ -154,7 +154,7 @@ def test_training_goes_on_when_nobody_reads(tmp_path):
 
 
 @pytest.mark.chaos
-def test_training_goes_on_while_nobody_reads(tmp_path):
+def test_training_continues_while_nobody_reads(tmp_path):
   reader, writer = os.pipe()
   os.set_blocking(writer, False)
   with contextlib.suppress(BlockingIOError):
@@ -173,7 +173,7 @@ def test_training_goes_on_while_nobody_reads(tmp_path):
     state = tmp_path / 'run' / 'checkpoints' / '00000001' / 'state.json'
     program.wait_until(state.exists, 120, 'the checkpoint at the end')
     assert json.loads(state.read_text())['counts']['steps'] == 300
-    # It ends as soon as it can say so.
+    # It ends as soon as it can print the error.
     with open(reader) as stdout:
       said = stdout.read()
     code = training.wait(60)
@@ -207,7 +207,7 @@ entry_point.main()
 def test_interrupt_during_imports(tmp_path):
   running = program.repertory('train', cwd=tmp_path)
   maps = pathlib.Path(f'/proc/{running.pid}/maps')
-  # TensorFlow's library is mapped early in its import, which goes on.
+  # TensorFlow's library is mapped early in its import, which continues.
   deadline = time.monotonic() + 60
   while 'tensorflow' not in maps.read_text():
     assert time.monotonic() < deadline

@@ -1,11 +1,11 @@
-"""Tests of the seeds of environments that begin anew."""
+"""Tests of the seeds of restarted environments."""
 
 import itertools
 
 from repertory.launch.runs import environment_batches
 
 
-def test_first_life_has_the_seeds_as_they_are():
+def test_first_generation_has_the_given_seeds():
   assert environment_batches.renew([5, 7], 0, 0) == [5, 7]
 
 

@@ -1,4 +1,4 @@
-"""Tests of `repertory export` and `evaluate`, as they are typed."""
+"""Tests of the commands `repertory export` and `evaluate`."""
 
 import os
 
@@ -13,7 +13,7 @@ from repertory.launch.commands import commands
 
 @pytest.fixture(autouse=True, scope='module')
 def _folder(tmp_path_factory):
-  """Trains a little, and goes there."""
+  """Trains a little, and changes to that folder."""
   before = os.getcwd()
   os.chdir(tmp_path_factory.mktemp('runs'))
   code = commands.run(
@@ -57,14 +57,14 @@ def test_writes_the_policy(capsys, best, directory):
   found = act(observation=tf.constant(observation))['action']
   np.testing.assert_array_equal(found, policy.act(observation))
   assert len(set(found.numpy().tolist())) > 1
-  for number, told in ((1, '1 episode'), (2, '2 episodes')):
+  for number, message in ((1, '1 episode'), (2, '2 episodes')):
     code, out, _ = _run(capsys, 'evaluate', *flags, f'--episodes={number}')
     assert code == 0
-    assert f'catch, learner step {policy.learner_steps}, {told}\n' in out
+    assert f'catch, learner step {policy.learner_steps}, {message}\n' in out
 
 
 @pytest.mark.parametrize(
-  ('arguments', 'told'),
+  ('arguments', 'message'),
   [
     ([], 'Arguments must be DIRECTORY OUTPUT, where DIRECTORY, or --dir'),
     (['--directory=run'], 'that of a run; got --directory=run.'),
@@ -96,14 +96,14 @@ def test_writes_the_policy(capsys, best, directory):
     (['--directory=run', 'a', '--bes'], "Unknown flag '--bes'. Did you mean"),
   ],
 )
-def test_wrong_arguments(capsys, arguments, told):
+def test_wrong_arguments(capsys, arguments, message):
   code, _, err = _run(capsys, 'export', *arguments)
   assert code == 2
-  assert told in err
+  assert message in err
   assert not os.path.exists('a')
 
 
-def test_the_format_of_films_that_nobody_asks_for(capsys):
+def test_video_format_without_video(capsys):
   flags = ['--directory=run', '--video_format=gif']
   code, out, err = _run(capsys, 'evaluate', *flags)
   assert (code, out) == (2, '')

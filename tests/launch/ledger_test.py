@@ -1,4 +1,4 @@
-"""Tests of what a run tells of itself as a whole."""
+"""Tests of the metadata of runs."""
 
 import json
 import signal
@@ -19,19 +19,19 @@ def _lines(folder):
 
 
 def test_begin_is_written_before_the_block(tmp_path):
-  with ledger.telling(str(tmp_path), {'topology': 'single'}) as tell:
+  with ledger.telling(str(tmp_path), {'topology': 'single'}) as finish:
     (begun,) = _lines(tmp_path)
     assert begun['topology'] == 'single'
     assert begun['begun'].endswith('+00:00')
-    tell(_STATUS, None)
+    finish(_STATUS, None)
   ended = _lines(tmp_path)[1]
   assert ended['state'] == 'done'
   assert (ended['steps'], ended['learner_steps']) == (7, 3)
 
 
-def test_signal_is_told(tmp_path):
-  with ledger.telling(str(tmp_path), {}) as tell:
-    tell(_STATUS, int(signal.SIGTERM))
+def test_signal_is_reported(tmp_path):
+  with ledger.telling(str(tmp_path), {}) as finish:
+    finish(_STATUS, int(signal.SIGTERM))
   ended = _lines(tmp_path)[1]
   assert (ended['state'], ended['signal']) == ('interrupted', 15)
 
@@ -43,7 +43,7 @@ def test_signal_is_told(tmp_path):
       failures.NodeError(failures.Failure('actor/1', 'Traceback\nBad: 1\n')),
       {'state': 'failed', 'node': 'actor/1', 'cause': 'Bad: 1'},
     ),
-    # Who was killed had no time to print why.
+    # A killed run had no time to print the cause.
     (
       failures.NodeError(
         failures.Failure('learner', 'Killed.', is_lost=True, details='\nlast')
@@ -60,17 +60,17 @@ def test_signal_is_told(tmp_path):
     (KeyboardInterrupt(), {'state': 'interrupted'}),
   ],
 )
-def test_exceptions_are_told_and_go_on(tmp_path, error, expected):
+def test_exceptions_are_logged_and_propagate(tmp_path, error, expected):
   with (
     pytest.raises(type(error)) as caught,
-    ledger.telling(str(tmp_path), {}) as tell,
+    ledger.telling(str(tmp_path), {}) as finish,
   ):
-    tell(_STATUS, None)
+    finish(_STATUS, None)
     raise error
   assert caught.value is error
   ended = _lines(tmp_path)[1]
   assert expected.items() <= ended.items()
-  assert 'steps' not in ended  # Nobody knows.
+  assert 'steps' not in ended  # The cause is unknown.
 
 
 def test_runs_follow_one_another_behind_a_torn_line(tmp_path):
@@ -85,7 +85,7 @@ def test_runs_follow_one_another_behind_a_torn_line(tmp_path):
 def test_full_disk_ends_nothing(tmp_path):
   with (
     real_disk_errors.file_size_limit(0),
-    ledger.telling(str(tmp_path), {}) as tell,
+    ledger.telling(str(tmp_path), {}) as finish,
   ):
-    tell(_STATUS, None)
+    finish(_STATUS, None)
   assert (tmp_path / 'runs.jsonl').read_text() == ''

@@ -1,4 +1,4 @@
-"""Tests of recording, and of the topology `offline` that learns from it."""
+"""Tests of recording, and of the topology `offline`."""
 
 import csv
 import dataclasses
@@ -55,7 +55,7 @@ def data(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def single(tmp_path_factory):
-  """A run of `single` that was recorded: its folder."""
+  """Folder of a recorded run of `single`."""
   folder = tmp_path_factory.mktemp('single')
   experiment = _make_experiment(
     folder / 'run', max_steps=203, record=str(folder / 'data')
@@ -66,7 +66,7 @@ def single(tmp_path_factory):
 
 @pytest.fixture(scope='module')
 def straight(tmp_path_factory, data):
-  """A run of `offline` without a stop: its folder, and how it ended."""
+  """Folder and result of an uninterrupted run of `offline`."""
   directory = tmp_path_factory.mktemp('straight') / 'run'
   experiment = _make_experiment(directory, deterministic=True)
   return directory, _run(experiment, data)
@@ -98,7 +98,7 @@ class TestOffline:
     # One environment explores with 0.4^4.5 = 0.016; at first it would with 1.
     assert equal >= 45
 
-  def test_a_run_goes_on_exactly(self, tmp_path, straight, data):
+  def test_a_run_resumes_exactly(self, tmp_path, straight, data):
     halves = [
       _run(
         _make_experiment(
@@ -113,7 +113,7 @@ class TestOffline:
     assert halves[1].variables_sha256 == straight[1].variables_sha256
     assert halves[0].variables_sha256 != straight[1].variables_sha256
 
-  def test_it_goes_on_with_the_same_data_alone(self, tmp_path, straight, data):
+  def test_it_resumes_with_the_same_data_only(self, tmp_path, straight, data):
     shutil.copytree(straight[0], tmp_path / 'run')
     experiment = _make_experiment(
       tmp_path / 'run', deterministic=True, max_steps=42
@@ -125,7 +125,7 @@ class TestOffline:
     finally:
       os.remove(os.path.join(data, f'steps_{7:016x}_000000.npz'))
 
-  def test_a_run_goes_on_neither_from_nor_to_acting(
+  def test_a_run_resumes_neither_from_nor_to_acting(
     self, straight, single, data
   ):
     learns = _make_experiment(straight[0], max_steps=300, deterministic=True)
@@ -151,7 +151,7 @@ class TestOffline:
     settings = {} if name == 'offline' else {**single, 'max_steps': 99}
     _run(_make_experiment(tmp_path, **settings), data, name)
     reading = [one for one in seen if 'steps so far' in one[1]]
-    # All episodes, of ten moments, are cut side by side.
+    # All episodes, of ten observations, are cut in parallel.
     assert len(reading) >= 9
     assert len({progress for progress, _ in seen}) == len(seen)
 
@@ -175,12 +175,12 @@ class TestOffline:
       _run(experiment, None, 'single')
     status = _run(experiment, data).status
     assert status.learner_steps == 3
-    # It has no use for a limit, and none for a size.
+    # It needs no rate limit, and no size.
     assert status.tables[0].size > 500
 
 
 class _OfData(dqn.DQNBuilder):
-  """Learns from data alone."""
+  """Builder of an agent that learns offline only."""
 
   def experience(self, spec, num_environments):
     items = super().experience(spec, num_environments).items
@@ -224,7 +224,7 @@ class TestRefusals:
     assert not run.exists()
 
   @pytest.mark.parametrize('flag', ['--data', '--demonstrations'])
-  def test_what_is_damaged_inside_is_told_in_a_line(
+  def test_damaged_content_is_reported_in_a_line(
     self, tmp_path, data, capsys, flag
   ):
     damaged = tmp_path / 'damaged'
@@ -242,25 +242,25 @@ class TestRefusals:
     else:
       arguments.append('--demonstration_fraction=0.5')
     code = commands.run(arguments)
-    told = capsys.readouterr().err.strip().splitlines()[-1]
+    message = capsys.readouterr().err.strip().splitlines()[-1]
     assert code == 2
-    assert told.startswith(f'repertory: {flag} cannot be learned from: ')
-    assert told.endswith("Raised in node 'learner'.")
+    assert message.startswith(f'repertory: {flag} cannot be learned from: ')
+    assert message.endswith("Raised in node 'learner'.")
 
   @pytest.mark.parametrize('name', ['offline', 'single'])
-  def test_returns_that_a_critic_cannot_tell(self, tmp_path, data, name):
+  def test_returns_outside_the_range_of_a_critic(self, tmp_path, data, name):
     demonstrations = {}
     if name == 'single':
       demonstrations = {
         'demonstrations': (data,), 'demonstration_fraction': 0.5
       }  # fmt: skip
     # A ball is caught or missed in the last of nine steps.
-    told = (
+    expected = (
       'discounted return of the data, whose returns range from -1 to 1; got'
     )
     for vmin, vmax, message in (
-      (-0.99, 2.0, f'vmin must be at most the least {told} -0.99'),
-      (-2.0, 0.99, f'vmax must be at least the largest {told} 0.99'),
+      (-0.99, 2.0, f'vmin must be at most the least {expected} -0.99'),
+      (-2.0, 0.99, f'vmax must be at least the largest {expected} 0.99'),
     ):
       experiment = _make_experiment(
         tmp_path / 'run', max_steps=99, **demonstrations,
@@ -298,7 +298,7 @@ class TestRefusals:
 
 
 class TestRecord:
-  def test_all_that_is_lived_is_recorded_once(self, single):
+  def test_all_experience_is_recorded_once(self, single):
     folder, result = single
     found = recordings.open_data(str(folder / 'data'))
     assert found.manifest.agent == 'dqn'

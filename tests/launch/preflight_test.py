@@ -1,4 +1,4 @@
-"""Tests of `launch/preflight.py`: what it refuses, and that it is right to."""
+"""Tests of `launch/preflight.py`, and that refused experiments would block."""
 
 import contextlib
 import dataclasses
@@ -57,8 +57,8 @@ def _check(experiment, road='reverb'):
   return way.warning
 
 
-# Experiment, what the error must say, and the nearest that is accepted. Those
-# that wait for ever when they are started all the same are tried below.
+# Experiment, expected error, and the nearest accepted one. Those that would
+# block forever are started below all the same.
 _CASES = {
   'min_size': (
     lambda size: _experiment('dqn', {**_DQN, 'max_replay_size': size}),
@@ -150,8 +150,7 @@ def _past_preflight(monkeypatch):
     yield
 
 
-# Of the cases above, what is far enough from the accepted side to wait for
-# ever although the data set reads ahead.
+# The cases above that block forever even though the data set prefetches.
 _FORCED = {
   'min_size': 20,
   'error_buffer': 8.0,
@@ -277,7 +276,7 @@ class TestMemory:
     with pytest.raises(ValueError, match='Replay may take'):
       self._check(monkeypatch, self._experiment(936_505), 40 * 10**9)
 
-  def test_more_than_half_is_told(self, monkeypatch):
+  def test_more_than_half_is_reported(self, monkeypatch):
     memory = 2 * 1000 * self.ITEM
     warning = self._check(monkeypatch, self._experiment(1001), memory)
     assert re.search(
@@ -326,9 +325,10 @@ class TestMemory:
       dqn.DQNConfig(n_step=1, max_replay_size=1000, hidden_sizes=(1,))
     )
     experiment = launch.Experiment(builder, _Screen, 10**9, 'unused')
-    # The image of an observation and of the next, which is another's; action,
-    # reward and discount; a priority with its sums. A checkpoint copies what is
-    # small, and the priority.
+    # The images of an observation and of the next one; action, reward and
+    # discount; a priority with its sums. A checkpoint copies the small entries
+    # and
+    # the priority.
     item = 60 * 70 * 3 + 2 * 144 + 12 + 32
     needed = 1000 * (item + 12 + 8)
     assert 'including copies for checkpoints (max_size' in self._check(
@@ -348,7 +348,7 @@ class TestMemory:
     experiment = self._experiment(1, builder=builder)
     spec = trials.check(experiment)
     table = builder.experience(spec, 1).table
-    # Three observations, in a column of their own; all else is packed.
+    # Three observations have their own column; the rest is packed.
     extra = table.item_bytes - 3 * 40_000 - 300 - 2 * 1200
     assert 0 < extra < 200
 
@@ -363,7 +363,7 @@ def test_parts_of_servers_are_refused_without_one(part):
 
 
 class _LooksAtValues(dqn.DQNBuilder):
-  """Makes a network that only exists where there are values."""
+  """Builder of a network that reads the values of its variables."""
 
   def make_network(self, spec):
     network = super().make_network(spec)
@@ -381,8 +381,8 @@ class TestNetworkMemory:
 
   def test_what_there_must_be(self, monkeypatch):
     # Catch has 50 numbers and three actions, so the network 51 × 100 + 101 × 3.
-    # As many are in the target, twice as many in the optimizer; both count.
-    # Then there are the gradients, and a copy of all but these.
+    # The target has as many, and the optimizer twice as many.
+    # Plus the gradients, and a copy of all but these.
     network = 4 * (51 * 100 + 101 * 3)
     needed = 2 * (4 * network + 8 + 8) + network
     config = {'hidden_sizes': (100,), 'dueling': False}
@@ -392,7 +392,7 @@ class TestNetworkMemory:
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: needed - 1)
     with pytest.raises(ValueError, match='hidden_sizes must be less'):
       trials.check(experiment)
-    # To act there need not be more than the network.
+    # Acting needs the network only.
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: network)
     trials.check(experiment, learns=False)
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: network - 1)
@@ -419,7 +419,7 @@ class TestNetworkMemory:
     trials.check(experiment)
 
   @pytest.mark.chaos
-  def test_allocation_that_fails_is_told(self):
+  def test_allocation_that_fails_is_reported(self):
     # In a graph no shape may have more than 2⁶³ numbers.
     experiment = _experiment('dqn', {'hidden_sizes': (10**12, 10**12)})
     with pytest.raises(ValueError, match='must fit into the'):

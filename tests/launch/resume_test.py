@@ -1,4 +1,4 @@
-"""Tests of checkpoints as a user meets them."""
+"""Tests of resuming runs from checkpoints."""
 
 import dataclasses
 import errno
@@ -54,7 +54,7 @@ def _run(*arguments, fresh=False, **settings) -> launch.Result:
 
 @pytest.fixture(scope='module', name='runs')
 def _runs(tmp_path_factory):
-  """Keeps directories of runs by their steps; each is run when first needed."""
+  """Caches directories of runs by their steps; each is run on demand."""
   root, begun = tmp_path_factory.mktemp('runs'), set()
 
   def find(max_steps):
@@ -69,7 +69,7 @@ def _runs(tmp_path_factory):
 
 @pytest.fixture(name='have_run')
 def _have_run(runs, tmp_path):
-  """Puts what was run to a number of steps into the folder of the test."""
+  """Copies a run of a number of steps to the folder of the test."""
 
   def have(max_steps):
     shutil.copytree(runs(max_steps), tmp_path, dirs_exist_ok=True)
@@ -78,13 +78,13 @@ def _have_run(runs, tmp_path):
 
 
 class TestResume:
-  def test_goes_on_where_it_was(self, tmp_path, have_run):
+  def test_resumes_where_it_was(self, tmp_path, have_run):
     have_run(450)
     checkpoint = resuming.load_checkpoint(str(tmp_path))
     second = _run(tmp_path, 900).status
     assert second.steps == 900
     assert second.episodes == 100
-    # Replay went on too: 450 + 450 items, all episodes being complete.
+    # Replay was restored: 450 + 450 items, all episodes being complete.
     assert second.tables[0].size == 900
     # (900 − 100) × 16 samples are due in batches of 32: 400. At most three
     # batches, prefetched when the checkpoint was written, are lost.
@@ -159,7 +159,7 @@ class TestResume:
         assert ('with empty replay tables' in session.message) == is_empty
         found = os.listdir(session.replay_directory)
         assert found == ([] if is_empty else ['0-restored'])
-    # It goes on with the server, for that has written the tables.
+    # It continues with the server, which has written the tables.
     status = launch.run(experiment(1, 4), 'single', display=False).status
     assert status.steps == 900
     assert 'replay stays in a server' in status.message
@@ -193,7 +193,7 @@ class TestResume:
       (TimeoutError('no room'), TimeoutError),
     ],
   )
-  def test_tables_that_cannot_move_are_told(
+  def test_tables_that_cannot_be_converted_are_reported(
     self, error, expected, tmp_path, have_run, monkeypatch
   ):
     have_run(450)
@@ -211,26 +211,28 @@ class TestResume:
     if expected is checkpointing.CheckpointError:
       assert 'could not be converted' in str(caught.value)
 
-  def test_how_far_a_move_is_is_told(self, tmp_path, have_run, monkeypatch):
+  def test_progress_of_a_conversion_is_reported(
+    self, tmp_path, have_run, monkeypatch
+  ):
     monkeypatch.setattr(moves, '_TELL_SECONDS', 0.0)
     have_run(450)
-    told = []
+    reports = []
     with resuming.open_session(
-      _experiment(tmp_path, 900), tell=told.append
+      _experiment(tmp_path, 900), report=reports.append
     ) as session:
-      assert 'of 450 items' in told[-1]
+      assert 'of 450 items' in reports[-1]
     stop = signals.StopSignal()
     stop.set()
     failure = failures.Failure('learner', 'It ended.')
     with pytest.raises(signals.Stopped):
-      resuming.resume(session, 1, failure, told.append, stop)
+      resuming.resume(session, 1, failure, reports.append, stop)
 
   def test_tables_of_a_program_are_left_out(self, tmp_path, have_run):
     have_run(450)
     checkpoint = resuming.load_checkpoint(str(tmp_path))
     state = {**checkpoint.state, 'road': 'program'}
     others = dataclasses.replace(checkpoint, state=state)
-    # Those that were written before there were several do not tell.
+    # Checkpoints from before there were several transports do not name theirs.
     del state['road']
     older = dataclasses.replace(checkpoint, state=dict(state))
     state['road'] = 'program'
@@ -276,7 +278,7 @@ class TestResume:
       **settings,
     )
     after = launch.run(second, 'distributed', 'local_mt', display=False).status
-    # All that these actors made was learned from, and counts go on.
+    # All items of these actors were learned from, and counts continue.
     assert after.steps == 1280
     assert after.learner_steps - before.learner_steps >= 640 // 20 - 2
 
@@ -305,7 +307,9 @@ class TestResume:
     ):
       _run(tmp_path, 180, seed=7)
 
-  def test_of_another_agent_its_settings_are_not_told(self, tmp_path, have_run):
+  def test_of_another_agent_its_settings_are_not_named(
+    self, tmp_path, have_run
+  ):
     have_run(108)
     other = launch.make_experiment(
       'impala', 'catch', max_steps=180, directory=str(tmp_path)
@@ -356,7 +360,7 @@ class TestResume:
 
 class TestTwoStarts:
   def test_the_checkpoint_is_read_by_who_has_the_directory(self, tmp_path):
-    """Whoever else reads could see it change, or a damage that is repaired."""
+    """Other readers could see it change, or damage that is being repaired."""
     experiment = _experiment(tmp_path, 108)
     with resuming.open_session(experiment):
       checkpoint = tmp_path / 'checkpoints' / '00000001'
@@ -374,7 +378,7 @@ class TestTwoStarts:
 
   @pytest.mark.parametrize('fresh', rare_cases.daily([False, True], [False]))
   def test_one_of_many_at_once_gets_it(self, tmp_path, fresh):
-    """Also when the directory is moved aside under the others."""
+    """Also when the directory is moved aside meanwhile."""
     directory = tmp_path / 'run'
     experiment = _experiment(directory, 108)
     with resuming.open_session(experiment):
@@ -409,7 +413,7 @@ class TestTwoStarts:
   def test_a_directory_that_is_moved_aside_is_not_held(
     self, tmp_path, monkeypatch
   ):
-    """Another start may do that between opening the lock and taking it."""
+    """Another start may move it between opening the lock and locking it."""
     directory = tmp_path / 'run'
     directory.mkdir()
     flock = fcntl.flock
@@ -490,7 +494,7 @@ class TestTwoStarts:
 
 
 @pytest.mark.parametrize(
-  ('found', 'now', 'told'),
+  ('found', 'now', 'expected'),
   [
     (
       {'config.hidden_sizes': (128, 128)},
@@ -527,15 +531,15 @@ class TestTwoStarts:
     ),
   ],
 )
-def test_what_differs_is_told(found, now, told):
+def test_differences_are_named(found, now, expected):
   checkpoint = checkpointing.Checkpoint('7', {}, {'experiment': found}, None)
-  with pytest.raises(checkpointing.CheckpointError, match=re.escape(told)):
+  with pytest.raises(checkpointing.CheckpointError, match=re.escape(expected)):
     identities.check_identity(checkpoint, now)
 
 
 class TestOtherTables:
   def test_another_item_is_another_experiment(self, tmp_path):
-    """Else a table would silently stay as the checkpoint has it."""
+    """Otherwise a table would silently stay as in the checkpoint."""
     spec = _spec(tmp_path)
     identity = _identity(_experiment(tmp_path, 108), spec)
     changed = spec._replace(
@@ -560,7 +564,7 @@ class TestOtherTables:
 
 
 def _spec(directory):
-  """Returns the spec of the experiments here."""
+  """Returns the environment spec of these experiments."""
   with resuming.open_session(_experiment(directory, 108)) as session:
     return session.spec
 
@@ -571,7 +575,7 @@ def _identity(experiment, spec):
 
 
 class _Counting(r2d2.R2D2Builder):
-  """Counts how often it was asked."""
+  """Builder that counts calls of `experience`."""
 
   num_asked = 0
 
@@ -582,7 +586,7 @@ class _Counting(r2d2.R2D2Builder):
 
 @pytest.mark.chaos
 def test_experience_is_asked_for_once_per_start(tmp_path):
-  """Agents of sequences make a network to tell of it."""
+  """Agents of sequences make a network for it."""
   config = r2d2.R2D2Config(
     hidden_sizes=(8,), core_size=8, min_replay_size=10, jit_compile=False
   )

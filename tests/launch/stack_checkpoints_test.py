@@ -1,8 +1,9 @@
-"""Tests that a run goes on from what either stack wrote.
+"""Tests that a run resumes from checkpoints of both stacks.
 
 They load checkpoints that both have written, see `stack_checkpoints`. Those of
-the other one are of other versions of Python, TensorFlow and Reverb than these
-tests. Runs go on from them alone; from their own, those of other tests do.
+the other one were written with other versions of Python, TensorFlow and Reverb
+than these tests use. Runs resume from those only; other tests resume from their
+own.
 """
 
 import dataclasses
@@ -32,7 +33,7 @@ def _cases(*, daily=stack_checkpoints.CASES, queues=True):
 def test_learner_is_restored(name, tmp_path):
   case = stack_checkpoints.CASES[name]
   facts = stack_checkpoints.unpack(stacks.OTHER, name, tmp_path)
-  # No step is left; the same state is written again, in single alone.
+  # No step is left; the same state is written again, in single only.
   launch.run(case.experiment(tmp_path), 'single', display=False)
   checkpoint = stack_checkpoints.load(tmp_path)
   assert stack_checkpoints.hash_each(checkpoint.arrays) == facts['arrays']
@@ -40,7 +41,7 @@ def test_learner_is_restored(name, tmp_path):
 
 
 @_cases(daily=('dqn-single', 'impala-distributed'))
-def test_run_goes_on(name, tmp_path):
+def test_run_resumes(name, tmp_path):
   case = stack_checkpoints.CASES[name]
   facts = stack_checkpoints.unpack(stacks.OTHER, name, tmp_path)
   before = stack_checkpoints.load(tmp_path)
@@ -56,7 +57,7 @@ def test_run_goes_on(name, tmp_path):
   assert table.inserts > facts['tables'][table.name]['inserts']
   after = stack_checkpoints.load(tmp_path)
   assert after.state['versions'] == dict(stack.versions())
-  # The optimizer counted on, and both it and the networks have changed.
+  # The optimizer's count continued, and both it and the networks have changed.
   assert stack_checkpoints.counters(after.arrays) == counters
   hashes = stack_checkpoints.hash_each(after.arrays)
   assert hashes.keys() == facts['arrays'].keys()
@@ -77,7 +78,7 @@ def test_items_are_what_they_were(version, name, tmp_path):
 
 
 @_each_stack
-def test_message_tells_the_other_stack(version, tmp_path):
+def test_message_names_the_other_stack(version, tmp_path):
   case = stack_checkpoints.CASES['dqn-single']
   facts = stack_checkpoints.unpack(version, 'dqn-single', tmp_path)
   with resuming.open_session(case.experiment(tmp_path, 1)) as session:
@@ -110,7 +111,7 @@ def test_deterministic_run_is_refused(version, tmp_path):
   assert raised.value.remedy == {'fresh': True}
 
 
-def test_nothing_is_told_of_what_is_not_known(tmp_path):
+def test_unknown_versions_are_not_reported(tmp_path):
   stack_checkpoints.unpack(stacks.HERE, 'dqn-single', tmp_path)
   checkpoint = stack_checkpoints.load(tmp_path)
   state = {k: v for k, v in checkpoint.state.items() if k != 'versions'}

@@ -1,4 +1,4 @@
-"""Tests of runs that fail, or whose storage does."""
+"""Tests of failing runs and failing storages."""
 
 import dataclasses
 import errno
@@ -18,7 +18,7 @@ _quickly = storage_runs.quickly
 
 @dataclasses.dataclass(frozen=True)
 class _Failing:
-  """Makes environments that fail after so many steps."""
+  """Factory of environments that fail after a number of steps."""
 
   num_steps: int
 
@@ -40,7 +40,7 @@ class _Failing:
 class TestFailures:
   @pytest.fixture(name='broken')
   def _broken(self, monkeypatch):
-    """Fails while it is set, but not at the start, when it is looked at."""
+    """Fails while it is set, but not in the check at the start."""
     event, write = threading.Event(), places.LocalPlace.write
 
     def fail(self, name, chunks):
@@ -53,7 +53,7 @@ class TestFailures:
     return event
 
   @pytest.mark.chaos
-  def test_a_run_goes_on_and_tells(self, tmp_path, broken):
+  def test_a_run_continues_and_reports(self, tmp_path, broken):
     stored, directory = tmp_path / 'S', tmp_path / 'a'
     result = storage_runs.run(
       directory, stored, 4_000, checkpoint_period_seconds=0.1
@@ -64,7 +64,7 @@ class TestFailures:
     problem, advice = result.not_stored.rsplit('. ', 1)
     assert problem in result.status.message
     assert advice == 'The same command stores it.'
-    # It was tried with more than one of them.
+    # More than one checkpoint was tried.
     warnings = storage_runs.warnings(directory)
     assert len(warnings) >= 2
     assert problem == warnings[-1]
@@ -105,10 +105,10 @@ class TestFailures:
       f'--storage={tmp_path}/S',
     ]
     assert commands.run(arguments) == 3
-    told = capsys.readouterr().err
-    assert 'repertory: checkpoint 00000001 is not in' in told
-    assert 'No space left' in told
-    assert 'The same command stores it.' in told
+    printed = capsys.readouterr().err
+    assert 'repertory: checkpoint 00000001 is not in' in printed
+    assert 'No space left' in printed
+    assert 'The same command stores it.' in printed
     broken.clear()
     assert commands.run(arguments) == 0
 
@@ -145,7 +145,7 @@ class TestFailures:
       dataclasses.replace(experiment, max_steps=900), display=False
     )
     assert 'process 7 on host h, in d has taken' in result.not_stored
-    # The same one would go on from what that run has stored.
+    # The same command would resume from that run's checkpoints.
     assert result.not_stored.endswith(
       'for itself. The same command with another storage stores it.'
     )

@@ -1,4 +1,4 @@
-"""Tests of runs that go on from their storage, or refuse to."""
+"""Tests of runs that resume from their storage, or refuse to."""
 
 import dataclasses
 import errno
@@ -24,7 +24,7 @@ _quickly = storage_runs.quickly
 
 @pytest.fixture(scope='module', name='once')
 def _once(tmp_path_factory):
-  """A run of 450 steps, as it left its directory and its storage."""
+  """Directory and storage of a run of 450 steps."""
   folder = tmp_path_factory.mktemp('once')
   storage_runs.run(folder / 'a', folder / 'S', evaluation_episodes=2)
   return folder
@@ -32,7 +32,7 @@ def _once(tmp_path_factory):
 
 @pytest.fixture(name='trained')
 def _trained(once, tmp_path):
-  """Copies of these two, called `a` and `S`."""
+  """Copies of both, called `a` and `S`."""
   shutil.copytree(once, tmp_path, dirs_exist_ok=True)
   return tmp_path
 
@@ -41,8 +41,8 @@ class TestAnotherHost:
   @pytest.mark.parametrize(
     'kind', rare_cases.daily(['path', 'memory'], ['memory'])
   )
-  def test_goes_on_with_replay(self, tmp_path, kind):
-    """What two hosts have in common is the storage alone."""
+  def test_resumes_with_replay(self, tmp_path, kind):
+    """Two hosts share the storage only."""
     stored = tmp_path / 'S'
     if kind == 'memory':
       stored = f'memory://{stored}'
@@ -58,14 +58,14 @@ class TestAnotherHost:
     # (1,200 − 100) × 16 samples in batches of 32 are 550; at most three batches
     # that were prefetched are lost.
     assert 540 <= second.learner_steps <= 550
-    # It says from where.
+    # The message names the source.
     rows = log_files.nodes(tmp_path / 'b')
-    (told,) = [row['message'] for row in rows if row['node'] == 'storage']
-    assert told.startswith('checkpoint 00000001, of 600 steps and ')
-    assert f'was fetched from {stored}/checkpoints/00000001-' in told
-    assert 'resumed from checkpoint 00000001' in told
+    (message,) = [row['message'] for row in rows if row['node'] == 'storage']
+    assert message.startswith('checkpoint 00000001, of 600 steps and ')
+    assert f'was fetched from {stored}/checkpoints/00000001-' in message
+    assert 'resumed from checkpoint 00000001' in message
     assert storage_runs.counts(tmp_path / 'b')['runs'] == 2
-    # Numbers go on, so both hosts speak of the same by the same name.
+    # Numbers continue, so both hosts use the same names.
     assert sorted(os.listdir(tmp_path / 'b' / 'checkpoints')) == [
       '.replay', '00000001', '00000002'
     ]  # fmt: skip
@@ -139,7 +139,7 @@ class TestAnotherHost:
     assert sorted(os.listdir(stored)) == ['best', 'checkpoints']
     second = storage_runs.run(tmp_path / 'b', stored, 2_010, **settings)
     assert second.best is not None
-    # It counts on another host as well, until there is a better one.
+    # It counts on another host, too, until there is a better one.
     kept = resuming.load_best(str(tmp_path / 'b')).state['evaluation']
     assert kept['episode_return'] >= (first.status.best_return or 0.0)
     returns = launch.evaluate(
@@ -182,7 +182,7 @@ class TestRefusals:
     )
 
   def test_another_experiment_here(self, trained):
-    """Nothing of the storage may take its place."""
+    """Nothing of the storage may replace it."""
     storage_runs.run(trained / 'b', None, 108, seed=7)
     self.check(
       trained,
@@ -241,8 +241,8 @@ class TestRefusals:
       raise OSError(number, os.strerror(number), name)
 
     monkeypatch.setattr(places.LocalPlace, 'publish', refuse)
-    told = f'^storage must .*{os.strerror(number)}'
-    self.check(tmp_path, tmp_path / 'b', told)
+    message = f'^storage must .*{os.strerror(number)}'
+    self.check(tmp_path, tmp_path / 'b', message)
 
   @pytest.mark.parametrize('kind', ['path', 'memory'])
   def test_one_that_does_not_answer(self, tmp_path, monkeypatch, capsys, kind):
@@ -259,8 +259,8 @@ class TestRefusals:
     directory, begun = f'--directory={tmp_path}/a', time.monotonic()
     assert commands.run(['train', directory, f'--storage={stored}']) == 1
     assert time.monotonic() - begun < 30
-    told = f'repertory: Waited 1 seconds for {stored} to answer.'
-    assert told in capsys.readouterr().err
+    message = f'repertory: Waited 1 seconds for {stored} to answer.'
+    assert message in capsys.readouterr().err
 
   def test_one_in_use(self, tmp_path):
     with storage_runs.opened(
@@ -276,24 +276,24 @@ class TestRefusals:
       dataclasses.replace(storage_runs.experiment(tmp_path, 'S'), storage=value)
 
   @pytest.mark.parametrize(
-    ('flag', 'told'),
+    ('flag', 'message'),
     [
       ('--storage=', '--storage must be a path or URL'),
       ('--storage={}/run/S', "--storage must be apart from the run's"),
       ('--storage=nonsense://x', 'Protocol not known: nonsense'),
     ],
   )
-  def test_from_the_command_line(self, tmp_path, flag, told, capsys):
+  def test_from_the_command_line(self, tmp_path, flag, message, capsys):
     code = commands.run(
       ['train', f'--directory={tmp_path}/run', flag.format(tmp_path)]
     )
     assert code == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / 'run').exists()
 
 
 def _all(folder):
-  """Returns all there is, but what is written at this moment."""
+  """Returns all files, except those being written."""
   found = {str(path.relative_to(folder)) for path in folder.rglob('*')}
   return {name for name in found if not name.endswith(places.UNFINISHED)}
 
@@ -302,7 +302,7 @@ def _all(folder):
 def test_storage_is_not_part_of_what_an_experiment_is(trained):
   assert storage_runs.run(trained / 'a', trained / 'T', 900).not_stored == ''
   assert len(storage_runs.names(trained / 'S')) == 1
-  # The one that it began with has been stored, too, if there was time for it.
+  # Its first checkpoint was stored, too, if there was time for it.
   assert storage_runs.names(trained / 'T')[-1].startswith('00000002')
 
 

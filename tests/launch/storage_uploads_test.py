@@ -1,4 +1,4 @@
-"""Tests of how checkpoints are stored while a run goes on."""
+"""Tests of uploads of checkpoints during a run."""
 
 import contextlib
 import errno
@@ -20,7 +20,7 @@ _quickly = storage_runs.quickly
 
 
 class _Blocked:
-  """Lets storing wait at a file until it is released."""
+  """Blocks uploads at a file until it is released."""
 
   def __init__(self, monkeypatch):
     self.begun, self.released = threading.Event(), threading.Event()
@@ -73,7 +73,7 @@ class TestUploads:
     assert not (tmp_path / 'a' / '.storing').exists()
 
   def test_the_end_stores_the_newest(self, tmp_path, blocked):
-    """Also if an older one was on its way."""
+    """Also if an older one was being uploaded."""
     with self.start(tmp_path) as storing:
       self.write(tmp_path, 1)
       assert blocked.begun.wait(30)
@@ -97,14 +97,14 @@ class TestUploads:
     )
     assert 'checkpoint 00000001 to be stored' in shown[-1].message
     advice = '. The same command stores it.'
-    told = [problem.removesuffix(advice)]
-    assert storage_runs.warnings(tmp_path / 'a') == told != [problem]
+    warned = [problem.removesuffix(advice)]
+    assert storage_runs.warnings(tmp_path / 'a') == warned != [problem]
     blocked.released.set()
     assert _wait_until_ended()
-    # It was given up: nothing is completed behind anybody's back.
+    # The upload was canceled: nothing is completed later.
     assert storage_runs.names(tmp_path / 'S') == []
 
-  # Where the interrupt comes late, it ends whatever runs then.
+  # A late interrupt ends whatever runs then.
   @pytest.mark.chaos
   def test_a_second_interrupt_ends_the_wait(self, tmp_path, blocked):
     begun = time.monotonic()
@@ -133,19 +133,21 @@ class TestUploads:
         patch.setattr(places.LocalPlace, 'write', fail)
         self.write(tmp_path, 1)
         _wait_for(lambda: storage_runs.warnings(tmp_path / 'a'))
-        time.sleep(0.2)  # It is not tried over and over.
+        time.sleep(0.2)  # It is not retried repeatedly.
         assert len(storage_runs.warnings(tmp_path / 'a')) == 1
       assert storing.finish() == ''
     assert len(storage_runs.names(tmp_path / 'S')) == 1
 
-  def test_a_directory_that_cannot_be_read_is_told(self, tmp_path, monkeypatch):
-    """The thread goes on: what can be read again is stored."""
+  def test_a_directory_that_cannot_be_read_is_reported(
+    self, tmp_path, monkeypatch
+  ):
+    """The thread continues, and stores what becomes readable again."""
 
     def fail(self):
       raise OSError(errno.EIO, 'Input/output error', 'checkpoints')
 
     newest, shown = checkpointing.Checkpointer.newest, []
-    # What an earlier run left is not to be stored for all that.
+    # Checkpoints of an earlier run must still not be stored.
     storage_fixture.write_checkpoint(tmp_path / 'a' / 'best', 1, evaluation=9.0)
     with self.start(tmp_path, shown) as storing:
       monkeypatch.setattr(checkpointing.Checkpointer, 'newest', fail)
@@ -153,16 +155,18 @@ class TestUploads:
       storing.show(loggers.Status(title='t', steps=0, max_steps=1))
       assert 'the newest checkpoint is not in' in shown[-1].message
       time.sleep(0.2)
-      told = storage_runs.warnings(tmp_path / 'a')
-      assert len(told) == 2  # One of each kind, and not over and over.
-      assert all('OSError: [Errno 5] Input/output error' in one for one in told)
+      warned = storage_runs.warnings(tmp_path / 'a')
+      assert len(warned) == 2  # One of each kind, without repetitions.
+      assert all(
+        'OSError: [Errno 5] Input/output error' in one for one in warned
+      )
       monkeypatch.setattr(checkpointing.Checkpointer, 'newest', newest)
       self.write(tmp_path, 1)
       _wait_for(lambda: storage_runs.names(tmp_path / 'S'))
       assert storing.finish() == ''
     assert storage_runs.names(tmp_path / 'S', 'best') == []
 
-  def test_the_end_tells_of_a_directory_that_cannot_be_read(
+  def test_the_end_reports_a_directory_that_cannot_be_read(
     self, tmp_path, monkeypatch
   ):
     def fail(self):
@@ -209,7 +213,7 @@ class TestUploads:
 
   @pytest.mark.parametrize('folder', ['checkpoints', 'best'])
   def test_what_another_run_has_stored_meanwhile_stays(self, tmp_path, folder):
-    """It has ended, and this one was cut off and heard of nothing."""
+    """It has ended, while this one was disconnected."""
     place = places.LocalPlace(str(tmp_path / 'S'))
     with self.start(tmp_path, checkpoints_to_keep=1) as storing:
       shelf = storage_fixture.make_shelf(place, folder)
@@ -267,7 +271,9 @@ class TestUploads:
       assert storing.finish() == ''
     assert storage_runs.names(tmp_path / 'S', 'best') == []
 
-  def test_what_cannot_be_removed_there_is_told(self, tmp_path, monkeypatch):
+  def test_what_cannot_be_removed_there_is_reported(
+    self, tmp_path, monkeypatch
+  ):
     def refuse(self, name):
       raise PermissionError(errno.EACCES, 'Permission denied', name)
 

@@ -1,4 +1,4 @@
-"""Tests of what users type behind `repertory sweep`."""
+"""Tests of arguments of `repertory sweep`."""
 
 import json
 import os
@@ -72,7 +72,7 @@ class TestBadInput:
         '--config.n_step must be values, as o',
       ),
       ([*_HERE, '--config.n_step'], '--config.n_step must be given a value'),
-      # What `train` refuses, whichever combination it is in.
+      # Values that `train` rejects, in any combination.
       ([*_HERE, '--agent=dqn,dqm'], "got 'dqm'. Did you mean 'dqn'?"),
       (
         [*_HERE, '--config.learning_rate=1,-1'],
@@ -162,7 +162,7 @@ _BRIEF = (
 
 @pytest.fixture
 def try_here(monkeypatch):
-  """Saves a process; tests/chaos does without this."""
+  """Runs smoke tests in this process; tests/chaos does without this."""
   monkeypatch.setattr(trying, 'find_refused', trying.try_all)
 
 
@@ -178,7 +178,7 @@ def test_what_takes_tensorflow_to_be_refused(capsys, try_here):
 
 
 @pytest.mark.chaos
-def test_runs_what_is_given_and_tells_what_failed(capsys, try_here):
+def test_runs_combinations_and_reports_failures(capsys, try_here):
   code, out, err = _run(
     capsys, *_BRIEF, '--config.learning_rate=1e-3,1e30', '--parallel=2'
   )
@@ -198,7 +198,7 @@ def test_runs_what_is_given_and_tells_what_failed(capsys, try_here):
     codes = json.load(file)['codes']
   assert codes == {f'{good}/seed_0': 0, f'{bad}/seed_0': 1}
 
-  # What is done is not run again, and what is not asked for stays.
+  # Finished runs are not repeated, and others stay.
   again = _run(capsys, *_BRIEF, '--config.learning_rate=1e-3')
   assert again[0] == 0
   assert 'done already: 1' in again[1]

@@ -1,4 +1,4 @@
-"""Tests of what a sweep's directory holds, and of what may be added to it."""
+"""Tests of a sweep's manifest, and of additions to it."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from repertory.launch.sweeps import manifest as manifest_lib
 
 
 def _settings(combination, **others):
-  """Returns what `train` would make of a combination: numbers, and defaults."""
+  """Returns the settings of a combination as in `train`, with defaults."""
   defaults = {'agent': 'dqn', 'preset': None, 'steps': 100, 'config.lr': 0.1}
   typed = {
     name: float(text) if name.startswith('config.') else int(text)
@@ -70,7 +70,7 @@ class TestJoin:
   def test_what_was_fixed_may_differ_from_now_on(self, manifest):
     _join(manifest, {'config.lr': ('.1', '.2')}, **{'config.n': 3.0})
     paths = _join(manifest, {'config.lr': ('.1',), 'config.n': ('3', '4')})
-    # The one that is there keeps its directory.
+    # The existing run keeps its directory.
     assert paths == ['lr=.1/seed_0', 'lr=.1,n=4/seed_0']
     assert manifest.settings('lr=.2')['config.n'] == 3.0
     assert manifest.settings('lr=.1,n=4')['config.n'] == 4.0
@@ -222,7 +222,7 @@ class TestFile:
       ),
       ({'codes': {'lr=.1/x': 0}}, "runs of groups, got 'lr=.1/x'"),
       ({'codes': {'lr=.1/seed_0': '0'}}, "must be an integer, got '0'"),
-      ({'is_study': True}, 'must have settings, got'),  # Which are texts there.
+      ({'is_study': True}, 'must have settings, got'),  # Its values are text.
       ({'is_study': None}, 'is_study must be a bool, got None'),
     ],
   )

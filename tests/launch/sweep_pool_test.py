@@ -1,4 +1,4 @@
-"""Tests of several processes at a time, on ones that do next to nothing."""
+"""Tests of the process pool, with minimal processes."""
 
 import os
 import signal
@@ -9,8 +9,8 @@ import pytest
 
 from repertory.launch.sweeps import children, grid, plans, pool
 
-# Begins a file in the run's directory, and then does what its last argument
-# says: code of Python.
+# Creates a file in the run's directory, and then runs its last argument as
+# Python code.
 _SCRIPT = """
 import signal, sys, time
 *_, code, directory = sys.argv
@@ -33,7 +33,7 @@ _SECONDS = 60
 
 
 class _Source(plans.Queue):
-  """Remembers how runs ended, and gives some up."""
+  """Source that records results, and stops some runs."""
 
   def __init__(self, runs):
     super().__init__(runs)
@@ -76,14 +76,14 @@ def _make(tmp_path, parallel, stop_seconds=_SECONDS):
 
 
 def _noted(tmp_path, run):
-  """Returns when a run noted what."""
+  """Returns the times of a run's notes."""
   path = tmp_path / run.path / 'noted'
   lines = path.read_text().splitlines() if path.exists() else []
   return {what: float(at) for at, what in map(str.split, lines)}
 
 
 def _once(tmp_path, runs, what, act):
-  """Returns what acts while runs are watched, once all of them noted that."""
+  """Returns a watcher that acts once, after all runs have made a note."""
   is_done = []
 
   def watch(running):
@@ -138,7 +138,7 @@ def test_a_run_that_fails_leaves_the_others_alone(tmp_path):
   assert not any(one.was_stopped for one in ended.values())
 
 
-def test_what_is_printed_is_appended_and_the_last_told_is_of_this_time(
+def test_output_is_appended_and_last_lines_are_of_this_start(
   tmp_path,
 ):
   for text in ('one', 'two'):
@@ -150,7 +150,7 @@ def test_what_is_printed_is_appended_and_the_last_told_is_of_this_time(
   assert output.read_text() == 'one\ntwo\n'
 
 
-def test_what_cannot_start_is_told(tmp_path):
+def test_what_cannot_start_is_reported(tmp_path):
   (tmp_path / 'run_0').write_text('A file where a folder should be.')
   source = _Source(_runs('', ''))
   assert _make(tmp_path, 1).run(source, _do_nothing) is None

@@ -10,7 +10,7 @@ from repertory.launch.sweeps import results
 
 @pytest.fixture
 def make(tmp_path):
-  """Makes a sweep of runs with an exit code and returns of evaluations."""
+  """Makes a sweep of runs with exit codes and evaluations."""
 
   def make(runs, **settings):
     for path, (_, returns) in runs.items():
@@ -44,7 +44,7 @@ def test_the_best_of_what_is_done_comes_first(make):
   one, two, _ = rows
   assert (one.mean, one.best, one.steps, len(one.runs)) == (4, 7, 300, 1)
   assert (two.mean, two.best, two.steps, len(two.runs)) == (2, 4, 200, 2)
-  # Of two runs each resample has one, the other, or both.
+  # With two runs, each resample has one, the other, or both.
   assert (two.interval.low, two.interval.high) == (1, 3)
   lines = results.write(rows).splitlines()
   assert ' '.join(lines[0].split()) == (
@@ -56,7 +56,7 @@ def test_the_best_of_what_is_done_comes_first(make):
   assert lines[2].split() == ['lr=1', '2', '2', '1', 'to', '3', '4', '200']
 
 
-def test_trials_are_told_with_what_they_chose(make):
+def test_trials_are_shown_with_their_choices(make):
   chosen = {'config.lr': '0.00012345678', 'config.n': '3', 'env': 'a.b'}
   manifest = make(
     {'trial_0/seed_0': (0, [1])}, is_study=True, groups={'trial_0': chosen}

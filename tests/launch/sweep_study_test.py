@@ -1,4 +1,4 @@
-"""Tests of a study: on what costs nothing, and with made-up evaluations."""
+"""Tests of studies, on a cheap function and with made-up evaluations."""
 
 import csv
 import math
@@ -18,7 +18,7 @@ _SPACE = {
 
 
 def _worth(chosen):
-  """At most 0, for lr = 1e-2, n = 4 and the good kind."""
+  """Objective with the maximum 0 at lr = 1e-2, n = 4 and the good kind."""
   return (
     -abs(math.log10(float(chosen['config.lr'])) + 2)
     - abs(int(chosen['config.n']) - 4)
@@ -27,9 +27,9 @@ def _worth(chosen):
 
 
 class TestStudy:
-  def test_finds_what_is_good_and_goes_on_where_it_was(self, tmp_path):
+  def test_finds_good_settings_and_resumes(self, tmp_path):
     tried = []
-    for num_trials in (12, 40):  # Opened anew in between.
+    for num_trials in (12, 40):  # Reopened in between.
       searching = study.Study(str(tmp_path), _SPACE, seed=0)
       assert searching.num_trials == len(tried)
       while searching.num_trials < num_trials:
@@ -37,7 +37,7 @@ class TestStudy:
         assert trial.number == len(tried)
         tried.append(trial.chosen)
         searching.tell(trial.number, _worth(trial.chosen))
-    # The best of as many random ones is worth about -0.9.
+    # The best of as many random trials has about -0.9.
     best, value = searching.best() or pytest.fail('There is no best one.')
     assert value == _worth(best.chosen) > -0.5
     assert len({tuple(one.items()) for one in tried}) == len(tried)
@@ -75,7 +75,7 @@ class TestStudy:
     assert again.ask().number == 1
 
   def test_a_trial_of_something_else_is_dropped(self, tmp_path):
-    # As a hostile study.db may have it, to choose the agent.
+    # A malicious study.db may choose the agent.
     study.Study(str(tmp_path), {'agent': ('a:B', 'c:D')}, seed=0).ask()
     again = study.Study(str(tmp_path), {'agent': ('dqn', 'ppo')}, seed=0)
     assert again.open_trials() == []
@@ -109,7 +109,7 @@ class TestTrials:
     return make
 
   def _evaluate(self, run, *returns):
-    """Writes evaluations as a run does."""
+    """Writes evaluations like a run."""
     folder = self.directory / run.path / 'logs'
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / 'evaluator.csv', 'w') as file:
@@ -163,7 +163,7 @@ class TestTrials:
     states = [found.state.name for found in self._found()]
     assert states == ['FAIL', 'COMPLETE']
 
-  def test_what_was_interrupted_goes_on(self, make):
+  def test_interrupted_trials_resume(self, make):
     source = make(num_trials=3)
     runs = [source.next() for _ in range(3)]
     self._evaluate(runs[0], 1)
@@ -182,18 +182,18 @@ class TestTrials:
       self._end(again, run)
     assert [found.value for found in self._found()[:2]] == [2.0, 3.0]
 
-  def test_a_trial_that_was_done_but_not_told_is_told(self, make):
+  def test_a_finished_trial_without_value_is_reported(self, make):
     source = make(num_trials=1)
     for _ in range(2):
       run = source.next()
       self._evaluate(run, 5)
       self.manifest.codes[run.path] = 0
-      self.manifest.save()  # And then it was killed.
+      self.manifest.save()  # Then it was killed.
     assert make(num_trials=1).next() is None
     assert self._found()[0].value == 5
 
   def test_trials_that_fall_behind_are_pruned(self, make):
-    num_before = 5  # So many the median is not heeded before.
+    num_before = 5  # The median has no effect before that many trials.
     source = make(num_trials=num_before + 1, prunes=True)
     for _ in range(num_before):
       runs = [source.next(), source.next()]
@@ -204,7 +204,7 @@ class TestTrials:
         self._end(source, run)
     runs = [source.next(), source.next()]
     self._evaluate(runs[0], 1)
-    assert source.unwanted(runs) == []  # The other seed is not so far.
+    assert source.unwanted(runs) == []  # The other seed has fewer evaluations.
     self._evaluate(runs[1], 2, 30)
     assert source.unwanted(runs) == runs
     for run in runs:

@@ -1,4 +1,4 @@
-"""Tests of what is typed for the settings of a sweep."""
+"""Tests of parsing values of a sweep's settings."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tests that a new run begins with what another has learned."""
+"""Tests of warm starts from another run's networks."""
 
 import dataclasses
 import os
@@ -35,7 +35,7 @@ def make(directory, max_steps, config=None, agent='dqn', **settings):
 @pytest.fixture(scope='module', name='source')
 def _source(tmp_path_factory):
   directory = tmp_path_factory.mktemp('runs') / 'source'
-  # So the targets are others than the online network.
+  # So the target differs from the online network.
   launch.run(make(directory, 90, {'target_update_period': 9}), display=False)
   return directory
 
@@ -75,7 +75,7 @@ def test_begins_with_the_networks(tmp_path, source, topology, environment):
   # Weights and biases of three layers, of the online network and its target.
   assert len({array.tobytes() for array in theirs.values()}) == 12
   counts = resuming.load_checkpoint(str(source)).state['counts']
-  told = {
+  expected = {
     'directory': str(source),
     'checkpoint': '00000001',
     'agent': 'dqn',
@@ -83,9 +83,9 @@ def test_begins_with_the_networks(tmp_path, source, topology, environment):
     'steps': 90,
     'learner_steps': counts['learner_steps'],
   }
-  assert checkpoint.state['initial_from'] == told
+  assert checkpoint.state['initial_from'] == expected
   (row,) = [row for row in log_files.nodes(tmp_path) if 'initial_from' in row]
-  assert (row['node'], row['initial_from']) == ('learner', told)
+  assert (row['node'], row['initial_from']) == ('learner', expected)
 
 
 class TestResumed:
@@ -105,7 +105,7 @@ class TestResumed:
     assert checkpoint.state['initial_from']['directory'] == str(gone)
     with pytest.raises(AssertionError):
       assert_same(before, learned(source))
-    # Nor need it be said again.
+    # Nor is the setting required again.
     without = dataclasses.replace(longer, initial_from=None, max_steps=62)
     launch.run(without, display=False)
 
@@ -197,11 +197,11 @@ class TestRefusals:
 
   def test_of_the_command_line(self, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for value, told in (
+    for value, expected in (
       ('none', '--initial_from must be the directory of a run with a checkp'),
       ('', '--initial_from must be the directory of a run, or left out'),
     ):
       arguments = ['--env=catch', '--directory=run', f'--initial_from={value}']
       assert commands.run(['train', *arguments]) == 2
-      assert re.search(re.escape(told), capsys.readouterr().err)
+      assert re.search(re.escape(expected), capsys.readouterr().err)
       assert os.listdir() == []

@@ -14,12 +14,12 @@ class TestStatistics:
     ('scores', 'expected'),
     [
       ([7.0], 7.0),
-      # Of three, ⌊3 / 4⌋ = 0 are left out.
+      # With three, ⌊3 / 4⌋ = 0 are left out.
       ([0.0, 1.0, 11.0], 12 / 3),
       ([9.0, 1.0, 2.0, 100.0], (2 + 9) / 2),
-      # ⌊7 / 4⌋ = 1 of each end.
+      # ⌊7 / 4⌋ = 1 at each end.
       ([5.0, 6.0, -50.0, 1.0, 2.0, 99.0, 4.0], (1 + 2 + 4 + 5 + 6) / 5),
-      # ⌊8 / 4⌋ = 2 of each end.
+      # ⌊8 / 4⌋ = 2 at each end.
       ([8.0, 7.0, 6.0, 5.0, 1.0, 2.0, 3.0, 4.0], (3 + 4 + 5 + 6) / 4),
     ],
   )
@@ -62,7 +62,7 @@ class TestStatistics:
 
 
 def _enumerate(tasks, statistic, confidence):
-  """Returns the interval over all resamples there are, each as likely.
+  """Returns the interval over all possible resamples, equally likely.
 
   In plain Python, with the quantiles of the whole distribution.
   """
@@ -90,7 +90,7 @@ class TestBootstrap:
     [
       [[0.0, 1.0, 5.0]],
       [[3.0, 1.0, 4.0, 1.5, 9.0]],
-      # Within tasks: else the two scales would mix.
+      # Within tasks; otherwise the two scales would mix.
       [[0.0, 1.0, 2.0], [100.0, 103.0]],
     ],
   )
@@ -135,7 +135,7 @@ class TestBootstrap:
     assert one == same
     assert one != other
 
-  def test_one_run_tells_nothing(self):
+  def test_one_run_has_no_interval(self):
     for scores in (np.array([3.0]), [np.array([1.0]), np.array([2.0])]):
       assert np.all(np.isnan(aggregates.bootstrap_interval(scores)))
 
@@ -148,6 +148,6 @@ class TestBootstrap:
       ([np.ones([2, 3]), np.ones([2, 4])], {}, 'equal trailing shapes'),
     ],
   )
-  def test_bad_input_is_told(self, scores, settings, message):
+  def test_bad_input_is_reported(self, scores, settings, message):
     with pytest.raises(ValueError, match=message):
       aggregates.bootstrap_interval(scores, **settings)

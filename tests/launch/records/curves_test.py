@@ -34,7 +34,7 @@ class TestCurves:
     np.testing.assert_array_equal(curve.x, [100, 200])
     np.testing.assert_array_equal(curve.middle, [2, 5])
     np.testing.assert_array_equal(curve.num_runs, [2, 2])
-    # Of two runs both may be drawn twice.
+    # Each of two runs may be drawn twice.
     np.testing.assert_array_equal(curve.interval, [[0, 2], [4, 8]])
 
   def test_lines_between_points_at_other_places(self, tmp_path):
@@ -46,7 +46,7 @@ class TestCurves:
     np.testing.assert_array_equal(curve.x, [0, 50, 100])
     np.testing.assert_array_equal(curve.middle, [0, (5 + 0) / 2, 5])
 
-  def test_goes_on_with_the_seeds_that_have_come_further(self, tmp_path):
+  def test_continues_with_the_seeds_that_have_more_steps(self, tmp_path):
     written_runs.write(tmp_path / 'a', [(0, 0.0), (100, 4.0)], seed=0)
     written_runs.write(
       tmp_path / 'b', [(0, 2.0), (100, 2.0), (200, 2.0)], seed=1
@@ -85,7 +85,7 @@ class TestCurves:
     assert list(curve.num_runs) == [3, 3, 2, 2]
 
   def test_many_rows_are_averaged_by_their_counts(self, tmp_path):
-    # 1000 rows: of each ten the first stands for nine episodes of return 1.
+    # 1000 rows: the first of each ten averages nine episodes of return 1.
     rows = [
       (i, i, 1.0 if i % 10 == 0 else 0.0, 9 if i % 10 == 0 else 1)
       for i in range(1000)
@@ -93,7 +93,7 @@ class TestCurves:
     written_runs.write(tmp_path / 'a', actors=_actor_rows(*rows))
     curve = _curve(tmp_path, 'training_return')
     assert len(curve.x) == 100
-    # Ten rows fall together, more or less; of each row once it would be 0.1.
+    # About ten rows share a cell; unweighted, the mean would be 0.1.
     np.testing.assert_allclose(curve.middle[1:-1], 9 / 18, atol=0.2)
 
   def test_over_other_axes(self, tmp_path):
@@ -112,7 +112,7 @@ class TestCurves:
     ] == [('catch', ['dqn']), ('x', ['dqn', 'ppo'])]
 
   @pytest.mark.parametrize('name', ['over', 'statistic'])
-  def test_bad_choice_is_told(self, tmp_path, name):
+  def test_bad_choice_is_reported(self, tmp_path, name):
     with pytest.raises(SettingError, match=f'{name} must be one of') as caught:
       _panels(tmp_path, **{name: 'mediann'})
     assert "got 'mediann'" in str(caught.value)
@@ -214,7 +214,7 @@ class TestScores:
     assert list(found.last) == [0, 2]
     assert list(found.best) == [8, 2]
     assert list(found.steps) == [200, 150]
-    # Up to 150, which both have: 0 to 8 over 100, then 8 to 4 over 50.
+    # Up to 150, which both reach: 0 to 8 over 100, then 8 to 4 over 50.
     np.testing.assert_allclose(found.area, [(4 * 100 + 6 * 50) / 150, 2])
 
   def test_of_two_evaluations_at_a_step_the_later_counts(self, tmp_path):

@@ -1,4 +1,4 @@
-"""Tests of which runs are found, and what is known of each."""
+"""Tests of finding and reading runs."""
 
 import datetime
 import json
@@ -66,7 +66,7 @@ class TestFind:
 
 
 class TestRead:
-  def test_tells_what_is_there(self, tmp_path):
+  def test_reads_all_fields(self, tmp_path):
     directory = written_runs.write(
       tmp_path / 'a', [(100, 1.0), (200, 3.0), (300, 2.0)], seed=4
     )
@@ -118,7 +118,7 @@ class TestRead:
     killed = records.read(tmp_path / 'killed')
     assert killed.why == 'its process ended without logging an outcome'
 
-  def test_failure_is_told(self, tmp_path):
+  def test_failure_is_reported(self, tmp_path):
     directory = written_runs.write(tmp_path / 'a', ended=None)
     row = {'ended': '', 'state': 'failed', 'node': 'actor/0', 'cause': 'Bad: 1'}
     with open(tmp_path / 'a/logs/runs.jsonl', 'a') as file:
@@ -140,7 +140,7 @@ class TestRead:
     assert run.settings == {'k': 2}
     assert run.topology is run.max_steps is None
     assert run.steps == 200
-    # Without that, a checkpoint tells.
+    # Without logs, a checkpoint is read.
     os.remove(tmp_path / 'a/logs/nodes.jsonl')
     folder = tmp_path / 'a/checkpoints/00000007'
     folder.mkdir(parents=True)
@@ -217,7 +217,7 @@ class TestTable:
     assert ' -2.5 ' in first
     assert 'done' in second
     assert third.endswith('its process ended without logging an outcome')
-    # What is of one column begins, or ends, below one another.
+    # Cells of a column are aligned.
     assert header.index('state') == first.index('done') == second.index('done')
     without = records.table(runs[:2])
     assert 'why' not in without
@@ -261,7 +261,7 @@ class TestTable:
 
     assert order('directory') == 'abc'
     assert order('-directory') == 'cba'
-    # What has none is last, whichever way.
+    # Rows without a value are last in both orders.
     assert order('last_return') == 'abc'
     assert order('-last_return') == 'bac'
 

@@ -1,4 +1,4 @@
-"""Tests of which runs belong together, and what groups are called."""
+"""Tests of groups of runs, and of their labels."""
 
 import json
 
@@ -76,7 +76,7 @@ def test_what_only_environments_differ_in_names_none(tmp_path):
   assert _group(tmp_path).labels == ['dqn']
 
 
-def test_topology_tells_groups_apart_without_its_settings(tmp_path):
+def test_topology_distinguishes_groups_without_its_settings(tmp_path):
   written_runs.write(tmp_path / 'a')
   written_runs.write(
     tmp_path / 'b',
@@ -118,7 +118,7 @@ def test_what_began_with_networks_of_other_runs_is_a_group_of_its_own(
       seed=seed + 2,
       experiment={'initial_from': other},
     )
-  # Its last start did not name it again.
+  # Its last start omitted the setting.
   resumed = tmp_path / 'warm/seed_2'
   written_runs.write(resumed, seed=4)
   state = {'initial_from': {'directory': str(tmp_path / 'before/seed_2')}}
@@ -140,7 +140,7 @@ def test_values_are_written_as_flags(tmp_path):
   ]
 
 
-def test_presets_are_told_by_their_names(tmp_path):
+def test_presets_are_shown_by_name(tmp_path):
   presets = {'no': {}, **dqn.PRESETS}
   for name in ('no', 'cql', 'rainbow'):
     for more in ({}, {'batch_size': 7, 'n_step': 2}):
@@ -157,14 +157,14 @@ def test_presets_are_told_by_their_names(tmp_path):
   ]
 
 
-def test_what_a_preset_has_otherwise_is_told(tmp_path):
+def test_differences_from_a_preset_are_shown(tmp_path):
   for name, changes in (
     ('a', {}),
     ('b', {'conservative_weight': 1.0, 'distribution': 'quantile'}),
   ):
     settings = experiment.plain_config(dqn.DQNConfig(**changes))
     written_runs.write(tmp_path / name, config=settings)
-  # Not the preset `cql` alone, which draws uniformly: none is shorter.
+  # Not the preset `cql`, which samples uniformly: no preset is shorter.
   assert _group(tmp_path).labels == [
     'dqn, distribution=none, conservative_weight=None',
     'dqn, distribution=quantile, conservative_weight=1.0',
@@ -202,5 +202,5 @@ def test_settings_that_say_something(tmp_path):
   written_runs.write(tmp_path / 'b', config=_config(n_step=3, own=1))
   written_runs.write(tmp_path / 'c', agent='ppo', config=_config(discount=0.9))
   compared = records.groups.compare(_group(tmp_path).groups)
-  # `own` is of DQN alone, and the same in both.
+  # `own` is a setting of DQN only, and the same in both.
   assert compared == {'n_step': [1, 3, 3], 'discount': [0.99, 0.99, 0.9]}

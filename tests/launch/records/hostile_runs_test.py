@@ -1,4 +1,4 @@
-"""Tests of folders whose names and files are meant to do harm."""
+"""Tests of malicious names and files in folders of runs."""
 
 import json
 import os
@@ -12,8 +12,8 @@ from repertory.launch.records import course, report, videos
 
 _SECRET = 'the secret'
 
-# A formula that Matplotlib cannot parse, what steers a terminal, and a byte
-# that is not UTF-8, as Python has it in paths; and as each is shown.
+# A formula that Matplotlib cannot parse, a terminal's control character, and a
+# byte that is not UTF-8, as in Python's paths; and their escaped forms.
 _NAMES = [r'$\frac{$', '\x1b[31m\nred', '\udcff']
 _SHOWN = [r'$\frac{$', r'\x1b[31m\nred', r'\udcff']
 
@@ -27,7 +27,7 @@ def _call(capsys, *arguments):
 class TestNames:
   @pytest.fixture
   def folder(self, tmp_path, monkeypatch):
-    """Runs with each of the names wherever there is one."""
+    """Runs with each of the names, in all places where names occur."""
     for name in _NAMES:
       config = {**written_runs.CONFIG, 'config.label': name}
       written_runs.write(
@@ -123,7 +123,7 @@ def test_a_fifo_or_link_is_left_out(tmp_path, name, is_link):
   assert 'a.npz' not in text
   left_out = found.describe_others() + found.describe_problems()
   if name.startswith(('.lock', 'logs/', 'checkpoints/')) and name not in (
-    # A run without it is known by nothing; a stall is the exception.
+    # A run without it is unknown; a stall is the exception.
     'logs/runs.jsonl',
     'logs/stall.txt',
   ):

@@ -1,4 +1,4 @@
-"""Tests of figures, as far as a program can look at them."""
+"""Tests of figures, by their elements."""
 
 import re
 import struct
@@ -68,8 +68,8 @@ def test_long_labels_are_whole(tmp_path, monkeypatch, environments):
       )
   plots.plot(records.find([tmp_path]).runs, str(tmp_path / 'a.png'))
   (legend,) = figures[0].legends
-  told = [text.get_text().replace('\n', ' ') for text in legend.get_texts()]
-  assert told == [
+  shown = [text.get_text().replace('\n', ' ') for text in legend.get_texts()]
+  assert shown == [
     f'dqn, first={v}, second={v}, third={v} (1 seed)' for v in values
   ]
   frame, whole = legend.get_window_extent(), figures[0].bbox
@@ -104,7 +104,7 @@ def test_says_what_is_not_drawn(runs, tmp_path):
     ({'statistic': 'median'}, 'statistic', 'must be one of mean, iqm'),
   ],
 )
-def test_bad_input_is_told_and_nothing_written(
+def test_bad_input_is_reported_and_nothing_written(
   runs, tmp_path, monkeypatch, settings, name, message
 ):
   monkeypatch.chdir(tmp_path)
@@ -125,7 +125,7 @@ def test_without_matplotlib_says_what_to_install(runs, monkeypatch, tmp_path):
 
 
 class TestLooks:
-  def test_two_dozen_can_be_told_apart(self):
+  def test_two_dozen_are_distinct(self):
     looks = drawing.looks([str(i) for i in range(24)])
     assert len({str(look) for look in looks.values()}) == 24
 
@@ -153,7 +153,7 @@ class TestLooks:
     assert [[panel.environment for panel in row] for row in rows] == [
       ['catch', 'x']
     ] * 2
-    # Of one environment they are side by side; and a place may be empty.
+    # For one environment they are side by side, and a cell may be empty.
     one = [panel for panel in panels if panel.environment == 'x']
     assert [len(row) for row in drawing._lay_out(one)] == [2]
     assert drawing._lay_out(panels[:3])[1][1] is None

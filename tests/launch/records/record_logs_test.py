@@ -1,4 +1,4 @@
-"""Tests of logs as columns, whole and broken."""
+"""Tests of logs as columns, intact and broken."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def test_rows_from_before_a_column_was_added_lack_it(folder):
 
 
 def test_rows_of_a_lost_time_are_left_out(folder):
-  # Killed after 40 and resumed at 20: 30 and 40 were lived again.
+  # Killed after 40 and resumed at 20: 30 and 40 were repeated.
   columns = _read(
     folder, 'steps,loss\n10,1\n20,2\n30,3\n40,4\n20,5\n30,6\n50,7\n'
   )['learner']
@@ -56,7 +56,7 @@ def test_json_lines_take_the_place_of_garbled_csv(folder):
 @pytest.mark.parametrize(
   'text', ['a,b\n1,2,3\n', 'a,a\n1,2\n', 'a\n\0\n', 'a\n"1\n']
 )
-def test_what_cannot_be_read_is_told(folder, text):
+def test_what_cannot_be_read_is_reported(folder, text):
   logs = _read(folder, text)
   with pytest.raises(KeyError, match='learner'):
     logs['learner']

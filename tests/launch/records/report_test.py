@@ -1,4 +1,4 @@
-"""Tests of reports, read as a browser would."""
+"""Tests of reports, parsed like in a browser."""
 
 import base64
 import html.parser
@@ -82,7 +82,7 @@ def test_page_is_whole_and_needs_no_network(folder):
   marks = re.findall(r' id="([^"]+)"', text)
   assert len(set(marks)) == len(marks)
   assert {link[1:] for link in reader.links} <= set(marks)
-  # Of returns, DQN's loss and the ratio, besides the lines of legends.
+  # Figures of returns, DQN's loss and the ratio, besides lines of legends.
   assert reader.tags.count('figure') == 2
   assert reader.tags.count('svg') == 2 + reader.tags.count('li')
   assert sorted(os.listdir(folder)) == ['report.html', 'runs']
@@ -94,7 +94,7 @@ def test_text_is_escaped(folder):
   assert '&lt;b&gt;&amp;' in text
 
 
-def test_tells_of_settings_scores_and_waiting(folder):
+def test_shows_settings_scores_and_waiting(folder):
   texts = _Reader(_write(folder)).texts
   for expected in (
     'Evaluations',
@@ -108,7 +108,7 @@ def test_tells_of_settings_scores_and_waiting(folder):
     '70%',
   ):
     assert expected in texts, expected
-  # One setting differs, and `discount` is told of all settings only.
+  # One setting differs; `discount` is in the list of all settings only.
   assert texts.count('discount') == 2
 
 
@@ -133,7 +133,7 @@ def test_heading_is_short_and_one_environment_fills_the_page(
     }[num_environments]
   )
   assert f'<title>Repertory: {heading}</title>' in text
-  # Sections of one panel each are beside each other.
+  # Sections of one panel are side by side.
   columns = '<div class="columns"><section><h2>Evaluations</h2>'
   assert (columns in text) == (num_environments == 1)
 
@@ -142,7 +142,7 @@ def test_colors_follow_the_page(folder):
   text = _write(folder)
   assert 'prefers-color-scheme: dark' in text
   for color in ('#0072b2', '#333333'):
-    # Nowhere but where the page's style names it.
+    # Only in the page's style.
     assert text.count(color) <= 1
   assert 'stroke: var(--series-0)' in text
 
@@ -155,7 +155,7 @@ def test_runs_without_steps_make_a_page_too(tmp_path):
 
 
 @pytest.mark.parametrize('output', ['report.txt', '/proc/report.html'])
-def test_bad_output_is_told(folder, output):
+def test_bad_output_is_reported(folder, output):
   found = records.find([folder / 'runs'])
   with pytest.raises(SettingError, match='must') as caught:
     report.write(found, output)
