@@ -58,13 +58,11 @@ def open_session(
   """Checks an experiment, locks its directory and loads its checkpoint.
 
   Args:
-    fresh: Whether to start over although there is a checkpoint; the old
-      directory is moved aside.
+    fresh: Whether to start over; the old directory is moved aside.
     smallest_batch: Divisor of each adder's number of environments; None for the
       environments of an actor.
     kinds: Allowed kinds of transport, the best first.
-    check: Function of experiment, experience and spec that raises if they
-      cannot run this way.
+    check: Raises if experiment, experience and spec cannot run this way.
     division: Sharding of the run among nodes, in words.
     report: Called with a description of what may take minutes.
     stored: The experiment's storage, if any; it is locked, too, and its newer

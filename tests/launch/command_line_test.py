@@ -228,7 +228,7 @@ class TestTrain:
       ),
       (
         ['--steps=201'],
-        ['--steps must be more', 'min_replay_size = 200', '201'],
+        ['--steps must be higher', 'min_replay_size = 200', '201'],
       ),
       (
         ['--agent=impala', '--config.max_queue_size=8'],

@@ -402,7 +402,7 @@ class TestRefusals:
 
   def test_a_share_too_small_to_learn_from(self, tmp_path):
     with pytest.raises(
-      ValueError, match=r'max_steps must be more.*of one of 4 learners'
+      ValueError, match=r'max_steps must be higher.*of one of 4 learners'
     ):
       _run(
         tmp_path / 'run', 'dqn', max_steps=120, topology=topology_lib.Gossip(4)

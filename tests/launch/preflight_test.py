@@ -340,7 +340,9 @@ class TestMemory:
       1000 * item,
       'local',
     )
-    with pytest.raises(ValueError, match=r'at most 999, .* than there is\.$'):
+    with pytest.raises(
+      ValueError, match=r'at most 999, .* exceeds the memory\.$'
+    ):
       self._check(monkeypatch, experiment, needed - 1, 'local')
 
   def test_sequences_share_nothing(self):
@@ -390,13 +392,13 @@ class TestNetworkMemory:
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: needed)
     trials.check(experiment)
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: needed - 1)
-    with pytest.raises(ValueError, match='hidden_sizes must be less'):
+    with pytest.raises(ValueError, match='hidden_sizes must be lower'):
       trials.check(experiment)
     # Acting needs the network only.
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: network)
     trials.check(experiment, learns=False)
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: network - 1)
-    with pytest.raises(ValueError, match='hidden_sizes must be less'):
+    with pytest.raises(ValueError, match='hidden_sizes must be lower'):
       trials.check(experiment, learns=False)
 
   @pytest.mark.parametrize('agent', ['dqn', 'r2d2', 'impala', 'ppo'])

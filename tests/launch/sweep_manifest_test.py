@@ -104,13 +104,13 @@ class TestJoin:
     with pytest.raises(SettingError, match=r'--config.lr: 0.2 there, 0.3 now'):
       ask(0.3)
 
-  def test_two_combinations_that_mean_the_same_are_refused(self, manifest):
+  def test_two_equal_combinations_are_refused(self, manifest):
     with pytest.raises(
-      SettingError, match=r'the same: --config.lr=.1 and --config.lr=0.1'
+      SettingError, match=r'are equal: --config.lr=.1 and --config.lr=0.1'
     ):
       _join(manifest, {'config.lr': ('.1', '.2', '0.1')})
 
-  def test_all_runs_may_go_on_to_more_steps(self, manifest):
+  def test_all_runs_may_continue_to_more_steps(self, manifest):
     first = _join(manifest, {'config.lr': ('.1', '.2')})
     manifest.codes = dict.fromkeys(first, 0)
     assert _join(manifest, {'config.lr': ('.1', '.2')}, steps=200) == first
