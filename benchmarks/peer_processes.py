@@ -94,12 +94,12 @@ class Costs(NamedTuple):
   Attributes:
     cpu_seconds: Processor time of all its threads and children.
     seconds: Time from start to end.
-    told: Contents of its report.
+    report: Contents of its report.
   """
 
   cpu_seconds: float
   seconds: float
-  told: Mapping[str, Any]
+  report: Mapping[str, Any]
 
 
 class Machine(NamedTuple):

@@ -210,7 +210,7 @@ def solve(
       'episodes': _EPISODES,
     },
   }
-  report = peer_processes.run(run.library, settings, task.steps, machine).told
+  report = peer_processes.run(run.library, settings, task.steps, machine).report
   if 'solved' not in report:
     return Solved(math.inf, math.inf, math.inf)
   costs = report['solved']

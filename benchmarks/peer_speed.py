@@ -77,14 +77,14 @@ def measure(
     peer_processes.run(run.library, run.settings, steps, machine)
     for steps in (few, many)
   )
-  steps = long.told['steps'] - short.told['steps']
+  steps = long.report['steps'] - short.report['steps']
   cpu, wall = long.cpu_seconds - short.cpu_seconds, long.seconds - short.seconds
   if steps <= 0 or cpu <= 0 or wall <= 0:
     raise peer_processes.CannotRunError(
       f'too few steps to measure: {steps} more took {cpu:.1f} CPU s and '
       f'{wall:.1f} s more'
     )
-  first_update = short.told.get('first_update')
+  first_update = short.report.get('first_update')
   if first_update is None and run.library != 'cleanrl':
     raise peer_processes.CannotRunError(f'no update in {few} steps')
   first = (

@@ -42,10 +42,10 @@ _SECONDS = flags.DEFINE_float('seconds', 10.0, 'Duration per measurement.')
 _ROUNDS = flags.DEFINE_integer('rounds', 3, 'Rounds per case.')
 _IN_A_PROCESS = flags.DEFINE_integer('in_a_process', 32, 'Actors per process.')
 _PREDICTED = flags.DEFINE_list(
-  'told', '10,100,1000', 'Numbers of actors to extrapolate to.'
+  'predicted', '10,100,1000', 'Numbers of actors to extrapolate to.'
 )
 _PREDICTED_STEPS = flags.DEFINE_float(
-  'told_steps_per_second', 100.0, 'Steps per extrapolated actor.'
+  'predicted_steps_per_second', 100.0, 'Steps per extrapolated actor.'
 )
 
 # Enough items that no call blocks on the rate limiter.
@@ -129,7 +129,7 @@ def _cost_of(found: Mapping[int, Sequence[Row]], node: str) -> float:
   return statistics.median(microseconds(row, node) for row in found[max(found)])
 
 
-def print_foretold(
+def print_prediction(
   found: Mapping[int, Sequence[Row]], learning: Sequence[Row]
 ) -> None:
   """Prints the extrapolated load of more actors."""
@@ -192,7 +192,7 @@ def main(_) -> None:
       print(num_actors, rows[-1], flush=True)
     learning.append(measure(_LEARNING_ACTORS, learns=True))
   print_measured(found)
-  print_foretold(found, learning)
+  print_prediction(found, learning)
 
 
 if __name__ == '__main__':

@@ -41,7 +41,7 @@ class SettingError(ValueError):
     self.problem = problem
     self.remedy = remedy
 
-  def tell(self, setting: str, *remedies: str) -> str:
+  def format(self, setting: str, *remedies: str) -> str:
     """Returns the message with other spellings of the settings.
 
     Args:
@@ -55,7 +55,7 @@ class SettingError(ValueError):
 
   def __str__(self) -> str:
     remedies = [f'{name}={value!r}' for name, value in self.remedy.items()]
-    return self.tell(self.setting, *remedies)
+    return self.format(self.setting, *remedies)
 
 
 def text_of(error: BaseException) -> str:

@@ -35,7 +35,7 @@ class Failure:
   details: str = ''
 
   @property
-  def told(self) -> str:
+  def message(self) -> str:
     """The full message: cause and details."""
     return self.cause + self.details
 
@@ -43,7 +43,7 @@ class Failure:
   def summary(self) -> str:
     """One-line summary: the last line of the message."""
     # A killed process printed nothing about its end.
-    lines = (self.cause if self.is_lost else self.told).strip().splitlines()
+    lines = (self.cause if self.is_lost else self.message).strip().splitlines()
     return lines[-1] if lines else ''
 
   @property
@@ -60,7 +60,7 @@ class NodeError(RuntimeError):
   """
 
   def __init__(self, failure: Failure):
-    super().__init__(f"Node '{failure.node}' failed:\n{failure.told}")
+    super().__init__(f"Node '{failure.node}' failed:\n{failure.message}")
     self.failure = failure
 
   def add_details(self, details: str) -> None:

@@ -95,7 +95,7 @@ class Node:
       )
       self.is_alive = False
 
-  def tell(self, name, doing):
+  def report(self, name, doing):
     """Reports the current activity of a starting node."""
     self._workers.coordinator.tell_start(name, doing)
 

@@ -43,15 +43,15 @@ class Neighborhood:
   """A learner's neighbors and mixing settings.
 
   Attributes:
-    hears: Names of its in-neighbors, in mixing order.
-    tells: Names of its out-neighbors.
+    in_neighbors: Names of its in-neighbors, in mixing order.
+    out_neighbors: Names of its out-neighbors.
     weight: Mixing weight of each in-neighbor, see `graphs.neighbor_weight`.
     contraction: See `graphs.contraction`.
     keeps_step: Whether mixing is synchronous: all mix at the same versions.
   """
 
-  hears: Sequence[str]
-  tells: Sequence[str]
+  in_neighbors: Sequence[str]
+  out_neighbors: Sequence[str]
   weight: float
   contraction: float
   keeps_step: bool = False
@@ -126,7 +126,7 @@ class Participant:
     self._timeout_seconds = timeout_seconds
     self._stop = stop or signals.StopSignal()
     keeps_step = neighborhood.keeps_step
-    self._box = mailbox.Mailbox(neighborhood.hears, keeps_step)
+    self._box = mailbox.Mailbox(neighborhood.in_neighbors, keeps_step)
     self._ages: tuple[float, float] | None = None
     self._inlet = inlet.Inlet(
       self._box, self._layout, callers.Admission(caller.token), interface
@@ -135,7 +135,7 @@ class Participant:
       outlet.Outlet(
         name, functools.partial(find, name), caller, self._layout, keeps_step
       )
-      for name in neighborhood.tells
+      for name in neighborhood.out_neighbors
     ]
 
   @property
@@ -174,7 +174,7 @@ class Participant:
       return None
     vectors_heard = [one.vector for one in heard]
     self._mixed = mixing.mix(own, vectors_heard, neighborhood.weight)
-    if len(heard) == len(neighborhood.hears):
+    if len(heard) == len(neighborhood.in_neighbors):
       self._trail.contract()
     now = time.monotonic()
     self._ages = (

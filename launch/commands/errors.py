@@ -59,7 +59,7 @@ def describe(
   if isinstance(error, flags.UnrecognizedFlagError):
     return _describe_unknown(error.flagname, values)
   if isinstance(error, settings.SettingError):
-    return error.tell(
+    return error.format(
       _call(error.setting, values),
       *(_assign(name, value, advised) for name, value in error.remedy.items()),
     )

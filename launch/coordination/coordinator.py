@@ -83,7 +83,7 @@ class Coordinator:
     if self._evaluations.warning:
       self.warn(kinds.COORDINATOR.name, self._evaluations.warning)
     if (failure := session.restarted_after) is not None:
-      self._logs.note(failure.node, {'restarted_after': failure.told})
+      self._logs.note(failure.node, {'restarted_after': failure.message})
     self._hooks.start(session, title)
 
   def expect(

@@ -241,7 +241,7 @@ class GossipNode(node.Node):
   def _receive_variables(self, caller: Sequence[Any], packed: bytes) -> None:
     """Stores the parameters of a learner."""
     name = self._admit(caller).name
-    self._means.tell(name, gossip_means.unpack(packed))
+    self._means.update(name, gossip_means.unpack(packed))
 
   def _deposit(
     self,

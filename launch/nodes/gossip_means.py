@@ -133,7 +133,7 @@ class SeveralLearners:
       self.steps += max(0, steps - self._steps_of[name])
       self._steps_of[name] = max(steps, self._steps_of[name])
 
-  def tell(self, name: str, learned: dict[str, np.ndarray]) -> None:
+  def update(self, name: str, learned: dict[str, np.ndarray]) -> None:
     """Stores the parameters of a learner."""
     with self._lock:
       self._learned[name] = learned

@@ -104,7 +104,7 @@ class Study:
     self._open[begun.number] = begun
     return _describe(begun)
 
-  def tell(self, number: int, value: float | None) -> None:
+  def record(self, number: int, value: float | None) -> None:
     """Ends a trial.
 
     Args:

@@ -141,7 +141,7 @@ class Trials:
       return
     returns = [self._returns(run) for run in trial.runs]
     is_valid = not trial.has_failed and all(returns)
-    self._study.tell(
+    self._study.record(
       number,
       statistics.fmean(map(self._objective, returns)) if is_valid else None,
     )

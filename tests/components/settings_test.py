@@ -55,7 +55,7 @@ class TestSettingError:
 
   def test_message_with_other_spellings(self):
     error = settings.SettingError('a', 'is a. Use b.', b=1)
-    assert error.tell('--a', '--b=1') == '--a is a. Use b (--b=1).'
+    assert error.format('--a', '--b=1') == '--a is a. Use b (--b=1).'
 
   def test_text_may_begin_with_no_setting(self):
     error = settings.SettingError('', 'The table is full.', size=3)

@@ -59,9 +59,9 @@ class TestMeans:
   def test_variables_of_all_and_of_one(self):
     means = gossip_means.SeveralLearners(_NAMES, list)
     one, other = np.array([1.0]), np.array([5.0])
-    means.tell(_NAMES[0], {'policy/0000/w': one})
+    means.update(_NAMES[0], {'policy/0000/w': one})
     assert means.learned_by_others(_NAMES[0]) == {}
-    means.tell(_NAMES[1], {'policy/0000/w': other})
+    means.update(_NAMES[1], {'policy/0000/w': other})
     name = gossip_means.name_of(_NAMES[1], 'policy')
     (both,), (single,), steps = means.get_variables(
       ['policy', name, 'learner_steps']
@@ -76,7 +76,7 @@ class TestMeans:
     means = gossip_means.SeveralLearners(_NAMES, list)
     gone = gossip_means.name_of(_NAMES[0], 'policy')
     for name, value in zip(_NAMES, (1.0, 5.0)):
-      means.tell(name, {'policy/0000/w': np.array([value])})
+      means.update(name, {'policy/0000/w': np.array([value])})
     before = means.changes
     means.leave_out(_NAMES[0])
     assert means.changes > before  # So that no older mean is given out.
@@ -85,7 +85,7 @@ class TestMeans:
     assert both == 5 and of_gone == []
     assert means.distances() == {_NAMES[1]: 0}
     assert means.learned_by_others(_NAMES[1]) == {}
-    means.tell(_NAMES[0], {'policy/0000/w': np.array([3.0])})
+    means.update(_NAMES[0], {'policy/0000/w': np.array([3.0])})
     assert not means.is_away(_NAMES[0])
     (both,), (one,) = means.get_variables(['policy', gone])
     assert both == 4 and one == 3
@@ -93,6 +93,6 @@ class TestMeans:
   def test_last_reports_are_used_if_all_are_lost(self):
     means = gossip_means.SeveralLearners(_NAMES, list)
     for name, value in zip(_NAMES, (1.0, 5.0)):
-      means.tell(name, {'policy/0000/w': np.array([value])})
+      means.update(name, {'policy/0000/w': np.array([value])})
       means.leave_out(name)
     assert means.learned()['policy/0000/w'] == 3

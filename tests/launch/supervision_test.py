@@ -130,7 +130,7 @@ class TestToTheEnd:
 
   def test_shows_who_starts_and_for_how_long(self, run):
     run.launcher.start_seconds.update({'coordinator': 3.0, 'learner': 12.0})
-    run.after(8, 'coordinator', 'tell', 'learner', 'compiling')
+    run.after(8, 'coordinator', 'report', 'learner', 'compiling')
     run.run()
     times = [status.elapsed_seconds for status in run.shown]
     assert times == sorted(times)  # Also when the coordinator takes over.
@@ -249,7 +249,7 @@ class TestRestartOfANode:
     failure = run.fail(max_restarts=3)
     assert failure.node == 'actor/0'
     assert failure.is_lost
-    assert failure.told == 'It ended with signal 9.\nlog of actor/0'
+    assert failure.message == 'It ended with signal 9.\nlog of actor/0'
     assert run.workers.restarted == ['actor/0'] * 3 + ['actor/1']
     assert run.num_checkpoints() == 1  # All others ended in good order.
 
@@ -299,7 +299,7 @@ class TestRestartOfANode:
     run.after(20, name, 'fail', 'ValueError: no')
     failure = run.fail()
     assert failure.node == name
-    assert failure.told == f'ValueError: no\nlog of {name}'
+    assert failure.message == f'ValueError: no\nlog of {name}'
     assert len(run.launcher.launches) == 1
 
 
@@ -323,7 +323,7 @@ class TestRestartOfAll:
     run.kill(20, name)
     failure = run.fail()
     assert (failure.node, failure.is_lost) == (name, True)
-    assert failure.told == f'It ended with signal 9.\nlog of {name}'
+    assert failure.message == f'It ended with signal 9.\nlog of {name}'
     assert len(run.launcher.launches) == 1
 
   @pytest.mark.parametrize(('can_restart', 'allowed'), [(True, 0), (False, 3)])
@@ -370,7 +370,7 @@ class TestRestartOfAll:
     run.kill(20, 'replay')
     failure = run.fail(max_restarts=0)
     assert failure.node == 'replay'
-    assert failure.told.splitlines() == [
+    assert failure.message.splitlines() == [
       'It ended with signal 9.',
       "Then 'actor/0' failed:",
       'TimeoutError: replay is silent',

@@ -36,7 +36,7 @@ class TestStudy:
         trial = searching.ask()
         assert trial.number == len(tried)
         tried.append(trial.chosen)
-        searching.tell(trial.number, _worth(trial.chosen))
+        searching.record(trial.number, _worth(trial.chosen))
     # The best of as many random trials has about -0.9.
     best, value = searching.best() or pytest.fail('There is no best one.')
     assert value == _worth(best.chosen) > -0.5
@@ -58,12 +58,12 @@ class TestStudy:
   ):
     first = study.Study(str(tmp_path), _SPACE, seed=0)
     asked = [first.ask() for _ in range(3)]
-    first.tell(0, None)
-    first.tell(2, float('nan'))
+    first.record(0, None)
+    first.record(2, float('nan'))
     again = study.Study(str(tmp_path), _SPACE, seed=0)
     assert again.open_trials() == [asked[1]]
     assert again.best() is None
-    again.tell(1, -3.0)
+    again.record(1, -3.0)
     assert again.best() == (asked[1], -3.0)
 
   def test_a_trial_that_was_killed_while_it_chose_is_dropped(self, tmp_path):
