@@ -350,7 +350,7 @@ class TestDocs:
       environment.close()
 
   def test_rooms_of_launch_are_those_of_the_rules(self):
-    rows = _table('docs/architecture.md', '## The rooms')
+    rows = _table('docs/architecture.md', '## Layers')
     shown = [(int(rank), rooms.strip('`')) for rank, rooms, *_ in rows]
     ranks = enumerate(architecture_rules._RANKS_OF_LAUNCH, 1)
     assert shown == [(rank, room) for rank, rooms in ranks for room in rooms]
