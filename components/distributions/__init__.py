@@ -1,4 +1,4 @@
-"""Distributions over actions, told by what a network puts out."""
+"""Action distributions, parameterized by network outputs."""
 
 from repertory.components.distributions.categorical import (
   Categorical,

@@ -1,4 +1,4 @@
-"""Integers: one of several choices, or several such at once."""
+"""Categorical distributions over one or several integer actions."""
 
 import numpy as np
 import tensorflow as tf
@@ -12,18 +12,17 @@ from repertory.components import (
 )
 from repertory.components.distributions import distribution
 
-# Stands in for the logits of choices that a number does not have: no logit of a
-# network comes near, and no infinity comes of it.
+# Logit of padded choices: far below any logit of a network, yet finite.
 _NO_CHOICE = -1e30
 
 
 class Categorical(distribution.Distribution):
-  """One of A actions; the parameters are its logits."""
+  """Categorical distribution over A actions, parameterized by logits."""
 
   kl_parts = ('policy',)
 
   def __init__(self, action_spec: specs.DiscreteArray):
-    """Reads A off the spec."""
+    """Initializes the distribution with A actions from the spec."""
     self.num_parameters = action_spec.num_values
     self.sample_spec = specs.Array((), np.int32)
     self._dtype = tf.as_dtype(action_spec.dtype)
@@ -50,20 +49,20 @@ class Categorical(distribution.Distribution):
 
 
 class MultiCategorical(distribution.Distribution):
-  """Several integers, each of them one of its own choices, independently.
+  """Independent categorical distributions over the integers of an action.
 
-  The parameters are the logits of all choices: those of the first number, then
-  those of the second one, and so on. A sample is counted from 0, wherever the
-  bounds of the action begin.
+  The parameters are the logits of all choices: those of the first integer, then
+  those of the second one, and so on. Samples are counted from 0, whatever the
+  lower bounds of the action.
   """
 
   kl_parts = ('policy',)
 
   def __init__(self, action_spec: specs.BoundedArray):
-    """Reads the choices off the spec.
+    """Initializes the distribution with the choices from the spec.
 
     Args:
-      action_spec: An array of integers with bounds.
+      action_spec: A bounded array of integers.
     """
     choices = action_parts.choices_of(action_spec)
     counts = choices.counts.ravel()  # [K]
@@ -106,7 +105,7 @@ class MultiCategorical(distribution.Distribution):
     return action + self._minimum if self._minimum.any() else action
 
   def _logits(self, parameters: tf.Tensor) -> tf.Tensor:
-    """Returns logits `[..., K, A]`, where A are the most choices there are."""
+    """Returns padded logits `[..., K, A]`; A is the largest number of choices."""
     if np.all(self._counts == self._counts[0]):
       leading = tf.shape(parameters)[:-1]
       shape = [len(self._counts), self._counts[0]]
@@ -130,9 +129,9 @@ class MultiCategorical(distribution.Distribution):
 
 
 def _draw(logits: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
-  """Returns choices, int32 `[...]`, of logits `[..., A]` and numbers `[...]`.
+  """Samples int32 `[...]` from logits `[..., A]` and uniform numbers `[...]`.
 
-  By the inverse of the distribution function.
+  Uses the inverse of the cumulative distribution function.
   """
   probabilities = tf.nn.softmax(logits)
   sums = tf.cumsum(probabilities, axis=-1)

@@ -1,4 +1,4 @@
-"""What every distribution over actions can do."""
+"""Interface of action distributions."""
 
 import abc
 
@@ -8,16 +8,16 @@ from repertory.components import types
 
 
 class Distribution(abc.ABC):
-  """A family of distributions; `parameters` `[..., P]` choose one of it.
+  """Interface of a distribution family with parameters `[..., P]`.
 
-  A *sample* is what was drawn and what the log-probability is of; the
-  environment's action is made from it. They differ: integers are drawn from 0
-  on, and bounded continuous actions are scaled to their bounds and clipped.
+  Log-probabilities are those of *samples*; `to_action` converts a sample to the
+  environment's action. The two differ: samples of integers start at 0, and
+  bounded continuous actions are scaled to their bounds and clipped.
 
   Attributes:
     num_parameters: P.
-    sample_spec: Array spec of one sample; a nest of such for a nest of actions.
-    kl_parts: The names of what `kl` returns.
+    sample_spec: Array spec of one sample; a nest of specs for nested actions.
+    kl_parts: Keys of the dictionary that `kl` returns.
   """
 
   num_parameters: int
@@ -32,10 +32,10 @@ class Distribution(abc.ABC):
 
     Args:
       parameters: `[B, P]`.
-      counters: Where the rows' random streams are, uint64 `[B]`.
+      counters: Positions in the rows' random streams, uint64 `[B]`.
 
     Returns:
-      Samples `[B, ...]`, and the counters to go on with.
+      Samples `[B, ...]` and the advanced counters.
     """
 
   @abc.abstractmethod
@@ -54,15 +54,15 @@ class Distribution(abc.ABC):
   def kl(
     self, parameters: tf.Tensor, others: tf.Tensor
   ) -> dict[str, tf.Tensor]:
-    """Returns KL(p ‖ q), `[...]`, by what trust regions bound apart.
+    """Returns KL(p ‖ q), `[...]`, for each part with its own trust region.
 
-    Integers have one, 'policy'. Floats have two: 'mean', with p's deviations
-    for both, and 'stddev', with p's means for both
+    Integers have one part, 'policy'. Floats have two: 'mean', computed with p's
+    standard deviations for both, and 'stddev', with p's means for both
     (https://arxiv.org/abs/1812.02256).
 
     Args:
-      parameters: Those of p, `[..., P]`.
-      others: Those of q, `[..., P]`.
+      parameters: Parameters of p, `[..., P]`.
+      others: Parameters of q, `[..., P]`.
     """
 
   @abc.abstractmethod

@@ -1,4 +1,4 @@
-"""Actions of several parts, each from a distribution of its own."""
+"""Factored distributions over nested actions."""
 
 import tensorflow as tf
 import tree
@@ -8,18 +8,18 @@ from repertory.components.distributions import distribution
 
 
 class Factored(distribution.Distribution):
-  """Parts that are independent of each other, given the parameters.
+  """Product of independent distributions, p(a) = Π_i p_i(a_i).
 
-  So p(a) = Π_i p_i(a_i): log-probabilities and entropies are sums over the
-  parts. The parameters of all parts stand side by side, in the order of
-  `tree.flatten`, in which mappings are sorted by key.
+  Log-probabilities and entropies are sums over the parts. The parameters of all
+  parts are concatenated in the order of `tree.flatten`, which sorts mappings by
+  key.
   """
 
   def __init__(self, parts: types.Nest):
-    """Takes the parts.
+    """Initializes the distribution.
 
     Args:
-      parts: Nest of distributions, of the structure of the actions.
+      parts: Nest of distributions with the structure of the actions.
     """
     self._structure = tree.map_structure(lambda part: None, parts)
     self._parts: list[distribution.Distribution] = tree.flatten(parts)
@@ -72,7 +72,7 @@ class Factored(distribution.Distribution):
     return list(zip(self._parts, tf.split(parameters, self._sizes, axis=-1)))
 
   def _leaves(self, nest: types.Nest) -> list[tf.Tensor]:
-    # Sequences may have turned into tuples.
+    # Lists may have become tuples.
     return tree.flatten_up_to(self._structure, nest, check_types=False)
 
   def _join(self, leaves: list) -> types.Nest:

@@ -1,4 +1,4 @@
-"""Floats, each from a Gaussian of its own."""
+"""Diagonal Gaussian distributions over continuous actions."""
 
 import math
 
@@ -8,29 +8,29 @@ import tensorflow as tf
 from repertory.components import action_parts, losses, random_streams, specs
 from repertory.components.distributions import distribution
 
-# Of a Gaussian: keeps log-probabilities finite when a policy gets certain.
+# Smallest standard deviation, which keeps log-probabilities finite.
 _MIN_SCALE = 1e-3
 
 
 class DiagonalGaussian(distribution.Distribution):
-  """Independent Gaussians; the parameters are means and unscaled deviations.
+  """Diagonal Gaussian, parameterized by means and unscaled deviations.
 
-  A sample of 0 is the middle of the bounds, and ±1 are the bounds. Samples
-  beyond become actions at the bounds, but keep the log-probability of what was
-  drawn. An action without bounds is the sample itself. So is an action with a
-  bound on one side only, if 0 is allowed and at least 1 away from the bound;
-  otherwise samples are shifted, so that 0 becomes the action 1 inside of it.
+  A sample of 0 is the center of the bounds, and ±1 are the bounds. Samples out
+  of bounds become clipped actions, but keep their own log-probability. Unbounded
+  actions equal their samples. So do actions with one bound, if 0 is valid and at
+  least 1 away from the bound; otherwise samples are shifted such that 0 becomes
+  the action at a distance of 1 inside the bound.
   """
 
   kl_parts = ('mean', 'stddev')
 
   def __init__(self, action_spec: specs.Array, initial_scale: float = 0.5):
-    """Reads size and bounds off the spec.
+    """Initializes the distribution with size and bounds from the spec.
 
     Args:
       action_spec: An array of floats.
-      initial_scale: Deviation where its parameter is 0, but for the least one,
-        which is added to all.
+      initial_scale: Standard deviation for a parameter of 0, before the
+        smallest deviation is added.
     """
     size = int(np.prod(action_spec.shape))
     self.num_parameters = 2 * size
@@ -39,8 +39,7 @@ class DiagonalGaussian(distribution.Distribution):
     self._dtype = tf.as_dtype(action_spec.dtype)
     self._minimum, self._maximum = action_parts.inward_bounds(action_spec)
     middle, self._half_width = action_parts.scale_of(action_spec)
-    # With a bound on one side only, 0 may be beyond it, and so would be nearly
-    # all of the first samples.
+    # With a single bound, 0 and most initial samples might be out of bounds.
     is_one_sided = np.isfinite(self._minimum) != np.isfinite(self._maximum)
     inside = np.minimum(np.maximum(0, self._minimum + 1), self._maximum - 1)
     self._middle = np.where(is_one_sided, inside, middle)
@@ -83,7 +82,7 @@ class DiagonalGaussian(distribution.Distribution):
     return tf.cast(clipped, self._dtype)
 
   def _split(self, parameters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns means and deviations, `[..., D]` each."""
+    """Returns means and standard deviations, `[..., D]` each."""
     mean, unscaled = tf.split(parameters, 2, axis=-1)
     return mean, tf.nn.softplus(unscaled + self._shift) + _MIN_SCALE
 

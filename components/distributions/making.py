@@ -1,4 +1,4 @@
-"""Which distribution fits which actions."""
+"""Factory of action distributions."""
 
 import tree
 
@@ -12,14 +12,14 @@ from repertory.components.distributions import (
 
 
 def make_distribution(action_spec: types.Nest) -> distribution.Distribution:
-  """Makes the distribution for an environment's actions.
+  """Creates the distribution for an environment's actions.
 
   Args:
-    action_spec: A `DiscreteArray`, an array of integers with bounds or one of
-      floats; or a nest of such, whose parts are drawn independently.
+    action_spec: A `DiscreteArray`, a bounded array of integers or an array of
+      floats; or a nest of these, whose parts are sampled independently.
 
   Raises:
-    ValueError: Naming the part that is none of these.
+    ValueError: If a part of the actions is none of these; it names the part.
   """
   made = [_make_part(part) for part in action_parts.parts_of(action_spec)]
   if not tree.is_nested(action_spec):
@@ -36,6 +36,6 @@ def _make_part(part: action_parts.Part) -> distribution.Distribution:
       return categorical.Categorical(spec)
     return categorical.MultiCategorical(spec)
   raise ValueError(
-    f'{part.name} must be a DiscreteArray, an array of integers with bounds or '
-    f'one of floats, none of them empty; got {spec!r}.'
+    f'{part.name} must be a DiscreteArray, a bounded array of integers or an '
+    f'array of floats, and not empty, got {spec!r}.'
   )

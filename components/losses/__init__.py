@@ -1,4 +1,4 @@
-"""Losses: pure functions of tensors, a topic to a file."""
+"""Losses and targets as pure functions of tensors."""
 
 from repertory.components.losses.advantage_weights import (
   binary_weights,

@@ -1,4 +1,4 @@
-"""How much an action of data counts, by its advantage."""
+"""Advantage weights of data set actions (AWR, CRR) and expectile loss (IQL)."""
 
 import math
 
@@ -6,14 +6,14 @@ import tensorflow as tf
 
 
 def expectile_losses(errors: tf.Tensor, expectile: float) -> tf.Tensor:
-  """Computes |τ − 1[u < 0]| u².
+  """Expectile loss of IQL, |τ − 1[u < 0]| u².
 
-  Its mean is least at an expectile: for τ = ½ the mean, and nearer to the
-  largest value the nearer τ is to 1. See https://arxiv.org/abs/2110.06169,
+  Its minimizer is the τ-expectile: the mean for τ = ½, and close to the maximum
+  for τ close to 1. See https://arxiv.org/abs/2110.06169,
   equation 4.
 
   Args:
-    errors: u, what is aimed at less what was said, `[...]`.
+    errors: u, targets minus predictions, `[...]`.
     expectile: τ, in (0, 1).
 
   Returns:
@@ -26,18 +26,20 @@ def expectile_losses(errors: tf.Tensor, expectile: float) -> tf.Tensor:
 def exponential_weights(
   advantages: tf.Tensor, scale: float, limit: float
 ) -> tf.Tensor:
-  """Computes min(exp(scale · A), limit), also where the power is infinite.
+  """Exponential advantage weights, min(exp(scale · A), limit).
+
+  Finite even where exp(scale · A) overflows.
 
   Args:
     advantages: A, `[...]`.
-    scale: What a unit of advantage counts for.
+    scale: Inverse temperature.
     limit: The largest weight.
   """
   return tf.exp(tf.minimum(scale * advantages, math.log(limit)))
 
 
 def binary_weights(advantages: tf.Tensor) -> tf.Tensor:
-  """Computes 1[A > 0], which forgets what was worse than usual.
+  """Binary advantage weights of CRR, 1[A > 0].
 
   Args:
     advantages: A, `[...]`.

@@ -1,11 +1,11 @@
-"""Generalized advantage estimation: how much better an action was.
+"""Generalized advantage estimation (GAE).
 
 Symbols are those of https://arxiv.org/abs/1506.02438, equations 9, 10 and 16.
 All sequences are `[T, B]`: entry t is of the step from x_t to x_{t+1}.
 
-A step outside the mask has δ = 0 and carries nothing back. So a truncated
-episode ends in its last value, and the next one may follow in the same
-sequence.
+A step outside the mask has δ = 0 and propagates nothing backward. So truncated
+episodes bootstrap from their last value, and a sequence may hold several
+episodes.
 """
 
 from typing import NamedTuple
@@ -16,12 +16,12 @@ from repertory.components.losses import masking, recurrence
 
 
 class Advantages(NamedTuple):
-  """What is estimated; no gradient flows through it.
+  """Estimated advantages and value targets, without gradients.
 
   Attributes:
     advantages: A_t, `[T, B]`; 0 outside the mask.
-    targets: A_t + V(x_t), the λ-returns that values are drawn to, `[T, B]`;
-      V(x_t) outside the mask.
+    targets: A_t + V(x_t), the λ-returns that the values regress onto,
+      `[T, B]`; V(x_t) outside the mask.
   """
 
   advantages: tf.Tensor
@@ -37,21 +37,22 @@ def generalized_advantages(
   *,
   lambda_: float,
 ) -> Advantages:
-  """Computes A_t = Σ_{l≥0} (Π_{i<l} λ γ_{t+i}) δ_{t+l}, up to the mask's end.
+  """GAE(λ): advantages A_t and λ-returns.
 
+  A_t = Σ_{l≥0} (Π_{i<l} λ γ_{t+i}) δ_{t+l}, up to the end of the mask, with
   δ_t = r_t + γ_t V(x_{t+1}) − V(x_t).
 
   Args:
-    rewards: r_t, which follow the actions, `[T, B]`.
+    rewards: r_t, received after the actions, `[T, B]`.
     discounts: γ_t, 0 where the episode ends in x_{t+1}, `[T, B]`.
     values: V(x_t), `[T, B]`.
     bootstrap_value: V(x_T), `[B]`.
-    mask: Bool `[T, B]`, false where no step happened: padding, and the way from
-      an episode's last observation to the next one's first.
-    lambda_: λ, in [0, 1]: 0 for the least variance, 1 for the least bias.
+    mask: Bool `[T, B]`, false for padding and for steps from an episode's last
+      observation to the first one of the next episode.
+    lambda_: λ, in [0, 1]: variance is least at 0, bias at 1.
 
   Raises:
-    ValueError: If a shape or λ does not fit.
+    ValueError: If a shape or λ is invalid.
   """
   masking.check_shapes(
     rewards=rewards, discounts=discounts, values=values, mask=mask

@@ -1,6 +1,6 @@
-"""Imitation by a discriminator, which tells demonstrations from one's own.
+"""Adversarial imitation learning (GAIL, AIRL): discriminator loss and rewards.
 
-With the logit l of a step, D = σ(l) is the probability that it is demonstrated.
+D = σ(l) is the probability that a step with logit l is a demonstration.
 """
 
 import tensorflow as tf
@@ -11,48 +11,51 @@ from repertory.components.losses import masking, ranks
 def discriminator_loss(
   logits: tf.Tensor, is_demonstration: tf.Tensor, mask: tf.Tensor
 ) -> tf.Tensor:
-  """Computes −E_data[log D] − E_own[log(1 − D)], each over its own steps.
+  """GAIL discriminator loss, −E_data[log D] − E_policy[log(1 − D)].
 
-  So it does not matter how many there are of either. See
-  https://arxiv.org/abs/1606.03476, equation 16, where D is that of one's own.
+  Each mean is over its own steps, so the ratio of demonstrations to policy steps
+  does not matter. See https://arxiv.org/abs/1606.03476, equation 16, where D is
+  the probability of a policy step.
 
   Args:
     logits: l, `[N]`.
     is_demonstration: Bool `[N]`.
-    mask: Bool `[N]`: which steps happened.
+    mask: Bool `[N]`, false for padding.
 
   Returns:
     A scalar.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(
     logits=(logits, 1), is_demonstration=(is_demonstration, 1), mask=(mask, 1)
   )
   # −log σ(l) = softplus(−l), and −log(1 − σ(l)) = softplus(l).
-  of_data = masking.masked_mean(
+  demonstration_loss = masking.masked_mean(
     tf.nn.softplus(-logits), mask & is_demonstration
   )
-  of_own = masking.masked_mean(tf.nn.softplus(logits), mask & ~is_demonstration)
-  return of_data + of_own
+  policy_loss = masking.masked_mean(
+    tf.nn.softplus(logits), mask & ~is_demonstration
+  )
+  return demonstration_loss + policy_loss
 
 
 def gradient_penalty(gradients: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-  """Computes E[(‖g‖ − 1)²], to keep a discriminator from being too steep.
+  """Gradient penalty of WGAN-GP, E[(‖g‖ − 1)²].
 
   See https://arxiv.org/abs/1704.00028, equation 3.
 
   Args:
-    gradients: g of the logits by all inputs, at points between demonstrations
-      and one's own, `[N, F]`.
-    mask: Bool `[N]`: which count.
+    gradients: g, gradients of the logits with respect to the inputs, at
+      interpolations of demonstrations and policy steps, `[N, F]`.
+    mask: Bool `[N]`, false for padding.
 
   Returns:
     A scalar. Its own gradient is finite where g is 0.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(gradients=(gradients, 2), mask=(mask, 1))
   squares = tf.reduce_sum(gradients**2, axis=-1)  # [N]
@@ -61,13 +64,13 @@ def gradient_penalty(gradients: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
 
 def imitation_rewards(logits: tf.Tensor, kind: str) -> tf.Tensor:
-  """Computes rewards for what looks like a demonstration.
+  """Computes GAIL or AIRL rewards from discriminator logits.
 
   Args:
-    logits: l, in any shape.
-    kind: 'gail' for −log(1 − D), which is never negative, so that it pays to go
-      on (https://arxiv.org/abs/1606.03476); 'airl' for log D − log(1 − D) = l,
-      which has both signs (https://arxiv.org/abs/1710.11248, and
+    logits: l, of any shape.
+    kind: 'gail' for −log(1 − D), which is never negative and so rewards long
+      episodes (https://arxiv.org/abs/1606.03476); 'airl' for
+      log D − log(1 − D) = l, which has both signs (https://arxiv.org/abs/1710.11248, and
       https://arxiv.org/abs/1809.02925, section 4.1).
 
   Returns:

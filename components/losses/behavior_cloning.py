@@ -1,4 +1,4 @@
-"""Keeping a policy near the actions that data have."""
+"""Behavior cloning losses."""
 
 import tensorflow as tf
 
@@ -6,14 +6,14 @@ from repertory.components.losses import ranks
 
 
 def squared_cloning_loss(a: tf.Tensor, a_data: tf.Tensor) -> tf.Tensor:
-  """Computes the mean of (a − a_data)², over rows and numbers of an action.
+  """Mean squared error of behavior cloning, mean (a − a_data)².
 
   Args:
     a: Actions of the policy, `[B, D]`.
-    a_data: Those of the data in the same states, `[B, D]`.
+    a_data: The data set's actions in the same states, `[B, D]`.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(a=(a, 2), a_data=(a_data, 2))
   return tf.reduce_mean((a - a_data) ** 2)
@@ -22,14 +22,14 @@ def squared_cloning_loss(a: tf.Tensor, a_data: tf.Tensor) -> tf.Tensor:
 def cross_entropy_cloning_loss(
   logits: tf.Tensor, a_data: tf.Tensor
 ) -> tf.Tensor:
-  """Computes mean (−log π(a_data | s)) of a policy that chooses actions.
+  """Cross-entropy of behavior cloning, mean (−log π(a_data | s)).
 
   Args:
-    logits: Those of π in each state, `[B, A]`.
-    a_data: Numbers of the actions of the data, integers `[B]`.
+    logits: Logits of π, `[B, A]`.
+    a_data: Indices of the data set's actions, integer `[B]`.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(logits=(logits, 2), a_data=(a_data, 1))
   return tf.reduce_mean(
@@ -38,14 +38,14 @@ def cross_entropy_cloning_loss(
 
 
 def weighted_cloning_loss(log_prob: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-  """Computes mean (−w log π(a_data | s)): clones some actions more than others.
+  """Weighted behavior cloning loss (AWR, CRR, IQL), mean (−w log π(a_data | s)).
 
   Args:
-    log_prob: log π of the actions of the data, `[B]`.
+    log_prob: log π of the data set's actions, `[B]`.
     weights: w, `[B]`; no gradient flows into them.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(log_prob=(log_prob, 1), weights=(weights, 1))
   return -tf.reduce_mean(tf.stop_gradient(weights) * log_prob)
@@ -54,22 +54,21 @@ def weighted_cloning_loss(log_prob: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
 def cloning_policy_loss(
   q: tf.Tensor, a: tf.Tensor, a_data: tf.Tensor, alpha: float
 ) -> tf.Tensor:
-  """Computes mean (−λ q(s, a)) + mean (a − a_data)², λ = α / mean |q|.
+  """TD3+BC policy loss, mean (−λ q(s, a)) + mean (a − a_data)², λ = α / mean |q|.
 
-  λ, a constant to the gradient, weighs both alike whatever rewards are
-  measured in. See https://arxiv.org/abs/2106.06860, equations 4 and 5.
+  λ, without a gradient, makes the loss independent of the scale of rewards. See https://arxiv.org/abs/2106.06860, equations 4 and 5.
 
   Args:
     q: Values of the policy's actions, `[B]`.
-    a: These actions, `[B, D]`.
-    a_data: Those of the data in the same states, `[B, D]`.
-    alpha: α, how much values count.
+    a: Actions of the policy, `[B, D]`.
+    a_data: The data set's actions in the same states, `[B, D]`.
+    alpha: α, the weight of the values.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(q=(q, 1))
   size = tf.reduce_mean(tf.abs(tf.stop_gradient(q)))
-  # Where all values are 0, there is nothing to weigh.
+  # If all values are 0, only the cloning term remains.
   scale = tf.math.divide_no_nan(alpha, size)
   return squared_cloning_loss(a, a_data) - scale * tf.reduce_mean(q)

@@ -1,23 +1,22 @@
-"""On-policy maximum a posteriori policy optimization: its E-step.
+"""V-MPO: E-step on the top half of advantages, and its policy loss.
 
-It tempers what was done by how good it was, and only the better half of it.
 Symbols are those of https://arxiv.org/abs/1909.12238: ψ are the weights of
-steps, η is the temperature, ε_η its bound, in nats. All steps are `[T, B]`.
+steps, η is the temperature and ε_η the KL bound, in nats. Tensors are `[T, B]`.
 """
 
 import tensorflow as tf
 
 from repertory.components.losses import masking, maximum_a_posteriori
 
-# The logarithm of a probability of 0, of which no difference is infinite.
+# Stands for log 0, but finite.
 _NEVER = -1e30
 
 
 def best_half(advantages: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-  """Tells which steps are the better half of those that happened.
+  """Returns the mask of the top half of advantages.
 
-  An odd number has a larger half. Steps as good as the last one of the half are
-  in it too: so it does not matter in which order steps come.
+  The half of an odd number is rounded up. Steps that tie with the last one are
+  included, so the order of steps does not matter.
 
   Args:
     advantages: A_t, `[T, B]`.
@@ -41,13 +40,12 @@ def temper_best_half(
   temperature: tf.Tensor,
   epsilon: float,
 ) -> maximum_a_posteriori.TemperedPolicy:
-  """Prefers steps of larger advantages, as far as the temperature lets.
+  """Computes the weights ψ and the temperature loss of V-MPO (section 4.1).
 
-    ψ_t ∝ exp(A_t / η) in the better half, else 0
-    g(η) = η ε_η + η log mean exp(A_t / η), of the better half
+    ψ_t ∝ exp(A_t / η) in the top half, else 0
+    g(η) = η ε_η + η log mean exp(A_t / η), over the top half
 
-  It is `temper`, where the steps of the better half are the candidates of one
-  state. The paper, section 4.1.
+  It is `temper` with the steps of the top half as the candidates of one state.
 
   Args:
     advantages: A_t, `[T, B]`; no gradient flows into them.
@@ -56,12 +54,12 @@ def temper_best_half(
     epsilon: ε_η.
 
   Returns:
-    ψ `[T, B]`, which is 0 everywhere if no step happened; its divergence from
-    weights that are all equal; and g.
+    ψ `[T, B]`, all 0 if the mask is empty; its KL divergence from uniform
+    weights; and g.
   """
   is_best = best_half(advantages, mask)  # [T, B]
   count = tf.reduce_sum(tf.cast(is_best, advantages.dtype))
-  # If there is none, all are alike, and nothing comes of it.
+  # With an empty mask, the prior is uniform and all weights are 0 below.
   has_any = count > 0
   prior = tf.where(is_best | ~has_any, tf.zeros_like(advantages), _NEVER)
   tempered = maximum_a_posteriori.temper(
@@ -79,7 +77,7 @@ def temper_best_half(
 def weighted_steps_loss(
   weights: tf.Tensor, log_probs: tf.Tensor, mask: tf.Tensor
 ) -> tf.Tensor:
-  """Computes −Σ_t ψ_t log π(a_t | x_t).
+  """V-MPO policy loss, −Σ_t ψ_t log π(a_t | x_t).
 
   Args:
     weights: ψ_t, `[T, B]`; no gradient flows into them.

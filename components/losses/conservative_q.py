@@ -1,4 +1,4 @@
-"""Action values that stay below what the data tell."""
+"""Conservative Q-learning (CQL)."""
 
 import math
 
@@ -10,24 +10,23 @@ from repertory.components.losses import ranks
 def conservative_gaps(
   q_proposed: tf.Tensor, log_prob: tf.Tensor, q_data: tf.Tensor
 ) -> tf.Tensor:
-  """Computes log ∫ exp(q(s, a)) da − q(s, a_data), the integral by samples.
+  """CQL regularizer, log ∫ exp(q(s, a)) da − q(s, a_data), from samples.
 
     log (1/P Σ_p exp(q(s, a_p)) / μ(a_p)) − q(s, a_data),  a_p drawn from μ
 
-  Lowering it lowers values of actions that look best and raises those of what
-  was done, which is what keeps an agent from preferring what it knows nothing
-  about. See https://arxiv.org/abs/2006.04779, equation 4 and appendix F.
+  Minimizing it lowers the values of out-of-distribution actions and raises
+  those of the data set's actions. See https://arxiv.org/abs/2006.04779, equation 4 and appendix F.
 
   Args:
     q_proposed: Values of P actions, `[B, P]`.
-    log_prob: log μ of each, `[B, P]`; −log P if they are all actions there are.
-    q_data: Values of the actions in the data, `[B]`.
+    log_prob: log μ of each, `[B, P]`; −log P if these are all discrete actions.
+    q_data: Values of the data set's actions, `[B]`.
 
   Returns:
     The gaps, `[B]`.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(q_proposed=(q_proposed, 2), log_prob=(log_prob, 2))
   ranks.check_ranks(q_data=(q_data, 1))

@@ -1,4 +1,4 @@
-"""The gradient of a policy whose actions are certain."""
+"""Deterministic policy gradient (DPG)."""
 
 import tensorflow as tf
 
@@ -6,19 +6,19 @@ import tensorflow as tf
 def deterministic_policy_loss(
   a_t: tf.Tensor, dqda_t: tf.Tensor, max_norm: float | None = None
 ) -> tf.Tensor:
-  """Computes mean ½ |a + ∂q/∂a − a|², with the first two held constant.
+  """DPG loss, mean ½ |stop_gradient(a + ∂q/∂a) − a|².
 
-  Its gradient is −∂q/∂a ∂a/∂θ: the policy follows the critic upwards. See
+  Its gradient is −∂q/∂a ∂a/∂θ: gradient ascent on the critic. See
   https://arxiv.org/abs/1509.02971, equation 6.
 
   Args:
     a_t: Actions of the policy, `[B, D]`.
     dqda_t: ∂q/∂a at these actions, `[B, D]`.
-    max_norm: Each row of ∂q/∂a that is longer is scaled down to this; None for
-      no limit.
+    max_norm: Limit of the norm of each row of ∂q/∂a, by scaling; None for no
+      limit.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   shape = tf.TensorShape(a_t.shape)
   if shape.rank != 2 or not shape.is_compatible_with(dqda_t.shape):

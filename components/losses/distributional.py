@@ -1,7 +1,7 @@
-"""Values as distributions over a fixed support.
+"""Categorical distributional RL (C51).
 
-A distribution is a vector of probabilities of N atoms, z_1 < … < z_N, which are
-equally far apart: https://arxiv.org/abs/1707.06887.
+A return distribution is a vector of probabilities of N evenly spaced atoms,
+z_1 < … < z_N: https://arxiv.org/abs/1707.06887.
 """
 
 import tensorflow as tf
@@ -12,39 +12,40 @@ from repertory.components.losses import ranks
 def categorical_projection(
   z_p: tf.Tensor, probs: tf.Tensor, z_q: tf.Tensor
 ) -> tf.Tensor:
-  """Moves the probabilities of any atoms to those of the support.
+  """Categorical projection of C51 onto a fixed support.
 
-  An atom beyond the support counts for its end, and one between two atoms of
-  it is shared among them by how near they are, which keeps its mean:
+  Atoms beyond the support are clipped to its ends. The probability of an atom
+  between two atoms of the support is split between them such that the mean is
+  preserved:
 
     q_i = Σ_j max(0, 1 − |[z_p_j] − z_q_i| / Δz) p_j
 
-  where [·] limits to the support. See https://arxiv.org/abs/1707.06887,
+  where [·] clips to the support. See https://arxiv.org/abs/1707.06887,
   equation 7.
 
   Args:
     z_p: Atoms, `[B, N]`.
     probs: p, their probabilities, `[B, N]`.
-    z_q: Atoms of the support, equally far apart and ascending, `[M]`, M ≥ 2.
+    z_q: Atoms of the support, evenly spaced and ascending, `[M]`, M ≥ 2.
 
   Returns:
     q, `[B, M]`.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(z_p=(z_p, 2), probs=(probs, 2), z_q=(z_q, 1))
   size, num_atoms = tf.shape(z_p)[0], tf.shape(z_q)[0]
   spacing = z_q[1] - z_q[0]
   limited = tf.clip_by_value(z_p, z_q[0], z_q[-1])  # [B, N]
-  places = (limited - z_q[0]) / spacing  # [B, N], from 0 to M - 1
-  # Limited once more, for what NaN is cast to.
-  below = tf.clip_by_value(tf.cast(places, tf.int32), 0, num_atoms - 2)
-  # And for rounding: no probability may be below 0.
+  positions = (limited - z_q[0]) / spacing  # [B, N], from 0 to M - 1
+  # Clipped again because NaN is cast to an arbitrary integer.
+  below = tf.clip_by_value(tf.cast(positions, tf.int32), 0, num_atoms - 2)
+  # Clipped against rounding errors: probabilities must not be negative.
   above_share = tf.clip_by_value(
     (limited - tf.gather(z_q, below)) / spacing, 0, 1
   )  # [B, N]
-  # Two sums for each atom, instead of one for each pair of atoms.
+  # Two segment sums instead of a sum over all pairs of atoms.
   shares = tf.stack([probs * (1 - above_share), probs * above_share])
   indices = num_atoms * tf.range(size)[:, None] + below  # [B, N]
   sums = tf.math.unsorted_segment_sum(
@@ -56,14 +57,14 @@ def categorical_projection(
 def categorical_td_targets(
   r_t: tf.Tensor, discount_t: tf.Tensor, logits_t: tf.Tensor, z: tf.Tensor
 ) -> tf.Tensor:
-  """Projects the distribution of r + γ Z(s', a') onto the support.
+  """Categorical TD targets (C51): r + γ Z(s', a') projected onto the support.
 
-  See https://arxiv.org/abs/1707.06887, algorithm 1; no gradient flows into it.
+  See https://arxiv.org/abs/1707.06887, algorithm 1. No gradient flows into them.
 
   Args:
     r_t: Rewards, `[B]`.
     discount_t: Discounts of the bootstrap value, γ included, `[B]`.
-    logits_t: The next state's distribution Z, as logits, `[B, N]`.
+    logits_t: Logits of the next state's return distribution Z, `[B, N]`.
     z: Atoms of the support, `[N]`.
 
   Returns:
@@ -84,25 +85,25 @@ def categorical_mixture_targets(
   bonuses_t: tf.Tensor,
   z: tf.Tensor,
 ) -> tf.Tensor:
-  """Projects a mixture over actions of r + γ (Z(s', a) + b_a) onto the support.
+  """Categorical TD targets of a mixture over actions, r + γ (Z(s', a) + b_a).
 
-  Each action's atoms are moved by its own bonus, and its probabilities weighed
-  by that of the action. With a single action of weight 1 and bonus 0 this is
-  `categorical_td_targets`. No gradient flows into it.
+  The atoms of each action are shifted by its bonus, and its probabilities are
+  weighted by the action's. With a single action of weight 1 and bonus 0 this is
+  `categorical_td_targets`. No gradient flows into the targets.
 
   Args:
     r_t: Rewards, `[B]`.
     discount_t: Discounts of the bootstrap value, γ included, `[B]`.
-    logits_t: The distributions of K actions, as logits, `[B, K, N]`.
+    logits_t: Logits of the return distributions of K actions, `[B, K, N]`.
     weights_t: Probabilities of the actions, `[B, K]`.
-    bonuses_t: What is added to the return of each, `[B, K]`.
+    bonuses_t: b_a, added to the return of each action, `[B, K]`.
     z: Atoms of the support, `[N]`.
 
   Returns:
     Probabilities, `[B, N]`.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1), z=(z, 1))
   ranks.check_ranks(logits_t=(logits_t, 3), weights_t=(weights_t, 2))
@@ -120,16 +121,16 @@ def categorical_mixture_targets(
 def categorical_divergence(
   target_probs: tf.Tensor, logits: tf.Tensor
 ) -> tf.Tensor:
-  """Computes Σ_i p_i (log p_i − log q_i), the divergence of q from p.
+  """Categorical TD loss (C51), KL(p ‖ q) = Σ_i p_i (log p_i − log q_i).
 
-  For constant p its gradient is that of the cross-entropy.
+  With constant p its gradient is that of the cross-entropy.
 
   Args:
     target_probs: p, `[B, N]`.
-    logits: q as logits, `[B, N]`.
+    logits: Logits of q, `[B, N]`.
 
   Returns:
-    At least 0 but for rounding, and 0 where they are the same, `[B]`.
+    KL divergences, `[B]`; not negative except for rounding.
   """
   ranks.check_ranks(target_probs=(target_probs, 2), logits=(logits, 2))
   # xlogy is 0 where p is.
@@ -139,10 +140,10 @@ def categorical_divergence(
 
 
 def categorical_mean(logits: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
-  """Computes Σ_i q_i z_i.
+  """Expected return of a categorical distribution, Σ_i q_i z_i.
 
   Args:
-    logits: q as logits, `[..., N]`.
+    logits: Logits of q, `[..., N]`.
     z: Atoms of the support, `[N]`.
 
   Returns:

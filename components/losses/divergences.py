@@ -1,7 +1,4 @@
-"""Densities of policies, and how far one is from another.
-
-Divergences are those of Kullback and Leibler, in nats.
-"""
+"""Log-densities, entropies and KL divergences of policies, in nats."""
 
 import math
 
@@ -11,12 +8,12 @@ import tensorflow as tf
 def gaussian_log_prob(
   x: tf.Tensor, mean: tf.Tensor, scale: tf.Tensor
 ) -> tf.Tensor:
-  """Computes Σ_d log N(x_d; μ_d, σ_d).
+  """Log-density of a diagonal Gaussian, Σ_d log N(x_d; μ_d, σ_d).
 
   Args:
     x: `[..., D]`.
-    mean: μ, of a shape that broadcasts to it.
-    scale: σ, above 0, likewise.
+    mean: μ, of a shape that broadcasts to that of `x`.
+    scale: σ, above 0, of such a shape, too.
 
   Returns:
     `[...]`.
@@ -27,7 +24,7 @@ def gaussian_log_prob(
 
 
 def gaussian_entropy(scale: tf.Tensor) -> tf.Tensor:
-  """Computes Σ_d ½ log(2 π e σ_d²), `[...]`, of deviations `[..., D]`."""
+  """Gaussian entropy Σ_d ½ log(2 π e σ_d²), `[...]`, of scales `[..., D]`."""
   terms = tf.math.log(scale) + 0.5 * math.log(2 * math.pi * math.e)
   return tf.reduce_sum(terms, axis=-1)
 
@@ -35,18 +32,18 @@ def gaussian_entropy(scale: tf.Tensor) -> tf.Tensor:
 def gaussian_kl(
   mean_p: tf.Tensor, scale_p: tf.Tensor, mean_q: tf.Tensor, scale_q: tf.Tensor
 ) -> tf.Tensor:
-  """Computes KL(p ‖ q) of each number, for independent Gaussians.
+  """KL(p ‖ q) of independent Gaussians, for each dimension.
 
   With x = σ_p / σ_q − 1 it is
 
     ½ ((μ_p − μ_q) / σ_q)² + ½ x² + x − log(1 + x)
 
   which is the textbook's log(σ_q / σ_p) + (σ_p² + (μ_p − μ_q)²) / (2 σ_q²) − ½,
-  but exact in single precision where deviations are nearly the same: bounds may
-  be as small as 1e-6.
+  but accurate in single precision for nearly equal deviations: KL bounds may be
+  as small as 1e-6.
 
   Args:
-    mean_p: μ_p, `[..., D]`, as all others.
+    mean_p: μ_p, `[..., D]`, like all others.
     scale_p: σ_p, above 0.
     mean_q: μ_q.
     scale_q: σ_q, above 0.
@@ -60,6 +57,6 @@ def gaussian_kl(
 
 
 def categorical_kl(logits_p: tf.Tensor, logits_q: tf.Tensor) -> tf.Tensor:
-  """Computes Σ_i p_i (log p_i − log q_i), `[...]`, of logits `[..., A]`."""
+  """KL divergence Σ_i p_i (log p_i − log q_i), `[...]`, of logits `[..., A]`."""
   log_p, log_q = tf.nn.log_softmax(logits_p), tf.nn.log_softmax(logits_q)
   return tf.reduce_sum(tf.exp(log_p) * (log_p - log_q), axis=-1)

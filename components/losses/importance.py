@@ -1,24 +1,24 @@
-"""How much likelier an action is now than when it was taken."""
+"""Importance sampling ratios π/μ."""
 
 import tensorflow as tf
 
 from repertory.components.losses import masking
 
-# e^20 is 500 million: its products and sums are finite.
+# e^20 is 5e8, whose products and sums stay finite.
 _MAX_LOG_RATIO = 20.0
 
 
 def importance_ratios(
   target_log_probs: tf.Tensor, behavior_log_probs: tf.Tensor, mask: tf.Tensor
 ) -> tf.Tensor:
-  """Computes π(a_t | x_t) / μ(a_t | x_t), `[T, B]`; 1 outside the mask.
+  """Importance sampling ratios π(a_t | x_t) / μ(a_t | x_t), `[T, B]`.
 
-  Ratios are at most e^20, and have no gradient there: so one action that a
-  narrow density made next to impossible does not make a mean infinite.
+  Ratios are 1 outside the mask. They are clipped at e^20, without a gradient, so
+  that a single improbable action cannot make a mean infinite.
 
   Args:
-    target_log_probs: log π(a_t | x_t), of the policy that learns, `[T, B]`.
-    behavior_log_probs: log μ(a_t | x_t), of the one that acted, `[T, B]`.
+    target_log_probs: log π(a_t | x_t), of the learned policy, `[T, B]`.
+    behavior_log_probs: log μ(a_t | x_t), of the behavior policy, `[T, B]`.
     mask: Bool `[T, B]`.
   """
   masking.check_shapes(

@@ -1,14 +1,14 @@
-"""Averages over the steps that count."""
+"""Masked means and shape checks of sequences."""
 
 import tensorflow as tf
 
 
 def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-  """Averages over the steps of the mask; 0 if there are none.
+  """Mean over the steps of the mask; 0 if the mask is empty.
 
   Args:
-    values: `[T, B]`; what they are outside the mask has no effect, not even
-      on gradients.
+    values: `[T, B]`; values outside the mask have no effect, not even on
+      gradients.
     mask: Bool `[T, B]`.
 
   Returns:
@@ -20,14 +20,14 @@ def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
 
 def check_shapes(**tensors: tf.Tensor) -> None:
-  """Raises a ValueError unless all tensors are `[T, B]`, of equal T and B."""
-  # Those of arrays are tuples.
+  """Raises a ValueError unless all tensors have the same shape `[T, B]`."""
+  # Shapes of NumPy arrays are tuples.
   shapes = {name: tf.TensorShape(x.shape) for name, x in tensors.items()}
   first_name, first_shape = next(iter(shapes.items()))
   for name, shape in shapes.items():
     if shape.rank != 2 or not shape.is_compatible_with(first_shape):
       raise ValueError(
-        f'{name} must have shape [T, B] as {first_name} has, got {shape}, with '
+        f'{name} must have shape [T, B] like {first_name}, got {shape}, with '
         f'{first_name} of shape {first_shape}.'
       )
 
@@ -35,7 +35,7 @@ def check_shapes(**tensors: tf.Tensor) -> None:
 def check_bootstrap_value(
   bootstrap_value: tf.Tensor, values: tf.Tensor
 ) -> None:
-  """Raises a ValueError unless it is `[B]` where the values are `[T, B]`."""
+  """Raises a ValueError unless it has shape `[B]` for values `[T, B]`."""
   shape = tf.TensorShape(bootstrap_value.shape)
   if not shape.is_compatible_with(values.shape[1:]):
     raise ValueError(

@@ -1,12 +1,12 @@
-"""Maximum a posteriori policy optimization: losses of its two steps.
+"""Maximum a posteriori policy optimization (MPO): losses of E-step and M-step.
 
-The E-step tempers a policy by the values of actions, the M-step fits the policy
-to what came of it, without going far. Symbols are those of
-https://arxiv.org/abs/1812.02256: η is the temperature, α the price of moving,
-each ε a bound of a Kullback-Leibler divergence, in nats.
+The E-step reweights the policy by action values; the M-step fits the policy to
+the result within a trust region. Symbols are those of
+https://arxiv.org/abs/1812.02256: η is the temperature, α a KL multiplier, and
+each ε a bound of a KL divergence, in nats.
 
-Actions are candidates: N drawn from the policy, each of prior probability 1/N,
-or all that there are, with the policy's own probabilities.
+Candidates are N actions sampled from the policy, each of prior probability 1/N,
+or all discrete actions, with the policy's probabilities.
 """
 
 from typing import NamedTuple
@@ -17,12 +17,12 @@ from repertory.components.losses import ranks
 
 
 class TemperedPolicy(NamedTuple):
-  """What the E-step says of candidates.
+  """Result of the E-step of MPO.
 
   Attributes:
-    probs: Their probabilities after it, `[B, N]`; no gradient flows into them.
-    kl: How far they are from the prior ones, `[B]`; of N samples at most log N.
-    dual_loss: What the temperature is to lower, a scalar.
+    probs: Improved probabilities of the candidates, `[B, N]`, without gradients.
+    kl: KL divergence from the prior, `[B]`; at most log N for N samples.
+    dual_loss: Loss of the temperature, a scalar.
   """
 
   probs: tf.Tensor
@@ -33,25 +33,25 @@ class TemperedPolicy(NamedTuple):
 def temper(
   q: tf.Tensor, log_prior: tf.Tensor, temperature: tf.Tensor, epsilon: float
 ) -> TemperedPolicy:
-  """Prefers candidates of larger values, as far as the temperature lets.
+  """E-step of MPO: reweights candidates by exp(q / η).
 
     p_i ∝ π_i exp(q_i / η)
     g(η) = η ε + η mean log Σ_i π_i exp(q_i / η)
 
-  The gradient of g lowers η while p is nearer to π than ε, and raises it else.
+  Minimizing g lowers η while KL(p ‖ π) < ε, and raises it otherwise.
 
   Args:
     q: Values of the candidates, `[B, N]`; no gradient flows into them.
-    log_prior: log π, `[B, N]`; none flows into them either.
+    log_prior: log π, `[B, N]`; no gradient flows into them either.
     temperature: η, a scalar above 0.
-    epsilon: The bound of the mean divergence.
+    epsilon: ε, the bound of the mean KL divergence.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(q=(q, 2), log_prior=(log_prior, 2))
   q, log_prior = tf.stop_gradient(q), tf.stop_gradient(log_prior)
-  # From the best one on, for q / η may be large.
+  # Relative to the best value, because q / η may be large.
   best = tf.reduce_max(q, axis=-1)  # [B]
   logits = log_prior + (q - best[:, None]) / temperature  # [B, N]
   evidence = tf.reduce_logsumexp(logits, axis=-1)  # [B]
@@ -67,7 +67,7 @@ def temper(
 def weighted_likelihood_loss(
   probs: tf.Tensor, log_prob: tf.Tensor
 ) -> tf.Tensor:
-  """Computes mean −Σ_i p_i log π(a_i | s), which fits π to p.
+  """Policy loss of the M-step of MPO, mean −Σ_i p_i log π(a_i | s).
 
   Args:
     probs: p, `[B, N]`.
@@ -80,24 +80,24 @@ def weighted_likelihood_loss(
 def kl_penalty(
   kl: tf.Tensor, alpha: tf.Tensor, epsilon: float
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Prices how far a policy moves, and finds the price.
+  """KL penalty of MPO and the loss of its multipliers.
 
-  With k_d = mean KL over states of each of D parts of a policy,
+  With k_d the mean KL over states of each of D parts of a policy,
 
     penalty = Σ_d α_d k_d, dual loss = Σ_d α_d (ε − k_d)
 
-  where the first holds α constant, and the second k.
+  α is constant in the penalty, and k in the dual loss.
 
   Args:
-    kl: Divergences, `[B, D]`.
-    alpha: Prices, `[D]`.
-    epsilon: The bound of each of the means.
+    kl: KL divergences, `[B, D]`.
+    alpha: α, Lagrange multipliers, `[D]`.
+    epsilon: ε, the bound of each mean.
 
   Returns:
     The penalty and the dual loss, scalars.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(kl=(kl, 2), alpha=(alpha, 1))
   mean = tf.reduce_mean(kl, axis=0)  # [D]
@@ -107,17 +107,16 @@ def kl_penalty(
 
 
 def categorical_mixture(logits: tf.Tensor, log_weights: tf.Tensor) -> tf.Tensor:
-  """Mixes distributions over the same atoms.
+  """Log-probabilities of a mixture of categorical distributions.
 
   Args:
-    logits: Those of each distribution, `[B, N, M]`.
-    log_weights: Logarithms of their shares, which sum to 1, `[B, N]`.
+    logits: Logits of each distribution, `[B, N, M]`.
+    log_weights: log w, logarithms of the mixture weights, `[B, N]`.
 
   Returns:
-    Logarithms of the probabilities Σ_i w_i p_i, −∞ of those that single
-    precision cannot hold, `[B, M]`.
+    log Σ_i w_i p_i, −∞ where single precision underflows, `[B, M]`.
   """
   ranks.check_ranks(logits=(logits, 3), log_weights=(log_weights, 2))
-  # Probabilities, whose softmax an update needs for values, too.
+  # In probabilities: the update needs the same softmax for the values.
   weighted = tf.exp(log_weights)[..., None] * tf.nn.softmax(logits)
   return tf.math.log(tf.reduce_sum(weighted, axis=1))  # [B, M]

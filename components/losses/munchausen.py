@@ -1,4 +1,4 @@
-"""Munchausen reinforcement learning: rewards for what the policy is sure of.
+"""Munchausen RL (M-DQN): scaled log-policy bonus.
 
 The policy is π = softmax(q / τ) with a temperature τ: see
 https://arxiv.org/abs/2007.14430.
@@ -10,20 +10,20 @@ from repertory.components.losses import ranks
 
 
 def scaled_log_policy(q: tf.Tensor, temperature: float) -> tf.Tensor:
-  """Computes τ log π(a | s) of π = softmax(q / τ).
+  """Scaled log-policy of M-DQN, τ log π(a | s) with π = softmax(q / τ).
 
-  The largest value is taken away before the division by τ, or small
-  differences of large values would be lost.
+  The largest value is subtracted before the division by τ, to keep small
+  differences of large values.
 
   Args:
     q: Values, `[B, A]`.
     temperature: τ, above 0.
 
   Returns:
-    At most 0, `[B, A]`.
+    τ log π, at most 0, `[B, A]`.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(q=(q, 2))
   below_best = q - tf.reduce_max(q, axis=-1, keepdims=True)  # [B, A]
@@ -37,27 +37,26 @@ def munchausen_bonus(
   temperature: float,
   clip: float,
 ) -> tf.Tensor:
-  """Computes α [τ log π(a | s)] limited to [l_0, 0], to be added to rewards.
+  """Munchausen bonus of M-DQN, α [τ log π(a | s)] clipped to [l_0, 0].
 
-  It is what the target of M-DQN has beside the reward, and the limit keeps it
-  from growing without end: section 2. No gradient flows into it.
+  It is added to rewards; see section 2. No gradient flows into it.
 
   Args:
-    q_tm1: Values of the state acted in, by the target network, `[B, A]`.
+    q_tm1: Target network's values of the first state, `[B, A]`.
     a_tm1: Actions taken in it, integer `[B]`.
     alpha: α, in [0, 1].
     temperature: τ, above 0.
     clip: l_0, at most 0.
 
   Returns:
-    From α l_0 to 0, `[B]`.
+    Bonuses in [α l_0, 0], `[B]`.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(q_tm1=(q_tm1, 2), a_tm1=(a_tm1, 1))
   scaled = scaled_log_policy(q_tm1, temperature)  # [B, A]
-  # A gather takes no small or unsigned integers.
+  # tf.gather does not support small or unsigned integers.
   a_tm1 = tf.cast(a_tm1, tf.int32)
   taken = tf.gather(scaled, a_tm1, batch_dims=1)  # [B]
   return tf.stop_gradient(alpha * tf.clip_by_value(taken, clip, 0.0))

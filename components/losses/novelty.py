@@ -1,4 +1,4 @@
-"""How new observations are, to one who has learned from those before."""
+"""Intrinsic reward of random network distillation (RND)."""
 
 import tensorflow as tf
 
@@ -6,11 +6,11 @@ from repertory.components.losses import ranks
 
 
 def prediction_errors(predicted: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
-  """Computes the mean over an embedding of (f̂(x) − f(x))².
+  """RND prediction error, the mean of (f̂(x) − f(x))² over the embedding.
 
-  For a fixed random f that f̂ is trained to predict, they are large where little
-  was seen: random network distillation, https://arxiv.org/abs/1810.12894,
-  section 2.2. No gradient flows into f.
+  With a fixed random f that f̂ learns to predict, errors are large for novel
+  observations: https://arxiv.org/abs/1810.12894, section 2.2. No gradient flows
+  into f.
 
   Args:
     predicted: f̂(x), `[N, E]`.
@@ -20,7 +20,7 @@ def prediction_errors(predicted: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
     Errors, `[N]`.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(predicted=(predicted, 2), target=(target, 2))
   differences = predicted - tf.stop_gradient(target)  # [N, E]

@@ -1,7 +1,6 @@
-"""Losses of actor-critic agents, over the steps of a mask.
+"""Losses of actor-critic agents: policy gradient, entropy and value loss.
 
-All are means over the steps that count, so their size does not depend on how
-much padding a batch holds.
+All are masked means, so they do not depend on the amount of padding.
 """
 
 import tensorflow as tf
@@ -12,10 +11,10 @@ from repertory.components.losses import masking
 def policy_gradient_loss(
   log_probs: tf.Tensor, advantages: tf.Tensor, mask: tf.Tensor
 ) -> tf.Tensor:
-  """Computes −mean log π(a_t | x_t) A_t.
+  """Policy gradient loss (REINFORCE), −mean log π(a_t | x_t) A_t.
 
-  Its gradient is that of the expected return
-  (https://doi.org/10.1007/BF00992696); none flows into the advantages.
+  Its gradient estimates that of the negative expected return
+  (https://doi.org/10.1007/BF00992696). No gradient flows into the advantages.
 
   Args:
     log_probs: log π(a_t | x_t), `[T, B]`.
@@ -23,13 +22,13 @@ def policy_gradient_loss(
     mask: Bool `[T, B]`.
   """
   masking.check_shapes(log_probs=log_probs, advantages=advantages, mask=mask)
-  # Masked before the product too: 0 · ∞ is no 0.
+  # Masked before the product, too, because 0 · ∞ is not 0.
   advantages = tf.where(mask, advantages, tf.zeros_like(advantages))
   return -masking.masked_mean(log_probs * tf.stop_gradient(advantages), mask)
 
 
 def entropy_loss(entropies: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-  """Computes −mean H(π(· | x_t)), which keeps a policy from narrowing early.
+  """Entropy loss, −mean H(π(· | x_t)), against premature convergence.
 
   See https://arxiv.org/abs/1602.01783, section 4.
 
@@ -44,7 +43,7 @@ def entropy_loss(entropies: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 def value_loss(
   values: tf.Tensor, targets: tf.Tensor, mask: tf.Tensor
 ) -> tf.Tensor:
-  """Computes mean ½ (v_t − V(x_t))²; no gradient flows into the targets.
+  """Value loss, mean ½ (v_t − V(x_t))²; no gradient flows into the targets.
 
   Args:
     values: V(x_t), `[T, B]`.

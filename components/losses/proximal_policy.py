@@ -1,6 +1,6 @@
-"""Losses that keep a policy close to the one that acted.
+"""Proximal policy optimization (PPO): losses and diagnostics.
 
-All are means over the steps of a mask, `[T, B]`; "the paper" is
+All are means over a mask, `[T, B]`; "the paper" is
 https://arxiv.org/abs/1707.06347.
 """
 
@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from repertory.components.losses import masking
 
-# Beside the largest number; what deviates less is taken to be equal. Of single
-# precision it is some hundred roundings, of which a sum of many makes a few.
+# Relative to the largest value; a smaller deviation counts as rounding error. It
+# is some hundred times the rounding error of single precision.
 _MIN_DEVIATION = 1e-5
 
 
@@ -20,10 +20,10 @@ def clipped_surrogate_loss(
   mask: tf.Tensor,
   epsilon: float | tf.Tensor,
 ) -> tf.Tensor:
-  """Computes −mean min(ρ_t A_t, clip(ρ_t, 1 − ε, 1 + ε) A_t).
+  """Clipped surrogate objective of PPO, −mean min(ρ_t A_t, clip(ρ_t, 1 ± ε) A_t).
 
-  A pessimistic bound: where a ratio beyond ε would make it better, there is no
-  gradient; where it makes it worse, there is. The paper, equation 7.
+  A pessimistic bound: ratios beyond 1 ± ε have no gradient where they improve
+  the objective, but do where they worsen it. The paper, equation 7.
 
   Args:
     ratios: ρ_t = π / μ, `[T, B]`.
@@ -32,7 +32,7 @@ def clipped_surrogate_loss(
     epsilon: ε, not negative.
   """
   masking.check_shapes(ratios=ratios, advantages=advantages, mask=mask)
-  # Masked before the product too: 0 · ∞ is no 0.
+  # Masked before the product, too, because 0 · ∞ is not 0.
   advantages = tf.stop_gradient(
     tf.where(mask, advantages, tf.zeros_like(advantages))
   )
@@ -48,14 +48,14 @@ def clipped_value_loss(
   mask: tf.Tensor,
   epsilon: float | tf.Tensor,
 ) -> tf.Tensor:
-  """Computes mean ½ max((v_t − V)², (v_t − V_old − clip(V − V_old, ±ε))²).
+  """Clipped value loss: mean ½ max((v_t − V)², (v_t − V_old − clip(V − V_old, ±ε))²).
 
-  Not in the paper but in its code; it holds values near those that the
-  advantages were made of: see https://arxiv.org/abs/2005.12729, section 3.
+  Not in the paper but in its code. It keeps values close to those before the
+  update: see https://arxiv.org/abs/2005.12729, section 3.
 
   Args:
     values: V(x_t), `[T, B]`.
-    old_values: V_old(x_t), from before the update, `[T, B]`.
+    old_values: V_old(x_t), before the update, `[T, B]`.
     targets: v_t, `[T, B]`.
     mask: Bool `[T, B]`.
     epsilon: ε, not negative, in units of the values.
@@ -73,11 +73,11 @@ def clipped_value_loss(
 
 
 def standardize(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-  """Shifts and scales to mean 0 and deviation 1 over the mask.
+  """Standardizes values to mean 0 and standard deviation 1 over the mask.
 
-  Numbers that are equal become 0, also if they only are so up to rounding:
-  with a deviation of at most 10⁻⁵ of the largest one's size, what would be
-  scaled up is noise. The unit of the numbers does not matter.
+  Equal values become 0. So do values whose standard deviation is at most 10⁻⁵ of
+  the largest magnitude, because only rounding errors would be scaled up. The
+  scale of the values does not matter.
 
   Args:
     values: `[T, B]`.
@@ -89,27 +89,27 @@ def standardize(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
   masking.check_shapes(values=values, mask=mask)
   zeros = tf.zeros_like(values)
   kept = tf.where(mask, values, zeros)
-  # In units of the largest: equal ones are ± 1, whose mean is exact, and
-  # squares neither vanish nor grow beyond all bounds.
+  # Relative to the largest value: equal values become ± 1, whose mean is exact,
+  # and squares neither underflow nor overflow.
   kept = tf.math.divide_no_nan(kept, tf.reduce_max(tf.abs(kept)))
   centered = tf.where(mask, kept - masking.masked_mean(kept, mask), zeros)
   deviation = tf.sqrt(masking.masked_mean(centered**2, mask))
-  # Asked so that what is not a number stays so.
+  # Written such that NaN stays NaN.
   is_noise = deviation <= _MIN_DEVIATION
   return tf.where(is_noise, zeros, tf.math.divide_no_nan(centered, deviation))
 
 
 def approximate_kl(ratios: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-  """Estimates KL(μ ‖ π) as mean (ρ_t − 1 − log ρ_t), which is never negative.
+  """Approximate KL(μ ‖ π), mean (ρ_t − 1 − log ρ_t), which is never negative.
 
   See http://joschu.net/blog/kl-approx.html, estimator k3.
 
   Args:
-    ratios: ρ_t = π / μ, of actions that μ took, `[T, B]`.
+    ratios: ρ_t = π / μ, for actions sampled from μ, `[T, B]`.
     mask: Bool `[T, B]`.
   """
   masking.check_shapes(ratios=ratios, mask=mask)
-  # An action that is next to impossible now may have a ratio of 0.
+  # The ratio of an improbable action may underflow to 0.
   least = np.finfo(tf.as_dtype(ratios.dtype).as_numpy_dtype).tiny
   logarithms = tf.math.log(tf.maximum(ratios, least))
   return masking.masked_mean(ratios - 1 - logarithms, mask)
@@ -118,10 +118,10 @@ def approximate_kl(ratios: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 def explained_variance(
   values: tf.Tensor, targets: tf.Tensor, mask: tf.Tensor
 ) -> tf.Tensor:
-  """Computes 1 − Var(v_t − V(x_t)) / Var(v_t); 0 where targets are all equal.
+  """Explained variance of the value targets, 1 − Var(v_t − V(x_t)) / Var(v_t).
 
-  1 where values foretell the targets, 0 where they tell nothing, below if they
-  mislead.
+  1 for perfect predictions, 0 if values predict nothing, negative if they are
+  worse than a constant; 0 if all targets are equal.
 
   Args:
     values: V(x_t), `[T, B]`.

@@ -1,7 +1,7 @@
-"""Q-learning: temporal-difference errors and what is made of them.
+"""Q-learning: double Q-learning errors, Huber loss and importance weights.
 
 Symbols are the papers', with time subscripts: `q_tm1` are the values of the
-state acted in, `q_t` those of the state it led to.
+first state, `q_t` those of the next state.
 """
 
 import tensorflow as tf
@@ -17,27 +17,27 @@ def double_q_errors(
   q_t_value: tf.Tensor,
   q_t_selector: tf.Tensor,
 ) -> tf.Tensor:
-  """Computes r + γ q_value(s', argmax_a q_selector(s', a)) − q(s, a).
+  """Double Q-learning errors, r + γ q_value(s', argmax_a q_selector(s', a)) − q(s, a).
 
-  Double Q-learning selects with the online network and evaluates with the
-  target network; with the target network for both it is plain Q-learning. No
-  gradient flows into the target.
+  The online network selects the action and the target network evaluates it;
+  with the target network for both this is Q-learning. No gradient flows into
+  the target.
 
   See https://arxiv.org/abs/1509.06461, equation 4.
 
   Args:
     q_tm1: Values of the first state, `[B, A]`.
-    a_tm1: Actions taken in it, integer `[B]`.
+    a_tm1: Actions taken in the first state, integer `[B]`.
     r_t: Rewards, `[B]`.
     discount_t: Discounts of the bootstrap value, γ included, `[B]`.
-    q_t_value: Values of the next state that are bootstrapped from, `[B, A]`.
-    q_t_selector: Values of the next state that choose its action, `[B, A]`.
+    q_t_value: Values of the next state that evaluate its action, `[B, A]`.
+    q_t_selector: Values of the next state that select its action, `[B, A]`.
 
   Returns:
-    Errors, `[B]`: positive where the value was too low.
+    TD errors, `[B]`, positive where the value is too low.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(q_tm1=(q_tm1, 2), a_tm1=(a_tm1, 1), r_t=(r_t, 1))
   ranks.check_ranks(discount_t=(discount_t, 1), q_t_value=(q_t_value, 2))
@@ -45,25 +45,25 @@ def double_q_errors(
   a_t = tf.argmax(q_t_selector, axis=-1, output_type=tf.int32)  # [B]
   bootstrap = tf.gather(q_t_value, a_t, batch_dims=1)  # [B]
   target = tf.stop_gradient(r_t + discount_t * bootstrap)  # [B]
-  # A gather takes no small or unsigned integers.
+  # tf.gather does not support small or unsigned integers.
   a_tm1 = tf.cast(a_tm1, tf.int32)
   return target - tf.gather(q_tm1, a_tm1, batch_dims=1)  # [B]
 
 
 def huber(errors: tf.Tensor, threshold: float) -> tf.Tensor:
-  """Computes ½ x² up to the threshold and grows linearly beyond it.
+  """Huber loss: ½ x² up to the threshold, linear beyond it.
 
   Args:
-    errors: x, in any shape.
-    threshold: Where the line begins; the slope is at most this.
+    errors: x, of any shape.
+    threshold: κ, where the loss becomes linear; also the largest slope.
 
   Returns:
     The losses, in the shape of `errors`.
   """
   size = tf.abs(errors)
   limited = tf.minimum(size, threshold)
-  # With m = min(|x|, κ), ½ m² + κ (|x| − m) is the same. But its gradient adds
-  # κ to m and subtracts it again, which rounds off m if κ is large.
+  # Equals ½ m² + κ (|x| − m) with m = min(|x|, κ), whose gradient adds κ to m
+  # and subtracts it again: a rounding error for large κ.
   return limited * (size - 0.5 * limited)
 
 
@@ -72,14 +72,14 @@ def importance_weights(
   table_sizes: tf.Tensor,
   exponent: float | tf.Tensor,
 ) -> tf.Tensor:
-  """Computes (N P)^-β, divided by the largest of the batch.
+  """Importance weights of prioritized replay, (N P)^-β / max of the batch.
 
-  They undo the bias of sampling by priority, fully at β = 1. See
+  They correct the bias of prioritized sampling, fully at β = 1. See
   https://arxiv.org/abs/1511.05952, section 3.4.
 
   Args:
-    probabilities: P with which each item was sampled, `[B]`.
-    table_sizes: N, items in the table then, integer `[B]`.
+    probabilities: P, the sampling probability of each item, `[B]`.
+    table_sizes: N, items in the table at sampling time, integer `[B]`.
     exponent: β, in [0, 1].
 
   Returns:

@@ -1,7 +1,7 @@
-"""Values as distributions that are told by their quantiles.
+"""Quantile regression (QR-DQN, IQN).
 
-A quantile is the return that a share τ of all returns is at most. In contrast
-to `distributional` no support has to be chosen.
+The quantile of τ is the return that a fraction τ of all returns does not exceed.
+In contrast to `distributional`, no support has to be chosen.
 """
 
 import tensorflow as tf
@@ -10,9 +10,9 @@ from repertory.components.losses import q_learning, ranks
 
 
 def quantile_midpoints(num_quantiles: int) -> tf.Tensor:
-  """Returns τ̂_i = (i + ½) / N for i = 0, …, N − 1, evenly spread.
+  """Quantile midpoints of QR-DQN, τ̂_i = (i + ½) / N for i = 0, …, N − 1.
 
-  With quantiles there, N atoms of equal weight are nearest to a distribution:
+  N equally weighted atoms at these quantiles approximate a distribution best:
   https://arxiv.org/abs/1710.10044, lemma 2.
 
   Args:
@@ -27,12 +27,12 @@ def quantile_midpoints(num_quantiles: int) -> tf.Tensor:
 def quantile_huber(
   quantiles: tf.Tensor, taus: tf.Tensor, targets: tf.Tensor, threshold: float
 ) -> tf.Tensor:
-  """Computes the quantile Huber loss, summed over quantiles.
+  """Quantile Huber loss (QR-DQN, IQN), summed over quantiles.
 
     Σ_i mean_j |τ_i − 1{u_ij < 0}| huber(u_ij) / κ   with u_ij = y_j − θ_i
 
-  An error weighs τ where the quantile is too low and 1 − τ where it is too
-  high, so the quantile is right where a share τ of the targets is below.
+  The weight is τ where the quantile is too low and 1 − τ where it is too high.
+  So the loss is minimal where a fraction τ of the targets is below.
 
   See https://arxiv.org/abs/1710.10044, equation 10, and, with the division by
   κ, https://arxiv.org/abs/1806.06923, equation 3. No gradient flows into the
@@ -40,16 +40,15 @@ def quantile_huber(
 
   Args:
     quantiles: θ, `[B, N]`.
-    taus: τ, which quantiles these are, `[B, N]` or the same of all rows `[1,
-      N]`; in [0, 1].
-    targets: y, samples or quantiles of what is learned, `[B, M]`.
-    threshold: κ, where the Huber loss turns linear.
+    taus: τ of the quantiles, in [0, 1], `[B, N]`, or `[1, N]` for all rows.
+    targets: y, samples or quantiles of the target distribution, `[B, M]`.
+    threshold: κ, where the Huber loss becomes linear.
 
   Returns:
     Losses, `[B]`.
 
   Raises:
-    ValueError: If a shape does not fit.
+    ValueError: If a shape is invalid.
   """
   ranks.check_ranks(quantiles=(quantiles, 2), taus=(taus, 2))
   ranks.check_ranks(targets=(targets, 2))

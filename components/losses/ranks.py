@@ -1,10 +1,10 @@
-"""Checks of the shapes that losses of transitions get."""
+"""Rank checks of loss arguments."""
 
 import tensorflow as tf
 
 
 def check_ranks(**tensors: tuple[tf.Tensor, int]) -> None:
-  """Raises a ValueError unless each tensor has the rank beside it."""
+  """Raises a ValueError unless each tensor has its given rank."""
   for name, (tensor, rank) in tensors.items():
     if len(tensor.shape) != rank:
       raise ValueError(

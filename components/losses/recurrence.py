@@ -1,15 +1,14 @@
-"""Linear recurrences backward in time, without a loop over time."""
+"""Backward linear recurrences in logarithmic time."""
 
 import tensorflow as tf
 
 
 def backward_sums(terms: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
-  """Computes y_t = x_t + a_t y_{t+1} with y_T = 0.
+  """Backward recurrence y_t = x_t + a_t y_{t+1} with y_T = 0, as a parallel scan.
 
-  A step of such a recurrence is an affine map, and affine maps compose, so
-  ⌈log2 T⌉ steps over all of time take the place of T steps one after the
-  other: see https://doi.org/10.1145/7902.7903, "Data parallel algorithms".
-  A loop would cost its overhead T times, and its tracing time too.
+  Each step is an affine map, and affine maps compose. So ⌈log2 T⌉ parallel steps
+  replace T sequential ones: see https://doi.org/10.1145/7902.7903, "Data
+  parallel algorithms". This avoids the overhead and tracing time of a loop.
 
   Args:
     terms: x, `[T, ...]`, with T known.
@@ -23,7 +22,7 @@ def backward_sums(terms: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
     raise ValueError('terms must have a known length, got shape [None, ...].')
   reach = 1
   while reach < length:
-    # Each entry takes in the `reach` entries behind those it has already.
+    # Each entry already sums `reach` entries; add the next `reach` ones.
     terms += decays * _shifted(terms, reach)
     decays *= _shifted(decays, reach)
     reach *= 2
@@ -31,5 +30,5 @@ def backward_sums(terms: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
 
 
 def _shifted(values: tf.Tensor, steps: int) -> tf.Tensor:
-  """Returns the entries `steps` later, 0 beyond the end."""
+  """Shifts entries by `steps` towards the start, padding the end with 0."""
   return tf.concat([values[steps:], tf.zeros_like(values[:steps])], axis=0)

@@ -1,14 +1,14 @@
-"""Rewards within limits."""
+"""Reward clipping."""
 
 import tensorflow as tf
 
 
 def clip_rewards(rewards: tf.Tensor, max_abs: float | None) -> tf.Tensor:
-  """Limits rewards to ± a number, see https://doi.org/10.1038/nature14236.
+  """Clips rewards to ± `max_abs` (https://doi.org/10.1038/nature14236).
 
   Args:
-    rewards: What is limited, of any shape.
-    max_abs: The limit; None leaves them as they are.
+    rewards: Rewards, of any shape.
+    max_abs: The limit; None for no clipping.
   """
   if max_abs is None:
     return rewards

@@ -1,7 +1,7 @@
-"""Q-learning over sequences, as R2D2 does it.
+"""Q-learning over sequences (R2D2).
 
 Sequences are `[T, B]`: entry t is of the step from x_t to x_{t+1}. Values are
-`[T + 1, B, ...]`, for the state behind the last step is bootstrapped from.
+`[T + 1, B, ...]`, because the state after the last step is bootstrapped from.
 """
 
 from collections.abc import Callable
@@ -18,24 +18,24 @@ def n_step_returns(
   mask: tf.Tensor,
   n_step: int,
 ) -> tf.Tensor:
-  """Computes r_t + γ_t r_{t+1} + … + γ_t ⋯ γ_{t+k−1} V(x_{t+k}).
+  """n-step returns of R2D2, r_t + γ_t r_{t+1} + … + γ_t ⋯ γ_{t+k−1} V(x_{t+k}).
 
-  k is n, or less where the sequence or the mask ends before: nothing beyond is
-  known, so that is where it bootstraps from. See
+  k is n, or less where the sequence or the mask ends earlier: there, the return
+  bootstraps from the last value. See
   https://openreview.net/forum?id=r1lyTjAqYX, section 2.3.
 
   Args:
-    rewards: r_t, which follow the actions, `[T, B]`.
+    rewards: r_t, received after the actions, `[T, B]`.
     discounts: γ_t, 0 where the episode ends in x_{t+1}, `[T, B]`.
     values: V(x_t), `[T + 1, B]`.
-    mask: Bool `[T, B]`, false where no step happened.
+    mask: Bool `[T, B]`, false for padding.
     n_step: n, at least 1.
 
   Returns:
     `[T, B]`; V(x_t) outside the mask.
 
   Raises:
-    ValueError: If a shape or n does not fit.
+    ValueError: If a shape or n is invalid.
   """
   masking.check_shapes(rewards=rewards, discounts=discounts, mask=mask)
   shape = tf.TensorShape(values.shape)
@@ -48,9 +48,9 @@ def n_step_returns(
     )
   if n_step < 1:
     raise ValueError(f'n_step must be at least 1, got {n_step}.')
-  returns = values  # [T + 1, B], of 0 steps.
+  returns = values  # [T + 1, B], 0-step returns.
   for _ in range(n_step):
-    # A return of one step more; where no step can be taken it stays a value.
+    # One step longer; outside the mask the return remains the value.
     longer = tf.where(mask, rewards + discounts * returns[1:], values[:-1])
     returns = tf.concat([longer, values[-1:]], axis=0)
   return returns[:-1]
@@ -67,28 +67,28 @@ def sequence_double_q_errors(  # noqa: PLR0913 - the symbols of its equation.
   transform: Callable[[tf.Tensor], tf.Tensor] = tf.identity,
   inverse_transform: Callable[[tf.Tensor], tf.Tensor] = tf.identity,
 ) -> tf.Tensor:
-  """Computes h(G_t) − q(x_t, a_t), G_t being the n-step double-Q return.
+  """R2D2 errors h(G_t) − q(x_t, a_t) of n-step double Q-learning returns G_t.
 
   G bootstraps from h⁻¹(q_target(x, argmax_a q(x, a))). No gradient flows into
-  it. See https://openreview.net/forum?id=r1lyTjAqYX, equation 1 and section
+  G. See https://openreview.net/forum?id=r1lyTjAqYX, equation 1 and section
   2.3.
 
   Args:
-    q: Online values, `[T + 1, B, A]`.
+    q: Online network's values, `[T + 1, B, A]`.
     actions: a_t, integer `[T, B]`.
     rewards: r_t, `[T, B]`.
     discounts: γ_t, 0 where the episode ends in x_{t+1}, `[T, B]`.
     target_q: Target network's values, `[T + 1, B, A]`.
-    mask: Bool `[T, B]`, false where no step happened.
+    mask: Bool `[T, B]`, false for padding.
     n_step: n, at least 1.
     transform: h, see `value_transforms.rescale`.
     inverse_transform: h⁻¹.
 
   Returns:
-    Errors, `[T, B]`, positive where the value was too low; 0 outside the mask.
+    TD errors, `[T, B]`, positive where the value is too low; 0 outside the mask.
 
   Raises:
-    ValueError: If a shape or n does not fit.
+    ValueError: If a shape or n is invalid.
   """
   shape = tf.TensorShape(q.shape)
   if shape.rank != 3 or not shape.is_compatible_with(target_q.shape):
@@ -100,7 +100,7 @@ def sequence_double_q_errors(  # noqa: PLR0913 - the symbols of its equation.
   best = tf.argmax(q, axis=-1, output_type=tf.int32)  # [T + 1, B]
   values = inverse_transform(tf.gather(target_q, best, batch_dims=2))
   returns = n_step_returns(rewards, discounts, values, mask, n_step)
-  # A gather takes no small or unsigned integers.
+  # tf.gather does not support small or unsigned integers.
   chosen = tf.gather(q[:-1], tf.cast(actions, tf.int32), batch_dims=2)
   errors = tf.stop_gradient(transform(returns)) - chosen  # [T, B]
   return tf.where(mask, errors, tf.zeros_like(errors))
@@ -109,17 +109,17 @@ def sequence_double_q_errors(  # noqa: PLR0913 - the symbols of its equation.
 def sequence_priorities(
   errors: tf.Tensor, mask: tf.Tensor, max_share: float
 ) -> tf.Tensor:
-  """Computes η max_t |δ_t| + (1 − η) mean_t |δ_t| of each sequence.
+  """Sequence priorities of R2D2, η max_t |δ_t| + (1 − η) mean_t |δ_t|.
 
   See https://openreview.net/forum?id=r1lyTjAqYX, section 2.3.
 
   Args:
     errors: δ, `[T, B]`, 0 outside the mask.
-    mask: Bool `[T, B]`; only its steps count in the mean.
+    mask: Bool `[T, B]`; the mean is over its steps.
     max_share: η, in [0, 1].
 
   Returns:
-    `[B]`; 0 where the mask has no step.
+    Priorities, `[B]`; 0 where the mask is empty.
   """
   masking.check_shapes(errors=errors, mask=mask)
   if not 0 <= max_share <= 1:

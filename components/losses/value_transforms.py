@@ -1,15 +1,15 @@
-"""Rescaled values, for rewards that differ much in size.
+"""Value rescaling h and its inverse (R2D2), for rewards of different scales.
 
 See https://arxiv.org/abs/1805.11593, section 3.2 and proposition A.2. Both
-functions are written such that float32 keeps its precision near 0, where the
-paper's formulas subtract nearly equal numbers.
+functions stay accurate in float32 near 0, where the paper's formulas subtract
+nearly equal numbers.
 """
 
 import tensorflow as tf
 
 
 def rescale(x: tf.Tensor, epsilon: float) -> tf.Tensor:
-  """Computes h(x) = sign(x) (√(|x| + 1) − 1) + ε x.
+  """Value rescaling, h(x) = sign(x) (√(|x| + 1) − 1) + ε x.
 
   Args:
     x: Values, of any shape.
@@ -21,7 +21,7 @@ def rescale(x: tf.Tensor, epsilon: float) -> tf.Tensor:
 
 
 def undo_rescale(x: tf.Tensor, epsilon: float) -> tf.Tensor:
-  """Computes h⁻¹(x) = sign(x) (((√(1 + 4ε (|x| + 1 + ε)) − 1) / 2ε)² − 1).
+  """Inverse of `rescale`, sign(x) (((√(1 + 4ε (|x| + 1 + ε)) − 1) / 2ε)² − 1).
 
   Args:
     x: Rescaled values, of any shape.
@@ -33,7 +33,7 @@ def undo_rescale(x: tf.Tensor, epsilon: float) -> tf.Tensor:
   size = tf.abs(x)
   u_per_size = 2 / (slope + tf.sqrt(slope**2 + 4 * epsilon * size))
   u = size * u_per_size
-  # sign(x) u (u + 2), with x in the place of its sign, for the slope at 0.
+  # sign(x) u (u + 2), with x instead of sign(x), for the slope at 0.
   return x * (u_per_size * (u + 2))
 
 

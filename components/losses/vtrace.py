@@ -1,12 +1,11 @@
-"""V-trace: values and advantages from what another policy did.
+"""V-trace (IMPALA): off-policy value targets and advantages.
 
 Symbols are those of https://arxiv.org/abs/1802.01561, section 4.1. All
 sequences are `[T, B]`: entry t is of the step from x_t to x_{t+1}.
 
-A step outside the mask has δ = c = 0, so v_s = V(x_s) there: what comes before
-it bootstraps from that value, and nothing behind it counts. So a truncated
-episode ends in its last value, and the next one may follow in the same
-sequence.
+A step outside the mask has δ = c = 0, so v_s = V(x_s) there, and earlier steps
+bootstrap from that value. So truncated episodes bootstrap from their last value,
+and a sequence may hold several episodes.
 """
 
 from typing import NamedTuple
@@ -18,13 +17,13 @@ from repertory.components.losses.importance import importance_ratios
 
 
 class VTrace(NamedTuple):
-  """What V-trace estimates; no gradient flows through it.
+  """V-trace targets, advantages and ratios, without gradients.
 
   Attributes:
-    targets: v_s, which the values are drawn to, `[T, B]`.
+    targets: v_s, the targets of the values, `[T, B]`.
     advantages: min(ρ̄_pg, π/μ) (r_s + γ v_{s+1} − V(x_s)), `[T, B]`; 0 outside
       the mask.
-    ratios: π/μ, not clipped but at e^20, `[T, B]`; 0 outside the mask.
+    ratios: π/μ, clipped only at e^20, `[T, B]`; 0 outside the mask.
   """
 
   targets: tf.Tensor
@@ -56,18 +55,18 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
   Args:
     target_log_probs: log π(a_t | x_t), `[T, B]`.
     behavior_log_probs: log μ(a_t | x_t), `[T, B]`.
-    rewards: r_t, which follow the actions, `[T, B]`.
+    rewards: r_t, received after the actions, `[T, B]`.
     discounts: γ_t, 0 where the episode ends in x_{t+1}, `[T, B]`.
     values: V(x_t), `[T, B]`.
     bootstrap_value: V(x_T), `[B]`.
-    mask: Bool `[T, B]`, false where no step happened; see `types.Sequence`.
+    mask: Bool `[T, B]`, false for padding; see `types.Sequence`.
     max_rho: ρ̄, at least `max_c`.
     max_pg_rho: ρ̄_pg.
     max_c: c̄.
     lambda_: λ, in [0, 1].
 
   Raises:
-    ValueError: If a shape or bound does not fit.
+    ValueError: If a shape or bound is invalid.
   """
   masking.check_shapes(
     target_log_probs=target_log_probs,
@@ -96,7 +95,7 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
 def _check_bounds(max_rho: float, max_c: float, lambda_: float) -> None:
   if not max_rho >= max_c >= 0:
     raise ValueError(
-      f'max_rho must be at least max_c, and that at least 0, got {max_rho} and '
+      f'max_rho must be at least max_c, and max_c at least 0, got {max_rho} and '
       f'{max_c}.'
     )
   if not 0 <= lambda_ <= 1:

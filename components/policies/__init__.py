@@ -1,4 +1,4 @@
-"""How agents choose actions."""
+"""Policies: ε-greedy, categorical, continuous and stochastic."""
 
 from repertory.components.policies.categorical import CategoricalPolicy
 from repertory.components.policies.continuous import ContinuousPolicy

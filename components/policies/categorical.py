@@ -1,4 +1,4 @@
-"""Drawing one of several actions."""
+"""Categorical policy over discrete actions."""
 
 from collections.abc import Callable, Sequence
 
@@ -15,10 +15,10 @@ from repertory.components import (
 
 
 class CategoricalPolicy(programs.Policy):
-  """Draws the number of an action, of which a network gives the logits.
+  """Samples the index of an action from a network's logits.
 
-  Random numbers belong to the environment, as in `EpsilonGreedyPolicy`. It has
-  no extras: for agents that need not know how likely an action was.
+  Each environment has its own random stream, as in `EpsilonGreedyPolicy`. The
+  policy has no extras: it serves agents that need no log-probabilities.
   """
 
   def __init__(
@@ -31,15 +31,15 @@ class CategoricalPolicy(programs.Policy):
     steps_done: int = 0,
     evaluation: bool = False,
   ):
-    """Keeps the parts.
+    """Initializes the policy.
 
     Args:
       network: Maps observations `[B, ...]` to logits `[B, A]`.
-      actions: Makes the environment's actions of their numbers.
+      actions: Converts action indices to actions of the environment.
       seed: Seeds the random streams.
-      num_random_steps: First steps of each environment, in which all actions
-        are as probable.
-      steps_done: Steps that each environment has behind it, in earlier runs.
+      num_random_steps: First steps of each environment, with uniformly random
+        actions.
+      steps_done: Steps that each environment already made, in earlier runs.
       evaluation: Whether to take the most probable action.
     """
     super().__init__()

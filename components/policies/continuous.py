@@ -1,4 +1,4 @@
-"""Acting with numbers within bounds."""
+"""Policies for bounded continuous actions."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,9 +14,9 @@ from repertory.components import (
 
 
 class ContinuousPolicy(programs.Policy):
-  """Acts by what a network says and by noise.
+  """Chooses bounded actions from network outputs and Gaussian noise.
 
-  Noise belongs to the environment, as in `EpsilonGreedyPolicy`.
+  Each environment has its own noise stream, as in `EpsilonGreedyPolicy`.
   """
 
   def __init__(
@@ -30,18 +30,18 @@ class ContinuousPolicy(programs.Policy):
     steps_done: int = 0,
     evaluation: bool = False,
   ):
-    """Keeps the parts.
+    """Initializes the policy.
 
     Args:
       network: Maps observations `[B, ...]` to parameters `[B, P]`.
-      choose: Maps parameters `[B, P]` and normal numbers `[B, D]` to actions in
+      choose: Maps parameters `[B, P]` and Gaussian noise `[B, D]` to actions in
         [−1, 1], `[B, D]`.
-      scaling: Makes the environment's actions of them.
+      scaling: Converts them to actions of the environment.
       seed: Seeds the random streams.
-      num_random_steps: First steps of each environment, in which its actions
-        are uniform within the bounds.
-      steps_done: Steps that each environment has behind it, in earlier runs.
-      evaluation: Whether to act without random steps and with 0 for noise.
+      num_random_steps: First steps of each environment, with uniformly random
+        actions within the bounds.
+      steps_done: Steps that each environment already made, in earlier runs.
+      evaluation: Whether to act without random steps and without noise.
     """
     super().__init__()
     self._network = network
@@ -80,8 +80,8 @@ class ContinuousPolicy(programs.Policy):
   ) -> tuple[tf.Tensor, tf.Tensor]:
     size = self._scaling.size
     if self._evaluation:
-      # Not even the number of rows is asked of the state: an exported model
-      # would have to be given it.
+      # The state is not even read for the batch size: otherwise an exported
+      # model would take it as an input.
       return tf.zeros([tf.shape(parameters)[0], size]), counters
     return random_streams.next_normals(counters, size)
 

@@ -1,4 +1,4 @@
-"""Acting on action values, with a share of random actions."""
+"""ε-greedy policies over action values."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -11,7 +11,7 @@ from repertory.components import networks, programs, random_streams, types
 def epsilon_ladder(
   num_environments: int, base: float = 0.4, exponent: float = 7.0
 ) -> list[float]:
-  """Spreads exploration over the environments.
+  """Returns the ε of each environment (Ape-X).
 
   ε_i = base^(1 + exponent · i / (N − 1)), see
   https://arxiv.org/abs/1803.00933, section 4.1. A single environment gets the
@@ -20,7 +20,7 @@ def epsilon_ladder(
   Args:
     num_environments: N, over all actors, at least 1.
     base: The largest ε, in (0, 1].
-    exponent: How steep the ladder is, at least 0.
+    exponent: Steepness of the ladder, at least 0.
 
   Returns:
     ε by environment id.
@@ -30,17 +30,17 @@ def epsilon_ladder(
       f'num_environments must be at least 1, got {num_environments}.'
     )
   if num_environments == 1:
-    places = [0.5]
+    positions = [0.5]
   else:
-    places = [i / (num_environments - 1) for i in range(num_environments)]
-  return [base ** (1 + exponent * place) for place in places]
+    positions = [i / (num_environments - 1) for i in range(num_environments)]
+  return [base ** (1 + exponent * position) for position in positions]
 
 
 class _EpsilonGreedy(programs.Policy):
-  """What is the same with and without memory.
+  """Shared parts of the ε-greedy policies.
 
-  ε and random numbers belong to the environment: they are the same in every
-  topology, whatever else an observation is batched with.
+  Each environment has its own ε and random stream, so its actions are the same
+  in every topology and do not depend on the rest of the batch.
   """
 
   def __init__(
@@ -52,15 +52,16 @@ class _EpsilonGreedy(programs.Policy):
     steps_done: int = 0,
     to_action: Callable[[tf.Tensor], types.Nest] = lambda number: number,
   ):
-    """Keeps the settings.
+    """Initializes the policy.
 
     Args:
       epsilons: ε by environment id, each in [0, 1].
       seed: Seeds the random streams.
-      anneal_steps: Steps of an environment over which its ε falls from 1 to
-        its place, linearly (https://doi.org/10.1038/nature14236, methods).
-      steps_done: Steps that each environment has behind it, in earlier runs.
-      to_action: Makes the environment's actions of their numbers, int32 `[B]`.
+      anneal_steps: Steps of an environment over which its ε decreases linearly
+        from 1 to its final value (https://doi.org/10.1038/nature14236, methods).
+      steps_done: Steps that each environment already made, in earlier runs.
+      to_action: Converts action indices, int32 `[B]`, to the environment's
+        actions.
     """
     super().__init__()
     if anneal_steps < 0:
@@ -91,7 +92,7 @@ class _EpsilonGreedy(programs.Policy):
   def _choose(
     self, values: tf.Tensor, state: types.Nest
   ) -> programs.PolicyOutput:
-    """Maps action values `[B, A]` and state to the output."""
+    """Samples ε-greedy actions from action values `[B, A]`."""
     action = tf.argmax(values, axis=-1, output_type=tf.int32)  # [B]
     counters = state['random']
     if self._anneal_steps or any(self._epsilons):
@@ -122,7 +123,7 @@ class _EpsilonGreedy(programs.Policy):
 
 
 class EpsilonGreedyPolicy(_EpsilonGreedy):
-  """Takes a random action with probability ε, else the one of largest value."""
+  """Takes a random action with probability ε, else the greedy one."""
 
   def __init__(
     self,
@@ -131,18 +132,18 @@ class EpsilonGreedyPolicy(_EpsilonGreedy):
     seed: int,
     **settings,
   ):
-    """Keeps the parts.
+    """Initializes the policy.
 
     Args:
       network: Maps observations `[B, ...]` to action values `[B, A]`.
       epsilons: ε by environment id, each in [0, 1].
       seed: Seeds the random streams.
       **settings: `anneal_steps`, 0 by default: steps of an environment over
-        which its ε falls from 1 to its place, linearly
+        which its ε decreases linearly from 1 to its final value
         (https://doi.org/10.1038/nature14236, methods). `steps_done`, 0 by
-        default: steps that each environment has behind it, in earlier runs.
-        `to_action`: makes the environment's actions of their numbers, int32
-        `[B]`, such as `DiscreteActions.to_action`; by default they are these.
+        default: steps that each environment already made, in earlier runs.
+        `to_action`: converts action indices, int32 `[B]`, to the environment's
+        actions, such as `DiscreteActions.to_action`; the identity by default.
     """
     super().__init__(epsilons, seed, **settings)
     self._network = network
@@ -154,10 +155,10 @@ class EpsilonGreedyPolicy(_EpsilonGreedy):
 
 
 class NoisyEpsilonGreedyPolicy(_EpsilonGreedy):
-  """`EpsilonGreedyPolicy` with a network that takes noise, new in each step.
+  """ε-greedy policy for noisy networks, with new noise in each step.
 
-  The noise, too, belongs to the environment. Evaluations without noise are
-  those of `EpsilonGreedyPolicy`.
+  Each environment has its own noise stream. To evaluate without noise, use
+  `EpsilonGreedyPolicy`.
   """
 
   def __init__(
@@ -168,10 +169,10 @@ class NoisyEpsilonGreedyPolicy(_EpsilonGreedy):
     seed: int,
     **settings,
   ):
-    """Keeps the parts.
+    """Initializes the policy.
 
     Args:
-      network: Maps observations `[B, ...]` and normal numbers `[B, K]` to
+      network: Maps observations `[B, ...]` and Gaussian noise `[B, K]` to
         action values `[B, A]`.
       noise_size: K.
       epsilons: ε by environment id, each in [0, 1].
@@ -193,7 +194,7 @@ class NoisyEpsilonGreedyPolicy(_EpsilonGreedy):
 
 
 class RecurrentEpsilonGreedyPolicy(_EpsilonGreedy):
-  """`EpsilonGreedyPolicy` with a network that has a memory.
+  """ε-greedy policy for recurrent networks.
 
   Its extras are `types.SequenceExtras`: the recurrent state before each step.
   """
@@ -205,10 +206,10 @@ class RecurrentEpsilonGreedyPolicy(_EpsilonGreedy):
     seed: int,
     **settings,
   ):
-    """Keeps the parts.
+    """Initializes the policy.
 
     Args:
-      network: Its outputs are action values `[B, A]`.
+      network: Recurrent network that outputs action values `[B, A]`.
       epsilons: ε by environment id, each in [0, 1].
       seed: Seeds the random streams.
       **settings: As for `EpsilonGreedyPolicy`.

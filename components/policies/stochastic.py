@@ -1,4 +1,4 @@
-"""Acting by drawing from a distribution."""
+"""Stochastic policy of actor-critic agents."""
 
 from collections.abc import Sequence
 
@@ -16,11 +16,12 @@ from repertory.components import (
 
 
 class StochasticPolicy(programs.Policy):
-  """Draws actions from the distribution that a network gives.
+  """Samples actions from the distribution that a network parameterizes.
 
-  Its extras are `types.SequenceExtras`: of each step the sample and its
-  log-probability under the weights that acted, and the recurrent state before
-  it. Random numbers belong to the environment, as in `EpsilonGreedyPolicy`.
+  Its extras are `types.SequenceExtras`: for each step the sample, its
+  log-probability under the behavior policy, and the recurrent state before the
+  step. Each environment has its own random stream, as in
+  `EpsilonGreedyPolicy`.
   """
 
   def __init__(
@@ -31,11 +32,11 @@ class StochasticPolicy(programs.Policy):
     *,
     evaluation: bool = False,
   ):
-    """Keeps the parts.
+    """Initializes the policy.
 
     Args:
-      network: Its outputs are `networks.ActorCriticOutput`.
-      distribution: What the network's parameters mean.
+      network: Network that outputs `networks.ActorCriticOutput`.
+      distribution: Action distribution that the network parameterizes.
       seed: Seeds the random streams.
       evaluation: Whether to take the most probable action.
     """
@@ -82,8 +83,8 @@ def stochastic_extras_spec(
   """Returns the array specs of the extras of a `StochasticPolicy`.
 
   Args:
-    distribution: What it draws from.
-    core_state_spec: Its network's recurrent state, without a batch axis.
+    distribution: The action distribution of the policy.
+    core_state_spec: Array specs of the recurrent state, without a batch axis.
   """
   return types.SequenceExtras(
     step={
