@@ -1,4 +1,4 @@
-"""The network of agents that learn a policy and the value of its states."""
+"""Shared parts of on-policy actor-critic agents: network and advantages."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,18 +24,18 @@ def make_network(
   hidden_sizes: Sequence[int] = (),
   normalize_observations: bool = False,
 ) -> networks.SequenceNetwork:
-  """Makes a network whose outputs are `networks.ActorCriticOutput`.
+  """Creates a network that outputs `networks.ActorCriticOutput`.
 
   Args:
-    spec: One with discrete or continuous actions.
-    config: The kind of its memory.
+    spec: Environment spec with discrete or continuous actions.
+    config: Settings of the recurrent core.
     image_torso: One of `choices.IMAGE_TORSOS`.
-    shared_sizes: Layers before the memory.
-    hidden_sizes: Layers of the policy, and as many of the value, behind it.
-    normalize_observations: Whether it has a normalizer.
+    shared_sizes: Sizes of the shared layers before the core.
+    hidden_sizes: Sizes of the layers of policy and value after the core.
+    normalize_observations: Whether to normalize observations.
 
   Raises:
-    ValueError: If observations or actions are of another kind.
+    ValueError: If observations or actions are unsupported.
   """
   distribution = distributions.make_distribution(spec.actions)
   network = networks.SequenceNetwork(
@@ -58,23 +58,23 @@ def estimate_advantages(
   config: Any,
   return_scale: learners.RunningScale | None,
 ) -> tuple[losses.Advantages, dict[str, tf.Tensor]]:
-  """Estimates advantages, and what values are to be, of treated rewards.
+  """Estimates advantages and value targets, from scaled and clipped rewards.
 
   Args:
     data: Unrolls, `[T, B, ...]`.
     values: V(x_t), `[T + 1, B]`.
-    config: Has `discount`, `lambda_` and `max_abs_reward`.
-    return_scale: What rewards are divided by before they are clipped, which
-      takes in these returns; None to leave them in their unit.
+    config: Config with `discount`, `lambda_` and `max_abs_reward`.
+    return_scale: Running scale that is updated with these returns and divides
+      rewards before clipping; None for no scaling.
 
   Returns:
-    Both, `[T, B]`, and metrics.
+    Advantages and targets, `[T, B]`, and metrics.
   """
   mask, discounts = data.mask, config.discount * data.discount  # [T, B]
-  rewards, told = data.reward, {}
+  rewards, scale_metrics = data.reward, {}
   if return_scale is not None:
     rewards = return_scale.scale_rewards(rewards, discounts, values, mask)
-    told = {'reward_scale': return_scale()}
+    scale_metrics = {'reward_scale': return_scale()}
   estimated = losses.generalized_advantages(
     rewards=losses.clip_rewards(rewards, config.max_abs_reward),
     discounts=discounts,
@@ -88,5 +88,5 @@ def estimate_advantages(
     'value': losses.masked_mean(values[:-1], mask),
     'explained_variance': losses.explained_variance(values[:-1], targets, mask),
     'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
-    **told,
+    **scale_metrics,
   }

@@ -1,4 +1,4 @@
-"""Additional losses of users, such as that of an auxiliary head."""
+"""Custom additional losses, such as for auxiliary heads."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -14,20 +14,20 @@ AdditionalLoss: TypeAlias = Callable[
 
 
 class TakesAdditionalLoss:
-  """Base class of builders whose update accepts an additional loss.
+  """Mixin of builders whose update supports an additional loss.
 
-  A subclass that overrides `additional_loss` trains an auxiliary head, or
-  regularizes a network, in every topology.
+  Override `additional_loss` to train an auxiliary head or to regularize a
+  network. It works in every topology.
   """
 
   def additional_loss(
     self, network: Any, sample: types.Sample
   ) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
-    """Computes the loss that is added to the agent's before its gradient.
+    """Computes a loss that is added to the agent's loss.
 
     It is called inside the gradient tape of each gradient step and traced with
-    the update, without AutoGraph. Networks that it calls by
-    `data_parallel.by_rows` are divided over several learner devices.
+    the update, without AutoGraph. To distribute a network over several learner
+    devices, call it through `data_parallel.by_rows`.
 
     Args:
       network: The network of `make_network`; SAC passes a
@@ -41,9 +41,8 @@ class TakesAdditionalLoss:
         `keys`, `probabilities` and `table_sizes` are empty.
 
     Returns:
-      The loss, a scalar already multiplied by its weight, which is logged as
-      `additional_loss`; and more metrics, scalars by name. PPO logs the means
-      over its gradient steps.
+      The weighted loss, a scalar, which is logged as `additional_loss`; and
+      further metrics, scalars by name. PPO logs means over its gradient steps.
     """
     raise NotImplementedError
 
@@ -57,11 +56,11 @@ class TakesAdditionalLoss:
 
 
 def check(builder: Any) -> None:
-  """Refuses an additional loss that an agent of the toolkit would ignore.
+  """Raises an error for an additional loss that the update would ignore.
 
   Raises:
-    ValueError: If the builder, or the one that it wraps, has one, but its
-      update does not use it.
+    ValueError: If the builder or the wrapped builder has an additional loss
+      that its update does not use.
   """
   builder = getattr(builder, 'wrapped', builder)
   kind = type(builder)
@@ -71,7 +70,7 @@ def check(builder: Any) -> None:
   if is_ours and hasattr(kind, 'additional_loss'):
     raise ValueError(
       f'{kind.__name__} must not have additional_loss, got one: its update '
-      'ignores it. DQN, IMPALA, PPO and SAC use one; for other agents, '
+      'ignores it. DQN, IMPALA, PPO and SAC support it; for other agents, '
       'override make_update.'
     )
 
@@ -85,7 +84,7 @@ def evaluate(
     function: `TakesAdditionalLoss.given_loss`; None for a loss of 0 and no
       metrics.
     network: See `TakesAdditionalLoss.additional_loss`.
-    sample: See there, too.
+    sample: See `TakesAdditionalLoss.additional_loss`.
 
   Returns:
     The loss, a scalar, and metrics by name, `additional_loss` included.
@@ -115,14 +114,14 @@ def evaluate(
 def merge(
   metrics: Mapping[str, tf.Tensor], more: Mapping[str, tf.Tensor]
 ) -> dict[str, tf.Tensor]:
-  """Returns the metrics of the agent and those of the additional loss.
+  """Merges the metrics of the agent and of the additional loss.
 
   Raises:
     ValueError: If a name is in both.
   """
   if both := sorted(metrics.keys() & more.keys()):
     raise ValueError(
-      'Metrics of additional_loss must have other names than those of the '
+      'Metrics of additional_loss must not have names of metrics of the '
       f'agent, got {", ".join(both)}.'
     )
   return {**metrics, **more}

@@ -1,4 +1,4 @@
-"""What is known of an agent before TensorFlow is imported."""
+"""Agent metadata that is available without importing TensorFlow."""
 
 import dataclasses
 import importlib
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Agent:
-  """A baseline agent, or one of the user's own.
+  """Metadata of a baseline or custom agent.
 
   Attributes:
-    name: What `--agent` takes.
-    description: One line.
-    config_class: Its settings, an `AgentConfig`; of a baseline agent each has a
-      default.
+    name: Value of `--agent`.
+    description: One-line summary.
+    config_class: Subclass of `AgentConfig`; baseline agents have a default for
+      each setting.
     presets: Settings for kinds of environments, by name.
-    builder: Where its builder's class is, such as 'package.module:Builder'.
+    builder: Import path of the builder's class, 'package.module:Builder'.
   """
 
   name: str
@@ -31,6 +31,6 @@ class Agent:
 
   @property
   def builder_class(self) -> 'type[builder.Builder]':
-    """Is made from an instance of the config; imports TensorFlow."""
+    """The builder's class, whose argument is the config; imports TensorFlow."""
     module, _, path = self.builder.partition(':')
     return operator.attrgetter(path)(importlib.import_module(module))

@@ -1,4 +1,4 @@
-"""The settings that every agent has."""
+"""Base class of agent configs."""
 
 import dataclasses
 from typing import ClassVar
@@ -9,26 +9,24 @@ from repertory.components import settings
 
 @dataclasses.dataclass(frozen=True)
 class AgentConfig:
-  """Settings of an agent: a frozen dataclass that checks itself.
+  """Agent config: a frozen dataclass that validates itself.
 
-  An agent adds fields of its own, and declares those anew whose default is its
-  own business or another one; `components.settings.field` gives a field the
-  help that the command line and the docs print. All fields go into the
-  checkpoint, and a run is resumed only if they are the same.
+  Agents add their own fields and redeclare fields to set or change defaults.
+  `components.settings.field` adds the help text for command line and docs. All
+  fields are saved in checkpoints; a run resumes only if they are unchanged.
 
   Attributes:
-    batch_size: Items a learner step takes; None if that follows from the number
-      of environments.
-    discount: γ.
-    learning_rate: Step size of the optimizer.
-    default_environments_per_actor: Environments that an actor steps together if
-      nothing is said; no setting, but the agent's advice.
-    xla_pays_after: Updates of one batch with which XLA has earned back what it
-      takes to compile, about; measured with the defaults, on one core. No
-      setting.
+    batch_size: Items per batch; None to derive it from the number of
+      environments.
+    discount: Discount factor γ.
+    learning_rate: Learning rate of the optimizer.
+    default_environments_per_actor: Default number of environments per actor;
+      a recommendation of the agent, not a setting.
+    xla_pays_after: Approximate number of gradient steps after which XLA has
+      saved its compilation time, with the defaults on one core; not a setting.
   """
 
-  # What replays has seen all of it often, whoever lived it.
+  # Replay decorrelates batches, even from a single environment.
   default_environments_per_actor: ClassVar[int] = 1
   xla_pays_after: ClassVar[int] = 1_000
 
@@ -36,26 +34,24 @@ class AgentConfig:
   discount: float
   learning_rate: float
   prefetch: int = settings.field(
-    1, 'Batches that a replay server prepares ahead of the learner.'
+    1, 'Number of batches that the replay server prefetches.'
   )
   variable_update_period: int = settings.field(
     10,
-    "An actor's steps between fetches of variables, where it fetches them: in "
-    'distributed.',
+    'Actor steps between fetches of variables, in the distributed topology.',
   )
   jit_compile: bool | None = settings.field(
     None,
-    'Compile the update with XLA, and a recurrent policy (beside an '
-    'accelerator any policy): up to half the work for a CPU with small '
-    'networks; with idle cores graph mode may be done sooner, and convolutions '
-    'are better off without. None: if the run has updates enough to earn back '
-    'what it takes to compile; and beside an accelerator, in anakin and in '
-    'deterministic runs.',
+    'Compile the update with XLA, and recurrent policies (on accelerators, '
+    'all policies). For small networks on a CPU, XLA takes up to half the work '
+    'away; graph mode can be faster with idle cores or for convolutions. None: '
+    'if the run is long enough to save the compilation time, on accelerators, '
+    'and in anakin and deterministic runs.',
   )
 
   @property
   def steps_until_xla_pays(self) -> int:
-    """Learner steps that have as many updates as `xla_pays_after`."""
+    """Learner steps equivalent to `xla_pays_after` gradient steps."""
     return self.xla_pays_after
 
   def __post_init__(self):

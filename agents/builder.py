@@ -1,4 +1,4 @@
-"""The seam between agents and everything that runs them."""
+"""Interface of agent builders."""
 
 import abc
 import dataclasses
@@ -25,13 +25,13 @@ from repertory.components import experience as experience_lib
 
 @dataclasses.dataclass(frozen=True)
 class Acting:
-  """What a policy is to act for.
+  """Conditions under which a policy acts.
 
   Attributes:
-    spec: What the environment takes and gives.
-    num_environments: Over all actors; environment ids are below it.
-    seed: Seeds all random numbers.
-    steps_done: Steps that each environment has behind it, in earlier runs.
+    spec: Environment spec.
+    num_environments: Number of environments of all actors; ids are below it.
+    seed: Random seed.
+    steps_done: Steps that each environment already made, in earlier runs.
     evaluation: Whether to act greedily.
   """
 
@@ -45,7 +45,7 @@ class Acting:
     object.__setattr__(self, 'spec', nests.plain(self.spec))
 
 
-# Methods that make a part. The part may keep the spec, or nests of it.
+# Factory methods. Their results may keep the spec, or nests of it.
 _MAKING = (
   'make_network',
   'make_policy',
@@ -56,7 +56,7 @@ _MAKING = (
 
 
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
-  """Gives a method copies of environment specs, and refuses None as a part."""
+  """Wraps a factory to copy environment specs and to reject None as result."""
 
   def copied(argument: Any) -> Any:
     is_spec = isinstance(argument, specs.EnvironmentSpec)
@@ -71,7 +71,7 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     )
     if part is None:
       raise ValueError(
-        f'{type(self).__name__}.{method.__name__} must return what it makes, '
+        f'{type(self).__name__}.{method.__name__} must return what it creates, '
         'got None. Add a return statement.'
       )
     return part
@@ -80,20 +80,18 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Builder(roads.Parts, abc.ABC):
-  """Returns the parts of an agent; starts nothing.
+  """Interface of agent builders: factories of the parts of an agent.
 
-  An agent is two TensorFlow programs, the policy and the update, and an
-  experience, which says how what was lived travels from the one to the other.
-  How the parts are wired, and in which process each one runs, is not its
-  business. A part is replaced by overriding the method that makes it; those
-  that follow from the experience are made by the methods of `roads.Parts`.
+  An agent has a policy, an update and an `Experience`, which describes how
+  experience flows from acting to learning. A builder starts nothing and does
+  not depend on the topology. Override a factory to replace a part; parts that
+  follow from the experience are created by the methods of `roads.Parts`.
 
-  A module may keep the spec that a method gets: it is a copy, see
-  `nests.plain`.
+  Factories get copies of specs, which modules may keep; see `nests.plain`.
 
   Attributes:
-    config: The agent's settings, an `agent_config.AgentConfig`.
-    uses_rewards: Whether what it learns depends on them.
+    config: The agent's config, an `agent_config.AgentConfig`.
+    uses_rewards: Whether the agent learns from rewards.
   """
 
   uses_rewards: ClassVar[bool] = True
@@ -110,27 +108,27 @@ class Builder(roads.Parts, abc.ABC):
 
   @property
   def wrapping(self) -> Mapping[str, Any]:
-    """How it wraps another agent, as plain values by name; see `wrappers`."""
+    """Plain values of the reward model: name and settings; see `wrappers`."""
     return {}
 
   @property
   def needs_demonstrations(self) -> bool:
-    """Whether every batch must have rows of data, or nothing else."""
+    """Whether every batch must contain demonstrations, or consist of them."""
     return False
 
   @property
   def needs_own_steps(self) -> bool:
-    """Whether batches of data alone would teach it nothing."""
+    """Whether the agent cannot learn from demonstrations alone."""
     return False
 
   @property
   def needs_whole_batches(self) -> bool:
-    """Whether its rows cannot be divided among devices."""
+    """Whether batches cannot be divided among devices."""
     return False
 
   @property
   def observes_previous_action_and_reward(self) -> bool:
-    """Whether observations are to tell what led to them.
+    """Whether observations include the previous action and reward.
 
     If so, an observation is a dictionary of 'observation', 'previous_action'
     and 'previous_reward', in the spec and for policy and update.
@@ -139,43 +137,43 @@ class Builder(roads.Parts, abc.ABC):
 
   @property
   def return_bounds(self) -> tuple[float, float] | None:
-    """The least and the largest return that its critic can tell, if any.
+    """Support of a distributional critic, `(vmin, vmax)`; None without limits.
 
-    These are the settings `vmin` and `vmax`, of the environment's rewards and
-    discounted by `config.discount`. Data with others are refused.
+    They bound returns of the environment's rewards, discounted by
+    `config.discount`. Data sets with returns out of bounds are rejected.
     """
     return None
 
   @abc.abstractmethod
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    """Makes a network with all its variables.
+    """Creates the network and all its variables.
 
     Raises:
-      ValueError: If the network cannot take the observations or actions.
+      ValueError: If the network does not support the observations or actions.
     """
 
   @abc.abstractmethod
   def make_policy(self, network: Any, acting: Acting) -> programs.Policy:
-    """Makes the policy.
+    """Creates the policy.
 
     Args:
-      network: From `make_network`; its variables will change.
-      acting: What the policy is to act for.
+      network: Network of `make_network`, whose variables will be updated.
+      acting: Conditions under which the policy acts.
     """
 
   @abc.abstractmethod
   def make_update(
     self, network: Any, spec: specs.EnvironmentSpec
   ) -> programs.Update:
-    """Makes the update of `network`."""
+    """Creates the update of `network`."""
 
   def make_bellman_updater(
     self, spec: specs.EnvironmentSpec
   ) -> programs.BellmanUpdater:
-    """Makes what computes targets, with networks of its own.
+    """Creates a Bellman updater, which computes targets with its own networks.
 
-    It is asked for if `experience` has `labeled`. Then the update gets
-    `types.Labeled` items, and exports what the updater follows.
+    Required if `experience` has `labeled`. Then the update gets
+    `types.Labeled` items, and exports the variables that the updater follows.
     """
     del spec
     raise NotImplementedError(
@@ -190,10 +188,11 @@ class Builder(roads.Parts, abc.ABC):
     """Describes items, tables, batches and priorities.
 
     Args:
-      num_environments: Over all actors.
+      spec: Environment spec.
+      num_environments: Number of environments of all actors.
 
     Raises:
-      ValueError: If the settings do not fit that many.
+      ValueError: If the settings are invalid for this number of environments.
     """
 
   def make_learner(
@@ -205,11 +204,11 @@ class Builder(roads.Parts, abc.ABC):
     divergence: learners.Divergence | None = None,
     jit_compile: bool = False,
   ) -> learners.GradientLearner:
-    """Makes the learner; one that needs its own explains why.
+    """Creates the learner.
 
     Args:
-      jit_compile: Whether XLA compiles the update: what the setting says, or
-        follows from the length of the run.
+      jit_compile: Whether to compile the update with XLA: the setting, or the
+        default for the length of the run.
     """
     return learners.GradientLearner(
       update,

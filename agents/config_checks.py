@@ -1,4 +1,4 @@
-"""Checks of settings, which are the fields of a dataclass."""
+"""Validation of config dataclasses."""
 
 import dataclasses
 import numbers
@@ -16,21 +16,20 @@ MAX = float(np.finfo(np.float32).max)
 
 
 def check(config: Any, name: str, holds: bool, expected: str) -> None:
-  """Raises a SettingError that names the field, unless the condition holds."""
+  """Raises a SettingError for a field unless `holds`."""
   if not holds:
     found = getattr(config, name)
     raise SettingError(name, f'must be {expected}, got {found!r}.')
 
 
 def check_types(config: Any) -> None:
-  """Refuses fields that are not of their type; the other checks rely on it.
+  """Checks the types of all fields, on which the other checks rely.
 
-  NumPy's numbers pass, an integer passes for a float, and a list for a tuple.
-  Fields of types that no agent here has, or that are told as text, are left to
-  who added them.
+  NumPy numbers are accepted, integers for floats, and lists for tuples. Fields
+  of other types than those of the baseline agents are not checked.
 
   Raises:
-    SettingError: Naming the first field whose value does not fit.
+    SettingError: If the value of a field has the wrong type.
   """
   for field in dataclasses.fields(config):
     name, kind = field.name, field.type
@@ -39,7 +38,7 @@ def check_types(config: Any) -> None:
       kinds = [kind for kind in typing.get_args(kind) if kind is not _NONE]
       if value is None or len(kinds) > 1:
         continue
-    # Not looked up: types in annotations need not be hashable.
+    # A linear search, because annotations need not be hashable.
     for known, is_of_kind, expected in _KINDS:
       if kinds == [known]:
         suffix = ' or None' if kinds != [kind] else ''
@@ -69,27 +68,27 @@ _NONE = type(None)
 
 
 def check_at_least(config: Any, minimum: int, *names: str) -> None:
-  """Refuses fields below a minimum, and infinite ones; None passes."""
+  """Rejects fields that are below a minimum or infinite; None is valid."""
   for name, value in _numbers(config, names):
     check(config, name, value >= minimum, f'at least {minimum}')
   check_finite(config, *names)
 
 
 def check_positive(config: Any, *names: str) -> None:
-  """Refuses fields that are not positive and finite; None passes."""
+  """Rejects fields that are not positive and finite; None is valid."""
   for name, value in _numbers(config, names):
     check(config, name, value > 0, 'positive')
   check_finite(config, *names)
 
 
 def check_finite(config: Any, *names: str) -> None:
-  """Refuses fields that single precision cannot hold; None passes."""
+  """Rejects fields that overflow in single precision; None is valid."""
   for name, value in _numbers(config, names):
     check(config, name, abs(value) <= MAX, 'finite in single precision')
 
 
 def check_fraction(config: Any, *names: str) -> None:
-  """Refuses fields outside [0, 1]."""
+  """Rejects fields outside [0, 1]."""
   for name, value in _numbers(config, names):
     check(config, name, 0 <= value <= 1, 'in [0, 1]')
 
@@ -102,22 +101,22 @@ def _numbers(config: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
 
 
 def check_one_of(config: Any, name: str, known: Collection[str | None]) -> None:
-  """Refuses a name that is not known."""
+  """Rejects values that are not in `known`."""
   check(config, name, getattr(config, name) in known, f'one of {list(known)}')
 
 
 def check_sizes(config: Any, name: str) -> None:
-  """Refuses integers below 1 in a tuple; None passes."""
+  """Rejects tuples with integers below 1; None is valid."""
   sizes = getattr(config, name)
   holds = all(size >= 1 for size in sizes or ())
   check(config, name, holds, 'a tuple of integers of at least 1')
 
 
 def check_support(config: Any) -> None:
-  """Refuses a support of returns that is none: its ends, and its atoms.
+  """Checks the support of a categorical return distribution.
 
   Args:
-    config: Has `vmin`, `vmax` and `num_atoms`.
+    config: Config with `vmin`, `vmax` and `num_atoms`.
   """
   check_at_least(config, 2, 'num_atoms')
   check_finite(config, 'vmin', 'vmax')

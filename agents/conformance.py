@@ -1,11 +1,11 @@
-"""Checks of builders, as tests that your own ones inherit.
+"""Conformance tests of agent builders, to inherit for custom agents.
 
     class TestMyBuilder(conformance.BuilderConformance):
       def make_builder(self): ...
       def make_spec(self): ...
 
-pytest, or unittest with `unittest.TestCase` as a further base, runs them. For
-policy and update there are those of `components.conformance`.
+Run them by pytest, or by unittest with `unittest.TestCase` as a further base.
+`components.conformance` has those of policies and updates.
 """
 
 import contextlib
@@ -44,9 +44,9 @@ class BuilderConformance:
   """The contract of `builder.Builder`: its parts fit together.
 
   Attributes:
-    num_environments: Over all actors, of which there is one here.
-    max_steps: Steps of each environment; enough for a batch to learn from.
-    episode_length: How many steps an episode has, give or take one.
+    num_environments: Number of environments of the single actor.
+    max_steps: Maximum steps of each environment to fill a batch.
+    episode_length: Steps per episode; some have one more.
     evaluation_is_the_same: Whether evaluation does not depend on the seed.
   """
 
@@ -56,17 +56,17 @@ class BuilderConformance:
   evaluation_is_the_same = True
 
   def make_builder(self) -> builder_lib.Builder:
-    """Makes the builder, with small networks and little to wait for."""
+    """Creates the builder, with small networks and replay sizes."""
     raise NotImplementedError
 
   def make_spec(self) -> specs.EnvironmentSpec:
-    """Returns the spec of the environments, as the agent sees them."""
+    """Returns the environment spec that the agent gets."""
     raise NotImplementedError
 
   def make_policy(
     self, network: Any, seed: int = 0, evaluation: bool = False
   ) -> Any:
-    """Makes a policy of the builder."""
+    """Creates a policy of the builder."""
     acting = builder_lib.Acting(
       self.make_spec(), self.num_environments, seed, evaluation=evaluation
     )
@@ -78,7 +78,7 @@ class BuilderConformance:
     assert dataclasses.is_dataclass(builder.config)
     assert sent.config == builder.config
     assert self._tables(sent, spec) == self._tables(builder, spec), (
-      'Other processes must plan the same tables.'
+      'A sent builder must describe the same tables.'
     )
 
   def _tables(self, builder, spec):
@@ -92,10 +92,10 @@ class BuilderConformance:
       [(v.name, v.shape.as_list(), v.dtype) for v in network.variables]
       for network in (one, other)
     ]
-    assert forms[0], 'A network must have all its variables when it is made.'
+    assert forms[0], 'A network must have all its variables after make_network.'
     assert forms[0] == forms[1], (
-      'Variables must be the same, in the same order, each time: those of the '
-      f'learner are copied so; got {forms[0]} and {forms[1]}.'
+      'Networks must have the same variables in the same order, because values '
+      f'are copied between them; got {forms[0]} and {forms[1]}.'
     )
     assert not {id(v) for v in one.variables} & {
       id(v) for v in other.variables
@@ -108,9 +108,9 @@ class BuilderConformance:
     exported = builder.make_update(network, spec).exports['policy']
     names = [(v.name, v.shape) for v in exported]
     assert names == expected, (
-      "exports['policy'] must be the variables that the network has when it is "
-      'made, in their order, because they are copied to another network; got '
-      f'{names} for {expected}.'
+      "exports['policy'] must be the variables of the network after "
+      'make_network, in their order, because they are copied to another '
+      f'network; got {names} for {expected}.'
     )
 
   def test_tables_can_run(self):
@@ -121,7 +121,7 @@ class BuilderConformance:
 
   def test_evaluation_is_the_same(self):
     if not self.evaluation_is_the_same:
-      raise unittest.SkipTest('Evaluations of this agent draw their actions.')
+      raise unittest.SkipTest('This agent evaluates with sampled actions.')
     builder, spec = self.make_builder(), self.make_spec()
     network = builder.make_network(spec)
     actions = [
@@ -130,13 +130,13 @@ class BuilderConformance:
     ]
     tree.map_structure(
       lambda a, b: np.testing.assert_array_equal(
-        a, b, 'Evaluation must not depend on the seed: it explores nothing.'
+        a, b, 'Evaluation must not explore, so not depend on the seed.'
       ),
       *actions,
     )
 
   def test_numpy_acts_alike(self):
-    """Compares NumPy with TensorFlow, if NumPy can run the policy."""
+    """Compares NumPy with TensorFlow, if NumPy supports the policy."""
     builder, spec = self.make_builder(), self.make_spec()
     size = self.num_environments
     policy = self.make_policy(builder.make_network(spec))
@@ -163,19 +163,19 @@ class BuilderConformance:
         assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
         np.testing.assert_allclose(
           ours, theirs, rtol=1e-5, atol=1e-5,
-          err_msg='NumPy must compute what TensorFlow does.',
+          err_msg='NumPy must compute the same as TensorFlow.',
         )  # fmt: skip
       leaves = outputs[len(outputs) - len(leaves) :]
 
   def _act(self, policy):
     actor = self._make_actor(policy)
-    lived = self.live()
-    timestep = next(lived)
+    timesteps = self.live()
+    timestep = next(timesteps)
     actor.observe_first(timestep)
     actions = []
     for _ in range(20):
       actions.append(actor.select_action(timestep.observation))
-      timestep = next(lived)
+      timestep = next(timesteps)
       actor.observe(actions[-1], timestep)
     return actions
 
@@ -185,16 +185,16 @@ class BuilderConformance:
     return actors.PolicyActor(policy, observations, ids, adder=adder)
 
   def live(self) -> Iterator[dm_env.TimeStep]:
-    """Yields batched timesteps that the spec allows, whatever is done."""
+    """Yields batched random timesteps of the spec, independent of actions."""
     random = np.random.default_rng(0)
     spec, size = self.make_spec(), self.num_environments
-    # Slots end at different times.
+    # Episodes end at different times.
     lengths = self.episode_length + np.arange(size) % 2
     for t in range(self.max_steps):
-      place = t % (lengths + 1)
+      index = t % (lengths + 1)
       step_type = np.full([size], _MID, np.int32)
-      step_type[place == 0] = _FIRST
-      step_type[place == lengths] = _LAST
+      step_type[index == 0] = _FIRST
+      step_type[index == lengths] = _LAST
       first, last = step_type == _FIRST, step_type == _LAST
       yield dm_env.TimeStep(
         step_type,
@@ -211,10 +211,10 @@ class BuilderConformance:
     with self._replaying(builder, experience) as (adder, end):
       network = builder.make_network(spec)
       actor = self._make_actor(self.make_policy(network), adder)
-      lived = self.live()
-      timestep = next(lived)
+      timesteps = self.live()
+      timestep = next(timesteps)
       actor.observe_first(timestep)
-      for timestep_after in lived:
+      for timestep_after in timesteps:
         action = actor.select_action(timestep.observation)
         actor.observe(action, timestep_after)
         timestep = timestep_after
@@ -222,8 +222,8 @@ class BuilderConformance:
           break
       else:
         raise AssertionError(
-          f'{self.max_steps} steps made {adder.num_items} items, too few to '
-          'learn from; take smaller settings.'
+          f'{self.max_steps} steps made only {adder.num_items} items, too few '
+          'for a learner step. Reduce batch and replay sizes.'
         )
       sample = next(end.batches)
       assert sample.keys.shape == [experience.batch_size]
@@ -235,22 +235,22 @@ class BuilderConformance:
       assert np.isfinite(np.asarray(value)), f'{name} must be finite.'
 
   def _label(self, builder, labeled, sample):
-    """Returns as many finished items as a learner step takes."""
+    """Returns a batch of items with targets."""
     updater = builder.make_bellman_updater(self.make_spec())
     data, target = updater(sample, tf.constant([0, 0]))
     size = labeled.batch_size
-    places = np.arange(size) % len(sample.keys)
+    indices = np.arange(size) % len(sample.keys)
     finished = sample._replace(
       data=types.Labeled(data, target, np.zeros([len(sample.keys)], np.int64))
     )
     finished = tree.map_structure(
-      lambda leaf: tf.gather(leaf, places), finished
+      lambda leaf: tf.gather(leaf, indices), finished
     )
     expected = datasets.sample_spec(labeled.table.signature, size)
     tree.assert_same_structure(finished.data, expected.data)
     for leaf, spec in zip(tree.flatten(finished.data), tree.flatten(expected)):
       assert (leaf.shape, leaf.dtype) == (spec.shape, spec.dtype), (
-        'A Bellman updater must return what `experience` says of `labeled`; '
+        'A Bellman updater must return items of the signature of `labeled`; '
         f'got {leaf.dtype} {leaf.shape} for {spec}.'
       )
     return finished
@@ -265,13 +265,13 @@ class BuilderConformance:
       found = [(v.name, v.shape) for v in followed]
       expected = [(v.name, v.shape) for v in exports.get(name, ())]
       assert found == expected, (
-        f"followed['{name}'] of a Bellman updater must be like what the update "
-        f'exports by that name; got {found} for {expected}.'
+        f"followed['{name}'] of a Bellman updater must match the variables "
+        f'that the update exports by that name; got {found} for {expected}.'
       )
 
   @contextlib.contextmanager
   def _replaying(self, builder, experience):
-    """Yields both ends of a road: adder, and the learner's."""
+    """Yields both sides of a transport: adder and learner side."""
     with contextlib.ExitStack() as stack:
       server = replay.make_server(experience.tables)
       stack.callback(server.stop)
@@ -288,13 +288,13 @@ class BuilderConformance:
         max_pending_items=0,
       )
       stack.callback(adder.close)
-      # An adder that cannot hand over its items would wait once more.
+      # Otherwise closing the adder would wait for pending items.
       stack.callback(connection.stop.set)
       yield adder, end
 
 
 def _draw(spec, size: int, random: np.random.Generator) -> np.ndarray:
-  """Returns observations `[size, ...]` as a spec allows."""
+  """Samples random observations `[size, ...]` of a spec."""
   shape, dtype = (size, *spec.shape), np.dtype(spec.dtype)
   if dtype.kind == 'f':
     return random.uniform(-1, 1, shape).astype(dtype)

@@ -1,4 +1,4 @@
-"""Replay of agents that sample a large table, by priority or uniformly."""
+"""Experience replay, prioritized or uniform, of off-policy agents."""
 
 from typing import Any
 
@@ -16,18 +16,18 @@ from repertory.components import (
 )
 from repertory.components import experience as experience_lib
 
-# What agents call the settings of tables.
+# Names of the settings of tables in agent configs.
 _NAMES_OF_SIZES = {'max_size': 'max_replay_size', 'min_size': 'min_replay_size'}
 
 
 def error_buffer(
   config: replay_config.ReplayConfig, items_per_insert: int
 ) -> float:
-  """Returns the lead that either side may take, in samples.
+  """Returns the error buffer of the rate limiter, in samples.
 
   Args:
-    config: Says it, or what it follows from.
-    items_per_insert: The most items that one step of all environments makes.
+    config: Replay settings.
+    items_per_insert: Maximum items that one step of all environments creates.
   """
   if config.error_buffer is not None:
     return config.error_buffer
@@ -45,14 +45,14 @@ def describe_uniform(
   spec: specs.EnvironmentSpec,
   num_environments: int,
 ) -> experience_lib.Experience:
-  """Describes the experience of an agent that only ever samples uniformly.
+  """Describes the experience of an agent with uniform replay.
 
   Args:
-    config: An `agent_config.AgentConfig` that has `max_replay_size`,
-      `min_replay_size` and `samples_per_insert`, too.
-    items: What the table holds.
-    spec: What the environment takes and gives.
-    num_environments: Over all actors.
+    config: An `agent_config.AgentConfig` that also has `max_replay_size`,
+      `min_replay_size` and `samples_per_insert`.
+    items: Kind of items.
+    spec: Environment spec.
+    num_environments: Number of environments of all actors.
   """
   rate_limit = replay.RateLimit.with_default_buffer(
     config.samples_per_insert,
@@ -79,13 +79,14 @@ def describe(
   num_environments: int,
   **others: Any,
 ) -> experience_lib.Experience:
-  """Describes the experience.
+  """Describes the experience of an agent with prioritized or uniform replay.
 
   Args:
-    config: How items are kept and sampled.
-    items: What the table holds.
-    num_environments: Over all actors.
-    **others: Further settings of the experience.
+    config: Replay settings.
+    items: Kind of items.
+    spec: Environment spec.
+    num_environments: Number of environments of all actors.
+    **others: Further arguments of `Experience`.
   """
   signature = items.signature(spec)
   rate_limit = replay.RateLimit(
@@ -113,7 +114,7 @@ def describe(
 
 
 def _setting_names(config: replay_config.ReplayConfig) -> dict[str, str]:
-  """Returns what the settings of tables and batches are called here."""
+  """Returns the names of table and batch settings, for error messages."""
   names = dict(_NAMES_OF_SIZES)
   if config.num_sgd_steps_per_step > 1:
     names['batch_size'] = 'batch_size · num_sgd_steps_per_step'
@@ -123,7 +124,7 @@ def _setting_names(config: replay_config.ReplayConfig) -> dict[str, str]:
 def in_series(
   update: programs.Update, config: replay_config.ReplayConfig
 ) -> programs.Update:
-  """Lets an update make all gradient steps of a learner step."""
+  """Wraps an update to take all gradient steps of a learner step."""
   num_updates = config.num_sgd_steps_per_step
   if num_updates == 1:
     return update
@@ -131,13 +132,13 @@ def in_series(
 
 
 class ImportanceWeights(tf.Module):
-  """Weighs items in the loss, with a β that may rise to 1.
+  """Importance weights of prioritized replay, with annealing of β.
 
-  The count of learner steps is a variable of the update.
+  The number of learner steps is a variable of the update.
   """
 
   def __init__(self, config: replay_config.ReplayConfig):
-    """Begins with `config.importance_exponent`."""
+    """Initializes β to `config.importance_exponent`."""
     super().__init__()
     self._config = config
     self._annealing = None
@@ -146,7 +147,7 @@ class ImportanceWeights(tf.Module):
       self._annealing = learners.LinearAnnealing(num_steps)
 
   def __call__(self, sample: types.Sample) -> tf.Tensor:
-    """Returns weights `[B]`, 1 if sampling is uniform; counts a learner step.
+    """Returns weights `[B]`, 1 for uniform sampling; counts a learner step.
 
     With β_0 = `importance_exponent` and N = `importance_anneal_learner_steps`,
     β = 1 − (1 − β_0) max(1 − t / N, 0) after t learner steps.

@@ -1,4 +1,4 @@
-"""Exploration of agents: on action values, and with numbers within bounds."""
+"""Exploration policies of agents with discrete and continuous actions."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,12 +10,12 @@ from repertory.components import action_scaling, discrete_actions, policies
 
 
 def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
-  """Returns the arguments of an ε-greedy policy, as an agent's config has them.
+  """Returns the arguments of an ε-greedy policy from an agent's config.
 
   Args:
-    config: Has `epsilon_base`, `epsilon_exponent`, `epsilon_anneal_steps` and
-      `evaluation_epsilon`.
-    acting: What the policy is to act for.
+    config: Config with `epsilon_base`, `epsilon_exponent`,
+      `epsilon_anneal_steps` and `evaluation_epsilon`.
+    acting: Conditions under which the policy acts.
   """
   num_environments = acting.num_environments
   actions = discrete_actions.DiscreteActions(acting.spec.actions)
@@ -42,16 +42,16 @@ def make_deterministic_policy(
   acting: builder.Acting,
   num_random_steps: int = 0,
 ) -> policies.ContinuousPolicy:
-  """Makes a policy that acts as a network says, blurred by noise.
+  """Creates a deterministic policy with Gaussian exploration noise.
 
   Args:
     network: Maps observations `[B, ...]` to actions in [−1, 1], `[B, D]`.
-    sigma: Deviation of the noise, which an evaluation is without.
-    acting: What the policy is to act for.
-    num_random_steps: First steps, over all environments, with uniform actions.
+    sigma: Standard deviation of the noise, which is disabled in evaluation.
+    acting: Conditions under which the policy acts.
+    num_random_steps: Initial uniformly random steps, over all environments.
 
   Raises:
-    ValueError: If not all actions are floats with bounds.
+    ValueError: If not all actions are bounded floats.
   """
   return make_continuous_policy(
     network,
@@ -66,16 +66,16 @@ def make_categorical_policy(
   acting: builder.Acting,
   num_random_steps: int = 0,
 ) -> policies.CategoricalPolicy:
-  """Makes a policy that draws the number of an action.
+  """Creates a categorical policy over discrete actions.
 
   Args:
     network: Maps observations `[B, ...]` to logits `[B, A]`.
-    acting: What the policy is to act for; an evaluation takes the most
+    acting: Conditions under which the policy acts; evaluation takes the most
       probable action.
-    num_random_steps: First steps, over all environments, with any action.
+    num_random_steps: Initial uniformly random steps, over all environments.
 
   Raises:
-    ValueError: If not all actions are integers with bounds.
+    ValueError: If not all actions are bounded integers.
   """
   return policies.CategoricalPolicy(
     network,
@@ -93,17 +93,17 @@ def make_continuous_policy(
   acting: builder.Acting,
   num_random_steps: int = 0,
 ) -> policies.ContinuousPolicy:
-  """Makes a policy that acts by what a network says and by noise.
+  """Creates a policy from network outputs and Gaussian noise.
 
   Args:
     network: Maps observations `[B, ...]` to parameters `[B, P]`.
-    choose: Maps parameters `[B, P]` and normal numbers `[B, D]`, which are 0
-      in an evaluation, to actions in [−1, 1], `[B, D]`.
-    acting: What the policy is to act for.
-    num_random_steps: First steps, over all environments, with uniform actions.
+    choose: Maps parameters `[B, P]` and Gaussian noise `[B, D]`, which is 0 in
+      evaluation, to actions in [−1, 1], `[B, D]`.
+    acting: Conditions under which the policy acts.
+    num_random_steps: Initial uniformly random steps, over all environments.
 
   Raises:
-    ValueError: If not all actions are floats with bounds.
+    ValueError: If not all actions are bounded floats.
   """
   return policies.ContinuousPolicy(
     network,

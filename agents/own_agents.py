@@ -1,13 +1,13 @@
-"""Agents of the user's own: builders found by name, and what they take.
+"""Custom agents: builders by import path.
 
-A builder tells its config by the type of its constructor's argument, or in the
-body of its class:
+A builder declares its config class by the type of its constructor's argument,
+or in the body of the class:
 
     class MyBuilder(builder.Builder):
       config: MyConfig
 
-The first class that does so counts, from the builder up to what it derives
-from; and in a class the body before the constructor.
+The first declaration in the method resolution order counts; in a class, the
+body precedes the constructor.
 """
 
 import importlib
@@ -21,18 +21,18 @@ from repertory.agents.agent import Agent
 from repertory.components import named_objects, settings
 from repertory.components.settings import SettingError
 
-# What a module may call its presets.
+# Name of the presets in a module.
 _PRESETS = 'PRESETS'
 
 
 def find(name: str) -> Agent:
-  """Imports a module, and returns the agent that it has.
+  """Imports a module and returns its agent.
 
   Args:
-    name: Such as 'package.module:Builder'.
+    name: Import path, such as 'package.module:Builder'.
 
   Raises:
-    SettingError: If there is none, or what there is could make no agent.
+    SettingError: If the builder is not found or invalid.
   """
   try:
     found = named_objects.find(name, _is_complete)
@@ -48,15 +48,14 @@ def find(name: str) -> Agent:
   ):
     raise _refuse(
       name,
-      f'{_PRESETS} in its module to be a dictionary of settings by name of '
-      'preset',
+      f'{_PRESETS} in its module to be a dictionary of settings by preset name',
       presets,
     )
   return Agent(name, _describe(found), config_class, presets, builder=name)
 
 
 def _describe(builder_class: type) -> str:
-  """Returns the first line of what a class tells of itself."""
+  """Returns the first line of a class's docstring."""
   return (builder_class.__doc__ or '').strip().partition('\n')[0]
 
 
@@ -67,7 +66,7 @@ def _refuse(name: str, expected: str, found: Any) -> SettingError:
 
 
 def _is_builder(found: Any) -> bool:
-  # Whoever has a subclass of it has imported TensorFlow already.
+  # A module with a subclass has already imported TensorFlow.
   base = importlib.import_module('repertory.agents.builder').Builder
   return isinstance(found, type) and issubclass(found, base)
 
@@ -77,7 +76,7 @@ def _is_complete(found: Any) -> bool:
 
 
 def _check_builder(name: str, found: Any) -> None:
-  """Refuses what is no class of builders."""
+  """Raises an error unless the object is a concrete builder class."""
   if not _is_builder(found):
     raise _refuse(
       name,
@@ -86,20 +85,22 @@ def _check_builder(name: str, found: Any) -> None:
     )
   if inspect.isabstract(found):
     missing = ', '.join(sorted(found.__abstractmethods__))
-    raise _refuse(name, f'a builder that has {missing}', 'none of that')
+    raise _refuse(
+      name, f'a builder that implements {missing}', 'an abstract class'
+    )
 
 
 def _find_config_class(name: str, found: type) -> type:
-  """Returns the type of the config that a builder tells."""
+  """Returns the config class that a builder declares."""
   try:
-    told = (_told_by(one) for one in found.__mro__)
-    config_class: Any = next((kind for kind in told if kind is not None), None)
+    kinds = (_declared_config(one) for one in found.__mro__)
+    config_class: Any = next((kind for kind in kinds if kind is not None), None)
     if _is_config(config_class):
-      settings.types_of(config_class)  # They will be asked for.
+      settings.types_of(config_class)  # Checks that all types resolve.
   except Exception as error:
     raise _refuse(
       name,
-      f'{found.__name__} to have types that its module knows when it runs',
+      f'{found.__name__} to have annotations that resolve at run time',
       f'{type(error).__name__}: {error}',
     ) from error
   if not _is_config(config_class) or (
@@ -107,22 +108,22 @@ def _find_config_class(name: str, found: type) -> type:
   ):
     raise _refuse(
       name,
-      f'{found.__name__} to tell its config, by `config: MyConfig` in its body '
-      'or in its constructor, a frozen dataclass derived from '
+      f'{found.__name__} to declare its config, by `config: MyConfig` in its '
+      'body or its constructor, as a frozen dataclass derived from '
       'repertory.agents.agent_config.AgentConfig',
-      config_class or 'nothing of it',
+      config_class or 'no declaration',
     )
   return config_class
 
 
-def _told_by(one: type) -> Any:
-  """Returns the type of config that a class itself tells; None if none."""
+def _declared_config(one: type) -> Any:
+  """Returns the config class that a class itself declares, or None."""
   if 'config' in vars(one).get('__annotations__', {}):
     return settings.types_of(one)['config']
   constructor = vars(one).get('__init__')
   hints = typing.get_type_hints(constructor) if constructor else {}
   for hint in hints.values():
-    for kind in (hint, *typing.get_args(hint)):  # It may be one or None.
+    for kind in (hint, *typing.get_args(hint)):  # Such as `MyConfig | None`.
       if _is_config(kind):
         return kind
   return None
@@ -134,13 +135,13 @@ def _is_config(kind: Any) -> bool:
 
 
 def _check_constructor(name: str, found: type, config_class: type) -> None:
-  """Refuses a builder that is not made of its config alone."""
+  """Raises an error unless the config is the only required argument."""
   signature = inspect.signature(found)
   try:
     signature.bind(config_class)
   except TypeError as error:
     raise _refuse(
       name,
-      f'{found.__name__}(config) to make a builder',
+      f'{found.__name__}(config) to create a builder',
       f'{found.__name__}{signature}: {error}',
     ) from error

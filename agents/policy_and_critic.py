@@ -1,4 +1,4 @@
-"""What agents have in common that learn a policy from a critic's ratings."""
+"""Shared parts of off-policy actor-critic agents."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -18,12 +18,11 @@ from repertory.components import (
 
 
 class Networks(NamedTuple):
-  """The networks of an agent, of which there are two: learned, and target ones.
+  """Policy and critic networks, online or target.
 
   Attributes:
-    policy: Maps observations `[B, ...]` to what an agent acts by, `[B, P]`.
-    critic: A module that rates actions, by a value or more each; some have
-      parts that an agent asks for.
+    policy: Maps observations `[B, ...]` to policy parameters `[B, P]`.
+    critic: Critic module, whose interface depends on the agent.
   """
 
   policy: snt.Module
@@ -31,21 +30,21 @@ class Networks(NamedTuple):
 
   @property
   def variables(self) -> list[tf.Variable]:
-    """Those of both."""
+    """Variables of policy and critic."""
     return [*self.policy.variables, *self.critic.variables]
 
 
 def make_critics(
   spec: specs.EnvironmentSpec, config: Any
 ) -> networks.CriticEnsemble:
-  """Makes critics of actions in [−1, 1], with values `[B, num_critics]`.
+  """Creates critics of actions in [−1, 1], with values `[B, num_critics]`.
 
   Args:
-    spec: One with bounded arrays of floats for an action.
-    config: Has `hidden_sizes`, `num_critics` and `image_torso`.
+    spec: Environment spec with bounded continuous actions.
+    config: Config with `hidden_sizes`, `num_critics` and `image_torso`.
 
   Raises:
-    ValueError: If observations or actions are of another kind.
+    ValueError: If observations or actions are unsupported.
   """
   return networks.make_critics(
     spec, config.hidden_sizes, config.num_critics, config.image_torso
@@ -55,15 +54,15 @@ def make_critics(
 def make_critic(
   spec: specs.EnvironmentSpec, config: Any, num_outputs: int
 ) -> networks.Critic:
-  """Makes one critic of actions in [−1, 1], with outputs `[B, num_outputs]`.
+  """Creates a critic of actions in [−1, 1], with outputs `[B, num_outputs]`.
 
   Args:
-    spec: One with bounded arrays of floats for an action.
-    config: Has `hidden_sizes`, the first one normalized, and `image_torso`.
-    num_outputs: Numbers of each action, such as logits of atoms.
+    spec: Environment spec with bounded continuous actions.
+    config: Config with `hidden_sizes`, of a `LayerNormMLP`, and `image_torso`.
+    num_outputs: Outputs for each action, such as logits of atoms.
 
   Raises:
-    ValueError: If observations or actions are of another kind.
+    ValueError: If observations or actions are unsupported.
   """
   critic = networks.Critic(
     spec.observations,
@@ -80,12 +79,12 @@ def make_critic(
 def make_optimizers(
   learned: Iterable[snt.Module], config: Any
 ) -> list[learners.ClippedAdam]:
-  """Makes an optimizer for each network.
+  """Creates an optimizer for each network.
 
   Args:
     learned: The networks, such as `Networks`.
-    config: Has `learning_rate`, `adam_epsilon` and `max_gradient_norm`, which
-      is of each by itself.
+    config: Config with `learning_rate`, `adam_epsilon` and `max_gradient_norm`,
+      which applies to each network separately.
   """
   return [
     learners.ClippedAdam(
@@ -106,18 +105,18 @@ def improve_critics(
   targets: tf.Tensor,
   weights: tf.Tensor,
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-  """Takes a step of all critics towards the same targets, by squared errors.
+  """Takes a gradient step of all critics on squared errors to shared targets.
 
   Args:
-    critics: What is learned, with values `[B, N]`.
-    optimizer: That of the critics.
+    critics: Online critics, with values `[B, N]`.
+    optimizer: Optimizer of the critics.
     observation: Nest of `[B, ...]`.
-    action: What was done, in [−1, 1], `[B, D]`.
-    targets: What it is worth, `[B]`; no gradient flows into them.
-    weights: How much each item counts, `[B]`.
+    action: Actions taken, scaled to [−1, 1], `[B, D]`.
+    targets: Bellman targets, `[B]`; no gradient flows into them.
+    weights: Importance weights, `[B]`.
 
   Returns:
-    Metrics, and the mean sizes of the errors of each item, `[B]`.
+    Metrics, and the mean absolute TD error of each item, `[B]`.
   """
   with tf.GradientTape() as tape:
     q = data_parallel.by_rows(critics)(observation, action)  # [B, N]
@@ -135,19 +134,19 @@ def improve_critics(
 
 
 def make_support(config: Any) -> tf.Tensor:
-  """Makes the atoms of a critic that tells distributions, `[N]`.
+  """Creates the atoms of a categorical critic, `[N]`.
 
   Args:
-    config: Has `vmin`, `vmax` and `num_atoms`.
+    config: Config with `vmin`, `vmax` and `num_atoms`.
   """
   return tf.linspace(float(config.vmin), float(config.vmax), config.num_atoms)
 
 
 class CategoricalCritic:
-  """Learns to tell distributions of returns, by logits of N atoms.
+  """Categorical critic (C51), with logits of N atoms.
 
-  See https://arxiv.org/abs/1707.06887. An update keeps the networks and the
-  optimizer as well: what it saves are its own attributes' variables.
+  See https://arxiv.org/abs/1707.06887. An update must also have networks and
+  optimizer as attributes, because only variables of its attributes are saved.
   """
 
   def __init__(
@@ -157,13 +156,13 @@ class CategoricalCritic:
     optimizer: learners.ClippedAdam,
     config: Any,
   ):
-    """Takes over the networks.
+    """Initializes the critic.
 
     Args:
-      online: What is learned, with logits `[B, N]`.
-      target: A critic of the same kind, made to follow.
-      optimizer: That of what is learned.
-      config: Has `discount`, and what `make_support` reads.
+      online: Online critic with logits `[B, N]`.
+      target: Target critic of the same architecture.
+      optimizer: Optimizer of the online critic.
+      config: Config with `discount` and the settings of `make_support`.
     """
     self._online = online
     self._target = target
@@ -172,7 +171,7 @@ class CategoricalCritic:
     self._support = make_support(config)  # [N]
 
   def values(self, observation: types.Nest, action: tf.Tensor) -> tf.Tensor:
-    """Returns the means of the distributions, `[...]`, as they are learned.
+    """Returns the online action values, means of the distributions, `[...]`.
 
     Args:
       observation: Nest of `[B, ...]`.
@@ -188,16 +187,16 @@ class CategoricalCritic:
     action_t: tf.Tensor,
     weights: tf.Tensor,
   ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    """Takes a step towards what came of actions.
+    """Takes a gradient step on the categorical TD loss.
 
     Args:
-      data: The items.
-      action: What was done, in [−1, 1], `[B, D]`.
-      action_t: What would be done next, `[B, D]`.
-      weights: How much each item counts, `[B]`.
+      data: Transitions.
+      action: Actions taken, scaled to [−1, 1], `[B, D]`.
+      action_t: Actions of the target policy in the next states, `[B, D]`.
+      weights: Importance weights, `[B]`.
 
     Returns:
-      Metrics, and how far what was said is from the targets, `[B]`, in nats.
+      Metrics, and the KL divergence from the targets of each item, `[B]`.
     """
     target = data_parallel.by_rows(self._target)
     targets = losses.categorical_td_targets(
@@ -214,7 +213,7 @@ class CategoricalCritic:
       loss = tf.reduce_mean(weights * divergences)
     norm = self._optimizer.minimize(tape, loss)
     q = losses.categorical_mean(logits, self._support)  # [B]
-    # What the ends of the support hold is a sign that it is too narrow.
+    # Probability at the ends of the support indicates that it is too narrow.
     ends = targets[:, 0] + targets[:, -1]  # [B]
     metrics = {
       'critic_loss': loss,

@@ -1,4 +1,4 @@
-"""Agents by name: the baseline agents, and the user's own."""
+"""Registry of baseline and custom agents."""
 
 import contextlib
 import dataclasses
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
   from repertory.agents import builder
   from repertory.components import specs
 
-# The pattern of the names of own ones.
+# Pattern of the names of custom agents.
 OWN = '<module>:<Builder>'
 
-# Agents and settings of other libraries, and their counterparts here.
+# Names of agents and settings in other libraries, and their counterparts here.
 _CLOSE_TO = {
   'a2c': ('impala', 'ppo'),
   'a3c': ('impala', 'ppo'),
@@ -39,7 +39,7 @@ OTHER_NAMES = {
 
 @functools.cache
 def agents() -> tuple[Agent, ...]:
-  """Returns all baseline agents: the `AGENT` of each folder that has one."""
+  """Returns all baseline agents: the `AGENT` of each package."""
   found = []
   for module in pkgutil.iter_modules(folders.__path__):
     if module.ispkg:
@@ -49,15 +49,15 @@ def agents() -> tuple[Agent, ...]:
 
 
 def get(name: str) -> Agent:
-  """Returns the agent of that name.
+  """Returns an agent by name.
 
   Args:
-    name: A baseline agent's, or 'package.module:Builder', whose module is
-      imported then.
+    name: Name of a baseline agent, or 'package.module:Builder', which is
+      imported.
 
   Raises:
-    SettingError: If there is none, with the nearest name; or if what there is
-      in the module is no builder whose settings are known.
+    SettingError: If the agent is unknown, with a suggestion, or if the import
+      path does not lead to a valid builder.
   """
   by_name = {agent.name: agent for agent in agents()}
   if name in by_name:
@@ -67,7 +67,7 @@ def get(name: str) -> Agent:
     hint = ''
     if owners:
       hint = (
-        f' It is a preset of {" and of ".join(owners)}: take that agent with '
+        f' It is a preset of {" and of ".join(owners)}: use that agent with '
         f"preset '{name.lower()}'."
       )
     if close := _CLOSE_TO.get(name.lower()):
@@ -75,14 +75,14 @@ def get(name: str) -> Agent:
     hint = hint or settings_lib.did_you_mean(name, by_name)
     raise settings_lib.SettingError(
       'agent',
-      f"must be the name of an agent, got '{name}'.{hint} There are "
-      f'{", ".join(by_name)}, and {OWN} of your own.',
+      f"must be the name of an agent, got '{name}'.{hint} Known are "
+      f'{", ".join(by_name)}, and {OWN} for custom agents.',
     )
   return own_agents.find(name)
 
 
 def fitting(spec: 'specs.EnvironmentSpec') -> list[str]:
-  """Returns the agents whose networks take an environment's specs."""
+  """Returns the names of the agents that support an environment spec."""
   found = []
   for agent in agents():
     with contextlib.suppress(ValueError):
@@ -92,23 +92,23 @@ def fitting(spec: 'specs.EnvironmentSpec') -> list[str]:
 
 
 def settings(name: str) -> list[settings_lib.Setting]:
-  """Returns what is told of the settings of an agent."""
+  """Describes the settings of an agent."""
   return settings_lib.describe(get(name).config_class)
 
 
 def make_config(
   name: str, settings: Mapping[str, Any], preset: str | None = None
 ) -> agent_config.AgentConfig:
-  """Makes an agent's config.
+  """Creates an agent's config.
 
   Args:
     name: Such as 'dqn'.
-    settings: Values of its config by field, as Python values or as text.
-    preset: Settings to begin with, such as 'atari'; None for the defaults.
+    settings: Values by config field, as Python values or as text.
+    preset: Name of a preset, such as 'atari'; None for the defaults.
 
   Raises:
     SettingError: If the agent, the preset or a field is unknown, or a value
-      does not fit.
+      is invalid.
   """
   agent = get(name)
   if preset is not None:
@@ -141,16 +141,16 @@ def _get_preset(agent: Agent, preset: str) -> Mapping[str, Any]:
   """Returns the settings of a preset.
 
   Raises:
-    SettingError: If the agent has none of that name.
+    SettingError: If the agent has no preset of that name.
   """
   if preset in agent.presets:
     return agent.presets[preset]
   known = ', '.join(sorted(agent.presets))
-  what = f'be one of {known}' if known else 'be left out, for it has none'
+  what = f'be one of {known}' if known else 'be left out, for it has no presets'
   owners = [other.name for other in agents() if preset in other.presets]
   hint = settings_lib.did_you_mean(preset, agent.presets)
   if owners:
-    hint = f' There is one of that name for {", ".join(owners)}.'
+    hint = f' Agents with a preset of that name: {", ".join(owners)}.'
   raise settings_lib.SettingError(
     'preset', f"of agent '{agent.name}' must {what}; got '{preset}'.{hint}"
   )
@@ -159,5 +159,5 @@ def _get_preset(agent: Agent, preset: str) -> Mapping[str, Any]:
 def make_builder(
   name: str, settings: Mapping[str, Any], preset: str | None = None
 ) -> 'builder.Builder':
-  """Makes an agent's builder, from what `make_config` takes."""
+  """Creates an agent's builder from the arguments of `make_config`."""
   return get(name).builder_class(make_config(name, settings, preset))

@@ -1,4 +1,4 @@
-"""The settings of agents that replay."""
+"""Base class of configs of agents with replay."""
 
 import dataclasses
 import math
@@ -9,50 +9,50 @@ from repertory.components import settings
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReplayConfig(agent_config.AgentConfig):
-  """Settings of an agent that replays.
+  """Settings of an agent with replay.
 
-  The agent gives a default to what has none here. The limit that the error
-  buffer must keep is checked with the table.
+  Agents define the defaults that are missing here. The minimum error buffer is
+  checked with the table.
 
   Attributes:
-    batch_size: Items a gradient step samples.
-    prioritized: Whether to sample by priority, or uniformly.
-    max_replay_size: Items the table holds.
-    min_replay_size: Items before learning starts.
-    samples_per_insert: Mean draws per item.
+    batch_size: Items per gradient step.
+    prioritized: Whether sampling is prioritized instead of uniform.
+    max_replay_size: Capacity of the replay table, in items.
+    min_replay_size: Items in the table before learning starts.
+    samples_per_insert: Replay ratio, average samples per item.
   """
 
   batch_size: int
   prioritized: bool
   num_sgd_steps_per_step: int = settings.field(
     1,
-    'Gradient steps of a learner step, each from a batch of its own: cheaper '
-    'for small networks, and rarer, for samples_per_insert stays. All batches '
-    'are drawn before priorities change. With more than 1, settings in '
-    'learner steps count gradient steps.',
+    'Gradient steps per learner step, each with its own batch. Values above 1 '
+    'are faster for small networks; the replay ratio is unchanged. Priorities '
+    'are updated after all gradient steps. Settings in learner steps then '
+    'count gradient steps.',
   )
   priority_exponent: float = settings.field(
-    0.6, 'α of the priorities: Ape-X, arXiv:1803.00933, appendix C.'
+    0.6, 'Priority exponent α: Ape-X, arXiv:1803.00933, appendix C.'
   )
   importance_exponent: float = settings.field(
-    0.4, 'β of the importance weights: Ape-X, appendix C.'
+    0.4, 'Importance weight exponent β: Ape-X, appendix C.'
   )
   importance_anneal_learner_steps: int | None = settings.field(
     None,
-    'Learner steps in which β rises to 1, linearly; None for never. Rainbow, '
-    'arXiv:1710.02298, table 1, lets it rise over a run.',
+    'Learner steps over which β is annealed linearly to 1; None for a constant '
+    'β. Rainbow, arXiv:1710.02298, table 1, anneals it over the run.',
   )
   min_priority: float = settings.field(
-    1e-3, 'Smallest priority, so that no item is lost for ever.'
+    1e-3, 'Minimum priority, so that every item can be sampled again.'
   )
   max_replay_size: int
   min_replay_size: int
   samples_per_insert: float
   error_buffer: float | None = settings.field(
     None,
-    'Lead of acting or learning, in samples; None for 10 % of the samples due '
-    'at min_replay_size, but at least twice what actors and learner need to '
-    'take turns.',
+    'Error buffer of the rate limiter, in samples: how far acting or learning '
+    'may run ahead. None for 10 % of the samples due at min_replay_size, but '
+    'at least twice the minimum.',
   )
 
   def __post_init__(self):
@@ -71,7 +71,7 @@ class ReplayConfig(agent_config.AgentConfig):
 
   @property
   def items_per_step(self) -> int:
-    """Items a learner step samples."""
+    """Items per learner step."""
     return self.batch_size * self.num_sgd_steps_per_step
 
   @property

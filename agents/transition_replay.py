@@ -1,4 +1,4 @@
-"""What agents have in common that replay n-step transitions."""
+"""Base class of builders of agents with n-step transition replay."""
 
 from repertory.agents import builder, experience_replay
 from repertory.components import adders, specs
@@ -6,15 +6,15 @@ from repertory.components import experience as experience_lib
 
 
 class TransitionReplayBuilder(builder.Builder):
-  """Describes the experience; the programs are left to the agent.
+  """Builder of an agent with n-step transition replay.
 
-  `config` is a `replay_config.ReplayConfig` that has `n_step`, too.
-  Policies give no extras.
+  It describes the experience. `config` is a `replay_config.ReplayConfig` that
+  also has `n_step`. Policies have no extras.
   """
 
   @property
   def transitions(self) -> adders.Transitions:
-    """The items."""
+    """Kind of the items."""
     return adders.Transitions(self.config.n_step, self.config.discount)
 
   def experience(

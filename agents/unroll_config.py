@@ -1,4 +1,4 @@
-"""The settings of agents that learn from a queue of unrolls."""
+"""Base class of configs of agents with a queue of unrolls."""
 
 import abc
 import dataclasses
@@ -12,39 +12,40 @@ from repertory.components import choices, settings
 class UnrollConfig(agent_config.AgentConfig, abc.ABC):
   """Settings of an agent that learns once from each unroll.
 
-  The agent gives a default to what has none here.
+  Agents define the defaults that are missing here.
 
   Attributes:
-    unroll_length: T, steps of an unroll.
+    unroll_length: T, steps per unroll.
   """
 
-  # What is learned from once should be of many places at a time, and a batch of
-  # them costs little more to act for than one: PPO has 8 for Atari
-  # (arXiv:1707.06347, table 5), and IMPALA's batches are of several actors.
+  # Several environments decorrelate on-policy batches, and batched acting costs
+  # little more than a single environment. PPO has 8 for Atari
+  # (arXiv:1707.06347, table 5), and IMPALA's batches come from several actors.
   default_environments_per_actor: ClassVar[int] = 8
 
-  core: str = settings.field('none', "Memory: 'none', 'lstm' or 'gru'.")
-  core_size: int = settings.field(128, "Size of the memory's output.")
+  core: str = settings.field('none', "Recurrent core: 'none', 'lstm' or 'gru'.")
+  core_size: int = settings.field(128, 'Output size of the recurrent core.')
   previous_action_and_reward: bool = settings.field(
     False,
-    'Whether the network sees the action and the reward before each '
-    'observation.',
+    'Include the previous action and reward in observations.',
   )
   unroll_length: int
-  adam_epsilon: float = settings.field(1e-5, "Added to Adam's denominator.")
+  adam_epsilon: float = settings.field(
+    1e-5, 'ε of Adam, added to the denominator.'
+  )
   max_abs_reward: float | None = settings.field(
     None,
-    'Rewards are clipped to ± this before learning; None leaves them as they '
-    'are.',
+    'Rewards are clipped to ± this before learning; None for no clipping.',
   )
   max_queue_size: int | None = settings.field(
     None,
-    'Unrolls the queue holds; None for a batch and one of each environment.',
+    'Capacity of the queue, in unrolls; None for a batch and one unroll of '
+    'each environment.',
   )
   prefetch: int = settings.field(
     0,
-    'Batches that a replay server prepares ahead of the learner; each one '
-    'makes the data older.',
+    'Number of batches that the replay server prefetches; each one makes data '
+    'more off-policy.',
   )
 
   def __post_init__(self):
@@ -63,59 +64,60 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
     min_size: int = 1,
     min_steps: int = 1,
   ) -> int:
-    """Returns how many unrolls a learner step takes and divides.
+    """Returns the batch size of a learner step with minibatches, in unrolls.
 
-    If nothing is said, it is the same number of each environment.
+    By default, a batch has the same number of unrolls of each environment.
 
     Args:
-      num_environments: Over all actors.
-      num_minibatches: Into so many a batch is divided.
-      min_size: Unrolls of a batch if nothing is said, at least.
-      min_steps: What a minibatch needs at least.
+      num_environments: Number of environments of all actors.
+      num_minibatches: Number of minibatches of a batch.
+      min_size: Minimum batch size by default, in unrolls.
+      min_steps: Minimum steps of a minibatch.
 
     Raises:
-      SettingError: If the batch is too small to be divided.
+      SettingError: If the batch is too small for the minibatches.
     """
     size = self.batch_size
     if size is None:
       size = num_environments * -(-min_size // num_environments)
     steps = size * self.unroll_length
-    # Of unrolls through a memory, none is divided.
+    # Unrolls of recurrent networks are not split.
     items = steps if self.core == 'none' else size
     most = min(items, steps // min_steps)
     config_checks.check(
       self,
       'num_minibatches',
       num_minibatches <= most,
-      f'at most {most}, for a batch is {size} unrolls of {self.unroll_length} '
-      f'steps, core is {self.core!r} and a minibatch needs {min_steps} or more',
+      f'at most {most}, because a batch has {size} unrolls of '
+      f'{self.unroll_length} steps, core is {self.core!r} and a minibatch '
+      f'needs {min_steps} or more',
     )
     return size
 
   @abc.abstractmethod
   def batch_size_for(self, num_environments: int) -> int:
-    """Returns how many unrolls a learner step takes.
+    """Returns the batch size of a learner step, in unrolls.
 
     Args:
-      num_environments: Over all actors.
+      num_environments: Number of environments of all actors.
 
     Raises:
-      ValueError: If the settings do not fit that many.
+      ValueError: If the settings are invalid for this number of environments.
     """
 
   def default_queue_size(self, num_environments: int) -> int:
-    """Returns how many unrolls the queue holds if nothing is said.
+    """Returns the default capacity of the queue, in unrolls.
 
     Args:
-      num_environments: Over all actors.
+      num_environments: Number of environments of all actors.
     """
     return self.batch_size_for(num_environments) + num_environments
 
   def queue_size_for(self, num_environments: int) -> int:
-    """Returns how many unrolls the queue holds.
+    """Returns the capacity of the queue, in unrolls.
 
     Args:
-      num_environments: Over all actors.
+      num_environments: Number of environments of all actors.
     """
     if self.max_queue_size is not None:
       return self.max_queue_size

@@ -1,4 +1,4 @@
-"""What agents have in common that learn from a queue of unrolls."""
+"""Base class of builders of agents with a queue of unrolls."""
 
 import abc
 
@@ -17,11 +17,10 @@ from repertory.components.networks import SequenceNetwork
 
 
 class UnrollQueueBuilder(builder.Builder):
-  """Makes the policy and describes the experience; the rest is the agent's.
+  """Builder of an agent that learns once from each unroll.
 
-  Actions are drawn from the distribution whose parameters the network gives,
-  unless the agent makes another policy, and each unroll is learned from once.
-  `config` is an `unroll_config.UnrollConfig`.
+  It describes the experience and creates a stochastic policy, which agents may
+  override. `config` is an `unroll_config.UnrollConfig`.
   """
 
   @property
@@ -30,14 +29,14 @@ class UnrollQueueBuilder(builder.Builder):
 
   @property
   def across_episodes(self) -> bool:
-    """Whether unrolls go on over the end of episodes."""
+    """Whether unrolls continue across episode boundaries."""
     return True
 
   @abc.abstractmethod
   def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
-    """Makes a network whose outputs the policy knows.
+    """Creates a network with the outputs that the policy expects.
 
-    They are `networks.ActorCriticOutput`, unless the agent makes another one.
+    These are `networks.ActorCriticOutput`, unless the policy is overridden.
     """
 
   def make_policy(
@@ -51,7 +50,7 @@ class UnrollQueueBuilder(builder.Builder):
     )
 
   def extras_spec(self, spec: specs.EnvironmentSpec) -> types.SequenceExtras:
-    """Returns the array specs of what the policy adds to each step."""
+    """Returns the array specs of the extras of the policy."""
     return policies.stochastic_extras_spec(
       distributions.make_distribution(spec.actions),
       self.make_network(spec).state_spec(),

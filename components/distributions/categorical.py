@@ -105,7 +105,7 @@ class MultiCategorical(distribution.Distribution):
     return action + self._minimum if self._minimum.any() else action
 
   def _logits(self, parameters: tf.Tensor) -> tf.Tensor:
-    """Returns padded logits `[..., K, A]`; A is the largest number of choices."""
+    """Returns logits `[..., K, A]`, padded to the most choices, A."""
     if np.all(self._counts == self._counts[0]):
       leading = tf.shape(parameters)[:-1]
       shape = [len(self._counts), self._counts[0]]

@@ -16,10 +16,10 @@ class DiagonalGaussian(distribution.Distribution):
   """Diagonal Gaussian, parameterized by means and unscaled deviations.
 
   A sample of 0 is the center of the bounds, and ±1 are the bounds. Samples out
-  of bounds become clipped actions, but keep their own log-probability. Unbounded
-  actions equal their samples. So do actions with one bound, if 0 is valid and at
-  least 1 away from the bound; otherwise samples are shifted such that 0 becomes
-  the action at a distance of 1 inside the bound.
+  of bounds become clipped actions, but keep their own log-probability.
+  Unbounded actions equal their samples. So do actions with one bound, if 0 is
+  valid and at least 1 away from the bound; otherwise samples are shifted such
+  that 0 becomes the action at a distance of 1 inside the bound.
   """
 
   kl_parts = ('mean', 'stddev')

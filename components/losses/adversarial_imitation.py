@@ -13,9 +13,9 @@ def discriminator_loss(
 ) -> tf.Tensor:
   """GAIL discriminator loss, −E_data[log D] − E_policy[log(1 − D)].
 
-  Each mean is over its own steps, so the ratio of demonstrations to policy steps
-  does not matter. See https://arxiv.org/abs/1606.03476, equation 16, where D is
-  the probability of a policy step.
+  Each mean is over its own steps, so the ratio of demonstrations to policy
+  steps does not matter. See https://arxiv.org/abs/1606.03476, equation 16,
+  where D is the probability of a policy step.
 
   Args:
     logits: l, `[N]`.
@@ -69,8 +69,8 @@ def imitation_rewards(logits: tf.Tensor, kind: str) -> tf.Tensor:
   Args:
     logits: l, of any shape.
     kind: 'gail' for −log(1 − D), which is never negative and so rewards long
-      episodes (https://arxiv.org/abs/1606.03476); 'airl' for
-      log D − log(1 − D) = l, which has both signs (https://arxiv.org/abs/1710.11248, and
+      episodes (https://arxiv.org/abs/1606.03476); 'airl' for log D − log(1 − D)
+      = l, which has both signs (https://arxiv.org/abs/1710.11248, and
       https://arxiv.org/abs/1809.02925, section 4.1).
 
   Returns:

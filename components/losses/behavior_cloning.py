@@ -38,7 +38,7 @@ def cross_entropy_cloning_loss(
 
 
 def weighted_cloning_loss(log_prob: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-  """Weighted behavior cloning loss (AWR, CRR, IQL), mean (−w log π(a_data | s)).
+  """Weighted behavior cloning (AWR, CRR, IQL), mean (−w log π(a_data | s)).
 
   Args:
     log_prob: log π of the data set's actions, `[B]`.
@@ -54,9 +54,10 @@ def weighted_cloning_loss(log_prob: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
 def cloning_policy_loss(
   q: tf.Tensor, a: tf.Tensor, a_data: tf.Tensor, alpha: float
 ) -> tf.Tensor:
-  """TD3+BC policy loss, mean (−λ q(s, a)) + mean (a − a_data)², λ = α / mean |q|.
+  """TD3+BC policy loss, mean (−λ q(s, a)) + mean (a − a_data)².
 
-  λ, without a gradient, makes the loss independent of the scale of rewards. See https://arxiv.org/abs/2106.06860, equations 4 and 5.
+  λ = α / mean |q|, without a gradient, makes the loss independent of the scale
+  of rewards. See https://arxiv.org/abs/2106.06860, equations 4 and 5.
 
   Args:
     q: Values of the policy's actions, `[B]`.

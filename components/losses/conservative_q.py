@@ -14,8 +14,9 @@ def conservative_gaps(
 
     log (1/P Σ_p exp(q(s, a_p)) / μ(a_p)) − q(s, a_data),  a_p drawn from μ
 
-  Minimizing it lowers the values of out-of-distribution actions and raises
-  those of the data set's actions. See https://arxiv.org/abs/2006.04779, equation 4 and appendix F.
+  Minimizing it lowers the largest values and raises those of the data set's
+  actions, so out-of-distribution actions are not overestimated. See https://arxiv.org/abs/2006.04779,
+  equation 4 and appendix F.
 
   Args:
     q_proposed: Values of P actions, `[B, P]`.

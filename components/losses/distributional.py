@@ -59,7 +59,8 @@ def categorical_td_targets(
 ) -> tf.Tensor:
   """Categorical TD targets (C51): r + γ Z(s', a') projected onto the support.
 
-  See https://arxiv.org/abs/1707.06887, algorithm 1. No gradient flows into them.
+  See https://arxiv.org/abs/1707.06887, algorithm 1. No gradient flows into
+  them.
 
   Args:
     r_t: Rewards, `[B]`.

@@ -57,6 +57,6 @@ def gaussian_kl(
 
 
 def categorical_kl(logits_p: tf.Tensor, logits_q: tf.Tensor) -> tf.Tensor:
-  """KL divergence Σ_i p_i (log p_i − log q_i), `[...]`, of logits `[..., A]`."""
+  """KL(p ‖ q) = Σ_i p_i (log p_i − log q_i), `[...]`, of logits `[..., A]`."""
   log_p, log_q = tf.nn.log_softmax(logits_p), tf.nn.log_softmax(logits_q)
   return tf.reduce_sum(tf.exp(log_p) * (log_p - log_q), axis=-1)

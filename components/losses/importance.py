@@ -13,8 +13,8 @@ def importance_ratios(
 ) -> tf.Tensor:
   """Importance sampling ratios π(a_t | x_t) / μ(a_t | x_t), `[T, B]`.
 
-  Ratios are 1 outside the mask. They are clipped at e^20, without a gradient, so
-  that a single improbable action cannot make a mean infinite.
+  Ratios are 1 outside the mask. They are clipped at e^20, without a gradient,
+  so that a single improbable action cannot make a mean infinite.
 
   Args:
     target_log_probs: log π(a_t | x_t), of the learned policy, `[T, B]`.

@@ -20,7 +20,8 @@ class TemperedPolicy(NamedTuple):
   """Result of the E-step of MPO.
 
   Attributes:
-    probs: Improved probabilities of the candidates, `[B, N]`, without gradients.
+    probs: Improved probabilities of the candidates, `[B, N]`, without
+      gradients.
     kl: KL divergence from the prior, `[B]`; at most log N for N samples.
     dual_loss: Loss of the temperature, a scalar.
   """

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from repertory.components.losses import masking
 
-# Relative to the largest value; a smaller deviation counts as rounding error. It
-# is some hundred times the rounding error of single precision.
+# Relative to the largest value; a smaller deviation counts as rounding error.
+# It is some hundred times the rounding error of single precision.
 _MIN_DEVIATION = 1e-5
 
 
@@ -20,7 +20,7 @@ def clipped_surrogate_loss(
   mask: tf.Tensor,
   epsilon: float | tf.Tensor,
 ) -> tf.Tensor:
-  """Clipped surrogate objective of PPO, −mean min(ρ_t A_t, clip(ρ_t, 1 ± ε) A_t).
+  """PPO clipped surrogate loss, −mean min(ρ_t A_t, clip(ρ_t, 1 ± ε) A_t).
 
   A pessimistic bound: ratios beyond 1 ± ε have no gradient where they improve
   the objective, but do where they worsen it. The paper, equation 7.
@@ -48,7 +48,9 @@ def clipped_value_loss(
   mask: tf.Tensor,
   epsilon: float | tf.Tensor,
 ) -> tf.Tensor:
-  """Clipped value loss: mean ½ max((v_t − V)², (v_t − V_old − clip(V − V_old, ±ε))²).
+  """Clipped value loss of PPO implementations.
+
+    mean ½ max((v_t − V)², (v_t − V_old − clip(V − V_old, ±ε))²)
 
   Not in the paper but in its code. It keeps values close to those before the
   update: see https://arxiv.org/abs/2005.12729, section 3.
@@ -75,8 +77,8 @@ def clipped_value_loss(
 def standardize(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
   """Standardizes values to mean 0 and standard deviation 1 over the mask.
 
-  Equal values become 0. So do values whose standard deviation is at most 10⁻⁵ of
-  the largest magnitude, because only rounding errors would be scaled up. The
+  Equal values become 0. So do values whose standard deviation is at most 10⁻⁵
+  of the largest magnitude, because only rounding errors would be scaled up. The
   scale of the values does not matter.
 
   Args:

@@ -17,7 +17,9 @@ def double_q_errors(
   q_t_value: tf.Tensor,
   q_t_selector: tf.Tensor,
 ) -> tf.Tensor:
-  """Double Q-learning errors, r + γ q_value(s', argmax_a q_selector(s', a)) − q(s, a).
+  """Double Q-learning errors.
+
+    r + γ q_value(s', argmax_a q_selector(s', a)) − q(s, a)
 
   The online network selects the action and the target network evaluates it;
   with the target network for both this is Q-learning. No gradient flows into

@@ -1,7 +1,7 @@
 """Quantile regression (QR-DQN, IQN).
 
-The quantile of τ is the return that a fraction τ of all returns does not exceed.
-In contrast to `distributional`, no support has to be chosen.
+The quantile of τ is the return that a fraction τ of all returns does not
+exceed. In contrast to `distributional`, no support has to be chosen.
 """
 
 import tensorflow as tf

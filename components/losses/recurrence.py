@@ -4,10 +4,10 @@ import tensorflow as tf
 
 
 def backward_sums(terms: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
-  """Backward recurrence y_t = x_t + a_t y_{t+1} with y_T = 0, as a parallel scan.
+  """Parallel scan of the recurrence y_t = x_t + a_t y_{t+1} with y_T = 0.
 
-  Each step is an affine map, and affine maps compose. So ⌈log2 T⌉ parallel steps
-  replace T sequential ones: see https://doi.org/10.1145/7902.7903, "Data
+  Each step is an affine map, and affine maps compose. So ⌈log2 T⌉ parallel
+  steps replace T sequential ones: see https://doi.org/10.1145/7902.7903, "Data
   parallel algorithms". This avoids the overhead and tracing time of a loop.
 
   Args:

@@ -85,7 +85,8 @@ def sequence_double_q_errors(  # noqa: PLR0913 - the symbols of its equation.
     inverse_transform: h⁻¹.
 
   Returns:
-    TD errors, `[T, B]`, positive where the value is too low; 0 outside the mask.
+    TD errors, `[T, B]`, positive where the value is too low; 0 outside the
+    mask.
 
   Raises:
     ValueError: If a shape or n is invalid.

@@ -24,8 +24,8 @@ def soft_q_targets(
   Args:
     r_t: Rewards, `[B]`.
     discount_t: Discounts of the bootstrap value, γ included, `[B]`.
-    q_t: Values of the next state and its sampled action: one value or quantiles,
-      `[B, M]`.
+    q_t: Values of the next state and its sampled action: one value or
+      quantiles, `[B, M]`.
     log_prob_t: log π(a' | s'), `[B]`.
     temperature: α, a scalar.
 
@@ -42,7 +42,7 @@ def soft_q_targets(
 
 
 def truncated_quantiles(quantiles: tf.Tensor, num_dropped: int) -> tf.Tensor:
-  """Truncated quantiles of TQC: pools the critics' quantiles, drops the largest.
+  """TQC: pools the quantiles of all critics and drops the largest.
 
   The number of dropped quantiles controls overestimation:
   https://arxiv.org/abs/2005.04269, section 3.2.

@@ -4,8 +4,8 @@ Symbols are those of https://arxiv.org/abs/1802.01561, section 4.1. All
 sequences are `[T, B]`: entry t is of the step from x_t to x_{t+1}.
 
 A step outside the mask has δ = c = 0, so v_s = V(x_s) there, and earlier steps
-bootstrap from that value. So truncated episodes bootstrap from their last value,
-and a sequence may hold several episodes.
+bootstrap from that value. So truncated episodes bootstrap from their last
+value, and a sequence may hold several episodes.
 """
 
 from typing import NamedTuple
@@ -95,8 +95,8 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
 def _check_bounds(max_rho: float, max_c: float, lambda_: float) -> None:
   if not max_rho >= max_c >= 0:
     raise ValueError(
-      f'max_rho must be at least max_c, and max_c at least 0, got {max_rho} and '
-      f'{max_c}.'
+      f'max_rho must be at least max_c, and max_c at least 0, got {max_rho} '
+      f'and {max_c}.'
     )
   if not 0 <= lambda_ <= 1:
     raise ValueError(f'lambda_ must be in [0, 1], got {lambda_}.')

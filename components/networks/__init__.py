@@ -1,4 +1,4 @@
-"""Parts of networks."""
+"""Network building blocks: torsos, cores, heads and critics."""
 
 from repertory.components.networks.batch_renorm_mlp import (
   BatchRenormMLP,

@@ -1,4 +1,4 @@
-"""An MLP whose inputs and layers are normalized over the batch."""
+"""MLP with batch renormalization (CrossQ)."""
 
 import contextlib
 import threading
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from repertory.components import data_parallel
 
-# Of the authors of CrossQ, https://arxiv.org/abs/1902.05605, in their code.
+# From the reference code of CrossQ, https://arxiv.org/abs/1902.05605.
 _DECAY = 0.99
 _EPSILON = 1e-3
 _NUM_WARM_UP_CALLS = 100_000
@@ -20,10 +20,10 @@ _scope = threading.local()
 
 @contextlib.contextmanager
 def batch_statistics() -> Iterator[None]:
-  """Has `BatchRenormMLP`s normalize by the batch, in what is traced inside.
+  """Enables training mode of `BatchRenormMLP`s traced inside.
 
-  And take the batch into their running statistics, by which they normalize
-  elsewhere. Other networks do inside what they do outside.
+  They normalize by the statistics of the batch and update their running
+  statistics, which are used outside. Other networks are not affected.
   """
   before = getattr(_scope, 'is_active', False)
   _scope.is_active = True
@@ -34,20 +34,20 @@ def batch_statistics() -> Iterator[None]:
 
 
 class BatchRenormMLP(snt.Module):
-  """Batch renormalization; then linear, ReLU and again, for each size.
+  """MLP of CrossQ: linear layers with ReLU and batch renormalization.
 
-  Rows of a batch depend on each other inside `batch_statistics`. Q-learning
-  does without target networks where states and next states are one batch:
+  Rows of a batch depend on each other inside `batch_statistics`. If states and
+  next states form one batch, Q-learning needs no target network:
   https://arxiv.org/abs/1902.05605.
   """
 
   def __init__(
     self, hidden_sizes: Sequence[int], name: str = 'batch_renorm_mlp'
   ):
-    """Makes the layers; their variables come with the first call.
+    """Creates the layers; the first call creates their variables.
 
     Args:
-      hidden_sizes: The last one's size is D.
+      hidden_sizes: Sizes of the layers; the last one is D.
     """
     super().__init__(name=name)
     self._norm = _BatchRenorm(name='norm')
@@ -65,10 +65,10 @@ class BatchRenormMLP(snt.Module):
 
 
 class _BatchRenorm(snt.Module):
-  """Shifts and scales numbers by what they are in the batch, and were before.
+  """Batch renormalization (https://arxiv.org/abs/1702.03275, algorithm 1).
 
-  See https://arxiv.org/abs/1702.03275, algorithm 1. In the first calls the
-  batch alone counts, until the running statistics can be relied on.
+  The first calls use only batch statistics, until the running statistics are
+  reliable.
   """
 
   @snt.once
@@ -78,7 +78,7 @@ class _BatchRenorm(snt.Module):
     self._offset = tf.Variable(zeros, name='offset')
     self._running_mean = tf.Variable(zeros, trainable=False, name='mean')
     self._running_variance = tf.Variable(ones, trainable=False, name='variance')
-    # A float, so that target networks may follow in all variables.
+    # A float, so that target networks can average all variables.
     self._num_calls = tf.Variable(0.0, trainable=False, name='num_calls')
 
   def __call__(self, inputs: tf.Tensor) -> tf.Tensor:
@@ -95,9 +95,8 @@ class _BatchRenorm(snt.Module):
   def _normalize_by_batch(self, inputs: tf.Tensor) -> tf.Tensor:
     if data_parallel.is_dividing():
       raise ValueError(
-        'Statistics of a batch need the whole of it, and rows are divided over '
-        "devices: name one device, or choose other layers than 'batch_renorm_"
-        "mlp'."
+        'batch_renorm_mlp must see whole batches, got rows divided among '
+        'devices. Use one device or another body.'
       )
     mean, variance = tf.nn.moments(inputs, axes=[0])  # [F]
     deviation = tf.sqrt(variance + _EPSILON)

@@ -1,4 +1,4 @@
-"""Hidden layers by name."""
+"""Trunks: hidden layers by name."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -26,15 +26,15 @@ BODIES: Mapping[str, Callable[[Sequence[int]], snt.Module]] = {
 
 
 def make_body(kind: str, hidden_sizes: Sequence[int]) -> snt.Module:
-  """Makes layers that map inputs `[B, F]` to features `[B, D]`.
+  """Creates hidden layers that map inputs `[B, F]` to features `[B, D]`.
 
   Args:
-    kind: One of `BODIES`: 'mlp' has a ReLU after each layer, the others
+    kind: One of `BODIES`: 'mlp' has a ReLU after each layer; the others
       are `LayerNormMLP`, `NormalizedMLP`, `BatchRenormMLP` and `SimBa`.
-    hidden_sizes: The last one's size is D.
+    hidden_sizes: Sizes of the layers; the last one is D.
 
   Raises:
-    ValueError: If there is no such kind, or if the sizes do not fit it.
+    ValueError: If the kind is unknown or the sizes are invalid.
   """
   if kind not in BODIES:
     raise ValueError(f'kind must be one of {list(BODIES)}, got {kind!r}.')

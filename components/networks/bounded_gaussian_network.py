@@ -1,4 +1,4 @@
-"""Policies whose deviations are the same in all states."""
+"""Gaussian policy network with state-independent standard deviations."""
 
 from collections.abc import Sequence
 
@@ -10,16 +10,16 @@ from repertory.components.networks import initialization, torsos
 
 
 class BoundedGaussianHead(snt.Module):
-  """Maps features to the parameters of a `BoundedGaussian`.
+  """Head that parameterizes a `BoundedGaussian`.
 
-  Means follow from the features; deviations are variables, 1 at first.
+  Means depend on the features; standard deviations are variables, initially 1.
   """
 
   def __init__(self, size: int, name: str = 'head'):
-    """Makes the layer.
+    """Creates the layer.
 
     Args:
-      size: D, numbers of an action.
+      size: D, dimensions of an action.
     """
     super().__init__(name=name)
     self._mean = snt.Linear(size, name='mean')
@@ -37,15 +37,15 @@ def make_bounded_gaussian_network(
   hidden_sizes: Sequence[int],
   image_torso: str = 'auto',
 ) -> snt.Module:
-  """Makes a network of all its variables, from observations to parameters.
+  """Creates a policy network that maps observations to parameters.
 
   Args:
-    spec: One with bounded arrays of floats for an action.
-    hidden_sizes: Layers.
-    image_torso: What reads image leaves, one of `IMAGE_TORSOS` or 'auto'.
+    spec: Environment spec with bounded continuous actions.
+    hidden_sizes: Sizes of the hidden layers.
+    image_torso: Torso for images, one of `IMAGE_TORSOS` or 'auto'.
 
   Raises:
-    ValueError: If observations or actions are of another kind.
+    ValueError: If observations or actions are unsupported.
   """
   size = action_scaling.ActionScaling(spec.actions).size
   torso = torsos.ObservationTorso(spec.observations, hidden_sizes, image_torso)

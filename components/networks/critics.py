@@ -1,4 +1,4 @@
-"""Networks that rate actions."""
+"""Critic networks, Q(s, a)."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ from repertory.components.networks import bodies, initialization, torsos
 
 
 class Critic(snt.Module):
-  """Maps an observation and an action to numbers: values, or logits of them.
+  """Critic of observations and actions, with values or logits as outputs.
 
-  The observation goes through the parts of `ObservationTorso` without hidden
-  layers, the action is joined, and hidden layers follow.
+  The observation is embedded by `ObservationTorso` without hidden layers, then
+  concatenated with the action and passed through the hidden layers.
   """
 
   def __init__(
@@ -25,14 +25,14 @@ class Critic(snt.Module):
     body: str = 'mlp',
     name: str = 'critic',
   ):
-    """Makes the layers; their variables come with the first call.
+    """Creates the layers; the first call creates their variables.
 
     Args:
       observation_spec: Nest of array specs, without a batch axis.
-      hidden_sizes: Layers.
-      num_outputs: N.
-      image_torso: What reads image leaves, one of `IMAGE_TORSOS` or 'auto'.
-      body: What the layers are, one of `BODIES`.
+      hidden_sizes: Sizes of the hidden layers.
+      num_outputs: N, outputs for each action.
+      image_torso: Torso for images, one of `IMAGE_TORSOS` or 'auto'.
+      body: Kind of the hidden layers, one of `BODIES`.
     """
     super().__init__(name=name)
     self._torso = torsos.ObservationTorso(observation_spec, (), image_torso)
@@ -45,13 +45,13 @@ class Critic(snt.Module):
     action: tf.Tensor,
     mask: tf.Tensor | None = None,
   ) -> tf.Tensor:
-    """Rates actions.
+    """Evaluates actions.
 
     Args:
       observation: Nest of `[B, ...]`.
-      action: `[B, D]`, or `[B, K, D]` with K for each observation, which are
-        read once for all of them.
-      mask: One that a `NormalizedMLP` takes, `[B, S]` or `[B, K, S]`.
+      action: `[B, D]`, or `[B, K, D]` with K actions for each observation,
+        which is embedded once.
+      mask: Dropout mask of a `NormalizedMLP`, `[B, S]` or `[B, K, S]`.
 
     Returns:
       `[B, N]` or `[B, K, N]`.
@@ -69,24 +69,24 @@ class Critic(snt.Module):
 
 
 class CriticEnsemble(snt.Module):
-  """Critics that rate the same actions, each on its own.
+  """Ensemble of independent critics.
 
-  The least of two values is too high less often than either:
+  The minimum of two values reduces overestimation:
   https://arxiv.org/abs/1802.09477, section 4.2.
   """
 
   def __init__(self, critics: Sequence[Critic], name: str = 'critic_ensemble'):
-    """Takes the critics.
+    """Initializes the ensemble.
 
     Args:
-      critics: Modules with as many outputs, K.
+      critics: Modules with K outputs each.
     """
     super().__init__(name=name)
     self._critics = list(critics)
 
   @property
   def first(self) -> Critic:
-    """One of them, for who follows one alone."""
+    """The first critic, for agents that optimize the policy by one critic."""
     return self._critics[0]
 
   def __call__(
@@ -95,16 +95,16 @@ class CriticEnsemble(snt.Module):
     action: tf.Tensor,
     masks: tf.Tensor | None = None,
   ) -> tf.Tensor:
-    """Rates actions.
+    """Evaluates actions.
 
     Args:
       observation: Nest of `[B, ...]`.
-      action: `[B, D]`, or `[B, P, D]` with P for each observation.
-      masks: Those of the N critics' hidden layers, `[B, N, S]` or `[B, P, N,
-        S]`.
+      action: `[B, D]`, or `[B, P, D]` with P actions for each observation.
+      masks: Dropout masks of the N critics' hidden layers, `[B, N, S]` or
+        `[B, P, N, S]`.
 
     Returns:
-      Outputs of all critics, one after the other, `[B, N K]` or `[B, P, N K]`.
+      Concatenated outputs of all critics, `[B, N K]` or `[B, P, N K]`.
     """
     inputs = [()] * len(self._critics)
     if masks is not None:
@@ -124,18 +124,18 @@ def make_critics(
   body: str = 'mlp',
   num_outputs: int = 1,
 ) -> CriticEnsemble:
-  """Makes critics of actions in [−1, 1], with all their variables.
+  """Creates an ensemble of critics, for actions in [−1, 1].
 
   Args:
-    spec: One with a bounded array of floats for an action.
-    hidden_sizes: Layers of each.
-    num_critics: N.
-    image_torso: What reads image leaves, one of `IMAGE_TORSOS` or 'auto'.
-    body: What the layers are, one of `BODIES`.
-    num_outputs: K, of each.
+    spec: Environment spec with bounded continuous actions.
+    hidden_sizes: Sizes of the hidden layers of each critic.
+    num_critics: N, number of critics.
+    image_torso: Torso for images, one of `IMAGE_TORSOS` or 'auto'.
+    body: Kind of the hidden layers, one of `BODIES`.
+    num_outputs: K, outputs of each critic.
 
   Raises:
-    ValueError: If observations or actions are of another kind.
+    ValueError: If observations or actions are unsupported.
   """
   critics = CriticEnsemble(
     [

@@ -1,4 +1,4 @@
-"""From features to what an agent acts by."""
+"""Network heads: action values, policy parameters, and state values."""
 
 import math
 from collections.abc import Sequence
@@ -7,14 +7,14 @@ from typing import NamedTuple
 import sonnet as snt
 import tensorflow as tf
 
-# Of the policy's first weights, as a variance.
+# Variance scale of the policy's initial weights.
 _POLICY_SCALE = 1e-4
-# Of a Gaussian: keeps divergences finite when a policy gets certain.
+# Smallest standard deviation, which keeps KL divergences finite.
 _MIN_SCALE = 1e-4
 
 
 class DuelingHead(snt.Module):
-  """Computes q(s, a) = v(s) + A(s, a) − mean_a A(s, a).
+  """Dueling head, q(s, a) = v(s) + A(s, a) − mean_a A(s, a).
 
   See https://arxiv.org/abs/1511.06581, equation 9.
   """
@@ -25,11 +25,11 @@ class DuelingHead(snt.Module):
     hidden_sizes: Sequence[int] = (),
     name: str = 'dueling_head',
   ):
-    """Makes a stream for the state's value and one for the advantages.
+    """Creates a stream for state values and one for advantages.
 
     Args:
-      num_actions: A.
-      hidden_sizes: Layers of each stream before its output.
+      num_actions: A, number of actions.
+      hidden_sizes: Sizes of the hidden layers of each stream.
     """
     super().__init__(name=name)
     self._value = snt.nets.MLP([*hidden_sizes, 1], name='value')
@@ -46,11 +46,11 @@ class DuelingHead(snt.Module):
 
 
 def make_value_head(num_actions: int, dueling: bool) -> snt.Module:
-  """Makes a head that maps features `[B, D]` to action values `[B, A]`.
+  """Creates a head that maps features `[B, D]` to action values `[B, A]`.
 
   Args:
-    num_actions: A.
-    dueling: Whether it has a stream for the state's value.
+    num_actions: A, number of actions.
+    dueling: Whether to use the dueling architecture.
   """
   if dueling:
     return DuelingHead(num_actions)
@@ -58,12 +58,12 @@ def make_value_head(num_actions: int, dueling: bool) -> snt.Module:
 
 
 def make_policy_head(num_parameters: int, name: str = 'head') -> snt.Linear:
-  """Makes a head that maps features `[B, D]` to parameters `[B, P]`.
+  """Creates a policy head that maps features `[B, D]` to parameters `[B, P]`.
 
-  Its weights are small, so that an untrained policy prefers no action.
+  Initial weights are small, so that an untrained policy prefers no action.
 
   Args:
-    num_parameters: P.
+    num_parameters: P, number of parameters.
   """
   return snt.Linear(
     num_parameters,
@@ -73,16 +73,16 @@ def make_policy_head(num_parameters: int, name: str = 'head') -> snt.Linear:
 
 
 class GaussianHead(snt.Module):
-  """Maps features to independent Gaussians: means μ, and deviations σ."""
+  """Gaussian policy head with means μ and standard deviations σ."""
 
   def __init__(
     self, size: int, initial_scale: float, name: str = 'gaussian_head'
   ):
-    """Makes the layer.
+    """Creates the layer.
 
     Args:
-      size: D, numbers of an action.
-      initial_scale: σ at first, about; above 0.
+      size: D, dimensions of an action.
+      initial_scale: Approximate initial σ, above 0.
     """
     super().__init__(name=name)
     self._linear = make_policy_head(2 * size)
@@ -90,18 +90,18 @@ class GaussianHead(snt.Module):
     self._shift = initial_scale + math.log(-math.expm1(-initial_scale))
 
   def __call__(self, features: tf.Tensor) -> tf.Tensor:
-    """Maps features `[B, F]` to μ and σ side by side, `[B, 2 D]`."""
+    """Maps features `[B, F]` to concatenated μ and σ, `[B, 2 D]`."""
     mean, raw = tf.split(self._linear(features), 2, axis=-1)  # [B, D]
     scale = tf.nn.softplus(raw + self._shift) + _MIN_SCALE
     return tf.concat([mean, scale], axis=-1)
 
 
 class ActorCriticOutput(NamedTuple):
-  """What an actor-critic network says of observations.
+  """Outputs of an actor-critic network.
 
   Attributes:
-    parameters: What the distribution over actions is made of, `[..., P]`.
-    value: The state's value, `[...]`.
+    parameters: Parameters of the action distribution, `[..., P]`.
+    value: State values, `[...]`.
   """
 
   parameters: tf.Tensor
@@ -109,11 +109,11 @@ class ActorCriticOutput(NamedTuple):
 
 
 class ActorCriticHead(snt.Module):
-  """Two streams: for the policy's distribution and for the value.
+  """Actor-critic head with separate streams for policy and value.
 
-  The policy's last layer is small at first, so that an untrained policy prefers
-  no action (https://arxiv.org/abs/2006.05990, section 3.2). So are, for the
-  hidden layers, tanh and orthogonal weights recommended there.
+  The policy's last layer has small initial weights, so that an untrained policy
+  prefers no action. Hidden layers have tanh and orthogonal initialization. See
+  https://arxiv.org/abs/2006.05990, section 3.2.
   """
 
   def __init__(
@@ -122,11 +122,11 @@ class ActorCriticHead(snt.Module):
     hidden_sizes: Sequence[int] = (),
     name: str = 'actor_critic_head',
   ):
-    """Makes the layers.
+    """Creates the layers.
 
     Args:
-      num_parameters: P.
-      hidden_sizes: Layers of each stream before its output, a tanh after each.
+      num_parameters: P, number of parameters.
+      hidden_sizes: Sizes of the tanh layers of each stream.
     """
     super().__init__(name=name)
     self._policy_layers = _make_layers(hidden_sizes, 'policy_layers')

@@ -1,7 +1,7 @@
-"""From images to feature vectors.
+"""Convolutional torsos for images.
 
-All networks are the published ones up to, and without, their dense layer:
-that one is an MLP's, see `torsos.ObservationTorso`.
+They are the published networks without their dense layer, which is part of the
+MLP in `torsos.ObservationTorso`.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ import tensorflow as tf
 
 
 class _ConvolutionalTorso(snt.Module):
-  """Applies convolutions without padding, a ReLU after each."""
+  """Convolutions without padding, each followed by a ReLU."""
 
   def __init__(self, layers: Sequence[tuple[int, int, int]], name: str):
-    """Makes the layers.
+    """Creates the layers.
 
     Args:
-      layers: Channels, pixels of a kernel's side and stride of each.
+      layers: Channels, kernel size and stride of each convolution.
     """
     super().__init__(name=name)
     self._convolutions = [
@@ -29,11 +29,11 @@ class _ConvolutionalTorso(snt.Module):
     """Maps images to features.
 
     Args:
-      images: `[B, H, W, C]`, at least `min_pixels` high and wide; uint8 of
-        0 to 255, or other numbers, which are taken as they are.
+      images: `[B, H, W, C]`, at least `min_pixels` high and wide; uint8 is
+        divided by 255, other types are used as they are.
 
     Returns:
-      `[B, D]`, at least 0.
+      Features `[B, D]`, not negative.
     """
     x = _scale(images)  # [B, H, W, C]
     for convolution in self._convolutions:
@@ -42,13 +42,13 @@ class _ConvolutionalTorso(snt.Module):
 
 
 class NatureTorso(_ConvolutionalTorso):
-  """The three convolutions of Nature DQN: 3136 features for 84 by 84 pixels.
+  """Convolutions of Nature DQN: 3136 features for 84 by 84 pixels.
 
   See https://doi.org/10.1038/nature14236, methods, "model architecture".
   """
 
-  # Backwards: the last layer needs 3 pixels, so the second one 3 · 2 + 2 = 8,
-  # so the first one 8 · 4 + 4 = 36.
+  # Backwards: the third layer needs 3 pixels, the second one 3 · 2 + 2 = 8, and
+  # the first one 8 · 4 + 4 = 36.
   min_pixels = 36
 
   def __init__(self, name: str = 'nature_torso'):
@@ -56,13 +56,13 @@ class NatureTorso(_ConvolutionalTorso):
 
 
 class DataEfficientTorso(_ConvolutionalTorso):
-  """Two convolutions that overlap nowhere: 576 features for 84 by 84 pixels.
+  """Data-efficient Rainbow torso: 576 features for 84 by 84 pixels.
 
-  A sixth of the arithmetic of `NatureTorso`. That of data-efficient Rainbow,
-  see https://arxiv.org/abs/1906.05243, appendix.
+  Two convolutions without overlap, at a sixth of the FLOPs of `NatureTorso`.
+  See https://arxiv.org/abs/1906.05243, appendix.
   """
 
-  # Backwards: the last layer needs 5 pixels, so the first one 5 · 5 = 25.
+  # Backwards: the second layer needs 5 pixels, the first one 5 · 5 = 25.
   min_pixels = 25
 
   def __init__(self, name: str = 'data_efficient_torso'):
@@ -70,7 +70,7 @@ class DataEfficientTorso(_ConvolutionalTorso):
 
 
 class MinAtarTorso(_ConvolutionalTorso):
-  """One convolution of 3 pixels: 1024 features for 10 by 10 pixels.
+  """MinAtar torso, one 3×3 convolution: 1024 features for 10 by 10 pixels.
 
   See https://arxiv.org/abs/1903.03176, section 4.
   """
@@ -82,15 +82,15 @@ class MinAtarTorso(_ConvolutionalTorso):
 
 
 class ResidualTorso(snt.Module):
-  """Applies the deep residual network of IMPALA.
+  """Deep residual network of IMPALA.
 
-  For each number of channels a convolution, a pooling that halves height and
-  width, and two residual blocks; a ReLU after the last.
+  Each section has a convolution, max pooling with stride 2 and two residual
+  blocks. A ReLU follows the last section.
 
-  See https://arxiv.org/abs/1802.01561, figure 3, on the right.
+  See https://arxiv.org/abs/1802.01561, figure 3, right.
   """
 
-  # All layers pad, and halves are rounded up.
+  # All layers pad, and pooling rounds sizes up.
   min_pixels = 1
 
   def __init__(
@@ -107,11 +107,11 @@ class ResidualTorso(snt.Module):
     """Maps images to features.
 
     Args:
-      images: `[B, H, W, C]`, of any size; uint8 of 0 to 255, or other numbers,
-        which are taken as they are.
+      images: `[B, H, W, C]`, of any size; uint8 is divided by 255, other types
+        are used as they are.
 
     Returns:
-      `[B, D]`, at least 0; D = 3872 for 84 by 84 pixels.
+      Features `[B, D]`, not negative; D = 3872 for 84 by 84 pixels.
     """
     x = _scale(images)  # [B, H, W, C]
     for section in self._sections:
@@ -119,7 +119,6 @@ class ResidualTorso(snt.Module):
     return _flatten(tf.nn.relu(x))  # [B, D]
 
 
-# Those that agents know by name.
 IMAGE_TORSOS = {
   'nature': NatureTorso,
   'residual': ResidualTorso,
@@ -129,12 +128,12 @@ IMAGE_TORSOS = {
 
 
 def choose(image_torso: str, height: int, width: int) -> str:
-  """Returns which torso reads images of a size.
+  """Returns the name of the torso for an image size.
 
   Args:
-    image_torso: One of `IMAGE_TORSOS`, which it stays, or 'auto': then
-      'nature' if the image is large enough for it, else 'minatar', and
-      'residual' for what is too small for that one, too.
+    image_torso: One of `IMAGE_TORSOS`, which is returned as it is, or 'auto':
+      'nature' if the image is large enough for it, else 'minatar', else
+      'residual'.
     height: In pixels.
     width: In pixels.
   """
@@ -147,7 +146,7 @@ def choose(image_torso: str, height: int, width: int) -> str:
 
 
 class _Section(snt.Module):
-  """Halves height and width, between a convolution and residual blocks."""
+  """Section of the residual network; it halves height and width."""
 
   def __init__(self, channels: int, name: str):
     super().__init__(name=name)
@@ -165,7 +164,7 @@ class _Section(snt.Module):
 
 
 class _ResidualBlock(snt.Module):
-  """Computes x + conv(relu(conv(relu(x))))."""
+  """Residual block, x + conv(relu(conv(relu(x))))."""
 
   def __init__(self, channels: int, name: str):
     super().__init__(name=name)

@@ -1,4 +1,4 @@
-"""Variables before the first batch."""
+"""Creation of network variables before the first batch."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,10 +12,10 @@ from repertory.components import specs, types
 def create_variables(
   network: Callable[[types.Nest], Any], observation_spec: types.Nest
 ) -> None:
-  """Calls a network once, so that all its variables exist.
+  """Creates the variables of a network by calling it once.
 
-  Parts that the network does not call, such as an auxiliary head, need a call
-  of their own.
+  Parts that the network does not call, such as an auxiliary head, have to be
+  called separately.
 
   Args:
     network: Maps a nest of observations `[B, ...]` to anything.
@@ -30,13 +30,13 @@ def create_critic_variables(
   observation_spec: types.Nest,
   action_size: int,
 ) -> None:
-  """Calls a critic once, so that all its variables exist.
+  """Creates the variables of a critic by calling it once.
 
   Args:
     critic: Maps a nest of observations `[B, ...]` and actions `[B, D]` to
       anything.
     observation_spec: Nest of array specs, without a batch axis.
-    action_size: D.
+    action_size: D, dimensions of an action.
   """
   action = tf.zeros([1, action_size])
   create_variables(

@@ -1,4 +1,4 @@
-"""An MLP whose first layer is normalized."""
+"""MLP with layer normalization of the first layer (Acme)."""
 
 from collections.abc import Sequence
 
@@ -7,18 +7,18 @@ import tensorflow as tf
 
 
 class LayerNormMLP(snt.Module):
-  """Normalizes and bounds what the first layer says; an ELU after each other.
+  """MLP of Acme: layer normalization and tanh after the first layer, then ELU.
 
-  So inputs of any size do not saturate what follows, which a policy that ends
-  in tanh would not recover from. See https://arxiv.org/abs/1607.06450; the
-  order of layers is that of Acme, https://arxiv.org/abs/2006.00979.
+  Large inputs do not saturate later layers, from which a policy that ends in
+  tanh would not recover. See https://arxiv.org/abs/1607.06450 and
+  https://arxiv.org/abs/2006.00979.
   """
 
   def __init__(self, hidden_sizes: Sequence[int], name: str = 'layer_norm_mlp'):
-    """Makes the layers; their variables come with the first call.
+    """Creates the layers; the first call creates their variables.
 
     Args:
-      hidden_sizes: At least one; the last one's size is D.
+      hidden_sizes: Sizes of the layers, at least one; the last one is D.
     """
     super().__init__(name=name)
     first, *others = hidden_sizes

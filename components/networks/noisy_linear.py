@@ -1,4 +1,4 @@
-"""Layers that explore: noise on their weights, of a size that is learned."""
+"""Noisy linear layer (NoisyNet)."""
 
 import math
 from collections.abc import Callable
@@ -8,18 +8,18 @@ import tensorflow as tf
 
 
 class NoisyLinear(snt.Module):
-  """Computes y = (μ_w + σ_w ⊙ ε_w) x + μ_b + σ_b ⊙ ε_b, ε new for each row.
+  """Noisy linear layer, y = (μ_w + σ_w ⊙ ε_w) x + μ_b + σ_b ⊙ ε_b.
 
   The noise is factorized, ε_w = f(ε_q) f(ε_p)ᵀ and ε_b = f(ε_q) with f(x) =
-  sgn(x) √|x|, of p normal numbers for the inputs and q for the outputs. So no
-  matrix of noise is ever made, and each row of a batch has noise of its own at
-  the price of a second product with a matrix:
+  sgn(x) √|x|, of p Gaussian samples for the inputs and q for the outputs. So
+  there is no noise matrix, and each row of a batch has its own noise at the
+  cost of a second matrix product:
 
     y = μ_w x + μ_b + (σ_w (x ⊙ f(ε_p)) + σ_b) ⊙ f(ε_q)
 
-  The noise is an argument: the layer draws nothing. See
+  The noise is an argument; the layer does not sample. See
   https://arxiv.org/abs/1706.10295, sections 3 and 3.2, for the equations and
-  for how the variables begin.
+  the initialization.
   """
 
   def __init__(
@@ -29,12 +29,12 @@ class NoisyLinear(snt.Module):
     sigma: float,
     name: str = 'noisy_linear',
   ):
-    """Makes the variables.
+    """Creates the variables.
 
     Args:
-      input_size: p.
-      output_size: q.
-      sigma: σ_0: all σ begin at σ_0 / √p.
+      input_size: p, number of inputs.
+      output_size: q, number of outputs.
+      sigma: σ_0; the initial σ is σ_0 / √p.
     """
     super().__init__(name=name)
     self._sizes = [input_size, output_size]
@@ -55,15 +55,15 @@ class NoisyLinear(snt.Module):
 
   @property
   def noise_size(self) -> int:
-    """Numbers that a row needs: p + q."""
+    """Size of the noise of a row, p + q."""
     return sum(self._sizes)
 
   def __call__(
     self, inputs: tf.Tensor, noise: tf.Tensor | None = None
   ) -> tf.Tensor:
-    """Maps inputs `[B, p]` and normal numbers `[B, p + q]` to `[B, q]`.
+    """Maps inputs `[B, p]` and Gaussian noise `[B, p + q]` to `[B, q]`.
 
-    Without noise it is the layer of the means, as for noise of 0.
+    Without noise only the means are used.
     """
     means = tf.matmul(inputs, self._mu_w) + self._mu_b  # [B, q]
     if noise is None:

@@ -1,4 +1,4 @@
-"""Observations of mean 0 and deviation 1."""
+"""Observation normalization by running statistics."""
 
 import numpy as np
 import sonnet as snt
@@ -8,18 +8,18 @@ import tree
 from repertory.components import moments, nests, specs, types
 from repertory.components.networks import previous_actions
 
-# Keeps what never changes from being divided by 0.
+# Avoids division by 0 for constant observations.
 _MIN_VARIANCE = 1e-8
 
 
 class ObservationNormalizer(snt.Module):
-  """Shifts and scales numbers by the mean and the deviation seen so far.
+  """Normalizes observations by running mean and standard deviation.
 
-  These are variables of the network, not trained but exported with it: whoever
-  acts normalizes as the learner does. They stay as they are until `update`.
+  The statistics are non-trainable variables that are exported with the network,
+  so actors normalize as the learner does. Only `update` changes them.
 
-  `DiscreteArray`s and booleans pass as they are, images (rank 3) by default; so
-  does the action before, which `ObservationTorso` scales by its bounds.
+  `DiscreteArray`s, booleans and, by default, images (rank 3) are unchanged. So
+  is the previous action, which `ObservationTorso` scales by its bounds.
   """
 
   def __init__(
@@ -30,12 +30,12 @@ class ObservationNormalizer(snt.Module):
     with_images: bool = False,
     name: str = 'observation_normalizer',
   ):
-    """Starts with mean 0 and deviation 1, which the first `update` replaces.
+    """Creates the statistics, with mean 0 and deviation 1 before any `update`.
 
     Args:
       observation_spec: Nest of array specs, without a batch axis.
-      max_abs_value: Normalized numbers are clipped to ± this.
-      with_images: Whether images are normalized, too, each number by itself.
+      max_abs_value: Limit to which normalized values are clipped.
+      with_images: Whether to normalize images, too, each pixel separately.
     """
     super().__init__(name=name)
     self._leaves_of = nests.flattener(observation_spec)
@@ -43,59 +43,57 @@ class ObservationNormalizer(snt.Module):
     self._max_abs_value = max_abs_value
     leaf_specs = tree.flatten(observation_spec)
     are_actions = previous_actions.find(observation_spec)
-    self._places = [
+    self._indices = [
       i
       for i, leaf_spec in enumerate(leaf_specs)
       if _is_normalized(leaf_spec, with_images) and not are_actions[i]
     ]
-    # In double precision, for after 10⁷ steps another one would be lost.
+    # In double precision: float32 cannot count beyond 2²⁴.
     self._count = _make_variable(np.zeros([]), 'count')
-    shapes = [leaf_specs[i].shape for i in self._places]
+    shapes = [leaf_specs[i].shape for i in self._indices]
     self._means = [_make_variable(np.zeros(s), 'mean') for s in shapes]
     self._variances = [_make_variable(np.ones(s), 'variance') for s in shapes]
 
   @property
   def has_seen(self) -> tf.Tensor:
-    """Whether any observation was taken in, a bool."""
+    """Whether `update` has seen any observation, a bool."""
     return self._count > 0
 
   def __call__(self, observation: types.Nest) -> types.Nest:
-    """Maps observations `[B, ...]` to such of the same structure.
+    """Normalizes observations `[B, ...]`.
 
     Args:
-      observation: Nest as the spec has it.
+      observation: Nest of the structure of the spec.
 
     Returns:
-      What is normalized as float32, all else as it came.
+      The observation, with normalized leaves as float32.
     """
     leaves = self._leaves_of(observation)
-    statistics = zip(self._places, self._means, self._variances)
-    for place, mean, variance in statistics:
-      # In double precision, for the mean may be large beside the deviation.
-      shifted = tf.cast(leaves[place], tf.float64) - mean
+    statistics = zip(self._indices, self._means, self._variances)
+    for i, mean, variance in statistics:
+      # In double precision: the mean may be much larger than the deviation.
+      shifted = tf.cast(leaves[i], tf.float64) - mean
       normalized = tf.cast(
         shifted * tf.math.rsqrt(variance + _MIN_VARIANCE), tf.float32
       )
-      leaves[place] = tf.clip_by_value(
+      leaves[i] = tf.clip_by_value(
         normalized, -self._max_abs_value, self._max_abs_value
       )
     return self._unflatten(leaves)
 
   def update(self, observation: types.Nest, mask: tf.Tensor) -> None:
-    """Takes observations into mean and deviation.
+    """Updates mean and standard deviation with observations.
 
     Args:
       observation: Nest of `[T, B, ...]`.
-      mask: Bool `[T, B]`: which of them count.
+      mask: Bool `[T, B]`, false for observations to ignore.
     """
     leaves = self._leaves_of(observation)
     before = tf.identity(self._count)
-    for place, mean, variance in zip(
-      self._places, self._means, self._variances
-    ):
+    for i, mean, variance in zip(self._indices, self._means, self._variances):
       merged = moments.merge(
         moments.Moments(before, mean, variance),
-        moments.of_batch(leaves[place], mask),
+        moments.of_batch(leaves[i], mask),
       )
       mean.assign(merged.mean)
       variance.assign(merged.variance)

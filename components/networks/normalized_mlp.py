@@ -1,4 +1,4 @@
-"""An MLP each of whose layers is normalized."""
+"""MLP with layer normalization of every layer."""
 
 from collections.abc import Sequence
 
@@ -7,18 +7,17 @@ import tensorflow as tf
 
 
 class NormalizedMLP(snt.Module):
-  """Linear, layer normalization, ReLU; and so again for each size.
+  """MLP of linear layers, each with layer normalization and ReLU.
 
-  Normalized layers keep Q-learning without target networks from diverging:
-  https://arxiv.org/abs/2407.04811, section 3.2. The normalization is that of
-  https://arxiv.org/abs/1607.06450.
+  Layer normalization (https://arxiv.org/abs/1607.06450) stabilizes Q-learning
+  without target networks: PQN, https://arxiv.org/abs/2407.04811, section 3.2.
   """
 
   def __init__(self, hidden_sizes: Sequence[int], name: str = 'normalized_mlp'):
-    """Makes the layers; their variables come with the first call.
+    """Creates the layers; the first call creates their variables.
 
     Args:
-      hidden_sizes: The last one's size is D.
+      hidden_sizes: Sizes of the layers; the last one is D.
     """
     super().__init__(name=name)
     self._sizes = list(hidden_sizes)
@@ -39,9 +38,9 @@ class NormalizedMLP(snt.Module):
 
     Args:
       inputs: `[B, F]`.
-      mask: What the outputs of all linear layers, side by side, are multiplied
-        with, `[B, S]`, where S is the sum of the sizes: for dropout before
-        normalization, https://arxiv.org/abs/2110.02034. None leaves them.
+      mask: Dropout mask, multiplied with the outputs of the linear layers
+        before normalization (https://arxiv.org/abs/2110.02034), `[B, S]` with S
+        the sum of the sizes. None for no dropout.
 
     Returns:
       `[B, D]`.

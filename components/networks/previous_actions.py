@@ -1,4 +1,4 @@
-"""The action before an observation, as an input of networks."""
+"""Encoding of previous actions as network inputs."""
 
 import math
 
@@ -12,14 +12,14 @@ _KEYS = {'observation', 'previous_action', 'previous_reward'}
 
 
 def find(observation_spec: types.Nest) -> list[bool]:
-  """Tells of each leaf whether `encode` is to read it.
+  """Returns for each leaf whether `encode` applies to it.
 
-  These are the parts of the action before, but for a `DiscreteArray`, which is
-  read alike wherever it stands.
+  It applies to the parts of the previous action, except a `DiscreteArray`,
+  which is one-hot encoded anywhere.
 
   Args:
-    observation_spec: Nest of array specs. Only one that has the keys which
-      agents get that observe previous action and reward has such leaves.
+    observation_spec: Nest of array specs. Only a spec with the keys of agents
+      that observe previous action and reward has such leaves.
   """
   is_shown = isinstance(observation_spec, dict) and (
     observation_spec.keys() == _KEYS
@@ -33,10 +33,10 @@ def find(observation_spec: types.Nest) -> list[bool]:
 
 
 def encode(leaf: tf.Tensor, spec: specs.Array) -> tf.Tensor:
-  """Maps a part of actions, `[B, ...]`, to numbers of about one size, `[B, D]`.
+  """Encodes a part of previous actions `[B, ...]` as features `[B, D]`.
 
-  Each integer with bounds becomes one-hot. A float between bounds becomes −1 to
-  1, another one stays what it is.
+  Bounded integers become one-hot. Bounded floats are scaled to [−1, 1], other
+  floats are unchanged.
   """
   flat = tf.reshape(leaf, [tf.shape(leaf)[0], math.prod(spec.shape)])  # [B, K]
   if not action_parts.is_discrete(spec):
@@ -46,9 +46,9 @@ def encode(leaf: tf.Tensor, spec: specs.Array) -> tf.Tensor:
     return tf.cast(scaled, tf.float32)
   choices = action_parts.choices_of(spec)
   counts = choices.counts.ravel()  # [K]
-  # one_hot does not take all dtypes; int64 holds the values of all.
+  # tf.one_hot does not support all dtypes, so cast to int64.
   steps = tf.cast(flat, tf.int64) - choices.minimum.ravel().astype(np.int64)
-  # What is out of bounds, as in padding, is no other number's choice.
+  # Values out of bounds, as in padding, become zeros.
   steps = tf.where((steps >= 0) & (steps < counts), steps, -counts.sum())
-  places = steps + np.cumsum(counts) - counts  # [B, K]
-  return tf.reduce_sum(tf.one_hot(places, counts.sum()), axis=1)
+  indices = steps + np.cumsum(counts) - counts  # [B, K]
+  return tf.reduce_sum(tf.one_hot(indices, counts.sum()), axis=1)

@@ -1,4 +1,4 @@
-"""Recurrent cores over sequences that hold several episodes."""
+"""Recurrent cores, unrolled over sequences of several episodes."""
 
 from typing import Any, TypeAlias
 
@@ -8,19 +8,18 @@ import tree
 
 from repertory.components import types
 
-# A `snt.RNNCore`, of whose results type checkers know nothing.
+# A `snt.RNNCore`, whose results are untyped.
 Core: TypeAlias = Any
 
-# The cores that agents know by name.
 CORES = {'none': None, 'lstm': snt.LSTM, 'gru': snt.GRU}
 
 
 def reset_where(first: tf.Tensor, state: types.Nest) -> types.Nest:
-  """Returns the state, with zeros in the rows where an episode starts.
+  """Resets the state to zeros in the rows where an episode starts.
 
   Args:
     first: Bool `[B]`.
-    state: Nest `[B, ...]`, of a core whose initial state is zeros.
+    state: Nest `[B, ...]` of a core whose initial state is zeros.
   """
 
   def reset(leaf):
@@ -33,25 +32,23 @@ def reset_where(first: tf.Tensor, state: types.Nest) -> types.Nest:
 def unroll(
   core: Core, inputs: tf.Tensor, first: tf.Tensor, state: types.Nest
 ) -> tuple[tf.Tensor, types.Nest]:
-  """Applies a core to one moment after the other.
+  """Unrolls a core over time.
 
-  A loop of the graph, and not one of Python: its tracing time does not depend
-  on T.
+  Uses a loop of the graph, so tracing time does not depend on T.
 
   Args:
-    core: Its initial state must be zeros, as that of `snt.LSTM` and `snt.GRU`.
+    core: A core whose initial state is zeros, like `snt.LSTM` and `snt.GRU`.
     inputs: `[T, B, D]`.
-    first: Bool `[T, B]`; where it is true, an episode starts and the core
-      forgets what came before.
-    state: Before the first moment, `[B, ...]`.
+    first: Bool `[T, B]`, true where an episode starts and the state is reset.
+    state: State before the first time step, `[B, ...]`.
 
   Returns:
-    Outputs `[T, B, H]`, and the state behind the last moment.
+    Outputs `[T, B, H]`, and the state after the last time step.
   """
   length = inputs.shape[0]
   if length is None:
     raise ValueError('inputs must have a known length, got shape [None, ...].')
-  # Creates the core's variables, and tells what it gives.
+  # Creates the core's variables, and infers its output's type.
   output, _ = core(inputs[0], state)
   inputs_by_time = tf.TensorArray(
     inputs.dtype, length, element_shape=inputs.shape[1:]
@@ -76,14 +73,14 @@ def unroll(
 
 
 def make_core(kind: str, size: int) -> Core:
-  """Makes a core without variables: its first call creates them.
+  """Creates a core; its first call creates the variables.
 
   Args:
     kind: 'lstm', 'gru', or 'none' for None.
-    size: H, of its output.
+    size: H, size of the output.
 
   Raises:
-    ValueError: If there is no such core.
+    ValueError: If the kind is unknown.
   """
   if kind not in CORES:
     raise ValueError(f"kind must be one of {list(CORES)}, got '{kind}'.")

@@ -1,4 +1,4 @@
-"""Networks that tell of each action the return, or how it is distributed."""
+"""Q-network with distributional, implicit-quantile and noisy extensions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,27 +10,27 @@ import tensorflow as tf
 from repertory.components import specs, types
 from repertory.components.networks import noisy_linear, torsos
 
-# n of the cosines that a τ is told by: https://arxiv.org/abs/1806.06923,
-# equation 4.
+# n of the cosine embedding of τ: https://arxiv.org/abs/1806.06923, equation 4.
 _NUM_COSINES = 64
 
 
 class ReturnNetwork(snt.Module):
-  """Maps observations to numbers of each action, by up to three extensions.
+  """Q-network with up to three extensions.
 
-  - Several numbers of each action, such as logits of atoms or quantiles.
-  - *Implicit quantiles*: a number for each of the τ that it is asked for. The
-    features ψ in front of the last hidden layer are multiplied with those of τ,
+  - Distributional: several outputs of each action, such as logits of atoms or
+    quantiles.
+  - Implicit quantiles (IQN): an output for each given τ. The features ψ before
+    the last hidden layer are multiplied by the embedding of τ,
     φ_j(τ) = relu(Σ_i cos(π i τ) w_ij + b_j): https://arxiv.org/abs/1806.06923.
-  - *Noise*: all layers behind the torso of images are `NoisyLinear`, but that
-    of τ.
+  - Noise (NoisyNet): all layers after the image torso are `NoisyLinear`, except
+    the embedding of τ.
 
-  With `dueling`, streams for the state and for the advantages, which are on top
-  of the same hidden layers, are joined for each of the numbers:
-  https://arxiv.org/abs/1710.02298, section "The Integrated Agent".
+  With `dueling`, value and advantage streams on top of the shared hidden layers
+  are combined for each output: https://arxiv.org/abs/1710.02298, section "The
+  Integrated Agent".
 
   Attributes:
-    noise_size: Normal numbers that a row needs, K; 0 without noise.
+    noise_size: K, size of the noise of a row; 0 without noise.
   """
 
   def __init__(
@@ -45,16 +45,16 @@ class ReturnNetwork(snt.Module):
     implicit: bool = False,
     noisy_sigma: float | None = None,
   ):
-    """Makes the layers, with all their variables.
+    """Creates the layers and their variables.
 
     Args:
       observation_spec: Nest of array specs, without a batch axis.
-      num_actions: A.
-      hidden_sizes: Layers before the streams, a ReLU after each.
-      image_torso: What reads image leaves, one of `IMAGE_TORSOS` or 'auto'.
-      dueling: Whether the head has two streams.
-      num_outputs: Numbers of each action, N; None for a single one.
-      implicit: Whether it takes τ, a number of each action for each of them.
+      num_actions: A, number of actions.
+      hidden_sizes: Sizes of the shared ReLU layers.
+      image_torso: Torso for images, one of `IMAGE_TORSOS` or 'auto'.
+      dueling: Whether to use the dueling architecture.
+      num_outputs: N, outputs of each action; None for a single one.
+      implicit: Whether to compute an output of each action for each given τ.
       noisy_sigma: σ_0 of `NoisyLinear`; None for no noise.
 
     Raises:
@@ -97,16 +97,16 @@ class ReturnNetwork(snt.Module):
     taus: tf.Tensor | None = None,
     noise: tf.Tensor | None = None,
   ) -> tf.Tensor:
-    """Computes the numbers.
+    """Computes the outputs of all actions.
 
     Args:
       observation: `[B, ...]`.
-      taus: In [0, 1], `[B, N]`, or `[1, N]` for the same of all rows; if it is
-        implicit, else None.
-      noise: Normal numbers `[B, K]`; None for none.
+      taus: τ in [0, 1], `[B, N]`, or `[1, N]` for all rows; None unless the
+        network is implicit.
+      noise: Gaussian noise `[B, K]`; None for no noise.
 
     Returns:
-      `[B, A]` if it was told no number of outputs, else `[B, A, N]`.
+      `[B, A]` if `num_outputs` is None and there is no τ, else `[B, A, N]`.
     """
     noises = [None] * len(self._noise_sizes)
     if noise is not None:
@@ -126,7 +126,7 @@ class ReturnNetwork(snt.Module):
     return tf.transpose(outputs, [0, 2, 1])  # [B, A, N]
 
   def _join(self, features: tf.Tensor, taus: tf.Tensor) -> tf.Tensor:
-    """Multiplies features `[B, D]` with those of τ, to `[B · N, D]`."""
+    """Multiplies features `[B, D]` by the embeddings of τ, to `[B · N, D]`."""
     size = features.shape[-1]
     multiples = np.pi * np.arange(_NUM_COSINES, dtype=np.float32)
     cosines = tf.cos(tf.reshape(taus, [-1, 1]) * multiples)  # [B · N, n]
@@ -137,7 +137,7 @@ class ReturnNetwork(snt.Module):
   def _head(
     self, features: tf.Tensor, noises: Sequence[tf.Tensor | None]
   ) -> tf.Tensor:
-    """Maps features `[B, D]` to `[B, A, N]`, by what is behind those of τ."""
+    """Maps features `[B, D]`, after the product with τ, to `[B, A, N]`."""
     hidden = self._hidden[self._num_before_tau :]
     x = _apply_hidden(hidden, features, noises[: len(hidden)])
     width = self._num_outputs or 1
@@ -155,7 +155,7 @@ class ReturnNetwork(snt.Module):
 def _make_linear(
   input_size: int, output_size: int, sigma: float | None, name: str
 ) -> snt.Module:
-  """Makes a layer with its variables, noisy unless σ_0 is None."""
+  """Creates a layer with its variables, noisy unless σ_0 is None."""
   if sigma is not None:
     return noisy_linear.NoisyLinear(input_size, output_size, sigma, name)
   layer = snt.Linear(output_size, name=name)

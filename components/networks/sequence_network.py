@@ -1,4 +1,4 @@
-"""Networks that act step by step and learn from sequences."""
+"""Recurrent networks for single steps and sequences."""
 
 from collections.abc import Callable
 
@@ -15,14 +15,14 @@ from repertory.components.networks import (
 
 
 class SequenceNetwork(snt.Module):
-  """A torso, a recurrent core if there is one, and a head.
+  """Network of a torso, an optional recurrent core, and a head.
 
-  The same layers serve a single step, in acting, and a sequence, in learning:
-  torso and head take all moments of a sequence at once.
+  The same layers process a single step in acting and a sequence in learning,
+  where torso and head process all time steps at once.
 
   Attributes:
-    normalizer: Takes observations before the torso does; None if they are
-      taken as they are. Who learns updates it.
+    normalizer: Normalizer of observations, which the learner updates; None for
+      no normalization.
   """
 
   def __init__(
@@ -33,13 +33,13 @@ class SequenceNetwork(snt.Module):
     normalizer: normalization.ObservationNormalizer | None = None,
     name: str = 'sequence_network',
   ):
-    """Takes the parts.
+    """Initializes the network.
 
     Args:
       torso: Maps observations `[B, ...]` to features `[B, D]`.
-      core: Its initial state must be zeros; None for a network without memory.
+      core: Core whose initial state is zeros; None for a feed-forward network.
       head: Maps features `[B, H]` to a nest of outputs `[B, ...]`.
-      normalizer: Takes observations before the torso does, if there is one.
+      normalizer: Normalizer of observations before the torso; None for none.
     """
     super().__init__(name=name)
     self._torso = torso
@@ -48,18 +48,18 @@ class SequenceNetwork(snt.Module):
     self.normalizer = normalizer
 
   def initial_state(self, batch_size: int) -> types.Nest:
-    """Returns the state before an episode, `[B, ...]`; () without a core."""
+    """Returns the initial recurrent state, `[B, ...]`; () without a core."""
     return self._core.initial_state(batch_size) if self._core else ()
 
   def state_spec(self) -> types.Nest:
-    """Returns the array specs of the state, without a batch axis."""
+    """Returns the array specs of the recurrent state, without a batch axis."""
     return tree.map_structure(
       lambda leaf: specs.Array(leaf.shape[1:], leaf.dtype.as_numpy_dtype),
       self.initial_state(1),
     )
 
   def create_variables(self, observation_spec: types.Nest) -> None:
-    """Takes a step, so that all variables exist.
+    """Creates all variables by a single step.
 
     Args:
       observation_spec: Nest of array specs, without a batch axis.
@@ -81,15 +81,15 @@ class SequenceNetwork(snt.Module):
   def unroll(
     self, observation: types.Nest, first: tf.Tensor, state: types.Nest
   ) -> tuple[types.Nest, types.Nest]:
-    """Applies the network to sequences.
+    """Unrolls the network over sequences.
 
     Args:
       observation: `[T, B, ...]`.
-      first: Bool `[T, B]`, where an episode starts and the past is forgotten.
-      state: Before the first observation, `[B, ...]`.
+      first: Bool `[T, B]`, true where an episode starts and the state is reset.
+      state: State before the first observation, `[B, ...]`.
 
     Returns:
-      Outputs `[T, B, ...]`, and the state behind the last observation.
+      Outputs `[T, B, ...]`, and the state after the last observation.
     """
     unroll = data_parallel.by_rows(self._unroll, (1, 1, 0), (1, 0))
     return unroll(observation, first, state)

@@ -1,36 +1,36 @@
-"""Residual blocks that keep a large network simple."""
+"""SimBa: residual MLP with layer normalization."""
 
 from collections.abc import Sequence
 
 import sonnet as snt
 import tensorflow as tf
 
-# Of a block's inner layer, in sizes of the block.
+# Width of the inner layer of a block, relative to the block.
 _EXPANSION = 4
 
 
 class SimBa(snt.Module):
-  """A linear layer, residual blocks and a layer normalization.
+  """SimBa: a linear layer, residual blocks and a final layer normalization.
 
-  A block adds to its inputs what two layers, a ReLU between them, make of the
-  normalized inputs. So what an observation says reaches the end by a linear
-  road, and larger networks learn no worse: https://arxiv.org/abs/2410.09754,
-  section 4. The running normalization of observations there is not part of it.
+  A block adds to its inputs the outputs of a two-layer MLP on the normalized
+  inputs. The linear path from inputs to outputs makes larger networks learn
+  well: https://arxiv.org/abs/2410.09754, section 4. The paper's running
+  normalization of observations is not included.
   """
 
   def __init__(self, hidden_sizes: Sequence[int], name: str = 'simba'):
-    """Makes the layers; their variables come with the first call.
+    """Creates the layers; the first call creates their variables.
 
     Args:
-      hidden_sizes: One for each block, all of them D; at least one.
+      hidden_sizes: Sizes of the blocks, all of them D; at least one.
 
     Raises:
-      ValueError: If there is none, or if they differ.
+      ValueError: If the sizes differ or there is no size.
     """
     super().__init__(name=name)
     if len(set(hidden_sizes)) != 1:
       raise ValueError(
-        'hidden_sizes must be at least one size, the same for each block, got '
+        'hidden_sizes must be one or more equal sizes, one for each block, got '
         f'{hidden_sizes}.'
       )
     self._linear = snt.Linear(
@@ -50,11 +50,11 @@ class SimBa(snt.Module):
 
 
 class _Block(snt.Module):
-  """What a block adds to its inputs."""
+  """Residual branch of a block."""
 
   def __init__(self, size: int, name: str):
     super().__init__(name=name)
-    # Of He et al., for a ReLU: https://arxiv.org/abs/1502.01852.
+    # He initialization, for ReLU: https://arxiv.org/abs/1502.01852.
     w_init = snt.initializers.VarianceScaling(2.0, 'fan_in')
     self._norm = _make_norm()
     self._inner = snt.Linear(_EXPANSION * size, w_init=w_init, name='inner')

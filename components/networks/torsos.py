@@ -1,4 +1,4 @@
-"""From observations to feature vectors."""
+"""Observation torsos: map nested observations to feature vectors."""
 
 import functools
 from collections.abc import Sequence
@@ -18,19 +18,19 @@ from repertory.components.networks import (
 
 
 class ObservationTorso(snt.Module):
-  """Turns each leaf of an observation into a vector, joins them, then layers.
+  """Embeds the leaves of an observation, followed by hidden layers.
 
-  What becomes of a leaf is told by its spec:
+  The spec of a leaf determines its embedding:
 
-  - Rank 3 is an image, height by width by channels. It goes through an image
-    torso of its own, which divides uint8 by 255.
-  - A `DiscreteArray` becomes one-hot; a value out of its range, zeros.
-  - Of the action before, for agents that observe it, all integers with bounds
-    become one-hot, and floats are scaled from their bounds to [−1, 1].
-  - Other numbers of rank 0 to 2 are flattened and taken as they are, uint8 too.
+  - Rank 3 is an image, height by width by channels. Each image has its own
+    image torso, which divides uint8 by 255.
+  - A `DiscreteArray` becomes one-hot; values out of range become zeros.
+  - In previous actions, for agents that observe them, bounded integers become
+    one-hot, and bounded floats are scaled to [−1, 1].
+  - Other leaves of rank 0 to 2 are flattened and not scaled, not even uint8.
 
-  The vectors are joined in the order of `tree.flatten`, in which mappings are
-  sorted by key.
+  The embeddings are concatenated in the order of `tree.flatten`, which sorts
+  mappings by key.
   """
 
   def __init__(
@@ -41,19 +41,19 @@ class ObservationTorso(snt.Module):
     body: str = 'mlp',
     name: str = 'observation_torso',
   ):
-    """Makes the layers; their variables come with the first call.
+    """Creates the layers; the first call creates their variables.
 
     Args:
       observation_spec: Nest of array specs, without a batch axis.
-      hidden_sizes: Layers on top; the last one's size is D. Without any, D is
-        the size of all vectors together.
-      image_torso: One of `IMAGE_TORSOS`, or 'auto' for the one that
-        `image_torsos.choose` finds for each leaf.
-      body: What the layers are, one of `BODIES`: 'mlp', the only one that may
-        be of no layers, has a ReLU after each.
+      hidden_sizes: Sizes of the hidden layers; the last one is D. Without
+        hidden layers, D is the total size of the embeddings.
+      image_torso: One of `IMAGE_TORSOS`, or 'auto' to choose one for each leaf
+        by `image_torsos.choose`.
+      body: Kind of the hidden layers, one of `BODIES`. Only 'mlp', with a ReLU
+        after each layer, may have no layers.
 
     Raises:
-      ValueError: As by `check_observation`.
+      ValueError: See `check_observation`.
     """
     super().__init__(name=name)
     check_observation(observation_spec, image_torso)
@@ -66,12 +66,12 @@ class ObservationTorso(snt.Module):
       if _is_image(spec) and not is_action:
         chosen = image_torsos.choose(image_torso, *spec.shape[:2])
         make = image_torsos.IMAGE_TORSOS[chosen]
-        # Numbered by leaf, so that variables have names of their own.
+        # Numbered by leaf, so that variables have unique names.
         self._image_torsos.append(make(name=f'{chosen}_{i}'))
     self._layers = bodies.make_body(body, hidden_sizes)
 
   def __call__(self, observation: types.Nest) -> tf.Tensor:
-    """Maps a nest `[B, ...]` as the spec has it to features `[B, D]`."""
+    """Maps observations `[B, ...]` to features `[B, D]`."""
     leaves = self._leaves_of(observation)
     torsos = iter(self._image_torsos)
     vectors = []
@@ -92,16 +92,16 @@ class ObservationTorso(snt.Module):
 def check_observation(
   observation_spec: types.Nest, image_torso: str = 'nature'
 ) -> None:
-  """Refuses observations that `ObservationTorso` is no network for.
+  """Raises a ValueError for observations that `ObservationTorso` cannot embed.
 
   Args:
     observation_spec: Nest of array specs, without a batch axis.
     image_torso: For leaves of rank 3: one of `IMAGE_TORSOS`, or 'auto'.
 
   Raises:
-    ValueError: Naming the leaf, if it is not numeric, of rank 4 or more, empty,
-      or an image that has its channels first or is too small for the torso;
-      also if there is no leaf or no such torso.
+    ValueError: If a leaf is not numeric, of rank 4 or more, empty, or an image
+      that is channels-first or too small for the torso; it names the leaf. Also
+      if there is no leaf, or the torso is unknown.
   """
   if image_torso not in choices.IMAGE_TORSOS:
     raise ValueError(
@@ -110,7 +110,7 @@ def check_observation(
     )
   leaves = tree.flatten_with_path(observation_spec)
   if not leaves:
-    raise ValueError('The observation spec must have a leaf, got none.')
+    raise ValueError('The observation spec must have leaves, got none.')
   are_actions = previous_actions.find(observation_spec)
   for (path, spec), is_action in zip(leaves, are_actions):
     where = 'The observation'
@@ -124,7 +124,7 @@ def check_observation(
         f'{where} must be numeric, of rank 0 to 3 and '
         f'not empty, got shape {spec.shape} and dtype {spec.dtype}. '
         f'{_STACK_FRAMES if len(spec.shape) == 4 else ""}Give the builder a '
-        'network of your own.'
+        'custom network.'
       )
     if is_action:
       continue
@@ -137,22 +137,22 @@ def check_observation(
       raise ValueError(
         f'{where} must be at least {min_pixels} pixels '
         f"high and wide for image_torso '{image_torso}', got shape "
-        f"{spec.shape}. 'auto' and 'residual' take images of any size."
+        f"{spec.shape}. 'auto' and 'residual' support images of any size."
       )
 
 
 _STACK_FRAMES = (
-  'Frames are stacked along the channels, [height, width, frames · channels], '
-  'by environments.wrappers.FrameStack. '
+  'Stack frames along the channels, [height, width, frames · channels], with '
+  'environments.wrappers.FrameStack. '
 )
 _PICTURE_PIXELS = image_layouts.PICTURE_PIXELS
 
 
 def _check_layout(where: str, spec: specs.Array) -> None:
-  """Refuses images `[C, H, W]`; warns of images that are not scaled.
+  """Rejects channels-first images, and warns of unscaled ones.
 
   Raises:
-    ValueError: If the image has few channels on its first axis.
+    ValueError: If the image looks like `[C, H, W]`.
   """
   shape, is_bytes = spec.shape, spec.dtype == np.uint8
   maximum = getattr(spec, 'maximum', 255 if is_bytes else 1)
@@ -169,23 +169,23 @@ def _check_layout(where: str, spec: specs.Array) -> None:
     if is_wide and not is_bytes and min(shape[:2]) >= _PICTURE_PIXELS:
       _warn(
         f'{where}, an image of shape {shape}, has '
-        f'numbers of {spec.dtype} up to 255, which are taken as they are. Give '
-        'it as uint8, which is divided by 255, or scale it to [0, 1].'
+        f'{spec.dtype} values up to 255, which are not scaled. Return uint8, '
+        'which is divided by 255, or scale it to [0, 1].'
       )
   elif len(shape) == 2 and is_bytes and is_wide:
     if min(shape) < _PICTURE_PIXELS:
       return
     _warn(
-      f'{where}, uint8 of shape {shape}, is read as a '
-      'vector of numbers up to 255, without convolutions. If it is an image, '
-      f'give it channels, {[*shape, 1]}, as '
-      'environments.wrappers.FrameStack(environment, 1) does.'
+      f'{where}, uint8 of shape {shape}, is used as a '
+      'vector of values up to 255, without convolutions. If it is an image, '
+      f'add a channel axis, {[*shape, 1]}, such as by '
+      'environments.wrappers.FrameStack(environment, 1).'
     )
 
 
 @functools.cache
 def _warn(message: str) -> None:
-  """Logs a warning once in a process, which makes several networks."""
+  """Logs a warning once per process, even for several networks."""
   logging.warning('%s', message)
 
 
@@ -196,7 +196,7 @@ def _is_image(spec: specs.Array) -> bool:
 def _to_vector(leaf: tf.Tensor, spec: specs.Array) -> tf.Tensor:
   """Maps numbers `[B, ...]` to `[B, D]`."""
   if isinstance(spec, specs.DiscreteArray):
-    # one_hot does not take all dtypes; int64 holds the values of all.
+    # tf.one_hot does not support all dtypes, so cast to int64.
     return tf.one_hot(tf.cast(leaf, tf.int64), spec.num_values)
   size = int(np.prod(spec.shape))
   return tf.reshape(tf.cast(leaf, tf.float32), [tf.shape(leaf)[0], size])

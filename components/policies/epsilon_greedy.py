@@ -58,7 +58,8 @@ class _EpsilonGreedy(programs.Policy):
       epsilons: ε by environment id, each in [0, 1].
       seed: Seeds the random streams.
       anneal_steps: Steps of an environment over which its ε decreases linearly
-        from 1 to its final value (https://doi.org/10.1038/nature14236, methods).
+        from 1 to its final value (https://doi.org/10.1038/nature14236,
+        methods).
       steps_done: Steps that each environment already made, in earlier runs.
       to_action: Converts action indices, int32 `[B]`, to the environment's
         actions.
