@@ -75,8 +75,8 @@ def get(name: str) -> Agent:
     hint = hint or settings_lib.did_you_mean(name, by_name)
     raise settings_lib.SettingError(
       'agent',
-      f"must be the name of an agent, got '{name}'.{hint} Known are "
-      f'{", ".join(by_name)}, and {OWN} for custom agents.',
+      f"must be the name of an agent, got '{name}'.{hint} Choose one "
+      f'of {", ".join(by_name)}, or {OWN} for a custom agent.',
     )
   return own_agents.find(name)
 

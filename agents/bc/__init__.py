@@ -1,4 +1,4 @@
-"""BC: behavior cloning, which does in each state what the data did."""
+"""BC: behavior cloning."""
 
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,8 @@ __all__ = ['PRESETS', 'BCBuilder', 'BCConfig']
 
 AGENT = Agent(
   name='bc',
-  description='Behavior cloning, from data alone; discrete actions, or '
-  'continuous ones within bounds.',
+  description='Behavior cloning, offline; discrete or bounded continuous '
+  'actions.',
   config_class=BCConfig,
   presets=PRESETS,
   builder='repertory.agents.bc.builder:BCBuilder',

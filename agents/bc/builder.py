@@ -1,4 +1,4 @@
-"""The parts of BC."""
+"""Builder of BC."""
 
 import dataclasses
 
@@ -21,10 +21,10 @@ from repertory.components import experience as experience_lib
 
 
 class BCBuilder(builder.Builder):
-  """Behavior cloning: learns from data alone, and does what they did.
+  """Behavior cloning, offline.
 
-  Discrete actions are classified; of continuous ones, the mean is learned. The
-  policy acts alike in evaluations and else.
+  Discrete actions are learned by classification, continuous ones by regression.
+  The policy is deterministic, in evaluation or not.
   """
 
   uses_rewards = False

@@ -1,6 +1,6 @@
-"""Settings of BC."""
+"""Config of BC."""
 
-# A dataclass may take back fields; type checkers know nothing of that.
+# A dataclass may remove inherited fields, which type checkers do not support.
 # pyright: reportIncompatibleVariableOverride=false
 
 import dataclasses
@@ -12,36 +12,36 @@ from repertory.components import choices, settings
 
 @dataclasses.dataclass(frozen=True)
 class BCConfig(agent_config.AgentConfig):
-  """Settings of BC, each with where its default comes from.
+  """Settings of BC, with the sources of their defaults.
 
-  What returns, replay servers and actors would need is no setting here.
+  Settings of returns, replay servers and actors do not apply.
   """
 
-  # Fields of every agent that this one takes back.
+  # Removes inherited fields.
   discount: ClassVar[float] = 1.0
   prefetch: ClassVar[int] = 1
   variable_update_period: ClassVar[int] = 1
 
   hidden_sizes: tuple[int, ...] = settings.field(
-    (256, 256), 'Layers of the network: those of TD3+BC, arXiv:2106.06860.'
+    (256, 256),
+    'Hidden layer sizes of the network: those of TD3+BC, arXiv:2106.06860.',
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see "
-    'docs/environments.md.',
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
   )
   batch_size: int = settings.field(
-    256, 'Items a learner step samples: as in TD3+BC.'
+    256, 'Items per gradient step: as in TD3+BC.'
   )
   learning_rate: float = settings.field(
-    3e-4, 'Step size of Adam: as in TD3+BC.'
+    3e-4, 'Learning rate of Adam: as in TD3+BC.'
   )
   adam_epsilon: float = settings.field(
-    1e-8, "Added to Adam's denominator: its authors', arXiv:1412.6980."
+    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
   )
   max_gradient_norm: float | None = settings.field(
-    None, 'Global norm at which gradients are clipped; None for no limit.'
+    None, 'Maximum global norm of gradients; None for no clipping.'
   )
 
   def __post_init__(self):

@@ -1,4 +1,4 @@
-"""The update of BC."""
+"""Update of BC."""
 
 from collections.abc import Callable
 
@@ -8,13 +8,13 @@ import tensorflow as tf
 from repertory.agents.bc import config as bc_config
 from repertory.components import data_parallel, learners, programs, types
 
-# Maps what a network says, `[B, N]`, and the actions of the data, `[B, ...]`,
-# to a scalar.
+# Maps network outputs `[B, N]` and the data set's actions `[B, ...]` to a
+# scalar.
 Loss = Callable[[tf.Tensor, types.Nest], tf.Tensor]
 
 
 class BCUpdate(programs.Update):
-  """Makes what a network says of observations more like what was done."""
+  """Maximizes the likelihood of the data set's actions."""
 
   def __init__(
     self,
@@ -22,12 +22,12 @@ class BCUpdate(programs.Update):
     loss: Loss,
     config: bc_config.BCConfig,
   ):
-    """Takes over the network.
+    """Initializes the update.
 
     Args:
       network: Maps observations `[B, ...]` to `[B, N]`.
-      loss: What is lowered.
-      config: The settings.
+      loss: Loss function.
+      config: The config.
     """
     super().__init__()
     self._network = network

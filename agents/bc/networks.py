@@ -1,4 +1,4 @@
-"""The network of BC."""
+"""Network of BC."""
 
 import sonnet as snt
 import tensorflow as tf
@@ -16,17 +16,17 @@ from repertory.components import (
 def make_network(
   spec: specs.EnvironmentSpec, config: bc_config.BCConfig
 ) -> snt.Module:
-  """Makes a network of what to do after an observation.
+  """Creates the policy network.
 
-  It maps observations to logits `[B, A]` where there are actions to choose
-  from, and to actions in [−1, 1], `[B, D]`, where they are floats.
+  It maps observations to logits `[B, A]` of discrete actions, or to continuous
+  actions in [−1, 1], `[B, D]`.
 
   Args:
-    spec: One with integers with bounds or floats with bounds for actions.
-    config: Sizes and kinds of its layers.
+    spec: Environment spec with discrete or bounded continuous actions.
+    config: Config of the agent.
 
   Raises:
-    ValueError: If observations or actions are of another kind.
+    ValueError: If observations or actions are unsupported.
   """
   if not action_parts.are_continuous(spec.actions):
     size = discrete_actions.DiscreteActions(spec.actions).num_actions

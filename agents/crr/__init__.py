@@ -1,4 +1,4 @@
-"""CRR: critic-regularized regression, cloning of what a critic rates well."""
+"""CRR: critic-regularized regression, advantage-weighted behavior cloning."""
 
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,8 @@ __all__ = ['PRESETS', 'CRRBuilder', 'CRRConfig']
 
 AGENT = Agent(
   name='crr',
-  description='Critic-regularized regression, made for data; continuous '
-  'actions within bounds.',
+  description='Critic-regularized regression, for offline data; bounded '
+  'continuous actions.',
   config_class=CRRConfig,
   presets=PRESETS,
   builder='repertory.agents.crr.builder:CRRBuilder',

@@ -1,4 +1,4 @@
-"""The parts of CRR."""
+"""Builder of CRR."""
 
 import sonnet as snt
 
@@ -22,10 +22,10 @@ from repertory.components.networks import Critic
 
 
 class CRRBuilder(transition_replay.TransitionReplayBuilder):
-  """Critic-regularized regression.
+  """Critic-regularized regression (CRR).
 
-  See https://arxiv.org/abs/2006.15134. The network is the policy's; the critic
-  is the update's own.
+  See https://arxiv.org/abs/2006.15134. The builder's network is the policy; the
+  update creates the critic.
   """
 
   config: crr_config.CRRConfig
@@ -43,7 +43,7 @@ class CRRBuilder(transition_replay.TransitionReplayBuilder):
     )
 
   def make_critic(self, spec: specs.EnvironmentSpec) -> Critic:
-    """Makes a critic with all its variables; twice, for the target too."""
+    """Creates a critic; also called for the target critic."""
     return policy_and_critic.make_critic(
       spec, self.config, self.config.num_atoms
     )

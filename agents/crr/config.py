@@ -1,99 +1,99 @@
-"""Settings of CRR."""
+"""Config of CRR."""
 
 import dataclasses
 
 from repertory.agents import config_checks, replay_config
 from repertory.components import choices, settings
 
-# What becomes of an advantage, and what it is compared with.
+# Advantage weights and baselines.
 _WEIGHTS = ('exp', 'binary')
 _BASELINES = ('mean', 'max')
 
 
 @dataclasses.dataclass(frozen=True)
 class CRRConfig(replay_config.ReplayConfig):
-  """Settings of CRR, each with where its default comes from.
+  """Settings of CRR, with the sources of their defaults.
 
   "The paper" is arXiv:2006.15134.
   """
 
   hidden_sizes: tuple[int, ...] = settings.field(
     (256, 256),
-    'Layers of the policy and of the critic, whose first one is normalized as '
-    "Acme's, for small environments; the paper has residual blocks of 1,024.",
+    'Hidden layer sizes of policy and critic, with layer normalization of the '
+    "critic's first one as in Acme; for small environments. The paper has "
+    'residual blocks of 1,024.',
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see "
-    'docs/environments.md; policy and critic have their own.',
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md; "
+    'policy and critic have separate ones.',
   )
   num_atoms: int = settings.field(
     51, "Atoms of the critic's distribution: C51, arXiv:1707.06887, section 5."
   )
   vmin: float = settings.field(
     -150.0,
-    "Least return that the critic can tell, the smallest atom: Acme's, for "
-    'rewards in [−1, 1]. Data with a lesser one are refused.',
+    "Smallest atom of the critic, the least return it can represent: Acme's, "
+    'for rewards in [−1, 1]. Data sets with lower returns are rejected.',
   )
   vmax: float = settings.field(
     150.0,
-    'Largest return that the critic can tell, the largest atom. Data with a '
-    'larger one are refused.',
+    'Largest atom of the critic, the greatest return it can represent. Data '
+    'sets with higher returns are rejected.',
   )
   advantage_weights: str = settings.field(
     'exp',
-    "How much an action counts when the policy is cloned: 'exp' for "
-    "exp(A / β), 'binary' for 1 if its advantage A is positive, else 0. The "
-    'paper, section 3, has both.',
+    "Weights of cloned actions: 'exp' for exp(A / β), 'binary' for 1 if the "
+    'advantage A is positive, else 0: the paper, section 3.',
   )
   advantage_baseline: str = settings.field(
     'mean',
-    "What its value is compared with: the 'mean' of those of actions drawn "
-    "from the policy, or the 'max' of them: the paper, section 3.",
+    "Baseline of the advantage: 'mean' or 'max' of the values of actions "
+    'sampled from the policy: the paper, section 3.',
   )
   num_action_samples: int = settings.field(
-    4, "m, how many are drawn for that: Acme's."
+    4, "m, number of actions sampled for the baseline: Acme's."
   )
   advantage_temperature: float = settings.field(
-    1.0, "β of 'exp', in units of reward: Acme's."
+    1.0, "Temperature β of 'exp' weights, in units of reward: Acme's."
   )
-  max_weight: float = settings.field(20.0, "Largest weight of 'exp': Acme's.")
+  max_weight: float = settings.field(20.0, "Maximum of 'exp' weights: Acme's.")
   n_step: int = settings.field(
-    1, 'Steps a transition spans: the paper, algorithm 1.'
+    1, 'n of n-step transitions: the paper, algorithm 1.'
   )
-  discount: float = settings.field(0.99, "γ: Acme's.")
-  batch_size: int = settings.field(256, "Items a learner step samples: Acme's.")
+  discount: float = settings.field(0.99, "Discount factor γ: Acme's.")
+  batch_size: int = settings.field(256, "Items per gradient step: Acme's.")
   learning_rate: float = settings.field(
     3e-4,
-    'Step size of Adam for policy and critic; for small networks larger than '
-    "Acme's 1e-4.",
+    'Learning rate of Adam for policy and critic; for small networks larger '
+    "than Acme's 1e-4.",
   )
   adam_epsilon: float = settings.field(
-    1e-8, "Added to Adam's denominator: its authors', arXiv:1412.6980."
+    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
   )
   max_gradient_norm: float | None = settings.field(
     40.0,
-    'Global norm at which gradients are clipped, those of policy and of critic '
-    "each by itself: Acme's; None for no limit.",
+    'Maximum global norm of gradients, separately for policy and critic: '
+    "Acme's; None for no clipping.",
   )
   target_update_period: int = settings.field(
-    100, "Learner steps between copies to the target networks: Acme's."
+    100, "Learner steps between target network updates: Acme's."
   )
   prioritized: bool = settings.field(
     False,
-    'Sample by priority (arXiv:1511.05952) or uniformly, as the paper does.',
+    'Use prioritized replay (arXiv:1511.05952); the paper samples uniformly.',
   )
   max_replay_size: int = settings.field(
-    1_000_000, 'Items the table holds, where there are actors.'
+    1_000_000, 'Capacity of the replay table, in items, in runs with actors.'
   )
   min_replay_size: int = settings.field(
-    1_000, 'Items before learning starts, where there are actors.'
+    1_000, 'Items in the table before learning starts, in runs with actors.'
   )
   samples_per_insert: float = settings.field(
     256.0,
-    'Mean draws per item, where there are actors: with batches of 256, a '
-    'learner step for every step.',
+    'Replay ratio, average samples per item, in runs with actors: with '
+    'batches of 256, one learner step per environment step.',
   )
 
   def __post_init__(self):
@@ -116,7 +116,7 @@ class CRRConfig(replay_config.ReplayConfig):
 
 
 PRESETS = {
-  # The paper, section 3: the other advantages.
+  # The paper, section 3: other weights and baselines.
   'binary': {'advantage_weights': 'binary'},
   'binary_max': {'advantage_weights': 'binary', 'advantage_baseline': 'max'},
 }

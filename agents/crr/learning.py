@@ -1,4 +1,4 @@
-"""The update of CRR."""
+"""Update of CRR."""
 
 import tensorflow as tf
 
@@ -16,10 +16,10 @@ from repertory.components import (
 
 
 class CRRUpdate(programs.Update):
-  """Clones what the critic rates well, and improves the critic.
+  """CRR: advantage-weighted behavior cloning, and categorical TD learning.
 
-  See https://arxiv.org/abs/2006.15134, algorithm 1. As D4PG's, the critic tells
-  how returns are distributed; it sees actions scaled to [−1, 1].
+  See https://arxiv.org/abs/2006.15134, algorithm 1. The critic is categorical,
+  as in D4PG, and takes actions scaled to [−1, 1].
   """
 
   def __init__(
@@ -29,14 +29,14 @@ class CRRUpdate(programs.Update):
     scaling: action_scaling.ActionScaling,
     config: crr_config.CRRConfig,
   ):
-    """Takes over the networks.
+    """Initializes the update.
 
     Args:
-      online: What is learned: a policy that gives parameters of a
-        `BoundedGaussian`, `[B, P]`, and a critic with logits `[B, N]`.
-      target: Networks of the same kind, made to follow.
-      scaling: Makes the environment's actions of those in [−1, 1].
-      config: The settings.
+      online: Policy with parameters of a `BoundedGaussian`, `[B, P]`, and
+        critic with logits `[B, N]`.
+      target: Target networks of the same architecture.
+      scaling: Scaling of actions to [−1, 1].
+      config: The config.
     """
     super().__init__()
     self._online = online
@@ -64,12 +64,12 @@ class CRRUpdate(programs.Update):
     data = sample.data
     action = self._scaling.from_action(data.action)  # [B, D]
     batch_size = tf.shape(action)[0]
-    # For an action of the next state, and for m of the first one.
+    # For one action of the next state, and m actions of the first state.
     noise = self._noise.normals(
       [1 + self._config.num_action_samples, batch_size, self._scaling.size]
     )  # [1 + m, B, D]
     weights = self._importance_weights(sample)  # [B]
-    # First the policy: it follows the critic as it was before this step.
+    # The policy first, by the critic before this step.
     policy_metrics = self._improve_policy(data.observation, action, noise[1:])
     target_policy = data_parallel.by_rows(self._target.policy)
     action_t = self._distribution.sample(
@@ -110,13 +110,13 @@ class CRRUpdate(programs.Update):
     parameters: tf.Tensor,
     noise: tf.Tensor,
   ) -> tf.Tensor:
-    """Returns how much better actions are than those of the policy, `[B]`.
+    """Returns advantages over sampled actions of the policy, `[B]`.
 
     Args:
-      noise: Normal numbers for the m actions of the policy, `[m, B, D]`.
+      noise: Gaussian noise of m actions of the policy, `[m, B, D]`.
     """
     drawn = self._distribution.sample(parameters, noise)  # [m, B, D]
-    # That of the data first, then all others, in one call.
+    # The data set's actions and the sampled ones, in one call.
     actions = tf.stack([action, *tf.unstack(drawn)], axis=1)  # [B, 1 + m, D]
     values = self._critic.values(observation, actions)  # [B, 1 + m]
     q, others = values[:, 0], values[:, 1:]
@@ -125,7 +125,7 @@ class CRRUpdate(programs.Update):
     return q - tf.reduce_mean(others, axis=-1)
 
   def _weigh(self, advantages: tf.Tensor) -> tf.Tensor:
-    """Returns how much each action is cloned, `[B]`."""
+    """Returns the weights of cloned actions, `[B]`."""
     config = self._config
     if config.advantage_weights == 'binary':
       return losses.binary_weights(advantages)

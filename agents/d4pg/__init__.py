@@ -14,7 +14,7 @@ __all__ = ['PRESETS', 'D4PGBuilder', 'D4PGConfig']
 AGENT = Agent(
   name='d4pg',
   description='Deterministic policy gradients with a distributional critic; '
-  'continuous actions within bounds.',
+  'bounded continuous actions.',
   config_class=D4PGConfig,
   presets=PRESETS,
   builder='repertory.agents.d4pg.builder:D4PGBuilder',

@@ -1,4 +1,4 @@
-"""The parts of D4PG."""
+"""Builder of D4PG."""
 
 import sonnet as snt
 
@@ -16,10 +16,10 @@ from repertory.components.networks import Critic
 
 
 class D4PGBuilder(transition_replay.TransitionReplayBuilder):
-  """Deterministic policy gradients with a distributional critic.
+  """Distributed distributional deterministic policy gradients (D4PG).
 
-  See https://arxiv.org/abs/1804.08617. The network is the policy's; the critic
-  is the update's own.
+  See https://arxiv.org/abs/1804.08617. The builder's network is the policy; the
+  update creates the critic.
   """
 
   config: d4pg_config.D4PGConfig
@@ -35,7 +35,7 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
     return networks.make_policy_network(spec, self.config)
 
   def make_critic(self, spec: specs.EnvironmentSpec) -> Critic:
-    """Makes a critic with all its variables; twice, for the target too."""
+    """Creates a critic; also called for the target critic."""
     return policy_and_critic.make_critic(
       spec, self.config, self.config.num_atoms
     )

@@ -1,4 +1,4 @@
-"""The update of D4PG."""
+"""Update of D4PG."""
 
 import tensorflow as tf
 
@@ -15,9 +15,9 @@ from repertory.components import (
 
 
 class D4PGUpdate(programs.Update):
-  """Makes the critic's distributions consistent, and the policy follow it.
+  """D4PG: categorical TD learning and deterministic policy gradient.
 
-  See https://arxiv.org/abs/1804.08617, algorithm 1. The critic sees actions
+  See https://arxiv.org/abs/1804.08617, algorithm 1. The critic takes actions
   scaled to [−1, 1].
   """
 
@@ -28,14 +28,14 @@ class D4PGUpdate(programs.Update):
     scaling: action_scaling.ActionScaling,
     config: d4pg_config.D4PGConfig,
   ):
-    """Takes over the networks.
+    """Initializes the update.
 
     Args:
-      online: What is learned: a policy with actions in [−1, 1], `[B, D]`, and
-        a critic with logits `[B, N]`.
-      target: Networks of the same kind, made to follow.
-      scaling: Makes the environment's actions of those in [−1, 1].
-      config: The settings.
+      online: Policy with actions in [−1, 1], `[B, D]`, and critic with logits
+        `[B, N]`.
+      target: Target networks of the same architecture.
+      scaling: Scaling of actions to [−1, 1].
+      config: The config.
     """
     super().__init__()
     self._online = online
@@ -60,7 +60,7 @@ class D4PGUpdate(programs.Update):
   def __call__(self, sample: types.Sample) -> programs.UpdateResult:
     data = sample.data
     weights = self._importance_weights(sample)  # [B]
-    # First the policy: it follows the critic as it was before this step.
+    # The policy first, by the critic before this step.
     policy_metrics = self._improve_policy(data)
     target_policy = data_parallel.by_rows(self._target.policy)
     critic_metrics, divergences = self._critic.improve(

@@ -1,4 +1,4 @@
-"""The networks of D4PG."""
+"""Policy network of D4PG."""
 
 import sonnet as snt
 import tensorflow as tf
@@ -6,22 +6,22 @@ import tensorflow as tf
 from repertory.agents.d4pg import config as d4pg_config
 from repertory.components import action_scaling, networks, specs
 
-# Of the policy's last weights, as a variance: its first actions are near 0,
-# where tanh is steep.
+# Variance scale of the policy's last layer: initial actions are near 0, where
+# tanh is steep.
 _HEAD_SCALE = 1e-4
 
 
 def make_policy_network(
   spec: specs.EnvironmentSpec, config: d4pg_config.D4PGConfig
 ) -> snt.Module:
-  """Makes a network that maps observations to actions in [−1, 1], `[B, D]`.
+  """Creates a network that maps observations to actions in [−1, 1], `[B, D]`.
 
   Args:
-    spec: One with a bounded array of floats for an action.
-    config: Sizes and kinds of its layers.
+    spec: Environment spec with bounded continuous actions.
+    config: Config of the agent.
 
   Raises:
-    ValueError: If observations or actions are of another kind.
+    ValueError: If observations or actions are unsupported.
   """
   size = action_scaling.ActionScaling(spec.actions).size
   torso = networks.ObservationTorso(spec.observations, (), config.image_torso)

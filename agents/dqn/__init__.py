@@ -1,4 +1,4 @@
-"""DQN up to Rainbow, and on: each of its parts is an option."""
+"""DQN with the extensions of Rainbow and others as options."""
 
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ __all__ = ['PRESETS', 'DQNBuilder', 'DQNConfig']
 AGENT = Agent(
   name='dqn',
   description='Double, dueling, n-step DQN with prioritized replay; '
-  'discrete actions, observations of vectors and images.',
+  'discrete actions, vector and image observations.',
   config_class=DQNConfig,
   presets=PRESETS,
   builder='repertory.agents.dqn.builder:DQNBuilder',

@@ -1,4 +1,4 @@
-"""The parts of DQN."""
+"""Builder of DQN."""
 
 import dataclasses
 
@@ -25,11 +25,11 @@ from repertory.components import (
 class DQNBuilder(
   additional_loss.TakesAdditionalLoss, transition_replay.TransitionReplayBuilder
 ):
-  """Double, dueling, n-step DQN with prioritized replay, and Rainbow.
+  """DQN: double, dueling, n-step, with prioritized replay; up to Rainbow.
 
-  Each part is an option, and so are distributions of the return, noisy networks
-  and Munchausen rewards. See https://arxiv.org/abs/1710.02298 for all but the
-  last together.
+  Each part is an option, as are distributional returns, noisy networks and
+  Munchausen rewards. All but the last form Rainbow,
+  https://arxiv.org/abs/1710.02298.
   """
 
   config: dqn_config.DQNConfig
@@ -50,7 +50,7 @@ class DQNBuilder(
   @property
   def return_bounds(self) -> tuple[float, float] | None:
     config = self.config
-    # Of clipped rewards, returns are others than those of the environment.
+    # With clipped rewards, returns differ from those of the environment.
     if config.distribution != 'categorical' or config.max_abs_reward:
       return None
     return config.vmin, config.vmax

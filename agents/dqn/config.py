@@ -1,4 +1,4 @@
-"""Settings of DQN."""
+"""Config of DQN."""
 
 import dataclasses
 from typing import ClassVar
@@ -9,7 +9,7 @@ from repertory.components import choices, settings
 
 @dataclasses.dataclass(frozen=True)
 class DQNConfig(replay_config.ReplayConfig):
-  """Settings of DQN, each with where its default comes from.
+  """Settings of DQN, with the sources of their defaults.
 
   The defaults suit small environments with vector observations.
   """
@@ -17,24 +17,26 @@ class DQNConfig(replay_config.ReplayConfig):
   xla_pays_after: ClassVar[int] = 3_000
 
   hidden_sizes: tuple[int, ...] = settings.field(
-    (128, 128), 'Layers of the network before its head.'
+    (128, 128), 'Hidden layer sizes of the network before its head.'
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
   )
   dueling: bool = settings.field(
-    True, 'Separate streams for state value and advantages (arXiv:1511.06581).'
+    True,
+    'Use the dueling architecture, with separate streams for state value and '
+    'advantages (arXiv:1511.06581).',
   )
   double: bool = settings.field(
     True,
-    'Select with the online, evaluate with the target network '
-    '(arXiv:1509.06461).',
+    'Use double Q-learning: select actions with the online network and '
+    'evaluate with the target network (arXiv:1509.06461).',
   )
   distribution: str = settings.field(
     'none',
-    "How values tell the return: 'none' by its mean, 'categorical' by atoms "
+    "Representation of returns: 'none' for expected values, 'categorical' "
     "(C51, arXiv:1707.06887), 'quantile' (QR-DQN, arXiv:1710.10044) or "
     "'implicit_quantile' (IQN, arXiv:1806.06923).",
   )
@@ -45,99 +47,102 @@ class DQNConfig(replay_config.ReplayConfig):
   )
   vmin: float = settings.field(
     -100.0,
-    'Least return that a categorical distribution can tell, the smallest atom. '
-    'With γ = 0.99, rewards in [−1, 1] give returns within ±100. Values beyond '
-    'are cut off.',
+    'Smallest atom of a categorical distribution, the least return it can '
+    'represent. With γ = 0.99, rewards in [−1, 1] give returns within ±100. '
+    'Values beyond are clipped.',
   )
   vmax: float = settings.field(
-    100.0, 'Largest return that it can tell, the largest atom.'
+    100.0,
+    'Largest atom of a categorical distribution, the greatest return it can '
+    'represent.',
   )
   num_quantiles: int = settings.field(
     51,
-    'Quantiles of a quantile distribution; QR-DQN, section 5, has 200, at 15 '
-    'times the cost of the loss.',
+    'Quantiles of QR-DQN, whose paper has 200 (section 5), at 15 times the '
+    'cost of the loss.',
   )
   num_taus: int = settings.field(
-    64, 'τ that implicit quantiles are learned at: N of IQN, section 4.'
+    64, 'N of IQN, samples of τ for the loss: section 4.'
   )
   num_target_taus: int = settings.field(
-    64, "τ of the target of implicit quantiles: N' of IQN, section 4."
+    64, "N' of IQN, samples of τ for the targets: section 4."
   )
   num_policy_taus: int = settings.field(
-    32, 'τ whose mean is the value of implicit quantiles: K of IQN, section 4.'
+    32, 'K of IQN, values of τ averaged for action values: section 4.'
   )
   conservative_weight: float | None = settings.field(
     None,
-    'How much values of actions that are not in the data are held down, for '
-    'learning from data alone; None for not at all. CQL, arXiv:2006.04779, '
-    'appendix F, has 1 or, with little data, 4.',
+    'Weight of the CQL regularizer, for offline learning; None to disable. '
+    'CQL, arXiv:2006.04779, appendix F, has 1 or, with little data, 4.',
   )
   margin_weight: float | None = settings.field(
     None,
-    'How much what was demonstrated is put above all else in the same state; '
-    'None for not at all. DQfD, arXiv:1704.03732, section 5.1, has 1.',
+    'Weight of the large-margin imitation loss on demonstrations (DQfD); None '
+    'to disable. DQfD, arXiv:1704.03732, section 5.1, has 1.',
   )
   margin: float = settings.field(
-    0.8, 'By how much it is to be better: DQfD, section 5.1.'
+    0.8, 'Margin of the large-margin loss: DQfD, section 5.1.'
   )
   noisy: bool = settings.field(
     False,
-    'Explore by noise on the weights of all dense layers (arXiv:1706.10295), '
-    'beside ε.',
+    'Explore with noisy networks (NoisyNet, arXiv:1706.10295), in addition to '
+    'ε.',
   )
   noisy_sigma: float = settings.field(
-    0.5, 'σ_0, how large the noise is at first: its paper, section 3.2.'
+    0.5, 'σ_0, initial noise scale of noisy networks: NoisyNet, section 3.2.'
   )
   munchausen: bool = settings.field(
     False,
-    'Add the scaled log-policy to rewards and bootstrap from all actions, in '
-    'place of double (arXiv:2007.14430).',
+    'Use Munchausen DQN (arXiv:2007.14430): add the scaled log-policy to '
+    'rewards and bootstrap from all actions, instead of double Q-learning.',
   )
   munchausen_alpha: float = settings.field(
-    0.9, "α, the share of the log-policy that is added: its paper's."
+    0.9, 'α of Munchausen DQN, weight of the log-policy: the paper.'
   )
   munchausen_temperature: float = settings.field(
-    0.03, "τ, the temperature of the policy: its paper's."
+    0.03, 'τ of Munchausen DQN, temperature of the policy: the paper.'
   )
   munchausen_clip: float = settings.field(
-    -1.0, "l_0, least scaled log-policy that is added: its paper's."
+    -1.0, 'l_0 of Munchausen DQN, minimum of the scaled log-policy: the paper.'
   )
   n_step: int = settings.field(
-    3, 'Steps a transition spans: Rainbow, arXiv:1710.02298, table 1.'
+    3, 'n of n-step transitions: Rainbow, arXiv:1710.02298, table 1.'
   )
   discount: float = settings.field(
-    0.99, 'γ: Nature DQN, doi:10.1038/nature14236, extended data table 1.'
+    0.99,
+    'Discount factor γ: Nature DQN, doi:10.1038/nature14236, extended data '
+    'table 1.',
   )
   max_abs_reward: float | None = settings.field(
     None,
-    'Rewards are clipped to ± this before they are summed up; None leaves them '
-    'as they are. Nature DQN has 1.',
+    'Rewards are clipped to ± this before they are summed up; None for no '
+    'clipping. Nature DQN has 1.',
   )
-  batch_size: int = settings.field(32, 'Items a learner step samples.')
+  batch_size: int = settings.field(32, 'Items per gradient step.')
   learning_rate: float = settings.field(
-    1e-3, 'Step size of Adam; a common choice for small networks.'
+    1e-3, 'Learning rate of Adam; a common choice for small networks.'
   )
   adam_epsilon: float = settings.field(
-    1.5e-4, "Added to Adam's denominator: Rainbow, table 1."
+    1.5e-4, 'ε of Adam, added to the denominator: Rainbow, table 1.'
   )
   max_gradient_norm: float = settings.field(
     10.0,
-    'Global norm at which gradients are clipped: dueling DQN, section 4.2.',
+    'Maximum global norm of gradients: dueling DQN, section 4.2.',
   )
   huber_threshold: float = settings.field(
     1.0,
-    'Where the Huber loss turns linear: Nature DQN, "error clipping"; of '
-    'quantiles, κ of QR-DQN and IQN.',
+    'Error at which the Huber loss becomes linear: Nature DQN, "error '
+    'clipping"; κ of QR-DQN and IQN.',
   )
   target_update_period: int = settings.field(
-    50, 'Learner steps between copies to the target network.'
+    50, 'Learner steps between target network updates.'
   )
   prioritized: bool = settings.field(
-    True, 'Sample by priority (arXiv:1511.05952) or uniformly.'
+    True, 'Use prioritized replay (arXiv:1511.05952).'
   )
   epsilon_base: float = settings.field(
     0.4,
-    'Largest ε of the ladder over the environments: Ape-X, section 4.1. With '
+    'Largest ε of the ladder over environments: Ape-X, section 4.1. With '
     'noisy networks it may be 0.',
   )
   epsilon_exponent: float = settings.field(
@@ -145,16 +150,21 @@ class DQNConfig(replay_config.ReplayConfig):
   )
   epsilon_anneal_steps: int = settings.field(
     3_000,
-    'Steps, over all environments, in which ε falls from 1 to its place on the '
-    'ladder: Nature DQN, methods, scaled down to small environments.',
+    'Steps, over all environments, over which ε decays linearly from 1 to its '
+    'final value: Nature DQN, methods, scaled down to small environments.',
   )
-  evaluation_epsilon: float = settings.field(0.0, 'ε of the evaluation policy.')
-  max_replay_size: int = settings.field(100_000, 'Items the table holds.')
-  min_replay_size: int = settings.field(200, 'Items before learning starts.')
+  evaluation_epsilon: float = settings.field(0.0, 'ε in evaluation.')
+  max_replay_size: int = settings.field(
+    100_000, 'Capacity of the replay table, in items.'
+  )
+  min_replay_size: int = settings.field(
+    200, 'Items in the table before learning starts.'
+  )
   samples_per_insert: float = settings.field(
     16.0,
-    'Mean draws per item: with batches of 32, a learner step every 2 steps; '
-    'Nature DQN takes one every 4, but small networks can afford more.',
+    'Replay ratio, average samples per item: with batches of 32, one learner '
+    'step per 2 environment steps. Nature DQN has one per 4, but small '
+    'networks can afford more.',
   )
 
   def __post_init__(self):
@@ -193,9 +203,9 @@ class DQNConfig(replay_config.ReplayConfig):
     )
 
 
-# What Rainbow has, whichever its parts: arXiv:1710.02298, table 1, where four
-# frames are a step and there is an update every four steps. β rises over its
-# 200 million frames: 50 million steps, a learner step for every four.
+# Shared settings of Rainbow and its ablations: arXiv:1710.02298, table 1, with
+# 4 frames per step and an update every 4 steps. β is annealed over 200 million
+# frames: 50 million steps, one learner step per 4.
 _ATARI = {
   'hidden_sizes': (512,),
   'max_abs_reward': 1.0,
@@ -210,29 +220,29 @@ _ATARI = {
   'jit_compile': False,
 }
 PRESETS = {
-  # For learning from data alone: arXiv:2006.04779, appendix F, on QR-DQN.
+  # Offline learning: arXiv:2006.04779, appendix F, on QR-DQN.
   'cql': {
     'conservative_weight': 1.0,
     'distribution': 'quantile',
     'prioritized': False,
   },
-  # With demonstrations: arXiv:1704.03732, section 5.1. It learns from one step
-  # and from ten; this one from ten alone.
+  # With demonstrations: arXiv:1704.03732, section 5.1, which learns from 1-step
+  # and 10-step returns; here only from the latter.
   'dqfd': {
     'margin_weight': 1.0,
     'n_step': 10,
     'epsilon_base': 0.01,
     'epsilon_anneal_steps': 0,
   },
-  # Rainbow without distribution and noise. ε is that of its ablation without
-  # noisy networks, which falls over 250,000 frames.
+  # Rainbow without distributional returns and noise, with ε of its ablation
+  # without noisy networks, which decays over 250,000 frames.
   'atari': {
     **_ATARI,
     'epsilon_base': 0.01,
     'epsilon_anneal_steps': 62_500,
     'evaluation_epsilon': 0.001,
   },
-  # All of Rainbow, for Atari as it is published.
+  # Rainbow for Atari, as published.
   'rainbow': {
     **_ATARI,
     'distribution': 'categorical',
@@ -243,7 +253,7 @@ PRESETS = {
     'epsilon_base': 0.0,
     'epsilon_anneal_steps': 0,
   },
-  # All of Rainbow with the defaults, for small environments.
+  # Rainbow for small environments.
   'rainbow_small': {
     'distribution': 'categorical',
     'noisy': True,
@@ -251,8 +261,8 @@ PRESETS = {
     'epsilon_anneal_steps': 0,
   },
   # DQN of Young & Tian, arXiv:1903.03176, section 4, and their code, for 5
-  # million steps: plain Q-learning, a learner step for each step. They have
-  # centered RMSProp with momentum and clip no gradients.
+  # million steps: Q-learning with one learner step per environment step. They
+  # use centered RMSProp with momentum, without gradient clipping.
   'minatar': {
     'hidden_sizes': (128,),
     'image_torso': 'minatar',

@@ -1,4 +1,4 @@
-"""The update of DQN."""
+"""Update of DQN."""
 
 import math
 from typing import Any
@@ -22,11 +22,10 @@ from repertory.components import (
 
 
 class DQNUpdate(programs.Update):
-  """Brings what is told of the return nearer to what n steps say of it.
+  """Minimizes the n-step (double) Q-learning loss, Huber or distributional.
 
-  How the return is told, and so what the loss is, is a
-  `return_distributions.ReturnDistribution`; without one it is the Huber loss of
-  the n-step, double Q-learning errors.
+  A `return_distributions.ReturnDistribution` defines the representation of
+  returns and the loss: by default, the Huber loss of Q-learning errors.
   """
 
   def __init__(
@@ -37,15 +36,15 @@ class DQNUpdate(programs.Update):
     actions: discrete_actions.DiscreteActions | None = None,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    """Takes over the networks.
+    """Initializes the update.
 
     Args:
-      network: What is learned: observations `[B, ...]` to outputs `[B, A,
-        ...]`, values `[B, A]` if there is no distribution.
-      target_network: One of the same kind, made to follow.
-      config: The settings.
-      actions: Numbers the environment's actions; None if they are numbers.
-      additional_loss: Added to the loss; None for none.
+      network: Online network from observations `[B, ...]` to outputs
+        `[B, A, ...]`; to values `[B, A]` without a distribution.
+      target_network: Target network of the same architecture.
+      config: The config.
+      actions: Mapping of actions to indices; None if actions are indices.
+      additional_loss: Additional loss; None for none.
     """
     super().__init__()
     self._network = network
@@ -55,7 +54,7 @@ class DQNUpdate(programs.Update):
     self._additional_loss = additional_loss
     self._returns = networks.make_return_distribution(config)
     self._noise_size = networks.noise_size(network, config)
-    # Only where numbers are drawn: it has variables.
+    # Only if noise is needed, because it has variables.
     draws = self._noise_size > 0 or config.distribution == 'implicit_quantile'
     self._noise: Any = learners.UpdateNoise() if draws else None
     self._optimizer = learners.ClippedAdam(
@@ -75,7 +74,7 @@ class DQNUpdate(programs.Update):
 
   def __call__(self, sample: types.Sample) -> programs.UpdateResult:
     data = sample.data
-    # A gather takes no small or unsigned integers.
+    # tf.gather does not support small or unsigned integers.
     a_tm1 = tf.cast(self._to_number(data.action), tf.int32)  # [B]
     r_t, bootstrap = self._look_ahead(data, a_tm1)
     with tf.GradientTape() as tape:
@@ -120,9 +119,9 @@ class DQNUpdate(programs.Update):
   def _conservative_gaps(
     self, outputs: tf.Tensor, a_tm1: tf.Tensor
   ) -> tf.Tensor:
-    """Returns how far values are above those of what was done, `[B]`."""
+    """Returns the CQL regularizer of each item, `[B]`."""
     q = self._returns.values(outputs)  # [B, A]
-    # Of all actions there are, each counts once.
+    # A sum over all discrete actions.
     log_prob = tf.fill(tf.shape(q), -math.log(q.shape[1]))
     return losses.conservative_gaps(
       q, log_prob, tf.gather(q, a_tm1, batch_dims=1)
@@ -131,18 +130,18 @@ class DQNUpdate(programs.Update):
   def _margin_gaps(
     self, outputs: tf.Tensor, a_tm1: tf.Tensor, sample: types.Sample
   ) -> tf.Tensor:
-    """Returns how far demonstrations are from being best, `[B]`; else 0."""
+    """Returns the large-margin losses of demonstrations, 0 of others, `[B]`."""
     gaps = losses.large_margin_gaps(
       self._returns.values(outputs), a_tm1, self._config.margin
     )
     if isinstance(sample.is_demonstration, tuple):
-      return gaps  # All of them are: the agent learns from data alone.
+      return gaps  # Offline, all items are demonstrations.
     return tf.where(sample.is_demonstration, gaps, 0.0)
 
   def _look_ahead(
     self, data: types.Transition, a_tm1: tf.Tensor
   ) -> tuple[tf.Tensor, return_distributions.Bootstrap]:
-    """Returns rewards `[B]` and what is said of the next state."""
+    """Returns rewards `[B]` and the bootstrap of the next state."""
     config, returns = self._config, self._returns
     online, target = self._network, self._target_network
     taus = returns.target_taus(self._noise, tf.shape(a_tm1)[0])
@@ -165,16 +164,16 @@ class DQNUpdate(programs.Update):
     return data.reward, return_distributions.greedy_bootstrap(outputs_t, q_t)
 
   def _values(self, network: snt.Module, observation: types.Nest) -> tf.Tensor:
-    """Returns action values `[B, A]`, as a policy takes them."""
+    """Returns the action values of the policy, `[B, A]`."""
     taus = self._returns.policy_taus(_num_rows(observation))
     return self._returns.values(self._outputs(network, observation, taus))
 
   def _outputs(
     self, network: snt.Module, observation: types.Nest, taus: tf.Tensor | None
   ) -> tf.Tensor:
-    """Calls a network, if it takes noise with noise of this call alone.
+    """Calls a network, with new noise if it is noisy.
 
-    Noise of each row would cost several times as much as the rest.
+    All rows share the noise: separate noise would multiply the cost.
     """
     noise = None
     if self._noise_size:

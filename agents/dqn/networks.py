@@ -1,4 +1,4 @@
-"""The network of DQN, and what its outputs mean."""
+"""Network of DQN, and the representation of returns by its outputs."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,17 +21,17 @@ from repertory.components import (
 def make_network(
   spec: specs.EnvironmentSpec, config: dqn_config.DQNConfig
 ) -> snt.Module:
-  """Makes a network that maps observations `[B, ...]` to values `[B, A]`.
+  """Creates a network that maps observations `[B, ...]` to values `[B, A]`.
 
-  With a distribution or noise it is a `networks.ReturnNetwork`, which may take
-  more and tell more.
+  With a distribution or noise it is a `networks.ReturnNetwork`, with further
+  inputs and outputs.
 
   Args:
-    spec: One with discrete actions.
-    config: Sizes and kinds of its layers.
+    spec: Environment spec with discrete actions.
+    config: Config of the agent.
 
   Raises:
-    ValueError: If observations or actions are of a kind it cannot take.
+    ValueError: If observations or actions are unsupported.
   """
   num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
   if config.distribution != 'none' or config.noisy:
@@ -61,7 +61,7 @@ def make_network(
 def make_return_distribution(
   config: dqn_config.DQNConfig,
 ) -> return_distributions.ReturnDistribution:
-  """Makes what says what the outputs of the network mean."""
+  """Creates the representation of returns by network outputs."""
   threshold = config.huber_threshold
   if config.distribution == 'categorical':
     return return_distributions.CategoricalReturn(
@@ -80,10 +80,10 @@ def make_return_distribution(
 
 
 def noise_size(network: Any, config: dqn_config.DQNConfig) -> int:
-  """Returns how many normal numbers a network takes for a row, 0 for none.
+  """Returns the size of the noise of a row; 0 without noise.
 
   Raises:
-    SettingError: If it is to take noise and does not.
+    SettingError: If noise is configured but the network does not support it.
   """
   if not config.noisy:
     return 0
@@ -92,7 +92,7 @@ def noise_size(network: Any, config: dqn_config.DQNConfig) -> int:
     raise settings.SettingError(
       'noisy',
       f'must be False for a network without noise, a {type(network).__name__}, '
-      'got True. One of your own takes it as `noise`, `[B, noise_size]`.',
+      'got True. Custom networks take noise as `noise`, `[B, noise_size]`.',
     )
   return size
 
@@ -103,10 +103,12 @@ def call(
   taus: tf.Tensor | None = None,
   noise: tf.Tensor | None = None,
 ) -> tf.Tensor:
-  """Gives a network what there is: one of your own may take observations alone.
+  """Calls a network with observations, and with τ and noise unless None.
+
+  Custom networks may take only observations.
 
   Returns:
-    Its outputs, `[B, A, ...]`.
+    Outputs, `[B, A, ...]`.
   """
   inputs = {'taus': taus, 'noise': noise}
   given = {name: one for name, one in inputs.items() if one is not None}
@@ -117,13 +119,13 @@ def call(
 def make_values(
   network: Any, config: dqn_config.DQNConfig
 ) -> Callable[..., tf.Tensor]:
-  """Makes a function of observations, and noise, to values `[B, A]`."""
+  """Creates a function from observations and noise to values `[B, A]`."""
   returns = make_return_distribution(config)
 
   def values(
     observation: types.Nest, noise: tf.Tensor | None = None
   ) -> tf.Tensor:
-    taus = returns.policy_taus(1)  # The same of all rows.
+    taus = returns.policy_taus(1)  # The same for all rows.
     return returns.values(call(network, observation, taus, noise))
 
   return values

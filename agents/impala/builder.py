@@ -1,4 +1,4 @@
-"""The parts of IMPALA."""
+"""Builder of IMPALA."""
 
 from repertory.agents import actor_critic, additional_loss, unroll_queue
 from repertory.agents.impala import config as impala_config
@@ -10,7 +10,7 @@ from repertory.components.networks import SequenceNetwork
 class IMPALABuilder(
   additional_loss.TakesAdditionalLoss, unroll_queue.UnrollQueueBuilder
 ):
-  """Actor-critic with V-trace; discrete or continuous actions.
+  """IMPALA, actor-critic with V-trace; discrete or continuous actions.
 
   See https://arxiv.org/abs/1802.01561.
   """

@@ -1,4 +1,4 @@
-"""Settings of IMPALA."""
+"""Config of IMPALA."""
 
 import dataclasses
 from typing import ClassVar
@@ -9,7 +9,7 @@ from repertory.components import choices, settings
 
 @dataclasses.dataclass(frozen=True)
 class IMPALAConfig(unroll_config.UnrollConfig):
-  """Settings of IMPALA, each with where its default comes from.
+  """Settings of IMPALA, with the sources of their defaults.
 
   The defaults suit small environments with vector observations; "the paper" is
   arXiv:1802.01561.
@@ -18,84 +18,89 @@ class IMPALAConfig(unroll_config.UnrollConfig):
   xla_pays_after: ClassVar[int] = 3_000
 
   hidden_sizes: tuple[int, ...] = settings.field(
-    (128, 128), 'Layers of the network before its core.'
+    (128, 128), 'Hidden layer sizes of the network before its core.'
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
   )
   core: str = settings.field(
-    'none', "Memory: 'none', 'lstm' (the paper, figure 3) or 'gru'."
+    'none', "Recurrent core: 'none', 'lstm' (the paper, figure 3) or 'gru'."
   )
   previous_action_and_reward: bool = settings.field(
     False,
-    'Whether the network sees the action and the reward before each '
-    "observation, as the paper's recurrent network does.",
+    "Include the previous action and reward in observations, as the paper's "
+    'recurrent network does.',
   )
   unroll_length: int = settings.field(
     10,
-    'T, steps of an unroll; the paper has 20 for Atari, which gives fewer and '
-    'larger batches.',
+    'T, steps per unroll; the paper has 20 for Atari, for fewer and larger '
+    'batches.',
   )
   across_episodes: bool = settings.field(
     True,
-    'Whether unrolls go on over the end of episodes; else the last one of an '
+    'Continue unrolls across episode boundaries; otherwise the last one of an '
     'episode is padded.',
   )
   batch_size: int = settings.field(
-    8, 'Unrolls a learner step takes; the paper has 32.'
+    8, 'Unrolls per learner step; the paper has 32.'
   )
-  discount: float = settings.field(0.99, 'γ: the paper, appendix D.')
+  discount: float = settings.field(
+    0.99, 'Discount factor γ: the paper, appendix D.'
+  )
   learning_rate: float = settings.field(
-    1e-3, "Step size of Adam; for small networks larger than the paper's."
+    1e-3, "Learning rate of Adam; for small networks larger than the paper's."
   )
   anneal_learner_steps: int | None = settings.field(
     None,
-    'Learner steps in which the learning rate falls to 0, linearly; None for '
-    'never. The paper, appendix D, lets it fall over a run on Atari.',
+    'Learner steps over which the learning rate decays linearly to 0; None '
+    'for a constant one. The paper, appendix D, decays it over the run on '
+    'Atari.',
   )
   amsgrad: bool = settings.field(
     True,
-    'Whether Adam divides by the largest mean square of a gradient so far '
-    '(AMSGrad, arXiv:1904.09237) and not by the last. That one fades once a '
-    'task is solved, and steps on noise grow: CartPole was lost again, see '
+    'Use AMSGrad (arXiv:1904.09237), which divides by the largest mean square '
+    "of a gradient so far. Without it, Adam's last mean square vanishes after "
+    'a task is solved, and steps on noise grow: CartPole was lost again, see '
     '"Stability".',
   )
   max_gradient_norm: float = settings.field(
     40.0,
-    "Global norm at which gradients are clipped: the paper's, appendix D, of a "
-    'sum over steps. Of a mean, as here, it only catches extremes.',
+    'Maximum global norm of gradients: the paper, appendix D, for a loss '
+    'summed over steps. For a mean, as here, it only limits outliers.',
   )
   baseline_cost: float = settings.field(
     0.5, 'Weight of the value loss: the paper, appendix D.'
   )
   entropy_cost: float = settings.field(
-    0.01, 'Weight of the entropy: the paper, appendix D, for Atari.'
+    0.01, 'Weight of the entropy bonus: the paper, appendix D, for Atari.'
   )
   max_abs_reward: float | None = settings.field(
     None,
-    'Rewards are clipped to ± this before learning; None leaves them as they '
-    'are. The paper has 1 for Atari.',
+    'Rewards are clipped to ± this before learning; None for no clipping. The '
+    'paper has 1 for Atari.',
   )
   max_rho: float = settings.field(
     1.0,
-    "ρ̄, the bound of the ratios in V-trace's errors: the paper, section 4.1.",
+    "ρ̄, clipping threshold of importance ratios in V-trace's TD errors: the "
+    'paper, section 4.1.',
   )
   max_pg_rho: float = settings.field(
     1.0,
-    "ρ̄_pg, the bound of the ratios in the policy's gradient: the paper, 4.2.",
+    'ρ̄_pg, clipping threshold of importance ratios in the policy gradient: '
+    'the paper, section 4.2.',
   )
   max_c: float = settings.field(
     1.0,
-    'c̄, the bound of the ratios that carry errors back: the paper, section '
-    '4.1.',
+    "c̄, clipping threshold of importance ratios of V-trace's traces: the "
+    'paper, section 4.1.',
   )
   lambda_: float = settings.field(1.0, 'λ of V-trace: the paper, remark 2.')
   max_queue_size: int | None = settings.field(
     None,
-    'Unrolls the queue holds; None for two batches and one of each '
-    'environment.',
+    'Capacity of the queue, in unrolls; None for two batches and one unroll '
+    'of each environment.',
   )
 
   def __post_init__(self):
@@ -124,8 +129,8 @@ class IMPALAConfig(unroll_config.UnrollConfig):
 
 
 PRESETS = {
-  # The paper, appendix D, with the learning rate and entropy of Acme's example,
-  # for Adam and not RMSProp.
+  # The paper, appendix D, with learning rate and entropy cost of Acme's
+  # example, for Adam instead of RMSProp.
   'atari': {
     'amsgrad': False,
     'hidden_sizes': (512,),
@@ -136,7 +141,7 @@ PRESETS = {
     'entropy_cost': 5e-3,
     'jit_compile': False,
   },
-  # Ours, for 1,500,000 steps, measured with Adam: see docs/results.md.
+  # Our settings for 1,500,000 steps with Adam: see docs/results.md.
   'minatar': {
     'amsgrad': False,
     'hidden_sizes': (128,),

@@ -1,4 +1,4 @@
-"""The update of IMPALA."""
+"""Update of IMPALA."""
 
 import tensorflow as tf
 
@@ -15,10 +15,10 @@ from repertory.components import (
 
 
 class IMPALAUpdate(programs.Update):
-  """Follows the policy gradient, with V-trace's targets and advantages.
+  """IMPALA: policy gradient with V-trace targets and advantages.
 
-  The loss is policy + `baseline_cost` · ½ (v − V)² − `entropy_cost` · H, each
-  a mean over the steps that happened. See https://arxiv.org/abs/1802.01561,
+  The loss is policy + `baseline_cost` · ½ (v − V)² − `entropy_cost` · H, each a
+  masked mean. See https://arxiv.org/abs/1802.01561,
   section 4.2.
   """
 
@@ -29,13 +29,13 @@ class IMPALAUpdate(programs.Update):
     config: impala_config.IMPALAConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    """Takes over the network.
+    """Initializes the update.
 
     Args:
-      network: Its outputs are `networks.ActorCriticOutput`.
-      distribution: What its parameters mean.
-      config: The settings.
-      additional_loss: Added to the loss; None for none.
+      network: Network that outputs `networks.ActorCriticOutput`.
+      distribution: Action distribution that the network parameterizes.
+      config: The config.
+      additional_loss: Additional loss; None for none.
     """
     super().__init__()
     self._network = network

@@ -1,4 +1,4 @@
-"""IQL: implicit Q-learning, which never asks for what data do not have."""
+"""IQL: implicit Q-learning, offline and without out-of-distribution actions."""
 
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,8 @@ __all__ = ['PRESETS', 'IQLBuilder', 'IQLConfig']
 
 AGENT = Agent(
   name='iql',
-  description='Implicit Q-learning, made for data; continuous actions '
-  'within bounds.',
+  description='Implicit Q-learning, for offline data; bounded continuous '
+  'actions.',
   config_class=IQLConfig,
   presets=PRESETS,
   builder='repertory.agents.iql.builder:IQLBuilder',

@@ -1,4 +1,4 @@
-"""The parts of IQL."""
+"""Builder of IQL."""
 
 import sonnet as snt
 
@@ -23,10 +23,10 @@ from repertory.components.networks import CriticEnsemble
 
 
 class IQLBuilder(transition_replay.TransitionReplayBuilder):
-  """Implicit Q-learning.
+  """Implicit Q-learning (IQL).
 
-  See https://arxiv.org/abs/2110.06169. The network is the policy's; value and
-  critics are the update's own.
+  See https://arxiv.org/abs/2110.06169. The builder's network is the policy; the
+  update creates value network and critics.
   """
 
   config: iql_config.IQLConfig
@@ -40,11 +40,11 @@ class IQLBuilder(transition_replay.TransitionReplayBuilder):
     )
 
   def make_value_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    """Makes the network of values with all its variables."""
+    """Creates the value network."""
     return iql_networks.make_value_network(spec, self.config)
 
   def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
-    """Makes critics with all their variables; twice, for the targets too."""
+    """Creates critics; also called for the target critics."""
     return policy_and_critic.make_critics(spec, self.config)
 
   def make_policy(

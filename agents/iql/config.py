@@ -1,4 +1,4 @@
-"""Settings of IQL."""
+"""Config of IQL."""
 
 import dataclasses
 
@@ -8,81 +8,82 @@ from repertory.components import choices, settings
 
 @dataclasses.dataclass(frozen=True)
 class IQLConfig(replay_config.ReplayConfig):
-  """Settings of IQL, each with where its default comes from.
+  """Settings of IQL, with the sources of their defaults.
 
-  "The paper" is arXiv:2110.06169, "its authors" the code that they published
+  "The paper" is arXiv:2110.06169, "the authors" the code that they published
   with it.
   """
 
   hidden_sizes: tuple[int, ...] = settings.field(
     (256, 256),
-    'Layers of the policy, of the value and of each critic: the paper, '
-    'appendix B.',
+    'Hidden layer sizes of policy, value and each critic: the paper, appendix '
+    'B.',
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see "
-    'docs/environments.md; policy, value and critics have their own.',
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md; "
+    'policy, value and critics have separate ones.',
   )
   num_critics: int = settings.field(
-    2, 'Critics, of whose values the least counts: the paper, appendix B.'
+    2, 'Number of critics, whose minimum is used: the paper, appendix B.'
   )
   expectile: float = settings.field(
     0.7,
-    'τ of the value: ½ is the mean over the actions of the data, and 1 the '
-    'best of them. The paper, appendix B, for locomotion.',
+    "τ, expectile of the value: ½ is the mean over the data set's actions, "
+    'and 1 the maximum. The paper, appendix B, for locomotion.',
   )
   advantage_scale: float = settings.field(
     3.0,
-    'β, what a unit of advantage counts for when the policy is cloned: 0 '
-    'clones all alike. The paper, appendix B, for locomotion.',
+    'β, inverse temperature of the advantage weights; 0 for behavior cloning. '
+    'The paper, appendix B, for locomotion.',
   )
   max_weight: float = settings.field(
-    100.0, "Largest weight of an item in the policy's loss: its authors'."
+    100.0, "Maximum of the advantage weights: the authors'."
   )
-  n_step: int = settings.field(1, 'Steps a transition spans: the paper.')
-  discount: float = settings.field(0.99, "γ: its authors'.")
+  n_step: int = settings.field(1, 'n of n-step transitions: the paper.')
+  discount: float = settings.field(0.99, "Discount factor γ: the authors'.")
   batch_size: int = settings.field(
-    256, 'Items a learner step samples: the paper, appendix B.'
+    256, 'Items per gradient step: the paper, appendix B.'
   )
   learning_rate: float = settings.field(
     3e-4,
-    'Step size of Adam for policy, value and critics: the paper, appendix B.',
+    'Learning rate of Adam for policy, value and critics: the paper, appendix '
+    'B.',
   )
   policy_anneal_learner_steps: int | None = settings.field(
     None,
-    "Learner steps in which the policy's step size falls to 0, along a cosine: "
-    "all that there are, for its authors' data; None for never, as when they "
-    'go on where it acts.',
+    "Learner steps over which the policy's learning rate decays to 0 by a "
+    "cosine schedule: all steps, in the authors' offline runs. None for a "
+    'constant one, as in their online fine-tuning.',
   )
   adam_epsilon: float = settings.field(
-    1e-8, "Added to Adam's denominator: its authors', arXiv:1412.6980."
+    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
   )
   max_gradient_norm: float | None = settings.field(
     None,
-    'Global norm at which gradients are clipped, those of policy, value and '
-    'critics each by itself; None for no limit, as in the paper.',
+    'Maximum global norm of gradients, separately for policy, value and '
+    'critics; None for no clipping, as in the paper.',
   )
   target_update_rate: float = settings.field(
     0.005,
-    'Part of the way that the target critics go in a learner step: the paper, '
-    'appendix B.',
+    'τ, rate of the moving average of the target critics, per learner step: '
+    'the paper, appendix B.',
   )
   prioritized: bool = settings.field(
     False,
-    'Sample by priority (arXiv:1511.05952) or uniformly, as the paper does.',
+    'Use prioritized replay (arXiv:1511.05952); the paper samples uniformly.',
   )
   max_replay_size: int = settings.field(
-    1_000_000, 'Items the table holds, where there are actors.'
+    1_000_000, 'Capacity of the replay table, in items, in runs with actors.'
   )
   min_replay_size: int = settings.field(
-    1_000, 'Items before learning starts, where there are actors.'
+    1_000, 'Items in the table before learning starts, in runs with actors.'
   )
   samples_per_insert: float = settings.field(
     256.0,
-    'Mean draws per item, where there are actors: with batches of 256, a '
-    'learner step for every step.',
+    'Replay ratio, average samples per item, in runs with actors: with '
+    'batches of 256, one learner step per environment step.',
   )
 
   def __post_init__(self):
@@ -104,7 +105,7 @@ class IQLConfig(replay_config.ReplayConfig):
 
 
 PRESETS = {
-  # The paper, appendix B: where data are to be pieced together.
+  # The paper, appendix B, for data sets that require stitching.
   'antmaze': {'expectile': 0.9, 'advantage_scale': 10.0},
   # The paper, appendix B, without its dropout.
   'adroit': {'advantage_scale': 0.5},

@@ -1,4 +1,4 @@
-"""The update of IQL."""
+"""Update of IQL."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from repertory.components import (
 
 
 class Networks(NamedTuple):
-  """What IQL learns.
+  """Networks of IQL.
 
   Attributes:
     policy: Maps observations to parameters of a `BoundedGaussian`, `[B, P]`.
@@ -34,11 +34,11 @@ class Networks(NamedTuple):
 
 
 class IQLUpdate(programs.Update):
-  """Improves the value, then the policy, then the critics.
+  """IQL: expectile value loss, advantage-weighted cloning, and TD learning.
 
-  See https://arxiv.org/abs/2110.06169, algorithm 1; the order is that of its
-  authors' code. No network is ever asked for the value of an action that is not
-  of the data. Critics see actions scaled to [−1, 1].
+  Updates value, policy and critics, in the order of the authors' code. See
+  https://arxiv.org/abs/2110.06169, algorithm 1. No out-of-distribution action
+  is ever evaluated. Critics take actions scaled to [−1, 1].
   """
 
   def __init__(
@@ -48,13 +48,13 @@ class IQLUpdate(programs.Update):
     scaling: action_scaling.ActionScaling,
     config: iql_config.IQLConfig,
   ):
-    """Takes over the networks.
+    """Initializes the update.
 
     Args:
-      learned: What is learned.
-      target_critics: Critics of the same kind, made to follow.
-      scaling: Makes the environment's actions of those in [−1, 1].
-      config: The settings.
+      learned: Online networks.
+      target_critics: Target critics of the same architecture.
+      scaling: Scaling of actions to [−1, 1].
+      config: The config.
     """
     super().__init__()
     self._learned = learned
@@ -106,7 +106,7 @@ class IQLUpdate(programs.Update):
     )
 
   def _value(self, observation: types.Nest) -> tf.Tensor:
-    """Returns the values of states, `[B]`."""
+    """Returns state values, `[B]`."""
     value = data_parallel.by_rows(self._learned.value)
     return tf.squeeze(value(observation), axis=-1)
 

@@ -1,4 +1,4 @@
-"""The network of values of IQL."""
+"""Value network of IQL."""
 
 import sonnet as snt
 
@@ -9,11 +9,11 @@ from repertory.components import networks, specs
 def make_value_network(
   spec: specs.EnvironmentSpec, config: iql_config.IQLConfig
 ) -> snt.Module:
-  """Makes a network that maps observations to values, `[B, 1]`.
+  """Creates a network that maps observations to values, `[B, 1]`.
 
   Args:
-    spec: Tells what observations are.
-    config: Sizes and kinds of its layers.
+    spec: Environment spec.
+    config: Config of the agent.
   """
   torso = networks.ObservationTorso(
     spec.observations, config.hidden_sizes, config.image_torso

@@ -1,4 +1,4 @@
-"""MPO: maximum a posteriori policy optimization, and DMPO as its option."""
+"""MPO: maximum a posteriori policy optimization, with DMPO as an option."""
 
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,8 @@ __all__ = ['PRESETS', 'MPOBuilder', 'MPOConfig']
 
 AGENT = Agent(
   name='mpo',
-  description='Maximum a posteriori policy optimization, and DMPO as an '
-  'option; continuous actions within bounds, or discrete ones.',
+  description='Maximum a posteriori policy optimization, with DMPO as an '
+  'option; bounded continuous or discrete actions.',
   config_class=MPOConfig,
   presets=PRESETS,
   builder='repertory.agents.mpo.builder:MPOBuilder',

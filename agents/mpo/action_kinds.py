@@ -1,4 +1,4 @@
-"""What MPO does otherwise for continuous actions than for discrete ones."""
+"""Continuous and discrete policies of MPO."""
 
 import abc
 import math
@@ -16,17 +16,17 @@ from repertory.components import (
   types,
 )
 
-# Maps observations, and actions in [−1, 1] if they are continuous, to M numbers
-# of each action.
+# Maps observations, and continuous actions in [−1, 1] if any, to M outputs of
+# each action.
 Critic = Callable[..., tf.Tensor]
 
 
 class Candidates(NamedTuple):
-  """Actions that a policy might take in each state.
+  """Candidate actions of the E-step.
 
   Attributes:
-    action: `[B, N, D]` if they were drawn; `()` if they are all there are.
-    log_prior: Their log-probabilities before the E-step, `[B, N]`.
+    action: Sampled actions `[B, N, D]`; `()` for all discrete actions.
+    log_prior: Log-probabilities before the E-step, `[B, N]`.
   """
 
   action: types.Nest
@@ -34,11 +34,12 @@ class Candidates(NamedTuple):
 
 
 class Change(NamedTuple):
-  """A policy that differs from the target policy in a respect.
+  """M-step policy that differs from the target policy in one part.
 
   Attributes:
     log_prob: Log-probabilities of the candidates, `[B, N]`.
-    kl: Divergences from the target policy, `[B, D]`; each of the D has a price.
+    kl: KL divergences from the target policy, `[B, D]`; each of the D
+      dimensions has its own multiplier.
   """
 
   log_prob: tf.Tensor
@@ -46,13 +47,13 @@ class Change(NamedTuple):
 
 
 class ActionKind(abc.ABC):
-  """What is asked of a kind of policies, of which networks give parameters.
+  """Interface of policy families, parameterized by networks.
 
   Attributes:
-    objectives: By the prefixes of their metrics, how far the E-step goes for
-      each, in nats.
-    bounds: By the names of `changes`.
-    num_prices: D, of each of these.
+    objectives: KL bounds of the E-steps in nats, by the prefix of their
+      metrics.
+    bounds: KL bounds of the M-step, by the names of `changes`.
+    num_prices: D, number of multipliers of each bound.
   """
 
   objectives: dict[str, float]
@@ -63,54 +64,55 @@ class ActionKind(abc.ABC):
   def propose(
     self, parameters: tf.Tensor, noise: learners.UpdateNoise
   ) -> Candidates:
-    """Returns candidates of policies `[B, P]`."""
+    """Returns candidate actions of policies `[B, P]`."""
 
   @abc.abstractmethod
   def rate(
     self, critic: Critic, observation: types.Nest, candidates: Candidates
   ) -> tf.Tensor:
-    """Returns what a critic says of candidates, `[B, N, M]`."""
+    """Returns outputs of a critic for candidates, `[B, N, M]`."""
 
   @abc.abstractmethod
   def rate_taken(
     self, critic: Critic, observation: types.Nest, action: types.Nest
   ) -> tf.Tensor:
-    """Returns what it says of actions of the environment, `[B, M]`."""
+    """Returns outputs of a critic for actions of the environment, `[B, M]`."""
 
   @abc.abstractmethod
   def changes(
     self, parameters: tf.Tensor, target: tf.Tensor, candidates: Candidates
   ) -> dict[str, Change]:
-    """Tells policies `[B, P]` apart from target policies `[B, P]`."""
+    """Compares policies `[B, P]` with target policies `[B, P]`, by part."""
 
   @abc.abstractmethod
   def entropy(self, parameters: tf.Tensor) -> tf.Tensor:
-    """Returns the entropies of policies `[B, P]`, `[B]`."""
+    """Returns the entropies `[B]` of policies `[B, P]`."""
 
   def ratings(
     self, candidates: Candidates, q: tf.Tensor
   ) -> dict[str, tf.Tensor]:
-    """Returns how good candidates are for each of `objectives`, `[B, N]`."""
+    """Returns values of candidates for each of `objectives`, `[B, N]`."""
     del candidates
     return {'': q}
 
 
 class Gaussians(ActionKind):
-  """Independent Gaussians, cut off at the bounds only where they act.
+  """Diagonal Gaussian policies, clipped to the bounds when they act.
 
-  Means and deviations are constrained apart (https://arxiv.org/abs/1812.02256),
-  and each number of an action by itself (https://arxiv.org/abs/2006.00979).
+  KL bounds are separate for means and standard deviations
+  (https://arxiv.org/abs/1812.02256), and for each dimension of an action
+  (https://arxiv.org/abs/2006.00979).
   """
 
   def __init__(
     self, scaling: action_scaling.ActionScaling, config: mpo_config.MPOConfig
   ):
-    """Keeps what the environment's actions are made of."""
+    """Initializes KL bounds and action conversion."""
     self._scaling = scaling
     self._num_samples = config.num_samples
     self.objectives = {'': config.epsilon}
     if config.epsilon_penalty is not None:
-      # One more, https://arxiv.org/abs/2005.07513: to stay within the bounds.
+      # Penalty for actions out of bounds, https://arxiv.org/abs/2005.07513.
       self.objectives['penalty_'] = config.epsilon_penalty
     self.bounds = {
       'mean': learners.KLBound(config.epsilon_mean, config.initial_alpha_mean),
@@ -159,7 +161,7 @@ class Gaussians(ActionKind):
 
 
 class Categoricals(ActionKind):
-  """One of several actions: all are candidates, instead of samples."""
+  """Categorical policies, with all actions as candidates."""
 
   num_prices = 1
 
@@ -168,7 +170,7 @@ class Categoricals(ActionKind):
     actions: discrete_actions.DiscreteActions,
     config: mpo_config.MPOConfig,
   ):
-    """Keeps what the environment's actions are made of."""
+    """Initializes KL bounds and action conversion."""
     self._actions = actions
     self.objectives = {'': config.epsilon}
     self.bounds = {

@@ -1,4 +1,4 @@
-"""The parts of MPO."""
+"""Builder of MPO."""
 
 import sonnet as snt
 import tensorflow as tf
@@ -22,10 +22,10 @@ from repertory.components import (
 
 
 class MPOBuilder(transition_replay.TransitionReplayBuilder):
-  """Maximum a posteriori policy optimization.
+  """Maximum a posteriori policy optimization (MPO).
 
-  See https://arxiv.org/abs/1812.02256. The network is the policy's; the critic
-  is the update's own.
+  See https://arxiv.org/abs/1812.02256. The builder's network is the policy; the
+  update creates the critic.
   """
 
   config: mpo_config.MPOConfig
@@ -43,7 +43,7 @@ class MPOBuilder(transition_replay.TransitionReplayBuilder):
     return networks.make_policy_network(spec, self.config)
 
   def make_critic(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    """Makes a critic with all its variables; twice, for the target too."""
+    """Creates a critic; also called for the target critic."""
     return networks.make_critic(spec, self.config)
 
   def make_policy(

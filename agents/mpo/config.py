@@ -1,4 +1,4 @@
-"""Settings of MPO."""
+"""Config of MPO."""
 
 import dataclasses
 from typing import ClassVar
@@ -11,9 +11,9 @@ _DISTRIBUTIONS = ('none', 'categorical')
 
 @dataclasses.dataclass(frozen=True)
 class MPOConfig(replay_config.ReplayConfig):
-  """Settings of MPO, each with where its default comes from.
+  """Settings of MPO, with the sources of their defaults.
 
-  "Acme" is the agent MPO of dm-acme. The defaults suit small environments with
+  "Acme" is the MPO agent of dm-acme. The defaults suit small environments with
   vector observations.
   """
 
@@ -21,19 +21,20 @@ class MPOConfig(replay_config.ReplayConfig):
 
   hidden_sizes: tuple[int, ...] = settings.field(
     (256, 256),
-    'Layers of the policy and of the critic, the first one normalized; Acme '
-    'has (256, 256, 256) and (512, 512, 256).',
+    'Hidden layer sizes of the policy and of the critic, with layer '
+    'normalization of the first one; Acme has (256, 256, 256) and (512, 512, '
+    '256).',
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see "
-    'docs/environments.md; policy and critic have their own.',
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md; "
+    'policy and critic have separate ones.',
   )
   distribution: str = settings.field(
     'none',
-    "What the critic tells of returns: their mean ('none') or, as DMPO, their "
-    "distribution over fixed atoms ('categorical').",
+    "Output of the critic: expected returns ('none') or, as DMPO, a "
+    "categorical distribution ('categorical').",
   )
   num_atoms: int = settings.field(
     51,
@@ -41,98 +42,100 @@ class MPOConfig(replay_config.ReplayConfig):
   )
   vmin: float = settings.field(
     -150.0,
-    "Least value that a categorical critic can tell: Acme's, for rewards in "
-    '[−1, 1]. Values beyond are cut off.',
+    'Smallest atom of a categorical critic, the least value it can represent: '
+    "Acme's, for rewards in [−1, 1]. Values beyond are clipped.",
   )
   vmax: float = settings.field(
-    150.0, 'Largest value that a categorical critic can tell.'
+    150.0,
+    'Largest atom of a categorical critic, the greatest value it can '
+    'represent.',
   )
   num_samples: int = settings.field(
     20,
-    "N, actions drawn in each state, if they are continuous: Acme's. Discrete "
-    'ones are all summed over.',
+    "N, actions sampled in each state, if they are continuous: Acme's. "
+    'Discrete actions are all summed over.',
   )
-  n_step: int = settings.field(3, 'Steps a transition spans; Acme has 5.')
-  discount: float = settings.field(0.99, "γ: Acme's.")
-  batch_size: int = settings.field(256, "Items a learner step samples: Acme's.")
+  n_step: int = settings.field(3, 'n of n-step transitions; Acme has 5.')
+  discount: float = settings.field(0.99, "Discount factor γ: Acme's.")
+  batch_size: int = settings.field(256, "Items per gradient step: Acme's.")
   learning_rate: float = settings.field(
     5e-4,
-    'Step size of Adam for policy and critic; for small networks larger than '
-    "Acme's 1e-4.",
+    'Learning rate of Adam for policy and critic; for small networks larger '
+    "than Acme's 1e-4.",
   )
   dual_learning_rate: float = settings.field(
-    1e-2, "Step size of Adam for temperatures and prices: Acme's."
+    1e-2, "Learning rate of Adam for temperatures and KL multipliers: Acme's."
   )
   adam_epsilon: float = settings.field(
-    1e-8, "Added to Adam's denominator: its authors', arXiv:1412.6980."
+    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
   )
   max_gradient_norm: float | None = settings.field(
     None,
-    'Global norm at which gradients are clipped, those of policy and of critic '
-    'each by itself; None for no limit. Acme has 40, which holds a critic of '
-    'large values back.',
+    'Maximum global norm of gradients, separately for policy and critic; None '
+    'for no clipping. Acme has 40, which slows down a critic of large values.',
   )
   epsilon: float = settings.field(
     0.1,
-    "ε, how far the E-step goes, in nats: Acme's.",
+    "ε, KL bound of the E-step, in nats: Acme's.",
   )
   epsilon_mean: float = settings.field(
     2.5e-3,
-    'ε_μ, how far means move between copies to the target policy, for each '
-    "number of a continuous action: Acme's.",
+    'ε_μ, KL bound of the means between target network updates, for each '
+    "dimension of a continuous action: Acme's.",
   )
   epsilon_stddev: float = settings.field(
     1e-4,
-    'ε_σ, the same of deviations, large enough for short runs; Acme has 1e-6.',
+    'ε_σ, KL bound of the standard deviations, large enough for short runs; '
+    'Acme has 1e-6.',
   )
   epsilon_policy: float = settings.field(
     1e-2,
-    'ε_π, the same of the probabilities of discrete actions; Acme has 2.5e-3.',
+    'ε_π, KL bound of discrete policies; Acme has 2.5e-3.',
   )
   initial_temperature: float = settings.field(
     1.0,
-    'η in the first learner step, of either E-step; Acme has 10.',
+    'Initial temperature η of each E-step; Acme has 10.',
   )
   initial_alpha_mean: float = settings.field(
-    1.0, 'α_μ in the first learner step; Acme has 10.'
+    1.0, 'Initial KL multiplier α_μ; Acme has 10.'
   )
   initial_alpha_stddev: float = settings.field(
-    10.0, 'α_σ in the first learner step; Acme has 1,000.'
+    10.0, 'Initial KL multiplier α_σ; Acme has 1,000.'
   )
   initial_alpha_policy: float = settings.field(
-    1.0, 'α_π in the first learner step, for discrete actions; Acme has 3.'
+    1.0, 'Initial KL multiplier α_π, for discrete actions; Acme has 3.'
   )
   epsilon_penalty: float | None = settings.field(
     1e-3,
-    'ε of another E-step, for which continuous actions beyond their bounds are '
-    "bad (MO-MPO, arXiv:2005.07513): Acme's; None for none.",
+    'KL bound of a second E-step that penalizes continuous actions out of '
+    "bounds (MO-MPO, arXiv:2005.07513): Acme's; None to disable.",
   )
   initial_stddev: float = settings.field(
     0.7,
-    'σ of an untrained policy, of actions scaled to [−1, 1]: that of the '
-    "networks in Acme's examples.",
+    'Initial standard deviation of the policy, for actions scaled to [−1, 1]: '
+    "the networks of Acme's examples.",
   )
   target_update_period: int = settings.field(
-    25, 'Learner steps between copies to the target networks; Acme has 100.'
+    25, 'Learner steps between target network updates; Acme has 100.'
   )
   prioritized: bool = settings.field(
-    False, 'Sample by priority (arXiv:1511.05952) or uniformly, as Acme does.'
+    False, 'Use prioritized replay (arXiv:1511.05952); Acme samples uniformly.'
   )
   max_replay_size: int = settings.field(
-    1_000_000, "Items the table holds: Acme's."
+    1_000_000, "Capacity of the replay table, in items: Acme's."
   )
   min_replay_size: int = settings.field(
-    1_000, "Items before learning starts: Acme's."
+    1_000, "Items in the table before learning starts: Acme's."
   )
   samples_per_insert: float = settings.field(
     128.0,
-    'Mean draws per item: with batches of 256, a learner step every other '
-    'step. Acme takes one every 8.',
+    'Replay ratio, average samples per item: with batches of 256, one learner '
+    'step per 2 environment steps. Acme has one per 8.',
   )
 
   @property
   def num_critic_outputs(self) -> int:
-    """Numbers by which the critic rates an action."""
+    """Critic outputs for each action."""
     return self.num_atoms if self.distribution == 'categorical' else 1
 
   def __post_init__(self):
@@ -156,7 +159,7 @@ class MPOConfig(replay_config.ReplayConfig):
 
 
 PRESETS = {
-  # Those of Acme's DMPO for the control suite, whose rewards are in [0, 1],
+  # Acme's DMPO for the control suite, whose rewards are in [0, 1],
   # with the layers of its policy (its critic has 512, 512 and 256).
   'dm_control': {
     'hidden_sizes': (256, 256, 256),

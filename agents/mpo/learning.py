@@ -1,4 +1,4 @@
-"""The update of MPO."""
+"""Update of MPO."""
 
 import tensorflow as tf
 
@@ -15,10 +15,10 @@ from repertory.components import (
 
 
 class MPOUpdate(programs.Update):
-  """Evaluates the target policy, and improves the other one on it.
+  """MPO: TD learning of the critic; E-step and M-step for the policy.
 
-  See https://arxiv.org/abs/1812.02256, and for one batch for both
-  https://arxiv.org/abs/2006.00979. Critics see actions scaled to [−1, 1].
+  See https://arxiv.org/abs/1812.02256, and https://arxiv.org/abs/2006.00979 for
+  a shared batch. Critics take actions scaled to [−1, 1].
   """
 
   def __init__(
@@ -28,14 +28,14 @@ class MPOUpdate(programs.Update):
     kind: action_kinds.ActionKind,
     config: mpo_config.MPOConfig,
   ):
-    """Takes over the networks.
+    """Initializes the update.
 
     Args:
-      online: What is learned: a policy of the kind, and a critic that rates
-        actions by M numbers each, values or logits of them.
-      target: Networks of the same kind, made to follow.
-      kind: What is particular to the actions.
-      config: The settings.
+      online: Policy of the given kind, and critic with M outputs for each
+        action, values or logits.
+      target: Target networks of the same architecture.
+      kind: Policy family.
+      config: The config.
     """
     super().__init__()
     self._online = online
@@ -102,7 +102,7 @@ class MPOUpdate(programs.Update):
     log_prior: tf.Tensor,
     weights: tf.Tensor,
   ) -> tuple[dict, tf.Tensor]:
-    """Returns metrics, and how wrong the critic was about each item, `[B]`."""
+    """Returns metrics, and the TD error of each item, `[B]`."""
     # The adder applied γ between the rewards; this is the last factor.
     discount_t = self._config.discount * data.discount  # [B]
     if self._support is None:
@@ -125,7 +125,8 @@ class MPOUpdate(programs.Update):
       else:
         sizes = losses.categorical_divergence(targets, outputs_tm1)  # [B]
         losses_per_item = sizes
-        # What the ends of the support hold is a sign that it is too narrow.
+        # Probability at the ends of the support indicates that it is too
+        # narrow.
         ends = targets[:, 0] + targets[:, -1]  # [B]
         metrics['share_at_ends'] = tf.reduce_mean(ends)
       loss = tf.reduce_mean(weights * losses_per_item)
@@ -137,7 +138,7 @@ class MPOUpdate(programs.Update):
     return metrics, sizes
 
   def _values(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns values `[...]` of what a critic says, `[..., M]`."""
+    """Returns action values `[...]` from critic outputs `[..., M]`."""
     if self._support is None:
       return outputs[..., 0]
     return losses.categorical_mean(outputs, self._support)
@@ -149,7 +150,7 @@ class MPOUpdate(programs.Update):
     candidates: action_kinds.Candidates,
     q: tf.Tensor,
   ) -> dict[str, tf.Tensor]:
-    """Takes the E-step and a step of the M-step."""
+    """Takes an E-step and a gradient step of the M-step."""
     kind, metrics = self._kind, {}
     probs = policy_loss = dual_loss = tf.zeros([])
     with tf.GradientTape(persistent=True) as tape:

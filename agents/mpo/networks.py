@@ -1,4 +1,4 @@
-"""The networks of MPO."""
+"""Policy and critic networks of MPO."""
 
 import sonnet as snt
 
@@ -16,17 +16,17 @@ from repertory.components import (
 def make_policy_network(
   spec: specs.EnvironmentSpec, config: mpo_config.MPOConfig
 ) -> snt.Module:
-  """Makes a network that maps observations to a policy, `[B, P]`.
+  """Creates a network that maps observations to policy parameters, `[B, P]`.
 
   Args:
-    spec: Its action is made of floats with bounds, or of integers with bounds.
-    config: Sizes and kinds of its layers.
+    spec: Environment spec with bounded continuous or discrete actions.
+    config: Config of the agent.
 
   Returns:
-    It gives what a `networks.GaussianHead` does, or the logits of all actions.
+    Network with the outputs of a `networks.GaussianHead`, or with logits.
 
   Raises:
-    ValueError: If observations or actions are of another kind.
+    ValueError: If observations or actions are unsupported.
   """
   if action_parts.are_continuous(spec.actions):
     size = action_scaling.ActionScaling(spec.actions).size
@@ -40,15 +40,15 @@ def make_policy_network(
 def make_critic(
   spec: specs.EnvironmentSpec, config: mpo_config.MPOConfig
 ) -> snt.Module:
-  """Makes a critic with all its variables.
+  """Creates a critic.
 
   Args:
-    spec: One that `make_policy_network` takes.
-    config: Sizes and kinds of its layers, and what it tells.
+    spec: Environment spec, as for `make_policy_network`.
+    config: Config of the agent.
 
   Returns:
     A `networks.Critic` of actions in [−1, 1], or a network that maps
-    observations to numbers of each of A discrete actions, `[B, A, M]`.
+    observations to outputs of A discrete actions, `[B, A, M]`.
   """
   num_outputs = config.num_critic_outputs
   if not action_parts.are_continuous(spec.actions):

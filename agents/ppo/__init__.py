@@ -1,4 +1,4 @@
-"""PPO: actor-critic that learns several times from what it just did."""
+"""PPO: proximal policy optimization, feed-forward or recurrent."""
 
 from typing import TYPE_CHECKING
 

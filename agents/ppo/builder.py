@@ -1,4 +1,4 @@
-"""The parts of PPO."""
+"""Builder of PPO."""
 
 from repertory.agents import actor_critic, additional_loss, unroll_queue
 from repertory.agents.ppo import config as ppo_config
@@ -10,7 +10,7 @@ from repertory.components.networks import SequenceNetwork
 class PPOBuilder(
   additional_loss.TakesAdditionalLoss, unroll_queue.UnrollQueueBuilder
 ):
-  """Proximal policy optimization; discrete or continuous actions.
+  """Proximal policy optimization (PPO); discrete or continuous actions.
 
   See https://arxiv.org/abs/1707.06347.
   """

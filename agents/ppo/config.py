@@ -1,4 +1,4 @@
-"""Settings of PPO."""
+"""Config of PPO."""
 
 import dataclasses
 from typing import ClassVar
@@ -6,14 +6,14 @@ from typing import ClassVar
 from repertory.agents import config_checks, unroll_config
 from repertory.components import choices, settings
 
-# Unrolls of a batch if nothing is said: as many as the paper has actors for
+# Default minimum batch size, in unrolls: the number of actors in the paper, for
 # Atari.
 _MIN_BATCH_SIZE = 8
 
 
 @dataclasses.dataclass(frozen=True)
 class PPOConfig(unroll_config.UnrollConfig):
-  """Settings of PPO, each with where its default comes from.
+  """Settings of PPO, with the sources of their defaults.
 
   The defaults suit small environments with vector observations; "the paper" is
   arXiv:1707.06347, "Andrychowicz" arXiv:2006.05990, and "Engstrom"
@@ -23,88 +23,90 @@ class PPOConfig(unroll_config.UnrollConfig):
   xla_pays_after: ClassVar[int] = 200
 
   shared_sizes: tuple[int, ...] = settings.field(
-    (), 'Layers that policy and value share, before the memory if there is one.'
+    (),
+    'Hidden layer sizes shared by policy and value, before the recurrent core.',
   )
   hidden_sizes: tuple[int, ...] = settings.field(
     (64, 64),
-    'Layers of the policy and as many of the value, behind the memory: the '
-    'paper, section 6.1; that they share none: Andrychowicz, section 3.2.',
+    'Hidden layer sizes of policy and value each, after the recurrent core: '
+    'the paper, section 6.1; separate networks: Andrychowicz, section 3.2.',
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
   )
   normalize_observations: bool = settings.field(
     False,
-    'Whether observations other than images are shifted and scaled to mean 0 '
-    'and deviation 1, as recommended for MuJoCo: Andrychowicz, section 3.3.',
+    'Normalize observations, except images, to mean 0 and standard deviation '
+    '1, as recommended for MuJoCo: Andrychowicz, section 3.3.',
   )
   scale_rewards: bool = settings.field(
     False,
-    'Whether rewards are divided by the deviation of the discounted returns so '
-    "far, as the paper's code does for MuJoCo: Engstrom, section 3.",
+    'Divide rewards by the running standard deviation of discounted returns, '
+    "as the paper's code does for MuJoCo: Engstrom, section 3.",
   )
   max_abs_reward: float | None = settings.field(
     None,
-    'Rewards are clipped to ± this before learning, behind scale_rewards; None '
-    'leaves them as they are.',
+    'Rewards are clipped to ± this before learning, after scale_rewards; None '
+    'for no clipping.',
   )
   unroll_length: int = settings.field(
-    128, 'T, steps of an unroll: the paper, table 5.'
+    128, 'T, steps per unroll: the paper, table 5.'
   )
   batch_size: int | None = settings.field(
     None,
-    'Unrolls a learner step takes; None for the same number of each '
-    'environment, together 8 or more.',
+    'Unrolls per learner step; None for the same number of each environment, '
+    'at least 8 in total.',
   )
   num_epochs: int = settings.field(
-    4, 'Passes over a batch; the paper has 3 for Atari and 10 for MuJoCo.'
+    4, 'Epochs over each batch; the paper has 3 for Atari and 10 for MuJoCo.'
   )
   num_minibatches: int = settings.field(
-    4, 'Gradient steps of a pass; the paper has 4 for Atari and 32 for MuJoCo.'
+    4,
+    'Minibatches (gradient steps) per epoch; the paper has 4 for Atari and 32 '
+    'for MuJoCo.',
   )
-  discount: float = settings.field(0.99, 'γ: the paper, tables 3 and 5.')
-  lambda_: float = settings.field(
-    0.95, 'λ of the advantages: the paper, tables 3 and 5.'
+  discount: float = settings.field(
+    0.99, 'Discount factor γ: the paper, tables 3 and 5.'
   )
+  lambda_: float = settings.field(0.95, 'λ of GAE: the paper, tables 3 and 5.')
   clip_epsilon: float = settings.field(
     0.2,
-    'ε, how far a probability may move from the one that acted, as a ratio: '
-    'the paper, table 1.',
+    'ε, clipping range of the probability ratios: the paper, table 1.',
   )
   value_clip_epsilon: float | None = settings.field(
     None,
-    'How far a value may move in one learner step before its loss is clipped; '
-    'None for no clipping: Andrychowicz, section 3.3.',
+    'Clipping range of the value loss, per learner step; None for no '
+    'clipping: Andrychowicz, section 3.3.',
   )
   normalize_advantages: bool = settings.field(
     True,
-    'Whether advantages are shifted and scaled to mean 0 and deviation 1, in '
-    'each minibatch.',
+    'Normalize advantages to mean 0 and standard deviation 1 in each '
+    'minibatch.',
   )
   learning_rate: float = settings.field(
-    1e-3, 'Step size of Adam; the paper has 3e-4 for MuJoCo.'
+    1e-3, 'Learning rate of Adam; the paper has 3e-4 for MuJoCo.'
   )
   max_gradient_norm: float = settings.field(
-    0.5, "Global norm at which gradients are clipped: that of the paper's code."
+    0.5, "Maximum global norm of gradients: that of the paper's code."
   )
   anneal_learner_steps: int | None = settings.field(
     None,
-    'Learner steps in which learning rate and clip_epsilon fall to 0, '
-    'linearly; None for never. The paper lets them fall over a run on Atari.',
+    'Learner steps over which learning rate and clip_epsilon decay linearly '
+    'to 0; None for constant ones. The paper decays them over the run on '
+    'Atari.',
   )
   target_kl: float | None = settings.field(
     None,
-    'Approximate KL divergence of a minibatch from the policy that acted, '
-    'behind which a learner step takes no further gradient steps; None for no '
-    'limit.',
+    'Approximate KL divergence from the behavior policy at which a learner '
+    'step stops early, per minibatch; None for no early stopping.',
   )
   baseline_cost: float = settings.field(
     0.5, "Weight of the value loss: that of the paper's code."
   )
   entropy_cost: float = settings.field(
-    0.01, 'Weight of the entropy: the paper, table 5, for Atari.'
+    0.01, 'Weight of the entropy bonus: the paper, table 5, for Atari.'
   )
 
   def __post_init__(self):
@@ -127,7 +129,7 @@ class PPOConfig(unroll_config.UnrollConfig):
       num_environments,
       self.num_minibatches,
       min_size=_MIN_BATCH_SIZE,
-      # The advantage of a single step would be its own mean.
+      # The normalized advantage of a single step would be 0.
       min_steps=2 if self.normalize_advantages else 1,
     )
 
@@ -144,8 +146,8 @@ PRESETS = {
     'max_abs_reward': 1.0,
     'jit_compile': False,
   },
-  # The paper, table 3, with the observations and rewards of its code; 8 unrolls
-  # of 256 steps are as many as its one of 2048.
+  # The paper, table 3, with the normalization of its code; 8 unrolls of 256
+  # steps replace one of 2048.
   'mujoco': {
     'normalize_observations': True,
     'scale_rewards': True,

@@ -1,4 +1,4 @@
-"""The update of PPO."""
+"""Update of PPO."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from repertory.components import (
   types,
 )
 
-# What is averaged over the gradient steps of an update.
+# Metrics averaged over the gradient steps of an update.
 _METRICS = (
   'loss', 'policy_loss', 'value_loss', 'entropy', 'approximate_kl',
   'clip_fraction', 'gradient_norm',
@@ -27,13 +27,13 @@ _METRICS = (
 
 
 class _Others(NamedTuple):
-  """Data that only an additional loss uses, `[K, T, ...]`.
+  """Data for the additional loss, `[K, T, ...]`.
 
   Attributes:
     action: a_t.
     reward: r_{t+1}.
     discount: d_{t+1}.
-    extras: What the policy added to the step.
+    extras: Extras of the policy.
     next_observation: x_{t+1}.
     next_first: Whether x_{t+1} is the first of an episode.
   """
@@ -47,19 +47,19 @@ class _Others(NamedTuple):
 
 
 class _Steps(NamedTuple):
-  """What the losses need of the steps of K pieces of a batch, `[K, T, ...]`.
+  """Inputs of the losses for K items of a batch, `[K, T, ...]`.
 
   Attributes:
     observation: x_t.
     first: Whether x_t is the first of an episode.
-    mask: Whether the step happened.
-    sample: What the action a_t was made of.
+    mask: False for padding.
+    sample: Sample of the distribution for a_t.
     log_prob: log μ(a_t | x_t).
     value: V(x_t) before the update.
     advantage: A_t.
     target: v_t.
-    state: The memory before x_0, `[K, ...]`.
-    others: Data that only an additional loss uses; () without one.
+    state: Recurrent state before x_0, `[K, ...]`.
+    others: Data for the additional loss; () without one.
   """
 
   observation: types.Nest
@@ -75,10 +75,10 @@ class _Steps(NamedTuple):
 
 
 class PPOUpdate(programs.Update):
-  """Takes many gradient steps on one batch, none of them far.
+  """PPO: several epochs of minibatch steps on the clipped surrogate loss.
 
-  The loss of a minibatch is the clipped surrogate + `baseline_cost` · ½ (v −
-  V)² − `entropy_cost` · H, each a mean over the steps that happened. See
+  The loss of a minibatch is the clipped surrogate loss + `baseline_cost` ·
+  ½ (v − V)² − `entropy_cost` · H, each a masked mean. See
   https://arxiv.org/abs/1707.06347, algorithm 1.
   """
 
@@ -89,13 +89,13 @@ class PPOUpdate(programs.Update):
     config: ppo_config.PPOConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    """Takes over the network.
+    """Initializes the update.
 
     Args:
-      network: Its outputs are `networks.ActorCriticOutput`.
-      distribution: What its parameters mean.
-      config: The settings.
-      additional_loss: Added to the loss of each minibatch; None for none.
+      network: Network that outputs `networks.ActorCriticOutput`.
+      distribution: Action distribution that the network parameterizes.
+      config: The config.
+      additional_loss: Additional loss of each minibatch; None for none.
     """
     super().__init__()
     self._network = network
@@ -115,7 +115,7 @@ class PPOUpdate(programs.Update):
     self._return_scale = (
       learners.RunningScale() if config.scale_rewards else None
     )
-    # Of the minibatches.
+    # For shuffling minibatches.
     self._noise = learners.UpdateNoise()
 
   @property
@@ -125,7 +125,7 @@ class PPOUpdate(programs.Update):
   @property
   def learned(self):
     scale = self._return_scale
-    # Values are in its unit.
+    # Values are learned in this scale.
     scales = {} if scale is None else {'return_scale': scale.variables}
     return {**super().learned, **scales}
 
@@ -136,25 +136,25 @@ class PPOUpdate(programs.Update):
     data = sample.data
     observation = tree.map_structure(lambda x: x[:, :-1], data.observation)
 
-    def see():
+    def update_normalizer():
       normalizer.update(observation, data.mask)
 
-    # The first batch at once, or it would be learned from as it came. Later
-    # ones last, so that the policy of the first gradient step is the one that
-    # acted.
+    # The first batch before learning, or it would not be normalized. Later ones
+    # after learning, so that the first gradient step starts from the behavior
+    # policy.
     is_first = tf.logical_not(normalizer.has_seen)
-    tf.cond(is_first, see, lambda: None)
+    tf.cond(is_first, update_normalizer, lambda: None)
     metrics = self._learn(data)
-    tf.cond(is_first, lambda: None, see)
+    tf.cond(is_first, lambda: None, update_normalizer)
     return programs.UpdateResult(metrics)
 
   def _learn(self, data: types.Sequence) -> dict[str, tf.Tensor]:
-    """Takes the gradient steps, with statistics that stay as they are."""
+    """Takes the gradient steps, with constant normalization."""
     steps, metrics = self._estimate(learners.time_major(data))
     return {**metrics, **self._take_steps(steps)}
 
   def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
-    """Computes advantages and targets, with the network as it is."""
+    """Computes advantages and targets, with the current network."""
     mask = data.mask  # [T, B]
     output, _ = self._network.unroll(data.observation, data.first, data.state)
     (advantages, targets), metrics = actor_critic.estimate_advantages(
@@ -182,7 +182,7 @@ class PPOUpdate(programs.Update):
     }
 
   def _take_steps(self, steps: _Steps) -> dict[str, tf.Tensor]:
-    """Takes the gradient steps; returns the means of their metrics."""
+    """Takes the gradient steps and returns mean metrics."""
     config = self._config
     left = self._annealing()
     self._learning_rate.assign(config.learning_rate * left)
@@ -195,13 +195,13 @@ class PPOUpdate(programs.Update):
       num_epochs=config.num_epochs,
       num_minibatches=config.num_minibatches,
       metrics=(*_METRICS, *self._additional_metrics(steps)),
-      goes_on=lambda told: told['approximate_kl'] <= max_kl,
+      goes_on=lambda metrics: metrics['approximate_kl'] <= max_kl,
     )
 
   def _descend(
     self, minibatch: _Steps, epsilon: tf.Tensor
   ) -> Mapping[str, tf.Tensor]:
-    """Takes one gradient step on `[K, T, ...]`."""
+    """Takes a gradient step on a minibatch `[K, T, ...]`."""
     steps = learners.to_steps(minibatch)  # [T, K, ...]
     with tf.GradientTape() as tape:
       loss, metrics = self._loss(steps, epsilon)
@@ -225,14 +225,14 @@ class PPOUpdate(programs.Update):
     """Returns the names of the metrics of the additional loss."""
     if self._additional_loss is None:
       return []
-    # As many as in the largest minibatch.
+    # The size of the largest minibatch.
     size = -(-items.mask.shape[0] // self._config.num_minibatches)
     minibatch = tree.map_structure(lambda x: x[:size], items)
 
     def evaluate(minibatch):
       return self._evaluate_additional(learners.to_steps(minibatch))
 
-    if tf.executing_eagerly():  # It may print numbers or stop in a debugger.
+    if tf.executing_eagerly():  # It may print values or use a debugger.
       _, metrics = evaluate(minibatch)
     else:
       specs = compilation.specs_of(minibatch)
@@ -279,7 +279,7 @@ class PPOUpdate(programs.Update):
 
 
 def _others_of(data: types.Sequence) -> _Others:
-  """Returns the data of unrolls `[T, B, ...]` that `_Steps` lacks."""
+  """Returns the data of unrolls `[T, B, ...]` for the additional loss."""
   return _Others(
     action=data.action,
     reward=data.reward,
@@ -291,7 +291,7 @@ def _others_of(data: types.Sequence) -> _Others:
 
 
 def _to_sample(steps: _Steps) -> types.Sample:
-  """Returns steps `[T, K, ...]` as a batch of sequences with time first."""
+  """Converts steps `[T, K, ...]` to a batch of time-major sequences."""
   others: Any = steps.others
 
   def join(now, following):

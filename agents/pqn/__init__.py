@@ -1,4 +1,4 @@
-"""PQN: Q-learning in parallel environments, without replay and targets."""
+"""PQN: parallelized Q-network, without replay and target networks."""
 
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ __all__ = ['PRESETS', 'PQNBuilder', 'PQNConfig']
 
 AGENT = Agent(
   name='pqn',
-  description='Q-learning in parallel environments with normalized layers, '
+  description='Q-learning in parallel environments with layer normalization, '
   'without replay, feed-forward or recurrent; discrete actions.',
   config_class=PQNConfig,
   presets=PRESETS,

@@ -1,4 +1,4 @@
-"""The parts of PQN."""
+"""Builder of PQN."""
 
 from repertory.agents import builder, exploration, unroll_queue
 from repertory.agents.pqn import config as pqn_config
@@ -14,7 +14,7 @@ from repertory.components.networks import SequenceNetwork
 
 
 class PQNBuilder(unroll_queue.UnrollQueueBuilder):
-  """Q-learning in parallel environments; discrete actions.
+  """Parallelized Q-network (PQN); discrete actions.
 
   See https://arxiv.org/abs/2407.04811.
   """

@@ -1,4 +1,4 @@
-"""Settings of PQN."""
+"""Config of PQN."""
 
 import dataclasses
 from typing import ClassVar
@@ -9,9 +9,9 @@ from repertory.components import choices, settings
 
 @dataclasses.dataclass(frozen=True)
 class PQNConfig(unroll_config.UnrollConfig):
-  """Settings of PQN, each with where its default comes from.
+  """Settings of PQN, with the sources of their defaults.
 
-  "The paper" is arXiv:2407.04811, "its authors" the settings that they
+  "The paper" is arXiv:2407.04811, "the authors" the settings that they
   published with it. The defaults suit small environments with vector
   observations.
   """
@@ -22,61 +22,65 @@ class PQNConfig(unroll_config.UnrollConfig):
 
   hidden_sizes: tuple[int, ...] = settings.field(
     (128, 128),
-    'Layers of the network before its head, each normalized, and before the '
-    'memory if there is one; its authors have (256, 256) for CartPole.',
+    'Hidden layer sizes of the network, with layer normalization, before the '
+    'recurrent core and head; the authors have (256, 256) for CartPole.',
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
   )
   unroll_length: int = settings.field(
-    32, 'T, steps of an unroll: its authors, for games.'
+    32, 'T, steps per unroll: the authors, for games.'
   )
   batch_size: int | None = settings.field(
-    None, 'Unrolls a learner step takes; None for one of each environment.'
+    None, 'Unrolls per learner step; None for one of each environment.'
   )
   num_epochs: int = settings.field(
-    4, 'Passes over a batch: its authors, for CartPole; they have 2 for games.'
+    4,
+    'Epochs over each batch: the authors, for CartPole; they have 2 for games.',
   )
   num_minibatches: int = settings.field(
-    4, 'Gradient steps of a pass; its authors have 16 and 32, of more steps.'
+    4,
+    'Minibatches (gradient steps) per epoch; the authors have 16 and 32, with '
+    'more steps each.',
   )
   reward_scale: float = settings.field(
     1.0,
-    'Rewards are multiplied by this, before they are clipped: its authors have '
-    '0.1 for CartPole, whose returns are large.',
+    'Rewards are multiplied by this before clipping: the authors have 0.1 for '
+    'CartPole, whose returns are large.',
   )
-  discount: float = settings.field(0.99, 'γ: its authors.')
+  discount: float = settings.field(0.99, 'Discount factor γ: the authors.')
   lambda_: float = settings.field(
     0.95,
-    'λ of the returns: its authors, for CartPole; they have 0.65 for games.',
+    'λ of the Q(λ) returns: the authors, for CartPole; they have 0.65 for '
+    'games.',
   )
   learning_rate: float = settings.field(
-    5e-4, 'Step size of Adam: its authors, for MinAtar.'
+    5e-4, 'Learning rate of Adam: the authors, for MinAtar.'
   )
   max_gradient_norm: float = settings.field(
-    10.0, 'Global norm at which gradients are clipped: its authors.'
+    10.0, 'Maximum global norm of gradients: the authors.'
   )
   anneal_learner_steps: int | None = settings.field(
     None,
-    'Learner steps in which the learning rate falls to 0, linearly; None for '
-    'never. Its authors let it fall over a run on MinAtar.',
+    'Learner steps over which the learning rate decays linearly to 0; None '
+    'for a constant one. Its authors decay it over the run on MinAtar.',
   )
   epsilon_base: float = settings.field(
-    0.05, 'ε in the end: its authors, for MinAtar.'
+    0.05, 'Final ε: the authors, for MinAtar.'
   )
   epsilon_exponent: float = settings.field(
     0.0,
-    'Steepness of a ladder of ε over the environments, as Ape-X has it '
-    '(arXiv:1803.00933, section 4.1); 0 for one ε for all.',
+    'Steepness of a ladder of ε over environments, as in Ape-X '
+    '(arXiv:1803.00933, section 4.1); 0 for the same ε everywhere.',
   )
   epsilon_anneal_steps: int = settings.field(
     10_000,
-    'Steps, over all environments, in which ε falls from 1; its authors let it '
-    'fall over a tenth of a run.',
+    'Steps, over all environments, over which ε decays linearly from 1; its '
+    'authors decay it over a tenth of the run.',
   )
-  evaluation_epsilon: float = settings.field(0.0, 'ε of the evaluation policy.')
+  evaluation_epsilon: float = settings.field(0.0, 'ε in evaluation.')
 
   def __post_init__(self):
     super().__post_init__()

@@ -1,4 +1,4 @@
-"""The update of PQN."""
+"""Update of PQN."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -18,15 +18,15 @@ from repertory.components import (
 
 
 class _Steps(NamedTuple):
-  """What the loss needs of the steps of K items of a batch, `[K, T, ...]`.
+  """Inputs of the loss for K items of a batch, `[K, T, ...]`.
 
   Attributes:
     observation: x_t.
     first: Whether x_t is the first of an episode.
-    mask: Whether the step happened.
-    action: The number of a_t.
+    mask: False for padding.
+    action: Index of a_t.
     target: The λ-return G_t.
-    state: The memory before x_0, `[K, ...]`.
+    state: Recurrent state before x_0, `[K, ...]`.
   """
 
   observation: types.Nest
@@ -38,11 +38,11 @@ class _Steps(NamedTuple):
 
 
 class PQNUpdate(programs.Update):
-  """Draws action values to the λ-returns of what was just done.
+  """Regresses Q-values onto the Q(λ) returns of the latest rollout.
 
-  The loss of a minibatch is the mean of ½ (G_t − q(x_t, a_t))² over the steps
-  that happened; G is computed once, by the network as it was before the first
-  gradient step. See https://arxiv.org/abs/2407.04811, algorithm 1.
+  The loss of a minibatch is the masked mean of ½ (G_t − q(x_t, a_t))². G is
+  computed once, by the network before the first gradient step. See
+  https://arxiv.org/abs/2407.04811, algorithm 1.
   """
 
   def __init__(
@@ -51,12 +51,12 @@ class PQNUpdate(programs.Update):
     config: pqn_config.PQNConfig,
     actions: discrete_actions.DiscreteActions,
   ):
-    """Takes over the network.
+    """Initializes the update.
 
     Args:
-      network: What is learned; its outputs are action values.
-      config: The settings.
-      actions: Numbers the environment's actions.
+      network: Network that outputs action values.
+      config: The config.
+      actions: Mapping of actions to indices.
     """
     super().__init__()
     self._network = network
@@ -72,7 +72,7 @@ class PQNUpdate(programs.Update):
       config.max_gradient_norm,
     )
     self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
-    # Of the minibatches.
+    # For shuffling minibatches.
     self._noise = learners.UpdateNoise()
 
   @property
@@ -83,7 +83,7 @@ class PQNUpdate(programs.Update):
     config = self._config
     self._learning_rate.assign(config.learning_rate * self._annealing())
     steps, metrics = self._estimate(learners.time_major(sample.data))
-    told = learners.take_minibatch_steps(
+    step_metrics = learners.take_minibatch_steps(
       self._descend,
       steps,
       self._noise.seed(),
@@ -91,14 +91,14 @@ class PQNUpdate(programs.Update):
       num_minibatches=config.num_minibatches,
       metrics=('loss', 'td_error', 'gradient_norm'),
     )
-    return programs.UpdateResult({**metrics, **told})
+    return programs.UpdateResult({**metrics, **step_metrics})
 
   def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
-    """Computes the returns, with the network as it is."""
+    """Computes the returns, with the current network."""
     config, mask = self._config, data.mask  # [T, B]
     q, _ = self._network.unroll(data.observation, data.first, data.state)
     values = tf.reduce_max(q, axis=-1)  # [T + 1, B]
-    # What advantages are added to is max_a q: so these are λ-returns.
+    # Advantages + max_a q are the Q(λ) returns.
     _, targets = losses.generalized_advantages(
       rewards=losses.clip_rewards(
         config.reward_scale * data.reward, config.max_abs_reward
@@ -124,7 +124,7 @@ class PQNUpdate(programs.Update):
     }
 
   def _descend(self, minibatch: _Steps) -> Mapping[str, tf.Tensor]:
-    """Takes one gradient step on `[K, T, ...]`."""
+    """Takes a gradient step on a minibatch `[K, T, ...]`."""
     steps = learners.to_steps(minibatch)
     with tf.GradientTape() as tape:
       q, _ = self._network.unroll(

@@ -1,4 +1,4 @@
-"""The network of PQN."""
+"""Network of PQN."""
 
 import sonnet as snt
 
@@ -9,16 +9,16 @@ from repertory.components import discrete_actions, networks, specs
 def make_network(
   spec: specs.EnvironmentSpec, config: pqn_config.PQNConfig
 ) -> networks.SequenceNetwork:
-  """Makes a network whose outputs are action values `[..., A]`.
+  """Creates a network that outputs action values `[..., A]`.
 
-  Its layers are normalized: that is what takes the place of target networks.
+  Layer normalization replaces the target network.
 
   Args:
-    spec: One with discrete actions.
-    config: Sizes and kinds of its layers.
+    spec: Environment spec with discrete actions.
+    config: Config of the agent.
 
   Raises:
-    ValueError: If observations or actions are of another kind.
+    ValueError: If observations or actions are unsupported.
   """
   num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
   torso = networks.ObservationTorso(spec.observations, (), config.image_torso)

@@ -1,4 +1,4 @@
-"""QT-Opt: Q-learning of continuous actions, maximized by trying some."""
+"""QT-Opt: Q-learning of continuous actions by the cross-entropy method."""
 
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,8 @@ __all__ = ['PRESETS', 'QTOptBuilder', 'QTOptConfig']
 
 AGENT = Agent(
   name='qtopt',
-  description='Q-learning of actions that are found by trying some (QT-Opt); '
-  'continuous actions within bounds.',
+  description='Q-learning with the cross-entropy method (QT-Opt); bounded '
+  'continuous actions.',
   config_class=QTOptConfig,
   presets=PRESETS,
   builder='repertory.agents.qtopt.builder:QTOptBuilder',

@@ -1,4 +1,4 @@
-"""The parts of QT-Opt."""
+"""Builder of QT-Opt."""
 
 import dataclasses
 
@@ -16,10 +16,10 @@ from repertory.components.networks import Critic
 
 
 class QTOptBuilder(transition_replay.TransitionReplayBuilder):
-  """Q-learning of continuous actions without a network of the policy.
+  """QT-Opt, Q-learning of continuous actions without a policy network.
 
-  See https://arxiv.org/abs/1806.10293. The network is the average of the
-  Q-functions so far, which acts.
+  See https://arxiv.org/abs/1806.10293. The builder's network is the moving
+  average of the Q-function, which acts.
   """
 
   config: qtopt_config.QTOptConfig
@@ -70,15 +70,15 @@ class QTOptBuilder(transition_replay.TransitionReplayBuilder):
     config = self.config
     if config.train_buffer_size is None:
       return super().experience(spec, num_environments)
-    # Transitions are drawn a batch at a time, and so much more rarely as each
-    # target is drawn again.
-    drawn = dataclasses.replace(
+    # Bellman updaters sample one batch of transitions at a time, less often by
+    # the number of samples per target.
+    updater_config = dataclasses.replace(
       config,
       samples_per_insert=config.samples_per_insert / config.samples_per_target,
       num_sgd_steps_per_step=1,
     )
     experience = experience_replay.describe(
-      drawn, self.transitions, spec, num_environments
+      updater_config, self.transitions, spec, num_environments
     )
     item = experience.table.signature
     return experience.with_bellman_updaters(

@@ -1,4 +1,4 @@
-"""Settings of QT-Opt."""
+"""Config of QT-Opt."""
 
 import dataclasses
 from typing import ClassVar
@@ -9,96 +9,106 @@ from repertory.components import choices, settings
 
 @dataclasses.dataclass(frozen=True)
 class QTOptConfig(replay_config.ReplayConfig):
-  """Settings of QT-Opt, each with where its default comes from.
+  """Settings of QT-Opt, with the sources of their defaults.
 
-  "The paper" is arXiv:1806.10293. It learns from 580,000 grasps for months of
-  robots; where its numbers are of that scale, ours are of small tasks.
+  "The paper" is arXiv:1806.10293. It learns from 580,000 grasps of months of
+  robot time; defaults of that scale are reduced to small tasks.
   """
 
   xla_pays_after: ClassVar[int] = 500
 
   hidden_sizes: tuple[int, ...] = settings.field(
-    (256, 256), 'Layers of the Q-function: those of TD3.'
+    (256, 256), 'Hidden layer sizes of the Q-function: those of TD3.'
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
   )
   num_samples: int = settings.field(
-    64, 'Actions that are tried in an iteration: N of the paper, section 4.3.'
+    64,
+    'N, actions sampled per iteration of the cross-entropy method: the paper, '
+    'section 4.3.',
   )
   num_elites: int = settings.field(
-    6, 'The best of them, which the next are like: M of the paper.'
+    6, 'M, best actions to which the next iteration is fitted: the paper.'
   )
-  num_iterations: int = settings.field(2, 'Iterations: the paper.')
+  num_iterations: int = settings.field(
+    2, 'Iterations of the cross-entropy method: the paper.'
+  )
   initial_stddev: float = settings.field(
     1.0,
-    'Deviation of the actions that are tried first, scaled to [−1, 1] and '
-    'clipped there: ours, so that the bounds are among them.',
+    'Initial standard deviation of sampled actions, scaled to [−1, 1] and '
+    'clipped: our choice, which includes the bounds.',
   )
   bounded: bool = settings.field(
     False,
-    'Whether values are in [0, 1], by a sigmoid, and learned by the '
-    'cross-entropy, as in the paper, whose reward is 1 for a success; else by '
-    'squared errors.',
+    'Bound values to [0, 1] by a sigmoid and learn them by the cross-entropy, '
+    'as in the paper, whose reward is 1 for a success; otherwise use squared '
+    'errors.',
   )
-  n_step: int = settings.field(1, 'Steps a transition spans: the paper.')
+  n_step: int = settings.field(1, 'n of n-step transitions: the paper.')
   discount: float = settings.field(
-    0.99, 'γ: that of TD3; the paper, appendix D, has 0.9.'
+    0.99, 'Discount factor γ: that of TD3; the paper, appendix D, has 0.9.'
   )
   batch_size: int = settings.field(
-    256, 'Items a learner step samples: that of TD3; the paper has 32.'
+    256, 'Items per gradient step: that of TD3; the paper has 32.'
   )
-  learning_rate: float = settings.field(1e-3, 'Step size of Adam: that of TD3.')
+  learning_rate: float = settings.field(
+    1e-3, 'Learning rate of Adam: that of TD3.'
+  )
   adam_epsilon: float = settings.field(
-    1e-8, "Added to Adam's denominator: its authors', arXiv:1412.6980."
+    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
   )
   max_gradient_norm: float | None = settings.field(
-    None, 'Global norm at which gradients are clipped; None for no limit.'
+    None, 'Maximum global norm of gradients; None for no clipping.'
   )
   target_update_rate: float = settings.field(
     0.005,
-    'τ, part of the way that the average Q-function goes in a learner step: '
-    'that of TD3; the paper, section 4.2, has 0.0001.',
+    'τ, rate of the moving average of the average Q-function, per learner '
+    'step: that of TD3; the paper, section 4.2, has 0.0001.',
   )
   target_lag: int = settings.field(
     200,
-    'Learner steps between copies of the average Q-function to the lagged one: '
-    'ours; in the paper it is about 6,000 steps old.',
+    'Learner steps between copies of the average Q-function to the lagged '
+    'one: our choice; in the paper it lags by about 6,000 steps.',
   )
   sigma: float = settings.field(
     0.1,
-    'Deviation of the noise that is added to actions scaled to [−1, 1]: that '
-    'of TD3.',
+    'Standard deviation of exploration noise, for actions scaled to [−1, 1]: '
+    'that of TD3.',
   )
   num_random_steps: int = settings.field(
-    1_000, 'First steps, over all environments, with uniform actions: as TD3.'
+    1_000,
+    'Initial steps with uniformly random actions, over all environments: that '
+    'of TD3.',
   )
   prioritized: bool = settings.field(
     False,
-    'Sample by priority (arXiv:1511.05952) or uniformly, as the paper does.',
+    'Use prioritized replay (arXiv:1511.05952); the paper samples uniformly.',
   )
   max_replay_size: int = settings.field(
-    1_000_000, 'Items the table holds: that of TD3.'
+    1_000_000, 'Capacity of the replay table, in items: that of TD3.'
   )
   min_replay_size: int = settings.field(
-    1_000, 'Items before learning starts: as many as are random.'
+    1_000,
+    'Items in the table before learning starts: the number of random steps.',
   )
   samples_per_insert: float = settings.field(
     256.0,
-    'Mean draws per item: with batches of 256, a learner step for every step.',
+    'Replay ratio, average samples per item: with batches of 256, one learner '
+    'step per environment step.',
   )
 
   train_buffer_size: int | None = settings.field(
     None,
-    'Items with finished targets that are held, where Bellman updaters compute '
-    'these, as in the paper; None if the learner does, in its update.',
+    'Capacity of the train buffer of items with targets, which Bellman '
+    'updaters fill, as in the paper; None to compute targets in the learner.',
   )
   samples_per_target: float = settings.field(
     1.0,
-    'Mean draws of a finished target: ours; as many fewer are computed, for '
-    'learner steps per step stay.',
+    'Average samples per item of the train buffer: our choice. Larger values '
+    'compute fewer targets; learner steps per environment step are unchanged.',
   )
 
   def __post_init__(self):
@@ -126,7 +136,7 @@ class QTOptConfig(replay_config.ReplayConfig):
       self,
       'prioritized',
       not (has_updaters and self.prioritized),
-      'false with train_buffer_size, for who computes targets knows no errors',
+      'false with train_buffer_size, as Bellman updaters have no TD errors',
     )
     config_checks.check(
       self,
@@ -137,6 +147,6 @@ class QTOptConfig(replay_config.ReplayConfig):
 
 
 PRESETS = {
-  # For rewards of 0 and, in the end, 1: the paper, section 4 and appendix D.
+  # For binary rewards at the end: the paper, section 4 and appendix D.
   'success': {'bounded': True, 'discount': 0.9},
 }

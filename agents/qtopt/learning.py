@@ -1,4 +1,4 @@
-"""The update of QT-Opt."""
+"""Update of QT-Opt."""
 
 import tensorflow as tf
 
@@ -16,11 +16,11 @@ from repertory.components.networks import Critic
 
 
 class QTOptUpdate(programs.Update):
-  """Brings values nearer to those of the best action that is found next.
+  """QT-Opt: Q-learning with maximization by the cross-entropy method.
 
   See https://arxiv.org/abs/1806.10293, section 4.2. Actions are scaled to
-  [−1, 1]. It takes transitions, whose targets it computes, or `types.Labeled`
-  of `targets.QTOptBellmanUpdater`.
+  [−1, 1]. Batches are transitions, whose targets are computed here, or
+  `types.Labeled` of `targets.QTOptBellmanUpdater`.
   """
 
   def __init__(
@@ -31,14 +31,14 @@ class QTOptUpdate(programs.Update):
     scaling: action_scaling.ActionScaling,
     config: qtopt_config.QTOptConfig,
   ):
-    """Takes over the networks.
+    """Initializes the update.
 
     Args:
-      network: What is learned, a Q-function of `networks.make_network`.
-      average: One of the same kind, made to follow: θ̄_1, which acts, too.
-      lagged: One of the same kind, a past state of it: θ̄_2.
-      scaling: Makes the environment's actions of those in [−1, 1].
-      config: The settings.
+      network: Online Q-function of `networks.make_network`.
+      average: θ̄_1, moving average of the Q-function, which also acts.
+      lagged: θ̄_2, lagged copy of the average.
+      scaling: Scaling of actions to [−1, 1].
+      config: The config.
     """
     super().__init__()
     self._network = network
@@ -78,10 +78,10 @@ class QTOptUpdate(programs.Update):
       values = tf.sigmoid(outputs) if config.bounded else outputs
       errors = targets - values  # [B]
       if config.bounded:
-        of_items = tf.nn.sigmoid_cross_entropy_with_logits(targets, outputs)
+        item_losses = tf.nn.sigmoid_cross_entropy_with_logits(targets, outputs)
       else:
-        of_items = 0.5 * errors**2
-      loss = tf.reduce_mean(weights * of_items)
+        item_losses = 0.5 * errors**2
+      loss = tf.reduce_mean(weights * item_losses)
     norm = self._optimizer.minimize(tape, loss)
     self._update_average()
     self._update_lagged()
@@ -99,7 +99,7 @@ class QTOptUpdate(programs.Update):
   def _find_targets(
     self, data: types.Transition | types.Labeled
   ) -> tuple[types.Nest, types.Nest, tf.Tensor]:
-    """Returns observations, actions and their targets, `[B]`."""
+    """Returns observations, actions and targets `[B]`."""
     if isinstance(data, types.Labeled):
       return *data.data, data.target
     noise = self._noise.normals(self._targets.noise_shape(data))

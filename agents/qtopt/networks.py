@@ -1,4 +1,4 @@
-"""The network of QT-Opt, and the actions that it rates highest."""
+"""Q-function of QT-Opt, and its maximization over actions."""
 
 from collections.abc import Callable
 
@@ -19,17 +19,17 @@ from repertory.components import (
 def make_network(
   spec: specs.EnvironmentSpec, config: qtopt_config.QTOptConfig
 ) -> networks.Critic:
-  """Makes a Q-function of actions in [−1, 1], `[B, 1]`.
+  """Creates a Q-function of actions in [−1, 1], `[B, 1]`.
 
   Args:
-    spec: One with bounded arrays of floats for an action.
-    config: Sizes and kinds of its layers.
+    spec: Environment spec with bounded continuous actions.
+    config: Config of the agent.
 
   Returns:
-    It gives the logit of the value if values are bounded, else the value.
+    Network with logits of values if values are bounded, else with values.
 
   Raises:
-    ValueError: If observations or actions are of another kind.
+    ValueError: If observations or actions are unsupported.
   """
   size = action_scaling.ActionScaling(spec.actions).size
   critic = networks.Critic(
@@ -48,27 +48,27 @@ def maximize(
   noise: tf.Tensor,
   config: qtopt_config.QTOptConfig,
 ) -> cross_entropy_method.Maximum:
-  """Searches the action of the largest output in each state.
+  """Maximizes the Q-function over actions by the cross-entropy method.
 
   Args:
-    network: From `make_network`.
+    network: Q-function of `make_network`.
     observation: Nest of `[B, ...]`.
-    noise: Normal numbers, `[I, B, N, D]` or `[I, 1, N, D]`.
-    config: Says how it is searched.
+    noise: Gaussian noise, `[I, B, N, D]` or `[I, 1, N, D]`.
+    config: Settings of the search.
 
   Returns:
-    Actions `[B, D]`, and what the network gives for them, `[B]`.
+    Actions `[B, D]`, and their network outputs, `[B]`.
   """
-  rate_rows = data_parallel.by_rows(network)
+  evaluate_rows = data_parallel.by_rows(network)
   num_rows = tf.shape(tree.flatten(observation)[0])[0]
 
-  def rate(actions: tf.Tensor) -> tf.Tensor:
+  def evaluate(actions: tf.Tensor) -> tf.Tensor:
     shape = [num_rows, *actions.shape[1:]]
-    outputs = rate_rows(observation, tf.broadcast_to(actions, shape))
+    outputs = evaluate_rows(observation, tf.broadcast_to(actions, shape))
     return tf.squeeze(outputs, axis=-1)  # [B, N]
 
   return cross_entropy_method.maximize(
-    rate, noise, config.num_elites, config.initial_stddev
+    evaluate, noise, config.num_elites, config.initial_stddev
   )
 
 
@@ -77,9 +77,9 @@ def make_action_network(
   spec: specs.EnvironmentSpec,
   config: qtopt_config.QTOptConfig,
 ) -> Callable[[types.Nest], tf.Tensor]:
-  """Makes a function of observations to the actions rated highest, `[B, D]`.
+  """Creates a function from observations to greedy actions, `[B, D]`.
 
-  It tries the same numbers always, so it has no chance in it.
+  It is deterministic, because its noise is fixed.
   """
   size = action_scaling.ActionScaling(spec.actions).size
   noise = cross_entropy_method.fixed_noise(

@@ -1,4 +1,4 @@
-"""The targets of QT-Opt, whoever computes them."""
+"""Bellman targets of QT-Opt, for the learner and for Bellman updaters."""
 
 import tensorflow as tf
 
@@ -15,11 +15,13 @@ from repertory.components.networks import Critic
 
 
 class Targets(tf.Module):
-  """Says what values are to be: equation 1 of the paper, and section 4.2.
+  """Computes Bellman targets (the paper, equation 1 and section 4.2).
+
+  The value of the next state is the minimum of both networks.
 
   Attributes:
-    average: θ̄_1, which searches the action.
-    lagged: θ̄_2; the action is worth what the lower one of both says.
+    average: θ̄_1, which is maximized over actions.
+    lagged: θ̄_2, lagged copy of the average.
   """
 
   def __init__(
@@ -29,7 +31,7 @@ class Targets(tf.Module):
     scaling: action_scaling.ActionScaling,
     config: qtopt_config.QTOptConfig,
   ):
-    """Keeps the networks, of `networks.make_network`."""
+    """Initializes the targets with networks of `networks.make_network`."""
     super().__init__()
     self.average = average
     self.lagged = lagged
@@ -37,7 +39,7 @@ class Targets(tf.Module):
     self._config = config
 
   def noise_shape(self, data: types.Transition) -> list:
-    """Returns the shape of the numbers that the search needs."""
+    """Returns the shape of the noise of the search."""
     config = self._config
     num_rows = tf.shape(data.reward)[0]
     return [config.num_iterations, num_rows, config.num_samples, self._size]
@@ -47,15 +49,15 @@ class Targets(tf.Module):
 
     Args:
       data: Transitions.
-      noise: Normal numbers, `[I, B, N, D]`.
+      noise: Gaussian noise, `[I, B, N, D]`.
     """
     config = self._config
-    action, of_average = networks.maximize(
+    action, q_average = networks.maximize(
       self.average, data.next_observation, noise, config
     )  # [B, D], [B]
     lagged = data_parallel.by_rows(self.lagged)
-    of_lagged = lagged(data.next_observation, action)  # [B, 1]
-    q_t = tf.stack([of_average, of_lagged[:, 0]], axis=-1)  # [B, 2]
+    q_lagged = lagged(data.next_observation, action)  # [B, 1]
+    q_t = tf.stack([q_average, q_lagged[:, 0]], axis=-1)  # [B, 2]
     if config.bounded:
       q_t = tf.sigmoid(q_t)
     targets = losses.clipped_double_q_targets(
@@ -68,13 +70,13 @@ class Targets(tf.Module):
 
 
 class QTOptBellmanUpdater(programs.BellmanUpdater):
-  """Computes the targets of transitions beside the learner.
+  """Bellman updater of QT-Opt, which computes targets outside the learner.
 
-  What is learned of them is `(observation, action)`, as it came.
+  Items for the learner are `(observation, action)`.
   """
 
   def __init__(self, targets: Targets):
-    """Takes over the networks, which will follow the learner's."""
+    """Initializes the updater with networks that follow the learner's."""
     super().__init__()
     self._targets = targets
 

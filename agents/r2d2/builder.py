@@ -1,4 +1,4 @@
-"""The parts of R2D2."""
+"""Builder of R2D2."""
 
 from repertory.agents import builder, experience_replay, exploration
 from repertory.agents.r2d2 import config as r2d2_config
@@ -16,7 +16,7 @@ from repertory.components.networks import SequenceNetwork
 
 
 class R2D2Builder(builder.Builder):
-  """Recurrent, prioritized Q-learning over sequences with burn-in.
+  """R2D2: recurrent, prioritized Q-learning over sequences with burn-in.
 
   See https://openreview.net/forum?id=r1lyTjAqYX.
   """

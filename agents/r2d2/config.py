@@ -1,4 +1,4 @@
-"""Settings of R2D2."""
+"""Config of R2D2."""
 
 import dataclasses
 from typing import ClassVar
@@ -9,7 +9,7 @@ from repertory.components import choices, settings
 
 @dataclasses.dataclass(frozen=True)
 class R2D2Config(replay_config.ReplayConfig):
-  """Settings of R2D2, each with where its default comes from.
+  """Settings of R2D2, with the sources of their defaults.
 
   The defaults suit small environments with vector observations; "the paper" is
   https://openreview.net/forum?id=r1lyTjAqYX.
@@ -18,35 +18,36 @@ class R2D2Config(replay_config.ReplayConfig):
   xla_pays_after: ClassVar[int] = 300
 
   hidden_sizes: tuple[int, ...] = settings.field(
-    (64,), 'Layers of the network before its core.'
+    (64,), 'Hidden layer sizes of the network before its core.'
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
   )
   core: str = settings.field(
-    'lstm', "Memory: 'lstm' (the paper, section 2.3) or 'gru'."
+    'lstm', "Recurrent core: 'lstm' (the paper, section 2.3) or 'gru'."
   )
   core_size: int = settings.field(
-    64, "Size of the memory's output; the paper has 512."
+    64, 'Output size of the recurrent core; the paper has 512.'
   )
   previous_action_and_reward: bool = settings.field(
     True,
-    'Whether the network sees the action and the reward before each '
-    'observation: the paper, appendix.',
+    'Include the previous action and reward in observations: the paper, '
+    'appendix.',
   )
   dueling: bool = settings.field(
     True,
-    'Separate streams for state value and advantages: the paper, section 2.3.',
+    'Use the dueling architecture, with separate streams for state value and '
+    'advantages: the paper, section 2.3.',
   )
   burn_in_length: int = settings.field(
     4,
-    'Steps at the start of a sequence that only warm up the memory; the paper '
-    'has 40.',
+    'Steps at the start of a sequence that only warm up the recurrent state; '
+    'the paper has 40.',
   )
   unroll_length: int = settings.field(
-    16, 'Steps of a sequence to learn from; the paper has 80.'
+    16, 'Steps of a sequence that contribute to the loss; the paper has 80.'
   )
   sequence_period: int | None = settings.field(
     None,
@@ -55,64 +56,70 @@ class R2D2Config(replay_config.ReplayConfig):
   )
   across_episodes: bool = settings.field(
     False,
-    'Whether sequences go on over the end of episodes; else the last one of an '
-    'episode is padded. The paper: "never crossing episode boundaries".',
+    'Continue sequences across episode boundaries; otherwise the last one of '
+    'an episode is padded. The paper: "never crossing episode boundaries".',
   )
   n_step: int = settings.field(
-    5, 'n of the returns, at most `unroll_length`: the paper, section 2.3.'
+    5, 'n of n-step returns, at most `unroll_length`: the paper, section 2.3.'
   )
-  discount: float = settings.field(0.997, 'γ: the paper, section 2.3.')
+  discount: float = settings.field(
+    0.997, 'Discount factor γ: the paper, section 2.3.'
+  )
   rescale_epsilon: float | None = settings.field(
     1e-3,
     'ε of the value rescaling; the paper, section 2.3. None for no rescaling.',
   )
   batch_size: int = settings.field(
-    32, 'Sequences a learner step samples; the paper has 64.'
+    32, 'Sequences per gradient step; the paper has 64.'
   )
   learning_rate: float = settings.field(
-    1e-3, "Step size of Adam; for small networks larger than the paper's 1e-4."
+    1e-3,
+    "Learning rate of Adam; for small networks larger than the paper's 1e-4.",
   )
   adam_epsilon: float = settings.field(
-    1e-3, "Added to Adam's denominator: the paper, appendix."
+    1e-3, 'ε of Adam, added to the denominator: the paper, appendix.'
   )
   max_gradient_norm: float = settings.field(
-    80.0, "Global norm at which gradients are clipped: SEED RL's R2D2."
+    80.0, "Maximum global norm of gradients: SEED RL's R2D2."
   )
   target_update_period: int = settings.field(
     100,
-    'Learner steps between copies to the target network; the paper has 2,500.',
+    'Learner steps between target network updates; the paper has 2,500.',
   )
-  prioritized: bool = settings.field(True, 'Sample by priority or uniformly.')
+  prioritized: bool = settings.field(True, 'Use prioritized replay.')
   priority_exponent: float = settings.field(
-    0.9, 'α of the priorities: the paper, section 2.3.'
+    0.9, 'Priority exponent α: the paper, section 2.3.'
   )
   importance_exponent: float = settings.field(
-    0.6, 'β of the importance weights: the paper, section 2.3.'
+    0.6, 'Importance weight exponent β: the paper, section 2.3.'
   )
   max_priority_share: float = settings.field(
     0.9,
-    "η, share of the largest error in a sequence's priority: the paper, 2.3.",
+    "η, weight of the maximum TD error in a sequence's priority, against the "
+    'mean: the paper, section 2.3.',
   )
   epsilon_base: float = settings.field(
     0.4,
-    'Largest ε of the ladder over the environments: Ape-X, arXiv:1803.00933.',
+    'Largest ε of the ladder over environments: Ape-X, arXiv:1803.00933.',
   )
   epsilon_exponent: float = settings.field(
     7.0, 'Steepness of the ladder: Ape-X, section 4.1.'
   )
   epsilon_anneal_steps: int = settings.field(
     3_000,
-    'Steps, over all environments, in which ε falls from 1 to its place on the '
-    'ladder, for small environments; the paper has none.',
+    'Steps, over all environments, over which ε decays linearly from 1 to its '
+    'final value, for small environments; the paper has none.',
   )
-  evaluation_epsilon: float = settings.field(0.0, 'ε of the evaluation policy.')
+  evaluation_epsilon: float = settings.field(0.0, 'ε in evaluation.')
   max_replay_size: int = settings.field(
-    20_000, 'Sequences the table holds; the paper has 100,000.'
+    20_000, 'Capacity of the replay table, in sequences; the paper has 100,000.'
   )
   min_replay_size: int = settings.field(
-    100, 'Sequences before learning starts.'
+    100, 'Sequences in the table before learning starts.'
   )
-  samples_per_insert: float = settings.field(8.0, 'Mean draws per sequence.')
+  samples_per_insert: float = settings.field(
+    8.0, 'Replay ratio, average samples per sequence.'
+  )
 
   def __post_init__(self):
     super().__post_init__()
@@ -157,13 +164,13 @@ class R2D2Config(replay_config.ReplayConfig):
 
   @property
   def sequence_length(self) -> int:
-    """Observations of a sequence."""
+    """Observations per sequence."""
     return self.burn_in_length + self.unroll_length + 1
 
 
 PRESETS = {
-  # The paper, section 2.3 and appendix. Each step is in two sequences, so that
-  # it is learned from 1.5 times, as in SEED RL (arXiv:1910.06591).
+  # The paper, section 2.3 and appendix. Each step is in two sequences, so its
+  # replay ratio is 1.5, as in SEED RL (arXiv:1910.06591).
   'atari': {
     'hidden_sizes': (512,),
     'core_size': 512,

@@ -1,4 +1,4 @@
-"""The update of R2D2."""
+"""Update of R2D2."""
 
 import functools
 
@@ -18,10 +18,10 @@ from repertory.components import (
 
 
 class R2D2Update(programs.Update):
-  """Lowers the n-step, double Q-learning errors over sequences.
+  """R2D2: n-step double Q-learning over sequences with burn-in.
 
-  The loss of a sequence is ½ Σ_t δ_t² over the steps behind its burn-in that
-  happened; the batch's is the mean, with importance weights. See
+  The loss of a sequence is ½ Σ_t δ_t² over its steps after burn-in, without
+  padding; the loss of a batch is the importance-weighted mean. See
   https://openreview.net/forum?id=r1lyTjAqYX, section 2.3.
   """
 
@@ -32,13 +32,13 @@ class R2D2Update(programs.Update):
     config: r2d2_config.R2D2Config,
     actions: discrete_actions.DiscreteActions | None = None,
   ):
-    """Takes over the networks.
+    """Initializes the update.
 
     Args:
-      network: What is learned; its outputs are action values.
-      target_network: One of the same kind, made to follow.
-      config: The settings.
-      actions: Numbers the environment's actions; None if they are numbers.
+      network: Online network that outputs action values.
+      target_network: Target network of the same architecture.
+      config: The config.
+      actions: Mapping of actions to indices; None if actions are indices.
     """
     super().__init__()
     self._network = network
@@ -91,7 +91,7 @@ class R2D2Update(programs.Update):
     return programs.UpdateResult(metrics, priorities)
 
   def _errors(self, data: types.Sequence) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns errors of the loss window, `[T, B]`, and q `[T + 1, B, A]`."""
+    """Returns TD errors after burn-in, `[T, B]`, and q `[T + 1, B, A]`."""
     config = self._config
     transform, inverse_transform = self._transforms
     burn_in, window = _split(data, config.burn_in_length)
@@ -111,7 +111,7 @@ class R2D2Update(programs.Update):
     return errors, q
 
   def _values(self, network, state, burn_in, window) -> tf.Tensor:
-    """Unrolls a network, its memory warmed up by itself, `[T + 1, B, A]`."""
+    """Unrolls a network after its own burn-in, to `[T + 1, B, A]`."""
     if self._config.burn_in_length:
       _, state = network.unroll(burn_in.observation, burn_in.first, state)
       state = tree.map_structure(tf.stop_gradient, state)
@@ -121,7 +121,7 @@ class R2D2Update(programs.Update):
 def _split(
   data: types.Sequence, burn_in_length: int
 ) -> tuple[types.Sequence, types.Sequence]:
-  """Returns what is before and behind the end of the burn-in, `[T, B, ...]`."""
+  """Splits sequences into burn-in and loss window, `[T, B, ...]`."""
   data = data._replace(state=(), version=())
   return (
     tree.map_structure(lambda leaf: leaf[:burn_in_length], data),

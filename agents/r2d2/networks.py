@@ -1,4 +1,4 @@
-"""The network of R2D2."""
+"""Network of R2D2."""
 
 from repertory.agents.r2d2 import config as r2d2_config
 from repertory.components import discrete_actions, networks, specs
@@ -7,14 +7,14 @@ from repertory.components import discrete_actions, networks, specs
 def make_network(
   spec: specs.EnvironmentSpec, config: r2d2_config.R2D2Config
 ) -> networks.SequenceNetwork:
-  """Makes a network whose outputs are action values `[..., A]`.
+  """Creates a network that outputs action values `[..., A]`.
 
   Args:
-    spec: One with discrete actions.
-    config: Sizes and kinds of its layers.
+    spec: Environment spec with discrete actions.
+    config: Config of the agent.
 
   Raises:
-    ValueError: If observations or actions are of another kind.
+    ValueError: If observations or actions are unsupported.
   """
   num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
   network = networks.SequenceNetwork(

@@ -1,4 +1,4 @@
-"""SAC: soft actor-critic, for continuous actions within bounds."""
+"""SAC: soft actor-critic."""
 
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,8 @@ __all__ = ['PRESETS', 'SACBuilder', 'SACConfig']
 
 AGENT = Agent(
   name='sac',
-  description='Soft actor-critic with a learned temperature; continuous '
-  'actions within bounds, or discrete ones.',
+  description='Soft actor-critic with a learned temperature; bounded '
+  'continuous or discrete actions.',
   config_class=SACConfig,
   presets=PRESETS,
   builder='repertory.agents.sac.builder:SACBuilder',

@@ -1,4 +1,4 @@
-"""The parts of SAC."""
+"""Builder of SAC."""
 
 import sonnet as snt
 
@@ -25,10 +25,10 @@ from repertory.components.networks import CriticEnsemble
 class SACBuilder(
   additional_loss.TakesAdditionalLoss, transition_replay.TransitionReplayBuilder
 ):
-  """Soft actor-critic with a learned temperature.
+  """Soft actor-critic (SAC) with a learned temperature.
 
-  See https://arxiv.org/abs/1812.05905. The network is the policy's; the critics
-  are the update's own.
+  See https://arxiv.org/abs/1812.05905. The builder's network is the policy; the
+  update creates the critics.
   """
 
   config: sac_config.SACConfig
@@ -47,13 +47,13 @@ class SACBuilder(
     return networks.make_policy_network(spec, self.config)
 
   def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
-    """Makes critics with all their variables; twice, for the targets too."""
+    """Creates critics; also called for the target critics."""
     return networks.make_critics(spec, self.config)
 
   def make_discrete_critics(
     self, spec: specs.EnvironmentSpec
   ) -> networks.DiscreteCritics:
-    """Makes those of discrete actions; twice, for the targets too."""
+    """Creates critics of discrete actions; also called for target critics."""
     return networks.DiscreteCritics(spec, self.config)
 
   def make_policy(

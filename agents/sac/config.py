@@ -1,11 +1,11 @@
-"""Settings of SAC."""
+"""Config of SAC."""
 
 import dataclasses
 
 from repertory.agents import config_checks, replay_config
 from repertory.components import choices, settings
 
-# What is not there for discrete actions, and what says so.
+# Settings without support for discrete actions, and their disabled values.
 _WITHOUT = {
   'dropout_rate': 0.0,
   'num_quantiles': None,
@@ -15,149 +15,152 @@ _WITHOUT = {
 
 @dataclasses.dataclass(frozen=True)
 class SACConfig(replay_config.ReplayConfig):
-  """Settings of SAC, each with where its default comes from.
+  """Settings of SAC, with the sources of their defaults.
 
   "The paper" is arXiv:1812.05905.
   """
 
   hidden_sizes: tuple[int, ...] = settings.field(
-    (256, 256), 'Layers of the policy and of each critic: the paper, table 1.'
+    (256, 256),
+    'Hidden layer sizes of the policy and of each critic: the paper, table 1.',
   )
   critic_hidden_sizes: tuple[int, ...] | None = settings.field(
-    None, 'Layers of each critic, if they are others; None for hidden_sizes.'
+    None, 'Hidden layer sizes of each critic; None for hidden_sizes.'
   )
   body: str = settings.field(
     'mlp',
-    "What the layers are: 'mlp' with a ReLU after each, as in the paper; "
-    "'layer_norm_mlp', whose first is normalized; 'normalized_mlp', all of "
-    "which are; 'batch_renorm_mlp', normalized over the batch, as in CrossQ, "
-    "arXiv:1902.05605; or 'simba', residual blocks, one of each size, all the "
-    'same: SimBa, arXiv:2410.09754, has (128,) and for critics (512, 512).',
+    "Kind of hidden layers: 'mlp' with ReLU, as in the paper; "
+    "'layer_norm_mlp' with layer normalization of the first layer; "
+    "'normalized_mlp' with layer normalization of all layers; "
+    "'batch_renorm_mlp' with batch renormalization, as in CrossQ, "
+    "arXiv:1902.05605; or 'simba', residual blocks of equal sizes: SimBa, "
+    'arXiv:2410.09754, has (128,) and for critics (512, 512).',
   )
   critic_body: str | None = settings.field(
     None,
-    "What those of critics are; None for body. DroQ has 'normalized_mlp'.",
+    'Kind of hidden layers of the critics; None for body. DroQ has '
+    "'normalized_mlp'.",
   )
   dropout_rate: float = settings.field(
     0.0,
-    "Share of the numbers in the critics' layers that are left out, drawn "
-    "anew each time: DroQ, arXiv:2110.02034, has 0.01; with 'normalized_mlp'.",
+    "Dropout rate of the critics' hidden layers, for 'normalized_mlp': DroQ, "
+    'arXiv:2110.02034, has 0.01.',
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see "
-    'docs/environments.md; policy and critics have their own.',
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md; "
+    'policy and critics have separate ones.',
   )
   num_critics: int = settings.field(
     2,
-    'Critics, of whose values the least counts: the paper, section 6, has two; '
+    'Number of critics, whose minimum is used: the paper, section 6, has 2; '
     'REDQ, arXiv:2101.05982, has 10.',
   )
   num_target_critics: int | None = settings.field(
     None,
-    'Critics that are drawn anew in each learner step, so that the least of '
-    'their values is the target; None for all. REDQ has 2.',
+    'Number of random critics whose minimum is the target, sampled in each '
+    'learner step; None for all. REDQ has 2.',
   )
   critics_of_policy: str = settings.field(
     'least',
-    "Which of the critics' values the policy follows: 'least', or 'mean' as "
-    'in REDQ.',
+    "Value for the policy loss: 'least' (minimum) of the critics, or their "
+    "'mean' as in REDQ.",
   )
   policy_update_period: int = settings.field(
     1,
-    'Learner steps from one of the policy and of the temperature to the next; '
-    'REDQ has 20, with as many for each step.',
+    'Learner steps between updates of policy and temperature; REDQ has 20, '
+    'with 20 learner steps per environment step.',
   )
   num_quantiles: int | None = settings.field(
     None,
-    'Quantiles of the return that each critic tells, of which the mean counts; '
-    'None for a value. TQC, arXiv:2005.04269, has 25, with critics_of_policy '
-    "'mean'.",
+    'Quantiles of each critic, whose mean is the value (TQC); None for scalar '
+    "values. TQC, arXiv:2005.04269, has 25, with critics_of_policy 'mean'.",
   )
   num_dropped_quantiles: int = settings.field(
     0,
-    'Quantiles of targets that are left out for each critic, the largest of '
-    'all: TQC has 2 for most tasks.',
+    'Number of largest quantiles dropped from targets, per critic: TQC has 2 '
+    'for most tasks.',
   )
   conservative_weight: float | None = settings.field(
     None,
-    'How much values of actions that are not in the data are held down, for '
-    'learning from data alone; None for not at all. CQL, arXiv:2006.04779, has '
-    '5 or 10; large values need more.',
+    'Weight of the CQL regularizer, for offline learning; None to disable. '
+    'CQL, arXiv:2006.04779, has 5 or 10; large values need more.',
   )
   num_conservative_actions: int = settings.field(
     10,
-    'Actions that are held down: as many uniform ones as of the policy in the '
-    'state and in the next: CQL, appendix F.',
+    'Actions sampled for the CQL regularizer from each of three '
+    'distributions, uniform and the policy in the current and in the next '
+    'state: CQL, appendix F.',
   )
   n_step: int = settings.field(
     1,
-    'Steps a transition spans: the paper. The entropy of steps inside a longer '
-    'one is left out.',
+    'n of n-step transitions: the paper has 1. Longer ones ignore the entropy '
+    'of intermediate steps.',
   )
-  discount: float = settings.field(0.99, 'γ: the paper, table 1.')
+  discount: float = settings.field(
+    0.99, 'Discount factor γ: the paper, table 1.'
+  )
   batch_size: int = settings.field(
-    256, 'Items a learner step samples: the paper, table 1.'
+    256, 'Items per gradient step: the paper, table 1.'
   )
   learning_rate: float = settings.field(
     3e-4,
-    'Step size of Adam for the policy and the critics: the paper, table 1.',
+    'Learning rate of Adam for the policy and the critics: the paper, table 1.',
   )
   policy_learning_rate: float | None = settings.field(
-    None, 'Step size of Adam for the policy alone; None for learning_rate.'
+    None, 'Learning rate of Adam for the policy; None for learning_rate.'
   )
   temperature_learning_rate: float = settings.field(
     3e-4,
-    'Step size of Adam for the temperature: the paper, table 1; 0 keeps the '
-    'first one.',
+    'Learning rate of Adam for the temperature: the paper, table 1; 0 for a '
+    'constant temperature.',
   )
   adam_first_decay: float = settings.field(
     0.9,
-    "β1 of Adam for the policy and the critics: its authors', "
-    'arXiv:1412.6980; CrossQ has 0.5.',
+    'β1 of Adam for policy and critics: arXiv:1412.6980; CrossQ has 0.5.',
   )
   adam_epsilon: float = settings.field(
-    1e-8, "Added to Adam's denominator: its authors', arXiv:1412.6980."
+    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
   )
   max_gradient_norm: float | None = settings.field(
     None,
-    'Global norm at which gradients are clipped; None for no limit, as in the '
-    'paper.',
+    'Maximum global norm of gradients; None for no clipping, as in the paper.',
   )
   initial_temperature: float = settings.field(
     1.0,
-    'α in the first learner step, what a unit of entropy is worth in rewards.',
+    'Initial temperature α, the weight of the entropy relative to rewards.',
   )
   target_entropy: float | None = settings.field(
     None,
-    "H̄, which the policy's entropy is brought to, of actions scaled to [−1, "
-    '1]; None for −1 for each number of an action: the paper, table 1; of '
-    'discrete ones, for 0.98 log A: arXiv:1910.07207, appendix B.',
+    'H̄, target entropy of the policy, for actions scaled to [−1, 1]. None '
+    'for −1 per dimension of a continuous action: the paper, table 1; for '
+    'discrete actions, 0.98 log A: arXiv:1910.07207, appendix B.',
   )
   target_update_rate: float | None = settings.field(
     0.005,
-    'τ, part of the way that the target critics go in a learner step: the '
-    'paper, table 1; None for none of them: critics rate what was done and '
-    'what comes next in one batch, as in CrossQ.',
+    'τ, rate of the moving average of the target critics, per learner step: '
+    'the paper, table 1. None for no target critics, with current and next '
+    'states in one batch, as in CrossQ.',
   )
   num_random_steps: int = settings.field(
-    1_000, 'First steps, over all environments, with uniform actions.'
+    1_000, 'Initial steps with uniformly random actions, over all environments.'
   )
   prioritized: bool = settings.field(
     False,
-    'Sample by priority (arXiv:1511.05952) or uniformly, as the paper does.',
+    'Use prioritized replay (arXiv:1511.05952); the paper samples uniformly.',
   )
   max_replay_size: int = settings.field(
-    1_000_000, 'Items the table holds: the paper, table 1.'
+    1_000_000, 'Capacity of the replay table, in items: the paper, table 1.'
   )
   min_replay_size: int = settings.field(
-    1_000, 'Items before learning starts: as many as are random.'
+    1_000,
+    'Items in the table before learning starts: the number of random steps.',
   )
   samples_per_insert: float = settings.field(
     256.0,
-    'Mean draws per item: with batches of 256, a learner step for every step, '
-    'as in the paper, table 1.',
+    'Replay ratio, average samples per item: with batches of 256, one learner '
+    'step per environment step, as in the paper, table 1.',
   )
 
   def __post_init__(self):
@@ -196,7 +199,7 @@ class SACConfig(replay_config.ReplayConfig):
 
   @property
   def critic_layers(self) -> tuple[str, tuple[int, ...]]:
-    """What the layers of each critic are, one of `BODIES`, and their sizes."""
+    """Kind (one of `BODIES`) and sizes of the hidden layers of the critics."""
     sizes = self.critic_hidden_sizes
     return (
       self.critic_body or self.body,
@@ -205,14 +208,14 @@ class SACConfig(replay_config.ReplayConfig):
 
   @property
   def num_critic_outputs(self) -> int:
-    """K, the numbers that each critic gives: quantiles, or one value."""
+    """K, outputs of each critic: quantiles or a single value."""
     return self.num_quantiles or 1
 
   def check_discrete(self) -> None:
-    """Refuses settings that there are for continuous actions only.
+    """Checks the settings for discrete actions.
 
     Raises:
-      SettingError: Naming the first of them.
+      SettingError: If a setting supports only continuous actions.
     """
     for name, value in _WITHOUT.items():
       holds = getattr(self, name) == value
@@ -249,7 +252,7 @@ class SACConfig(replay_config.ReplayConfig):
       self,
       name,
       body != 'simba' or len(set(sizes)) == 1,
-      "one size, as often as there are blocks, for body 'simba'",
+      "equal sizes, one for each block, for body 'simba'",
     )
 
   def _check_quantiles(self) -> None:
@@ -278,9 +281,9 @@ class SACConfig(replay_config.ReplayConfig):
 
 
 PRESETS = {
-  # Ours, with a learner step for every other step: see docs/results.md.
+  # Our settings, with one learner step per 2 steps: see docs/results.md.
   'dm_control': {'learning_rate': 1e-3, 'samples_per_insert': 128.0},
-  # arXiv:2101.05982, section 3: 20 learner steps for every step.
+  # arXiv:2101.05982, section 3: 20 learner steps per environment step.
   'redq': {
     'num_critics': 10,
     'num_target_critics': 2,
@@ -288,7 +291,7 @@ PRESETS = {
     'policy_update_period': 20,
     'samples_per_insert': 5_120.0,
   },
-  # arXiv:2110.02034, section 4: as many learner steps, of two critics.
+  # arXiv:2110.02034, section 4: the same with two critics.
   'droq': {
     'critic_body': 'normalized_mlp',
     'dropout_rate': 0.01,
@@ -296,13 +299,13 @@ PRESETS = {
     'policy_update_period': 20,
     'samples_per_insert': 5_120.0,
   },
-  # arXiv:2006.04779, appendix F, for learning from data alone.
+  # arXiv:2006.04779, appendix F, for offline learning.
   'cql': {
     'conservative_weight': 5.0,
     'hidden_sizes': (256, 256, 256),
     'policy_learning_rate': 1e-4,
   },
-  # arXiv:1902.05605, table of settings, but for layers of 2,048.
+  # arXiv:1902.05605, table of settings, except for layers of 2,048.
   'crossq': {
     'body': 'batch_renorm_mlp',
     'target_update_rate': None,

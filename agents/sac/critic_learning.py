@@ -1,4 +1,4 @@
-"""How the critics of SAC learn and what they tell the policy."""
+"""Critic learning of SAC."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -20,11 +20,11 @@ from repertory.components import (
 
 
 class Next(NamedTuple):
-  """What the policy would do in the next states.
+  """Actions sampled from the policy in the next states.
 
   Attributes:
-    action: Drawn from the policy, in [−1, 1], `[B, D]`.
-    log_prob: log π of it, `[B]`.
+    action: Actions in [−1, 1], `[B, D]`.
+    log_prob: log π of the actions, `[B]`.
   """
 
   action: tf.Tensor
@@ -32,9 +32,9 @@ class Next(NamedTuple):
 
 
 class CriticLearning(tf.Module):
-  """Critics, what makes their targets, and their optimizer.
+  """Critics with targets, loss and optimizer.
 
-  Without target critics, one call rates what was done and what comes next:
+  Without target critics, current and next states form one batch (CrossQ):
   https://arxiv.org/abs/1902.05605, section 3.
   """
 
@@ -45,13 +45,13 @@ class CriticLearning(tf.Module):
     config: sac_config.SACConfig,
     noise: learners.UpdateNoise,
   ):
-    """Takes over the critics.
+    """Initializes critics and optimizer.
 
     Args:
       critics: Map observations and actions `[B, D]` to outputs `[B, N K]`.
-      target_critics: Critics of the same kind, made to follow; None for none.
-      config: The settings.
-      noise: Draws what is left out, and critics.
+      target_critics: Target critics of the same architecture; None for none.
+      config: The config.
+      noise: Noise for dropout masks and random critics.
     """
     super().__init__()
     self._critics = critics
@@ -79,7 +79,7 @@ class CriticLearning(tf.Module):
 
   @property
   def statistics(self) -> list[tf.Variable]:
-    """What values depend on, and nobody trains."""
+    """Non-trainable variables of the critics."""
     return critic_values.statistics(self._critics, self._target_critics)
 
   def improve(
@@ -94,19 +94,19 @@ class CriticLearning(tf.Module):
       [], tuple[tf.Tensor | float, dict[str, tf.Tensor]]
     ] = lambda: (0.0, {}),
   ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    """Takes a step towards the targets.
+    """Takes a gradient step on the critic loss.
 
     Args:
-      data: The items.
-      action: What was done, in [−1, 1], `[B, D]`.
-      following: What would be done next.
+      data: Transitions.
+      action: Actions taken, scaled to [−1, 1], `[B, D]`.
+      following: Sampled actions in the next states.
       temperature: α, a scalar.
-      weights: How much each item counts, `[B]`.
-      proposals: Actions whose values are held down; None for none.
-      additional_loss: Returns a loss to add, and its metrics.
+      weights: Importance weights, `[B]`.
+      proposals: Actions of the CQL regularizer; None for none.
+      additional_loss: Function of the additional loss and its metrics.
 
     Returns:
-      Metrics, and the sizes of the errors, `[B]`.
+      Metrics, and the absolute TD error of each item, `[B]`.
     """
     with tf.GradientTape() as tape:
       q_tm1, q_t = self._rate(data, action, following.action)  # [B, N K]
@@ -139,7 +139,7 @@ class CriticLearning(tf.Module):
     return additional.merge(metrics, added_metrics), errors.sizes
 
   def value(self, observation: types.Nest, action: tf.Tensor) -> tf.Tensor:
-    """Returns the values that the policy follows, `[B]`.
+    """Returns the values for the policy loss, `[B]`.
 
     Args:
       observation: Nest of `[B, ...]`.
@@ -151,14 +151,14 @@ class CriticLearning(tf.Module):
     )
 
   def update_target(self) -> None:
-    """Lets the target critics follow, if there are any."""
+    """Updates the target critics, if any."""
     if self._update_target is not None:
       self._update_target()
 
   def _rate(
     self, data: types.Transition, action_tm1: tf.Tensor, action_t: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns outputs of what was done and of what comes next, `[B, N K]`."""
+    """Returns outputs for current and next actions, `[B, N K]` each."""
     if self._target_critics is None:
       both = tree.map_structure(
         lambda *leaves: tf.concat(leaves, axis=0),
@@ -183,7 +183,7 @@ class CriticLearning(tf.Module):
     q_tm1: tf.Tensor,
     proposals: proposals_lib.Proposals,
   ) -> tf.Tensor:
-    """Returns how far values of proposals are above what was done, `[B, N]`."""
+    """Returns the CQL regularizers of each item and critic, `[B, N]`."""
     action = proposals.action  # [B, P, D]
     critics = data_parallel.by_rows(self._critics)
     outputs = critics(observation, action, *self._dropout(action))
@@ -200,11 +200,11 @@ class CriticLearning(tf.Module):
     return tf.stack(gaps, axis=-1)
 
   def _dropout(self, action: tf.Tensor) -> list[tf.Tensor]:
-    """Returns new masks of the critics' layers, if there are any.
+    """Returns new dropout masks of the critics' layers, if any.
 
     They are `[B, N, S]` for actions `[B, D]`, and `[B, P, N, S]` for actions
-    `[B, P, D]`. A number is 0 as often as `dropout_rate` says and else so large
-    that the mean is 1.
+    `[B, P, D]`. Entries are 0 at `dropout_rate`, and otherwise scaled to a mean
+    of 1.
     """
     rate = self._config.dropout_rate
     if not rate:

@@ -1,7 +1,6 @@
-"""What the critics of SAC tell, and how they learn it.
+"""Interpretation of critic outputs of SAC: scalar values or quantiles.
 
-Critics give their outputs side by side; a rule knows what these are. There is
-one for values and one for quantiles.
+Outputs of all critics are concatenated.
 """
 
 from typing import NamedTuple
@@ -14,11 +13,11 @@ from repertory.components import learners, losses
 
 
 class Errors(NamedTuple):
-  """How far critics are from targets.
+  """Losses and TD errors of critics.
 
   Attributes:
-    losses: The loss of each item, summed over the critics, `[B]`.
-    sizes: The mean over the critics of the errors in their values, `[B]`.
+    losses: Loss of each item, summed over critics, `[B]`.
+    sizes: Absolute TD error of each item, averaged over critics, `[B]`.
   """
 
   losses: tf.Tensor
@@ -26,29 +25,29 @@ class Errors(NamedTuple):
 
 
 class Values:
-  """Each of N critics tells a value; the least of them counts."""
+  """Scalar values of N critics, with their minimum as target."""
 
   def __init__(self, config: sac_config.SACConfig, noise: learners.UpdateNoise):
-    """Keeps what it draws critics by."""
+    """Initializes the interpretation, with noise to choose random critics."""
     self._config = config
     self._noise = noise
 
   def of_target(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns what targets are made of, `[B, 1]`, from outputs `[B, N]`."""
+    """Returns next-state values for targets, `[B, 1]`, from `[B, N]`."""
     return tf.reduce_min(self._drawn(outputs), axis=-1, keepdims=True)
 
   def of_policy(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns the values that the policy follows, `[B]`, of `[B, N]`."""
+    """Returns values for the policy loss, `[B]`, from outputs `[B, N]`."""
     if self._config.critics_of_policy == 'mean':
       return tf.reduce_mean(outputs, axis=-1)
     return tf.reduce_min(outputs, axis=-1)
 
   def of_each(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns the value that each critic tells, `[B, N]`, of `[B, N]`."""
+    """Returns the value of each critic, `[B, N]`, from outputs `[B, N]`."""
     return outputs
 
   def errors(self, outputs: tf.Tensor, targets: tf.Tensor) -> Errors:
-    """Compares outputs `[B, N]` with targets `[B, 1]`."""
+    """Computes errors of outputs `[B, N]` to targets `[B, 1]`."""
     errors = targets - outputs  # [B, N]
     return Errors(
       0.5 * tf.reduce_sum(errors**2, axis=-1),
@@ -56,7 +55,7 @@ class Values:
     )
 
   def _drawn(self, q: tf.Tensor) -> tf.Tensor:
-    """Returns the values `[B, M]` of some critics, of `[B, N]` of all."""
+    """Returns values `[B, M]` of random critics, from `[B, N]` of all."""
     number = self._config.num_target_critics
     if number in (None, self._config.num_critics):
       return q
@@ -65,42 +64,42 @@ class Values:
 
 
 class Quantiles:
-  """Each of N critics tells K quantiles of a return; their mean counts.
+  """Truncated quantile critics (TQC): K quantiles of each of N critics.
 
-  The largest quantiles of targets are left out, which makes the critics
-  "truncated quantile critics": https://arxiv.org/abs/2005.04269.
+  Values are means over quantiles, and the largest quantiles of targets are
+  dropped: https://arxiv.org/abs/2005.04269.
   """
 
   def __init__(self, config: sac_config.SACConfig):
-    """Keeps how many there are."""
+    """Initializes the numbers of critics and quantiles."""
     self._num_critics = config.num_critics
     self._num_quantiles = config.num_critic_outputs
     self._num_dropped = config.num_dropped_quantiles
 
   def of_target(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns what targets are made of, `[B, M]`, from outputs `[B, N K]`."""
+    """Returns next-state quantiles for targets, `[B, M]`, from `[B, N K]`."""
     return losses.truncated_quantiles(self._split(outputs), self._num_dropped)
 
   def of_policy(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns the values that the policy follows, `[B]`, of `[B, N K]`."""
+    """Returns values for the policy loss, `[B]`, from outputs `[B, N K]`."""
     return tf.reduce_mean(outputs, axis=-1)
 
   def of_each(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns the value that each critic tells, `[B, N]`, of `[B, N K]`."""
+    """Returns the value of each critic, `[B, N]`, from outputs `[B, N K]`."""
     return tf.reduce_mean(self._split(outputs), axis=-1)
 
   def errors(self, outputs: tf.Tensor, targets: tf.Tensor) -> Errors:
-    """Compares outputs `[B, N K]` with targets `[B, M]`."""
+    """Computes errors of outputs `[B, N K]` to targets `[B, M]`."""
     taus = losses.quantile_midpoints(self._num_quantiles)[None]  # [1, K]
     quantiles = self._split(outputs)  # [B, N, K]
-    of_critics = [
+    critic_losses = [
       losses.quantile_huber(of_one, taus, targets, threshold=1.0)
       for of_one in tf.unstack(quantiles, axis=1)
     ]  # N times [B]
     mean = tf.reduce_mean(targets, axis=-1, keepdims=True)  # [B, 1]
     differences = mean - self.of_each(outputs)  # [B, N]
     return Errors(
-      tf.add_n(of_critics), tf.reduce_mean(tf.abs(differences), axis=-1)
+      tf.add_n(critic_losses), tf.reduce_mean(tf.abs(differences), axis=-1)
     )
 
   def _split(self, outputs: tf.Tensor) -> tf.Tensor:
@@ -110,14 +109,14 @@ class Quantiles:
 def make(
   config: sac_config.SACConfig, noise: learners.UpdateNoise
 ) -> Values | Quantiles:
-  """Returns the rule that a config asks for."""
+  """Creates the interpretation for a config."""
   if config.num_quantiles is None:
     return Values(config, noise)
   return Quantiles(config)
 
 
 def statistics(*critics: snt.Module | None) -> list[tf.Variable]:
-  """Returns what normalized layers of critics know of their inputs."""
+  """Returns the non-trainable variables of critics, such as statistics."""
   return [
     variable
     for one in critics

@@ -1,4 +1,4 @@
-"""The update of SAC for discrete actions."""
+"""Update of SAC for discrete actions."""
 
 import math
 from typing import Any, NamedTuple
@@ -20,31 +20,31 @@ from repertory.components import (
   types,
 )
 
-# Of the entropy of a policy that takes all actions as often.
+# Target entropy, relative to that of a uniform policy.
 _TARGET_SHARE = 0.98
 
 
 class Policies(NamedTuple):
-  """What a policy does in each state.
+  """Discrete policies in a batch of states.
 
   Attributes:
     probabilities: π, `[B, A]`.
-    log_prob: Σ_a π log π, the entropy with its sign turned, `[B]`.
+    log_prob: Σ_a π log π, the negative entropy, `[B]`.
   """
 
   probabilities: tf.Tensor
   log_prob: tf.Tensor
 
   def mean(self, q: tf.Tensor) -> tf.Tensor:
-    """Returns Σ_a π q of values `[B, A]`, `[B]`."""
+    """Returns Σ_a π q, `[B]`, of values `[B, A]`."""
     return tf.reduce_sum(self.probabilities * q, axis=-1)
 
 
 class DiscreteSACUpdate(programs.Update):
-  """Improves critics, policy and temperature, in this order.
+  """SAC for discrete actions: updates critics, policy and temperature.
 
-  What is a sample of the policy for continuous actions is a sum over all of
-  them here: https://arxiv.org/abs/1910.07207, section 3.
+  Expectations over the policy are sums over all actions instead of samples:
+  https://arxiv.org/abs/1910.07207, section 3.
   """
 
   def __init__(
@@ -56,15 +56,15 @@ class DiscreteSACUpdate(programs.Update):
     config: sac_config.SACConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    """Takes over the networks.
+    """Initializes the update.
 
     Args:
       policy_network: Maps observations to logits `[B, A]`.
       critics: Map observations to values `[B, A, N]`.
-      target_critics: Critics of the same kind, made to follow.
-      actions: Makes numbers of the environment's actions.
-      config: The settings.
-      additional_loss: Added to the losses of critics and policy; None for none.
+      target_critics: Target critics of the same architecture.
+      actions: Mapping of actions to indices.
+      config: The config.
+      additional_loss: Additional loss of critics and policy; None for none.
     """
     super().__init__()
     self._policy_network = policy_network
@@ -169,14 +169,14 @@ class DiscreteSACUpdate(programs.Update):
     )
 
   def _improve_policy(self, sample: types.Sample) -> dict[str, tf.Tensor]:
-    """Improves the policy, and the temperature by it."""
-    observation, price = sample.data.observation, self._temperature()
+    """Updates policy and temperature."""
+    observation, alpha = sample.data.observation, self._temperature()
     critics = data_parallel.by_rows(self._critics)
     q = self._values.of_policy(critics(observation))  # [B, A]
     with tf.GradientTape() as tape, networks.batch_statistics():
       policy = self._act(observation)
-      loss = losses.soft_policy_loss(policy.mean(q), policy.log_prob, price)
-      # Its metrics are logged by the step of the critics.
+      loss = losses.soft_policy_loss(policy.mean(q), policy.log_prob, alpha)
+      # Its metrics are logged by the critics' step.
       added, _ = self._evaluate_additional(sample)
       total = loss + added
     norm = self._policy_optimizer.minimize(tape, total)
@@ -184,6 +184,6 @@ class DiscreteSACUpdate(programs.Update):
     return {
       'policy_loss': loss,
       'entropy': -tf.reduce_mean(policy.log_prob),
-      'temperature': price,
+      'temperature': alpha,
       'policy_gradient_norm': norm,
     }

@@ -1,4 +1,4 @@
-"""The update of SAC."""
+"""Update of SAC."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ from repertory.components import (
   types,
 )
 
-# What is told of a step of the policy.
+# Metrics of a step of the policy.
 _POLICY_METRICS = (
   'policy_loss', 'entropy', 'temperature', 'policy_gradient_norm',
 )  # fmt: skip
@@ -30,11 +30,11 @@ def in_turn(
   improve_policy: Callable[..., dict[str, tf.Tensor]],
   config: sac_config.SACConfig,
 ) -> Callable[..., dict[str, tf.Tensor]]:
-  """Has the policy improved in every `policy_update_period`-th call.
+  """Delays policy updates to every `policy_update_period`-th call.
 
   Args:
-    improve_policy: Returns the policy's metrics.
-    config: The settings.
+    improve_policy: Function that updates the policy and returns metrics.
+    config: The config.
   """
   if config.policy_update_period == 1:
     return improve_policy
@@ -44,10 +44,10 @@ def in_turn(
 
 
 class SACUpdate(programs.Update):
-  """Improves critics, policy and temperature, in this order.
+  """SAC: updates critics, policy and temperature, in this order.
 
-  See https://arxiv.org/abs/1812.05905, algorithm 1. Critics see actions scaled
-  to [−1, 1]; the densities are those of scaled actions, too.
+  See https://arxiv.org/abs/1812.05905, algorithm 1. Critics and log-densities
+  are of actions scaled to [−1, 1].
   """
 
   def __init__(
@@ -59,15 +59,15 @@ class SACUpdate(programs.Update):
     config: sac_config.SACConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    """Takes over the networks.
+    """Initializes the update.
 
     Args:
       policy_network: Maps observations to parameters of a `SquashedGaussian`.
       critics: Map observations and actions `[B, D]` to outputs `[B, N K]`.
-      target_critics: Critics of the same kind, made to follow; None for none.
-      scaling: Makes the environment's actions of those in [−1, 1].
-      config: The settings.
-      additional_loss: Added to the losses of critics and policy; None for none.
+      target_critics: Target critics of the same architecture; None for none.
+      scaling: Scaling of actions to [−1, 1].
+      config: The config.
+      additional_loss: Additional loss of critics and policy; None for none.
     """
     super().__init__()
     self._policy_network = policy_network
@@ -104,7 +104,7 @@ class SACUpdate(programs.Update):
   def __call__(self, sample: types.Sample) -> programs.UpdateResult:
     data = sample.data
     batch_size = tf.shape(data.reward)[0]
-    # For the actions of the next and of the first states.
+    # For actions of the next and the current states.
     noise_t, noise_tm1 = tf.unstack(
       self._noise.normals([2, batch_size, self._scaling.size])
     )  # [B, D]
@@ -139,7 +139,7 @@ class SACUpdate(programs.Update):
   def _act(
     self, observation: types.Nest, noise: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns actions of the policy, `[B, D]`, and log π of them, `[B]`."""
+    """Samples actions of the policy, `[B, D]`, with their log π, `[B]`."""
     policy = data_parallel.by_rows(self._policy_network)
     return self._distribution.sample(policy(observation), noise)
 
@@ -154,22 +154,22 @@ class SACUpdate(programs.Update):
   def _improve_policy(
     self, sample: types.Sample, noise: tf.Tensor
   ) -> dict[str, tf.Tensor]:
-    """Improves the policy, and the temperature by it."""
-    observation, price = sample.data.observation, self._temperature()
+    """Updates policy and temperature."""
+    observation, alpha = sample.data.observation, self._temperature()
     with tf.GradientTape() as tape:
       with networks.batch_statistics():
         action, log_prob = self._act(observation, noise)  # [B, D], [B]
       value = self._critics.value(observation, action)  # [B]
-      loss = losses.soft_policy_loss(value, log_prob, price)
-      # Its metrics are logged by the step of the critics.
+      loss = losses.soft_policy_loss(value, log_prob, alpha)
+      # Its metrics are logged by the critics' step.
       added, _ = self._evaluate_additional(sample)
       total = loss + added
-    # Only the policy's variables are asked for: the critics stay as they are.
+    # The gradient step changes only the policy, not the critics.
     norm = self._policy_optimizer.minimize(tape, total)
     self._temperature.improve(log_prob)
     return {
       'policy_loss': loss,
       'entropy': -tf.reduce_mean(log_prob),
-      'temperature': price,
+      'temperature': alpha,
       'policy_gradient_norm': norm,
     }

@@ -1,4 +1,4 @@
-"""The networks of SAC."""
+"""Policy and critic networks of SAC."""
 
 import sonnet as snt
 import tensorflow as tf
@@ -18,16 +18,16 @@ from repertory.components import (
 def make_policy_network(
   spec: specs.EnvironmentSpec, config: sac_config.SACConfig
 ) -> snt.Module:
-  """Makes a network that maps observations to parameters, `[B, P]`.
+  """Creates a network that maps observations to policy parameters, `[B, P]`.
 
-  They are those of a `SquashedGaussian`, or the logits of discrete actions.
+  Parameters are those of a `SquashedGaussian`, or logits of discrete actions.
 
   Args:
-    spec: Its action is made of floats with bounds, or of integers with bounds.
-    config: Sizes and kinds of its layers.
+    spec: Environment spec with bounded continuous or discrete actions.
+    config: Config of the agent.
 
   Raises:
-    ValueError: If observations or actions are of another kind.
+    ValueError: If observations or actions are unsupported.
   """
   if action_parts.are_continuous(spec.actions):
     size = action_scaling.ActionScaling(spec.actions).size
@@ -50,14 +50,14 @@ def make_policy_network(
 def make_critics(
   spec: specs.EnvironmentSpec, config: sac_config.SACConfig
 ) -> networks.CriticEnsemble:
-  """Makes critics of actions in [−1, 1].
+  """Creates critics of actions in [−1, 1].
 
   Args:
-    spec: One that `make_policy_network` takes.
-    config: Sizes, kinds and number, N.
+    spec: Environment spec, as for `make_policy_network`.
+    config: Config of the agent.
 
   Returns:
-    They give values `[B, N]`, or K quantiles of each, `[B, N K]`.
+    Critics with values `[B, N]`, or with K quantiles each, `[B, N K]`.
   """
   body, sizes = config.critic_layers
   return networks.make_critics(
@@ -71,14 +71,14 @@ def make_critics(
 
 
 class DiscreteCritics(snt.Module):
-  """Critics that rate all discrete actions, each on its own."""
+  """Ensemble of independent critics of discrete actions."""
 
   def __init__(self, spec: specs.EnvironmentSpec, config: sac_config.SACConfig):
-    """Makes the layers, with all their variables.
+    """Creates the layers and their variables.
 
     Args:
-      spec: One that `make_policy_network` takes.
-      config: Sizes, kinds and number, N.
+      spec: Environment spec, as for `make_policy_network`.
+      config: Config of the agent.
     """
     super().__init__(name='critics')
     num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions

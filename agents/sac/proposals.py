@@ -1,4 +1,4 @@
-"""Actions whose values are held down: conservative Q-learning."""
+"""Action samples of conservative Q-learning (CQL)."""
 
 import math
 from collections.abc import Callable
@@ -10,11 +10,11 @@ from repertory.components import learners
 
 
 class Proposals(NamedTuple):
-  """Actions that critics may overrate, P for each item.
+  """Sampled actions of the CQL regularizer, P for each item.
 
   Attributes:
     action: In [−1, 1], `[B, P, D]`.
-    log_prob: The logarithm of the density that each was drawn by, `[B, P]`.
+    log_prob: Log-densities of their sampling distributions, `[B, P]`.
   """
 
   action: tf.Tensor
@@ -28,17 +28,17 @@ def propose(
   number: int,
   size: int,
 ) -> Proposals:
-  """Draws as many uniform ones as of the policy in this state and in the next.
+  """Samples actions uniformly and from the policy in current and next states.
 
   See https://arxiv.org/abs/2006.04779, appendix F.
 
   Args:
-    parameters: Those of the policy in this state and in the next, `[B, ...]`.
-    sample: Maps these and normal numbers `[B, D]` to actions `[B, D]` and their
-      log π, `[B]`.
-    noise: Draws the numbers.
-    number: Actions of each kind, a third of P.
-    size: D.
+    parameters: Policy parameters in current and next states, `[B, ...]`.
+    sample: Maps parameters and Gaussian noise `[B, D]` to actions `[B, D]` and
+      their log π, `[B]`.
+    noise: Source of noise.
+    number: Actions from each of the three distributions, a third of P.
+    size: D, dimensions of an action.
   """
   batch_size = tf.shape(parameters[0])[0]
   uniforms = noise.uniforms([batch_size, number, size])

@@ -1,4 +1,4 @@
-"""What a unit of entropy is worth, learned by SAC."""
+"""Learned temperature of SAC."""
 
 import math
 
@@ -9,14 +9,14 @@ from repertory.components import learners, losses
 
 
 class Temperature(tf.Module):
-  """α, by its logarithm; rises while the policy's entropy is below H̄."""
+  """Temperature α, parameterized by log α; rises while entropy is below H̄."""
 
   def __init__(self, config: sac_config.SACConfig, target_entropy: float):
-    """Makes the variable.
+    """Creates the variable.
 
     Args:
-      config: The settings.
-      target_entropy: H̄.
+      config: The config.
+      target_entropy: H̄, the target entropy.
     """
     super().__init__()
     self._target_entropy = target_entropy
@@ -37,7 +37,7 @@ class Temperature(tf.Module):
     return tf.exp(self._log_temperature)
 
   def improve(self, log_prob: tf.Tensor) -> None:
-    """Takes a step, by log π of what the policy does, `[B]`."""
+    """Takes a gradient step, given log π of the policy's actions, `[B]`."""
     with tf.GradientTape() as tape:
       loss = losses.temperature_loss(self(), log_prob, self._target_entropy)
     self._optimizer.minimize(tape, loss)

@@ -1,4 +1,4 @@
-"""TD3: twin delayed deterministic policy gradients, and DDPG as its options."""
+"""TD3: twin delayed deterministic policy gradient, with DDPG as a preset."""
 
 from typing import TYPE_CHECKING
 
@@ -13,8 +13,8 @@ __all__ = ['PRESETS', 'TD3Builder', 'TD3Config']
 
 AGENT = Agent(
   name='td3',
-  description='Twin delayed deterministic policy gradients, and DDPG as a '
-  'preset; continuous actions within bounds.',
+  description='Twin delayed deterministic policy gradient, with DDPG as a '
+  'preset; bounded continuous actions.',
   config_class=TD3Config,
   presets=PRESETS,
   builder='repertory.agents.td3.builder:TD3Builder',

@@ -1,4 +1,4 @@
-"""The parts of TD3."""
+"""Builder of TD3."""
 
 import sonnet as snt
 
@@ -16,10 +16,10 @@ from repertory.components.networks import CriticEnsemble
 
 
 class TD3Builder(transition_replay.TransitionReplayBuilder):
-  """Twin delayed deterministic policy gradients.
+  """Twin delayed deterministic policy gradient (TD3).
 
-  See https://arxiv.org/abs/1802.09477. The network is the policy's; the critics
-  are the update's own.
+  See https://arxiv.org/abs/1802.09477. The builder's network is the policy; the
+  update creates the critics.
   """
 
   config: td3_config.TD3Config
@@ -31,7 +31,7 @@ class TD3Builder(transition_replay.TransitionReplayBuilder):
     return networks.make_policy_network(spec, self.config)
 
   def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
-    """Makes critics with all their variables; twice, for the targets too."""
+    """Creates critics; also called for the target critics."""
     return policy_and_critic.make_critics(spec, self.config)
 
   def make_policy(

@@ -1,4 +1,4 @@
-"""Settings of TD3."""
+"""Config of TD3."""
 
 import dataclasses
 from typing import ClassVar
@@ -9,9 +9,9 @@ from repertory.components import choices, settings
 
 @dataclasses.dataclass(frozen=True)
 class TD3Config(replay_config.ReplayConfig):
-  """Settings of TD3, each with where its default comes from.
+  """Settings of TD3, with the sources of their defaults.
 
-  "The paper" is arXiv:1802.09477, "its authors" the code that they published
+  "The paper" is arXiv:1802.09477, "the authors" the code that they published
   with it.
   """
 
@@ -19,85 +19,90 @@ class TD3Config(replay_config.ReplayConfig):
 
   hidden_sizes: tuple[int, ...] = settings.field(
     (256, 256),
-    "Layers of the policy and of each critic: its authors'; the paper, "
-    'appendix C, has (400, 300).',
+    "Hidden layer sizes of the policy and of each critic: the authors'; the "
+    'paper, appendix C, has (400, 300).',
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see "
-    'docs/environments.md; policy and critics have their own.',
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md; "
+    'policy and critics have separate ones.',
   )
   num_critics: int = settings.field(
     2,
-    'Critics, of whose values the least counts: the paper, section 4.2; DDPG '
+    'Number of critics, whose minimum is used: the paper, section 4.2; DDPG '
     'has 1.',
   )
   policy_update_period: int = settings.field(
     2,
-    'Learner steps from one of the policy and of the targets to the next: the '
-    'paper, section 5.2; DDPG has 1.',
+    'Learner steps between updates of policy and target networks: the paper, '
+    'section 5.2; DDPG has 1.',
   )
   target_sigma: float = settings.field(
     0.2,
-    'Deviation of the noise of the actions that targets are of, scaled to '
-    '[−1, 1]: the paper, section 5.3; DDPG has 0.',
+    'Standard deviation of target policy smoothing noise, for actions scaled '
+    'to [−1, 1]: the paper, section 5.3; DDPG has 0.',
   )
   target_noise_limit: float = settings.field(
-    0.5, 'What that noise is limited to, either way: the paper, section 5.3.'
+    0.5,
+    'Clipping range of target policy smoothing noise: the paper, section 5.3.',
   )
   behavior_cloning_alpha: float | None = settings.field(
     None,
-    'α of TD3+BC, arXiv:2106.06860, which has 2.5: the policy keeps near the '
-    'actions it learns from, the nearer the smaller α. None leaves it free.',
+    'α of TD3+BC, arXiv:2106.06860, which has 2.5: smaller values keep the '
+    "policy closer to the data set's actions. None to disable behavior "
+    'cloning.',
   )
-  n_step: int = settings.field(1, 'Steps a transition spans: the paper.')
-  discount: float = settings.field(0.99, 'γ: the paper, appendix C.')
+  n_step: int = settings.field(1, 'n of n-step transitions: the paper.')
+  discount: float = settings.field(
+    0.99, 'Discount factor γ: the paper, appendix C.'
+  )
   batch_size: int = settings.field(
-    256, "Items a learner step samples: its authors'; the paper has 100."
+    256, "Items per gradient step: the authors'; the paper has 100."
   )
   learning_rate: float = settings.field(
     1e-3,
-    'Step size of Adam for policy and critics: the paper, appendix C; its '
+    'Learning rate of Adam for policy and critics: the paper, appendix C; its '
     "authors' code has 3e-4, with which Pendulum takes longer.",
   )
   adam_epsilon: float = settings.field(
-    1e-8, "Added to Adam's denominator: its authors', arXiv:1412.6980."
+    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
   )
   max_gradient_norm: float | None = settings.field(
     None,
-    'Global norm at which gradients are clipped, those of policy and of '
-    'critics each by itself; None for no limit, as in the paper.',
+    'Maximum global norm of gradients, separately for policy and critic; None '
+    'for no clipping, as in the paper.',
   )
   target_update_rate: float = settings.field(
     0.005,
-    'τ, part of the way that the targets go when the policy learns: the paper, '
-    'section 6.1.',
+    'τ, rate of the moving average of the target networks, per policy step: '
+    'the paper, section 6.1.',
   )
   sigma: float = settings.field(
     0.1,
-    'Deviation of the noise that is added to actions scaled to [−1, 1]: the '
-    'paper, section 6.1.',
+    'Standard deviation of exploration noise, for actions scaled to [−1, 1]: '
+    'the paper, section 6.1.',
   )
   num_random_steps: int = settings.field(
     1_000,
-    'First steps, over all environments, with uniform actions: the paper, '
-    'section 6.1, for the easier environments; its authors have 25,000.',
+    'Initial steps with uniformly random actions, over all environments: the '
+    'paper, section 6.1, for the easier environments; the authors have 25,000.',
   )
   prioritized: bool = settings.field(
     False,
-    'Sample by priority (arXiv:1511.05952) or uniformly, as the paper does.',
+    'Use prioritized replay (arXiv:1511.05952); the paper samples uniformly.',
   )
   max_replay_size: int = settings.field(
-    1_000_000, 'Items the table holds: the paper keeps all.'
+    1_000_000, 'Capacity of the replay table, in items: the paper keeps all.'
   )
   min_replay_size: int = settings.field(
-    1_000, 'Items before learning starts: as many as are random.'
+    1_000,
+    'Items in the table before learning starts: the number of random steps.',
   )
   samples_per_insert: float = settings.field(
     256.0,
-    'Mean draws per item: with batches of 256, a learner step for every step, '
-    'as in the paper, section 6.1.',
+    'Replay ratio, average samples per item: with batches of 256, one learner '
+    'step per environment step, as in the paper, section 6.1.',
   )
 
   def __post_init__(self):
@@ -118,8 +123,8 @@ class TD3Config(replay_config.ReplayConfig):
 
 
 PRESETS = {
-  # What TD3 added is left out: arXiv:1509.02971, with TD3's other settings.
+  # Without the additions of TD3: arXiv:1509.02971, with TD3's other settings.
   'ddpg': {'num_critics': 1, 'policy_update_period': 1, 'target_sigma': 0.0},
-  # For data: arXiv:2106.06860, table 3, without its normalized observations.
+  # Offline: arXiv:2106.06860, table 3, without observation normalization.
   'td3_bc': {'behavior_cloning_alpha': 2.5, 'learning_rate': 3e-4},
 }

@@ -1,4 +1,4 @@
-"""The update of TD3."""
+"""Update of TD3."""
 
 import tensorflow as tf
 
@@ -15,9 +15,9 @@ from repertory.components import (
 
 
 class TD3Update(programs.Update):
-  """Improves the critics, and more rarely the policy and the targets.
+  """TD3: clipped double Q-learning, with delayed policy and target updates.
 
-  See https://arxiv.org/abs/1802.09477, algorithm 1. Critics see actions scaled
+  See https://arxiv.org/abs/1802.09477, algorithm 1. Critics take actions scaled
   to [−1, 1].
   """
 
@@ -28,14 +28,14 @@ class TD3Update(programs.Update):
     scaling: action_scaling.ActionScaling,
     config: td3_config.TD3Config,
   ):
-    """Takes over the networks.
+    """Initializes the update.
 
     Args:
-      online: What is learned: a policy with actions in [−1, 1], `[B, D]`, and
-        critics with values `[B, N]`.
-      target: Networks of the same kind, made to follow.
-      scaling: Makes the environment's actions of those in [−1, 1].
-      config: The settings.
+      online: Policy with actions in [−1, 1], `[B, D]`, and critics with values
+        `[B, N]`.
+      target: Target networks of the same architecture.
+      scaling: Scaling of actions to [−1, 1].
+      config: The config.
     """
     super().__init__()
     self._online = online
@@ -74,7 +74,7 @@ class TD3Update(programs.Update):
     self, data: types.Transition, weights: tf.Tensor
   ) -> tuple[dict, tf.Tensor]:
     target_policy, target_critics = map(data_parallel.by_rows, self._target)
-    action_t = self._blur(target_policy(data.next_observation))  # [B, D]
+    action_t = self._smooth(target_policy(data.next_observation))  # [B, D]
     targets = losses.clipped_double_q_targets(
       r_t=data.reward,
       # The adder applied γ between the rewards; this is the last factor.
@@ -91,8 +91,8 @@ class TD3Update(programs.Update):
       weights,
     )
 
-  def _blur(self, action: tf.Tensor) -> tf.Tensor:
-    """Adds limited noise, so that values of like actions are alike."""
+  def _smooth(self, action: tf.Tensor) -> tf.Tensor:
+    """Target policy smoothing: adds clipped noise to actions."""
     limit = self._config.target_noise_limit
     noise = self._config.target_sigma * self._noise.normals(tf.shape(action))
     noise = tf.clip_by_value(noise, -limit, limit)
@@ -110,7 +110,7 @@ class TD3Update(programs.Update):
       if alpha is not None:
         cloned = self._scaling.from_action(data.action)  # [B, D]
         loss = losses.cloning_policy_loss(q, action, cloned, alpha)
-    # Only the policy's variables are asked for: the critics stay as they are.
+    # The gradient step changes only the policy, not the critics.
     norm = self._policy_optimizer.minimize(tape, loss)
     self._update_target()
     return {'policy_value': value, 'policy_gradient_norm': norm}

@@ -1,4 +1,4 @@
-"""The policy's network of TD3."""
+"""Policy network of TD3."""
 
 import sonnet as snt
 import tensorflow as tf
@@ -10,14 +10,14 @@ from repertory.components import action_scaling, networks, specs
 def make_policy_network(
   spec: specs.EnvironmentSpec, config: td3_config.TD3Config
 ) -> snt.Module:
-  """Makes a network that maps observations to actions in [−1, 1], `[B, D]`.
+  """Creates a network that maps observations to actions in [−1, 1], `[B, D]`.
 
   Args:
-    spec: One with bounded arrays of floats for an action.
-    config: Sizes and kinds of its layers.
+    spec: Environment spec with bounded continuous actions.
+    config: Config of the agent.
 
   Raises:
-    ValueError: If observations or actions are of another kind.
+    ValueError: If observations or actions are unsupported.
   """
   size = action_scaling.ActionScaling(spec.actions).size
   torso = networks.ObservationTorso(

@@ -1,4 +1,4 @@
-"""V-MPO: maximum a posteriori policy optimization from what it just did."""
+"""V-MPO: on-policy maximum a posteriori policy optimization."""
 
 from typing import TYPE_CHECKING
 

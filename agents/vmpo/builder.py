@@ -1,4 +1,4 @@
-"""The parts of V-MPO."""
+"""Builder of V-MPO."""
 
 from repertory.agents import actor_critic, unroll_queue
 from repertory.agents.vmpo import config as vmpo_config
@@ -8,10 +8,10 @@ from repertory.components.networks import SequenceNetwork
 
 
 class VMPOBuilder(unroll_queue.UnrollQueueBuilder):
-  """On-policy maximum a posteriori policy optimization.
+  """On-policy maximum a posteriori policy optimization (V-MPO).
 
-  See https://arxiv.org/abs/1909.12238. The network is the target network, which
-  acts; the one that learns is the update's own.
+  See https://arxiv.org/abs/1909.12238. The builder's network is the target
+  network, which acts; the update creates the online network.
   """
 
   config: vmpo_config.VMPOConfig

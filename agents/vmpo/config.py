@@ -1,4 +1,4 @@
-"""Settings of V-MPO."""
+"""Config of V-MPO."""
 
 import dataclasses
 from typing import ClassVar
@@ -6,13 +6,13 @@ from typing import ClassVar
 from repertory.agents import config_checks, unroll_config
 from repertory.components import choices, settings
 
-# Unrolls of a batch if nothing is said.
+# Default minimum batch size, in unrolls.
 _MIN_BATCH_SIZE = 8
 
 
 @dataclasses.dataclass(frozen=True)
 class VMPOConfig(unroll_config.UnrollConfig):
-  """Settings of V-MPO, each with where its default comes from.
+  """Settings of V-MPO, with the sources of their defaults.
 
   "The paper" is arXiv:1909.12238. The defaults suit small environments with
   vector observations.
@@ -21,91 +21,92 @@ class VMPOConfig(unroll_config.UnrollConfig):
   xla_pays_after: ClassVar[int] = 200
 
   shared_sizes: tuple[int, ...] = settings.field(
-    (), 'Layers that policy and value share, before the memory if there is one.'
+    (),
+    'Hidden layer sizes shared by policy and value, before the recurrent core.',
   )
   hidden_sizes: tuple[int, ...] = settings.field(
     (64, 64),
-    "Layers of the policy and as many of the value, behind the memory: PPO's.",
+    'Hidden layer sizes of policy and value each, after the recurrent core: '
+    "PPO's.",
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
   )
   scale_rewards: bool = settings.field(
     True,
-    'Whether rewards are divided by the deviation of the discounted returns so '
-    'far, so that values are learned as fast whatever their unit; the paper '
-    'normalizes values instead (PopArt).',
+    'Divide rewards by the running standard deviation of discounted returns, '
+    'so that learning is independent of their scale; the paper normalizes '
+    'values instead (PopArt).',
   )
   max_abs_reward: float | None = settings.field(
     None,
-    'Rewards are clipped to ± this before learning, behind scale_rewards; None '
-    'leaves them as they are.',
+    'Rewards are clipped to ± this before learning, after scale_rewards; None '
+    'for no clipping.',
   )
-  unroll_length: int = settings.field(64, 'T, steps of an unroll.')
+  unroll_length: int = settings.field(64, 'T, steps per unroll.')
   batch_size: int | None = settings.field(
     None,
-    'Unrolls a learner step takes; None for the same number of each '
-    'environment, together 8 or more.',
+    'Unrolls per learner step; None for the same number of each environment, '
+    'at least 8 in total.',
   )
   num_epochs: int = settings.field(
-    4, "Passes over a batch: PPO's; the paper has 1, and many more batches."
+    4, "Epochs over each batch: PPO's; the paper has 1, and many more batches."
   )
   num_minibatches: int = settings.field(
-    4, "Gradient steps of a pass: PPO's; the paper has 1."
+    4, "Minibatches (gradient steps) per epoch: PPO's; the paper has 1."
   )
   target_update_period: int = settings.field(
     1,
-    'T_target, learner steps between copies to the network that acts; the '
-    'paper has more, of one gradient step each.',
+    'T_target, learner steps between copies to the target network, which '
+    'acts; the paper has more, of one gradient step each.',
   )
-  discount: float = settings.field(0.99, 'γ: the paper.')
+  discount: float = settings.field(0.99, 'Discount factor γ: the paper.')
   lambda_: float = settings.field(
     0.95,
-    'λ of the advantages: that of PPO; 1 for the returns of the paper, which '
-    'end with the unroll.',
+    "λ of GAE: that of PPO; 1 for the paper's returns, up to the end of the "
+    'unroll.',
   )
   normalize_advantages: bool = settings.field(
     True,
-    'Whether advantages are shifted and scaled to mean 0 and deviation 1, in '
-    'each minibatch; the paper normalizes values instead (PopArt).',
+    'Normalize advantages to mean 0 and standard deviation 1 in each '
+    'minibatch; the paper normalizes values instead (PopArt).',
   )
-  epsilon: float = settings.field(0.1, 'ε_η, how far the E-step goes, in nats.')
+  epsilon: float = settings.field(0.1, 'ε_η, KL bound of the E-step, in nats.')
   epsilon_policy: float = settings.field(
     1e-2,
-    'ε_α, how far the probabilities of discrete actions move between copies to '
-    'the network that acts, in nats.',
+    'ε_α, KL bound of discrete policies between copies to the target network, '
+    'in nats.',
   )
   epsilon_mean: float = settings.field(
-    1e-2, 'ε_αμ, the same of the means of continuous actions, all together.'
+    1e-2,
+    'ε_αμ, KL bound of the means of continuous actions, over all dimensions.',
   )
   epsilon_stddev: float = settings.field(
-    1e-3, 'ε_αΣ, the same of their deviations.'
+    1e-3, 'ε_αΣ, KL bound of the standard deviations of continuous actions.'
   )
   initial_temperature: float = settings.field(
-    1.0, 'η in the first gradient step: the paper.'
+    1.0, 'Initial temperature η: the paper.'
   )
   initial_alpha_policy: float = settings.field(
-    1.0, 'α in the first gradient step, for discrete actions.'
+    1.0, 'Initial KL multiplier α, for discrete actions.'
   )
-  initial_alpha_mean: float = settings.field(
-    1.0, 'α_μ in the first gradient step.'
-  )
+  initial_alpha_mean: float = settings.field(1.0, 'Initial KL multiplier α_μ.')
   initial_alpha_stddev: float = settings.field(
-    1.0, 'α_Σ in the first gradient step.'
+    1.0, 'Initial KL multiplier α_Σ.'
   )
-  learning_rate: float = settings.field(1e-3, 'Step size of Adam.')
+  learning_rate: float = settings.field(1e-3, 'Learning rate of Adam.')
   dual_learning_rate: float = settings.field(
-    1e-2, 'Step size of Adam for η and α.'
+    1e-2, 'Learning rate of Adam for η and α.'
   )
   max_gradient_norm: float = settings.field(
-    0.5, "Global norm at which gradients are clipped: PPO's."
+    0.5, "Maximum global norm of gradients: PPO's."
   )
   anneal_learner_steps: int | None = settings.field(
     None,
-    'Learner steps in which the learning rate falls to 0, linearly; None for '
-    'never, as in the paper.',
+    'Learner steps over which the learning rate decays linearly to 0; None '
+    'for a constant one, as in the paper.',
   )
   baseline_cost: float = settings.field(0.5, 'Weight of the value loss.')
 
@@ -131,7 +132,7 @@ class VMPOConfig(unroll_config.UnrollConfig):
       num_environments,
       self.num_minibatches,
       min_size=_MIN_BATCH_SIZE,
-      min_steps=2,  # Of a single step, the better half would be itself.
+      min_steps=2,  # The top half of a single step is the step itself.
     )
 
 

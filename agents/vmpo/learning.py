@@ -1,4 +1,4 @@
-"""The update of V-MPO."""
+"""Update of V-MPO."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -19,17 +19,17 @@ from repertory.components import (
 
 
 class _Steps(NamedTuple):
-  """What the losses need of the steps of K pieces of a batch, `[K, T, ...]`.
+  """Inputs of the losses for K items of a batch, `[K, T, ...]`.
 
   Attributes:
     observation: x_t.
     first: Whether x_t is the first of an episode.
-    mask: Whether the step happened.
-    sample: What the action a_t was made of.
-    old_parameters: Those of π_old(· | x_t), the target network's.
+    mask: False for padding.
+    sample: Sample of the distribution for a_t.
+    old_parameters: Parameters of π_old(· | x_t), the target policy.
     advantage: A_t.
     target: G_t.
-    state: The memory before x_0, `[K, ...]`.
+    state: Recurrent state before x_0, `[K, ...]`.
   """
 
   observation: types.Nest
@@ -43,11 +43,11 @@ class _Steps(NamedTuple):
 
 
 class VMPOUpdate(programs.Update):
-  """Fits the policy to the better half of what the target network did.
+  """V-MPO: weighted maximum likelihood on the top half of advantages.
 
-  The loss of a minibatch is −Σ ψ log π + Σ α KL + `baseline_cost` · mean
-  ½ (G − V)², and η and α are learned beside. See
-  https://arxiv.org/abs/1909.12238, section 4.
+  KL bounds limit the policy's changes. The loss of a minibatch is −Σ ψ log π +
+  Σ α KL + `baseline_cost` · mean ½ (G − V)²; η and α have losses of their own.
+  See https://arxiv.org/abs/1909.12238, section 4.
   """
 
   def __init__(
@@ -57,13 +57,13 @@ class VMPOUpdate(programs.Update):
     distribution: distributions.Distribution,
     config: vmpo_config.VMPOConfig,
   ):
-    """Takes over the networks.
+    """Initializes the update.
 
     Args:
-      online: What is learned; its outputs are `networks.ActorCriticOutput`.
-      target: A network of the same kind that acts, made to follow.
-      distribution: What their parameters mean.
-      config: The settings.
+      online: Online network that outputs `networks.ActorCriticOutput`.
+      target: Target network of the same architecture, which acts.
+      distribution: Action distribution that the networks parameterize.
+      config: The config.
     """
     super().__init__()
     self._online = online
@@ -99,7 +99,7 @@ class VMPOUpdate(programs.Update):
     self._return_scale = (
       learners.RunningScale() if config.scale_rewards else None
     )
-    # Of the minibatches.
+    # For shuffling minibatches.
     self._noise = learners.UpdateNoise()
     self._update_target = learners.PeriodicCopy(
       online.variables, target.variables, config.target_update_period
@@ -112,7 +112,7 @@ class VMPOUpdate(programs.Update):
   @property
   def learned(self):
     scale = self._return_scale
-    # Values are in its unit.
+    # Values are learned in this scale.
     scales = {} if scale is None else {'return_scale': scale.variables}
     return {**super().learned, **scales}
 
@@ -120,7 +120,7 @@ class VMPOUpdate(programs.Update):
     config = self._config
     steps, metrics = self._estimate(learners.time_major(sample.data))
     self._learning_rate.assign(config.learning_rate * self._annealing())
-    told = learners.take_minibatch_steps(
+    step_metrics = learners.take_minibatch_steps(
       self._descend,
       steps,
       self._noise.seed(),
@@ -129,10 +129,10 @@ class VMPOUpdate(programs.Update):
       metrics=self._metric_names(),
     )
     self._update_target()
-    return programs.UpdateResult({**metrics, **told})
+    return programs.UpdateResult({**metrics, **step_metrics})
 
   def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
-    """Computes what stays as it is in all gradient steps, and metrics."""
+    """Computes the constant inputs of all gradient steps, and metrics."""
     mask = data.mask  # [T, B]
     inputs = (data.observation, data.first, data.state)
     values = self._online.unroll(*inputs)[0].value  # [T + 1, B]
@@ -161,7 +161,7 @@ class VMPOUpdate(programs.Update):
     }
 
   def _metric_names(self) -> list[str]:
-    """Returns what is averaged over the gradient steps of an update."""
+    """Returns the names of metrics averaged over gradient steps."""
     parts = [f'{of}_{name}' for name in self._alphas for of in ('kl', 'alpha')]
     return [
       'policy_loss', 'value_loss', 'dual_loss', 'entropy', 'temperature', 'kl',
@@ -169,7 +169,7 @@ class VMPOUpdate(programs.Update):
     ]  # fmt: skip
 
   def _descend(self, minibatch: _Steps) -> Mapping[str, tf.Tensor]:
-    """Takes one gradient step on `[K, T, ...]`."""
+    """Takes a gradient step on a minibatch `[K, T, ...]`."""
     steps = learners.to_steps(minibatch)  # [T, K, ...]
     with tf.GradientTape(persistent=True) as tape:
       loss, dual_loss, metrics = self._losses(steps)
@@ -182,7 +182,7 @@ class VMPOUpdate(programs.Update):
   def _losses(
     self, steps: _Steps
   ) -> tuple[tf.Tensor, tf.Tensor, dict[str, tf.Tensor]]:
-    """Returns the network's loss, that of η and α, and metrics."""
+    """Returns the network's loss, the loss of η and α, and metrics."""
     config, mask = self._config, steps.mask  # [T, K]
     advantages = steps.advantage
     if config.normalize_advantages:
@@ -223,7 +223,7 @@ class VMPOUpdate(programs.Update):
 
 
 def _bounds_of(config: vmpo_config.VMPOConfig) -> dict[str, learners.KLBound]:
-  """Returns bounds by the names of what `Distribution.kl` returns."""
+  """Returns KL bounds by the keys of `Distribution.kl`."""
   return {
     'policy': learners.KLBound(
       config.epsilon_policy, config.initial_alpha_policy

@@ -1,1 +1,1 @@
-"""Builders that wrap builders: they give any agent other rewards."""
+"""Reward models: builders that relabel the rewards of any agent."""

@@ -1,4 +1,4 @@
-"""What may wrap an agent, by name."""
+"""Registry of reward models."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Wrapper:
-  """What gives an agent other rewards.
+  """Metadata of a reward model.
 
   Attributes:
-    name: What `--wrap` takes.
-    description: One line.
-    config_class: Its settings, a `WrapConfig`; each has a default.
-    find_builder: Returns the class of its builder, which is made from a builder
-      and a config; imports TensorFlow.
+    name: Value of `--wrap`.
+    description: One-line summary.
+    config_class: Subclass of `WrapConfig`, with a default for each setting.
+    find_builder: Returns the class of its builder, with a builder and a config
+      as arguments; imports TensorFlow.
   """
 
   name: str
@@ -34,21 +34,21 @@ class Wrapper:
 _WRAPPERS = (
   Wrapper(
     name='gail',
-    description='Imitates demonstrations, by a discriminator: GAIL and DAC; '
-    'for agents that replay.',
+    description='Imitation learning by a discriminator: GAIL and DAC; for '
+    'agents with replay.',
     config_class=gail.GAILConfig,
     find_builder=lambda: gail.GAILBuilder,
   ),
   Wrapper(
     name='rnd',
-    description='Explores, by random network distillation.',
+    description='Exploration by random network distillation.',
     config_class=rnd.RNDConfig,
     find_builder=lambda: rnd.RNDBuilder,
   ),
   Wrapper(
     name='sqil',
-    description='Imitates demonstrations, by constant rewards: SQIL; for '
-    'agents that replay.',
+    description='Imitation learning by constant rewards: SQIL; for agents with '
+    'replay.',
     config_class=sqil.SQILConfig,
     find_builder=lambda: sqil.SQILBuilder,
   ),
@@ -56,15 +56,15 @@ _WRAPPERS = (
 
 
 def wrappers() -> tuple[Wrapper, ...]:
-  """Returns all there are."""
+  """Returns all reward models."""
   return _WRAPPERS
 
 
 def get(name: str) -> Wrapper:
-  """Returns the one of that name.
+  """Returns a reward model by name.
 
   Raises:
-    SettingError: If there is none, with the nearest name.
+    SettingError: If the name is unknown, with a suggestion.
   """
   by_name = {wrapper.name: wrapper for wrapper in _WRAPPERS}
   if name not in by_name:
@@ -77,18 +77,18 @@ def get(name: str) -> Wrapper:
 
 
 class Wrapping(NamedTuple):
-  """What is to wrap an agent, and how.
+  """Reward model with its settings.
 
   Attributes:
-    wrapper: Which.
-    config: Its settings.
+    wrapper: The reward model.
+    config: Config of the reward model.
   """
 
   wrapper: Wrapper
   config: wrap_config.WrapConfig
 
   def wrap(self, wrapped: 'builder.Builder') -> 'builder.Builder':
-    """Makes the builder around another one; imports TensorFlow."""
+    """Wraps an agent's builder; imports TensorFlow."""
     make: Any = self.wrapper.find_builder()
     return make(wrapped, self.config)
 
@@ -96,21 +96,22 @@ class Wrapping(NamedTuple):
 def make_wrapping(
   name: str | None, settings: Mapping[str, Any]
 ) -> Wrapping | None:
-  """Makes what is to wrap an agent.
+  """Creates a reward model with its settings.
 
   Args:
-    name: Such as 'rnd'; None for nothing.
-    settings: Values of its config by field, as Python values or as text.
+    name: Name such as 'rnd'; None for no reward model.
+    settings: Values by config field, as Python values or as text.
 
   Raises:
-    SettingError: If the name or a field is unknown, or a value does not fit.
-      Settings are called `wrap.<name>` then.
+    SettingError: If the name or a field is unknown, or a value is invalid. Its
+      settings are called `wrap.<name>`.
   """
   if name is None:
     if settings:
       raise SettingError(
         wrap_config.WRAP,
-        f'must say whose settings {", ".join(sorted(settings))} are; got none.',
+        f'must be given with its settings {", ".join(sorted(settings))}, got '
+        'None.',
       )
     return None
   wrapper = get(name)

@@ -1,4 +1,4 @@
-"""An update around an update, which learns from other rewards."""
+"""Update that relabels rewards of batches by a reward model."""
 
 import abc
 from collections.abc import Mapping
@@ -8,31 +8,31 @@ import tensorflow as tf
 from repertory.agents.wrappers import steps as steps_lib
 from repertory.components import programs, types
 
-# What agents that observe the action and the reward before call the rest.
+# Key of the observation for agents that also observe action and reward.
 OBSERVATION = 'observation'
 
 
 class Rewards(tf.Module, abc.ABC):
-  """Computes rewards from the steps of a batch, and learns from these.
+  """Interface of reward models, which relabel batches and learn from them.
 
-  All that it knows is in its variables.
+  Their whole state is in variables.
   """
 
   @abc.abstractmethod
   def __call__(
     self, steps: steps_lib.Steps
   ) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
-    """Returns rewards `[N]`, and scalars by name that tell of them.
+    """Returns rewards `[N]`, and scalar metrics by name.
 
-    Steps whose mask is false must have no influence.
+    Steps whose mask is false must have no effect.
     """
 
 
 class RewardingUpdate(programs.Update):
-  """Lets an agent's update learn from what `Rewards` makes of each batch.
+  """Relabels the rewards of each batch before an agent's update.
 
-  All variables of both are in checkpoints. What another run may begin with is
-  the agent's alone: so it may be that of another wrapping, or of none.
+  Checkpoints contain the variables of both. Only those of the agent can
+  initialize another run, so that it may have another reward model or none.
   """
 
   def __init__(
@@ -41,13 +41,13 @@ class RewardingUpdate(programs.Update):
     rewards: Rewards,
     observes_previous_action_and_reward: bool = False,
   ):
-    """Takes over both.
+    """Initializes the update.
 
     Args:
-      wrapped: The agent's.
-      rewards: Has its say before the agent learns.
-      observes_previous_action_and_reward: Whether the agent does; the rewards
-        are computed without.
+      wrapped: The agent's update.
+      rewards: Reward model, called before the agent's update.
+      observes_previous_action_and_reward: Whether the agent observes them; the
+        reward model does not.
     """
     super().__init__()
     self._wrapped = wrapped

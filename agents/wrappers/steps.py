@@ -1,4 +1,4 @@
-"""The steps in a batch, whatever its items are."""
+"""Steps of batches of transitions or sequences."""
 
 from typing import NamedTuple
 
@@ -10,16 +10,16 @@ from repertory.components.settings import SettingError
 
 
 class Steps(NamedTuple):
-  """All steps of a batch, one after another; N is known.
+  """All steps of a batch, flattened; N is static.
 
   Attributes:
     observation: o_t, `[N, ...]`.
     action: a_t, `[N, ...]`.
     next_observation: o_{t+1}, `[N, ...]`.
-    reward: What the environment gave, `[N]`.
-    mask: Whether the step happened, bool `[N]`.
-    is_demonstration: Whether somebody else took it, bool `[N]`; `()` where
-      batches have no demonstrations.
+    reward: Rewards of the environment, `[N]`.
+    mask: False for padding, bool `[N]`.
+    is_demonstration: Whether the step is a demonstration, bool `[N]`; `()` for
+      batches without demonstrations.
   """
 
   observation: types.Nest
@@ -31,32 +31,31 @@ class Steps(NamedTuple):
 
 
 def check(items: adders.Items, name: str) -> None:
-  """Refuses items in which steps have no rewards of their own.
+  """Checks that each step of an item has its own reward.
 
   Args:
-    items: What an agent learns from.
-    name: What is to give the rewards.
+    items: Kind of the agent's items.
+    name: Name of the reward model.
 
   Raises:
-    SettingError: Naming what is to be changed.
+    SettingError: If steps of an item do not have their own rewards.
   """
   if isinstance(items, adders.Transitions) and items.n_step > 1:
     raise SettingError(
       'n_step',
-      f"must be 1 with '{name}', which gives a reward to each step: an item of "
-      'several has the sum of theirs, and not what was observed between; got '
-      f'{items.n_step}.',
+      f"must be 1 with '{name}', which relabels single steps: n-step "
+      f'transitions lack the steps between. Got {items.n_step}.',
     )
   if not isinstance(items, adders.Transitions | adders.Sequences):
     raise SettingError(
       'wrap',
-      f"must be left out: '{name}' gives rewards to transitions and sequences, "
-      f'and this agent learns from {type(items).__name__}.',
+      f"must be left out: '{name}' relabels transitions and sequences, but "
+      f'this agent learns from {type(items).__name__}.',
     )
 
 
 def take(sample: types.Sample) -> Steps:
-  """Takes the steps out of transitions `[B]`, or of sequences `[B, T]`."""
+  """Extracts the steps of transitions `[B]` or sequences `[B, T]`."""
   data, is_demonstration = sample.data, sample.is_demonstration
   if isinstance(data, types.Transition):
     return Steps(
@@ -82,18 +81,17 @@ def demonstrations_of(steps: Steps) -> tf.Tensor:
   """Returns which steps are demonstrations, bool `[N]`.
 
   Raises:
-    ValueError: If batches have none.
+    ValueError: If batches have no demonstrations.
   """
   if isinstance(steps.is_demonstration, tuple):
     raise ValueError(
-      'Batches must have demonstrations to imitate, beside what the agent '
-      'lives through itself; got none.'
+      'Batches must have demonstrations besides steps of the agent, got none.'
     )
   return steps.is_demonstration
 
 
 def with_rewards(sample: types.Sample, rewards: tf.Tensor) -> types.Sample:
-  """Returns the same items with other rewards, `[N]`; 0 in the padding."""
+  """Replaces the rewards of items by `[N]`, with 0 for padding."""
   data = sample.data
   rewards = tf.reshape(rewards, data.reward.shape)
   if isinstance(data, types.Sequence):

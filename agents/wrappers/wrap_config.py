@@ -1,20 +1,19 @@
-"""The settings of what wraps an agent."""
+"""Base class of configs of reward models."""
 
 import dataclasses
 
 from repertory.agents import config_checks
 
-# What identities and flags call the wrapping, and before the names of its
-# settings, with a dot.
+# Name in flags and run identities; settings have it as a prefix, with a dot.
 WRAP = 'wrap'
 
 
 @dataclasses.dataclass(frozen=True)
 class WrapConfig:
-  """Settings of a wrapping builder: a frozen dataclass that checks itself.
+  """Config of a reward model: a frozen dataclass that validates itself.
 
-  All fields go into the checkpoint, and a run is resumed only if they are the
-  same, as with an agent's.
+  All fields are saved in checkpoints; a run resumes only if they are unchanged,
+  as for agents.
   """
 
   def __post_init__(self):

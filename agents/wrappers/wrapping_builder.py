@@ -1,4 +1,4 @@
-"""What all builders have in common that wrap one."""
+"""Base classes of builders of reward models."""
 
 import abc
 import dataclasses
@@ -13,7 +13,7 @@ from repertory.components import programs, specs
 from repertory.components import settings as settings_lib
 from repertory.components.settings import SettingError
 
-# What an agent's builder may override, and would not be called here.
+# Methods of agent builders whose overrides would not be called here.
 _NOT_WRAPPED = (
   'make_adder',
   'make_dataset',
@@ -23,16 +23,16 @@ _NOT_WRAPPED = (
 
 
 class WrappingBuilder(builder.Builder):
-  """Makes of an agent the same agent, which learns from other rewards.
+  """Builder of an agent whose rewards are relabeled by a reward model.
 
-  Network, policy and experience are those of the wrapped builder, and so is
-  `config`. The update wraps the agent's update: it computes rewards from each
-  batch, and learns from it what it needs for that.
+  Network, policy, experience and `config` are those of the wrapped builder. The
+  update relabels the rewards of each batch, trains the reward model, and calls
+  the agent's update.
 
   Attributes:
-    name: What `--wrap` takes, and checkpoints tell.
+    name: Value of `--wrap`, saved in checkpoints.
     wrapped: The agent's builder.
-    wrap_config: The settings of the wrapping.
+    wrap_config: Config of the reward model.
   """
 
   name: ClassVar[str]
@@ -40,16 +40,16 @@ class WrappingBuilder(builder.Builder):
   def __init__(
     self, wrapped: builder.Builder, wrap_config: wrap_config_lib.WrapConfig
   ):
-    """Keeps both.
+    """Initializes the builder.
 
     Raises:
-      SettingError: If the builder is of a kind that cannot be wrapped.
+      SettingError: If the builder cannot be wrapped.
     """
     super().__init__(wrapped.config)
     if isinstance(wrapped, WrappingBuilder):
       raise SettingError(
         wrap_config_lib.WRAP,
-        "must be one, for it replaces another one's rewards; got "
+        "must be a single one, because it replaces another one's rewards; got "
         f"'{self.name}' around '{wrapped.name}'.",
       )
     kind = type(wrapped)
@@ -61,15 +61,14 @@ class WrappingBuilder(builder.Builder):
     if refused:
       raise SettingError(
         wrap_config_lib.WRAP,
-        f'must be left out for {kind.__name__}, which has a '
-        f"{' and a '.join(refused)} of its own that '{self.name}' would not "
-        'call.',
+        f'must be left out for {kind.__name__}, which overrides '
+        f"{' and '.join(refused)}; '{self.name}' would not call it.",
       )
     if not wrapped.uses_rewards:
       raise SettingError(
         wrap_config_lib.WRAP,
-        f'must be left out for {kind.__name__}, which learns from no rewards; '
-        f"got '{self.name}'.",
+        f'must be left out for {kind.__name__}, which does not learn from '
+        f"rewards; got '{self.name}'.",
       )
     self.wrapped = wrapped
     self.wrap_config: Any = wrap_config
@@ -114,9 +113,9 @@ class WrappingBuilder(builder.Builder):
     if experience.labeled is not None:
       raise SettingError(
         wrap_config_lib.WRAP,
-        'must be left out where Bellman updaters compute targets: they know '
-        f"nothing of the rewards of '{self.name}'. Let the learner compute "
-        f'them, by leaving out {experience.labeled.called["max_size"]}.',
+        'must be left out if Bellman updaters compute targets, because they do '
+        f"not use the rewards of '{self.name}'. Let the learner compute "
+        f'targets, by leaving out {experience.labeled.called["max_size"]}.',
       )
     return experience
 
@@ -131,11 +130,11 @@ class WrappingBuilder(builder.Builder):
 
   @abc.abstractmethod
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
-    """Makes what computes the rewards.
+    """Creates the reward model.
 
     Args:
-      spec: What the environment takes and gives, without what an agent
-        observes of the action and the reward before.
+      spec: Environment spec, without previous action and reward in
+        observations.
     """
 
   def _states_of(self, spec: specs.EnvironmentSpec) -> specs.EnvironmentSpec:
@@ -145,7 +144,7 @@ class WrappingBuilder(builder.Builder):
 
 
 class ImitatingBuilder(WrappingBuilder):
-  """One that compares demonstrations with what the agent lives through."""
+  """Base class of imitation learning from demonstrations and own steps."""
 
   @property
   def needs_demonstrations(self) -> bool:

@@ -1,4 +1,4 @@
-"""GAIL, and DAC: a reward for what a discriminator takes for demonstrated."""
+"""GAIL and DAC: rewards of a discriminator for imitation."""
 
 from typing import TYPE_CHECKING
 

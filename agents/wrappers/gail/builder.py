@@ -1,4 +1,4 @@
-"""GAIL around an agent."""
+"""Builder of GAIL reward models."""
 
 from repertory.agents import builder
 from repertory.agents.wrappers import rewarding, wrapping_builder
@@ -9,10 +9,10 @@ from repertory.components import specs
 
 
 class GAILBuilder(wrapping_builder.ImitatingBuilder):
-  """Imitates demonstrations: what a discriminator takes for one is rewarded.
+  """GAIL: imitation learning by rewards of a discriminator.
 
-  See https://arxiv.org/abs/1606.03476; around an agent that replays it is DAC,
-  https://arxiv.org/abs/1809.02925, without its absorbing states.
+  See https://arxiv.org/abs/1606.03476; with an agent with replay it is DAC,
+  https://arxiv.org/abs/1809.02925, without absorbing states.
   """
 
   name = 'gail'
@@ -27,7 +27,7 @@ class GAILBuilder(wrapping_builder.ImitatingBuilder):
   def experience(
     self, spec: specs.EnvironmentSpec, num_environments: int
   ) -> experience_lib.Experience:
-    learning.ActionEncoder(spec.actions)  # Refuses what it cannot read.
+    learning.ActionEncoder(spec.actions)  # Checks the actions.
     return super().experience(spec, num_environments)
 
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:

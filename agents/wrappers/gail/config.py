@@ -1,4 +1,4 @@
-"""Settings of GAIL and DAC."""
+"""Config of GAIL and DAC."""
 
 import dataclasses
 from typing import Literal
@@ -10,26 +10,27 @@ from repertory.components import choices, settings
 
 @dataclasses.dataclass(frozen=True)
 class GAILConfig(wrap_config.WrapConfig):
-  """Settings of GAIL, each with where its default comes from."""
+  """Settings of GAIL, with the sources of their defaults."""
 
   reward: Literal['gail', 'airl'] = settings.field(
     'gail',
-    "'gail' for −log(1 − D), which is never negative and suits tasks in which "
-    "it is good to go on; 'airl' for log D − log(1 − D), which DAC has.",
+    "'gail' for −log(1 − D), which is never negative and suits tasks that "
+    "reward long episodes; 'airl' for log D − log(1 − D), as in DAC.",
   )
   hidden_sizes: tuple[int, ...] = settings.field(
     (256, 256),
-    'Layers of the discriminator, a ReLU after each: the code of '
+    'Hidden layer sizes of the discriminator, with ReLU: the code of '
     'arXiv:1809.02925, which has tanh.',
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
   )
   learning_rate: float = settings.field(
     1e-3,
-    'Step size of Adam, of the discriminator: the code of arXiv:1809.02925.',
+    'Learning rate of Adam for the discriminator: the code of '
+    'arXiv:1809.02925.',
   )
   gradient_penalty_coefficient: float = settings.field(
     10.0, 'λ of the gradient penalty: arXiv:1704.00028, section 4.'

@@ -1,4 +1,4 @@
-"""The rewards of GAIL."""
+"""Reward model of GAIL."""
 
 from collections.abc import Callable
 
@@ -21,17 +21,17 @@ from repertory.components import (
 
 
 class ActionEncoder:
-  """Maps actions to vectors: one-hot, or scaled to [−1, 1].
+  """Encodes actions as vectors: one-hot, or scaled to [−1, 1].
 
   Attributes:
-    size: D, numbers of a vector.
+    size: D, size of a vector.
   """
 
   def __init__(self, action_spec: types.Nest):
-    """Reads what there is to choose from off the spec.
+    """Initializes the encoder from the action spec.
 
     Raises:
-      ValueError: If actions are neither discrete nor floats within bounds.
+      ValueError: If actions are neither discrete nor bounded floats.
     """
     parts = action_parts.parts_of(action_spec)
     self._read: Callable[[types.Nest], tf.Tensor]
@@ -49,19 +49,19 @@ class ActionEncoder:
 
 
 class GAILRewards(rewarding.Rewards):
-  """Rewards what looks like a demonstration to a discriminator, and trains it.
+  """GAIL rewards of a discriminator, which is trained on each batch.
 
-  It sees normalized observations, and actions as `ActionEncoder` has them.
+  Its inputs are normalized observations and actions of `ActionEncoder`.
   """
 
   def __init__(
     self, spec: specs.EnvironmentSpec, config: gail_config.GAILConfig
   ):
-    """Makes the discriminator.
+    """Creates the discriminator.
 
     Args:
-      spec: What the environment takes and gives.
-      config: The settings.
+      spec: Environment spec.
+      config: The config.
     """
     super().__init__()
     self._config = config
@@ -82,7 +82,7 @@ class GAILRewards(rewarding.Rewards):
     self._optimizer = learners.ClippedAdam(
       self._discriminator.trainable_variables, config.learning_rate
     )
-    # Where between two steps the gradient is looked at.
+    # For the interpolations of the gradient penalty.
     self._noise = learners.UpdateNoise()
 
   def __call__(self, steps: steps_lib.Steps):
@@ -126,10 +126,10 @@ class GAILRewards(rewarding.Rewards):
     is_demonstration: tf.Tensor,
     mask: tf.Tensor,
   ) -> tuple[types.Nest, tf.Tensor]:
-    """Draws points on the lines from one's own steps to demonstrations.
+    """Samples random interpolations of policy steps and demonstrations.
 
-    There are as many as steps, whatever is how often of which kind, so that
-    shapes are known. Leaves of integers are those of the demonstrations.
+    There are N of them whatever the numbers of both, so that shapes are static.
+    Integer leaves are those of the demonstrations.
 
     Args:
       inputs: Observations and actions, `[N, ...]`.
@@ -137,25 +137,25 @@ class GAILRewards(rewarding.Rewards):
       mask: Bool `[N]`.
 
     Returns:
-      Inputs of the same form, and which of them count, bool `[N]`.
+      Inputs of the same structure, and their mask, bool `[N]`.
     """
     own, data = mask & ~is_demonstration, mask & is_demonstration
-    place = tf.range(mask.shape[0])
-    of_own, of_data = (_cycle(place, which) for which in (own, data))
-    share = tf.random.stateless_uniform([mask.shape[0]], self._noise.seed())
+    indices = tf.range(mask.shape[0])
+    own_indices, data_indices = (_cycle(indices, m) for m in (own, data))
+    ratios = tf.random.stateless_uniform([mask.shape[0]], self._noise.seed())
 
     def between(leaf):
-      one, other = tf.gather(leaf, of_own), tf.gather(leaf, of_data)
+      one, other = tf.gather(leaf, own_indices), tf.gather(leaf, data_indices)
       if not leaf.dtype.is_floating:
         return other
-      ratio = tf.reshape(share, [-1, *[1] * (len(leaf.shape) - 1)])
+      ratio = tf.reshape(ratios, [-1, *[1] * (len(leaf.shape) - 1)])
       return one + tf.cast(ratio, leaf.dtype) * (other - one)
 
     counts = tf.reduce_any(own) & tf.reduce_any(data)
     return tree.map_structure(between, inputs), tf.fill(mask.shape, counts)
 
   def _gradients_at(self, inputs: types.Nest) -> tf.Tensor:
-    """Returns the gradients of the logits by all floats, `[N, F]`."""
+    """Returns the gradients of the logits by all float inputs, `[N, F]`."""
     floats = [x for x in tree.flatten(inputs) if x.dtype.is_floating]
     with tf.GradientTape() as tape:
       tape.watch(floats)
@@ -167,8 +167,8 @@ class GAILRewards(rewarding.Rewards):
     return tf.concat([tf.reshape(g, [size, -1]) for g in gradients], axis=-1)
 
 
-def _cycle(place: tf.Tensor, which: tf.Tensor) -> tf.Tensor:
-  """Returns the indices of those that count, over and over, int32 `[N]`."""
-  order = tf.argsort(tf.where(which, 0, 1), stable=True)  # They come first.
-  number = tf.maximum(tf.reduce_sum(tf.cast(which, tf.int32)), 1)
-  return tf.gather(order, place % number)
+def _cycle(indices: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+  """Returns the indices of masked steps, repeated cyclically, int32 `[N]`."""
+  order = tf.argsort(tf.where(mask, 0, 1), stable=True)  # Masked steps first.
+  number = tf.maximum(tf.reduce_sum(tf.cast(mask, tf.int32)), 1)
+  return tf.gather(order, indices % number)

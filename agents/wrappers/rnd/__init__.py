@@ -1,4 +1,4 @@
-"""RND: a reward for what is new."""
+"""RND: intrinsic rewards of random network distillation."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""RND around an agent."""
+"""Builder of RND reward models."""
 
 from repertory.agents import builder
 from repertory.agents.wrappers import rewarding, wrapping_builder
@@ -8,7 +8,7 @@ from repertory.components import specs
 
 
 class RNDBuilder(wrapping_builder.WrappingBuilder):
-  """Explores: what one has seen little of is rewarded.
+  """RND: exploration by intrinsic rewards for novel observations.
 
   See https://arxiv.org/abs/1810.12894.
   """

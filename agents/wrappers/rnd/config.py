@@ -1,4 +1,4 @@
-"""Settings of RND."""
+"""Config of RND."""
 
 import dataclasses
 
@@ -9,29 +9,29 @@ from repertory.components import choices, settings
 
 @dataclasses.dataclass(frozen=True)
 class RNDConfig(wrap_config.WrapConfig):
-  """Settings of RND, each with where its default comes from."""
+  """Settings of RND, with the sources of their defaults."""
 
   intrinsic_coefficient: float = settings.field(
-    1.0, 'Weight of the reward for what is new: arXiv:1810.12894, appendix.'
+    1.0, 'Weight of the intrinsic reward: arXiv:1810.12894, appendix.'
   )
   extrinsic_coefficient: float = settings.field(
-    2.0, "Weight of the environment's reward: appendix; 0 to explore alone."
+    2.0, "Weight of the environment's reward: appendix; 0 for pure exploration."
   )
   hidden_sizes: tuple[int, ...] = settings.field(
     (128, 128),
-    'Layers of the fixed network and of the one that predicts it; a choice for '
-    'small environments, where the paper has convolutions and 512.',
+    'Hidden layer sizes of target and predictor network, for small '
+    'environments; the paper has convolutions and 512.',
   )
   embedding_size: int = settings.field(
-    64, 'Numbers that are predicted; a choice, where the paper has 512.'
+    64, 'Size of the predicted embedding; the paper has 512.'
   )
   image_torso: str = settings.field(
     'auto',
-    "Convolutions for image leaves: 'nature', 'residual', 'data_efficient', "
-    "'minatar' or, by the size of each, 'auto', see docs/environments.md.",
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
   )
   learning_rate: float = settings.field(
-    1e-4, 'Step size of Adam, of the prediction: appendix.'
+    1e-4, 'Learning rate of Adam for the predictor: appendix.'
   )
   max_abs_observation: float = settings.field(
     5.0, 'Normalized observations are clipped to ± this: section 2.4.'

@@ -1,4 +1,4 @@
-"""The rewards of RND."""
+"""Reward model of RND."""
 
 import sonnet as snt
 import tensorflow as tf
@@ -11,20 +11,20 @@ from repertory.components import learners, losses, networks, types
 
 
 class RNDRewards(rewarding.Rewards):
-  """Adds the error of a prediction to the environment's reward.
+  """Adds intrinsic rewards of random network distillation to the environment's.
 
-  A network predicts what a fixed random one makes of the observation that a
-  step led to. Errors are divided by the deviation of all before.
+  They are errors in predicting a fixed random embedding of the next
+  observation, divided by their running standard deviation.
   """
 
   def __init__(
     self, observation_spec: types.Nest, config: rnd_config.RNDConfig
   ):
-    """Makes both networks.
+    """Creates target and predictor network.
 
     Args:
       observation_spec: Nest of array specs, without a batch axis.
-      config: The settings.
+      config: The config.
     """
     super().__init__()
     self._config = config
@@ -69,7 +69,7 @@ class RNDRewards(rewarding.Rewards):
 def _make_network(
   observation_spec: types.Nest, config: rnd_config.RNDConfig, name: str
 ) -> snt.Module:
-  """Makes a network that maps observations `[N, ...]` to `[N, E]`."""
+  """Creates a network that maps observations `[N, ...]` to `[N, E]`."""
   torso = networks.ObservationTorso(
     observation_spec, config.hidden_sizes, config.image_torso
   )

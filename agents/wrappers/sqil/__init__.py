@@ -1,4 +1,4 @@
-"""SQIL: a constant reward for what was demonstrated."""
+"""SQIL: constant rewards for demonstrations."""
 
 from typing import TYPE_CHECKING
 

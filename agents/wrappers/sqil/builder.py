@@ -1,4 +1,4 @@
-"""SQIL around an agent."""
+"""Builder of SQIL reward models."""
 
 import tensorflow as tf
 
@@ -10,7 +10,7 @@ from repertory.components import losses, specs
 
 
 class SQILBuilder(wrapping_builder.ImitatingBuilder):
-  """Imitates demonstrations: these are rewarded, one's own steps are not.
+  """SQIL: imitation learning by rewards of demonstrated steps only.
 
   See https://arxiv.org/abs/1905.11108.
   """
@@ -30,7 +30,7 @@ class SQILBuilder(wrapping_builder.ImitatingBuilder):
 
 
 class SQILRewards(rewarding.Rewards):
-  """One constant for demonstrations, and one for all else."""
+  """Constant rewards for demonstrations and for other steps."""
 
   def __init__(self, config: sqil_config.SQILConfig):
     super().__init__()

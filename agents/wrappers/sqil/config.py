@@ -1,4 +1,4 @@
-"""Settings of SQIL."""
+"""Config of SQIL."""
 
 import dataclasses
 
@@ -9,13 +9,13 @@ from repertory.components import settings
 
 @dataclasses.dataclass(frozen=True)
 class SQILConfig(wrap_config.WrapConfig):
-  """Settings of SQIL, each with where its default comes from."""
+  """Settings of SQIL, with the sources of their defaults."""
 
   demonstration_reward: float = settings.field(
-    1.0, 'Of each step that was demonstrated: arXiv:1905.11108, section 2.'
+    1.0, 'Reward of demonstrated steps: arXiv:1905.11108, section 2.'
   )
   own_reward: float = settings.field(
-    0.0, "Of each step of the agent's own: section 2."
+    0.0, "Reward of the agent's own steps: section 2."
   )
 
   def __post_init__(self):
