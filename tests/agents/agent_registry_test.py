@@ -28,12 +28,12 @@ class TestGet:
 
   def test_typo(self):
     with pytest.raises(
-      ValueError, match=r"got 'dqm'\. Did you mean 'dqn'\? There are .*, dqn, "
+      ValueError, match=r"got 'dqm'\. Did you mean 'dqn'\? Choose one of .*, dqn, "
     ):
       registry.get('dqm')
 
   def test_nothing_near(self):
-    with pytest.raises(ValueError, match=r"got 'xyzzy'\. There are "):
+    with pytest.raises(ValueError, match=r"got 'xyzzy'\. Choose one of "):
       registry.get('xyzzy')
 
 
@@ -56,13 +56,13 @@ class TestSettings:
       name='hidden_sizes',
       type='tuple[int, ...]',
       default=dqn.DQNConfig().hidden_sizes,
-      help='Layers of the network before its head.',
+      help='Hidden layer sizes of the network before its head.',
     )
     assert by_name['n_step'].type == 'int'
     assert by_name['error_buffer'].type == 'float | None'
     # Of what every agent has, without a word of DQN's.
     assert by_name['prefetch'].help == (
-      'Batches that a replay server prepares ahead of the learner.'
+      'Number of batches that the replay server prefetches.'
     )
 
 
@@ -202,7 +202,7 @@ class TestPreset:
   def test_one_of_other_agents(self, agent, preset, owners):
     with pytest.raises(
       ValueError,
-      match=rf"got '{preset}'\. There is one of that name for {owners}\.$",
+      match=rf"got '{preset}'\. Agents with a preset of that name: {owners}\.$",
     ):
       registry.make_builder(agent, {}, preset)
 
@@ -213,7 +213,7 @@ class TestPreset:
     with pytest.raises(
       ValueError,
       match=r"preset of agent 'd4pg' must be left out, .*; got 'atari'\. "
-      r'There is one of that name for dqn\.',
+      r'Agents with a preset of that name: dqn\.',
     ):
       registry.make_builder('d4pg', {}, 'atari')
 

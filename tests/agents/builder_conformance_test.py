@@ -142,5 +142,5 @@ def test_finds_wrong_builders(builder_class, check):
 def test_too_few_steps_to_learn_from():
   checks = _Checks()
   checks.max_steps = 10
-  with pytest.raises(AssertionError, match='too few to learn from'):
+  with pytest.raises(AssertionError, match='too few for a learner step'):
     checks.test_parts_fit_together()

@@ -201,7 +201,7 @@ class TestNetwork:
   @pytest.mark.parametrize('agent', AGENTS)
   def test_refuses_observations(self, agent):
     video = specs.BoundedArray((4, 84, 84, 3), np.uint8, 0, 255)
-    with pytest.raises(ValueError, match='network of your own'):
+    with pytest.raises(ValueError, match='a custom network'):
       make_builder(agent).make_network(make_spec(observations=video))
 
   @pytest.mark.parametrize('agent', AGENTS)

@@ -197,14 +197,14 @@ class TestWrong:
       ('own_wrong:NoBuilder', ['a subclass of', 'found a type, NoBuilder']),
       (
         'own_wrong:Abstract',
-        ['a builder that has experience, make_policy, make_update;'],
+        ['a builder that implements experience, make_policy, make_update;'],
       ),
-      ('own_wrong:Silent', ['Silent to tell its config', 'nothing of it.']),
+      ('own_wrong:Silent', ['Silent to declare its config', 'no declaration.']),
       ('own_wrong:Dictionary', ['a frozen dataclass', "<class 'dict'>"]),
       ('own_wrong:OfUndecorated', ['a frozen dataclass', 'Undecorated']),
       ('own_wrong:Demanding', ['Demanding(config)', "argument: 'size'"]),
       ('own_wrong:Unknown', ["NameError: name 'Unheard' is not defined"]),
-      ('own_wrong:Unreadable', ['Unreadable to have types', 'SyntaxError']),
+      ('own_wrong:Unreadable', ['Unreadable to have annotations', 'SyntaxError']),
     ],
   )
   def test_is_refused(self, write_module, thing, told):

@@ -113,11 +113,11 @@ class TestTrain:
         ['--agent=dqm'],
         [
           "--agent must be the name of an agent, got 'dqm'. Did you mean 'dqn'?"
-          ' There are bc, crr, d4pg, ',
+          ' Choose one of bc, crr, d4pg, ',
         ],
       ),
       (['--agent=a2c'], ["got 'a2c'. Did you mean 'impala' or 'ppo'?"]),
-      (['--agent=tqc'], ["got 'tqc'. It is a preset of sac: take that agent "]),
+      (['--agent=tqc'], ["got 'tqc'. It is a preset of sac: use that agent "]),
       (['--agent=DDPG'], ["mean 'td3' or 'd4pg'? It is a preset of td3: "]),
       (
         ['--env=cath'],
@@ -190,7 +190,7 @@ class TestTrain:
       ),
       (
         ['--agent=sac', '--preset=minatar'],
-        ["got 'minatar'. There is one of that name for dqn, impala, pqn."],
+        ["got 'minatar'. Agents with a preset of that name: dqn, impala, pqn."],
       ),
       (['--num_actors=-2'], ['--num_actors must be at least 1', '-2']),
       (['--seed=-1'], ['seed', 'at least 0', '-1']),
@@ -269,7 +269,7 @@ class TestTrain:
       ),
       (
         ['--agent=bc', '--wrap=rnd', '--topology=offline'],
-        ['--wrap must be left out for BCBuilder', 'no rewards'],
+        ['--wrap must be left out for BCBuilder', 'from rewards'],
       ),
       (['--env=atari:Pong?lives=1'], ["--env: in 'atari:Pong?lives=1', ex"]),
       (['--env=catch:1x5'], ['--env: `rows`: expected', 'at least 2, got 1.']),

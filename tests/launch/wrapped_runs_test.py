@@ -121,7 +121,7 @@ def test_begins_with_what_was_learned_without(tmp_path, data):
   ('flags', 'message'),
   [
     (['--wrap=rmd'], "--wrap must be one of gail, rnd, sqil, got 'rmd'"),
-    (['--wrap.reward=gail'], '--wrap must say whose settings reward are'),
+    (['--wrap.reward=gail'], '--wrap must be given with its settings reward'),
     (['--wrap=gail', '--wrap.rewart=gail'], '--wrap.rewart is no setting of'),
     (['--wrap=gail', '--wrap.reward=x'], '--wrap.reward must be one of'),
     (['--wrap=rnd', '--wrap.embedding_size=0'], '--wrap.embedding_size must'),

@@ -123,7 +123,7 @@ def test_refuses_videos(wrap, leaf):
   video = specs.BoundedArray((4, 84, 84, 3), np.uint8, 0, 255)
   with pytest.raises(
     ValueError,
-    match=rf'{leaf} observation must .*\(4, 84, 84, 3\).*a network of your own',
+    match=rf'{leaf} observation must .*\(4, 84, 84, 3\).*a custom network',
   ):
     make_network(make_spec(wrap(video)))
 

@@ -79,7 +79,7 @@ class TestSettings:
       config = ppo.PPOConfig(**settings, num_minibatches=limit + 1)
       with pytest.raises(
         ValueError,
-        match=f'num_minibatches must be at most {limit}, for a batch',
+        match=f'num_minibatches must be at most {limit}, because a batch',
       ):
         config.batch_size_for(1)
 
@@ -94,7 +94,7 @@ class TestSettings:
       config = ppo.PPOConfig(**settings, num_minibatches=limit + 1)
       with pytest.raises(
         ValueError,
-        match=f'num_minibatches must be at most {limit}, for a batch',
+        match=f'num_minibatches must be at most {limit}, because a batch',
       ):
         config.batch_size_for(1)
 

@@ -56,7 +56,7 @@ def test_refuses(name, value, expected):
   [
     (
       {'body': 'simba', 'hidden_sizes': (3, 4)},
-      'hidden_sizes must be one size, as often as there are blocks',
+      'hidden_sizes must be equal sizes, one for each block',
     ),
     (
       {'critic_body': 'simba', 'critic_hidden_sizes': (3, 4)},

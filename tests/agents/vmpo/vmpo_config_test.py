@@ -55,6 +55,6 @@ class TestSettings:
     assert fits.batch_size_for(1) == 2
     config = vmpo.VMPOConfig(**settings, num_minibatches=limit + 1)
     with pytest.raises(
-      ValueError, match=f'num_minibatches must be at most {limit}, for a batch'
+      ValueError, match=f'num_minibatches must be at most {limit}, because a batch'
     ):
       config.batch_size_for(1)

@@ -43,7 +43,7 @@ def test_nothing():
   ('name', 'values', 'message'),
   [
     ('rmd', {}, "^wrap must be one of .*'rmd'. Did you mean 'rnd'"),
-    (None, {'a': 1}, '^wrap must say whose settings a are'),
+    (None, {'a': 1}, '^wrap must be given with its settings a'),
     ('rnd', {'embeding_size': 1}, r'^wrap\.embeding_size is no .*embedding_s'),
     ('rnd', {'embedding_size': 'x'}, r'^wrap\.embedding_size must be of type'),
     ('rnd', {'embedding_size': 0}, r'^wrap\.embedding_size must be at least 1'),

@@ -57,7 +57,7 @@ def test_the_past_counts_after_the_warm_up(mean, variance, expected):
 def test_refuses_to_be_divided_over_devices():
   network, _ = make()
   with (
-    pytest.raises(ValueError, match='Statistics of a batch need the whole'),
+    pytest.raises(ValueError, match='batch_renorm_mlp must see whole batches'),
     data_parallel.over_devices(['CPU:0', 'CPU:0']),
     networks.batch_statistics(),
   ):

@@ -492,7 +492,7 @@ class TestCheckObservation:
 
   @pytest.mark.parametrize('nest', [{}, ()])
   def test_refuses_nothing(self, nest):
-    with pytest.raises(ValueError, match='must have a leaf'):
+    with pytest.raises(ValueError, match='must have leaves'):
       networks.check_observation(nest)
 
   def test_refuses_other_torsos_even_without_images(self):
