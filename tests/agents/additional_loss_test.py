@@ -44,7 +44,7 @@ def _extended(network, name):
 
 
 def _make(case, weight=1.0, additional_loss=None):
-  """Makes an agent; to its loss, variables times the mean reward are added."""
+  """Makes an agent; its additional loss is variables times the mean reward."""
   name = case.split(',')[0]
   parent: Any = type(registry.make_builder(name, {}))
 
@@ -123,7 +123,7 @@ def test_is_added_before_the_gradient(case):
 
 
 def _steps_of(data):
-  """Returns the steps `[T, B]` that happened, a row of numbers each, sorted."""
+  """Returns the unpadded steps of `[T, B]`, flattened to sorted rows."""
   rows = []
   for t, b in np.argwhere(np.asarray(data.mask)):
     parts = [

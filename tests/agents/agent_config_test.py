@@ -55,14 +55,16 @@ def test_asks_for_what_has_no_default():
 
 @pytest.mark.parametrize('name', [agent.name for agent in registry.agents()])
 def test_no_agent_repeats_a_field(name):
-  """Unless it has another default, or another source of it."""
+  """Except to change the default or its source."""
   config_class = registry.get(name).config_class
-  told = {setting.name: setting for setting in settings.describe(config_class)}
+  inherited = {
+    setting.name: setting for setting in settings.describe(config_class)
+  }
   for base in filter(dataclasses.is_dataclass, config_class.__mro__[1:]):
     for setting in settings.describe(base):
       if setting.name in config_class.__annotations__:
-        # One that it does without is no field any more.
-        assert setting != told.get(setting.name)
+        # Removed fields are not fields.
+        assert setting != inherited.get(setting.name)
 
 
 @pytest.mark.parametrize('name', known_agents.learning_from('replay'))

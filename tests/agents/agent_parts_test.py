@@ -27,7 +27,7 @@ _DAILY = [case for case in _CASES if case != 'dqn, rainbow']
 
 
 class _Agents:
-  """Takes some agents in turn."""
+  """Parameterizes the tests by agents."""
 
   @pytest.fixture(autouse=True)
   def _agent(self, case):

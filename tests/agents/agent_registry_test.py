@@ -28,7 +28,8 @@ class TestGet:
 
   def test_typo(self):
     with pytest.raises(
-      ValueError, match=r"got 'dqm'\. Did you mean 'dqn'\? Choose one of .*, dqn, "
+      ValueError,
+      match=r"got 'dqm'\. Did you mean 'dqn'\? Choose one of .*, dqn, ",
     ):
       registry.get('dqm')
 
@@ -39,7 +40,7 @@ class TestGet:
 
 class TestSettings:
   @pytest.mark.parametrize('name', [agent.name for agent in registry.agents()])
-  def test_every_field_is_told_of(self, name):
+  def test_every_field_is_described(self, name):
     config = registry.get(name).config_class()
     settings = registry.settings(name)
     assert [s.name for s in settings] == [
@@ -60,7 +61,7 @@ class TestSettings:
     )
     assert by_name['n_step'].type == 'int'
     assert by_name['error_buffer'].type == 'float | None'
-    # Of what every agent has, without a word of DQN's.
+    # An inherited setting.
     assert by_name['prefetch'].help == (
       'Number of batches that the replay server prefetches.'
     )
@@ -148,7 +149,7 @@ class TestMakeBuilder:
       registry.make_builder('dqn', {'n_step': '0'})
 
   def test_every_setting_goes_through_text(self):
-    # What `repertory train` prints can be given back to it.
+    # The printed values of `repertory train` are valid arguments.
     defaults = dqn.DQNConfig()
     texts = {
       field.name: str(getattr(defaults, field.name))

@@ -1,4 +1,4 @@
-"""Tests that each check of builders finds what is wrong."""
+"""Tests that the conformance tests find invalid builders."""
 
 import dataclasses
 import threading
@@ -23,7 +23,7 @@ class _Unpicklable(dqn.DQNBuilder):
 
 
 class _PlansAnew(dqn.DQNBuilder):
-  """Its tables are of another size in another process."""
+  """Its tables have another size in another process."""
 
   def __setstate__(self, state):
     self.__dict__.update(state)
@@ -88,7 +88,7 @@ class _Exploring(dqn.DQNBuilder):
 
 
 class _OtherItems(dqn.DQNBuilder):
-  """Its adder makes other items than its table holds."""
+  """Its adder writes other items than those of its table."""
 
   def experience(self, spec, num_environments):
     experience = super().experience(spec, num_environments)

@@ -118,7 +118,7 @@ class TestPolicy:
 
 
 class VolumeSAC(sac.SACBuilder):
-  """For observations of rank 4, with networks of its own."""
+  """Supports observations of rank 4 by custom networks."""
 
   def make_network(self, spec):
     network = snt.Sequential([snt.Flatten(), snt.Linear(2 * 2)])
@@ -130,7 +130,7 @@ class VolumeSAC(sac.SACBuilder):
 
 
 class VolumeD4PG(d4pg.D4PGBuilder):
-  """For observations of rank 4, with networks of its own."""
+  """Supports observations of rank 4 by custom networks."""
 
   def make_network(self, spec):
     network = snt.Sequential([snt.Flatten(), snt.Linear(2), tf.tanh])

@@ -56,7 +56,7 @@ class TestImportanceWeights:
     np.testing.assert_array_equal(weigh(_SAMPLE), [1, 1, 1])
     assert not weigh.variables
 
-  def test_goes_on_where_a_checkpoint_was(self):
+  def test_resumes_from_a_checkpoint(self):
     config = _config(importance_anneal_learner_steps=3)
     weigh, other = (
       experience_replay.ImportanceWeights(config) for _ in range(2)
@@ -119,7 +119,7 @@ class TestDescribeUniform:
     assert described.min_priority is None
     limit = described.table.rate_limit
     assert (limit.samples_per_insert, limit.min_size) == (256.0, 10)
-    # Twice a turn: a batch, and what 2 environments of 3 items each insert.
+    # Twice a batch and the items of a step, 3 of each of 2 environments.
     assert config.batch_size is not None
     assert limit.error_buffer == 2 * (config.batch_size + 256 * 2 * 3)
     described.check(2)

@@ -1,4 +1,4 @@
-"""Checks the parts of agents for actions of several parts."""
+"""Tests of agents with nested actions."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ _WHEEL = specs.BoundedArray((), np.float32, -1, 1)
 _MIXED = {'grip': _GRIP, 'arm': (_ARM,), 'dials': _DIALS}
 _DISCRETE = {'grip': _GRIP, 'dials': _DIALS}
 _CONTINUOUS = {'wheel': _WHEEL, 'arm': [_ARM]}
-# By test: which agents learn from which actions, and their own settings.
+# By test: agents with their actions and settings.
 _CASES = {
   'impala': ('impala', _MIXED, {}),
   'impala_dials': ('impala', _DIALS, {}),
@@ -41,7 +41,7 @@ _FOR_BOUNDED = known_agents.taking('continuous')
 
 
 class _Agents:
-  """Takes some agents in turn."""
+  """Parameterizes the tests by agents."""
 
   @pytest.fixture(autouse=True)
   def _agent(self, case):

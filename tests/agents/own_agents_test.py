@@ -1,4 +1,4 @@
-"""Tests of agents of the user's own by name."""
+"""Tests of custom agents by import path."""
 
 import re
 
@@ -103,7 +103,7 @@ class TestMake:
       self.make({}, 'wilt')
 
   @pytest.mark.parametrize(
-    ('settings', 'told'),
+    ('settings', 'expected'),
     [
       ({'moood': 'wild'}, "agent 'own_agent:Own'. Did you mean 'mood'?"),
       ({'mood': 'sad'}, 'must be one of calm, wild, got'),
@@ -111,9 +111,9 @@ class TestMake:
       ({'n_step': '0'}, 'n_step must be at least 1'),
     ],
   )
-  def test_wrong_settings(self, write_module, settings, told):
+  def test_wrong_settings(self, write_module, settings, expected):
     write_module('own_agent', _OWN)
-    with pytest.raises(settings_lib.SettingError, match=re.escape(told)):
+    with pytest.raises(settings_lib.SettingError, match=re.escape(expected)):
       self.make(settings)
 
   def test_settings_without_default(self, write_module):
@@ -172,7 +172,7 @@ _WRONG = """
 """
 
 
-# An abstract one is nobody's agent, be it called like what was asked for.
+# An abstract builder is not an agent, even with a matching name.
 _ONE = """
   from repertory.agents import dqn
   from repertory.agents.builder import Builder
@@ -187,10 +187,10 @@ _ONE = """
 
 class TestWrong:
   @pytest.mark.parametrize(
-    ('thing', 'told'),
+    ('thing', 'expected'),
     [
       ('own_wrongs:make', ["no module 'own_wrongs'", "'own_wrong'?"]),
-      # Of 'Undecorated', which is no builder, nothing is said.
+      # 'Undecorated' is not suggested: it is not a builder.
       ('own_wrong:OfUndecoratd', ["Did you mean 'OfUndecorated'?"]),
       ('own_one:Agent', ["has no 'Agent'. Did you mean 'Only'?"]),
       ('own_wrong:make', ['a subclass of repertory.', 'a function, make']),
@@ -204,16 +204,19 @@ class TestWrong:
       ('own_wrong:OfUndecorated', ['a frozen dataclass', 'Undecorated']),
       ('own_wrong:Demanding', ['Demanding(config)', "argument: 'size'"]),
       ('own_wrong:Unknown', ["NameError: name 'Unheard' is not defined"]),
-      ('own_wrong:Unreadable', ['Unreadable to have annotations', 'SyntaxError']),
+      (
+        'own_wrong:Unreadable',
+        ['Unreadable to have annotations', 'SyntaxError'],
+      ),
     ],
   )
-  def test_is_refused(self, write_module, thing, told):
+  def test_is_refused(self, write_module, thing, expected):
     write_module('own_wrong', _WRONG)
     write_module('own_one', _ONE)
     with pytest.raises(settings_lib.SettingError) as raised:
       registry.get(thing)
     assert raised.value.setting == 'agent'
-    for part in (f"got '{thing}', but ", *told):
+    for part in (f"got '{thing}', but ", *expected):
       assert part in str(raised.value)
 
   @pytest.mark.parametrize('presets', ['[1]', "{'wild': 3}"])

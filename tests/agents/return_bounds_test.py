@@ -1,4 +1,4 @@
-"""Tests of what builders say of the returns that their critics can tell."""
+"""Tests of the return bounds of builders."""
 
 import pytest
 

@@ -22,7 +22,7 @@ def make_builder(agent, **config):
 
 
 def timestep(step_type):
-  """One row; a step is rewarded with 1."""
+  """A batch of one; the reward of each step is 1."""
   return dm_env.TimeStep(
     np.array([step_type], np.int32),
     np.ones([1], np.float32),

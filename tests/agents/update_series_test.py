@@ -1,4 +1,4 @@
-"""Tests of several gradient steps in one learner step, of all that replay."""
+"""Tests of several gradient steps per learner step."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def _part(batch, i):
 @pytest.mark.parametrize('name', rare_cases.daily(_AGENTS, ['dqn', 'd4pg']))
 def test_is_one_update_after_the_other(name, prioritized):
   settings = {'prioritized': prioritized}
-  if prioritized:  # What it counts goes on from one to the next.
+  if prioritized:  # The count of learner steps continues.
     settings['importance_anneal_learner_steps'] = 5
   builder, series = _make(name, _K, **settings)
   _, single = _make(name, 1, **settings)
@@ -89,7 +89,7 @@ class TestSeries(started_updates.StartedUpdates):
   'topology', rare_cases.daily(['single', 'anakin'], ['single'])
 )
 def test_the_ratio_stays(tmp_path, topology):
-  """Of 8 samples an insert: a learner step of 3 × 4 items every 1.5 inserts."""
+  """At 8 samples per insert, 1.5 inserts per learner step of 3 × 4 items."""
   config = {
     'hidden_sizes': (8,),
     'batch_size': 4,
@@ -116,6 +116,8 @@ def test_too_few_steps_name_both_settings(tmp_path):
     'dqn', 'catch', max_steps=100, directory=str(tmp_path),
     config={'min_replay_size': 95, 'num_sgd_steps_per_step': 100},
   )  # fmt: skip
-  told = r'batch_size · num_sgd_steps_per_step / samples_per_insert = 3200 / 16'
-  with pytest.raises(ValueError, match=told):
+  message = (
+    r'batch_size · num_sgd_steps_per_step / samples_per_insert = 3200 / 16'
+  )
+  with pytest.raises(ValueError, match=message):
     launch.run(experiment, display=False)

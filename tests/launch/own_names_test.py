@@ -122,7 +122,7 @@ class TestCommands:
         ['--agent=own_agnt:Builder'],
         "--agent got 'own_agnt:Builder', but there is no module 'own_agnt'",
       ),
-      (['--agent=own_agent.Builder'], 'or <module>:<Builder> for a custom agent'),
+      (['--agent=own_agent.Builder'], 'or <module>:<Builder> for a custom'),
       (
         ['--agent=own_agent:Builder', '--config.moood=wild'],
         "--config.moood is no setting of agent 'own_agent:Builder'. Did you "

@@ -1,4 +1,4 @@
-"""Tests of `agents/bc/learning.py`, and of what BC does."""
+"""Tests of update and policy of BC."""
 
 import dataclasses
 
@@ -24,7 +24,7 @@ CONFIG = bc.BCConfig(
   hidden_sizes=(4,),
   batch_size=B,
   learning_rate=0.05,
-  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  adam_epsilon=0.1,  # Does not amplify rounding errors.
   jit_compile=False,
 )
 

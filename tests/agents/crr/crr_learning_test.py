@@ -26,7 +26,7 @@ CONFIG = crr.CRRConfig(
   batch_size=B,
   discount=0.8,
   learning_rate=0.05,
-  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  adam_epsilon=0.1,  # Does not amplify rounding errors.
   target_update_period=3,
   num_action_samples=3,
   max_weight=1.05,
@@ -93,7 +93,7 @@ class Twin(policy_and_critic_twin.Twin):
     )
 
   def weigh(self, observation, action, noise):
-    """Returns the advantages, and what each counts, row by row."""
+    """Returns advantages and weights, row by row."""
     config, advantages, counts = self.config, [], []
     q = self.probs(self.critic, observation, action) @ self.support
     for b in range(B):
@@ -116,7 +116,7 @@ class Twin(policy_and_critic_twin.Twin):
 
 
 def make(config):
-  """Returns the learned networks, those that follow, and the update."""
+  """Returns online networks, target networks and update."""
   builder = crr.CRRBuilder(config)
   online, target = policy_and_critic_twin.make_networks(
     lambda: builder.make_network(SPEC), lambda: builder.make_critic(SPEC)

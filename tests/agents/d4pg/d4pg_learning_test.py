@@ -28,7 +28,7 @@ CONFIG = d4pg.D4PGConfig(
   vmin=-2.0,
   vmax=2.0,
   learning_rate=0.05,
-  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  adam_epsilon=0.1,  # Does not amplify rounding errors.
   target_update_period=2,
 )
 

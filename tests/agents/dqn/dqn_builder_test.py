@@ -1,4 +1,4 @@
-"""Tests of `agents/dqn/builder.py`, and of what its parts do together."""
+"""Tests of `agents/dqn/builder.py`, and of its parts together."""
 
 import contextlib
 import dataclasses
@@ -39,7 +39,7 @@ def test_static_method_gets_the_spec():
 
 @contextlib.contextmanager
 def replaying(builder, spec, batch_size, timeout_seconds=20.0):
-  """Gives an adder and the learner's end of its road."""
+  """Yields an adder and the learner side of its transport."""
   experience = builder.experience(spec, batch_size)
   with contextlib.ExitStack() as stack:
     server = replay.make_server(experience.tables)
@@ -54,7 +54,7 @@ def replaying(builder, spec, batch_size, timeout_seconds=20.0):
       batch_size, priority=lambda: 1.0, version=lambda: 0, max_pending_items=0
     )
     stack.callback(adder.close)
-    # An adder that cannot hand over its items would wait once more.
+    # Otherwise closing the adder would wait for pending items.
     stack.callback(connection.stop.set)
     yield adder, end
 
@@ -73,7 +73,7 @@ class TestTarget:
   """γ: between rewards by the adder, before bootstrapping by the learner.
 
   The episode: observations 0, 1, ..., 4; rewards 1, 10, 100, 1000. The target
-  network rates observation s with (−s, 2 s), the online network with 0, so that
+  network values observation s as (−s, 2 s), the online network as 0, so that
   the error of a transition is the n-step return itself, and its priority too.
   """
 
@@ -230,7 +230,7 @@ class TestRateLimit:
       items_per_insert=num_environments * (n_step + 1),
     )
 
-  def test_turns_do_not_block_when_all_episodes_end_at_once(self):
+  def test_one_thread_does_not_block_when_all_episodes_end_at_once(self):
     builder = make_builder(
       n_step=9,
       batch_size=4,
@@ -276,7 +276,7 @@ class TestRateLimit:
 
 
 class TestSettings:
-  """What is not seen in the update is seen in the other parts."""
+  """Effects of settings on parts other than the update."""
 
   def tables(self, **config):
     return make_builder(**config).experience(SPEC, 2).table
@@ -397,7 +397,7 @@ class TestSettings:
     assert dqn.DQNBuilder().config == dqn.DQNConfig()
 
   def test_every_setting_is_looked_at(self):
-    """A new one must get a test of its effect."""
+    """A new setting must have a test of its effect."""
     here = {'max_replay_size', 'min_replay_size', 'samples_per_insert'}
     here |= {'error_buffer', 'batch_size', 'n_step', 'prioritized'}
     here |= {'priority_exponent', 'epsilon_base', 'epsilon_exponent'}
@@ -443,7 +443,7 @@ class TestWholeAgent:
       hidden_sizes=(8,),
       batch_size=16,
       min_replay_size=16,
-      # What follows is not paced: the limit lets all steps come before any
+      # Acting is not limited: the error buffer allows all steps before any
       # batch, 88 = 16 + 4 (16 + 2) items.
       samples_per_insert=1.0,
     )

@@ -8,7 +8,7 @@ from repertory.agents import dqn, experience_replay
 
 _NAN = float('nan')
 
-# By setting: values that are refused, and what the message asks for.
+# By setting: invalid values, and the expected message.
 REFUSED = {
   'n_step': ([0, -1], 'at least 1'),
   'batch_size': ([0, -1], 'at least 1'),
@@ -84,7 +84,7 @@ ALLOWED = {
   'hidden_sizes': (),
   'image_torso': 'residual',
 }
-# Yes or no; and the limit that is checked where the tables are made.
+# Booleans; and the error buffer, which is checked with the tables.
 UNCHECKED = [
   'dueling', 'double', 'noisy', 'munchausen', 'prioritized', 'jit_compile',
   'error_buffer',
@@ -130,11 +130,12 @@ class TestErrorBuffer:
   @pytest.mark.parametrize(
     ('changes', 'environments', 'expected'),
     [
-      # A tenth of the 2 · 1000 samples due when learning starts. Turns of the
-      # learner and of the end of an episode are 2 (10 + 2 · 1 · (3 + 1)) = 36.
+      # A tenth of the 2 · 1000 samples due when learning starts. Twice a
+      # learner step and the end of an episode are 2 (10 + 2 · 1 · (3 + 1)) =
+      # 36.
       pytest.param({}, 1, 200, id='share'),
       # 2 (10 + 2 · 20 · 3).
-      pytest.param({}, 20, 260, id='turns'),
+      pytest.param({}, 20, 260, id='twice'),
       # 2 (10 + 2 · 20 · 9).
       pytest.param({'n_step': 9}, 20, 740, id='more_steps'),
       pytest.param({'error_buffer': 123.0}, 20, 123, id='stated'),

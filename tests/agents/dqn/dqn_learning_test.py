@@ -113,7 +113,7 @@ class TestDQNUpdate:
       batch = make_batch(i, config.n_step)
       sample = to_sample(batch)
       batch['is_demonstration'] = np.ones(B, bool)
-      if not alone:  # Beside what it has lived itself.
+      if not alone:  # Besides its own experience.
         batch['is_demonstration'] = np.arange(B) % 3 > 0
         sample = sample._replace(is_demonstration=batch['is_demonstration'])
       q_values = [

@@ -1,4 +1,4 @@
-"""Tests of what DQN may have beside double, dueling and priorities."""
+"""Tests of further extensions of DQN: distributions, noise, Munchausen."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ from repertory.components.actors import saved_model
 SPEC = transition_updates.DISCRETE_SPEC
 B, A = transition_updates.B, 3
 DISTRIBUTIONS = ('none', 'categorical', 'quantile', 'implicit_quantile')
-# Everything small, and no option as by default.
+# Small sizes, and no defaults.
 CONFIG = dqn.DQNConfig(
   hidden_sizes=(4, 5),
   huber_threshold=0.7,
@@ -38,7 +38,7 @@ CONFIG = dqn.DQNConfig(
 
 
 class _Scripted:
-  """Draws numbers that are told again, in the order of the calls."""
+  """Records its random numbers, in the order of the calls."""
 
   def __init__(self):
     self._random = np.random.default_rng(5)
@@ -84,9 +84,9 @@ def make(config):
 
 
 class _Twin:
-  """The loss of each item, by NumPy, from what the networks say.
+  """The loss of each item in NumPy, from the outputs of the networks.
 
-  It calls them as the update is to: with noise of each call alone.
+  It calls them as the update does, with separate noise in each call.
   """
 
   def __init__(self, config, drawn):
@@ -130,7 +130,7 @@ class _Twin:
     return self.means(self.call(network, observation, taus))
 
   def look_ahead(self, online, target, batch):
-    """Returns rewards, and of the next state outputs, weights and bonuses."""
+    """Returns rewards, and outputs, weights and bonuses of the next state."""
     config = self.config
     if config.distribution == 'implicit_quantile':
       drawn = self.take_taus(config.num_target_taus)
@@ -168,14 +168,14 @@ class _Twin:
     outputs = outputs[np.arange(B), batch['action']]
     assert not self._drawn, 'The update drew more.'
     result = []
-    for b, told in enumerate(outputs):
+    for b, output in enumerate(outputs):
       discount = config.discount * batch['discount'][b]
       of_row = None if taus is None else taus[b]
       next_one = [array[b] for array in next_ones]
-      result.append(self.loss(rewards[b], discount, of_row, told, *next_one))
+      result.append(self.loss(rewards[b], discount, of_row, output, *next_one))
     return np.array(result).T
 
-  def loss(self, reward, discount, taus, told, outputs, weights, bonuses):
+  def loss(self, reward, discount, taus, output, outputs, weights, bonuses):
     config = self.config
     if config.distribution == 'categorical':
       target = np.zeros(config.num_atoms)
@@ -186,7 +186,7 @@ class _Twin:
           moved = min(max(moved, config.vmin), config.vmax)
           nearness = 1 - np.abs(self.atoms - moved) / spacing
           target += weight * p * np.maximum(nearness, 0)
-      predicted = softmax(told)
+      predicted = softmax(output)
       divergence = sum(
         p * np.log(p / q) for p, q in zip(target, predicted) if p > 0
       )
@@ -195,7 +195,7 @@ class _Twin:
       weight * (of_action + bonus)
       for of_action, weight, bonus in zip(outputs, weights, bonuses)
     )
-    error = np.mean(targets) - np.mean(told)
+    error = np.mean(targets) - np.mean(output)
     kappa = config.huber_threshold
     if config.distribution == 'none':
       return huber(error, kappa), abs(error)
@@ -203,7 +203,7 @@ class _Twin:
       n = config.num_quantiles
       taus = (np.arange(n) + 0.5) / n
     total = 0.0
-    for theta, tau in zip(told, taus):
+    for theta, tau in zip(output, taus):
       for y in targets:
         weight = abs(tau - float(y < theta))
         total += weight * huber(y - theta, kappa) / kappa / len(targets)
@@ -236,7 +236,7 @@ def test_losses_and_priorities_equal_the_twin(distribution, target, noisy):
   online, target_network, update = make(config)
   update._noise = noise = _Scripted()
   batch = make_batch()
-  # The twin first needs to know what was drawn, so with variables of before.
+  # The twin needs the random numbers first, so it uses earlier variables.
   before = [v.numpy() for v in online.variables]
   result = update(transition_updates.to_sample(batch))
   for variable, array in zip(online.variables, before, strict=True):

@@ -33,7 +33,7 @@ CONFIG = impala.IMPALAConfig(
 
 
 def make_sample(network, spoil=0.0):
-  """A batch; what lies in steps that did not happen is `spoil`."""
+  """A batch; padded steps are filled with `spoil`."""
   random = np.random.default_rng(3)
   batch = sequence_updates.make_unrolls(random, spoil)
   action = np.where(MASK, random.integers(3, size=[B, T]), int(spoil) % 3)
@@ -146,9 +146,9 @@ def test_anneals_the_learning_rate():
 
 
 def test_a_large_gradient_is_remembered():
-  # A batch without steps has a gradient of 0, so only the moments of the
-  # batch before it move the weights: Adam by 1 / √0.999 further, for its v
-  # fades.
+  # A batch without steps has a gradient of 0, so the weights move only by the
+  # averages of the batch before: without AMSGrad 1 / √0.999 further, because v
+  # decays.
   moves = {}
   for amsgrad in (False, True):
     config = dataclasses.replace(

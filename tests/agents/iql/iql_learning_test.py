@@ -21,14 +21,14 @@ CONFIG = iql.IQLConfig(
   batch_size=B,
   discount=0.8,
   learning_rate=0.05,
-  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  adam_epsilon=0.1,  # Does not amplify rounding errors.
   target_update_rate=0.3,
   max_weight=1.1,
 )
 
 
 class _Learned:
-  """Arrays of a network, and how they learn."""
+  """Arrays of a network, with Adam."""
 
   def __init__(self, module, config):
     self.arrays = transition_updates.arrays(module)
@@ -44,7 +44,7 @@ class _Learned:
 
 
 class Twin:
-  """Algorithm 1 of arXiv:2110.06169 in NumPy, in its authors' order."""
+  """Algorithm 1 of arXiv:2110.06169 in NumPy, in the authors' order."""
 
   def __init__(self, config, learned, target_critics):
     self.config = config
@@ -67,7 +67,7 @@ class Twin:
     )
 
   def policy_share(self):
-    """What is left of the policy's step size, in the step that is taken."""
+    """Factor of the policy's learning rate in the next step."""
     num_steps = self.config.policy_anneal_learner_steps
     if num_steps is None:
       return 1.0
@@ -130,7 +130,7 @@ class Twin:
 
 
 def make(config):
-  """Returns the learned networks, the critics that follow, and the update."""
+  """Returns online networks, target critics and update."""
   tf.random.set_seed(0)
   builder = iql.IQLBuilder(config)
   learned = learning.Networks(

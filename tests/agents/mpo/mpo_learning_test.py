@@ -19,7 +19,7 @@ SPECS = {
   'continuous': transition_updates.CONTINUOUS_SPEC,
   'discrete': transition_updates.DISCRETE_SPEC,
 }
-# Nothing is as by default, so that what is ignored is found.
+# No defaults, so that ignored settings are found.
 CONFIG = mpo.MPOConfig(
   hidden_sizes=(4, 3),
   batch_size=B,
@@ -30,7 +30,7 @@ CONFIG = mpo.MPOConfig(
   vmax=2.5,
   learning_rate=0.05,
   dual_learning_rate=0.1,
-  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  adam_epsilon=0.1,  # Does not amplify rounding errors.
   max_gradient_norm=0.9,
   epsilon=0.3,
   epsilon_mean=0.05,
@@ -57,7 +57,7 @@ def make_batch(seed, kind='continuous'):
 
 
 def make(config, kind='continuous', seed=0):
-  """Returns the learned networks, those that follow, and the update."""
+  """Returns online networks, target networks and update."""
   spec = SPECS[kind]
   online, target = policy_and_critic_twin.make_networks(
     lambda: networks.make_policy_network(spec, config),
@@ -127,9 +127,9 @@ class TestMPOUpdate:
       twin.assert_like(online, target)
       transition_updates.assert_all_close(duals_of(update), twin.duals)
 
-  def test_the_twin_would_tell_of_any_setting(self):
+  def test_the_twin_covers_every_setting(self):
     usual = mpo.MPOConfig()
-    # What the networks, the table and the variants above have.
+    # Settings of the networks, the table and the variants above.
     others = {'image_torso', 'n_step', 'distribution'}
     names = {field.name for field in dataclasses.fields(usual)} - {
       field.name for field in dataclasses.fields(replay_config.ReplayConfig)
@@ -148,7 +148,7 @@ class TestMPOUpdate:
     )
 
   @pytest.mark.parametrize('kind', SPECS)
-  def test_prices_rise_where_bounds_are_broken(self, kind):
+  def test_multipliers_rise_where_bounds_are_exceeded(self, kind):
     changes = dict.fromkeys(
       ['epsilon_mean', 'epsilon_stddev', 'epsilon_policy'], 1e-6
     )
@@ -162,7 +162,7 @@ class TestMPOUpdate:
     for name in names:
       assert found[-1][name] > found[1][name]
 
-  def test_prices_do_not_fall_for_ever(self):
+  def test_multipliers_have_a_minimum(self):
     config = dataclasses.replace(
       CONFIG, epsilon_mean=1e3, initial_alpha_mean=1e-8, adam_epsilon=1e-12
     )

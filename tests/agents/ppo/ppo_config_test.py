@@ -1,4 +1,4 @@
-"""Tests of `agents/ppo/config.py`, and of what the builder makes of it."""
+"""Tests of `agents/ppo/config.py`, and of its use by the builder."""
 
 import os
 

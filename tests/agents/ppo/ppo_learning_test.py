@@ -15,7 +15,7 @@ from repertory.components import distributions, specs
 
 B, T = sequence_updates.B, sequence_updates.T
 MASK, SPEC = sequence_updates.MASK, sequence_updates.SPEC
-# One gradient step on everything, so that losses can be told in advance.
+# One gradient step on everything, so that losses can be predicted.
 CONFIG = ppo.PPOConfig(
   hidden_sizes=(4,),
   normalize_observations=True,
@@ -67,9 +67,9 @@ def usual_run():
 
 
 def make_sample(network, spec=SPEC, spoil=0.0, lag=0.5, seed=3):
-  """A batch of what the network did; its log-probabilities are off by `lag`.
+  """A batch of the network; its log-probabilities are off by `lag`.
 
-  What lies in steps that did not happen is `spoil`.
+  Padded steps are filled with `spoil`.
   """
   random = np.random.default_rng(seed)
   batch = sequence_updates.make_unrolls(random, spoil)
@@ -95,7 +95,7 @@ def make_sample(network, spec=SPEC, spoil=0.0, lag=0.5, seed=3):
 
 
 def twin(network, sample, config):
-  """Means of `twin_steps`, and what is made of them."""
+  """Means of `twin_steps`, and the resulting loss."""
   rows, numbers, targets = twin_steps(network, sample, config)
   means = {
     name: np.mean([row[name] for row in rows.values()])
@@ -344,7 +344,7 @@ class TestUpdate:
     np.testing.assert_allclose(mean, seen.mean(axis=0), rtol=1e-5)
     np.testing.assert_allclose(variance, seen.var(axis=0), rtol=1e-5)
 
-  def test_statistics_are_those_of_the_steps_that_happened(self):
+  def test_statistics_exclude_padding(self):
     network, update = make()
     count, mean, variance = network.normalizer.variables
     count.assign(0)
@@ -374,7 +374,7 @@ class TestUpdate:
     expected = twin(network, sample, config)
     metrics = update(sample).metrics
     for name in ('policy_loss', 'value_loss', 'entropy'):
-      # Of fifteen steps three did not happen.
+      # Three of fifteen steps are padding.
       np.testing.assert_allclose(
         metrics[name], expected[name] * 12 / 15, rtol=1e-4, err_msg=name
       )

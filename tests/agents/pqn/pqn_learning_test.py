@@ -14,7 +14,7 @@ from repertory.agents import pqn
 B, T = sequence_updates.B, sequence_updates.T
 FIRST, MASK = sequence_updates.FIRST, sequence_updates.MASK
 SPEC = sequence_updates.SPEC
-# One gradient step on everything, so that it can be told in advance.
+# One gradient step on everything, so that it can be predicted.
 CONFIG = pqn.PQNConfig(
   hidden_sizes=(4,),
   unroll_length=T,
@@ -24,7 +24,7 @@ CONFIG = pqn.PQNConfig(
   discount=0.8,
   lambda_=0.7,
   learning_rate=0.05,
-  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  adam_epsilon=0.1,  # Does not amplify rounding errors.
   max_abs_reward=1.5,
   max_gradient_norm=1e6,
   jit_compile=False,
@@ -43,7 +43,7 @@ def make(config=CONFIG):
 
 
 def make_sample(network, spoil=0.0, seed=3):
-  """A batch; what lies in steps that did not happen is `spoil`."""
+  """A batch; padded steps are filled with `spoil`."""
   random = np.random.default_rng(seed)
   batch = sequence_updates.make_unrolls(random, spoil)
   action = random.integers(0, 3, [B, T]).astype(np.int32)
@@ -65,7 +65,7 @@ def values_of(arrays, observation):
 
 
 def returns_of(q, data, config):
-  """Peng's λ-returns `[B, T]`, from the end of what is known backward."""
+  """Peng's λ-returns `[B, T]`, computed backward from the last value."""
   found = np.zeros([B, T])
   for b in range(B):
     following = None
@@ -142,7 +142,7 @@ def test_equals_the_twin(changes):
     np.testing.assert_allclose(array, after[name], atol=2e-4, err_msg=name)
 
 
-def test_a_memory_goes_on_over_the_steps_of_an_unroll():
+def test_recurrent_state_is_unrolled():
   config = dataclasses.replace(CONFIG, core='lstm', core_size=4)
   network, update = make(config)
   sample = make_sample(network)
@@ -162,7 +162,7 @@ def test_a_memory_goes_on_over_the_steps_of_an_unroll():
 
 
 @pytest.mark.parametrize('core', ['none', 'gru'])
-def test_steps_that_did_not_happen_count_for_nothing(core):
+def test_padding_has_no_effect(core):
   found = []
   for spoil in (0.0, 1e3):
     network, update = make(

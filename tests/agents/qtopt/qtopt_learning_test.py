@@ -26,14 +26,14 @@ CONFIG = qtopt.QTOptConfig(
   batch_size=B,
   discount=0.8,
   learning_rate=0.05,
-  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  adam_epsilon=0.1,  # Does not amplify rounding errors.
   target_update_rate=0.3,
   target_lag=2,
 )
 
 
 def make(config, seed=0):
-  """Returns the learned, the average and the lagged network, and the update."""
+  """Returns online, average and lagged network, and update."""
   tf.random.set_seed(seed)
   made = online, average, lagged = tuple(
     networks.make_network(SPEC, config) for _ in range(3)

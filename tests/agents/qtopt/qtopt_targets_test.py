@@ -24,13 +24,13 @@ _SHAPE = [CONFIG.num_iterations, B, CONFIG.num_samples, D]
 
 
 def _draw(number):
-  """The numbers of a search, and their seed."""
+  """The noise of a search, and its seed."""
   seed = tf.constant([5, number], tf.int32)
   return tf.random.stateless_normal(_SHAPE, seed), seed
 
 
 def _fill(update):
-  """Gives the networks of an update values that differ."""
+  """Assigns different values to the networks of an update."""
   random = np.random.default_rng(0)
   for variables in update.learned.values():
     for variable in variables:
@@ -45,7 +45,7 @@ def _follow(updater, update):
 
 @pytest.mark.parametrize('bounded', [False, True])
 def test_fresh_targets_teach_what_targets_in_the_update_do(bounded):
-  """And both are those of the twin."""
+  """Both are equal to the twin."""
   builder = qtopt.QTOptBuilder(dataclasses.replace(CONFIG, bounded=bounded))
   inside, beside = (
     builder.make_update(builder.make_network(SPEC), SPEC) for _ in range(2)

@@ -1,8 +1,8 @@
-"""What R2D2 acted on and what it learns from are the same action values.
+"""R2D2 learns from the same action values as it acted on.
 
-Actors keep a recurrent state; items keep one state, where they begin. Unrolled
-from there, the network must say at every recorded observation what it said when
-it acted, wherever in an episode or in another item that is.
+Actors have a recurrent state; items store the state at their start. Unrolled
+from there, the network must return the same values at every recorded
+observation as in acting, anywhere in an episode or in another item.
 """
 
 import dm_env
@@ -103,7 +103,7 @@ def make_environments(kind):
 
 
 class Acting:
-  """Acts into a table, and writes down the values of each moment."""
+  """Acts into a table, and records the values of each time step."""
 
   def __init__(self, config, environments, network, builder):
     self.q, self.first, self.starts = [], [], []
@@ -112,7 +112,7 @@ class Acting:
     experience = builder.experience(spec, B)
     self._writer = recording_writer.RecordingWriter(
       experience.table.signature,
-      # An item's version tells when it begins.
+      # An item's version is its first time step.
       version=lambda: len(self.q) - 1,
     )
     self._adder = builder.make_adder(experience, self._writer, B)
@@ -129,7 +129,7 @@ class Acting:
     self._step = tf.function(network.step, autograph=False)
 
   def run(self, num_steps):
-    """Starts all episodes anew, and acts."""
+    """Restarts all episodes, and acts."""
     timestep = self._environments.reset()
     self._actor.observe_first(timestep)
     self.starts.append(len(self.q))
@@ -163,7 +163,7 @@ class Acting:
 
 
 def act(kind, changes, runs=(NUM_STEPS,)):
-  """Returns what was acted, the network, the items and the config."""
+  """Returns the acting, the network, the items and the config."""
   settings = {
     'hidden_sizes': (8,),
     'core_size': 6,
@@ -206,7 +206,7 @@ def unroll(network_unroll, item, burn_in):
 
 
 def places_of(item):
-  """Returns slot, positions recorded and the moments they are of."""
+  """Returns slot, recorded positions and their time steps."""
   labels = item.observation['observation']['slot']
   positions = labels.nonzero()[0]
   np.testing.assert_array_equal(
@@ -252,7 +252,7 @@ class TestBurnIn:
     ],
   )
   def test_values_are_those_acted_on(self, kind, case):
-    # After 17 moments the actor starts anew, in the middle of episodes.
+    # After 17 time steps the actor restarts, in the middle of episodes.
     reset = kind == 'random'
     runs = (17, NUM_STEPS) if reset else (NUM_STEPS,)
     acting, network, items, config = act(kind, CASES[case], runs)
@@ -271,7 +271,7 @@ class TestBurnIn:
         found[positions][compared],
         np.stack([acting.q[t][slot] for t in times])[compared],
         atol=1e-5,
-        err_msg=f'slot {slot}, moments {times}, positions {positions}',
+        err_msg=f'slot {slot}, time steps {times}, positions {positions}',
       )
       np.testing.assert_array_equal(
         item.first[positions], [acting.first[t][slot] for t in times]
@@ -287,7 +287,7 @@ class TestBurnIn:
     self.check_seen(seen, config, reset)
 
   def check_seen(self, seen, config, reset):
-    """The premise: all kinds of items were there."""
+    """Precondition: all kinds of items occurred."""
     assert seen['episode'] > 0
     assert seen['middle'] > 2
     if config.burn_in_length or config.period < config.unroll_length:

@@ -34,7 +34,7 @@ FIRST[[0, 2], [2, 4]] = True
 
 
 def make_sample(network, spoil=0.0):
-  """A batch; what lies in the padding is `spoil`."""
+  """A batch; padding is filled with `spoil`."""
   random = np.random.default_rng(3)
   shape = MASK.shape
   observation = random.normal(size=[B, shape[1] + 1, 3])

@@ -27,7 +27,7 @@ CONFIG = sac.SACConfig(
   learning_rate=0.05,
   policy_learning_rate=0.03,
   temperature_learning_rate=0.1,
-  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  adam_epsilon=0.1,  # Does not amplify rounding errors.
   initial_temperature=0.4,
   target_update_rate=0.3,
 )
@@ -72,7 +72,7 @@ class Twin:
     return numeric_gradients.linear(arrays, head, np.maximum(x, 0))
 
   def values(self, arrays, observation):
-    """Returns what each of the critics says, `[N, B, A]`."""
+    """Returns the outputs of each critic, `[N, B, A]`."""
     return np.array(
       [
         self.outputs(

@@ -25,7 +25,7 @@ CONFIG = sac.SACConfig(
   discount=0.8,
   learning_rate=0.05,
   temperature_learning_rate=0.1,
-  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  adam_epsilon=0.1,  # Does not amplify rounding errors.
   initial_temperature=0.4,
   target_update_rate=0.3,
 )
@@ -227,7 +227,7 @@ class TestNetworks:
     assert shapes['critic_2/normalized_mlp/linear_1/w:0'] == (4, 5)
     assert shapes['critic_2/head/w:0'] == (5, 7)
 
-  def test_critics_have_the_layers_of_the_policy_unless_told(self):
+  def test_critics_have_the_layers_of_the_policy_by_default(self):
     config = sac.SACConfig(body='layer_norm_mlp', hidden_sizes=(3, 4))
     assert config.critic_layers == ('layer_norm_mlp', (3, 4))
     config = dataclasses.replace(

@@ -28,7 +28,7 @@ def test_kinds_and_densities():
     density = -((u - mean) ** 2) / 2 - math.log(2 * math.pi) / 2
     expected = density - np.log(1 - np.tanh(u) ** 2)
     found = drawn.log_prob[0, 4_000 * (i + 1) : 4_000 * (i + 2)]
-    # Where tanh rounds to ±1, u cannot be told from it.
+    # Where tanh rounds to ±1, u cannot be recovered.
     is_inside = np.abs(u) < 3
     np.testing.assert_allclose(
       found[is_inside], expected[is_inside], rtol=1e-2, atol=1e-2

@@ -24,14 +24,14 @@ CONFIG = td3.TD3Config(
   batch_size=B,
   discount=0.8,
   learning_rate=0.05,
-  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  adam_epsilon=0.1,  # Does not amplify rounding errors.
   target_sigma=0.4,
   target_update_rate=0.3,
 )
 
 
 def make(config, seed=0):
-  """Returns the learned networks, those that follow, and the update."""
+  """Returns online networks, target networks and update."""
   online, target = policy_and_critic_twin.make_networks(
     lambda: networks.make_policy_network(SPEC, config),
     lambda: policy_and_critic.make_critics(SPEC, config),

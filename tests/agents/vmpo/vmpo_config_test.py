@@ -1,4 +1,4 @@
-"""Tests of `agents/vmpo/config.py`, and of what the builder makes of it."""
+"""Tests of `agents/vmpo/config.py`, and of its use by the builder."""
 
 import pytest
 
@@ -55,6 +55,7 @@ class TestSettings:
     assert fits.batch_size_for(1) == 2
     config = vmpo.VMPOConfig(**settings, num_minibatches=limit + 1)
     with pytest.raises(
-      ValueError, match=f'num_minibatches must be at most {limit}, because a batch'
+      ValueError,
+      match=f'num_minibatches must be at most {limit}, because a batch',
     ):
       config.batch_size_for(1)

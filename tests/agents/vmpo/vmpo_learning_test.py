@@ -23,7 +23,7 @@ KINDS = {
     ),
   ),
 }
-# Nothing is as by default, so that what is ignored is found.
+# No defaults, so that ignored settings are found.
 CONFIG = vmpo.VMPOConfig(
   shared_sizes=(4,),
   hidden_sizes=(3,),
@@ -46,7 +46,7 @@ CONFIG = vmpo.VMPOConfig(
   initial_alpha_stddev=1.2,
   learning_rate=0.05,
   dual_learning_rate=0.1,
-  adam_epsilon=0.1,  # Or noise in small gradients would be blown up.
+  adam_epsilon=0.1,  # Does not amplify rounding errors.
   max_gradient_norm=0.9,
   baseline_cost=0.7,
   max_abs_reward=1.5,
@@ -64,7 +64,7 @@ def make(config=CONFIG, kind='discrete'):
 
 
 def make_sample(network, kind='discrete', spoil=0.0, seed=3):
-  """A batch of any actions; what lies in steps that did not happen is spoil."""
+  """A batch of any actions; padded steps are filled with `spoil`."""
   random = np.random.default_rng(seed)
   batch = sequence_updates.make_unrolls(random, spoil)
   state = sequence_updates.random_state(network, random)
@@ -81,7 +81,7 @@ def make_sample(network, kind='discrete', spoil=0.0, seed=3):
 
 
 def to_arrays(sample):
-  """What the twin takes, time first."""
+  """Time-major inputs of the twin."""
   data = sample.data
   names = ('observation', 'reward', 'discount', 'mask')
   found = {name: getattr(data, name) for name in names}
@@ -140,8 +140,8 @@ class TestUpdate:
       assert_close(arrays(network), twin.target)
       assert_close(duals_of(update), twin.duals)
 
-  def test_the_twin_would_tell_of_any_setting(self):
-    # What the network, the table and the tests below have.
+  def test_the_twin_covers_every_setting(self):
+    # Settings of the network, the table and the tests below.
     others = {'image_torso', 'max_queue_size', 'anneal_learner_steps'}
     usual = vmpo.VMPOConfig()
     names = {field.name for field in dataclasses.fields(usual)} - {
@@ -152,7 +152,7 @@ class TestUpdate:
     same = {n for n in names if getattr(CONFIG, n) == getattr(usual, n)}
     assert same == others - {'max_queue_size'}
 
-  def test_a_memory_goes_on_from_what_acted(self):
+  def test_recurrent_state_starts_from_the_acting_network(self):
     config = dataclasses.replace(
       CONFIG, core='lstm', core_size=4, num_epochs=1, learning_rate=1e-12
     )
@@ -189,12 +189,12 @@ class TestUpdate:
     sample = make_sample(network)
     assert call(sample).metrics['gradient_steps'] == 12
     learned = arrays(update._online)
-    call(sample)  # Nothing is left to learn with.
+    call(sample)  # The learning rate is 0.
     for name, value in arrays(update._online).items():
       np.testing.assert_array_equal(value, learned[name])
 
   @pytest.mark.parametrize('kind', KINDS)
-  def test_prices_rise_where_bounds_are_broken(self, kind):
+  def test_multipliers_rise_where_bounds_are_exceeded(self, kind):
     changes = dict.fromkeys(
       ['epsilon_policy', 'epsilon_mean', 'epsilon_stddev'], 1e-6
     )
@@ -207,7 +207,7 @@ class TestUpdate:
     for name in names:
       assert found[1][name] > found[0][name]
 
-  def test_prices_do_not_fall_for_ever(self):
+  def test_multipliers_have_a_minimum(self):
     config = dataclasses.replace(
       CONFIG, epsilon_policy=1e3, initial_alpha_policy=1e-8, adam_epsilon=1e-12
     )
@@ -221,7 +221,7 @@ class TestUpdate:
     assert given == [v.ref() for v in network.variables]
 
   def test_begins_with_the_network_that_acts(self):
-    # At first both are one, also if what acts has been given weights.
+    # Both start equal, even if the acting network has been given weights.
     network, update = make()
     for name, value in arrays(network).items():
       np.testing.assert_array_equal(arrays(update._online)[name], value)

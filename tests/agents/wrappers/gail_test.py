@@ -107,8 +107,8 @@ def test_rewards_and_losses_are_those_of_the_papers(kind):
     )
 
 
-def test_learns_to_tell_them_apart():
-  # What differs is the action alone.
+def test_discriminator_learns():
+  # They differ only in the action.
   tf.random.set_seed(0)
   config = GAILConfig(
     hidden_sizes=(16,), learning_rate=0.05, gradient_penalty_coefficient=1.0

@@ -1,4 +1,4 @@
-"""Checks agents that are wrapped, and what wrapping them does."""
+"""Tests of agents with reward models."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ _DAILY = ('rnd-dqn', 'sqil-dqn', 'gail-dqn')
 
 
 class _Wrapped:
-  """Takes pairs of what wraps and what is wrapped in turn."""
+  """Parameterizes the tests by reward models and agents."""
 
   @pytest.fixture(autouse=True, params=rare_cases.daily(sorted(_CASES), _DAILY))
   def _pair(self, request):
@@ -70,7 +70,7 @@ class TestBuilders(_Wrapped, agents_conformance.BuilderConformance):
 
 
 class _Recording(programs.Update):
-  """Keeps the sample that it gets."""
+  """Records its sample."""
 
   def __init__(self):
     super().__init__()
@@ -86,7 +86,7 @@ class _Recording(programs.Update):
 
 
 class _Counting(rewarding.Rewards):
-  """Rewards steps with their places, and remembers how many there were."""
+  """Rewards steps with their indices, and counts them."""
 
   def __init__(self):
     super().__init__()
@@ -149,7 +149,7 @@ class TestRewardingUpdate:
     size, length = mask.shape
     expected = np.arange(size * length).reshape(mask.shape) * mask
     np.testing.assert_array_equal(wrapped.sample.data.reward, expected)
-    # Without the action and the reward before.
+    # Without previous action and reward.
     steps = rewards.steps
     np.testing.assert_array_equal(
       steps.observation, observation[:, :-1].reshape(-1, 3)
@@ -214,7 +214,7 @@ class TestWrapping:
     with pytest.raises(settings.SettingError, match=f'^wrap must be .*{why}'):
       rnd.RNDBuilder(wrapped)
 
-  def test_tells_what_it_is(self):
+  def test_name_and_settings(self):
     builder = sqil.SQILBuilder(dqn.DQNBuilder())
     assert builder.config == dqn.DQNConfig()
     assert builder.wrapping == {

@@ -1,4 +1,4 @@
-"""Tests of `categorical.py` and `gaussian.py`: one choice, and floats."""
+"""Tests of `Categorical` and `DiagonalGaussian`."""
 
 import math
 
@@ -12,7 +12,7 @@ NUM_ROWS = 20_000
 
 
 def counters_of(num_rows, seed=0):
-  """A stream for each row; their starts need not be far apart here."""
+  """Random streams of rows, which may overlap here."""
   random = np.random.default_rng(seed)
   return tf.constant(random.integers(2**63, size=num_rows, dtype=np.uint64))
 
@@ -128,7 +128,7 @@ class TestCategorical:
       assert not is_masked[rows, samples].any()
 
   def test_stays_within_many_actions(self):
-    # Rounding must not make an action out of what is beyond the last.
+    # Rounding must not lead to an action beyond the last.
     samples, _ = make_categorical(1000).sample(
       tf.zeros([NUM_ROWS, 1000]), counters_of(NUM_ROWS)
     )
@@ -369,7 +369,7 @@ class TestToAction:
 
 
 class TestRows:
-  """What a row draws depends on the row alone."""
+  """Samples of a row do not depend on other rows."""
 
   @pytest.mark.parametrize('kind', ['categorical', 'gaussian'])
   @pytest.mark.parametrize('jit', [False, True])

@@ -1,4 +1,4 @@
-"""Tests of `factored.py` and `making.py`: actions of several parts."""
+"""Tests of factored distributions and of `make_distribution`."""
 
 import collections
 import math
@@ -104,7 +104,7 @@ def test_adds_up_the_parts(name, leading):
   np.testing.assert_allclose(
     found, sum(p.entropy(x) for p, x in zip(parts, own)), rtol=1e-5
   )
-  # As what comes from replay: there are no lists.
+  # As from replay, where lists are tuples.
   if isinstance(spec, list):
     np.testing.assert_array_equal(
       distribution.log_prob(parameters, tuple(samples)),
@@ -114,7 +114,7 @@ def test_adds_up_the_parts(name, leading):
 
 @pytest.mark.parametrize('name', NESTS)
 @pytest.mark.parametrize('jit_compile', [False, True])
-def test_samples_are_those_of_the_parts_in_turn(name, jit_compile):
+def test_samples_are_those_of_the_parts_in_order(name, jit_compile):
   spec = NESTS[name]
   distribution = distributions.make_distribution(spec)
   parameters = normal(5, distribution.num_parameters)

@@ -30,7 +30,7 @@ def counters_of(num_rows):
 
 
 def probabilities(parameters, counts):
-  """Returns those of each number in turn, in float64."""
+  """Returns the values for each integer, in float64."""
   found, place = [], 0
   for count in np.ravel(counts):
     z = np.asarray(parameters, np.float64)[..., place : place + count]

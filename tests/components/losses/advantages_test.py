@@ -8,7 +8,7 @@ from repertory.components import losses
 
 
 def slow_advantages(rewards, discounts, values, bootstrap_value, mask, lambda_):
-  """Equation 16 as a sum over steps, which ends where the mask does."""
+  """Equation 16 as a sum over steps, up to the end of the mask."""
   length, batch = rewards.shape
   v = np.concatenate([values, bootstrap_value[None]])
   advantages = np.zeros([length, batch])
@@ -61,13 +61,13 @@ class TestByHand:
     ('changes', 'expected'),
     [
       pytest.param({}, [1 + 0.25 * 1.25, 1 + 0.25, 1], id='mid_episode'),
-      # The second error is 2 − 4, and nothing of the third comes through.
+      # The second error is 2 − 4, and nothing of the third is propagated.
       pytest.param(
         {'discounts': np.array([[0.5], [0.0], [0.5]])},
         [1 + 0.25 * -2, -2, 1],
         id='the_second_step_terminates',
       ),
-      # Discounts say that the episode goes on: truncation. The first step
+      # Positive discounts at the end of the episode: truncation. The first step
       # bootstraps from V(x_1), where the episode ended.
       pytest.param(
         {'mask': np.array([[True], [False], [True]])},

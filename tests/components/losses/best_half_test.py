@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from repertory.components import losses
 
-# Two steps did not happen, of which one would be the best.
+# Two padded steps, one of which would be the best.
 ADVANTAGES = np.array([[1.0, 9.0, -2.0], [np.log(3), 0.0, -1.0]], np.float32)
 MASK = np.array([[1, 0, 1], [1, 0, 1]], np.bool_)
 
@@ -24,7 +24,7 @@ class TestBestHalf:
       # Two of three, and one of one.
       ([[5, 1, 3]], [[1, 1, 1]], [[1, 0, 1]]),
       ([[5, 1, 3]], [[0, 1, 0]], [[0, 1, 0]]),
-      # As good as the last one.
+      # Ties with the last one.
       ([[2, 1, 1, 1]], [[1, 1, 1, 1]], [[1, 1, 1, 1]]),
       ([[2, 2, 1, 1]], [[1, 1, 1, 1]], [[1, 1, 0, 0]]),
       ([[-1, -2, -3, -4]], [[1, 1, 1, 1]], [[1, 1, 0, 0]]),

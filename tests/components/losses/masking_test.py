@@ -11,7 +11,7 @@ from repertory.components.losses import masking
 
 
 def slow_mean(values, mask):
-  """Σ_{t,b: m_tb} x_tb / |{t,b: m_tb}|, 0 if there is none."""
+  """Σ_{t,b: m_tb} x_tb / |{t,b: m_tb}|, 0 for an empty mask."""
   total, count = 0.0, 0
   for t, b in np.ndindex(*mask.shape):
     if mask[t, b]:
@@ -81,14 +81,14 @@ class TestMaskedMean:
 
 
 class TestCheckShapes:
-  # What fits by its size alone, and would broadcast, is refused too.
+  # Shapes that would broadcast are invalid, too.
   @pytest.mark.parametrize(
     'shape', [[3], [], [3, 1], [1, 2], [2, 3], [3, 2, 1]]
   )
   @pytest.mark.parametrize('ones', [tf.ones, np.ones])
   def test_names_what_does_not_fit(self, shape, ones):
     with pytest.raises(
-      ValueError, match=r'^other must have shape \[T, B\] as first has, got '
+      ValueError, match=r'^other must have shape \[T, B\] like first, got '
     ):
       masking.check_shapes(
         first=ones([3, 2]), fits=ones([3, 2]), other=ones(shape)

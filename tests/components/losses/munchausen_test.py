@@ -29,7 +29,7 @@ class TestScaledLogPolicy:
 
   def test_keeps_small_differences_of_large_values(self):
     # 2^20 and a difference of 2^-3, which float32 holds; divided by τ first,
-    # it would be a third of what is lost to rounding.
+    # it would be a third of the rounding error.
     large = 2.0**20
     found = losses.scaled_log_policy(constant([[large, large + 0.125]]), 0.03)
     expected = [slow_scaled_log_policy([0.0, 0.125], 0.03)]

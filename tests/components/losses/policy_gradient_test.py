@@ -58,7 +58,7 @@ class TestPolicyGradientLoss:
     np.testing.assert_allclose(
       loss, -(-1 * 2 + -2 * -1 + -4 * 3) / 3, rtol=1e-6
     )
-    # −A / 3: the likelihood of what did better than expected is to grow.
+    # −A / 3: the likelihood of better actions increases.
     np.testing.assert_allclose(gradient, [[-2 / 3, 1 / 3], [0, -1]], rtol=1e-6)
     assert none is None
 

@@ -10,7 +10,7 @@ from repertory.components import losses
 def slow_returns(rewards, discounts, values, mask, n_step):
   """Σ_{i<k} (Π_{j<i} γ_{t+j}) r_{t+i} + (Π_{j<k} γ_{t+j}) V(x_{t+k}).
 
-  k is the largest number, at most n, of steps that happened from t on.
+  k is the number of unpadded steps from t on, at most n.
   """
   length, batch = rewards.shape
   returns = np.zeros([length, batch])
@@ -101,7 +101,7 @@ def column(*entries):
 
 
 class TestNStepReturns:
-  # Rewards 1, 2, 4 and values 10, 20, 40, 80; γ = ½ unless told.
+  # Rewards 1, 2, 4 and values 10, 20, 40, 80; γ = ½ by default.
   @pytest.mark.parametrize(
     ('n_step', 'changes', 'expected'),
     [

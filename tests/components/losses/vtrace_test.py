@@ -22,7 +22,7 @@ def slow_vtrace(
   max_c=1.0,
   lambda_=1.0,
 ):
-  """Equation 1, close to the notation; a sum ends where the mask does."""
+  """Equation 1, close to the notation; sums end with the mask."""
   length, batch = rewards.shape
   v = np.concatenate([values, bootstrap_value[None]])  # V(x_0) … V(x_T)
   ratios = np.zeros([length, batch])
@@ -149,7 +149,7 @@ class TestVTraceByHand:
       ),
       pytest.param(
         {'discounts': np.array([[0.5], [0.0], [0.5]])},
-        # Its error is 2 + 0 − 2 = 0, and nothing of the third comes through.
+        # Its error is 2 + 0 − 2 = 0, and nothing of the third is propagated.
         [1 + 1 + 0.5 * 0, 2, 6],
         [1 + 0.5 * 2 - 1, 0, 2],
         (2, 0.5, 1),

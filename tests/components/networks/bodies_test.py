@@ -1,4 +1,4 @@
-"""Tests of `bodies.py` and of the layers that it knows by name."""
+"""Tests of `bodies.py` and of its hidden layers."""
 
 import numpy as np
 import pytest
@@ -92,5 +92,5 @@ class TestSimBa:
 
   @pytest.mark.parametrize('sizes', [(), (3, 4)])
   def test_refuses_sizes(self, sizes):
-    with pytest.raises(ValueError, match='the same for each block, got'):
+    with pytest.raises(ValueError, match='one for each block, got'):
       networks.SimBa(sizes)

@@ -278,7 +278,7 @@ class TestBoth:
     features = torso(tf.constant(images))
     assert features.dtype == tf.float32
     assert np.max(features) > 0
-    # Other numbers are taken as they are, whatever their size and dtype.
+    # Other values are not scaled, whatever their size and dtype.
     for dtype in (np.float32, np.float64):
       scaled = torso(tf.constant((images / 255).astype(dtype)))
       np.testing.assert_allclose(scaled, features, rtol=1e-4, atol=1e-6)

@@ -91,11 +91,11 @@ def test_an_empty_batch_changes_nothing():
       np.testing.assert_array_equal(variable, value)
 
 
-def test_tells_whether_it_has_seen_anything():
+def test_has_seen():
   normalizer = make(specs.Array((1,), np.float32))
   assert not normalizer.has_seen
   normalizer.update(batch([3.0]), tf.zeros([1, 1], tf.bool))
-  assert not normalizer.has_seen  # It did not count.
+  assert not normalizer.has_seen  # It was masked.
   normalizer.update(batch([3.0]), tf.ones([1, 1], tf.bool))
   assert normalizer.has_seen
 

@@ -14,7 +14,7 @@ NUMBER = specs.Array((), np.float32)
 
 
 def observing(action):
-  """The spec of who observes previous action and reward."""
+  """Spec with previous action and reward."""
   return {
     'observation': specs.BoundedArray((2,), np.int32, 0, 9),
     'previous_action': action,

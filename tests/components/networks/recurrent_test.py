@@ -21,7 +21,7 @@ def normal(*shape, seed=0):
 
 
 def make_state(core, num_rows=B):
-  """A state that is not zeros, so that it matters."""
+  """A state other than zeros."""
   leaves = tree.flatten(core.initial_state(num_rows))
   random = [normal(*leaf.shape, seed=i) for i, leaf in enumerate(leaves)]
   return tree.unflatten_as(core.initial_state(num_rows), random)
@@ -243,7 +243,7 @@ class TestSequenceNetwork:
     assert network.unroll(observation, first, ())[1] == ()
 
   def test_memory_reaches_the_output(self):
-    # The premise of the first test: without memory it would say less.
+    # Precondition of the first test: the recurrent state has an effect.
     network, observation = make_network('lstm')
     step = tree.map_structure(lambda leaf: leaf[0], observation)
     one, state = network.step(step, network.initial_state(B))

@@ -449,8 +449,8 @@ class TestCheckObservation:
     ('spec', 'words'),
     [
       (specs.BoundedArray((84, 84), np.uint8, 0, 255), '[84, 84, 1]'),
-      (specs.BoundedArray((84, 84, 3), np.float32, 0, 255), 'as uint8'),
-      (specs.BoundedArray((64, 64, 1), np.int32, 0, 255), 'as uint8'),
+      (specs.BoundedArray((84, 84, 3), np.float32, 0, 255), 'Return uint8'),
+      (specs.BoundedArray((64, 64, 1), np.int32, 0, 255), 'Return uint8'),
     ],
     ids=['without_channels', 'floats', 'integers'],
   )
@@ -465,7 +465,7 @@ class TestCheckObservation:
 
   @pytest.fixture
   def warnings(self, monkeypatch):
-    """The warnings that are logged, from now on."""
+    """Collects logged warnings."""
     torsos._warn.cache_clear()
     logged = []
     monkeypatch.setattr(

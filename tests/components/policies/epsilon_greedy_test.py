@@ -143,7 +143,7 @@ class TestEpsilonGreedyPolicy:
       run(policy, range(8), values, 200, jit_compile=False),
     )
 
-  def test_random_numbers_go_on_across_episodes(self):
+  def test_random_streams_continue_across_episodes(self):
     policy = policies.EpsilonGreedyPolicy(table_network, [1.0] * 2, seed=2)
     state = policy.initial_state([0, 1])
     after = policy.step(values_of(2), state).state
@@ -188,8 +188,8 @@ class TestEpsilonGreedyPolicy:
 class TestAnnealing:
   @pytest.mark.parametrize('jit_compile', [False, True])
   def test_falls_from_one_linearly(self, jit_compile):
-    # Streams by id are independent, so that the share of random actions can be
-    # told from the rows of one step.
+    # Streams are independent, so the rows of one step estimate the share of
+    # random actions.
     num_rows, anneal_steps = 4000, 4
     ids = range(num_rows)
     policy = policies.EpsilonGreedyPolicy(
@@ -206,7 +206,7 @@ class TestAnnealing:
         abs(count - num_rows * p) < 4.5 * (num_rows * p * (1 - p)) ** 0.5
       ), step
 
-  def test_goes_on_from_the_steps_done(self):
+  def test_continues_after_the_steps_done(self):
     def make(steps_done):
       return policies.EpsilonGreedyPolicy(
         table_network, [0.0] * 8, 3, anneal_steps=100, steps_done=steps_done
@@ -218,7 +218,7 @@ class TestAnnealing:
       state = make(0).step(values, state).state
     resumed = make(40).initial_state(ids)
     np.testing.assert_array_equal(state['steps'], resumed['steps'])
-    # Nothing is left to anneal.
+    # Annealing is finished.
     greedy = np.tile(np.argmax(values, axis=-1), [30, 1])
     np.testing.assert_array_equal(run(make(100), ids, values, 30), greedy)
     assert np.any(run(make(0), ids, values, 30) != greedy)

@@ -186,7 +186,7 @@ class TestStochasticPolicy:
           tree.map_structure(lambda x, i=i: x[i : i + 1], all_.extras),
         )
 
-  def test_random_numbers_go_on_across_episodes(self):
+  def test_random_streams_continue_across_episodes(self):
     policy, _, _ = make_stochastic('discrete')
     after = run(policy)[-1].state
     again = policy.reset_state(after, tf.ones([B], tf.bool))
