@@ -12,7 +12,7 @@ def conservative_gaps(
 ) -> tf.Tensor:
   """CQL regularizer, log ∫ exp(q(s, a)) da − q(s, a_data), from samples.
 
-    log (1/P Σ_p exp(q(s, a_p)) / μ(a_p)) − q(s, a_data),  a_p drawn from μ
+    log (1/P Σ_p exp(q(s, a_p)) / μ(a_p)) − q(s, a_data),  a_p ~ μ
 
   Minimizing it lowers the largest values and raises those of the data set's
   actions, so out-of-distribution actions are not overestimated. See https://arxiv.org/abs/2006.04779,
