@@ -34,11 +34,11 @@ class TakesAdditionalLoss:
         `policy_and_critic.Networks` of policy and critics, and minimizes the
         loss with each of its two optimizers.
       sample: The batch. DQN and SAC pass `types.Transition` `[B, ...]`. IMPALA
-        and PPO pass `types.Sequence` with time first: observations `[T + 1, B,
-        ...]`, actions, rewards and `mask` `[T, B]`. Steps whose mask is false
-        are padding: take `losses.masked_mean`. PPO passes a minibatch, with T =
-        1 if the network is feed-forward, in which `version`, `keys`,
-        `probabilities` and `table_sizes` are empty.
+        and PPO pass time-major `types.Sequence`: observations
+        `[T + 1, B, ...]`, actions, rewards and `mask` `[T, B]`. Steps whose
+        mask is false are padding: use `losses.masked_mean`. PPO passes a
+        minibatch, whose `version`, `keys`, `probabilities` and `table_sizes`
+        are empty; T = 1 if the network is feed-forward.
 
     Returns:
       The weighted loss, a scalar, which is logged as `additional_loss`; and
