@@ -31,7 +31,7 @@ import rich.console
 import rich.table
 from absl import app, flags
 
-from repertory.components import interfaces
+from repertory.components import network_interfaces
 from repertory.components.inference import addresses
 
 _ROUNDS = flags.DEFINE_integer('rounds', 25, 'Rounds per case.')
@@ -78,7 +78,7 @@ def _actors(case: Case, prefix: Sequence[str]) -> Iterator[list[Any]]:
   Yields:
     The processes of the actors.
   """
-  here = interfaces.of_address(delayed_network.HERE)
+  here = network_interfaces.of_address(delayed_network.HERE)
   with contextlib.ExitStack() as stack:
     served = {}
     for num_lanes in _LANES:

@@ -17,7 +17,7 @@ import cloudpickle
 import figures
 import psutil
 
-from repertory.components import callers, interfaces
+from repertory.components import callers, network_interfaces
 from repertory.launch.coordination import kinds
 from repertory.launch.host import child_processes, ports
 from repertory.launch.launchers import calls, carriers, node_process
@@ -131,7 +131,7 @@ def _start(cargo: node_process.Cargo, port: int, log: str) -> subprocess.Popen:
       stderr=file,
     )
   with process.stdin as pipe:
-    pipe.write(pickle.dumps((port, interfaces.LOOPBACK)))
+    pipe.write(pickle.dumps((port, network_interfaces.LOOPBACK)))
     pipe.write(cloudpickle.dumps(cargo))
   return process
 

@@ -5,7 +5,7 @@ import threading
 import psutil
 
 import program
-from repertory.components import interfaces
+from repertory.components import network_interfaces
 from repertory.launch.launchers import calls, conformance
 from repertory.launch.launchers import program as program_lib
 
@@ -36,9 +36,9 @@ def check_ports(launch, directory):
     assert set(workers.find_ended()) == set(planned.names)
     # Reserved by this process, so a restarted service finds it free.
     for number in numbers:
-      assert list(interfaces._sockets_at(number))
+      assert list(network_interfaces._sockets_at(number))
   for number in numbers:
-    assert not list(interfaces._sockets_at(number))
+    assert not list(network_interfaces._sockets_at(number))
 
 
 def wait_for_end(num_threads):

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 import namespaces
 import replay_fixture
-from repertory.components import interfaces, replay
+from repertory.components import network_interfaces, replay
 from repertory.components.inference import addresses
 from repertory.launch.host import ports
 from repertory.launch.launchers import carriers, hosting, program
@@ -77,7 +77,7 @@ def _other_machine(hub: str, here: Sequence[str], there: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _service(carrier_name: str, interface: interfaces.Interface):
+def _service(carrier_name: str, interface: network_interfaces.NetworkInterface):
   """Yields the port of a node served by an implementation of remote calls."""
   carrier = carriers.get(carrier_name)
   plan = program.PlannedNode(_Doubler.name, _Doubler)
@@ -117,8 +117,11 @@ def main():
     _other_machine('other', [_GATE], _STRANGER) as stranger,
   ):
     namespaces.run(f'{stranger} ip route add {_HERE} via {_GATE}')
-    both = interfaces.of_address(_HERE)
-    for what, interface in (('lo', interfaces.LOOPBACK), ('both', both)):
+    both = network_interfaces.of_address(_HERE)
+    for what, interface in (
+      ('lo', network_interfaces.LOOPBACK),
+      ('both', both),
+    ):
       table = replay_fixture.make_prioritized()
       server = replay.make_server([table], interface=interface)
       name = f'replay, over {what}'
@@ -140,7 +143,10 @@ def main():
       ):  # fmt: skip
         results['inference', who] = _connect(port, command)
     for name in sys.argv[1:]:
-      for what, interface in (('lo', interfaces.LOOPBACK), ('both', both)):
+      for what, interface in (
+        ('lo', network_interfaces.LOOPBACK),
+        ('both', both),
+      ):
         with _service(name, interface) as port:
           of = f'{name}, over {what}'
           results[of, 'here'] = _connect(port, address=interface.host)

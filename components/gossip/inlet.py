@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from absl import logging
 
-from repertory.components import callers, interfaces
+from repertory.components import callers, network_interfaces
 from repertory.components.gossip import mailbox, streams, vectors
 from repertory.components.inference import addresses
 
@@ -28,7 +28,7 @@ class Inlet:
     box: mailbox.Mailbox,
     layout: vectors.Layout,
     admission: callers.Admission,
-    interface: interfaces.Interface = interfaces.LOOPBACK,
+    interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
   ):
     """Starts to listen.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from repertory.components import callers, interfaces, signals
+from repertory.components import callers, network_interfaces, signals
 from repertory.components.gossip import (
   graphs,
   inlet,
@@ -102,7 +102,7 @@ class Participant:
     *,
     find: Callable[[str], str | None],
     caller: callers.Caller,
-    interface: interfaces.Interface = interfaces.LOOPBACK,
+    interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
     timeout_seconds: float = 600.0,
     stop: signals.StopSignal | None = None,
     trail: float = 0.0,

@@ -12,7 +12,7 @@ import socket
 import struct
 import uuid
 
-from repertory.components import interfaces
+from repertory.components import network_interfaces
 
 _UNIX = 'unix:'
 _TCP = 'tcp:'
@@ -22,12 +22,14 @@ _BACKLOG = 256
 _QUIET_SECONDS, _SILENT_SECONDS = 5, 20
 
 
-def make_address(interface: interfaces.Interface = interfaces.LOOPBACK) -> str:
+def make_address(
+  interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
+) -> str:
   """Returns an address at which a server can be reached over an interface.
 
   On one host that is an unused Unix address.
   """
-  if interface == interfaces.LOOPBACK:
+  if interface == network_interfaces.LOOPBACK:
     return f'{_UNIX}repertory-{uuid.uuid4().hex}'
   return f'{_TCP}{interface.address(0)}'
 
@@ -65,10 +67,10 @@ def listen(address: str) -> tuple[socket.socket, str]:
   port = listener.getsockname()[1]
   interface = None
   with contextlib.suppress(ValueError):  # A name, or all interfaces.
-    interface = interfaces.of_address(host.strip('[]'))
+    interface = network_interfaces.of_address(host.strip('[]'))
   try:
     if interface:
-      interfaces.restrict(port, interface)
+      network_interfaces.restrict(port, interface)
   except BaseException:
     listener.close()
     raise

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import reverb
 from reverb import errors as reverb_errors
 
-from repertory.components import checkpointing, interfaces, settings
+from repertory.components import checkpointing, network_interfaces, settings
 from repertory.components.replay import reverb_tables
 from repertory.components.replay import tables as tables_lib
 
@@ -39,7 +39,7 @@ def make_server(
   tables: Sequence[tables_lib.Table],
   port: int | None = None,
   checkpoint_directory: str | None = None,
-  interface: interfaces.Interface = interfaces.LOOPBACK,
+  interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
 ) -> reverb.Server:
   """Starts a replay server in this process.
 
@@ -75,7 +75,7 @@ def make_server(
       fresh=True,
     ) from error
   try:
-    interfaces.restrict(server.port, interface)
+    network_interfaces.restrict(server.port, interface)
   except BaseException:
     server.stop()
     raise

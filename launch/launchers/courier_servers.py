@@ -9,7 +9,7 @@ from typing import Any
 import courier
 from courier.python.client import translate_status
 
-from repertory.components import interfaces
+from repertory.components import network_interfaces
 
 
 def make_server(port: int, num_threads: int, token: str) -> courier.Server:
@@ -91,7 +91,7 @@ def serving(
   server: courier.Server | None,
   served: Mapping[str, Callable[..., Any]],
   shut_down: Callable[[], None],
-  interface: interfaces.Interface = interfaces.LOOPBACK,
+  interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
 ) -> Iterator[None]:
   """Serves calls while the block runs.
 
@@ -109,7 +109,7 @@ def serving(
   server.Bind('shutdown', shut_down)
   server.Start()
   try:
-    interfaces.restrict(server.port, interface)
+    network_interfaces.restrict(server.port, interface)
     yield
   finally:
     server.Stop()

@@ -18,7 +18,7 @@ from typing import Any
 
 import cloudpickle
 
-from repertory.components import interfaces
+from repertory.components import network_interfaces
 from repertory.launch.launchers import calls, served_calls
 
 # Read when gRPC is imported. By default, gRPC would delay each fork, although
@@ -109,7 +109,7 @@ def serving(
   server: Server | None,
   served: Mapping[str, Callable[..., Any]],
   shut_down: Callable[[], None],
-  interface: interfaces.Interface = interfaces.LOOPBACK,
+  interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
 ) -> Iterator[None]:
   """Serves calls while the block runs.
 
@@ -141,10 +141,10 @@ def serving(
   )
   try:
     try:
-      for address in interfaces.addresses_to_bind(interface):
-        bound = interfaces.Interface(address, interface.names)
+      for address in network_interfaces.addresses_to_bind(interface):
+        bound = network_interfaces.NetworkInterface(address, interface.names)
         listener.add_insecure_port(bound.address(server.port))
-      interfaces.restrict(server.port, interface)
+      network_interfaces.restrict(server.port, interface)
     finally:
       listener.start()  # Only a started server closes its ports.
     yield

@@ -13,7 +13,7 @@ from typing import Any
 
 from absl import logging
 
-from repertory.components import interfaces, signals
+from repertory.components import network_interfaces, signals
 from repertory.launch import failures
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.host import watchdog
@@ -44,7 +44,7 @@ class Host:
     token: str = '',
     can_restart: bool = False,
     beside: node_lib.Node | None = None,
-    interface: interfaces.Interface = interfaces.LOOPBACK,
+    interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
     call_timeout_seconds: float = watchdog.START_SECONDS,
   ):
     """Prepares the context; does not make the node yet.
@@ -136,7 +136,7 @@ class Host:
     """Describes a node's configuration, process and host."""
     described = {'pid': os.getpid(), **node.description}
     interface = self._context.interface
-    if interface == interfaces.LOOPBACK:
+    if interface == network_interfaces.LOOPBACK:
       return described
     return {'host': interface.host, **described}
 

@@ -19,7 +19,7 @@ from typing import Any
 import cloudpickle
 from absl import logging
 
-from repertory.components import interfaces
+from repertory.components import network_interfaces
 from repertory.launch.host import child_processes, printed
 from repertory.launch.host import ports as ports_lib
 from repertory.launch.launchers import (
@@ -71,7 +71,7 @@ def launch_processes(
     ports = stack.enter_context(held_ports(program))
     carrier = carriers.chosen()
     given = {
-      name: pickle.dumps((ports.get(name), interfaces.LOOPBACK))
+      name: pickle.dumps((ports.get(name), network_interfaces.LOOPBACK))
       + cloudpickle.dumps(cargo)
       for name, cargo in _load(program, ports, carrier).items()
     }
@@ -165,7 +165,9 @@ def _load(
 
 
 def _addresses_of(ports: Mapping[str, int]) -> dict[str, str]:
-  return {n: interfaces.LOOPBACK.address(port) for n, port in ports.items()}
+  return {
+    n: network_interfaces.LOOPBACK.address(port) for n, port in ports.items()
+  }
 
 
 def _clients_of(

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from absl import flags, logging
 
-from repertory.components import callers, interfaces
+from repertory.components import callers, network_interfaces
 from repertory.launch.host import child_processes
 from repertory.launch.launchers import calls, carriers, hosting
 from repertory.launch.launchers import program as program_lib
@@ -65,7 +65,7 @@ class Cargo:
     self,
     life: int,
     can_restart: bool,
-    interface: interfaces.Interface = interfaces.LOOPBACK,
+    interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
   ) -> hosting.Host:
     """Makes the node runner; see `hosting.Host`."""
     seconds, carrier = self.call_timeout_seconds, carriers.get(self.carrier)
@@ -88,7 +88,7 @@ class Cargo:
     self,
     host: hosting.Host,
     port: int | None,
-    interface: interfaces.Interface = interfaces.LOOPBACK,
+    interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
   ) -> None:
     """Runs the node to its end.
 

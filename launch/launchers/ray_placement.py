@@ -10,7 +10,7 @@ import cloudpickle
 import ray
 from ray.util import scheduling_strategies
 
-from repertory.components import interfaces
+from repertory.components import network_interfaces
 from repertory.components.settings import SettingError, text_of
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import (
@@ -148,7 +148,7 @@ class Placement:
   def _check_addresses(self, network: str) -> None:
     if network:
       try:
-        interfaces.of_network(network)
+        network_interfaces.of_network(network)
       except ValueError as error:
         raise SettingError('bind_interface', str(error)) from error
     if self._is_alone or self.allows_public or network:

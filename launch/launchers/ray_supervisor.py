@@ -17,7 +17,7 @@ from typing import IO, NamedTuple, cast
 
 import ray
 
-from repertory.components import interfaces
+from repertory.components import network_interfaces
 from repertory.launch.host import child_processes, ports
 
 # Maximum bytes of a node's output per read, and kept.
@@ -38,7 +38,7 @@ class Place(NamedTuple):
   """
 
   address: str
-  interface: interfaces.Interface
+  interface: network_interfaces.NetworkInterface
   senders: Sequence[str]
   port: int | None
 
@@ -100,7 +100,7 @@ class Supervisor:
         address = ray.util.get_node_ip_address()
         interface = _choose_interface(address, network, allows_public)
         port = self._held.enter_context(ports.held()) if serves else None
-        senders = interfaces.addresses_of(interface)
+        senders = network_interfaces.addresses_of(interface)
         self._place = Place(address, interface, senders, port)
       return self._place
 
@@ -213,14 +213,14 @@ class Supervisor:
 
 def _choose_interface(
   address: str, network: str | None, allows_public: bool
-) -> interfaces.Interface:
+) -> network_interfaces.NetworkInterface:
   """Returns the network interface of a server; see `Supervisor.place`."""
   if network is None:
-    return interfaces.LOOPBACK
+    return network_interfaces.LOOPBACK
   if network:
-    interface = interfaces.of_network(network)
+    interface = network_interfaces.of_network(network)
   else:
-    interface = interfaces.of_address(address)
+    interface = network_interfaces.of_address(address)
   if ipaddress.ip_address(interface.host).is_global and not allows_public:
     raise ValueError(
       f'must be a private network, got the public address {interface.host} '

@@ -3,7 +3,13 @@
 import contextlib
 from collections.abc import Callable, Mapping
 
-from repertory.components import callers, gossip, interfaces, replay, roads
+from repertory.components import (
+  callers,
+  gossip,
+  network_interfaces,
+  replay,
+  roads,
+)
 from repertory.launch.nodes import (
   checkpoints,
   gossip_means,
@@ -51,7 +57,7 @@ class GossipLearnerNode(learner.LearnerNode):
     neighborhood: gossip.Neighborhood,
     find: Callable[[str], str | None],
     caller: callers.Caller,
-    interface: interfaces.Interface,
+    interface: network_interfaces.NetworkInterface,
   ) -> None:
     """Connects it to its neighbors.
 

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from repertory.components import callers, interfaces, signals
+from repertory.components import callers, network_interfaces, signals
 from repertory.launch.coordination import reports
 
 
@@ -85,7 +85,7 @@ class Context:
   can_restart: bool = False
   is_alone: bool = False
   beside: Any = None
-  interface: interfaces.Interface = interfaces.LOOPBACK
+  interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK
   shown: Callable[[], None] = lambda: None
 
   def tell_start(self, doing: str) -> None:

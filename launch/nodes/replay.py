@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from repertory.components import interfaces, replay
+from repertory.components import network_interfaces, replay
 from repertory.launch.coordination import addresses, kinds, reports
 from repertory.launch.nodes import node
 from repertory.launch.runs import session as session_lib
@@ -42,7 +42,7 @@ class ReplayNode(node.Node):
     Args:
       hosts: IP addresses of lost hosts, whose processes may still run.
     """
-    interfaces.restrict(self._server.port, self._interface, hosts)
+    network_interfaces.restrict(self._server.port, self._interface, hosts)
 
   @property
   def description(self):

@@ -13,7 +13,7 @@ import pytest
 import namespaces
 import stacks
 import two_machines
-from repertory.components import interfaces
+from repertory.components import network_interfaces
 
 
 @pytest.mark.chaos
@@ -64,7 +64,7 @@ def test_data_passes_in_both_directions_on_connections_old_and_new():
     data = bytes(range(256)) * 10_000
     with socket.create_connection(('::1', port), 5) as old:
       accepted, _ = server.accept()
-      interfaces.restrict(port)
+      network_interfaces.restrict(port)
       new = socket.create_connection(('::1', port), 5)
       accepted_later, _ = server.accept()
       with accepted, accepted_later, new:
@@ -78,13 +78,13 @@ def test_data_passes_in_both_directions_on_connections_old_and_new():
 def test_only_the_server_at_the_port_is_filtered(monkeypatch):
   filtered = []
   monkeypatch.setattr(
-    interfaces,
+    network_interfaces,
     '_attach',
     lambda server, parts: filtered.append(server.getsockname()[1]),
   )
   with socket.create_server(('', 0)) as server, socket.create_server(('', 0)):
     port = server.getsockname()[1]
-    interfaces.restrict(port)
+    network_interfaces.restrict(port)
     assert filtered == [port]
 
 
@@ -99,7 +99,7 @@ def test_nothing_is_heard_from_who_is_shut_out(host, other):
       accepted, _ = server.accept()
       with accepted:
         for shut_out in ([other], [other, host], []):
-          interfaces.restrict(port, shut_out=shut_out)
+          network_interfaces.restrict(port, shut_out=shut_out)
           sender.sendall(b'a')
           if host in shut_out:
             accepted.settimeout(0.3)
@@ -127,12 +127,16 @@ def test_other_machines_are_heard_at_one_address_alone(
   host, is_heard, monkeypatch
 ):
   # As if this machine's packets came from another one.
-  monkeypatch.setattr(interfaces, 'LOOPBACK', interfaces.Interface('', ()))
+  monkeypatch.setattr(
+    network_interfaces, 'LOOPBACK', network_interfaces.NetworkInterface('', ())
+  )
   with socket.create_server(
     ('::', 0), family=socket.AF_INET6, dualstack_ipv6=True
   ) as server:
     port = server.getsockname()[1]
-    interfaces.restrict(port, interfaces.Interface(host, ('lo',)))
+    network_interfaces.restrict(
+      port, network_interfaces.NetworkInterface(host, ('lo',))
+    )
     for address, is_expected in is_heard.items():
       with contextlib.ExitStack() as stack:
         if not is_expected:
@@ -145,7 +149,7 @@ def test_no_file_is_left_open():
   with socket.create_server(('', 0)) as server:
     before = sorted(os.listdir('/proc/self/fd'))
     for _ in range(3):
-      interfaces.restrict(server.getsockname()[1])
+      network_interfaces.restrict(server.getsockname()[1])
     assert sorted(os.listdir('/proc/self/fd')) == before
 
 
@@ -154,24 +158,24 @@ def test_port_without_server_is_refused():
     silent.bind(('localhost', 0))
     port = silent.getsockname()[1]
     with pytest.raises(ValueError, match=f'listens, got {port}'):
-      interfaces.restrict(port)
+      network_interfaces.restrict(port)
 
 
 def test_system_without_filters_leaves_a_warning(monkeypatch, caplog):
   def refuse(server, parts):
     raise OSError(92, 'Protocol not available')
 
-  monkeypatch.setattr(interfaces, '_attach', refuse)
+  monkeypatch.setattr(network_interfaces, '_attach', refuse)
   with socket.create_server(('', 0)) as server:
     port = server.getsockname()[1]
-    interfaces.restrict(port)
+    network_interfaces.restrict(port)
   assert f'Port {port} is open to all' in caplog.text
   assert 'Protocol not available' in caplog.text
 
 
 def test_system_that_only_nods_leaves_a_warning(monkeypatch, caplog):
   # The result of this option has another length.
-  monkeypatch.setattr(interfaces, '_SO_GET_FILTER', socket.SO_LINGER)
+  monkeypatch.setattr(network_interfaces, '_SO_GET_FILTER', socket.SO_LINGER)
   with socket.create_server(('', 0)) as server:
-    interfaces.restrict(server.getsockname()[1])
+    network_interfaces.restrict(server.getsockname()[1])
   assert 'the filter was not attached' in caplog.text

@@ -18,7 +18,7 @@ import called
 import links
 import program
 import services
-from repertory.components import interfaces
+from repertory.components import network_interfaces
 from repertory.launch.launchers import carriers
 
 
@@ -34,15 +34,17 @@ def test_listens_at_the_addresses_of_the_interface_alone(client, port):
     for connection in psutil.Process().net_connections('tcp')
     if connection.laddr.port == port and connection.status == psutil.CONN_LISTEN
   }
-  expected = set(interfaces.addresses_to_bind(interfaces.LOOPBACK))
+  expected = set(
+    network_interfaces.addresses_to_bind(network_interfaces.LOOPBACK)
+  )
   assert {'127.0.0.1'} <= expected
   assert {ip.removeprefix('::ffff:') for ip in listening} == expected
 
 
 @pytest.mark.parametrize('address', ['127.0.0.1', '[::1]'])
 def test_is_reached_over_either_protocol(carrier, client, port, address):
-  if address.strip('[]') not in interfaces.addresses_to_bind(
-    interfaces.LOOPBACK
+  if address.strip('[]') not in network_interfaces.addresses_to_bind(
+    network_interfaces.LOOPBACK
   ):
     pytest.skip(f'This machine has no {address}.')
   direct = carrier.make_client(
@@ -310,7 +312,9 @@ def test_nothing_is_left_of_a_server_that_cannot_listen(
 ):
   # The first can be bound, the last is nobody's: of TEST-NET-1.
   addresses = ['127.0.0.1', '192.0.2.1']
-  monkeypatch.setattr(interfaces, 'addresses_to_bind', lambda _: addresses)
+  monkeypatch.setattr(
+    network_interfaces, 'addresses_to_bind', lambda _: addresses
+  )
   before = psutil.Process().num_fds()
   for _ in range(10):
     with (
@@ -318,7 +322,7 @@ def test_nothing_is_left_of_a_server_that_cannot_listen(
       called.serving(carrier, port, service),
     ):
       pass
-    assert not list(interfaces._sockets_at(port))[1:]
+    assert not list(network_interfaces._sockets_at(port))[1:]
   assert psutil.Process().num_fds() < before + 10
 
 

@@ -19,7 +19,7 @@ import tensorflow as tf
 from reverb.cc import schema_pb2
 from reverb.cc.checkpointing import checkpoint_pb2
 
-from repertory.components import interfaces, signals
+from repertory.components import network_interfaces, signals
 from repertory.components.replay import (
   checkpoints,
   connection,
@@ -156,7 +156,7 @@ def _serving(table: reverb.Table, directory: str) -> Iterator[str]:
   checkpointer = reverb.checkpointers.DefaultCheckpointer(directory)
   one = reverb.Server(tables=[table], port=None, checkpointer=checkpointer)
   try:
-    interfaces.restrict(one.port)
+    network_interfaces.restrict(one.port)
     yield f'localhost:{one.port}'
   finally:
     one.stop()
