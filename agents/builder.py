@@ -12,13 +12,13 @@ import sonnet as snt
 from repertory.agents import agent_config
 from repertory.components import (
   datasets,
+  interfaces,
   learners,
   loggers,
   nests,
-  programs,
   replay,
-  roads,
   specs,
+  transports,
 )
 from repertory.components import experience as experience_lib
 
@@ -79,13 +79,13 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
   return call
 
 
-class Builder(roads.Parts, abc.ABC):
+class Builder(transports.TransportParts, abc.ABC):
   """Interface of agent builders: factories of the parts of an agent.
 
   An agent has a policy, an update and an `Experience`, which describes how
   experience flows from acting to learning. A builder starts nothing and does
   not depend on the topology. Override a factory to replace a part; parts that
-  follow from the experience are created by the methods of `roads.Parts`.
+  follow from the experience are created by the methods of `transports.Parts`.
 
   Factories get copies of specs, which modules may keep; see `nests.plain`.
 
@@ -153,7 +153,7 @@ class Builder(roads.Parts, abc.ABC):
     """
 
   @abc.abstractmethod
-  def make_policy(self, network: Any, acting: Acting) -> programs.Policy:
+  def make_policy(self, network: Any, acting: Acting) -> interfaces.Policy:
     """Creates the policy.
 
     Args:
@@ -164,12 +164,12 @@ class Builder(roads.Parts, abc.ABC):
   @abc.abstractmethod
   def make_update(
     self, network: Any, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
+  ) -> interfaces.Update:
     """Creates the update of `network`."""
 
   def make_bellman_updater(
     self, spec: specs.EnvironmentSpec
-  ) -> programs.BellmanUpdater:
+  ) -> interfaces.BellmanUpdater:
     """Creates a Bellman updater, which computes targets with its own networks.
 
     Required if `experience` has `labeled`. Then the update gets
@@ -197,7 +197,7 @@ class Builder(roads.Parts, abc.ABC):
 
   def make_learner(
     self,
-    update: programs.Update,
+    update: interfaces.Update,
     dataset: datasets.Batches,
     priority_updater: replay.Priorities | None,
     logger: loggers.Logger,

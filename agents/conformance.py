@@ -26,13 +26,13 @@ from repertory.components import (
   actors,
   compilation,
   datasets,
+  interfaces,
   numpy_functions,
   numpy_translations,
-  programs,
   replay,
-  roads,
   signals,
   specs,
+  transports,
   types,
 )
 
@@ -230,7 +230,7 @@ class BuilderConformance:
       if experience.labeled is not None:
         sample = self._label(builder, experience.labeled, sample)
       update = builder.make_update(network, spec)
-      result = programs.call_update(update, sample)
+      result = interfaces.call_update(update, sample)
     for name, value in result.metrics.items():
       assert np.isfinite(np.asarray(value)), f'{name} must be finite.'
 
@@ -278,7 +278,7 @@ class BuilderConformance:
       connection = replay.Connection(
         f'localhost:{server.port}', _SECONDS, signals.StopSignal()
       )
-      road = roads.ReverbRoad(connection, experience, builder)
+      road = transports.ReverbTransport(connection, experience, builder)
       end = road.make_learner_end()
       stack.callback(end.close)
       adder = road.make_adder(

@@ -7,9 +7,9 @@ import tensorflow as tf
 from repertory.agents import replay_config
 from repertory.components import (
   adders,
+  interfaces,
   learners,
   losses,
-  programs,
   replay,
   specs,
   types,
@@ -41,7 +41,7 @@ def error_buffer(
 
 def describe_uniform(
   config: Any,
-  items: adders.Items,
+  items: adders.ItemSpec,
   spec: specs.EnvironmentSpec,
   num_environments: int,
 ) -> experience_lib.Experience:
@@ -74,7 +74,7 @@ def describe_uniform(
 
 def describe(
   config: replay_config.ReplayConfig,
-  items: adders.Items,
+  items: adders.ItemSpec,
   spec: specs.EnvironmentSpec,
   num_environments: int,
   **others: Any,
@@ -122,8 +122,8 @@ def _setting_names(config: replay_config.ReplayConfig) -> dict[str, str]:
 
 
 def in_series(
-  update: programs.Update, config: replay_config.ReplayConfig
-) -> programs.Update:
+  update: interfaces.Update, config: replay_config.ReplayConfig
+) -> interfaces.Update:
   """Wraps an update to take all gradient steps of a learner step."""
   num_updates = config.num_sgd_steps_per_step
   if num_updates == 1:

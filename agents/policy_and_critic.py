@@ -82,7 +82,7 @@ def make_optimizers(
   """Creates an optimizer for each network.
 
   Args:
-    learned: The networks, such as `Networks`.
+    learned: The networks, such as `IQLNetworks`.
     config: Config with `learning_rate`, `adam_epsilon` and `max_gradient_norm`,
       which applies to each network separately.
   """

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from repertory import agents as folders
-from repertory.agents import agent_config, own_agents
+from repertory.agents import agent_config, user_agents
 from repertory.agents.agent import Agent
-from repertory.components import named_objects
+from repertory.components import import_paths
 from repertory.components import settings as settings_lib
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def get(name: str) -> Agent:
   by_name = {agent.name: agent for agent in agents()}
   if name in by_name:
     return by_name[name]
-  if named_objects.SYNTAX.fullmatch(name) is None:
+  if import_paths.SYNTAX.fullmatch(name) is None:
     owners = [one.name for one in agents() if name.lower() in one.presets]
     hint = ''
     if owners:
@@ -78,7 +78,7 @@ def get(name: str) -> Agent:
       f"must be the name of an agent, got '{name}'.{hint} Choose one "
       f'of {", ".join(by_name)}, or {OWN} for a custom agent.',
     )
-  return own_agents.find(name)
+  return user_agents.find(name)
 
 
 def fitting(spec: 'specs.EnvironmentSpec') -> list[str]:

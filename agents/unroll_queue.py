@@ -6,8 +6,8 @@ from repertory.agents import builder
 from repertory.components import (
   adders,
   distributions,
+  interfaces,
   policies,
-  programs,
   replay,
   specs,
   types,
@@ -41,7 +41,7 @@ class UnrollQueueBuilder(builder.Builder):
 
   def make_policy(
     self, network: SequenceNetwork, acting: builder.Acting
-  ) -> programs.Policy:
+  ) -> interfaces.Policy:
     return policies.StochasticPolicy(
       network,
       distributions.make_distribution(acting.spec.actions),

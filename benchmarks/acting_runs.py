@@ -16,15 +16,15 @@ from repertory.components import (
   compilation,
   loggers,
   replay,
-  roads,
   signals,
   specs,
+  transports,
 )
 from repertory.components import variables as variables_lib
 from repertory.components.inference import (
   addresses,
   client,
-  lanes,
+  connections,
   server,
   state_store,
 )
@@ -142,14 +142,14 @@ def serve(
   learner = variables = make_adder = None
   if learns:
     learner = Learner(builder, spec, environments, total, stop)
-    variables = variables_lib.PublishedVariables(
+    variables = variables_lib.LocalVariableClient(
       learner.publisher, net.variables
     )
     make_adder = learner.make_adder
   service = server.InferenceServer(
     address or addresses.make_address(),
     spec,
-    {client.TRAINING: lanes.Role(store, make_adder, variables)},
+    {client.TRAINING: connections.Role(store, make_adder, variables)},
     stop=stop,
   )
   loops = [service.serve, *([learner.run] if learner else [])]
@@ -180,7 +180,7 @@ class Learner:
     experience = builder.experience(spec, num_environments).bundled(num_slots)
     self._server = replay.make_server(experience.tables)
     connection = replay.Connection(f'localhost:{self._server.port}', 60.0, stop)
-    self._road = roads.ReverbRoad(connection, experience, builder)
+    self._road = transports.ReverbTransport(connection, experience, builder)
     network = builder.make_network(spec)
     self._end = self._road.make_learner_end()
     self._learner = builder.make_learner(
@@ -197,7 +197,7 @@ class Learner:
   def steps(self) -> int:
     return self._learner.steps
 
-  def make_adder(self, lane: lanes.Lane) -> Any:
+  def make_adder(self, lane: connections.ActorConnection) -> Any:
     return self._road.make_adder(
       lane.batch_size,
       priority=lambda: 1.0,

@@ -27,17 +27,17 @@ import rich.console
 import rich.table
 from absl import app, flags
 
-from repertory.launch.host import ports
-from repertory.launch.launchers import calls, carriers, launcher
+from repertory.launch.launchers import calls, launcher, rpc
 from repertory.launch.launchers import conformance as conformance_lib
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.platform import ports
 
 _ROUNDS = flags.DEFINE_integer('rounds', 25, 'Rounds of calls.')
 _SECONDS = flags.DEFINE_float('seconds', 0.3, 'Duration per measurement.')
 _LAUNCHES = flags.DEFINE_integer('launches', 10, 'Launches per implementation.')
 _SERVE = flags.DEFINE_string('serve', '', 'Implementation to serve; internal.')
 
-_WAYS = (carriers.COURIER, carriers.GRPC)
+_WAYS = (rpc.COURIER, rpc.GRPC)
 _REPLY_BYTES = 4 << 20
 _CALLERS = 8
 _WAIT_SECONDS = 60.0
@@ -50,7 +50,7 @@ Figures = Mapping[str, Mapping[str, Sequence[float]]]
 
 def _serve(way: str) -> None:
   """Serves until the standard input is closed; prints the address."""
-  carrier, reply = carriers.get(way), os.urandom(_REPLY_BYTES)
+  carrier, reply = rpc.get(way), os.urandom(_REPLY_BYTES)
   served = {'same': lambda number: number, 'reply': lambda: reply}
   with ports.held() as port:
     server = carrier.make_server(port, 2 * _CALLERS, _TOKEN)
@@ -71,7 +71,7 @@ def _client(way: str) -> Iterator[tuple[Any, int]]:
   )
   with process:
     port = int(process.stdout.readline())
-    client = carriers.get(way).make_client(
+    client = rpc.get(way).make_client(
       f'localhost:{port}', _WAIT_SECONDS, _TOKEN
     )
     calls.wait_for_server(client)
@@ -124,10 +124,10 @@ def _measure_calls(client: Any, pid: int) -> dict[str, float]:
 
 def _measure_launch(launch_type: str) -> float:
   """Returns the seconds until all nodes have answered and stopped."""
-  planned = program_lib.Program(_WAIT_SECONDS)
+  planned = node_graph_lib.NodeGraph(_WAIT_SECONDS)
   for index in range(_SERVICES):
     planned.add(
-      program_lib.PlannedNode(f'replay/{index}', conformance_lib._Service)
+      node_graph_lib.PlannedNode(f'replay/{index}', conformance_lib._Service)
     )
   start = time.perf_counter()
   with (
@@ -157,7 +157,7 @@ def measure() -> Figures:
   for _ in range(_LAUNCHES.value):
     for launch_type in ('local_mp', 'local_mt'):
       for way in _WAYS:
-        os.environ[carriers.VARIABLE] = way
+        os.environ[rpc.VARIABLE] = way
         what = f's per launch, {launch_type}'
         found[what][way].append(_measure_launch(launch_type))
   return found

@@ -18,7 +18,7 @@ import psutil
 from absl import app, flags
 
 from repertory.agents import sac
-from repertory.components import adders, experience, recordings, roads, specs
+from repertory.components import adders, experience, offline, specs, transports
 
 _STEPS = flags.DEFINE_integer('steps', 1_000_000, 'Steps to record.')
 _IMAGES = flags.DEFINE_bool('images', False, 'Whether observations are images.')
@@ -60,7 +60,7 @@ def main(_):
 def _read(
   name: str,
   directory: str,
-  items: adders.Items,
+  items: adders.ItemSpec,
   spec: specs.EnvironmentSpec,
   described: experience.Experience,
 ) -> None:
@@ -68,10 +68,12 @@ def _read(
   table = described.with_table(signature=items.signature(spec)).table
   described = experience.Experience(items, [table], batch_size=256)
 
-  def load() -> roads.DataRoad:
-    data = recordings.open_data(directory)
+  def load() -> transports.OfflineTransport:
+    data = offline.open_data(directory)
     data.check(spec)
-    road = roads.DataRoad(described, roads.Parts(), data.lengths, seed=0)
+    road = transports.OfflineTransport(
+      described, transports.TransportParts(), data.lengths, seed=0
+    )
     road.fill(data.read(spec))
     return road
 
@@ -96,9 +98,9 @@ def _record(
   directory: str, spec: specs.EnvironmentSpec, num_steps: int, images: bool
 ) -> None:
   """Records random numbers, or a frame that changes slightly."""
-  manifest = recordings.Manifest.of('benchmark', 'numbers', spec, '')
-  recordings.prepare(directory, manifest)
-  writer = recordings.Writer(directory, 'steps')
+  manifest = offline.RecordingManifest.of('benchmark', 'numbers', spec, '')
+  offline.prepare(directory, manifest)
+  writer = offline.RecordingWriter(directory, 'steps')
   random = np.random.default_rng(0)
   shape, dtype = (_SLOTS, *spec.observations.shape), spec.observations.dtype
   for t in range(num_steps // _SLOTS * (_EPISODE + 1) // _EPISODE):

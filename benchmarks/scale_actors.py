@@ -23,7 +23,7 @@ import scale_nodes
 
 from repertory.components import replay
 from repertory.launch.coordination import kinds, reports
-from repertory.launch.nodes import served_variables
+from repertory.launch.nodes import variable_cache
 
 _EPISODE_STEPS = 10  # Of reported episodes, not of those added to replay.
 
@@ -162,7 +162,7 @@ class _Actor:
     if self._fetch is not None:
       if not self._fetch.done():
         return
-      policy, *_ = served_variables.unpack(self._fetch.result())
+      policy, *_ = variable_cache.unpack(self._fetch.result())
       self.fetched_bytes += sum(array.nbytes for array in policy)
       self.counts['fetches'] += 1
     names = ['policy', 'learner_steps', 'max_priority']

@@ -19,8 +19,8 @@ import psutil
 
 from repertory.components import callers, network_interfaces
 from repertory.launch.coordination import kinds
-from repertory.launch.host import child_processes, ports
-from repertory.launch.launchers import calls, carriers, node_process
+from repertory.launch.launchers import calls, node_process, rpc
+from repertory.launch.platform import child_processes, ports
 from repertory.launch.topologies import distributed
 
 _NODES = (kinds.COORDINATOR.name, kinds.REPLAY.name, kinds.LEARNER.name)
@@ -92,7 +92,7 @@ def started(session: Any) -> Iterator[Nodes]:
     processes = {}
     for name in _NODES:
       peers = {one: addresses[one] for one in program.callees_of(name)}
-      cargo = node_process.Cargo.of(program, name, peers, carriers.chosen())
+      cargo = node_process.NodeLaunchSpec.of(program, name, peers, rpc.chosen())
       log = os.path.join(session.log_directory, name)
       processes[name] = _start(cargo, held[name], log)
       stack.callback(_end, processes[name])
@@ -103,7 +103,7 @@ def started(session: Any) -> Iterator[Nodes]:
 
 def make_client(address: str, token: str) -> Any:
   """Returns an authenticated client of a node."""
-  carrier = carriers.get(carriers.chosen())
+  carrier = rpc.get(rpc.chosen())
   return carrier.make_client(address, _START_SECONDS, token)
 
 
@@ -115,7 +115,9 @@ def make_coordinator_client(
   return calls.SignedClient(client, callers.Caller(name, token=token))
 
 
-def _start(cargo: node_process.Cargo, port: int, log: str) -> subprocess.Popen:
+def _start(
+  cargo: node_process.NodeLaunchSpec, port: int, log: str
+) -> subprocess.Popen:
   variables = {
     **os.environ,
     'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),

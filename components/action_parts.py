@@ -18,7 +18,7 @@ from repertory.components import specs, types
 MAX_CHOICES = 65_536
 
 
-class Part(NamedTuple):
+class ActionPart(NamedTuple):
   """A leaf of an action spec.
 
   Attributes:
@@ -42,7 +42,7 @@ class Choices(NamedTuple):
   counts: np.ndarray
 
 
-def parts_of(action_spec: types.Nest) -> list[Part]:
+def parts_of(action_spec: types.Nest) -> list[ActionPart]:
   """Returns the parts of an action, in the order of `tree.flatten`.
 
   Raises:
@@ -53,7 +53,7 @@ def parts_of(action_spec: types.Nest) -> list[Part]:
     name = f'actions{"".join(f"[{step!r}]" for step in path)}'
     if not isinstance(spec, specs.Array):
       raise ValueError(f'{name} must be a dm_env spec, got {spec!r}.')
-    parts.append(Part(name, spec))
+    parts.append(ActionPart(name, spec))
   if not parts:
     raise ValueError(
       f'The action spec must have at least one array, got {action_spec!r}.'

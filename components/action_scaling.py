@@ -78,7 +78,7 @@ class ActionScaling:
     return tf.cast(tf.clip_by_value(scaled, -1.0, 1.0), tf.float32)
 
 
-def _bounds_of(part: action_parts.Part) -> tuple[np.ndarray, np.ndarray]:
+def _bounds_of(part: action_parts.ActionPart) -> tuple[np.ndarray, np.ndarray]:
   """Returns the lower and upper bounds.
 
   Raises:

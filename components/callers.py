@@ -28,7 +28,7 @@ class RefusedError(ConnectionError):
   """The caller belongs to another run, or has been replaced."""
 
 
-class Admission:
+class Fencing:
   """Admits callers of a run, each only in its newest generation."""
 
   def __init__(self, token: str = ''):

@@ -7,7 +7,7 @@
 `Actor`, `Learner`, `Adder`, `VariableSource`, `Worker` and `Saveable` are
 Acme's own classes, so an actor here is an `acme.core.Actor`. `Policy` and
 `Update` are the two TensorFlow modules that define an agent; they are in
-`programs`, so that code that only steps environments needs no TensorFlow.
+`interfaces`, so that code that only steps environments needs no TensorFlow.
 
 Acting is batched. A *batch of timesteps* is one `dm_env.TimeStep` whose
 `step_type`, `reward` and `discount` are arrays `[B]` and whose observation is a

@@ -15,8 +15,8 @@ from repertory.components.settings import SettingError
 class Experience:
   """Items an agent writes, the tables that store them, and its batches.
 
-  It has no connection and no thread: a transport, see `roads.Road`, reads it
-  and carries the items. Every transport reads the same description.
+  It has no connection and no thread: a transport reads it and carries the
+  items, see `transports.Transport`. Every transport reads the same description.
 
   Attributes:
     items: Items made of the steps: `adders.Transitions`, `adders.Sequences` or
@@ -45,8 +45,8 @@ class Experience:
       tables' 'max_size' and 'min_size', for errors.
   """
 
-  items: adders.Items
-  tables: Sequence[replay.Table]
+  items: adders.ItemSpec
+  tables: Sequence[replay.TableSpec]
   batch_size: int
   prefetch: int = 1
   min_priority: float | None = None
@@ -66,12 +66,12 @@ class Experience:
 
   @classmethod
   def of_data(
-    cls, items: adders.Items, signature: types.Nest, batch_size: int
+    cls, items: adders.ItemSpec, signature: types.Nest, batch_size: int
   ) -> 'Experience':
     """Returns the experience of an offline agent.
 
     All items are sampled uniformly. No rate limit applies, and the table is
-    unbounded; see `roads.DataRoad`.
+    unbounded; see `transports.OfflineTransport`.
 
     Args:
       items: Items to cut from the episodes.
@@ -89,12 +89,12 @@ class Experience:
     )
 
   @property
-  def table(self) -> replay.Table:
+  def table(self) -> replay.TableSpec:
     """The table that actors write to, and that is sampled."""
     return self.tables[0]
 
   @property
-  def all_tables(self) -> Sequence[replay.Table]:
+  def all_tables(self) -> Sequence[replay.TableSpec]:
     """All tables, including those of `labeled`."""
     return [*self.tables, *(self.labeled.tables if self.labeled else [])]
 

@@ -59,7 +59,7 @@ class _Program(ctypes.Structure):
 
 
 @dataclasses.dataclass(frozen=True)
-class NetworkInterface:
+class Interface:
   """The network interfaces over which a process's servers can be reached.
 
   Attributes:
@@ -76,10 +76,10 @@ class NetworkInterface:
     return f'{host}:{port}'
 
 
-LOOPBACK = NetworkInterface('localhost', ('lo',))
+LOOPBACK = Interface('localhost', ('lo',))
 
 
-def of_address(address: str) -> NetworkInterface:
+def of_address(address: str) -> Interface:
   """Returns the interface that has an address; loopback is included.
 
   Args:
@@ -91,9 +91,7 @@ def of_address(address: str) -> NetworkInterface:
   found = _find_addresses()
   for name, addresses in found.items():
     if address in map(_without_link, addresses):
-      return NetworkInterface(
-        address, tuple(dict.fromkeys((*LOOPBACK.names, name)))
-      )
+      return Interface(address, tuple(dict.fromkeys((*LOOPBACK.names, name))))
   known = ', '.join(
     sorted(a for addresses in found.values() for a in addresses)
   )
@@ -102,7 +100,7 @@ def of_address(address: str) -> NetworkInterface:
   )
 
 
-def of_network(network: str) -> NetworkInterface:
+def of_network(network: str) -> Interface:
   """Returns the interface of this machine that belongs to a network.
 
   Args:
@@ -136,13 +134,13 @@ def of_network(network: str) -> NetworkInterface:
   )
 
 
-def addresses_of(interface: NetworkInterface) -> list[str]:
+def addresses_of(interface: Interface) -> list[str]:
   """Returns the IP addresses this machine may use to connect to others."""
   names = [name for name in interface.names if name not in LOOPBACK.names]
   return _addresses_of_all(names)
 
 
-def addresses_to_bind(interface: NetworkInterface) -> list[str]:
+def addresses_to_bind(interface: Interface) -> list[str]:
   """Returns the addresses for servers that can bind: loopback and the host.
 
   A network interface may have more addresses, some of them reachable remotely.
@@ -179,7 +177,7 @@ def _without_link(address: str) -> str:
 
 def restrict(
   port: int,
-  interface: NetworkInterface = LOOPBACK,
+  interface: Interface = LOOPBACK,
   shut_out: Sequence[str] = (),
 ) -> None:
   """Restricts a TCP server of this process to an interface.
@@ -253,7 +251,7 @@ def _is_tcp_at(connection: socket.socket, port: int) -> bool:
 
 
 def _write_filter(
-  interface: NetworkInterface, shut_out: Sequence[_Address]
+  interface: Interface, shut_out: Sequence[_Address]
 ) -> list[_Instruction]:
   """Builds a filter for packets of an interface and allowed senders.
 

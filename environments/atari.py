@@ -13,7 +13,7 @@ from repertory.environments import (
   extras,
   gymnasium_results,
   name_options,
-  pictures,
+  rendering,
   vector_batch,
 )
 from repertory.environments import seeds as seeds_lib
@@ -63,7 +63,7 @@ def games() -> list[str]:
 
 
 class AtariSource(gymnasium_results.GymnasiumOutcomes):
-  """B games in ALE's own vector environment, as a `vector_batch.Source`.
+  """B games in ALE's own vector environment, as a `vector_batch.VectorSource`.
 
   Each action is repeated for `frame_skip` frames. An observation is the stack
   of the last gray screens, `[84, 84, stack]` of uint8, the newest last. Each
@@ -155,7 +155,7 @@ class AtariSource(gymnasium_results.GymnasiumOutcomes):
 
   def step(
     self, actions: np.ndarray, ended: np.ndarray | None
-  ) -> vector_batch.Outcome:
+  ) -> vector_batch.StepResult:
     """Steps each game; restarts it, or its next life, where it has ended."""
     screens, rewards, terminated, truncated, info = self._env.step(actions)
     if self._replicas is not None:
@@ -171,15 +171,15 @@ class AtariSource(gymnasium_results.GymnasiumOutcomes):
     screens = channels.move_last(screens)
     return self.to_outcome(screens, rewards, terminated, truncated, ended)
 
-  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+  def render(self, slots: Sequence[int]) -> rendering.Pictures:
     """Returns the frames of the last step, `[T, 210, 160, 3]` per slot.
 
     Raises:
       NoPictureError: If `FILMED` was not among the settings.
     """
     if self._replicas is None:
-      raise pictures.NoPictureError(
-        f'its games were made without rendering, {pictures.HOW_TO_FILM}'
+      raise rendering.NoPictureError(
+        f'its games were made without rendering, {rendering.HOW_TO_FILM}'
       )
     return self._replicas.render(slots)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from repertory.environments import extras, pictures
+from repertory.environments import extras, rendering
 
 # Frame rate of ALE, in all games.
 FRAMES_PER_SECOND = 60
@@ -77,7 +77,7 @@ class Replicas:
         )
       replica.is_over |= bool(truncated[slot])
 
-  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+  def render(self, slots: Sequence[int]) -> rendering.Pictures:
     """Returns the frames of the last step, `[T, H, W, 3]` of each slot."""
     return [np.stack(self._replicas[slot].frames) for slot in slots]
 

@@ -10,7 +10,7 @@ from dm_env import specs
 
 from repertory.environments import (
   layout,
-  pictures,
+  rendering,
   timestep_checker,
   vector_batch,
 )
@@ -52,7 +52,7 @@ class EnvironmentBatch(vector_batch.VectorBatch):
 
 
 class _Loop:
-  """A list of environments as a `vector_batch.Source`."""
+  """A list of environments as a `vector_batch.VectorSource`."""
 
   def __init__(self, environments: Sequence[dm_env.Environment], narrows: bool):
     self._environments = list(environments)
@@ -65,8 +65,10 @@ class _Loop:
       # Cast here already, so that messages show an invalid reward unchanged.
       self._reward_spec = single_precision.narrow(self._reward_spec, 'reward')
     size = len(self._environments)
-    self._observations = layout.Layout(self._observation_spec, 'observation')
-    self._actions = layout.Layout(self._action_spec, '`actions`')
+    self._observations = layout.NestLayout(
+      self._observation_spec, 'observation'
+    )
+    self._actions = layout.NestLayout(self._action_spec, '`actions`')
     self._is_action = isinstance(self._action_spec, specs.Array)
     self._checker = timestep_checker.TimestepChecker(
       self._observations, self._reward_spec, self._discount_spec
@@ -103,14 +105,14 @@ class _Loop:
 
   def step(
     self, actions: Nest, ended: np.ndarray | None
-  ) -> vector_batch.Outcome:
+  ) -> vector_batch.StepResult:
     """Steps or resets each slot and stacks the results."""
     restarts = [False] * self.batch_size if ended is None else ended.tolist()
     return self._advance(self._split(actions), restarts)
 
   def _advance(
     self, actions: Sequence[Nest], restarts: Sequence[bool]
-  ) -> vector_batch.Outcome:
+  ) -> vector_batch.StepResult:
     checker, size = self._checker, len(self._environments)
     arrays = [np.empty(*buffer) for buffer in self._buffers]  # [B, ...]
     rewards = [0.0] * size
@@ -160,14 +162,14 @@ class _Loop:
     info = getattr(self._environments[slot], 'info', None)
     return info if isinstance(info, Mapping) else None
 
-  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+  def render(self, slots: Sequence[int]) -> rendering.Pictures:
     """Renders some slots."""
-    return [pictures.render(self._environments[slot]) for slot in slots]
+    return [rendering.render(self._environments[slot]) for slot in slots]
 
   @property
   def render_fps(self) -> float:
     """Frames per second of an environment's video."""
-    return pictures.rate(self._environments[0])
+    return rendering.rate(self._environments[0])
 
   def close(self) -> None:
     """Closes every environment even if one of them fails.

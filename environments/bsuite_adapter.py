@@ -7,7 +7,7 @@ from typing import Any
 import dm_env
 import numpy as np
 
-from repertory.environments import close_names, drawing, extras, pictures
+from repertory.environments import close_names, drawing, extras, rendering
 from repertory.environments import seeds as seeds_lib
 from repertory.environments.argument_checks import ArgumentError
 from repertory.environments.layout import Nest
@@ -97,7 +97,7 @@ class _Board(environment_wrapper.EnvironmentWrapper):
     """Returns the board, white on black, uint8 `[H, W, 3]`."""
     board = np.asarray(self._timestep.observation)
     if board.ndim != 2 or min(board.shape) < 2:
-      raise pictures.NoPictureError(
+      raise rendering.NoPictureError(
         'of bsuite only boards can be rendered, as of catch, deep_sea, mnist;'
         f' this observation has the shape {list(board.shape)}'
       )

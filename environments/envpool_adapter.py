@@ -37,7 +37,7 @@ def ids() -> list[str]:
 
 
 class EnvPoolSource(gymnasium_results.GymnasiumOutcomes):
-  """EnvPool as a `vector_batch.Source`.
+  """EnvPool as a `vector_batch.VectorSource`.
 
   It uses EnvPool's Gymnasium interface: the dm_env interface gives truncated
   and terminated episodes the same discount of 0. Images `[C, H, W]` of uint8
@@ -82,7 +82,7 @@ class EnvPoolSource(gymnasium_results.GymnasiumOutcomes):
     self._action = gymnasium_spaces.make_batch_codec(
       action_space, 'action_space'
     )
-    leaves = layout.Layout(self._observation.spec, 'observation')
+    leaves = layout.NestLayout(self._observation.spec, 'observation')
     self._layout = leaves
     self._moves = [_move_of(spec) for spec in leaves.specs]
     self._is_array = isinstance(self._observation.spec, specs.Array)
@@ -109,7 +109,7 @@ class EnvPoolSource(gymnasium_results.GymnasiumOutcomes):
 
   def step(
     self, actions: Nest, ended: np.ndarray | None
-  ) -> vector_batch.Outcome:
+  ) -> vector_batch.StepResult:
     """Steps or restarts each slot; the pool restarts ended ones itself."""
     actions = self._action.encode(actions)
     results = self._pool.step(actions)

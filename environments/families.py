@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 Match = Mapping[str, str]
 Settings = Mapping[str, Any]
 # Takes an id, options and seeds, one per slot.
-MakeSource = Callable[[str, Settings, Sequence[int]], vector_batch.Source]
+MakeSource = Callable[[str, Settings, Sequence[int]], vector_batch.VectorSource]
 
 
-class Entry(NamedTuple):
+class EnvironmentFamily(NamedTuple):
   """Name pattern of environments, as shown to users.
 
   Attributes:
@@ -67,7 +67,7 @@ class Family(NamedTuple):
     filmed: Settings that enable rendering, besides the options.
   """
 
-  entry: Entry
+  entry: EnvironmentFamily
   syntax: re.Pattern
   make: Callable[[Match, Settings, int], dm_env.Environment]
   make_batch: (
@@ -146,14 +146,14 @@ def _batch_of(make_source: MakeSource):
   )
 
 
-def _of_tensor(entry: tensor_entries.Entry) -> Family:
+def _of_tensor(entry: tensor_entries.TensorFamily) -> Family:
   """Returns the family of a tensor environment."""
 
   def make_factory(match: Match, settings: Settings):
     return tensor_entries.make_factory(entry, match, settings)
 
   return Family(
-    Entry(
+    EnvironmentFamily(
       f'tensor:{entry.pattern}',
       entry.description,
       _requires(entry.extra) if entry.extra else '',
@@ -178,13 +178,15 @@ def _compile(prefix: str) -> re.Pattern:
 
 FAMILIES = (
   Family(
-    Entry('catch', 'Catch a falling ball on a board of 10 rows, 5 columns'),
+    EnvironmentFamily(
+      'catch', 'Catch a falling ball on a board of 10 rows, 5 columns'
+    ),
     re.compile('catch'),
     _make_catch,
     cheap=True,
   ),
   Family(
-    Entry(
+    EnvironmentFamily(
       'catch:<rows>x<columns>',
       'Catch on a board of another size, for example catch:12x7',
     ),
@@ -193,13 +195,15 @@ FAMILIES = (
     cheap=True,
   ),
   Family(
-    Entry('memory_chain', 'Recall after 10 steps which of two cues was shown'),
+    EnvironmentFamily(
+      'memory_chain', 'Recall after 10 steps which of two cues was shown'
+    ),
     re.compile('memory_chain'),
     _make_memory_chain,
     cheap=True,
   ),
   Family(
-    Entry(
+    EnvironmentFamily(
       'memory_chain:<length>',
       'Memory chain of another length, for example memory_chain:30',
     ),
@@ -208,13 +212,13 @@ FAMILIES = (
     cheap=True,
   ),
   Family(
-    Entry('reach', 'Move a hand onto a goal, from 10 x 10 pixels'),
+    EnvironmentFamily('reach', 'Move a hand onto a goal, from 10 x 10 pixels'),
     re.compile('reach'),
     _make_reach,
     cheap=True,
   ),
   Family(
-    Entry(
+    EnvironmentFamily(
       'gym:<id>',
       'A registered Gymnasium environment, for example gym:CartPole-v1',
       _requires('gymnasium'),
@@ -226,7 +230,7 @@ FAMILIES = (
     filmed=gymnasium_adapter.FILMED,
   ),
   Family(
-    Entry(
+    EnvironmentFamily(
       'atari:<game>',
       'An Atari game with the usual preprocessing, for example atari:Pong',
       _requires('atari'),
@@ -238,7 +242,7 @@ FAMILIES = (
     filmed=atari.FILMED,
   ),
   Family(
-    Entry(
+    EnvironmentFamily(
       'envpool:<id>',
       'An environment of EnvPool, for example envpool:CartPole-v1',
       _requires('envpool'),
@@ -249,7 +253,7 @@ FAMILIES = (
     _batch_of(envpool_adapter.EnvPoolSource),
   ),
   Family(
-    Entry(
+    EnvironmentFamily(
       'dm_control:<domain>/<task>',
       'A Control Suite task, for example dm_control:cartpole/swingup',
       _requires('dm-control'),
@@ -260,7 +264,7 @@ FAMILIES = (
     filmed=dm_control_adapter.FILMED,
   ),
   Family(
-    Entry(
+    EnvironmentFamily(
       'bsuite:<experiment>/<number>',
       'A Behaviour Suite environment, for example bsuite:catch/0',
       _requires('bsuite'),
@@ -270,7 +274,7 @@ FAMILIES = (
     filmed=bsuite_adapter.FILMED,
   ),
   Family(
-    Entry(
+    EnvironmentFamily(
       'minigrid:<id>',
       'A grid world, for example minigrid:MiniGrid-DoorKey-5x5-v0',
       _requires('minigrid'),
@@ -282,7 +286,7 @@ FAMILIES = (
     filmed=minigrid_adapter.FILMED,
   ),
   Family(
-    Entry(
+    EnvironmentFamily(
       'minatar:<game>',
       'A small Atari game on a board, for example minatar:breakout',
       _requires('minatar'),

@@ -7,7 +7,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.components import named_objects
+from repertory.components import import_paths
 from repertory.components import settings as settings_lib
 from repertory.environments import (
   argument_checks,
@@ -16,8 +16,8 @@ from repertory.environments import (
   gymnasium_results,
   gymnasium_spaces,
   headless,
-  pictures,
   quieting,
+  rendering,
   vector_batch,
 )
 from repertory.environments.layout import Nest
@@ -49,7 +49,7 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
 
   Args:
     environment_id: As for `gymnasium.make`. The module of 'module:Id' is
-      imported first, by `named_objects.import_module`.
+      imported first, by `import_paths.import_module`.
     **settings: Keyword arguments of `gymnasium.make`.
 
   Raises:
@@ -104,8 +104,8 @@ def register(environment_id: str) -> str:
   module, colon, rest = environment_id.rpartition(':')
   if colon:
     try:
-      named_objects.import_module(module)
-    except named_objects.NamedObjectError as error:
+      import_paths.import_module(module)
+    except import_paths.ImportPathError as error:
       raise argument_checks.ArgumentError(
         'environment_id', f'in {environment_id!r}, {error}'
       ) from error
@@ -262,10 +262,10 @@ def draw(env: Any) -> Any:
   """
   modes = env.metadata.get('render_modes') or ()
   if env.render_mode != 'rgb_array' or 'rgb_array' not in modes:
-    raise pictures.NoPictureError(
+    raise rendering.NoPictureError(
       "it needs the render mode 'rgb_array', but has the modes "
       f'{", ".join(map(str, modes)) or "none"}, and was made with '
-      f'{env.render_mode}; {pictures.HOW_TO_FILM}'
+      f'{env.render_mode}; {rendering.HOW_TO_FILM}'
     )
   headless.prepare_pygame()
   try:

@@ -163,7 +163,7 @@ class GymnasiumOutcomes:
     terminated: np.ndarray,
     truncated: np.ndarray,
     ended: np.ndarray | None,
-  ) -> vector_batch.Outcome:
+  ) -> vector_batch.StepResult:
     """Converts the results of a step of a vector environment.
 
     Raises:
@@ -193,7 +193,7 @@ class GymnasiumOutcomes:
       discounts, last = ~terminated, terminated | truncated
     elif _any(truncated):
       last = truncated.copy()
-    return vector_batch.Outcome(observation, rewards, discounts, last)
+    return vector_batch.StepResult(observation, rewards, discounts, last)
 
 
 def _any(flags: np.ndarray) -> bool:

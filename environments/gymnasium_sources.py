@@ -13,7 +13,7 @@ from repertory.environments import (
   gymnasium_results,
   gymnasium_spaces,
   layout,
-  pictures,
+  rendering,
   timestep_checker,
   vector_batch,
 )
@@ -88,7 +88,7 @@ def _restarts_with_next_step(vector_env: 'gymnasium.vector.VectorEnv') -> bool:
 
 
 class GymnasiumVectorSource(gymnasium_results.GymnasiumOutcomes):
-  """A `gymnasium.vector.VectorEnv` as a `vector_batch.Source`.
+  """A `gymnasium.vector.VectorEnv` as a `vector_batch.VectorSource`.
 
   It must restart an ended slot with the next step, as dm_env does: then the
   last observation of an episode is that of its end.
@@ -120,7 +120,7 @@ class GymnasiumVectorSource(gymnasium_results.GymnasiumOutcomes):
       vector_env.single_action_space, 'action_space'
     )
     self._infos: Mapping[str, Any] = {}
-    self._layout = layout.Layout(self._observation.spec, 'observation')
+    self._layout = layout.NestLayout(self._observation.spec, 'observation')
     self._copies = [np.array] * len(self._layout.specs)
     self._is_array = isinstance(self._observation.spec, specs.Array)
 
@@ -145,7 +145,7 @@ class GymnasiumVectorSource(gymnasium_results.GymnasiumOutcomes):
 
   def step(
     self, actions: Nest, ended: np.ndarray | None
-  ) -> vector_batch.Outcome:
+  ) -> vector_batch.StepResult:
     """Steps or restarts each slot; the environment restarts them itself."""
     actions = self._action.encode(actions)
     results = self._env.step(actions)
@@ -158,7 +158,7 @@ class GymnasiumVectorSource(gymnasium_results.GymnasiumOutcomes):
     """Returns Gymnasium's info of the last step of a slot."""
     return gymnasium_results.info_of(self._infos, slot)
 
-  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+  def render(self, slots: Sequence[int]) -> rendering.Pictures:
     """Returns the images of some slots; renders all of them."""
     drawn = gymnasium_adapter.draw(self._env)
     return [drawn[slot] for slot in slots]
@@ -181,7 +181,7 @@ class GymnasiumVectorSource(gymnasium_results.GymnasiumOutcomes):
 
 
 class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
-  """Loop over Gymnasium environments, as a `vector_batch.Source`.
+  """Loop over Gymnasium environments, as a `vector_batch.VectorSource`.
 
   Makes the same checks as `batch.EnvironmentBatch` of adapters, but casts and
   compares once per batch where it can.
@@ -212,8 +212,8 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
     self._action = gymnasium_spaces.make_codec(
       gym_envs[0].action_space, 'action_space'
     )
-    self._actions = layout.Layout(self._action.spec, '`actions`')
-    observations = layout.Layout(self._observation.spec, 'observation')
+    self._actions = layout.NestLayout(self._action.spec, '`actions`')
+    observations = layout.NestLayout(self._observation.spec, 'observation')
     self._build = observations.unflatten
     self._checker = timestep_checker.TimestepChecker(
       observations, self.reward_spec(), self.discount_spec()
@@ -250,7 +250,7 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
 
   def step(
     self, actions: Nest, ended: np.ndarray | None
-  ) -> vector_batch.Outcome:
+  ) -> vector_batch.StepResult:
     """Steps or restarts each slot."""
     size = len(self._envs)
     arrays = [np.empty(*buffer) for buffer in self._buffers]
@@ -298,7 +298,7 @@ class GymnasiumLoop(gymnasium_results.GymnasiumOutcomes):
     """Returns Gymnasium's info of the last step of a slot."""
     return self._infos[slot]
 
-  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+  def render(self, slots: Sequence[int]) -> rendering.Pictures:
     """Renders some slots."""
     return [gymnasium_adapter.draw(self._envs[slot]) for slot in slots]
 

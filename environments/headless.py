@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 
-from repertory.environments import pictures
+from repertory.environments import rendering
 
 # Environment variable with the OpenGL backend of MuJoCo, dm_control and
 # Gymnasium. Their default, GLFW, needs a display.
@@ -42,7 +42,7 @@ def prepare_mujoco() -> None:
       os.environ[VARIABLE] = name
       break
   else:
-    raise pictures.NoPictureError(
+    raise rendering.NoPictureError(
       'MuJoCo renders with OpenGL, but found neither a display nor one '
       f'of the libraries {" and ".join(_LIBRARIES.values())}; on Debian they '
       'are in the packages libegl1 with libegl-mesa0, and libosmesa6'
@@ -63,7 +63,7 @@ def explaining() -> Iterator[None]:
   try:
     yield
   except Exception as error:
-    raise pictures.NoPictureError(
+    raise rendering.NoPictureError(
       f'MuJoCo cannot render with {VARIABLE}={os.environ.get(VARIABLE, "")} '
       f'({type(error).__name__}: {error}); it may be egl or osmesa, or glfw '
       'where there is a display'

@@ -15,7 +15,7 @@ from dm_env import specs
 Nest: TypeAlias = Any
 
 
-class Layout:
+class NestLayout:
   """Flattens and unflattens nests of one structure.
 
   Attributes:

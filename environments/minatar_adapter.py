@@ -11,7 +11,7 @@ from repertory.environments import (
   drawing,
   extras,
   name_options,
-  pictures,
+  rendering,
   vector_batch,
 )
 from repertory.environments import seeds as seeds_lib
@@ -35,7 +35,7 @@ OPTIONS = (
 
 
 class MinAtarSource:
-  """Games as a `vector_batch.Source`, stepped one after the other.
+  """Games as a `vector_batch.VectorSource`, stepped one after the other.
 
   An observation is a board, `[10, 10, C]` of 0 and 1. Episodes end with
   discount 0 only; the only time limit is Freeway's own, which counts as a
@@ -107,7 +107,7 @@ class MinAtarSource:
 
   def step(
     self, actions: np.ndarray, ended: np.ndarray | None
-  ) -> vector_batch.Outcome:
+  ) -> vector_batch.StepResult:
     """Steps or restarts each game."""
     boards = self._make_boards()  # [B, 10, 10, C]
     size = len(self._games)
@@ -123,14 +123,14 @@ class MinAtarSource:
         rewards[slot], last[slot] = game.act(self._actions[action])
       boards[slot] = state()
     over = np.array(last, np.bool_) if True in last else None  # [B]
-    return vector_batch.Outcome(
+    return vector_batch.StepResult(
       boards.astype(np.float32),
       np.array(rewards, np.float32),
       None if over is None else ~over,
       over,
     )
 
-  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+  def render(self, slots: Sequence[int]) -> rendering.Pictures:
     """Renders some slots, uint8 `[10, 10, 3]` each."""
     return [drawing.draw_channels(self._states[slot]()) for slot in slots]
 

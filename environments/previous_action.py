@@ -7,7 +7,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments import batch, casting, layout, pictures
+from repertory.environments import batch, casting, layout, rendering
 from repertory.environments.layout import Nest
 
 _FIRST = int(dm_env.StepType.FIRST)
@@ -35,7 +35,9 @@ class PreviousActionAndReward:
   def __init__(self, environment_batch: batch.EnvironmentBatch):
     """Takes ownership of the batch; `close` closes it."""
     self._batch = environment_batch
-    self._actions = layout.Layout(environment_batch.action_spec(), '`actions`')
+    self._actions = layout.NestLayout(
+      environment_batch.action_spec(), '`actions`'
+    )
     size = environment_batch.batch_size
     # Fill value of the actions where the timestep is FIRST: see `np.full`.
     self._leaves = [
@@ -89,7 +91,7 @@ class PreviousActionAndReward:
     """Returns the info of a slot: see `VectorBatch.info`."""
     return self._batch.info(slot)
 
-  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+  def render(self, slots: Sequence[int]) -> rendering.Pictures:
     """Renders some slots: see `EnvironmentBatch.render`."""
     return self._batch.render(slots)
 

@@ -6,11 +6,11 @@ from typing import Any, Protocol
 import dm_env
 from dm_env import specs
 
-from repertory.environments import pictures, previous_action
+from repertory.environments import previous_action, rendering
 from repertory.environments.layout import Nest
 
 
-class Writer(Protocol):
+class StepWriter(Protocol):
   """Interface of writers of experience, called step by step."""
 
   def begin(self, timestep: dm_env.TimeStep) -> None:
@@ -29,7 +29,7 @@ class RecordedEnvironments:
   Closing a wrapper of the batch closes it, too, and writes the remaining steps.
   """
 
-  def __init__(self, environments: Any, writer: Writer):
+  def __init__(self, environments: Any, writer: StepWriter):
     """Takes ownership of the batch (see `batch`) and of the writer."""
     self._environments = environments
     self._writer = writer
@@ -75,7 +75,7 @@ class RecordedEnvironments:
     """Returns the info of a slot: see `VectorBatch.info`."""
     return self._environments.info(slot)
 
-  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+  def render(self, slots: Sequence[int]) -> rendering.Pictures:
     """Renders some slots."""
     return self._environments.render(slots)
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dm_env
 
-from repertory.components import named_objects
+from repertory.components import import_paths
 from repertory.components import settings as settings_lib
 from repertory.environments import (
   atari,
   batch,
   families,
   name_options,
-  own_environments,
+  user_environments,
   vector_batch,
 )
 from repertory.environments.argument_checks import ArgumentError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
 
 # User-defined environments, listed beside the families.
-_OWN = families.Entry(
+_OWN = families.EnvironmentFamily(
   '<module>:<factory>',
   'Your own environment, for example my_module:make_environment?size=5',
 )
@@ -112,7 +112,7 @@ class EnvironmentFactory:
     """Returns a factory of the same environments with rendering enabled.
 
     They behave identically, but may be slower. Some families do not support
-    rendering: see `pictures`.
+    rendering: see `rendering`.
     """
     return dataclasses.replace(self, is_filmed=True)
 
@@ -131,7 +131,7 @@ class EnvironmentFactory:
 
 def make_factory(
   name: str,
-) -> EnvironmentFactory | own_environments.OwnFactory:
+) -> EnvironmentFactory | user_environments.OwnFactory:
   """Returns the factory of the environments of a name.
 
   Args:
@@ -146,10 +146,10 @@ def make_factory(
   if not _is_own(bare):
     return EnvironmentFactory(name)
   try:
-    return own_environments.OwnFactory(name)
+    return user_environments.OwnFactory(name)
   except ArgumentError as error:
     guess = _suggest(bare)
-    is_missing = isinstance(error.__cause__, named_objects.NoModuleError)
+    is_missing = isinstance(error.__cause__, import_paths.NoModuleError)
     if not is_missing or guess is None or _find_family(guess) is None:
       raise
     raise ArgumentError(
@@ -173,7 +173,7 @@ def names_module(name: str) -> bool:
 
 def _is_own(bare: str) -> bool:
   """Returns whether a name without options is the user's import path."""
-  is_path = named_objects.SYNTAX.fullmatch(bare) is not None
+  is_path = import_paths.SYNTAX.fullmatch(bare) is not None
   return is_path and bare.partition(':')[0] not in _prefixes()
 
 
@@ -207,7 +207,7 @@ def make_tensor_environment(
   return make_environment()
 
 
-def names() -> list[families.Entry]:
+def names() -> list[families.EnvironmentFamily]:
   """Returns all name patterns, in display order."""
   return [*(family.entry for family in families.FAMILIES), _OWN]
 
@@ -289,8 +289,8 @@ def _describe_unknown(name: str) -> str:
   expected = ' or '.join(of_family) or 'a known name'
   is_pattern = close in of_family and '<' in close
   hint = f' Did you mean {close!r}?' if close and not is_pattern else ''
-  is_of_module = named_objects.SYNTAX.fullmatch(bare)
-  if is_of_module and named_objects.is_in(os.getcwd(), prefix):
+  is_of_module = import_paths.SYNTAX.fullmatch(bare)
+  if is_of_module and import_paths.is_in(os.getcwd(), prefix):
     hint = (
       f' Rename the module {prefix!r} in this folder: names of '
       'this package begin so.'
@@ -307,7 +307,7 @@ def _suggest(name: str) -> str | None:
   own = re.sub(r'\.py(?=:)', '', name.lstrip('./')).replace('/', '.')
   if ':' not in own:
     own = ':'.join(own.rsplit('.', 1))
-  if own != name and named_objects.SYNTAX.fullmatch(own):
+  if own != name and import_paths.SYNTAX.fullmatch(own):
     return own
   prefix, colon, rest = name.partition(':')
   inside = f'tensor:{prefix}/{rest}'  # As `gymnax:<id>`.

@@ -15,7 +15,7 @@ from repertory.environments.layout import Nest
 class SingleSlot(dm_env.Environment):
   """Source of batch size 1 as a plain environment."""
 
-  def __init__(self, source: vector_batch.Source):
+  def __init__(self, source: vector_batch.VectorSource):
     """Takes ownership of a source of batch size 1.
 
     Raises:
@@ -26,8 +26,10 @@ class SingleSlot(dm_env.Environment):
         'source', f'expected a batch size of 1, got {source.batch_size}.'
       )
     self._batch = vector_batch.VectorBatch(source)
-    observations = layout.Layout(self._batch.observation_spec(), 'observation')
-    actions = layout.Layout(self._batch.action_spec(), 'action')
+    observations = layout.NestLayout(
+      self._batch.observation_spec(), 'observation'
+    )
+    actions = layout.NestLayout(self._batch.action_spec(), 'action')
     self._take = _mapper(observations, lambda leaf: leaf[0])
     self._give = _mapper(actions, lambda leaf: np.asarray(leaf)[np.newaxis])
 
@@ -61,7 +63,7 @@ class SingleSlot(dm_env.Environment):
     return self._batch.discount_spec()
 
   def render(self) -> np.ndarray:
-    """Renders the environment: see `pictures`."""
+    """Renders the environment: see `rendering`."""
     return self._batch.render([0])[0]
 
   @property
@@ -84,7 +86,7 @@ class SingleSlot(dm_env.Environment):
 
 
 def _mapper(
-  nest_layout: layout.Layout, function: Callable[[Any], Any]
+  nest_layout: layout.NestLayout, function: Callable[[Any], Any]
 ) -> Callable[[Nest], Nest]:
   functions = [function] * len(nest_layout.specs)
   return lambda nest: nest_layout.map(functions, nest)

@@ -72,7 +72,10 @@ class TimestepChecker:
   """
 
   def __init__(
-    self, observation: layout.Layout, reward: specs.Array, discount: specs.Array
+    self,
+    observation: layout.NestLayout,
+    reward: specs.Array,
+    discount: specs.Array,
   ):
     self._layout = observation
     self._leaves = [(spec.shape, spec.dtype) for spec in observation.specs]
@@ -151,7 +154,7 @@ def _cast(
 
 
 def _equal(expected: Nest, found: Nest) -> bool:
-  one = layout.Layout(expected, 'spec')
+  one = layout.NestLayout(expected, 'spec')
   try:
     return one.specs == one.flatten(found)
   except ValueError:  # Another structure.

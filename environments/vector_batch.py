@@ -7,7 +7,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments import batch_columns, layout, pictures
+from repertory.environments import batch_columns, layout, rendering
 from repertory.environments.layout import Nest
 from repertory.environments.wrappers import single_precision
 
@@ -35,7 +35,7 @@ class SlotError(ValueError):
     self.advice = advice
 
 
-class Outcome(NamedTuple):
+class StepResult(NamedTuple):
   """Result of one step of a source.
 
   Attributes:
@@ -60,11 +60,11 @@ def gather(
   last: Sequence[bool],
   reward_dtype: np.dtype,
   discount_dtype: np.dtype,
-) -> Outcome:
+) -> StepResult:
   """Stacks the results of environments stepped one after the other."""
   # Shortcuts for the common cases, which save microseconds of NumPy.
   same, no_last = discounts.count(1.0) == len(discounts), True not in last
-  return Outcome(
+  return StepResult(
     observation,
     np.array(rewards, reward_dtype),
     None if same else np.array(discounts, discount_dtype),
@@ -72,12 +72,12 @@ def gather(
   )
 
 
-class Source(Protocol):
+class VectorSource(Protocol):
   """Interface of B environments of one kind that step together.
 
   Arrays have a leading `[B]` and are new in each call. Specs have no `[B]`, and
   may be of double precision. A source may have a `render` of slots, see
-  `pictures`, and an `info` of a slot, see `VectorBatch.info`.
+  `rendering`, and an `info` of a slot, see `VectorBatch.info`.
   """
 
   @property
@@ -109,7 +109,7 @@ class Source(Protocol):
     """
     ...
 
-  def step(self, actions: Nest, ended: np.ndarray | None) -> Outcome:
+  def step(self, actions: Nest, ended: np.ndarray | None) -> StepResult:
     """Steps each slot, or restarts it.
 
     Args:
@@ -140,7 +140,7 @@ class VectorBatch:
   Every array is new in each step, so callers may keep them.
   """
 
-  def __init__(self, source: Source, *, narrows: bool = True):
+  def __init__(self, source: VectorSource, *, narrows: bool = True):
     """Takes ownership of the source; only the batch may step it.
 
     Args:
@@ -157,15 +157,17 @@ class VectorBatch:
     self._action_spec = source.action_spec()
     self._reward_spec = source.reward_spec()
     self._discount_spec = source.discount_spec()
-    wide = layout.Layout(self._action_spec, '`actions`')
+    wide = layout.NestLayout(self._action_spec, '`actions`')
     if narrows:
       narrow = single_precision.narrow
       self._observation_spec = narrow(self._observation_spec, 'observation')
       self._action_spec = narrow(self._action_spec, 'action', inwards=True)
       self._reward_spec = narrow(self._reward_spec, 'reward')
       self._discount_spec = narrow(self._discount_spec, 'discount')
-    self._observations = layout.Layout(self._observation_spec, 'observation')
-    self._actions = layout.Layout(self._action_spec, '`actions`')
+    self._observations = layout.NestLayout(
+      self._observation_spec, 'observation'
+    )
+    self._actions = layout.NestLayout(self._action_spec, '`actions`')
     self._narrow_leaves = [
       batch_columns.ObservationColumn(path, size, spec).narrow
       for path, spec in zip(self._observations.paths, self._observations.specs)
@@ -306,18 +308,18 @@ class VectorBatch:
     find = getattr(self._source, 'info', None)
     return None if find is None else find(slot)
 
-  def render(self, slots: Sequence[int]) -> pictures.Pictures:
-    """Renders some slots: see `pictures`.
+  def render(self, slots: Sequence[int]) -> rendering.Pictures:
+    """Renders some slots: see `rendering`.
 
     Raises:
       NoPictureError: If the source does not support rendering.
     """
-    return pictures.render(self._source, slots)
+    return rendering.render(self._source, slots)
 
   @property
   def render_fps(self) -> float:
     """Frames per second of a slot's video."""
-    return pictures.rate(self._source)
+    return rendering.rate(self._source)
 
   def close(self) -> None:
     """Closes the source; idempotent."""

@@ -25,8 +25,8 @@ import tensorflow as tf
 from repertory import launch
 from repertory.agents import dqn
 from repertory.components import (
+  interfaces,
   networks,
-  programs,
   random_streams,
   settings,
   specs,
@@ -46,11 +46,11 @@ class OwnConfig(dqn.DQNConfig):
   )
 
 
-class BoltzmannPolicy(programs.Policy):
+class BoltzmannPolicy(interfaces.Policy):
   """Samples action a with probability softmax(q / temperature)_a.
 
-  Temperature and random numbers belong to the environment, as `programs.Policy`
-  requires: both are rows of the state.
+  Temperature and random numbers belong to the environment, as
+  `interfaces.Policy` requires: both are rows of the state.
   """
 
   def __init__(self, network, temperatures: Sequence[float], seed: int, dtype):
@@ -77,7 +77,7 @@ class BoltzmannPolicy(programs.Policy):
     # Rounding may leave the sum just below 1.
     last = tf.shape(values)[-1] - 1
     action = tf.minimum(tf.reduce_sum(tf.cast(below, tf.int32), -1), last)
-    return programs.PolicyOutput(
+    return interfaces.PolicyOutput(
       action=tf.cast(action, self._dtype),
       extras=(),
       state={'temperature': state['temperature'], 'random': counters},

@@ -64,7 +64,7 @@ def main(over_server=False, max_steps=4_000):
 
   # Acting and learning alternate; neither blocks on the rate limiter.
   loop = environment_loop.EnvironmentLoop(environment, actor)
-  pace = replay.Pace(description, BATCH_SIZE)
+  pace = replay.ReplayRatio(description, BATCH_SIZE)
   steps, returns = 0, []
   while steps < max_steps:
     num_steps, episodes = loop.step()

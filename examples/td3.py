@@ -16,10 +16,10 @@ from repertory.agents import (
 from repertory.components import (
   action_scaling,
   adders,
+  interfaces,
   learners,
   losses,
   networks,
-  programs,
 )
 from repertory.environments import registry
 
@@ -41,7 +41,7 @@ class TD3Config(agent_config.AgentConfig):
   samples_per_insert: float = 256.0  # One learner step per environment step.
 
 
-class TD3Update(programs.Update):
+class TD3Update(interfaces.Update):
   def __init__(self, online, target, scaling, config):
     """Takes pairs of a policy and critics: online and target networks."""
     super().__init__()
@@ -77,7 +77,7 @@ class TD3Update(programs.Update):
       loss = tf.reduce_mean((targets[:, None] - q_tm1) ** 2)
     norm = self._critic_optimizer.minimize(tape, loss)
     metrics = {'critic_loss': loss, 'critic_norm': norm}
-    return programs.UpdateResult(metrics | self._delayed(data.observation))
+    return interfaces.UpdateResult(metrics | self._delayed(data.observation))
 
   def _improve_policy(self, observation):
     with tf.GradientTape() as tape:

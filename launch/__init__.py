@@ -5,19 +5,19 @@ from typing import TYPE_CHECKING
 from repertory.components import lazy_imports
 
 if TYPE_CHECKING:
+  from repertory.launch.callbacks import Callback, RowLogger
   from repertory.launch.evaluation import evaluate
   from repertory.launch.experiment import Experiment
   from repertory.launch.failures import NodeError
-  from repertory.launch.hooks import Observer, RowLogger
   from repertory.launch.naming import make_experiment
   from repertory.launch.recording import record
   from repertory.launch.running import Result, run
   from repertory.launch.trained.policy import TrainedPolicy, load_policy
 
 __all__ = [
+  'Callback',
   'Experiment',
   'NodeError',
-  'Observer',
   'Result',
   'RowLogger',
   'TrainedPolicy',
@@ -33,9 +33,9 @@ __getattr__, __dir__ = lazy_imports.modules(
   __name__,
   Experiment='experiment',
   NodeError='failures',
-  Observer='hooks',
+  Callback='callbacks',
   Result='running',
-  RowLogger='hooks',
+  RowLogger='callbacks',
   TrainedPolicy='trained.policy',
   evaluate='evaluation',
   load_policy='trained.policy',

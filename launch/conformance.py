@@ -24,8 +24,8 @@ import numpy as np
 from repertory.agents import dqn
 from repertory.components import episode_metrics, settings
 from repertory.environments import registry
+from repertory.launch import callbacks, failures, running
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import failures, hooks, running
 from repertory.launch.coordination import kinds
 from repertory.launch.nodes import node as node_lib
 from repertory.launch.runs import resuming
@@ -128,7 +128,7 @@ class TopologyConformance:
       'There must be an evaluation.'
     )
     assert os.listdir(os.path.join(first.directory, 'checkpoints'))
-    observer.check(first.status, hooks.DONE)
+    observer.check(first.status, callbacks.DONE)
     max_steps = 100 * self.max_steps
     second, observer = self._run_observed(
       tmp_path,
@@ -144,7 +144,7 @@ class TopologyConformance:
     assert observer.started[0].is_resumed, 'The second run must resume.'
     assert second.status.learner_steps > first.status.learner_steps
     assert second.variables_sha256 is not None, 'There must be a checkpoint.'
-    observer.check(second.status, hooks.STOPPED_EARLY)
+    observer.check(second.status, callbacks.STOPPED_EARLY)
     _wait(
       lambda: threading.active_count() <= threads,
       'all threads of the run to end',
@@ -210,15 +210,15 @@ def _find_nodes() -> weakref.WeakSet[node_lib.Node]:
   )
 
 
-class _Observer(hooks.Observer):
+class _Observer(callbacks.Callback):
   """Records all callbacks."""
 
   def __init__(self):
-    self.started: list[hooks.Run] = []
-    self.ended: list[hooks.End] = []
+    self.started: list[callbacks.RunEvent] = []
+    self.ended: list[callbacks.EndEvent] = []
     self.lengths: list[np.ndarray] = []
     self.rows: list[Mapping[str, Any]] = []
-    self.evaluations: list[hooks.Evaluation] = []
+    self.evaluations: list[callbacks.EvaluationEvent] = []
 
   def on_start(self, run):
     self.started.append(run)

@@ -6,9 +6,9 @@ import os
 
 from repertory.components import environment_loop, settings
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import filming
-from repertory.launch.host import interrupts
+from repertory.launch import video_recording
 from repertory.launch.nodes import evaluator
+from repertory.launch.platform import interrupts
 from repertory.launch.runs import session as session_lib
 from repertory.launch.trained import loading
 
@@ -32,8 +32,9 @@ def evaluate(
     num_episodes: Number of episodes, at least 1.
     best: Whether to evaluate the policy with the best evaluation return during
       training, instead of the newest.
-    video: Folder for videos of the episodes, see `filming.Film`; True for
-      `videos` in the experiment's directory, False for no videos.
+    video: Folder for videos of the episodes, see
+      `video_recording.VideoRecorder`; True for `videos` in
+      the experiment's directory, False for no videos.
     video_format: File format of videos, 'mp4' or 'gif'.
     trust: Whether to import modules named in the checkpoint, such as
       'my_module:MyBuilder', which runs their code.
@@ -78,9 +79,11 @@ def run_episodes(
     is_interrupted = stack.enter_context(interrupts.insisting())
     folder = None
     if video is not False:
-      folder = filming.prepare(video, video_format, experiment.directory)
+      folder = video_recording.prepare(
+        video, video_format, experiment.directory
+      )
       session = dataclasses.replace(
-        session, experiment=filming.with_pictures(experiment)
+        session, experiment=video_recording.with_rendering(experiment)
       )
     network = trained.network
     environments = evaluator.make_environments(session)
@@ -88,7 +91,9 @@ def run_episodes(
     if folder is None:
       loop = evaluator.make_loop(session, network, environments)
     else:
-      film = filming.Film(environments, folder, num_episodes, video_format)
+      film = video_recording.VideoRecorder(
+        environments, folder, num_episodes, video_format
+      )
       stack.callback(film.close)
       loop = evaluator.make_loop(session, network, film)
       loop.add_observer(film.keep)

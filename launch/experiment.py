@@ -10,7 +10,7 @@ from repertory.agents import config_checks
 from repertory.components import choices, episode_metrics
 from repertory.components import settings as settings_lib
 from repertory.components.settings import SettingError
-from repertory.launch import hooks as hooks_lib
+from repertory.launch import callbacks as callbacks_lib
 
 if TYPE_CHECKING:
   from repertory.agents import builder as builder_lib
@@ -98,7 +98,7 @@ class Experiment:
       episodes: the value in the last step of an episode, a number.
     episode_rows: Whether to write a row per training episode to
       `logs/episodes.csv`; the other logs contain means over a second.
-    observers: Callbacks for events of the run, see `launch.Observer`.
+    observers: Callbacks for events of the run, see `launch.Callback`.
     loggers: Additional loggers of the run's log rows, see `launch.RowLogger`.
     stop_when: Early stopping: a function of the `loggers.Status`, called after
       each evaluation and about once a second. If it returns True or a reason
@@ -139,8 +139,8 @@ class Experiment:
   ] = dataclasses.field(default_factory=dict)
   info: Sequence[str] = ()
   episode_rows: bool = False
-  observers: Sequence[hooks_lib.Observer] = ()
-  loggers: Sequence[hooks_lib.RowLogger] = ()
+  observers: Sequence[callbacks_lib.Callback] = ()
+  loggers: Sequence[callbacks_lib.RowLogger] = ()
   stop_when: 'Callable[[loggers_lib.Status], bool | str] | None' = None
 
   def __post_init__(self):
@@ -201,7 +201,7 @@ class Experiment:
         raise SettingError(
           field, f'must be one of {", ".join(known)}; got {value!r}.'
         )
-    hooks_lib.check(self)
+    callbacks_lib.check(self)
 
   def _check_switches(self) -> None:
     for field in ('deterministic', 'eager'):

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from repertory.agents import registry as agents_registry
-from repertory.agents.wrappers import registry as wrappers_registry
-from repertory.agents.wrappers import wrap_config as wrap_config_lib
-from repertory.components import named_objects
+from repertory.agents.reward_models import registry as wrappers_registry
+from repertory.agents.reward_models import wrap_config as wrap_config_lib
+from repertory.components import import_paths
 from repertory.components import settings as settings_lib
 from repertory.environments import argument_checks
 from repertory.environments import registry as environments_registry
@@ -31,7 +31,7 @@ _TYPES = {
 }
 
 
-class Plan(NamedTuple):
+class ExperimentPlan(NamedTuple):
   """Parts of an experiment before its builder is made.
 
   Attributes:
@@ -101,7 +101,7 @@ def plan_experiment(
   wrap: str | None = None,
   wrap_config: dict[str, Any] | None = None,
   **settings,
-) -> Plan:
+) -> ExperimentPlan:
   """Makes and checks an experiment except for its builder, without TensorFlow.
 
   Arguments and errors are those of `make_experiment`.
@@ -115,7 +115,7 @@ def plan_experiment(
     environment=environment,
     **settings,
   )
-  return Plan(experiment, agent_config, wrapping)
+  return ExperimentPlan(experiment, agent_config, wrapping)
 
 
 def from_identity(
@@ -148,7 +148,7 @@ def from_identity(
   _check_trusted(identity, directory, trust, agent, environment)
   known = [agent.name for agent in agents_registry.agents()]
   name = identity['agent']
-  if name not in known and named_objects.SYNTAX.fullmatch(name) is None:
+  if name not in known and import_paths.SYNTAX.fullmatch(name) is None:
     raise ValueError(
       f'The checkpoint in {directory} must be of a baseline agent, {known}, '
       f"or {agents_registry.OWN} of a module, got '{name}'. "
@@ -169,9 +169,9 @@ def from_identity(
     )
   except ValueError as error:
     missing = error.__cause__
-    if not isinstance(missing, named_objects.NoModuleError):
+    if not isinstance(missing, import_paths.NoModuleError):
       _reraise(error, identity, directory)
-    folder = named_objects.folder_above(directory, missing.module)
+    folder = import_paths.folder_above(directory, missing.module)
     where = f'its folder, {folder}' if folder else 'its folder'
     raise ValueError(
       f"The checkpoint in {directory} is of '{name}' on "
@@ -234,7 +234,7 @@ def _check_trusted(
   """
   named = []
   for setting, key, given, names_module in (
-    ('agent', 'agent', agent, named_objects.SYNTAX.fullmatch),
+    ('agent', 'agent', agent, import_paths.SYNTAX.fullmatch),
     ('env', 'environment', environment, environments_registry.names_module),
   ):
     found = identity[key]

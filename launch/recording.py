@@ -8,8 +8,8 @@ from typing import Any
 import dm_env
 import numpy as np
 
-from repertory.components import environment_loop, recordings, settings
-from repertory.launch.host import interrupts
+from repertory.components import environment_loop, offline, settings
+from repertory.launch.platform import interrupts
 from repertory.launch.runs import directories, environment_batches
 from repertory.launch.runs import recording as recording_lib
 from repertory.launch.trained import loading
@@ -88,9 +88,9 @@ def record_episodes(
     environments = plain.make([int(one) for one in seeds])
     stack.callback(environments.close)
     manifest = recording_lib.describe(experiment, trained.spec)
-    recordings.prepare(output, manifest, setting='output')
+    offline.prepare(output, manifest, setting='output')
     quota = environment_loop.divide_episodes(num_episodes, size)
-    writer = recordings.Writer(output, 'episodes', num_episodes=quota)
+    writer = offline.RecordingWriter(output, 'episodes', num_episodes=quota)
     try:
       return _run(environments, policy, writer, quota, is_interrupted)
     finally:
@@ -100,7 +100,7 @@ def record_episodes(
 def _run(
   environments: Any,
   policy: policy_lib.TrainedPolicy,
-  writer: recordings.Writer,
+  writer: offline.RecordingWriter,
   quota: Sequence[int],
   is_interrupted: Callable[[], bool],
 ) -> list[float]:

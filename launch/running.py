@@ -10,21 +10,21 @@ from repertory.components import (
   loggers,
   storage,
 )
+from repertory.launch import callbacks as callbacks_lib
 from repertory.launch import experiment as experiment_lib
-from repertory.launch import hooks as hooks_lib
-from repertory.launch.host import (
+from repertory.launch.launchers import launcher as launcher_lib
+from repertory.launch.platform import (
   brief_notes,
   interrupts,
   native_output,
   printed,
 )
-from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.runs import (
-  data_checks,
-  ledger,
+  offline_checks,
   preflight,
   resuming,
-  trials,
+  run_metadata,
+  smoke_test,
   uploads,
 )
 from repertory.launch.runs import session as session_lib
@@ -122,7 +122,7 @@ def run(
     title = topology.title(experiment, launch_type)
     stage = topology_lib.Stage(title, interruption, show, launch_type)
     start = {**session.wiring, **session.description}
-    with ledger.telling(session.log_directory, start) as log_end:
+    with run_metadata.writing(session.log_directory, start) as log_end:
       status, not_stored = _run(topology, session, stage, stored)
       log_end(status, interruption.number)
     show(status)
@@ -131,7 +131,7 @@ def run(
 
 def _split_callbacks(
   experiment: experiment_lib.Experiment,
-) -> tuple[experiment_lib.Experiment, hooks_lib.Hooks]:
+) -> tuple[experiment_lib.Experiment, callbacks_lib.CallbackList]:
   if not isinstance(experiment, experiment_lib.Experiment):
     raise TypeError(
       f'experiment must be a launch.Experiment, got {experiment!r}; '
@@ -139,7 +139,7 @@ def _split_callbacks(
     )
   if tf.config.functions_run_eagerly():
     experiment = dataclasses.replace(experiment, eager=True)
-  return hooks_lib.take(experiment)
+  return callbacks_lib.take(experiment)
 
 
 def _run(
@@ -230,7 +230,7 @@ def _check(
   topology: topology_lib.Topology,
   launcher: launcher_lib.Launcher,
   experiment: experiment_lib.Experiment,
-  hooks: hooks_lib.Hooks,
+  hooks: callbacks_lib.CallbackList,
 ) -> topology_lib.Topology:
   """Returns the topology with defaults for the launcher.
 
@@ -302,12 +302,12 @@ def check(
   """
   experiment, hooks = _split_callbacks(experiment)
   topology = _check(topology, launch_type, experiment, hooks)
-  spec = trials.check(experiment)
+  spec = smoke_test.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
   kinds = topology.roads(experiment)
-  preflight.find_ways(
+  preflight.find_options(
     experiment, experience, kinds, topology.smallest_batch(experiment)
   )
   topology.check_experience(experiment, experience, spec)
-  data_checks.check_demonstrations(experiment, experience, spec, kinds)
+  offline_checks.check_demonstrations(experiment, experience, spec, kinds)
   preflight.check_steps(experiment, experience, kinds)

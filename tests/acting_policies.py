@@ -6,9 +6,9 @@ import tree
 
 from repertory.components import (
   distributions,
+  interfaces,
   networks,
   policies,
-  programs,
   specs,
 )
 
@@ -81,14 +81,14 @@ MAKERS = {
 }
 
 
-class RowByRow(programs.Policy):
+class RowByRow(interfaces.Policy):
   """Policy that computes each row of a batch separately.
 
   Results are then identical bit by bit in batches of any size: rounding of a
   row may depend on the batch.
   """
 
-  def __init__(self, policy: programs.Policy):
+  def __init__(self, policy: interfaces.Policy):
     super().__init__()
     self._policy = policy
 

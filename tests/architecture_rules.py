@@ -18,7 +18,7 @@ _FOLDERS = ('components', 'agents', 'environments', 'launch')
 # paths and settings. They import no other module of the package.
 _BELOW_BOTH = (
   'components/image_layouts',
-  'components/named_objects',
+  'components/import_paths',
   'components/random_streams',
   'components/settings',
 )
@@ -141,11 +141,11 @@ _FENCES = {
     'components/replay/server.py',
     'components/datasets/replay_dataset.py',
   ),
-  'h5py': ('components/recordings/minari.py',),
-  'matplotlib': ('launch/records/drawing.py',),
-  'wandb': ('launch/hooks/wandb_logger.py',),
+  'h5py': ('components/offline/minari.py',),
+  'matplotlib': ('launch/results/drawing.py',),
+  'wandb': ('launch/callbacks/wandb_logger.py',),
   'optuna': ('launch/sweeps/study.py',),
-  'fsspec': ('components/storage/fsspec_place.py',),
+  'fsspec': ('components/storage/fsspec_backend.py',),
   'imageio_ffmpeg': ('components/videos.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }

@@ -11,7 +11,7 @@ import pytest
 
 import program
 import stacks
-from repertory.launch.launchers import carriers
+from repertory.launch.launchers import rpc
 
 # Tests in the background of a shell may ignore these signals, and their child
 # processes would inherit that.
@@ -48,12 +48,12 @@ def _none_left():
     yield
 
 
-@pytest.fixture(params=[carriers.COURIER, carriers.GRPC])
+@pytest.fixture(params=[rpc.COURIER, rpc.GRPC])
 def each_carrier(request, monkeypatch):
   """Runs a test with each implementation of remote calls."""
-  if request.param == carriers.COURIER and not stacks.HAS_LAUNCHPAD:
+  if request.param == rpc.COURIER and not stacks.HAS_LAUNCHPAD:
     pytest.skip(stacks.NO_LAUNCHPAD)
-  monkeypatch.setenv(carriers.VARIABLE, request.param)
+  monkeypatch.setenv(rpc.VARIABLE, request.param)
   return request.param
 
 

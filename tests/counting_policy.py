@@ -2,10 +2,10 @@
 
 import tensorflow as tf
 
-from repertory.components import programs
+from repertory.components import interfaces
 
 
-class CountingPolicy(programs.Policy):
+class CountingPolicy(interfaces.Policy):
   """Policy that counts the steps of each row's episode, and acts by the count.
 
   The action is (id + count) mod 3, the extras are the count before the step.
@@ -21,7 +21,7 @@ class CountingPolicy(programs.Policy):
   def step(self, observation, state):
     del observation
     count = state['count']
-    return programs.PolicyOutput(
+    return interfaces.PolicyOutput(
       action=(state['id'] + count) % 3,
       extras={'count': count},
       state={'count': count + 1, 'id': state['id']},

@@ -24,12 +24,12 @@ from repertory.agents import registry as agents_registry
 from repertory.components import checkpointing, environment_loop, loggers
 from repertory.environments import registry as environments_registry
 from repertory.launch import evaluation, recording, running
-from repertory.launch.commands import commands as command_line
-from repertory.launch.commands import trying
+from repertory.launch.cli import commands as command_line
+from repertory.launch.cli import dry_runs
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher
-from repertory.launch.records import finding, plots, report, runs
-from repertory.launch.runs import directories, resuming, session, trials
+from repertory.launch.results import finding, plots, report, runs
+from repertory.launch.runs import directories, resuming, session, smoke_test
 from repertory.launch.sweeps import manifest, sweep
 from repertory.launch.topologies import topology
 from repertory.launch.trained import loading
@@ -253,7 +253,7 @@ class TestReadme:
 @pytest.fixture(scope='module', name='trained')
 def _trained():
   experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
-  spec = trials.check(experiment)
+  spec = smoke_test.check(experiment)
   experience = session.describe_experience(experiment, spec)
   checkpoint = checkpointing.Checkpoint(
     'path',
@@ -280,7 +280,7 @@ class TestCommands:
     (tmp_path / 'runs').mkdir()  # The default of `repertory runs`.
     result = running.Result(loggers.Status('title'), 'directory')
     episodes = [environment_loop.Episode(0, 1.0, 9)]
-    found = finding.Found([runs.Run('directory', runs.DONE)], [])
+    found = finding.Found([runs.RunRecord('directory', runs.DONE)], [])
     for module, name, value in (
       (running, 'run', result),
       (evaluation, 'run_episodes', episodes),
@@ -292,8 +292,12 @@ class TestCommands:
       (finding, 'find', found),
       (plots, 'plot', []),
       (report, 'write', None),
-      (sweep, 'run', sweep.Ending(manifest.Manifest('directory'), 0, [], None)),
-      (trying, 'find_refused', None),
+      (
+        sweep,
+        'run',
+        sweep.Ending(manifest.SweepManifest('directory'), 0, [], None),
+      ),
+      (dry_runs, 'find_refused', None),
     ):
       monkeypatch.setattr(module, name, mock.Mock(return_value=value))
 

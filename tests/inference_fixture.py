@@ -14,14 +14,14 @@ import replay_fixture
 from repertory.components import (
   callers,
   environment_loop,
-  programs,
+  interfaces,
   signals,
   specs,
 )
 from repertory.components.inference import (
   addresses,
   client,
-  lanes,
+  connections,
   server,
   state_store,
   thin_actor,
@@ -31,7 +31,7 @@ from repertory.environments import batch
 DEADLINE_SECONDS = raw_lane.DEADLINE_SECONDS
 
 
-class EchoPolicy(programs.Policy):
+class EchoPolicy(interfaces.Policy):
   """Policy of `raw_lane.SPEC`, both variables of which hold the version."""
 
   def __init__(self):
@@ -56,7 +56,7 @@ class EchoPolicy(programs.Policy):
       ],
       axis=1,
     )
-    return programs.PolicyOutput(
+    return interfaces.PolicyOutput(
       action,
       {'count': state['count']},
       {'id': state['id'], 'count': state['count'] + 1},
@@ -141,12 +141,12 @@ class Serving:
       )
 
     roles = {
-      client.TRAINING: lanes.Role(
+      client.TRAINING: connections.Role(
         make_store(policy or EchoPolicy()), self._make_adder, variables
       )
     }
     if evaluation_policy is not None:
-      roles[client.EVALUATION] = lanes.Role(
+      roles[client.EVALUATION] = connections.Role(
         make_store(evaluation_policy),
         variables=evaluation_variables,
         refreshes_at_start=evaluation_variables is not None,

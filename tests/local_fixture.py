@@ -21,7 +21,7 @@ def make_table(description=None, seed=0, num_turns=None):
 
 def open_writer(table, place=None, **settings):
   """Opens a writer to a table."""
-  place = place or local.Place(replay_fixture.DEADLINE_SECONDS)
+  place = place or local.WaitPolicy(replay_fixture.DEADLINE_SECONDS)
   settings.setdefault('max_pending_items', 10**9)
   writer = local.LocalWriter(table, place, **settings)
   writer.open(1)

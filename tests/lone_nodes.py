@@ -21,7 +21,7 @@ def make_actor(
     session,
     list(environment_ids),
     network=learner.network,
-    followed=variables.SharedVariables(learner),
+    followed=variables.SharedVariableClient(learner),
     road=session.make_road(connection),
     max_pending_items=sys.maxsize,
   )

@@ -15,8 +15,8 @@ import numpy as np
 from repertory.launch import failures
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
-from repertory.launch.host import clocks
 from repertory.launch.launchers import launcher
+from repertory.launch.platform import clocks
 
 # Longer than any of these runs takes.
 _END = 20_000.0

@@ -153,7 +153,7 @@ def repertory(*arguments: str, cwd, python: str = sys.executable) -> Program:
   """
   code = (
     'import sys; del sys.path[0]; '
-    'from repertory.launch.commands import entry_point; entry_point.main()'
+    'from repertory.launch.cli import entry_point; entry_point.main()'
   )
   return Program(['-c', code, *arguments], str(cwd), python)
 

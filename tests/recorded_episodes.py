@@ -4,7 +4,7 @@ import dm_env
 import numpy as np
 from dm_env import specs as dm_env_specs
 
-from repertory.components import recordings, specs
+from repertory.components import offline, specs
 from repertory.environments import registry
 from repertory.launch.runs import environment_batches
 
@@ -75,8 +75,8 @@ def rows(steps):
 
 def prepare(directory, spec=SPEC, agent='nobody', environment='numbers'):
   """Makes the folder of a recording; returns it as a string."""
-  manifest = recordings.Manifest.of(agent, environment, spec, 'test')
-  recordings.prepare(str(directory), manifest)
+  manifest = offline.RecordingManifest.of(agent, environment, spec, 'test')
+  offline.prepare(str(directory), manifest)
   return str(directory)
 
 
@@ -121,7 +121,7 @@ def play(
 
 def write(directory, slots, num_steps, **settings):
   """Records a number of steps of all slots; returns the open writer."""
-  writer = recordings.Writer(prepare(directory), 'steps', **settings)
+  writer = offline.RecordingWriter(prepare(directory), 'steps', **settings)
   stream = timesteps(slots)
   writer.begin(next(stream)[1])
   for _ in range(num_steps):

@@ -5,7 +5,7 @@ import threading
 from repertory import launch
 
 
-class Observer(launch.Observer):
+class Callback(launch.Callback):
   """Callback that records all calls.
 
   Attributes:
@@ -72,7 +72,7 @@ class Logger(launch.RowLogger):
     self._fail('close')
 
 
-class Stuck(launch.Observer):
+class Stuck(launch.Callback):
   """Callback that blocks until it is released."""
 
   def __init__(self, at):

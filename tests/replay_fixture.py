@@ -32,7 +32,7 @@ TRANSITION_SPEC = specs.EnvironmentSpec(
 )
 
 # Tables served by this module, by address and name.
-_tables: dict[tuple[str, str], replay.Table] = {}
+_tables: dict[tuple[str, str], replay.TableSpec] = {}
 
 # A rate limit that never blocks.
 NO_LIMIT = replay.RateLimit(1.0, min_size=1, error_buffer=float('inf'))
@@ -62,7 +62,7 @@ def make_process_tables():
 
 def make_fifo(signature, max_size=100_000, rate_limit=NO_LIMIT):
   """Describes a queue: each item is sampled once, in order."""
-  return replay.Table(
+  return replay.TableSpec(
     replay.DEFAULT_TABLE,
     signature,
     max_size,
@@ -90,7 +90,7 @@ def remember(address, tables):
   _tables.update({(address, table.name): table for table in tables})
 
 
-def table_of(connection, name=replay.DEFAULT_TABLE) -> replay.Table:
+def table_of(connection, name=replay.DEFAULT_TABLE) -> replay.TableSpec:
   """Returns the description of a table that was served here."""
   return _tables[connection.address, name]
 

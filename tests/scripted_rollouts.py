@@ -8,7 +8,7 @@ import recording_writer
 import sequence_twin
 from repertory.components import experience as experience_lib
 from repertory.components import replay, types
-from repertory.components.rollouts import acting
+from repertory.components.anakin import acting
 
 FIRST, MID, LAST = 0, 1, 2
 
@@ -45,7 +45,7 @@ class Script:
     )
 
   def act(self, carry):
-    """Takes a step of all environments: see `rollouts.road.Act`."""
+    """Takes a step of all environments: see `anakin.road.Act`."""
     time = carry.environment[0]
     now = self._at(self._moments, time)
     following = self.carry(time + 1)
@@ -59,7 +59,7 @@ class Script:
       happened=now.mask,
       ended=tf.equal(following.step_type, LAST),
     )
-    episodes = acting.Episodes(
+    episodes = acting.EndedEpisodes(
       tf.reduce_sum(tf.cast(now.mask, tf.int64)),
       lived.ended,
       carry.episode_return,

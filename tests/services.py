@@ -7,16 +7,16 @@ import psutil
 import program
 from repertory.components import network_interfaces
 from repertory.launch.launchers import calls, conformance
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
 
 SECONDS = 60
 
 
 def plan(count):
   """Returns a graph of a number of service nodes, 'replay/0' and so on."""
-  planned = program_lib.Program(float(SECONDS))
+  planned = node_graph_lib.NodeGraph(float(SECONDS))
   for index in range(count):
-    node = program_lib.PlannedNode(f'replay/{index}', conformance._Service)
+    node = node_graph_lib.PlannedNode(f'replay/{index}', conformance._Service)
     planned.add(node)
   return planned
 

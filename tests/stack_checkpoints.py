@@ -19,7 +19,7 @@ import numpy as np
 
 import stacks
 from repertory import launch
-from repertory.components import checkpointing, roads, stack
+from repertory.components import checkpointing, stack, transports
 from repertory.components.replay import local
 from repertory.launch.runs import resuming
 
@@ -137,7 +137,7 @@ def load(directory) -> checkpointing.Checkpoint:
 def read_items(case: Case, directory) -> local.Contents:
   """Returns the table of a checkpoint, converted from a server's format."""
   opened = resuming.open_session(
-    case.experiment(directory), kinds=[roads.LocalRoad.kind]
+    case.experiment(directory), kinds=[transports.InProcessTransport.kind]
   )
   with opened as session:
     contents = local.read(session.replay_directory, session.experience.table)

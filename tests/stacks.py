@@ -9,7 +9,7 @@ import pytest
 
 import program
 import rare_cases
-from repertory.launch.launchers import carriers
+from repertory.launch.launchers import rpc
 
 NO_LAUNCHPAD = 'about Launchpad, which does not support this Python'
 HAS_LAUNCHPAD = importlib.util.find_spec('launchpad') is not None
@@ -23,7 +23,7 @@ HERE = '{}.{}'.format(*sys.version_info[:2])
 # The implementation of remote calls that daily tests with `each_carrier` use.
 usual_carrier = pytest.mark.parametrize(
   'each_carrier',
-  rare_cases.daily([carriers.COURIER, carriers.GRPC], [carriers.chosen()]),
+  rare_cases.daily([rpc.COURIER, rpc.GRPC], [rpc.chosen()]),
   indirect=True,
 )
 

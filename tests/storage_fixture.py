@@ -6,14 +6,14 @@ import pathlib
 import numpy as np
 
 from repertory.components import checkpointing, storage
-from repertory.components.storage import fsspec_place, places
+from repertory.components.storage import backends, fsspec_backend
 
 
-def make_place(kind: str, folder) -> places.Place:
+def make_place(kind: str, folder) -> backends.StorageBackend:
   """Returns a storage backend: a path, a file URL, or in memory."""
   if kind == 'path':
-    return places.LocalPlace(str(folder))
-  return fsspec_place.FsspecPlace(f'{kind}://{folder}')
+    return backends.LocalBackend(str(folder))
+  return fsspec_backend.FsspecBackend(f'{kind}://{folder}')
 
 
 def write_checkpoint(
@@ -44,11 +44,11 @@ def read_value(directory) -> int:
   return value
 
 
-def make_shelf(place, folder='checkpoints') -> storage.Shelf:
-  return storage.Shelf(place, folder, f'S/{folder}')
+def make_shelf(place, folder='checkpoints') -> storage.CheckpointStore:
+  return storage.CheckpointStore(place, folder, f'S/{folder}')
 
 
-def add(shelf, local, value=1) -> storage.Manifest:
+def add(shelf, local, value=1) -> storage.CheckpointManifest:
   """Writes a checkpoint and uploads it."""
   path = write_checkpoint(local, value)
   return shelf.add(path, lambda: None, lambda count: None)
@@ -62,7 +62,7 @@ def damage(place, name, change):
     place.write(name, [content])
 
 
-def fetch(shelf: storage.Shelf, folder) -> int:
+def fetch(shelf: storage.CheckpointStore, folder) -> int:
   """Fetches the newest checkpoint; returns its value."""
   manifest = shelf.newest()
   here = checkpointing.Checkpointer(str(folder))
@@ -74,7 +74,7 @@ class Killed(BaseException):
   """Raised in place of a call during which the process is killed."""
 
 
-class DyingPlace(places.Place):
+class DyingPlace(backends.StorageBackend):
   """Storage backend that simulates a kill at one of its write operations.
 
   Half of a file that is being written then is stored. All later calls fail,
@@ -84,7 +84,7 @@ class DyingPlace(places.Place):
     calls: Name and target of each write operation.
   """
 
-  def __init__(self, place: places.Place, num_calls: int = 10**9):
+  def __init__(self, place: backends.StorageBackend, num_calls: int = 10**9):
     self._place = place
     self._num_calls = num_calls
     self.calls: list[tuple[str, str]] = []
@@ -107,7 +107,7 @@ class DyingPlace(places.Place):
     self._place.write(name, [content])
 
   def publish(self, name, content):
-    half = name + '.0123' + places.UNFINISHED
+    half = name + '.0123' + backends.UNFINISHED
     self._call('publish', name, lambda: self._half(half, content))
     self._place.publish(name, content)
 

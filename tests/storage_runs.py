@@ -7,7 +7,7 @@ import pytest
 import log_files
 from repertory import launch
 from repertory.components import storage
-from repertory.components.storage import owner, places
+from repertory.components.storage import backends, storage_lock
 from repertory.launch.runs import resuming, uploads
 
 # XLA would take most of the time.
@@ -35,7 +35,9 @@ def run(*arguments, fresh=False, **settings) -> launch.Result:
 
 
 def names(stored, folder='checkpoints'):
-  shelf = storage.Shelf(places.LocalPlace(str(stored)), folder, folder)
+  shelf = storage.CheckpointStore(
+    backends.LocalBackend(str(stored)), folder, folder
+  )
   return shelf.names()
 
 
@@ -59,6 +61,6 @@ def opened(experiment, fresh=False):
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch):
   """Lets runs look often; a module of tests takes it over by its name."""
-  monkeypatch.setattr(owner, '_HEARTBEAT_SECONDS', 0.1)
-  monkeypatch.setattr(owner, '_WATCH_SECONDS', 0.5)
+  monkeypatch.setattr(storage_lock, '_HEARTBEAT_SECONDS', 0.1)
+  monkeypatch.setattr(storage_lock, '_WATCH_SECONDS', 0.5)
   monkeypatch.setattr(uploads, '_LOOK_SECONDS', 0.05)

@@ -9,7 +9,7 @@ import threading
 _CODE = """
 import fcntl, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # It is the terminal of this session.
-from repertory.launch.commands import entry_point
+from repertory.launch.cli import entry_point
 entry_point.main()
 """
 

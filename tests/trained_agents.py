@@ -8,7 +8,7 @@ import known_agents
 from repertory import launch
 from repertory.agents import registry
 from repertory.components import checkpointing, learners, specs
-from repertory.launch.runs import session, trials
+from repertory.launch.runs import session, smoke_test
 
 STEPS, LEARNER_STEPS = 60, 7
 
@@ -90,7 +90,7 @@ def make_experiment(agent, directory, **settings):
 
 def write_checkpoint(experiment):
   """Writes a checkpoint of a random but reproducible policy."""
-  spec = trials.check(experiment, learns=False)
+  spec = smoke_test.check(experiment, learns=False)
   experience = session.describe_experience(experiment, spec)
   network = experiment.builder.make_network(spec)
   random = np.random.default_rng(1)

@@ -19,9 +19,9 @@ import namespaces
 import replay_fixture
 from repertory.components import network_interfaces, replay
 from repertory.components.inference import addresses
-from repertory.launch.host import ports
-from repertory.launch.launchers import carriers, hosting, program
+from repertory.launch.launchers import node_graph, node_runner, rpc
 from repertory.launch.nodes import node
+from repertory.launch.platform import ports
 
 _HERE, _THERE = '10.77.0.1', '10.77.0.2'
 # A second address of this machine on the same interface, without a server.
@@ -77,11 +77,11 @@ def _other_machine(hub: str, here: Sequence[str], there: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _service(carrier_name: str, interface: network_interfaces.NetworkInterface):
+def _service(carrier_name: str, interface: network_interfaces.Interface):
   """Yields the port of a node served by an implementation of remote calls."""
-  carrier = carriers.get(carrier_name)
-  plan = program.PlannedNode(_Doubler.name, _Doubler)
-  host = hosting.Host(plan, {}, token='token', interface=interface)
+  carrier = rpc.get(carrier_name)
+  plan = node_graph.PlannedNode(_Doubler.name, _Doubler)
+  host = node_runner.NodeRunner(plan, {}, token='token', interface=interface)
   with ports.held() as port:
     server = carrier.make_server(port, 4, 'token')
     thread = threading.Thread(

@@ -12,9 +12,9 @@ from repertory.components import (
   action_scaling,
   adders,
   discrete_actions,
+  interfaces,
   losses,
   policies,
-  programs,
   specs,
 )
 from repertory.components import experience as experience_lib
@@ -38,7 +38,7 @@ class BCBuilder(builder.Builder):
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
-  ) -> programs.Policy:
+  ) -> interfaces.Policy:
     if not action_parts.are_continuous(acting.spec.actions):
       actions = discrete_actions.DiscreteActions(acting.spec.actions)
       return policies.EpsilonGreedyPolicy(
@@ -52,7 +52,7 @@ class BCBuilder(builder.Builder):
 
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
+  ) -> interfaces.Update:
     discrete = not action_parts.are_continuous(spec.actions)
     loss = _cross_entropy(spec) if discrete else _squared_distance(spec)
     return learning.BCUpdate(network, loss, self.config)

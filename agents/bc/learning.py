@@ -6,14 +6,14 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.bc import config as bc_config
-from repertory.components import data_parallel, learners, programs, types
+from repertory.components import data_parallel, interfaces, learners, types
 
 # Maps network outputs `[B, N]` and the data set's actions `[B, ...]` to a
 # scalar.
 Loss = Callable[[tf.Tensor, types.Nest], tf.Tensor]
 
 
-class BCUpdate(programs.Update):
+class BCUpdate(interfaces.Update):
   """Maximizes the likelihood of the data set's actions."""
 
   def __init__(
@@ -43,10 +43,10 @@ class BCUpdate(programs.Update):
   def exports(self):
     return {'policy': self._network.variables}
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data
     network = data_parallel.by_rows(self._network)
     with tf.GradientTape() as tape:
       loss = self._loss(network(data.observation), data.action)
     norm = self._optimizer.minimize(tape, loss)
-    return programs.UpdateResult({'loss': loss, 'gradient_norm': norm})
+    return interfaces.UpdateResult({'loss': loss, 'gradient_norm': norm})

@@ -14,8 +14,8 @@ from repertory.agents.crr import learning
 from repertory.components import (
   action_scaling,
   bounded_gaussian,
+  interfaces,
   networks,
-  programs,
   specs,
 )
 from repertory.components.networks import Critic
@@ -50,7 +50,7 @@ class CRRBuilder(transition_replay.TransitionReplayBuilder):
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
-  ) -> programs.Policy:
+  ) -> interfaces.Policy:
     size = action_scaling.ActionScaling(acting.spec.actions).size
     distribution = bounded_gaussian.BoundedGaussian(size)
     return exploration.make_continuous_policy(
@@ -59,7 +59,7 @@ class CRRBuilder(transition_replay.TransitionReplayBuilder):
 
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
+  ) -> interfaces.Update:
     online = policy_and_critic.Networks(network, self.make_critic(spec))
     target = policy_and_critic.Networks(
       self.make_network(spec), self.make_critic(spec)

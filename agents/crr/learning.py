@@ -8,14 +8,14 @@ from repertory.components import (
   action_scaling,
   bounded_gaussian,
   data_parallel,
+  interfaces,
   learners,
   losses,
-  programs,
   types,
 )
 
 
-class CRRUpdate(programs.Update):
+class CRRUpdate(interfaces.Update):
   """CRR: advantage-weighted behavior cloning, and categorical TD learning.
 
   See https://arxiv.org/abs/2006.15134, algorithm 1. The critic is categorical,
@@ -60,7 +60,7 @@ class CRRUpdate(programs.Update):
   def exports(self):
     return {'policy': self._online.policy.variables}
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data
     action = self._scaling.from_action(data.action)  # [B, D]
     batch_size = tf.shape(action)[0]
@@ -79,7 +79,7 @@ class CRRUpdate(programs.Update):
       data, action, action_t, weights
     )
     self._update_target()
-    return programs.UpdateResult(
+    return interfaces.UpdateResult(
       {**critic_metrics, **policy_metrics},
       priorities=divergences if self._config.prioritized else None,
     )

@@ -11,7 +11,7 @@ from repertory.agents import (
 )
 from repertory.agents.d4pg import config as d4pg_config
 from repertory.agents.d4pg import learning, networks
-from repertory.components import action_scaling, programs, specs
+from repertory.components import action_scaling, interfaces, specs
 from repertory.components.networks import Critic
 
 
@@ -42,14 +42,14 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
-  ) -> programs.Policy:
+  ) -> interfaces.Policy:
     return exploration.make_deterministic_policy(
       network, self.config.sigma, acting
     )
 
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
+  ) -> interfaces.Update:
     online = policy_and_critic.Networks(network, self.make_critic(spec))
     target = policy_and_critic.Networks(
       self.make_network(spec), self.make_critic(spec)

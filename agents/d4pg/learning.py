@@ -7,14 +7,14 @@ from repertory.agents.d4pg import config as d4pg_config
 from repertory.components import (
   action_scaling,
   data_parallel,
+  interfaces,
   learners,
   losses,
-  programs,
   types,
 )
 
 
-class D4PGUpdate(programs.Update):
+class D4PGUpdate(interfaces.Update):
   """D4PG: categorical TD learning and deterministic policy gradient.
 
   See https://arxiv.org/abs/1804.08617, algorithm 1. The critic takes actions
@@ -57,7 +57,7 @@ class D4PGUpdate(programs.Update):
   def exports(self):
     return {'policy': self._online.policy.variables}
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data
     weights = self._importance_weights(sample)  # [B]
     # The policy first, by the critic before this step.
@@ -70,7 +70,7 @@ class D4PGUpdate(programs.Update):
       weights,
     )
     self._update_target()
-    return programs.UpdateResult(
+    return interfaces.UpdateResult(
       {**critic_metrics, **policy_metrics},
       priorities=divergences if self._config.prioritized else None,
     )

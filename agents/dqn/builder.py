@@ -16,8 +16,8 @@ from repertory.agents.dqn import learning, networks
 from repertory.components import (
   adders,
   discrete_actions,
+  interfaces,
   policies,
-  programs,
   specs,
 )
 
@@ -60,7 +60,7 @@ class DQNBuilder(
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
-  ) -> programs.Policy:
+  ) -> interfaces.Policy:
     settings = exploration.epsilon_settings(self.config, acting)
     values = networks.make_values(network, self.config)
     noise_size = networks.noise_size(network, self.config)
@@ -70,7 +70,7 @@ class DQNBuilder(
 
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
+  ) -> interfaces.Update:
     target = self.make_network(spec)
     actions = discrete_actions.DiscreteActions(spec.actions)
     update = learning.DQNUpdate(

@@ -13,15 +13,15 @@ from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import networks
 from repertory.components import (
   discrete_actions,
+  interfaces,
   learners,
   losses,
-  programs,
   return_distributions,
   types,
 )
 
 
-class DQNUpdate(programs.Update):
+class DQNUpdate(interfaces.Update):
   """Minimizes the n-step (double) Q-learning loss, Huber or distributional.
 
   A `return_distributions.ReturnDistribution` defines the representation of
@@ -72,7 +72,7 @@ class DQNUpdate(programs.Update):
   def exports(self):
     return {'policy': self._network.variables}
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data
     # tf.gather does not support small or unsigned integers.
     a_tm1 = tf.cast(self._to_number(data.action), tf.int32)  # [B]
@@ -111,7 +111,7 @@ class DQNUpdate(programs.Update):
       'gradient_norm': norm,
       **more,
     }
-    return programs.UpdateResult(
+    return interfaces.UpdateResult(
       additional.merge(metrics, added_metrics),
       priorities=items.priorities if self._config.prioritized else None,
     )

@@ -3,7 +3,7 @@
 from repertory.agents import actor_critic, additional_loss, unroll_queue
 from repertory.agents.impala import config as impala_config
 from repertory.agents.impala import learning
-from repertory.components import distributions, programs, specs
+from repertory.components import distributions, interfaces, specs
 from repertory.components.networks import SequenceNetwork
 
 
@@ -32,7 +32,7 @@ class IMPALABuilder(
 
   def make_update(
     self, network: SequenceNetwork, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
+  ) -> interfaces.Update:
     distribution = distributions.make_distribution(spec.actions)
     return learning.IMPALAUpdate(
       network, distribution, self.config, self.given_loss

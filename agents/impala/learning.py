@@ -6,15 +6,15 @@ from repertory.agents import additional_loss as additional
 from repertory.agents.impala import config as impala_config
 from repertory.components import (
   distributions,
+  interfaces,
   learners,
   losses,
   networks,
-  programs,
   types,
 )
 
 
-class IMPALAUpdate(programs.Update):
+class IMPALAUpdate(interfaces.Update):
   """IMPALA: policy gradient with V-trace targets and advantages.
 
   The loss is policy + `baseline_cost` · ½ (v − V)² − `entropy_cost` · H, each a
@@ -58,7 +58,7 @@ class IMPALAUpdate(programs.Update):
   def exports(self):
     return {'policy': self._network.variables}
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = learners.time_major(sample.data)
     with tf.GradientTape() as tape:
       loss, metrics = self._loss(data)
@@ -69,7 +69,7 @@ class IMPALAUpdate(programs.Update):
     self._learning_rate.assign(self._config.learning_rate * self._annealing())
     norm = self._optimizer.minimize(tape, loss)
     metrics = {'loss': loss, **metrics, 'gradient_norm': norm}
-    return programs.UpdateResult(additional.merge(metrics, added_metrics))
+    return interfaces.UpdateResult(additional.merge(metrics, added_metrics))
 
   def _loss(self, data: types.Sequence) -> tuple[tf.Tensor, dict]:
     config, mask = self._config, data.mask  # [T, B]

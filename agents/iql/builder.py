@@ -15,8 +15,8 @@ from repertory.agents.iql import networks as iql_networks
 from repertory.components import (
   action_scaling,
   bounded_gaussian,
+  interfaces,
   networks,
-  programs,
   specs,
 )
 from repertory.components.networks import CriticEnsemble
@@ -49,7 +49,7 @@ class IQLBuilder(transition_replay.TransitionReplayBuilder):
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
-  ) -> programs.Policy:
+  ) -> interfaces.Policy:
     size = action_scaling.ActionScaling(acting.spec.actions).size
     distribution = bounded_gaussian.BoundedGaussian(size)
     return exploration.make_continuous_policy(
@@ -58,8 +58,8 @@ class IQLBuilder(transition_replay.TransitionReplayBuilder):
 
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
-    learned = learning.Networks(
+  ) -> interfaces.Update:
+    learned = learning.IQLNetworks(
       network, self.make_value_network(spec), self.make_critics(spec)
     )
     update = learning.IQLUpdate(

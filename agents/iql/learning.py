@@ -11,15 +11,15 @@ from repertory.components import (
   action_scaling,
   bounded_gaussian,
   data_parallel,
+  interfaces,
   learners,
   losses,
   networks,
-  programs,
   types,
 )
 
 
-class Networks(NamedTuple):
+class IQLNetworks(NamedTuple):
   """Networks of IQL.
 
   Attributes:
@@ -33,7 +33,7 @@ class Networks(NamedTuple):
   critics: networks.CriticEnsemble
 
 
-class IQLUpdate(programs.Update):
+class IQLUpdate(interfaces.Update):
   """IQL: expectile value loss, advantage-weighted cloning, and TD learning.
 
   Updates value, policy and critics, in the order of the authors' code. See
@@ -43,7 +43,7 @@ class IQLUpdate(programs.Update):
 
   def __init__(
     self,
-    learned: Networks,
+    learned: IQLNetworks,
     target_critics: networks.CriticEnsemble,
     scaling: action_scaling.ActionScaling,
     config: iql_config.IQLConfig,
@@ -90,7 +90,7 @@ class IQLUpdate(programs.Update):
   def exports(self):
     return {'policy': self._learned.policy.variables}
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data
     weights = self._importance_weights(sample)  # [B]
     action = self._scaling.from_action(data.action)  # [B, D]
@@ -100,7 +100,7 @@ class IQLUpdate(programs.Update):
     policy_metrics = self._improve_policy(data.observation, action, q)
     critic_metrics, sizes = self._improve_critics(data, action, weights)
     self._update_target()
-    return programs.UpdateResult(
+    return interfaces.UpdateResult(
       {**value_metrics, **policy_metrics, **critic_metrics},
       priorities=sizes if self._config.prioritized else None,
     )

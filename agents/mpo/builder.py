@@ -16,7 +16,7 @@ from repertory.components import (
   action_parts,
   action_scaling,
   discrete_actions,
-  programs,
+  interfaces,
   specs,
 )
 
@@ -48,14 +48,14 @@ class MPOBuilder(transition_replay.TransitionReplayBuilder):
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
-  ) -> programs.Policy:
+  ) -> interfaces.Policy:
     if action_parts.are_continuous(acting.spec.actions):
       return exploration.make_continuous_policy(network, _draw, acting)
     return exploration.make_categorical_policy(network, acting)
 
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
+  ) -> interfaces.Update:
     online = policy_and_critic.Networks(network, self.make_critic(spec))
     target = policy_and_critic.Networks(
       self.make_network(spec), self.make_critic(spec)

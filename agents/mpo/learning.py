@@ -7,14 +7,14 @@ from repertory.agents.mpo import action_kinds
 from repertory.agents.mpo import config as mpo_config
 from repertory.components import (
   data_parallel,
+  interfaces,
   learners,
   losses,
-  programs,
   types,
 )
 
 
-class MPOUpdate(programs.Update):
+class MPOUpdate(interfaces.Update):
   """MPO: TD learning of the critic; E-step and M-step for the policy.
 
   See https://arxiv.org/abs/1812.02256, and https://arxiv.org/abs/2006.00979 for
@@ -76,7 +76,7 @@ class MPOUpdate(programs.Update):
   def exports(self):
     return {'policy': self._online.policy.variables}
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data, kind = sample.data, self._kind
     weights = self._importance_weights(sample)  # [B]
     policy, critic = map(data_parallel.by_rows, self._target)
@@ -90,7 +90,7 @@ class MPOUpdate(programs.Update):
       data.next_observation, parameters, candidates, self._values(outputs_t)
     )
     self._update_target()
-    return programs.UpdateResult(
+    return interfaces.UpdateResult(
       {**critic_metrics, **policy_metrics},
       priorities=sizes if self._config.prioritized else None,
     )

@@ -3,7 +3,7 @@
 from repertory.agents import actor_critic, additional_loss, unroll_queue
 from repertory.agents.ppo import config as ppo_config
 from repertory.agents.ppo import learning
-from repertory.components import distributions, programs, specs
+from repertory.components import distributions, interfaces, specs
 from repertory.components.networks import SequenceNetwork
 
 
@@ -33,7 +33,7 @@ class PPOBuilder(
 
   def make_update(
     self, network: SequenceNetwork, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
+  ) -> interfaces.Update:
     distribution = distributions.make_distribution(spec.actions)
     return learning.PPOUpdate(
       network, distribution, self.config, self.given_loss

@@ -12,10 +12,10 @@ from repertory.agents.ppo import config as ppo_config
 from repertory.components import (
   compilation,
   distributions,
+  interfaces,
   learners,
   losses,
   networks,
-  programs,
   types,
 )
 
@@ -74,7 +74,7 @@ class _Steps(NamedTuple):
   others: _Others | tuple[()] = ()
 
 
-class PPOUpdate(programs.Update):
+class PPOUpdate(interfaces.Update):
   """PPO: several epochs of minibatch steps on the clipped surrogate loss.
 
   The loss of a minibatch is the clipped surrogate loss + `baseline_cost` ·
@@ -129,10 +129,10 @@ class PPOUpdate(programs.Update):
     scales = {} if scale is None else {'return_scale': scale.variables}
     return {**super().learned, **scales}
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     normalizer = self._network.normalizer
     if normalizer is None:
-      return programs.UpdateResult(self._learn(sample.data))
+      return interfaces.UpdateResult(self._learn(sample.data))
     data = sample.data
     observation = tree.map_structure(lambda x: x[:, :-1], data.observation)
 
@@ -146,7 +146,7 @@ class PPOUpdate(programs.Update):
     tf.cond(is_first, update_normalizer, lambda: None)
     metrics = self._learn(data)
     tf.cond(is_first, lambda: None, update_normalizer)
-    return programs.UpdateResult(metrics)
+    return interfaces.UpdateResult(metrics)
 
   def _learn(self, data: types.Sequence) -> dict[str, tf.Tensor]:
     """Takes the gradient steps, with constant normalization."""

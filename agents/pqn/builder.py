@@ -5,8 +5,8 @@ from repertory.agents.pqn import config as pqn_config
 from repertory.agents.pqn import learning, networks
 from repertory.components import (
   discrete_actions,
+  interfaces,
   policies,
-  programs,
   specs,
   types,
 )
@@ -29,7 +29,7 @@ class PQNBuilder(unroll_queue.UnrollQueueBuilder):
 
   def make_policy(
     self, network: SequenceNetwork, acting: builder.Acting
-  ) -> programs.Policy:
+  ) -> interfaces.Policy:
     settings = exploration.epsilon_settings(self.config, acting)
     return policies.RecurrentEpsilonGreedyPolicy(network, **settings)
 
@@ -38,6 +38,6 @@ class PQNBuilder(unroll_queue.UnrollQueueBuilder):
 
   def make_update(
     self, network: SequenceNetwork, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
+  ) -> interfaces.Update:
     actions = discrete_actions.DiscreteActions(spec.actions)
     return learning.PQNUpdate(network, self.config, actions)

@@ -9,10 +9,10 @@ import tree
 from repertory.agents.pqn import config as pqn_config
 from repertory.components import (
   discrete_actions,
+  interfaces,
   learners,
   losses,
   networks,
-  programs,
   types,
 )
 
@@ -37,7 +37,7 @@ class _Steps(NamedTuple):
   state: types.Nest
 
 
-class PQNUpdate(programs.Update):
+class PQNUpdate(interfaces.Update):
   """Regresses Q-values onto the Q(λ) returns of the latest rollout.
 
   The loss of a minibatch is the masked mean of ½ (G_t − q(x_t, a_t))². G is
@@ -79,7 +79,7 @@ class PQNUpdate(programs.Update):
   def exports(self):
     return {'policy': self._network.variables}
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     config = self._config
     self._learning_rate.assign(config.learning_rate * self._annealing())
     steps, metrics = self._estimate(learners.time_major(sample.data))
@@ -91,7 +91,7 @@ class PQNUpdate(programs.Update):
       num_minibatches=config.num_minibatches,
       metrics=('loss', 'td_error', 'gradient_norm'),
     )
-    return programs.UpdateResult({**metrics, **step_metrics})
+    return interfaces.UpdateResult({**metrics, **step_metrics})
 
   def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
     """Computes the returns, with the current network."""

@@ -10,7 +10,7 @@ from repertory.agents import (
 )
 from repertory.agents.qtopt import config as qtopt_config
 from repertory.agents.qtopt import learning, networks, targets
-from repertory.components import action_scaling, programs, specs
+from repertory.components import action_scaling, interfaces, specs
 from repertory.components import experience as experience_lib
 from repertory.components.networks import Critic
 
@@ -32,7 +32,7 @@ class QTOptBuilder(transition_replay.TransitionReplayBuilder):
 
   def make_policy(
     self, network: Critic, acting: builder.Acting
-  ) -> programs.Policy:
+  ) -> interfaces.Policy:
     return exploration.make_deterministic_policy(
       networks.make_action_network(network, acting.spec, self.config),
       self.config.sigma,
@@ -42,7 +42,7 @@ class QTOptBuilder(transition_replay.TransitionReplayBuilder):
 
   def make_update(
     self, network: Critic, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
+  ) -> interfaces.Update:
     update = learning.QTOptUpdate(
       self.make_network(spec),
       network,
@@ -54,7 +54,7 @@ class QTOptBuilder(transition_replay.TransitionReplayBuilder):
 
   def make_bellman_updater(
     self, spec: specs.EnvironmentSpec
-  ) -> programs.BellmanUpdater:
+  ) -> interfaces.BellmanUpdater:
     return targets.QTOptBellmanUpdater(
       targets.Targets(
         self.make_network(spec),

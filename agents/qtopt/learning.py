@@ -8,14 +8,14 @@ from repertory.agents.qtopt import targets as targets_lib
 from repertory.components import (
   action_scaling,
   data_parallel,
+  interfaces,
   learners,
-  programs,
   types,
 )
 from repertory.components.networks import Critic
 
 
-class QTOptUpdate(programs.Update):
+class QTOptUpdate(interfaces.Update):
   """QT-Opt: Q-learning with maximization by the cross-entropy method.
 
   See https://arxiv.org/abs/1806.10293, section 4.2. Actions are scaled to
@@ -67,7 +67,7 @@ class QTOptUpdate(programs.Update):
       'lagged': self._targets.lagged.variables,
     }
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     config = self._config
     observation, action, targets = self._find_targets(sample.data)
     network = data_parallel.by_rows(self._network)
@@ -92,7 +92,7 @@ class QTOptUpdate(programs.Update):
       'q_value': tf.reduce_mean(values),
       'gradient_norm': norm,
     }
-    return programs.UpdateResult(
+    return interfaces.UpdateResult(
       metrics, priorities=sizes if config.prioritized else None
     )
 

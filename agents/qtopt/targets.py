@@ -7,8 +7,8 @@ from repertory.agents.qtopt import networks
 from repertory.components import (
   action_scaling,
   data_parallel,
+  interfaces,
   losses,
-  programs,
   types,
 )
 from repertory.components.networks import Critic
@@ -69,7 +69,7 @@ class Targets(tf.Module):
     return tf.clip_by_value(targets, 0.0, 1.0) if config.bounded else targets
 
 
-class QTOptBellmanUpdater(programs.BellmanUpdater):
+class QTOptBellmanUpdater(interfaces.BellmanUpdater):
   """Bellman updater of QT-Opt, which computes targets outside the learner.
 
   Items for the learner are `(observation, action)`.

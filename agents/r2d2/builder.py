@@ -6,8 +6,8 @@ from repertory.agents.r2d2 import learning, networks
 from repertory.components import (
   adders,
   discrete_actions,
+  interfaces,
   policies,
-  programs,
   specs,
   types,
 )
@@ -35,13 +35,13 @@ class R2D2Builder(builder.Builder):
 
   def make_policy(
     self, network: SequenceNetwork, acting: builder.Acting
-  ) -> programs.Policy:
+  ) -> interfaces.Policy:
     settings = exploration.epsilon_settings(self.config, acting)
     return policies.RecurrentEpsilonGreedyPolicy(network, **settings)
 
   def make_update(
     self, network: SequenceNetwork, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
+  ) -> interfaces.Update:
     target = self.make_network(spec)
     actions = discrete_actions.DiscreteActions(spec.actions)
     update = learning.R2D2Update(network, target, self.config, actions)

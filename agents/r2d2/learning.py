@@ -9,15 +9,15 @@ from repertory.agents import experience_replay
 from repertory.agents.r2d2 import config as r2d2_config
 from repertory.components import (
   discrete_actions,
+  interfaces,
   learners,
   losses,
   networks,
-  programs,
   types,
 )
 
 
-class R2D2Update(programs.Update):
+class R2D2Update(interfaces.Update):
   """R2D2: n-step double Q-learning over sequences with burn-in.
 
   The loss of a sequence is ½ Σ_t δ_t² over its steps after burn-in, without
@@ -66,7 +66,7 @@ class R2D2Update(programs.Update):
   def exports(self):
     return {'policy': self._network.variables}
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     config = self._config
     data = learners.time_major(sample.data)
     mask = data.mask[config.burn_in_length :]  # [T, B]
@@ -84,11 +84,11 @@ class R2D2Update(programs.Update):
       'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
     }
     if not config.prioritized:
-      return programs.UpdateResult(metrics)
+      return interfaces.UpdateResult(metrics)
     priorities = losses.sequence_priorities(
       errors, mask, config.max_priority_share
     )
-    return programs.UpdateResult(metrics, priorities)
+    return interfaces.UpdateResult(metrics, priorities)
 
   def _errors(self, data: types.Sequence) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns TD errors after burn-in, `[T, B]`, and q `[T + 1, B, A]`."""

@@ -15,7 +15,7 @@ from repertory.components import (
   action_parts,
   action_scaling,
   discrete_actions,
-  programs,
+  interfaces,
   specs,
   squashed_gaussian,
 )
@@ -58,7 +58,7 @@ class SACBuilder(
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
-  ) -> programs.Policy:
+  ) -> interfaces.Policy:
     num_random_steps = self.config.num_random_steps
     if not action_parts.are_continuous(acting.spec.actions):
       return exploration.make_categorical_policy(
@@ -75,7 +75,7 @@ class SACBuilder(
 
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
+  ) -> interfaces.Update:
     if action_parts.are_continuous(spec.actions):
       has_targets = self.config.target_update_rate is not None
       update = learning.SACUpdate(

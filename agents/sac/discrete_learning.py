@@ -13,10 +13,10 @@ from repertory.agents.sac import critic_values, learning, temperature
 from repertory.components import (
   data_parallel,
   discrete_actions,
+  interfaces,
   learners,
   losses,
   networks,
-  programs,
   types,
 )
 
@@ -40,7 +40,7 @@ class Policies(NamedTuple):
     return tf.reduce_sum(self.probabilities * q, axis=-1)
 
 
-class DiscreteSACUpdate(programs.Update):
+class DiscreteSACUpdate(interfaces.Update):
   """SAC for discrete actions: updates critics, policy and temperature.
 
   Expectations over the policy are sums over all actions instead of samples:
@@ -110,12 +110,12 @@ class DiscreteSACUpdate(programs.Update):
     statistics = critic_values.statistics(self._critics, self._target_critics)
     return {**super().learned, 'statistics': statistics}
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     weights = self._importance_weights(sample)  # [B]
     critic_metrics, sizes = self._improve_critics(sample, weights)
     policy_metrics = self._improve_policy_in_turn(sample)
     self._update_target()
-    return programs.UpdateResult(
+    return interfaces.UpdateResult(
       additional.merge(critic_metrics, policy_metrics),
       priorities=sizes if self._config.prioritized else None,
     )

@@ -12,10 +12,10 @@ from repertory.agents.sac import critic_learning, proposals, temperature
 from repertory.components import (
   action_scaling,
   data_parallel,
+  interfaces,
   learners,
   losses,
   networks,
-  programs,
   squashed_gaussian,
   types,
 )
@@ -43,7 +43,7 @@ def in_turn(
   )
 
 
-class SACUpdate(programs.Update):
+class SACUpdate(interfaces.Update):
   """SAC: updates critics, policy and temperature, in this order.
 
   See https://arxiv.org/abs/1812.05905, algorithm 1. Critics and log-densities
@@ -101,7 +101,7 @@ class SACUpdate(programs.Update):
   def learned(self):
     return {**super().learned, 'statistics': self._critics.statistics}
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data
     batch_size = tf.shape(data.reward)[0]
     # For actions of the next and the current states.
@@ -119,7 +119,7 @@ class SACUpdate(programs.Update):
     )
     policy_metrics = self._improve_policy_in_turn(sample, noise_tm1)
     self._critics.update_target()
-    return programs.UpdateResult(
+    return interfaces.UpdateResult(
       additional.merge(critic_metrics, policy_metrics),
       priorities=sizes if self._config.prioritized else None,
     )

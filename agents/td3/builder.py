@@ -11,7 +11,7 @@ from repertory.agents import (
 )
 from repertory.agents.td3 import config as td3_config
 from repertory.agents.td3 import learning, networks
-from repertory.components import action_scaling, programs, specs
+from repertory.components import action_scaling, interfaces, specs
 from repertory.components.networks import CriticEnsemble
 
 
@@ -36,14 +36,14 @@ class TD3Builder(transition_replay.TransitionReplayBuilder):
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting
-  ) -> programs.Policy:
+  ) -> interfaces.Policy:
     return exploration.make_deterministic_policy(
       network, self.config.sigma, acting, self.config.num_random_steps
     )
 
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
+  ) -> interfaces.Update:
     online = policy_and_critic.Networks(network, self.make_critics(spec))
     target = policy_and_critic.Networks(
       self.make_network(spec), self.make_critics(spec)

@@ -7,14 +7,14 @@ from repertory.agents.td3 import config as td3_config
 from repertory.components import (
   action_scaling,
   data_parallel,
+  interfaces,
   learners,
   losses,
-  programs,
   types,
 )
 
 
-class TD3Update(programs.Update):
+class TD3Update(interfaces.Update):
   """TD3: clipped double Q-learning, with delayed policy and target updates.
 
   See https://arxiv.org/abs/1802.09477, algorithm 1. Critics take actions scaled
@@ -60,12 +60,12 @@ class TD3Update(programs.Update):
   def exports(self):
     return {'policy': self._online.policy.variables}
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data
     weights = self._importance_weights(sample)  # [B]
     critic_metrics, sizes = self._improve_critics(data, weights)
     policy_metrics = self._improve_policy_in_turn(data)
-    return programs.UpdateResult(
+    return interfaces.UpdateResult(
       {**critic_metrics, **policy_metrics},
       priorities=sizes if self._config.prioritized else None,
     )

@@ -3,7 +3,7 @@
 from repertory.agents import actor_critic, unroll_queue
 from repertory.agents.vmpo import config as vmpo_config
 from repertory.agents.vmpo import learning
-from repertory.components import distributions, programs, specs
+from repertory.components import distributions, interfaces, specs
 from repertory.components.networks import SequenceNetwork
 
 
@@ -31,7 +31,7 @@ class VMPOBuilder(unroll_queue.UnrollQueueBuilder):
 
   def make_update(
     self, network: SequenceNetwork, spec: specs.EnvironmentSpec
-  ) -> programs.Update:
+  ) -> interfaces.Update:
     online = self.make_network(spec)
     for variable, acting in zip(online.variables, network.variables):
       variable.assign(acting)

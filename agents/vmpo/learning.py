@@ -10,10 +10,10 @@ from repertory.agents import actor_critic
 from repertory.agents.vmpo import config as vmpo_config
 from repertory.components import (
   distributions,
+  interfaces,
   learners,
   losses,
   networks,
-  programs,
   types,
 )
 
@@ -42,7 +42,7 @@ class _Steps(NamedTuple):
   state: types.Nest
 
 
-class VMPOUpdate(programs.Update):
+class VMPOUpdate(interfaces.Update):
   """V-MPO: weighted maximum likelihood on the top half of advantages.
 
   KL bounds limit the policy's changes. The loss of a minibatch is −Σ ψ log π +
@@ -116,7 +116,7 @@ class VMPOUpdate(programs.Update):
     scales = {} if scale is None else {'return_scale': scale.variables}
     return {**super().learned, **scales}
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     config = self._config
     steps, metrics = self._estimate(learners.time_major(sample.data))
     self._learning_rate.assign(config.learning_rate * self._annealing())
@@ -129,7 +129,7 @@ class VMPOUpdate(programs.Update):
       metrics=self._metric_names(),
     )
     self._update_target()
-    return programs.UpdateResult({**metrics, **step_metrics})
+    return interfaces.UpdateResult({**metrics, **step_metrics})
 
   def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
     """Computes the constant inputs of all gradient steps, and metrics."""

@@ -42,7 +42,7 @@ class Report:
       )
 
   def tell_first_update(self, owner, method):
-    """Reports the costs when this method of `owner` first returns."""
+    """Reports the costs when this method of `storage_lock` first returns."""
     update = getattr(owner, method)
 
     def first(*args, **kwargs):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import tree
 
-from repertory.components import programs, types
+from repertory.components import interfaces, types
 
 
 class InitialStates:
@@ -17,7 +17,7 @@ class InitialStates:
 
   def __init__(
     self,
-    make_policy: Callable[[int], programs.Policy],
+    make_policy: Callable[[int], interfaces.Policy],
     num_environments: int,
     seed: int,
   ):

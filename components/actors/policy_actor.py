@@ -12,13 +12,13 @@ import tree
 from repertory.components import (
   compilation,
   core,
+  interfaces,
   nests,
   numpy_functions,
-  programs,
   specs,
   types,
 )
-from repertory.components.variables import followed
+from repertory.components.variables import variable_client
 
 
 class PolicyActor(core.Actor):
@@ -30,12 +30,12 @@ class PolicyActor(core.Actor):
 
   def __init__(
     self,
-    policy: programs.Policy,
+    policy: interfaces.Policy,
     observation_spec: types.Nest,
     environment_ids: Sequence[int],
     *,
     adder: core.Adder | None = None,
-    variables: followed.FollowedVariables | None = None,
+    variables: variable_client.VariableClient | None = None,
     jit_compile: bool = False,
     in_numpy: bool = False,
   ):

@@ -11,9 +11,9 @@ import tree
 
 from repertory.components import (
   compilation,
+  interfaces,
   nests,
   numpy_functions,
-  programs,
   specs,
   types,
 )
@@ -35,7 +35,7 @@ class PolicyRows:
 
   def __init__(
     self,
-    policy: programs.Policy,
+    policy: interfaces.Policy,
     observation_spec: types.Nest,
     initial_states: initial_states_lib.InitialStates,
   ):

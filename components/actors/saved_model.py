@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import programs, specs, types
+from repertory.components import interfaces, specs, types
 from repertory.components.actors import initial_states as initial_states_lib
 
 # Rows in a model's initial state, if they differ, as by random streams.
@@ -20,7 +20,7 @@ _ACT, _INITIAL_STATE = 'serving_default', 'initial_state'
 
 
 def export(
-  policy: programs.Policy,
+  policy: interfaces.Policy,
   observation_spec: types.Nest,
   observation_names: Sequence[str],
   initial_states: initial_states_lib.InitialStates,
@@ -87,7 +87,7 @@ class _Step:
 
   def __init__(
     self,
-    policy: programs.Policy,
+    policy: interfaces.Policy,
     observation_spec: types.Nest,
     state: types.Nest,
   ):

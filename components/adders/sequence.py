@@ -8,7 +8,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import specs, types
-from repertory.components.adders import adder, items, rings
+from repertory.components.adders import adder, item_spec, rings
 from repertory.components.replay import writers
 
 # Integers: NumPy compares arrays with enum members slowly.
@@ -19,7 +19,7 @@ _NO_EXTRAS = types.SequenceExtras()
 
 
 @dataclasses.dataclass(frozen=True)
-class Sequences(items.Items):
+class Sequences(item_spec.ItemSpec):
   """Sequences of `length` observations and the steps between them.
 
   The first `burn_in` steps of an item warm up a recurrent state; the others are

@@ -7,11 +7,11 @@ They run in pytest, or in unittest with `unittest.TestCase` as a further base.
 """
 
 from repertory.components.conformance.policies import PolicyConformance
-from repertory.components.conformance.roads import RoadConformance
+from repertory.components.conformance.transports import TransportConformance
 from repertory.components.conformance.updates import UpdateConformance
 from repertory.components.conformance.variables import (
-  FollowedVariablesConformance,
   PretendedLearner,
+  VariableClientConformance,
 )
 from repertory.components.conformance.writers import (
   ServedTable,
@@ -19,11 +19,11 @@ from repertory.components.conformance.writers import (
 )
 
 __all__ = [
-  'FollowedVariablesConformance',
   'PolicyConformance',
   'PretendedLearner',
-  'RoadConformance',
   'ServedTable',
+  'TransportConformance',
   'UpdateConformance',
+  'VariableClientConformance',
   'WriterConformance',
 ]

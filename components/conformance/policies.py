@@ -7,14 +7,14 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import programs, specs, types
+from repertory.components import interfaces, specs, types
 from repertory.components.conformance import comparing
 
 _FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
 
 
 class PolicyConformance:
-  """The contract of `programs.Policy`.
+  """The contract of `interfaces.Policy`.
 
   Attributes:
     num_environments: Number of environment ids, at least 3.
@@ -28,7 +28,7 @@ class PolicyConformance:
     """Returns the spec of the environments."""
     raise NotImplementedError
 
-  def make_policy(self) -> programs.Policy:
+  def make_policy(self) -> interfaces.Policy:
     """Creates a policy, with the same variables and seeds each time."""
     raise NotImplementedError
 
@@ -45,18 +45,18 @@ class PolicyConformance:
 
   def act(
     self,
-    policy: programs.Policy,
+    policy: interfaces.Policy,
     state: types.Nest,
     seed: int,
     step_type: int | Sequence[int] = _MID,
-  ) -> programs.PolicyOutput:
+  ) -> interfaces.PolicyOutput:
     """Runs the policy on the observations of a seed."""
     step_types = np.broadcast_to(
       np.asarray(step_type, np.int32), [self.num_environments]
     )
     return policy.act(self.observe(seed), tf.constant(step_types), state)
 
-  def live(self, policy: programs.Policy, seed: int) -> types.Nest:
+  def live(self, policy: interfaces.Policy, seed: int) -> types.Nest:
     """Returns the state after some steps; observations depend on the seed."""
     state = policy.initial_state(self.all_ids)
     for t in range(self.num_steps):

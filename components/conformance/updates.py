@@ -7,12 +7,12 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import programs, types
+from repertory.components import interfaces, types
 from repertory.components.conformance import comparing
 
 
 class UpdateConformance:
-  """The contract of `programs.Update`.
+  """The contract of `interfaces.Update`.
 
   Attributes:
     num_updates: Number of updates after which every variable has changed.
@@ -24,7 +24,7 @@ class UpdateConformance:
     """Creates the network, with the same initial variables each time."""
     raise NotImplementedError
 
-  def make_update(self, network: Any) -> programs.Update:
+  def make_update(self, network: Any) -> interfaces.Update:
     """Creates the update of the network."""
     raise NotImplementedError
 
@@ -35,14 +35,14 @@ class UpdateConformance:
     """
     raise NotImplementedError
 
-  def start(self) -> programs.Update:
+  def start(self) -> interfaces.Update:
     """Creates an update and runs it on some batches."""
     update = self.make_update(self.make_network())
     for seed in range(self.num_updates):
       update(self.make_sample(seed))
     return update
 
-  def copy(self, update: programs.Update) -> programs.Update:
+  def copy(self, update: interfaces.Update) -> interfaces.Update:
     """Creates another update with the same variables, as a checkpoint does."""
     other = self.make_update(self.make_network())
     if [v.shape for v in other.variables] != [
@@ -69,8 +69,8 @@ class UpdateConformance:
     made = {id(variable) for variable in network.variables}
     update = self.make_update(network)
     late = [v for v in network.variables if id(v) not in made]
-    programs.refuse_late(late, 'make_update')
-    programs.call_update(update, self.make_sample(0))
+    interfaces.refuse_late(late, 'make_update')
+    interfaces.call_update(update, self.make_sample(0))
 
   def test_exports_variables_of_the_network(self):
     network = self.make_network()
@@ -92,7 +92,7 @@ class UpdateConformance:
 
   def test_metrics_are_finite_scalars(self):
     result = self.start()(self.make_sample(9))
-    assert isinstance(result, programs.UpdateResult)
+    assert isinstance(result, interfaces.UpdateResult)
     for name, value in result.metrics.items():
       array = np.asarray(value)
       assert array.shape == (), f'{name!r} must be a scalar, got {array.shape}.'

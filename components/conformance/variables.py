@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from repertory.components import core, signals
 from repertory.components.conformance import calls
-from repertory.components.variables import followed
+from repertory.components.variables import variable_client
 
 _SHAPES = [(2, 3), (3,), ()]
 
@@ -80,7 +80,7 @@ class _Pair:
 
   learner: PretendedLearner
   variables: Sequence[tf.Variable]
-  followed: followed.FollowedVariables
+  variable_client: variable_client.VariableClient
   stop: signals.StopSignal
 
   @property
@@ -105,8 +105,8 @@ class _Pair:
     return version
 
 
-class FollowedVariablesConformance:
-  """The contract of `variables.FollowedVariables`.
+class VariableClientConformance:
+  """The contract of `variables.VariableClient`.
 
   Attributes:
     is_shared: Whether the variables are the learner's own, in the same thread.
@@ -123,7 +123,7 @@ class FollowedVariablesConformance:
     learner: PretendedLearner,
     variables: Sequence[tf.Variable],
     stop: signals.StopSignal,
-  ) -> followed.FollowedVariables:
+  ) -> variable_client.VariableClient:
     """Creates the variable client of a learner.
 
     Args:

@@ -68,7 +68,7 @@ class WriterConformance:
   deadline_seconds = 60.0
 
   def serve(
-    self, table: replay.Table
+    self, table: replay.TableSpec
   ) -> contextlib.AbstractContextManager[ServedTable]:
     """Returns a context that provides a queue table."""
     raise NotImplementedError

@@ -2,7 +2,7 @@
 
 from repertory.components.datasets.batches import (
   Batches,
-  Starved,
+  BatchTimeout,
   describe_wait,
   sample_spec,
 )
@@ -10,10 +10,10 @@ from repertory.components.datasets.local_batches import LocalBatches
 from repertory.components.datasets.replay_dataset import ReplayDataset
 
 __all__ = [
+  'BatchTimeout',
   'Batches',
   'LocalBatches',
   'ReplayDataset',
-  'Starved',
   'describe_wait',
   'sample_spec',
 ]

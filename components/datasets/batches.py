@@ -10,7 +10,7 @@ from repertory.components import types
 from repertory.components.replay import tables, waits, writers
 
 
-class Starved(Exception):
+class BatchTimeout(Exception):
   """Raised when no batch arrives in time; prefetched samples are discarded."""
 
 
@@ -18,7 +18,7 @@ class Batches(Iterator[types.Sample], abc.ABC):
   """Iterator over batches of a replay table; waits until one is due.
 
   Attributes:
-    patience_seconds: Time after which `next` raises `Starved`; None for never.
+    patience_seconds: Time until `next` raises `BatchTimeout`; None for never.
   """
 
   patience_seconds: float | None = None
@@ -38,7 +38,7 @@ class Batches(Iterator[types.Sample], abc.ABC):
     Raises:
       signals.Stopped: If this was closed or the stop signal was set.
       TimeoutError: If no batch arrived in time.
-      Starved: If none arrived within `patience_seconds`; `next` may be called
+      BatchTimeout: If none arrived within `patience_seconds`; `next` may be called
         again.
     """
 
@@ -55,7 +55,10 @@ class Batches(Iterator[types.Sample], abc.ABC):
 
 
 def describe_wait(
-  table: tables.Table, place: writers.Place, seen: waits.Seen, num_samples: int
+  table: tables.TableSpec,
+  place: writers.WaitSettings,
+  seen: waits.Seen,
+  num_samples: int,
 ) -> str:
   """Describes a wait for a batch and the table's status.
 

@@ -24,7 +24,7 @@ class LocalBatches(batches.Batches):
     self,
     table: local.Table,
     batch_size: int,
-    place: local.Place | None = None,
+    place: local.WaitPolicy | None = None,
   ):
     """Initializes the iterator, without sampling.
 
@@ -38,7 +38,7 @@ class LocalBatches(batches.Batches):
       raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
     self._table = table
     self._batch_size = batch_size
-    self._place = place or local.Place()
+    self._place = place or local.WaitPolicy()
     self._excused_at = 0.0
     self._is_closed = False
 
@@ -78,7 +78,7 @@ class LocalBatches(batches.Batches):
         )
       patience = self.patience_seconds
       if patience is not None and waited > patience:
-        raise batches.Starved
+        raise batches.BatchTimeout
       vigil.keep(waited)
 
   def _describe_wait(self, seen: waits.Seen) -> str:

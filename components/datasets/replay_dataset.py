@@ -37,7 +37,7 @@ class ReplayDataset(batches.Batches):
   def __init__(
     self,
     connection: connection_lib.Connection,
-    table: tables_lib.Table,
+    table: tables_lib.TableSpec,
     batch_size: int,
     *,
     prefetch: int = 1,
@@ -147,7 +147,7 @@ class ReplayDataset(batches.Batches):
       with self._opening:
         if not self._closed.is_set():
           self._open()
-      raise batches.Starved
+      raise batches.BatchTimeout
     raise signals.Stopped
 
   def excuse(self) -> None:
@@ -193,7 +193,7 @@ class ReplayDataset(batches.Batches):
       ]
     return (*tree.flatten(self._table.packing.unpack(sample.data)), *leaves)
 
-  def _ask(self) -> server.TableStatus:
+  def _ask(self) -> server.TableInfo:
     return waits.ask_server(self._connection.client, self._table)
 
   def _describe_wait(self, seen: waits.Seen) -> str:

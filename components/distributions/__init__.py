@@ -6,8 +6,8 @@ from repertory.components.distributions.categorical import (
 )
 from repertory.components.distributions.distribution import Distribution
 from repertory.components.distributions.factored import Factored
+from repertory.components.distributions.factory import make_distribution
 from repertory.components.distributions.gaussian import DiagonalGaussian
-from repertory.components.distributions.making import make_distribution
 
 __all__ = [
   'Categorical',

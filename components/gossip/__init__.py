@@ -21,12 +21,11 @@ from repertory.components.gossip.participant import (
   Participant,
 )
 from repertory.components.gossip.streams import RefusedLinkError
-from repertory.components.gossip.vectors import Layout
+from repertory.components.gossip.vectors import VectorLayout
 
 __all__ = [
   'Figures',
   'Inlet',
-  'Layout',
   'Mailbox',
   'Message',
   'Neighborhood',
@@ -34,6 +33,7 @@ __all__ = [
   'Participant',
   'RefusedLinkError',
   'Trail',
+  'VectorLayout',
   'contraction',
   'in_neighbors',
   'mix',

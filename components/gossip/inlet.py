@@ -26,9 +26,9 @@ class Inlet:
   def __init__(
     self,
     box: mailbox.Mailbox,
-    layout: vectors.Layout,
-    admission: callers.Admission,
-    interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
+    layout: vectors.VectorLayout,
+    admission: callers.Fencing,
+    interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
   ):
     """Starts to listen.
 

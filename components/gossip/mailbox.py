@@ -16,7 +16,7 @@ class Message:
 
   Attributes:
     version: Its learner steps.
-    vector: Its variables, `[P]`; see `vectors.Layout`.
+    vector: Its variables, `[P]`; see `vectors.VectorLayout`.
     arrived_at: Local time of arrival, in seconds.
   """
 

@@ -34,7 +34,7 @@ class Outlet:
     neighbor: str,
     find: Callable[[], str | None],
     caller: callers.Caller,
-    layout: vectors.Layout,
+    layout: vectors.VectorLayout,
     sends_all: bool = False,
   ):
     """Starts the thread.

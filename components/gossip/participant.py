@@ -102,7 +102,7 @@ class Participant:
     *,
     find: Callable[[str], str | None],
     caller: callers.Caller,
-    interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
+    interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
     timeout_seconds: float = 600.0,
     stop: signals.StopSignal | None = None,
     trail: float = 0.0,
@@ -119,7 +119,7 @@ class Participant:
       stop: Ends that wait.
       trail: Its part of the distance bound so far.
     """
-    self._layout = vectors.Layout(arrays)
+    self._layout = vectors.VectorLayout(arrays)
     self._mixed = self._layout.join(arrays)
     self._neighborhood = neighborhood
     self._trail = mixing.Trail(neighborhood.contraction, trail)
@@ -129,7 +129,7 @@ class Participant:
     self._box = mailbox.Mailbox(neighborhood.in_neighbors, keeps_step)
     self._ages: tuple[float, float] | None = None
     self._inlet = inlet.Inlet(
-      self._box, self._layout, callers.Admission(caller.token), interface
+      self._box, self._layout, callers.Fencing(caller.token), interface
     )
     self._outlets = [
       outlet.Outlet(

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 
-class Layout:
+class VectorLayout:
   """Slices of a vector, by variable.
 
   Only floating-point variables are mixed. Counts stay local.

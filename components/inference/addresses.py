@@ -23,7 +23,7 @@ _QUIET_SECONDS, _SILENT_SECONDS = 5, 20
 
 
 def make_address(
-  interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
+  interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
 ) -> str:
   """Returns an address at which a server can be reached over an interface.
 

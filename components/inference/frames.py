@@ -100,7 +100,7 @@ def describe(leaves: Sequence[LeafSpec]) -> list:
   return [[list(shape), np.dtype(dtype).str] for shape, dtype in leaves]
 
 
-class Layout:
+class FrameLayout:
   """Offsets of a payload's leaves, for B rows."""
 
   def __init__(self, leaves: Sequence[LeafSpec], batch_size: int):
@@ -136,7 +136,7 @@ def make_frame(
     leaves: Specs of the payload's leaves.
     batch_size: B.
   """
-  layout = Layout(leaves, batch_size)
+  layout = FrameLayout(leaves, batch_size)
   frame = make_buffer(layout.size)
   return frame, layout.views(frame[HEADER_SIZE:])
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from repertory.components import callers, settings, specs
-from repertory.components.inference import client, frames, lanes
+from repertory.components.inference import client, connections, frames
 
 # Time limit for a handshake. Actors send it immediately; a silent connection
 # would occupy a descriptor for ever.
@@ -85,9 +85,9 @@ class Handshake:
 def check(
   hello: dict[str, Any],
   spec: specs.EnvironmentSpec,
-  roles: Mapping[str, lanes.Role],
-  admission: callers.Admission,
-) -> lanes.Role:
+  roles: Mapping[str, connections.Role],
+  admission: callers.Fencing,
+) -> connections.Role:
   """Validates a handshake and returns the requested role.
 
   An actor may request environments of its own earlier connection.

@@ -11,9 +11,9 @@ from repertory.components import callers, signals, specs
 from repertory.components.inference import (
   addresses,
   client,
+  connections,
   frames,
   handshakes,
-  lanes,
   statistics,
   waiter,
 )
@@ -34,7 +34,7 @@ class InferenceServer:
     self,
     address: str,
     spec: specs.EnvironmentSpec,
-    roles: Mapping[str, lanes.Role],
+    roles: Mapping[str, connections.Role],
     *,
     token: str = '',
     window_seconds: float = 0.001,
@@ -55,7 +55,7 @@ class InferenceServer:
     self._listener, self.address = addresses.listen(address)
     self._spec = spec
     self._roles = dict(roles)
-    self._admission = callers.Admission(token)
+    self._admission = callers.Fencing(token)
     self._window_seconds = window_seconds
     self._stop = stop or signals.StopSignal()
     self._clock = clock
@@ -71,8 +71,8 @@ class InferenceServer:
     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
     self._selector.register(self._wake_up, selectors.EVENT_READ, self._wake)
     self._handshakes: dict[socket.socket, handshakes.Handshake] = {}
-    self._lanes: set[lanes.Lane] = set()
-    self._held: list[lanes.Lane] = []
+    self._lanes: set[connections.ActorConnection] = set()
+    self._held: list[connections.ActorConnection] = []
 
   def serve(self) -> None:
     """Serves until the stop signal is set; leaves the connections open.
@@ -138,7 +138,7 @@ class InferenceServer:
       self._refuse(handshake, error)
       return
     del self._handshakes[stream]
-    lane = lanes.Lane(stream, hello, role, self._spec)
+    lane = connections.ActorConnection(stream, hello, role, self._spec)
     self._lanes.add(lane)
     role.owners.update(dict.fromkeys(hello['environment_ids'], lane))
     self._watch(lane, self._selector.modify)
@@ -162,7 +162,7 @@ class InferenceServer:
     handshakes.refuse(handshake.stream, error)
     self._forget(handshake.stream)
 
-  def _receive(self, lane: lanes.Lane) -> None:
+  def _receive(self, lane: connections.ActorConnection) -> None:
     if lane.has_unsent and not self._send_rest(lane):
       return
     try:
@@ -187,7 +187,7 @@ class InferenceServer:
     else:
       self._note_frame(lane, kind)
 
-  def _note_frame(self, lane: lanes.Lane, kind: int) -> None:
+  def _note_frame(self, lane: connections.ActorConnection, kind: int) -> None:
     """Queues a frame for the policy, unless it needs no action."""
     lane.note_frame(kind)
     if client.is_answerless(lane.leaves[0]):
@@ -201,11 +201,11 @@ class InferenceServer:
     else:
       self._put_in_line(lane)
 
-  def _put_in_line(self, lane: lanes.Lane) -> None:
+  def _put_in_line(self, lane: connections.ActorConnection) -> None:
     lane.is_pending = True
     lane.role.pending.append(lane)
 
-  def _go_on(self, lane: lanes.Lane) -> bool:
+  def _go_on(self, lane: connections.ActorConnection) -> bool:
     """Gives the frame to the adder; returns False if the adder must wait.
 
     The lane is not read meanwhile.
@@ -218,7 +218,7 @@ class InferenceServer:
       self._waiter.submit(lane, lane.wait_for_adder)
     return not must_wait
 
-  def _hold(self, lane: lanes.Lane) -> None:
+  def _hold(self, lane: connections.ActorConnection) -> None:
     """Stops reading a lane while a waiter has a job for it."""
     self._selector.unregister(lane.stream)
     self._held.append(lane)
@@ -240,7 +240,7 @@ class InferenceServer:
         lane.arrived_at = time.perf_counter()
         self._put_in_line(lane)
 
-  def _leave(self, lane: lanes.Lane) -> None:
+  def _leave(self, lane: connections.ActorConnection) -> None:
     """Writes open experience, and then answers."""
     lane.is_leaving = True
     if lane.recorder is not None:
@@ -248,12 +248,12 @@ class InferenceServer:
     else:
       self._say_goodbye(lane)
 
-  def _say_goodbye(self, lane: lanes.Lane) -> None:
+  def _say_goodbye(self, lane: connections.ActorConnection) -> None:
     with contextlib.suppress(OSError):
       lane.stream.send(frames.header(frames.GOODBYE, 0))
     self._end(lane)
 
-  def _end(self, lane: lanes.Lane) -> None:
+  def _end(self, lane: connections.ActorConnection) -> None:
     """Frees a lane's environments; unwritten experience is lost."""
     if lane.is_closed:
       return
@@ -274,7 +274,7 @@ class InferenceServer:
       self._selector.unregister(stream)
     stream.close()
 
-  def _send_rest(self, lane: lanes.Lane) -> bool:
+  def _send_rest(self, lane: connections.ActorConnection) -> bool:
     """Sends the rest of an answer; returns whether the lane is still open."""
     try:
       lane.send_rest()
@@ -285,7 +285,7 @@ class InferenceServer:
       self._watch(lane, self._selector.modify)
     return True
 
-  def _watch(self, lane: lanes.Lane, change: Callable) -> None:
+  def _watch(self, lane: connections.ActorConnection, change: Callable) -> None:
     """Registers or modifies the events to select for a lane."""
     events = selectors.EVENT_READ
     if lane.has_unsent:
@@ -308,7 +308,7 @@ class InferenceServer:
       return _SLICE_SECONDS
     return min(max(0.0, deadline - time.perf_counter()), _SLICE_SECONDS)
 
-  def _why_now(self, role: lanes.Role) -> str:
+  def _why_now(self, role: connections.Role) -> str:
     """Returns the reason to run a batch now, or ''."""
     if not role.pending:
       return ''
@@ -320,7 +320,7 @@ class InferenceServer:
       return statistics.WINDOW
     return ''
 
-  def _run_batch(self, role: lanes.Role, reason: str) -> None:
+  def _run_batch(self, role: connections.Role, reason: str) -> None:
     """Runs a batch of waiting lanes, and answers them."""
     if role.variables is not None and not role.refreshes_at_start:
       role.variables.update()
@@ -332,11 +332,16 @@ class InferenceServer:
       rows += batch[-1].batch_size
     self._serve(role, batch, reason)
 
-  def _serve(self, role: lanes.Role, batch: list[lanes.Lane], reason: str):
+  def _serve(
+    self,
+    role: connections.Role,
+    batch: list[connections.ActorConnection],
+    reason: str,
+  ):
     """Acts for some lanes and answers them; if that fails, for each alone."""
     started_at = time.perf_counter()
     try:
-      bucket = lanes.act_for(role.store, batch)
+      bucket = connections.act_for(role.store, batch)
     except Exception as error:
       if len(batch) > 1:
         for lane in batch:
@@ -356,7 +361,7 @@ class InferenceServer:
       reason=reason,
     )
 
-  def _answer(self, lane: lanes.Lane) -> None:
+  def _answer(self, lane: connections.ActorConnection) -> None:
     try:
       lane.send_answer()
     except ConnectionError:

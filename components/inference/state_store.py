@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import compilation, nests, programs, specs, types
+from repertory.components import compilation, interfaces, nests, specs, types
 
 
 class StateStore:
@@ -19,7 +19,7 @@ class StateStore:
 
   def __init__(
     self,
-    policy: programs.Policy,
+    policy: interfaces.Policy,
     observation_spec: types.Nest,
     num_environments: int,
     buckets: Sequence[int],

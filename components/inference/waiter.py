@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from repertory.components import signals
-from repertory.components.inference import lanes
+from repertory.components.inference import connections
 
 _SLICE_SECONDS = 0.2
 
@@ -28,7 +28,7 @@ class Waiter:
     self._notify = notify
     # Each with its lane, function to call, and whether the call is mandatory.
     self._jobs: collections.deque[
-      tuple[lanes.Lane, Callable[[], None], bool]
+      tuple[connections.ActorConnection, Callable[[], None], bool]
     ] = collections.deque()
     self._wanted = threading.Event()
     self._closed = False
@@ -41,7 +41,11 @@ class Waiter:
     self._thread.start()
 
   def submit(
-    self, lane: lanes.Lane, wait: Callable[[], None], *, closes: bool = False
+    self,
+    lane: connections.ActorConnection,
+    wait: Callable[[], None],
+    *,
+    closes: bool = False,
   ) -> None:
     """Queues a wait for a lane.
 

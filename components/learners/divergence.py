@@ -13,8 +13,8 @@ import tree
 from repertory.components import (
   checkpointing,
   choices,
+  interfaces,
   nests,
-  programs,
   types,
 )
 from repertory.components.learners import amsgrad
@@ -53,8 +53,8 @@ class Divergence:
 
 
 def undone_unless_finite(
-  update: programs.Update,
-) -> Callable[[types.Sample], tuple[programs.UpdateResult, tf.Tensor]]:
+  update: interfaces.Update,
+) -> Callable[[types.Sample], tuple[interfaces.UpdateResult, tf.Tensor]]:
   """Wraps an update so that it is undone if its results are not finite.
 
   It is undone if a metric or priority is not finite, or an updated variable
@@ -74,10 +74,10 @@ def undone_unless_finite(
   Returns:
     A function that maps a batch to the update's result and to whether that is
     finite. It is called inside a `tf.function`, and raises the errors of
-    `programs.call_update`.
+    `interfaces.call_update`.
   """
 
-  def call(sample: types.Sample) -> tuple[programs.UpdateResult, tf.Tensor]:
+  def call(sample: types.Sample) -> tuple[interfaces.UpdateResult, tf.Tensor]:
     result, undo = _call(update, sample)
     finite = _is_finite(result) & _are_finite(_kept_state(update))
     # Not `tf.where`: that would copy all variables in every update.
@@ -87,7 +87,7 @@ def undone_unless_finite(
   return call
 
 
-def make_variables(update: programs.Update, spec: types.Sample) -> None:
+def make_variables(update: interfaces.Update, spec: types.Sample) -> None:
   """Creates the variables that an eager update creates in its first call.
 
   It is called on a batch of zeros, and then undone.
@@ -103,8 +103,8 @@ def make_variables(update: programs.Update, spec: types.Sample) -> None:
 
 
 def _call(
-  update: programs.Update, sample: types.Sample
-) -> tuple[programs.UpdateResult, Callable[[], None]]:
+  update: interfaces.Update, sample: types.Sample
+) -> tuple[interfaces.UpdateResult, Callable[[], None]]:
   """Calls an update; returns its result, and a function that undoes it."""
   # TensorFlow retraces a function whose first trace created variables, so the
   # final trace includes them.
@@ -114,8 +114,8 @@ def _call(
     if tf.executing_eagerly():
       before.append((variable, variable.read_value()))
 
-  with programs.created_variables(keep):
-    result = programs.call_update(update, sample)
+  with interfaces.created_variables(keep):
+    result = interfaces.call_update(update, sample)
 
   def undo():
     for variable, value in before:
@@ -156,7 +156,7 @@ def save_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
     raise
 
 
-def _kept_state(update: programs.Update) -> list[tf.Variable]:
+def _kept_state(update: interfaces.Update) -> list[tf.Variable]:
   """Returns variables that may become infinite while all metrics are finite.
 
   Weights of networks and moments of optimizers are left out: they are many, and
@@ -186,7 +186,7 @@ def _are_finite(variables: Sequence[tf.Variable]) -> tf.Tensor:
   return tf.reduce_all(tf.stack(finite or [True]))
 
 
-def _is_finite(result: programs.UpdateResult) -> tf.Tensor:
+def _is_finite(result: interfaces.UpdateResult) -> tf.Tensor:
   """Returns whether all metrics and priorities are finite, a scalar."""
   metrics = [tf.cast(value, tf.float32) for value in result.metrics.values()]
   finite = tf.reduce_all(tf.math.is_finite(tf.stack(metrics or [0.0])))

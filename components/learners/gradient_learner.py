@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import tree
 
-from repertory.components import compilation, loggers, programs, types
+from repertory.components import compilation, interfaces, loggers, types
 from repertory.components.learners import divergence as divergence_lib
 from repertory.components.learners import learner_state
 from repertory.components.replay import priorities as priorities_lib
@@ -19,7 +19,7 @@ class GradientLearner(learner_state.LearnerState):
 
   def __init__(
     self,
-    update: programs.Update,
+    update: interfaces.Update,
     dataset: Iterator[types.Sample],
     element_spec: types.Sample | None = None,
     *,

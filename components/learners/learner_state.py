@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import core, loggers, programs, types
+from repertory.components import core, interfaces, loggers, types
 from repertory.components.learners import divergence as divergence_lib
 
 # The priority of an item before any was computed.
@@ -32,7 +32,7 @@ class LearnerState(core.Learner):
 
   def __init__(
     self,
-    update: programs.Update,
+    update: interfaces.Update,
     logger: loggers.Logger | None = None,
     divergence: divergence_lib.Divergence | None = None,
   ):
@@ -293,7 +293,7 @@ def select_learned(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
   }
 
 
-def name_learned(update: programs.Update) -> dict[str, tf.Variable]:
+def name_learned(update: interfaces.Update) -> dict[str, tf.Variable]:
   """Returns the variables from which others may start, by saved names.
 
   Raises:

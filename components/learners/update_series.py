@@ -3,17 +3,17 @@
 import tensorflow as tf
 import tree
 
-from repertory.components import loops, programs, types
+from repertory.components import interfaces, loops, types
 
 
-class UpdateSeries(programs.Update):
+class UpdateSeries(interfaces.Update):
   """Splits a large batch into several and runs an update on each, in order.
 
   The results are those of separate updates, except that all batches are sampled
   before the first one has changed priorities.
   """
 
-  def __init__(self, update: programs.Update, num_updates: int):
+  def __init__(self, update: interfaces.Update, num_updates: int):
     """Stores the update.
 
     Args:
@@ -32,7 +32,7 @@ class UpdateSeries(programs.Update):
   def learned(self):
     return self._update.learned
 
-  def __call__(self, sample: types.Sample) -> programs.UpdateResult:
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     """Updates from a sample `[K · B]`.
 
     Returns:
@@ -42,12 +42,12 @@ class UpdateSeries(programs.Update):
 
     def step(i, carry):
       batch = tree.map_structure(lambda leaf: tf.gather(leaf, i), batches)
-      result = programs.call_update(self._update, batch)
+      result = interfaces.call_update(self._update, batch)
       priorities = () if result.priorities is None else result.priorities
       return carry, (dict(result.metrics), priorities)
 
     _, (metrics, priorities) = loops.scan(step, (), self._num_updates)
-    return programs.UpdateResult(
+    return interfaces.UpdateResult(
       {name: tf.reduce_mean(values) for name, values in metrics.items()},
       None if isinstance(priorities, tuple) else loops.merge_axes(priorities),
     )

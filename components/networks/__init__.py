@@ -4,7 +4,6 @@ from repertory.components.networks.batch_renorm_mlp import (
   BatchRenormMLP,
   batch_statistics,
 )
-from repertory.components.networks.bodies import BODIES, make_body
 from repertory.components.networks.bounded_gaussian_network import (
   BoundedGaussianHead,
   make_bounded_gaussian_network,
@@ -50,6 +49,7 @@ from repertory.components.networks.torsos import (
   ObservationTorso,
   check_observation,
 )
+from repertory.components.networks.trunks import BODIES, make_trunk
 
 __all__ = [
   'BODIES',
@@ -79,11 +79,11 @@ __all__ = [
   'check_observation',
   'create_critic_variables',
   'create_variables',
-  'make_body',
   'make_bounded_gaussian_network',
   'make_core',
   'make_critics',
   'make_policy_head',
+  'make_trunk',
   'make_value_head',
   'reset_where',
   'unroll',

@@ -6,7 +6,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.components import action_scaling, specs, types
-from repertory.components.networks import bodies, initialization, torsos
+from repertory.components.networks import initialization, torsos, trunks
 
 
 class Critic(snt.Module):
@@ -36,7 +36,7 @@ class Critic(snt.Module):
     """
     super().__init__(name=name)
     self._torso = torsos.ObservationTorso(observation_spec, (), image_torso)
-    self._body = bodies.make_body(body, hidden_sizes)
+    self._body = trunks.make_trunk(body, hidden_sizes)
     self._head = snt.Linear(num_outputs, name='head')
 
   def __call__(

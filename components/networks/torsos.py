@@ -10,11 +10,7 @@ import tree
 from absl import logging
 
 from repertory.components import choices, image_layouts, nests, specs, types
-from repertory.components.networks import (
-  bodies,
-  image_torsos,
-  previous_actions,
-)
+from repertory.components.networks import image_torsos, previous_actions, trunks
 
 
 class ObservationTorso(snt.Module):
@@ -68,7 +64,7 @@ class ObservationTorso(snt.Module):
         make = image_torsos.IMAGE_TORSOS[chosen]
         # Numbered by leaf, so that variables have unique names.
         self._image_torsos.append(make(name=f'{chosen}_{i}'))
-    self._layers = bodies.make_body(body, hidden_sizes)
+    self._layers = trunks.make_trunk(body, hidden_sizes)
 
   def __call__(self, observation: types.Nest) -> tf.Tensor:
     """Maps observations `[B, ...]` to features `[B, D]`."""

@@ -7,14 +7,14 @@ import tensorflow as tf
 from repertory.components import (
   discrete_actions,
   distributions,
-  programs,
+  interfaces,
   random_streams,
   specs,
   types,
 )
 
 
-class CategoricalPolicy(programs.Policy):
+class CategoricalPolicy(interfaces.Policy):
   """Samples the index of an action from a network's logits.
 
   Each environment has its own random stream, as in `EpsilonGreedyPolicy`. The
@@ -61,7 +61,7 @@ class CategoricalPolicy(programs.Policy):
 
   def step(
     self, observation: types.Nest, state: types.Nest
-  ) -> programs.PolicyOutput:
+  ) -> interfaces.PolicyOutput:
     logits = self._network(observation)  # [B, A]
     counters = state['random']
     if self._num_random_steps:
@@ -71,7 +71,7 @@ class CategoricalPolicy(programs.Policy):
       number = self._distribution.mode(logits)  # [B]
     else:
       number, counters = self._distribution.sample(logits, counters)
-    return programs.PolicyOutput(
+    return interfaces.PolicyOutput(
       action=self._to_action(number),
       extras=(),
       state={'random': counters, 'steps': state['steps'] + 1},

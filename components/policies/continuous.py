@@ -7,13 +7,13 @@ import tensorflow as tf
 
 from repertory.components import (
   action_scaling,
-  programs,
+  interfaces,
   random_streams,
   types,
 )
 
 
-class ContinuousPolicy(programs.Policy):
+class ContinuousPolicy(interfaces.Policy):
   """Chooses bounded actions from network outputs and Gaussian noise.
 
   Each environment has its own noise stream, as in `EpsilonGreedyPolicy`.
@@ -60,7 +60,7 @@ class ContinuousPolicy(programs.Policy):
 
   def step(
     self, observation: types.Nest, state: types.Nest
-  ) -> programs.PolicyOutput:
+  ) -> interfaces.PolicyOutput:
     parameters = self._network(observation)  # [B, P]
     noise, counters = self._draw(parameters, state['random'])  # [B, D], [B]
     action = self._choose(parameters, noise)  # [B, D]
@@ -69,7 +69,7 @@ class ContinuousPolicy(programs.Policy):
       # 2 Φ(ε) − 1 of a normal number is uniform in [−1, 1].
       uniform = tf.math.erf(noise * 0.5**0.5)  # [B, D]
       action = tf.where(is_random[:, None], uniform, action)
-    return programs.PolicyOutput(
+    return interfaces.PolicyOutput(
       action=self._scaling.to_action(action),
       extras=(),
       state={'random': counters, 'steps': state['steps'] + 1},

@@ -5,7 +5,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from repertory.components import networks, programs, random_streams, types
+from repertory.components import interfaces, networks, random_streams, types
 
 
 def epsilon_ladder(
@@ -36,7 +36,7 @@ def epsilon_ladder(
   return [base ** (1 + exponent * position) for position in positions]
 
 
-class _EpsilonGreedy(programs.Policy):
+class _EpsilonGreedy(interfaces.Policy):
   """Shared parts of the ε-greedy policies.
 
   Each environment has its own ε and random stream, so its actions are the same
@@ -92,7 +92,7 @@ class _EpsilonGreedy(programs.Policy):
 
   def _choose(
     self, values: tf.Tensor, state: types.Nest
-  ) -> programs.PolicyOutput:
+  ) -> interfaces.PolicyOutput:
     """Samples ε-greedy actions from action values `[B, A]`."""
     action = tf.argmax(values, axis=-1, output_type=tf.int32)  # [B]
     counters = state['random']
@@ -106,7 +106,7 @@ class _EpsilonGreedy(programs.Policy):
         tf.cast(random_action, tf.int32),
         action,
       )
-    return programs.PolicyOutput(
+    return interfaces.PolicyOutput(
       action=self._to_action(action),
       extras=(),
       state={
@@ -151,7 +151,7 @@ class EpsilonGreedyPolicy(_EpsilonGreedy):
 
   def step(
     self, observation: types.Nest, state: types.Nest
-  ) -> programs.PolicyOutput:
+  ) -> interfaces.PolicyOutput:
     return self._choose(self._network(observation), state)
 
 
@@ -186,7 +186,7 @@ class NoisyEpsilonGreedyPolicy(_EpsilonGreedy):
 
   def step(
     self, observation: types.Nest, state: types.Nest
-  ) -> programs.PolicyOutput:
+  ) -> interfaces.PolicyOutput:
     noise, counters = random_streams.next_normals(
       state['random'], self._noise_size
     )  # [B, K], [B]
@@ -229,7 +229,7 @@ class RecurrentEpsilonGreedyPolicy(_EpsilonGreedy):
 
   def step(
     self, observation: types.Nest, state: types.Nest
-  ) -> programs.PolicyOutput:
+  ) -> interfaces.PolicyOutput:
     values, core_state = self._network.step(observation, state['core'])
     output = self._choose(values, state)
     return output._replace(

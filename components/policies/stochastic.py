@@ -7,15 +7,15 @@ import tensorflow as tf
 
 from repertory.components import (
   distributions,
+  interfaces,
   networks,
-  programs,
   random_streams,
   specs,
   types,
 )
 
 
-class StochasticPolicy(programs.Policy):
+class StochasticPolicy(interfaces.Policy):
   """Samples actions from the distribution that a network parameterizes.
 
   Its extras are `types.SequenceExtras`: for each step the sample, its
@@ -57,14 +57,14 @@ class StochasticPolicy(programs.Policy):
 
   def step(
     self, observation: types.Nest, state: types.Nest
-  ) -> programs.PolicyOutput:
+  ) -> interfaces.PolicyOutput:
     output, core_state = self._network.step(observation, state['core'])
     distribution, counters = self._distribution, state['random']
     if self._evaluation:
       sample = distribution.mode(output.parameters)
     else:
       sample, counters = distribution.sample(output.parameters, counters)
-    return programs.PolicyOutput(
+    return interfaces.PolicyOutput(
       action=distribution.to_action(sample),
       extras=types.SequenceExtras(
         step={

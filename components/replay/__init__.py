@@ -7,7 +7,6 @@ from repertory.components.replay.checkpoints import (
   write_checkpoint,
 )
 from repertory.components.replay.connection import Connection
-from repertory.components.replay.pacing import Pace
 from repertory.components.replay.packing import Packing
 from repertory.components.replay.priorities import Priorities, PriorityUpdater
 from repertory.components.replay.rate_limiters import (
@@ -16,16 +15,17 @@ from repertory.components.replay.rate_limiters import (
   RateLimit,
   default_error_buffer,
 )
+from repertory.components.replay.replay_ratio import ReplayRatio
 from repertory.components.replay.reverb_writers import ReverbWriter
 from repertory.components.replay.server import (
-  TableStatus,
+  TableInfo,
   make_server,
   table_status,
 )
 from repertory.components.replay.tables import (
   DEFAULT_TABLE,
   TRAIN_BUFFER,
-  Table,
+  TableSpec,
   prioritized,
   queue,
   uniform,
@@ -40,15 +40,15 @@ __all__ = [
   'Connection',
   'DeadlockError',
   'NamesOf',
-  'Pace',
   'Packing',
   'Priorities',
   'PriorityUpdater',
   'RateLimit',
   'ReplayCheckpointError',
+  'ReplayRatio',
   'ReverbWriter',
-  'Table',
-  'TableStatus',
+  'TableInfo',
+  'TableSpec',
   'Writer',
   'default_error_buffer',
   'is_snapshot_taken',

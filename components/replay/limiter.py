@@ -17,7 +17,9 @@ class Limiter:
     samples: Items ever sampled.
   """
 
-  def __init__(self, table: tables.Table, inserts: int = 0, samples: int = 0):
+  def __init__(
+    self, table: tables.TableSpec, inserts: int = 0, samples: int = 0
+  ):
     """Starts at the given counts."""
     self.inserts = inserts
     self.samples = samples

@@ -14,7 +14,7 @@ _SELECTORS = {
 
 
 def make_table(
-  table: tables.Table,
+  table: tables.TableSpec,
   limiter: reverb.rate_limiters.RateLimiter | None = None,
 ) -> reverb.Table:
   """Creates the Reverb table.

@@ -17,7 +17,10 @@ class ReverbWriter(writers.Writer):
   """
 
   def __init__(
-    self, connection: connection_lib.Connection, table: tables.Table, **settings
+    self,
+    connection: connection_lib.Connection,
+    table: tables.TableSpec,
+    **settings,
   ):
     """Initializes the writer; `open` connects it.
 
@@ -88,5 +91,5 @@ class ReverbWriter(writers.Writer):
   def _close(self) -> None:
     self._writer.close()
 
-  def _ask(self) -> server.TableStatus:
+  def _ask(self) -> server.TableInfo:
     return waits.ask_server(self._client, self.table)

@@ -17,7 +17,7 @@ STATUS_TIMEOUT_SECONDS = 60
 
 
 @dataclasses.dataclass(frozen=True)
-class TableStatus:
+class TableInfo:
   """State of a replay table.
 
   Attributes:
@@ -36,10 +36,10 @@ class TableStatus:
 
 
 def make_server(
-  tables: Sequence[tables_lib.Table],
+  tables: Sequence[tables_lib.TableSpec],
   port: int | None = None,
   checkpoint_directory: str | None = None,
-  interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
+  interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
 ) -> reverb.Server:
   """Starts a replay server in this process.
 
@@ -84,9 +84,9 @@ def make_server(
 
 def table_status(
   client: reverb.Client,
-  tables: Sequence[tables_lib.Table] = (),
+  tables: Sequence[tables_lib.TableSpec] = (),
   timeout_seconds: int | None = None,
-) -> Mapping[str, TableStatus]:
+) -> Mapping[str, TableInfo]:
   """Queries the status of the server's tables.
 
   Args:
@@ -119,10 +119,10 @@ def table_status(
   }
 
 
-def _to_status(info, bundle_size: int) -> TableStatus:
+def _to_status(info, bundle_size: int) -> TableInfo:
   inserts = info.rate_limiter_info.insert_stats.completed
   samples = info.rate_limiter_info.sample_stats.completed
-  return TableStatus(
+  return TableInfo(
     size=info.current_size * bundle_size,
     max_size=info.max_size * bundle_size,
     inserts=inserts * bundle_size,

@@ -41,7 +41,7 @@ _IMAGE_COMPRESSION = 6
 
 
 @dataclasses.dataclass(frozen=True)
-class Table:
+class TableSpec:
   """Description of a replay table.
 
   Attributes:
@@ -57,7 +57,7 @@ class Table:
       probability p_i^α / Σ_j p_j^α. None for other samplers.
     max_times_sampled: Samples after which an item is removed; 0 for no limit.
     bundle_size: Items that Reverb stores, counts and samples as one. All counts
-      here and in `TableStatus` are of items nevertheless.
+      here and in `TableInfo` are of items nevertheless.
   """
 
   name: str
@@ -118,7 +118,7 @@ class Table:
       f'max_times_sampled={self.max_times_sampled}, signature={signature}'
     )
 
-  def bundled(self, size: int) -> 'Table':
+  def bundled(self, size: int) -> 'TableSpec':
     """Returns a queue that stores its items in bundles.
 
     The cost of an item in Reverb hardly depends on its size. So bundles save
@@ -230,9 +230,9 @@ def uniform(
   max_size: int,
   rate_limit: rate_limiters.RateLimit,
   name: str = DEFAULT_TABLE,
-) -> Table:
+) -> TableSpec:
   """Describes a table with uniform sampling."""
-  return Table(name, signature, max_size, rate_limit)
+  return TableSpec(name, signature, max_size, rate_limit)
 
 
 def prioritized(
@@ -241,7 +241,7 @@ def prioritized(
   rate_limit: rate_limiters.RateLimit,
   priority_exponent: float,
   name: str = DEFAULT_TABLE,
-) -> Table:
+) -> TableSpec:
   """Describes a table that samples item i with probability p_i^α / Σ_j p_j^α.
 
   Args:
@@ -251,7 +251,7 @@ def prioritized(
     priority_exponent: α, see https://arxiv.org/abs/1511.05952, equation 1.
     name: Name of the table.
   """
-  return Table(
+  return TableSpec(
     name,
     signature,
     max_size,
@@ -263,9 +263,9 @@ def prioritized(
 
 def queue(
   signature: types.Nest, max_size: int, name: str = DEFAULT_TABLE
-) -> Table:
+) -> TableSpec:
   """Describes a queue: first in, first out, each item sampled once."""
-  return Table(
+  return TableSpec(
     name,
     signature,
     max_size,

@@ -8,7 +8,7 @@ from repertory.components import settings
 from repertory.components.replay import limiter, server, tables
 
 # Status of a table, or the reason why it is unknown.
-Seen: TypeAlias = server.TableStatus | str
+Seen: TypeAlias = server.TableInfo | str
 
 # Timeout of a status query during a wait.
 _LOOK_SECONDS = 2
@@ -24,7 +24,9 @@ class DeadlockError(RuntimeError):
   """A thread waits for a table that only this thread could change."""
 
 
-def before_samples(table: tables.Table, seen: Seen, num_samples: int) -> str:
+def before_samples(
+  table: tables.TableSpec, seen: Seen, num_samples: int
+) -> str:
   """Describes a table, and the inserts needed to sample `num_samples` items."""
   if isinstance(seen, str):
     return seen
@@ -49,7 +51,7 @@ def before_samples(table: tables.Table, seen: Seen, num_samples: int) -> str:
   )
 
 
-def before_inserts(table: tables.Table, seen: Seen, num_items: int) -> str:
+def before_inserts(table: tables.TableSpec, seen: Seen, num_items: int) -> str:
   """Describes a table, and the samples needed to insert `num_items` more."""
   if isinstance(seen, str):
     return seen
@@ -62,7 +64,7 @@ def before_inserts(table: tables.Table, seen: Seen, num_items: int) -> str:
 
 
 def nobody_inserts(
-  table: tables.Table, status: server.TableStatus, num_samples: int
+  table: tables.TableSpec, status: server.TableInfo, num_samples: int
 ) -> DeadlockError:
   """Returns the error for sampling more than was inserted."""
   return DeadlockError(
@@ -72,8 +74,8 @@ def nobody_inserts(
 
 
 def nobody_samples(
-  table: tables.Table,
-  status: server.TableStatus,
+  table: tables.TableSpec,
+  status: server.TableInfo,
   num_items: int,
   whose_turn: str = '',
 ) -> DeadlockError:
@@ -93,12 +95,12 @@ def nobody_samples(
   )
 
 
-def ask_server(client: Any, table: tables.Table) -> server.TableStatus:
+def ask_server(client: Any, table: tables.TableSpec) -> server.TableInfo:
   """Queries a table's status; raises an error after a short timeout."""
   return server.table_status(client, [table], _LOOK_SECONDS)[table.name]
 
 
-def look(ask: Callable[[], server.TableStatus | None]) -> Seen:
+def look(ask: Callable[[], server.TableInfo | None]) -> Seen:
   """Returns a table's status, or the reason why it is unknown."""
   try:
     return ask() or ''
@@ -112,7 +114,7 @@ class Vigil:
   def __init__(
     self,
     seconds: float | None,
-    ask: Callable[[], server.TableStatus | None],
+    ask: Callable[[], server.TableInfo | None],
     describe: Callable[[Seen], str],
   ):
     """Starts with the wait.
@@ -151,7 +153,7 @@ class Vigil:
     self._next_look = float('inf')
 
 
-def _describe(table: tables.Table, status: server.TableStatus) -> str:
+def _describe(table: tables.TableSpec, status: server.TableInfo) -> str:
   """Describes a table's fill level, and the counts of its rate limiter."""
   limit = table.rate_limit
   kind = 'a queue'

@@ -10,7 +10,7 @@ from repertory.components import signals
 from repertory.components.replay import server, tables, waits
 
 
-class Place(Protocol):
+class WaitSettings(Protocol):
   """Location and wait settings of a table; `str` gives its name for errors."""
 
   @property
@@ -49,8 +49,8 @@ class Writer(abc.ABC):
 
   def __init__(
     self,
-    table: tables.Table,
-    place: Place,
+    table: tables.TableSpec,
+    place: WaitSettings,
     *,
     priority: Callable[[], float] = lambda: 1.0,
     version: Callable[[], int] = lambda: 0,
@@ -194,7 +194,7 @@ class Writer(abc.ABC):
       )
     return priority
 
-  def _ask(self) -> server.TableStatus | None:
+  def _ask(self) -> server.TableInfo | None:
     """Returns the table's status, or raises an error that explains why not.
 
     None if the table has no status.

@@ -6,7 +6,12 @@ import os
 from collections.abc import Callable, Iterator
 
 from repertory.components.settings import SettingError
-from repertory.components.storage import fsspec_place, owner, places, shelf
+from repertory.components.storage import (
+  backends,
+  checkpoint_store,
+  fsspec_backend,
+  storage_lock,
+)
 
 _CHECKPOINTS, _BEST = 'checkpoints', 'best'
 
@@ -40,25 +45,27 @@ class Storage:
 
   def __init__(self, storage: str, directory: str):
     """Initializes the storage, without access; see `open_storage`."""
-    self.shown = fsspec_place.without_secrets(storage).rstrip('/') or '/'
+    self.shown = fsspec_backend.without_secrets(storage).rstrip('/') or '/'
     self._place = _open(storage)
     self.checkpoints, self.best = self._shelves('')
     # Used in another thread, so with a backend of its own.
-    self._owner = owner.Owner(_open(storage), self.shown, directory)
+    self._owner = storage_lock.StorageLock(
+      _open(storage), self.shown, directory
+    )
 
   @contextlib.contextmanager
   def hold(self, report: Callable[[str], None]) -> Iterator[None]:
-    """Owns the storage during the block; see `owner.Owner.hold`."""
+    """Owns the storage in the block; see `storage_lock.StorageLock.hold`."""
     with self._owner.hold(report):
       for one in (self.checkpoints, self.best):
         one.begin()
       yield
 
   def check(self) -> None:
-    """Raises OwnerLostError if another run has taken over the storage."""
+    """Raises LockLostError if another run has taken over the storage."""
     self._owner.check()
 
-  def move_aside(self, count: places.Count) -> str:
+  def move_aside(self, count: backends.Count) -> str:
     """Moves all checkpoints into a new subfolder; nothing is lost.
 
     Args:
@@ -79,23 +86,29 @@ class Storage:
   def remove_unfinished(self) -> None:
     """Removes incomplete files of a run that was killed."""
     for name in self._place.names(''):
-      if name.endswith(places.UNFINISHED):
+      if name.endswith(backends.UNFINISHED):
         self._place.remove(name)
     self.checkpoints.remove_unfinished()
     self.best.remove_unfinished()
 
-  def _shelves(self, folder: str) -> tuple[shelf.Shelf, shelf.Shelf]:
-    def make(name: str) -> shelf.Shelf:
+  def _shelves(
+    self, folder: str
+  ) -> tuple[
+    checkpoint_store.CheckpointStore, checkpoint_store.CheckpointStore
+  ]:
+    def make(name: str) -> checkpoint_store.CheckpointStore:
       path = f'{folder}/{name}' if folder else name
-      return shelf.Shelf(self._place, path, f'{self.shown}/{path}')
+      return checkpoint_store.CheckpointStore(
+        self._place, path, f'{self.shown}/{path}'
+      )
 
     return make(_CHECKPOINTS), make(_BEST)
 
 
-def _open(storage: str) -> places.Place:
-  if fsspec_place.is_url(storage):
-    return fsspec_place.FsspecPlace(storage)
-  return places.LocalPlace(storage)
+def _open(storage: str) -> backends.StorageBackend:
+  if fsspec_backend.is_url(storage):
+    return fsspec_backend.FsspecBackend(storage)
+  return backends.LocalBackend(storage)
 
 
 def _check_apart(storage: str, path: str, directory: str) -> None:

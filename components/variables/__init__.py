@@ -1,22 +1,27 @@
 """Variable clients, which update actors with the learner's variables."""
 
-from repertory.components.variables.copied import CopiedVariables
-from repertory.components.variables.fetched import FetchedVariables
-from repertory.components.variables.followed import FollowedVariables
-from repertory.components.variables.published import (
-  PublishedVariables,
+from repertory.components.variables.copying_client import CopyingVariableClient
+from repertory.components.variables.local_client import (
+  LocalVariableClient,
   Publisher,
 )
-from repertory.components.variables.scheduled import ScheduledVariables
-from repertory.components.variables.shared import SharedVariables, Versioned
+from repertory.components.variables.remote_client import RemoteVariableClient
+from repertory.components.variables.scheduled_client import (
+  ScheduledVariableClient,
+)
+from repertory.components.variables.shared_client import (
+  SharedVariableClient,
+  Versioned,
+)
+from repertory.components.variables.variable_client import VariableClient
 
 __all__ = [
-  'CopiedVariables',
-  'FetchedVariables',
-  'FollowedVariables',
-  'PublishedVariables',
+  'CopyingVariableClient',
+  'LocalVariableClient',
   'Publisher',
-  'ScheduledVariables',
-  'SharedVariables',
+  'RemoteVariableClient',
+  'ScheduledVariableClient',
+  'SharedVariableClient',
+  'VariableClient',
   'Versioned',
 ]

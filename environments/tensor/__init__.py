@@ -12,22 +12,22 @@ if TYPE_CHECKING:
   )
   from repertory.environments.tensor.factory import Factory
   from repertory.environments.tensor.previous_action import (
-    PreviousActionAndReward,
+    TensorPreviousActionAndReward,
   )
 
 __all__ = [
   'Advance',
   'Factory',
-  'PreviousActionAndReward',
   'State',
   'TensorEnvironment',
+  'TensorPreviousActionAndReward',
   'initial_counters',
 ]
 
 _MODULES = {
   'Advance': 'environment',
   'Factory': 'factory',
-  'PreviousActionAndReward': 'previous_action',
+  'TensorPreviousActionAndReward': 'previous_action',
   'State': 'environment',
   'TensorEnvironment': 'environment',
   'initial_counters': 'environment',

@@ -34,7 +34,7 @@ _BLACK, _BROWN = (0, 0, 0), (202, 152, 101)
 _START_RANGE = 0.05
 
 
-class Core(NamedTuple):
+class CartPoleCore(NamedTuple):
   """State of a cart and its pole.
 
   Attributes:
@@ -77,8 +77,8 @@ class CartPole(environment.TensorEnvironment):
     return specs.DiscreteArray(2, np.int32, name='push')
 
   def start(
-    self, counters: tf.Tensor, before: Core | None
-  ) -> tuple[Core, tf.Tensor]:
+    self, counters: tf.Tensor, before: CartPoleCore | None
+  ) -> tuple[CartPoleCore, tf.Tensor]:
     del before
     position, speed, counters = random_streams.next_uniforms(counters)
     angle, angular_speed, counters = random_streams.next_uniforms(counters)
@@ -86,10 +86,12 @@ class CartPole(environment.TensorEnvironment):
       (2 * uniform - 1) * _START_RANGE
       for uniform in (position, speed, angle, angular_speed)
     ]
-    return Core(*drawn, num_steps=tf.zeros(counters.shape, tf.int32)), counters
+    return CartPoleCore(
+      *drawn, num_steps=tf.zeros(counters.shape, tf.int32)
+    ), counters
 
   def advance(
-    self, core: Core, action: tf.Tensor, counters: tf.Tensor
+    self, core: CartPoleCore, action: tf.Tensor, counters: tf.Tensor
   ) -> environment.Advance:
     position, speed, angle = core.position, core.speed, core.angle
     angular_speed = core.angular_speed
@@ -103,7 +105,7 @@ class CartPole(environment.TensorEnvironment):
     )
     acceleration = push - scaled_cosine * angular_acceleration
     # Euler's method: positions use the speeds before the step.
-    core = Core(
+    core = CartPoleCore(
       position + _STEP_SECONDS * speed,
       speed + _STEP_SECONDS * acceleration,
       angle + _STEP_SECONDS * angular_speed,
@@ -119,10 +121,10 @@ class CartPole(environment.TensorEnvironment):
       counters=counters,
     )
 
-  def observe(self, core: Core) -> tf.Tensor:
+  def observe(self, core: CartPoleCore) -> tf.Tensor:
     return tf.stack(core[:4], axis=-1)
 
-  def render(self, core: Core) -> np.ndarray:
+  def render(self, core: CartPoleCore) -> np.ndarray:
     """Renders cart and pole, uint8 `[200, 300, 3]`; 60 pixels per meter."""
     x, angle = float(core.position[0]), float(core.angle[0])
     canvas = drawing.Canvas(200, 300, scale=60)

@@ -11,7 +11,7 @@ from repertory.environments import argument_checks, drawing
 from repertory.environments.tensor import environment
 
 
-class Core(NamedTuple):
+class CatchCore(NamedTuple):
   """Positions, int32 `[B]` each."""
 
   ball_row: tf.Tensor
@@ -19,7 +19,7 @@ class Core(NamedTuple):
   paddle_column: tf.Tensor
 
 
-class Catch(environment.TensorEnvironment):
+class TensorCatch(environment.TensorEnvironment):
   """Move a paddle to catch a falling ball.
 
   Rules, specs, rewards and observations are those of
@@ -52,16 +52,16 @@ class Catch(environment.TensorEnvironment):
     return specs.BoundedArray((), np.float32, -1, 1, name='reward')
 
   def start(
-    self, counters: tf.Tensor, before: Core | None
-  ) -> tuple[Core, tf.Tensor]:
+    self, counters: tf.Tensor, before: CatchCore | None
+  ) -> tuple[CatchCore, tf.Tensor]:
     del before
     uniform, _, counters = random_streams.next_uniforms(counters)  # [B]
     column = tf.cast(uniform * self._columns, tf.int32)
     middle = tf.fill(column.shape, self._columns // 2)
-    return Core(tf.zeros_like(column), column, middle), counters
+    return CatchCore(tf.zeros_like(column), column, middle), counters
 
   def advance(
-    self, core: Core, action: tf.Tensor, counters: tf.Tensor
+    self, core: CatchCore, action: tf.Tensor, counters: tf.Tensor
   ) -> environment.Advance:
     row = core.ball_row + 1
     paddle = tf.clip_by_value(
@@ -70,20 +70,20 @@ class Catch(environment.TensorEnvironment):
     ended = tf.equal(row, self._rows - 1)
     reward = tf.where(tf.equal(paddle, core.ball_column), 1.0, -1.0)
     return environment.Advance(
-      Core(row, core.ball_column, paddle),
+      CatchCore(row, core.ball_column, paddle),
       tf.where(ended, reward, 0.0),
       terminated=ended,
       truncated=tf.zeros_like(ended),
       counters=counters,
     )
 
-  def observe(self, core: Core) -> tf.Tensor:
+  def observe(self, core: CatchCore) -> tf.Tensor:
     ball = core.ball_row * self._columns + core.ball_column
     paddle = (self._rows - 1) * self._columns + core.paddle_column
     size = self._rows * self._columns
     board = tf.maximum(tf.one_hot(ball, size), tf.one_hot(paddle, size))
     return tf.reshape(board, [-1, self._rows, self._columns])
 
-  def render(self, core: Core) -> np.ndarray:
+  def render(self, core: CatchCore) -> np.ndarray:
     """Renders the board, uint8 `[rows, columns, 3]`."""
     return drawing.draw_board(self.observe(core)[0].numpy())

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
   from repertory.environments.tensor import factory
 
 
-class Entry(NamedTuple):
+class TensorFamily(NamedTuple):
   """Name pattern of a tensor environment.
 
   Attributes:
@@ -48,38 +48,40 @@ _MINATAR_CLASSES = {
 }
 
 ENTRIES = (
-  Entry('catch', 'Catch a falling ball, in TensorFlow', 'catch', 'Catch'),
-  Entry(
+  TensorFamily(
+    'catch', 'Catch a falling ball, in TensorFlow', 'catch', 'Catch'
+  ),
+  TensorFamily(
     'catch:<rows>x<columns>',
     'The same on a board of another size, for example tensor:catch:12x7',
     'catch',
     'Catch',
   ),
-  Entry(
+  TensorFamily(
     'memory_chain',
     'Remember a cue for 10 steps, in TensorFlow',
     'memory_chain',
     'MemoryChain',
   ),
-  Entry(
+  TensorFamily(
     'memory_chain:<length>',
     'The same of another length, for example tensor:memory_chain:30',
     'memory_chain',
     'MemoryChain',
   ),
-  Entry(
+  TensorFamily(
     'cartpole',
     "Gymnasium's CartPole-v1, in TensorFlow",
     'cartpole',
     'CartPole',
   ),
-  Entry(
+  TensorFamily(
     'pendulum',
     "Gymnasium's Pendulum-v1, in TensorFlow",
     'pendulum',
     'Pendulum',
   ),
-  Entry(
+  TensorFamily(
     'lock',
     'Set two dials as shown, with actions of several parts',
     'lock',
@@ -91,7 +93,7 @@ ENTRIES = (
     ),
   ),
   *(
-    Entry(
+    TensorFamily(
       f'minatar/{game}',
       f'The game of minatar:{game}, in TensorFlow',
       f'minatar.{game}',
@@ -100,7 +102,7 @@ ENTRIES = (
     )
     for game, class_name in _MINATAR_CLASSES.items()
   ),
-  Entry(
+  TensorFamily(
     f'gymnax/<{_TEXT}>',
     'A game of gymnax, for example tensor:gymnax/Breakout-MinAtar',
     'gymnax_adapter',
@@ -110,14 +112,14 @@ ENTRIES = (
 )
 
 
-def read_syntax(entry: Entry) -> re.Pattern:
+def read_syntax(entry: TensorFamily) -> re.Pattern:
   """Returns the regular expression of the pattern of a name."""
   text = entry.pattern.replace(f'<{_TEXT}>', f'(?P<{_TEXT}>.+)')
   return re.compile(re.sub(r'(?<!P)<(\w+)>', r'(?P<\1>[0-9]+)', text))
 
 
 def make_factory(
-  entry: Entry, match: Mapping[str, str], settings: Mapping[str, Any]
+  entry: TensorFamily, match: Mapping[str, str], settings: Mapping[str, Any]
 ) -> 'factory.Factory':
   """Returns the factory of a name; imports TensorFlow.
 

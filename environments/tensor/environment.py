@@ -68,7 +68,7 @@ class TensorEnvironment(abc.ABC):
   the row's counter, by `components.random_streams`.
 
   For videos a game may have a `render`, which runs on the host and takes the
-  core of one row, a nest of tensors `[1, ...]`: see `environments.pictures`.
+  core of one row, a nest of tensors `[1, ...]`: see `environments.rendering`.
   """
 
   @abc.abstractmethod

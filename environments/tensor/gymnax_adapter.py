@@ -23,7 +23,7 @@ from repertory.environments.tensor import environment
 _NO_LIMIT = 2**30
 
 
-class Core(NamedTuple):
+class GymnaxCore(NamedTuple):
   """State of B games.
 
   Attributes:
@@ -79,39 +79,41 @@ class Gymnax(environment.TensorEnvironment):
     return self._translation.action_spec
 
   def start(
-    self, counters: tf.Tensor, before: Core | None
-  ) -> tuple[Core, tf.Tensor]:
+    self, counters: tf.Tensor, before: GymnaxCore | None
+  ) -> tuple[GymnaxCore, tf.Tensor]:
     del before
     keys, counters = _next_keys(counters)
     *leaves, observation = self._translation.start(keys)
-    return Core(tuple(leaves), observation), counters
+    return GymnaxCore(tuple(leaves), observation), counters
 
   def advance(
-    self, core: Core, action: tf.Tensor, counters: tf.Tensor
+    self, core: GymnaxCore, action: tf.Tensor, counters: tf.Tensor
   ) -> environment.Advance:
     keys, counters = _next_keys(counters)
     *leaves, observation, reward, terminated, done = self._translation.advance(
       keys, *core.leaves, action
     )
     return environment.Advance(
-      Core(tuple(leaves), observation),
+      GymnaxCore(tuple(leaves), observation),
       reward,
       terminated=terminated,
       truncated=done & ~terminated,
       counters=counters,
     )
 
-  def observe(self, core: Core) -> tf.Tensor:
+  def observe(self, core: GymnaxCore) -> tf.Tensor:
     return core.observation
 
-  def initial_core(self, batch_size: int) -> Core:
+  def initial_core(self, batch_size: int) -> GymnaxCore:
     # The shapes are known, so this compiles nothing.
     leaves = [
       tf.zeros([batch_size, *spec.shape], spec.dtype)
       for spec in self._translation.leaves
     ]
     spec = self._translation.observation_spec
-    return Core(tuple(leaves), tf.zeros([batch_size, *spec.shape], spec.dtype))
+    return GymnaxCore(
+      tuple(leaves), tf.zeros([batch_size, *spec.shape], spec.dtype)
+    )
 
 
 class _Translation(NamedTuple):

@@ -14,7 +14,7 @@ _POSITIONS = np.array([3, 4], np.int32)
 _NUM_STEPS = 8
 
 
-class Core(NamedTuple):
+class LockCore(NamedTuple):
   """The combination, and the number of attempts.
 
   Attributes:
@@ -73,13 +73,13 @@ class Lock(environment.TensorEnvironment):
     return specs.BoundedArray((), np.float32, least, 1, name='reward')
 
   def start(
-    self, counters: tf.Tensor, before: Core | None
-  ) -> tuple[Core, tf.Tensor]:
+    self, counters: tf.Tensor, before: LockCore | None
+  ) -> tuple[LockCore, tf.Tensor]:
     del before
     return self._draw(tf.zeros(counters.shape, tf.int32), counters)
 
   def advance(
-    self, core: Core, action: Any, counters: tf.Tensor
+    self, core: LockCore, action: Any, counters: tf.Tensor
   ) -> environment.Advance:
     dials = action['dials'] if self._has_key else action  # [B, 2]
     is_right = tf.reduce_all(tf.equal(dials, core.code), axis=-1)  # [B]
@@ -96,7 +96,7 @@ class Lock(environment.TensorEnvironment):
       counters=counters,
     )
 
-  def observe(self, core: Core) -> tf.Tensor:
+  def observe(self, core: LockCore) -> tf.Tensor:
     parts = [
       tf.one_hot(core.code[:, i], count) for i, count in enumerate(_POSITIONS)
     ]
@@ -106,10 +106,10 @@ class Lock(environment.TensorEnvironment):
 
   def _draw(
     self, num_steps: tf.Tensor, counters: tf.Tensor
-  ) -> tuple[Core, tf.Tensor]:
+  ) -> tuple[LockCore, tf.Tensor]:
     """Draws a combination for each row."""
     uniforms, counters = random_streams.next_uniform_vectors(
       counters, len(_POSITIONS) + 1
     )  # [B, 3]
     code = tf.cast(uniforms[:, :-1] * _POSITIONS, tf.int32)
-    return Core(code, 2 * uniforms[:, -1] - 1, num_steps), counters
+    return LockCore(code, 2 * uniforms[:, -1] - 1, num_steps), counters

@@ -11,14 +11,14 @@ from repertory.environments import argument_checks
 from repertory.environments.tensor import environment
 
 
-class Core(NamedTuple):
+class MemoryChainCore(NamedTuple):
   """The cue and the number of steps since it was shown, int32 `[B]` each."""
 
   cue: tf.Tensor
   num_steps: tf.Tensor
 
 
-class MemoryChain(environment.TensorEnvironment):
+class TensorMemoryChain(environment.TensorEnvironment):
   """Shows one of two cues and queries it `length` steps later.
 
   Rules, specs, rewards and observations are those of
@@ -46,27 +46,27 @@ class MemoryChain(environment.TensorEnvironment):
     return specs.BoundedArray((), np.float32, -1, 1, name='reward')
 
   def start(
-    self, counters: tf.Tensor, before: Core | None
-  ) -> tuple[Core, tf.Tensor]:
+    self, counters: tf.Tensor, before: MemoryChainCore | None
+  ) -> tuple[MemoryChainCore, tf.Tensor]:
     del before
     uniform, _, counters = random_streams.next_uniforms(counters)  # [B]
     cue = tf.cast(uniform * 2, tf.int32)
-    return Core(cue, tf.zeros_like(cue)), counters
+    return MemoryChainCore(cue, tf.zeros_like(cue)), counters
 
   def advance(
-    self, core: Core, action: tf.Tensor, counters: tf.Tensor
+    self, core: MemoryChainCore, action: tf.Tensor, counters: tf.Tensor
   ) -> environment.Advance:
     ended = tf.equal(core.num_steps, self._length)
     reward = tf.where(tf.equal(action, core.cue), 1.0, -1.0)
     return environment.Advance(
-      Core(core.cue, core.num_steps + 1),
+      MemoryChainCore(core.cue, core.num_steps + 1),
       tf.where(ended, reward, 0.0),
       terminated=ended,
       truncated=tf.zeros_like(ended),
       counters=counters,
     )
 
-  def observe(self, core: Core) -> tf.Tensor:
+  def observe(self, core: MemoryChainCore) -> tf.Tensor:
     # All zeros where neither holds.
     shown = tf.where(tf.equal(core.num_steps, 0), core.cue, -1)
     shown = tf.where(tf.equal(core.num_steps, self._length), 2, shown)

@@ -22,7 +22,7 @@ _MAX_STEPS = 200
 _BLACK, _RED = (0, 0, 0), (204, 77, 77)
 
 
-class Core(NamedTuple):
+class PendulumCore(NamedTuple):
   """State of a pendulum.
 
   Attributes:
@@ -59,11 +59,11 @@ class Pendulum(environment.TensorEnvironment):
     return specs.BoundedArray((1,), np.float32, -high, high, name='torque')
 
   def start(
-    self, counters: tf.Tensor, before: Core | None
-  ) -> tuple[Core, tf.Tensor]:
+    self, counters: tf.Tensor, before: PendulumCore | None
+  ) -> tuple[PendulumCore, tf.Tensor]:
     del before
     angle, speed, counters = random_streams.next_uniforms(counters)  # [B]
-    core = Core(
+    core = PendulumCore(
       (2 * angle - 1) * math.pi,
       2 * speed - 1,
       tf.zeros(counters.shape, tf.int32),
@@ -71,7 +71,7 @@ class Pendulum(environment.TensorEnvironment):
     return core, counters
 
   def advance(
-    self, core: Core, action: tf.Tensor, counters: tf.Tensor
+    self, core: PendulumCore, action: tf.Tensor, counters: tf.Tensor
   ) -> environment.Advance:
     angle, speed, num_steps = core
     torque = tf.clip_by_value(action[:, 0], -_MAX_TORQUE, _MAX_TORQUE)  # [B]
@@ -91,18 +91,18 @@ class Pendulum(environment.TensorEnvironment):
     num_steps += 1
     truncated = tf.equal(num_steps, _MAX_STEPS)
     return environment.Advance(
-      Core(angle, speed, num_steps),
+      PendulumCore(angle, speed, num_steps),
       -cost,
       terminated=tf.zeros_like(truncated),
       truncated=truncated,
       counters=counters,
     )
 
-  def observe(self, core: Core) -> tf.Tensor:
+  def observe(self, core: PendulumCore) -> tf.Tensor:
     sine, cosine = trigonometry.sine_and_cosine(core.angle)
     return tf.stack([cosine, sine, core.speed], axis=-1)
 
-  def render(self, core: Core) -> np.ndarray:
+  def render(self, core: PendulumCore) -> np.ndarray:
     """Renders the rod, uint8 `[200, 200, 3]`; 80 pixels per meter."""
     angle = float(core.angle[0])
     # The angle grows counterclockwise, so leaning to the left is positive.

@@ -6,12 +6,12 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from repertory.environments import pictures, previous_action
+from repertory.environments import previous_action, rendering
 from repertory.environments.layout import Nest
 from repertory.environments.tensor import environment as environment_lib
 
 
-class Core(NamedTuple):
+class PreviousActionCore(NamedTuple):
   """State of the wrapper.
 
   Attributes:
@@ -25,11 +25,11 @@ class Core(NamedTuple):
   reward: tf.Tensor
 
 
-class PreviousActionAndReward(environment_lib.TensorEnvironment):
+class TensorPreviousActionAndReward(environment_lib.TensorEnvironment):
   """Adds the previous action and reward to observations.
 
   The observation equals that of the batch wrapper
-  `previous_action.PreviousActionAndReward`: a dict of 'observation',
+  `previous_action.TensorPreviousActionAndReward`: a dict of 'observation',
   'previous_action' and 'previous_reward'. Where the timestep is FIRST, actions
   are zeros, or the nearest values within the spec's bounds, and rewards are 0.
   """
@@ -54,41 +54,43 @@ class PreviousActionAndReward(environment_lib.TensorEnvironment):
   def discount_spec(self) -> specs.BoundedArray:
     return self._environment.discount_spec()
 
-  def initial_core(self, batch_size: int) -> Core:
+  def initial_core(self, batch_size: int) -> PreviousActionCore:
     return self._wrap(
       self._environment.initial_core(batch_size), tf.zeros([batch_size])
     )
 
   def start(
-    self, counters: tf.Tensor, before: Core | None
-  ) -> tuple[Core, tf.Tensor]:
+    self, counters: tf.Tensor, before: PreviousActionCore | None
+  ) -> tuple[PreviousActionCore, tf.Tensor]:
     core = None if before is None else before.core
     core, counters = self._environment.start(counters, core)
     return self._wrap(core, tf.zeros(counters.shape)), counters
 
   def advance(
-    self, core: Core, action: Nest, counters: tf.Tensor
+    self, core: PreviousActionCore, action: Nest, counters: tf.Tensor
   ) -> environment_lib.Advance:
     advance = self._environment.advance(core.core, action, counters)
-    return advance._replace(core=Core(advance.core, action, advance.reward))
+    return advance._replace(
+      core=PreviousActionCore(advance.core, action, advance.reward)
+    )
 
-  def observe(self, core: Core) -> dict[str, Nest]:
+  def observe(self, core: PreviousActionCore) -> dict[str, Nest]:
     return {
       'observation': self._environment.observe(core.core),
       'previous_action': core.action,
       'previous_reward': core.reward,
     }
 
-  def render(self, core: Core) -> np.ndarray:
+  def render(self, core: PreviousActionCore) -> np.ndarray:
     """Renders the environment."""
-    return pictures.render(self._environment, core.core)
+    return rendering.render(self._environment, core.core)
 
   @property
   def render_fps(self) -> float:
     """Frames per second of a video."""
-    return pictures.rate(self._environment)
+    return rendering.rate(self._environment)
 
-  def _wrap(self, core: Nest, reward: tf.Tensor) -> Core:
+  def _wrap(self, core: Nest, reward: tf.Tensor) -> PreviousActionCore:
     """Returns the core at a FIRST timestep, which has reward 0."""
     action = tf.nest.map_structure(
       lambda spec: tf.tile(
@@ -97,4 +99,4 @@ class PreviousActionAndReward(environment_lib.TensorEnvironment):
       ),
       self.action_spec(),
     )
-    return Core(core, action, reward)
+    return PreviousActionCore(core, action, reward)

@@ -1,4 +1,4 @@
-"""Adapter from a tensor environment to a `vector_batch.Source` on the host."""
+"""Adapter from a tensor environment to a `vector_batch.VectorSource`."""
 
 import functools
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from repertory.environments import layout, pictures, vector_batch
+from repertory.environments import layout, rendering, vector_batch
 from repertory.environments.argument_checks import ArgumentError
 from repertory.environments.layout import Nest
 from repertory.environments.tensor import environment as environment_lib
@@ -18,7 +18,7 @@ _LAST = int(dm_env.StepType.LAST)
 
 
 class TensorSource:
-  """A tensor environment as a `vector_batch.Source`.
+  """A tensor environment as a `vector_batch.VectorSource`.
 
   Its functions are traced, but not compiled by XLA unless the environment
   requires it: so results equal those of a loop without XLA to the last bit, and
@@ -42,10 +42,10 @@ class TensorSource:
       raise ArgumentError('seeds', 'expected one for each slot, got none.')
     self._environment = environment
     self._size = len(seeds)
-    self._observations = layout.Layout(
+    self._observations = layout.NestLayout(
       environment.observation_spec(), 'observation'
     )
-    self._actions = layout.Layout(environment.action_spec(), '`actions`')
+    self._actions = layout.NestLayout(environment.action_spec(), '`actions`')
     with tf.device('CPU'):
       state = environment.initial_state(environment_lib.initial_counters(seeds))
       self._trace(state)
@@ -124,7 +124,7 @@ class TensorSource:
 
   def step(
     self, actions: Nest, ended: np.ndarray | None
-  ) -> vector_batch.Outcome:
+  ) -> vector_batch.StepResult:
     """Steps or restarts each row; the state marks the ended ones.
 
     Raises:
@@ -141,17 +141,17 @@ class TensorSource:
       raise vector_batch.SlotError(
         slot, f'reward: expected a finite number, found {rewards[slot]}'
       )
-    return vector_batch.Outcome(
+    return vector_batch.StepResult(
       observation, rewards, discounts, step_types == _LAST
     )
 
-  def render(self, slots: Sequence[int]) -> pictures.Pictures:
+  def render(self, slots: Sequence[int]) -> rendering.Pictures:
     """Renders some rows from their cores."""
     state = self._pack(self._state)
 
     def draw(slot: int) -> np.ndarray:
       row = tf.nest.map_structure(lambda leaf: leaf[slot : slot + 1], state)
-      return pictures.render(self._environment, row.core)
+      return rendering.render(self._environment, row.core)
 
     with tf.device('CPU'):
       return [draw(slot) for slot in slots]
@@ -159,7 +159,7 @@ class TensorSource:
   @property
   def render_fps(self) -> float:
     """Frames per second of a row's video."""
-    return pictures.rate(self._environment)
+    return rendering.rate(self._environment)
 
   def close(self) -> None:
     """Does nothing, as there are no resources to release."""

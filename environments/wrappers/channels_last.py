@@ -26,7 +26,9 @@ class ChannelsLast(environment_wrapper.EnvironmentWrapper):
         of one suggests that its channels are last already.
     """
     super().__init__(environment)
-    self._layout = layout.Layout(environment.observation_spec(), 'observation')
+    self._layout = layout.NestLayout(
+      environment.observation_spec(), 'observation'
+    )
     are_images = [len(spec.shape) == 3 for spec in self._layout.specs]
     if not any(are_images):
       raise ArgumentError(

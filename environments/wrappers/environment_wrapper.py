@@ -6,7 +6,7 @@ from typing import Any
 import dm_env
 import numpy as np
 
-from repertory.environments import pictures
+from repertory.environments import rendering
 from repertory.environments.layout import Nest
 
 
@@ -51,13 +51,13 @@ class EnvironmentWrapper(dm_env.Environment):
     return getattr(self._environment, 'info', None)
 
   def render(self) -> np.ndarray:
-    """Renders the wrapped environment: see `pictures`."""
-    return pictures.render(self._environment)
+    """Renders the wrapped environment: see `rendering`."""
+    return rendering.render(self._environment)
 
   @property
   def render_fps(self) -> float:
     """Frames per second of the wrapped environment's video."""
-    return pictures.rate(self._environment)
+    return rendering.rate(self._environment)
 
   def close(self) -> None:
     """Closes the wrapped environment."""

@@ -37,7 +37,9 @@ class FrameStack(environment_wrapper.EnvironmentWrapper):
     self._num_frames = argument_checks.check_integer(
       'num_frames', num_frames, 1
     )
-    self._layout = layout.Layout(environment.observation_spec(), 'observation')
+    self._layout = layout.NestLayout(
+      environment.observation_spec(), 'observation'
+    )
     for path, spec in zip(self._layout.paths, self._layout.specs):
       if image_layouts.is_channels_first(spec.shape):
         raise argument_checks.ArgumentError(

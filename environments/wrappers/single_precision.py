@@ -103,7 +103,7 @@ class _Narrowing:
   """Narrowed nest of specs, and the casts in both directions."""
 
   def __init__(self, name: str, wide_spec: Nest, inwards: bool = False):
-    self._layout = layout.Layout(wide_spec, name)
+    self._layout = layout.NestLayout(wide_spec, name)
     wide = self._layout.specs
     names = self._layout.paths
     narrow = [_narrow_spec(*pair, inwards) for pair in zip(names, wide)]

@@ -18,16 +18,16 @@ from repertory.launch.coordination import (
   episodes,
   evaluations,
   kinds,
-  leases,
   logs,
+  node_registry,
   observing,
   phases,
   progress,
   rates,
   reports,
-  roster,
-  run_hooks,
+  run_callbacks,
   statuses,
+  step_budget,
 )
 from repertory.launch.runs import session as session_lib
 
@@ -41,7 +41,7 @@ class Coordinator:
     title: str,
     max_restarts: int = 0,
     clock: Callable[[], float] = time.monotonic,
-    admission: callers.Admission | None = None,
+    admission: callers.Fencing | None = None,
   ):
     """Continues the counts of a resumed run.
 
@@ -56,23 +56,23 @@ class Coordinator:
     self._session = session
     self._title = title
     self._progress = progress.Progress(session, clock)
-    self._leases = leases.StepLeases(
+    self._leases = step_budget.StepBudget(
       experiment.max_steps, experiment.num_actors
     )
-    self._roster = roster.Roster(
+    self._roster = node_registry.NodeRegistry(
       max_restarts, clock, session.num_restarts, experiment.deterministic
     )
-    self._admission = admission or callers.Admission()
+    self._admission = admission or callers.Fencing()
     self._lock = threading.RLock()
     self._phases = phases.Phases()
     self._message = session.message
-    self._episodes = episodes.Episodes(session)
+    self._episodes = episodes.EpisodeStatistics(session)
     self._speed = rates.Speed(
       experiment.max_steps, self._progress.learner_steps, clock
     )
     self._gauges = statuses.Gauges(session.tables)
     self._evaluations = evaluations.Evaluations(session)
-    self._hooks = run_hooks.RunHooks(session, self)
+    self._hooks = run_callbacks.RunCallbacks(session, self)
     self._logs = logs.RunLogs(
       session.log_directory,
       self._warn_of_logs,
@@ -89,7 +89,7 @@ class Coordinator:
   def expect(
     self, nodes: Sequence[str], doing: str = '', seconds: float = 0.0
   ) -> None:
-    """Adds nodes that are being started; see `Roster.expect`."""
+    """Adds nodes that are being started; see `NodeRegistry.expect`."""
     with self._lock:
       self._progress.begin_earlier(seconds)
       self._roster.expect(nodes, doing, seconds)
@@ -125,7 +125,7 @@ class Coordinator:
       self._logs.note(node, {'warning': message})
 
   def acquire_steps(self, node: str, wanted: int) -> int:
-    """Grants environment steps to an actor; see `StepLeases.acquire`."""
+    """Grants environment steps to an actor; see `StepBudget.acquire`."""
     with self._lock:
       if not self._phases.has_steps_to_take:
         return 0
@@ -138,7 +138,7 @@ class Coordinator:
 
   def report_actor(
     self, node: str, report: reports.ActorReport
-  ) -> reports.Directive:
+  ) -> reports.HeartbeatReply:
     """Handles the heartbeat of an actor."""
     with self._lock:
       self._progress.add_steps(report.steps)
@@ -154,7 +154,7 @@ class Coordinator:
 
   def report_inference(
     self, node: str, version: int, age_seconds: float, row: Mapping[str, float]
-  ) -> reports.Directive:
+  ) -> reports.HeartbeatReply:
     """Handles the heartbeat of an inference node."""
     with self._lock:
       self._roster.hear(node)
@@ -168,7 +168,7 @@ class Coordinator:
 
   def report_targets(
     self, node: str, row: Mapping[str, float]
-  ) -> reports.Directive:
+  ) -> reports.HeartbeatReply:
     """Handles the heartbeat of a Bellman updater."""
     with self._lock:
       self._roster.hear(node, row['targets'])
@@ -181,8 +181,8 @@ class Coordinator:
     self,
     node: str,
     learner_steps: int,
-    tables: Mapping[str, replay.TableStatus],
-  ) -> reports.Directive:
+    tables: Mapping[str, replay.TableInfo],
+  ) -> reports.HeartbeatReply:
     """Handles the heartbeat of a learner."""
     with self._lock:
       self._roster.hear(node, learner_steps)
@@ -234,7 +234,7 @@ class Coordinator:
 
   def poll(
     self, node: str, environment_seconds: float = 0.0
-  ) -> reports.Directive:
+  ) -> reports.HeartbeatReply:
     """Handles a heartbeat without figures.
 
     Args:
@@ -244,10 +244,10 @@ class Coordinator:
       self._roster.hear(node, environment_seconds=environment_seconds)
       return self.directive()
 
-  def directive(self) -> reports.Directive:
+  def directive(self) -> reports.HeartbeatReply:
     """Returns the reply to a heartbeat."""
     with self._lock:
-      return reports.Directive(
+      return reports.HeartbeatReply(
         self._phases.phase,
         self._progress.steps,
         self._progress.learner_steps,

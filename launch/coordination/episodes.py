@@ -13,7 +13,7 @@ from repertory.launch.runs import session as session_lib
 _NUM_RETURNS = 100
 
 
-class Episodes:
+class EpisodeStatistics:
   """Counts training episodes, and averages the latest returns."""
 
   def __init__(self, session: session_lib.Session):

@@ -9,7 +9,7 @@ from repertory.components import checkpointing
 from repertory.launch.runs import session as session_lib
 
 
-class Evaluated(NamedTuple):
+class EvaluationResult(NamedTuple):
   """Result of an evaluation.
 
   Attributes:
@@ -37,8 +37,8 @@ class Evaluations:
     """Reads the best evaluation of earlier runs, if the session is resumed."""
     self._checkpointer = checkpointing.Checkpointer(session.best_directory, 1)
     self._are_errors_fatal = session.experiment.checkpoint_errors == 'raise'
-    self.latest: Evaluated | None = None
-    self.best: Evaluated | None = None
+    self.latest: EvaluationResult | None = None
+    self.best: EvaluationResult | None = None
     self.warning = ''
     if session.is_resumed:
       self._look_back()
@@ -64,7 +64,7 @@ class Evaluations:
     """
     mean = sum(returns) / len(returns)
     variance = sum((r - mean) ** 2 for r in returns) / len(returns)
-    self.latest = Evaluated(mean, steps)
+    self.latest = EvaluationResult(mean, steps)
     row = {
       'episode_return': mean,
       'episode_return_deviation': variance**0.5,
@@ -134,4 +134,4 @@ class Evaluations:
       self.warning = f'the best evaluation so far cannot be read: {problem}'
       return
     if kept is not None:
-      self.best = Evaluated(**kept.state['evaluation'])
+      self.best = EvaluationResult(**kept.state['evaluation'])

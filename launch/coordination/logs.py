@@ -30,7 +30,7 @@ _LATEST = {
 }
 
 
-def label_of(table: replay.Table) -> str:
+def label_of(table: replay.TableSpec) -> str:
   """Returns the label of the rows on a table."""
   is_second = table.name == replay.TRAIN_BUFFER
   return table.name if is_second else kinds.REPLAY.name

@@ -2,17 +2,17 @@
 
 from repertory.components import loggers
 from repertory.launch import experiment as experiment_lib
+from repertory.launch.coordination import node_registry as node_registry_lib
 from repertory.launch.coordination import phases as phases_lib
 from repertory.launch.coordination import progress as progress_lib
 from repertory.launch.coordination import reports
-from repertory.launch.coordination import roster as roster_lib
 
 
 def observe(
   status: loggers.Status,
   phases: phases_lib.Phases,
   progress: progress_lib.Progress,
-  roster: roster_lib.Roster,
+  roster: node_registry_lib.NodeRegistry,
   experiment: experiment_lib.Experiment,
 ) -> reports.Observation:
   """Returns the state of the run and its nodes."""

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Callable
 
-from repertory.launch import failures, hooks
+from repertory.launch import callbacks, failures
 from repertory.launch.coordination import reports
 
 
@@ -65,15 +65,15 @@ class Phases:
     return True
 
   def describe_end(self, why_stopped: str) -> tuple[str, str]:
-    """Returns outcome and reason of the end, as in `hooks.End`.
+    """Returns outcome and reason of the end, as in `callbacks.End`.
 
     Args:
       why_stopped: Reason of an interruption.
     """
     if self.failure is not None:
-      return hooks.FAILED, self.failure.summary
+      return callbacks.FAILED, self.failure.summary
     if self.phase == reports.STOPPING:
-      return hooks.INTERRUPTED, why_stopped
+      return callbacks.INTERRUPTED, why_stopped
     if self.stopped_early:
-      return hooks.STOPPED_EARLY, self.stopped_early
-    return hooks.DONE, ''
+      return callbacks.STOPPED_EARLY, self.stopped_early
+    return callbacks.DONE, ''

@@ -22,7 +22,7 @@ PERIOD_SECONDS = 0.25
 
 
 @dataclasses.dataclass(frozen=True)
-class Directive:
+class HeartbeatReply:
   """Reply to a heartbeat: state of the run and instructions to the node.
 
   Attributes:

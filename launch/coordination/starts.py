@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from repertory.components import signals
 from repertory.launch.coordination import reports
-from repertory.launch.host import watchdog
+from repertory.launch.platform import watchdog
 
 T = TypeVar('T')
 

@@ -14,13 +14,13 @@ class Gauges:
     tables: Status of each table, by name; set at each learner report.
   """
 
-  def __init__(self, tables: Sequence[replay.Table]):
+  def __init__(self, tables: Sequence[replay.TableSpec]):
     """Starts without figures.
 
     Args:
       tables: Tables of the run; the learner samples the first.
     """
-    self.tables: Mapping[str, replay.TableStatus] = {}
+    self.tables: Mapping[str, replay.TableInfo] = {}
     self._limits = {table.name: table.rate_limit for table in tables}
     self._versions: dict[str, tuple[int, float]] = {}
     self._inference: dict[str, Mapping[str, float]] = {}
@@ -113,7 +113,7 @@ def _describe_unrecorded(counts: Mapping[str, int], reason: str) -> str:
 
 
 def list_tables(
-  tables: Mapping[str, replay.TableStatus],
+  tables: Mapping[str, replay.TableInfo],
 ) -> tuple[loggers.TableStatus, ...]:
   """Returns the display status of each table."""
   return tuple(
@@ -178,7 +178,7 @@ def gossip_figures(
 
 
 def achieved_ratio(
-  table: replay.TableStatus, limit: replay.RateLimit
+  table: replay.TableInfo, limit: replay.RateLimit
 ) -> float | None:
   """Returns samples / (inserts − min_size); None before the first sample."""
   beyond = table.inserts - limit.min_size
@@ -186,7 +186,7 @@ def achieved_ratio(
 
 
 def samples_per_insert(
-  tables: Mapping[str, replay.TableStatus],
+  tables: Mapping[str, replay.TableInfo],
   limits: Mapping[str, replay.RateLimit | None],
 ) -> tuple[float | None, float | None]:
   """Returns achieved and target samples per insert of the learner's table.

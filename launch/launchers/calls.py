@@ -9,8 +9,8 @@ from typing import Any
 
 from repertory.components import callers, core, signals
 from repertory.launch.coordination import kinds, reports
-from repertory.launch.host import watchdog
-from repertory.launch.nodes import served_variables
+from repertory.launch.nodes import variable_cache
+from repertory.launch.platform import watchdog
 
 # Polling period of the wait for a starting server.
 _LOOK_SECONDS = 0.1
@@ -23,7 +23,7 @@ class SignedClient:
     """Makes no calls yet.
 
     Args:
-      client: RPC client of the coordinator, see `carriers`.
+      client: RPC client of the coordinator, see `rpc`.
       caller: Identity of the caller.
     """
     self._client = client
@@ -136,4 +136,4 @@ class RemoteSource(core.VariableSource):
       wait_for_server(self._client, self._timeout_seconds, self._stop.is_set)
       self._is_found = True
     call = self._client.futures.get_variables(names)
-    return served_variables.unpack(result_of(call, self._stop.is_set))
+    return variable_cache.unpack(result_of(call, self._stop.is_set))

@@ -17,7 +17,7 @@ import numpy as np
 import psutil
 
 from repertory.launch.coordination import kinds, reports
-from repertory.launch.launchers import calls, program
+from repertory.launch.launchers import calls, node_graph
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import node
 
@@ -38,7 +38,7 @@ class _Node(node.Node):
     print(f'{self.name} starts generation {context.life}', flush=True)
 
   def report(self):
-    return reports.Directive(reports.ACTING, 0, 0)
+    return reports.HeartbeatReply(reports.ACTING, 0, 0)
 
   def close(self):
     pass
@@ -82,12 +82,12 @@ class LauncherConformance:
     """Makes the launcher."""
     raise NotImplementedError
 
-  def make_program(self) -> program.Program:
+  def make_program(self) -> node_graph.NodeGraph:
     """Makes a node graph of a service, a client and a failing node."""
-    planned = program.Program(_SECONDS)
-    planned.add(program.PlannedNode(_SERVICE, _Service))
-    planned.add(program.PlannedNode(_CALLER, _Caller, [_SERVICE]))
-    planned.add(program.PlannedNode(_FAILING, _Failing))
+    planned = node_graph.NodeGraph(_SECONDS)
+    planned.add(node_graph.PlannedNode(_SERVICE, _Service))
+    planned.add(node_graph.PlannedNode(_CALLER, _Caller, [_SERVICE]))
+    planned.add(node_graph.PlannedNode(_FAILING, _Failing))
     return planned
 
   def test_describes_itself(self):
@@ -182,8 +182,8 @@ class LauncherConformance:
     launcher = self.make_launcher()
     if not launcher.can_restart:
       raise unittest.SkipTest('Nodes of this launcher cannot be killed.')
-    planned = program.Program(_SECONDS)
-    planned.add(program.PlannedNode(_SERVICE, _Service))
+    planned = node_graph.NodeGraph(_SECONDS)
+    planned.add(node_graph.PlannedNode(_SERVICE, _Service))
     with launcher.launch(planned, str(tmp_path)) as workers:
       assert workers.is_alive(_SERVICE)
     assert not workers.is_alive(_SERVICE)

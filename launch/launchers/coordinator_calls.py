@@ -7,8 +7,8 @@ from typing import Any, NoReturn
 from repertory.components import callers, signals
 from repertory.launch import failures
 from repertory.launch.coordination import kinds
-from repertory.launch.host import clocks, watchdog
 from repertory.launch.launchers import calls, launcher
+from repertory.launch.platform import clocks, watchdog
 
 POLL_SECONDS = 0.1
 

@@ -91,7 +91,7 @@ def serving(
   server: courier.Server | None,
   served: Mapping[str, Callable[..., Any]],
   shut_down: Callable[[], None],
-  interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
+  interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
 ) -> Iterator[None]:
   """Serves calls while the block runs.
 

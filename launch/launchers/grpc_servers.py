@@ -19,7 +19,7 @@ from typing import Any
 import cloudpickle
 
 from repertory.components import network_interfaces
-from repertory.launch.launchers import calls, served_calls
+from repertory.launch.launchers import calls, idempotency
 
 # Read when gRPC is imported. By default, gRPC would delay each fork, although
 # no child uses it, and log the end of each server.
@@ -109,7 +109,7 @@ def serving(
   server: Server | None,
   served: Mapping[str, Callable[..., Any]],
   shut_down: Callable[[], None],
-  interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
+  interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
 ) -> Iterator[None]:
   """Serves calls while the block runs.
 
@@ -126,14 +126,14 @@ def serving(
     yield
     return
   methods = {**served, 'shutdown': shut_down}
-  answers = served_calls.Answers()
+  answers = idempotency.Answers()
   handlers = {
     f'/{_SERVICE}/{name}': grpc.unary_unary_rpc_method_handler(
       functools.partial(_take, method, answers)
     )
     for name, method in methods.items()
   }
-  threads: Any = served_calls.Threads(server.num_threads)
+  threads: Any = idempotency.DaemonThreads(server.num_threads)
   listener = grpc.server(
     threads,
     handlers=[_Admitting(handlers, server.token)],
@@ -142,7 +142,7 @@ def serving(
   try:
     try:
       for address in network_interfaces.addresses_to_bind(interface):
-        bound = network_interfaces.NetworkInterface(address, interface.names)
+        bound = network_interfaces.Interface(address, interface.names)
         listener.add_insecure_port(bound.address(server.port))
       network_interfaces.restrict(server.port, interface)
     finally:
@@ -185,7 +185,7 @@ _REFUSING = grpc.stream_unary_rpc_method_handler(_refuse)
 
 def _take(
   method: Callable[..., Any],
-  answers: served_calls.Answers,
+  answers: idempotency.Answers,
   request: bytes,
   context: Any,
 ) -> bytes:

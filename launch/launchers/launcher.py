@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from repertory.launch import failures, registries
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
 
 # Time-out of ending nodes after a second Ctrl-C.
 HURRIED_SECONDS = 0.5
@@ -23,7 +23,7 @@ class Workers(abc.ABC):
 
   is_hurried = False
 
-  def __init__(self, program: program_lib.Program):
+  def __init__(self, program: node_graph_lib.NodeGraph):
     self.program = program
 
   @property
@@ -150,7 +150,7 @@ class Launcher(abc.ABC):
 
   @abc.abstractmethod
   def launch(
-    self, program: program_lib.Program, log_directory: str
+    self, program: node_graph_lib.NodeGraph, log_directory: str
   ) -> contextlib.AbstractContextManager[Workers]:
     """Launches a node graph; ends all its nodes when the block ends.
 

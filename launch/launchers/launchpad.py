@@ -21,17 +21,17 @@ from launchpad.launch.run_locally import launch_local_output_to_files
 from launchpad.nodes.python import local_multi_processing
 
 from repertory.components import callers
-from repertory.launch.host import child_processes, interrupts, printed
 from repertory.launch.launchers import (
   calls,
   courier_servers,
-  hosting,
   launcher,
   local_nodes,
   local_workers,
+  node_runner,
   polled_workers,
 )
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.platform import child_processes, interrupts, printed
 
 
 class _Launchpad(abc.ABC):
@@ -47,7 +47,7 @@ class _Launchpad(abc.ABC):
 
   @contextlib.contextmanager
   def launch(
-    self, program: program_lib.Program, log_directory: str
+    self, program: node_graph_lib.NodeGraph, log_directory: str
   ) -> Iterator[launcher.Workers]:
     """Launches a node graph; see `launcher.Launcher.launch`."""
     printed.set_aside(log_directory)
@@ -128,18 +128,18 @@ class _Launchpad(abc.ABC):
     """Ends all started nodes that still run, with or without workers."""
 
 
-class Threads(_Launchpad):
+class LaunchpadThreads(_Launchpad):
   """Nodes in threads of this process."""
 
   launch_type = 'local_mt'
 
   def _surroundings(self):
-    return hosting.shared_interpreter()
+    return node_runner.shared_interpreter()
 
   def _take(self, program, clients, log_directory, started):
     del log_directory
     workers = started.by_node(program)
-    return local_workers.Threads(
+    return local_workers.ThreadWorkers(
       program,
       clients,
       {name: worker.thread for name, worker in workers.items()},
@@ -150,7 +150,7 @@ class Threads(_Launchpad):
     started.hosts.end([worker.thread for worker in started.workers()])
 
 
-class Processes(_Launchpad):
+class LaunchpadProcesses(_Launchpad):
   """Nodes in processes of this host."""
 
   launch_type = 'local_mp'
@@ -165,7 +165,7 @@ class Processes(_Launchpad):
       yield
 
   def _take(self, program, clients, log_directory, started):
-    return local_workers.Processes(
+    return local_workers.LocalProcesses(
       program,
       clients,
       started.by_node(program),
@@ -187,7 +187,7 @@ class _Started:
 
   def __init__(self, environment: Mapping[str, str]):
     self.environment = environment
-    self.hosts = hosting.Hosts()
+    self.hosts = node_runner.NodeRunners()
     self._managers: list[Any] = []
 
   @contextlib.contextmanager
@@ -218,7 +218,7 @@ class _Started:
       for worker in group
     ]
 
-  def by_node(self, program: program_lib.Program) -> dict[str, Any]:
+  def by_node(self, program: node_graph_lib.NodeGraph) -> dict[str, Any]:
     """Returns Launchpad's workers by node.
 
     Launchpad keeps threads by kind, processes by kind and index.
@@ -283,9 +283,9 @@ class _Service:
 
   def __init__(
     self,
-    plan: program_lib.PlannedNode,
+    plan: node_graph_lib.PlannedNode,
     peers: Mapping[str, Any],
-    hosts: hosting.Hosts | None,
+    hosts: node_runner.NodeRunners | None,
     token: str,
     call_timeout_seconds: float,
   ):
@@ -300,9 +300,9 @@ class _Service:
     if can_restart:
       child_processes.heed_launcher_alone()
       logging.set_verbosity(logging.WARNING)  # Launchpad logs bound methods.
-    life = child_processes.life() if can_restart else 0
+    life = child_processes.generation() if can_restart else 0
     caller = callers.Caller(plan.name, life, token)
-    self._host = hosting.Host(
+    self._host = node_runner.NodeRunner(
       plan,
       calls.signed(peers, caller),
       life=life,
@@ -331,9 +331,9 @@ class _Service:
 
 
 def _translate(
-  program: program_lib.Program,
+  program: node_graph_lib.NodeGraph,
   ports: Mapping[str, int],
-  hosts: hosting.Hosts | None,
+  hosts: node_runner.NodeRunners | None,
 ) -> tuple[lp.Program, dict[str, Callable[[], Any]]]:
   """Makes Launchpad's program, and client factories of serving nodes."""
   translated, handles = lp.Program('repertory'), {}

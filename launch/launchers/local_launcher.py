@@ -8,7 +8,7 @@ import threading
 
 from repertory.components.settings import SettingError
 from repertory.launch import launchers
-from repertory.launch.launchers import carriers, launcher
+from repertory.launch.launchers import launcher, rpc
 
 
 class _Local(launcher.Launcher):
@@ -38,7 +38,9 @@ class ThreadLauncher(_Local):
 
   def launch(self, program, log_directory):
     if _uses_launchpad():
-      return launchers.launchpad.Threads().launch(program, log_directory)
+      return launchers.launchpad.LaunchpadThreads().launch(
+        program, log_directory
+      )
     return launchers.local_nodes.launch_threads(program, log_directory)
 
 
@@ -54,10 +56,12 @@ class ProcessLauncher(_Local):
 
   def launch(self, program, log_directory):
     if _uses_launchpad():
-      return launchers.launchpad.Processes().launch(program, log_directory)
+      return launchers.launchpad.LaunchpadProcesses().launch(
+        program, log_directory
+      )
     return launchers.local_nodes.launch_processes(program, log_directory)
 
 
 def _uses_launchpad() -> bool:
   """Returns whether Launchpad launches nodes, with Courier for calls."""
-  return carriers.chosen() == carriers.COURIER
+  return rpc.chosen() == rpc.COURIER

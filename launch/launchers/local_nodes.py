@@ -20,30 +20,30 @@ import cloudpickle
 from absl import logging
 
 from repertory.components import network_interfaces
-from repertory.launch.host import child_processes, printed
-from repertory.launch.host import ports as ports_lib
 from repertory.launch.launchers import (
-  carriers,
-  hosting,
   local_workers,
   node_process,
+  node_runner,
   polled_workers,
+  rpc,
 )
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.platform import child_processes, printed
+from repertory.launch.platform import ports as ports_lib
 
 
 @contextlib.contextmanager
 def launch_threads(
-  program: program_lib.Program, log_directory: str
-) -> Iterator[local_workers.Threads]:
+  program: node_graph_lib.NodeGraph, log_directory: str
+) -> Iterator[local_workers.ThreadWorkers]:
   """Launches nodes in threads of this process; see `Launcher.launch`."""
   printed.set_aside(log_directory)
-  hosts, threads, outcomes = hosting.Hosts(), {}, {}
+  hosts, threads, outcomes = node_runner.NodeRunners(), {}, {}
   with contextlib.ExitStack() as stack:  # Ends all that was started.
-    stack.enter_context(hosting.shared_interpreter())
+    stack.enter_context(node_runner.shared_interpreter())
     ports = stack.enter_context(held_ports(program))
     stack.callback(lambda: hosts.end(list(threads.values())))
-    carrier = carriers.chosen()
+    carrier = rpc.chosen()
     for name, cargo in _load(program, ports, carrier).items():
       outcomes[name] = futures.Future()
       thread = threading.Thread(
@@ -55,21 +55,21 @@ def launch_threads(
       thread.start()
       threads[name] = thread  # Only after a successful start.
     clients = _clients_of(program, ports, carrier)
-    workers = local_workers.Threads(program, clients, threads, outcomes)
+    workers = local_workers.ThreadWorkers(program, clients, threads, outcomes)
     stack.callback(end, workers, hosts)
     yield workers
 
 
 @contextlib.contextmanager
 def launch_processes(
-  program: program_lib.Program, log_directory: str
-) -> Iterator[local_workers.Processes]:
+  program: node_graph_lib.NodeGraph, log_directory: str
+) -> Iterator[local_workers.LocalProcesses]:
   """Launches nodes in processes of this host; see `Launcher.launch`."""
   printed.set_aside(log_directory)
   environment, processes = make_environment(), {}
   with contextlib.ExitStack() as stack:  # Ends all that was started.
     ports = stack.enter_context(held_ports(program))
-    carrier = carriers.chosen()
+    carrier = rpc.chosen()
     given = {
       name: pickle.dumps((ports.get(name), network_interfaces.LOOPBACK))
       + cloudpickle.dumps(cargo)
@@ -85,7 +85,7 @@ def launch_processes(
         given[name],
       )
     clients = _clients_of(program, ports, carrier)
-    workers = local_workers.Processes(
+    workers = local_workers.LocalProcesses(
       program, clients, processes, paths, environment, given
     )
     stack.callback(end, workers)
@@ -93,7 +93,9 @@ def launch_processes(
 
 
 @contextlib.contextmanager
-def held_ports(program: program_lib.Program) -> Iterator[Mapping[str, int]]:
+def held_ports(
+  program: node_graph_lib.NodeGraph,
+) -> Iterator[Mapping[str, int]]:
   """Yields a reserved port for each serving node, by name; see `ports.held`."""
   with contextlib.ExitStack() as stack:
     yield {
@@ -112,7 +114,7 @@ def make_environment() -> dict[str, str]:
 
 
 def paths_of(
-  program: program_lib.Program, log_directory: str
+  program: node_graph_lib.NodeGraph, log_directory: str
 ) -> dict[str, str]:
   """Returns the output file of each node's process, by name."""
   return {
@@ -122,7 +124,8 @@ def paths_of(
 
 
 def end(
-  workers: polled_workers.PolledWorkers, hosts: hosting.Hosts | None = None
+  workers: polled_workers.PolledWorkers,
+  hosts: node_runner.NodeRunners | None = None,
 ) -> None:
   """Ends nodes, and warns of those that do not end.
 
@@ -149,12 +152,12 @@ def end_processes(
 
 
 def _load(
-  program: program_lib.Program, ports: Mapping[str, int], carrier: str
-) -> dict[str, node_process.Cargo]:
+  program: node_graph_lib.NodeGraph, ports: Mapping[str, int], carrier: str
+) -> dict[str, node_process.NodeLaunchSpec]:
   """Returns the launch spec of each node, by name."""
   addresses = _addresses_of(ports)
   return {
-    name: node_process.Cargo.of(
+    name: node_process.NodeLaunchSpec.of(
       program,
       name,
       {callee: addresses[callee] for callee in program.callees_of(name)},
@@ -171,10 +174,10 @@ def _addresses_of(ports: Mapping[str, int]) -> dict[str, str]:
 
 
 def _clients_of(
-  program: program_lib.Program, ports: Mapping[str, int], carrier: str
+  program: node_graph_lib.NodeGraph, ports: Mapping[str, int], carrier: str
 ) -> dict[str, Callable[[], Any]]:
   """Returns a client factory of each serving node, by name."""
-  make = carriers.get(carrier).make_client
+  make = rpc.get(carrier).make_client
   seconds = program.call_timeout_seconds
   return {
     name: functools.partial(make, address, seconds, program.token)
@@ -183,9 +186,9 @@ def _clients_of(
 
 
 def _run(
-  cargo: node_process.Cargo,
+  cargo: node_process.NodeLaunchSpec,
   port: int | None,
-  hosts: hosting.Hosts,
+  hosts: node_runner.NodeRunners,
   outcome: futures.Future,
 ) -> None:
   """Runs a node in a thread, and stores its exception."""

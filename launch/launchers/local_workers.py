@@ -8,17 +8,17 @@ from concurrent import futures
 from typing import Any, cast
 
 from repertory.launch import failures
-from repertory.launch.host import child_processes, stacks
+from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.launchers import polled_workers
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.platform import child_processes, stacks
 
 
-class Threads(polled_workers.PolledWorkers):
+class ThreadWorkers(polled_workers.PolledWorkers):
   """Workers in threads of this process, which cannot be killed."""
 
   def __init__(
     self,
-    program: program_lib.Program,
+    program: node_graph_lib.NodeGraph,
     clients: Mapping[str, Callable[[], Any]],
     threads: Mapping[str, threading.Thread],
     outcomes: Mapping[str, futures.Future],
@@ -60,12 +60,12 @@ class Threads(polled_workers.PolledWorkers):
     return {'all nodes, in one process': stacks.of_this_process()}
 
 
-class Processes(polled_workers.ProcessWorkers):
+class LocalProcesses(polled_workers.ProcessWorkers):
   """Workers in processes of this host."""
 
   def __init__(
     self,
-    program: program_lib.Program,
+    program: node_graph_lib.NodeGraph,
     clients: Mapping[str, Callable[[], Any]],
     processes: Mapping[str, subprocess.Popen],
     paths: Mapping[str, str],
@@ -107,7 +107,9 @@ class Processes(polled_workers.ProcessWorkers):
   def restart(self, name: str) -> None:
     self._generations[name] += 1
     self._kill_strays()
-    generation = {child_processes.LIFE_VARIABLE: str(self._generations[name])}
+    generation = {
+      child_processes.GENERATION_VARIABLE: str(self._generations[name])
+    }
     self._processes[name] = child_processes.start(
       cast(Sequence[str], self._processes[name].args),
       {**self._environment, **generation},

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from absl import flags, logging
 
 from repertory.components import callers, network_interfaces
-from repertory.launch.host import child_processes
-from repertory.launch.launchers import calls, carriers, hosting
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import calls, node_runner, rpc
+from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.platform import child_processes
 
 
 @dataclasses.dataclass(frozen=True)
-class Cargo:
+class NodeLaunchSpec:
   """Launch spec of a node in a thread or process.
 
   Attributes:
@@ -26,10 +26,10 @@ class Cargo:
     token: Secret shared by all nodes of the launch.
     call_timeout_seconds: Time-out of calls between nodes.
     max_waiting_calls: Maximum concurrent calls to the node.
-    carrier: Name of the RPC library, see `carriers`.
+    carrier: Name of the RPC library, see `rpc`.
   """
 
-  plan: program_lib.PlannedNode
+  plan: node_graph_lib.PlannedNode
   peers: Mapping[str, str]
   token: str
   call_timeout_seconds: float
@@ -39,11 +39,11 @@ class Cargo:
   @classmethod
   def of(
     cls,
-    program: program_lib.Program,
+    program: node_graph_lib.NodeGraph,
     name: str,
     peers: Mapping[str, str],
     carrier: str,
-  ) -> 'Cargo':
+  ) -> 'NodeLaunchSpec':
     """Makes the launch spec of a node.
 
     Args:
@@ -65,16 +65,16 @@ class Cargo:
     self,
     life: int,
     can_restart: bool,
-    interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
-  ) -> hosting.Host:
-    """Makes the node runner; see `hosting.Host`."""
-    seconds, carrier = self.call_timeout_seconds, carriers.get(self.carrier)
+    interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
+  ) -> node_runner.NodeRunner:
+    """Makes the node runner; see `node_runner.NodeRunner`."""
+    seconds, carrier = self.call_timeout_seconds, rpc.get(self.carrier)
     peers = {
       name: carrier.make_client(address, seconds, self.token)
       for name, address in self.peers.items()
     }
     caller = callers.Caller(self.plan.name, life, self.token)
-    return hosting.Host(
+    return node_runner.NodeRunner(
       self.plan,
       calls.signed(peers, caller),
       life=life,
@@ -86,9 +86,9 @@ class Cargo:
 
   def run(
     self,
-    host: hosting.Host,
+    host: node_runner.NodeRunner,
     port: int | None,
-    interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK,
+    interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
   ) -> None:
     """Runs the node to its end.
 
@@ -97,7 +97,7 @@ class Cargo:
       port: Port of the node's server; None for a node that does not serve.
       interface: Network interface of the server.
     """
-    carrier, server = carriers.get(self.carrier), None
+    carrier, server = rpc.get(self.carrier), None
     if port is not None:
       server = carrier.make_server(port, self.max_waiting_calls, self.token)
     host.run(
@@ -108,7 +108,8 @@ class Cargo:
 def main() -> None:
   """Runs the node specified on the standard input.
 
-  Two pickles: a pair of port (or None) and network interface, and a `Cargo`.
+  Two pickles: a pair of port (or None) and network interface, and a
+  `NodeLaunchSpec`.
   """
   child_processes.die_with_launcher()
   child_processes.heed_launcher_alone()
@@ -116,7 +117,7 @@ def main() -> None:
     flags.FLAGS.mark_as_parsed()
   logging.set_verbosity(logging.WARNING)
   port, interface = pickle.load(sys.stdin.buffer)
-  cargo: Cargo = pickle.load(sys.stdin.buffer)
+  cargo: NodeLaunchSpec = pickle.load(sys.stdin.buffer)
   child_processes.let_go_of_input()
-  host = cargo.make_host(child_processes.life(), True, interface)
+  host = cargo.make_host(child_processes.generation(), True, interface)
   cargo.run(host, port, interface)

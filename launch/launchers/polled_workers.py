@@ -11,7 +11,7 @@ from typing import Any
 
 from repertory.launch import failures
 from repertory.launch.launchers import launcher
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
 
 # Time-out of nodes after they were asked to end.
 EXIT_TIMEOUT_SECONDS = 5
@@ -35,7 +35,7 @@ class PolledWorkers(launcher.Workers):
 
   def __init__(
     self,
-    program: program_lib.Program,
+    program: node_graph_lib.NodeGraph,
     clients: Mapping[str, Callable[[], Any]],
   ):
     """Takes over started nodes.
@@ -72,7 +72,7 @@ class ProcessWorkers(PolledWorkers):
 
   def __init__(
     self,
-    program: program_lib.Program,
+    program: node_graph_lib.NodeGraph,
     clients: Mapping[str, Callable[[], Any]],
     paths: Mapping[str, str],
   ):

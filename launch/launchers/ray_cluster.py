@@ -20,8 +20,8 @@ from ray._private import ray_logging
 from ray._private import worker as ray_worker
 
 from repertory.components.settings import SettingError, text_of
-from repertory.launch.host import interrupts
 from repertory.launch.launchers import user_code
+from repertory.launch.platform import interrupts
 
 # Ray's object store only transfers the output of nodes.
 _OBJECT_STORE_BYTES = 80 * 2**20
@@ -47,7 +47,7 @@ _BEAT_SECONDS = 1.0
 _BEAT_TIMEOUT_SECONDS = 3.0
 
 
-class Heart:
+class Heartbeat:
   """Monitors the heartbeat of the cluster's head.
 
   Attributes:
@@ -60,7 +60,7 @@ class Heart:
     self._stopped = threading.Event()
     self._thread = threading.Thread(target=self._listen, daemon=True)
 
-  def __enter__(self) -> 'Heart':
+  def __enter__(self) -> 'Heartbeat':
     self._thread.start()
     return self
 
@@ -86,7 +86,7 @@ class Heart:
         )
 
 
-class Host(NamedTuple):
+class ClusterHost(NamedTuple):
   """A host of the cluster.
 
   Attributes:
@@ -100,16 +100,16 @@ class Host(NamedTuple):
   resources: Mapping[str, float]
 
 
-def living_hosts() -> list[Host]:
+def living_hosts() -> list[ClusterHost]:
   """Returns all hosts that are alive."""
   return [
-    Host(host['NodeID'], host['NodeManagerAddress'], host['Resources'])
+    ClusterHost(host['NodeID'], host['NodeManagerAddress'], host['Resources'])
     for host in ray.nodes()
     if host['Alive']
   ]
 
 
-def address_told(error: str) -> str:
+def address_printed(error: str) -> str:
   """Returns the address of the host in an error message of Ray, or ''.
 
   Args:
@@ -120,7 +120,7 @@ def address_told(error: str) -> str:
 
 
 @contextlib.contextmanager
-def connected(address: str) -> Iterator[Heart]:
+def connected(address: str) -> Iterator[Heartbeat]:
   """Connects this process to a cluster while the block runs.
 
   An existing connection is kept. Ray copies the user's own modules to other
@@ -142,7 +142,7 @@ def connected(address: str) -> Iterator[Heart]:
         f'must be that of the cluster that this process is connected to, '
         f'{connected_to}, or left out; got {address!r}.',
       )
-    with Heart() as heart:
+    with Heartbeat() as heart:
       yield heart
     return
   with contextlib.ExitStack() as stack:
@@ -173,7 +173,7 @@ def connected(address: str) -> Iterator[Heart]:
       interrupts.set_handlers(handlers)
     # Ray reports each killed process; supervision reports those that matter.
     ray_logging.stdout_deduplicator.skip_re = re.compile('')
-    yield stack.enter_context(Heart())
+    yield stack.enter_context(Heartbeat())
 
 
 @contextlib.contextmanager

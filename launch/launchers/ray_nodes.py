@@ -6,14 +6,14 @@ from collections.abc import Iterator, Mapping
 
 from absl import logging
 
-from repertory.launch.host import printed
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.launchers import ray_cluster, ray_placement, ray_workers
+from repertory.launch.platform import printed
 
 
 @contextlib.contextmanager
 def launch(
-  program: program_lib.Program,
+  program: node_graph_lib.NodeGraph,
   log_directory: str,
   *,
   address: str = '',

@@ -13,13 +13,13 @@ from ray.util import scheduling_strategies
 from repertory.components import network_interfaces
 from repertory.components.settings import SettingError, text_of
 from repertory.launch.coordination import kinds
+from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.launchers import (
-  carriers,
   node_process,
   ray_cluster,
   ray_supervisor,
+  rpc,
 )
-from repertory.launch.launchers import program as program_lib
 
 # Concurrent calls of a supervisor: one waits for the end of the process, and
 # another may hang in disk I/O.
@@ -44,7 +44,7 @@ class Placement:
       host.
     allows_public: Whether hosts may have public addresses.
     environment: Import paths and working directory of node processes.
-    carrier: Name of the RPC library, see `carriers`.
+    carrier: Name of the RPC library, see `rpc`.
     seconds: Time-out of placing a node.
   """
 
@@ -52,7 +52,7 @@ class Placement:
 
   def __init__(
     self,
-    program: program_lib.Program,
+    program: node_graph_lib.NodeGraph,
     resources: Mapping[str, Mapping[str, float]],
     network: str,
     allows_public: bool,
@@ -79,7 +79,7 @@ class Placement:
     self.allows_public = allows_public
     self._check_addresses(network)
     self._check_resources()
-    self.carrier = carriers.chosen()
+    self.carrier = rpc.chosen()
     # Child processes must find the same modules as this process.
     self.environment = ray_supervisor.Environment(
       [path for path in sys.path if path], os.getcwd()
@@ -121,7 +121,7 @@ class Placement:
       ) from error
     return supervisor.remote(name)
 
-  def own_host_of(self, name: str) -> ray_cluster.Host | None:
+  def own_host_of(self, name: str) -> ray_cluster.ClusterHost | None:
     """Returns this host for pinned nodes, otherwise None."""
     return self._here if self._is_pinned(kinds.kind_of(name)) else None
 
@@ -142,7 +142,9 @@ class Placement:
       name: Name of the node.
       peers: Addresses of the nodes that it calls, by name.
     """
-    cargo = node_process.Cargo.of(self._program, name, peers, self.carrier)
+    cargo = node_process.NodeLaunchSpec.of(
+      self._program, name, peers, self.carrier
+    )
     return cloudpickle.dumps(cargo)
 
   def _check_addresses(self, network: str) -> None:

@@ -18,7 +18,7 @@ from typing import IO, NamedTuple, cast
 import ray
 
 from repertory.components import network_interfaces
-from repertory.launch.host import child_processes, ports
+from repertory.launch.platform import child_processes, ports
 
 # Maximum bytes of a node's output per read, and kept.
 _READ_BYTES = 2**20
@@ -27,7 +27,7 @@ _MAX_BYTES = 2**24
 _TURN_SECONDS = 1.0
 
 
-class Place(NamedTuple):
+class NodeAddress(NamedTuple):
   """Address of a node.
 
   Attributes:
@@ -38,7 +38,7 @@ class Place(NamedTuple):
   """
 
   address: str
-  interface: network_interfaces.NetworkInterface
+  interface: network_interfaces.Interface
   senders: Sequence[str]
   port: int | None
 
@@ -73,7 +73,7 @@ class Supervisor:
     self._printed = tempfile.TemporaryFile('a+b')  # noqa: SIM115
     self._held.callback(self._printed.close)
     self._process: subprocess.Popen | None = None
-    self._place: Place | None = None
+    self._place: NodeAddress | None = None
     self._life: int | None = None
     self._turn = 0
     self._lock = threading.Lock()  # Guards the place.
@@ -83,7 +83,7 @@ class Supervisor:
 
   def place(
     self, network: str | None, allows_public: bool, serves: bool
-  ) -> Place:
+  ) -> NodeAddress:
     """Returns the node's address; reserves a port if the node serves.
 
     Args:
@@ -101,14 +101,14 @@ class Supervisor:
         interface = _choose_interface(address, network, allows_public)
         port = self._held.enter_context(ports.held()) if serves else None
         senders = network_interfaces.addresses_of(interface)
-        self._place = Place(address, interface, senders, port)
+        self._place = NodeAddress(address, interface, senders, port)
       return self._place
 
   def start(self, cargo: bytes, environment: Environment, life: int) -> None:
     """Starts the node's process; that of an earlier generation must have ended.
 
     Args:
-      cargo: A pickled `node_process.Cargo`.
+      cargo: A pickled `node_process.NodeLaunchSpec`.
       environment: Import paths and working directory.
       life: Generation: earlier starts of the node in this run. Repeated calls
         start a generation only once.
@@ -132,7 +132,7 @@ class Supervisor:
       'PYTHONPATH': os.pathsep.join(paths),
       child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
       child_processes.RUN_VARIABLE: self._run,
-      child_processes.LIFE_VARIABLE: str(life),
+      child_processes.GENERATION_VARIABLE: str(life),
     }
     self._process = subprocess.Popen(
       child_processes.node_command(self._name),
@@ -213,7 +213,7 @@ class Supervisor:
 
 def _choose_interface(
   address: str, network: str | None, allows_public: bool
-) -> network_interfaces.NetworkInterface:
+) -> network_interfaces.Interface:
   """Returns the network interface of a server; see `Supervisor.place`."""
   if network is None:
     return network_interfaces.LOOPBACK

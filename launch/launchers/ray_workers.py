@@ -13,14 +13,14 @@ from repertory.components import settings
 from repertory.launch import failures
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import (
-  carriers,
   launcher,
   polled_workers,
   ray_cluster,
   ray_printed,
   ray_supervisor,
+  rpc,
 )
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
 
 # A supervisor replies at once if its host can be reached.
 _ANSWER_SECONDS = 10.0
@@ -60,7 +60,7 @@ class _Node:
   since: float
   turn: int = 0
   life: int = 0
-  place: ray_supervisor.Place | None = None
+  place: ray_supervisor.NodeAddress | None = None
   starting: Any = None
   ending: Any = None
   code: Any = None
@@ -75,9 +75,9 @@ class RayWorkers(polled_workers.ProcessWorkers):
 
   def __init__(
     self,
-    program: program_lib.Program,
+    program: node_graph_lib.NodeGraph,
     placement: Any,
-    heart: ray_cluster.Heart,
+    heart: ray_cluster.Heartbeat,
     paths: Mapping[str, str],
   ):
     """Places no nodes yet.
@@ -113,7 +113,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     address = self._address_of(name)
     if address is None:
       raise RuntimeError(f'{name} must be placed before it is called.')
-    carrier = carriers.get(self._placement.carrier)
+    carrier = rpc.get(self._placement.carrier)
     return carrier.make_client(
       address, self.program.call_timeout_seconds, self.program.token
     )
@@ -197,7 +197,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
       self._kill_supervisor(node)
     return hanging
 
-  def _choose_host(self) -> ray_cluster.Host | None:
+  def _choose_host(self) -> ray_cluster.ClusterHost | None:
     """Returns the host with the fewest nodes per CPU; None for any.
 
     Excludes hosts where nodes were lost. Ray's own spreading may place all
@@ -208,7 +208,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
       for node in self._nodes.values()
     ]
 
-    def load(host: ray_cluster.Host) -> float:
+    def load(host: ray_cluster.ClusterHost) -> float:
       num_cpus = max(host.resources.get('CPU', 0), 1)
       return (taken.count(host.address) + 1) / num_cpus
 
@@ -257,12 +257,14 @@ class RayWorkers(polled_workers.ProcessWorkers):
       message = ' '.join(settings.text_of(error).split())
       loss = f'{self._describe_place(node)} was lost.'
       self._lose(
-        node, f'Ray says: {message}\n{loss}', ray_cluster.address_told(message)
+        node,
+        f'Ray says: {message}\n{loss}',
+        ray_cluster.address_printed(message),
       )
     else:
       self._check_time(name, node)
 
-  def _take_place(self, node: _Node, place: ray_supervisor.Place) -> None:
+  def _take_place(self, node: _Node, place: ray_supervisor.NodeAddress) -> None:
     node.place, node.since = place, time.monotonic()
     self._senders[place.address] = place.senders
     if set(place.senders) & set(self._shut_out):

@@ -15,10 +15,10 @@ from repertory.launch.coordination import (
   restarts,
   stall_reports,
 )
-from repertory.launch.host import clocks, interrupts, printed
 from repertory.launch.launchers import calls, coordinator_calls
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.platform import clocks, interrupts, printed
 from repertory.launch.runs import resuming
 from repertory.launch.runs import session as session_lib
 
@@ -39,7 +39,7 @@ _HURRIED_SECONDS = 0.2
 
 
 def run(
-  make_program: Callable[[session_lib.Session], program_lib.Program],
+  make_program: Callable[[session_lib.Session], node_graph_lib.NodeGraph],
   session: session_lib.Session,
   title: str,
   interruption: interrupts.Interruption,

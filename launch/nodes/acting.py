@@ -7,7 +7,7 @@ from typing import Any
 
 from absl import logging
 
-from repertory.components import environment_loop, recordings
+from repertory.components import environment_loop, offline
 from repertory.environments import recorded
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import node
@@ -130,10 +130,10 @@ class ActingNode(node.Node):
         continue
       try:
         environments.write()
-      except recordings.RecordingError as error:
+      except offline.RecordingError as error:
         self._report_unwritten(error)
 
-  def _report_unwritten(self, error: recordings.RecordingError) -> None:
+  def _report_unwritten(self, error: offline.RecordingError) -> None:
     """Reports lost steps at once, since a failed node reports no more."""
     logging.error('%s: %s', self.name, error)
     report = reports.ActorReport(
@@ -149,7 +149,7 @@ class ActingNode(node.Node):
     except Exception:  # The run ends with another error.
       logging.exception('%s could not report lost steps.', self.name)
 
-  def report(self) -> reports.Directive:
+  def report(self) -> reports.HeartbeatReply:
     """Reports the work since the previous heartbeat."""
     with self._lock:
       steps, episodes = self._steps, self._episodes

@@ -6,7 +6,7 @@ from typing import Any
 
 import cloudpickle
 
-from repertory.components import actors, environment_loop, roads, variables
+from repertory.components import actors, environment_loop, transports, variables
 from repertory.components.replay import local
 from repertory.launch.nodes import acting, node, policies
 from repertory.launch.runs import session as session_lib
@@ -22,8 +22,8 @@ class ActorNode(acting.ActingNode):
     environment_ids: Sequence[int],
     *,
     network: Any,
-    followed: variables.FollowedVariables,
-    road: roads.Road,
+    followed: variables.VariableClient,
+    road: transports.Transport,
     max_pending_items: int | None = None,
     leases: Any = None,
   ):

@@ -17,7 +17,7 @@ from repertory.launch.nodes import (
   gossip_messages,
   gossip_shipping,
   in_step,
-  making,
+  initialization_lock,
   node,
   one_actor,
   parcels,
@@ -28,7 +28,7 @@ from repertory.launch.runs import shares
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class LearnerIndex:
   """Index of an actor-learner among all, and its mixing settings.
 
   Attributes:
@@ -58,7 +58,7 @@ class ActorLearnerNode(actor.ActorNode):
     self,
     context: node.Context,
     own: session_lib.Session,
-    place: Place,
+    place: LearnerIndex,
     gossip_node: Any,
   ):
     """Makes actor and learner, and restores their state.
@@ -83,7 +83,7 @@ class ActorLearnerNode(actor.ActorNode):
     if own.experiment.deterministic:
       self._schedule = _Schedule(own, first_stop)
     with (
-      making.alone(context, own.experiment.timeout_seconds),
+      initialization_lock.held(context, own.experiment.timeout_seconds),
       contextlib.ExitStack() as unless_made,
     ):
       self._make(context, own, place, beginning, unless_made)
@@ -95,8 +95,8 @@ class ActorLearnerNode(actor.ActorNode):
     self,
     context: node.Context,
     own: session_lib.Session,
-    place: Place,
-    beginning: gossip_messages.Beginning,
+    place: LearnerIndex,
+    beginning: gossip_messages.LearnerStart,
     unless_made: contextlib.ExitStack,
   ) -> None:
     """Makes the learner, then the actor."""
@@ -117,7 +117,7 @@ class ActorLearnerNode(actor.ActorNode):
       own,
       range(place.index * size, (place.index + 1) * size),
       network=self.learner.network,
-      followed=variables.SharedVariables(self.learner),
+      followed=variables.SharedVariableClient(self.learner),
       road=road,
       # The learner flushes all items before it samples.
       max_pending_items=sys.maxsize,
@@ -130,7 +130,7 @@ class ActorLearnerNode(actor.ActorNode):
       own, self.learner.checkpoint_writer, self._gossip, self._caller
     )
 
-  def _join(self, context: node.Context, place: Place) -> None:
+  def _join(self, context: node.Context, place: LearnerIndex) -> None:
     self.learner.join(
       gossip.Neighborhood.of(
         place.graph,
@@ -171,7 +171,7 @@ class ActorLearnerNode(actor.ActorNode):
       label = gossip_messages.Label(0, self._turns, is_last)
       self._shipping.finish(label)
 
-  def report(self) -> reports.Directive:
+  def report(self) -> reports.HeartbeatReply:
     directive = super().report()
     schedule = self._schedule
     self._orders = orders = self._gossip.exchange(
@@ -201,7 +201,7 @@ class ActorLearnerNode(actor.ActorNode):
 
   def _begin(
     self, own: session_lib.Session
-  ) -> tuple[session_lib.Session, gossip_messages.Beginning]:
+  ) -> tuple[session_lib.Session, gossip_messages.LearnerStart]:
     """Returns session and initial state, after fetching a checkpoint."""
     shutil.rmtree(own.experiment.directory, ignore_errors=True)
     beginning = self._gossip.begin(self._caller)

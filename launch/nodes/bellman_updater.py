@@ -11,12 +11,12 @@ import tree
 from repertory.components import (
   compilation,
   datasets,
-  programs,
-  roads,
+  interfaces,
+  transports,
   variables,
 )
 from repertory.launch.coordination import rates, reports
-from repertory.launch.nodes import data_changes, lost_items, node
+from repertory.launch.nodes import data_set_changes, lost_items, node
 from repertory.launch.runs import offline
 from repertory.launch.runs import session as session_lib
 
@@ -39,10 +39,10 @@ class BellmanUpdaterNode(node.Node):
     self,
     context: node.Context,
     session: session_lib.Session,
-    updater: programs.BellmanUpdater,
+    updater: interfaces.BellmanUpdater,
     *,
-    followed: variables.FollowedVariables,
-    road: roads.Road,
+    followed: variables.VariableClient,
+    road: transports.Transport,
     index: int = 0,
     max_pending_items: int | None = None,
   ):
@@ -64,7 +64,9 @@ class BellmanUpdaterNode(node.Node):
       session, context.stop, context.tell_start
     )
     if mixed is not None:
-      data_changes.tell(context, session, session.experiment.demonstrations)
+      data_set_changes.report(
+        context, session, session.experiment.demonstrations
+      )
     self._end = road.make_learner_end()
     if mixed is not None:
       self._end.mix_in(mixed)
@@ -76,7 +78,7 @@ class BellmanUpdaterNode(node.Node):
     context.tell_start('compiling its targets')
 
     def compute(sample, seed):
-      with programs.no_late_variables(f'a call of {type(updater).__name__}'):
+      with interfaces.no_late_variables(f'a call of {type(updater).__name__}'):
         return updater(sample, seed)
 
     self._compute = compilation.CompiledFunction(
@@ -142,9 +144,9 @@ class BellmanUpdaterNode(node.Node):
     """
     try:
       sample = next(self._end.batches)
-    except datasets.Starved:
+    except datasets.BatchTimeout:
       if not self._is_ending:
-        lost_items.tell(
+        lost_items.report(
           self.name, self._coordinator, self._end, self._num_batches
         )
       return False
@@ -159,7 +161,7 @@ class BellmanUpdaterNode(node.Node):
       self._writer.wait()
     return True
 
-  def report(self) -> reports.Directive:
+  def report(self) -> reports.HeartbeatReply:
     """Reports throughput to the coordinator, and handles the reply."""
     now = time.monotonic()
     if now - self._reported_at < _REPORT_PERIOD_SECONDS:
@@ -184,7 +186,7 @@ class BellmanUpdaterNode(node.Node):
       stack.callback(self._end.close)
       stack.callback(self._writer.close)
 
-  def _handle(self, directive: reports.Directive) -> None:
+  def _handle(self, directive: reports.HeartbeatReply) -> None:
     """Adjusts waits: resets the timeout, or expects no more batches."""
     if directive.is_acting_delayed:
       self._end.excuse()
@@ -203,7 +205,7 @@ def make_beside(
   session: session_lib.Session,
   learned: variables.Versioned,
   exports: Mapping[str, Sequence[tf.Variable]],
-  road: roads.Road,
+  road: transports.Transport,
   max_pending_items: int,
 ) -> BellmanUpdaterNode:
   """Makes an updater in the learner's thread, with a copy of its variables.
@@ -215,7 +217,7 @@ def make_beside(
     max_pending_items: See `BellmanUpdaterNode`.
   """
   updater = session.experiment.builder.make_bellman_updater(session.spec)
-  followed = variables.CopiedVariables(
+  followed = variables.CopyingVariableClient(
     learned,
     [v for name in updater.followed for v in exports[name]],
     [v for group in updater.followed.values() for v in group],

@@ -13,9 +13,9 @@ from absl import logging
 from repertory.components import (
   checkpointing,
   replay,
-  roads,
   signals,
   stack,
+  transports,
 )
 from repertory.launch.runs import session as session_lib
 
@@ -67,7 +67,7 @@ class CheckpointWriter:
   def __init__(
     self,
     session: session_lib.Session,
-    snapshots: roads.Snapshots,
+    snapshots: transports.Snapshots,
     coordinator: Any,
     learner: Saved,
     node: str,

@@ -26,7 +26,7 @@ class CoordinatorNode(node.Node):
     """
     self.name = context.name
     self._stop = context.stop
-    self._admission = callers.Admission(context.token)
+    self._admission = callers.Fencing(context.token)
     self._coordinator = coordinator_lib.Coordinator(
       session,
       title,
@@ -56,7 +56,7 @@ class CoordinatorNode(node.Node):
     while not self._stop.wait(reports.PERIOD_SECONDS):
       pass
 
-  def report(self) -> reports.Directive:
+  def report(self) -> reports.HeartbeatReply:
     return self._coordinator.directive()
 
   def close(self) -> None:

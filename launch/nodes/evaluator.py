@@ -21,7 +21,7 @@ from repertory.launch.runs import environment_batches
 from repertory.launch.runs import session as session_lib
 
 
-class Evaluation(NamedTuple):
+class EvaluationSetup(NamedTuple):
   """Environment loop and evaluated policy of an evaluator.
 
   Attributes:
@@ -52,7 +52,7 @@ class EvaluatorNode(node.Node):
     self,
     context: node.Context,
     session: session_lib.Session,
-    evaluation: Evaluation | None,
+    evaluation: EvaluationSetup | None,
   ):
     """Schedules the first evaluation.
 
@@ -109,7 +109,7 @@ class EvaluatorNode(node.Node):
       if is_last:
         return
 
-  def report(self) -> reports.Directive:
+  def report(self) -> reports.HeartbeatReply:
     return self._coordinator.poll(self.name, self.environment_seconds)
 
   def is_due(self, steps: int) -> bool:
@@ -151,7 +151,7 @@ class EvaluatorNode(node.Node):
       self._evaluation.close()
 
   def _run_episodes(
-    self, evaluation: Evaluation
+    self, evaluation: EvaluationSetup
   ) -> list[environment_loop.Episode] | None:
     """Returns the episodes of an evaluation; None if it was interrupted."""
     self._progressed_at = time.monotonic()
@@ -179,8 +179,8 @@ def make_evaluation(
   context: node.Context,
   session: session_lib.Session,
   network: Any,
-  followed: variables.FollowedVariables,
-) -> Evaluation:
+  followed: variables.VariableClient,
+) -> EvaluationSetup:
   """Makes the evaluation of a network in the same thread.
 
   Args:
@@ -201,7 +201,7 @@ def make_evaluation(
   def save():
     return learners.save_exported('policy', network.variables, followed.version)
 
-  return Evaluation(loop, close, save, lambda: followed.update(wait=True))
+  return EvaluationSetup(loop, close, save, lambda: followed.update(wait=True))
 
 
 def make_loop(

@@ -21,7 +21,7 @@ from repertory.launch.nodes import (
   learning,
   node,
   parcels,
-  served_variables,
+  variable_cache,
 )
 from repertory.launch.runs import session as session_lib
 
@@ -50,9 +50,9 @@ class GossipNode(node.Node):
     self._session = session
     self._coordinator = context.coordinator
     self._stop = context.stop
-    self._admission = callers.Admission(context.token)
+    self._admission = callers.Fencing(context.token)
     self._names = list(names)
-    self._deposits = gossip_deposits.Deposits(
+    self._deposits = gossip_deposits.LearnerDeposits(
       session.replay_directory,
       names,
       keeps_step=session.experiment.deterministic,
@@ -84,7 +84,7 @@ class GossipNode(node.Node):
     self._end_at: int | None = None
     # Write errors of received checkpoints, not reported yet.
     self._unwritten: list[OSError] = []
-    self._served = served_variables.ServedVariables(
+    self._served = variable_cache.VariableCache(
       self._get_variables, lambda: (self._means.changes, self._means.steps)
     )
 
@@ -130,7 +130,7 @@ class GossipNode(node.Node):
       'consistent states; the previous checkpoint, if any, is kept',
     )
 
-  def report(self) -> reports.Directive:
+  def report(self) -> reports.HeartbeatReply:
     now = time.monotonic()
     if self._reports and now - self._rows_at > _PERIOD_SECONDS:
       self._rows_at = now
@@ -174,7 +174,7 @@ class GossipNode(node.Node):
 
   # Served to learners, which pass their caller identity first.
 
-  def _begin(self, caller: Sequence[Any]) -> gossip_messages.Beginning:
+  def _begin(self, caller: Sequence[Any]) -> gossip_messages.LearnerStart:
     """Returns the initial state of a learner."""
     learner_node = self._admit(caller)
     self._deposits.forget(learner_node.name)
@@ -194,7 +194,7 @@ class GossipNode(node.Node):
       counts = {name: before[name] // len(self._names) for name in _COUNTS}
       whole = gossip_means.pack(self._means.begun_with)
     self._means.begin(learner_node.name, counts['learner_steps'])
-    return gossip_messages.Beginning(
+    return gossip_messages.LearnerStart(
       os.path.getsize(kept.path) if kept else None,
       whole,
       counts,
@@ -332,16 +332,16 @@ class GossipNode(node.Node):
         },
       )
 
-  def _mean_tables(self) -> dict[str, replay.TableStatus]:
+  def _mean_tables(self) -> dict[str, replay.TableInfo]:
     """Returns the mean table statuses of all learners."""
     found = [one.tables for _, one in self._present_reports()]
     statuses = {}
     for table in self._session.tables:
       of_each = [tables[table.name] for tables in found] or [
-        replay.TableStatus(0, table.max_size, 0, 0)
+        replay.TableInfo(0, table.max_size, 0, 0)
       ]
       count = len(of_each)
-      statuses[table.name] = replay.TableStatus(
+      statuses[table.name] = replay.TableInfo(
         sum(one.size for one in of_each) // count,
         of_each[0].max_size,
         sum(one.inserts for one in of_each) // count,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from repertory.components import checkpointing, roads
+from repertory.components import checkpointing, transports
 from repertory.launch.nodes import gossip_messages, parcels
 
 _RECEIVED, _RECEIVING, _SNAPSHOT = 'received', 'receiving', 'snapshot'
@@ -26,7 +26,7 @@ _RETRY_SECONDS = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
-class Deposit:
+class LearnerDeposit:
   """A learner's checkpoint.
 
   Attributes:
@@ -42,7 +42,7 @@ class Deposit:
   state: Mapping[str, Any]
 
 
-class Deposits(roads.Snapshots):
+class LearnerDeposits(transports.Snapshots):
   """Orders a checkpoint of every learner, and keeps the received ones.
 
   In a deterministic run, all learners save at the same iteration. Then all that
@@ -74,10 +74,10 @@ class Deposits(roads.Snapshots):
     self._lock = threading.RLock()
     # Files of the checkpoint that the run is resumed from.
     self._restored: Sequence[str] = self._find_restored()
-    self._kept: dict[str, Deposit] = self._read_restored()
+    self._kept: dict[str, LearnerDeposit] = self._read_restored()
     # Received for the open order, by learner; None if it could not save.
-    self._met: dict[str, Deposit | None] = {}
-    self._moment: dict[str, Deposit] = {}
+    self._met: dict[str, LearnerDeposit | None] = {}
+    self._moment: dict[str, LearnerDeposit] = {}
     self._is_taken = threading.Event()
     self._number, self._is_open = 0, False
     self._save_at: int | None = None
@@ -86,12 +86,12 @@ class Deposits(roads.Snapshots):
     self._turns: dict[str, int] = dict.fromkeys(names, 0)
     self._heard_at: dict[str, float] = {}
     self._turns_per_second = 0.0
-    self._ended: dict[str, Deposit | None] = {}
+    self._ended: dict[str, LearnerDeposit | None] = {}
 
   def __str__(self) -> str:
     return 'all learners'
 
-  def kept_of(self, name: str) -> Deposit | None:
+  def kept_of(self, name: str) -> LearnerDeposit | None:
     """Returns the latest checkpoint of a learner; None without one."""
     with self._lock:
       return self._kept.get(name)
@@ -170,7 +170,7 @@ class Deposits(roads.Snapshots):
     with self._lock:
       os.replace(path, received)
       state = parcels.read_state(received)
-      deposit = Deposit(received, label.turns, label.is_last, state)
+      deposit = LearnerDeposit(received, label.turns, label.is_last, state)
       self._take(name, label, deposit)
     return None if label.number else state['counts']['learner_steps']
 
@@ -290,7 +290,10 @@ class Deposits(roads.Snapshots):
     self._met = {}
 
   def _take(
-    self, name: str, label: gossip_messages.Label, deposit: Deposit | None
+    self,
+    name: str,
+    label: gossip_messages.Label,
+    deposit: LearnerDeposit | None,
   ) -> None:
     if not label.number:
       self._ended[name] = deposit
@@ -298,7 +301,7 @@ class Deposits(roads.Snapshots):
     if self._is_open and label.number in (0, self._number):
       self._met[name] = deposit
 
-  def _is_consistent(self, deposits: Mapping[str, Deposit]) -> bool:
+  def _is_consistent(self, deposits: Mapping[str, LearnerDeposit]) -> bool:
     """Returns whether all are of the same iteration, if they must be.
 
     Learners that have taken all their steps may be earlier.
@@ -319,14 +322,16 @@ class Deposits(roads.Snapshots):
     names = os.listdir(path) if os.path.isdir(path) else ()
     return [os.path.join(path, name) for name in names]
 
-  def _read_restored(self) -> dict[str, Deposit]:
+  def _read_restored(self) -> dict[str, LearnerDeposit]:
     """Reads the restored checkpoint, if it has as many learners."""
     by_name = {os.path.basename(path): path for path in self._restored}
     files = [_file_of(index) for index in range(len(self._names))]
     if by_name.keys() != set(files):
       return {}
     return {
-      name: Deposit(by_name[file], 0, False, parcels.read_state(by_name[file]))
+      name: LearnerDeposit(
+        by_name[file], 0, False, parcels.read_state(by_name[file])
+      )
       for name, file in zip(self._names, files)
     }
 

@@ -16,7 +16,7 @@ class GossipEvaluatorNode(evaluator.EvaluatorNode):
     self,
     context: node.Context,
     session: session_lib.Session,
-    evaluation: evaluator.Evaluation,
+    evaluation: evaluator.EvaluationSetup,
     *,
     source: core.VariableSource,
     network: Any,

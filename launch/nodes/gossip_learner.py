@@ -8,7 +8,7 @@ from repertory.components import (
   gossip,
   network_interfaces,
   replay,
-  roads,
+  transports,
 )
 from repertory.launch.nodes import (
   checkpoints,
@@ -27,8 +27,8 @@ class GossipLearnerNode(learner.LearnerNode):
     self,
     context: node.Context,
     session: session_lib.Session,
-    road: roads.Road,
-    beginning: gossip_messages.Beginning,
+    road: transports.Transport,
+    beginning: gossip_messages.LearnerStart,
     mix_period: int,
   ):
     """Makes the learner. `join` must follow, unless it is the only one.
@@ -57,7 +57,7 @@ class GossipLearnerNode(learner.LearnerNode):
     neighborhood: gossip.Neighborhood,
     find: Callable[[str], str | None],
     caller: callers.Caller,
-    interface: network_interfaces.NetworkInterface,
+    interface: network_interfaces.Interface,
   ) -> None:
     """Connects it to its neighbors.
 
@@ -90,7 +90,7 @@ class GossipLearnerNode(learner.LearnerNode):
     return self._participant.figures() if self._participant else None
 
   @property
-  def tables(self) -> Mapping[str, replay.TableStatus]:
+  def tables(self) -> Mapping[str, replay.TableInfo]:
     """Status of its tables, by name."""
     return self._end.statuses()
 

@@ -64,7 +64,7 @@ def distance(
   """Returns the Euclidean distance of two states; 0 if `center` is empty."""
   if not center:
     return 0.0
-  layout = gossip.Layout(state)
+  layout = gossip.VectorLayout(state)
   return float(np.linalg.norm(layout.join(state) - layout.join(center)))
 
 
@@ -178,7 +178,7 @@ class SeveralLearners:
       states = self._present()
     if not states:
       return {}
-    layout = gossip.Layout(next(iter(states.values())))
+    layout = gossip.VectorLayout(next(iter(states.values())))
     vectors = {name: layout.join(state) for name, state in states.items()}
     center = np.mean(list(vectors.values()), 0)
     return {

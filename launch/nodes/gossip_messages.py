@@ -23,7 +23,7 @@ class LearnerReport:
   learner_steps: int
   turns: int
   episode_return: float | None
-  tables: Mapping[str, replay.TableStatus]
+  tables: Mapping[str, replay.TableInfo]
   figures: gossip.Figures | None = None
   missed: int = 0
   wants_end: bool = False
@@ -62,7 +62,7 @@ class Label:
 
 
 @dataclasses.dataclass(frozen=True)
-class Beginning:
+class LearnerStart:
   """Initial state of a learner.
 
   Attributes:

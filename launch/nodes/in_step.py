@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 
 import tensorflow as tf
 
-from repertory.components import adders, roads, signals, variables
+from repertory.components import adders, signals, transports, variables
 from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import node as node_lib
 from repertory.launch.nodes import round_snapshots
@@ -37,10 +37,10 @@ class InStep(NamedTuple):
     network_variables: Sequence[tf.Variable],
     timeout_seconds: float,
     stop: signals.StopSignal,
-  ) -> variables.ScheduledVariables:
+  ) -> variables.ScheduledVariableClient:
     """Returns a variable client that follows the schedule."""
     schedule = self.rounds.schedule
-    return variables.ScheduledVariables(
+    return variables.ScheduledVariableClient(
       publisher,
       network_variables,
       period=schedule.period,
@@ -54,7 +54,7 @@ class InStep(NamedTuple):
     self,
     index: int,
     actor: actor_lib.ActorNode,
-    leases: rounds_lib.RoundLeases,
+    leases: rounds_lib.RoundBudget,
   ) -> None:
     """Restores an actor, and adds it to snapshots."""
     deposit = self.restored.deposits.get(index)
@@ -65,12 +65,12 @@ class InStep(NamedTuple):
     if self.snapshots.is_possible and actor.save() is None:
       self.snapshots.give_up()
 
-    def make_deposit(steps: int) -> round_snapshots.Deposit | None:
+    def make_deposit(steps: int) -> round_snapshots.ActorDeposit | None:
       actor.flush()
       saved = actor.save()
       if saved is None:
         return None
-      return round_snapshots.Deposit(steps, actor.total_episodes, saved)
+      return round_snapshots.ActorDeposit(steps, actor.total_episodes, saved)
 
     def arrive(number: int, steps: int, takes_place: bool) -> None:
       make = functools.partial(make_deposit, steps)
@@ -82,7 +82,7 @@ class InStep(NamedTuple):
 def make(
   session: session_lib.Session,
   publisher: variables.Publisher,
-  road: roads.LocalRoad,
+  road: transports.InProcessTransport,
   *,
   num_actors: int,
   lag: int,

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from repertory.components import learners, roads, variables
+from repertory.components import learners, transports, variables
 from repertory.components.inference import (
   addresses,
   client,
-  lanes,
+  connections,
   server,
   state_store,
 )
@@ -30,8 +30,8 @@ class InferenceNode(node.Node):
     context: node.Context,
     session: session_lib.Session,
     *,
-    follow: Callable[[], tuple[Any, variables.FollowedVariables]],
-    road: roads.Road,
+    follow: Callable[[], tuple[Any, variables.VariableClient]],
+    road: transports.Transport,
     rows: Sequence[int],
     device: str | None = None,
     evaluates: bool = True,
@@ -61,11 +61,11 @@ class InferenceNode(node.Node):
       range(session.experiment.num_environments)
     )
     self._roles = {
-      client.TRAINING: lanes.Role(
+      client.TRAINING: connections.Role(
         self._make_store(policy, rows), self._make_adder, self._variables
       )
     }
-    self._evaluated: tuple[Any, variables.FollowedVariables] | None = None
+    self._evaluated: tuple[Any, variables.VariableClient] | None = None
     if evaluates and session.experiment.evaluation_episodes:
       self._evaluated = follow()
       self._roles[client.EVALUATION] = self._make_evaluation(*self._evaluated)
@@ -121,7 +121,7 @@ class InferenceNode(node.Node):
       stack.callback(self._variables.close)
       stack.callback(self._server.close)
 
-  def report(self) -> reports.Directive:
+  def report(self) -> reports.HeartbeatReply:
     """Reports the figures of the last second to the coordinator."""
     now = time.monotonic()
     if now - self._reported_at < _REPORT_PERIOD_SECONDS:
@@ -134,11 +134,11 @@ class InferenceNode(node.Node):
       self._server.report(),
     )
 
-  def _make_evaluation(self, network, followed) -> lanes.Role:
+  def _make_evaluation(self, network, followed) -> connections.Role:
     policy = policies.make_evaluation_policy(self._session, network)
     size = len(policies.evaluation_ids(self._session))
     store = self._make_store(policy, [size], size)
-    return lanes.Role(store, variables=followed, refreshes_at_start=True)
+    return connections.Role(store, variables=followed, refreshes_at_start=True)
 
   def _make_store(
     self, policy, rows: Sequence[int], num_environments: int | None = None
@@ -153,7 +153,7 @@ class InferenceNode(node.Node):
       device=self._device,
     )
 
-  def _make_adder(self, lane: lanes.Lane):
+  def _make_adder(self, lane: connections.ActorConnection):
     return self._road.make_adder(
       lane.batch_size,
       priority=lambda: self._variables.max_priority,

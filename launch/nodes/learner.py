@@ -4,10 +4,10 @@ import contextlib
 import time
 from collections.abc import Callable
 
-from repertory.components import datasets, roads, signals
-from repertory.components.roads import learner_end
+from repertory.components import datasets, signals, transports
+from repertory.components.transports import learner_side
 from repertory.launch.coordination import reports
-from repertory.launch.nodes import data_changes, learning, lost_items, node
+from repertory.launch.nodes import data_set_changes, learning, lost_items, node
 from repertory.launch.runs import offline
 from repertory.launch.runs import session as session_lib
 
@@ -26,13 +26,13 @@ class LearnerNode(learning.LearningNode):
     self,
     context: node.Context,
     session: session_lib.Session,
-    road: roads.Road,
+    road: transports.Transport,
   ):
     """Makes the learner, and restores it if the session is resumed.
 
     Args:
-      road: Transport of experience, see `Road.learned`; its stop signal ends
-        every wait.
+      road: Transport of experience, see `Transport.learned`; its stop signal
+        ends every wait.
     """
     super().__init__(context, session)
     self._phase, self._phase_since = reports.ACTING, time.monotonic()
@@ -59,7 +59,9 @@ class LearnerNode(learning.LearningNode):
       )
       self._begin_with(learner, self._end)
       if mixed is not None and not mixed.goes_on:
-        data_changes.tell(context, session, session.experiment.demonstrations)
+        data_set_changes.report(
+          context, session, session.experiment.demonstrations
+        )
       self._end.begin(learner.steps)
       unless_made.pop_all()
 
@@ -112,18 +114,18 @@ class LearnerNode(learning.LearningNode):
     """
     try:
       self.learner.step()
-    except datasets.Starved:
-      lost_items.tell(self.name, self._coordinator, self._end, self.version)
+    except datasets.BatchTimeout:
+      lost_items.report(self.name, self._coordinator, self._end, self.version)
       return
     self._publish()
 
-  def report(self) -> reports.Directive:
+  def report(self) -> reports.HeartbeatReply:
     """Reports to the coordinator, and handles the reply."""
     directive = self._report_tables(self._end.statuses())
     self._handle(directive)
     return directive
 
-  def _handle(self, directive: reports.Directive) -> None:
+  def _handle(self, directive: reports.HeartbeatReply) -> None:
     """Adjusts waits: resets the timeout, expects batches, or stops."""
     if directive.is_acting_delayed:
       self._end.excuse()
@@ -137,7 +139,7 @@ class LearnerNode(learning.LearningNode):
     if self.is_caught_up():
       self._stop.set()
     # The same holds for lost items, once pending ones had time to arrive.
-    elif time.monotonic() - self._phase_since > learner_end.PATIENCE_SECONDS:
+    elif time.monotonic() - self._phase_since > learner_side.PATIENCE_SECONDS:
       self._end.expect_batches()
 
   def _is_untouched(self) -> bool:

@@ -9,16 +9,21 @@ import tensorflow as tf
 
 from repertory.components import (
   core,
+  interfaces,
   learners,
   loggers,
-  programs,
   replay,
-  roads,
+  transports,
   types,
   variables,
 )
 from repertory.launch.coordination import kinds, logs, reports, statuses
-from repertory.launch.nodes import checkpoints, making, node, served_variables
+from repertory.launch.nodes import (
+  checkpoints,
+  initialization_lock,
+  node,
+  variable_cache,
+)
 from repertory.launch.runs import session as session_lib
 
 
@@ -44,13 +49,13 @@ class LearningNode(node.Node, core.VariableSource):
     self._table = session.experience.learned.table
     self._tables = session.tables
     experiment = session.experiment
-    with making.alone(context, experiment.timeout_seconds):
+    with initialization_lock.held(context, experiment.timeout_seconds):
       context.tell_start('making its network')
       tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
       self.network = experiment.builder.make_network(session.spec)
       made = {variable.ref() for variable in self.network.variables}
       self._update = experiment.builder.make_update(self.network, session.spec)
-    programs.refuse_late(
+    interfaces.refuse_late(
       [v for v in self.network.variables if v.ref() not in made], 'make_update'
     )
     self._logger = logs.aggregate(
@@ -59,7 +64,7 @@ class LearningNode(node.Node, core.VariableSource):
     )
 
   def _begin_with(
-    self, learner: learners.LearnerState, snapshots: roads.Snapshots
+    self, learner: learners.LearnerState, snapshots: transports.Snapshots
   ) -> None:
     """Sets the learner, and restores it if the session is resumed.
 
@@ -92,7 +97,7 @@ class LearningNode(node.Node, core.VariableSource):
 
   @property
   def served(self):
-    served = served_variables.ServedVariables(
+    served = variable_cache.VariableCache(
       self.get_variables, lambda: (self.version, self.max_priority)
     )
     return {'get_variables': served.get}
@@ -124,8 +129,8 @@ class LearningNode(node.Node, core.VariableSource):
     return self.learner.get_variables(names)
 
   def _report_tables(
-    self, tables: Mapping[str, replay.TableStatus]
-  ) -> reports.Directive:
+    self, tables: Mapping[str, replay.TableInfo]
+  ) -> reports.HeartbeatReply:
     """Reports learner steps and table statuses to the coordinator."""
     return report_tables(
       self._coordinator, self.name, self.learner.steps, self._tables, tables
@@ -150,9 +155,9 @@ def report_tables(
   coordinator: Any,
   node_name: str,
   learner_steps: int,
-  tables: Sequence[replay.Table],
-  found: Mapping[str, replay.TableStatus],
-) -> reports.Directive:
+  tables: Sequence[replay.TableSpec],
+  found: Mapping[str, replay.TableInfo],
+) -> reports.HeartbeatReply:
   """Reports learner steps and table statuses to the coordinator.
 
   Args:
@@ -188,7 +193,7 @@ class _RemoteLogger(loggers.Logger):
 
 
 def _describe_table(
-  table: replay.Table, status: replay.TableStatus
+  table: replay.TableSpec, status: replay.TableInfo
 ) -> dict[str, Any]:
   limit = table.rate_limit
   return {
@@ -204,7 +209,7 @@ def _describe_table(
   }
 
 
-def _ratio(table: replay.Table) -> float | None:
+def _ratio(table: replay.TableSpec) -> float | None:
   return table.rate_limit.samples_per_insert if table.rate_limit else None
 
 

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from repertory.components import adders, roads, variables
+from repertory.components import adders, transports, variables
 from repertory.components import experience as experience_lib
 from repertory.components.replay import local
 from repertory.launch.coordination import kinds, starts
@@ -81,7 +81,7 @@ class LocalLearner:
 
   def follow(
     self, context: node.Context
-  ) -> tuple[Any, variables.PublishedVariables]:
+  ) -> tuple[Any, variables.LocalVariableClient]:
     """Makes a network, and a client for the learner's newest variables.
 
     Returns:
@@ -93,7 +93,7 @@ class LocalLearner:
     """
     publisher = self._find(context).publisher
     network = self._make_network()
-    return network, variables.PublishedVariables(publisher, network.variables)
+    return network, variables.LocalVariableClient(publisher, network.variables)
 
   def make_actor(
     self, context: node.Context, index: int, environment_ids: Sequence[int]
@@ -115,13 +115,15 @@ class LocalLearner:
     leases = None
     if in_step is not None:
       first, context = context.stop, in_step_lib.finish_rounds(context)
-      leases = rounds.RoundLeases(in_step.rounds, first, context.stop)
-    place = local.Place(timeout_seconds, context.stop, warning_seconds=None)
+      leases = rounds.RoundBudget(in_step.rounds, first, context.stop)
+    place = local.WaitPolicy(
+      timeout_seconds, context.stop, warning_seconds=None
+    )
     road = road.at(place)
     if self._num_turns is not None:
       road = road.in_turn(index)
     if in_step is None:
-      followed = variables.PublishedVariables(publisher, network.variables)
+      followed = variables.LocalVariableClient(publisher, network.variables)
     else:
       followed = in_step.follow(
         publisher, network.variables, timeout_seconds, context.stop
@@ -179,5 +181,5 @@ class _Made(NamedTuple):
   """
 
   publisher: variables.Publisher
-  road: roads.LocalRoad
+  road: transports.InProcessTransport
   in_step: in_step_lib.InStep | None

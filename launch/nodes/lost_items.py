@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from repertory.components import roads
+from repertory.components import transports
 
 
-def tell(
-  name: str, coordinator: Any, end: roads.LearnerEnd, num_batches: int
+def report(
+  name: str, coordinator: Any, end: transports.LearnerSide, num_batches: int
 ) -> None:
   """Resets batch counts after a batch timeout, and warns of lost items.
 

@@ -45,7 +45,7 @@ class Node(abc.ABC):
     """
 
   @abc.abstractmethod
-  def report(self) -> reports.Directive:
+  def report(self) -> reports.HeartbeatReply:
     """Sends a heartbeat to the coordinator, and handles the reply.
 
     Called four times a second, in another thread than `run`, and once after
@@ -85,7 +85,7 @@ class Context:
   can_restart: bool = False
   is_alone: bool = False
   beside: Any = None
-  interface: network_interfaces.NetworkInterface = network_interfaces.LOOPBACK
+  interface: network_interfaces.Interface = network_interfaces.LOOPBACK
   shown: Callable[[], None] = lambda: None
 
   def tell_start(self, doing: str) -> None:

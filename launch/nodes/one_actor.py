@@ -1,11 +1,11 @@
 """Checkpoints of a single actor in the thread of its learner."""
 
-from repertory.components import roads
+from repertory.components import transports
 from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.runs import session as session_lib
 
 
-class OneActor(roads.ActorSnapshots):
+class OneActor(transports.ActorSnapshots):
   """Snapshots of an actor in the thread of the learner."""
 
   def __init__(self, actor: actor_lib.ActorNode):
@@ -13,10 +13,10 @@ class OneActor(roads.ActorSnapshots):
     # So that the warning comes at the start, and once.
     self._can_be_saved = actor.save() is not None
 
-  def take(self) -> roads.Moment | None:
+  def take(self) -> transports.ActorState | None:
     saved = self._actor.save() if self._can_be_saved else None
     self._can_be_saved = saved is not None
-    return None if saved is None else roads.Moment(saved)
+    return None if saved is None else transports.ActorState(saved)
 
   def give_up(self) -> None:
     """Takes no more snapshots."""
@@ -26,7 +26,7 @@ class OneActor(roads.ActorSnapshots):
 def go_on_exactly(
   session: session_lib.Session,
   actor: actor_lib.ActorNode,
-  states: roads.ActorStates,
+  states: transports.ActorStates,
 ) -> OneActor | None:
   """Restores an actor from a checkpoint, and adds it to the next ones.
 

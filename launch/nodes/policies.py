@@ -6,8 +6,8 @@ from typing import Any
 import tensorflow as tf
 
 from repertory.agents import builder
-from repertory.components import core, programs, signals, variables
-from repertory.launch.nodes import making, node
+from repertory.components import core, interfaces, signals, variables
+from repertory.launch.nodes import initialization_lock, node
 from repertory.launch.runs import session as session_lib
 
 # Maximum size of an evaluation batch.
@@ -16,7 +16,7 @@ _BATCH_SIZE = 10
 
 def make_training_policy(
   context: node.Context, session: session_lib.Session, network: Any
-) -> programs.Policy:
+) -> interfaces.Policy:
   """Makes the behavior policy for all training environments.
 
   Args:
@@ -43,7 +43,7 @@ def make_training_policy(
 
 def make_evaluation_policy(
   session: session_lib.Session, network: Any
-) -> programs.Policy:
+) -> interfaces.Policy:
   """Makes the evaluation policy."""
   return session.experiment.builder.make_policy(
     network,
@@ -67,7 +67,7 @@ def fetch(
   session: session_lib.Session,
   source: core.VariableSource,
   update_period: int,
-) -> tuple[Any, variables.FetchedVariables]:
+) -> tuple[Any, variables.RemoteVariableClient]:
   """Makes a network, and a client that fetches its variables remotely.
 
   Args:
@@ -80,7 +80,7 @@ def fetch(
     The network, and its variable client.
   """
   experiment = session.experiment
-  with making.alone(context, experiment.timeout_seconds):
+  with initialization_lock.held(context, experiment.timeout_seconds):
     context.tell_start('making its network')
     network = experiment.builder.make_network(session.spec)
   return network, follow(
@@ -98,7 +98,7 @@ def follow(
   stop: signals.StopSignal,
   followers: Sequence[tf.Variable],
   **settings: Any,
-) -> variables.FetchedVariables:
+) -> variables.RemoteVariableClient:
   """Makes a client that fetches variables from a remote learner.
 
   Args:
@@ -106,9 +106,9 @@ def follow(
     source: Remote learner.
     stop: Signal that ends every wait.
     followers: Variables that take the values.
-    **settings: Further arguments of `variables.FetchedVariables`.
+    **settings: Further arguments of `variables.RemoteVariableClient`.
   """
-  return variables.FetchedVariables(
+  return variables.RemoteVariableClient(
     source,
     followers,
     timeout_seconds=session.experiment.timeout_seconds,

@@ -52,7 +52,7 @@ class ReplayNode(node.Node):
     while not self._stop.wait(reports.PERIOD_SECONDS):
       pass
 
-  def report(self) -> reports.Directive:
+  def report(self) -> reports.HeartbeatReply:
     return self._coordinator.poll(self.name)
 
   def close(self) -> None:

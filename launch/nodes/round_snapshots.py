@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from repertory.components import roads, signals, variables
+from repertory.components import signals, transports, variables
 from repertory.components.replay import local
 from repertory.launch.nodes import rounds as rounds_lib
 
 
-class Deposit(NamedTuple):
+class ActorDeposit(NamedTuple):
   """State of an actor at the start of a round.
 
   Attributes:
@@ -36,20 +36,20 @@ class Restored(NamedTuple):
       steps, largest priority and values.
   """
 
-  beginning: rounds_lib.Beginning
-  deposits: Mapping[int, Deposit]
+  beginning: rounds_lib.RoundStart
+  deposits: Mapping[int, ActorDeposit]
   versions: Sequence[tuple[int, float, list[np.ndarray]]]
 
   @classmethod
   def read(cls, restored: bytes) -> 'Restored':
     """Decodes the state saved by `RoundSnapshots`; empty bytes if none."""
     if not restored:
-      return cls(rounds_lib.Beginning(), {}, [])
+      return cls(rounds_lib.RoundStart(), {}, [])
     with local.reading('The state of actors in the checkpoint'):
       return pickle.loads(restored)
 
 
-class RoundSnapshots(roads.ActorSnapshots):
+class RoundSnapshots(transports.ActorSnapshots):
   """Takes a snapshot of a run at the start of a round, without stopping it.
 
   Each actor saves its state when it arrives at the round, and continues. The
@@ -82,7 +82,7 @@ class RoundSnapshots(roads.ActorSnapshots):
     self._stop = stop
     self._is_possible, self._is_over = True, False
     self._number: int | None = None
-    self._deposits: dict[int, Deposit] = {}
+    self._deposits: dict[int, ActorDeposit] = {}
     self._steps: Mapping[int, int] = {}
     self._has_come = threading.Condition()
 
@@ -102,7 +102,7 @@ class RoundSnapshots(roads.ActorSnapshots):
     index: int,
     number: int,
     goes_on: bool,
-    make_deposit: Callable[[], Deposit | None],
+    make_deposit: Callable[[], ActorDeposit | None],
   ) -> None:
     """Records the arrival of an actor at the start of a round.
 
@@ -150,7 +150,7 @@ class RoundSnapshots(roads.ActorSnapshots):
     )
     return True
 
-  def take(self) -> roads.Moment | None:
+  def take(self) -> transports.ActorState | None:
     with self._has_come:
       number, deposits, steps = self._number, self._deposits, self._steps
       if number is None or not (self._is_possible and self._is_whole()):
@@ -159,12 +159,12 @@ class RoundSnapshots(roads.ActorSnapshots):
         self._number, self._deposits = None, {}
     schedule = self._rounds.schedule
     restored = Restored(
-      rounds_lib.Beginning(number, steps),
+      rounds_lib.RoundStart(number, steps),
       deposits,
       self._publisher.copy_from(schedule.version_of(number)),
     )
     episodes = sum(deposit.episodes for deposit in deposits.values())
-    return roads.Moment(
+    return transports.ActorState(
       pickle.dumps(restored),
       schedule.items_before(number),
       {'steps': steps[number], 'episodes': self._num_episodes + episodes},

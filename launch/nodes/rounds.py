@@ -50,7 +50,7 @@ class Schedule:
 
 
 @dataclasses.dataclass(frozen=True)
-class Beginning:
+class RoundStart:
   """First round of a run, which may be a resumed one.
 
   Attributes:
@@ -76,7 +76,7 @@ class Rounds:
     num_actors: int,
     max_steps: int,
     timeout_seconds: float,
-    beginning: Beginning = Beginning(),
+    beginning: RoundStart = RoundStart(),
   ):
     """Starts at a round without arrivals.
 
@@ -151,7 +151,7 @@ class Rounds:
       return self._newest + 1
 
   def steps_before(self, number: int) -> dict[int, int]:
-    """Returns `Beginning.steps` of a round at which all have arrived."""
+    """Returns `RoundStart.steps` of a round at which all have arrived."""
     with self._has_come:
       first = max(0, number - self.schedule.lag)
       return {k: self._steps[k] for k in range(first, number + 1)}
@@ -163,7 +163,7 @@ class Rounds:
       )
 
 
-class RoundLeases:
+class RoundBudget:
   """Step budget of one actor: grants the steps of its rounds one at a time.
 
   Attributes:

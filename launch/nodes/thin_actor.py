@@ -80,7 +80,7 @@ class ThinActorNode(acting.ActingNode):
           raise signals.Stopped from None
       self._connect()
 
-  def report(self) -> reports.Directive:
+  def report(self) -> reports.HeartbeatReply:
     if not self._is_checked:
       self._check_waits()
     return super().report()

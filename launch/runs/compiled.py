@@ -1,14 +1,14 @@
 """Requirements of compiled loops on the experiment."""
 
 from repertory.agents import builder as builder_lib
-from repertory.components import adders, rollouts
+from repertory.components import adders, anakin
 from repertory.components import experience as experience_lib
 from repertory.components.replay import tables
 from repertory.components.settings import SettingError
 from repertory.environments import registry, tensor
 from repertory.launch import experiment as experiment_lib
-from repertory.launch.host import machine_memory
-from repertory.launch.runs import data_checks
+from repertory.launch.platform import machine_memory
+from repertory.launch.runs import offline_checks
 
 # Samplers of tables inside a compiled loop.
 _SAMPLERS = ('uniform', tables.PRIORITIZED)
@@ -29,7 +29,7 @@ def check(experiment: experiment_lib.Experiment) -> None:
     SettingError: Naming the setting to change.
   """
   builder = experiment.builder
-  data_checks.check_needs_none(experiment)
+  offline_checks.check_needs_none(experiment)
   for name in ('record', 'demonstrations', 'info'):
     if getattr(experiment, name):
       raise SettingError(
@@ -56,7 +56,7 @@ def check_experience(
     SettingError: Naming the setting to change.
   """
   num_environments, table = experiment.num_environments, experience.table
-  road = make_road(experience, num_environments, 0)
+  road = make_transport(experience, num_environments, 0)
   name = experience.called['max_size']
   least = table.min_size + num_environments - 1
   if not table.is_queue and table.max_size < least:
@@ -92,13 +92,13 @@ def make_environment(
   """
   environment = registry.make_tensor_environment(experiment.environment_factory)
   if experiment.builder.observes_previous_action_and_reward:
-    return tensor.PreviousActionAndReward(environment)
+    return tensor.TensorPreviousActionAndReward(environment)
   return environment
 
 
-def make_road(
+def make_transport(
   experience: experience_lib.Experience, num_environments: int, seed: int
-) -> rollouts.ProgramRoad:
+) -> anakin.CompiledTransport:
   """Makes the experience transport inside a compiled loop.
 
   Args:
@@ -111,13 +111,13 @@ def make_road(
   items, table = experience.items, experience.table
   kind, is_plain = type(items), len(experience.tables) == 1
   if kind is adders.Sequences and table.is_queue and is_plain:
-    return rollouts.UnrollRoad(experience, num_environments)
+    return anakin.UnrollTransport(experience, num_environments)
   is_plain &= table.remover == 'fifo' and not table.max_times_sampled
   if is_plain and table.rate_limit and table.sampler in _SAMPLERS:
     if kind is adders.Transitions:
-      return rollouts.TransitionRoad(experience, num_environments, seed)
+      return anakin.TransitionTransport(experience, num_environments, seed)
     if kind is adders.Sequences:
-      return rollouts.SequenceRoad(experience, num_environments, seed)
+      return anakin.SequenceTransport(experience, num_environments, seed)
   raise SettingError(
     'topology',
     'must be another one for this experience: a compiled loop keeps '

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from repertory.components import checkpointing, regular_files
 from repertory.components.settings import SettingError
-from repertory.launch.host import printed
+from repertory.launch.platform import printed
 
 # Folders in the directory of a run.
 LOGS, CHECKPOINTS, DIVERGED = 'logs', 'checkpoints', 'diverged'

@@ -8,7 +8,7 @@ import dm_env
 import numpy as np
 import tree
 
-from repertory.components import recordings, settings, specs
+from repertory.components import offline, settings, specs
 from repertory.environments import (
   batch,
   previous_action,
@@ -79,7 +79,7 @@ class EnvironmentSettings:
     if self.record is not None:
       # The seed of the first one is unique, on this host and others.
       name = f'steps_{seeds[0]:016x}'
-      writer = recordings.Writer(self.record, name)
+      writer = offline.RecordingWriter(self.record, name)
       environments = recorded.RecordedEnvironments(environments, writer)
     if self.observes_previous_action_and_reward:
       return previous_action.PreviousActionAndReward(environments)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from repertory.components import checkpointing, signals, storage
 from repertory.components.settings import SettingError, text_of
 from repertory.launch import experiment as experiment_lib
-from repertory.launch.host import interrupts, watchdog
+from repertory.launch.platform import interrupts, watchdog
 from repertory.launch.runs import directories
 
 _REPORT_SECONDS = 10.0
@@ -103,7 +103,9 @@ class _Watched:
     ):
       yield
 
-  def begin(self, manifest: storage.Manifest) -> Callable[[int], None]:
+  def begin(
+    self, manifest: storage.CheckpointManifest
+  ) -> Callable[[int], None]:
     """Reports a checkpoint; returns the callback that counts its bytes."""
     total, before = manifest.num_bytes, self._num_bytes
     self._reported_at = time.monotonic()
@@ -147,7 +149,7 @@ class _Fetch:
     self._check_manifest(newest)
     return '; '.join(filter(None, [self._take(newest), self._take_best()]))
 
-  def _take(self, newest: storage.Manifest) -> str:
+  def _take(self, newest: storage.CheckpointManifest) -> str:
     """Fetches a checkpoint that is newer than the local ones."""
     here = self._checkpointer(directories.CHECKPOINTS, self._max_to_keep)
     mine = here.load(check_replay=False)
@@ -185,8 +187,8 @@ class _Fetch:
 
   def _fetch(
     self,
-    shelf: storage.Shelf,
-    manifest: storage.Manifest,
+    shelf: storage.CheckpointStore,
+    manifest: storage.CheckpointManifest,
     here: checkpointing.Checkpointer,
   ) -> None:
     count = self._watched.begin(manifest)
@@ -200,7 +202,7 @@ class _Fetch:
     path = os.path.join(self._directory, folder)
     return checkpointing.Checkpointer(path, max_to_keep)
 
-  def _check_manifest(self, manifest: storage.Manifest) -> None:
+  def _check_manifest(self, manifest: storage.CheckpointManifest) -> None:
     """Raises for a checkpoint of another experiment, before fetching it."""
     state = {'experiment': manifest.experiment}
     self._check(checkpointing.Checkpoint(manifest.path, {}, state, None))

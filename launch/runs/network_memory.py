@@ -10,7 +10,7 @@ import tensorflow as tf
 from repertory.components import specs
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
-from repertory.launch.host import machine_memory
+from repertory.launch.platform import machine_memory
 
 
 def check(

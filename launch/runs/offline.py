@@ -7,23 +7,23 @@ import numpy as np
 import tree
 
 from repertory.components import experience as experience_lib
-from repertory.components import recordings, roads, signals, specs
+from repertory.components import offline, signals, specs, transports
 from repertory.components.replay import local
 from repertory.environments import previous_action
-from repertory.launch.runs import data_checks, recording
+from repertory.launch.runs import offline_checks, recording
 from repertory.launch.runs import session as session_lib
 
 _REPORT_SECONDS = 1.0
 
 
-def make_road(
+def make_transport(
   session: session_lib.Session,
   experience: experience_lib.Experience,
-  data: Sequence[recordings.DataSet],
+  data: Sequence[offline.DataSet],
   stop: signals.StopSignal,
   purpose: int = session_lib.SAMPLING,
   checkpoint_directory: str = '',
-) -> roads.DataRoad:
+) -> transports.OfflineTransport:
   """Makes the offline transport, to be filled with the steps of `read`.
 
   Args:
@@ -34,19 +34,21 @@ def make_road(
     checkpoint_directory: Folder of snapshots; '' for none.
   """
   experiment = session.experiment
-  return roads.DataRoad(
+  return transports.OfflineTransport(
     experience,
     experiment.builder,
-    data_checks.lengths_of(data),
+    offline_checks.lengths_of(data),
     seed=session.make_seed(purpose),
-    place=local.Place(experiment.timeout_seconds, stop, warning_seconds=None),
+    place=local.WaitPolicy(
+      experiment.timeout_seconds, stop, warning_seconds=None
+    ),
     checkpoint_directory=checkpoint_directory,
   )
 
 
 def read(
-  session: session_lib.Session, data: Sequence[recordings.DataSet]
-) -> Iterator[recordings.Steps]:
+  session: session_lib.Session, data: Sequence[offline.DataSet]
+) -> Iterator[offline.DataSetSteps]:
   """Yields all steps, as the agent observes them."""
   spec = recording.recorded_spec(session.experiment, session.spec)
   shows = session.experiment.builder.observes_previous_action_and_reward
@@ -56,9 +58,9 @@ def read(
 
 
 def fill(
-  road: roads.DataRoad,
+  road: transports.OfflineTransport,
   session: session_lib.Session,
-  data: Sequence[recordings.DataSet],
+  data: Sequence[offline.DataSet],
   report: Callable[[str], None],
 ) -> None:
   """Converts all data to the items of a transport.
@@ -87,7 +89,7 @@ def make_demonstrations(
   session: session_lib.Session,
   stop: signals.StopSignal,
   report: Callable[[str], None],
-) -> roads.Demonstrations | None:
+) -> transports.Demonstrations | None:
   """Reads the demonstrations of a session, if there are any.
 
   Args:
@@ -102,22 +104,22 @@ def make_demonstrations(
   if not paths:
     return None
   report('reading demonstrations')
-  data = data_checks.open_all(paths)
-  road = make_road(
+  data = offline_checks.open_all(paths)
+  road = make_transport(
     session,
     session.experience.demonstrated,
     data,
     stop,
     session_lib.DEMONSTRATIONS,
   )
-  with data_checks.as_demonstrations():
+  with offline_checks.as_demonstrations():
     fill(road, session, data, report)
-  return roads.Demonstrations(session.experience, road)
+  return transports.Demonstrations(session.experience, road)
 
 
 def _show_previous(
-  steps: recordings.Steps, spec: specs.EnvironmentSpec
-) -> recordings.Steps:
+  steps: offline.DataSetSteps, spec: specs.EnvironmentSpec
+) -> offline.DataSetSteps:
   """Adds the previous action and reward to the observations."""
   starts = steps.starts
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from repertory.components import experience as experience_lib
-from repertory.components import recordings, replay, roads
+from repertory.components import offline, replay, transports
 from repertory.components.replay import local
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
-from repertory.launch.host import machine_memory
+from repertory.launch.platform import machine_memory
 
 _WARNING_SHARE = 0.5  # Of the machine's memory.
 
@@ -23,7 +23,7 @@ class _TooLarge(SettingError):
   max_fitting: int
 
 
-class Way(NamedTuple):
+class ReplayOption(NamedTuple):
   """A replay option: a transport, and the experience adapted to it.
 
   Attributes:
@@ -45,12 +45,12 @@ class Way(NamedTuple):
     return self.least_bytes if self.warning else 0
 
 
-def find_ways(
+def find_options(
   experiment: experiment_lib.Experiment,
   experience: experience_lib.Experience,
   kinds: Sequence[str],
   smallest_batch: int | None = None,
-) -> list[Way]:
+) -> list[ReplayOption]:
   """Returns the replay options of an experiment, the best first.
 
   An experiment that could deadlock in one topology is refused in all: equal
@@ -71,7 +71,7 @@ def find_ways(
     ValueError: Naming what needs another kind of transport.
   """
   experience.check(experiment.num_environments)
-  if experience.is_of_data and roads.DATA not in kinds:
+  if experience.is_of_data and transports.OFFLINE not in kinds:
     raise SettingError(
       'topology',
       f"must be 'offline', as agent '{experiment.agent}' learns from data "
@@ -85,7 +85,7 @@ def find_ways(
       refusals.append(refusal)
       continue
     bundled = _bundle(experiment, experience, kind, smallest_batch)
-    ways.append(Way(kind, bundled, warning, least_bytes))
+    ways.append(ReplayOption(kind, bundled, warning, least_bytes))
   if not ways:  # Raises the error with the least severe limit.
     raise max(refusals, key=lambda one: getattr(one, 'max_fitting', -1))
   return sorted(ways, key=lambda way: way.rank)
@@ -101,9 +101,9 @@ def _bundle(
 
   Args:
     kind: Kind of transport. Transports within a process need no bundles.
-    smallest_batch: See `find_ways`.
+    smallest_batch: See `find_options`.
   """
-  if kind != roads.ReverbRoad.kind:
+  if kind != transports.ReverbTransport.kind:
     return experience.bundled(1)
   return experience.bundled(
     smallest_batch or experiment.num_environments_per_actor
@@ -116,15 +116,15 @@ def _check_road(
   kind: str,
 ) -> tuple[str, int]:
   """Checks a kind of transport; returns a warning and the least bytes."""
-  if kind in (roads.LocalRoad.kind, roads.PARTS):
-    roads.check_local(experience, experiment.builder)
-  if kind in (roads.PROGRAM, roads.DATA):
+  if kind in (transports.InProcessTransport.kind, transports.SHARES):
+    transports.check_in_process(experience, experiment.builder)
+  if kind in (transports.COMPILED, transports.OFFLINE):
     return '', 0  # The checks of these topologies compare their memory.
   return _check_memory(
     experiment,
     experience,
     machine_memory.total_bytes(),
-    is_compressed=kind == roads.ReverbRoad.kind,
+    is_compressed=kind == transports.ReverbTransport.kind,
   )
 
 
@@ -138,7 +138,7 @@ def check_steps(
   Raises:
     SettingError: Naming the setting to change.
   """
-  if roads.DATA in kinds:
+  if transports.OFFLINE in kinds:
     return  # Any number of learner steps is possible.
   max_items = _max_items(experiment, experience)
   if experience.updates_due(max_items):
@@ -254,7 +254,7 @@ def _check_memory(
 
 def _recorded_bytes(
   experiment: experiment_lib.Experiment,
-  tables: Sequence[replay.Table],
+  tables: Sequence[replay.TableSpec],
   total_bytes: int,
 ) -> int:
   """Returns the memory of a recording's unwritten steps, in bytes at most.
@@ -265,7 +265,7 @@ def _recorded_bytes(
   if experiment.record is None:
     return 0
   slots = experiment.num_environments_per_actor
-  most = experiment.num_actors * recordings.max_bytes(slots)
+  most = experiment.num_actors * offline.max_bytes(slots)
   # An item has all data of a step, and usually more.
   item_bytes = max(table.item_bytes for table in tables)
   num_steps = experiment.max_steps + experiment.num_environments
@@ -283,7 +283,7 @@ def _recorded_bytes(
 
 
 def _local_bytes(
-  experiment: experiment_lib.Experiment, table: replay.Table
+  experiment: experiment_lib.Experiment, table: replay.TableSpec
 ) -> int:
   """Returns the memory of an item in this process, in bytes at most."""
   copied = local.copied_bytes(table) if experiment.checkpoint_replay else 0

@@ -5,7 +5,7 @@ import os
 from typing import TYPE_CHECKING
 
 from repertory import __version__
-from repertory.components import recordings, specs
+from repertory.components import offline, specs
 from repertory.environments import previous_action
 from repertory.launch.runs import directories
 
@@ -31,7 +31,7 @@ def prepare(
   if experiment.record is not None:
     directories.check_accepts_files(experiment.record, 'record')
     manifest = describe(experiment, spec)
-    recordings.prepare(experiment.record, manifest, writes)
+    offline.prepare(experiment.record, manifest, writes)
 
 
 def with_absolute_paths(
@@ -48,9 +48,9 @@ def with_absolute_paths(
 
 def describe(
   experiment: 'experiment_lib.Experiment', spec: specs.EnvironmentSpec
-) -> recordings.Manifest:
+) -> offline.RecordingManifest:
   """Returns the manifest of a recording of an experiment's agent."""
-  return recordings.Manifest.of(
+  return offline.RecordingManifest.of(
     experiment.agent,
     experiment.environment,
     recorded_spec(experiment, spec),

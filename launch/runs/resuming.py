@@ -13,34 +13,34 @@ import tensorflow as tf
 from repertory.components import (
   checkpointing,
   replay,
-  roads,
   settings,
   signals,
   specs,
   storage,
+  transports,
 )
 from repertory.components import experience as experience_lib
 from repertory.components.replay import local
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
-from repertory.launch.host import native_output, printed
+from repertory.launch.platform import native_output, printed
 from repertory.launch.runs import (
-  data_checks,
   directories,
   fetching,
-  going_on,
   identities,
+  offline_checks,
   preflight,
   recording,
-  trials,
+  resume_checks,
+  smoke_test,
   warm_start,
 )
 from repertory.launch.runs import session as session_lib
 
 # Functions that convert a table's files for a kind of transport.
 _MOVES = {
-  roads.ReverbRoad.kind: local.to_server,
-  roads.LocalRoad.kind: local.to_process,
+  transports.ReverbTransport.kind: local.to_server,
+  transports.InProcessTransport.kind: local.to_process,
 }
 
 
@@ -49,7 +49,7 @@ def open_session(
   experiment: experiment_lib.Experiment,
   fresh: bool = False,
   smallest_batch: int | None = None,
-  kinds: Sequence[str] = (roads.ReverbRoad.kind,),
+  kinds: Sequence[str] = (transports.ReverbTransport.kind,),
   check: Callable[[Any, Any, Any], None] = lambda *checked: None,
   division: str = '',
   report: Callable[[str], None] = lambda message: None,
@@ -77,9 +77,9 @@ def open_session(
     CheckpointError: If the checkpoint cannot be read or is of another
       experiment; nothing was written.
   """
-  spec = trials.check(experiment)
+  spec = smoke_test.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
-  ways = preflight.find_ways(experiment, experience, kinds, smallest_batch)
+  ways = preflight.find_options(experiment, experience, kinds, smallest_batch)
   check(experiment, experience, spec)
   _check_rest(experiment, experience, spec, kinds)
   identity = experiment.identity(experience)
@@ -96,7 +96,7 @@ def open_session(
       check_ours(checkpoint)
     start.settle(checkpoint)
     way, session = _choose_way(ways, checkpoint, experiment, spec, division)
-    going_on.check(checkpoint, session)
+    resume_checks.check(checkpoint, session)
     cleared = _clear(session)
     _place_replay(checkpoint, session, report)
     session = start.place(session)
@@ -114,7 +114,7 @@ def _check_rest(
   kinds: Sequence[str],
 ) -> None:
   """Checks demonstrations and recordings, and last the number of steps."""
-  data_checks.check_demonstrations(experiment, experience, spec, kinds)
+  offline_checks.check_demonstrations(experiment, experience, spec, kinds)
   recording.prepare(experiment, spec, writes=False)
   preflight.check_steps(experiment, experience, kinds)
 
@@ -228,15 +228,15 @@ def load_best(directory: str) -> checkpointing.Checkpoint | None:
 
 
 def _choose_way(
-  ways: Sequence[preflight.Way],
+  ways: Sequence[preflight.ReplayOption],
   checkpoint: checkpointing.Checkpoint | None,
   experiment: experiment_lib.Experiment,
   spec: specs.EnvironmentSpec,
   division: str,
-) -> tuple[preflight.Way, session_lib.Session]:
+) -> tuple[preflight.ReplayOption, session_lib.Session]:
   """Returns the best option that restores the checkpoint's tables, if any."""
 
-  def begin(way: preflight.Way) -> session_lib.Session:
+  def begin(way: preflight.ReplayOption) -> session_lib.Session:
     parts = experiment, spec, way.experience, way.road, division
     return _begin(checkpoint, *parts)
 
@@ -247,9 +247,11 @@ def _choose_way(
   return found[0]
 
 
-def _explain(way: preflight.Way, ways: Sequence[preflight.Way]) -> str:
+def _explain(
+  way: preflight.ReplayOption, ways: Sequence[preflight.ReplayOption]
+) -> str:
   """Explains why another option than the best was chosen; '' if needless."""
-  if way == ways[0] or way.road != roads.ReverbRoad.kind:
+  if way == ways[0] or way.road != transports.ReverbTransport.kind:
     return ''
   return 'replay stays in a server, as in the checkpoint'
 
@@ -341,10 +343,10 @@ def _describe_start(
       f'resumed from checkpoint {name}, which has all {experiment.max_steps} '
       'steps already'
     )
-  if checkpoint.replay_path is None and session.road != roads.DATA:
+  if checkpoint.replay_path is None and session.road != transports.OFFLINE:
     started = f'resumed from checkpoint {name}, which has no replay'
   else:
     omission = _describe_omission(checkpoint, session)
     started = f'resumed from checkpoint {name}{omission}'
-  moved = going_on.describe_move(checkpoint)
+  moved = resume_checks.describe_move(checkpoint)
   return f'{started}; {moved}' if moved else started

@@ -12,16 +12,16 @@ from repertory.components import (
   devices,
   learners,
   replay,
-  roads,
   signals,
   specs,
+  transports,
 )
 from repertory.components import experience as experience_lib
 from repertory.components.replay import local
+from repertory.launch import callbacks as callbacks_lib
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import failures
-from repertory.launch import hooks as hooks_lib
-from repertory.launch.host import printed
+from repertory.launch.platform import printed
 from repertory.launch.runs import (
   directories,
   environment_batches,
@@ -30,7 +30,7 @@ from repertory.launch.runs import (
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
+class LearnerShare:
   """Index of one of several learners, and their environments.
 
   Attributes:
@@ -58,7 +58,7 @@ class Session:
     num_restarts: Number of restarts of nodes before this start.
     message: Note for the user about this start.
     restarted_after: Failure after which all nodes were restarted, if any.
-    road: Kind of experience transport: see `roads.Road.kind`.
+    road: Kind of experience transport: see `transports.Road.kind`.
     division: Sharding of the run among nodes, in words.
     initial: Description of the run whose networks this one began with, if any.
     hooks: Callbacks of the coordinator.
@@ -76,12 +76,12 @@ class Session:
   num_restarts: int = 0
   message: str = ''
   restarted_after: failures.Failure | None = None
-  road: str = roads.ReverbRoad.kind
+  road: str = transports.ReverbTransport.kind
   division: str = ''
   initial: Mapping[str, Any] | None = None
-  hooks: hooks_lib.Hooks = hooks_lib.NONE
+  hooks: callbacks_lib.CallbackList = callbacks_lib.NONE
   wiring: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-  part: Part | None = None
+  part: LearnerShare | None = None
 
   @property
   def log_directory(self) -> str:
@@ -129,7 +129,7 @@ class Session:
   def updates_to_come(self) -> int:
     """Maximum number of remaining learner steps."""
     expected = self.experiment.max_steps
-    if self.road != roads.DATA:
+    if self.road != transports.OFFLINE:
       expected = preflight.count_updates(self.experiment, self.experience)
     return max(0, expected - self.counts['learner_steps'])
 
@@ -143,7 +143,7 @@ class Session:
       return config.jit_compile
     # A deterministic run must compute the same however often it is resumed. A
     # compiled loop also acts, so compilation pays within seconds.
-    if self.experiment.deterministic or self.road == roads.PROGRAM:
+    if self.experiment.deterministic or self.road == transports.COMPILED:
       return True
     least = config.steps_until_xla_pays
     return devices.xla_pays(self.updates_to_come, least)
@@ -161,27 +161,27 @@ class Session:
     return self.counts['steps'] // self.experiment.num_environments
 
   @property
-  def tables(self) -> Sequence[replay.Table]:
+  def tables(self) -> Sequence[replay.TableSpec]:
     """Tables of the experience; without rate limits in offline runs."""
     tables = self.experience.all_tables
-    if self.road != roads.DATA:
+    if self.road != transports.OFFLINE:
       return tables
     return [dataclasses.replace(table, rate_limit=None) for table in tables]
 
   def make_local_road(
     self, stop: signals.StopSignal, num_turns: int | None = None
-  ) -> roads.LocalRoad:
+  ) -> transports.InProcessTransport:
     """Returns the transport over a table of this process.
 
     Args:
       stop: Stop signal, which ends every wait.
       num_turns: Number of adders that take turns; None if they do not.
     """
-    return roads.LocalRoad(
+    return transports.InProcessTransport(
       self.experience,
       self.experiment.builder,
       seed=self.make_seed(SAMPLING, *self._draws_apart),
-      place=local.Place(
+      place=local.WaitPolicy(
         self.experiment.timeout_seconds, stop, warning_seconds=None
       ),
       checkpoint_directory=self.replay_directory,
@@ -194,9 +194,9 @@ class Session:
     # The first learner, possibly the only one, has the seeds of a whole run.
     return [self.part.index] if self.part and self.part.index else []
 
-  def make_road(self, connection: replay.Connection) -> roads.Road:
+  def make_road(self, connection: replay.Connection) -> transports.Transport:
     """Returns the transport over a replay server, for a node."""
-    return roads.ReverbRoad(
+    return transports.ReverbTransport(
       connection,
       self.experience,
       self.experiment.builder,
@@ -220,13 +220,13 @@ class Session:
     """
     if checkpoint.replay_path is None:
       return ''
-    road = road_of(checkpoint)
-    if road != self.road and roads.PROGRAM in (road, self.road):
+    road = transport_of(checkpoint)
+    if road != self.road and transports.COMPILED in (road, self.road):
       return (
         'compiled loops, as in anakin, store them in another format than '
         'other topologies'
       )
-    if road != self.road and roads.PARTS in (road, self.road):
+    if road != self.road and transports.SHARES in (road, self.road):
       return 'learners that mix, as in gossip, have separate tables'
     if self.experience.labeled is not None and road != self.road:
       return 'replay and train buffer do not move between process and server'
@@ -311,10 +311,10 @@ SAMPLING, DEMONSTRATIONS = range(4, 6)
 TARGETS = 6
 
 
-def road_of(checkpoint: checkpointing.Checkpoint) -> str:
+def transport_of(checkpoint: checkpointing.Checkpoint) -> str:
   """Returns the kind of transport that wrote the tables of a checkpoint."""
   # Checkpoints from before there were several do not name theirs.
-  return checkpoint.state.get('road', roads.ReverbRoad.kind)
+  return checkpoint.state.get('road', transports.ReverbTransport.kind)
 
 
 def describe_experience(

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 
-from repertory.components import checkpointing, roads, specs
+from repertory.components import checkpointing, specs, transports
 from repertory.components import experience as experience_lib
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.runs import directories, preflight, resuming
@@ -52,8 +52,8 @@ def describe_experience(
     ValueError: If it cannot run this way.
   """
   experience = session_lib.describe_experience(experiment, spec)
-  kinds = [roads.LocalRoad.kind]
-  (way,) = preflight.find_ways(experiment, experience, kinds)
+  kinds = [transports.InProcessTransport.kind]
+  (way,) = preflight.find_options(experiment, experience, kinds)
   preflight.check_steps(experiment, experience, kinds)
   return way.experience
 
@@ -87,9 +87,9 @@ def make_sessions(
       experience=experience,
       counts=counts,
       is_resumed=False,
-      road=roads.LocalRoad.kind,
+      road=transports.InProcessTransport.kind,
       initial=None,
-      part=session_lib.Part(index, count, session.num_environments),
+      part=session_lib.LearnerShare(index, count, session.num_environments),
     )
     for index, experiment in enumerate(experiments)
   ]

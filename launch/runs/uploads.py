@@ -39,7 +39,7 @@ class _Series:
   """
 
   what: str
-  shelf: storage.Shelf
+  shelf: storage.CheckpointStore
   checkpointer: checkpointing.Checkpointer
   max_to_keep: int
   tried: str | None = None
@@ -203,7 +203,7 @@ class Uploads:
         if source is None:
           series.blindness = self._describe(f'the newest {series.what}', error)
         else:
-          self._is_lost |= isinstance(error, storage.OwnerLostError)
+          self._is_lost |= isinstance(error, storage.LockLostError)
           what = f'{series.what} {os.path.basename(source)}'
           series.problem = self._describe(what, error)
     for problem in series.problems():

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 
-from repertory.launch.host import child_processes
+from repertory.launch.platform import child_processes
 
 OUTPUT = 'output.txt'  # A run's output, in its directory.
 
@@ -14,9 +14,9 @@ _TAIL_BYTES = 2**14
 _CODE = """
 import sys
 del sys.path[0]  # The working directory, which `repertory` does not look into.
-from repertory.launch.host import child_processes
+from repertory.launch.platform import child_processes
 child_processes.stop_with({parent})
-from repertory.launch.commands import {module}
+from repertory.launch.cli import {module}
 {module}.main()
 """
 

@@ -18,7 +18,7 @@ Combination = Mapping[str, str]
 
 
 @dataclasses.dataclass(frozen=True)
-class Run:
+class SweepRun:
   """A run of a sweep.
 
   Attributes:
@@ -49,9 +49,9 @@ def combine(given: Mapping[str, values_lib.Values]) -> list[Combination]:
   return [dict(zip(names, product)) for product in products]
 
 
-def make_run(group: str, combination: Combination) -> Run:
+def make_run(group: str, combination: Combination) -> SweepRun:
   """Returns the run of a combination, which includes the seed."""
-  return Run(group, combination[SEED], tuple(to_arguments(combination)))
+  return SweepRun(group, combination[SEED], tuple(to_arguments(combination)))
 
 
 def group_of(path: str) -> str:
@@ -64,7 +64,7 @@ def to_arguments(combination: Combination) -> list[str]:
   return [f'--{name}={text}' for name, text in combination.items()]
 
 
-def tell_apart(run: Run, others: Sequence[Run]) -> str:
+def distinguish(run: SweepRun, others: Sequence[SweepRun]) -> str:
   """Returns the arguments of a run that some of the others lack."""
   return ' '.join(
     argument

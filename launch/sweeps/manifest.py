@@ -27,7 +27,7 @@ Settings = Mapping[str, Any]
 
 
 @dataclasses.dataclass
-class Manifest:
+class SweepManifest:
   """Settings and exit codes of a sweep's runs.
 
   Attributes:
@@ -51,7 +51,7 @@ class Manifest:
     """Returns all settings of a group's runs, except the seed."""
     return {**self.fixed, **self.groups[group]}
 
-  def is_done(self, run: grid.Run) -> bool:
+  def is_done(self, run: grid.SweepRun) -> bool:
     """Whether a run succeeded, and its directory still exists."""
     path = os.path.join(self.directory, run.path)
     return self.codes.get(run.path) == 0 and os.path.isdir(path)
@@ -69,7 +69,7 @@ class Manifest:
     os.replace(unfinished, path)
 
 
-def load(directory: str) -> Manifest | None:
+def load(directory: str) -> SweepManifest | None:
   """Reads the manifest of a directory; None if it has no sweep yet.
 
   Raises:
@@ -93,7 +93,7 @@ def load(directory: str) -> Manifest | None:
     ) from error
 
 
-def _parse(directory: str, contents: Any) -> Manifest:
+def _parse(directory: str, contents: Any) -> SweepManifest:
   """Makes a manifest from JSON, without checking the types of values.
 
   Raises:
@@ -104,14 +104,14 @@ def _parse(directory: str, contents: Any) -> Manifest:
   version = contents.pop('version', None)
   if version != _VERSION:
     raise ValueError(f'its version must be {_VERSION}, got {version!r}')
-  known = {field.name for field in dataclasses.fields(Manifest)}
+  known = {field.name for field in dataclasses.fields(SweepManifest)}
   unknown = sorted(contents.keys() - known | contents.keys() & {'directory'})
   if unknown:
     raise ValueError(f'it has unknown entries: {", ".join(map(repr, unknown))}')
-  return Manifest(directory, **contents)
+  return SweepManifest(directory, **contents)
 
 
-def _check(manifest: Manifest) -> None:
+def _check(manifest: SweepManifest) -> None:
   """Checks types, and that groups and runs stay inside the sweep's directory.
 
   Raises:
@@ -161,10 +161,10 @@ def _check_free(directory: str) -> None:
 
 
 def join(
-  manifest: Manifest,
+  manifest: SweepManifest,
   asked: Sequence[tuple[grid.Combination, Settings]],
   axes: Sequence[str],
-) -> list[grid.Run]:
+) -> list[grid.SweepRun]:
   """Adds missing runs to the manifest of a grid, without saving it.
 
   Args:
@@ -190,7 +190,7 @@ def join(
   fulls = {group: manifest.settings(group) for group in manifest.groups}
   _check_same(manifest, fulls, [settings for _, settings in asked], axes)
   grown = _grow(manifest, fulls, asked)
-  runs: dict[str, grid.Run] = {}
+  runs: dict[str, grid.SweepRun] = {}
   group_of = {_key(full): group for group, full in fulls.items()}
   for combination, settings in asked:
     own = {name: v for name, v in settings.items() if name != grid.SEED}
@@ -203,7 +203,7 @@ def join(
     run = grid.make_run(group, combination)
     if run.path in runs:
       pair = runs[run.path], run
-      equal = ' and '.join(grid.tell_apart(one, pair) for one in pair)
+      equal = ' and '.join(grid.distinguish(one, pair) for one in pair)
       raise SettingError('', f'Two combinations are equal: {equal}.')
     runs[run.path] = run
   left = sorted(manifest.codes.keys() - runs.keys())
@@ -224,7 +224,7 @@ def _key(settings: Settings) -> str:
   return json.dumps(settings, sort_keys=True)
 
 
-def join_study(manifest: Manifest, settings: Settings) -> None:
+def join_study(manifest: SweepManifest, settings: Settings) -> None:
   """Initializes the manifest of a study, or checks that it has the same.
 
   Args:
@@ -253,7 +253,7 @@ def join_study(manifest: Manifest, settings: Settings) -> None:
 
 
 def _check_same(
-  manifest: Manifest,
+  manifest: SweepManifest,
   fulls: Mapping[str, Settings],
   asked: Sequence[Settings],
   axes: Sequence[str],
@@ -306,7 +306,7 @@ def refusal(
 
 
 def _grow(
-  manifest: Manifest,
+  manifest: SweepManifest,
   fulls: dict[str, dict[str, Any]],
   asked: Sequence[tuple[grid.Combination, Settings]],
 ) -> bool:
@@ -333,7 +333,7 @@ def _grow(
 
 
 def _take_over(
-  manifest: Manifest, fulls: Mapping[str, Settings], axes: Sequence[str]
+  manifest: SweepManifest, fulls: Mapping[str, Settings], axes: Sequence[str]
 ) -> None:
   """Divides settings into common ones and those of groups."""
   first, *others = fulls.values()

@@ -25,7 +25,7 @@ _MAX_RUNS = 10_000  # More are probably a mistake.
 OBJECTIVES = trials.OBJECTIVES
 
 
-class Plan(Protocol):
+class SweepPlan(Protocol):
   """Interface of plans of sweeps.
 
   Attributes:
@@ -36,7 +36,7 @@ class Plan(Protocol):
   settings: Mapping[str, Any]
   retries: bool
 
-  def join(self, manifest: manifest_lib.Manifest) -> None:
+  def join(self, manifest: manifest_lib.SweepManifest) -> None:
     """Adds its runs to a manifest, in memory; raises SettingError if unfit."""
     ...
 
@@ -44,14 +44,14 @@ class Plan(Protocol):
     """Describes the plan in a few words."""
     ...
 
-  def untried(self) -> list[grid.Run]:
+  def untried(self) -> list[grid.SweepRun]:
     """Returns runs for smoke tests before anything starts.
 
     They represent combinations that have never begun. Call `join` first.
     """
     ...
 
-  def open(self) -> pool.Source:
+  def open(self) -> pool.RunSource:
     """Returns the source of the runs, which may write to the directory."""
     ...
 
@@ -59,7 +59,7 @@ class Plan(Protocol):
     """Returns the number of its runs that succeeded."""
     ...
 
-  def max_steps(self, run: grid.Run) -> int:
+  def max_steps(self, run: grid.SweepRun) -> int:
     """Returns the total environment steps of one of its runs."""
     ...
 
@@ -96,9 +96,9 @@ class GridPlan:
       (one, read(grid.to_arguments(one))) for one in grid.combine(values)
     ]
     self.settings = self._asked[0][1]
-    self._runs: list[grid.Run] = []
+    self._runs: list[grid.SweepRun] = []
 
-  def join(self, manifest: manifest_lib.Manifest) -> None:
+  def join(self, manifest: manifest_lib.SweepManifest) -> None:
     known = {grid.group_of(path) for path in manifest.codes}
     self._manifest = manifest
     self._runs = manifest_lib.join(manifest, self._asked, self._axes)
@@ -108,8 +108,8 @@ class GridPlan:
     groups = {run.group for run in self._runs}
     return f'{_count(self._runs, "run")}, {_count(groups, "combination")}'
 
-  def untried(self) -> list[grid.Run]:
-    first_of: dict[str, grid.Run] = {}
+  def untried(self) -> list[grid.SweepRun]:
+    first_of: dict[str, grid.SweepRun] = {}
     for run in self._new:
       first_of.setdefault(run.group, run)
     return list(first_of.values())
@@ -120,7 +120,7 @@ class GridPlan:
   def num_done(self) -> int:
     return sum(map(self._manifest.is_done, self._runs))
 
-  def max_steps(self, run: grid.Run) -> int:
+  def max_steps(self, run: grid.SweepRun) -> int:
     return _max_steps(run, self.settings)
 
   def conclude(self) -> list[str]:
@@ -130,7 +130,7 @@ class GridPlan:
 class Queue:
   """Source that yields given runs in order."""
 
-  def __init__(self, runs: Iterable[grid.Run]):
+  def __init__(self, runs: Iterable[grid.SweepRun]):
     """Takes the runs that have not ended."""
     self._waiting = deque(runs)
 
@@ -138,14 +138,16 @@ class Queue:
   def num_to_come(self) -> int:
     return len(self._waiting)
 
-  def next(self) -> grid.Run | None:
+  def next(self) -> grid.SweepRun | None:
     return self._waiting.popleft() if self._waiting else None
 
-  def unwanted(self, running: Collection[grid.Run]) -> Collection[grid.Run]:
+  def unwanted(
+    self, running: Collection[grid.SweepRun]
+  ) -> Collection[grid.SweepRun]:
     del running
     return ()
 
-  def end(self, ended: pool.Ended) -> None:
+  def end(self, ended: pool.FinishedRun) -> None:
     del ended
 
 
@@ -170,7 +172,7 @@ class StudyPlan:
       read: Function that returns the settings of arguments.
       num_trials: Total number of trials.
       seed: Seed of the choices.
-      objective: One of `trials.OBJECTIVES`.
+      objective: One of `smoke_test.OBJECTIVES`.
       prunes: Whether to prune trials that fall behind.
 
     Raises:
@@ -217,7 +219,7 @@ class StudyPlan:
     ]
     return [first, *others]
 
-  def join(self, manifest: manifest_lib.Manifest) -> None:
+  def join(self, manifest: manifest_lib.SweepManifest) -> None:
     self._manifest = manifest
     self._is_new = not manifest.codes
     manifest_lib.join_study(
@@ -236,12 +238,12 @@ class StudyPlan:
     numbers = range(self._num_trials)
     return f'{_count(numbers, "trial")} of {_count(self._seeds, "seed")}'
 
-  def untried(self) -> list[grid.Run]:
+  def untried(self) -> list[grid.SweepRun]:
     if not self._is_new:
       return []
     return [grid.make_run('trial_0', one) for one in self._probes]
 
-  def open(self) -> pool.Source:
+  def open(self) -> pool.RunSource:
     self._study = _import_study().Study(
       self._manifest.directory,
       {**self._choices, **self._ranges},
@@ -260,7 +262,7 @@ class StudyPlan:
   def num_done(self) -> int:
     return sum(code == 0 for code in self._manifest.codes.values())
 
-  def max_steps(self, run: grid.Run) -> int:
+  def max_steps(self, run: grid.SweepRun) -> int:
     return _max_steps(run, self.settings)
 
   def conclude(self) -> list[str]:
@@ -290,7 +292,7 @@ def _import_study():
     ) from error
 
 
-def _max_steps(run: grid.Run, settings: Mapping[str, Any]) -> int:
+def _max_steps(run: grid.SweepRun, settings: Mapping[str, Any]) -> int:
   """Returns a run's steps: its own, or else the common setting."""
   typed = [text for text in run.arguments if text.startswith('--steps=')]
   return int(typed[0].partition('=')[2] if typed else settings['steps'])

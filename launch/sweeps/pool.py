@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
-from repertory.launch.host import interrupts
+from repertory.launch.platform import interrupts
 from repertory.launch.sweeps import children, grid
 
 _TICK_SECONDS = 0.2
 _NUM_LAST_LINES = 10
 
-Running = Mapping[grid.Run, children.Child]
+Running = Mapping[grid.SweepRun, children.Child]
 
 
 @dataclasses.dataclass(frozen=True)
-class Ended:
+class FinishedRun:
   """Result of a run.
 
   Attributes:
@@ -27,14 +27,14 @@ class Ended:
     was_stopped: Whether the sweep had asked it to stop.
   """
 
-  run: grid.Run
+  run: grid.SweepRun
   code: int | None
   lines: Sequence[str]
   seconds: float
   was_stopped: bool = False
 
 
-class Source(Protocol):
+class RunSource(Protocol):
   """Interface of sources of runs."""
 
   @property
@@ -42,15 +42,17 @@ class Source(Protocol):
     """Number of runs that have not begun."""
     ...
 
-  def next(self) -> grid.Run | None:
+  def next(self) -> grid.SweepRun | None:
     """Returns a run to start; None if none is available yet."""
     ...
 
-  def unwanted(self, running: Collection[grid.Run]) -> Collection[grid.Run]:
+  def unwanted(
+    self, running: Collection[grid.SweepRun]
+  ) -> Collection[grid.SweepRun]:
     """Returns the running ones that should be stopped."""
     ...
 
-  def end(self, ended: Ended) -> None:
+  def end(self, ended: FinishedRun) -> None:
     """Processes the result of a run."""
     ...
 
@@ -65,7 +67,7 @@ class Pool:
   def __init__(
     self,
     directory: str,
-    options: Callable[[grid.Run], Sequence[str]],
+    options: Callable[[grid.SweepRun], Sequence[str]],
     parallel: int,
     stop_seconds: float,
   ):
@@ -81,11 +83,13 @@ class Pool:
     self._options = options
     self._parallel = parallel
     self._stop_seconds = stop_seconds
-    self._running: dict[grid.Run, children.Child] = {}
-    self._begun_at: dict[grid.Run, float] = {}
-    self._stopped_at: dict[grid.Run, float] = {}
+    self._running: dict[grid.SweepRun, children.Child] = {}
+    self._begun_at: dict[grid.SweepRun, float] = {}
+    self._stopped_at: dict[grid.SweepRun, float] = {}
 
-  def run(self, source: Source, watch: Callable[[Running], None]) -> int | None:
+  def run(
+    self, source: RunSource, watch: Callable[[Running], None]
+  ) -> int | None:
     """Runs all, and returns when no process is left.
 
     Args:
@@ -113,7 +117,7 @@ class Pool:
         for child in self._running.values():
           child.kill()
 
-  def _fill(self, source: Source) -> None:
+  def _fill(self, source: RunSource) -> None:
     """Starts runs up to the limit."""
     while len(self._running) < self._parallel:
       run = source.next()
@@ -126,9 +130,11 @@ class Pool:
           directory, [*run.arguments, *self._options(run)]
         )
       except OSError as error:
-        source.end(Ended(run, None, [f'It could not start: {error}'], 0.0))
+        source.end(
+          FinishedRun(run, None, [f'It could not start: {error}'], 0.0)
+        )
 
-  def _stop(self, source: Source, all_of_them: bool) -> None:
+  def _stop(self, source: RunSource, all_of_them: bool) -> None:
     """Asks runs to stop, once, and kills them after the time-out."""
     now = time.monotonic()
     wanted = set(self._running)
@@ -141,14 +147,14 @@ class Pool:
       if now - self._stopped_at.get(run, now) > self._stop_seconds:
         child.kill()
 
-  def _reap(self, source: Source) -> None:
+  def _reap(self, source: RunSource) -> None:
     for run, child in list(self._running.items()):
       code = child.poll()
       if code is None:
         continue
       del self._running[run]
       source.end(
-        Ended(
+        FinishedRun(
           run,
           code,
           child.last_lines(_NUM_LAST_LINES),

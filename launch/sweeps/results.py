@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from repertory.components.settings import SettingError, text_of
-from repertory.launch import records
+from repertory.launch import results
 from repertory.launch.sweeps import grid
 from repertory.launch.sweeps import manifest as manifest_lib
 
@@ -37,22 +37,22 @@ class Row:
 
   label: str
   environment: str
-  runs: Sequence[records.Run]
+  runs: Sequence[results.RunRecord]
   mean: float
-  interval: records.aggregates.Interval
+  interval: results.aggregates.Interval
   best: float
   steps: int
 
 
-def tabulate(manifest: manifest_lib.Manifest) -> list[Row]:
+def tabulate(manifest: manifest_lib.SweepManifest) -> list[Row]:
   """Returns a row for each evaluated combination, the best first.
 
   Rows are grouped by environment, as returns of several are not comparable.
   """
-  members: dict[str, list[records.Run]] = {}
+  members: dict[str, list[results.RunRecord]] = {}
   for path, code in manifest.codes.items():
     if code == 0:
-      run = records.read(os.path.join(manifest.directory, path))
+      run = results.read(os.path.join(manifest.directory, path))
       if run.last and run.best:
         members.setdefault(grid.group_of(path), []).append(run)
   found = []
@@ -73,16 +73,16 @@ def _describe_choice(chosen: tuple[str, str]) -> str:
   return f'{name.removeprefix("config.")}={text}'
 
 
-def _make_row(label: str, runs: Sequence[records.Run]) -> Row:
+def _make_row(label: str, runs: Sequence[results.RunRecord]) -> Row:
   last = np.array([run.last.episode_return for run in runs if run.last])
   best = np.array([run.best.episode_return for run in runs if run.best])
-  mean = records.aggregates.mean
+  mean = results.aggregates.mean
   return Row(
     label,
     environment=runs[0].environment or '',
     runs=runs,
     mean=float(mean(last)),
-    interval=records.aggregates.bootstrap_interval(last, mean),
+    interval=results.aggregates.bootstrap_interval(last, mean),
     best=float(mean(best)),
     steps=min(run.steps or 0 for run in runs),
   )
@@ -108,7 +108,7 @@ def write(rows: Sequence[Row]) -> str:
 
 
 def _cells(row: Row) -> list[str]:
-  wording = records.wording
+  wording = results.wording
   return [
     wording.text(row.label),
     str(len(row.runs)),
@@ -134,7 +134,7 @@ def plot(rows: Sequence[Row], directory: str) -> str:
       drawn.append(row)
   path = os.path.join(directory, PLOT)
   try:
-    records.plots.plot([run for row in drawn for run in row.runs], path)
+    results.plots.plot([run for row in drawn for run in row.runs], path)
   except (ImportError, OSError, SettingError) as error:
     return f'none: {text_of(error)}'
   return (

@@ -30,13 +30,13 @@ class Ending:
     interrupted: Number of the signal that ended it early, or None.
   """
 
-  manifest: manifest_lib.Manifest
+  manifest: manifest_lib.SweepManifest
   num_done: int
-  failures: Sequence[pool.Ended]
+  failures: Sequence[pool.FinishedRun]
   interrupted: int | None
 
 
-def check(directory: str, plan: plans.Plan, fresh: bool) -> int:
+def check(directory: str, plan: plans.SweepPlan, fresh: bool) -> int:
   """Checks that a plan fits the sweep in a directory; writes nothing.
 
   Args:
@@ -60,8 +60,8 @@ def check(directory: str, plan: plans.Plan, fresh: bool) -> int:
 
 def run(
   directory: str,
-  plan: plans.Plan,
-  options: Callable[[grid.Run], Sequence[str]],
+  plan: plans.SweepPlan,
+  options: Callable[[grid.SweepRun], Sequence[str]],
   parallel: int,
   *,
   title: str,
@@ -102,12 +102,12 @@ def run(
   return Ending(manifest, plan.num_done(), counted.failures, interrupted)
 
 
-def _load(directory: str, fresh: bool) -> manifest_lib.Manifest:
+def _load(directory: str, fresh: bool) -> manifest_lib.SweepManifest:
   found = None if fresh else manifest_lib.load(directory)
-  return found or manifest_lib.Manifest(directory)
+  return found or manifest_lib.SweepManifest(directory)
 
 
-def _check_kinds(manifest: manifest_lib.Manifest) -> None:
+def _check_kinds(manifest: manifest_lib.SweepManifest) -> None:
   """Raises for symbolic links, which would redirect the writes of runs.
 
   Raises:
@@ -130,7 +130,7 @@ def _holding(directory: str, fresh: bool) -> Iterator[None]:
     yield
 
 
-def _wait_for_others(manifest: manifest_lib.Manifest) -> None:
+def _wait_for_others(manifest: manifest_lib.SweepManifest) -> None:
   """Waits for runs of an earlier sweep that have not ended yet.
 
   Raises:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection
 
 from repertory.components.loggers import figures
-from repertory.launch.records import logs as logs_lib
+from repertory.launch.results import logs as logs_lib
 from repertory.launch.runs import directories
 from repertory.launch.sweeps import display, grid, pool
 from repertory.launch.sweeps import manifest as manifest_lib
@@ -26,12 +26,12 @@ class Tally:
 
   def __init__(
     self,
-    source: pool.Source,
-    manifest: manifest_lib.Manifest,
+    source: pool.RunSource,
+    manifest: manifest_lib.SweepManifest,
     title: str,
     shown: display.Display,
     num_done: int,
-    max_steps: Callable[[grid.Run], int],
+    max_steps: Callable[[grid.SweepRun], int],
   ):
     """Displays nothing yet.
 
@@ -51,13 +51,13 @@ class Tally:
     self._counts = {'done': num_done, 'failed': 0, 'stopped': 0}
     self._begun_at = time.monotonic()
     self._shown_at = 0.0
-    self.failures: list[pool.Ended] = []
+    self.failures: list[pool.FinishedRun] = []
 
   @property
   def num_to_come(self) -> int:
     return self._source.num_to_come
 
-  def next(self) -> grid.Run | None:
+  def next(self) -> grid.SweepRun | None:
     run = self._source.next()
     if run is not None:
       self._save()  # Trials may be new.
@@ -65,10 +65,12 @@ class Tally:
         self._display.print(f'begun    {run.path}')
     return run
 
-  def unwanted(self, running: Collection[grid.Run]) -> Collection[grid.Run]:
+  def unwanted(
+    self, running: Collection[grid.SweepRun]
+  ) -> Collection[grid.SweepRun]:
     return self._source.unwanted(running)
 
-  def end(self, ended: pool.Ended) -> None:
+  def end(self, ended: pool.FinishedRun) -> None:
     if ended.code == 0:
       state, note = 'done', self._evaluation(ended.run)
     elif ended.was_stopped:
@@ -111,7 +113,7 @@ class Tally:
       elapsed_seconds=time.monotonic() - self._begun_at,
     )
 
-  def _read(self, run: grid.Run) -> display.RunStatus:
+  def _read(self, run: grid.SweepRun) -> display.RunStatus:
     """Returns the progress of a run, from the last rows of its logs."""
     logs = self._logs(run)
     steps = [logs.last(label, 'steps') or 0 for label in _LABELS]
@@ -123,7 +125,7 @@ class Tally:
       evaluation_return=logs.last('evaluator', 'episode_return'),
     )
 
-  def _evaluation(self, run: grid.Run) -> str:
+  def _evaluation(self, run: grid.SweepRun) -> str:
     value = self._logs(run).last('evaluator', 'episode_return')
     return (
       f'evaluation {figures.number(value)}'
@@ -131,7 +133,7 @@ class Tally:
       else 'no evaluation'
     )
 
-  def _logs(self, run: grid.Run) -> logs_lib.Logs:
+  def _logs(self, run: grid.SweepRun) -> logs_lib.Logs:
     directory = os.path.join(self._manifest.directory, run.path)
     return logs_lib.Logs(os.path.join(directory, directories.LOGS))
 

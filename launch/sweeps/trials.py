@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from repertory.launch import records
+from repertory.launch import results
 from repertory.launch.runs import directories
 from repertory.launch.sweeps import grid, pool
 from repertory.launch.sweeps import manifest as manifest_lib
@@ -34,8 +34,8 @@ class _Open:
     num_reported: Number of reported evaluations.
   """
 
-  runs: Sequence[grid.Run]
-  left: set[grid.Run]
+  runs: Sequence[grid.SweepRun]
+  left: set[grid.SweepRun]
   has_failed: bool = False
   is_pruned: bool = False
   num_reported: int = 0
@@ -50,7 +50,7 @@ class Trials:
   def __init__(
     self,
     study: 'study_lib.Study',
-    manifest: manifest_lib.Manifest,
+    manifest: manifest_lib.SweepManifest,
     given: grid.Combination,
     seeds: Sequence[str],
     num_trials: int,
@@ -77,7 +77,7 @@ class Trials:
     self._objective = OBJECTIVES[objective]
     self._prunes = prunes
     self._open: dict[int, _Open] = {}
-    self._waiting: deque[grid.Run] = deque()
+    self._waiting: deque[grid.SweepRun] = deque()
     self._looked_at = 0.0
     for trial in study.open_trials():
       self._begin(trial)
@@ -88,14 +88,14 @@ class Trials:
     trials = max(0, self._num_trials - self._study.num_trials)
     return len(self._waiting) + trials * len(self._seeds)
 
-  def next(self) -> grid.Run | None:
+  def next(self) -> grid.SweepRun | None:
     while not self._waiting:
       if self._study.num_trials >= self._num_trials:
         return None
       self._begin(self._study.ask())
     return self._waiting.popleft()
 
-  def end(self, ended: pool.Ended) -> None:
+  def end(self, ended: pool.FinishedRun) -> None:
     number = _number(ended.run)
     trial = self._open[number]
     if ended.was_stopped and ended.code != 0 and not trial.is_pruned:
@@ -104,7 +104,9 @@ class Trials:
     trial.has_failed |= ended.code != 0 and not ended.was_stopped
     self._finish_if_over(number)
 
-  def unwanted(self, running: Collection[grid.Run]) -> Collection[grid.Run]:
+  def unwanted(
+    self, running: Collection[grid.SweepRun]
+  ) -> Collection[grid.SweepRun]:
     """Prunes trials; returns the running ones of pruned trials."""
     now = time.monotonic()
     if self._prunes and now - self._looked_at >= _LOOK_SECONDS:
@@ -164,12 +166,12 @@ class Trials:
       trial.left.discard(run)
     self._finish_if_over(number)
 
-  def _returns(self, run: grid.Run) -> list[float]:
+  def _returns(self, run: grid.SweepRun) -> list[float]:
     """Returns the mean returns of a run's evaluations so far."""
     folder = os.path.join(self._manifest.directory, run.path, directories.LOGS)
-    logs = records.logs.Logs(folder)
+    logs = results.logs.Logs(folder)
     return logs.column('evaluator', 'episode_return').tolist()
 
 
-def _number(run: grid.Run) -> int:
+def _number(run: grid.SweepRun) -> int:
   return int(run.group.removeprefix('trial_'))

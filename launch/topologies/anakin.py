@@ -35,7 +35,7 @@ class Anakin(topology.Topology):
     learner_devices.check(self.learner_devices)
 
   def roads(self, experiment):
-    return [components.roads.PROGRAM]
+    return [components.transports.COMPILED]
 
   def check(self, experiment):
     learner_devices.check_dividing(self.learner_devices, experiment)
@@ -49,10 +49,10 @@ class Anakin(topology.Topology):
 
   def run(self, session, stage):
     with learner_devices.on_devices(self.learner_devices):
-      return nodes.program_turns.ProgramTurns(
+      return nodes.anakin_loop.AnakinLoop(
         session, stage.title, stage.interruption, stage.show
       ).run()
 
   def call_graph(self, session):
     del session
-    return topology.one_thread(nodes.program_turns.CALLS)
+    return topology.one_thread(nodes.anakin_loop.CALLS)

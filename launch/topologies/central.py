@@ -18,7 +18,7 @@ from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import nodes, runs
 from repertory.launch.coordination import addresses, kinds
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import (
   bellman_updaters,
   learner_devices,
@@ -138,7 +138,7 @@ class Central(bellman_updaters.WithBellmanUpdaters):
     ]
     is_apart = self.num_inference_servers > 0
     planned.add(
-      program_lib.PlannedNode(
+      node_graph_lib.PlannedNode(
         kinds.LEARNER.name,
         functools.partial(_make_learner, session=session, central=self),
         [kinds.REPLAY.name, kinds.COORDINATOR.name],
@@ -161,20 +161,24 @@ class Central(bellman_updaters.WithBellmanUpdaters):
       server=servers[0].name,
       home=calls(0)[0],
     )
-    planned.add(program_lib.PlannedNode(kinds.EVALUATOR.name, make, calls(0)))
+    planned.add(
+      node_graph_lib.PlannedNode(kinds.EVALUATOR.name, make, calls(0))
+    )
     for index in range(session.experiment.num_actors):
       thin = self._thin_settings(
         session, index, servers[index % len(servers)].name
       )
       make = functools.partial(nodes.thin_actor.ThinActorNode, thin)
       planned.add(
-        program_lib.PlannedNode(kinds.ACTOR.numbered(index), make, calls(index))
+        node_graph_lib.PlannedNode(
+          kinds.ACTOR.numbered(index), make, calls(index)
+        )
       )
     return planned
 
   def _plan_server(
     self, session: 'session_lib.Session', index: int
-  ) -> program_lib.PlannedNode:
+  ) -> node_graph_lib.PlannedNode:
     names = self.inference_devices
     # Batch size of each connection's requests.
     num_actors = len(
@@ -187,7 +191,7 @@ class Central(bellman_updaters.WithBellmanUpdaters):
       'evaluates': index == 0,
     }
     is_apart = self.num_inference_servers > 0
-    return program_lib.PlannedNode(
+    return node_graph_lib.PlannedNode(
       kinds.INFERENCE.numbered(index),
       functools.partial(
         _make_server_apart if is_apart else _make_server_beside,
@@ -231,7 +235,7 @@ def _make_server_beside(context, session, device, **settings):
     with components.compilation.on_device(device):
       network = session.experiment.builder.make_network(session.spec)
     publisher = context.beside.publisher
-    return network, components.variables.PublishedVariables(
+    return network, components.variables.LocalVariableClient(
       publisher, network.variables
     )
 
@@ -303,7 +307,7 @@ def _make_evaluator(context, session, server, home):
   return nodes.evaluator.EvaluatorNode(
     context,
     session,
-    nodes.evaluator.Evaluation(
+    nodes.evaluator.EvaluationSetup(
       loop, close, context.peers[home].evaluated_policy
     ),
   )

@@ -5,7 +5,7 @@ import functools
 
 from repertory.launch import nodes
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import bellman_updaters, parts, topology
 
 
@@ -21,7 +21,7 @@ class Distributed(bellman_updaters.WithBellmanUpdaters):
   def program(self, session, title):
     planned = parts.make_program(session, title)
     planned.add(
-      program_lib.PlannedNode(
+      node_graph_lib.PlannedNode(
         kinds.LEARNER.name,
         functools.partial(parts.make_learner, session=session),
         [kinds.REPLAY.name, kinds.COORDINATOR.name],
@@ -29,7 +29,7 @@ class Distributed(bellman_updaters.WithBellmanUpdaters):
     )
     parts.add_bellman_updaters(planned, session, self.num_bellman_updaters)
     planned.add(
-      program_lib.PlannedNode(
+      node_graph_lib.PlannedNode(
         kinds.EVALUATOR.name,
         functools.partial(_make_evaluator, session=session),
         [kinds.LEARNER.name, kinds.COORDINATOR.name],
@@ -37,7 +37,7 @@ class Distributed(bellman_updaters.WithBellmanUpdaters):
     )
     for index in range(session.experiment.num_actors):
       planned.add(
-        program_lib.PlannedNode(
+        node_graph_lib.PlannedNode(
           kinds.ACTOR.numbered(index),
           functools.partial(_make_actor, session=session, index=index),
           [kinds.REPLAY.name, kinds.LEARNER.name, kinds.COORDINATOR.name],

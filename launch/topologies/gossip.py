@@ -9,7 +9,7 @@ from repertory.components import choices, settings
 from repertory.components.settings import SettingError
 from repertory.launch import launchers, nodes, runs
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import parts, topology
 
 
@@ -74,7 +74,7 @@ class Gossip(topology.Topology):
     return [kinds.ACTOR_LEARNER.numbered(i) for i in range(self.num_learners)]
 
   def roads(self, experiment):
-    return [components.roads.PARTS]
+    return [components.transports.SHARES]
 
   def division(self, experiment):
     learners = '1 learner' if self.num_learners == 1 else (
@@ -125,12 +125,12 @@ class Gossip(topology.Topology):
     planned = parts.make_program(session, title, has_server=False)
     coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
     plan = functools.partial(_make_gossip, session=session, names=self.learners)
-    planned.add(program_lib.PlannedNode(learner, plan, [coordinator]))
+    planned.add(node_graph_lib.PlannedNode(learner, plan, [coordinator]))
     plan = functools.partial(
       _make_evaluator, session=session, names=self.learners
     )
     planned.add(
-      program_lib.PlannedNode(
+      node_graph_lib.PlannedNode(
         kinds.EVALUATOR.name, plan, [learner, coordinator]
       )
     )
@@ -142,7 +142,9 @@ class Gossip(topology.Topology):
         gossip=self,
         index=index,
       )
-      planned.add(program_lib.PlannedNode(name, plan, [learner, coordinator]))
+      planned.add(
+        node_graph_lib.PlannedNode(name, plan, [learner, coordinator])
+      )
     return planned
 
   def call_graph(self, session):
@@ -184,7 +186,7 @@ def _make_actor_learner(context, session, gossip, index):
   launchers.calls.wait_for_server(
     gossip_node, session.experiment.timeout_seconds, context.stop.is_set
   )
-  place = nodes.actor_learner.Place(
+  place = nodes.actor_learner.LearnerIndex(
     index,
     gossip.learners,
     gossip.graph,

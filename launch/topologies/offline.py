@@ -44,20 +44,22 @@ class Offline(topology.Topology):
     return f'{self.name} on {", ".join(self.data)}'
 
   def roads(self, experiment):
-    return [components.roads.DATA]
+    return [components.transports.OFFLINE]
 
   def check(self, experiment):
-    runs.data_checks.check(experiment, self.data)
+    runs.offline_checks.check(experiment, self.data)
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
-    runs.data_checks.check_experience(experiment, experience, spec, self.data)
+    runs.offline_checks.check_experience(
+      experiment, experience, spec, self.data
+    )
 
   def run(self, session, stage):
-    return nodes.data_turns.DataTurns(
+    return nodes.offline_loop.OfflineLoop(
       session, stage.title, stage.interruption, stage.show, self.data
     ).run()
 
   def call_graph(self, session):
     del session
-    return topology.one_thread(nodes.data_turns.CALLS)
+    return topology.one_thread(nodes.offline_loop.CALLS)

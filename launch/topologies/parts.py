@@ -6,19 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from repertory.launch import launchers, nodes
 from repertory.launch.coordination import kinds
-from repertory.launch.host import watchdog
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.nodes import node
+from repertory.launch.platform import watchdog
 
 if TYPE_CHECKING:
-  from repertory.components import roads, variables
+  from repertory.components import transports, variables
   from repertory.launch.nodes import bellman_updater, learner
   from repertory.launch.runs import session as session_lib
 
 
 def make_program(
   session: 'session_lib.Session', title: str, *, has_server: bool = True
-) -> program_lib.Program:
+) -> node_graph_lib.NodeGraph:
   """Makes a node graph with a coordinator and, optionally, a replay server.
 
   Args:
@@ -26,15 +26,17 @@ def make_program(
     has_server: Whether there is a replay server.
   """
   # The first call may include the start of the callee.
-  planned = program_lib.Program(
+  planned = node_graph_lib.NodeGraph(
     max(watchdog.START_SECONDS, session.experiment.timeout_seconds)
   )
   make = functools.partial(_make_coordinator, session=session, title=title)
-  planned.add(program_lib.PlannedNode(kinds.COORDINATOR.name, make))
+  planned.add(node_graph_lib.PlannedNode(kinds.COORDINATOR.name, make))
   if has_server:
     make = functools.partial(_make_replay, session=session)
     planned.add(
-      program_lib.PlannedNode(kinds.REPLAY.name, make, [kinds.COORDINATOR.name])
+      node_graph_lib.PlannedNode(
+        kinds.REPLAY.name, make, [kinds.COORDINATOR.name]
+      )
     )
   return planned
 
@@ -48,7 +50,7 @@ def make_learner(
 
 
 def add_bellman_updaters(
-  planned: program_lib.Program,
+  planned: node_graph_lib.NodeGraph,
   session: 'session_lib.Session',
   count: int | None,
 ) -> None:
@@ -57,7 +59,7 @@ def add_bellman_updaters(
     return
   for index in range(count or 1):
     planned.add(
-      program_lib.PlannedNode(
+      node_graph_lib.PlannedNode(
         kinds.BELLMAN_UPDATER.numbered(index),
         functools.partial(_make_bellman_updater, session=session, index=index),
         [kinds.REPLAY.name, kinds.LEARNER.name, kinds.COORDINATOR.name],
@@ -69,7 +71,7 @@ def _make_bellman_updater(
   context: node.Context, session: 'session_lib.Session', index: int
 ) -> 'bellman_updater.BellmanUpdaterNode':
   experiment = session.experiment
-  with nodes.making.alone(context, experiment.timeout_seconds):
+  with nodes.initialization_lock.held(context, experiment.timeout_seconds):
     updater = experiment.builder.make_bellman_updater(session.spec)
   names, targets = zip(*updater.followed.items())
   followed = nodes.policies.follow(
@@ -91,7 +93,7 @@ def _make_bellman_updater(
 
 def connect(
   context: node.Context, session: 'session_lib.Session'
-) -> 'roads.Road':
+) -> 'transports.Transport':
   """Returns a node's experience transport over the replay server."""
   return session.make_road(nodes.replay.connect(context, session))
 
@@ -100,7 +102,7 @@ def fetch(
   context: node.Context,
   session: 'session_lib.Session',
   update_period: int | None = None,
-) -> 'tuple[Any, variables.FetchedVariables]':
+) -> 'tuple[Any, variables.RemoteVariableClient]':
   """Makes a network whose variables are fetched from the learner.
 
   Args:

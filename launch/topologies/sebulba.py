@@ -15,7 +15,7 @@ from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import nodes
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import learner_devices, parts, topology
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Sebulba(topology.Topology):
     return self.actor_threads or experiment.num_actors
 
   def roads(self, experiment):
-    return [components.roads.LocalRoad.kind]
+    return [components.transports.InProcessTransport.kind]
 
   def division(self, experiment):
     num_threads = self.num_threads(experiment)
@@ -127,11 +127,11 @@ class Sebulba(topology.Topology):
       _make_learner, shared=shared, names=self.learner_devices
     )
     calls = [kinds.COORDINATOR.name]
-    planned.add(program_lib.PlannedNode(kinds.LEARNER.name, make, calls))
+    planned.add(node_graph_lib.PlannedNode(kinds.LEARNER.name, make, calls))
     make = functools.partial(
       _make_evaluator, session=session, shared=shared, device=self._device_of(0)
     )
-    planned.add(program_lib.PlannedNode(kinds.EVALUATOR.name, make, calls))
+    planned.add(node_graph_lib.PlannedNode(kinds.EVALUATOR.name, make, calls))
     size = session.experiment.num_environments // num_threads
     for index in range(num_threads):
       make = functools.partial(
@@ -142,7 +142,7 @@ class Sebulba(topology.Topology):
         device=self._device_of(index),
       )
       name = kinds.ACTOR.numbered(index)
-      planned.add(program_lib.PlannedNode(name, make, calls))
+      planned.add(node_graph_lib.PlannedNode(name, make, calls))
     return planned
 
   def call_graph(self, session):

@@ -43,18 +43,21 @@ class Single(topology.Topology):
       )
 
   def roads(self, experiment):
-    local, server = components.roads.LocalRoad.kind, super().roads(experiment)
+    local, server = (
+      components.transports.InProcessTransport.kind,
+      super().roads(experiment),
+    )
     if experiment.deterministic:
       return [local]
     return server if self.replay_server else [local, *server]
 
   def run(self, session, stage):
     with components.compilation.eagerly(session.experiment.eager):
-      return nodes.actor_turns.ActorTurns(
+      return nodes.single_loop.SingleLoop(
         session, stage.title, stage.interruption, stage.show
       ).run()
 
   def call_graph(self, session):
     return topology.one_thread(
-      nodes.actor_turns.calls(session.road, session.experience)
+      nodes.single_loop.calls(session.road, session.experience)
     )

@@ -17,9 +17,9 @@ from repertory import components
 from repertory.components.settings import SettingError
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import launchers, registries
-from repertory.launch.host import interrupts
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.platform import interrupts
 
 if TYPE_CHECKING:
   from repertory.components import experience as experience_lib
@@ -154,11 +154,11 @@ class Topology(abc.ABC):
   def roads(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
     """Returns the supported kinds of experience transport, best first.
 
-    `runs.preflight.find_ways` chooses one. A resumed run keeps the transport
+    `runs.preflight.find_options` chooses one. A resumed run keeps the transport
     that wrote its tables, if supported.
     """
     del experiment
-    return [components.roads.ReverbRoad.kind]
+    return [components.transports.ReverbTransport.kind]
 
   def division(self, experiment: experiment_lib.Experiment) -> str:
     """Describes how an experiment is divided among nodes.
@@ -178,7 +178,7 @@ class Topology(abc.ABC):
 
   def program(
     self, session: 'session_lib.Session', title: str
-  ) -> program_lib.Program:
+  ) -> node_graph_lib.NodeGraph:
     """Makes the node graph of a run.
 
     Args:

@@ -13,7 +13,7 @@ from repertory.components import (
 from repertory.components import experience as experience_lib
 from repertory.launch import experiment as experiment_lib
 from repertory.launch import naming
-from repertory.launch.runs import directories, identities, resuming, trials
+from repertory.launch.runs import directories, identities, resuming, smoke_test
 from repertory.launch.runs import session as session_lib
 
 
@@ -101,7 +101,7 @@ def _read(
     raise settings.SettingError(
       'run', f'must be the directory of a run, or an experiment, got {run!r}.'
     )
-  spec = trials.check(experiment, learns=False)
+  spec = smoke_test.check(experiment, learns=False)
   experience = session_lib.describe_experience(experiment, spec)
   identities.check_identity(checkpoint, experiment.identity(experience))
   network = experiment.builder.make_network(spec)

@@ -19,7 +19,7 @@ class Observations:
     Args:
       nested_spec: Nest of array specs, without a batch axis.
     """
-    self._layout = layout.Layout(nested_spec, 'observation')
+    self._layout = layout.NestLayout(nested_spec, 'observation')
     specs, paths = self._layout.specs, self._layout.paths
     indices = self._layout.unflatten(range(len(specs)))
     # In the order of `tree`: index, path, shape and dtype.

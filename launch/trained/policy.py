@@ -7,7 +7,7 @@ import numpy as np
 import tree
 
 from repertory.agents import builder as builder_lib
-from repertory.components import actors, roads, types
+from repertory.components import actors, transports, types
 from repertory.launch import experiment as experiment_lib
 from repertory.launch.runs import directories, session
 from repertory.launch.trained import loading, observations, previous
@@ -81,7 +81,7 @@ class TrainedPolicy:
     )
 
     steps_done = trained.steps // experiment.num_environments
-    if session.road_of(trained.checkpoint) == roads.DATA:
+    if session.transport_of(trained.checkpoint) == transports.OFFLINE:
       # Steps of offline runs are learner steps; exploration is at its end.
       steps_done = _MANY_STEPS
 
@@ -108,7 +108,7 @@ class TrainedPolicy:
     if builder.observes_previous_action_and_reward:
       shown = trained.spec.observations['observation']
       self.spec = trained.spec._replace(observations=shown)
-      self._previous = previous.PreviousActionAndReward(self.spec)
+      self._previous = previous.PreviousActionTracker(self.spec)
     self._observations = observations.Observations(self.spec.observations)
     self.has_memory = self._rows.has_memory or self._previous is not None
     self._num_rows = 0

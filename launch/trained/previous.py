@@ -7,7 +7,7 @@ from repertory.components import specs, types
 from repertory.environments import casting, previous_action
 
 
-class PreviousActionAndReward:
+class PreviousActionTracker:
   """Tracks the last action of each row, as `environments.previous_action` does.
 
   Assumes that the selected actions were executed.

@@ -12,8 +12,14 @@ import tree
 import agent_batches
 from repertory.agents import additional_loss as additional_loss_lib
 from repertory.agents import policy_and_critic, r2d2, registry
-from repertory.agents.wrappers import registry as wrappers_registry
-from repertory.components import compilation, learners, losses, programs, specs
+from repertory.agents.reward_models import registry as wrappers_registry
+from repertory.components import (
+  compilation,
+  interfaces,
+  learners,
+  losses,
+  specs,
+)
 
 # The first values of a variable that each network gets besides its own.
 _WEIGHTS = {'network': 3.0, 'policy': 3.0, 'critic': -2.0}
@@ -96,7 +102,7 @@ def _make_batch(builder, spec):
 def _update(builder, spec, batch):
   tf.random.set_seed(1)
   update = builder.make_update(builder.make_network(spec), spec)
-  return programs.call_update(update, batch).metrics
+  return interfaces.call_update(update, batch).metrics
 
 
 @pytest.mark.parametrize('case', _CASES)

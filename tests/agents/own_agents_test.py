@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from repertory.agents import dqn, own_agents, registry
+from repertory.agents import dqn, registry, user_agents
 from repertory.components import settings as settings_lib
 
 _OWN = """
@@ -77,7 +77,7 @@ class TestFind:
   @pytest.mark.parametrize('agent', registry.agents(), ids=lambda a: a.name)
   def test_baseline_agents_say_it(self, agent):
     builder = agent.builder_class
-    found = own_agents.find(f'{builder.__module__}:{builder.__qualname__}')
+    found = user_agents.find(f'{builder.__module__}:{builder.__qualname__}')
     assert found.builder_class is builder
     assert found.config_class is agent.config_class
 

@@ -3,7 +3,7 @@
 import pytest
 
 from repertory.agents import crr, d4pg, dqn, iql, mpo
-from repertory.agents.wrappers import sqil
+from repertory.agents.reward_models import sqil
 
 _BOUNDS = {'vmin': -3.0, 'vmax': 4.0}
 _CATEGORICAL = {**_BOUNDS, 'distribution': 'categorical'}

@@ -10,7 +10,7 @@ import pytest
 
 import log_files
 import program
-from repertory.launch.launchers import carriers
+from repertory.launch.launchers import rpc
 
 pytestmark = pytest.mark.chaos
 
@@ -166,7 +166,7 @@ def test_run_continues(tmp_path, settings, node, fault):
 @pytest.mark.parametrize('fault', [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.parametrize('node', ['actor/1', 'learner', 'coordinator'])
 def test_run_continues_without_launchpad(tmp_path, monkeypatch, node, fault):
-  monkeypatch.setenv(carriers.VARIABLE, carriers.GRPC)
+  monkeypatch.setenv(rpc.VARIABLE, rpc.GRPC)
   _check_continues(tmp_path, _DISTRIBUTED, node, fault)
 
 

@@ -16,7 +16,7 @@ import json, os, sys
 from repertory import launch
 from repertory.launch import hooks
 
-class Noting(launch.Observer):
+class Noting(launch.Callback):
   def __init__(self):
     self.num_starts = 0
 

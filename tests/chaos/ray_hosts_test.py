@@ -14,7 +14,7 @@ import cluster_hosts
 import namespaces
 from repertory import launch
 from repertory.agents import registry
-from repertory.components import roads
+from repertory.components import transports
 from repertory.components.replay import local
 from repertory.launch.runs import resuming
 
@@ -99,7 +99,7 @@ class _Run:
       str(self.directory),
       agent='dqn', environment='signals', num_actors=num_actors,
     )  # fmt: skip
-    local_kind = [roads.LocalRoad.kind]
+    local_kind = [transports.InProcessTransport.kind]
     with resuming.open_session(experiment, kinds=local_kind) as session:
       contents = local.snapshots.read(
         session.replay_directory, session.experience.table

@@ -12,7 +12,7 @@ import pytest
 import log_files
 import program
 from repertory.components import storage
-from repertory.components.storage import places
+from repertory.components.storage import backends
 from repertory.launch.runs import resuming
 
 pytestmark = pytest.mark.chaos
@@ -21,8 +21,8 @@ _NUM_KILLS = 4
 
 
 def _stored(folder):
-  place = places.LocalPlace(str(folder))
-  return storage.Shelf(place, 'checkpoints', str(folder))
+  place = backends.LocalBackend(str(folder))
+  return storage.CheckpointStore(place, 'checkpoints', str(folder))
 
 
 def _unfinished(folder):

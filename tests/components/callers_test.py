@@ -6,7 +6,7 @@ from repertory.components import callers
 
 
 def test_replaced_generation_is_refused():
-  admission = callers.Admission('token')
+  admission = callers.Fencing('token')
   old, new = (callers.Caller('actor/0', life, 'token') for life in (0, 1))
   admission.check(old)
   admission.check(new)
@@ -19,7 +19,7 @@ def test_replaced_generation_is_refused():
 
 
 def test_replaced_generation_is_refused_before_the_next_one_calls():
-  admission = callers.Admission()
+  admission = callers.Fencing()
   caller = callers.Caller('actor/0')
   admission.check(caller)
   admission.replace('actor/0', 2)
@@ -34,7 +34,7 @@ def test_replaced_generation_is_refused_before_the_next_one_calls():
 
 @pytest.mark.parametrize('token', ['', 'tokem', 'token ', 'tökén', '\ud800'])
 def test_another_token_is_refused_and_not_shown(token):
-  admission = callers.Admission('token')
+  admission = callers.Fencing('token')
   with pytest.raises(
     callers.RefusedError, match='must have the token'
   ) as caught:

@@ -5,7 +5,7 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.components import conformance, programs, specs, types
+from repertory.components import conformance, interfaces, specs, types
 
 _NUMBER = specs.Array((), np.float32)
 _SPEC = specs.EnvironmentSpec(
@@ -16,7 +16,7 @@ _SPEC = specs.EnvironmentSpec(
 )
 
 
-class _Policy(programs.Policy):
+class _Policy(interfaces.Policy):
   """A policy that sums observations, with noise by id and count."""
 
   def initial_state(self, environment_ids):
@@ -34,7 +34,7 @@ class _Policy(programs.Policy):
   def step(self, observation, state):
     memory = 0.5 * state['memory'] + observation[:, :2]
     noise = tf.sin(5 * state['id'] + state['count'])
-    return programs.PolicyOutput(
+    return interfaces.PolicyOutput(
       action=self._limit(memory + self._noise(noise[:, None])),
       extras=(),
       state={**state, 'count': state['count'] + 1, 'memory': memory},
@@ -159,7 +159,7 @@ def test_finds_wrong_policies(policy_class, check):
     getattr(checks, f'test_{check}')()
 
 
-class _Update(programs.Update):
+class _Update(interfaces.Update):
   """An update that learns rewards from first observations, with momentum."""
 
   learning_rate = 0.1
@@ -178,7 +178,7 @@ class _Update(programs.Update):
     gradient = tape.gradient(loss, self.network.w)
     self.momentum.assign(0.9 * self.momentum + gradient)
     self.network.w.assign_sub(self._rate() * self.momentum)
-    return programs.UpdateResult(
+    return interfaces.UpdateResult(
       {'loss': self._metric(loss)},
       self._priorities(tf.reduce_mean(tf.abs(errors), -1)),
     )

@@ -6,7 +6,7 @@ from acme import core as acme_core
 from acme.adders import base as acme_adders
 
 import counting_policy
-from repertory.components import actors, core, learners, programs, types
+from repertory.components import actors, core, interfaces, learners, types
 
 
 class TestVocabulary:
@@ -33,15 +33,15 @@ class TestVocabulary:
 
 class TestPolicy:
   def test_what_a_policy_must_have(self):
-    assert programs.Policy.__abstractmethods__ == {'initial_state', 'step'}
+    assert interfaces.Policy.__abstractmethods__ == {'initial_state', 'step'}
 
   def test_without_memory_and_description(self):
-    class Memoryless(programs.Policy):
+    class Memoryless(interfaces.Policy):
       def initial_state(self, environment_ids):
         return ()
 
       def step(self, observation, state):
-        return programs.PolicyOutput(observation, (), state)
+        return interfaces.PolicyOutput(observation, (), state)
 
     policy = Memoryless()
     state = {'random': tf.constant([1, 2])}
@@ -58,13 +58,13 @@ class TestPolicy:
 
 class TestUpdate:
   def test_what_an_update_must_have(self):
-    assert programs.Update.__abstractmethods__ == {'__call__', 'exports'}
+    assert interfaces.Update.__abstractmethods__ == {'__call__', 'exports'}
 
   def test_priorities_may_be_missing(self):
-    assert programs.UpdateResult({'loss': 1.0}).priorities is None
+    assert interfaces.UpdateResult({'loss': 1.0}).priorities is None
 
   def test_variables_are_all_there_is_to_save(self):
-    class Holder(programs.Update):
+    class Holder(interfaces.Update):
       def __init__(self):
         super().__init__()
         self.online = [tf.Variable(1.0), tf.Variable(2.0)]
@@ -75,7 +75,7 @@ class TestUpdate:
         return {'policy': self.online}
 
       def __call__(self, sample):
-        return programs.UpdateResult({})
+        return interfaces.UpdateResult({})
 
     values = sorted(float(v) for v in Holder().variables)
     assert values == [0, 1, 2]  # 0 is the count of `PeriodicCopy`.

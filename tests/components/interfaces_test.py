@@ -128,14 +128,14 @@ def test_other_machines_are_heard_at_one_address_alone(
 ):
   # As if this machine's packets came from another one.
   monkeypatch.setattr(
-    network_interfaces, 'LOOPBACK', network_interfaces.NetworkInterface('', ())
+    network_interfaces, 'LOOPBACK', network_interfaces.Interface('', ())
   )
   with socket.create_server(
     ('::', 0), family=socket.AF_INET6, dualstack_ipv6=True
   ) as server:
     port = server.getsockname()[1]
     network_interfaces.restrict(
-      port, network_interfaces.NetworkInterface(host, ('lo',))
+      port, network_interfaces.Interface(host, ('lo',))
     )
     for address, is_expected in is_heard.items():
       with contextlib.ExitStack() as stack:

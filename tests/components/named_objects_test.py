@@ -1,4 +1,4 @@
-"""Tests of `components/named_objects.py`."""
+"""Tests of `components/import_paths.py`."""
 
 import os
 import queue  # noqa: F401 (whose name is taken)
@@ -9,7 +9,7 @@ from concurrent import futures
 
 import pytest
 
-from repertory.components import named_objects
+from repertory.components import import_paths
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from repertory.components import named_objects
   ],
 )
 def test_syntax(name, module, path):
-  match = named_objects.SYNTAX.fullmatch(name)
+  match = import_paths.SYNTAX.fullmatch(name)
   assert match.groupdict() == {'module': module, 'path': path}
 
 
@@ -42,16 +42,16 @@ def test_syntax(name, module, path):
   ],
 )
 def test_no_syntax(name):
-  assert named_objects.SYNTAX.fullmatch(name) is None
+  assert import_paths.SYNTAX.fullmatch(name) is None
 
 
 class TestFind:
   def test_in_the_current_folder(self, write_module, tmp_path):
     write_module('own_a', 'class Outer:\n  inner = 7')
     assert str(tmp_path) not in sys.path
-    assert named_objects.find('own_a:Outer.inner') == 7
+    assert import_paths.find('own_a:Outer.inner') == 7
     # For processes that inherit `sys.path`, and once only.
-    assert named_objects.find('own_a:Outer') is sys.modules['own_a'].Outer
+    assert import_paths.find('own_a:Outer') is sys.modules['own_a'].Outer
     assert sys.path[0] == str(tmp_path)
     assert sys.path.count(str(tmp_path)) == 1
 
@@ -63,25 +63,25 @@ class TestFind:
     write_module('own_b.other', 'thing = [1]')
     if init:
       write_module('own_b.__init__', '')
-    assert named_objects.find('own_b.deep.module:thing') == [1]
+    assert import_paths.find('own_b.deep.module:thing') == [1]
 
   def test_what_is_installed(self, write_module, tmp_path):
     del write_module
     path = list(sys.path)
-    assert named_objects.find('os.path:join') is os.path.join
+    assert import_paths.find('os.path:join') is os.path.join
     assert sys.path == path
 
   def test_the_folder_comes_first(self, write_module, tmp_path, monkeypatch):
     write_module('elsewhere.own_c', 'thing = "elsewhere"')
     write_module('own_c', 'thing = "here"')
     monkeypatch.syspath_prepend(tmp_path / 'elsewhere')
-    assert named_objects.find('own_c:thing') == 'here'
+    assert import_paths.find('own_c:thing') == 'here'
 
   def test_what_comes_later_is_found(self, write_module):
-    with pytest.raises(named_objects.NoModuleError):
-      named_objects.find('own_d:thing')
+    with pytest.raises(import_paths.NoModuleError):
+      import_paths.find('own_d:thing')
     write_module('own_d', 'thing = 1')
-    assert named_objects.find('own_d:thing') == 1
+    assert import_paths.find('own_d:thing') == 1
 
   def test_by_nodes_in_threads_at_once(
     self, write_module, tmp_path, monkeypatch
@@ -94,7 +94,7 @@ class TestFind:
 
     def find(_):
       start.wait(60)
-      return named_objects.find('own_m:thing')
+      return import_paths.find('own_m:thing')
 
     with futures.ThreadPoolExecutor(4) as threads:
       found = list(threads.map(find, range(4)))
@@ -104,8 +104,8 @@ class TestFind:
 
 class TestErrors:
   def check(self, name, *parts):
-    with pytest.raises(named_objects.NamedObjectError) as raised:
-      named_objects.find(name)
+    with pytest.raises(import_paths.ImportPathError) as raised:
+      import_paths.find(name)
     for part in parts:
       assert part in str(raised.value)
     return raised.value
@@ -166,7 +166,7 @@ class TestErrors:
   def test_import_raises(self, write_module, source, line, message):
     write_module('own_g', source)
     error = self.check('own_g:x', "importing 'own_g' failed", line, message)
-    assert not isinstance(error, named_objects.NoModuleError)
+    assert not isinstance(error, import_paths.NoModuleError)
     # Nothing of the import machinery.
     files = re.findall('File "(.*?)"', str(error))
     assert {os.path.basename(file) for file in files} == {'own_g.py'}
@@ -178,7 +178,7 @@ class TestErrors:
   def test_interruption_is_no_failure(self, write_module):
     write_module('own_i', 'raise KeyboardInterrupt')
     with pytest.raises(KeyboardInterrupt):
-      named_objects.find('own_i:x')
+      import_paths.find('own_i:x')
 
   def test_main(self):
     self.check('__main__:x', 'another module in each process')
@@ -187,6 +187,6 @@ class TestErrors:
 def test_folder_above(write_module, tmp_path):
   write_module('project.own_j.module', '')
   run = tmp_path / 'project' / 'runs' / 'deep'
-  above = named_objects.folder_above
+  above = import_paths.folder_above
   assert above(str(run), 'own_j.module') == str(tmp_path / 'project')
   assert above(str(run), 'own_k') is None

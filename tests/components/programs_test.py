@@ -10,7 +10,7 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.components import compilation, learners, programs, types
+from repertory.components import compilation, interfaces, learners, types
 from repertory.launch.coordination import progress
 
 _SAMPLE = types.Sample(
@@ -21,7 +21,7 @@ _SAMPLE = types.Sample(
 )
 
 
-class _Update(programs.Update):
+class _Update(interfaces.Update):
   """Returns a given result; has parts whose variables come late."""
 
   def __init__(self, result=None, parts=()):
@@ -30,7 +30,7 @@ class _Update(programs.Update):
     self.network(_SAMPLE.data)
     self.parts = list(parts)
     self.optimizer = snt.optimizers.Adam(0.1)
-    self.result = result or programs.UpdateResult({})
+    self.result = result or interfaces.UpdateResult({})
 
   def __call__(self, sample):
     for part in self.parts:
@@ -66,7 +66,7 @@ def _trace(update):
 
 
 @pytest.mark.parametrize('call', [
-  lambda update: programs.call_update(update, _SAMPLE), _trace,
+  lambda update: interfaces.call_update(update, _SAMPLE), _trace,
 ])  # fmt: skip
 def test_variables_that_come_late_are_named(call):
   parts = [snt.Linear(2, name='head'), Counter()]
@@ -90,15 +90,15 @@ def test_moments_of_an_optimizer_may_come_late():
 @pytest.mark.parametrize(('result', 'message'), [
   ((), r'_Update must return an UpdateResult\(metrics, priorities\), got a '),
   (
-    programs.UpdateResult({'loss': 1.0, 'error': tf.ones([4])}),
+    interfaces.UpdateResult({'loss': 1.0, 'error': tf.ones([4])}),
     r"Metric 'error' of _Update must be a scalar, got shape \[4\]",
   ),
   *(
-    (programs.UpdateResult({name: 1.0}), f"Metric '{name}' .* another name")
+    (interfaces.UpdateResult({name: 1.0}), f"Metric '{name}' .* another name")
     for name in ('count', 'skipped_updates', 'policy_lag', 'target_age')
   ),
   (
-    programs.UpdateResult({}, tf.ones([])),
+    interfaces.UpdateResult({}, tf.ones([])),
     r'Priorities of _Update must have the shape of the items, \[4\], got \[\]',
   ),
 ])  # fmt: skip
@@ -118,7 +118,7 @@ def test_metrics_have_other_names_than_the_position_in_logs():
     counts=collections.Counter(), elapsed_seconds=0.0
   )
   for name in progress.Progress(session, time.monotonic).position:
-    update = _Update(programs.UpdateResult({name: 1.0}))
+    update = _Update(interfaces.UpdateResult({name: 1.0}))
     with pytest.raises(ValueError, match=f"Metric '{name}' of _Update"):
       _trace(update)
 
@@ -130,7 +130,7 @@ def test_update_that_returns_nothing_is_named():
     _trace(update)
 
 
-class _Policy(programs.Policy):
+class _Policy(interfaces.Policy):
   def __init__(self, output):
     super().__init__()
     self.output = output
@@ -146,7 +146,7 @@ class _Policy(programs.Policy):
   (lambda x: None, r'_Policy.step must return a PolicyOutput\(.*, got None'),
   (lambda x: x, 'must return a PolicyOutput.*, got a EagerTensor'),
   (
-    lambda x: programs.PolicyOutput(snt.Linear(2, name='head')(x), (), ()),
+    lambda x: interfaces.PolicyOutput(snt.Linear(2, name='head')(x), (), ()),
     r'the first step of _Policy: head/w:0 \[3, 2\], head/b:0 \[2\]',
   ),
 ])  # fmt: skip

@@ -64,7 +64,7 @@ publisher = variables.Publisher(
 def compute(number):
   with tf.device('CPU:1'):
     mine = [tf.Variable(tf.fill(shape, 0.0)) for shape in shapes]
-  followed = variables.PublishedVariables(publisher, mine)
+  followed = variables.LocalVariableClient(publisher, mine)
 
   def step(i):
     if number == 0:

@@ -250,7 +250,7 @@ _FACTORIES = """
       self.rows = rows
 
     def __call__(self, seed):
-      return catch.Catch(rows=self.rows, seed=seed)
+      return catch.TensorCatch(rows=self.rows, seed=seed)
 
     def make_batch(self, seeds):
       environments = batch.EnvironmentBatch([self(seed) for seed in seeds])
@@ -306,9 +306,9 @@ _WRONG = """
   def needs(seed, size: int, *, speed): pass
   def needs_seed(random_seed): pass
   def gives_number(seed): return 5
-  def takes_no_seed(): return catch.Catch(seed=0)
+  def takes_no_seed(): return catch.TensorCatch(seed=0)
   def raises(seed): raise ValueError('my own words')
-  def refused(seed): return catch.Catch(rows=1, seed=seed)
+  def refused(seed): return catch.TensorCatch(rows=1, seed=seed)
   def array(seed, at: dict = {}): pass
   class Batches:
     def __init__(self): raise OSError('no disk')

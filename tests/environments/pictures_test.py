@@ -1,4 +1,4 @@
-"""Tests of `environments/pictures.py`, and of the rendering of each family."""
+"""Tests of `environments/rendering.py`, and of the rendering of each family."""
 
 import contextlib
 import dataclasses
@@ -14,9 +14,9 @@ from repertory.environments import (
   batch,
   catch,
   drawing,
-  pictures,
   previous_action,
   registry,
+  rendering,
   wrappers,
 )
 
@@ -82,15 +82,15 @@ def test_filmed_environments_do_the_same(case):
     check_equal(filmed.reset(), plain.reset())
     seen = [set() for _ in slots]
     for action in actions:
-      for slot, picture in zip(slots, pictures.take(filmed, slots)):
+      for slot, picture in zip(slots, rendering.take(filmed, slots)):
         seen[slot].add(picture[-1].tobytes())
       check_equal(filmed.step(action), plain.step(action))
-    (last,) = pictures.take(filmed, [case.num_slots - 1])
+    (last,) = rendering.take(filmed, [case.num_slots - 1])
     expected = case.shape if len(case.shape) == 4 else (1, *case.shape)
     # A step that ends early has fewer frames.
     assert last.shape[1:] == expected[1:]
     assert 1 <= len(last) <= expected[0]
-    assert pictures.rate(filmed) == pytest.approx(case.rate)
+    assert rendering.rate(filmed) == pytest.approx(case.rate)
     assert all(len(each) > 2 for each in seen)
 
 
@@ -234,21 +234,21 @@ class TestOwnEnvironments:
     together = previous_action.PreviousActionAndReward(
       batch.EnvironmentBatch(environments)
     )
-    found = pictures.take(together, [2, 0])
+    found = rendering.take(together, [2, 0])
     np.testing.assert_array_equal(found, [[_PICTURE + 2], [_PICTURE]])
-    assert pictures.rate(together) == 12
+    assert rendering.rate(together) == 12
 
   def test_rate_by_default(self):
     environment = wrappers.StepLimit(Colored(_PICTURE), 3)
-    assert pictures.rate(batch.EnvironmentBatch([environment])) == 30
+    assert rendering.rate(batch.EnvironmentBatch([environment])) == 30
 
   @pytest.mark.parametrize('rate', [0, -1, float('nan'), float('inf'), 'fast'])
   def test_invalid_rate(self, rate):
     environments = batch.EnvironmentBatch([Colored(_PICTURE, render_fps=rate)])
     with pytest.raises(
-      pictures.NoPictureError, match='`render_fps` of Colored'
+      rendering.NoPictureError, match='`render_fps` of Colored'
     ):
-      pictures.rate(environments)
+      rendering.rate(environments)
 
   @pytest.mark.parametrize(
     ('picture', 'message'),
@@ -263,16 +263,16 @@ class TestOwnEnvironments:
   )
   def test_wrong_pictures(self, picture, message):
     environments = batch.EnvironmentBatch([Colored(picture)])
-    with pytest.raises(pictures.NoPictureError, match=message):
-      pictures.take(environments, [0])
+    with pytest.raises(rendering.NoPictureError, match=message):
+      rendering.take(environments, [0])
 
   def test_a_factory_of_ones_own(self):
     def factory(seed):
       return catch.Catch(seed=seed)
 
-    assert pictures.film(factory) is factory
+    assert rendering.film(factory) is factory
     setattr(factory, 'filmed', lambda: 'with pictures')  # noqa: B010
-    assert pictures.film(factory) == 'with pictures'
+    assert rendering.film(factory) == 'with pictures'
 
 
 _NAMED = """
@@ -295,7 +295,7 @@ _NAMED = """
       return np.full((4, 3, 3), 9, np.uint8)
 
   def make_catch(seed, rows=4):
-    return catch.Catch(rows, 3, seed)
+    return catch.TensorCatch(rows, 3, seed)
 
   factory = registry.make_factory('gym:CartPole-v1')
 """
@@ -311,13 +311,13 @@ _NAMED = """
 )
 def test_environments_of_ones_own_by_name(thing, shape, rate, write_module):
   write_module('own_pictures', _NAMED)
-  factory = pictures.film(registry.make_factory(f'own_pictures:{thing}'))
+  factory = rendering.film(registry.make_factory(f'own_pictures:{thing}'))
   environments = factory.make_batch([1, 2])
   with contextlib.closing(environments):
     environments.reset()
-    found = pictures.take(environments, [1])
+    found = rendering.take(environments, [1])
     assert found[0].shape == (1, *shape)
-    assert pictures.rate(environments) == rate
+    assert rendering.rate(environments) == rate
 
 
 def test_render_mode_of_ones_own_is_left_alone(write_module):
@@ -325,8 +325,8 @@ def test_render_mode_of_ones_own_is_left_alone(write_module):
   name = 'own_pictures:Own?render_mode=human'
   environments = registry.make_factory(name).filmed().make_batch([1])
   environments.reset()
-  with pytest.raises(pictures.NoPictureError, match='was made with human'):
-    pictures.take(environments, [0])
+  with pytest.raises(rendering.NoPictureError, match='was made with human'):
+    rendering.take(environments, [0])
 
 
 @pytest.mark.parametrize(
@@ -342,14 +342,14 @@ def test_names_without_a_picture(name, message):
   environments = registry.make_factory(name).filmed().make_batch([0, 1])
   with contextlib.closing(environments):
     environments.reset()
-    with pytest.raises(pictures.NoPictureError, match=message):
-      pictures.take(environments, [0])
+    with pytest.raises(rendering.NoPictureError, match=message):
+      rendering.take(environments, [0])
 
 
 @pytest.mark.parametrize('name', ['gym:CartPole-v1', 'atari:Pong'])
 def test_pictures_that_were_not_asked_for(name):
   environment = registry.make(name, seed=0)
   environment.reset()
-  with pytest.raises(pictures.NoPictureError, match=r'\.filmed\(\)'):
+  with pytest.raises(rendering.NoPictureError, match=r'\.filmed\(\)'):
     environment.render()
   environment.close()

@@ -14,7 +14,7 @@ from repertory import launch
 from repertory.agents import dqn, impala
 from repertory.environments import registry, tensor
 from repertory.environments.tensor import catch
-from repertory.launch.nodes import program
+from repertory.launch.nodes import anakin_node
 from repertory.launch.runs import resuming
 
 # Episodes of this Catch have 8 steps; the ninth step record is the next start.
@@ -194,7 +194,7 @@ def test_learner_steps_come_after_the_same_items_as_in_single(
   experiment = _with_builder(tmp_path / 'single', timed, max_steps=400)
   single = launch.run(experiment, display=False).status
   timing = []
-  advance = program.ProgramNode.advance
+  advance = anakin_node.AnakinNode.advance
 
   def advance_once(node, max_steps):
     before = node._program.steps
@@ -203,7 +203,7 @@ def test_learner_steps_come_after_the_same_items_as_in_single(
     timing.extend([count['inserts']] * (node._program.steps - before))
     return num_steps
 
-  monkeypatch.setattr(program.ProgramNode, 'advance', advance_once)
+  monkeypatch.setattr(anakin_node.AnakinNode, 'advance', advance_once)
   builder = dqn.DQNBuilder(config)
   experiment = _with_builder(tmp_path / 'anakin', builder, max_steps=400)
   anakin = launch.run(experiment, 'anakin', display=False).status
@@ -336,7 +336,7 @@ def test_what_no_program_can_hold_is_refused(
   assert not directory.exists()
 
 
-class _Poisonous(catch.Catch):
+class _Poisonous(catch.TensorCatch):
   """Pays as much as a number can be at the end of each episode."""
 
   def advance(self, core, action, counters):

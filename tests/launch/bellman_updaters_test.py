@@ -17,7 +17,7 @@ from repertory.agents import qtopt
 from repertory.agents.qtopt import targets
 from repertory.components import checkpointing, replay
 from repertory.environments import registry
-from repertory.launch.commands import commands
+from repertory.launch.cli import commands
 from repertory.launch.topologies import central, distributed
 
 _CONFIG = qtopt.QTOptConfig(

@@ -228,7 +228,7 @@ def test_server_that_was_started_since_has_nothing_to_keep(tmp_path):
     def follow():
       network = session.experiment.builder.make_network(session.spec)
       publishers.append(variables.Publisher(network.variables))
-      return network, variables.PublishedVariables(
+      return network, variables.LocalVariableClient(
         publishers[-1], network.variables
       )
 

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from repertory.launch.host import brief_notes
+from repertory.launch.platform import brief_notes
 
 
 class _Terminal(io.StringIO):

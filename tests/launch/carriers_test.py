@@ -18,12 +18,12 @@ import program
 import stacks
 from repertory import launch
 from repertory.components import settings, signals
-from repertory.launch.launchers import calls, carriers, launcher
+from repertory.launch.launchers import calls, launcher, rpc
 
 
 @pytest.fixture(name='carrier')
 def _carrier(each_carrier):
-  return carriers.get(each_carrier)
+  return rpc.get(each_carrier)
 
 
 @pytest.mark.parametrize('dtype', [np.float32, np.int64, np.uint8])
@@ -178,7 +178,7 @@ def _killed(carrier_name, port, seconds):
 
 
 def test_a_call_whose_server_is_killed_goes_to_the_next(each_carrier, port):
-  carrier = carriers.get(each_carrier)
+  carrier = rpc.get(each_carrier)
   client = carrier.make_client(
     f'localhost:{port}', 4 * called.SECONDS, called.TOKEN
   )
@@ -194,7 +194,7 @@ def test_a_call_whose_server_is_killed_goes_to_the_next(each_carrier, port):
 
 
 def test_a_call_whose_server_is_killed_can_be_canceled(each_carrier, port):
-  carrier = carriers.get(each_carrier)
+  carrier = rpc.get(each_carrier)
   client = carrier.make_client(
     f'localhost:{port}', 4 * called.SECONDS, called.TOKEN
   )
@@ -241,35 +241,35 @@ def test_nothing_is_left_of_a_server(carrier, port, service):
 
 class TestChoice:
   def test_courier_where_it_is_installed(self, monkeypatch):
-    monkeypatch.delenv(carriers.VARIABLE, raising=False)
-    expected = carriers.COURIER if stacks.HAS_LAUNCHPAD else carriers.GRPC
-    assert carriers.chosen() == expected
+    monkeypatch.delenv(rpc.VARIABLE, raising=False)
+    expected = rpc.COURIER if stacks.HAS_LAUNCHPAD else rpc.GRPC
+    assert rpc.chosen() == expected
 
   def test_grpc_elsewhere(self, monkeypatch):
     """Though there may be another package of Courier's name."""
-    monkeypatch.delenv(carriers.VARIABLE, raising=False)
+    monkeypatch.delenv(rpc.VARIABLE, raising=False)
     find = importlib.util.find_spec
     others = {'launchpad': 'no such module', 'courier': 'json'}
     monkeypatch.setattr(
       importlib.util, 'find_spec', lambda name: find(others.get(name, name))
     )
-    assert carriers.chosen() == carriers.GRPC
-    monkeypatch.setenv(carriers.VARIABLE, carriers.COURIER)
+    assert rpc.chosen() == rpc.GRPC
+    monkeypatch.setenv(rpc.VARIABLE, rpc.COURIER)
     with pytest.raises(settings.SettingError, match='without Launchpad'):
-      carriers.chosen()
+      rpc.chosen()
 
   def test_by_name(self, monkeypatch):
-    monkeypatch.setenv(carriers.VARIABLE, carriers.GRPC)
-    assert carriers.chosen() == carriers.GRPC
-    monkeypatch.setenv(carriers.VARIABLE, 'pigeons')
+    monkeypatch.setenv(rpc.VARIABLE, rpc.GRPC)
+    assert rpc.chosen() == rpc.GRPC
+    monkeypatch.setenv(rpc.VARIABLE, 'pigeons')
     with pytest.raises(settings.SettingError, match="got 'pigeons'"):
-      carriers.chosen()
+      rpc.chosen()
 
   @pytest.mark.parametrize('launch_type', sorted(launcher.launchers()))
   def test_is_checked_before_anything_is_written(
     self, launch_type, monkeypatch, tmp_path
   ):
-    monkeypatch.setenv(carriers.VARIABLE, 'pigeons')
+    monkeypatch.setenv(rpc.VARIABLE, 'pigeons')
     experiment = launch.make_experiment(
       'dqn', 'catch', max_steps=100, directory=str(tmp_path / 'run')
     )

@@ -16,10 +16,10 @@ import real_disk_errors
 from repertory import launch
 from repertory.components import checkpointing, replay
 from repertory.launch.coordination import coordinator as coordinator_lib
-from repertory.launch.host import interrupts
 from repertory.launch.nodes import checkpoints
 from repertory.launch.nodes import learner as nodes
 from repertory.launch.nodes import replay as replay_lib
+from repertory.launch.platform import interrupts
 from repertory.launch.runs import resuming
 
 _NEVER = 1e6

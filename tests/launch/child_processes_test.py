@@ -23,7 +23,7 @@ child.wait()
 """
 _CHILD = """
 import os, time
-from repertory.launch.host import child_processes, interrupts
+from repertory.launch.platform import child_processes, interrupts
 
 child_processes.stop_with(os.getppid())
 with interrupts.catch_interrupts() as interruption:

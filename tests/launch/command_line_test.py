@@ -10,8 +10,8 @@ import pytest
 
 import rare_cases
 import real_disk_errors
-from repertory.launch.commands import command, flags
-from repertory.launch.commands import commands as command_line
+from repertory.launch.cli import command, flags
+from repertory.launch.cli import commands as command_line
 
 # Just enough for the learner to take steps.
 _FEW_STEPS = (

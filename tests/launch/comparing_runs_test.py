@@ -10,8 +10,8 @@ import pytest
 import log_files
 import troubled_environments
 from repertory import launch
-from repertory.launch import records
-from repertory.launch.commands import commands as command_line
+from repertory.launch import results
+from repertory.launch.cli import commands as command_line
 
 _DQN = {'min_replay_size': 20, 'jit_compile': False, 'hidden_sizes': (8,)}
 
@@ -58,7 +58,7 @@ class TestRecords:
       ('seed_0', 'single', None),
       ('threads', 'distributed', 'local_mt'),
     ):
-      run = records.read(made / name)
+      run = results.read(made / name)
       assert (run.state, run.why, run.topology) == ('done', '', topology)
       assert run.wiring.get('launch_type') == launch_type
       assert (run.agent, run.environment) == ('dqn', 'catch')
@@ -70,7 +70,7 @@ class TestRecords:
       assert not run.problems
 
   def test_columns_are_those_of_the_files(self, made):
-    run = records.read(made / 'seed_0')
+    run = results.read(made / 'seed_0')
     for label in ('actors', 'learner', 'replay', 'evaluator'):
       rows = log_files.rows(made / 'seed_0', label)
       for name in rows[0]:
@@ -80,7 +80,7 @@ class TestRecords:
     assert run.best.episode_return == max(r['episode_return'] for r in rows)
 
   def test_rows_of_replay_show_which_side_waits(self, made):
-    logs = records.read(made / 'threads').logs
+    logs = results.read(made / 'threads').logs
     inserts, samples = (
       logs.column('replay', f'{side}_wait') for side in ('inserts', 'samples')
     )
@@ -94,7 +94,7 @@ class TestRecords:
       evaluation_episodes=0,
     )  # fmt: skip
     launch.run(experiment, display=False)
-    run = records.read('runs/seed_0')
+    run = results.read('runs/seed_0')
     assert [next(iter(row)) for row in run.starts] == ['begun', 'ended'] * 2
     assert (run.steps, run.max_steps) == (320, 320)
     assert run.starts[2]['steps'] == 300
@@ -104,7 +104,7 @@ class TestRecords:
     seen = []
 
     def trouble():
-      seen.append(records.read(tmp_path / 'run'))
+      seen.append(results.read(tmp_path / 'run'))
       raise RuntimeError('trouble')
 
     factory = troubled_environments.Troubled(2, 'step', trouble)
@@ -112,7 +112,7 @@ class TestRecords:
     with pytest.raises(launch.NodeError):
       launch.run(experiment, display=False)
     assert seen[0].state == 'running'
-    run = records.read(tmp_path / 'run')
+    run = results.read(tmp_path / 'run')
     assert (run.state, run.why) == ('failed', 'actor/0: RuntimeError: trouble')
     assert run.steps
 
@@ -125,7 +125,7 @@ class TestRecords:
       evaluation_episodes=0,
     )  # fmt: skip
     launch.run(experiment, display=False)
-    assert records.read('runs/new').state == 'done'
+    assert results.read('runs/new').state == 'done'
     names = [n for n in os.listdir('runs/new/logs') if 'runs.jsonl.' in n]
     assert len(names) == 1
 

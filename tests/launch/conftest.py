@@ -3,7 +3,7 @@
 import pytest
 
 import called
-from repertory.launch.host import ports
+from repertory.launch.platform import ports
 
 
 @pytest.fixture(name='port')

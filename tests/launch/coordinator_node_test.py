@@ -8,9 +8,9 @@ from repertory import launch
 from repertory.components import callers, signals
 from repertory.launch import failures
 from repertory.launch.coordination import reports
-from repertory.launch.host import ports
-from repertory.launch.launchers import calls, carriers
+from repertory.launch.launchers import calls, rpc
 from repertory.launch.nodes import coordinator, node
+from repertory.launch.platform import ports
 from repertory.launch.runs import resuming
 
 _SECONDS = 30.0
@@ -32,7 +32,7 @@ def _sign(tmp_path, each_carrier):
     made = coordinator.CoordinatorNode(context, session, 'a title')
     stack.callback(made.close)
     port = stack.enter_context(ports.held())
-    carrier = carriers.get(each_carrier)
+    carrier = rpc.get(each_carrier)
     server = carrier.make_server(port, 4, _TOKEN)
     stack.enter_context(carrier.serving(server, made.served, lambda: None))
 

@@ -61,7 +61,7 @@ def _make(directory, agent='dqn', **settings):
 
 @pytest.mark.parametrize('agent', rare_cases.daily(['dqn', 'r2d2'], ['dqn']))
 def test_environment_and_metrics_of_its_own(tmp_path, agent):
-  observer = recording_hooks.Observer()
+  observer = recording_hooks.Callback()
   experiment = _make(
     tmp_path,
     agent,

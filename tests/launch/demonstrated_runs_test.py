@@ -4,7 +4,7 @@ import pytest
 
 import recorded_episodes
 from repertory import launch
-from repertory.launch.commands import commands
+from repertory.launch.cli import commands
 
 _CONFIG = {
   'hidden_sizes': (8,), 'min_replay_size': 50, 'batch_size': 8,

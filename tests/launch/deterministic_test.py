@@ -16,10 +16,10 @@ from dm_env import specs
 import rare_cases
 from repertory import launch
 from repertory.agents import dqn, impala, r2d2, sac
-from repertory.components import checkpointing, programs
+from repertory.components import checkpointing, interfaces
 from repertory.environments import gymnasium_adapter, registry
 from repertory.launch.nodes import learner as learner_lib
-from repertory.launch.nodes import turns
+from repertory.launch.nodes import run_loop
 
 _STEPS = 240
 
@@ -99,7 +99,7 @@ def test_stopped_and_resumed_is_never_stopped(tmp_path, case):
 
 @pytest.mark.chaos
 def test_from_intermediate_checkpoints(tmp_path, monkeypatch):
-  monkeypatch.setattr(turns, '_REPORT_PERIOD_SECONDS', 0.0)
+  monkeypatch.setattr(run_loop, '_REPORT_PERIOD_SECONDS', 0.0)
   whole = _run(tmp_path / 'whole', _dqn(), 'catch')
   directory = tmp_path / 'all'
   result = _run(
@@ -211,7 +211,7 @@ def test_checkpoints_without_environments_are_refused(tmp_path):
       _run(directory, _dqn(), 'catch')
 
 
-class _Picking(programs.Update):
+class _Picking(interfaces.Update):
   """Takes a slice with an index known only at run time."""
 
   def __init__(self, update):

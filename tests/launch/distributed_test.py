@@ -25,7 +25,7 @@ from repertory.agents import dqn
 from repertory.environments import catch
 
 def make(seed):
-  return catch.Catch(seed=seed)
+  return catch.TensorCatch(seed=seed)
 
 class Builder(dqn.DQNBuilder):
   pass

@@ -18,7 +18,7 @@ import program
 import rare_cases
 import written_runs
 
-_CODE = 'from repertory.launch.commands import entry_point; entry_point.main()'
+_CODE = 'from repertory.launch.cli import entry_point; entry_point.main()'
 
 
 @pytest.mark.parametrize('arguments', [['agents'], ['graph', '--help']])
@@ -55,7 +55,7 @@ def test_paths_that_are_not_utf8_are_printed(tmp_path):
 
 _WITHOUT_TENSORFLOW = """
 import sys
-from repertory.launch.commands import commands
+from repertory.launch.cli import commands
 code = commands.run(sys.argv[1:])
 slow = {'tensorflow', 'sonnet', 'reverb', 'launchpad'} & set(sys.modules)
 sys.exit(f'imports {slow}' if slow else code)
@@ -189,7 +189,7 @@ def test_training_continues_while_nobody_reads(tmp_path):
 def test_other_broken_pipes_are_errors(tmp_path):
   code = """
 import os
-from repertory.launch.commands import commands, entry_point
+from repertory.launch.cli import commands, entry_point
 
 def run(arguments):
   reader, writer = os.pipe()
@@ -224,7 +224,7 @@ def test_interrupt_during_imports(tmp_path):
 def test_imports_leave_the_handler_as_it_was(tmp_path):
   code = """
 import signal
-from repertory.launch.commands import commands, entry_point
+from repertory.launch.cli import commands, entry_point
 commands.run = lambda arguments: print(
   signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 entry_point.main()
@@ -236,7 +236,7 @@ entry_point.main()
 def test_interrupt_before_the_run_is_set_up(tmp_path):
   code = """
 import os, signal
-from repertory.launch.commands import entry_point
+from repertory.launch.cli import entry_point
 from repertory.launch.runs import trials
 
 def check(experiment):
@@ -257,7 +257,7 @@ entry_point.main()
 def test_commands_run_in_any_thread(tmp_path):
   code = """
 import threading
-from repertory.launch.commands import commands
+from repertory.launch.cli import commands
 codes = []
 arguments = ['train', '--steps=300', '--directory=run']
 thread = threading.Thread(target=lambda: codes.append(commands.run(arguments)))

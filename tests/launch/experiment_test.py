@@ -9,7 +9,7 @@ from repertory import launch
 from repertory.agents import dqn, ppo, registry
 from repertory.components.settings import SettingError
 from repertory.launch import naming
-from repertory.launch.runs import session, trials
+from repertory.launch.runs import session, smoke_test
 
 
 def _make(agent='dqn', **settings):
@@ -62,7 +62,7 @@ class TestEnvironmentsPerActor:
   def test_a_checkpoint_knows_how_many_there_were(self, settings):
     experiment = _make('impala', num_actors=2, **settings)
     experience = session.describe_experience(
-      experiment, trials.check(experiment)
+      experiment, smoke_test.check(experiment)
     )
     identity = experiment.identity(experience)
     assert identity['num_environments'] == experiment.num_environments

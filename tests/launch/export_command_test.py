@@ -8,7 +8,7 @@ import tensorflow as tf
 
 import trained_agents
 from repertory import launch
-from repertory.launch.commands import commands
+from repertory.launch.cli import commands
 
 
 @pytest.fixture(autouse=True, scope='module')

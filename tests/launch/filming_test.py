@@ -1,4 +1,4 @@
-"""Tests of `launch/filming.py`, and of videos of evaluations."""
+"""Tests of `launch/video_recording.py`, and of videos of evaluations."""
 
 import contextlib
 import os
@@ -17,9 +17,9 @@ import films
 import rare_cases
 from repertory import launch
 from repertory.components import environment_loop, settings, videos
-from repertory.environments import batch, catch, pictures, registry, wrappers
-from repertory.launch import filming
-from repertory.launch.commands import commands
+from repertory.environments import batch, catch, registry, rendering, wrappers
+from repertory.launch import video_recording
+from repertory.launch.cli import commands
 
 
 class Acrobat:
@@ -50,7 +50,9 @@ class Acrobat:
 
 def shoot(environments, folder, num_episodes, video_format='mp4', **arguments):
   """Records videos of some episodes; returns the episodes."""
-  film = filming.Film(environments, str(folder), num_episodes, video_format)
+  film = video_recording.VideoRecorder(
+    environments, str(folder), num_episodes, video_format
+  )
   loop = environment_loop.EnvironmentLoop(film, Acrobat(environments))
   loop.add_observer(film.keep)
   with contextlib.closing(environments), contextlib.closing(film):
@@ -126,9 +128,9 @@ def test_a_video_of_mujoco(name, tmp_path):
   try:
     environments = limited(factory, 3)([7])
     environments.reset()
-    (first,) = pictures.take(environments, [0])[0]
+    (first,) = rendering.take(environments, [0])[0]
     environments.close()
-  except pictures.NoPictureError as error:
+  except rendering.NoPictureError as error:
     assert 'MUJOCO_GL' in str(error) or 'OpenGL' in str(error)
     pytest.skip(f'no OpenGL on this machine: {error}')
   assert first.std() > 10
@@ -186,7 +188,7 @@ class TestFilm:
   def test_an_end_in_the_middle(self, error, tmp_path):
     environment = Numbered()
     environment.fails_at = (2, 2, error())
-    expected = pictures.NoPictureError if error is OSError else error
+    expected = rendering.NoPictureError if error is OSError else error
     with pytest.raises(expected):
       shoot(batch.EnvironmentBatch([environment]), tmp_path, 4)
     assert os.listdir(tmp_path) == ['episode_001_return_0.0.mp4']
@@ -196,7 +198,7 @@ class TestFilm:
     make_batch = registry.make_factory('memory_chain').make_batch
     folder = tmp_path / 'films'
     with pytest.raises(
-      pictures.NoPictureError,
+      rendering.NoPictureError,
       match=r'cannot render: MemoryChain has no .*docs/videos\.md',
     ):
       shoot(make_batch([0]), folder, 1)
@@ -271,24 +273,24 @@ class Numbered(dm_env.Environment):
 class TestPrepare:
   def test_folder(self, tmp_path):
     here = str(tmp_path)
-    assert filming.prepare(True, 'mp4', here) == f'{here}/videos'
-    assert filming.prepare('other', 'gif', here) == 'other'
+    assert video_recording.prepare(True, 'mp4', here) == f'{here}/videos'
+    assert video_recording.prepare('other', 'gif', here) == 'other'
     assert not os.listdir(here)
 
   def test_other_files_do_not_disturb(self, tmp_path):
     (tmp_path / 'episode.txt').touch()
-    assert filming.prepare(str(tmp_path), 'mp4', '') == str(tmp_path)
+    assert video_recording.prepare(str(tmp_path), 'mp4', '') == str(tmp_path)
 
   @pytest.mark.parametrize('film', ['episode_001_return_1.0.gif', 'file'])
   def test_refused(self, film, tmp_path):
     (tmp_path / film).touch()
     folder = tmp_path / film if film == 'file' else tmp_path
     with pytest.raises(settings.SettingError, match=rf'must be .*{film}'):
-      filming.prepare(str(folder), 'mp4', '')
+      video_recording.prepare(str(folder), 'mp4', '')
 
   def test_no_name(self):
     with pytest.raises(settings.SettingError, match='got nothing'):
-      filming.prepare('', 'mp4', '')
+      video_recording.prepare('', 'mp4', '')
 
 
 @pytest.fixture(scope='module', name='experiment')

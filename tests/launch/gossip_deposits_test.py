@@ -19,7 +19,7 @@ _NAMES = ['actor_learner/0', 'actor_learner/1']
 def _make(tmp_path, keeps_step=False, timeout_seconds=60.0):
   directory = tmp_path / '.replay'
   directory.mkdir(exist_ok=True)
-  return gossip_deposits.Deposits(
+  return gossip_deposits.LearnerDeposits(
     str(directory),
     _NAMES,
     keeps_step=keeps_step,

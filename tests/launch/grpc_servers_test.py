@@ -19,12 +19,12 @@ import links
 import program
 import services
 from repertory.components import network_interfaces
-from repertory.launch.launchers import carriers
+from repertory.launch.launchers import rpc
 
 
 @pytest.fixture(name='carrier')
 def _carrier():
-  return carriers.get(carriers.GRPC)
+  return rpc.get(rpc.GRPC)
 
 
 def test_listens_at_the_addresses_of_the_interface_alone(client, port):

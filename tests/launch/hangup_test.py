@@ -9,7 +9,7 @@ import pytest
 
 import program
 import terminal_window
-from repertory.launch.host import interrupts, lost_readers
+from repertory.launch.platform import interrupts, lost_readers
 
 _SECONDS = 300
 _TRAIN = (

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from repertory.launch.coordination import hook_threads
+from repertory.launch.coordination import callback_threads
 
 _SECONDS = 30
 
@@ -51,7 +51,7 @@ def _clock():
   return _Clock()
 
 
-class _Thread(hook_threads.HookThread):
+class _Thread(callback_threads.CallbackThread):
   """Thread that records errors and warnings."""
 
   def __init__(self, goes_on=True, **settings):
@@ -128,7 +128,7 @@ def test_errors_of_a_call_are_reported(hook, error, goes_on):
 
 
 def test_too_many_queued_bytes_are_an_error(hook, thread, monkeypatch):
-  monkeypatch.setattr(hook_threads, '_MAX_BYTES', 100)
+  monkeypatch.setattr(callback_threads, '_MAX_BYTES', 100)
   _hold(hook, thread)
   for number in range(4):
     thread.call('call', hook, number, num_bytes=40)
@@ -147,7 +147,7 @@ def test_too_many_queued_bytes_are_an_error(hook, thread, monkeypatch):
 
 
 def test_single_call_of_any_size_is_accepted(hook, thread, monkeypatch):
-  monkeypatch.setattr(hook_threads, '_MAX_BYTES', 100)
+  monkeypatch.setattr(callback_threads, '_MAX_BYTES', 100)
   thread.call('call', hook, 'large', num_bytes=101)
   assert thread.wait_until_idle(_SECONDS)
   assert hook.payloads == ['large']

@@ -14,7 +14,7 @@ import recording_hooks
 from repertory import launch
 from repertory.components import loggers
 from repertory.components.settings import SettingError
-from repertory.launch import hooks
+from repertory.launch import callbacks
 from repertory.launch.runs import resuming
 
 
@@ -31,7 +31,7 @@ def _make(directory, **settings):
   )  # fmt: skip
 
 
-class _Misspelled(launch.Observer):
+class _Misspelled(launch.Callback):
   def on_episode(self, episodes):
     raise AssertionError('Nobody calls it.')
 
@@ -40,16 +40,16 @@ class TestRefused:
   @pytest.mark.parametrize(
     ('setting', 'value', 'problem'),
     [
-      ('observers', 3, 'must be a list of `launch.Observer` objects; got 3'),
-      ('observers', [launch.Observer], 'at index 0. Write Observer().'),
+      ('observers', 3, 'must be a list of `launch.Callback` objects; got 3'),
+      ('observers', [launch.Callback], 'at index 0. Write Callback().'),
       ('observers', [print], 'got <built-in function print> at index 0'),
       (
         'observers',
-        [launch.Observer(), _Misspelled()],
+        [launch.Callback(), _Misspelled()],
         'observers[1] of class _Misspelled has on_episode. Did you mean '
         "'on_episodes'?",
       ),
-      ('loggers', [launch.Observer()], '`launch.RowLogger`'),
+      ('loggers', [launch.Callback()], '`launch.RowLogger`'),
       ('stop_when', 20.0, 'must be a function of the status, or None; got 20'),
     ],
   )
@@ -62,10 +62,10 @@ class TestRefused:
   @pytest.mark.parametrize('value', [float('nan'), float('inf')])
   def test_return_that_is_no_number(self, value):
     with pytest.raises(SettingError, match='stop_at_return must be a finite'):
-      hooks.StopAtReturn(value)
+      callbacks.StopAtReturn(value)
 
   def test_return_that_is_just_enough(self):
-    stop_when = hooks.StopAtReturn(2.5)
+    stop_when = callbacks.StopAtReturn(2.5)
     reached, missed = (
       loggers.Status('a run', evaluation_return=value, evaluation_steps=7)
       for value in (2.5, 2.4)
@@ -75,15 +75,17 @@ class TestRefused:
 
   def test_return_without_evaluations(self, tmp_path):
     with pytest.raises(SettingError, match='stop_at_return must be left out'):
-      _make(tmp_path, evaluation_episodes=0, stop_when=hooks.StopAtReturn(1.0))
+      _make(
+        tmp_path, evaluation_episodes=0, stop_when=callbacks.StopAtReturn(1.0)
+      )
 
   @pytest.mark.parametrize('setting', ['observers', 'loggers', 'stop_when'])
   def test_what_cannot_be_sent_to_a_process(self, tmp_path, setting):
-    observer, logger = recording_hooks.Observer(), recording_hooks.Logger()
+    observer, logger = recording_hooks.Callback(), recording_hooks.Logger()
     file = io.FileIO('/dev/null')
     observer.file = logger.file = file
     value = {
-      'observers': [launch.Observer(), observer],
+      'observers': [launch.Callback(), observer],
       'loggers': [logger],
       'stop_when': lambda status: file.closed,
     }[setting]
@@ -113,12 +115,12 @@ def test_on_their_way_they_are_bytes():
   """Nodes that do not call them need not import their modules."""
   loud = _Loud()
   loud.x = 1
-  carried = hooks.Hooks([recording_hooks.Observer()], stop_when=loud)
+  carried = callbacks.CallbackList([recording_hooks.Callback()], stop_when=loud)
   # From node to node, as when all are started again.
   sent = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(carried))))
   assert _Loud.unpickled == []
   (observer,) = sent.observers
-  assert isinstance(observer, recording_hooks.Observer)
+  assert isinstance(observer, recording_hooks.Callback)
   assert observer is not carried.observers[0]
   assert observer is sent.observers[0]  # Made once.
   assert _Loud.unpickled == [{'x': 1}]
@@ -129,9 +131,9 @@ def test_they_are_not_what_an_experiment_is(tmp_path):
   """So a run may be resumed with other callbacks."""
   with_hooks = _make(
     tmp_path,
-    observers=[launch.Observer()],
+    observers=[launch.Callback()],
     loggers=[recording_hooks.Logger()],
-    stop_when=hooks.StopAtReturn(1.0),
+    stop_when=callbacks.StopAtReturn(1.0),
   )
   with resuming.open_session(with_hooks) as session:
     identity = with_hooks.identity(session.experience)
@@ -140,14 +142,14 @@ def test_they_are_not_what_an_experiment_is(tmp_path):
 
 class TestRuns:
   def test_observer_that_fails_ends_the_run_after_a_checkpoint(self, tmp_path):
-    bad = recording_hooks.Observer('on_evaluation')
-    good = recording_hooks.Observer()
+    bad = recording_hooks.Callback('on_evaluation')
+    good = recording_hooks.Callback()
     experiment = _make(
       tmp_path, max_steps=10**6, evaluation_period=300, observers=[bad, good]
     )
     with pytest.raises(launch.NodeError) as caught:
       launch.run(experiment, display=False)
-    assert 'observers[0] (Observer) failed:\n' in str(caught.value)
+    assert 'observers[0] (Callback) failed:\n' in str(caught.value)
     assert 'ValueError: no more' in str(caught.value)
     assert bad.names()[-1] == 'on_evaluation'
     (end,) = good.all_of('on_end')
@@ -173,7 +175,7 @@ class TestRuns:
     assert episodes == result.status.episodes
 
   def test_interruption_is_reported(self, tmp_path):
-    class Interrupting(recording_hooks.Observer):
+    class Interrupting(recording_hooks.Callback):
       has_interrupted = False
 
       def on_learner_row(self, row):
@@ -224,7 +226,7 @@ class TestRuns:
   @pytest.mark.chaos
   def test_resumed_run_continues(self, tmp_path):
     launch.run(_make(tmp_path, max_steps=300), display=False)
-    observer = recording_hooks.Observer()
+    observer = recording_hooks.Callback()
     launch.run(_make(tmp_path, observers=[observer]), display=False)
     (run,) = observer.all_of('on_start')
     assert run.is_resumed

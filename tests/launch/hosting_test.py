@@ -8,8 +8,8 @@ import pytest
 
 from repertory.components import signals
 from repertory.launch.coordination import reports
-from repertory.launch.launchers import calls, hosting
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import calls, node_runner
+from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.nodes import node
 
 _SECONDS = 30
@@ -47,7 +47,7 @@ class _Coordinator:
     self.num_polls += 1
     if self.hangs_at == self.num_polls:
       assert self.released.wait(_SECONDS)
-    return reports.Directive(self.phase, 0, 0)
+    return reports.HeartbeatReply(self.phase, 0, 0)
 
 
 class _Node(node.Node):
@@ -111,8 +111,8 @@ class _Hosted:
       self.nodes.append(made)
       return made
 
-    plan = program_lib.PlannedNode(name, make, ['coordinator'], beside)
-    self.host = hosting.Host(
+    plan = node_graph_lib.PlannedNode(name, make, ['coordinator'], beside)
+    self.host = node_runner.NodeRunner(
       plan, {'coordinator': coordinator}, life=2, call_timeout_seconds=0.2
     )
     self._thread = threading.Thread(target=self._run)
@@ -157,8 +157,8 @@ def test_wait_for_the_coordinator_ends_with_the_node():
   def make(context):
     raise AssertionError('Nobody is there to register it.')
 
-  plan = program_lib.PlannedNode('actor/0', make, ['coordinator'])
-  host = hosting.Host(plan, {'coordinator': _Absent()})
+  plan = node_graph_lib.PlannedNode('actor/0', make, ['coordinator'])
+  host = node_runner.NodeRunner(plan, {'coordinator': _Absent()})
   thread = threading.Thread(target=host.run, args=[None])
   thread.start()
   thread.join(0.2)
@@ -255,7 +255,7 @@ def test_report_that_hangs_when_the_run_stops_is_left(coordinator):
 
 
 def test_report_that_hangs_keeps_no_failure_back(coordinator, monkeypatch):
-  monkeypatch.setattr(hosting, '_JOIN_SECONDS', 0.2)
+  monkeypatch.setattr(node_runner, '_JOIN_SECONDS', 0.2)
   coordinator.hangs_at = 1
   error = ValueError('no')
 
@@ -265,8 +265,8 @@ def test_report_that_hangs_keeps_no_failure_back(coordinator, monkeypatch):
         self.context.stop.wait(0.01)
       raise error
 
-  plan = program_lib.PlannedNode('actor/0', Slow, ['coordinator'])
-  host = hosting.Host(plan, {'coordinator': coordinator})
+  plan = node_graph_lib.PlannedNode('actor/0', Slow, ['coordinator'])
+  host = node_runner.NodeRunner(plan, {'coordinator': coordinator})
   with pytest.raises(ValueError, match='no'):
     host.run(lambda served: contextlib.nullcontext())
   # It was not waited for.
@@ -282,7 +282,7 @@ def test_colocated_node_lives_as_long_and_ends_the_run(coordinator):
     made.append(_Node(context))
     return made[0]
 
-  beside = [program_lib.PlannedNode('inference/0', make, ['coordinator'])]
+  beside = [node_graph_lib.PlannedNode('inference/0', make, ['coordinator'])]
   hosted = _Hosted('learner', coordinator, beside, ends=True)
   while not made or not made[0].running.wait(0.1):
     assert hosted.error is None
@@ -302,8 +302,8 @@ def test_what_was_made_of_a_node_that_fails_in_it_is_ended(coordinator):
     contexts.append(context)
     raise OSError('no screen')
 
-  plan = program_lib.PlannedNode('actor/0', make, ['coordinator'])
+  plan = node_graph_lib.PlannedNode('actor/0', make, ['coordinator'])
   with pytest.raises(OSError, match='no screen'):
-    hosting.Host(plan, {'coordinator': coordinator}).make()
+    node_runner.NodeRunner(plan, {'coordinator': coordinator}).make()
   assert contexts[0].stop.is_set()
   assert [name for name, *_ in coordinator.calls] == ['fail']

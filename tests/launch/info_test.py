@@ -8,7 +8,7 @@ import log_files
 import rare_cases
 from repertory.components import episode_metrics
 from repertory.components.settings import SettingError
-from repertory.launch.commands import commands as command_line
+from repertory.launch.cli import commands as command_line
 
 _MODULE = """
   import json
@@ -60,7 +60,7 @@ _MODULE = """
     def action_spec(self):
       return specs.DiscreteArray(2, np.int32)
 
-  class Watch(launch.Observer):
+  class Watch(launch.Callback):
     def on_start(self, run):
       self.file = open('seen.jsonl', 'a')
 
@@ -72,7 +72,7 @@ _MODULE = """
     def on_end(self, end):
       self.file.close()
 
-  class Needy(launch.Observer):
+  class Needy(launch.Callback):
     def __init__(self, path):
       pass
 
@@ -183,7 +183,7 @@ def test_entries_that_are_missing_or_no_numbers(capsys, name, message):
     ),
     (['--observers=Watch'], "--observers must be <module>:<class>, got 'Wat"),
     (['--observers=own_course:Wach'], "Did you mean 'Watch'"),
-    (['--observers=own_course:Moves'], '`launch.Observer`'),
+    (['--observers=own_course:Moves'], '`launch.Callback`'),
     (['--observers=own_course:Needy'], "argument: 'path'"),
     (
       ['--evaluation_metrics=own_course:Moves'],

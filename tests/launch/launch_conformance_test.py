@@ -12,7 +12,7 @@ import stacks
 from repertory.environments import registry
 from repertory.launch import conformance
 from repertory.launch.launchers import conformance as launchers_conformance
-from repertory.launch.launchers import launcher, program
+from repertory.launch.launchers import launcher, node_graph
 from repertory.launch.topologies import (
   anakin,
   central,
@@ -114,5 +114,7 @@ class TestOffline(_RarelyRun):
 def test_arguments_of_other_programs_are_not_read(monkeypatch, tmp_path):
   monkeypatch.setattr(sys, 'argv', ['pytest', '-v', '-n0'])
   flags.FLAGS.unparse_flags()
-  with launcher.get('local_mt')().launch(program.Program(60.0), str(tmp_path)):
+  with launcher.get('local_mt')().launch(
+    node_graph.NodeGraph(60.0), str(tmp_path)
+  ):
     pass

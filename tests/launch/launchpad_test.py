@@ -12,7 +12,7 @@ import stacks
 from repertory import launch
 from repertory.components import settings
 from repertory.launch import conformance, launchers
-from repertory.launch.launchers import program
+from repertory.launch.launchers import node_graph
 
 worker_manager = pytest.importorskip(
   'launchpad.launch.worker_manager', reason=stacks.NO_LAUNCHPAD
@@ -55,8 +55,8 @@ def test_nodes_in_threads_print_and_write_where_the_program_does(
   monkeypatch.setattr(
     worker_manager.WorkerManager, 'thread_worker', start_and_wait
   )
-  planned = program.Program(float(services.SECONDS))
-  planned.add(program.PlannedNode('replay/0', make))
+  planned = node_graph.NodeGraph(float(services.SECONDS))
+  planned.add(node_graph.PlannedNode('replay/0', make))
   with launchpad.Threads().launch(planned, str(tmp_path)):
     pass
   assert found == [(sys.stdout, tempfile.gettempdir())]

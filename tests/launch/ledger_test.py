@@ -8,7 +8,7 @@ import pytest
 import real_disk_errors
 from repertory.components import loggers
 from repertory.launch import failures
-from repertory.launch.runs import ledger
+from repertory.launch.runs import run_metadata
 
 _STATUS = loggers.Status('title', steps=7, learner_steps=3, elapsed_seconds=2.5)
 
@@ -19,7 +19,7 @@ def _lines(folder):
 
 
 def test_begin_is_written_before_the_block(tmp_path):
-  with ledger.telling(str(tmp_path), {'topology': 'single'}) as finish:
+  with run_metadata.writing(str(tmp_path), {'topology': 'single'}) as finish:
     (begun,) = _lines(tmp_path)
     assert begun['topology'] == 'single'
     assert begun['begun'].endswith('+00:00')
@@ -30,7 +30,7 @@ def test_begin_is_written_before_the_block(tmp_path):
 
 
 def test_signal_is_reported(tmp_path):
-  with ledger.telling(str(tmp_path), {}) as finish:
+  with run_metadata.writing(str(tmp_path), {}) as finish:
     finish(_STATUS, int(signal.SIGTERM))
   ended = _lines(tmp_path)[1]
   assert (ended['state'], ended['signal']) == ('interrupted', 15)
@@ -63,7 +63,7 @@ def test_signal_is_reported(tmp_path):
 def test_exceptions_are_logged_and_propagate(tmp_path, error, expected):
   with (
     pytest.raises(type(error)) as caught,
-    ledger.telling(str(tmp_path), {}) as finish,
+    run_metadata.writing(str(tmp_path), {}) as finish,
   ):
     finish(_STATUS, None)
     raise error
@@ -75,7 +75,7 @@ def test_exceptions_are_logged_and_propagate(tmp_path, error, expected):
 
 def test_runs_follow_one_another_behind_a_torn_line(tmp_path):
   (tmp_path / 'runs.jsonl').write_text('{"begun": "x"}\n{"ende')
-  with ledger.telling(str(tmp_path), {}):
+  with run_metadata.writing(str(tmp_path), {}):
     pass
   assert [next(iter(row)) for row in _lines(tmp_path)] == [
     'begun', 'begun', 'ended',
@@ -85,7 +85,7 @@ def test_runs_follow_one_another_behind_a_torn_line(tmp_path):
 def test_full_disk_ends_nothing(tmp_path):
   with (
     real_disk_errors.file_size_limit(0),
-    ledger.telling(str(tmp_path), {}) as finish,
+    run_metadata.writing(str(tmp_path), {}) as finish,
   ):
     finish(_STATUS, None)
   assert (tmp_path / 'runs.jsonl').read_text() == ''

@@ -11,12 +11,8 @@ import pytest
 
 import services
 from repertory import launch
-from repertory.launch.host import child_processes
-from repertory.launch.launchers import (
-  carriers,
-  local_nodes,
-  local_workers,
-)
+from repertory.launch.launchers import local_nodes, local_workers, rpc
+from repertory.launch.platform import child_processes
 
 _LAUNCH = {
   'local_mt': local_nodes.launch_threads,
@@ -26,7 +22,7 @@ _LAUNCH = {
 
 @pytest.fixture(autouse=True)
 def _without_launchpad(monkeypatch):
-  monkeypatch.setenv(carriers.VARIABLE, carriers.GRPC)
+  monkeypatch.setenv(rpc.VARIABLE, rpc.GRPC)
 
 
 @pytest.fixture(name='nothing_left')
@@ -40,7 +36,7 @@ def test_nothing_of_launchpad_is_used(tmp_path):
   code = """
 import sys
 from repertory.launch.launchers import conformance, launcher, program
-planned = program.Program(60.0)
+planned = compiled_loop.CompiledLoop(60.0)
 planned.add(program.PlannedNode('replay', conformance._Service))
 for name in ('local_mt', 'local_mp'):
   with launcher.get(name)().launch(planned, sys.argv[1]) as workers:
@@ -116,7 +112,7 @@ def test_nodes_serve_only_callers_with_the_token(name, tmp_path):
   planned = services.plan(1)
   with _LAUNCH[name](planned, str(tmp_path)) as workers:
     client = workers.client('replay/0')
-    stranger = carriers.get(carriers.GRPC).make_client(
+    stranger = rpc.get(rpc.GRPC).make_client(
       client.address, float(services.SECONDS), 'guessed'
     )
     with pytest.raises(Exception, match='must have the token'):

@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 import program
-from repertory.launch.host import child_processes
 from repertory.launch.launchers import local_workers
-from repertory.launch.launchers import program as program_lib
+from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.platform import child_processes
 
 # Processes end after a minute, even if the tests are killed.
 _SLEEP = 'import time; time.sleep(60)'
@@ -44,15 +44,15 @@ class _Run:
     self._started.append(started)
     return started
 
-  def workers(self, **nodes: subprocess.Popen) -> local_workers.Processes:
+  def workers(self, **nodes: subprocess.Popen) -> local_workers.LocalProcesses:
     """Takes nodes by their name, with '_' for '/'."""
-    planned, active, paths = program_lib.Program(60.0), {}, {}
+    planned, active, paths = node_graph_lib.NodeGraph(60.0), {}, {}
     for key, node in nodes.items():
       name = key.replace('_', '/')
-      planned.add(program_lib.PlannedNode(name, lambda context: None))
+      planned.add(node_graph_lib.PlannedNode(name, lambda context: None))
       active[name] = node
       paths[name] = str(self._directory / f'{key}.txt')
-    return local_workers.Processes(
+    return local_workers.LocalProcesses(
       planned,
       {name: lambda name=name: f'client of {name}' for name in active},
       active,
@@ -197,15 +197,15 @@ def _end_thread(outcome, release, error):
 
 
 def test_threads_end_as_their_outcome_says():
-  planned = program_lib.Program(60.0)
+  planned = node_graph_lib.NodeGraph(60.0)
   threads, outcomes, release = {}, {}, threading.Event()
   for name, error in (('actor/0', None), ('actor/1', ValueError('no'))):
-    planned.add(program_lib.PlannedNode(name, lambda context: None))
+    planned.add(node_graph_lib.PlannedNode(name, lambda context: None))
     outcomes[name] = futures.Future()
     arguments = (outcomes[name], release, error)
     threads[name] = threading.Thread(target=_end_thread, args=arguments)
     threads[name].start()
-  workers = local_workers.Threads(planned, {}, threads, outcomes)
+  workers = local_workers.ThreadWorkers(planned, {}, threads, outcomes)
   assert workers.clients_alive() == ['actor/0', 'actor/1']
   assert 'ended early' in workers.failure_of('actor/1').cause
   release.set()

@@ -9,7 +9,7 @@ import lone_nodes
 import program
 from repertory import launch
 from repertory.components import datasets, replay, signals
-from repertory.components.roads import learner_end
+from repertory.components.transports import learner_side
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.nodes import learner as nodes
 from repertory.launch.nodes import replay as replay_lib
@@ -23,7 +23,7 @@ import time
 from repertory import launch
 from repertory.agents import impala
 from repertory.components import datasets
-from repertory.components.roads import learner_end
+from repertory.components.transports import learner_end
 from repertory.environments import registry
 
 learner_end.PATIENCE_SECONDS = 1.0
@@ -97,7 +97,7 @@ def _steal_samples(address, table) -> int:
 
 @pytest.mark.chaos
 def test_learner_resets_its_count_after_a_batch_timeout(session, monkeypatch):
-  monkeypatch.setattr(learner_end, 'PATIENCE_SECONDS', 1.0)
+  monkeypatch.setattr(learner_side, 'PATIENCE_SECONDS', 1.0)
   coordinator = coordinator_lib.Coordinator(session, '')
   server = replay_lib.ReplayNode(
     lone_nodes.make_context('replay', coordinator), session

@@ -14,8 +14,8 @@ import lone_nodes
 from repertory import launch
 from repertory.components import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
-from repertory.launch.host import watchdog
-from repertory.launch.nodes import learner, making, policies
+from repertory.launch.nodes import initialization_lock, learner, policies
+from repertory.launch.platform import watchdog
 from repertory.launch.runs import resuming
 
 _SECONDS = 60
@@ -94,7 +94,7 @@ class TestAlone:
     )
 
   def make_alone(self, context):
-    return making.alone(context, timeout_seconds=0.1)
+    return initialization_lock.held(context, timeout_seconds=0.1)
 
   def enter(self):
     with self.make_alone(self.context):

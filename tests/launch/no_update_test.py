@@ -3,7 +3,7 @@
 import pytest
 
 from repertory import launch
-from repertory.launch.commands import commands
+from repertory.launch.cli import commands
 
 
 def _run(directory, topology='single', max_steps=20):

@@ -10,8 +10,8 @@ import pytest
 import recorded_episodes
 import stacks
 from repertory import launch
-from repertory.components import recordings
-from repertory.launch.topologies import offline
+from repertory.components import offline
+from repertory.launch.topologies import offline as topologies_offline
 
 pytestmark = pytest.mark.learning
 
@@ -40,7 +40,7 @@ def _learn(
     agent, environment, evaluation_episodes=evaluation_episodes,
     directory=str(directory), **settings,
   )  # fmt: skip
-  topology = offline.Offline(data=(str(data),))
+  topology = topologies_offline.Offline(data=(str(data),))
   return launch.run(
     experiment, topology, display=False
   ).status.evaluation_return
@@ -51,7 +51,7 @@ def test_dqn_catches_after_random_actions(tmp_path, seed):
   data = str(tmp_path / 'data')
   spec = recorded_episodes.play_randomly(data, 'catch', 5_000, 1, seed)
   # A random player catches every fifth ball or so.
-  rewards = next(recordings.open_data(data).read(spec)).reward
+  rewards = next(offline.open_data(data).read(spec)).reward
   assert rewards.sum() < -200
   mean_return = _learn(
     tmp_path / 'run', 'dqn', 'catch', data, max_steps=2_000, seed=seed

@@ -16,14 +16,15 @@ from repertory.agents import dqn
 from repertory.components import (
   checkpointing,
   experience,
-  recordings,
+  offline,
   settings,
   specs,
 )
 from repertory.environments import previous_action, registry
-from repertory.launch.commands import commands
-from repertory.launch.nodes import turns
-from repertory.launch.runs import environment_batches, offline
+from repertory.launch.cli import commands
+from repertory.launch.nodes import run_loop
+from repertory.launch.runs import environment_batches
+from repertory.launch.runs import offline as runs_offline
 from repertory.launch.topologies import offline as topology
 
 _CONFIG = {
@@ -78,7 +79,7 @@ class TestOffline:
     status = result.status
     assert (status.steps, status.learner_steps, status.episodes) == (40, 40, 0)
     (table,) = status.tables
-    assert table.inserts == sum(recordings.open_data(data).lengths)
+    assert table.inserts == sum(offline.open_data(data).lengths)
     with open(directory / 'logs' / 'evaluator.csv') as file:
       rows = list(csv.DictReader(file))
     # Every tenth of the run.
@@ -139,14 +140,14 @@ class TestOffline:
     self, tmp_path, data, monkeypatch, name
   ):
     monkeypatch.setattr(offline, '_REPORT_SECONDS', 0)
-    show, seen = turns.Turns._show_start, []
+    show, seen = run_loop.RunLoop._show_start, []
 
     def note(self):
       show(self)
       (start,) = self._coordinator.status().starts[:1]
       seen.append((self._progress(), start.doing))
 
-    monkeypatch.setattr(turns.Turns, '_show_start', note)
+    monkeypatch.setattr(run_loop.RunLoop, '_show_start', note)
     single = {'demonstrations': (data,), 'demonstration_fraction': 0.5}
     settings = {} if name == 'offline' else {**single, 'max_steps': 99}
     _run(_make_experiment(tmp_path, **settings), data, name)
@@ -300,7 +301,7 @@ class TestRefusals:
 class TestRecord:
   def test_all_experience_is_recorded_once(self, single):
     folder, result = single
-    found = recordings.open_data(str(folder / 'data'))
+    found = offline.open_data(str(folder / 'data'))
     assert found.manifest.agent == 'dqn'
     assert found.lengths.sum() == result.status.steps
     # Catch: every episode has nine steps, and the last one is open.
@@ -317,7 +318,7 @@ class TestRecord:
       record=str(tmp_path / 'data'), evaluation_episodes=0,
     )  # fmt: skip
     status = _run(experiment, None, 'central').status
-    found = recordings.open_data(str(tmp_path / 'data'))
+    found = offline.open_data(str(tmp_path / 'data'))
     assert found.lengths.sum() == status.steps
     assert len(list((tmp_path / 'data').glob('*.npz'))) == 2
 
@@ -325,7 +326,7 @@ class TestRecord:
     folder, _ = single
     output = str(tmp_path / 'episodes')
     returns = launch.record(str(folder / 'run'), 13, output, explore=True)
-    found = recordings.open_data(output)
+    found = offline.open_data(output)
     spec = launch.load_policy(str(folder / 'run')).spec
     (steps,) = found.read(spec)
     assert found.lengths.tolist() == [9] * 13
@@ -348,14 +349,14 @@ def test_previous_actions_are_shown_as_a_batch_shows_them(tmp_path, data):
   spec = specs.make_environment_spec(
     environment_batches.EnvironmentSettings(factory, False).make([0])
   )
-  found = recordings.open_data(data)
+  found = offline.open_data(data)
   session = types.SimpleNamespace(
     experiment=types.SimpleNamespace(
       builder=types.SimpleNamespace(observes_previous_action_and_reward=True)
     ),
     spec=spec._replace(observations={'observation': spec.observations}),
   )
-  (shown,) = offline.read(session, [found])
+  (shown,) = runs_offline.read(session, [found])
   (plain,) = found.read(spec)
   # The same actions again, in environments of the same seeds.
   batch = environment_batches.EnvironmentSettings(factory, True).make([0])

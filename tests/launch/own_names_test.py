@@ -8,14 +8,14 @@ import pytest
 import log_files
 from repertory import launch
 from repertory.launch import naming
-from repertory.launch.commands import commands as command_line
-from repertory.launch.runs import session, trials
+from repertory.launch.cli import commands as command_line
+from repertory.launch.runs import session, smoke_test
 
 _ENVIRONMENT = """
   from repertory.environments import catch
 
   def make(seed, rows: int = 6):
-    return catch.Catch(rows=rows, columns=5, seed=seed)
+    return catch.TensorCatch(rows=rows, columns=5, seed=seed)
 """
 
 _AGENT = """
@@ -162,7 +162,7 @@ class TestFromIdentity:
       'runs/own_agent-Builder/own_environment-make/seed_0'
     )
     experience = session.describe_experience(
-      experiment, trials.check(experiment)
+      experiment, smoke_test.check(experiment)
     )
     identity = experiment.identity(experience)
     return json.loads(json.dumps(identity))

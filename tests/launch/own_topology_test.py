@@ -9,8 +9,8 @@ import pytest
 from repertory import launch
 from repertory.components import settings
 from repertory.launch import failures
-from repertory.launch.commands import graph
-from repertory.launch.launchers import launcher, program
+from repertory.launch.cli import graph
+from repertory.launch.launchers import launcher, node_graph
 from repertory.launch.nodes import node
 from repertory.launch.topologies import parts, topology
 
@@ -49,7 +49,7 @@ class TwoLearners(topology.Topology):
     for index in range(self.num_learners):
       make = functools.partial(_Idle, log=self.log)
       planned.add(
-        program.PlannedNode(f'learner/{index}', make, ['coordinator'])
+        node_graph.PlannedNode(f'learner/{index}', make, ['coordinator'])
       )
     return planned
 

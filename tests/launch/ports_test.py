@@ -5,13 +5,13 @@ import socket
 
 import pytest
 
-from repertory.launch.host import ports
-from repertory.launch.launchers import carriers
+from repertory.launch.launchers import rpc
+from repertory.launch.platform import ports
 
 
 @pytest.fixture(name='carrier')
 def _carrier(each_carrier):
-  return carriers.get(each_carrier)
+  return rpc.get(each_carrier)
 
 
 def _serve(stack, carrier, port, answer):

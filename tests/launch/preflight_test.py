@@ -15,8 +15,8 @@ from repertory.agents import dqn, impala
 from repertory.components import experience, replay
 from repertory.components.settings import SettingError
 from repertory.environments import registry
-from repertory.launch.host import machine_memory
-from repertory.launch.runs import preflight, trials
+from repertory.launch.platform import machine_memory
+from repertory.launch.runs import preflight, smoke_test
 from repertory.launch.runs import session as session_lib
 
 _SMALL = {'hidden_sizes': (8,), 'jit_compile': False}
@@ -50,9 +50,9 @@ def _limited(**changes):
 
 
 def _check(experiment, road='reverb'):
-  spec = trials.check(experiment)
+  spec = smoke_test.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
-  (way,) = preflight.find_ways(experiment, experience, [road])
+  (way,) = preflight.find_options(experiment, experience, [road])
   preflight.check_steps(experiment, experience, [road])
   return way.warning
 
@@ -146,7 +146,7 @@ def _past_preflight(monkeypatch):
   with monkeypatch.context() as patch:
     patch.setattr(experience.Experience, 'check', lambda *arguments: None)
     patch.setattr(preflight, 'check_steps', lambda *arguments: None)
-    patch.setattr(replay.Table, 'check', lambda *arguments: None)
+    patch.setattr(replay.TableSpec, 'check', lambda *arguments: None)
     yield
 
 
@@ -348,7 +348,7 @@ class TestMemory:
   def test_sequences_share_nothing(self):
     builder = impala.IMPALABuilder(impala.IMPALAConfig(unroll_length=2))
     experiment = self._experiment(1, builder=builder)
-    spec = trials.check(experiment)
+    spec = smoke_test.check(experiment)
     table = builder.experience(spec, 1).table
     # Three observations have their own column; the rest is packed.
     extra = table.item_bytes - 3 * 40_000 - 300 - 2 * 1200
@@ -377,7 +377,7 @@ class TestNetworkMemory:
   def test_more_than_all_is_refused_before_it_is_made(self):
     experiment = _experiment('dqn', {'hidden_sizes': (300_000, 300_000)})
     with pytest.raises(SettingError, match=r'got \(300000') as caught:
-      trials.check(experiment)
+      smoke_test.check(experiment)
     assert caught.value.setting == 'hidden_sizes'
     assert 'of shape [300000, 300000]' in str(caught.value)
 
@@ -390,42 +390,42 @@ class TestNetworkMemory:
     config = {'hidden_sizes': (100,), 'dueling': False}
     experiment = _experiment('dqn', config)
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: needed)
-    trials.check(experiment)
+    smoke_test.check(experiment)
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: needed - 1)
     with pytest.raises(ValueError, match='hidden_sizes must be lower'):
-      trials.check(experiment)
+      smoke_test.check(experiment)
     # Acting needs the network only.
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: network)
-    trials.check(experiment, learns=False)
+    smoke_test.check(experiment, learns=False)
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: network - 1)
     with pytest.raises(ValueError, match='hidden_sizes must be lower'):
-      trials.check(experiment, learns=False)
+      smoke_test.check(experiment, learns=False)
 
   @pytest.mark.parametrize('agent', ['dqn', 'r2d2', 'impala', 'ppo'])
   def test_counts_what_the_learner_owns(self, agent, monkeypatch):
     experiment = _experiment(agent, {})
-    spec = trials.check(experiment)
+    spec = smoke_test.check(experiment)
     builder = experiment.builder
     update = builder.make_update(builder.make_network(spec), spec)
     size = sum(v.numpy().nbytes for v in update.variables)
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: 2 * size)
     in_words = re.escape(machine_memory.gigabytes(size))
     with pytest.raises(ValueError, match=f'{in_words} of variables'):
-      trials.check(experiment)
+      smoke_test.check(experiment)
 
   def test_network_that_needs_values_is_not_counted(self, monkeypatch):
     experiment = dataclasses.replace(
       _experiment('dqn', {}), builder=_LooksAtValues()
     )
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: 1)
-    trials.check(experiment)
+    smoke_test.check(experiment)
 
   @pytest.mark.chaos
   def test_allocation_that_fails_is_reported(self):
     # In a graph no shape may have more than 2⁶³ numbers.
     experiment = _experiment('dqn', {'hidden_sizes': (10**12, 10**12)})
     with pytest.raises(ValueError, match='must fit into the'):
-      trials.check(experiment)
+      smoke_test.check(experiment)
 
 
 class TestMachineMemory:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import program
-from repertory.launch.host import printed
+from repertory.launch.platform import printed
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def test_output_continues_at_the_start_of_the_file(tmp_path):
   path.parent.mkdir(parents=True)
   source = """
 import sys
-from repertory.launch.host import printed
+from repertory.launch.platform import printed
 printed.append()
 for line in sys.stdin:
   print(line, end='', flush=True)

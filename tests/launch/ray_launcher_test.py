@@ -8,7 +8,7 @@ import pytest
 
 from repertory.components import settings
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import conformance, program, ray_launcher
+from repertory.launch.launchers import conformance, node_graph, ray_launcher
 
 _SECONDS = 120.0
 _SERVICE = kinds.INFERENCE.numbered(0)
@@ -39,8 +39,8 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(
   home = tmp_path / 'home'
   home.mkdir()
   monkeypatch.setenv('HOME', str(home))
-  planned = program.Program(_SECONDS)
-  planned.add(program.PlannedNode(_SERVICE, conformance._Service))
+  planned = node_graph.NodeGraph(_SECONDS)
+  planned.add(node_graph.PlannedNode(_SERVICE, conformance._Service))
   launcher = ray_launcher.RayLauncher()
   with launcher.launch(planned, str(tmp_path)) as workers:
     _wait(lambda: workers.is_alive(_SERVICE) and workers.is_placed(_SERVICE))
@@ -132,8 +132,8 @@ def test_wrong_settings_are_reported(wrong, what):
 )
 def test_missing_resources_are_reported(resources, what, tmp_path):
   pytest.importorskip('ray')
-  planned = program.Program(_SECONDS)
-  planned.add(program.PlannedNode(_SERVICE, conformance._Service))
+  planned = node_graph.NodeGraph(_SECONDS)
+  planned.add(node_graph.PlannedNode(_SERVICE, conformance._Service))
   asked = tuple(
     f'{kind}:{name}={amount}'
     for kind, by_name in resources.items()

@@ -13,7 +13,7 @@ _DISK = '24k'
 _RUN = """
 import contextlib, functools, io, json, os, sys
 from repertory.components import recordings
-from repertory.launch.commands import commands
+from repertory.launch.cli import commands
 
 disk, outcomes = sys.argv[1], []
 runs = os.path.join(os.path.dirname(disk), 'runs')

@@ -2,7 +2,7 @@
 
 import pytest
 
-from repertory.launch.coordination import restarts, roster
+from repertory.launch.coordination import node_registry, restarts
 
 
 class _Clock:
@@ -20,7 +20,7 @@ def clock():
 
 @pytest.fixture
 def nodes(clock):
-  return roster.Roster(max_restarts=2, clock=clock)
+  return node_registry.NodeRegistry(max_restarts=2, clock=clock)
 
 
 def _states(nodes):
@@ -47,7 +47,9 @@ class TestRestarts:
     ('name', 'may'), [('actor_learner/1', False), ('evaluator', True)]
   )
   def test_no_acting_node_of_a_deterministic_run(self, clock, name, may):
-    nodes = roster.Roster(max_restarts=2, clock=clock, keeps_step=True)
+    nodes = node_registry.NodeRegistry(
+      max_restarts=2, clock=clock, keeps_step=True
+    )
     nodes.register(name)
     assert nodes.may_restart(name) == may
 
@@ -72,7 +74,7 @@ class TestRestarts:
     assert nodes.figures(0.0)['num_restarts'] == 3
 
   def test_never_if_so_asked(self, clock):
-    nodes = roster.Roster(max_restarts=0, clock=clock)
+    nodes = node_registry.NodeRegistry(max_restarts=0, clock=clock)
     nodes.register('actor/0')
     assert not nodes.may_restart('actor/0')
 

@@ -260,7 +260,7 @@ class TestRoundSnapshots:
     )  # fmt: skip
 
   def arrive(self, index, number, goes_on=True, saved=b'here'):
-    deposit = saved and round_snapshots.Deposit(4 * number, 1, saved)
+    deposit = saved and round_snapshots.ActorDeposit(4 * number, 1, saved)
     self.snapshots.arrive(index, number, goes_on, lambda: deposit)
 
   def begin(self, number):
@@ -308,7 +308,7 @@ class TestRoundSnapshots:
     def come_to_the_end():
       self.begin(2)
       self.arrive(0, 2, goes_on=False)
-      return round_snapshots.Deposit(4, 1, b'before')
+      return round_snapshots.ActorDeposit(4, 1, b'before')
 
     self.arrive(0, 1)
     self.snapshots.arrive(1, 1, True, come_to_the_end)

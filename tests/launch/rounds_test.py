@@ -83,7 +83,7 @@ class TestRounds:
   def test_resumes_from_a_later_round(self):
     schedule = rounds.Schedule(period=2, num_environments=4, batch_size=4)
     in_step = rounds.Rounds(
-      schedule, 1, 10, _SECONDS, rounds.Beginning(4, {3: 8, 4: 12})
+      schedule, 1, 10, _SECONDS, rounds.RoundStart(4, {3: 8, 4: 12})
     )
     stop = signals.StopSignal()
     assert in_step.begin(4, 12, stop)  # Before round 3 there were but 8 steps.
@@ -110,7 +110,7 @@ class TestRounds:
 
     schedule = rounds.Schedule(period=3, num_environments=4, batch_size=4)
     stop = signals.StopSignal()
-    leases = rounds.RoundLeases(Noting(schedule, 1, 100, _SECONDS), stop, stop)
+    leases = rounds.RoundBudget(Noting(schedule, 1, 100, _SECONDS), stop, stop)
     granted = []
     # In the second step one of two environments starts an episode.
     for unused in (0, 0, 1, 0, 0, 0, 0):

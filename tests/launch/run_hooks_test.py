@@ -10,7 +10,7 @@ import pytest
 import recording_hooks
 from repertory import launch
 from repertory.components import signals
-from repertory.launch import hooks
+from repertory.launch import callbacks
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
 from repertory.launch.runs import resuming
@@ -29,7 +29,7 @@ def _make(tmp_path):
     made = []
 
     def make(timeout_seconds=40.0, **changes):
-      carried = hooks.Hooks(
+      carried = callbacks.CallbackList(
         changes.pop('observers', ()),
         changes.pop('loggers', ()),
         changes.pop('stop_when', None),
@@ -80,7 +80,7 @@ def _report(coordinator, steps, episodes):
 
 class TestObserver:
   def test_receives_all_events_in_order(self, make):
-    observer = recording_hooks.Observer()
+    observer = recording_hooks.Callback()
     coordinator = make(
       observers=[observer], wiring={'topology': 'central', 'num_lanes': 2}
     )
@@ -122,7 +122,7 @@ class TestObserver:
     assert (end.outcome, end.reason, end.status.steps) == ('done', '', 40)
 
   def test_changes_of_an_observer_stay_its_own(self, make):
-    class Changing(launch.Observer):
+    class Changing(launch.Callback):
       def on_start(self, run: Any):
         run.settings['seed'] = 'changed'
         run.settings['topology_settings']['num'] = 'changed'
@@ -135,7 +135,7 @@ class TestObserver:
         with pytest.raises(ValueError, match='read-only'):
           evaluation.returns[:] = 0
 
-    observer, logger = recording_hooks.Observer(), recording_hooks.Logger()
+    observer, logger = recording_hooks.Callback(), recording_hooks.Logger()
     coordinator = make(
       observers=[Changing(), observer], loggers=[logger],
       wiring={'topology_settings': {'num': 2}},
@@ -158,7 +158,7 @@ class TestObserver:
 
   def test_episodes_are_joined_while_it_is_busy(self, make):
     stuck = recording_hooks.Stuck('on_start')
-    observer = recording_hooks.Observer()
+    observer = recording_hooks.Callback()
     stuck.on_episodes = observer.on_episodes
     coordinator = make(observers=[stuck])
     assert stuck.is_in.wait(_SECONDS)
@@ -179,8 +179,8 @@ class TestObserver:
     'name', ['on_start', 'on_episodes', 'on_evaluation', 'on_end']
   )
   def test_one_that_raises_ends_the_run(self, make, name):
-    bad = recording_hooks.Observer(fails_at=name)
-    good = recording_hooks.Observer()
+    bad = recording_hooks.Callback(fails_at=name)
+    good = recording_hooks.Callback()
     coordinator = make(observers=[good, bad])
     _report(coordinator, 10, [(1.0, 9)])
     coordinator.report_evaluation([1.0], [9])
@@ -190,7 +190,7 @@ class TestObserver:
     _end(coordinator)
     failure = coordinator.failure()
     assert failure.node == 'coordinator'
-    assert failure.cause.startswith('observers[1] (Observer) failed:\nTraceb')
+    assert failure.cause.startswith('observers[1] (Callback) failed:\nTraceb')
     assert failure.summary == 'ValueError: no more'
     assert bad.names()[-1] == name
     (end,) = good.all_of('on_end')
@@ -269,7 +269,7 @@ class TestLogger:
       logger.close = lambda: logger.ends.append(label)
       return logger
 
-    coordinator = make(loggers=[hooks.PerLabel(make_logger)])
+    coordinator = make(loggers=[callbacks.PerLabel(make_logger)])
     coordinator.write('learner', {'loss': 0.5})
     coordinator.write('learner', {'loss': 0.25})
     coordinator.report_evaluation([1.0], [9])
@@ -295,7 +295,7 @@ class TestStopWhen:
     ],
   )
   def test_ends_the_run_with_a_reason(self, make, answer, reason):
-    observer = recording_hooks.Observer()
+    observer = recording_hooks.Callback()
     coordinator = make(observers=[observer], stop_when=lambda status: answer)
     assert coordinator.acquire_steps('actor/0', 1) > 0
     self._decide(coordinator)
@@ -310,7 +310,7 @@ class TestStopWhen:
     assert (end.outcome, end.reason) == (outcome, reason)
 
   def test_is_asked_with_the_evaluation(self, make):
-    coordinator = make(stop_when=hooks.StopAtReturn(2.5))
+    coordinator = make(stop_when=callbacks.StopAtReturn(2.5))
     for episode_return in (1.0, 2.4):
       self._decide(coordinator, episode_return)
       assert coordinator.status().stopped_early == ''

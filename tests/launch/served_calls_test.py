@@ -5,13 +5,13 @@ import threading
 
 import pytest
 
-from repertory.launch.launchers import served_calls
+from repertory.launch.launchers import idempotency
 
 
 @pytest.fixture(name='answers')
 def _answers(monkeypatch):
-  monkeypatch.setattr(served_calls, '_NUM_KEPT', 2)
-  return served_calls.Answers()
+  monkeypatch.setattr(idempotency, '_NUM_KEPT', 2)
+  return idempotency.Answers()
 
 
 def _make(made, answer):
@@ -41,7 +41,7 @@ def test_the_latest_are_kept(answers):
 
 
 def test_large_ones_are_not_kept(answers):
-  largest = bytes(served_calls._LARGEST_BYTES)
+  largest = bytes(idempotency._LARGEST_BYTES)
   made = []
   for answer in (largest, b'new'):
     assert answers.get('a', _make(made, answer)) == largest

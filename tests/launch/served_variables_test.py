@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from repertory.launch.nodes import served_variables
+from repertory.launch.nodes import variable_cache
 
 
 class _Learner:
@@ -35,8 +35,8 @@ def _learner():
 
 @pytest.fixture(name='ask')
 def _ask(learner):
-  served = served_variables.ServedVariables(learner.get_variables, learner.age)
-  return lambda *names: served_variables.unpack(served.get(list(names)))
+  served = variable_cache.VariableCache(learner.get_variables, learner.age)
+  return lambda *names: variable_cache.unpack(served.get(list(names)))
 
 
 def test_returns_the_requested_variables(ask, learner):

@@ -13,10 +13,10 @@ import log_files
 import rare_cases
 from repertory import launch
 from repertory.agents import dqn
-from repertory.components import programs
+from repertory.components import interfaces
 from repertory.components import settings as settings_lib
 from repertory.environments import catch, registry
-from repertory.launch.host import machine_memory
+from repertory.launch.platform import machine_memory
 from repertory.launch.runs import resuming
 from repertory.launch.topologies import single
 
@@ -257,7 +257,7 @@ def test_what_is_no_experiment_is_refused():
     launch.run('runs/dqn')
 
 
-class _LookingUpdate(programs.Update):
+class _LookingUpdate(interfaces.Update):
   """Records the metrics of each update, which may be symbolic."""
 
   def __init__(self, update, look):

@@ -15,7 +15,7 @@ import stack_checkpoints
 import stacks
 from repertory import launch
 from repertory.components import checkpointing, stack
-from repertory.launch.runs import going_on, resuming
+from repertory.launch.runs import resume_checks, resuming
 
 _MORE_STEPS = 40
 
@@ -116,4 +116,4 @@ def test_unknown_versions_are_not_reported(tmp_path):
   checkpoint = stack_checkpoints.load(tmp_path)
   state = {k: v for k, v in checkpoint.state.items() if k != 'versions'}
   without = dataclasses.replace(checkpoint, state=state)
-  assert going_on.describe_move(without) == ''
+  assert resume_checks.describe_move(without) == ''

@@ -4,7 +4,7 @@ import pytest
 
 from repertory.components import loggers, replay
 from repertory.launch.coordination import reports, stall_reports
-from repertory.launch.host import stacks
+from repertory.launch.platform import stacks
 
 
 def _observe(**status) -> reports.Observation:
@@ -28,7 +28,7 @@ def _observe(**status) -> reports.Observation:
 )
 def test_names_the_waiting_side(blocked, expected):
   seen = _observe(tables=(loggers.TableStatus('replay', 7, 100, blocked),))
-  table = replay.Table(
+  table = replay.TableSpec(
     'replay', (), max_size=100, rate_limit=replay.RateLimit(4.0, 10, 64.0)
   )
   text = stall_reports.describe(
@@ -44,7 +44,7 @@ def test_names_the_waiting_side(blocked, expected):
 
 def test_a_queue_is_limited_by_its_size():
   seen = _observe(tables=(loggers.TableStatus('queue', 7, 7, 'insert'),))
-  table = replay.Table('queue', (), max_size=7, rate_limit=None)
+  table = replay.TableSpec('queue', (), max_size=7, rate_limit=None)
   text = stall_reports.describe(seen, {}, [table])
   assert 'It is limited by its size.' in text
 

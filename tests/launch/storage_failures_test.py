@@ -9,8 +9,8 @@ import pytest
 
 import storage_runs
 from repertory import launch
-from repertory.components.storage import places
-from repertory.launch.commands import commands
+from repertory.components.storage import backends
+from repertory.launch.cli import commands
 from repertory.launch.runs import uploads
 
 _quickly = storage_runs.quickly
@@ -41,7 +41,7 @@ class TestFailures:
   @pytest.fixture(name='broken')
   def _broken(self, monkeypatch):
     """Fails while it is set, but not in the check at the start."""
-    event, write = threading.Event(), places.LocalPlace.write
+    event, write = threading.Event(), backends.LocalBackend.write
 
     def fail(self, name, chunks):
       if event.is_set():
@@ -49,7 +49,7 @@ class TestFailures:
       write(self, name, chunks)
 
     event.set()
-    monkeypatch.setattr(places.LocalPlace, 'write', fail)
+    monkeypatch.setattr(backends.LocalBackend, 'write', fail)
     return event
 
   @pytest.mark.chaos
@@ -133,7 +133,7 @@ class TestFailures:
 
     def overtake(self):
       content = {'token': 'x', 'host': 'h', 'process': 7, 'directory': 'd'}
-      places.LocalPlace(str(tmp_path / 'S')).publish(
+      backends.LocalBackend(str(tmp_path / 'S')).publish(
         'owner.json', json.dumps(content).encode()
       )
       return run(self)

@@ -14,9 +14,9 @@ import rare_cases
 import storage_runs
 from repertory import launch
 from repertory.components import checkpointing
-from repertory.components.storage import places
-from repertory.launch.commands import commands
-from repertory.launch.host import watchdog
+from repertory.components.storage import backends
+from repertory.launch.cli import commands
+from repertory.launch.platform import watchdog
 from repertory.launch.runs import resuming
 
 _quickly = storage_runs.quickly
@@ -240,7 +240,7 @@ class TestRefusals:
     def refuse(self, name, content):
       raise OSError(number, os.strerror(number), name)
 
-    monkeypatch.setattr(places.LocalPlace, 'publish', refuse)
+    monkeypatch.setattr(backends.LocalBackend, 'publish', refuse)
     message = f'^storage must .*{os.strerror(number)}'
     self.check(tmp_path, tmp_path / 'b', message)
 
@@ -254,7 +254,7 @@ class TestRefusals:
       stored = f'memory://{stored}'
       monkeypatch.setattr(memory.MemoryFileSystem, 'ls', wait)
     else:
-      monkeypatch.setattr(places.LocalPlace, 'names', wait)
+      monkeypatch.setattr(backends.LocalBackend, 'names', wait)
     monkeypatch.setattr(watchdog, 'START_SECONDS', 1.0)
     directory, begun = f'--directory={tmp_path}/a', time.monotonic()
     assert commands.run(['train', directory, f'--storage={stored}']) == 1
@@ -295,7 +295,7 @@ class TestRefusals:
 def _all(folder):
   """Returns all files, except those being written."""
   found = {str(path.relative_to(folder)) for path in folder.rglob('*')}
-  return {name for name in found if not name.endswith(places.UNFINISHED)}
+  return {name for name in found if not name.endswith(backends.UNFINISHED)}
 
 
 @pytest.mark.chaos
@@ -338,7 +338,7 @@ class TestFresh:
 
     stored = trained / 'S'
     names = storage_runs.names(stored)
-    monkeypatch.setattr(places.LocalPlace, 'copy', refuse)
+    monkeypatch.setattr(backends.LocalBackend, 'copy', refuse)
     with pytest.raises(ValueError, match=r'^storage must .*Permission denied'):
       storage_runs.run(trained / 'a', stored, fresh=True)
     assert storage_runs.names(stored) == names

@@ -13,7 +13,7 @@ import pytest
 import storage_fixture
 import storage_runs
 from repertory.components import checkpointing, loggers, storage
-from repertory.components.storage import places
+from repertory.components.storage import backends
 from repertory.launch.runs import uploads
 
 _quickly = storage_runs.quickly
@@ -24,14 +24,14 @@ class _Blocked:
 
   def __init__(self, monkeypatch):
     self.begun, self.released = threading.Event(), threading.Event()
-    write = places.LocalPlace.write
+    write = backends.LocalBackend.write
 
     def wait(place, name, chunks):
       self.begun.set()
       assert self.released.wait(30)
       write(place, name, chunks)
 
-    monkeypatch.setattr(places.LocalPlace, 'write', wait)
+    monkeypatch.setattr(backends.LocalBackend, 'write', wait)
 
 
 class TestUploads:
@@ -66,8 +66,8 @@ class TestUploads:
       assert os.listdir(tmp_path / 'a' / '.storing')
       blocked.released.set()
       assert storing.finish() == ''
-    shelf = storage.Shelf(
-      places.LocalPlace(str(tmp_path / 'S')), 'checkpoints', ''
+    shelf = storage.CheckpointStore(
+      backends.LocalBackend(str(tmp_path / 'S')), 'checkpoints', ''
     )
     assert storage_fixture.fetch(shelf, tmp_path / 'b') == 1
     assert not (tmp_path / 'a' / '.storing').exists()
@@ -130,7 +130,7 @@ class TestUploads:
 
     with self.start(tmp_path) as storing:
       with monkeypatch.context() as patch:
-        patch.setattr(places.LocalPlace, 'write', fail)
+        patch.setattr(backends.LocalBackend, 'write', fail)
         self.write(tmp_path, 1)
         _wait_for(lambda: storage_runs.warnings(tmp_path / 'a'))
         time.sleep(0.2)  # It is not retried repeatedly.
@@ -189,7 +189,7 @@ class TestUploads:
 
     with self.start(tmp_path) as storing:
       with monkeypatch.context() as patch:
-        patch.setattr(places.LocalPlace, 'write', fail)
+        patch.setattr(backends.LocalBackend, 'write', fail)
         self.write(tmp_path, 1)
         _wait_for(lambda: storage_runs.warnings(tmp_path / 'a'))
       monkeypatch.setattr(checkpointing.Checkpointer, 'newest', newest)
@@ -205,7 +205,7 @@ class TestUploads:
 
     with self.start(tmp_path) as storing:
       monkeypatch.setattr(uploads.Uploads, '_warn', fail)
-      monkeypatch.setattr(places.LocalPlace, 'write', refuse)
+      monkeypatch.setattr(backends.LocalBackend, 'write', refuse)
       self.write(tmp_path, 1)
       problem = storing.finish()
     assert 'No space left' in problem
@@ -214,13 +214,13 @@ class TestUploads:
   @pytest.mark.parametrize('folder', ['checkpoints', 'best'])
   def test_what_another_run_has_stored_meanwhile_stays(self, tmp_path, folder):
     """It has ended, while this one was disconnected."""
-    place = places.LocalPlace(str(tmp_path / 'S'))
+    place = backends.LocalBackend(str(tmp_path / 'S'))
     with self.start(tmp_path, checkpoints_to_keep=1) as storing:
       shelf = storage_fixture.make_shelf(place, folder)
       storage_fixture.add(shelf, tmp_path / 'b', 9)
       storage_fixture.write_checkpoint(tmp_path / 'a' / folder, 1)
       problem = storing.finish()
-    assert 'OwnerLostError: another run has stored' in problem
+    assert 'LockLostError: another run has stored' in problem
     assert problem.endswith('The same command with another storage stores it.')
     assert storage_fixture.fetch(shelf, tmp_path / 'c') == 9
     assert len(shelf.names()) == 1
@@ -280,7 +280,7 @@ class TestUploads:
     with self.start(tmp_path, checkpoints_to_keep=1) as storing:
       self.write(tmp_path, 1)
       _wait_for(lambda: storage_runs.names(tmp_path / 'S'))
-      monkeypatch.setattr(places.LocalPlace, 'remove', refuse)
+      monkeypatch.setattr(backends.LocalBackend, 'remove', refuse)
       self.write(tmp_path, 2)
       assert storing.finish() == ''
     assert len(storage_runs.names(tmp_path / 'S')) == 2

@@ -12,8 +12,8 @@ import pytest
 import pretended_nodes
 from repertory import launch
 from repertory.launch.coordination import restarts
-from repertory.launch.host import interrupts
 from repertory.launch.launchers import supervision
+from repertory.launch.platform import interrupts
 from repertory.launch.runs import resuming
 from repertory.launch.topologies import central, distributed
 

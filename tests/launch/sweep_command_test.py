@@ -9,8 +9,8 @@ import pytest
 import log_files
 from repertory.agents import ppo
 from repertory.launch import sweeps
-from repertory.launch.commands import commands as command_line
-from repertory.launch.commands import trying
+from repertory.launch.cli import commands as command_line
+from repertory.launch.cli import dry_runs
 from repertory.launch.sweeps import children
 
 _HERE = ('sweep', '--directory=here')
@@ -163,7 +163,7 @@ _BRIEF = (
 @pytest.fixture
 def try_here(monkeypatch):
   """Runs smoke tests in this process; tests/chaos does without this."""
-  monkeypatch.setattr(trying, 'find_refused', trying.try_all)
+  monkeypatch.setattr(dry_runs, 'find_refused', dry_runs.try_all)
 
 
 def test_what_takes_tensorflow_to_be_refused(capsys, try_here):
@@ -211,7 +211,7 @@ def test_runs_combinations_and_reports_failures(capsys, try_here):
 
 
 def test_settings_are_as_train_reads_them():
-  found = trying.read_settings(
+  found = dry_runs.read_settings(
     ['--agent=ppo', '--config.hidden_sizes=8,8', '--nocheckpoint_replay'],
     left_out=('checkpoint_replay', 'directory'),
   )

@@ -33,7 +33,7 @@ def _join(manifest, given, **others):
 
 @pytest.fixture
 def manifest(tmp_path):
-  return manifest_lib.Manifest(str(tmp_path))
+  return manifest_lib.SweepManifest(str(tmp_path))
 
 
 class TestJoin:

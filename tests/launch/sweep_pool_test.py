@@ -61,7 +61,7 @@ def cheap_children(monkeypatch):
 
 def _runs(*codes):
   return [
-    grid.Run(f'run_{i}', '0', (f'--code={code}',))
+    grid.SweepRun(f'run_{i}', '0', (f'--code={code}',))
     for i, code in enumerate(codes)
   ]
 

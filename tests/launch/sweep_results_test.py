@@ -21,7 +21,7 @@ def make(tmp_path):
         writer.writerow(['steps', 'episode_return'])
         writer.writerows([(100 * i, r) for i, r in enumerate(returns, 1)])
     codes = {path: code for path, (code, _) in runs.items()}
-    return manifest_lib.Manifest(str(tmp_path), codes=codes, **settings)
+    return manifest_lib.SweepManifest(str(tmp_path), codes=codes, **settings)
 
   return make
 

@@ -93,7 +93,7 @@ class TestTrials:
     def make(num_trials=2, seeds=('0', '1'), **settings):
       searching = study.Study(str(tmp_path), _SPACE, seed=0)
       manifest = manifest_lib.load(str(tmp_path))
-      self.manifest = manifest or manifest_lib.Manifest(
+      self.manifest = manifest or manifest_lib.SweepManifest(
         str(tmp_path), is_study=True
       )
       return trials.Trials(
@@ -119,7 +119,7 @@ class TestTrials:
 
   def _end(self, source, run, code=0, was_stopped=False):
     self.manifest.codes[run.path] = None if was_stopped else code
-    source.end(pool.Ended(run, code, [], 1.0, was_stopped))
+    source.end(pool.FinishedRun(run, code, [], 1.0, was_stopped))
     self.manifest.save()
 
   def _found(self):

@@ -7,7 +7,7 @@ import pytest
 
 from repertory import launch
 from repertory.components import checkpointing
-from repertory.launch.commands import commands as command_line
+from repertory.launch.cli import commands as command_line
 
 _IDENTITY = {
   'agent': 'dqn', 'environment': 'catch', 'seed': 0, 'num_environments': 1,

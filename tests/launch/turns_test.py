@@ -12,9 +12,9 @@ import troubled_environments
 from repertory import launch
 from repertory.environments import registry
 from repertory.launch.coordination import coordinator
-from repertory.launch.host import interrupts, watchdog
-from repertory.launch.nodes import actor_turns
-from repertory.launch.runs import resuming, trials
+from repertory.launch.nodes import single_loop
+from repertory.launch.platform import interrupts, watchdog
+from repertory.launch.runs import resuming, smoke_test
 
 
 def _raise(error):
@@ -73,7 +73,7 @@ def test_close_after_the_check_that_fails_is_a_warning(tmp_path, caplog):
     1, 'close', lambda: _raise(OSError('stuck'))
   )
   experiment = troubled_environments.make_experiment(tmp_path, factory)
-  trials.check(experiment)
+  smoke_test.check(experiment)
   assert 'could not be closed: OSError: stuck' in caplog.text
 
 
@@ -93,7 +93,7 @@ def test_close_that_fails_does_not_lose_the_result(tmp_path):
 _HANGING = """
 import pathlib, sys, time
 from repertory import launch
-from repertory.launch.host import watchdog
+from repertory.launch.platform import watchdog
 sys.path.insert(0, {tests!r})
 import troubled_environments
 
@@ -153,7 +153,7 @@ def test_reports_the_steps_of_its_start(tmp_path):
   )
   shown = []
   with resuming.open_session(experiment, kinds=['local']) as session:
-    actor_turns.ActorTurns(
+    single_loop.SingleLoop(
       session, 'a title', interrupts.Interruption(), shown.append
     ).run()
   starts = [

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from repertory.components import named_objects, settings
+from repertory.components import import_paths, settings
 from repertory.launch.launchers import user_code
 
 
@@ -60,7 +60,7 @@ def test_folder_of_a_module_that_was_given_by_name_is(
   monkeypatch.chdir(tmp_path / 'current')
   write_module('current.own_code', 'thing = 1')
   assert user_code.folder() == os.path.realpath(folder)
-  assert named_objects.find('own_code:thing') == 1
+  assert import_paths.find('own_code:thing') == 1
   assert user_code.folder() == os.path.realpath(tmp_path / 'current')
 
 

@@ -11,8 +11,8 @@ import pytest
 import log_files
 import program
 from repertory.components import settings
-from repertory.launch import hooks
-from repertory.launch.hooks import wandb_logger
+from repertory.launch import callbacks
+from repertory.launch.callbacks import wandb_logger
 
 _SECONDS = 120
 
@@ -22,7 +22,7 @@ import math, pathlib
 from repertory import launch
 from repertory.components import loggers
 from repertory.launch import hooks
-from repertory.launch.hooks import wandb_logger
+from repertory.launch.callbacks import wandb_logger
 
 def play(name, is_resumed, rows, outcome=hooks.DONE):
   pathlib.Path(name, 'logs').mkdir(parents=True, exist_ok=True)
@@ -172,4 +172,4 @@ def test_nodes_have_rows_of_their_own(folder):
 def test_without_the_package_it_says_what_to_do(monkeypatch):
   monkeypatch.setattr('importlib.util.find_spec', lambda name: None)
   with pytest.raises(settings.SettingError, match=r'repertory\[wandb\]'):
-    hooks.WandB('p')
+    callbacks.WandB('p')

@@ -11,7 +11,7 @@ import pytest
 import log_files
 from repertory import launch
 from repertory.components import checkpointing, learners
-from repertory.launch.commands import commands
+from repertory.launch.cli import commands
 from repertory.launch.runs import resuming
 
 _SETTINGS = {

@@ -8,7 +8,7 @@ import time
 import pytest
 
 import program
-from repertory.launch.host import interrupts, watchdog
+from repertory.launch.platform import interrupts, watchdog
 
 _SECONDS = 120
 

@@ -3,7 +3,7 @@
 import pytest
 
 from repertory import launch
-from repertory.launch import hooks
+from repertory.launch import callbacks
 
 pytestmark = pytest.mark.learning
 
@@ -17,7 +17,7 @@ def demonstrations(tmp_path_factory):
   experiment = launch.make_experiment(
     'dqn', 'gym:CartPole-v1', max_steps=60_000, seed=1,
     directory=str(directory / 'run'), evaluation_period=5_000,
-    evaluation_episodes=20, stop_when=hooks.StopAtReturn(500.0),
+    evaluation_episodes=20, stop_when=callbacks.StopAtReturn(500.0),
   )  # fmt: skip
   launch.run(experiment, display=False)
   output = str(directory / 'episodes')
@@ -33,7 +33,7 @@ def test_dqn_imitates_ten_episodes(tmp_path, demonstrations, wrap, seed):
     max_steps=20_000, seed=seed, directory=str(tmp_path),
     demonstrations=(demonstrations,), demonstration_fraction=0.5,
     evaluation_episodes=50, evaluation_period=1_000,
-    stop_when=hooks.StopAtReturn(475.0),
+    stop_when=callbacks.StopAtReturn(475.0),
   )  # fmt: skip
   status = launch.run(experiment, display=False).status
   assert status.evaluation_return is not None

@@ -4,9 +4,9 @@ import pytest
 
 import recorded_episodes
 from repertory import launch
-from repertory.agents.wrappers import gail, rnd
+from repertory.agents.reward_models import gail, rnd
 from repertory.components import checkpointing
-from repertory.launch.commands import commands, trying
+from repertory.launch.cli import commands, dry_runs
 
 _CONFIG = {
   'hidden_sizes': (8,), 'min_replay_size': 50, 'batch_size': 8,
@@ -160,7 +160,7 @@ def test_what_there_is_is_listed(capsys):
 
 
 def test_sweeps_read_what_wraps_the_agents():
-  found = trying.read_settings(
+  found = dry_runs.read_settings(
     ['--wrap=rnd', '--wrap.embedding_size=3'], left_out=()
   )
   assert found['wrap'] == 'rnd'

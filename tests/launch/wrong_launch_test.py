@@ -8,7 +8,7 @@ import pytest
 from repertory.components import loggers, settings
 from repertory.launch import conformance, failures
 from repertory.launch.launchers import conformance as launchers_conformance
-from repertory.launch.launchers import local_launcher, local_workers, program
+from repertory.launch.launchers import local_launcher, local_workers, node_graph
 from repertory.launch.topologies import central, distributed, single, topology
 
 
@@ -47,7 +47,7 @@ def test_finds_launchers_without_description():
   ],
 )
 def test_finds_wrong_workers(monkeypatch, tmp_path, method, wrong):
-  monkeypatch.setattr(local_workers.Threads, method, wrong)
+  monkeypatch.setattr(local_workers.ThreadWorkers, method, wrong)
   with pytest.raises(AssertionError):
     _Launchers().test_hosts_a_program(tmp_path)
 
@@ -99,7 +99,7 @@ class _Changed(distributed.Distributed):
 
   def program(self, session, title):
     planned = super().program(session, title)
-    changed = program.Program(planned.call_timeout_seconds)
+    changed = node_graph.NodeGraph(planned.call_timeout_seconds)
     for plan in planned:
       changed.add(self.change(plan))
     return changed

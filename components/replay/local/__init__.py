@@ -2,7 +2,6 @@
 
 from repertory.components.replay.local.columns import copied_bytes, item_bytes
 from repertory.components.replay.local.moves import to_process, to_server
-from repertory.components.replay.local.place import Place
 from repertory.components.replay.local.priorities import LocalPriorities
 from repertory.components.replay.local.snapshots import read, reading, write
 from repertory.components.replay.local.table import (
@@ -10,14 +9,15 @@ from repertory.components.replay.local.table import (
   Table,
   check,
 )
+from repertory.components.replay.local.wait_policy import WaitPolicy
 from repertory.components.replay.local.writer import LocalWriter
 
 __all__ = [
   'Contents',
   'LocalPriorities',
   'LocalWriter',
-  'Place',
   'Table',
+  'WaitPolicy',
   'check',
   'copied_bytes',
   'item_bytes',

@@ -56,7 +56,7 @@ class Columns:
   objects: several items may share one, which is freed with the last of them.
   """
 
-  def __init__(self, table: tables.Table):
+  def __init__(self, table: tables.TableSpec):
     """Allocates the columns.
 
     Args:
@@ -125,7 +125,7 @@ class Columns:
     return self._unflatten(leaves)
 
 
-def item_bytes(table: tables.Table) -> int:
+def item_bytes(table: tables.TableSpec) -> int:
   """Returns the maximum memory per item in this process, in bytes.
 
   Nothing is compressed. For transitions, large leaves of the next observation
@@ -142,7 +142,7 @@ def item_bytes(table: tables.Table) -> int:
   return size
 
 
-def copied_bytes(table: tables.Table) -> int:
+def copied_bytes(table: tables.TableSpec) -> int:
   """Returns the bytes per item that exist twice during a snapshot.
 
   These are small leaves and the priority; large leaves are shared.
@@ -150,7 +150,7 @@ def copied_bytes(table: tables.Table) -> int:
   return _num_bytes(table, table.packing.packed) + _PRIORITY_BYTES
 
 
-def _num_bytes(table: tables.Table, leaves: Sequence[int]) -> int:
+def _num_bytes(table: tables.TableSpec, leaves: Sequence[int]) -> int:
   packing = table.packing
   return sum(
     packing.dtypes[i].itemsize * int(np.prod(packing.shapes[i], dtype=np.int64))

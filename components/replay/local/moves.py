@@ -43,7 +43,7 @@ _REPORT_SECONDS = 5.0
 
 def to_server(
   directory: str,
-  table: tables_lib.Table,
+  table: tables_lib.TableSpec,
   report: Callable[[str], None] = lambda message: None,
   stop: signals.StopSignal | None = None,
 ) -> None:
@@ -92,7 +92,7 @@ def to_server(
 
 def to_process(
   directory: str,
-  table: tables_lib.Table,
+  table: tables_lib.TableSpec,
   report: Callable[[str], None] = lambda message: None,
   stop: signals.StopSignal | None = None,
 ) -> None:
@@ -183,7 +183,7 @@ def _set_limits(saved: Any, table: reverb.Table) -> None:
 
 
 def _forget_samples(
-  folder: str, table: tables_lib.Table, stop: signals.StopSignal
+  folder: str, table: tables_lib.TableSpec, stop: signals.StopSignal
 ) -> dict[int, int]:
   """Resets the sample counts of all items in a server's checkpoint.
 
@@ -219,7 +219,7 @@ def _rewritten(path: str) -> Iterator[tuple[Iterable, tf.io.TFRecordWriter]]:
 
 def _write(
   place: connection.Connection,
-  table: tables_lib.Table,
+  table: tables_lib.TableSpec,
   contents: table_lib.Contents,
   progress: _Progress,
 ) -> None:
@@ -254,7 +254,9 @@ def _write(
 
 
 def _keep_large_leaves(
-  writer: writers.Writer, table: tables_lib.Table, large: Sequence[np.ndarray]
+  writer: writers.Writer,
+  table: tables_lib.TableSpec,
+  large: Sequence[np.ndarray],
 ) -> Iterator[list]:
   """Stores the large leaves of each item in a writer.
 
@@ -303,7 +305,7 @@ def _find_written_by_server(directory: str) -> str | None:
 
 def _read_written_by_server(
   directory: str,
-  table: tables_lib.Table,
+  table: tables_lib.TableSpec,
   report: Callable[[str], None],
   stop: signals.StopSignal | None,
 ) -> table_lib.Contents:

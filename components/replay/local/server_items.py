@@ -16,7 +16,7 @@ class ServerItems:
   A server does not report which arrays items share.
   """
 
-  def __init__(self, table: tables.Table):
+  def __init__(self, table: tables.TableSpec):
     """Starts without items.
 
     Args:

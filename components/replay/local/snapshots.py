@@ -34,9 +34,9 @@ _ACTORS = 'actors'
 
 def write(
   directory: str,
-  table: tables.Table,
+  table: tables.TableSpec,
   contents: table_lib.Contents,
-  others: Sequence[tuple[tables.Table, table_lib.Contents]] = (),
+  others: Sequence[tuple[tables.TableSpec, table_lib.Contents]] = (),
 ) -> str:
   """Writes a snapshot of a table, and of others with it.
 
@@ -63,7 +63,7 @@ def write(
 
 
 def _write(
-  folder: str, table: tables.Table, contents: table_lib.Contents
+  folder: str, table: tables.TableSpec, contents: table_lib.Contents
 ) -> None:
   packing = table.packing
   num_small = len(packing.packed)
@@ -90,7 +90,7 @@ def _write(
 
 
 def read(
-  directory: str, table: tables.Table, part: str = ''
+  directory: str, table: tables.TableSpec, part: str = ''
 ) -> table_lib.Contents | None:
   """Reads the snapshot in a directory; returns None without one.
 
@@ -135,7 +135,7 @@ def reading(what: str) -> Iterator[None]:
     ) from error
 
 
-def _read(folder: str, table: tables.Table) -> table_lib.Contents:
+def _read(folder: str, table: tables.TableSpec) -> table_lib.Contents:
   """Reads and validates the files of a snapshot.
 
   Raises:
@@ -236,7 +236,7 @@ def is_there(directory: str) -> bool:
   return bool(glob.glob(pattern))
 
 
-def _check(folder: str, state: dict[str, Any], table: tables.Table) -> None:
+def _check(folder: str, state: dict[str, Any], table: tables.TableSpec) -> None:
   """Raises an error if a snapshot does not fit the table."""
   if state['format'] != _FORMAT:
     raise checkpointing.CheckpointError(
@@ -255,7 +255,7 @@ def _check(folder: str, state: dict[str, Any], table: tables.Table) -> None:
     )
 
 
-def _describe(table: tables.Table) -> dict[str, Any]:
+def _describe(table: tables.TableSpec) -> dict[str, Any]:
   """Returns the properties that must match when a snapshot is read."""
   paths = tree.flatten_with_path(table.signature)
   return {
@@ -274,7 +274,7 @@ def _describe(table: tables.Table) -> dict[str, Any]:
   }
 
 
-def by_kind(table: tables.Table) -> list[list[int]]:
+def by_kind(table: tables.TableSpec) -> list[list[int]]:
   """Groups the indices of large leaves by shape and dtype.
 
   Leaves of one group may share arrays.

@@ -51,7 +51,7 @@ class Contents:
     )
 
 
-def check(table: tables.Table) -> None:
+def check(table: tables.TableSpec) -> None:
   """Validates that a table works without a replay server.
 
   Raises:
@@ -90,7 +90,7 @@ class Table:
   """
 
   def __init__(
-    self, table: tables.Table, seed: int, num_turns: int | None = None
+    self, table: tables.TableSpec, seed: int, num_turns: int | None = None
   ):
     """Creates an empty table.
 
@@ -129,7 +129,7 @@ class Table:
     self._has_come = threading.Condition(self._lock)
     self._has_taken = threading.Condition(self._lock)
 
-  def status(self) -> server.TableStatus:
+  def status(self) -> server.TableInfo:
     """Returns the status of the table."""
     with self._lock:
       return self._status()
@@ -298,7 +298,7 @@ class Table:
 
   # The following methods require the lock.
 
-  def _status(self) -> server.TableStatus:
+  def _status(self) -> server.TableInfo:
     limiter = self._limiter
     waiting = ''
     if self._size < self.description.min_size:
@@ -307,7 +307,7 @@ class Table:
       waiting = 'insert'
     elif not self._may_sample(self._num_asked):
       waiting = 'sample'
-    return server.TableStatus(
+    return server.TableInfo(
       size=self._size,
       max_size=self._max_size,
       inserts=limiter.inserts,

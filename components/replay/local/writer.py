@@ -7,8 +7,8 @@ import numpy as np
 
 from repertory.components.replay import server, writers
 from repertory.components.replay.local import columns, lines
-from repertory.components.replay.local import place as place_lib
 from repertory.components.replay.local import table as table_lib
+from repertory.components.replay.local import wait_policy as wait_policy_lib
 
 
 class LocalWriter(writers.Writer):
@@ -22,7 +22,7 @@ class LocalWriter(writers.Writer):
   def __init__(
     self,
     table: table_lib.Table,
-    place: place_lib.Place | None = None,
+    place: wait_policy_lib.WaitPolicy | None = None,
     *,
     turn: int | None = None,
     **settings: Any,
@@ -36,7 +36,9 @@ class LocalWriter(writers.Writer):
       turn: Position of the writer in a round-robin order.
       **settings: See `writers.Writer`.
     """
-    super().__init__(table.description, place or place_lib.Place(), **settings)
+    super().__init__(
+      table.description, place or wait_policy_lib.WaitPolicy(), **settings
+    )
     self._table = table
     self._turn = turn
     self._line: lines.Line | None = None
@@ -119,7 +121,7 @@ class LocalWriter(writers.Writer):
       self._table.close_line(self._line)
       self._line = None
 
-  def _ask(self) -> server.TableStatus:
+  def _ask(self) -> server.TableInfo:
     return self._table.status()
 
   def _explain_wait(self) -> str:

@@ -29,7 +29,7 @@ class Lanes(NamedTuple):
   gold: tf.Tensor
 
 
-class State(NamedTuple):
+class AsterixState(NamedTuple):
   """State of the game, int32 `[B]` except for the lanes.
 
   Attributes:
@@ -69,14 +69,14 @@ class Asterix(game.Game):
   # Direction, kind and lane of an arrival.
   draws_per_step = 3
 
-  def _begin(self, draws: tf.Tensor) -> State:
+  def _begin(self, draws: tf.Tensor) -> AsterixState:
     size = draws.shape[0]
     empty = tf.zeros([size, _NUM_LANES], tf.int32)
 
     def fill(value: int) -> tf.Tensor:
       return tf.fill([size], value)
 
-    return State(
+    return AsterixState(
       x=fill(5),
       y=fill(5),
       lanes=Lanes(empty, empty, tf.zeros_like(empty, tf.bool)),
@@ -89,8 +89,8 @@ class Asterix(game.Game):
     )
 
   def _play(
-    self, state: State, move: tf.Tensor, draws: tf.Tensor
-  ) -> tuple[State, tf.Tensor, tf.Tensor]:
+    self, state: AsterixState, move: tf.Tensor, draws: tf.Tensor
+  ) -> tuple[AsterixState, tf.Tensor, tf.Tensor]:
     spawns = tf.equal(state.spawn_wait, 0)
     lanes = _spawn(state.lanes, spawns, draws)
     x = game.shift(
@@ -120,7 +120,7 @@ class Asterix(game.Game):
     reward = game.to_int(found_before) + game.to_int(found_after)
     return state, reward, hit_before | hit_after
 
-  def _show(self, state: State) -> list[tf.Tensor]:
+  def _show(self, state: AsterixState) -> list[tf.Tensor]:
     lanes = state.lanes
     things = tf.one_hot(lanes.x, SIZE)  # [B, 8, 10]
     present = tf.not_equal(lanes.step, 0)
@@ -170,7 +170,7 @@ def _meet(
   return lanes, tf.reduce_any(found, axis=1), hit
 
 
-def _ramp(state: State) -> State:
+def _ramp(state: AsterixState) -> AsterixState:
   """Increases the difficulty on time; move periods only every other time."""
   ramps = (state.spawn_period > 1) | (state.move_period > 1)
   due = ramps & (state.ramp_wait < 0)

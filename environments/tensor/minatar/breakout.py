@@ -10,7 +10,7 @@ from repertory.environments.tensor.minatar.game import LAST, SIZE
 _WALL_ROWS = (1, 2, 3)
 
 
-class State(NamedTuple):
+class BreakoutState(NamedTuple):
   """State of the game, `[B, ...]`.
 
   Attributes:
@@ -50,11 +50,11 @@ class Breakout(game.Game):
   useful_moves = (game.STAY, game.LEFT, game.RIGHT)
   draws_at_start = 1
 
-  def _begin(self, draws: tf.Tensor) -> State:
+  def _begin(self, draws: tf.Tensor) -> BreakoutState:
     from_left = draws[:, 0] < 0.5
     x = tf.where(from_left, 0, LAST)
     y = tf.fill(x.shape, 3)
-    return State(
+    return BreakoutState(
       x,
       y,
       step_x=tf.where(from_left, 1, -1),
@@ -67,8 +67,8 @@ class Breakout(game.Game):
     )
 
   def _play(
-    self, state: State, move: tf.Tensor, draws: tf.Tensor
-  ) -> tuple[State, tf.Tensor, tf.Tensor]:
+    self, state: BreakoutState, move: tf.Tensor, draws: tf.Tensor
+  ) -> tuple[BreakoutState, tf.Tensor, tf.Tensor]:
     del draws
     paddle = game.shift(
       state.paddle, tf.equal(move, game.LEFT), tf.equal(move, game.RIGHT)
@@ -92,7 +92,7 @@ class Breakout(game.Game):
     on_paddle = at_bottom & tf.equal(state.x, paddle)
     on_edge = at_bottom & ~on_paddle & tf.equal(x, paddle)
     bounces = breaks | on_paddle | on_edge
-    state = State(
+    state = BreakoutState(
       x,
       tf.where(bounces, state.y, y),
       step_x=_turn(state.step_x, tf.not_equal(at_side, on_edge)),
@@ -105,7 +105,7 @@ class Breakout(game.Game):
     )
     return state, breaks, at_bottom & ~bounces
 
-  def _show(self, state: State) -> list[tf.Tensor]:
+  def _show(self, state: BreakoutState) -> list[tf.Tensor]:
     above, below = _WALL_ROWS[0], LAST - _WALL_ROWS[-1]
     return [
       game.mark(state.paddle, tf.fill(state.paddle.shape, LAST)),

@@ -15,7 +15,7 @@ _PAUSE = 3
 _TIME_LIMIT = 2500
 
 
-class State(NamedTuple):
+class FreewayState(NamedTuple):
   """State of the game, int32 `[B, ...]`.
 
   Attributes:
@@ -52,10 +52,10 @@ class Freeway(game.Game):
   draws_at_start = _NUM_LANES
   draws_per_step = _NUM_LANES
 
-  def _begin(self, draws: tf.Tensor) -> State:
+  def _begin(self, draws: tf.Tensor) -> FreewayState:
     pace = _draw_paces(draws)
     y = tf.fill(draws.shape[:1], LAST)
-    return State(
+    return FreewayState(
       y,
       pause=tf.fill(y.shape, _PAUSE),
       time=tf.fill(y.shape, _TIME_LIMIT),
@@ -65,8 +65,8 @@ class Freeway(game.Game):
     )
 
   def _play(
-    self, state: State, move: tf.Tensor, draws: tf.Tensor
-  ) -> tuple[State, tf.Tensor, tf.Tensor]:
+    self, state: FreewayState, move: tf.Tensor, draws: tf.Tensor
+  ) -> tuple[FreewayState, tf.Tensor, tf.Tensor]:
     rested = tf.equal(state.pause, 0)
     up = rested & tf.equal(move, game.UP)
     down = rested & tf.equal(move, game.DOWN)
@@ -86,7 +86,7 @@ class Freeway(game.Game):
     in_lane = tf.equal(y[:, None], tf.range(1, 1 + _NUM_LANES))
     hit = tf.reduce_any(over_column & in_lane, axis=1)
     time = state.time - 1
-    state = State(
+    state = FreewayState(
       tf.where(hit, LAST, y),
       pause=tf.maximum(pause - 1, 0),
       time=time,
@@ -96,7 +96,7 @@ class Freeway(game.Game):
     )
     return state, crossed, time < 0
 
-  def _show(self, state: State) -> list[tf.Tensor]:
+  def _show(self, state: FreewayState) -> list[tf.Tensor]:
     behind = tf.one_hot(_wrap(state.x - tf.sign(state.pace)), SIZE)
     pace = tf.abs(state.pace)[..., None]  # [B, 8, 1]
     column = tf.fill(state.y.shape, _COLUMN)

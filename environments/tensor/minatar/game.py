@@ -18,7 +18,7 @@ LAST = SIZE - 1
 STAY, LEFT, UP, RIGHT, DOWN, FIRE = range(6)
 
 
-class Core(NamedTuple):
+class GameCore(NamedTuple):
   """Complete state of a game.
 
   Attributes:
@@ -89,16 +89,16 @@ class Game(environment.TensorEnvironment):
     return specs.DiscreteArray(len(self._moves), np.int32, 'action')
 
   def start(
-    self, counters: tf.Tensor, before: Core | None
-  ) -> tuple[Core, tf.Tensor]:
+    self, counters: tf.Tensor, before: GameCore | None
+  ) -> tuple[GameCore, tf.Tensor]:
     draws, counters = random_streams.next_uniform_vectors(
       counters, self.draws_at_start
     )
     move = tf.zeros(counters.shape, tf.int32) if before is None else before.move
-    return Core(self._begin(draws), move), counters
+    return GameCore(self._begin(draws), move), counters
 
   def advance(
-    self, core: Core, action: tf.Tensor, counters: tf.Tensor
+    self, core: GameCore, action: tf.Tensor, counters: tf.Tensor
   ) -> environment.Advance:
     draws, counters = random_streams.next_uniform_vectors(
       counters, 1 + self.draws_per_step
@@ -107,21 +107,21 @@ class Game(environment.TensorEnvironment):
     move = tf.where(draws[:, 0] < self._sticky_actions, core.move, move)
     state, reward, over = self._play(core.state, move, draws[:, 1:])
     return environment.Advance(
-      Core(state, move),
+      GameCore(state, move),
       tf.cast(reward, tf.float32),
       terminated=over,
       truncated=tf.zeros_like(over),
       counters=counters,
     )
 
-  def observe(self, core: Core) -> tf.Tensor:
+  def observe(self, core: GameCore) -> tf.Tensor:
     channels = [
       tf.reshape(tf.cast(channel, tf.float32), [-1, SIZE, SIZE])
       for channel in self._show(core.state)
     ]
     return tf.stack(channels, axis=-1)  # [B, 10, 10, C]
 
-  def render(self, core: Core) -> np.ndarray:
+  def render(self, core: GameCore) -> np.ndarray:
     """Renders the board in MinAtar's colors, uint8 `[10, 10, 3]`."""
     return drawing.draw_channels(self.observe(core)[0].numpy())
 

@@ -18,7 +18,7 @@ _SHORTEST_MOVE_PERIOD = 2
 _LOWEST_ROW = 8
 
 
-class State(NamedTuple):
+class SeaquestState(NamedTuple):
   """State of the game, int32 `[B]` unless stated otherwise.
 
   Attributes:
@@ -79,7 +79,7 @@ class Seaquest(game.Game):
   # Direction, kind and row of an enemy; direction and row of a diver.
   draws_per_step = 5
 
-  def _begin(self, draws: tf.Tensor) -> State:
+  def _begin(self, draws: tf.Tensor) -> SeaquestState:
     size = draws.shape[0]
 
     def fill(value: int) -> tf.Tensor:
@@ -88,7 +88,7 @@ class Seaquest(game.Game):
     pair = tf.zeros([size, 2], tf.int32)
     slots = tf.zeros([size, things.NUM_ENEMIES], tf.int32)
     unarmed = tf.zeros_like(slots, tf.bool)
-    return State(
+    return SeaquestState(
       x=fill(5),
       y=fill(0),
       step=fill(-1),
@@ -109,8 +109,8 @@ class Seaquest(game.Game):
     )
 
   def _play(
-    self, state: State, move: tf.Tensor, draws: tf.Tensor
-  ) -> tuple[State, tf.Tensor, tf.Tensor]:
+    self, state: SeaquestState, move: tf.Tensor, draws: tf.Tensor
+  ) -> tuple[SeaquestState, tf.Tensor, tf.Tensor]:
     state = _steer(_spawn(state, draws), move)
     x, y = state.x, state.y
     bullets, enemies, hits = things.fly(state.bullets, state.enemies)
@@ -130,7 +130,7 @@ class Seaquest(game.Game):
     over = touched | shot | suffocated
     return state, hits + more_hits + bonus, over
 
-  def _show(self, state: State) -> list[tf.Tensor]:
+  def _show(self, state: SeaquestState) -> list[tf.Tensor]:
     fish, enemy_submarines, trails, shots = things.paint(
       state.enemies, state.shots
     )
@@ -156,7 +156,7 @@ class Seaquest(game.Game):
     ]
 
 
-def _spawn(state: State, draws: tf.Tensor) -> State:
+def _spawn(state: SeaquestState, draws: tf.Tensor) -> SeaquestState:
   """Adds the enemies and divers that are due."""
   comes = tf.equal(state.spawn_wait, 0)
   enemies, came = things.add_enemy(
@@ -187,7 +187,7 @@ def _spawn(state: State, draws: tf.Tensor) -> State:
   )
 
 
-def _steer(state: State, move: tf.Tensor) -> State:
+def _steer(state: SeaquestState, move: tf.Tensor) -> SeaquestState:
   """Moves the submarine, or fires if it can."""
   fires = tf.equal(move, game.FIRE) & tf.equal(state.fire_wait, 0)
   left, right = tf.equal(move, game.LEFT), tf.equal(move, game.RIGHT)
@@ -202,7 +202,9 @@ def _steer(state: State, move: tf.Tensor) -> State:
   )
 
 
-def _breathe(state: State, ramping: bool) -> tuple[State, tf.Tensor, tf.Tensor]:
+def _breathe(
+  state: SeaquestState, ramping: bool
+) -> tuple[SeaquestState, tf.Tensor, tf.Tensor]:
   """Consumes oxygen below the surface, and refills it when surfacing.
 
   Returns:
@@ -223,7 +225,7 @@ def _breathe(state: State, ramping: bool) -> tuple[State, tf.Tensor, tf.Tensor]:
   return (_ramp(state, surfaces) if ramping else state), bonus, over
 
 
-def _ramp(state: State, surfaces: tf.Tensor) -> State:
+def _ramp(state: SeaquestState, surfaces: tf.Tensor) -> SeaquestState:
   """Increases the difficulty where `surfaces`, bool `[B]`."""
   can_move_faster = state.move_period > _SHORTEST_MOVE_PERIOD
   can_spawn_more = state.spawn_period > 1

@@ -18,7 +18,7 @@ _ROWS = np.arange(SIZE, dtype=np.int32)[:, None]
 _COLUMNS = np.arange(SIZE, dtype=np.int32)
 
 
-class State(NamedTuple):
+class SpaceInvadersState(NamedTuple):
   """State of the game, `[B, ...]`.
 
   Attributes:
@@ -60,14 +60,14 @@ class SpaceInvaders(game.Game):
   num_channels = 6
   useful_moves = (game.STAY, game.LEFT, game.RIGHT, game.FIRE)
 
-  def _begin(self, draws: tf.Tensor) -> State:
+  def _begin(self, draws: tf.Tensor) -> SpaceInvadersState:
     size = draws.shape[0]
     empty = tf.zeros([size, SIZE, SIZE], tf.bool)
 
     def fill(value: int) -> tf.Tensor:
       return tf.fill([size], value)
 
-    return State(
+    return SpaceInvadersState(
       x=fill(5),
       bullets=empty,
       bombs=empty,
@@ -80,8 +80,8 @@ class SpaceInvaders(game.Game):
     )
 
   def _play(
-    self, state: State, move: tf.Tensor, draws: tf.Tensor
-  ) -> tuple[State, tf.Tensor, tf.Tensor]:
+    self, state: SpaceInvadersState, move: tf.Tensor, draws: tf.Tensor
+  ) -> tuple[SpaceInvadersState, tf.Tensor, tf.Tensor]:
     del draws
     fires = tf.equal(move, game.FIRE) & tf.equal(state.fire_wait, 0)
     x = game.shift(
@@ -115,7 +115,7 @@ class SpaceInvaders(game.Game):
     )
     return _refill(state, self._ramping), kills, over
 
-  def _show(self, state: State) -> list[tf.Tensor]:
+  def _show(self, state: SpaceInvadersState) -> list[tf.Tensor]:
     leftward = (state.step < 0)[:, None, None]
     return [
       game.mark(state.x, tf.fill(state.x.shape, LAST)),
@@ -140,7 +140,7 @@ def _scroll(board: tf.Tensor, rows: int) -> tf.Tensor:
   return tf.pad(board[:, 1:], [[0, 0], [0, 1], [0, 0]])
 
 
-def _march(state: State) -> tuple[State, tf.Tensor]:
+def _march(state: SpaceInvadersState) -> tuple[SpaceInvadersState, tf.Tensor]:
   """Moves the aliens when they are due.
 
   Returns:
@@ -183,7 +183,7 @@ def _find_shooter(aliens: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
   return here & tf.equal(row[:, None, None], _ROWS)
 
 
-def _refill(state: State, ramping: bool) -> State:
+def _refill(state: SpaceInvadersState, ramping: bool) -> SpaceInvadersState:
   """Adds a new swarm when the last alien is gone."""
   cleared = ~tf.reduce_any(state.aliens, axis=[1, 2])
   state = state._replace(

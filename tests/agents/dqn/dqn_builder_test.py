@@ -12,7 +12,7 @@ from acme import specs
 from repertory.agents import builder as builder_lib
 from repertory.agents import dqn
 from repertory.agents.dqn import learning
-from repertory.components import actors, environment_loop, replay, roads
+from repertory.components import actors, environment_loop, replay, transports
 from repertory.environments import batch, catch
 
 FLOAT = specs.Array((), np.float32)
@@ -47,7 +47,7 @@ def replaying(builder, spec, batch_size, timeout_seconds=20.0):
     connection = replay.Connection(
       f'localhost:{server.port}', timeout_seconds=timeout_seconds
     )
-    road = roads.ReverbRoad(connection, experience, builder)
+    road = transports.ReverbTransport(connection, experience, builder)
     end = road.make_learner_end()
     stack.callback(end.close)
     adder = road.make_adder(

@@ -133,7 +133,7 @@ def make(config):
   """Returns online networks, target critics and update."""
   tf.random.set_seed(0)
   builder = iql.IQLBuilder(config)
-  learned = learning.Networks(
+  learned = learning.IQLNetworks(
     builder.make_network(SPEC),
     builder.make_value_network(SPEC),
     builder.make_critics(SPEC),

@@ -12,8 +12,8 @@ import recording_adder
 from repertory.components import (
   actors,
   compilation,
+  interfaces,
   numpy_functions,
-  programs,
   settings,
   variables,
 )
@@ -29,7 +29,7 @@ def make_environments(lengths):
   )
 
 
-class _Counting(programs.Policy):
+class _Counting(interfaces.Policy):
   """Scales observations, and adds the number of steps."""
 
   def __init__(self):
@@ -41,7 +41,7 @@ class _Counting(programs.Policy):
 
   def step(self, observation, state):
     action = self.scale * tf.reduce_sum(observation, [1, 2]) + state['steps']
-    return programs.PolicyOutput(action, (), {'steps': state['steps'] + 1.0})
+    return interfaces.PolicyOutput(action, (), {'steps': state['steps'] + 1.0})
 
 
 class _Learner:
@@ -133,13 +133,13 @@ class TestPolicyActor:
     ]
 
   def test_xla_is_used_if_asked_for(self):
-    class Uncompilable(programs.Policy):
+    class Uncompilable(interfaces.Policy):
       def initial_state(self, environment_ids):
         return tf.zeros([len(environment_ids), 2])  # Recurrent, so for XLA.
 
       def step(self, observation, state):
         tf.py_function(lambda: None, [], [])  # XLA cannot call Python.
-        return programs.PolicyOutput(tf.zeros([1], tf.int32), (), state)
+        return interfaces.PolicyOutput(tf.zeros([1], tf.int32), (), state)
 
     environments = make_environments([2])
     timestep = environments.reset()
@@ -150,7 +150,7 @@ class TestPolicyActor:
       actors.PolicyActor(*parts, jit_compile=True)
 
   def test_observations_and_variables_reach_the_policy(self):
-    class Scaling(programs.Policy):
+    class Scaling(interfaces.Policy):
       def __init__(self):
         super().__init__()
         self.scale = tf.Variable(1, dtype=tf.int32)
@@ -162,7 +162,7 @@ class TestPolicyActor:
         action = self.scale * tf.reduce_sum(
           tf.cast(observation['b'], tf.int32), axis=-1
         )
-        return programs.PolicyOutput({'move': action}, (), state)
+        return interfaces.PolicyOutput({'move': action}, (), state)
 
     policy = Scaling()
     spec = {
@@ -188,7 +188,7 @@ class TestPolicyActor:
     learner = _Learner()
     actor = actors.PolicyActor(
       policy, spec, [0, 1],
-      variables=variables.SharedVariables(learner), in_numpy=True,
+      variables=variables.SharedVariableClient(learner), in_numpy=True,
     )  # fmt: skip
     assert actor.runs_in_numpy == compilation.WRAPS_OPERATIONS
     observation = np.ones([2, *spec.shape], spec.dtype)

@@ -11,8 +11,8 @@ import counting_policy
 from repertory.components import (
   action_scaling,
   actors,
+  interfaces,
   policies,
-  programs,
   specs,
 )
 from repertory.components.actors import saved_model
@@ -20,7 +20,7 @@ from repertory.components.actors import saved_model
 _SPEC = specs.Array((2,), np.float32)
 
 
-class _Chained(programs.Policy):
+class _Chained(interfaces.Policy):
   """Acts by `a`, which depends on `b`, which depends on itself."""
 
   def initial_state(self, environment_ids):
@@ -29,7 +29,7 @@ class _Chained(programs.Policy):
     return {name: tf.zeros([size]) for name in names}
 
   def step(self, observation, state):
-    return programs.PolicyOutput(
+    return interfaces.PolicyOutput(
       action=state['a'] + tf.reduce_sum(observation, -1),
       extras=state['c'],
       state={

@@ -17,7 +17,7 @@ def _make():
   table = local_fixture.make_table(replay.queue(local_fixture.SIGNATURE, 100))
 
   def make(timeout_seconds=replay_fixture.DEADLINE_SECONDS):
-    place = local.Place(timeout_seconds)
+    place = local.WaitPolicy(timeout_seconds)
     return table, place, datasets.LocalBatches(table, 3, place)
 
   return make
@@ -92,7 +92,7 @@ def test_excuse_restarts_the_timeout(make):
 def test_patience_ends_before_the_time_out(make):
   table, _, batches = make()
   batches.patience_seconds = 0.1
-  with pytest.raises(datasets.Starved):
+  with pytest.raises(datasets.BatchTimeout):
     replay_fixture.Call(next, batches).result()
   local_fixture.insert(table, [1, 2, 3])
   assert local_fixture.values(next(batches)) == [1, 2, 3]

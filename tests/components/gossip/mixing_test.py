@@ -77,7 +77,7 @@ def test_only_floating_point_numbers_are_mixed():
     'count': np.asarray(7, np.int64),
     'a': np.asarray(2.5, np.float32),
   }
-  layout = vectors.Layout(arrays)
+  layout = vectors.VectorLayout(arrays)
   vector = layout.join(arrays)
   np.testing.assert_array_equal(vector, [0, 1, 2, 3, 4, 5, 2.5])
   split = layout.split(vector * 2, arrays)
@@ -87,15 +87,15 @@ def test_only_floating_point_numbers_are_mixed():
 
 
 def test_digest_depends_on_the_variables():
-  first = vectors.Layout({'a': np.zeros([2, 3])})
-  assert first.digest == vectors.Layout({'a': np.ones([2, 3])}).digest
+  first = vectors.VectorLayout({'a': np.zeros([2, 3])})
+  assert first.digest == vectors.VectorLayout({'a': np.ones([2, 3])}).digest
   for other in ({'b': np.zeros([2, 3])}, {'a': np.zeros([3, 2])}):
-    assert vectors.Layout(other).digest != first.digest
+    assert vectors.VectorLayout(other).digest != first.digest
 
 
 def test_smaller_numbers_travel_in_the_larger_type():
   arrays = {'a': np.array([0.1], np.float32), 'b': np.array([0.1], np.float64)}
-  layout = vectors.Layout(arrays)
+  layout = vectors.VectorLayout(arrays)
   assert layout.dtype == np.float64 and layout.num_bytes == 16
   split = layout.split(layout.join(arrays), arrays)
   np.testing.assert_array_equal(split['a'], arrays['a'])
@@ -104,4 +104,4 @@ def test_smaller_numbers_travel_in_the_larger_type():
 
 def test_nothing_to_mix_is_refused():
   with pytest.raises(ValueError, match=r"floating-point.*got \['n'\]"):
-    vectors.Layout({'n': np.zeros([2], np.int32)})
+    vectors.VectorLayout({'n': np.zeros([2], np.int32)})

@@ -206,9 +206,9 @@ def test_other_variables_are_refused(make_town):
 
 @contextlib.contextmanager
 def _inlet():
-  layout = vectors_lib.Layout(_arrays(0.0))
+  layout = vectors_lib.VectorLayout(_arrays(0.0))
   box = mailbox.Mailbox(['a'])
-  inlet = inlet_lib.Inlet(box, layout, callers.Admission('token'))
+  inlet = inlet_lib.Inlet(box, layout, callers.Fencing('token'))
   try:
     yield inlet, box, layout
   finally:
@@ -309,7 +309,7 @@ def _wait(condition):
 def test_a_neighbor_that_reads_nothing_blocks_nobody():
   listener, address = addresses.listen(addresses.make_address())
   listener.setblocking(True)
-  layout = vectors_lib.Layout({'w': np.zeros([1 << 20], np.float32)})
+  layout = vectors_lib.VectorLayout({'w': np.zeros([1 << 20], np.float32)})
   outlet = outlet_lib.Outlet(
     'b', lambda: address, callers.Caller('a', 0, 'token'), layout
   )
@@ -344,10 +344,10 @@ class _FullListener:
 
 
 def test_who_could_not_be_let_in_comes_later():
-  layout = vectors_lib.Layout(_arrays(0.0))
+  layout = vectors_lib.VectorLayout(_arrays(0.0))
   box = mailbox.Mailbox(['a'])
   with contextlib.ExitStack() as stack:
-    inlet = inlet_lib.Inlet(box, layout, callers.Admission('token'))
+    inlet = inlet_lib.Inlet(box, layout, callers.Fencing('token'))
     stack.callback(inlet.close)
     inlet._listener = full = _FullListener(inlet._listener)
     while not full.num_refused:

@@ -101,7 +101,7 @@ class TestJson:
 class TestLayout:
   @pytest.mark.parametrize('batch_size', [1, 3, 64])
   def test_views_are_aligned_disjoint_and_inside(self, batch_size):
-    layout = frames.Layout(LEAVES, batch_size)
+    layout = frames.FrameLayout(LEAVES, batch_size)
     buffer = frames.make_buffer(layout.size)
     assert len(buffer) == frames.HEADER_SIZE + layout.size
     buffer[: frames.HEADER_SIZE] = frames.header(frames.STEP, layout.size)
@@ -119,12 +119,12 @@ class TestLayout:
 
   def test_size(self):
     # 4, 24, 80·2, 0 and 1 bytes a row, each leaf in whole blocks of 64.
-    assert frames.Layout(LEAVES, 1).size == 64 + 64 + 128 + 0 + 64
-    assert frames.Layout(LEAVES, 17).size == 128 + 64 + 1408 + 0 + 64
-    assert frames.Layout([], 3).size == 0
+    assert frames.FrameLayout(LEAVES, 1).size == 64 + 64 + 128 + 0 + 64
+    assert frames.FrameLayout(LEAVES, 17).size == 128 + 64 + 1408 + 0 + 64
+    assert frames.FrameLayout([], 3).size == 0
 
   def test_views_share_memory(self):
-    layout = frames.Layout([((), np.dtype(np.int32))], 2)
+    layout = frames.FrameLayout([((), np.dtype(np.int32))], 2)
     payload = bytearray(layout.size)
     (view,) = layout.views(payload)
     payload[4:8] = struct.pack('<i', -5)
@@ -141,5 +141,5 @@ class TestLayout:
   def test_frame(self):
     frame, leaves = frames.make_frame(LEAVES, 2)
     leaves[0][:] = [1, 2]
-    layout = frames.Layout(LEAVES, 2)
+    layout = frames.FrameLayout(LEAVES, 2)
     assert layout.views(frame[frames.HEADER_SIZE :])[0].tolist() == [1, 2]

@@ -16,7 +16,7 @@ import replay_fixture
 from raw_lane import LAST
 from repertory.components import actors, environment_loop, variables
 from repertory.components.inference import client, frames
-from repertory.components.inference import lanes as lanes_lib
+from repertory.components.inference import connections as connections_lib
 from repertory.environments import catch, memory_chain, wrappers
 
 NUM_ENVIRONMENTS = 10
@@ -234,7 +234,7 @@ class TestRaw:
     policy = inference_fixture.EchoPolicy()
     theirs = [tf.Variable(0) for _ in range(2)]
     publisher = variables.Publisher(theirs)
-    published = variables.PublishedVariables(publisher, policy.versions)
+    published = variables.LocalVariableClient(publisher, policy.versions)
 
     def publish(version):
       for variable in theirs:
@@ -354,7 +354,7 @@ class TestRaw:
   )
   def test_roles_that_cannot_refresh_at_the_start(self, name, settings):
     with pytest.raises(ValueError, match=f'^{name} must'):
-      lanes_lib.Role(None, refreshes_at_start=True, **settings)
+      connections_lib.Role(None, refreshes_at_start=True, **settings)
 
   def test_what_the_adder_gets_is_its_own_row_by_row(self):
     with inference_fixture.serving() as it:

@@ -136,7 +136,7 @@ def test_stress(num_requests):
   policy = inference_fixture.EchoPolicy()
   theirs = [tf.Variable(0), tf.Variable(0)]
   publisher = variables.Publisher(theirs)
-  published = variables.PublishedVariables(publisher, policy.versions)
+  published = variables.LocalVariableClient(publisher, policy.versions)
   publisher.publish(0, 1.0)
   with inference_fixture.serving(
     policy,

@@ -15,7 +15,7 @@ import inference_fixture
 import rare_cases
 import raw_lane
 from raw_lane import FIRST, LAST, MID
-from repertory.components import compilation, programs, specs
+from repertory.components import compilation, interfaces, specs
 from repertory.components.inference import state_store
 
 N = 7  # Environments.
@@ -211,7 +211,7 @@ def test_a_call_that_fails_changes_no_state(check):
 
 
 def test_nests_and_dtypes():
-  class Summing(programs.Policy):
+  class Summing(interfaces.Policy):
     def initial_state(self, environment_ids):
       return ()
 
@@ -219,7 +219,7 @@ def test_nests_and_dtypes():
       total = tf.reduce_sum(observation['b'], 1) + tf.cast(
         observation['a'], tf.int64
       )
-      return programs.PolicyOutput(
+      return interfaces.PolicyOutput(
         {'x': total, 'y': (tf.cast(total, tf.float32) / 2,)},
         {'flag': total > 10},
         state,

@@ -7,7 +7,7 @@ import tensorflow as tf
 import agent_batches
 import rare_cases
 from repertory.agents import sac
-from repertory.components import learners, programs
+from repertory.components import interfaces, learners
 
 
 class _Learner(learners.LearnerState):
@@ -114,7 +114,7 @@ def test_of_another_shape_nothing_is_taken():
     np.testing.assert_array_equal(array, before[key], key)
 
 
-class _Update(programs.Update):
+class _Update(interfaces.Update):
   """Has a policy, a target of it, a count, and given learned variables."""
 
   def __init__(self, learned=None):

@@ -11,9 +11,9 @@ import agent_batches
 import rare_cases
 from repertory.components import (
   compilation,
+  interfaces,
   learners,
   networks,
-  programs,
   specs,
   types,
 )
@@ -27,7 +27,7 @@ _LEAVES = {
 }
 
 
-class _Linear(programs.Update):
+class _Linear(interfaces.Update):
   """Fits y = x · w; its metrics are up to the test."""
 
   def __init__(self, report=lambda loss: {'loss': loss}):
@@ -47,7 +47,7 @@ class _Linear(programs.Update):
       loss = tf.reduce_mean(errors**2)
     gradients = tape.gradient(loss, [self.weights])
     self.optimizer.apply(gradients, [self.weights])
-    return programs.UpdateResult(self._report(loss), tf.abs(errors))
+    return interfaces.UpdateResult(self._report(loss), tf.abs(errors))
 
 
 class _Recorder:
@@ -326,7 +326,7 @@ class TestVariables:
 
   def test_update_that_hides_its_gradient_stops_in_the_next_step(self):
     # √0 has a slope of infinity, and a loss of 0.
-    class Hiding(programs.Update):
+    class Hiding(interfaces.Update):
       def __init__(self):
         super().__init__()
         self.network = snt.Linear(1, False, snt.initializers.Ones())
@@ -342,7 +342,7 @@ class TestVariables:
           loss = tf.reduce_sum(tf.sqrt(self.network(sample.data['x'])))
         gradients = tape.gradient(loss, self.network.trainable_variables)
         self.optimizer.apply(gradients, self.network.trainable_variables)
-        return programs.UpdateResult({'loss': loss})
+        return interfaces.UpdateResult({'loss': loss})
 
     learner = _make([1.0, 1.0], Hiding(), action='skip')
     learner.step()

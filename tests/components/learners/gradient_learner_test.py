@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import agent_batches
 import rare_cases
-from repertory.components import learners, programs, settings, types
+from repertory.components import interfaces, learners, settings, types
 
 B = 2
 ELEMENT_SPEC = types.Sample(
@@ -20,7 +20,7 @@ ELEMENT_SPEC = types.Sample(
 )
 
 
-class LinearUpdate(programs.Update):
+class LinearUpdate(interfaces.Update):
   """Fits y = x·w by Adam, with a target copied every third step."""
 
   def __init__(self, seed=0, size=3, period=3):
@@ -43,7 +43,7 @@ class LinearUpdate(programs.Update):
     gradients = tape.gradient(loss, [self.weights])
     self.optimizer.apply(gradients, [self.weights])
     self.copy()
-    return programs.UpdateResult(
+    return interfaces.UpdateResult(
       {'loss': loss, 'size': tf.constant(B)}, priorities=tf.abs(errors)
     )
 
@@ -284,7 +284,7 @@ class TestGetVariables:
       assert_equal_states(state, copies[1])
 
   def test_all_are_of_one_step(self):
-    class Counting(programs.Update):
+    class Counting(interfaces.Update):
       """Writes the same number into all its variables."""
 
       def __init__(self):
@@ -298,7 +298,9 @@ class TestGetVariables:
       def __call__(self, sample):
         for count in self.counts:
           count.assign_add(tf.ones([2000]))
-        return programs.UpdateResult({'loss': tf.reduce_sum(sample.data['y'])})
+        return interfaces.UpdateResult(
+          {'loss': tf.reduce_sum(sample.data['y'])}
+        )
 
     learner = make(Counting())
     done, torn, versions = threading.Event(), [], []

@@ -3,7 +3,7 @@
 import tensorflow as tf
 import tree
 
-from repertory.components import learners, programs, types
+from repertory.components import interfaces, learners, types
 
 _SAMPLE = types.Sample(
   data=types.Labeled(
@@ -20,7 +20,7 @@ _SPEC = tree.map_structure(
 )
 
 
-class _Update(programs.Update):
+class _Update(interfaces.Update):
   def __init__(self):
     super().__init__()
     self.bias = tf.Variable(0.0)
@@ -32,7 +32,7 @@ class _Update(programs.Update):
   def __call__(self, sample):
     errors = sample.data.target - sample.data.data - self.bias
     self.bias.assign_add(0.1 * tf.reduce_mean(errors))
-    return programs.UpdateResult({'error': tf.reduce_mean(errors)})
+    return interfaces.UpdateResult({'error': tf.reduce_mean(errors)})
 
 
 class _Rows(list):

@@ -1,4 +1,4 @@
-"""Tests of `bodies.py` and of its hidden layers."""
+"""Tests of `trunks.py` and of its hidden layers."""
 
 import numpy as np
 import pytest
@@ -37,10 +37,10 @@ class TestMakeBody:
 
   @pytest.mark.parametrize('kind', networks.BODIES)
   def test_shapes(self, kind):
-    assert networks.make_body(kind, (8, 8))(normal(6, 3)).shape == [6, 8]
+    assert networks.make_trunk(kind, (8, 8))(normal(6, 3)).shape == [6, 8]
 
   def test_mlp_has_a_relu_after_each_layer(self):
-    body = networks.make_body('mlp', (8, 5))
+    body = networks.make_trunk('mlp', (8, 5))
     values, x = make(body, normal(6, 3))
     for i in range(2):
       x = np.maximum(linear(values, f'linear_{i}', x), 0)
@@ -48,7 +48,7 @@ class TestMakeBody:
 
   def test_refuses_unknown_kinds(self):
     with pytest.raises(ValueError, match=r"kind must be one of .*, got 'mpl'"):
-      networks.make_body('mpl', (3,))
+      networks.make_trunk('mpl', (3,))
 
 
 class TestLayerNormMLP:

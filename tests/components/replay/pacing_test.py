@@ -18,7 +18,7 @@ def _make_table(samples_per_insert=2.0, min_size=10, error_buffer=100.0):
 
 
 def _make_pace(samples, learner_steps):
-  return replay.Pace(
+  return replay.ReplayRatio(
     _make_table(), _BATCH_SIZE, samples=samples, learner_steps=learner_steps
   )
 
@@ -53,7 +53,7 @@ def test_nothing_is_due_of_too_few():
 
 
 def test_steps_allowed_fill_the_table():
-  pace = replay.Pace(
+  pace = replay.ReplayRatio(
     _make_table(2.0, 10, error_buffer=14.0), _BATCH_SIZE, items_per_step=3
   )
   # Inserts wait above 2 · 10 + 14 = 34 = 17 · 2.
@@ -66,7 +66,7 @@ def test_steps_allowed_fill_the_table():
 
 @pytest.mark.parametrize('samples_per_insert', [0.1, 0.3, 1.0, 1.7, 16.0])
 def test_updates_are_those_of_exact_numbers(samples_per_insert):
-  pace = replay.Pace(_make_table(samples_per_insert, 3), _BATCH_SIZE)
+  pace = replay.ReplayRatio(_make_table(samples_per_insert, 3), _BATCH_SIZE)
   ratio = fractions.Fraction(samples_per_insert)
   for num_items in range(300):
     exact = max(0, num_items - 3) * ratio / _BATCH_SIZE
@@ -87,7 +87,7 @@ def test_allowed_steps_are_never_blocked(seed):
   batch_size = int(random.integers(1, 9))
   least = batch_size + samples_per_insert * items_per_step
   buffer = max(least, 1.0, samples_per_insert)
-  pace = replay.Pace(
+  pace = replay.ReplayRatio(
     _make_table(samples_per_insert, min_size, buffer),
     batch_size,
     items_per_step=items_per_step,
@@ -109,7 +109,7 @@ def test_allowed_steps_are_never_blocked(seed):
 
 def test_queue():
   table = replay.queue(_SIGNATURE, 10)
-  pace = replay.Pace(table, _BATCH_SIZE, items_per_step=2)
+  pace = replay.ReplayRatio(table, _BATCH_SIZE, items_per_step=2)
   assert pace.updates_due(0, 3) == 0
   assert pace.updates_due(0, 9) == 2
   assert pace.steps_allowed(0, 9) == 0
@@ -118,4 +118,4 @@ def test_queue():
 
 def test_limits_under_which_both_would_wait_are_refused():
   with pytest.raises(settings.SettingError, match=r'= 4 \+ 2 × 3 = 10'):
-    replay.Pace(_make_table(2.0, 10, 9.0), _BATCH_SIZE, items_per_step=3)
+    replay.ReplayRatio(_make_table(2.0, 10, 9.0), _BATCH_SIZE, items_per_step=3)

@@ -59,8 +59,8 @@ def test_status_of_several_tables():
     replay_fixture.insert(connection, [1, 2])
     status = replay.table_status(connection.client)
     assert status == {
-      'replay': replay.TableStatus(2, 100, 2, 0, waiting='sample'),
-      'unrolls': replay.TableStatus(0, 7, 0, 0, waiting='sample'),
+      'replay': replay.TableInfo(2, 100, 2, 0, waiting='sample'),
+      'unrolls': replay.TableInfo(0, 7, 0, 0, waiting='sample'),
     }
 
 
@@ -70,7 +70,7 @@ def test_status_counts_removed_items():
     replay_fixture.insert(connection, range(6))
     replay_fixture.sample(connection, 11)
     status = replay_fixture.table_status(connection)
-    assert status == replay.TableStatus(4, 4, 6, 11, waiting='')
+    assert status == replay.TableInfo(4, 4, 6, 11, waiting='')
 
 
 def test_waiting_side_is_the_one_that_waits():

@@ -219,7 +219,7 @@ def test_check_of_a_limited_table():
 @pytest.mark.parametrize('limit', [LIMIT, None])
 def test_check_of_what_reverb_can_count(name, limit):
   largest = 2**31 - 1
-  table = replay.Table('t', replay_fixture.SIGNATURE, 50, limit)
+  table = replay.TableSpec('t', replay_fixture.SIGNATURE, 50, limit)
   fitting = dataclasses.replace(table, **{name: largest})
   fitting.check(4, 3)
   assert getattr(reverb_tables.make_table(fitting).info, name) == largest

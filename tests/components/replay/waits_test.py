@@ -16,7 +16,7 @@ _TABLE = replay.uniform(replay_fixture.SIGNATURE, 100, _LIMIT)
 
 
 def _status(inserts, samples):
-  return replay.TableStatus(inserts, 100, inserts, samples)
+  return replay.TableInfo(inserts, 100, inserts, samples)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ class TestWarnings:
 
   def test_process(self, caplog):
     table = local_fixture.make_table(_TABLE)
-    place = local.Place(1.5, warning_seconds=0.4)
+    place = local.WaitPolicy(1.5, warning_seconds=0.4)
     batches = datasets.LocalBatches(table, 4, place)
     with pytest.raises(TimeoutError, match=r'To sample 4 takes 5 more'):
       next(batches)

@@ -11,7 +11,7 @@ import pytest
 import storage_fixture
 from repertory.components import storage
 from repertory.components.settings import SettingError
-from repertory.components.storage import owner
+from repertory.components.storage import storage_lock
 
 
 @pytest.fixture(name='place', params=['path', 'file', 'memory'])
@@ -23,12 +23,12 @@ def _place(request, tmp_path):
 
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch):
-  monkeypatch.setattr(owner, '_HEARTBEAT_SECONDS', 0.05)
-  monkeypatch.setattr(owner, '_WATCH_SECONDS', 0.5)
+  monkeypatch.setattr(storage_lock, '_HEARTBEAT_SECONDS', 0.05)
+  monkeypatch.setattr(storage_lock, '_WATCH_SECONDS', 0.5)
 
 
 def _make(place, directory='run'):
-  return owner.Owner(place, 'S', directory)
+  return storage_lock.StorageLock(place, 'S', directory)
 
 
 def _hold(place, messages=None, directory='run'):
@@ -104,7 +104,7 @@ def test_a_run_of_another_host_that_is_gone_is_waited_for(place):
 def test_a_run_of_this_machine_that_is_gone_is_not(place):
   ended = subprocess.Popen([sys.executable, '-c', ''])
   ended.wait()
-  _write(place, process=ended.pid, machine=owner._machine())
+  _write(place, process=ended.pid, machine=storage_lock._machine())
   messages = []
   with _hold(place, messages):
     assert not messages
@@ -124,11 +124,11 @@ def test_the_loser_raises_an_error(place):
   with first.hold(lambda message: None):
     first.check()
     _write(place, process=7)
-    with pytest.raises(storage.OwnerLostError, match='process 7 on host h'):
+    with pytest.raises(storage.LockLostError, match='process 7 on host h'):
       first.check()
     # It is final, and the file belongs to the other run.
     place.remove('owner.json')
-    with pytest.raises(storage.OwnerLostError):
+    with pytest.raises(storage.LockLostError):
       first.check()
     _write(place, process=7)
   assert json.loads(b''.join(place.read('owner.json')))['process'] == 7
@@ -140,7 +140,7 @@ def test_a_file_that_is_gone_was_another_run_s(place):
   with first.hold(lambda message: None):
     place.remove('owner.json')
     with pytest.raises(
-      storage.OwnerLostError, match=r'S/owner\.json, .* is gone'
+      storage.LockLostError, match=r'S/owner\.json, .* is gone'
     ):
       first.check()
 

@@ -8,7 +8,7 @@ import pytest
 import storage_fixture
 from repertory.components import storage
 from repertory.components.settings import SettingError
-from repertory.components.storage import fsspec_place, places
+from repertory.components.storage import backends, fsspec_backend
 
 
 @pytest.fixture(name='place', params=['path', 'file', 'memory'])
@@ -29,10 +29,10 @@ class TestPlaces:
     assert place.size('a/b/c') == 7
 
   def test_long_files_come_in_pieces(self, place):
-    content = os.urandom(places.CHUNK_BYTES + 3)
+    content = os.urandom(backends.CHUNK_BYTES + 3)
     place.write('a', [content])
     chunks = list(place.read('a'))
-    assert [len(chunk) for chunk in chunks] == [places.CHUNK_BYTES, 3]
+    assert [len(chunk) for chunk in chunks] == [backends.CHUNK_BYTES, 3]
     assert b''.join(chunks) == content
 
   def test_names_are_listed(self, place):
@@ -88,7 +88,7 @@ class TestLocalPlace:
     def fail(*arguments):
       raise OSError('no room')
 
-    place = places.LocalPlace(str(tmp_path))
+    place = backends.LocalBackend(str(tmp_path))
     place.publish('a', b'first')
     monkeypatch.setattr(os, 'replace', fail)
     with pytest.raises(OSError, match='no room'):
@@ -101,14 +101,14 @@ class TestLocalPlace:
       raise PermissionError('no links')
 
     monkeypatch.setattr(os, 'link', refuse)
-    place = places.LocalPlace(str(tmp_path))
+    place = backends.LocalBackend(str(tmp_path))
     place.write('a', [b'x'])
     place.copy('a', 'b', _forget)
     assert (tmp_path / 'b').read_bytes() == b'x'
 
   def test_a_copy_overwrites_nothing(self, tmp_path):
     """Both may be links to the same bytes."""
-    place = places.LocalPlace(str(tmp_path))
+    place = backends.LocalBackend(str(tmp_path))
     place.write('a', [b'x'])
     place.copy('a', 'b', _forget)
     with pytest.raises(FileExistsError):
@@ -140,7 +140,7 @@ class TestUrls:
     assert storage.open_storage('a/path', 'runs/a') is not None
 
   def test_errors_of_packages_are_os_errors(self, monkeypatch):
-    place = fsspec_place.FsspecPlace('memory://a')
+    place = fsspec_backend.FsspecBackend('memory://a')
 
     def fail(*arguments, **settings):
       raise RuntimeError('no network')
@@ -164,7 +164,7 @@ class TestUrls:
     def refuse(*arguments, **settings):
       raise NotImplementedError
 
-    place = fsspec_place.FsspecPlace('memory://copies')
+    place = fsspec_backend.FsspecBackend('memory://copies')
     place.write('a', [b'x'])
     monkeypatch.setattr(place._system, 'cp_file', refuse)
     place.copy('a', 'b', _forget)
@@ -173,7 +173,7 @@ class TestUrls:
 
   def test_passwords_are_not_shown(self):
     assert (
-      fsspec_place.without_secrets('ftp://me:secret@host/a')
+      fsspec_backend.without_secrets('ftp://me:secret@host/a')
       == 'ftp://***@host/a'
     )
     with pytest.raises(SettingError) as caught:
@@ -182,7 +182,9 @@ class TestUrls:
 
   def test_each_has_a_connection_of_its_own(self):
     """Not all of them can be shared by threads."""
-    first, second = (fsspec_place.FsspecPlace('memory://a') for _ in range(2))
+    first, second = (
+      fsspec_backend.FsspecBackend('memory://a') for _ in range(2)
+    )
     assert first._system is not second._system
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import storage_fixture
 from repertory.components import checkpointing, storage
-from repertory.components.storage import fsspec_place, places
+from repertory.components.storage import backends, fsspec_backend
 
 KINDS = ('path', 'file', 'memory')
 
@@ -120,9 +120,9 @@ class TestOrder:
 
     def refuse():
       assert [kind for kind, _ in dying.calls] == ['write'] * 4
-      raise storage.OwnerLostError('Another one.')
+      raise storage.LockLostError('Another one.')
 
-    with pytest.raises(storage.OwnerLostError):
+    with pytest.raises(storage.LockLostError):
       storage_fixture.make_shelf(dying).add(path, refuse, lambda count: None)
     assert place.names('checkpoints') == []
 
@@ -215,7 +215,7 @@ class TestOtherRuns:
   def check(self, place, shelf, path):
     before = sorted(place.names('checkpoints'))
     with pytest.raises(
-      storage.OwnerLostError, match=r'another run has stored S/checkpoints/0000'
+      storage.LockLostError, match=r'another run has stored S/checkpoints/0000'
     ):
       shelf.add(path, lambda: None, lambda count: None)
     assert sorted(place.names('checkpoints')) == before
@@ -245,7 +245,7 @@ class TestOtherRuns:
     shelf = storage_fixture.make_shelf(place)
     shelf.begin()
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 1)
-    with pytest.raises(storage.OwnerLostError):
+    with pytest.raises(storage.LockLostError):
       shelf.add(
         path,
         lambda: storage_fixture.add(
@@ -302,9 +302,9 @@ class TestMove:
     shelf = storage_fixture.make_shelf(place)
     num_bytes = storage_fixture.add(shelf, tmp_path / 'a').num_bytes
     if is_long:  # Otherwise the store may copy at once.
-      monkeypatch.setattr(places, 'CHUNK_BYTES', 1_000)
+      monkeypatch.setattr(backends, 'CHUNK_BYTES', 1_000)
       monkeypatch.setattr(os, 'link', refuse)
-      if isinstance(place, fsspec_place.FsspecPlace):
+      if isinstance(place, fsspec_backend.FsspecBackend):
         monkeypatch.setattr(
           place, '_copy_in_storage', lambda name, target: False
         )

@@ -44,7 +44,9 @@ class Harness:
     self.variables = [tf.Variable(tf.fill(s, -7.0)) for s in SHAPES]
     self.stop = signals.StopSignal()
     settings = {'timeout_seconds': 60, 'stop': self.stop} | settings
-    self.client = variables.FetchedVariables(source, self.variables, **settings)
+    self.client = variables.RemoteVariableClient(
+      source, self.variables, **settings
+    )
 
   def update(self, wait=False):
     replay_fixture.Call(self.client.update, wait).result()
@@ -287,4 +289,4 @@ def test_close_does_not_wait_forever_for_the_source(make):
 
 def test_update_period_is_checked():
   with pytest.raises(ValueError, match=r'update_period .* at least 1, got 0'):
-    variables.FetchedVariables(Source(), [], update_period=0)
+    variables.RemoteVariableClient(Source(), [], update_period=0)

@@ -1,4 +1,4 @@
-"""Tests of `components/variables/published.py`."""
+"""Tests of `components/variables/local_client.py`."""
 
 import threading
 from unittest import mock
@@ -9,7 +9,7 @@ import tensorflow as tf
 
 import replay_fixture
 from repertory.components import variables
-from repertory.components.variables import published
+from repertory.components.variables import local_client
 
 SHAPES = [(2, 3), (), (1000,)]
 
@@ -28,7 +28,7 @@ class TestPublished:
   def _set_up(self):
     self.theirs, self.mine = make(1), make(-7)
     self.publisher = variables.Publisher(self.theirs)
-    self.client = variables.PublishedVariables(self.publisher, self.mine)
+    self.client = variables.LocalVariableClient(self.publisher, self.mine)
 
   def test_before_the_first(self):
     self.client.update()
@@ -53,7 +53,7 @@ class TestPublished:
   def test_variables_of_other_shapes_are_refused(self):
     for others in (self.mine[:-1], [*self.mine, tf.Variable(0.0)]):
       with pytest.raises(ValueError, match='must create the same variables'):
-        variables.PublishedVariables(self.publisher, others)
+        variables.LocalVariableClient(self.publisher, others)
 
   def test_the_newest_counts(self):
     for version in (1, 2, 3):
@@ -78,7 +78,7 @@ class TestPublished:
     assert numbers(self.mine) == {1.0}
 
   def test_age_is_since_publication(self):
-    with mock.patch.object(published.time, 'monotonic') as clock:
+    with mock.patch.object(local_client.time, 'monotonic') as clock:
       clock.return_value = 100.0
       self.publisher.publish(1, 1.0)
       clock.return_value = 107.0
@@ -122,7 +122,7 @@ class TestPublished:
 
   def test_two_clients(self):
     others = make(-8)
-    other = variables.PublishedVariables(self.publisher, others)
+    other = variables.LocalVariableClient(self.publisher, others)
     self.publisher.publish(1, 1.0)
     self.client.update()
     self.publisher.publish(2, 1.0)

@@ -1,4 +1,4 @@
-"""Tests of `components/variables/scheduled.py`."""
+"""Tests of `components/variables/scheduled_client.py`."""
 
 import threading
 
@@ -19,7 +19,7 @@ class TestScheduled:
     self.client = self.make(20.0)
 
   def make(self, timeout_seconds):
-    return variables.ScheduledVariables(
+    return variables.ScheduledVariableClient(
       self.publisher, [self.mine], period=3, version_of=lambda k: max(0, k - 1),
       timeout_seconds=timeout_seconds, stop=self.stop,
     )  # fmt: skip
@@ -55,7 +55,7 @@ class TestScheduled:
     self.publish(2)
     self.publisher.restore(copied)
     assert [one[0] for one in self.publisher.copy_from(0)] == [1, 2]
-    client = variables.ScheduledVariables(
+    client = variables.ScheduledVariableClient(
       self.publisher, [self.mine], period=3, first_round=2,
       version_of=lambda k: max(0, k - 1), timeout_seconds=20.0, stop=self.stop,
     )  # fmt: skip
@@ -100,7 +100,7 @@ class TestScheduled:
 
   def test_period_is_checked(self):
     with pytest.raises(ValueError, match='period must be at least 1, got 0'):
-      variables.ScheduledVariables(
+      variables.ScheduledVariableClient(
         self.publisher, [], period=0, version_of=np.abs, timeout_seconds=1.0,
         stop=self.stop,
       )  # fmt: skip

@@ -8,26 +8,26 @@ import pytest
 from repertory.components import conformance, variables
 
 
-class TestShared(conformance.FollowedVariablesConformance):
+class TestShared(conformance.VariableClientConformance):
   is_shared = True
 
   def make_followed(self, learner, variables_in_use, stop):
-    return variables.SharedVariables(learner)
+    return variables.SharedVariableClient(learner)
 
 
-class TestPublished(conformance.FollowedVariablesConformance):
+class TestPublished(conformance.VariableClientConformance):
   def make_followed(self, learner, variables_in_use, stop):
     publisher = variables.Publisher(learner.variables)
     learner.publish = publisher.publish
-    return variables.PublishedVariables(publisher, variables_in_use)
+    return variables.LocalVariableClient(publisher, variables_in_use)
 
 
-class TestFetched(conformance.FollowedVariablesConformance):
+class TestFetched(conformance.VariableClientConformance):
   def make_followed(self, learner, variables_in_use, stop):
-    return variables.FetchedVariables(learner, variables_in_use, stop=stop)
+    return variables.RemoteVariableClient(learner, variables_in_use, stop=stop)
 
 
-class _Asking(variables.FollowedVariables):
+class _Asking(variables.VariableClient):
   """Queries the learner in each update."""
 
   def __init__(self, learner, variables_in_use):
@@ -183,7 +183,7 @@ class _Immortal(_Asking):
   ],
 )
 def test_finds_what_is_wrong(followed_class, check):
-  class Checks(conformance.FollowedVariablesConformance):
+  class Checks(conformance.VariableClientConformance):
     deadline_seconds = 1.0
 
     def make_followed(self, learner, variables_in_use, stop):

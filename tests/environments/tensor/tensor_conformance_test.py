@@ -25,11 +25,11 @@ class Conformance(conformance.TensorEnvironmentConformance):
 
 
 class TestCatch(Conformance):
-  environment = catch.Catch(5, 4)
+  environment = catch.TensorCatch(5, 4)
 
 
 class TestMemoryChain(Conformance):
-  environment = memory_chain.MemoryChain(3)
+  environment = memory_chain.TensorMemoryChain(3)
 
 
 class TestCartPole(Conformance):
@@ -52,11 +52,13 @@ class TestLock(Conformance):
 
 
 class TestLockWithKey(Conformance):
-  environment = tensor.PreviousActionAndReward(lock.Lock(key=True))
+  environment = tensor.TensorPreviousActionAndReward(lock.Lock(key=True))
 
 
 class TestPreviousAction(Conformance):
-  environment = tensor.PreviousActionAndReward(memory_chain.MemoryChain(3))
+  environment = tensor.TensorPreviousActionAndReward(
+    memory_chain.TensorMemoryChain(3)
+  )
 
 
 class HostBatchConformance(batch_conformance.EnvironmentBatchConformance):
@@ -101,7 +103,7 @@ class TestLockOnHost(HostBatchConformance):
 
 class TestPreviousActionOnHost(batch_conformance.EnvironmentBatchConformance):
   def make_batch(self, seeds):
-    make = functools.partial(memory_chain.MemoryChain, 3)
+    make = functools.partial(memory_chain.TensorMemoryChain, 3)
     return previous_action.PreviousActionAndReward(
       tensor.Factory(make).make_batch(seeds)
     )

@@ -234,7 +234,7 @@ def test_previous_action_is_that_of_host_batches():
     tensor.Factory(Count).make_batch(seeds)
   )
   wrapped = tensor.Factory(
-    lambda: tensor.PreviousActionAndReward(Count())
+    lambda: tensor.TensorPreviousActionAndReward(Count())
   ).make_batch(seeds)
   assert host.observation_spec() == wrapped.observation_spec()
   assert host.observation_spec()['previous_reward'].minimum == 0

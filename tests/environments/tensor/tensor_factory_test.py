@@ -50,7 +50,9 @@ def test_every_entry_can_be_made():
 
 
 def test_own_factory():
-  factory = tensor.Factory(functools.partial(catch.Catch, rows=3, columns=2))
+  factory = tensor.Factory(
+    functools.partial(catch.TensorCatch, rows=3, columns=2)
+  )
   copy = pickle.loads(pickle.dumps(factory))
   environment = registry.make_tensor_environment(copy)
   assert environment.observation_spec().shape == (3, 2)

@@ -85,19 +85,22 @@ def play_in_loop(environment, counters, actions):
 @pytest.mark.parametrize(
   ('environment', 'make_twin', 'num_actions'),
   [
-    pytest.param(catch.Catch(), host_catch.Catch, 3, id='catch'),
+    pytest.param(catch.TensorCatch(), host_catch.Catch, 3, id='catch'),
     pytest.param(
-      catch.Catch(4, 6),
+      catch.TensorCatch(4, 6),
       lambda: host_catch.Catch(4, 6),
       3,
       id='catch_4x6',
       marks=pytest.mark.chaos,
     ),
     pytest.param(
-      memory_chain.MemoryChain(), host_memory_chain.MemoryChain, 2, id='chain'
+      memory_chain.TensorMemoryChain(),
+      host_memory_chain.MemoryChain,
+      2,
+      id='chain',
     ),
     pytest.param(
-      memory_chain.MemoryChain(1),
+      memory_chain.TensorMemoryChain(1),
       lambda: host_memory_chain.MemoryChain(1),
       2,
       id='chain_1',
@@ -194,7 +197,9 @@ class TestCartPole:
     actions = random.integers(2, size=200, dtype=np.int32)
     environment = cartpole.CartPole()
     after = environment.advance(
-      make_core(cartpole.Core, *before.T), tf.constant(actions), tf.zeros(200)
+      make_core(cartpole.CartPoleCore, *before.T),
+      tf.constant(actions),
+      tf.zeros(200),
     )
     twin = gymnasium.make('CartPole-v1').unwrapped
     twin.reset(seed=0)
@@ -220,7 +225,7 @@ class TestCartPole:
     ],
   )
   def test_limits(self, position, angle, terminated):
-    core = make_core(cartpole.Core, [position], [0], [angle], [0])
+    core = make_core(cartpole.CartPoleCore, [position], [0], [angle], [0])
     after = cartpole.CartPole().advance(core, tf.constant([0]), tf.zeros(1))
     assert bool(after.terminated[0]) == terminated
 
@@ -244,7 +249,9 @@ class TestCartPole:
 
   def test_end_in_the_last_step_is_an_end(self):
     environment = cartpole.CartPole()
-    core = make_core(cartpole.Core, [2.4001], [0], [0], [0], num_steps=499)
+    core = make_core(
+      cartpole.CartPoleCore, [2.4001], [0], [0], [0], num_steps=499
+    )
     state = tensor.State(
       core, tensor.initial_counters([0]), tf.constant([False])
     )

@@ -12,8 +12,8 @@ from repertory.components import (
   datasets,
   experience,
   replay,
-  roads,
   signals,
+  transports,
 )
 from repertory.components.replay import local
 
@@ -96,7 +96,7 @@ class TestSampling:
 
   def test_a_stop_raises_stopped(self, table):
     _open(table)
-    place = local.Place()
+    place = local.WaitPolicy()
     place.stop.set()
     with pytest.raises(signals.Stopped):
       next(datasets.LocalBatches(table, 4, place))
@@ -106,7 +106,9 @@ class TestSampling:
     spec = replay_fixture.TRANSITION_SPEC
     table = replay.uniform(items.signature(spec), 100, _LIMIT)
     described = experience.Experience(items, [table], batch_size=4)
-    road = roads.LocalRoad(described, roads.Parts(), seed=0)
+    road = transports.InProcessTransport(
+      described, transports.TransportParts(), seed=0
+    )
     road.make_adder(1, priority=lambda: 1.0, version=lambda: 0)
     with pytest.raises(replay.DeadlockError, match='takes 5 more inserts'):
       road.make_learner_end().wait_for_items()
@@ -140,7 +142,7 @@ class TestInserting:
       _put(writer)
 
   def test_a_stop_raises_stopped(self, table):
-    place = local.Place()
+    place = local.WaitPolicy()
     writer = _open(table, place=place)
     _put(writer, 9)
     place.stop.set()
@@ -167,10 +169,10 @@ class TestOthers:
 
   def test_another_thread_has_put(self, table):
     replay_fixture.Call(lambda: _put(_open(table))).result()
-    self._wait(next, datasets.LocalBatches(table, 4, local.Place(0.1)))
+    self._wait(next, datasets.LocalBatches(table, 4, local.WaitPolicy(0.1)))
 
   def test_another_thread_has_sampled(self, table):
-    place = local.Place(0.1)
+    place = local.WaitPolicy(0.1)
     writer = _open(table, place=place)
     _put(writer, 9)
     replay_fixture.Call(table.sample, 1, 0).result()
@@ -178,7 +180,7 @@ class TestOthers:
 
   def test_another_thread_was_started(self, table):
     writer = _open(table)
-    batches = datasets.LocalBatches(table, 4, local.Place(20.0))
+    batches = datasets.LocalBatches(table, 4, local.WaitPolicy(20.0))
     _put(writer, 3)
     # Another thread that may get the table, and starts late.
     timer = threading.Timer(0.3, lambda: _put(writer, 2))
@@ -188,12 +190,12 @@ class TestOthers:
 
   def test_a_learner_without_a_writer(self, table):
     """As a learner that waits for actors that exist already."""
-    self._wait(next, datasets.LocalBatches(table, 4, local.Place(0.1)))
+    self._wait(next, datasets.LocalBatches(table, 4, local.WaitPolicy(0.1)))
 
   def test_the_table_was_created_in_another_thread(self):
     table = replay_fixture.Call(
       local_fixture.make_table, local_fixture.make_uniform(100, _LIMIT)
     ).result()
-    writer = _open(table, place=local.Place(0.1))
+    writer = _open(table, place=local.WaitPolicy(0.1))
     _put(writer, 9)
     self._wait(_put, writer)

@@ -128,17 +128,17 @@ def test_a_queue_returns_each_item_once_and_in_order():
   table = local_fixture.make_table(replay.queue(local_fixture.SIGNATURE, 5))
   writer = local_fixture.open_writer(table)
   writer.put([np.arange(12)])  # More than its capacity.
-  assert table.status() == replay.TableStatus(5, 5, 5, 0, 'insert')
+  assert table.status() == replay.TableInfo(5, 5, 5, 0, 'insert')
   drawn = local_fixture.sample(table, 3)
   assert local_fixture.values(drawn) == [0, 1, 2]
   assert drawn.keys.tolist() == [0, 1, 2]
   assert drawn.table_sizes.tolist() == [5, 4, 3]
   assert drawn.probabilities.tolist() == [1.0] * 3
   # Three of the pending items were inserted.
-  assert table.status() == replay.TableStatus(5, 5, 8, 3, 'insert')
+  assert table.status() == replay.TableInfo(5, 5, 8, 3, 'insert')
   assert local_fixture.values(local_fixture.sample(table, 5)) == [3, 4, 5, 6, 7]
   assert table.sample(5, 0) is None  # There are four.
-  assert table.status() == replay.TableStatus(4, 5, 12, 8, 'sample')
+  assert table.status() == replay.TableInfo(4, 5, 12, 8, 'sample')
   assert local_fixture.values(local_fixture.sample(table, 4)) == [8, 9, 10, 11]
   writer.close()
 

@@ -160,7 +160,7 @@ class TestBackPressure:
     )
 
     def make(timeout_seconds, max_pending_items=0, num_items=2):
-      place = local.Place(timeout_seconds)
+      place = local.WaitPolicy(timeout_seconds)
       writer = local_fixture.open_writer(
         table, place, max_pending_items=max_pending_items
       )
@@ -304,7 +304,7 @@ class TestTurns:
     assert _drain(table)['x'].tolist() == expected
 
   def test_waits_for_a_writer_without_items(self, table):
-    place = local.Place(0.3)
+    place = local.WaitPolicy(0.3)
     writer = local_fixture.open_writer(
       table, place, turn=1, max_pending_items=0
     )

@@ -1,0 +1,45 @@
+"""Config of GAIL and DAC."""
+
+import dataclasses
+from typing import Literal
+
+from repertory.agents import config_checks
+from repertory.agents.reward_models import wrap_config
+from repertory.components import choices, settings
+
+
+@dataclasses.dataclass(frozen=True)
+class GAILConfig(wrap_config.WrapConfig):
+  """Settings of GAIL, with the sources of their defaults."""
+
+  reward: Literal['gail', 'airl'] = settings.field(
+    'gail',
+    "'gail' for −log(1 − D), which is never negative and suits tasks that "
+    "reward long episodes; 'airl' for log D − log(1 − D), as in DAC.",
+  )
+  hidden_sizes: tuple[int, ...] = settings.field(
+    (256, 256),
+    'Hidden layer sizes of the discriminator, with ReLU: the code of '
+    'arXiv:1809.02925, which has tanh.',
+  )
+  image_torso: str = settings.field(
+    'auto',
+    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
+    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
+  )
+  learning_rate: float = settings.field(
+    1e-3,
+    'Learning rate of Adam for the discriminator: the code of '
+    'arXiv:1809.02925.',
+  )
+  gradient_penalty_coefficient: float = settings.field(
+    10.0, 'λ of the gradient penalty: arXiv:1704.00028, section 4.'
+  )
+
+  def __post_init__(self):
+    super().__post_init__()
+    config_checks.check_one_of(self, 'reward', ('gail', 'airl'))
+    config_checks.check_sizes(self, 'hidden_sizes')
+    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
+    config_checks.check_positive(self, 'learning_rate')
+    config_checks.check_at_least(self, 0, 'gradient_penalty_coefficient')

@@ -1,0 +1,80 @@
+"""Reward model of RND."""
+
+import sonnet as snt
+import tensorflow as tf
+import tree
+
+from repertory.agents.reward_models import rewarding
+from repertory.agents.reward_models import steps as steps_lib
+from repertory.agents.reward_models.rnd import config as rnd_config
+from repertory.components import learners, losses, networks, types
+
+
+class RNDRewards(rewarding.Rewards):
+  """Adds intrinsic rewards of random network distillation to the environment's.
+
+  They are errors in predicting a fixed random embedding of the next
+  observation, divided by their running standard deviation.
+  """
+
+  def __init__(
+    self, observation_spec: types.Nest, config: rnd_config.RNDConfig
+  ):
+    """Creates target and predictor network.
+
+    Args:
+      observation_spec: Nest of array specs, without a batch axis.
+      config: The config.
+    """
+    super().__init__()
+    self._config = config
+    self._normalizer = networks.ObservationNormalizer(
+      observation_spec, config.max_abs_observation, with_images=True
+    )
+    self._target, self._predictor = (
+      _make_network(observation_spec, config, name)
+      for name in ('target', 'predictor')
+    )
+    self._optimizer = learners.ClippedAdam(
+      self._predictor.trainable_variables, config.learning_rate
+    )
+    self._scale = learners.RunningScale()
+
+  def __call__(self, steps: steps_lib.StepBatch):
+    config, mask = self._config, steps.mask
+    self._normalizer.update(
+      tree.map_structure(lambda x: x[:, None], steps.next_observation),
+      mask[:, None],
+    )
+    observation = self._normalizer(steps.next_observation)
+    target = self._target(observation)  # [N, E]
+    with tf.GradientTape() as tape:
+      errors = losses.prediction_errors(self._predictor(observation), target)
+      loss = losses.masked_mean(errors, mask)
+    norm = self._optimizer.minimize(tape, loss)
+    self._scale.update(errors[:, None], mask[:, None])
+    intrinsic = errors / self._scale()  # [N]
+    rewards = (
+      config.extrinsic_coefficient * steps.reward
+      + config.intrinsic_coefficient * intrinsic
+    )
+    return rewards, {
+      'extrinsic_reward': losses.masked_mean(steps.reward, mask),
+      'intrinsic_reward': losses.masked_mean(intrinsic, mask),
+      'prediction_loss': loss,
+      'prediction_gradient_norm': norm,
+    }
+
+
+def _make_network(
+  observation_spec: types.Nest, config: rnd_config.RNDConfig, name: str
+) -> snt.Module:
+  """Creates a network that maps observations `[N, ...]` to `[N, E]`."""
+  torso = networks.ObservationTorso(
+    observation_spec, config.hidden_sizes, config.image_torso
+  )
+  network = snt.Sequential(
+    [torso, snt.Linear(config.embedding_size, name='embedding')], name=name
+  )
+  networks.create_variables(network, observation_spec)
+  return network

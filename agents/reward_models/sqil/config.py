@@ -1,0 +1,29 @@
+"""Config of SQIL."""
+
+import dataclasses
+
+from repertory.agents import config_checks
+from repertory.agents.reward_models import wrap_config
+from repertory.components import settings
+
+
+@dataclasses.dataclass(frozen=True)
+class SQILConfig(wrap_config.WrapConfig):
+  """Settings of SQIL, with the sources of their defaults."""
+
+  demonstration_reward: float = settings.field(
+    1.0, 'Reward of demonstrated steps: arXiv:1905.11108, section 2.'
+  )
+  own_reward: float = settings.field(
+    0.0, "Reward of the agent's own steps: section 2."
+  )
+
+  def __post_init__(self):
+    super().__post_init__()
+    config_checks.check_finite(self, 'demonstration_reward', 'own_reward')
+    config_checks.check(
+      self,
+      'demonstration_reward',
+      self.demonstration_reward > self.own_reward,
+      f'above own_reward, {self.own_reward:g}',
+    )

@@ -1,0 +1,110 @@
+"""Interface of experience transports inside a compiled program."""
+
+import abc
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+from repertory.components import replay, types
+from repertory.components.anakin import acting
+
+# Takes one step in all environments.
+Act = Callable[
+  [acting.Carry], tuple[acting.Carry, acting.Step, acting.EndedEpisodes]
+]
+
+
+class CompiledTransport(tf.Module, abc.ABC):
+  """Experience transport as tensors and variables of the program.
+
+  It uses the same description as other transports, see
+  `components.experience.Experience`. Each iteration of the program calls
+  `collect`, and then runs the updates that are due. Methods called in it are
+  traced.
+
+  Attributes:
+    num_steps: Steps of all environments per `collect`.
+    max_updates: Maximum number of updates that are due after it.
+    has_priorities: Whether items have priorities.
+  """
+
+  num_steps: int
+  max_updates: int
+  has_priorities: bool = False
+
+  @property
+  def num_bytes(self) -> int:
+    """Maximum memory of the stored experience, in bytes."""
+    return 0
+
+  def begin(self, carry: acting.Carry) -> None:
+    """Initializes the state before the first step; called once, not traced."""
+
+  @abc.abstractmethod
+  def collect(
+    self,
+    act: Act,
+    carry: acting.Carry,
+    version: tf.Tensor,
+    max_priority: tf.Tensor,
+  ) -> tuple[acting.Carry, types.Nest, acting.EndedEpisodes]:
+    """Takes environment steps, and records them.
+
+    Args:
+      act: Function that takes one step.
+      carry: State before the first step.
+      version: Learner steps of the acting variables, int64.
+      max_priority: Largest priority so far, float64.
+
+    Returns:
+      The state after the last step; the data that `sample` needs until the next
+      call; and the episodes, `[num_steps, ...]`.
+    """
+
+  @abc.abstractmethod
+  def is_due(self, held: types.Nest, num_updates: tf.Tensor) -> tf.Tensor:
+    """Returns whether another update is due, a bool.
+
+    Args:
+      held: Data from `collect`.
+      num_updates: Updates since `collect`.
+    """
+
+  @abc.abstractmethod
+  def sample(self, held: types.Nest, num_updates: tf.Tensor) -> types.Sample:
+    """Returns the batch of the next update; the arguments are `is_due`'s."""
+
+  @abc.abstractmethod
+  def set_priorities(
+    self, sample: types.Sample, priorities: tf.Tensor, finite: tf.Tensor
+  ) -> None:
+    """Updates the priorities of a batch, if items have any.
+
+    Args:
+      sample: The batch.
+      priorities: New priorities, `[B]`.
+      finite: Whether the update was finite; otherwise nothing changes.
+    """
+
+  @property
+  @abc.abstractmethod
+  def sample_spec(self) -> types.Sample:
+    """Specs of a batch, as `tf.TensorSpec`s."""
+
+  @abc.abstractmethod
+  def statuses(self) -> Mapping[str, replay.TableInfo]:
+    """Returns the status of all tables, by name."""
+
+  @property
+  @abc.abstractmethod
+  def saved_spec(self) -> Mapping[str, tf.TensorSpec]:
+    """Shapes and dtypes of the result of `save`, by name."""
+
+  @abc.abstractmethod
+  def save(self) -> Mapping[str, Any]:
+    """Returns the complete state, as arrays by name."""
+
+  @abc.abstractmethod
+  def restore(self, arrays: Mapping[str, Any]) -> None:
+    """Restores the result of `save`."""

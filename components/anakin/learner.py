@@ -1,0 +1,179 @@
+"""Learner that also acts, in one compiled program."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.components import learners, loggers, replay
+from repertory.components.anakin import acting
+from repertory.components.anakin import compiled_loop as compiled_loop_lib
+
+
+class EpisodeBatch(NamedTuple):
+  """Experience of a call.
+
+  Attributes:
+    num_steps: Number of environment steps.
+    episodes: Return and length of ended episodes, in order of time.
+  """
+
+  num_steps: int
+  episodes: list[tuple[float, int]]
+
+
+class CompiledLearner(learners.LearnerState):
+  """Alternates acting and learning in a compiled program.
+
+  It counts and logs like other learners. Its checkpoints include the state of
+  acting and experience: see `save_acting`.
+  """
+
+  def __init__(
+    self,
+    parts: compiled_loop_lib.LoopParts,
+    carry: acting.Carry,
+    *,
+    logger: loggers.Logger | None = None,
+    jit_compile: bool = False,
+    divergence: learners.Divergence | None = None,
+  ):
+    """Compiles the program.
+
+    Args:
+      parts: Components of the program.
+      carry: State before the first step.
+      logger: Logger for the metrics of every update, see `LearnerState`.
+      jit_compile: Whether to compile with XLA.
+      divergence: Handling of non-finite updates; by default the learner stops
+        and saves nothing.
+    """
+    super().__init__(parts.update, logger, divergence)
+    parts.road.begin(carry)
+    self._carry = carry
+    self._road = parts.road
+    settings = self._divergence
+    max_skips = settings.max_skips if settings.action == 'skip' else 0
+    self._program = compiled_loop_lib.CompiledLoop(
+      parts, carry, max_skips, jit_compile
+    )
+
+  @property
+  def max_turns(self) -> int:
+    """Maximum number of iterations per `advance`."""
+    return self._program.max_turns
+
+  @property
+  def open_slices(self) -> list[str]:
+    return self._program.open_slices
+
+  def step(self) -> None:
+    """Runs one iteration."""
+    self.advance(1)
+
+  def advance(self, num_turns: int) -> EpisodeBatch:
+    """Runs iterations of environment steps and the updates that are due.
+
+    Args:
+      num_turns: Number of iterations, at most `max_turns`.
+
+    Raises:
+      FloatingPointError: If an update was not finite and may not be skipped.
+    """
+    with self._lock:
+      self._carry, outcome = self._program(
+        num_turns,
+        self._steps,
+        self._num_skipped_in_a_row,
+        self._max_priority,
+        self._carry,
+      )
+      num_updates = int(outcome.num_updates)
+      before = self._steps
+      self._steps += num_updates
+      self._max_priority = float(outcome.max_priority)
+    self._process_updates(before, num_updates, outcome)
+    return _find_ended(outcome)
+
+  def save_acting(self) -> dict[str, np.ndarray]:
+    """Returns the state of acting and experience, as arrays by name."""
+    leaves = tree.flatten(self._carry)
+    arrays = {f'carry/{i:04d}': leaf.numpy() for i, leaf in enumerate(leaves)}
+    held = {f'road/{k}': np.asarray(v) for k, v in self._road.save().items()}
+    return {**arrays, **held}
+
+  def restore_acting(self, arrays: Mapping[str, np.ndarray]) -> None:
+    """Restores the result of `save_acting`.
+
+    Raises:
+      ValueError: Naming the mismatch; nothing was changed then.
+    """
+    carry = tree.flatten(self._carry)
+    expected = {f'carry/{i:04d}': leaf for i, leaf in enumerate(carry)}
+    spec = self._road.saved_spec
+    expected.update({f'road/{name}': leaf for name, leaf in spec.items()})
+    learners.check_matches(
+      arrays, {name: tuple(leaf.shape) for name, leaf in expected.items()}
+    )
+    for name, leaf in expected.items():
+      if arrays[name].dtype != leaf.dtype.as_numpy_dtype:
+        raise ValueError(
+          f'{name} must be {leaf.dtype.name}, got {arrays[name].dtype}.'
+        )
+    self._road.restore({name: arrays[f'road/{name}'] for name in spec})
+    self._carry = tree.unflatten_as(
+      self._carry,
+      [tf.constant(arrays[f'carry/{i:04d}']) for i in range(len(carry))],
+    )
+
+  def statuses(self) -> Mapping[str, replay.TableInfo]:
+    """Returns the status of all tables, by name."""
+    return self._road.statuses()
+
+  def count_items(self) -> dict[str, dict[str, int]]:
+    """Returns the inserts and samples of each table, by name."""
+    return {
+      name: {'inserts': status.inserts, 'samples': status.samples}
+      for name, status in self.statuses().items()
+    }
+
+  def _process_updates(
+    self, before: int, num_updates: int, outcome: compiled_loop_lib.LoopResult
+  ) -> None:
+    """Checks and logs the updates of a call."""
+    metrics = {
+      name: values.numpy()[:num_updates]
+      for name, values in outcome.metrics.items()
+    }
+    columns = dict(metrics)
+    if not isinstance(outcome.lag, tuple):
+      columns['policy_lag'] = outcome.lag.numpy()[:num_updates]
+    finite = outcome.finite.numpy()[:num_updates]
+    start = 0  # First update that is not logged yet.
+    for i in np.flatnonzero(~finite).tolist():
+      if start < i:
+        self._num_skipped_in_a_row = 0
+        self._log_rows(_cut(columns, start, i))
+      row = {name: values[i] for name, values in metrics.items()}
+      self._judge(before + i + 1, row, False, lambda: self._program.bad_sample)
+      self._log({name: values[i] for name, values in columns.items()})
+      start = i + 1
+    if start < num_updates:
+      self._num_skipped_in_a_row = 0
+      self._log_rows(_cut(columns, start, num_updates))
+
+
+def _cut(columns: dict[str, np.ndarray], start: int, end: int) -> dict:
+  return {name: values[start:end] for name, values in columns.items()}
+
+
+def _find_ended(outcome: compiled_loop_lib.LoopResult) -> EpisodeBatch:
+  """Returns the ended episodes, in order of time, then of rows."""
+  episodes = outcome.episodes
+  ended = episodes.ended.numpy()
+  returns = episodes.episode_return.numpy()[ended].tolist()
+  lengths = episodes.episode_length.numpy()[ended].tolist()
+  num_steps = int(episodes.num_steps.numpy().sum())
+  return EpisodeBatch(num_steps, list(zip(returns, lengths)))

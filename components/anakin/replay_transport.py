@@ -1,0 +1,325 @@
+"""Replay table inside a compiled program."""
+
+import abc
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.components import datasets, loops, random_streams, replay, types
+from repertory.components import experience as experience_lib
+from repertory.components.anakin import acting, compiled_transport, sum_tree
+
+_STREAM = 0  # Random stream of the sampler.
+
+
+class StepRecord(NamedTuple):
+  """Step record of all environments, without observations: see `acting.Step`.
+
+  Attributes:
+    action: a_t.
+    reward: r_{t+1}.
+    discount: d_{t+1}.
+    happened: Whether the step was no reset between two episodes.
+    ended: Whether o_{t+1} is an episode's last.
+    extras: Extra outputs of the policy.
+    state: Recurrent state of the policy, if it is kept.
+    version: Learner steps of the acting variables.
+  """
+
+  action: Any
+  reward: Any
+  discount: Any
+  happened: Any
+  ended: Any
+  extras: Any
+  state: Any
+  version: Any
+
+
+class ReplayTransport(compiled_transport.CompiledTransport):
+  """Keeps the latest step records of all environments, and cuts sampled items.
+
+  Each step record is stored once, however many items contain it. An item is
+  identified by one of its step records, its *anchor*, which gets a weight in a
+  sum tree when the item is complete: 1 for uniform sampling, otherwise its
+  priority to the power of α. New items replace the oldest ones.
+
+  An iteration is one step of all environments, followed by the updates that
+  keep the replay ratio, as with a table elsewhere.
+  """
+
+  num_steps = 1
+
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    num_environments: int,
+    num_moments: int,
+    seed: int,
+  ):
+    """Initializes the table; `begin` creates its variables.
+
+    Args:
+      experience: Experience whose table is uniform or prioritized.
+      num_environments: N.
+      num_moments: M, step records per environment: enough for `max_size` items,
+        however short the episodes are.
+      seed: Seed of the sampler.
+    """
+    super().__init__(name='replay_road')
+    self._table = table = experience.table
+    self._batch_size = experience.batch_size
+    self._num_environments = num_environments
+    self._num_moments = num_moments
+    self._exponent = table.priority_exponent
+    self._min_priority = experience.min_priority
+    self.has_priorities = experience.min_priority is not None
+    limit: Any = table.rate_limit
+    self._spi, self._min_size = limit.samples_per_insert, limit.min_size
+    most = num_environments * experience.items.max_items_per_step
+    self.max_updates = int(most * self._spi // self._batch_size) + 2
+    self._seed = seed
+
+  @property
+  @abc.abstractmethod
+  def _observation_spec(self) -> types.Nest:
+    """Specs of an observation, as `tf.TensorSpec`s."""
+
+  @property
+  @abc.abstractmethod
+  def _moment_spec(self) -> StepRecord:
+    """Specs of a step record of one environment, as `tf.TensorSpec`s."""
+
+  @abc.abstractmethod
+  def _note(self, step: acting.Step, version: tf.Tensor) -> StepRecord:
+    """Returns the step record to keep, `[N, ...]`."""
+
+  @abc.abstractmethod
+  def _complete(
+    self, step: acting.Step, weight: tf.Tensor
+  ) -> tuple[tf.Tensor, tf.Tensor]:
+    """Sets the weights of the items that a step completes.
+
+    Items whose anchors were already replaced get none, because it would never
+    be removed.
+
+    Args:
+      step: Results of the step.
+      weight: Weight of new items, float64.
+
+    Returns:
+      Number of completed items, and number of items with a weight, int64.
+    """
+
+  @property
+  @abc.abstractmethod
+  def _lead(self) -> int:
+    """Maximum number of step records of an item before its anchor."""
+
+  @abc.abstractmethod
+  def _cut(self, anchors: tf.Tensor) -> types.Nest:
+    """Cuts the items with the given anchors, int32 `[B]`."""
+
+  @property
+  def num_bytes(self) -> int:
+    """Memory of the step records, in bytes."""
+    specs = tree.flatten((self._observation_spec, self._moment_spec))
+    row = sum(spec.dtype.size * spec.shape.num_elements() for spec in specs)
+    return row * self._num_moments * self._num_environments
+
+  def begin(self, carry):
+    """Creates the variables, and writes the first observations."""
+    self._tree = sum_tree.TensorSumTree(
+      self._num_moments * self._num_environments
+    )
+    # Each observation has a flag: whether it is an episode's first.
+    self._observations = self._make_rows(
+      (self._observation_spec, tf.TensorSpec([], tf.bool))
+    )
+    self._moments = self._make_rows(self._moment_spec)
+    counters = random_streams.initial_counters(
+      self._seed, range(_STREAM, _STREAM + self._batch_size)
+    )
+    self._counters = tf.Variable(counters, trainable=False)
+    # Indices of the newest observation, and of the oldest step with items.
+    self._now, self._oldest = _count(), _count()
+    self._inserts, self._samples, self._size = _count(), _count(), _count()
+    self._write_observation(carry)
+
+  @property
+  def sample_spec(self) -> types.Sample:
+    return datasets.sample_spec(self._table.signature, self._batch_size)
+
+  def collect(self, act, carry, version, max_priority):
+    carry, step, episodes = act(carry)
+    rows = self._rows_at(self._now.read_value())
+    moment = self._note(step, version)
+    sum_tree.scatter(tree.flatten(self._moments), rows, tree.flatten(moment))
+    self._now.assign_add(1)
+    self._make_room()
+    self._write_observation(carry)
+    weight = tf.constant(1.0, tf.float64)
+    if self._exponent is not None:
+      weight = max_priority**self._exponent
+    completed, kept = self._complete(step, weight)
+    self._inserts.assign_add(completed)
+    self._size.assign_add(kept)
+    self._shrink()
+    episodes = tree.map_structure(lambda leaf: leaf[None], episodes)
+    return carry, (), episodes
+
+  def is_due(self, held, num_updates):
+    del held
+    samples = self._samples + self._batch_size
+    items = tf.maximum(self._inserts - self._min_size, 0)
+    target = tf.cast(items, tf.float64) * self._spi
+    is_due = tf.cast(samples, tf.float64) <= target
+    return is_due & (self._size >= self._min_size)
+
+  def sample(self, held, num_updates):
+    del held, num_updates
+    high, low, counters = random_streams.next_uniforms(
+      self._counters.read_value()
+    )
+    self._counters.assign(counters)
+    uniforms = tf.cast(high, tf.float64) + tf.cast(low, tf.float64) * 2.0**-24
+    anchors = self._tree.draw(uniforms)  # [B]
+    probabilities = self._tree.get(anchors) / self._tree.total()
+    self._samples.assign_add(self._batch_size)
+    return types.Sample(
+      self._cut(anchors),
+      keys=tf.cast(anchors, tf.uint64),
+      probabilities=probabilities,
+      table_sizes=tf.fill([self._batch_size], self._size.read_value()),
+    )
+
+  def set_priorities(self, sample, priorities, finite):
+    anchors = tf.cast(sample.keys, tf.int32)
+    priorities = tf.maximum(tf.cast(priorities, tf.float64), self._min_priority)
+    weights = priorities**self._exponent
+    # Of an item that was sampled twice, the last priority counts.
+    size = self._batch_size
+    is_same = tf.equal(anchors[:, None], anchors)  # [B, B]
+    last = tf.reduce_max(tf.where(is_same, tf.range(size), 0), axis=1)
+    weights = tf.gather(weights, last)
+    # Not `tf.cond`, for which XLA would copy the whole tree.
+    self._tree.set(anchors, tf.where(finite, weights, self._tree.get(anchors)))
+
+  def statuses(self) -> Mapping[str, replay.TableInfo]:
+    return {
+      self._table.name: replay.TableInfo(
+        size=int(self._size.numpy()),
+        max_size=self._table.max_size,
+        inserts=int(self._inserts.numpy()),
+        samples=int(self._samples.numpy()),
+      )
+    }
+
+  @property
+  def saved_spec(self):
+    return {
+      f'{i:04d}': tf.TensorSpec(v.shape, v.dtype)
+      for i, v in enumerate(self.variables)
+    }
+
+  def save(self) -> Mapping[str, Any]:
+    return {f'{i:04d}': v.numpy() for i, v in enumerate(self.variables)}
+
+  def restore(self, arrays: Mapping[str, Any]) -> None:
+    for i, variable in enumerate(self.variables):
+      variable.assign(arrays[f'{i:04d}'])
+
+  def _make_rows(self, spec: types.Nest) -> types.Nest:
+    """Creates variables for the step records of all environments.
+
+    Row m · N + b holds step m, modulo M, of environment b.
+    """
+    size = self._num_moments * self._num_environments
+    return tree.map_structure(
+      lambda leaf: tf.Variable(
+        tf.zeros([size, *leaf.shape], leaf.dtype), trainable=False
+      ),
+      spec,
+    )
+
+  def _start_of(self, moment: tf.Tensor) -> tf.Tensor:
+    """Returns the row of the first environment at a step, int32."""
+    place = tf.math.floormod(moment, self._num_moments)
+    return tf.cast(place, tf.int32) * self._num_environments
+
+  def _rows_at(self, moment: tf.Tensor) -> tf.Tensor:
+    return self._start_of(moment) + tf.range(self._num_environments)
+
+  def _write_observation(self, carry: acting.Carry) -> None:
+    rows = self._rows_at(self._now.read_value())
+    first = tf.equal(carry.step_type, acting.FIRST)
+    sum_tree.scatter(
+      tree.flatten(self._observations),
+      rows,
+      [*tree.flatten(carry.observation), first],
+    )
+
+  def _make_room(self) -> None:
+    """Removes the items that begin at the step that is overwritten next."""
+    begin = self._now + self._lead - self._num_moments
+    self._remove_until(lambda: self._oldest <= begin)
+
+  def _shrink(self) -> None:
+    """Removes the oldest items above the table's capacity."""
+    self._remove_until(lambda: self._size > self._table.max_size)
+
+  def _remove_until(self, is_too_old) -> None:
+    """Removes the items of the oldest steps while a condition holds."""
+    size = self._num_environments
+
+    def remove(i):
+      start = self._start_of(self._oldest.read_value())
+      weights = self._tree.get(start + tf.range(size))
+      removed = tf.reduce_sum(tf.cast(weights > 0, tf.int64))
+      self._tree.set_runs(start[None], size, tf.zeros([1, size], tf.float64))
+      self._size.assign_sub(removed)
+      self._oldest.assign_add(1)
+      return i + 1
+
+    tf.while_loop(
+      lambda i: is_too_old(),
+      remove,
+      [tf.constant(0)],
+      maximum_iterations=self._num_moments,
+      parallel_iterations=1,
+    )
+
+  def _neighbors(self, anchors: tf.Tensor, offsets: range) -> tf.Tensor:
+    """Returns rows at offsets of anchors, same environment, `[B, T]`."""
+    size, moments = self._num_environments, self._num_moments
+    places = anchors[:, None] // size + tf.constant(list(offsets))
+    places = tf.math.floormod(places, moments)
+    return places * size + (anchors % size)[:, None]
+
+
+def _count() -> tf.Variable:
+  return tf.Variable(np.int64(0), trainable=False)
+
+
+def count(which: tf.Tensor) -> tf.Tensor:
+  """Returns the number of true entries, int64."""
+  return tf.reduce_sum(tf.cast(which, tf.int64))
+
+
+def rows_of(
+  variables: types.Nest, rows: tf.Tensor, kept: tf.Tensor | None = None
+) -> types.Nest:
+  """Reads rows of step records.
+
+  Args:
+    variables: Nest of variables of `ReplayTransport`.
+    rows: int32, of any shape.
+    kept: Mask of rows to keep, bool of the same shape; others become zero. None
+      keeps all.
+  """
+  leaves = sum_tree.gather(tree.flatten(variables), rows)
+  nest = tree.unflatten_as(variables, leaves)
+  return nest if kept is None else loops.zero_unless(kept, nest)

@@ -1,0 +1,149 @@
+"""Sum tree for prioritized sampling inside a compiled program."""
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from repertory.components import cumulative_sums
+
+# Children per node: few levels, whose nodes are read in one piece.
+_FAN_OUT = 32
+
+
+class TensorSumTree(tf.Module):
+  """Weights of items in variables of a program.
+
+  Updates and samples cost O(height), which is logarithmic in the number of
+  items.
+  """
+
+  def __init__(self, num_leaves: int):
+    """Initializes all weights with 0.
+
+    Args:
+      num_leaves: Number of weights, at least 1.
+    """
+    super().__init__(name='sum_tree')
+    sizes = [num_leaves]
+    while sizes[-1] > 1:
+      sizes.append(-(-sizes[-1] // _FAN_OUT))
+    # Each level is padded to whole nodes; the last one is the total.
+    self._levels = [
+      tf.Variable(
+        tf.zeros([-(-size // _FAN_OUT) * _FAN_OUT], tf.float64),
+        trainable=False,
+      )
+      for size in sizes
+    ]
+
+  @property
+  def leaves(self) -> tf.Variable:
+    """The weights, float64, with trailing zeros."""
+    return self._levels[0]
+
+  def total(self) -> tf.Tensor:
+    """Returns the sum of all weights, float64."""
+    return _gather(self._levels[-1], tf.constant([0]))[0]
+
+  def get(self, indices: tf.Tensor) -> tf.Tensor:
+    """Returns the weights of items, in the shape of `indices`."""
+    return _gather(self.leaves, indices)
+
+  def set(self, indices: tf.Tensor, weights: tf.Tensor) -> None:
+    """Sets weights.
+
+    Args:
+      indices: int32 `[K]`. Repeated indices must have equal weights.
+      weights: float64 `[K]`, at least 0.
+    """
+    _scatter(self.leaves, indices, weights)
+    self._add_up(indices // _FAN_OUT)
+
+  def set_runs(
+    self, starts: tf.Tensor, length: int, weights: tf.Tensor
+  ) -> None:
+    """Sets the weights of runs of items, as `set` does, but faster.
+
+    Args:
+      starts: First index of each run, int32 `[K]`.
+      length: L.
+      weights: float64 `[K, L]`.
+    """
+    indices = starts[:, None] + tf.range(length)  # [K, L]
+    _scatter(self.leaves, tf.reshape(indices, [-1]), tf.reshape(weights, [-1]))
+    # The nodes that a run can touch, perhaps with the last one repeated.
+    count = (length + _FAN_OUT - 2) // _FAN_OUT + 1
+    nodes = starts[:, None] // _FAN_OUT + tf.range(count)
+    nodes = tf.minimum(nodes, (starts[:, None] + length - 1) // _FAN_OUT)
+    self._add_up(tf.reshape(nodes, [-1]))
+
+  def draw(self, uniforms: tf.Tensor) -> tf.Tensor:
+    """Samples items with probabilities in proportion to their weights.
+
+    Args:
+      uniforms: float64 `[B]` in [0, 1). At least one weight must be positive.
+
+    Returns:
+      Indices of the items, int32 `[B]`.
+    """
+    left = uniforms * self.total()
+    node = tf.zeros(uniforms.shape, tf.int32)
+    for level in reversed(self._levels[:-1]):
+      node, left = _descend(level, node, left)
+    return node
+
+  def _add_up(self, nodes: tf.Tensor) -> None:
+    """Updates the sums of first-level nodes, and of all nodes above."""
+    for below, level in zip(self._levels, self._levels[1:]):
+      children = nodes[:, None] * _FAN_OUT + tf.range(_FAN_OUT)
+      _scatter(level, nodes, tf.reduce_sum(_gather(below, children), axis=1))
+      nodes = nodes // _FAN_OUT
+
+
+def _descend(
+  level: tf.Variable, node: tf.Tensor, left: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Descends to the children that contain the remaining weight."""
+  children = node[:, None] * _FAN_OUT + tf.range(_FAN_OUT)
+  weights = _gather(level, children)  # [B, fan-out]
+  sums = tf.cumsum(weights, axis=1)
+  place = cumulative_sums.find(sums, weights, left)
+  before = tf.gather(
+    tf.concat([tf.zeros_like(sums[:, :1]), sums], axis=1), place, batch_dims=1
+  )
+  # XLA may subtract before rounding, which can give less than 0.
+  return node * _FAN_OUT + place, tf.maximum(left - before, 0.0)
+
+
+def gather(
+  variables: Sequence[tf.Variable], indices: tf.Tensor
+) -> list[tf.Tensor]:
+  """Reads rows of variables, without copying the others."""
+  return [_gather(variable, indices) for variable in variables]
+
+
+def scatter(
+  variables: Sequence[tf.Variable],
+  indices: tf.Tensor,
+  rows: Sequence[tf.Tensor],
+) -> None:
+  """Writes rows of variables, int32 `[K]` and `[K, ...]`."""
+  for variable, row in zip(variables, rows, strict=True):
+    _scatter(variable, indices, row)
+
+
+# XLA supports these operations, unlike those of `tf.Variable`.
+
+
+def _gather(variable: tf.Variable, indices: tf.Tensor) -> tf.Tensor:
+  return tf.raw_ops.ResourceGather(
+    resource=variable.handle, indices=indices, dtype=variable.dtype
+  )
+
+
+def _scatter(
+  variable: tf.Variable, indices: tf.Tensor, rows: tf.Tensor
+) -> None:
+  tf.raw_ops.ResourceScatterUpdate(
+    resource=variable.handle, indices=indices, updates=rows
+  )

@@ -1,0 +1,343 @@
+"""Server side of an actor's connection."""
+
+import collections
+import dataclasses
+import socket
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import dm_env
+import numpy as np
+
+from repertory.components import specs
+from repertory.components.inference import client as client_lib
+from repertory.components.inference import frames, recorder, state_store
+
+_LAST = int(dm_env.StepType.LAST)
+
+
+@dataclasses.dataclass
+class Role:
+  """Purpose of connections: training or evaluation.
+
+  Attributes:
+    store: Policy and states that compute the actions.
+    make_adder: Maps a lane to its adder; None to store nothing.
+    variables: Variable client: an object with `update(wait)` and `version`.
+      None if the variables never change.
+    refreshes_at_start: Whether variables are refreshed when a lane starts,
+      waiting for the newest, and not before each batch. Other lanes are not
+      blocked; so this is for roles of one lane at a time that store nothing.
+    owners: The lane of each environment id.
+    pending: Lanes that wait for the policy.
+  """
+
+  store: state_store.StateStore
+  make_adder: Any = None
+  variables: Any = None
+  refreshes_at_start: bool = False
+  owners: dict[int, 'ActorConnection'] = dataclasses.field(default_factory=dict)
+  pending: collections.deque = dataclasses.field(
+    default_factory=collections.deque
+  )
+
+  def __post_init__(self):
+    if not self.refreshes_at_start:
+      return
+    if self.variables is None:
+      raise ValueError(
+        'variables must be given where a lane refreshes them when it starts; '
+        'got None.'
+      )
+    if self.make_adder is not None:
+      raise ValueError(
+        'make_adder must be None where a lane refreshes variables when it '
+        f'starts; got {self.make_adder!r}.'
+      )
+
+  @property
+  def target(self) -> int:
+    """Number of waiting rows that triggers a batch: half of all.
+
+    So one half of the environments steps while the policy runs for the other.
+    """
+    return min((len(self.owners) + 1) // 2, self.store.buckets[-1])
+
+
+class ActorConnection:
+  """An actor's environments, from its handshake to its end.
+
+  Attributes:
+    recorder: Writes the lane's experience to its adder; None if it is not
+      stored.
+  """
+
+  def __init__(
+    self,
+    stream: socket.socket,
+    hello: dict,
+    role: Role,
+    spec: specs.EnvironmentSpec,
+  ):
+    """Takes over a connection whose handshake has been accepted.
+
+    Args:
+      stream: Non-blocking socket.
+      hello: The actor's message.
+      role: Purpose of its actions.
+    """
+    self.stream = stream
+    self.actor: str = hello['actor']
+    self.run_id: str = hello['run_id']
+    self.role = role
+    self.ids = np.asarray(hello['environment_ids'], np.int32)
+    self.batch_size = len(self.ids)
+    self.is_closed = False
+    self.is_pending = False  # Its timesteps wait for the policy.
+    self.is_leaving = False
+    self.is_refreshing = False  # Its first timesteps wait for variables.
+    # Numbers of its jobs given to and finished by waiters; one thread each.
+    self.submitted = 0
+    self.completed = 0
+    self.arrived_at = 0.0
+    self.began_at = 0.0
+    leaves = client_lib.timestep_leaves(spec)
+    self._frame, self.leaves = frames.make_frame(leaves, self.batch_size)
+    self._payload_size = len(self._frame) - frames.HEADER_SIZE
+    self._received = 0
+    self._answer, self._answer_leaves = frames.make_frame(
+      client_lib.action_leaves(spec), self.batch_size
+    )
+    self._answer[: frames.HEADER_SIZE] = frames.header(
+      frames.ACTION, len(self._answer) - frames.HEADER_SIZE
+    )
+    self._unsent = memoryview(b'')
+    self._has_started = False
+    self.recorder: recorder.Recorder | None = None
+    if role.make_adder is not None:
+      self.recorder = recorder.Recorder(
+        role.make_adder(self), spec, role.store, self.batch_size
+      )
+    self.forget_action()
+
+  def __str__(self) -> str:
+    return f"'{self.actor}'"
+
+  @property
+  def written_version(self) -> int:
+    """Learner steps of the variables behind the adder's latest action."""
+    return 0 if self.recorder is None else self.recorder.written_version
+
+  @property
+  def is_held(self) -> bool:
+    """Whether a waiter has a job for it."""
+    return self.submitted != self.completed
+
+  @property
+  def has_unsent(self) -> bool:
+    """Whether part of the answer is not sent yet."""
+    return len(self._unsent) > 0
+
+  def receive(self) -> tuple[int, float] | None:
+    """Receives available data.
+
+    Returns:
+      Kind and last round trip of the frame, if it is complete.
+
+    Raises:
+      frames.ProtocolError: If such a frame is not allowed now.
+      ConnectionError: If the actor has gone.
+    """
+    frame = self._frame
+    if self._received == 0:
+      self.began_at = time.perf_counter()
+    try:
+      count = self.stream.recv_into(frame[self._received :])
+    except BlockingIOError:
+      return None
+    if not count:
+      raise ConnectionError(f'{self} has gone.')
+    self._received += count
+    if self._received < frames.HEADER_SIZE:
+      return None
+    kind, size, round_trip = frames.parse_header(frame[: frames.HEADER_SIZE])
+    self._check(kind, size)
+    if self._received < frames.HEADER_SIZE + size:
+      return None
+    self._received = 0
+    if kind in (frames.START, frames.STEP):
+      self._check_step_types(kind)
+    return kind, round_trip
+
+  def fill(self, inputs: list[np.ndarray], place: int, start: int, num: int):
+    """Copies rows into a batch.
+
+    Args:
+      inputs: Inputs of the batch, see `StateStore.inputs`.
+      place: First row in the batch.
+      start: First row in the frame.
+      num: Number of rows.
+    """
+    there, here = slice(place, place + num), slice(start, start + num)
+    step_type, _, _, *observation = self.leaves
+    inputs[0][there] = self.ids[here]
+    for array, leaf in zip(inputs[1:], (step_type, *observation)):
+      array[there] = leaf[here]
+
+  def take(
+    self,
+    actions: list[np.ndarray],
+    extras: list[np.ndarray],
+    place: int,
+    start: int,
+    num: int,
+  ) -> None:
+    """Copies rows from a batch's outputs.
+
+    Args:
+      actions: Leaves of the batch.
+      extras: Leaves of the batch.
+      place: First row in the batch.
+      start: First row in the lane.
+      num: Number of rows.
+    """
+    there, here = slice(place, place + num), slice(start, start + num)
+    for array, leaf in zip(self._answer_leaves, actions):
+      array[here] = leaf[there]
+    if self.recorder is not None:
+      self.recorder.take_extras(extras, place, start, num)
+
+  def note_frame(self, kind: int) -> None:
+    """Passes the received timesteps to the recorder."""
+    if self.recorder is None:
+      return
+    if kind == frames.START:
+      self.recorder.note_first(self.leaves)
+    else:
+      self.recorder.note_step(self.leaves)
+
+  def keep_action(self) -> None:
+    """Stores the answered action, for the next step."""
+    if self.recorder is not None:
+      variables = self.role.variables
+      version = 0 if variables is None else variables.version
+      self.recorder.keep_action(self._answer_leaves, version)
+
+  def forget_action(self) -> None:
+    """Stores zeros for the next step, when the policy is not run."""
+    if self.recorder is not None:
+      self.recorder.forget_action(self._answer_leaves)
+
+  def go_on(self) -> bool:
+    """Gives the frame to the adder; returns whether the adder must wait."""
+    self.is_pending = False
+    return self.recorder is not None and self.recorder.go_on()
+
+  def wait_for_adder(self) -> None:
+    """Waits until its adder can take more."""
+    if self.recorder is not None:
+      self.recorder.adder.wait()
+
+  def close_adder(self) -> None:
+    """Writes complete items; does nothing if nothing is stored."""
+    if self.recorder is not None:
+      self.recorder.adder.close()
+
+  def check_silence(self) -> None:
+    """Checks that an actor sends nothing now.
+
+    Raises:
+      ConnectionError: If it has gone.
+      frames.ProtocolError: If it has sent something.
+    """
+    try:
+      data = self.stream.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+      return
+    if not data:
+      raise ConnectionError(f'{self} has gone.')
+    raise frames.ProtocolError(f'{self} must wait for its answer.')
+
+  def send_answer(self) -> None:
+    """Sends the actions, as far as the socket takes them."""
+    self._unsent = self._answer
+    self.send_rest()
+
+  def send_rest(self) -> None:
+    """Sends the rest of the answer.
+
+    Raises:
+      ConnectionError: If the actor has gone.
+    """
+    try:
+      sent = self.stream.send(self._unsent)
+    except BlockingIOError:
+      return
+    except OSError as error:
+      raise ConnectionError(f'{self} has gone.') from error
+    self._unsent = self._unsent[sent:]
+
+  def _check(self, kind: int, size: int) -> None:
+    expected = {
+      frames.START: self._payload_size,
+      frames.STEP: self._payload_size,
+      frames.BYE: 0,
+    }
+    if kind not in expected or size != expected[kind]:
+      raise frames.ProtocolError(
+        f'{self} sent a frame of kind {kind} with {size} bytes; for '
+        f'{self.batch_size} environments timesteps have {self._payload_size}.'
+      )
+    if kind == frames.STEP and not self._has_started:
+      raise frames.ProtocolError(f'{self} must start before it steps.')
+
+  def _check_step_types(self, kind: int) -> None:
+    step_types = self.leaves[0]
+    if kind == frames.START:
+      self._has_started = True
+      if step_types.any():
+        raise frames.ProtocolError(f'{self} must start with FIRST in all rows.')
+    elif step_types.view(np.uint32).max() > _LAST:  # Or negative.
+      raise frames.ProtocolError(
+        f'{self} sent step types other than 0, 1 and 2: {step_types.tolist()}.'
+      )
+
+
+def act_for(
+  store: state_store.StateStore, batch: Sequence[ActorConnection]
+) -> int:
+  """Runs the policy for lanes that fit a bucket, or for one larger lane.
+
+  Returns:
+    Number of computed rows, padding included.
+  """
+  first, largest = batch[0], store.buckets[-1]
+  if len(batch) > 1 or first.batch_size <= largest:
+    return _act(store, batch)
+  return sum(
+    _act(store, [first], start, min(largest, first.batch_size - start))
+    for start in range(0, first.batch_size, largest)
+  )
+
+
+def _act(
+  store: state_store.StateStore,
+  batch: Sequence[ActorConnection],
+  start: int = 0,
+  num: int | None = None,
+) -> int:
+  """Runs the policy once; returns its bucket."""
+  counts = [lane.batch_size for lane in batch] if num is None else [num]
+  bucket = store.bucket_for(sum(counts))
+  inputs = store.inputs(bucket)
+  place = 0
+  for lane, count in zip(batch, counts):
+    lane.fill(inputs, place, start, count)
+    place += count
+  actions, extras = store.act(bucket, place)
+  place = 0
+  for lane, count in zip(batch, counts):
+    lane.take(actions, extras, place, start, count)
+    place += count
+  return bucket

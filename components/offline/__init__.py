@@ -1,0 +1,43 @@
+"""Offline data: recordings of episodes, and their readers.
+
+`fill`, which cuts episodes into items, is imported lazily: it needs TensorFlow,
+which processes that only step environments and record should not load.
+"""
+
+from typing import TYPE_CHECKING
+
+from repertory.components import lazy_imports
+from repertory.components.offline.data_set import (
+  DataError,
+  DataSet,
+  DataSetSteps,
+)
+from repertory.components.offline.formats import open_data
+from repertory.components.offline.manifest import RecordingManifest, prepare
+from repertory.components.offline.reader import Recording
+from repertory.components.offline.returns import discounted_returns
+from repertory.components.offline.writer import (
+  RecordingError,
+  RecordingWriter,
+  max_bytes,
+)
+
+if TYPE_CHECKING:
+  from repertory.components.offline.cutting import fill
+
+__all__ = [
+  'DataError',
+  'DataSet',
+  'DataSetSteps',
+  'Recording',
+  'RecordingError',
+  'RecordingManifest',
+  'RecordingWriter',
+  'discounted_returns',
+  'fill',
+  'max_bytes',
+  'open_data',
+  'prepare',
+]
+
+__getattr__, __dir__ = lazy_imports.modules(__name__, fill='cutting')

@@ -1,0 +1,281 @@
+"""Interface of data sets of recorded episodes, and their validation."""
+
+import abc
+from collections.abc import Iterator
+from typing import Any, NamedTuple, NoReturn
+
+import dm_env
+import numpy as np
+
+from repertory.components import specs, types
+from repertory.components.settings import SettingError
+
+_FIRST, _MID, _LAST = (int(one) for one in dm_env.StepType)
+
+# Kinds of dtypes whose values can be converted to one another.
+_KINDS = {'f': 'floats', 'i': 'integers', 'u': 'integers', 'b': 'booleans'}
+
+# Relative tolerance of float actions out of bounds, for rounding.
+_ROUNDING = 1e-5
+
+
+class DataError(SettingError):
+  """A data set cannot be read, or does not fit the environment.
+
+  Attributes:
+    path: Path of the data set.
+  """
+
+  def __init__(self, path: str, problem: str):
+    super().__init__('data', f'cannot be learned from: {path} {problem}')
+    self.path = path
+
+
+class DataSetSteps(NamedTuple):
+  """Time steps of consecutive episodes.
+
+  An episode of T steps has T + 1 time steps, from FIRST to LAST. An episode
+  without LAST was truncated there.
+
+  Attributes:
+    step_type: int32 `[N]`, of `dm_env.StepType`.
+    reward: Reward of the step that led to this time step, `[N]`; undefined at
+      FIRST.
+    discount: Discount of the environment, `[N]`: 0 where the episode
+      terminated; undefined at FIRST.
+    observation: Nest of arrays `[N, ...]`.
+    action: Action at this time step, `[N, ...]`; undefined at LAST.
+  """
+
+  step_type: np.ndarray
+  reward: np.ndarray
+  discount: np.ndarray
+  observation: types.Nest
+  action: types.Nest
+
+  @property
+  def starts(self) -> np.ndarray:
+    """Start indices of episodes, or of parts of them, `[E]`."""
+    return find_starts(self.step_type)
+
+
+def find_starts(step_type: np.ndarray) -> np.ndarray:
+  """Returns the starts of episodes: at FIRST, after LAST, and at index 0.
+
+  Args:
+    step_type: `[N]`.
+  """
+  starts = step_type == _FIRST
+  starts[1:] |= step_type[:-1] == _LAST
+  starts[:1] = True
+  return starts.nonzero()[0]
+
+
+def are_actions(step_type: np.ndarray) -> np.ndarray:
+  """Returns whether an action was taken at each time step, `[N]`.
+
+  The last time step of an episode has no action, even after truncation.
+  """
+  starts = find_starts(step_type)
+  taken = np.ones([len(step_type)], bool)
+  taken[starts[1:] - 1] = taken[-1:] = False
+  return taken
+
+
+def episode_lengths(step_type: np.ndarray) -> np.ndarray:
+  """Returns the steps of each episode, `[E]`; 0 for a single time step."""
+  starts = find_starts(step_type)
+  return np.diff(starts, append=len(step_type)) - 1
+
+
+class DataSet(abc.ABC):
+  """Recorded episodes, which can be read repeatedly.
+
+  Attributes:
+    path: Path of the data set.
+    lengths: Steps of each episode, `[E]`.
+  """
+
+  path: str
+  lengths: np.ndarray
+
+  @abc.abstractmethod
+  def check(self, spec: specs.EnvironmentSpec) -> None:
+    """Compares the data with an environment, as far as that is quick.
+
+    Args:
+      spec: Spec of the environment, in single precision.
+
+    Raises:
+      DataError: Naming the difference, or the unreadable file.
+    """
+
+  @abc.abstractmethod
+  def read(self, spec: specs.EnvironmentSpec) -> Iterator[DataSetSteps]:
+    """Yields all time steps, with the shapes and dtypes of the spec.
+
+    Raises:
+      DataError: Naming what cannot be read or violates the spec.
+    """
+
+
+def check_kind(
+  path: str, what: str, shape: tuple, dtype: np.dtype, spec: specs.Array
+) -> None:
+  """Raises an error if a column cannot be converted to a spec.
+
+  Floats may have another precision, and integers another size.
+
+  Args:
+    path: Path of the data set.
+    what: Name of the column.
+    shape: Shape of one time step.
+    dtype: Dtype in the data set.
+    spec: Spec of the environment.
+
+  Raises:
+    DataError: Naming the column.
+  """
+  kinds = [_KINDS.get(np.dtype(one).kind) for one in (dtype, spec.dtype)]
+  if tuple(shape) != tuple(spec.shape) or None in kinds or len(set(kinds)) > 1:
+    raise DataError(
+      path,
+      f"must have '{what}' like the environment, {np.dtype(spec.dtype)} of "
+      f'shape {tuple(spec.shape)}; got {dtype} of shape {tuple(shape)}.',
+    )
+
+
+def cast(
+  path: str, what: str, values: np.ndarray, spec: specs.Array
+) -> np.ndarray:
+  """Returns a column `[N, ...]` with the dtype of the spec, values checked.
+
+  Raises:
+    DataError: If numbers are not finite, or out of the range of the dtype.
+  """
+  check_kind(path, what, values.shape[1:], values.dtype, spec)
+  is_float = values.dtype.kind == 'f'
+  if is_float and not np.isfinite(values).all():
+    _refuse(path, what, 'are not finite', values, ~np.isfinite(values))
+  with np.errstate(over='ignore'):
+    found = values.astype(spec.dtype, copy=False)
+  is_same = found.dtype == values.dtype
+  if not is_same and values.dtype.kind in 'iu' and (found != values).any():
+    problem = f'are out of the range of {np.dtype(spec.dtype)}'
+    _refuse(path, what, problem, values, found != values)
+  if is_float and not np.isfinite(found).all():
+    problem = f'are too large for {np.dtype(spec.dtype)}'
+    _refuse(path, what, problem, values, ~np.isfinite(found))
+  return found
+
+
+def _refuse(
+  path: str, what: str, problem: str, values: np.ndarray, is_bad: np.ndarray
+) -> NoReturn:
+  """Raises a DataError with the first of the bad numbers."""
+  raise DataError(
+    path,
+    f"has '{what}' with numbers that {problem}; got {values[is_bad][0]}.",
+  )
+
+
+def check_step_type(path: str, values: np.ndarray) -> np.ndarray:
+  """Returns step types `[N]` as int32.
+
+  Raises:
+    DataError: If they are not integers, of another rank, or not of
+      `dm_env.StepType`.
+  """
+  if values.ndim != 1 or values.dtype.kind not in 'iu':
+    raise DataError(
+      path,
+      f"must have 'step_type' of integers, one per time step; got "
+      f'{values.dtype} of shape {values.shape}.',
+    )
+  is_bad = (values < _FIRST) | (values > _LAST)
+  if is_bad.any():
+    problem = f'are none of {_FIRST}, {_MID} and {_LAST} (FIRST, MID, LAST)'
+    _refuse(path, 'step_type', problem, values, is_bad)
+  return values.astype(np.int32, copy=False)
+
+
+def clear_first(values: np.ndarray, step_type: np.ndarray) -> np.ndarray:
+  """Replaces rewards or discounts `[N, ...]` at FIRST by 0 if not finite.
+
+  They are undefined there, so they do not invalidate a data set.
+  """
+  if values.dtype.kind != 'f':
+    return values
+  first = (step_type == _FIRST).reshape(-1, *[1] * (values.ndim - 1))
+  is_finite = abs(values) <= np.finfo(np.float32).max
+  return np.where(first & ~is_finite, values.dtype.type(0), values)
+
+
+def check_discounts(
+  path: str, discounts: np.ndarray, step_type: np.ndarray
+) -> None:
+  """Raises an error for discounts `[N]` out of [0, 1]; FIRST is ignored.
+
+  Raises:
+    DataError: With the first of them.
+  """
+  is_bad = ((discounts < 0) | (discounts > 1)) & (step_type != _FIRST)
+  if is_bad.any():
+    _refuse(path, 'discount', 'are out of [0, 1]', discounts, is_bad)
+
+
+def check_bounds(
+  path: str, what: str, values: np.ndarray, spec: specs.Array, matters: Any
+) -> None:
+  """Raises an error for values out of the bounds of a spec, if it has any.
+
+  Args:
+    path: Path of the data set.
+    what: Name of the column.
+    values: `[N, ...]`.
+    spec: Spec of one row.
+    matters: Booleans `[N]` of the rows to check, or True for all.
+
+  Raises:
+    DataError: With the first of them.
+  """
+  if not isinstance(spec, specs.BoundedArray):
+    return
+  low, high = np.asarray(spec.minimum), np.asarray(spec.maximum)
+  slack: Any = 0
+  if np.dtype(spec.dtype).kind == 'f':
+    slack = _ROUNDING * np.maximum(np.maximum(abs(low), abs(high)), 1)
+  is_out = (values < low - slack) | (values > high + slack)
+  is_out = is_out.reshape(len(values), -1).any(axis=1) & matters
+  if is_out.any():
+    found = values[is_out.argmax()]
+    raise DataError(
+      path,
+      f"has '{what}' out of the bounds of the environment, [{low}, {high}]; "
+      f'got {found}.',
+    )
+
+
+def check_numbers(
+  path: str, what: str, values: np.ndarray, spec: specs.Array
+) -> None:
+  """Raises an error for integer observations out of their spec's bounds.
+
+  Floats may be out of bounds, as in many environments.
+
+  Args:
+    path: Path of the data set.
+    what: Name of the column.
+    values: `[N, ...]`.
+    spec: Spec of one row.
+
+  Raises:
+    DataError: With the first of them.
+  """
+  dtype = np.dtype(spec.dtype)
+  if dtype.kind not in 'iu' or not isinstance(spec, specs.BoundedArray):
+    return
+  limits = np.iinfo(dtype)
+  has_all = (spec.minimum <= limits.min) & (spec.maximum >= limits.max)
+  if not np.all(has_all):  # True for images.
+    check_bounds(path, what, values, spec, matters=True)

@@ -1,0 +1,112 @@
+"""Replay ratio for acting and learning in a single thread."""
+
+import sys
+
+from repertory.components.replay import limiter, tables
+
+
+class ReplayRatio:
+  """Enforces the replay ratio in a single thread.
+
+  A single thread that acts and learns must not ask the table for more than its
+  rate limiter allows: no other thread could end the wait. It asks this object
+  first::
+
+    pace = replay.Pace(table, batch_size=32)
+    while steps < max_steps:
+      steps += loop.step()[0]
+      for _ in range(pace.updates_due(learner.steps, adder.num_items)):
+        learner.step()
+
+  After n items, (n − min_size) × samples_per_insert samples are due, or n for a
+  queue. An update is due when its whole batch is. So the replay ratio is exact.
+  The topology `single` uses the same class.
+
+  One thread may query while another calls `count_anew`.
+  """
+
+  def __init__(
+    self,
+    table: tables.TableSpec,
+    batch_size: int,
+    *,
+    items_per_step: int = 1,
+    samples: int = 0,
+    learner_steps: int = 0,
+  ):
+    """Starts counting at the current state of the table.
+
+    Samples that were prefetched when a checkpoint was written are lost to the
+    learner, but counted by the rate limiter.
+
+    Args:
+      table: The table that the learner samples.
+      batch_size: Items of each update.
+      items_per_step: Maximum items that one step of all environments creates.
+      samples: Items sampled from the table before the learner begins.
+      learner_steps: Updates so far.
+
+    Raises:
+      SettingError: If acting and learning would both wait forever with this
+        table; names the setting to change.
+    """
+    table.check(batch_size, items_per_step)
+    self._table = table
+    self._batch_size = batch_size
+    self._items_per_step = items_per_step
+    # A single tuple, so that other threads read a consistent pair.
+    self._origin = (samples, learner_steps)
+
+  def updates_due(self, learner_steps: int, num_items: int) -> int:
+    """Returns the number of updates that are due.
+
+    Their batches are available once the table holds all items, so flush an
+    adder with pending items first.
+
+    Args:
+      learner_steps: Updates so far.
+      num_items: Items ever written to the table: `Adder.num_items`, if the
+        table began empty.
+    """
+    samples = self._count_samples(learner_steps)
+    target = self._table.sample_target(num_items)
+    count = max(0, int((target - samples) // self._batch_size))
+    # Rounding may be off by one.
+    while samples + (count + 1) * self._batch_size <= target:
+      count += 1
+    while count and samples + count * self._batch_size > target:
+      count -= 1
+    return count
+
+  def steps_allowed(self, learner_steps: int, num_items: int) -> int:
+    """Returns how many steps of all environments the table has room for.
+
+    At least one if no update is due. Actors that take more steps before the
+    next update are blocked.
+
+    Args:
+      learner_steps: Updates so far.
+      num_items: Items ever written to the table.
+    """
+    samples = self._count_samples(learner_steps)
+    counts = limiter.Limiter(self._table, num_items, samples)
+    return counts.num_insertable(sys.maxsize) // self._items_per_step
+
+  def count_anew(self, learner_steps: int, samples: int) -> int:
+    """Restarts the count; earlier samples no longer exist.
+
+    Args:
+      learner_steps: Updates so far.
+      samples: Items sampled from the table so far.
+
+    Returns:
+      The number of sampled items that the learner never received.
+    """
+    lost = samples - self._count_samples(learner_steps)
+    self._origin = (samples, learner_steps)
+    return lost
+
+  def _count_samples(self, learner_steps: int) -> int:
+    """Returns the number of samples if the learner received all of them."""
+    samples, first_step = self._origin
+    return samples + (learner_steps - first_step) * self._batch_size

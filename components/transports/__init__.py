@@ -1,0 +1,47 @@
+"""Experience transports, from actors to the learner."""
+
+from repertory.components.transports.actor_snapshots import (
+  ActorSnapshots,
+  ActorState,
+)
+from repertory.components.transports.demonstrations import Demonstrations
+from repertory.components.transports.in_process import (
+  ActorStates,
+  InProcessTransport,
+  check_in_process,
+)
+from repertory.components.transports.learner_side import LearnerSide
+from repertory.components.transports.offline_transport import (
+  OfflineTransport,
+  check_offline,
+  unlimited,
+)
+from repertory.components.transports.parts import TransportParts
+from repertory.components.transports.reverb_transport import ReverbTransport
+from repertory.components.transports.snapshots import Snapshots
+from repertory.components.transports.transport import (
+  COMPILED,
+  OFFLINE,
+  SHARES,
+  Transport,
+)
+
+__all__ = [
+  'COMPILED',
+  'OFFLINE',
+  'SHARES',
+  'ActorSnapshots',
+  'ActorState',
+  'ActorStates',
+  'Demonstrations',
+  'InProcessTransport',
+  'LearnerSide',
+  'OfflineTransport',
+  'ReverbTransport',
+  'Snapshots',
+  'Transport',
+  'TransportParts',
+  'check_in_process',
+  'check_offline',
+  'unlimited',
+]

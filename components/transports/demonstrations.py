@@ -1,0 +1,130 @@
+"""Demonstrations, mixed with replayed items in every batch."""
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.components import datasets, replay, types
+from repertory.components import experience as experience_lib
+from repertory.components.transports import offline_transport
+
+
+class Demonstrations:
+  """Adds uniformly sampled rows of recorded data to every batch.
+
+  Demonstrations are spread evenly over the batch, so that each part of it has
+  its share, and are marked in it, see `types.Sample`. They have no priorities:
+  importance weights treat them as uniform samples from a separate table.
+
+  Attributes:
+    goes_on: Whether sampling resumes from a checkpoint.
+  """
+
+  goes_on = False
+
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    road: offline_transport.OfflineTransport,
+  ):
+    """Creates the learner side of the recorded data.
+
+    Args:
+      experience: The agent's experience, with `num_demonstrations`.
+      road: Filled transport of `experience.demonstrated`.
+    """
+    self._road = road
+    self._end = road.make_learner_end()
+    self._is_demonstrated = places(experience)
+
+  def mix(self, replayed: datasets.Batches) -> datasets.Batches:
+    """Returns batches with rows of both, which close both sources."""
+    return _MixedBatches(replayed, self._end.batches, self._is_demonstrated)
+
+  def without(self, priorities: replay.Priorities) -> replay.Priorities:
+    """Returns priority updates that skip the demonstrations."""
+    return _ReplayedPriorities(priorities, ~self._is_demonstrated)
+
+  def describe(self) -> dict[str, Any]:
+    """Returns plain values with the state of the sampler."""
+    return self._road.describe_draws()
+
+  def restore(self, described: dict[str, Any] | None) -> None:
+    """Restores the sampler if it belongs to the same data."""
+    self.goes_on = described is not None and self._road.draw_on(described)
+
+
+def places(experience: experience_lib.Experience) -> np.ndarray:
+  """Returns the mask of demonstrations in a batch, bool `[B]`."""
+  count = experience.num_demonstrations
+  size = experience.batch_size + count
+  # Row i follows ⌊i · count / size⌋ demonstrations.
+  return np.diff(np.arange(size + 1) * count // size) > 0
+
+
+class _MixedBatches(datasets.Batches):
+  """Merges rows of two sources, at fixed positions."""
+
+  def __init__(
+    self,
+    replayed: datasets.Batches,
+    demonstrated: datasets.Batches,
+    is_demonstrated: np.ndarray,
+  ):
+    self._replayed = replayed
+    self._demonstrated = demonstrated
+    self._is_demonstrated = is_demonstrated
+
+  @property
+  def element_spec(self) -> types.Sample:
+    size = len(self._is_demonstrated)
+    spec = tree.map_structure(
+      lambda spec: tf.TensorSpec([size, *spec.shape[1:]], spec.dtype),
+      self._replayed.element_spec,
+    )
+    return spec._replace(is_demonstration=tf.TensorSpec([size], tf.bool))
+
+  def __next__(self) -> types.Sample:
+    mixed = tree.map_structure(
+      self._mix, next(self._replayed), next(self._demonstrated)
+    )
+    return mixed._replace(is_demonstration=self._is_demonstrated)
+
+  def _mix(self, replayed: types.Array, demonstrated: np.ndarray) -> np.ndarray:
+    mixed = np.empty(
+      [len(self._is_demonstrated), *demonstrated.shape[1:]], demonstrated.dtype
+    )
+    mixed[~self._is_demonstrated] = replayed
+    mixed[self._is_demonstrated] = demonstrated
+    return mixed
+
+  def excuse(self) -> None:
+    self._replayed.excuse()
+
+  def close(self) -> None:
+    try:
+      self._replayed.close()
+    finally:
+      self._demonstrated.close()
+
+
+class _ReplayedPriorities(replay.Priorities):
+  """Forwards the priorities of replayed rows only."""
+
+  def __init__(self, priorities: replay.Priorities, is_replayed: np.ndarray):
+    self._priorities = priorities
+    self._is_replayed = is_replayed
+
+  def update(self, keys, priorities):
+    self._priorities.update(
+      np.asarray(keys)[self._is_replayed],
+      np.asarray(priorities)[self._is_replayed],
+    )
+
+  def flush(self):
+    self._priorities.flush()
+
+  def close(self):
+    self._priorities.close()

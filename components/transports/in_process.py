@@ -1,0 +1,274 @@
+"""Transport within one process."""
+
+import copy
+import dataclasses
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from repertory.components import datasets, replay
+from repertory.components import experience as experience_lib
+from repertory.components.replay import local, waits
+from repertory.components.transports import (
+  actor_snapshots,
+  learner_side,
+  transport,
+)
+from repertory.components.transports import parts as parts_lib
+
+# Methods of `Parts` that need a replay server.
+_OF_SERVERS = ('make_dataset', 'make_priority_updater')
+
+
+@dataclasses.dataclass
+class ActorStates:
+  """State of the actors in snapshots of the table.
+
+  Attributes:
+    restored: State from the initial snapshot; empty without one.
+    source: Source of the state for new snapshots; None for no state.
+  """
+
+  restored: bytes = b''
+  source: actor_snapshots.ActorSnapshots | None = None
+
+
+class InProcessTransport(transport.Transport):
+  """Transport through a local replay table.
+
+  Actors and learner are in one process, in any number of threads. Batches are
+  sampled on request, whatever `Experience.prefetch` is. The table has no
+  bundles, because local items do not need them.
+
+  In one thread everything follows from the seed. With several acting threads,
+  batches depend on their speeds, unless the table is a queue in round-robin
+  order: then the k-th blocks of items of all writers follow on one another, and
+  a writer that is early waits.
+
+  Attributes:
+    actors: State of the actors in snapshots.
+  """
+
+  kind = 'local'
+
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    parts: parts_lib.TransportParts,
+    *,
+    seed: int,
+    place: local.WaitPolicy | None = None,
+    checkpoint_directory: str = '',
+    num_turns: int | None = None,
+    before: 'InProcessTransport | None' = None,
+  ):
+    """Creates the table, and restores it from a snapshot if there is one.
+
+    Args:
+      experience: Description of the agent's experience.
+      parts: Factory of adders.
+      seed: Seed of the sampler, unless a snapshot has its state.
+      place: Its timeout and stop signal end every wait.
+      checkpoint_directory: Directory for snapshots. An existing one is read
+        now, and then removed: hard links would keep the disk space of removed
+        checkpoints.
+      num_turns: Number of adders in round-robin order, each created by a
+        transport of `in_turn`; None for no order.
+      before: Transport to the processes that write to this one. Snapshots of
+        this one include its table.
+
+    Raises:
+      ValueError: If the experience needs a replay server, see
+        `check_in_process`.
+      CheckpointError: If the snapshot cannot be read or belongs to another
+        table.
+    """
+    check_in_process(experience, parts)
+    self._experience = experience = experience.with_table(bundle_size=1)
+    self._parts = parts
+    self._place = place or local.WaitPolicy()
+    self._checkpoint_directory = checkpoint_directory
+    self._turn: int | None = None
+    self._table = local.Table(experience.table, seed, num_turns)
+    self.actors = ActorStates()
+    self._before = before
+    self._labeled: InProcessTransport | None = None
+    if checkpoint_directory:
+      part = '' if before is None else experience.table.name
+      contents = local.read(checkpoint_directory, experience.table, part)
+      if contents is not None:
+        with local.reading(f'{checkpoint_directory} of a checkpoint'):
+          self._table.restore(contents)
+        self.actors.restored = contents.actors
+    if experience.labeled is not None:
+      self._labeled = InProcessTransport(
+        experience.labeled,
+        parts,
+        seed=seed + 1,
+        place=place,
+        checkpoint_directory=checkpoint_directory,
+        before=self,
+      )
+    elif checkpoint_directory:
+      replay.remove_checkpoints(checkpoint_directory)
+
+  def in_turn(self, turn: int) -> 'InProcessTransport':
+    """Returns this transport for one writer of a round-robin order.
+
+    Args:
+      turn: Position from 0. Only one adder at a time may have each position.
+    """
+    one = copy.copy(self)
+    one._turn = turn
+    return one
+
+  def at(self, place: local.WaitPolicy) -> 'InProcessTransport':
+    """Returns this transport with a timeout and stop signal of its own.
+
+    With it, single threads can be stopped before others.
+
+    Args:
+      place: Timeout and stop signal of its adders and learner sides.
+    """
+    one = copy.copy(self)
+    one._place = place
+    return one
+
+  @property
+  def labeled(self) -> 'InProcessTransport | None':
+    return self._labeled
+
+  def make_writer(self, **settings) -> replay.Writer:
+    return local.LocalWriter(
+      self._table, self._place, turn=self._turn, **settings
+    )
+
+  def make_learner_end(self) -> learner_side.LearnerSide:
+    return InProcessLearnerSide(
+      self._experience,
+      self._table,
+      self._place,
+      self._checkpoint_directory,
+      self.actors,
+      self._before,
+    )
+
+
+def check_in_process(
+  experience: experience_lib.Experience, parts: parts_lib.TransportParts
+) -> None:
+  """Validates that an experience works without a replay server.
+
+  Args:
+    experience: Description of the agent's experience.
+    parts: Factory of the agent.
+
+  Raises:
+    ValueError: Naming what needs a server.
+  """
+  for name in _OF_SERVERS:
+    if getattr(type(parts), name) is not getattr(
+      parts_lib.TransportParts, name
+    ):
+      raise ValueError(
+        f'{type(parts).__name__} must not have a {name} of its own without a '
+        'replay server: it would not be called.'
+      )
+  if len(experience.tables) > 1:
+    names = [table.name for table in experience.tables]
+    raise ValueError(
+      'tables of an experience, without a replay server, must be one table; '
+      f'got {names}.'
+    )
+  local.check(experience.with_table(bundle_size=1).table)
+  if experience.labeled is not None:
+    check_in_process(experience.labeled, parts)
+
+
+class InProcessLearnerSide(learner_side.LearnerSide):
+  """Learner side for a table of this process."""
+
+  kind = InProcessTransport.kind
+
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    table: local.Table,
+    place: local.WaitPolicy,
+    checkpoint_directory: str,
+    actors: ActorStates,
+    before: InProcessTransport | None = None,
+  ):
+    self._local_table = table
+    # The first one is the table that actors write to.
+    self._local_tables = [table]
+    if before is not None:
+      self._local_tables.insert(0, before._table)
+      actors = before.actors
+    self._actors = actors
+    self._moment: actor_snapshots.ActorState | None = None
+    self._checkpoint_directory = checkpoint_directory
+    self._is_taken = threading.Event()
+    super().__init__(experience, place)
+    self.batches = datasets.LocalBatches(table, experience.batch_size, place)
+    self.priorities = None
+    if experience.min_priority is not None:
+      self.priorities = local.LocalPriorities(table, experience.min_priority)
+
+  def statuses(self) -> Mapping[str, replay.TableInfo]:
+    return {
+      table.description.name: table.status() for table in self._local_tables
+    }
+
+  def _check_wait(self, status: replay.TableInfo) -> None:
+    if self._local_table.is_of_one_thread():
+      table, batch_size = self._table, self._experience.batch_size
+      raise waits.nobody_inserts(table, status, batch_size)
+
+  def prepare(self) -> bool:
+    source = self._actors.source
+    samples = self._local_tables[0].status().samples
+    return source is None or source.prepare(samples)
+
+  def flush(self) -> None:
+    super().flush()
+    source = self._actors.source
+    self._moment = None if source is None else source.take()
+
+  def counts(self) -> Mapping[str, int]:
+    return self._moment.counts if self._moment else {}
+
+  def describe(self) -> dict[str, Any]:
+    """Returns the state that restored tables must match.
+
+    `is_exact` says whether a run would resume exactly.
+    """
+    described, moment = super().describe(), self._moment
+    described['is_exact'] = moment is not None
+    if moment is not None and moment.num_inserts is not None:
+      name = self._local_tables[0].description.name
+      described['tables'][name]['inserts'] = moment.num_inserts
+    return described
+
+  def write_snapshot(self) -> str:
+    directory = self._checkpoint_directory
+    if not directory:
+      raise ValueError('checkpoint_directory must be given to write snapshots.')
+    os.makedirs(directory, exist_ok=True)
+    contents, *others = [table.copy() for table in self._local_tables]
+    moment = self._moment
+    if moment is not None:
+      if moment.num_inserts is not None:
+        contents = contents.until(moment.num_inserts)
+      contents = dataclasses.replace(contents, actors=moment.saved)
+    self._is_taken.set()
+    first, *further = [table.description for table in self._local_tables]
+    return local.write(directory, first, contents, list(zip(further, others)))
+
+  def is_snapshot_taken(self) -> bool:
+    return self._is_taken.is_set()
+
+  def remove_snapshots(self) -> None:
+    self._is_taken.clear()
+    replay.remove_checkpoints(self._checkpoint_directory)

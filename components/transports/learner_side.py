@@ -1,0 +1,238 @@
+"""Learner side of a transport."""
+
+import abc
+import contextlib
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from repertory.components import (
+  checkpointing,
+  datasets,
+  replay,
+  signals,
+)
+from repertory.components import experience as experience_lib
+from repertory.components.replay import local, writers
+from repertory.components.transports import snapshots
+
+if TYPE_CHECKING:
+  from repertory.components.transports import (
+    demonstrations as demonstrations_lib,
+  )
+
+# A batch that is due arrives at once, unless it was lost.
+PATIENCE_SECONDS = 5.0
+
+# Interval of checks for the minimum number of items.
+_POLL_SECONDS = 0.1
+
+
+class LearnerSide(snapshots.Snapshots):
+  """Learner side: batches, replay ratio, priorities, and checkpoint state.
+
+  Attributes:
+    kind: Kind of the transport.
+    batches: Iterator over the learner's batches.
+    priorities: Priority updates; None without priorities.
+  """
+
+  kind: str
+  batches: datasets.Batches
+  priorities: replay.Priorities | None
+  _demonstrations: 'demonstrations_lib.Demonstrations | None' = None
+  # Batches from replay that may have to wait, if `batches` merges them.
+  _replayed: datasets.Batches | None = None
+
+  def __init__(
+    self, experience: experience_lib.Experience, place: writers.WaitSettings
+  ):
+    """Records the status of the tables.
+
+    Call this before creating batches, because they prefetch samples.
+
+    Args:
+      experience: Description of the agent's experience.
+      place: Location of the tables; its timeout and stop signal end a wait.
+    """
+    self._experience = experience
+    self._table = experience.table
+    self._place = place
+    self._opened_with = self.statuses()
+    self._excused_at = 0.0
+    self._starving_since = 0.0
+    self._starving_at_step = -1
+    self.begin(0)
+
+  def __str__(self) -> str:
+    return str(self._place)
+
+  def begin(self, learner_steps: int) -> None:
+    """Starts counting at `learner_steps`, the updates of earlier runs."""
+    samples = self._first_status.samples
+    self._pace = replay.ReplayRatio(
+      self._table,
+      self._experience.batch_size,
+      samples=samples,
+      learner_steps=learner_steps,
+    )
+
+  def mix_in(self, demonstrations: 'demonstrations_lib.Demonstrations') -> None:
+    """Adds demonstrations to all batches; call it before taking a batch."""
+    self._demonstrations = demonstrations
+    self._replayed = self.batches
+    self.batches = demonstrations.mix(self._replayed)
+    if self.priorities is not None:
+      self.priorities = demonstrations.without(self.priorities)
+
+  @abc.abstractmethod
+  def statuses(self) -> Mapping[str, replay.TableInfo]:
+    """Returns the status of all tables, by name."""
+
+  # Replay ratio.
+
+  def updates_due(
+    self, learner_steps: int, num_items: int | None = None
+  ) -> int:
+    """Returns the number of learner steps due for the replay ratio.
+
+    Args:
+      learner_steps: Updates so far.
+      num_items: Items added since the learner side was created; None to query
+        the table.
+    """
+    if num_items is None:
+      inserts = self._status().inserts
+    else:
+      inserts = self._first_status.inserts + num_items
+    return self._pace.updates_due(learner_steps, inserts)
+
+  def is_batch_due(self) -> bool:
+    """Returns whether a batch is due for any of the table's clients."""
+    status = self._status()
+    due = self._table.sample_target(status.inserts) - status.samples
+    return due >= self._experience.batch_size
+
+  def wait_for_items(self) -> None:
+    """Waits until the table holds enough items to be sampled.
+
+    That may take long. The timeout limits the time without a new item, in any
+    table of the transport, or since `excuse`.
+
+    Raises:
+      signals.Stopped: If the stop signal was set.
+      TimeoutError: If no item arrived in time.
+      DeadlockError: If no other thread could insert any.
+    """
+    inserts, since = -1, time.monotonic()
+    while True:
+      statuses = self.statuses()
+      status = statuses[self._table.name]
+      if status.inserts >= self._table.min_size:
+        return
+      self._check_wait(status)
+      all_inserts = sum(one.inserts for one in statuses.values())
+      if all_inserts > inserts:
+        inserts, since = all_inserts, time.monotonic()
+      waited = time.monotonic() - max(since, self._excused_at)
+      if waited > self._place.timeout_seconds:
+        raise TimeoutError(
+          f'Waited {self._place.timeout_seconds:g} seconds for a new item '
+          f"in table '{self._table.name}' of {self._place}; it has "
+          f'{status.inserts} and needs {self._table.min_size}.'
+        )
+      if self._place.stop.wait(_POLL_SECONDS):
+        raise signals.Stopped
+
+  def excuse(self) -> None:
+    """Restarts the timeouts of waits, because no actor is running."""
+    self._excused_at = time.monotonic()
+    self.batches.excuse()
+
+  def expect_batches(self, seconds: float | None = None) -> None:
+    """Sets the time after which a due batch counts as lost, from now on.
+
+    Args:
+      seconds: The time; None for `PATIENCE_SECONDS`.
+    """
+    batches = self._replayed or self.batches
+    patience = PATIENCE_SECONDS if seconds is None else seconds
+    batches.patience_seconds = patience
+
+  def count_anew(self, learner_steps: int) -> int:
+    """Restarts the count; earlier samples no longer exist.
+
+    Args:
+      learner_steps: Updates so far.
+
+    Returns:
+      The number of sampled items that the learner never received.
+
+    Raises:
+      TimeoutError: If no batch has arrived for too long.
+    """
+    now, limit = time.monotonic(), self._place.timeout_seconds
+    if learner_steps != self._starving_at_step:
+      self._starving_at_step, self._starving_since = learner_steps, now
+    if now - self._starving_since > limit:
+      wait = datasets.describe_wait(
+        self._table, self._place, self._status(), self._table.bundle_size
+      )
+      raise TimeoutError(f'Waited {limit:g} seconds for {wait}')
+    return self._pace.count_anew(learner_steps, self._status().samples)
+
+  # Checkpoint state.
+
+  def flush(self) -> None:
+    """Waits until the table has all priorities; raises their errors."""
+    if self.priorities is not None:
+      self.priorities.flush()
+
+  def describe(self) -> dict[str, Any]:
+    """Returns the state that restored tables must match."""
+    mixed = self._demonstrations
+    return {
+      'road': self.kind,
+      **({} if mixed is None else {'demonstrations': mixed.describe()}),
+      'bundle_sizes': self._experience.bundle_sizes,
+      'tables': {
+        name: {'inserts': table.inserts, 'samples': table.samples}
+        for name, table in self.statuses().items()
+      },
+    }
+
+  def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
+    """Compares the tables' initial status with the result of `describe`.
+
+    Raises:
+      CheckpointError: If a table lacks items of the checkpoint.
+    """
+    for name, counts in checkpoint.state['tables'].items():
+      found = self._opened_with.get(name, replay.TableInfo(0, 0, 0, 0))
+      if found.inserts < counts['inserts'] or found.samples < counts['samples']:
+        raise checkpointing.CheckpointError(
+          f"Table '{name}' should resume from {counts['inserts']} inserts and "
+          f'{counts["samples"]} samples, as in checkpoint {checkpoint.path}, '
+          f'but {self._place} restored {found.inserts} and '
+          f'{found.samples}.'
+        )
+    if self._demonstrations is not None:
+      with local.reading(f'The state of demonstrations in {checkpoint.path}'):
+        self._demonstrations.restore(checkpoint.state.get('demonstrations'))
+
+  def close(self) -> None:
+    """Ends a wait for a batch, and stops all threads."""
+    with contextlib.ExitStack() as stack:  # Closes both, even on errors.
+      if self.priorities is not None:
+        stack.callback(self.priorities.close)
+      stack.callback(self.batches.close)
+
+  def _check_wait(self, status: replay.TableInfo) -> None:
+    """Raises a DeadlockError if no other thread could insert items."""
+
+  @property
+  def _first_status(self) -> replay.TableInfo:
+    return self._opened_with[self._table.name]
+
+  def _status(self) -> replay.TableInfo:
+    return self.statuses()[self._table.name]

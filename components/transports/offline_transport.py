@@ -1,0 +1,251 @@
+"""Transport of recorded data, which has only a learner side."""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from repertory.components import (
+  adders,
+  checkpointing,
+  offline,
+  replay,
+  specs,
+  types,
+)
+from repertory.components import experience as experience_lib
+from repertory.components.replay import local
+from repertory.components.transports import (
+  draws,
+  in_process,
+  learner_side,
+  transport,
+)
+from repertory.components.transports import parts as parts_lib
+
+# Initial priority, as the learner has computed none.
+_FIRST_PRIORITY = 1.0
+# Version of items whose actions come from another policy.
+_NO_VERSION = -1
+
+
+class OfflineTransport(transport.Transport):
+  """Cuts recorded episodes into items once, and samples them indefinitely.
+
+  The items are in a local table, which differs from the agent's in size and
+  rate limit: it has room for all items, removes none, and never blocks. A
+  snapshot has priorities and the state of the sampler, but no items: a resumed
+  run reads the data again. If the data have changed, sampling and priorities
+  restart.
+
+  In one thread all samples follow from the seed.
+
+  Attributes:
+    goes_on: Whether sampling resumes from a snapshot; known after `fill`.
+  """
+
+  kind = transport.OFFLINE
+
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    parts: parts_lib.TransportParts,
+    lengths: np.ndarray,
+    *,
+    seed: int,
+    place: local.WaitPolicy | None = None,
+    checkpoint_directory: str = '',
+  ):
+    """Creates the table; `fill` must be called next.
+
+    Args:
+      experience: Description of items and sampling.
+      parts: Factory of adders.
+      lengths: Steps of all episodes, `[E]`.
+      seed: Seed of the sampler, unless a snapshot has its state.
+      place: Its stop signal ends every wait.
+      checkpoint_directory: Directory for snapshots; an existing one is
+        restored.
+
+    Raises:
+      ValueError: If the experience does not work with recorded data.
+    """
+    check_offline(experience, parts)
+    self._experience = unlimited(experience, lengths)
+    self._parts = parts
+    self._place = place or local.WaitPolicy()
+    self._checkpoint_directory = checkpoint_directory
+    self._table = local.Table(self._experience.table, seed)
+    self._fingerprint = draws.Fingerprint()
+    self.goes_on = False
+
+  def fill(
+    self,
+    chunks: Iterable[offline.DataSetSteps],
+    report: Callable[[int], None] = lambda num_moments: None,
+  ) -> None:
+    """Cuts all items, and restores the sampler from a snapshot.
+
+    Args:
+      chunks: Recorded steps.
+      report: Callback that is often called with the number of cut time steps.
+
+    Raises:
+      DataError: If the data cannot be read.
+      signals.Stopped: If the stop signal was set.
+      CheckpointError: If the snapshot cannot be read.
+    """
+
+    def check(num_moments: int) -> None:
+      self._place.stop.check()
+      report(num_moments)
+
+    offline.fill(
+      self._fingerprint.taken_of(chunks),
+      self._make_adder,
+      lambda num_slots: _make_extras(self._experience.items, num_slots),
+      check=check,
+      **({'max_slots': 1} if self._is_cut_one_by_one else {}),
+    )
+    directory = self._checkpoint_directory
+    if directory:
+      with local.reading(f'{directory} of a checkpoint'):
+        contents = draws.read(directory, self._fingerprint)
+        if contents is not None:
+          self._table.restore(contents)
+          self.goes_on = True
+      replay.remove_checkpoints(directory)
+
+  @property
+  def _is_cut_one_by_one(self) -> bool:
+    # Images are copied one by one, however many slots there are. And if items
+    # cross the ends of episodes, a slot without further episodes would create
+    # empty items.
+    experience = self._experience
+    has_images = bool(experience.table.packing.whole)
+    return has_images or experience.items.slots_end_together
+
+  def describe_draws(self) -> dict[str, Any]:
+    """Returns plain values with the state of uniform sampling."""
+    contents = self._table.copy(has_leaves=False)
+    return {**vars(self._fingerprint), 'random': contents.random}
+
+  def draw_on(self, described: dict[str, Any]) -> bool:
+    """Restores the sampler if it belongs to the same data.
+
+    Returns:
+      Whether it does.
+    """
+    if described['checksum'] != self._fingerprint.checksum:
+      return False
+    contents = self._table.copy(has_leaves=False)
+    self._table.restore(
+      dataclasses.replace(contents, random=described['random'])
+    )
+    return True
+
+  def make_writer(self, **settings: Any) -> replay.Writer:
+    raise RuntimeError('Recorded data must not change: nothing can be added.')
+
+  def make_learner_end(self) -> learner_side.LearnerSide:
+    return _DataEnd(
+      self._experience,
+      self._table,
+      self._place,
+      self._checkpoint_directory,
+      self._fingerprint,
+    )
+
+  def _make_adder(self, num_slots: int) -> adders.Adder:
+    writer = local.LocalWriter(
+      self._table,
+      self._place,
+      priority=lambda: _FIRST_PRIORITY,
+      version=lambda: _NO_VERSION,
+      max_pending_items=self._experience.table.max_size,
+    )
+    return self._parts.make_adder(self._experience, writer, num_slots)
+
+
+def unlimited(
+  experience: experience_lib.Experience, lengths: np.ndarray
+) -> experience_lib.Experience:
+  """Returns the experience with a table for all episodes, without limits.
+
+  Args:
+    experience: Description of the agent's experience.
+    lengths: Steps of all episodes, `[E]`.
+  """
+  num_items = max(1, experience.items.max_items_of(lengths))
+  return experience.with_table(
+    max_size=num_items,
+    bundle_size=1,
+    rate_limit=replay.UNLIMITED,
+  )
+
+
+def check_offline(
+  experience: experience_lib.Experience, parts: parts_lib.TransportParts
+) -> None:
+  """Validates that an experience works with recorded data.
+
+  Raises:
+    ValueError: With the reason.
+  """
+  table, items = experience.table, experience.items
+  if table.is_queue or table.max_times_sampled:
+    raise ValueError(
+      'it learns from each item once, soon after acting: recorded data come '
+      'from another policy, and are sampled repeatedly. Use an agent with a '
+      'replay buffer'
+    )
+  if _step_extras(items) != ():
+    raise ValueError(
+      'its items need outputs of its own policy with each action '
+      f'({_step_extras(items)}), which recorded data lack'
+    )
+  in_process.check_in_process(experience, parts)
+
+
+class _DataEnd(in_process.InProcessLearnerSide):
+  """Learner side for a table of recorded data; saves the sampler's state."""
+
+  kind = OfflineTransport.kind
+
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    table: local.Table,
+    place: local.WaitPolicy,
+    checkpoint_directory: str,
+    fingerprint: draws.Fingerprint,
+  ):
+    super().__init__(
+      experience, table, place, checkpoint_directory, in_process.ActorStates()
+    )
+    self._fingerprint = fingerprint
+
+  def describe(self) -> dict[str, Any]:
+    return {**super().describe(), 'is_exact': True}
+
+  def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
+    """Does nothing, because all data were read again."""
+
+  def write_snapshot(self) -> str:
+    contents = self._local_table.copy(has_leaves=False)
+    self._is_taken.set()
+    return draws.write(self._checkpoint_directory, contents, self._fingerprint)
+
+
+def _step_extras(items: adders.ItemSpec) -> types.Nest:
+  extras = items.extras_spec
+  return extras.step if isinstance(extras, types.SequenceExtras) else extras
+
+
+def _make_extras(items: adders.ItemSpec, num_slots: int) -> types.Nest:
+  """Returns extras with a zero recurrent state, as at an episode's start."""
+  extras = items.extras_spec
+  if isinstance(extras, types.SequenceExtras):
+    return extras._replace(state=specs.zeros(extras.state, num_slots))
+  return ()

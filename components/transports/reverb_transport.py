@@ -1,0 +1,99 @@
+"""Transport through a replay server."""
+
+from collections.abc import Mapping
+
+from repertory.components import experience as experience_lib
+from repertory.components import replay
+from repertory.components.transports import learner_side, transport
+from repertory.components.transports import parts as parts_lib
+
+
+class ReverbTransport(transport.Transport):
+  """Transport through a replay server.
+
+  Each process with an actor or a learner has its own instance, connected to the
+  same server.
+  """
+
+  kind = 'reverb'
+
+  def __init__(
+    self,
+    connection: replay.Connection,
+    experience: experience_lib.Experience,
+    parts: parts_lib.TransportParts,
+    checkpoint_directory: str = '',
+  ):
+    """Initializes the transport without connecting.
+
+    Args:
+      connection: Connection to the server; its timeout and stop signal end
+        every wait.
+      experience: Description of the agent's experience; the server has its
+        tables.
+      parts: Factory of adders, batches and priority updates.
+      checkpoint_directory: Directory of the server's checkpoints.
+    """
+    self._connection = connection
+    self._experience = experience
+    self._parts = parts
+    self._checkpoint_directory = checkpoint_directory
+
+  @property
+  def labeled(self) -> 'ReverbTransport | None':
+    if self._experience.labeled is None:
+      return None
+    return ReverbTransport(
+      self._connection,
+      self._experience.labeled,
+      self._parts,
+      self._checkpoint_directory,
+    )
+
+  def make_writer(self, **settings) -> replay.Writer:
+    table = self._experience.table
+    return replay.ReverbWriter(self._connection, table, **settings)
+
+  def make_learner_end(self) -> learner_side.LearnerSide:
+    return _ServersEnd(
+      self._connection,
+      self._experience,
+      self._parts,
+      self._checkpoint_directory,
+    )
+
+
+class _ServersEnd(learner_side.LearnerSide):
+  """Learner side for a replay server."""
+
+  kind = ReverbTransport.kind
+
+  def __init__(
+    self,
+    connection: replay.Connection,
+    experience: experience_lib.Experience,
+    parts: parts_lib.TransportParts,
+    checkpoint_directory: str,
+  ):
+    self._connection = connection
+    self._checkpoint_directory = checkpoint_directory
+    super().__init__(experience, connection)
+    self.batches = parts.make_dataset(experience, connection)
+    try:
+      self.priorities = parts.make_priority_updater(experience, connection)
+    except BaseException:
+      self.batches.close()
+      raise
+
+  def statuses(self) -> Mapping[str, replay.TableInfo]:
+    tables = self._experience.tables
+    return replay.table_status(self._connection.client, tables)
+
+  def write_snapshot(self) -> str:
+    return replay.write_checkpoint(self._connection)
+
+  def is_snapshot_taken(self) -> bool:
+    return replay.is_snapshot_taken(self._checkpoint_directory)
+
+  def remove_snapshots(self) -> None:
+    replay.remove_checkpoints(self._checkpoint_directory)

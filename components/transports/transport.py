@@ -1,0 +1,88 @@
+"""Interface of experience transports."""
+
+import abc
+from collections.abc import Callable
+
+from repertory.components import adders, replay
+from repertory.components import experience as experience_lib
+from repertory.components.transports import learner_side
+from repertory.components.transports import parts as parts_lib
+
+# Kind, in checkpoints, of the experience that a compiled program keeps itself,
+# see `anakin`.
+COMPILED = 'program'
+
+# Kind of recorded data, see `OfflineTransport`.
+OFFLINE = 'data'
+
+# Kind of a run with several learners, each with its own transport.
+SHARES = 'parts'
+
+
+class Transport(abc.ABC):
+  """Interface of experience transports, from actors to the learner.
+
+  A transport has an actor side per adder, and one learner side. The creator of
+  a side closes it.
+
+  If separate nodes compute targets, the transport has two stages: this one ends
+  at those nodes, each of which has a learner side of it, and `labeled` leads
+  from them to the learner.
+
+  Attributes:
+    kind: Name in checkpoints: snapshots of one kind cannot be read by another.
+  """
+
+  kind: str
+  _experience: experience_lib.Experience
+  _parts: parts_lib.TransportParts
+
+  @property
+  def labeled(self) -> 'Transport | None':
+    """The stage after the computation of targets; None without targets."""
+    return None
+
+  @property
+  def learned(self) -> 'Transport':
+    """The stage that ends at the learner."""
+    return self.labeled or self
+
+  def make_adder(
+    self,
+    batch_size: int,
+    *,
+    priority: Callable[[], float],
+    version: Callable[[], int],
+    max_pending_items: int | None = None,
+  ) -> adders.Adder:
+    """Creates an adder, the actor side of the transport.
+
+    Args:
+      batch_size: Slots of the environment batch.
+      priority: Returns the priority of a new item.
+      version: Returns the learner steps of the acting variables.
+      max_pending_items: Maximum number of pending items without a wait; None
+        for the experience's default.
+    """
+    if max_pending_items is None:
+      max_pending_items = self._experience.max_pending_items(batch_size)
+    writer = self.make_writer(
+      priority=priority,
+      version=version,
+      max_pending_items=max_pending_items,
+    )
+    return self._parts.make_adder(self._experience, writer, batch_size)
+
+  @abc.abstractmethod
+  def make_writer(
+    self,
+    *,
+    priority: Callable[[], float] = lambda: 1.0,
+    version: Callable[[], int] = lambda: 0,
+    max_pending_items: int,
+  ) -> replay.Writer:
+    """Creates a writer for finished items; see `replay.Writer`."""
+
+  @abc.abstractmethod
+  def make_learner_end(self) -> learner_side.LearnerSide:
+    """Creates the learner side, which begins to take items at once."""

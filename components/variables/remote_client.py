@@ -1,0 +1,168 @@
+"""Variable client for actors in other processes."""
+
+import threading
+import time
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from repertory.components import core, signals
+from repertory.components.variables import variable_client
+
+# Interval of the thread's checks for its end.
+_SLICE_SECONDS = 0.5
+
+
+class RemoteVariableClient(variable_client.VariableClient):
+  """Copies variables from a source without blocking the actor.
+
+  Fetches run in a background thread; `update` starts one every `update_period`
+  calls and applies the latest result. All names are fetched together, so they
+  have the same version.
+  """
+
+  def __init__(
+    self,
+    source: core.VariableSource,
+    variables: Sequence[tf.Variable],
+    *,
+    names: Sequence[str] = ('policy',),
+    update_period: int = 1,
+    timeout_seconds: float = 600.0,
+    stop: signals.StopSignal | None = None,
+  ):
+    """Starts the thread.
+
+    Args:
+      source: Source with `names`, 'learner_steps' and 'max_priority'.
+      variables: Targets of the values, in the source's order.
+      names: Names of the variables to fetch.
+      update_period: Calls of `update` between fetches.
+      timeout_seconds: Timeout of `update` with `wait`.
+      stop: Signal that ends a wait and the thread.
+    """
+    if update_period < 1:
+      raise ValueError(
+        f'update_period must be at least 1, got {update_period}.'
+      )
+    self._source = source
+    self._variables = list(variables)
+    self._names = [*names, 'learner_steps', 'max_priority']
+    self._update_period = update_period
+    self._timeout_seconds = timeout_seconds
+    self._stop = stop or signals.StopSignal()
+    self._calls_since_fetch = 0
+    self._version = -1
+    self._max_priority = 1.0
+    self._fetched_at = self._arrived_at = time.monotonic()
+    self._fetched: list = []
+    self._error: Exception | None = None
+    self._is_fetching = False
+    self._closed = False
+    self._wanted = threading.Event()
+    self._arrived = threading.Event()
+    self._thread = threading.Thread(
+      target=self._run, name='fetched_variables', daemon=True
+    )
+    self._thread.start()
+
+  @property
+  def version(self) -> int:
+    """Learner steps of the current variables; −1 before the first fetch."""
+    return self._version
+
+  @property
+  def age_seconds(self) -> float:
+    """Time since the current variables were fetched."""
+    return time.monotonic() - self._fetched_at
+
+  @property
+  def max_priority(self) -> float:
+    """Largest priority of the learner at the version of the variables."""
+    return self._max_priority
+
+  def update(self, wait: bool = False) -> None:
+    """Applies fetched values, and starts a fetch every `update_period` calls.
+
+    Args:
+      wait: Whether to block until values are fetched that are no older than
+        this call.
+
+    Raises:
+      ValueError: If the shapes of the fetched variables differ.
+      signals.Stopped: If the stop signal was set during a wait.
+      TimeoutError: If a wait was too long.
+      Exception: Any error of the source.
+    """
+    self._calls_since_fetch += 1
+    self._take_over()
+    if wait:
+      if self._is_fetching:  # Started before this call.
+        self._wait_for_fetch()
+      self._fetch()
+      self._wait_for_fetch()
+    elif self._calls_since_fetch >= self._update_period:
+      self._fetch()
+
+  def close(self, timeout_seconds: float = 5.0) -> None:
+    """Ends the thread, within the timeout."""
+    self._closed = True
+    self._wanted.set()
+    self._thread.join(timeout_seconds)
+
+  @property
+  def _description(self) -> str:
+    return f'variables {", ".join(map(repr, self._names[:-2]))}'
+
+  def _fetch(self) -> None:
+    """Starts a fetch unless one is running."""
+    if not self._is_fetching:
+      self._calls_since_fetch = 0
+      self._is_fetching = True
+      self._wanted.set()
+
+  def _wait_for_fetch(self) -> None:
+    signals.wait_for(
+      self._arrived.wait,
+      lambda: f'{self._description} from the learner',
+      self._timeout_seconds,
+      self._stop,
+    )
+    self._take_over()
+
+  def _take_over(self) -> None:
+    if not self._arrived.is_set():
+      return
+    self._arrived.clear()
+    self._is_fetching = False
+    error, self._error = self._error, None
+    if error is not None:
+      raise error
+    *groups, version, max_priority = self._fetched
+    values = [value for group in groups for value in group]
+    variable_client.check_alike(
+      self._description, [value.shape for value in values], self._variables
+    )
+    for variable, value in zip(self._variables, values):
+      variable.assign(value)
+    self._version = int(version)
+    self._max_priority = float(max_priority)
+    self._fetched_at = self._arrived_at
+
+  def _run(self) -> None:
+    while True:
+      is_wanted = self._wanted.wait(_SLICE_SECONDS)
+      # Clear only a seen request: later ones must stay. Clear it before the
+      # check of `_closed`, or a request in between would be missed.
+      if is_wanted:
+        self._wanted.clear()
+      if self._closed or self._stop.is_set():
+        return
+      if not is_wanted:
+        continue
+      try:
+        self._fetched = self._source.get_variables(self._names)
+      except Exception as error:  # `update` raises it in the actor's thread.
+        self._error = error
+      self._arrived_at = time.monotonic()
+      self._arrived.set()

@@ -1,0 +1,75 @@
+"""Interface of variable clients."""
+
+import abc
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+
+class VariableClient(abc.ABC):
+  """Interface of clients that keep an actor's variables up to date.
+
+  The topology chooses the implementation: the actor uses the learner's own
+  variables (`SharedVariableClient`), the learner publishes them in the same
+  process (`LocalVariableClient`), or the actor fetches them from another
+  process (`RemoteVariableClient`).
+  """
+
+  @property
+  @abc.abstractmethod
+  def version(self) -> int:
+    """Learner steps of the current variables; −1 before there are any.
+
+    Equal versions imply equal variables.
+    """
+
+  @property
+  @abc.abstractmethod
+  def age_seconds(self) -> float | None:
+    """Age of the current variables; None if they are the learner's own."""
+
+  @property
+  @abc.abstractmethod
+  def max_priority(self) -> float:
+    """Largest priority of the learner at the version of the variables."""
+
+  @abc.abstractmethod
+  def update(self, wait: bool = False) -> None:
+    """Applies new variables.
+
+    Args:
+      wait: Whether to block until the newest variables are applied.
+
+    Raises:
+      signals.Stopped: If the stop signal was set during a wait.
+      TimeoutError: If a wait was too long.
+    """
+
+  @abc.abstractmethod
+  def close(self) -> None:
+    """Ends all threads."""
+
+
+def check_alike(
+  name: str,
+  sources: Sequence[tf.TensorShape],
+  variables: Sequence[tf.Variable],
+) -> None:
+  """Compares the shapes of a learner's variables with those of an actor.
+
+  Args:
+    name: Name of the variables, such as `variables 'policy'`.
+    sources: Shapes of the learner's variables.
+    variables: The actor's variables, in the same order.
+
+  Raises:
+    ValueError: If they differ.
+  """
+  found = [tuple(shape) for shape in sources]
+  expected = [tuple(variable.shape) for variable in variables]
+  if found != expected:
+    raise ValueError(
+      f'{name.capitalize()} of the learner must have the shapes {expected}, '
+      f'got {found}. make_network must create the same variables, in the same '
+      'order, each time it is called.'
+    )

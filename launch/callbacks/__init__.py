@@ -1,0 +1,38 @@
+"""Callbacks of runs: observers, loggers and early stopping."""
+
+from repertory.launch.callbacks.callback import Callback
+from repertory.launch.callbacks.callback_list import NONE, CallbackList, take
+from repertory.launch.callbacks.checks import check
+from repertory.launch.callbacks.events import (
+  DONE,
+  FAILED,
+  INTERRUPTED,
+  STOPPED_EARLY,
+  EndEvent,
+  EpisodesEvent,
+  EvaluationEvent,
+  RunEvent,
+)
+from repertory.launch.callbacks.row_logger import PerLabel, RowLogger
+from repertory.launch.callbacks.stop_at_return import StopAtReturn
+from repertory.launch.callbacks.wandb_logger import WandB
+
+__all__ = (
+  'DONE',
+  'FAILED',
+  'INTERRUPTED',
+  'NONE',
+  'STOPPED_EARLY',
+  'Callback',
+  'CallbackList',
+  'EndEvent',
+  'EpisodesEvent',
+  'EvaluationEvent',
+  'PerLabel',
+  'RowLogger',
+  'RunEvent',
+  'StopAtReturn',
+  'WandB',
+  'check',
+  'take',
+)

@@ -1,0 +1,137 @@
+"""Checks arguments of `train` before anything starts."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from absl import flags
+
+from repertory import launch
+from repertory.agents.reward_models import wrap_config
+from repertory.components import signals
+from repertory.launch.cli import command, errors, factory, typed
+from repertory.launch.cli import flags as flag_tables
+from repertory.launch.launchers import launcher as launcher_lib
+from repertory.launch.sweeps import children
+from repertory.launch.topologies import topology as topology_lib
+
+_SECONDS_EACH = 600.0  # Making an environment may take 300 s, a network less.
+
+_BAD_INPUT = (ValueError, ImportError, flags.Error)
+
+
+def read_settings(
+  arguments: Sequence[str], left_out: Collection[str]
+) -> dict[str, Any]:
+  """Returns the settings of arguments of `train`, without TensorFlow.
+
+  Args:
+    arguments: Arguments of `train`.
+    left_out: Flags to leave out.
+
+  Returns:
+    Plain values: flags by name, the agent's config by `config.` and name, and
+    that of its reward model by `wrap.` and name.
+
+  Raises:
+    ValueError: If `train` would reject them, as far as that shows without
+      TensorFlow; with its message.
+  """
+  values = typed.define(flag_tables.TRAIN_FLAGS)
+  try:
+    settings, _, _ = _read(arguments, values)
+    plan = factory.plan_experiment(values, settings)
+  except _BAD_INPUT as error:
+    raise ValueError(_translate(error, values)) from error
+  found = {name: values[name].value for name in values if name not in left_out}
+  for name, value in dataclasses.asdict(plan.config).items():
+    found[f'config.{name}'] = value
+  if plan.wrapping is not None:
+    for name, value in dataclasses.asdict(plan.wrapping.config).items():
+      found[f'{wrap_config.WRAP}.{name}'] = value
+  # Converts values as a file would.
+  return json.loads(json.dumps(found, default=repr))
+
+
+def find_refused(
+  argument_lists: Sequence[Sequence[str]],
+) -> tuple[int, str] | None:
+  """Runs smoke tests of environments, networks and replay in a new process.
+
+  So this process need not import TensorFlow.
+
+  Args:
+    argument_lists: Lists of arguments of `repertory train`.
+
+  Returns:
+    The index of the first list that `train` would reject, and its message; or
+    None.
+
+  Raises:
+    signals.NoAnswerError: If the process fails or exceeds its time-out.
+  """
+  try:
+    ended = subprocess.run(
+      children.command('trying'),
+      env=children.environment(),
+      input=json.dumps(argument_lists).encode(),
+      capture_output=True,
+      timeout=_SECONDS_EACH * len(argument_lists),
+    )
+  except subprocess.TimeoutExpired as error:
+    raise signals.NoAnswerError(
+      f'Waited {error.timeout:g} seconds for smoke tests of environments and '
+      'networks.'
+    ) from error
+  if ended.returncode:
+    raise signals.NoAnswerError(
+      'Smoke tests of environments and networks failed:\n'
+      + ended.stderr.decode(errors='replace').strip()
+    )
+  return json.loads(ended.stdout)
+
+
+def main() -> None:
+  """Serves `find_refused`: reads JSON from stdin, writes JSON to stdout."""
+  answer = os.dup(1)
+  os.dup2(2, 1)  # Keeps output of libraries out of the answer.
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+  refused = try_all(json.load(sys.stdin))
+  os.write(answer, json.dumps(refused).encode())
+
+
+def try_all(
+  argument_lists: Sequence[Sequence[str]],
+) -> tuple[int, str] | None:
+  """Implements `find_refused` in this process."""
+  for index, arguments in enumerate(argument_lists):
+    values = typed.define(flag_tables.TRAIN_FLAGS)
+    try:
+      settings, topology, launcher = _read(arguments, values)
+      experiment = factory.make_experiment(values, settings)
+      launch.running.check(experiment, topology, launcher)
+    except (*_BAD_INPUT, TimeoutError) as error:
+      return index, _translate(error, values)
+  return None
+
+
+def _read(
+  arguments: Sequence[str], values: flags.FlagValues
+) -> tuple[dict[str, str], topology_lib.Topology, launcher_lib.Launcher]:
+  """Parses arguments, and makes the objects that need no TensorFlow."""
+  settings, positional = typed.read('repertory train', arguments, values)
+  command.expect_no_arguments(positional)
+  topology = factory.make_topology(values)
+  launcher = factory.make_launcher(values)
+  topology_lib.check_launch(
+    topology, launcher, values.deterministic, values.eager
+  )
+  return settings, topology, launcher
+
+
+def _translate(error: Exception, values: flags.FlagValues) -> str:
+  return errors.describe(error, values, flag_tables.TRAIN_NAMES)

@@ -1,0 +1,29 @@
+"""Entry point of the command `repertory`, before slow imports."""
+
+import importlib
+import io
+import os
+import signal
+import sys
+
+from repertory.launch.platform import interrupts, lost_readers
+
+
+def main() -> None:
+  """Runs a command and exits: 0 done, 1 failed, 2 bad input, 3 not saved."""
+  # Suppresses TensorFlow's log messages about the machine.
+  os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+  # Paths may have bytes that are not UTF-8, which print rejects by default.
+  if isinstance(sys.stdout, io.TextIOWrapper):
+    sys.stdout.reconfigure(errors='backslashreplace')
+  with interrupts.leaving_at_once():
+    commands = importlib.import_module('repertory.launch.cli.commands')
+  try:
+    code = commands.run(sys.argv[1:])
+    print(end='', flush=True)  # Raises here, where errors are caught.
+  except BrokenPipeError:
+    # Python would flush the rest at exit.
+    if not lost_readers.let_go():
+      raise
+    code = interrupts.EXIT_BASE + signal.SIGPIPE
+  sys.exit(code)

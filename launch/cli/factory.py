@@ -1,0 +1,287 @@
+"""Makes the experiment, topology and launcher of the flags.
+
+Flags do not reach other processes. TensorFlow is imported only after each flag
+was checked by itself.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from absl import flags
+
+from repertory import launch
+from repertory.agents.reward_models import wrap_config
+from repertory.components import import_paths
+from repertory.components import settings as settings_lib
+from repertory.launch import callbacks, naming
+from repertory.launch import experiment as experiment_lib
+from repertory.launch.cli import flags as flag_tables
+from repertory.launch.launchers import launcher
+from repertory.launch.platform import interrupts
+from repertory.launch.runs import directories
+from repertory.launch.topologies import topology as topology_lib
+
+if TYPE_CHECKING:
+  from repertory.launch.trained import loading
+
+_LONG = 10**12  # Steps that fill every table.
+
+
+def make_experiment(
+  values: flags.FlagValues, settings: Mapping[str, str]
+) -> experiment_lib.Experiment:
+  """Makes the experiment of a command's flags."""
+  arguments = _arguments(values, settings)
+  with interrupts.leaving_at_once():  # TensorFlow is imported.
+    return naming.make_experiment(values.agent, values.env, **arguments)
+
+
+def plan_experiment(
+  values: flags.FlagValues, settings: Mapping[str, str]
+) -> naming.ExperimentPlan:
+  """Makes the plan of an experiment, without TensorFlow.
+
+  Raises:
+    ValueError: If a flag is wrong, as far as that shows without TensorFlow.
+  """
+  arguments = _arguments(values, settings)
+  arguments['directory'] = arguments.get('directory') or 'new'
+  return naming.plan_experiment(values.agent, values.env, **arguments)
+
+
+def _arguments(
+  values: flags.FlagValues, settings: Mapping[str, str]
+) -> dict[str, Any]:
+  """Returns the arguments of an experiment besides agent and environment."""
+  if 'directory' in values and values.directory == '':
+    raise settings_lib.SettingError(
+      'directory', 'must be a path, or left out; got nothing.'
+    )
+  chosen: dict[str, Any] = {
+    name: values[name].value
+    for name in values
+    if name in flag_tables.DEFAULTS and name != 'agent'
+  }
+  if 'demonstrations' in values:
+    chosen['demonstrations'] = values.demonstrations or ()
+  if 'info' in values:
+    chosen['info'] = values.info or ()
+    chosen['observers'] = _find_observers(values.observers or ())
+    chosen['evaluation_metrics'] = _find_metrics(
+      values.evaluation_metrics or ()
+    )
+  if 'stop_at_return' in values and values.stop_at_return is not None:
+    chosen['stop_when'] = callbacks.StopAtReturn(values.stop_at_return)
+  if 'wandb_project' in values and values.wandb_project is not None:
+    chosen['loggers'] = [callbacks.WandB(values.wandb_project)]
+  prefix = f'{wrap_config.WRAP}.'
+  of_wrap = {
+    name.removeprefix(prefix): value
+    for name, value in settings.items()
+    if name.startswith(prefix)
+  }
+  return {
+    **chosen,
+    'max_steps': values.steps if 'steps' in values else _LONG,
+    'config': {
+      name: value
+      for name, value in settings.items()
+      if not name.startswith(prefix)
+    },
+    'preset': values.preset,
+    'wrap': values.wrap,
+    'wrap_config': of_wrap,
+  }
+
+
+def _find_observers(paths: Sequence[str]) -> list[Any]:
+  """Makes callbacks from import paths of classes or objects.
+
+  Raises:
+    SettingError: If an import fails, or a class cannot be called without
+      arguments.
+  """
+  found = [_find('observers', path) for path in paths]
+  for index, (path, one) in enumerate(zip(paths, found)):
+    if not isinstance(one, type):
+      continue
+    try:
+      found[index] = one()
+    except Exception as error:
+      raise settings_lib.SettingError(
+        'observers',
+        f'must be classes that can be called without arguments, got {path}, '
+        f'which raises:\n\n{import_paths.trace(error, __file__)}',
+      ) from error
+  return found
+
+
+def _find_metrics(items: Sequence[str]) -> dict[str, Any]:
+  """Finds metrics of evaluations, by column.
+
+  Args:
+    items: Columns and import paths, such as 'moves=my_module:Moves'.
+
+  Raises:
+    SettingError: If an item has another form, or its import fails.
+  """
+  metrics = {}
+  for item in items:
+    column, equals, path = item.partition('=')
+    if not equals or not column or column in metrics:
+      raise settings_lib.SettingError(
+        'evaluation_metrics',
+        'must be <column>=<module>:<class>, each column once, such as '
+        f'moves=my_module:Moves; got {item!r}.',
+      )
+    metrics[column] = _find('evaluation_metrics', path)
+  return metrics
+
+
+def _find(setting: str, path: str) -> Any:
+  """Returns the object at an import path.
+
+  Raises:
+    SettingError: If the import fails.
+  """
+  if import_paths.SYNTAX.fullmatch(path) is None:
+    raise settings_lib.SettingError(
+      setting, f'must be <module>:<class>, got {path!r}.'
+    )
+  try:
+    return import_paths.find(path)
+  except import_paths.ImportPathError as error:
+    raise settings_lib.SettingError(
+      setting, f'must be an object that can be imported, got {path!r}: {error}'
+    ) from error
+
+
+def read_trained(
+  values: flags.FlagValues, settings: Mapping[str, str], command: str
+) -> 'loading.Trained':
+  """Loads the trained agent of a command's flags, see `flags.TRAINED_FLAGS`.
+
+  Raises:
+    ValueError: If there is none, or settings are given.
+  """
+  if settings:
+    raise ValueError(
+      f'config settings come from the checkpoint in `{command}`, got '
+      f'{sorted(settings)}.'
+    )
+  with interrupts.leaving_at_once():  # TensorFlow is imported.
+    read = launch.trained.loading.read
+  with interrupts.insisting():
+    return read(
+      values.directory,
+      values.best,
+      values.trust,
+      agent=values.agent,
+      environment=values.env,
+    )
+
+
+def take_directory(
+  values: flags.FlagValues, positional: Sequence[str], *others: str
+) -> list[str]:
+  """Uses the first argument as --directory, and checks that it has a run.
+
+  Args:
+    others: Names of the arguments that follow the directory.
+
+  Returns:
+    The other arguments.
+
+  Raises:
+    ValueError: If the number of arguments is wrong, two directories differ, or
+      the directory has no checkpoint.
+  """
+  found, given = list(positional), list(positional)
+  if values.directory is not None:
+    given.insert(0, f'--directory={values.directory}')
+    if len(found) <= len(others):
+      found.insert(0, values.directory)
+  if len(found) != 1 + len(others) or not all(found):
+    raise ValueError(
+      f'Arguments must be {" ".join(["DIRECTORY", *others])}, where DIRECTORY, '
+      'or --directory instead, is that of a run; got '
+      f'{" ".join(given) or "none"}.'
+    )
+  directory, *rest = found
+  if os.path.realpath(values.directory or directory) != os.path.realpath(
+    directory
+  ):
+    raise settings_lib.SettingError(
+      'directory',
+      f'must be left out beside DIRECTORY, got {values.directory} beside '
+      f'{directory}.',
+    )
+  directories.check_trained(directory, values.best)
+  values.directory = directory
+  return rest
+
+
+def make_topology(values: flags.FlagValues) -> topology_lib.Topology:
+  """Makes the topology of the flags.
+
+  Raises:
+    ValueError: If the name is unknown, or there are flags of another topology.
+  """
+  with interrupts.leaving_at_once():  # Checks of devices import TensorFlow.
+    return _make_chosen(
+      values,
+      'topology',
+      topology_lib.get(values.topology),
+      topology_lib.topologies(),
+      flag_tables.TOPOLOGY_FLAGS,
+    )
+
+
+def make_launcher(values: flags.FlagValues) -> launcher.Launcher:
+  """Makes the launcher of the flags.
+
+  Raises:
+    ValueError: If the name is unknown, or there are flags of another launcher.
+  """
+  return _make_chosen(
+    values,
+    'lp_launch_type',
+    launcher.get(values.lp_launch_type),
+    launcher.launchers(),
+    flag_tables.LAUNCHER_FLAGS,
+  )
+
+
+def _make_chosen(values, flag: str, kind, kinds, flag_table):
+  """Makes the topology or launcher that a flag names, from its own flags.
+
+  Args:
+    kind: Class that the flag names.
+    kinds: All classes by name.
+    flag_table: Flags of all classes.
+
+  Raises:
+    ValueError: If there are flags of another class.
+  """
+  own = {field.name for field in dataclasses.fields(kind)}
+  chosen = {
+    name: values[name].value for name, *_ in flag_table if values[name].present
+  }
+  for name in sorted(chosen.keys() - own):
+    owners = [
+      other
+      for other, kind in kinds.items()
+      if name in {field.name for field in dataclasses.fields(kind)}
+    ]
+    raise settings_lib.SettingError(
+      name,
+      f'must be left out: it belongs to --{flag}={" or ".join(owners)}, got '
+      f'--{flag}={values[flag].value}.',
+    )
+  settings = {
+    name: tuple(value) if isinstance(value, list) else value
+    for name, value in chosen.items()
+  }
+  return kind(**settings)

@@ -1,0 +1,67 @@
+"""Mermaid graph of a topology's nodes and calls."""
+
+from repertory.launch import experiment as experiment_lib
+from repertory.launch.runs import preflight, smoke_test
+from repertory.launch.runs import session as session_lib
+from repertory.launch.topologies import topology as topology_lib
+
+
+def mermaid(
+  experiment: experiment_lib.Experiment, topology: topology_lib.Topology
+) -> str:
+  """Returns the graph of an experiment; arrows point from caller to callee.
+
+  Args:
+    experiment: The experiment.
+    topology: The topology.
+
+  Raises:
+    ValueError: If the topology cannot run the experiment.
+  """
+  topology.check(experiment)
+  spec = smoke_test.check(experiment)
+  experience = session_lib.describe_experience(experiment, spec)
+  way, *_ = preflight.find_options(
+    experiment,
+    experience,
+    topology.roads(experiment),
+    topology.smallest_batch(experiment),
+  )
+  parts = experiment, spec, way.experience, {'runs': 0}, 0.0, False
+  graph = topology.call_graph(session_lib.Session(*parts, road=way.road))
+  lines, indent = ['flowchart LR'], '  '
+  if graph.frame:
+    lines.append(f'  subgraph {graph.frame.replace(" ", "_")} [{graph.frame}]')
+    indent = '    '
+  lines += [indent + line for line in _node_lines(graph)]
+  lines += [
+    f'{indent}{_identifier(caller)} --> {_identifier(called)}'
+    for caller, called in graph.calls
+  ]
+  if graph.frame:
+    lines.append('  end')
+  return '\n'.join(lines)
+
+
+def _node_lines(graph: topology_lib.Graph) -> list[str]:
+  """Returns the lines of nodes, with a frame around each shared process."""
+  members_of = {members[0]: members for members in graph.shared}
+  framed = {name for members in graph.shared for name in members}
+  lines = []
+  for node in graph.nodes:
+    if node in members_of:
+      name = _identifier(node)
+      lines.append(f'subgraph beside_{name} [{node} and beside it]')
+      lines += [f'  {_node_line(member)}' for member in members_of[node]]
+      lines.append('end')
+    elif node not in framed:
+      lines.append(_node_line(node))
+  return lines
+
+
+def _node_line(node: str) -> str:
+  return f'{_identifier(node)}["{node}"]'
+
+
+def _identifier(node: str) -> str:
+  return node.replace('/', '_')

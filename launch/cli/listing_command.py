@@ -1,0 +1,87 @@
+"""`repertory agents`, `wrappers` and `environments`: list the registries."""
+
+import dataclasses
+
+from repertory.agents import registry as agents_registry
+from repertory.agents.reward_models import registry as wrappers_registry
+from repertory.agents.reward_models import wrap_config
+from repertory.components import settings as settings_lib
+from repertory.environments import name_options
+from repertory.environments import registry as environments_registry
+from repertory.launch.cli import command
+from repertory.launch.platform import interrupts
+
+
+def _agents(flag_values, settings, positional) -> int:
+  del flag_values, settings
+  if not positional:
+    for agent in agents_registry.agents():
+      print(f'{agent.name:8} {agent.description}')
+    print(f'{agents_registry.OWN}  A user agent, such as my_module:MyBuilder.')
+    return command.DONE
+  for name in positional:
+    with interrupts.leaving_at_once():  # User agents import TensorFlow.
+      agent = agents_registry.get(name)
+    number = agent.config_class.default_environments_per_actor
+    print(f'--environments_per_actor={number}  (default)')
+    _print_settings('config', agent.config_class)
+    for preset, values in agent.presets.items():
+      print(f'--preset={preset}')
+      for field, value in values.items():
+        print(f'    {field}={value}')
+  return command.DONE
+
+
+def _wrappers(flag_values, settings, positional) -> int:
+  del flag_values, settings
+  if not positional:
+    for wrapper in wrappers_registry.wrappers():
+      print(f'{wrapper.name:8} {wrapper.description}')
+  for name in positional:
+    _print_settings(wrap_config.WRAP, wrappers_registry.get(name).config_class)
+  return command.DONE
+
+
+def _print_settings(flag: str, config_class: type) -> None:
+  for setting in settings_lib.describe(config_class):
+    is_required = setting.default is dataclasses.MISSING
+    default = '...' if is_required else setting.default
+    kind = f'{setting.type}; required' if is_required else setting.type
+    print(f'--{flag}.{setting.name}={default}  ({kind})')
+    if setting.help:
+      print(f'    {setting.help}')
+
+
+def _environments(values, settings, positional) -> int:
+  del values, settings
+  command.expect_no_arguments(positional)
+  for entry in environments_registry.names():
+    needs = f' (needs: {entry.requirement})' if entry.requirement else ''
+    print(f'{entry.pattern:30} {entry.description}{needs}')
+    for option in entry.options:
+      print(f'    ?{name_options.describe(option)}')
+  return command.DONE
+
+
+command.REGISTRY.register(
+  'agents',
+  command.Command(
+    '[AGENT]', 'Lists the agents, or the settings of one.', (), _agents
+  ),
+  rank=11,
+)
+command.REGISTRY.register(
+  'wrappers',
+  command.Command(
+    '[WRAPPER]',
+    'Lists the reward models, or the settings of one.',
+    (),
+    _wrappers,
+  ),
+  rank=12,
+)
+command.REGISTRY.register(
+  'environments',
+  command.Command('', 'Lists the environments.', (), _environments),
+  rank=13,
+)

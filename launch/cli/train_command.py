@@ -1,0 +1,99 @@
+"""`repertory train`: trains an agent."""
+
+import os
+import signal
+import sys
+
+from repertory import launch
+from repertory.components import settings as settings_lib
+from repertory.launch import runs
+from repertory.launch.cli import command, factory
+from repertory.launch.cli import flags as flag_tables
+from repertory.launch.platform import brief_notes, interrupts, lost_readers
+from repertory.launch.sweeps import manifest
+from repertory.launch.topologies import topology as topology_lib
+
+
+def _train(values, settings, positional) -> int:
+  command.expect_no_arguments(positional)
+  _check_is_no_sweep(values.directory)
+  topology = factory.make_topology(values)
+  launch_type = factory.make_launcher(values)
+  topology_lib.check_launch(
+    topology, launch_type, values.deterministic, values.eager
+  )
+  with brief_notes.saying('importing TensorFlow'):
+    experiment = factory.make_experiment(values, settings)
+    with interrupts.leaving_at_once():
+      run_experiment = launch.running.run
+  result = run_experiment(
+    experiment,
+    topology=topology,
+    launch_type=launch_type,
+    fresh=values.fresh,
+  )
+  status = result.status
+  if result.interrupted == signal.SIGHUP:
+    lost_readers.let_go()  # Otherwise printing would fail.
+  if result.interrupted and not status.steps:
+    print('Interrupted before the first step; the same command starts afresh.')
+    return interrupts.EXIT_BASE + result.interrupted
+  if result.interrupted:
+    how = _how_to_resume(experiment, result.directory)
+    print(f'Interrupted; {how} resumes from the checkpoint.')
+  elif status.evaluation_return is not None:
+    print(
+      f'Mean return of the last evaluation: {status.evaluation_return:.4g} '
+      f'({command.count_episodes(experiment.evaluation_episodes)})'
+    )
+  if result.stopped_early and not result.interrupted:
+    print(f'Stopped early: {result.stopped_early}.')
+  if result.why_no_update:
+    print(f'repertory: {result.why_no_update}', file=sys.stderr)
+  if result.best is not None:
+    print(
+      f'Best evaluation: {status.best_return:.4g}, after {status.best_steps} '
+      f'steps; `repertory evaluate --best` uses its policy'
+    )
+  print(f'Logs:        {result.directory}/logs')
+  print(f'Checkpoints: {result.directory}/checkpoints')
+  if result.variables_sha256 is not None:
+    print(f'Variables: sha256 {result.variables_sha256}')
+  loss = runs.resuming.describe_loss(result.directory, status.learner_steps)
+  problems = [loss, result.not_stored, result.not_recorded]
+  problems = list(filter(None, problems))
+  for problem in problems:
+    print(f'repertory: {problem}', file=sys.stderr)
+  if result.interrupted:
+    return interrupts.EXIT_BASE + result.interrupted
+  return command.NOT_SAVED if problems else command.DONE
+
+
+def _check_is_no_sweep(directory: str | None) -> None:
+  """Raises for the directory of a sweep, whose runs would become hidden."""
+  if directory and os.path.lexists(os.path.join(directory, manifest.FILE)):
+    raise settings_lib.SettingError(
+      'directory',
+      f'must be that of a run, or a new one, got {directory}, which is that of '
+      'a sweep: `repertory sweep` resumes it.',
+    )
+
+
+def _how_to_resume(experiment, directory: str) -> str:
+  """Describes the command that resumes from the last checkpoint."""
+  if experiment.deterministic and not runs.resuming.is_exact(directory):
+    return 'the same command without --deterministic'
+  return 'the same command'
+
+
+command.REGISTRY.register(
+  'train',
+  command.Command(
+    '--agent=AGENT --env=ENVIRONMENT --steps=N [--flags] [--config.NAME=VALUE]',
+    'Trains an agent, or resumes the run in its directory.',
+    flag_tables.TRAIN_FLAGS,
+    _train,
+    flag_tables.TRAIN_GROUPS,
+  ),
+  rank=0,
+)

@@ -1,0 +1,97 @@
+"""Parses arguments of commands: flags, settings and positional arguments."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from absl import flags
+
+from repertory.agents.reward_models import wrap_config
+
+# Prefixes of settings, and the prefix of their names.
+_PREFIXES = {'--config.': '', f'--{wrap_config.WRAP}.': f'{wrap_config.WRAP}.'}
+
+# Entry of a flag in absl's help, up to the next one.
+_ENTRY = re.compile(
+  r'^  --(?:\[no\])?(\w+):.*?(?=^  --|\Z)', re.MULTILINE | re.DOTALL
+)
+
+
+def define(flag_table: Iterable[tuple]) -> flags.FlagValues:
+  """Defines the flags of a command, with their defaults.
+
+  Args:
+    flag_table: Name, kind, default and help text of each flag.
+  """
+  values = flags.FlagValues()
+  for flag, define_flag, default, text in flag_table:
+    define_flag(flag, default, text, flag_values=values)
+  return values
+
+
+def describe(
+  values: flags.FlagValues, groups: Mapping[str, Sequence[str]]
+) -> str:
+  """Returns the help of all flags, without the modules that define them.
+
+  Args:
+    values: The flags.
+    groups: Names of flags by heading, in order. A flag is shown in the first
+      group that names it; flags without a group come last.
+  """
+  # Without absl's own flags.
+  text = values.get_help(include_special_flags=False)
+  text = re.sub(r'\n*^\S+:$', '', text, flags=re.MULTILINE)
+  if not groups:
+    return text
+  entries = {entry[1]: entry[0].rstrip() for entry in _ENTRY.finditer(text)}
+  lines = []
+  for heading, names in groups.items():
+    listed = [entries.pop(name) for name in names if name in entries]
+    lines += [f'\n{heading}:', *listed]
+  if entries:
+    lines += ['\nOthers:', *entries.values()]
+  return '\n'.join(lines)
+
+
+def read(
+  program: str, arguments: Sequence[str], values: flags.FlagValues
+) -> tuple[dict[str, str], list[str]]:
+  """Parses arguments into flags and settings.
+
+  Args:
+    program: Command line before the arguments.
+    values: The flags, which are set.
+
+  Returns:
+    The settings of `--config.` by name and of `--wrap.` by `wrap.` and name;
+    and the positional arguments.
+
+  Raises:
+    ValueError: If a setting has no value.
+    flags.Error: If a flag is unknown, or its value has the wrong type.
+  """
+  settings, rest = _split_settings(arguments)
+  return settings, values([program, *rest])[1:]
+
+
+def _split_settings(
+  arguments: Sequence[str],
+) -> tuple[dict[str, str], list[str]]:
+  """Extracts `--config.<name>=<value>` and `--config.<name> <value>`.
+
+  Likewise for `--wrap.<name>`.
+  """
+  settings, rest = {}, []
+  iterator = iter(arguments)
+  for argument in iterator:
+    prefix = next(filter(argument.startswith, _PREFIXES), None)
+    if prefix is None:
+      rest.append(argument)
+      continue
+    name, equals, value = argument.removeprefix(prefix).partition('=')
+    if not equals:
+      value = next(iterator, None)
+      if value is None or value.startswith('--'):
+        raise ValueError(f'{argument} must be given a value, got none.')
+    settings[_PREFIXES[prefix] + name] = value
+  return settings, rest

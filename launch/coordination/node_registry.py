@@ -1,0 +1,334 @@
+"""Node registry: state, heartbeats, progress and restarts of all nodes."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from repertory.components import loggers
+from repertory.launch import failures
+from repertory.launch.coordination import kinds, restarts
+from repertory.launch.platform import watchdog
+
+# A healthy node never pauses this long between two heartbeats.
+_PAUSE_SECONDS = 2.0
+
+_STARTING = ('starting', 'restarting')
+
+
+@dataclasses.dataclass
+class _Node:
+  """Entry of the registry.
+
+  Attributes:
+    restarts: Restart budget.
+    state: State for the display.
+    started_at: Time of the latest start.
+    doing: Current step of its start; '' if unknown.
+    heard_at: Time of the latest heartbeat.
+    progress: Amount of work done, in the node's own unit.
+    progressed_at: Time of the latest progress.
+    environment_seconds: Duration of the current environment step.
+    is_ready: Whether it has registered.
+    address: Address of its server; None without one.
+    host: Name of its host, if there are several.
+  """
+
+  restarts: restarts.RestartBudget
+  state: str = 'starting'
+  started_at: float = 0.0
+  doing: str = ''
+  heard_at: float = 0.0
+  progress: float = 0.0
+  progressed_at: float = 0.0
+  environment_seconds: float = 0.0
+  is_ready: bool = False
+  address: str | None = None
+  host: str | None = None
+
+
+class NodeRegistry:
+  """Registry of all nodes of a run, by name."""
+
+  def __init__(
+    self,
+    max_restarts: int,
+    clock: Callable[[], float] = time.monotonic,
+    num_restarts: int = 0,
+    keeps_step: bool = False,
+  ):
+    """Starts empty.
+
+    Args:
+      max_restarts: Maximum restarts of one node within
+        `restarts.WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
+      clock: Clock in seconds.
+      num_restarts: Node restarts of earlier starts of the run.
+      keeps_step: Whether the run is deterministic. Then no acting node is
+        restarted alone, for the others would wait for its lost items.
+    """
+    self._num_restarts_before = num_restarts
+    self._keeps_step = keeps_step
+    self._max_restarts = max_restarts
+    self._first_doing = ''
+    self._clock = clock
+    self._nodes: dict[str, _Node] = {}
+    self._causes: dict[str, failures.Failure] = {}
+    self._expected: set[str] = set()
+    self._finished: set[str] = set()
+    # Cached, since every heartbeat asks for it.
+    self._starting: set[str] = set()
+
+  def expect(
+    self, names: Sequence[str], doing: str = '', seconds: float = 0.0
+  ) -> None:
+    """Adds nodes that are being started.
+
+    Args:
+      names: Names of the nodes.
+      doing: First step of their start, until they report one; '' if unknown.
+      seconds: Time since their start.
+    """
+    self._first_doing = doing
+    for name in names:
+      self._hear(name).started_at -= seconds
+    self._expected.update(names)
+
+  def tell_start(self, name: str, doing: str) -> None:
+    """Stores the current step of a node's start."""
+    self._hear(name).doing = doing
+
+  def register(
+    self, name: str, address: str | None = None, host: str | None = None
+  ) -> None:
+    """Marks a node as running.
+
+    Args:
+      address: Address of its server; None without one.
+      host: Name of its host, if there are several.
+    """
+    node = self._hear(name)
+    node.is_ready = True
+    node.address = address
+    node.host = host
+    self._enter(name, 'running')
+    node.progressed_at = self._clock()
+
+  def hear(
+    self,
+    name: str,
+    progress: float | None = None,
+    environment_seconds: float = 0.0,
+  ) -> None:
+    """Records a heartbeat.
+
+    Args:
+      progress: Amount of work done; None if the node does not report it.
+      environment_seconds: Duration of the current environment step.
+    """
+    node = self._hear(name)
+    node.environment_seconds = environment_seconds
+    if progress is not None and progress != node.progress:
+      node.progress = progress
+      node.progressed_at = self._clock()
+
+  def finish(self, name: str) -> None:
+    """Marks a node as done."""
+    self._hear(name)
+    self._enter(name, 'done')
+    self._finished.add(name)
+
+  def fail(self, name: str) -> None:
+    """Marks a node as failed for good."""
+    self._enter(name, 'failed')
+    self._finished.add(name)
+
+  def may_restart(self, name: str) -> bool:
+    """Returns whether a node that ended can be restarted.
+
+    A node that never registered cannot, since it would fail again. Nor can an
+    acting node of a deterministic run.
+    """
+    node = self._nodes.get(name)
+    if node is None or not node.is_ready:
+      return False
+    if self._keeps_step and kinds.kind_of(name).acts:
+      return False
+    return restarts.may_replace(name, node.restarts)
+
+  def keep_cause(self, failure: failures.Failure) -> bool:
+    """Stores the failure of a node until its process has ended.
+
+    Returns:
+      Whether the node may be restarted then. If not, nothing is stored.
+    """
+    if failure.is_bad_input or not self.may_restart(failure.node):
+      return False
+    self._causes[failure.node] = failure
+    return True
+
+  def take_cause(self, failure: failures.Failure) -> failures.Failure:
+    """Returns the failure the node reported, else the given one."""
+    return self._causes.pop(failure.node, failure)
+
+  def restart(self, name: str) -> int:
+    """Marks a node as restarting; returns its number of restarts."""
+    node = self._nodes[name]
+    node.restarts.take()
+    self._enter(name, 'restarting')
+    node.address = None
+    node.heard_at = node.progressed_at = self._clock()
+    node.environment_seconds = 0.0
+    return node.restarts.num_taken
+
+  def finished(self) -> list[str]:
+    """Returns the names of the nodes that are done or failed."""
+    return sorted(self._finished)
+
+  def has_finished(self, name: str) -> bool:
+    return name in self._finished
+
+  def address_of(self, name: str) -> str | None:
+    """Returns the address of a node's server; None until it registers."""
+    node = self._nodes.get(name)
+    return node.address if node else None
+
+  def have_finished(self, phase: str) -> bool:
+    """Returns whether all nodes of a phase are done.
+
+    False before any node is expected.
+    """
+    names = [n for n in self._expected if kinds.kind_of(n).phase == phase]
+    return bool(self._expected) and self._finished.issuperset(names)
+
+  def have_all_started(self) -> bool:
+    """Returns whether no node is starting or restarting."""
+    return not self._starting
+
+  def is_acting_delayed(self) -> bool:
+    """Returns whether all remaining nodes of an acting kind are starting.
+
+    Then no environment steps are taken, and that is no stall.
+    """
+    if self.have_all_started():  # The common case.
+      return False
+    for kind in kinds.KINDS:
+      if not kind.acts:
+        continue
+      states = [
+        node.state
+        for name, node in self._nodes.items()
+        if kinds.kind_of(name) is kind and name not in self._finished
+      ]
+      if states and all(state in _STARTING for state in states):
+        return True
+    return False
+
+  def figures(self, elapsed_seconds: float) -> dict[str, Any]:
+    """Returns the display figures of the nodes.
+
+    Args:
+      elapsed_seconds: Elapsed time of the run.
+    """
+    began_at = self._clock() - elapsed_seconds
+    nodes = sorted(self._nodes.items())
+    taken = sum(node.restarts.num_taken for _, node in nodes)
+    return {
+      'nodes': tuple((name, node.state) for name, node in nodes),
+      'num_restarts': self._num_restarts_before + taken or None,
+      'hosts': tuple((name, node.host) for name, node in nodes if node.host),
+      'starts': tuple(
+        loggers.NodeStart(name, node.doing, node.started_at - began_at)
+        for name, node in nodes
+        if node.state in _STARTING
+      ),
+    }
+
+  def find_overdue(
+    self, silence_seconds: float, environment_seconds: float
+  ) -> dict[str, str]:
+    """Finds nodes that hang.
+
+    Args:
+      silence_seconds: Heartbeat timeout.
+      environment_seconds: Timeout of an environment step or reset.
+
+    Returns:
+      A description of the problem of each node that hangs, by name.
+    """
+    now, overdue = self._clock(), {}
+    for name, node in self._nodes.items():
+      if name in self._finished:
+        continue
+      silence, limit = now - node.heard_at, silence_seconds
+      if node.state in _STARTING:
+        limit = max(limit, watchdog.START_SECONDS)
+      if silence > limit:
+        overdue[name] = _describe_silence(silence)
+      elif node.environment_seconds > environment_seconds:
+        overdue[name] = (
+          'Its environment has been at one step or reset for '
+          f'{node.environment_seconds:.0f} seconds.'
+        )
+    for name in list(overdue):
+      # The node it depends on may have gone silent first.
+      other = kinds.kind_of(name).reports_with
+      if other is None or other.name not in self._nodes:
+        continue
+      silence = now - self._nodes[other.name].heard_at
+      if silence > _PAUSE_SECONDS:
+        del overdue[name]
+        overdue[other.name] = _describe_silence(silence)
+    return overdue
+
+  def find_laggard(self) -> str | None:
+    """Returns the working node whose latest progress is the oldest."""
+    names = [
+      name
+      for name, node in self._nodes.items()
+      if node.is_ready and node.progress and name not in self._finished
+    ]
+    return min(names, key=lambda n: self._nodes[n].progressed_at, default=None)
+
+  def describe(self) -> Mapping[str, str]:
+    """Describes the state of each node, for a stall report."""
+    now = self._clock()
+    return {
+      name: (
+        f'{node.state}; last progress {now - node.progressed_at:.0f} s ago, '
+        f'at {node.progress:.0f}; last heartbeat '
+        f'{now - node.heard_at:.1f} s ago'
+        + (
+          f'; in its environment for {node.environment_seconds:.0f} s'
+          if node.environment_seconds > 1
+          else ''
+        )
+      )
+      for name, node in sorted(self._nodes.items())
+    }
+
+  def _hear(self, name: str) -> _Node:
+    node = self._get(name)
+    node.heard_at = self._clock()
+    return node
+
+  def _get(self, name: str) -> _Node:
+    if name not in self._nodes:
+      budget = restarts.RestartBudget(self._max_restarts, self._clock)
+      self._nodes[name] = _Node(budget)
+      self._enter(name, self._nodes[name].state)
+    return self._nodes[name]
+
+  def _enter(self, name: str, state: str) -> None:
+    """Changes the state of a node."""
+    node = self._get(name)
+    node.state = state
+    if state in _STARTING:
+      node.started_at, node.doing = self._clock(), self._first_doing
+      self._starting.add(name)
+    else:
+      self._starting.discard(name)
+
+
+def _describe_silence(seconds: float) -> str:
+  return f'It has not reported for {seconds:.0f} seconds.'

@@ -1,0 +1,391 @@
+"""Lifecycle of a node in every launcher: construction, heartbeats, run, close.
+
+Needs no TensorFlow.
+"""
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from absl import logging
+
+from repertory.components import network_interfaces, signals
+from repertory.launch import failures
+from repertory.launch.coordination import kinds, reports
+from repertory.launch.launchers import calls, launcher, node_graph
+from repertory.launch.nodes import node as node_lib
+from repertory.launch.platform import watchdog
+
+# Switch interval of threads when nodes share an interpreter. Python's default
+# of 5 ms is the time of several steps and many requests.
+_SWITCH_SECONDS = 0.0005
+
+# Time-out of nodes in threads after they were asked to end.
+_JOIN_SECONDS = 5
+
+Serve = Callable[
+  [Mapping[str, Callable[..., Any]]], contextlib.AbstractContextManager
+]
+
+
+class NodeRunner:
+  """Runs one node through its lifecycle."""
+
+  def __init__(
+    self,
+    plan: node_graph.PlannedNode,
+    peers: Mapping[str, Any],
+    *,
+    life: int = 0,
+    token: str = '',
+    can_restart: bool = False,
+    beside: node_lib.Node | None = None,
+    interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
+    call_timeout_seconds: float = watchdog.START_SECONDS,
+  ):
+    """Prepares the context; does not make the node yet.
+
+    Args:
+      plan: The node to run.
+      peers: Clients of the nodes it calls, by name; all nodes but the
+        coordinator call the coordinator.
+      life: Generation: number of earlier starts of the node in this run.
+      token: Secret shared by all nodes of the launch.
+      can_restart: Whether nodes that end too early can be restarted.
+      beside: The node whose thread or process it shares and with which it must
+        be restarted; None if it has its own.
+      interface: Network interface of its servers.
+      call_timeout_seconds: Time-out of calls between nodes, and of the last
+        heartbeat.
+    """
+    self._plan = plan
+    self._peers = peers
+    self._coordinator = peers.get(kinds.COORDINATOR.name)
+    self._report_failure = None
+    if self._coordinator is not None:
+      self._report_failure = (
+        self._coordinator.fail if beside is None else self._coordinator.abort
+      )
+    self._can_restart = can_restart
+    self._call_timeout_seconds = call_timeout_seconds
+    self._stop = signals.StopSignal()
+    self._shut_down = threading.Event()
+    self._context = node_lib.Context(
+      plan.name,
+      self._coordinator,
+      peers,
+      self._stop,
+      life,
+      token,
+      can_restart,
+      is_alone=can_restart and beside is None and not plan.beside,
+      beside=beside,
+      interface=interface,
+    )
+
+  def shut_down(self) -> None:
+    """Asks the node to end; called in other threads."""
+    self._shut_down.set()
+    self._stop.set()
+
+  def run(self, serve: Serve) -> None:
+    """Makes the node and runs it to its end.
+
+    Args:
+      serve: Context manager that serves the given methods, by name.
+    """
+    try:
+      if self._coordinator is not None:
+        calls.wait_for_server(self._coordinator, should_stop=self._stop.is_set)
+      node = self.make()
+    except signals.Stopped:
+      return  # The run ended before the node started.
+    with contextlib.ExitStack() as until_shut_down:
+
+      def begin():
+        served = dict(node.served)
+        for plan in self._plan.beside:
+          beside = until_shut_down.enter_context(self._beside(node, plan))
+          served.update(beside.served)
+        until_shut_down.enter_context(serve(served))
+
+      self.finish(node, begin)
+
+  def make(self) -> node_lib.Node:
+    """Makes the node and registers it with the coordinator."""
+    with self._reporting_failures():
+      node = None
+      try:
+        self._context.tell_start('being made')
+        node = self._plan.make(self._context)
+        if self._coordinator is not None:
+          # A registered node counts as started and is restarted on failure.
+          self._coordinator.register(self._plan.name, self._describe(node))
+      except BaseException:
+        self._stop.set()  # Ends threads of a partly made node.
+        if node is not None:
+          self._close(node)
+        raise
+    return node
+
+  def _describe(self, node: node_lib.Node) -> Mapping[str, Any]:
+    """Describes a node's configuration, process and host."""
+    described = {'pid': os.getpid(), **node.description}
+    interface = self._context.interface
+    if interface == network_interfaces.LOOPBACK:
+      return described
+    return {'host': interface.host, **described}
+
+  def finish(
+    self, node: node_lib.Node, begin: Callable[[], None] = lambda: None
+  ) -> None:
+    """Runs and closes the node.
+
+    The node reports completion before it closes, so that a close that fails or
+    hangs only causes a warning and delays no other node.
+
+    Args:
+      node: From `make`.
+      begin: Called before the node runs, with heartbeats running, since it may
+        take longer than the heartbeat time-out.
+    """
+    kind = self._plan.kind
+    with self._reporting_failures():
+      try:
+        # Failures are reported before the close, which dependent nodes would
+        # report as failures of their own.
+        with self._reporting_failures(), self._pulse(node):
+          for part in (begin, node.run):
+            with contextlib.suppress(signals.Stopped):
+              part()
+      except BaseException:
+        self._stop.set()  # Ends all waits of a failed node.
+        self._close(node)
+        raise
+      if self._coordinator is not None and kind.phase is not None:
+        self._coordinator.finish(self._plan.name)
+      if (problem := self._close(node)) and self._coordinator is not None:
+        with contextlib.suppress(Exception):  # The coordinator may have ended.
+          self._coordinator.warn(self._plan.name, problem)
+    if kind.serves:
+      # Without a time-out, since others may need the service until the run
+      # ends. It ends with the launcher: leaving `launch` shuts it down or kills
+      # it, the kernel kills processes whose launcher ended
+      # (`die_with_launcher`), and threads are daemons.
+      self._shut_down.wait()
+
+  @contextlib.contextmanager
+  def _beside(
+    self, node: node_lib.Node, plan: node_graph.PlannedNode
+  ) -> Iterator[node_lib.Node]:
+    """Makes a colocated node and runs it in a thread until the block ends."""
+    host = NodeRunner(
+      plan,
+      self._peers,
+      life=self._context.life,
+      token=self._context.token,
+      can_restart=self._can_restart,
+      beside=node,
+      interface=self._context.interface,
+      call_timeout_seconds=self._call_timeout_seconds,
+    )
+    made = host.make()
+    thread = threading.Thread(
+      target=host.finish, args=[made], name=plan.name, daemon=True
+    )
+    with shared_interpreter():
+      thread.start()
+      try:
+        yield made
+      finally:
+        host.shut_down()
+        thread.join(_JOIN_SECONDS)
+        if thread.is_alive():
+          logging.warning('The thread of %s did not end.', plan.name)
+
+  def _close(self, node: node_lib.Node) -> str:
+    """Closes a node without raising; returns a warning or ''."""
+    try:
+      node.close()
+    except signals.Stopped:
+      pass
+    except BaseException as error:
+      logging.exception('%s could not be closed.', self._plan.name)
+      failure = failures.of_exception(self._plan.name, error)
+      return failure.not_closed
+    return ''
+
+  def _pulse(self, node: node_lib.Node):
+    if self._coordinator is None:
+      return contextlib.nullcontext()
+    does_part = self._plan.kind.phase is not None
+    return _Pulse(
+      node.report,
+      self._stop,
+      stops_with_run=does_part,
+      timeout_seconds=self._call_timeout_seconds,
+    )
+
+  @contextlib.contextmanager
+  def _reporting_failures(self) -> Iterator[None]:
+    """Reports an exception to the coordinator, once, and re-raises it."""
+    try:
+      yield
+    except signals.Stopped:
+      raise
+    except BaseException as error:
+      report, self._report_failure = self._report_failure, None
+      if report is not None:
+        report(failures.of_exception(self._plan.name, error))
+      raise
+
+
+class NodeRunners:
+  """Node runners in threads of this process, which cannot be killed.
+
+  Attributes:
+    is_hurried: See `launcher.Workers`.
+  """
+
+  def __init__(self):
+    self.is_hurried = False
+    self._lock = threading.Lock()
+    self._added: list[tuple[kinds.Kind, NodeRunner, threading.Thread]] = []
+    self._is_ended = False
+
+  def add(self, kind: kinds.Kind, host: NodeRunner) -> None:
+    """Adds a node runner; called in the node's thread."""
+    with self._lock:
+      self._added.append((kind, host, threading.current_thread()))
+      is_ended = self._is_ended
+    if is_ended:
+      host.shut_down()
+
+  def end(self, threads: Sequence[threading.Thread]) -> None:
+    """Asks all nodes to end, and warns of those that do not.
+
+    Args:
+      threads: All started threads, including those of nodes not made yet.
+    """
+    with self._lock:
+      self._is_ended = True
+      added = list(self._added)
+    # The coordinator last: nodes that send heartbeats would wait for it in
+    # vain.
+    for is_last in (False, True):
+      ending = []
+      for kind, host, thread in added:
+        if (kind is kinds.COORDINATOR) == is_last and thread.is_alive():
+          host.shut_down()
+          ending.append(thread)
+      self._join(ending)
+    known = {thread for _, _, thread in added}
+    self._join([thread for thread in threads if thread not in known])
+    for thread in threads:
+      if thread.is_alive():
+        logging.warning('A thread of %s did not end.', thread.name)
+
+  def _join(self, threads: Sequence[threading.Thread]) -> None:
+    """Waits for threads to end, with a common time-out."""
+    seconds = launcher.HURRIED_SECONDS if self.is_hurried else _JOIN_SECONDS
+    deadline = time.monotonic() + seconds
+    for thread in threads:
+      thread.join(max(0.0, deadline - time.monotonic()))
+
+
+class _Pulse(contextlib.AbstractContextManager):
+  """Sends heartbeats in a background thread during the block and once after.
+
+  A failing heartbeat sets the stop signal and its exception is raised at the
+  end. A hanging one is abandoned. If the block raises, there is no last
+  heartbeat, and its exception takes precedence.
+  """
+
+  def __init__(
+    self,
+    report: Callable[[], reports.HeartbeatReply],
+    stop: signals.StopSignal,
+    *,
+    stops_with_run: bool,
+    timeout_seconds: float,
+  ):
+    """Sends no heartbeats yet.
+
+    Args:
+      report: Sends a heartbeat and returns the reply.
+      stop: Stop signal of the node.
+      stops_with_run: Whether to set `stop` when the run stops.
+      timeout_seconds: Time-out of the last heartbeat, including a pending one.
+    """
+    self._report = report
+    self._stop = stop
+    self._stops_with_run = stops_with_run
+    self._timeout_seconds = timeout_seconds
+    self._ended, self._failed = threading.Event(), threading.Event()
+    self._run_stops = False
+    self._error: BaseException | None = None
+    self._thread = threading.Thread(
+      target=self._beat, name='pulse', daemon=True
+    )
+
+  def __enter__(self) -> None:
+    self._thread.start()
+
+  def __exit__(self, kind, error, trace) -> None:
+    """Sends the last heartbeat.
+
+    Raises:
+      TimeoutError: If it takes too long, unless the run is stopping.
+      BaseException: The exception of a heartbeat.
+    """
+    if error is not None:
+      self._failed.set()
+      self._ended.set()
+      self._thread.join(_JOIN_SECONDS)
+      return
+    self._ended.set()
+    self._thread.join(self._timeout_seconds)
+    if self._error is not None:
+      raise self._error
+    if self._thread.is_alive() and not self._may_fail():
+      raise TimeoutError(
+        f'Waited {self._timeout_seconds:g} seconds for the last heartbeat of a '
+        'completed node.'
+      )
+
+  def _beat(self) -> None:
+    try:
+      while not self._ended.wait(reports.PERIOD_SECONDS):
+        if self._report().phase == reports.STOPPING:
+          self._run_stops = True
+          if self._stops_with_run:
+            self._stop.set()
+    except BaseException as error:
+      self._error = error
+      self._stop.set()
+      return
+    try:
+      if not self._failed.is_set():
+        self._report()
+    except BaseException as error:
+      if not self._may_fail():
+        self._error = error
+
+  def _may_fail(self) -> bool:
+    """Returns whether the coordinator may have ended before the node."""
+    return self._stop.is_set() or self._run_stops
+
+
+@contextlib.contextmanager
+def shared_interpreter() -> Iterator[None]:
+  """Shortens the interpreter's thread switch interval while the block runs."""
+  before = sys.getswitchinterval()
+  sys.setswitchinterval(min(before, _SWITCH_SECONDS))
+  try:
+    yield
+  finally:
+    sys.setswitchinterval(before)

@@ -1,0 +1,74 @@
+"""Single-threaded offline run with evaluations between learner steps."""
+
+from collections.abc import Callable, Sequence
+
+from repertory.components import loggers
+from repertory.launch.coordination import kinds
+from repertory.launch.nodes import (
+  data_set_changes,
+  node,
+  offline_learner,
+  run_loop,
+)
+from repertory.launch.platform import interrupts
+from repertory.launch.runs import offline, offline_checks
+from repertory.launch.runs import session as session_lib
+
+# Pairs (caller, callee) of nodes.
+CALLS = (
+  (kinds.LEARNER.name, kinds.COORDINATOR.name),
+  (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
+)
+
+
+class OfflineLoop(run_loop.RunLoop):
+  """Reads the data sets, then runs one learner step per iteration."""
+
+  def __init__(
+    self,
+    session: session_lib.Session,
+    title: str,
+    interruption: interrupts.Interruption,
+    show: Callable[[loggers.Status], None],
+    paths: Sequence[str],
+  ):
+    """Makes only the coordinator; see `run_loop.RunLoop`.
+
+    Args:
+      paths: Folders of the data sets.
+    """
+    super().__init__(session, title, interruption, show)
+    self._paths = paths
+
+  def _make_learner(self):
+    learner = self._data_learner = self._add(
+      kinds.LEARNER.name, self._make_data_learner
+    )
+    return learner
+
+  def _make_data_learner(
+    self, context: node.Context
+  ) -> offline_learner.OfflineLearnerNode:
+    session = self._session
+    context.tell_start('reading its data')
+    data = offline_checks.open_all(self._paths)
+    road = offline.make_transport(
+      session,
+      session.experience,
+      data,
+      self._interruption,
+      checkpoint_directory=session.replay_directory,
+    )
+    offline.fill(road, session, data, context.tell_start)
+    if not road.goes_on:
+      data_set_changes.report(context, session, self._paths)
+    return offline_learner.OfflineLearnerNode(context, session, road)
+
+  def _take_turn(self):
+    with self._named(self._data_learner.name):
+      self._data_learner.step()
+    return 1
+
+  @property
+  def _total_steps(self):
+    return self._data_learner.version

@@ -1,0 +1,179 @@
+"""Child processes that end with their launcher."""
+
+import contextlib
+import ctypes
+import faulthandler
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO
+
+import psutil
+
+from repertory.launch.platform import interrupts, printed
+
+# Environment variables of a process and its children: process id of the
+# launcher, id of the run, and generation (number of earlier starts).
+LAUNCHER_VARIABLE = 'REPERTORY_LAUNCHER'
+RUN_VARIABLE = 'REPERTORY_RUN'
+GENERATION_VARIABLE = 'REPERTORY_LIFE'
+
+# Signal on which a node's process prints the stacks of all its threads.
+STACKS_SIGNAL = signal.SIGUSR2
+
+# Program of a node's process. Launchers must not import it, since that would
+# import TensorFlow.
+_RUN_NODE = (
+  'from repertory.launch.launchers import node_process; node_process.main()'
+)
+
+_SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2).
+_KILL_SECONDS = 5
+
+
+def node_command(name: str) -> list[str]:
+  """Returns the command line of a node's process.
+
+  Args:
+    name: Name of the node, as shown in process lists.
+  """
+  return [sys.executable, '-c', _RUN_NODE, name]
+
+
+def start(
+  command: Sequence[str],
+  environment: Mapping[str, str],
+  path: str,
+  given: bytes | None = None,
+) -> subprocess.Popen:
+  """Starts a process on this host, shielded from Ctrl-C.
+
+  Args:
+    environment: Environment variables besides those of this process.
+    path: File to which its output is appended.
+    given: Contents of its standard input; None to inherit that of this process.
+  """
+  os.makedirs(os.path.dirname(path), exist_ok=True)  # May be deleted.
+  with (
+    open(path, 'a') as file,
+    _readable(given) as standard_input,
+    interrupts.blocked(),
+  ):
+    return subprocess.Popen(
+      command,
+      env={**os.environ, **environment},
+      stdin=standard_input,
+      stdout=file,
+      stderr=file,
+    )
+
+
+@contextlib.contextmanager
+def _readable(given: bytes | None) -> Iterator[IO[bytes] | None]:
+  """Yields an in-memory file; writing to a pipe would block on the reader."""
+  if given is None:
+    yield None
+    return
+  with open(os.memfd_create('given'), 'w+b') as file:
+    file.write(given)
+    file.seek(0)
+    yield file
+
+
+def let_go_of_input() -> None:
+  """Replaces the standard input by /dev/null, which frees its contents.
+
+  Child processes would inherit it otherwise.
+  """
+  null = os.open(os.devnull, os.O_RDONLY)
+  os.dup2(null, sys.stdin.fileno())
+  os.close(null)
+
+
+def die_with_launcher() -> None:
+  """Lets the kernel kill this process when its launcher ends.
+
+  To be called first in a node's process. Also sets its output to append mode.
+  """
+  _get_signal_at_death(int(os.environ[LAUNCHER_VARIABLE]), signal.SIGKILL)
+  printed.append()
+
+
+def stop_with(parent: int) -> None:
+  """Lets the kernel send SIGHUP to this process when its parent ends.
+
+  When a parent with several threads is killed, the signal may come several
+  times: the process is handed from one thread to the next, and each death is
+  signaled. `interrupts.catch_interrupts` handles only the first SIGHUP, whereas
+  a second SIGTERM would end the process without a checkpoint.
+
+  Args:
+    parent: Process id of the parent, which must have started this process in a
+      thread that keeps running.
+  """
+  signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` is for the parent.
+  _get_signal_at_death(parent, signal.SIGHUP)
+
+
+def _get_signal_at_death(parent: int, number: int) -> None:
+  ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, number)
+  if os.getppid() != parent:
+    os._exit(1)  # It had ended before the call.
+
+
+def heed_launcher_alone() -> None:
+  """Ignores terminal signals, which are for the launcher to handle.
+
+  Ctrl-C and SIGHUP reach all processes of a terminal, and SIGTERM may be sent
+  to a whole process group.
+  """
+  faulthandler.enable()
+  faulthandler.register(STACKS_SIGNAL)
+  signal.signal(signal.SIGINT, signal.SIG_IGN)
+  # SIG_IGN would be inherited by child processes of the environments.
+  signal.signal(signal.SIGTERM, lambda number, frame: None)
+  if not interrupts.is_hangup_ignored():
+    signal.signal(signal.SIGHUP, lambda number, frame: None)
+  signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.TERMINAL_SIGNALS)
+
+
+def generation() -> int:
+  """Returns the generation of this process: earlier starts in this run."""
+  return int(os.environ.get(GENERATION_VARIABLE, '0'))
+
+
+def kill_tree(process: subprocess.Popen) -> None:
+  """Kills a process and all its descendants."""
+  for member in _tree(process.pid):
+    with contextlib.suppress(psutil.NoSuchProcess):
+      member.kill()
+  with contextlib.suppress(
+    subprocess.TimeoutExpired
+  ):  # It may hang in disk I/O.
+    process.wait(_KILL_SECONDS)
+
+
+def kill_strays(run: str, alive: set[int]) -> None:
+  """Kills orphaned child processes of a run.
+
+  Args:
+    run: Id of the run, the value of `RUN_VARIABLE`.
+    alive: Process ids to spare, with their children.
+  """
+  for process in psutil.process_iter():
+    with contextlib.suppress(psutil.Error):
+      if process.environ().get(RUN_VARIABLE) != run:
+        continue
+      family = {process.pid, *(p.pid for p in process.parents())}
+      if process.pid != os.getpid() and not family & alive:
+        process.kill()
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+  """Returns a process and its descendants, descendants first."""
+  with contextlib.suppress(psutil.NoSuchProcess):
+    parent = psutil.Process(pid)
+    return [*parent.children(recursive=True), parent]
+  return []

@@ -1,0 +1,69 @@
+"""Watchdogs for stalls."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from repertory.launch.platform import interrupts
+
+# Time limit of starts, which take minutes on a busy machine. Processes that end
+# meanwhile are detected at once.
+START_SECONDS = 300.0
+
+# Maximum polling period, and minimum polls within the stall time.
+_LONGEST_SECONDS = 1.0
+_LOOKS_PER_STALL = 4
+
+
+@contextlib.contextmanager
+def watching(
+  progress: Callable[[], Any],
+  stall_seconds: float,
+  on_stall: Callable[[float], None],
+) -> Iterator[None]:
+  """Detects stalls in a background thread while the block runs.
+
+  Args:
+    progress: Function whose value changes with progress.
+    stall_seconds: Maximum time without a change.
+    on_stall: Called once, with the seconds since the last change.
+  """
+  ended = threading.Event()
+  period = min(_LONGEST_SECONDS, stall_seconds / _LOOKS_PER_STALL)
+
+  def watch():
+    last, since = progress(), time.monotonic()
+    while not ended.wait(period):
+      now = progress()
+      if now != last:
+        last, since = now, time.monotonic()
+      elif time.monotonic() - since > stall_seconds:
+        on_stall(time.monotonic() - since)
+        return
+
+  thread = threading.Thread(target=watch, name='watchdog', daemon=True)
+  thread.start()
+  try:
+    yield
+  finally:
+    ended.set()
+    thread.join()
+
+
+@contextlib.contextmanager
+def limited(seconds: float, what: str) -> Iterator[None]:
+  """Limits the run time of a block of Python code; in the main thread only.
+
+  Args:
+    seconds: The limit.
+    what: Name of the awaited event, for the error.
+
+  Raises:
+    TimeoutError: If the block exceeds the limit.
+  """
+  with interrupts.raising_on_demand() as demand:
+    error = TimeoutError(f'Waited {seconds:g} seconds for {what}.')
+    with watching(lambda: None, seconds, lambda waited: demand(error)):
+      yield

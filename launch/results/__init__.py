@@ -1,0 +1,41 @@
+"""Results of runs, for comparison: logs, tables, plots; needs no TensorFlow.
+
+found = records.find(['runs'])
+print(records.table(found.runs, sort='-best_return'))
+returns = found.runs[0].logs['evaluator']['episode_return']
+records.plots.plot(found.runs, 'returns.svg')
+"""
+
+from typing import TYPE_CHECKING
+
+from repertory.components import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.launch.results.finding import Found, find
+  from repertory.launch.results.groups import Group, group
+  from repertory.launch.results.runs import RunRecord, read
+  from repertory.launch.results.tables import rows, table
+
+__all__ = [
+  'Found',
+  'Group',
+  'RunRecord',
+  'find',
+  'group',
+  'read',
+  'rows',
+  'table',
+]
+
+# Matplotlib is an extra.
+__getattr__, __dir__ = lazy_imports.modules(
+  __name__,
+  Found='finding',
+  Group='groups',
+  RunRecord='runs',
+  find='finding',
+  group='groups',
+  read='runs',
+  rows='tables',
+  table='tables',
+)

@@ -1,0 +1,182 @@
+"""Tests of weighted sampling inside a program, against cumulative sums."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repertory.components.anakin import sum_tree
+
+# Partial node, full node, one more than that, and three levels.
+_SIZES = [1, 31, 32, 33, 1025]
+_NUM_SET, _NUM_RUNS, _RUN, _NUM_DRAWN = 7, 2, 5, 40
+
+
+class _Compiled:
+  """A tree whose operations are compiled as in a program."""
+
+  def __init__(self, size, jit_compile):
+    self.size = size
+    self.tree = sum_tree.TensorSumTree(size)
+    self.run_length = min(_RUN, size)
+    function = functools.partial(
+      tf.function, autograph=False, jit_compile=jit_compile
+    )
+    self._set = function(self.tree.set)
+    self._set_runs = function(
+      lambda starts, weights: self.tree.set_runs(
+        starts, self.run_length, weights
+      )
+    )
+    self._draw = function(self.tree.draw)
+
+  def set(self, places, weights):
+    self._set(tf.constant(places, tf.int32), tf.constant(weights, tf.float64))
+
+  def set_runs(self, starts, weights):
+    self._set_runs(
+      tf.constant(starts, tf.int32), tf.constant(weights, tf.float64)
+    )
+
+  def draw(self, uniforms):
+    return self._draw(tf.constant(uniforms, tf.float64)).numpy()
+
+  def set_all(self, weights):
+    """Sets all weights."""
+    self.tree.set(tf.range(self.size), tf.constant(weights, tf.float64))
+
+  def weights(self):
+    return self.tree.leaves.numpy()[: self.size]
+
+
+@functools.cache
+def _compiled(size, jit_compile=False):
+  """Returns a tree that tests share; each sets its own weights."""
+  return _Compiled(size, jit_compile)
+
+
+def _find(weights, uniforms):
+  """Returns the first index with cumulative sum greater than u · total."""
+  found, total = [], sum(weights)
+  for u in uniforms:
+    upto, place = weights[0], 0
+    while upto <= u * total:
+      place += 1
+      upto += weights[place]
+    found.append(place)
+  return found
+
+
+@pytest.mark.parametrize(
+  ('size', 'jit_compile'),
+  [*((size, False) for size in _SIZES), (33, True), (1025, True)],
+)
+def test_equals_a_search_from_the_first_on(size, jit_compile):
+  random = np.random.default_rng(size)
+  compiled, weights = _compiled(size, jit_compile), np.zeros(size)
+  compiled.set_all(weights)
+  num_compared = 0
+  for _ in range(12):
+    # Integers, whose sums are exact; an index may be repeated, with the same
+    # weight.
+    values = random.integers(0, 4, size).astype(np.float64)
+    places = random.integers(size, size=_NUM_SET)
+    compiled.set(places, values[places])
+    weights[places] = values[places]
+    length = compiled.run_length
+    starts = random.integers(size - length + 1, size=_NUM_RUNS)
+    runs = np.stack([values[start : start + length] for start in starts])
+    compiled.set_runs(starts, runs)
+    for start, run in zip(starts, runs):
+      weights[start : start + length] = run
+    np.testing.assert_array_equal(compiled.weights(), weights)
+    total = weights.sum()
+    assert compiled.tree.total().numpy() == total
+    if total:
+      uniforms = random.random(_NUM_DRAWN)
+      uniforms[:2] = 0.0, 1 - 2**-48
+      assert compiled.draw(uniforms).tolist() == _find(weights, uniforms)
+      num_compared += 1
+  assert num_compared > 5
+
+
+@pytest.mark.parametrize('size', _SIZES)
+def test_all_weights_at_once_add_up(size):
+  random = np.random.default_rng(size)
+  compiled = _compiled(size)
+  for _ in range(3):
+    weights = random.integers(1, 9, size).astype(np.float64)
+    compiled.set_all(weights)
+    assert compiled.tree.total().numpy() == weights.sum()
+    uniforms = random.random(_NUM_DRAWN)
+    assert compiled.draw(uniforms).tolist() == _find(weights, uniforms)
+    # Some of them have equal sums.
+    place = int(random.integers(size))
+    compiled.set([place] * _NUM_SET, [9.0] * _NUM_SET)
+    expected = weights.sum() - weights[place] + 9
+    assert compiled.tree.total().numpy() == expected
+
+
+def test_a_run_may_reach_over_the_nodes_of_two_levels():
+  """A run that ends at the last item, of nodes 31 and 32 of the first level."""
+  size = 1025
+  tree, weights = sum_tree.TensorSumTree(size), np.zeros(size)
+  weights[size - 70 :] = np.arange(1, 71)
+  tree.set_runs(tf.constant([size - 70]), 70, tf.constant([weights[-70:]]))
+  assert tree.total().numpy() == 70 * 71 / 2
+  uniforms = np.linspace(0, 1, 100, endpoint=False)
+  found = tree.draw(tf.constant(uniforms)).numpy()
+  assert found.tolist() == _find(weights, uniforms)
+
+
+@pytest.mark.parametrize('jit_compile', [False, True])
+@pytest.mark.parametrize('size', [33, 1025])
+def test_zero_weights_are_never_sampled(size, jit_compile):
+  """Not even if rounding ends next to an item or after the last one."""
+  random = np.random.default_rng(size)
+  compiled = _compiled(size, jit_compile)
+  for _ in range(40):
+    weights = random.random(size) * 10.0 ** random.integers(-9, 9, size)
+    weights *= random.random(size) < random.choice([0.02, 0.3])
+    weights[random.integers(size)] = 1.0
+    compiled.set_all(weights)
+    sums = np.cumsum(weights) / weights.sum()
+    edges = random.choice(np.append(sums, [0.0, 1.0]), _NUM_DRAWN)
+    edges[::3] = np.nextafter(edges[::3], 2)
+    edges[1::3] = np.nextafter(edges[1::3], -1)
+    places = compiled.draw(np.clip(edges, 0, 1 - 2**-53))
+    assert (weights[places] > 0).all()
+
+
+@pytest.mark.parametrize('jit_compile', [False, True])
+def test_draws_come_as_often_as_weights_say(jit_compile):
+  compiled = _compiled(1025, jit_compile)
+  weights = np.zeros(1025)
+  weights[[0, 31, 32, 700, 1024]] = [1, 2, 0.5, 4, 0.5]
+  compiled.set_all(weights)
+  uniforms = np.arange(1000) / 1000
+  places = np.concatenate(
+    [compiled.draw(part) for part in uniforms.reshape(-1, _NUM_DRAWN)]
+  )
+  found = {place: int((places == place).sum()) for place in set(places)}
+  assert found == {0: 125, 31: 250, 32: 63, 700: 500, 1024: 62}
+
+
+def test_no_error_builds_up():
+  """After many changes, sums are those of a new tree."""
+  random = np.random.default_rng(0)
+  changed, new = _compiled(1025), sum_tree.TensorSumTree(1025)
+  weights = np.zeros(1025)
+  changed.set_all(weights)
+  for scale in (1e12, 1e-12, 1.0):
+    # Each index once, and a few twice.
+    order = np.append(random.permutation(1025), np.arange(4))
+    for places in order.reshape(-1, _NUM_SET):
+      weights[places] = random.random(_NUM_SET) * scale
+      changed.set(places, weights[places])
+  new.set(tf.range(1025), tf.constant(weights, tf.float64))
+  assert changed.tree.total().numpy() == pytest.approx(weights.sum(), rel=1e-12)
+  assert changed.tree.total().numpy() == pytest.approx(
+    new.total().numpy(), rel=1e-15
+  )

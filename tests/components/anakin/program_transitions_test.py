@@ -1,0 +1,279 @@
+"""Compares transitions cut inside a program with those of adders."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import rare_cases
+import scripted_rollouts
+import sequence_twin
+from repertory.components import adders, random_streams, replay, types
+from repertory.components.anakin import transitions
+
+_G = 0.9
+
+
+def _make_items(n_step, **settings):
+  return adders.Transitions(
+    n_step, _G, extras_spec=sequence_twin.EXTRAS_SPEC, **settings
+  )
+
+
+def _make_histories(num_moments, lengths, seed=0):
+  """Returns histories whose episodes terminate, are truncated, or fade."""
+  random = np.random.default_rng(seed)
+  histories = []
+  for slot, choice in enumerate(lengths, 1):
+    rewards, discounts = [], []
+    while sum(len(row) + 1 for row in rewards) < num_moments:
+      length = int(random.choice(choice))
+      rewards.append(random.normal(0, 3, length).astype(np.float32))
+      discounts.append(random.choice([0.5, 1.0], length))
+      discounts[-1][-1] = random.choice([0.0, 1.0])
+    histories.append(
+      sequence_twin.make_history(slot, rewards, num_moments, discounts)
+    )
+  return histories
+
+
+def _make_player(experience, histories, seed=0):
+  road = transitions.TransitionTransport(experience, len(histories), seed)
+  return scripted_rollouts.Player(road, scripted_rollouts.Script(histories))
+
+
+def _anchors(items, histories):
+  return [
+    (scripted_rollouts.anchor_of(item.observation, histories), item)
+    for item in items
+  ]
+
+
+@pytest.mark.parametrize(
+  ('n_step', 'max_abs_reward'), [(1, None), (3, 2.0), (5, None)]
+)
+def test_all_items_equal_those_of_the_adder(n_step, max_abs_reward):
+  """Rows end at different times, one at every other step, one never."""
+  items = _make_items(n_step, max_abs_reward=max_abs_reward)
+  histories = _make_histories(30, [[1, 2, 3, 4, 7], [1], [100]])
+  made, counts = scripted_rollouts.record(items, histories)
+  anchored = _anchors(made, histories)
+  experience = scripted_rollouts.make_experience(items)
+  player = _make_player(experience, histories)
+  for count in counts:
+    player.step()
+    held = dict(anchored[:count])
+    assert len(held) == count  # Anchors are unique.
+    assert scripted_rollouts.check_held(player, held, 1000) == 0
+  assert counts[-1] > 40
+
+
+# Full step records and a wide ring; episodes of one step, where every other
+# record begins no transition; one environment, and a table smaller than a step.
+@pytest.mark.parametrize(
+  ('max_size', 'lengths'),
+  [
+    (20, [[1, 2, 3, 4, 7], [5], [100]]),
+    (17, [[1], [1]]),
+    pytest.param(10, [[4, 9]], marks=pytest.mark.chaos),
+    (7, [[3, 4], [6], [2]]),
+  ],
+)
+@pytest.mark.parametrize('n_step', rare_cases.daily([1, 3], [3]))
+def test_the_oldest_are_replaced_when_it_is_full(n_step, max_size, lengths):
+  items = _make_items(n_step)
+  histories = _make_histories(60, lengths, seed=1)
+  made, counts = scripted_rollouts.record(items, histories)
+  anchored = _anchors(made, histories)
+  experience = scripted_rollouts.make_experience(items, max_size=max_size)
+  player = _make_player(experience, histories)
+  num_dropped = [0]
+  for count in counts:
+    player.step()
+    held = dict(anchored[:count])
+    num_dropped.append(scripted_rollouts.check_held(player, held, max_size))
+    assert num_dropped[-1] >= num_dropped[-2]
+  assert player.time > 2 * player.road._num_moments  # The ring wrapped around.
+  assert num_dropped[-1] >= len(made) - max_size > max_size
+
+
+@pytest.mark.parametrize('n_step', [1, 4])
+def test_a_table_of_long_episodes_gets_full(n_step):
+  """No item is removed for lack of step records."""
+  histories = _make_histories(40, [[100], [100]])
+  experience = scripted_rollouts.make_experience(
+    _make_items(n_step), max_size=20
+  )
+  player = _make_player(experience, histories)
+  sizes = []
+  for _ in range(39):
+    player.step()
+    sizes.append(player.status().size)
+  assert sizes[30:] == [20] * 9
+
+
+def _weights_by_key(player):
+  weights = player.weights()
+  return weights[weights > 0]
+
+
+def test_new_items_get_the_largest_priority():
+  items = _make_items(3)
+  histories = _make_histories(30, [[4, 6], [5]])
+  experience = scripted_rollouts.make_experience(
+    items, priority_exponent=0.5, min_priority=0.25
+  )
+  player = _make_player(experience, histories)
+  largest = [1.0, 4.0, 16.0, 2.25]
+  expected = []
+  for t in range(len(histories[0]) - 1):
+    before = player.status().inserts
+    player.step(largest[t % 4])
+    # √1, √4, √16 and √2.25.
+    new = player.status().inserts - before
+    expected += [[1.0, 2.0, 4.0, 1.5][t % 4]] * new
+  assert sorted(_weights_by_key(player)) == sorted(expected)
+  assert len(set(expected)) == 4
+
+
+def _sample_of(keys):
+  keys = tf.constant(keys, tf.uint64)
+  return types.Sample((), keys=keys, probabilities=(), table_sizes=())
+
+
+def test_priorities_that_are_set():
+  items = _make_items(1)
+  histories = _make_histories(20, [[4, 6], [5]])
+  experience = scripted_rollouts.make_experience(
+    items, priority_exponent=0.5, min_priority=0.25
+  )
+  player = _make_player(experience, histories)
+  for _ in range(12):
+    player.step()
+  road = player.road
+  keys = np.flatnonzero(player.weights())[[0, 3, 5, 3]]
+  before = player.weights()
+  # The minimum priority is 0.25. An item may be in a batch twice.
+  road.set_priorities(
+    _sample_of(keys), tf.constant([9.0, 0.0, 2.25, 0.0]), tf.constant(True)
+  )
+  expected = before.copy()
+  expected[keys] = [3.0, 0.5, 1.5, 0.5]
+  np.testing.assert_array_equal(player.weights(), expected)
+  np.testing.assert_array_equal(road._tree.total().numpy(), expected.sum())
+  road.set_priorities(
+    _sample_of(keys), tf.constant([np.nan, 4.0, 4.0, 4.0]), tf.constant(False)
+  )
+  np.testing.assert_array_equal(player.weights(), expected)
+
+
+def _find(weights, u):
+  place = int(np.searchsorted(np.cumsum(weights), u * weights.sum(), 'right'))
+  assert weights[place] > 0
+  return place
+
+
+@pytest.mark.parametrize('priority_exponent', [None, 0.5])
+def test_draws_follow_the_weights(priority_exponent):
+  items = _make_items(3)
+  histories = _make_histories(30, [[4, 6], [5], [1, 2]])
+  experience = scripted_rollouts.make_experience(
+    items,
+    max_size=30,
+    batch_size=16,
+    priority_exponent=priority_exponent,
+    min_priority=None if priority_exponent is None else 0.01,
+  )
+  player = _make_player(experience, histories, seed=5)
+  counters = random_streams.initial_counters(5, range(16))
+  for t in range(28):
+    # Weights of 1 and 2, whose sums are exact.
+    player.step([1.0, 4.0][t % 2])
+  sampled = set()
+  for _ in range(3):
+    sample = player.road.sample((), tf.constant(0))
+    high, low, counters = random_streams.next_uniforms(counters)
+    uniforms = high.numpy().astype(np.float64) + low.numpy() / 2.0**24
+    weights = player.weights()
+    keys = sample.keys.numpy()
+    assert keys.tolist() == [_find(weights, u) for u in uniforms]
+    expected = weights[keys] / weights.sum()
+    np.testing.assert_array_equal(sample.probabilities.numpy(), expected)
+    assert set(sample.table_sizes.numpy()) == {np.count_nonzero(weights)}
+    drawable = {
+      tuple(item.observation['place']): item
+      for item in player.drawable().values()
+    }
+    for b in range(16):
+      item = sample.data.reward.numpy()[b]
+      place = tuple(sample.data.observation['place'].numpy()[b])
+      assert item == drawable[place].reward
+    sampled.update(keys.tolist())
+  assert len(sampled) > 10
+
+
+@pytest.mark.parametrize(
+  ('samples_per_insert', 'min_size', 'batch_size'),
+  [
+    (1.0, 1, 4),
+    pytest.param(0.3, 10, 8, marks=pytest.mark.chaos),
+    (1.7, 5, 3),
+    pytest.param(4.0, 7, 4, marks=pytest.mark.chaos),
+  ],
+)
+def test_updates_are_due_as_elsewhere(samples_per_insert, min_size, batch_size):
+  items = _make_items(5)
+  histories = _make_histories(40, [[4, 6], [9], [1, 2]])
+  experience = scripted_rollouts.make_experience(
+    items,
+    max_size=60,
+    batch_size=batch_size,
+    samples_per_insert=samples_per_insert,
+    min_size=min_size,
+  )
+  player = _make_player(experience, histories)
+  pace = replay.ReplayRatio(experience.table, batch_size)
+  steps = 0
+  most = 0
+  while player.time < 39:
+    player.step()
+    due = 0
+    while player.road.is_due((), tf.constant(due)):
+      inserts = player.status().inserts
+      assert pace.updates_due(steps, inserts)
+      player.road.sample((), tf.constant(due))
+      steps, due = steps + 1, due + 1
+    assert not pace.updates_due(steps, player.status().inserts)
+    assert due < player.road.max_updates
+    most = max(most, due)
+  status = player.status()
+  assert status.samples == steps * batch_size
+  expected = (status.inserts - min_size) * samples_per_insert // batch_size
+  assert steps == expected
+  assert most > 0
+
+
+def test_resumes_from_saved_arrays():
+  """Also at an odd position of the ring, with open episodes."""
+  items = _make_items(3)
+  histories = _make_histories(60, [[4, 6], [9], [1, 2]])
+  experience = scripted_rollouts.make_experience(
+    items, max_size=20, priority_exponent=0.5, min_priority=0.25
+  )
+  whole = _make_player(experience, histories)
+  for _ in range(37):
+    whole.step(4.0)
+  whole.road.sample((), tf.constant(0))
+  other = _make_player(experience, histories, seed=9)
+  other.road.restore(whole.road.save())
+  other._carry, other.time = whole._carry, whole.time
+  for player in (whole, other):
+    for _ in range(11):
+      player.step(9.0)
+  scripted_rollouts.assert_same_items(other.drawable(), whole.drawable())
+  assert whole.status() == other.status()
+  np.testing.assert_array_equal(whole.weights(), other.weights())
+  keys = [
+    player.road.sample((), tf.constant(0)).keys.numpy().tolist()
+    for player in (whole, other)
+  ]
+  assert keys[0] == keys[1]

@@ -1,0 +1,161 @@
+"""Compares unrolls made inside a program with those of adders."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+import scripted_rollouts
+import sequence_twin
+from repertory.components import experience as experience_lib
+from repertory.components import replay, settings
+from repertory.components.anakin import unrolls
+
+_NO_PRIORITY: Any = None
+
+
+def _make_histories(num_environments, num_moments):
+  """Returns histories whose episodes terminate, are truncated, or fade."""
+  random = np.random.default_rng(num_environments)
+  histories = []
+  for slot in range(1, num_environments + 1):
+    lengths = [[1, 2, 3, 7], [1], [100]][slot % 3]
+    rewards, discounts = [], []
+    while sum(len(row) + 1 for row in rewards) < num_moments:
+      length = int(random.choice(lengths))
+      rewards.append(random.integers(1, 1000, length).tolist())
+      discounts.append(random.choice([0.0, 0.5, 1.0], length))
+    histories.append(
+      sequence_twin.make_history(slot, rewards, num_moments, discounts)
+    )
+  return histories
+
+
+def _make_road(num_environments, batch_size, **items):
+  items = sequence_twin.make_sequences(
+    **{'length': 5, 'across_episodes': True, **items}
+  )
+  table = replay.queue(items.signature(sequence_twin.SPEC), max_size=100)
+  experience = experience_lib.Experience(items, [table], batch_size)
+  return unrolls.UnrollTransport(experience, num_environments), items
+
+
+def _act_with_versions_of_iterations(histories, num_steps):
+  """Returns histories whose variables change every `num_steps` steps only."""
+  return [
+    [
+      moment._replace(version=np.int64(7 * (t // num_steps) + 3))
+      for t, moment in enumerate(history)
+    ]
+    for history in histories
+  ]
+
+
+# One batch per iteration; three; one of three unrolls of each environment; and
+# one batch of one unroll.
+@pytest.mark.parametrize(
+  ('num_environments', 'batch_size', 'length', 'steps', 'updates'),
+  [
+    (3, 3, 5, 4, 1),
+    (6, 2, 5, 4, 3),
+    (2, 6, 5, 12, 1),
+    (3, 3, 2, 1, 1),
+    (1, 1, 4, 3, 1),
+  ],
+)
+def test_batches_equal_those_of_the_adder(
+  num_environments, batch_size, length, steps, updates
+):
+  road, items = _make_road(num_environments, batch_size, length=length)
+  assert road.num_steps == steps
+  assert road.max_updates == updates
+  num_turns = 24 // steps
+  histories = _act_with_versions_of_iterations(
+    _make_histories(num_environments, num_turns * steps + 1), steps
+  )
+  script = scripted_rollouts.Script(histories)
+  made, counts = scripted_rollouts.record(items, histories)
+  assert counts[-1] == len(made) == num_turns * batch_size * updates
+
+  @tf.function(autograph=False)
+  def run_iteration(carry, version):
+    carry, held, episodes = road.collect(
+      script.act, carry, version, _NO_PRIORITY
+    )
+    samples = [road.sample(held, tf.constant(j)) for j in range(updates)]
+    return carry, samples, episodes
+
+  carry, found = script.carry(0), []
+  num_steps, num_ended = 0, 0
+  for turn in range(num_turns):
+    version = script.versions[turn * steps]
+    carry, samples, episodes = run_iteration(carry, tf.constant(version))
+    for sample in samples:
+      tree.map_structure(
+        lambda leaf, spec: spec.shape.assert_is_compatible_with(leaf.shape),
+        sample,
+        road.sample_spec,
+      )
+      data = tree.map_structure(lambda leaf: leaf.numpy(), sample.data)
+      leaves = tree.flatten(data)
+      found += [
+        tree.unflatten_as(data, [leaf[b] for leaf in leaves])
+        for b in range(batch_size)
+      ]
+    assert episodes.ended.shape == [steps, num_environments]
+    num_steps += int(episodes.num_steps.numpy().sum())
+    num_ended += int(episodes.ended.numpy().sum())
+  sequence_twin.assert_equal(found, made)
+  moments = [moment for history in histories for moment in history[:-1]]
+  assert num_steps == sum(bool(moment.mask) for moment in moments)
+  following = [moment for history in histories for moment in history[1:]]
+  assert num_ended == sum(not moment.mask for moment in following)
+
+
+def test_each_unroll_is_learned_from_once():
+  road, _ = _make_road(6, 2)
+  due = [bool(road.is_due((), tf.constant(j))) for j in range(5)]
+  assert due == [True, True, True, False, False]
+
+
+def test_counts_resume_from_saved_arrays():
+  histories = _make_histories(2, 30)
+  script = scripted_rollouts.Script(histories)
+  road, _ = _make_road(2, 4)
+  version = tf.constant(0, tf.int64)
+  road.collect(script.act, script.carry(0), version, _NO_PRIORITY)
+  (status,) = road.statuses().values()
+  assert (status.inserts, status.samples, status.size) == (4, 4, 0)
+  other, _ = _make_road(2, 4)
+  other.restore(road.save())
+  other.collect(script.act, script.carry(8), version, _NO_PRIORITY)
+  (status,) = other.statuses().values()
+  assert (status.inserts, status.samples, status.size) == (8, 8, 0)
+
+
+@pytest.mark.parametrize(
+  ('parts', 'items', 'message'),
+  [
+    ((4, 6), {}, 'batch_size must be a multiple or a divisor .* got 6 and 4'),
+    ((6, 4), {}, 'batch_size must be a multiple or a divisor .* got 4 and 6'),
+    ((4, 4), {'across_episodes': False}, 'across_episodes must be true'),
+    ((4, 4), {'burn_in': 1}, 'across_episodes must be true, without burn-in'),
+    (
+      (4, 4),
+      {'period': 2},
+      'across_episodes must be true, without .* overlap',
+    ),
+  ],
+)
+def test_mismatches_are_refused_by_name(parts, items, message):
+  with pytest.raises(settings.SettingError, match=message):
+    _make_road(*parts, **items)
+
+
+def test_priorities_are_refused():
+  road, _ = _make_road(2, 2)
+  assert not road.has_priorities
+  with pytest.raises(ValueError, match='priorities must be None'):
+    road.set_priorities(*[_NO_PRIORITY] * 3)

@@ -1,0 +1,482 @@
+"""Tests of recordings: written while acting, and read again."""
+
+import itertools
+import json
+import os
+import pickle
+
+import numpy as np
+import pytest
+import tree
+from dm_env import specs as dm_env_specs
+
+import real_disk_errors
+import recorded_episodes
+from recorded_episodes import FIRST, LAST, MID, SPEC
+from repertory.components import offline, settings
+
+# Two slots: episodes 1, 2, 3 of 2, 1 and 3 steps; and one of 50.
+_SLOTS = ([(1, 2, True), (2, 1, False), (3, 3, True)], [(7, 50, False)])
+
+
+def _read(directory):
+  """Returns the rows of all files, in the order of their names."""
+  data = offline.open_data(str(directory))
+  data.check(SPEC)
+  return [r for steps in data.read(SPEC) for r in recorded_episodes.rows(steps)]
+
+
+def test_episodes_are_read_as_recorded(tmp_path):
+  # Slot 0 has 3 + 2 + 4 = 9 time steps, which are 8 steps after the first.
+  recorded_episodes.write(tmp_path, _SLOTS, 8).close()
+  assert _read(tmp_path) == [
+    *recorded_episodes.expected(1, 2, True),
+    *recorded_episodes.expected(2, 1),
+    *recorded_episodes.expected(3, 3, True),
+    # The other one is still open.
+    *recorded_episodes.expected(7, 8, last=MID),
+  ]
+  data = offline.open_data(str(tmp_path))
+  assert data.lengths.tolist() == [2, 1, 3, 8]
+  (steps,) = data.read(SPEC)
+  # The action of each time step; zero at the last one of a slot.
+  assert steps.action.tolist() == [0, 1, 2, 0, 1, 0, 1, 2, 0, *range(8), 0]
+
+
+def test_open_episodes_can_be_left_out(tmp_path):
+  recorded_episodes.write(tmp_path, _SLOTS, 7).close(keeps_open=False)
+  assert _read(tmp_path) == [
+    *recorded_episodes.expected(1, 2, True),
+    *recorded_episodes.expected(2, 1),
+  ]
+
+
+def test_num_episodes_limits_each_slot(tmp_path):
+  writer = recorded_episodes.write(
+    tmp_path, _SLOTS, 8, num_episodes=[2, 1], file_bytes=150
+  )
+  writer.close(keeps_open=False)
+  assert _read(tmp_path) == [
+    *recorded_episodes.expected(1, 2, True),
+    *recorded_episodes.expected(2, 1),
+  ]
+
+
+def test_killed_runs_leave_complete_files(tmp_path):
+  # A file may have the size of four time steps of ended episodes.
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 8, file_bytes=4 * 24)
+  assert writer is not None  # It was never closed.
+  found = _read(tmp_path)
+  assert found[:5] == [
+    *recorded_episodes.expected(1, 2, True),
+    *recorded_episodes.expected(2, 1),
+  ]
+  # Half-written files of others are not read.
+  (tmp_path / '.steps_000009.npz.1').write_bytes(b'half')
+  assert _read(tmp_path) == found
+
+
+def test_an_episode_longer_than_two_files_is_split(tmp_path):
+  slots = ([(7, 50, False)], [(8, 70, False)])
+  recorded_episodes.write(tmp_path, slots, 50, file_bytes=200).close()
+  assert len(list(tmp_path.glob('*.npz'))) > 2
+  found = _read(tmp_path)
+  pairs = [
+    (now[3:], after[3:])
+    for now, after in itertools.pairwise(found)
+    if after[0] != FIRST
+  ]
+  # No step is lost or duplicated.
+  assert sorted(pairs) == [
+    ([slot, t], [slot, t + 1]) for slot in (7, 8) for t in range(50)
+  ]
+  assert offline.open_data(str(tmp_path)).lengths.sum() == len(pairs)
+
+
+@pytest.mark.parametrize('num_slots', [1, 3, 8])
+def test_an_episode_of_two_files_stays_whole(tmp_path, num_slots):
+  # Each time step has 24 bytes, and all together exceed two files.
+  slots = [
+    [(10 * slot + i, 14 + slot, True) for i in range(5)]
+    for slot in range(num_slots)
+  ]
+  recorded_episodes.write(tmp_path, slots, 60, file_bytes=12 * 24).close(
+    keeps_open=False
+  )
+  assert len(list(tmp_path.glob('*.npz'))) > 2
+  found = _read(tmp_path)
+  ended = [int(row[3]) for row in found if row[0] == LAST]
+  assert len(ended) >= 2 * num_slots
+  assert found == [
+    row
+    for number in ended
+    for row in recorded_episodes.expected(number, 14 + number // 10, True)
+  ]
+
+
+def test_requested_episodes_are_never_split(tmp_path):
+  slots = [[(slot, 40, True), (9, 99, True)] for slot in range(4)]
+  recorded_episodes.write(
+    tmp_path, slots, 60, file_bytes=24, num_episodes=[1] * 4
+  ).close(keeps_open=False)
+  assert sorted(_read(tmp_path)) == sorted(
+    row
+    for slot in range(4)
+    for row in recorded_episodes.expected(slot, 40, True)
+  )
+
+
+def test_numbering_continues_after_existing_files(tmp_path):
+  recorded_episodes.write(tmp_path, _SLOTS, 2).close()
+  recorded_episodes.write(tmp_path, _SLOTS, 2).close()
+  assert sorted(path.name for path in tmp_path.glob('*.npz')) == [
+    'steps_000000.npz', 'steps_000001.npz',
+  ]  # fmt: skip
+  assert len(_read(tmp_path)) == 2 * 6
+
+
+def test_a_name_that_another_run_takes_meanwhile_is_left_to_it(
+  tmp_path, monkeypatch
+):
+  taken, fsync = tmp_path / 'steps_000000.npz', os.fsync
+
+  def take(file):
+    taken.touch()
+    fsync(file)
+
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 2)
+  monkeypatch.setattr(os, 'fsync', take)
+  writer.close()
+  assert not taken.read_bytes()
+  taken.unlink()
+  assert len(_read(tmp_path)) == 6
+
+
+def test_a_copy_continues_after_the_first_one(tmp_path):
+  directory = recorded_episodes.prepare(tmp_path)
+  writer = offline.RecordingWriter(directory, 'steps')
+  stream = recorded_episodes.timesteps([[(7, 9, True)]])
+  writer.begin(next(stream)[1])
+  for _ in range(4):
+    writer.add(*next(stream))
+  copied = pickle.loads(pickle.dumps(writer))
+  writer.close()
+  for _ in range(5):
+    copied.add(*next(stream))
+  copied.close()
+  assert [row[4] for row in _read(tmp_path)] == [
+    0,
+    1,
+    2,
+    3,
+    4,
+    4,
+    5,
+    6,
+    7,
+    8,
+    9,
+  ]
+  assert offline.open_data(directory).lengths.tolist() == [4, 5]
+
+
+def test_no_step_is_lost_if_the_disk_was_full_for_a_while(tmp_path):
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 2, file_bytes=4 * 24)
+  stream = recorded_episodes.timesteps(_SLOTS)
+  for _ in range(3):
+    next(stream)
+  with (
+    real_disk_errors.file_size_limit(500),
+    pytest.raises(offline.RecordingError) as caught,
+  ):
+    while True:
+      writer.add(*next(stream))
+  # Five time steps of ended episodes are more than four: those of episodes 1
+  # and 2, with which slot 1 has six time steps. They follow 2 + 1 steps of slot
+  # 0, and 5 of slot 1; then another step of slot 1 alone.
+  assert caught.value.num_steps == 2 + 1 + 5
+  assert not list(tmp_path.glob('*.npz')) + list(tmp_path.glob('.[!m]*'))
+  writer.close()
+  assert [row[3:] for row in _read(tmp_path) if row[3] == 7] == [
+    [7, t] for t in range(6)
+  ]
+
+
+def test_unwritten_steps_are_counted_at_close(tmp_path):
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 8)
+  with real_disk_errors.file_size_limit(500):
+    # Slot 0: episodes of 2, 1 and 3 steps, with two resets. Slot 1: 8 steps.
+    with pytest.raises(offline.RecordingError, match='14 steps cannot be'):
+      writer.close()
+    writer.close()  # They are lost, and reported once.
+
+
+def test_writing_between_two_steps_keeps_each_step_once(tmp_path):
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 1)
+  stream = recorded_episodes.timesteps(_SLOTS)
+  for _ in range(2):
+    next(stream)
+  writer.close()
+  for _ in range(7):
+    writer.add(*next(stream))
+  writer.close()
+  assert [row[3:] for row in _read(tmp_path)] == [
+    *([1, 0], [1, 1], [7, 0], [7, 1]),
+    *([1, 1], [1, 2], [2, 0], [2, 1], [3, 0], [3, 1], [3, 2], [3, 3]),
+    *([7, t] for t in range(1, 9)),
+  ]
+
+
+def test_columns_whose_paths_look_alike_are_all_there(tmp_path):
+  # In the order of `tree`: 'a' and its keys, then 'a/b'.
+  nest = {'a/b': 4, 'a': {'b': 2, 'b.npy': 3}}
+  spec = SPEC._replace(
+    observations=tree.map_structure(
+      lambda size: dm_env_specs.Array((size,), np.float32), nest
+    )
+  )
+  writer = offline.RecordingWriter(
+    recorded_episodes.prepare(tmp_path, spec), 'steps'
+  )
+  stream = recorded_episodes.timesteps([[(7, 50, False)]])
+  observation = tree.map_structure(
+    lambda size: np.full([1, size], size, np.float32), nest
+  )
+  writer.begin(next(stream)[1]._replace(observation=observation))
+  action, timestep = next(stream)
+  writer.add(action, timestep._replace(observation=observation))
+  writer.close()
+  data = offline.open_data(str(tmp_path))
+  data.check(spec)
+  (steps,) = data.read(spec)
+  found = tree.map_structure(lambda leaf: leaf.tolist(), steps.observation)
+  assert found == {
+    'a/b': [[4] * 4] * 2, 'a': {'b': [[2] * 2] * 2, 'b.npy': [[3] * 3] * 2}
+  }  # fmt: skip
+
+
+def test_images_are_compressed(tmp_path):
+  spec = SPEC._replace(observations=dm_env_specs.Array((64, 64), np.uint8))
+  recorded_episodes.prepare(tmp_path, spec)
+  writer = offline.RecordingWriter(str(tmp_path), 'steps')
+  stream = recorded_episodes.timesteps([[(1, 30, True)]])
+  image = np.zeros([1, 64, 64], np.uint8)
+  writer.begin(next(stream)[1]._replace(observation=image))
+  for _ in range(30):
+    action, timestep = next(stream)
+    writer.add(action, timestep._replace(observation=image))
+  writer.close()
+  (path,) = tmp_path.glob('*.npz')
+  assert path.stat().st_size < 31 * 64 * 64 / 10
+  (steps,) = offline.open_data(str(tmp_path)).read(spec)
+  assert steps.observation.shape == (31, 64, 64)
+  whole = path.read_bytes()
+  middle = whole.index(b'observation.npy') + 80
+  path.write_bytes(whole[:middle] + b'?' * 9 + whole[middle + 9 :])
+  with pytest.raises(offline.DataError, match=r'000000\.npz is damaged'):
+    list(offline.open_data(str(tmp_path)).read(spec))
+
+
+class TestRefusals:
+  def test_a_folder_of_other_recordings(self, tmp_path):
+    recorded_episodes.prepare(tmp_path, agent='dqn')
+    with pytest.raises(settings.SettingError, match="agent is 'dqn' there"):
+      recorded_episodes.prepare(tmp_path, agent='sac')
+
+  def test_a_folder_of_something_else(self, tmp_path):
+    (tmp_path / 'thesis.tex').write_text('')
+    with pytest.raises(settings.SettingError, match=r'thesis\.tex'):
+      recorded_episodes.prepare(tmp_path)
+
+  @pytest.mark.parametrize(
+    ('spec', 'message'),
+    [
+      (
+        SPEC._replace(observations=dm_env_specs.Array((3,), np.float32)),
+        r"'observation'.*\(3,\); got float32 of shape \(2,\)",
+      ),
+      (
+        SPEC._replace(observations=dm_env_specs.Array((2,), np.int64)),
+        'int64 of shape',
+      ),
+      (
+        SPEC._replace(observations={'x': SPEC.observations}),
+        'observation/x, .*; got action, discount, observation, reward, of',
+      ),
+      (
+        SPEC._replace(actions=dm_env_specs.DiscreteArray(2, np.int32)),
+        r'\[0, 1\]; got 2',
+      ),
+    ],
+  )
+  def test_another_environment(self, tmp_path, spec, message):
+    recorded_episodes.write(tmp_path, _SLOTS, 8).close()
+    with pytest.raises(offline.DataError, match=message):
+      offline.open_data(str(tmp_path)).check(spec)
+
+  def test_damages_are_named(self, tmp_path):
+    recorded_episodes.write(tmp_path, _SLOTS, 8).close()
+    (path,) = tmp_path.glob('*.npz')
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(offline.DataError, match=r'000000\.npz is damaged'):
+      offline.open_data(str(tmp_path))
+    with path.open('wb') as file:
+      np.save(file, np.zeros([3]))
+    with pytest.raises(offline.DataError, match='damaged: File is not a zi'):
+      offline.open_data(str(tmp_path))
+    np.savez(path, step_type=np.int32([0, 2]), reward=np.zeros([2]))
+    with pytest.raises(offline.DataError, match="has no column 'action'"):
+      offline.open_data(str(tmp_path)).check(SPEC)
+    np.savez(path, reward=np.zeros([2]))
+    with pytest.raises(offline.DataError, match="no column 'step_type'"):
+      offline.open_data(str(tmp_path))
+    path.unlink()
+    with pytest.raises(offline.DataError, match='is empty'):
+      offline.open_data(str(tmp_path))
+    path = tmp_path / 'manifest.json'
+    content = json.loads(path.read_text())
+    for text, problem in (
+      (
+        json.dumps({**content, 'spec': {'reward': {'shape': 1}}}),
+        r"shape and dtype of column 'reward', got \{'shape': 1\}",
+      ),
+      (
+        json.dumps({**content, 'spec': 1}),
+        "'spec' must be a JSON object, got 1",
+      ),
+      (json.dumps({**content, 'agent': 1}), "'agent' must be text, got 1"),
+      ('{"format": 1}', "'agent' must be text, got nothing"),
+      ('{}', "'format' must be an integer, got nothing"),
+      ('[1]', r'it must be a JSON object, got \[1\]'),
+      ('{', 'Expecting property name'),
+    ):
+      path.write_text(text)
+      with pytest.raises(
+        offline.DataError, match=f'that cannot be read: .*{problem}'
+      ):
+        offline.open_data(str(tmp_path))
+    os.remove(tmp_path / 'manifest.json')
+    with pytest.raises(
+      offline.DataError, match=r'must have a manifest.*an empty'
+    ):
+      offline.open_data(str(tmp_path))
+    with pytest.raises(offline.DataError, match='folder; got nothing'):
+      offline.open_data(str(tmp_path / 'nowhere'))
+
+  @pytest.mark.parametrize('name', ['manifest.json', 'main_data.hdf5', 'npz'])
+  def test_a_fifo_is_refused_at_once(self, tmp_path, name):
+    recorded_episodes.write(tmp_path, _SLOTS, 8).close()
+    if name == 'npz':
+      (path,) = tmp_path.glob('*.npz')
+    else:
+      (tmp_path / 'manifest.json').unlink()
+      path = tmp_path / name
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    with pytest.raises(offline.DataError, match=path.name):
+      offline.open_data(str(tmp_path))
+
+  def test_folder_and_files_may_be_links(self, tmp_path):
+    recorded_episodes.write(tmp_path / 'disk', _SLOTS, 8).close()
+    (tmp_path / 'data').mkdir()
+    for path in (tmp_path / 'disk').iterdir():
+      (tmp_path / 'data' / path.name).symlink_to(path)
+    (tmp_path / 'link').symlink_to('data')
+    found = offline.open_data(str(tmp_path / 'link'))
+    expected = offline.open_data(str(tmp_path / 'disk'))
+    assert found.lengths.tolist() == expected.lengths.tolist()
+
+  def test_a_format_to_come(self, tmp_path):
+    recorded_episodes.write(tmp_path, _SLOTS, 8).close()
+    path = tmp_path / 'manifest.json'
+    path.write_text(json.dumps({**json.loads(path.read_text()), 'format': 2}))
+    with pytest.raises(offline.DataError, match=r'of format 1.*got 2'):
+      offline.open_data(str(tmp_path))
+
+  @pytest.mark.parametrize(
+    ('column', 'change', 'message'),
+    [
+      ('discount', {2: 7}, r"'discount' .*out of \[0, 1\]; got 7"),
+      ('discount', {2: -1}, r"'discount' .*out of \[0, 1\]; got -1"),
+      # At FIRST they are ignored.
+      ('discount', {0: 7}, None),
+      ('discount', {0: np.nan}, None),
+      ('reward', {0: np.nan}, None),
+      ('reward', lambda x: np.where(np.arange(10), x, 1e300), None),
+      ('reward', {1: np.nan}, "'reward' .*not finite; got nan"),
+      ('discount', lambda x: x[:, None], r"'discount'.*of shape \(1,\)"),
+      ('reward', lambda x: x.astype(str), "'reward'.*got <U"),
+      ('reward', lambda x: x[0], 'the same length; got a single number, '),
+      ('step_type', {2: 7}, "'step_type' .* none of 0, 1 and 2 .*; got 7"),
+      ('step_type', lambda x: x.astype(str), "'step_type' of int.*; got <U"),
+      ('step_type', lambda x: x.astype(float), "'step_type' of.*; got float64"),
+      ('step_type', lambda x: x[0], r"'step_type' of .*shape \(\)"),
+      ('step_type', lambda x: x[:, None], r"'step_type' of .*shape \(\d+, 1\)"),
+      ('step_type', lambda x: x.astype(np.uint8), None),
+      ('action', {2: 100}, r"'action' out of .*\[0, 99\]; got 100"),
+      ('action', {9: -100}, None),  # At LAST it is ignored.
+    ],
+  )
+  def test_invalid_values(self, tmp_path, column, change, message):
+    recorded_episodes.write(tmp_path, ([(1, 9, True)],), 9).close()
+    (path,) = tmp_path.glob('*.npz')
+    columns = dict(np.load(path))
+    if isinstance(change, dict):
+      for place, value in change.items():
+        columns[column][place] = value
+    else:
+      columns[column] = change(columns[column])
+    np.savez(path, **columns)
+    if message is None:
+      assert len(_read(tmp_path)) == 10
+      return
+    # Before anything is learned: `read` is not called.
+    with pytest.raises(offline.DataError, match=rf'000000\.npz .*{message}'):
+      offline.open_data(str(tmp_path)).check(SPEC)
+
+  def test_integers_out_of_range(self, tmp_path):
+    spec = SPEC._replace(observations=dm_env_specs.DiscreteArray(5))
+    recorded_episodes.prepare(tmp_path, spec)
+    writer = offline.RecordingWriter(str(tmp_path), 'steps')
+    stream = recorded_episodes.timesteps([[(7, 1, True)]])
+    for number in (4, 5):
+      action, timestep = next(stream)
+      timestep = timestep._replace(observation=np.int32([number]))
+      writer.begin(timestep) if action is None else writer.add(action, timestep)
+    writer.close()
+    data = offline.open_data(str(tmp_path))
+    data.check(spec)
+    with pytest.raises(
+      offline.DataError,
+      match=r"000000\.npz .*'observation' .*\[0, 4\]; got 5",
+    ):
+      list(data.read(spec))
+
+  def test_no_action_is_taken_at_the_end_of_an_open_episode(self, tmp_path):
+    # It has zeros there, which the environment does not accept.
+    actions = dm_env_specs.BoundedArray((), np.int32, 1, 99)
+    spec = SPEC._replace(actions=actions)
+    recorded_episodes.prepare(tmp_path, spec)
+    writer = offline.RecordingWriter(str(tmp_path), 'steps')
+    stream = recorded_episodes.timesteps([[(7, 50, False)]])
+    writer.begin(next(stream)[1])
+    for _ in range(3):
+      action, timestep = next(stream)
+      writer.add(np.asarray(action, np.int32) + 1, timestep)
+    writer.close()
+    offline.open_data(str(tmp_path)).check(spec)
+
+  def test_numbers_that_are_not_finite(self, tmp_path):
+    writer = offline.RecordingWriter(
+      recorded_episodes.prepare(tmp_path), 'steps'
+    )
+    stream = recorded_episodes.timesteps(_SLOTS)
+    writer.begin(next(stream)[1])
+    action, timestep = next(stream)
+    writer.add(action, timestep._replace(reward=np.float32([np.nan, 1])))
+    writer.close()
+    with pytest.raises(
+      offline.DataError, match=r"'reward'.*not finite; got nan"
+    ):
+      list(offline.open_data(str(tmp_path)).read(SPEC))

@@ -1,0 +1,207 @@
+"""Tests of two-stage transports, with nodes that compute targets between."""
+
+import contextlib
+
+import dm_env
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+
+import replay_fixture
+from repertory.components import adders, experience, replay, signals, transports
+from repertory.components.replay import local
+
+_SPEC = replay_fixture.TRANSITION_SPEC
+_ITEMS = adders.Transitions(1, 0.9)
+_B = 4
+
+
+def _describe():
+  """Two samples of each item after the first four, and one of each target."""
+  signature = _ITEMS.signature(_SPEC)
+  limit = replay.RateLimit(2.0, min_size=4, error_buffer=12.0)
+  described = experience.Experience(
+    _ITEMS, [replay.uniform(signature, 1000, limit)], batch_size=_B
+  )
+  number = tf.TensorSpec([], tf.float32)
+  return described.with_bellman_updaters(
+    (signature.observation, number), 100, samples_per_target=1.0, batch_size=_B
+  )
+
+
+def _open(**settings):
+  return transports.InProcessTransport(
+    _describe(),
+    transports.TransportParts(),
+    seed=0,
+    place=local.WaitPolicy(20.0),
+    **settings,
+  )
+
+
+def _timestep(step_type, value):
+  ones = np.ones([1], np.float32)
+  observation = np.array([value], np.int64)
+  return dm_env.TimeStep(np.array([step_type]), ones, ones, observation)
+
+
+def _act(road, values):
+  """Writes an item for each value."""
+  adder = road.make_adder(
+    1, priority=lambda: 1.0, version=lambda: 0, max_pending_items=0
+  )
+  for value in values:
+    adder.add_first(_timestep(dm_env.StepType.FIRST, value))
+    adder.add(np.zeros([1], np.int32), _timestep(dm_env.StepType.LAST, -1))
+  return adder
+
+
+def _label(batches, writer, version=0):
+  """Computes the targets of a batch: ten times the observation."""
+  observation = np.asarray(next(batches).data.observation)
+  versions = np.full([_B], version, np.int64)
+  writer.put([observation, 10 * observation.astype(np.float32), versions])
+  if writer.is_ahead():
+    writer.wait()
+
+
+def _make_writer(road):
+  writer = road.labeled.make_writer(max_pending_items=0)
+  writer.open(_B)
+  return writer
+
+
+def _inserts(end):
+  return {name: status.inserts for name, status in end.statuses().items()}
+
+
+def test_all_sides_keep_the_ratios():
+  """Each side continues until it needs the others, and no further."""
+  road = _open()
+  updaters, learners = (leg.make_learner_end() for leg in (road, road.labeled))
+  # Without updaters: 2 n − 0 ≤ 2 · 4 + 12.
+  with pytest.raises(replay.DeadlockError, match="Table 'replay'"):
+    _act(road, range(100))
+  assert _inserts(learners) == {'replay': 10, 'train_buffer': 0}
+  # Without a learner: n − 0 ≤ 1 · 4 + 2 · (4 + 1 · 4), which are five batches.
+  writer = _make_writer(road)
+  with pytest.raises(replay.DeadlockError, match="Table 'train_buffer'"):
+    for _ in range(100):
+      _label(updaters.batches, writer)
+  assert _inserts(learners)['train_buffer'] == 20
+  assert learners.statuses()['replay'].samples == 24
+  # Without updaters again: 20 + 4 − m ≥ 1 · 4 − 16, because the sixth batch
+  # arrives once there is room. The first stage is not sampled any further.
+  with pytest.raises(replay.DeadlockError, match="Table 'train_buffer'"):
+    for _ in range(100):
+      next(learners.batches)
+  assert learners.statuses()['train_buffer'].samples == 36
+  assert learners.statuses()['replay'].samples == 24
+  # Without actors: 2 · 11 − s ≥ 2 · 4 − 12, and one item was pending.
+  with pytest.raises(replay.DeadlockError, match="Table 'replay'"):
+    for _ in range(100):
+      _label(updaters.batches, writer)
+  assert learners.statuses()['replay'].samples == 24
+
+
+def test_resumes_from_a_snapshot_of_both(tmp_path):
+  road = _open(checkpoint_directory=str(tmp_path))
+  updaters, learners = (leg.make_learner_end() for leg in (road, road.labeled))
+  _act(road, range(10)).close()
+  writer = _make_writer(road)
+  for version in range(3):
+    _label(updaters.batches, writer, version)
+  next(learners.batches)
+  learners.flush()
+  described = learners.describe()
+  assert described['tables'] == {
+    'replay': {'inserts': 10, 'samples': 12},
+    'train_buffer': {'inserts': 12, 'samples': 4},
+  }
+  learners.write_snapshot()
+  restored = _open(checkpoint_directory=str(tmp_path))
+  again, learned_again = (
+    leg.make_learner_end() for leg in (restored, restored.labeled)
+  )
+  assert learned_again.describe() == described
+  assert not list(tmp_path.iterdir())  # Links would keep its disk space.
+  for one, other in ((updaters, again), (learners, learned_again)):
+    tree.map_structure(
+      np.testing.assert_array_equal, next(one.batches), next(other.batches)
+    )
+
+
+@contextlib.contextmanager
+def _serve(directory):
+  described = _describe()
+  server = replay.make_server(
+    described.all_tables, checkpoint_directory=str(directory)
+  )
+  try:
+    place = replay.Connection(f'localhost:{server.port}', 20.0)
+    yield transports.ReverbTransport(
+      place, described, transports.TransportParts(), str(directory)
+    )
+  finally:
+    server.stop()
+
+
+def test_leads_over_a_server(tmp_path):
+  with _serve(tmp_path) as road, contextlib.ExitStack() as stack:
+    updaters, learners = (
+      leg.make_learner_end() for leg in (road, road.labeled)
+    )
+    for end in (updaters, learners):
+      stack.callback(end.close)
+    _act(road, range(10)).close()
+    writer = _make_writer(road)
+    stack.callback(writer.close)
+    for version in range(3):
+      _label(updaters.batches, writer, version)
+    data = next(learners.batches).data
+    np.testing.assert_array_equal(data.target, 10 * np.asarray(data.data))
+    assert set(np.asarray(data.version)) <= {0, 1, 2}
+    inserts = _inserts(learners)
+    assert inserts == {'replay': 10, 'train_buffer': 12}
+    # The updater has prefetched, so that no batch is due any more.
+    assert not updaters.is_batch_due()
+    learners.write_snapshot()
+  with _serve(tmp_path) as road:
+    end = road.labeled.make_learner_end()
+    assert _inserts(end) == inserts
+    end.close()
+
+
+def test_learner_waits_during_any_progress(monkeypatch):
+  """Targets may take longer to arrive than the timeout."""
+  road = _open()
+  end = road.labeled.make_learner_end()
+  statuses, looks = end.statuses, []
+
+  def look():
+    looks.append(1)
+    # The actor makes progress: after ten checks all items are there.
+    found = dict(statuses())
+    inserts = 4 if len(looks) > 10 else 0
+    for name, count in (('replay', len(looks)), ('train_buffer', inserts)):
+      status = found[name]
+      found[name] = replay.TableInfo(
+        status.size, status.max_size, count, status.samples
+      )
+    return found
+
+  class Watch(signals.StopSignal):
+    """Time passes in waits only, and quickly."""
+
+    def wait(self, seconds):
+      clock[0] += 15.0
+      return False
+
+  clock = [0.0]
+  end.statuses = look
+  end._place = local.WaitPolicy(20.0, Watch())
+  monkeypatch.setattr('time.monotonic', lambda: clock[0])
+  monkeypatch.setattr(end, '_check_wait', lambda status: None)
+  end.wait_for_items()
+  assert clock[0] == 150

@@ -1,0 +1,371 @@
+"""Tests of both sides of the local transport."""
+
+import dataclasses
+import os
+
+import dm_env
+import numpy as np
+import pytest
+import tree
+
+import replay_fixture
+from repertory.components import (
+  adders,
+  checkpointing,
+  experience,
+  replay,
+  signals,
+  transports,
+)
+from repertory.components.replay import local
+
+_SPEC = replay_fixture.TRANSITION_SPEC
+_ITEMS = adders.Transitions(1, 0.9)
+
+
+@pytest.fixture(autouse=True)
+def _no_threads_left():
+  with replay_fixture.no_threads_left():
+    yield
+
+
+def _describe(table=None, **settings):
+  """Describes a table with two samples per item."""
+  rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
+  signature = _ITEMS.signature(_SPEC)
+  table = table or replay.uniform(signature, 1000, rate_limit)
+  settings = {'batch_size': 4, **settings}
+  return experience.Experience(_ITEMS, [table], **settings)
+
+
+def _make_queue(max_size=100):
+  return replay.queue(_ITEMS.signature(_SPEC), max_size)
+
+
+def _open(described=None, parts=None, timeout_seconds=20.0, **settings):
+  settings = {'seed': 0, **settings}
+  place = local.WaitPolicy(timeout_seconds)
+  return transports.InProcessTransport(
+    described or _describe(),
+    parts or transports.TransportParts(),
+    place=place,
+    **settings,
+  )
+
+
+def _timestep(step_type, value):
+  ones = np.ones([1], np.float32)
+  observation = np.array([value], np.int64)
+  return dm_env.TimeStep(np.array([step_type]), ones, ones, observation)
+
+
+def _make_adder(road, **settings):
+  settings = {'priority': lambda: 1.0, 'version': lambda: 0, **settings}
+  return road.make_adder(1, **settings)
+
+
+def _put(adder, values):
+  """Writes an episode of one step per value, which starts with it."""
+  for value in values:
+    adder.add_first(_timestep(dm_env.StepType.FIRST, value))
+    adder.add(np.zeros([1], np.int32), _timestep(dm_env.StepType.LAST, -1))
+
+
+def _add(road, num_items, **settings):
+  adder = _make_adder(road, **settings)
+  _put(adder, range(num_items))
+  assert adder.num_items == num_items
+  return adder
+
+
+def _numbers(sample):
+  return sample.data.observation.tolist()
+
+
+@pytest.mark.parametrize('max_pending_items', [None, 6])
+def test_pending_items_are_limited(max_pending_items):
+  described = _describe(_make_queue(5), max_pending_items_per_environment=2)
+  road = _open(described)
+  # Five are in the queue.
+  adder = _make_adder(road, max_pending_items=max_pending_items)
+  _put(adder, range(5 + (max_pending_items or 2)))
+  with pytest.raises(replay.DeadlockError, match='5 of at most 5 items'):
+    _put(adder, [0])
+
+
+def test_new_items_have_the_given_priority(tmp_path):
+  road = _open(checkpoint_directory=str(tmp_path))
+  _add(road, 2, priority=lambda: 7.0).close()
+  path = road.make_learner_end().write_snapshot()
+  assert np.load(os.path.join(path, 'priorities.npy')).tolist() == [7, 7]
+
+
+def test_each_side_may_have_its_own_stop_signal():
+  road = _open(_describe(_make_queue(5)))
+  stop = signals.StopSignal()
+  stop.set()
+  stopped = road.at(local.WaitPolicy(20.0, stop))
+  adder = _make_adder(stopped, max_pending_items=0)
+  with pytest.raises(signals.Stopped):
+    _put(adder, range(6))
+  # Others continue to wait, here until there is an item.
+  assert _numbers(next(road.make_learner_end().batches)) == [0, 1, 2, 3]
+  for one in (road, stopped):
+    (status,) = one.make_learner_end().statuses().values()
+    assert status.size == 2
+
+
+def test_learner_gets_added_items():
+  road = _open(_describe(min_priority=0.5))
+  end = road.make_learner_end()
+  end.begin(7)
+  assert not end.updates_due(7)
+  _add(road, 5).close()
+  # (5 − 4) · 2 samples are due, and two items more make them a batch.
+  assert not end.updates_due(7)
+  assert end.updates_due(7, num_items=6)
+  _add(road, 1).close()
+  assert end.updates_due(7)
+  sample = next(end.batches)
+  assert not end.updates_due(8)
+  end.priorities.update(np.asarray(sample.keys), np.zeros(4))
+  end.flush()
+  end.close()
+  assert end.statuses() == {
+    'replay': replay.TableInfo(6, 1000, inserts=6, samples=4)
+  }
+
+
+def test_without_priorities_none_are_written():
+  end = _open().make_learner_end()
+  assert end.priorities is None
+  end.flush()
+  end.close()
+
+
+def test_waits_for_enough_items():
+  road = _open(timeout_seconds=0.5)
+  end = road.make_learner_end()
+  _add(road, 3).close()
+  message = (
+    r"0\.5 seconds for a new item in table 'replay' of this process; it has 3"
+  )
+  with pytest.raises(TimeoutError, match=message):
+    replay_fixture.Call(end.wait_for_items).result()
+  _add(road, 1).close()
+  end.wait_for_items()
+
+
+def test_one_stop_signal_ends_all_waits():
+  place = local.WaitPolicy()
+  described = _describe(_make_queue(5))
+  road = transports.InProcessTransport(
+    described, transports.TransportParts(), seed=0, place=place
+  )
+  batches = road.make_learner_end().batches
+  waits = [replay_fixture.Call(next, batches)]
+  full = transports.InProcessTransport(
+    described, transports.TransportParts(), seed=0, place=place
+  )
+  waits.append(replay_fixture.Call(_add, full, 20))
+  assert all(wait.is_waiting() for wait in waits)
+  place.stop.set()
+  for wait in waits:
+    with pytest.raises(signals.Stopped):
+      wait.result()
+
+
+def test_queues_have_no_bundles():
+  described = _describe(_make_queue().bundled(2))
+  road = _open(described)
+  end = road.make_learner_end()
+  _add(road, 5).close()
+  assert _numbers(next(end.batches)) == [0, 1, 2, 3]
+  assert end.describe()['bundle_sizes'] == {'replay': 1}
+
+
+def _run(seed, described):
+  """Alternates acting and learning in one thread; returns all batches."""
+  road = _open(described, seed=seed)
+  end, adder = road.make_learner_end(), _make_adder(road)
+  learned, steps = [], 0
+  for number in range(40):
+    _put(adder, [number])
+    while end.updates_due(steps, adder.num_items):
+      sample = next(end.batches)
+      learned.append(sample)
+      end.priorities.update(sample.keys, 1.0 + sample.data.observation % 5)
+      steps += 1
+  assert steps == 18  # (40 − 4) · 2 / 4
+  return learned
+
+
+def test_in_one_thread_batches_follow_from_the_seed():
+  rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
+  table = replay.prioritized(_ITEMS.signature(_SPEC), 20, rate_limit, 0.6)
+  described = _describe(table, min_priority=0.1)
+  first, again, other = (_run(seed, described) for seed in (1, 1, 2))
+  tree.map_structure(np.testing.assert_array_equal, first, again)
+  assert [_numbers(s) for s in first] != [_numbers(s) for s in other]
+
+
+def test_round_robin_threads_make_equal_batches():
+  def run(slow):
+    road = _open(_describe(_make_queue(8)), num_turns=3)
+    batches = road.make_learner_end().batches
+
+    def act(turn):
+      adder = _make_adder(road.in_turn(turn), max_pending_items=0)
+      for k in range(8):
+        if turn == slow:
+          road_signal.wait(0.01)
+        _put(adder, [100 * turn + k])
+      adder.close()
+
+    road_signal = signals.StopSignal()
+    calls = [replay_fixture.Call(act, turn) for turn in range(3)]
+    learned = [_numbers(next(batches)) for _ in range(6)]
+    for call in calls:
+      call.result()
+    return [number for batch in learned for number in batch]
+
+  expected = [100 * turn + k for k in range(8) for turn in range(3)]
+  for slow in range(3):
+    assert run(slow) == expected
+
+
+class TestRefusals:
+  @pytest.mark.parametrize('name', ['make_dataset', 'make_priority_updater'])
+  def test_parts_that_read_a_server(self, name):
+    parts = type(
+      'MyBuilder', (transports.TransportParts,), {name: lambda *arguments: None}
+    )()
+    with pytest.raises(ValueError, match=f'MyBuilder must not have a {name}'):
+      _open(parts=parts)
+
+  def test_several_tables(self):
+    described = _describe()
+    tables = [described.table, dataclasses.replace(described.table, name='b')]
+    described = dataclasses.replace(described, tables=tables)
+    with pytest.raises(ValueError, match=r"one table; got \['replay', 'b'\]"):
+      _open(described)
+
+  def test_tables_that_need_a_server(self):
+    described = _describe().with_table(remover='lifo')
+    with pytest.raises(ValueError, match=r"remover .* 'replay'"):
+      _open(described)
+
+  def test_turns_without_a_queue(self):
+    with pytest.raises(ValueError, match=r'num_turns .* queue'):
+      _open(num_turns=2)
+
+
+def test_agents_may_cut_items_themselves():
+  class Parts(transports.TransportParts):
+    def make_adder(self, described, writer, batch_size):
+      return adders.TransitionAdder(
+        writer, batch_size, adders.Transitions(1, 0.5)
+      )
+
+  road = _open(parts=Parts())
+  _add(road, 4).close()
+  assert road.make_learner_end().statuses()['replay'].inserts == 4
+
+
+class TestSnapshots:
+  @pytest.fixture(name='directory')
+  def _directory(self, tmp_path):
+    return str(tmp_path / 'snapshots')
+
+  def test_restored_resumes_exactly(self, directory, tmp_path):
+    """From a checkpoint, which is placed where the transport reads it."""
+    road = _open(checkpoint_directory=directory, seed=1)
+    end = road.make_learner_end()
+    _add(road, 50).close()
+    next(end.batches)
+    checkpointer = checkpointing.Checkpointer(str(tmp_path / 'checkpoints'))
+    end.remove_snapshots()
+    assert not end.is_snapshot_taken()
+    state = end.describe()
+    path = end.write_snapshot()
+    assert end.is_snapshot_taken()
+    checkpointer.save({}, state, path)
+    end.remove_snapshots()
+    assert os.listdir(directory) == []
+    checkpoint = checkpointer.load()
+    checkpointing.place_replay(checkpoint.replay_path, directory)
+    restored = _open(checkpoint_directory=directory, seed=2)
+    assert os.listdir(directory) == []
+    restored_end = restored.make_learner_end()
+    restored_end.check_restored(checkpoint)
+    for _ in range(5):
+      tree.map_structure(
+        np.testing.assert_array_equal,
+        next(restored_end.batches),
+        next(end.batches),
+      )
+    # The files of the checkpoint are unchanged.
+    assert checkpointer.load() is not None
+
+  def test_learner_need_not_wait_for_the_disk(self, directory, monkeypatch):
+    road = _open(checkpoint_directory=directory)
+    end = road.make_learner_end()
+    _add(road, 10).close()
+    may_write, write = signals.StopSignal(), local.write
+
+    def write_later(*arguments):
+      assert may_write.wait(replay_fixture.DEADLINE_SECONDS)
+      return write(*arguments)
+
+    monkeypatch.setattr(local, 'write', write_later)
+    writing = replay_fixture.Call(end.write_snapshot)
+    replay_fixture.wait_until(end.is_snapshot_taken, 'the copy')
+    for _ in range(3):
+      next(end.batches)
+    _add(road, 10).close()
+    may_write.set()
+    writing.result()
+    # As of the copies.
+    status = _open(checkpoint_directory=directory).make_learner_end().statuses()
+    assert (status['replay'].inserts, status['replay'].samples) == (10, 0)
+
+  def test_failed_ones_leave_nothing_complete(self, directory, monkeypatch):
+    road = _open(checkpoint_directory=directory)
+    end = road.make_learner_end()
+    _add(road, 10).close()
+
+    def fail(*arguments, **settings):
+      raise OSError('disk full')
+
+    with monkeypatch.context() as patched:
+      patched.setattr(np, 'save', fail)
+      with pytest.raises(OSError, match='disk full'):
+        end.write_snapshot()
+    assert _open(checkpoint_directory=directory).make_learner_end().statuses()[
+      'replay'
+    ] == replay.TableInfo(0, 1000, 0, 0, 'sample')
+    # The next ones are written nevertheless.
+    end.write_snapshot()
+    _add(road, 1).close()
+    end.write_snapshot()
+    restored = _open(checkpoint_directory=directory).make_learner_end()
+    assert restored.statuses()['replay'].inserts == 11
+
+  def test_without_a_directory_there_are_none(self):
+    with pytest.raises(ValueError, match='checkpoint_directory must be given'):
+      _open().make_learner_end().write_snapshot()
+
+  def test_name_the_kind_of_transport(self):
+    assert _open().make_learner_end().describe() == {
+      'road': 'local',
+      'bundle_sizes': {'replay': 1},
+      'is_exact': False,
+      'tables': {'replay': {'inserts': 0, 'samples': 0}},
+    }
+
+  def test_tables_that_lack_something_are_named(self):
+    end = _open().make_learner_end()
+    state = {'tables': {'replay': {'inserts': 4, 'samples': 0}}}
+    message = 'from 4 inserts .* this process restored 0'
+    with pytest.raises(checkpointing.CheckpointError, match=message):
+      end.check_restored(checkpointing.Checkpoint('path', {}, state, None))

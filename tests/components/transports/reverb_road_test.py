@@ -1,0 +1,189 @@
+"""Tests of both sides of the transport through a replay server."""
+
+import time
+
+import dm_env
+import numpy as np
+import pytest
+
+import replay_fixture
+from repertory.components import (
+  adders,
+  checkpointing,
+  experience,
+  replay,
+  signals,
+  transports,
+)
+
+_SPEC = replay_fixture.TRANSITION_SPEC
+_ITEMS = adders.Transitions(1, 0.9)
+
+
+@pytest.fixture(autouse=True)
+def _no_threads_left():
+  with replay_fixture.no_threads_left():
+    yield
+
+
+@pytest.fixture(name='open_road')
+def _open_road():
+  """Opens transports through a table with two samples per item."""
+  rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
+  table = replay.uniform(_ITEMS.signature(_SPEC), 1000, rate_limit)
+
+  def open_road(timeout_seconds=20.0, **settings):
+    connection = replay.Connection(address, timeout_seconds)
+    described = experience.Experience(
+      _ITEMS, [table], batch_size=4, prefetch=0, **settings
+    )
+    return connection, transports.ReverbTransport(
+      connection, described, transports.TransportParts()
+    )
+
+  with replay_fixture.serve(table) as served:
+    address = served.address
+    yield open_road
+
+
+def _add(road, num_items, **settings):
+  """Adds items in episodes of one step."""
+  settings = {'priority': lambda: 1.0, 'version': lambda: 0, **settings}
+  adder = road.make_adder(1, **settings)
+
+  def timestep(step_type):
+    ones = np.ones([1], np.float32)
+    return dm_env.TimeStep(
+      np.array([step_type]), ones, ones, np.zeros([1], np.int64)
+    )
+
+  adder.add_first(timestep(dm_env.StepType.FIRST))
+  for i in range(2 * num_items - 1):
+    step_type = dm_env.StepType.FIRST if i % 2 else dm_env.StepType.LAST
+    adder.put(np.zeros([1], np.int32), timestep(step_type))
+  assert adder.num_items == num_items
+  return adder
+
+
+@pytest.mark.parametrize('max_pending_items', [None, 6])
+def test_pending_items_are_limited(open_road, max_pending_items):
+  _, road = open_road(max_pending_items_per_environment=2)
+  limit = max_pending_items or 2
+  for num_items in (limit, limit + 1):
+    adder = _add(road, num_items, max_pending_items=max_pending_items)
+    assert adder.is_ahead() == (num_items > limit)
+    adder.close()
+
+
+def test_new_items_have_the_given_priority(open_road):
+  connection, road = open_road()
+  _add(road, 4, priority=lambda: 7.0).close()
+  (item,) = replay_fixture.sample(connection, 1)
+  assert item.info.priority == 7
+
+
+def test_learner_gets_added_items(open_road):
+  _, road = open_road(min_priority=0.5)
+  end = road.make_learner_end()
+  try:
+    end.begin(7)
+    assert not end.updates_due(7)
+    _add(road, 5).close()
+    # (5 − 4) · 2 samples are due, and two items more make them a batch.
+    assert not end.updates_due(7)
+    assert end.updates_due(7, num_items=6)
+    _add(road, 1).close()
+    assert end.updates_due(7)
+    sample = next(end.batches)
+    assert not end.updates_due(8)
+    end.priorities.update(np.asarray(sample.keys), np.zeros(4))
+    end.flush()
+  finally:
+    end.close()
+  assert end.statuses()['replay'].inserts == 6
+
+
+def test_without_priorities_none_are_written(open_road):
+  _, road = open_road()
+  end = road.make_learner_end()
+  assert end.priorities is None
+  end.flush()
+  end.close()
+
+
+def test_waits_for_enough_items(open_road):
+  connection, road = open_road(0.5)
+  end = road.make_learner_end()
+  adder = _add(road, 3)
+  adder.flush()
+  try:
+    message = r"0\.5 seconds for a new item .*'replay'.* has 3 and needs 4"
+    with pytest.raises(TimeoutError, match=message):
+      replay_fixture.Call(end.wait_for_items).result()
+    connection.stop.set()
+    with pytest.raises(signals.Stopped):
+      end.wait_for_items()
+    _add(road, 1).close()
+    end.wait_for_items()
+  finally:
+    adder.close()
+    end.close()
+
+
+def test_waits_for_one_batch_no_longer_than_the_time_out(open_road):
+  _, road = open_road(0.2)
+  end = road.make_learner_end()
+  try:
+    end.count_anew(0)
+    end.count_anew(0)
+    time.sleep(0.3)
+    # A batch came meanwhile.
+    end.count_anew(1)
+    time.sleep(0.3)
+    message = r"0\.2 seconds for a batch .*'replay'"
+    with pytest.raises(TimeoutError, match=message):
+      end.count_anew(1)
+  finally:
+    end.close()
+
+
+def test_tables_that_lack_something_are_named(open_road):
+  _, road = open_road()
+  _add(road, 3).close()  # Fewer than are sampled from.
+  end = road.make_learner_end()
+  state = end.describe()
+  end.close()
+  assert state == {
+    'road': 'reverb',
+    'bundle_sizes': {'replay': 1},
+    'tables': {'replay': {'inserts': 3, 'samples': 0}},
+  }
+  end.check_restored(checkpointing.Checkpoint('path', {}, state, None))
+  state['tables']['replay']['inserts'] = 4
+  with pytest.raises(checkpointing.CheckpointError, match='from 4 inserts'):
+    end.check_restored(checkpointing.Checkpoint('path', {}, state, None))
+
+
+def test_close_ends_all_whichever_fails(open_road, monkeypatch):
+  _, road = open_road(min_priority=0.1)
+  end = road.make_learner_end()
+  close = end.batches.close
+
+  def fail():
+    close()
+    raise OSError('stuck')
+
+  monkeypatch.setattr(end.batches, 'close', fail)
+  with pytest.raises(OSError, match='stuck'):
+    end.close()  # Then there are no threads left.
+
+
+def test_failed_learner_side_leaves_nothing(open_road, monkeypatch):
+  _, road = open_road(min_priority=0.1)
+
+  def fail(*arguments):
+    raise OSError('no room')
+
+  monkeypatch.setattr(transports.TransportParts, 'make_priority_updater', fail)
+  with pytest.raises(OSError, match='no room'):
+    road.make_learner_end()

@@ -1,0 +1,205 @@
+"""Tests that transports pass all checks, and that each check can fail."""
+
+import contextlib
+import dataclasses
+import os
+import types
+from collections.abc import Mapping
+
+import pytest
+import tensorflow as tf
+
+import replay_fixture
+from repertory.components import checkpointing, conformance, replay, transports
+
+
+@contextlib.contextmanager
+def _serve(described, directory, timeout_seconds, stop):
+  """Yields a connection to a server of the tables."""
+  server = replay.make_server(described.tables, checkpoint_directory=directory)
+  try:
+    yield replay.Connection(f'localhost:{server.port}', timeout_seconds, stop)
+  finally:
+    server.stop()
+
+
+class _ReverbRoads(conformance.TransportConformance):
+  road_class: type[transports.ReverbTransport] = transports.ReverbTransport
+  parts: transports.TransportParts = transports.TransportParts()
+
+  @contextlib.contextmanager
+  def serve(self, described, directory, timeout_seconds, stop):
+    with _serve(described, directory, timeout_seconds, stop) as connection:
+      yield self.road_class(connection, described, self.parts, directory)
+
+
+class TestReverbRoad(_ReverbRoads):
+  pass
+
+
+class _WithoutSnapshots(_ReverbRoads):
+  """The server restores nothing."""
+
+  def serve(self, described, directory, timeout_seconds, stop):
+    elsewhere = os.path.join(directory, 'elsewhere')
+    return super().serve(described, elsewhere, timeout_seconds, stop)
+
+
+class _Newest(_ReverbRoads):
+  """A table that samples the newest items first."""
+
+  def serve(self, described, directory, timeout_seconds, stop):
+    if described.table.is_queue:
+      # Newest since the last sample; here all items come at once.
+      described = described.with_table(
+        sampler='lifo', rate_limit=replay_fixture.NO_LIMIT
+      )
+    return super().serve(described, directory, timeout_seconds, stop)
+
+
+class _Shuffling(transports.TransportParts):
+  """Pairs each item with the successor of another one."""
+
+  def make_dataset(self, experience, connection):
+    batches = super().make_dataset(experience, connection)
+    get_next = batches._get_next
+
+    def shuffle():
+      sample = get_next()
+      after = tf.roll(sample.data.next_observation, 1, 0)
+      data = sample.data._replace(next_observation=after)
+      return sample._replace(data=data)
+
+    batches._get_next = shuffle
+    return batches
+
+
+class _Deaf(transports.TransportParts):
+  """Batches end in their own way."""
+
+  def make_dataset(self, experience, connection):
+    batches = super().make_dataset(experience, connection)
+    get_next = batches._get_next
+
+    def end():
+      try:
+        return get_next()
+      except tf.errors.CancelledError:
+        raise StopIteration from None
+
+    batches._get_next = end
+    return batches
+
+
+class _DropsPriorities(transports.TransportParts):
+  def make_priority_updater(self, experience, connection):
+    updater = super().make_priority_updater(experience, connection)
+    if updater is not None:
+      updater.update = lambda keys, priorities: None
+    return updater
+
+
+class _WithoutLeast(transports.TransportParts):
+  def make_priority_updater(self, experience, connection):
+    experience = dataclasses.replace(experience, min_priority=1e-9)
+    return super().make_priority_updater(experience, connection)
+
+
+class _Forgetting(transports.ReverbTransport):
+  """Creates adders without one of the settings."""
+
+  forgotten: Mapping = types.MappingProxyType({})
+
+  def make_adder(self, batch_size, **settings):
+    return super().make_adder(batch_size, **{**settings, **self.forgotten})
+
+
+class _ForgetsPriority(_Forgetting):
+  forgotten = types.MappingProxyType({'priority': lambda: 1.0})
+
+
+class _ForgetsVersion(_Forgetting):
+  forgotten = types.MappingProxyType({'version': lambda: 0})
+
+
+class _ForgetsLimit(_Forgetting):
+  forgotten = types.MappingProxyType({'max_pending_items': None})
+
+
+class _LooksOnce(transports.ReverbTransport):
+  """Records the status only once."""
+
+  def make_learner_end(self):
+    end = super().make_learner_end()
+    end.statuses = lambda: end._opened_with
+    return end
+
+
+class _TakesOne(transports.ReverbTransport):
+  """Allows only one adder."""
+
+  is_taken = False
+
+  def make_adder(self, batch_size, **settings):
+    adder = super().make_adder(batch_size, **settings)
+    if self.is_taken:
+      adder.put = lambda *step: None
+    self.is_taken = True
+    return adder
+
+
+class _AlwaysDue(transports.ReverbTransport):
+  def make_learner_end(self):
+    end = super().make_learner_end()
+    end.updates_due = lambda learner_steps, num_items=None: True
+    return end
+
+
+class _Impatient(transports.ReverbTransport):
+  def make_learner_end(self):
+    end = super().make_learner_end()
+    end.wait_for_items = lambda: None
+    return end
+
+
+class _Careless(transports.ReverbTransport):
+  """Does not check restored tables."""
+
+  def make_learner_end(self):
+    end = super().make_learner_end()
+    end.check_restored = lambda checkpoint: None
+    return end
+
+
+def _with(road_class=transports.ReverbTransport, parts=None):
+  checks = _ReverbRoads()
+  checks.road_class = road_class
+  checks.parts = parts or transports.TransportParts()
+  return checks
+
+
+@pytest.mark.parametrize(
+  ('checks', 'check'),
+  [
+    (_with(parts=_Shuffling()), 'items_come_out_whole'),
+    (_Newest(), 'queue_gives_each_item_once_and_in_order'),
+    (_with(_TakesOne), 'adders_share_the_road'),
+    (_with(_LooksOnce), 'batches_are_due_by_the_ratio'),
+    (_with(_AlwaysDue), 'batches_are_due_by_the_ratio'),
+    (_with(_ForgetsVersion), 'items_tell_the_version_that_acted'),
+    (_with(_ForgetsLimit), 'as_many_items_are_on_their_way_as_told'),
+    (_with(_Impatient), 'waits_for_enough_items'),
+    (_with(parts=_Deaf()), 'waits_for_a_batch'),
+    (_with(_ForgetsPriority), 'new_items_have_the_priority_that_is_told'),
+    (_with(parts=_DropsPriorities()), 'learner_changes_priorities'),
+    (_with(parts=_WithoutLeast()), 'learner_changes_priorities'),
+    (_with(parts=_WithoutLeast()), 'there_may_be_no_priorities'),
+    (_WithoutSnapshots(), 'snapshot_is_taken_up'),
+    (_with(_Careless), 'snapshot_is_taken_up'),
+  ],
+)
+def test_finds_wrong_roads(checks, check):
+  checks.deadline_seconds = 2.0
+  errors = (AssertionError, checkpointing.CheckpointError, StopIteration)
+  with pytest.raises(errors):
+    getattr(checks, f'test_{check}')()

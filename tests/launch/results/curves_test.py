@@ -1,0 +1,257 @@
+"""Tests of curves over seeds."""
+
+import numpy as np
+import pytest
+
+import written_runs
+from repertory.components.settings import SettingError
+from repertory.launch import results
+from repertory.launch.results import curves, quantities, scores
+
+
+def _panels(folder, what='return', **settings):
+  runs = results.find([folder]).runs
+  chosen = quantities.choose(what, runs)
+  return curves.make_panels(results.group(runs), chosen, **settings)
+
+
+def _curve(folder, what='return', **settings):
+  (panel,) = _panels(folder, what, **settings)
+  (curve,) = panel.curves
+  return curve
+
+
+def _actor_rows(*rows):
+  names = ('steps', 'elapsed_seconds', 'episode_return', 'count')
+  return [dict(zip(names, row)) for row in rows]
+
+
+class TestCurves:
+  def test_mean_over_seeds_where_all_have_been(self, tmp_path):
+    written_runs.write(tmp_path / 'a', [(100, 0.0), (200, 2.0)], seed=0)
+    written_runs.write(tmp_path / 'b', [(100, 4.0), (200, 8.0)], seed=1)
+    curve = _curve(tmp_path)
+    np.testing.assert_array_equal(curve.x, [100, 200])
+    np.testing.assert_array_equal(curve.middle, [2, 5])
+    np.testing.assert_array_equal(curve.num_runs, [2, 2])
+    # Each of two runs may be drawn twice.
+    np.testing.assert_array_equal(curve.interval, [[0, 2], [4, 8]])
+
+  def test_lines_between_points_at_other_places(self, tmp_path):
+    written_runs.write(tmp_path / 'a', [(0, 0.0), (100, 10.0)], seed=0)
+    written_runs.write(
+      tmp_path / 'b', [(0, 0.0), (50, 0.0), (100, 0.0)], seed=1
+    )
+    curve = _curve(tmp_path)
+    np.testing.assert_array_equal(curve.x, [0, 50, 100])
+    np.testing.assert_array_equal(curve.middle, [0, (5 + 0) / 2, 5])
+
+  def test_continues_with_the_seeds_that_have_more_steps(self, tmp_path):
+    written_runs.write(tmp_path / 'a', [(0, 0.0), (100, 4.0)], seed=0)
+    written_runs.write(
+      tmp_path / 'b', [(0, 2.0), (100, 2.0), (200, 2.0)], seed=1
+    )
+    curve = _curve(tmp_path)
+    np.testing.assert_array_equal(curve.middle, [1, 3, 2])
+    np.testing.assert_array_equal(curve.num_runs, [2, 2, 1])
+    assert curve.size == 2
+    assert np.isnan(curve.interval.low[2])
+
+  def test_ends_that_differ_by_a_little_are_one(self, tmp_path):
+    written_runs.write(tmp_path / 'a', [(0, 0.0), (1000, 4.0)], seed=0)
+    written_runs.write(tmp_path / 'b', [(2, 2.0), (1003, 8.0)], seed=1)
+    np.testing.assert_array_equal(_curve(tmp_path).num_runs, [2, 2, 2, 2])
+
+  def test_interquartile_mean(self, tmp_path):
+    for seed, value in enumerate((1.0, 2.0, 3.0, 100.0)):
+      written_runs.write(tmp_path / f'{seed}', [(100, value)], seed=seed)
+    assert _curve(tmp_path, statistic='iqm').middle == (2 + 3) / 2
+    assert _curve(tmp_path).middle == 106 / 4
+
+  def test_interval_is_that_of_the_statistic(self, tmp_path):
+    values = np.array([1.0, 2.0, 3.0, 100.0])
+    for seed, value in enumerate(values):
+      written_runs.write(tmp_path / f'{seed}', [(100, value)], seed=seed)
+    for name, statistic in curves.STATISTICS.items():
+      expected = results.aggregates.bootstrap_interval(values, statistic)
+      assert _curve(tmp_path, statistic=name).interval == expected
+
+  def test_who_ends_a_little_earlier_has_come_as_far(self, tmp_path):
+    for seed, end in enumerate((100, 98, 90)):
+      points = [(0, 0.0), (end, 1.0)]
+      written_runs.write(tmp_path / f'{seed}', points, seed=seed)
+    curve = _curve(tmp_path)
+    assert list(curve.x) == [0, 90, 98, 100]
+    assert list(curve.num_runs) == [3, 3, 2, 2]
+
+  def test_many_rows_are_averaged_by_their_counts(self, tmp_path):
+    # 1000 rows: the first of each ten averages nine episodes of return 1.
+    rows = [
+      (i, i, 1.0 if i % 10 == 0 else 0.0, 9 if i % 10 == 0 else 1)
+      for i in range(1000)
+    ]
+    written_runs.write(tmp_path / 'a', actors=_actor_rows(*rows))
+    curve = _curve(tmp_path, 'training_return')
+    assert len(curve.x) == 100
+    # About ten rows share a cell; unweighted, the mean would be 0.1.
+    np.testing.assert_allclose(curve.middle[1:-1], 9 / 18, atol=0.2)
+
+  def test_over_other_axes(self, tmp_path):
+    written_runs.write(tmp_path / 'a')
+    for over, expected in (('learner_steps', 50), ('elapsed_seconds', 10)):
+      assert _curve(tmp_path, over=over).x[0] == expected
+
+  def test_panels_are_by_environment(self, tmp_path):
+    written_runs.write(tmp_path / 'a')
+    written_runs.write(tmp_path / 'b', environment='x', agent='ppo')
+    written_runs.write(tmp_path / 'c', environment='x')
+    panels = _panels(tmp_path)
+    assert [
+      (panel.environment, [curve.label for curve in panel.curves])
+      for panel in panels
+    ] == [('catch', ['dqn']), ('x', ['dqn', 'ppo'])]
+
+  @pytest.mark.parametrize('name', ['over', 'statistic'])
+  def test_bad_choice_is_reported(self, tmp_path, name):
+    with pytest.raises(SettingError, match=f'{name} must be one of') as caught:
+      _panels(tmp_path, **{name: 'mediann'})
+    assert "got 'mediann'" in str(caught.value)
+
+
+class TestQuantities:
+  def test_ratio_is_of_the_target(self, tmp_path):
+    rows = [
+      {
+        'steps': 10,
+        'samples_per_insert': 4.0,
+        'target_samples_per_insert': 8.0,
+      }
+    ]
+    written_runs.write(tmp_path / 'a', replay=rows)
+    (panel,) = _panels(tmp_path, 'ratio')
+    assert panel.curves[0].middle == 0.5
+    assert panel.quantity.reference == 1
+
+  def test_lag_is_as_learned_from_or_else_as_acted_with(self, tmp_path):
+    row = {'steps': 10, 'learner_steps': 7, 'node': 'inference/0'}
+    inference = [{**row, 'version': -1}, {**row, 'version': 4}]
+    written_runs.write(tmp_path / 'a', inference=inference)
+    assert _curve(tmp_path, 'lag').middle == 7 - 4
+    learner = [{'steps': 10, 'policy_lag': 2.5}]
+    written_runs.write(
+      tmp_path / 'b', inference=inference, learner=learner, agent='ppo'
+    )
+    (panel,) = _panels(tmp_path, 'lag')
+    assert [curve.middle for curve in panel.curves] == [3, 2.5]
+
+  def test_steps_of_data_are_learner_steps(self, tmp_path):
+    written_runs.write(tmp_path / 'a', topology='offline')
+    (panel,) = _panels(tmp_path, 'return')
+    assert panel.over == 'learner_steps'
+    written_runs.write(tmp_path / 'b', agent='ppo')
+    (panel,) = _panels(tmp_path, 'return')
+    assert panel.over == 'steps'
+
+  def test_speed_is_steps_by_seconds(self, tmp_path):
+    rows = _actor_rows((0, 0, 0, 1), (100, 10, 0, 1), (400, 20, 0, 1))
+    written_runs.write(tmp_path / 'a', actors=rows)
+    curve = _curve(tmp_path, 'speed')
+    np.testing.assert_array_equal(curve.x, [50, 250])
+    np.testing.assert_array_equal(curve.middle, [10, 30])
+
+  def test_losses_are_those_of_each_agent(self, tmp_path):
+    row = {'steps': 1, 'loss': 1.0, 'loss_min': 0.0, 'q_value': 3.0}
+    written_runs.write(tmp_path / 'a', learner=[row])
+    row = {'steps': 1, 'policy_loss': 2.0, 'loss': 5.0, 'lossy': 1.0}
+    written_runs.write(tmp_path / 'b', agent='ppo', learner=[row])
+    assert [
+      (panel.quantity.title, float(panel.curves[0].middle[0]))
+      for panel in _panels(tmp_path, 'losses')
+    ] == [('dqn: loss', 1), ('ppo: loss', 5), ('ppo: policy loss', 2)]
+
+  def test_any_column_of_a_log(self, tmp_path):
+    learner = [{'steps': 1, 'q_value': 3.0, 'q_value_count': 2, 'count': 9}]
+    written_runs.write(tmp_path / 'a', learner=learner)
+    assert _curve(tmp_path, 'learner.q_value').middle == 3
+    with pytest.raises(SettingError, match=r"mean 'learner\.q_value'"):
+      _curve(tmp_path, 'learner.q_valu')
+    with pytest.raises(SettingError, match="mean 'losses'"):
+      _curve(tmp_path, 'loses')
+
+  def test_of_several_nodes_their_mean(self, tmp_path):
+    rows = [
+      {'steps': step, 'node': node, 'version': version}
+      for step, node, version in [
+        (1, 'a', 2.0), (2, 'b', 6.0), (3, 'a', 'nan'), (4, 'a', 4.0),
+      ]
+    ]  # fmt: skip
+    written_runs.write(tmp_path / 'run', gossip=rows)
+    curve = _curve(tmp_path, 'gossip.version')
+    np.testing.assert_array_equal(curve.x, [1, 2, 4])
+    np.testing.assert_array_equal(curve.middle, [2, (2 + 6) / 2, (6 + 4) / 2])
+    with pytest.raises(SettingError, match=r"mean 'gossip\.steps'"):
+      _curve(tmp_path, 'gossip.node')  # It has no numbers.
+
+  def test_values_that_are_not_finite_are_left_out(self, tmp_path):
+    learner = [
+      {'steps': 1, 'loss': 1.0},
+      {'steps': 2, 'loss': 'nan'},
+      {'steps': 3, 'loss': 'inf'},
+      {'steps': 4, 'loss': 5.0},
+    ]
+    written_runs.write(tmp_path / 'a', learner=learner)
+    curve = _curve(tmp_path, 'losses')
+    np.testing.assert_array_equal(curve.x, [1, 4])
+
+
+class TestScores:
+  def test_scores_of_groups(self, tmp_path):
+    written_runs.write(
+      tmp_path / 'a', [(0, 0.0), (100, 8.0), (200, 0.0)], seed=0
+    )
+    written_runs.write(tmp_path / 'b', [(0, 2.0), (150, 2.0)], seed=1)
+    (found,) = scores.score(results.group(results.find([tmp_path]).runs).groups)
+    assert list(found.last) == [0, 2]
+    assert list(found.best) == [8, 2]
+    assert list(found.steps) == [200, 150]
+    # Up to 150, which both reach: 0 to 8 over 100, then 8 to 4 over 50.
+    np.testing.assert_allclose(found.area, [(4 * 100 + 6 * 50) / 150, 2])
+
+  def test_of_two_evaluations_at_a_step_the_later_counts(self, tmp_path):
+    written_runs.write(tmp_path / 'a', [(0, 0.0), (100, 4.0), (100, 8.0)])
+    (found,) = scores.score(results.group(results.find([tmp_path]).runs).groups)
+    assert list(found.area) == [8 / 2]
+
+  def test_overall_is_normalized_by_environment(self, tmp_path):
+    for agent, environment, value in (
+      ('dqn', 'x', 0.0), ('ppo', 'x', 10.0), ('sac', 'x', 5.0),
+      ('dqn', 'y', -200.0), ('ppo', 'y', -100.0),
+    ):  # fmt: skip
+      written_runs.write(
+        tmp_path / f'{agent}_{environment}',
+        [(10, value)],
+        agent=agent,
+        environment=environment,
+      )
+    grouped = results.group(results.find([tmp_path]).runs)
+    ranked = scores.rank_overall(scores.score(grouped.groups))
+    # SAC was not on y.
+    assert [(one.label, one.value) for one in ranked] == [
+      ('ppo', 1),
+      ('dqn', 0),
+    ]
+
+  def test_one_environment_needs_no_ranking(self, tmp_path):
+    written_runs.write(tmp_path / 'a')
+    written_runs.write(tmp_path / 'b', agent='ppo')
+    grouped = results.group(results.find([tmp_path]).runs)
+    assert not scores.rank_overall(scores.score(grouped.groups))
+
+
+def test_a_group_without_the_quantity_has_no_curve(tmp_path):
+  written_runs.write(tmp_path / 'a')
+  written_runs.write(
+    tmp_path / 'b', agent='ppo', learner=[{'steps': 1, 'l': 2}]
+  )
+  (panel,) = _panels(tmp_path, 'learner.l')
+  assert [curve.label for curve in panel.curves] == ['ppo']

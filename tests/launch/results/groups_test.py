@@ -1,0 +1,206 @@
+"""Tests of groups of runs, and of their labels."""
+
+import json
+
+import written_runs
+from repertory.agents import dqn
+from repertory.launch import experiment, results
+
+
+def _group(folder):
+  return results.group(results.find([folder]).runs)
+
+
+def _config(**settings):
+  return {
+    **written_runs.CONFIG,
+    **{f'config.{name}': value for name, value in settings.items()},
+  }
+
+
+def _shape(grouped):
+  return [
+    (one.label, one.environment, [run.seed for run in one.runs])
+    for one in grouped.groups
+  ]
+
+
+def test_seeds_go_together(tmp_path):
+  for seed in (2, 0, 1):
+    written_runs.write(tmp_path / f'{seed}', seed=seed)
+  grouped = _group(tmp_path)
+  assert _shape(grouped) == [('dqn', 'catch', [0, 1, 2])]
+  assert not grouped.notes
+
+
+def test_settings_that_differ_on_an_environment_name_groups_everywhere(
+  tmp_path,
+):
+  written_runs.write(tmp_path / 'a', config=_config(n_step=1))
+  written_runs.write(tmp_path / 'b')
+  written_runs.write(tmp_path / 'c', environment='x')
+  written_runs.write(tmp_path / 'd', agent='ppo', environment='x')
+  assert _shape(_group(tmp_path)) == [
+    ('dqn, n_step=1', 'catch', [0]),
+    ('dqn, n_step=3', 'catch', [0]),
+    ('dqn, n_step=3', 'x', [0]),
+    ('ppo', 'x', [0]),
+  ]
+
+
+def test_floats_have_as_few_digits_as_needed(tmp_path):
+  def labels(folder, *values):
+    for number, value in enumerate(values):
+      config = _config(x=value, y=[value, 2])
+      written_runs.write(tmp_path / folder / str(number), config=config)
+    return _group(tmp_path / folder).labels
+
+  assert labels('four', 0.00012345678901, 1 / 3, 0.25) == [
+    'dqn, x=0.0001235, y=0.0001235,2',
+    'dqn, x=0.25, y=0.25,2',
+    'dqn, x=0.3333, y=0.3333,2',
+  ]
+  assert labels('eight', 1 / 3, 0.333334567891) == [
+    'dqn, x=0.33333333, y=0.33333333,2',
+    'dqn, x=0.33333457, y=0.33333457,2',
+  ]
+  assert labels('all', 1 / 3, 0.33333333333333337) == [
+    'dqn, x=0.3333333333333333, y=0.3333333333333333,2',
+    'dqn, x=0.33333333333333337, y=0.33333333333333337,2',
+  ]
+
+
+def test_what_only_environments_differ_in_names_none(tmp_path):
+  written_runs.write(tmp_path / 'a', config=_config(batch_size=1))
+  written_runs.write(tmp_path / 'b', environment='x')
+  assert _group(tmp_path).labels == ['dqn']
+
+
+def test_topology_distinguishes_groups_without_its_settings(tmp_path):
+  written_runs.write(tmp_path / 'a')
+  written_runs.write(
+    tmp_path / 'b',
+    topology='distributed',
+    config={**written_runs.CONFIG, 'num_environments': 2},
+  )
+  assert _group(tmp_path).labels == ['dqn, distributed', 'dqn, single']
+
+
+def test_number_of_environments_names_groups_that_differ_in_nothing_else(
+  tmp_path,
+):
+  written_runs.write(tmp_path / 'a')
+  config = {**written_runs.CONFIG, 'num_environments': 2}
+  written_runs.write(tmp_path / 'b', config=config)
+  assert _group(tmp_path).labels == [
+    'dqn, num_environments=1',
+    'dqn, num_environments=2',
+  ]
+
+
+def test_runs_of_all_lengths_go_together(tmp_path):
+  for seed, length in enumerate((100, 2000)):
+    written_runs.write(
+      tmp_path / f'{seed}', seed=seed, experiment={'max_steps': length}
+    )
+  assert _shape(_group(tmp_path)) == [('dqn', 'catch', [0, 1])]
+
+
+def test_what_began_with_networks_of_other_runs_is_a_group_of_its_own(
+  tmp_path, monkeypatch
+):
+  monkeypatch.chdir(tmp_path)
+  for seed in range(2):
+    written_runs.write(tmp_path / f'cold/seed_{seed}', seed=seed)
+    other = f'before/seed_{seed}'
+    written_runs.write(
+      tmp_path / f'warm/seed_{seed}',
+      seed=seed + 2,
+      experiment={'initial_from': other},
+    )
+  # Its last start omitted the setting.
+  resumed = tmp_path / 'warm/seed_2'
+  written_runs.write(resumed, seed=4)
+  state = {'initial_from': {'directory': str(tmp_path / 'before/seed_2')}}
+  checkpoint = resumed / 'checkpoints/00000001'
+  checkpoint.mkdir(parents=True)
+  (checkpoint / 'state.json').write_text(json.dumps(state))
+  assert _shape(_group(tmp_path)) == [
+    ('dqn', 'catch', [0, 1]),
+    ('dqn, initial_from=before', 'catch', [2, 3, 4]),
+  ]
+
+
+def test_values_are_written_as_flags(tmp_path):
+  written_runs.write(tmp_path / 'a', config=_config(double=True, sizes=[4, 2]))
+  written_runs.write(tmp_path / 'b', config=_config(double=False, sizes=[8]))
+  assert _group(tmp_path).labels == [
+    'dqn, double=false, sizes=8',
+    'dqn, double=true, sizes=4,2',
+  ]
+
+
+def test_presets_are_shown_by_name(tmp_path):
+  presets = {'no': {}, **dqn.PRESETS}
+  for name in ('no', 'cql', 'rainbow'):
+    for more in ({}, {'batch_size': 7, 'n_step': 2}):
+      config = dqn.DQNConfig(**{**presets[name], **more})
+      settings = experiment.plain_config(config)
+      written_runs.write(tmp_path / f'{name}{len(more)}', config=settings)
+  assert _group(tmp_path).labels == [
+    'dqn',
+    'dqn, batch_size=7, n_step=2',
+    'dqn, preset=cql',
+    'dqn, preset=cql, batch_size=7, n_step=2',
+    'dqn, preset=rainbow',
+    'dqn, preset=rainbow, batch_size=7, n_step=2',
+  ]
+
+
+def test_differences_from_a_preset_are_shown(tmp_path):
+  for name, changes in (
+    ('a', {}),
+    ('b', {'conservative_weight': 1.0, 'distribution': 'quantile'}),
+  ):
+    settings = experiment.plain_config(dqn.DQNConfig(**changes))
+    written_runs.write(tmp_path / name, config=settings)
+  # Not the preset `cql`, which samples uniformly: no preset is shorter.
+  assert _group(tmp_path).labels == [
+    'dqn, distribution=none, conservative_weight=None',
+    'dqn, distribution=quantile, conservative_weight=1.0',
+  ]
+
+
+def test_what_wraps_an_agent_names_it_and_not_the_builder(tmp_path):
+  plain = {**written_runs.CONFIG, 'builder': 'DQNBuilder'}
+  written_runs.write(tmp_path / 'a', config=plain)
+  for name in ('RND', 'SQIL'):
+    config = {**plain, 'builder': f'{name}Builder', 'wrap': name.lower()}
+    written_runs.write(tmp_path / name, config=config)
+  assert _group(tmp_path).labels == ['dqn', 'dqn, wrap=rnd', 'dqn, wrap=sqil']
+
+
+def test_of_one_seed_the_run_counts_that_came_further(tmp_path):
+  short = written_runs.write(tmp_path / 'a', [(10, 0.0)])
+  long = written_runs.write(tmp_path / 'b', [(20, 0.0)])
+  grouped = _group(tmp_path)
+  assert [run.directory for run in grouped.groups[0].runs] == [long]
+  assert grouped.notes == [
+    f'{short} has the same seed and settings as {long}, which has more steps'
+  ]
+
+
+def test_runs_without_steps_are_left_out(tmp_path):
+  directory = written_runs.write(tmp_path / 'a', ())
+  grouped = _group(tmp_path)
+  assert not grouped.groups
+  assert grouped.notes == [f'{directory} has no steps yet']
+
+
+def test_settings_that_say_something(tmp_path):
+  written_runs.write(tmp_path / 'a', config=_config(n_step=1, own=1))
+  written_runs.write(tmp_path / 'b', config=_config(n_step=3, own=1))
+  written_runs.write(tmp_path / 'c', agent='ppo', config=_config(discount=0.9))
+  compared = results.groups.compare(_group(tmp_path).groups)
+  # `own` is a setting of DQN only, and the same in both.
+  assert compared == {'n_step': [1, 3, 3], 'discount': [0.99, 0.99, 0.9]}

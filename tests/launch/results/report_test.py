@@ -1,0 +1,245 @@
+"""Tests of reports, parsed like in a browser."""
+
+import base64
+import html.parser
+import json
+import os
+import re
+import urllib.parse
+
+import pytest
+
+import written_runs
+from repertory.components.settings import SettingError
+from repertory.launch import results
+from repertory.launch.results import markup, report, throughput, videos
+
+_VOID = {'meta', 'img', 'br'}
+
+
+class _Reader(html.parser.HTMLParser):
+  """Collects tags, attributes and text, and checks that tags are closed."""
+
+  def __init__(self, text):
+    super().__init__()
+    self.links, self.texts, self.tags, self._open = [], [], [], []
+    self.feed(text)
+    self.close()
+    assert not self._open
+
+  def handle_starttag(self, tag, attrs):
+    self.tags.append(tag)
+    if tag not in _VOID:
+      self._open.append(tag)
+    self.links += [v for k, v in attrs if k in ('src', 'href', 'xlink:href')]
+
+  def handle_startendtag(self, tag, attrs):
+    self.handle_starttag(tag, attrs)
+    if tag not in _VOID:
+      self._open.pop()
+
+  def handle_endtag(self, tag):
+    assert self._open.pop() == tag
+
+  def handle_data(self, data):
+    self.texts.append(data)
+
+  def tables(self):
+    return self.tags.count('table')
+
+
+@pytest.fixture
+def folder(tmp_path):
+  for seed in (0, 1):
+    written_runs.write(
+      tmp_path / f'runs/a{seed}',
+      seed=seed,
+      learner=[{'steps': 100, 'loss': 0.5}],
+      replay=[
+        {'steps': 100, 'inserts_wait': 0.1, 'samples_wait': 0.7, 'count': 4}
+      ],
+      topology='distributed',
+    )
+  config = {**written_runs.CONFIG, 'config.n_step': 5}
+  written_runs.write(tmp_path / 'runs/b', config=config, agent='<b>&"')
+  return tmp_path
+
+
+def _write(folder):
+  path = folder / 'report.html'
+  report.write(results.find([folder / 'runs']), str(path))
+  return path.read_text()
+
+
+def test_page_is_whole_and_needs_no_network(folder):
+  text = _write(folder)
+  reader = _Reader(text)
+  assert not [one for one in reader.links if not one.startswith('#')]
+  assert 'script' not in reader.tags
+  assert not re.search(r'@import|url\((?!#)', text)
+  # Namespaces are no addresses.
+  assert set(re.findall(r'https?://[^/"]*', text)) == {'http://www.w3.org'}
+  marks = re.findall(r' id="([^"]+)"', text)
+  assert len(set(marks)) == len(marks)
+  assert {link[1:] for link in reader.links} <= set(marks)
+  # Figures of returns, DQN's loss and the ratio, besides lines of legends.
+  assert reader.tags.count('figure') == 2
+  assert reader.tags.count('svg') == 2 + reader.tags.count('li')
+  assert sorted(os.listdir(folder)) == ['report.html', 'runs']
+
+
+def test_text_is_escaped(folder):
+  text = _write(folder)
+  assert '<b>&"' not in text
+  assert '&lt;b&gt;&amp;' in text
+
+
+def test_shows_settings_scores_and_waiting(folder):
+  texts = _Reader(_write(folder)).texts
+  for expected in (
+    'Evaluations',
+    'Scores',
+    'Settings that differ',
+    'n_step',
+    'Losses',
+    'Throughput and waiting',
+    'learning waits for acting: more or faster actors would help',
+    'Last evaluations',
+    '70%',
+  ):
+    assert expected in texts, expected
+  # One setting differs; `discount` is in the list of all settings only.
+  assert texts.count('discount') == 2
+
+
+@pytest.mark.parametrize('num_environments', [1, 3, 4])
+def test_heading_is_short_and_one_environment_fills_the_page(
+  tmp_path, num_environments
+):
+  for number in range(num_environments):
+    written_runs.write(
+      tmp_path / f'runs/{number}',
+      environment=f'env_{number}',
+      learner=[{'steps': 100, 'loss': 0.5}],
+    )
+  text = _write(tmp_path)
+  (heading,) = re.findall('<h1>(.*?)</h1>', text)
+  assert (
+    heading
+    == {
+      1: 'dqn on env_0',
+      3: 'dqn on env_0, env_1, env_2',
+      4: 'dqn on 4 environments',
+    }[num_environments]
+  )
+  assert f'<title>Repertory: {heading}</title>' in text
+  # Sections of one panel are side by side.
+  columns = '<div class="columns"><section><h2>Evaluations</h2>'
+  assert (columns in text) == (num_environments == 1)
+
+
+def test_colors_follow_the_page(folder):
+  text = _write(folder)
+  assert 'prefers-color-scheme: dark' in text
+  for color in ('#0072b2', '#333333'):
+    # Only in the page's style.
+    assert text.count(color) <= 1
+  assert 'stroke: var(--series-0)' in text
+
+
+def test_runs_without_steps_make_a_page_too(tmp_path):
+  written_runs.write(tmp_path / 'runs/a', ())
+  text = _write(tmp_path)
+  assert 'has no steps yet' in text
+  _Reader(text)
+
+
+@pytest.mark.parametrize('output', ['report.txt', '/proc/report.html'])
+def test_bad_output_is_reported(folder, output):
+  found = results.find([folder / 'runs'])
+  with pytest.raises(SettingError, match='must') as caught:
+    report.write(found, output)
+  assert caught.value.setting == 'output'
+
+
+class TestVideos:
+  def test_small_ones_are_in_the_page_and_others_linked(
+    self, folder, monkeypatch
+  ):
+    place = folder / 'runs/a0/videos'
+    place.mkdir()
+    (place / 'the best.mp4').write_bytes(b'moving')
+    os.utime(place / 'the best.mp4', (10, 10))
+    (place / 'old.gif').write_bytes(b'GIF')
+    os.utime(place / 'old.gif', (5, 5))
+    (place / 'notes.txt').touch()
+    reader = _Reader(_write(folder))
+    data = base64.b64encode(b'moving').decode()
+    assert f'data:video/mp4;base64,{data}' in reader.links
+    paths = [urllib.parse.unquote(one) for one in reader.links]
+    for name in ('the best.mp4', 'old.gif'):
+      assert f'runs/a0/videos/{name}' in paths
+    assert 'video' in reader.tags
+    monkeypatch.setattr(videos, '_MAX_BYTES', 5)
+    reader = _Reader(_write(folder))
+    assert 'video' not in reader.tags
+    assert 'runs/a0/videos/the%20best.mp4' in reader.links
+
+
+class TestCourse:
+  def test_incidents(self, tmp_path):
+    directory = written_runs.write(
+      tmp_path / 'a',
+      ended=None,
+      learner=[{'steps': 1, 'skipped_updates': 3.0}],
+    )
+    lost = {'node': 'actor/0', 'restarted_after': 'Traceback\n  x\nBad: 1'}
+    rows = [lost, lost, {'node': 'learner', 'warning': 'disk full'}]
+    written_runs.write_jsonl(tmp_path / 'a/logs/nodes.jsonl', rows)
+    (tmp_path / 'a/logs/stall.txt').write_text('No further.\nmore\n')
+    (tmp_path / 'a/diverged').mkdir()
+    (tmp_path / 'a/diverged/step_7.npz').touch()
+    with open(tmp_path / 'a/logs/runs.jsonl', 'a') as file:
+      file.write(json.dumps({'begun': 'x', 'message': 'resumed from 3'}))
+    found = throughput.incidents(results.read(directory))
+    assert [(one.kind, one.text, one.count) for one in found] == [
+      ('resumed', 'resumed from 3', 1),
+      ('restarted', 'actor/0, after: Bad: 1', 2),
+      ('warning', 'learner: disk full', 1),
+      ('skipped', '3 non-finite updates', 1),
+      ('diverged', 'the batch is in diverged/step_7.npz', 1),
+      ('stalled', 'No further.', 1),
+      ('interrupted', 'its process ended without logging an outcome', 1),
+    ]
+
+  def test_pace(self, tmp_path):
+    # 200 steps in 60 s; of its four rows the last took 100 in 5 s.
+    seconds = [0, 20, 50, 55]
+    actors = [
+      {'steps': s, 'elapsed_seconds': t}
+      for s, t in zip((0, 50, 100, 200), seconds)
+    ]
+    replay = [
+      {'steps': 1, 'inserts_wait': 1.0, 'samples_wait': 0.0, 'count': 3},
+      {'steps': 2, 'inserts_wait': 0.0, 'samples_wait': 1.0, 'count': 1},
+    ]
+    inference = [{'steps': 1, 'fill': f} for f in (0.5, 1.0)]
+    logs = {'actors': actors, 'replay': replay, 'inference': inference}
+    directory = written_runs.write(tmp_path / 'a', topology='central', **logs)
+    pace = throughput.measure(results.read(directory))
+    assert pace.steps_per_second == pytest.approx(200 / 60)
+    assert pace.lately == 100 / 5
+    assert (pace.inserts_wait, pace.samples_wait) == (0.75, 0.25)
+    assert pace.bottleneck.startswith('acting waits for learning')
+    assert pace.inference == {'of the computed rows asked for': 0.75}
+    directory = written_runs.write(tmp_path / 'b', **logs)
+    pace = throughput.measure(results.read(directory))
+    assert pace.takes_turns
+    assert pace.inserts_wait is None
+    assert not pace.bottleneck
+
+
+def test_elements_are_escaped():
+  one = markup.element('p', '<', markup.Html('<b>'), class_='a"', hidden=True)
+  assert one == '<p class="a&quot;" hidden>&lt;<b></p>'
+  assert markup.section('Title') == ''
