@@ -216,7 +216,7 @@ def test_head_that_comes_late_is_named(case):
   ((None, {}), 'must return a loss and metrics'),
   ((tf.zeros([]), None), 'must return a loss and metrics'),
   ((tf.zeros([4]), {}), r'must return a scalar loss, got shape \[4\]'),
-  ((0.0, {'loss': 0.0}), 'must have other names than .*, got loss'),
+  ((0.0, {'loss': 0.0}), 'must not have names of .*, got loss'),
   ((0.0, {'x': tf.zeros([4])}), r"Metric 'x' of .* must be a scalar"),
 ])  # fmt: skip
 def test_wrong_results_are_named(result, message):
@@ -232,7 +232,9 @@ def test_metric_of_a_policy_is_not_overwritten(case):
     case, 1.0, lambda network, sample: (0.0, {'policy_loss': 0.0})
   )
   batch, _ = _make_batch(builder, spec)
-  with pytest.raises(ValueError, match=r'other names .*, got policy_loss'):
+  with pytest.raises(
+    ValueError, match=r'must not have names .*, got policy_loss'
+  ):
     _update(builder, spec, batch)
 
 

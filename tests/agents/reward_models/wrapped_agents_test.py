@@ -182,7 +182,7 @@ class TestSQIL:
 
   def test_refuses_batches_without_any(self):
     steps = wrapped_batches.make_steps(0)._replace(is_demonstration=())
-    with pytest.raises(ValueError, match='must have demonstrations to imitate'):
+    with pytest.raises(ValueError, match='must have demonstrations besides'):
       steps_lib.demonstrations_of(steps)
 
   def test_demonstrations_must_be_worth_more(self):
@@ -206,7 +206,7 @@ class TestWrapping:
   @pytest.mark.parametrize(
     ('wrapped', 'why'),
     [
-      (_WithALearner(), 'has a make_learner of its own'),
+      (_WithALearner(), 'overrides make_learner'),
       (sqil.SQILBuilder(dqn.DQNBuilder()), "one.*'rnd' around 'sqil'"),
     ],
   )

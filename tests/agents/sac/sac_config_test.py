@@ -60,7 +60,7 @@ def test_refuses(name, value, expected):
     ),
     (
       {'critic_body': 'simba', 'critic_hidden_sizes': (3, 4)},
-      'critic_hidden_sizes must be one size',
+      'critic_hidden_sizes must be equal sizes',
     ),
     (
       {'critic_body': 'normalized_mlp', 'critic_hidden_sizes': ()},
