@@ -172,8 +172,9 @@ class Builder(transports.TransportParts, abc.ABC):
   ) -> interfaces.BellmanUpdater:
     """Creates a Bellman updater, which computes targets with its own networks.
 
-    Required if `experience` has `labeled`. Then the update gets
-    `types.Labeled` items, and exports the variables that the updater follows.
+    Required if `experience` has `with_targets`. Then the update gets
+    `types.SampleWithTargets` items, and exports the variables that the updater
+    follows.
     """
     del spec
     raise NotImplementedError(

@@ -227,26 +227,28 @@ class BuilderConformance:
         )
       sample = next(end.batches)
       assert sample.keys.shape == [experience.batch_size]
-      if experience.labeled is not None:
-        sample = self._label(builder, experience.labeled, sample)
+      if experience.with_targets is not None:
+        sample = self._label(builder, experience.with_targets, sample)
       update = builder.make_update(network, spec)
       result = interfaces.call_update(update, sample)
     for name, value in result.metrics.items():
       assert np.isfinite(np.asarray(value)), f'{name} must be finite.'
 
-  def _label(self, builder, labeled, sample):
+  def _label(self, builder, with_targets, sample):
     """Returns a batch of items with targets."""
     updater = builder.make_bellman_updater(self.make_spec())
     data, target = updater(sample, tf.constant([0, 0]))
-    size = labeled.batch_size
+    size = with_targets.batch_size
     indices = np.arange(size) % len(sample.keys)
     finished = sample._replace(
-      data=types.Labeled(data, target, np.zeros([len(sample.keys)], np.int64))
+      data=types.SampleWithTargets(
+        data, target, np.zeros([len(sample.keys)], np.int64)
+      )
     )
     finished = tree.map_structure(
       lambda leaf: tf.gather(leaf, indices), finished
     )
-    expected = datasets.sample_spec(labeled.table.signature, size)
+    expected = datasets.sample_spec(with_targets.table.signature, size)
     tree.assert_same_structure(finished.data, expected.data)
     for leaf, spec in zip(tree.flatten(finished.data), tree.flatten(expected)):
       assert (leaf.shape, leaf.dtype) == (spec.shape, spec.dtype), (
@@ -257,12 +259,12 @@ class BuilderConformance:
 
   def test_bellman_updater_follows_the_update(self):
     builder, spec = self.make_builder(), self.make_spec()
-    if builder.experience(spec, self.num_environments).labeled is None:
+    if builder.experience(spec, self.num_environments).with_targets is None:
       raise unittest.SkipTest('The learner of this agent computes its targets.')
     exports = builder.make_update(builder.make_network(spec), spec).exports
     updater = builder.make_bellman_updater(spec)
-    for name, followed in updater.followed.items():
-      found = [(v.name, v.shape) for v in followed]
+    for name, variable_client in updater.variable_client.items():
+      found = [(v.name, v.shape) for v in variable_client]
       expected = [(v.name, v.shape) for v in exports.get(name, ())]
       assert found == expected, (
         f"followed['{name}'] of a Bellman updater must match the variables "
@@ -278,10 +280,10 @@ class BuilderConformance:
       connection = replay.Connection(
         f'localhost:{server.port}', _SECONDS, signals.StopSignal()
       )
-      road = transports.ReverbTransport(connection, experience, builder)
-      end = road.make_learner_end()
+      transport = transports.ReverbTransport(connection, experience, builder)
+      end = transport.make_learner_end()
       stack.callback(end.close)
-      adder = road.make_adder(
+      adder = transport.make_adder(
         self.num_environments,
         priority=lambda: 1.0,
         version=lambda: 0,

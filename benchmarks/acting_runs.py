@@ -112,7 +112,7 @@ def serve(
   *,
   learns: bool = False,
   address: str = '',
-  num_lanes: int = 1,
+  num_connections: int = 1,
   device: str | None = None,
 ) -> Iterator[tuple[server.InferenceServer, 'Learner | None']]:
   """Serves actors, optionally with a learner.
@@ -123,12 +123,14 @@ def serve(
     environments: Number of environments per actor.
     learns: Whether IMPALA learns from their experience.
     address: Address to listen on; '' for a Unix socket.
-    num_lanes: 2 for double buffering.
+    num_connections: 2 for double buffering.
     device: Device of the policy; None for TensorFlow's choice.
   """
   builder, spec = acting_policies.make_builder(network), _spec_of(network)
   total = actors * environments
-  rows = [len(range(environments)[i::num_lanes]) for i in range(num_lanes)]
+  rows = [
+    len(range(environments)[i::num_connections]) for i in range(num_connections)
+  ]
   stop = signals.StopSignal()
   net = _make_network(builder, spec, device)
   store = state_store.StateStore(
@@ -180,9 +182,11 @@ class Learner:
     experience = builder.experience(spec, num_environments).bundled(num_slots)
     self._server = replay.make_server(experience.tables)
     connection = replay.Connection(f'localhost:{self._server.port}', 60.0, stop)
-    self._road = transports.ReverbTransport(connection, experience, builder)
+    self._transport = transports.ReverbTransport(
+      connection, experience, builder
+    )
     network = builder.make_network(spec)
-    self._end = self._road.make_learner_end()
+    self._end = self._transport.make_learner_end()
     self._learner = builder.make_learner(
       builder.make_update(network, spec),
       self._end.batches,
@@ -198,7 +202,7 @@ class Learner:
     return self._learner.steps
 
   def make_adder(self, lane: connections.ActorConnection) -> Any:
-    return self._road.make_adder(
+    return self._transport.make_adder(
       lane.batch_size,
       priority=lambda: 1.0,
       version=lambda: lane.written_version,

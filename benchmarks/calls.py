@@ -50,11 +50,11 @@ Figures = Mapping[str, Mapping[str, Sequence[float]]]
 
 def _serve(way: str) -> None:
   """Serves until the standard input is closed; prints the address."""
-  carrier, reply = rpc.get(way), os.urandom(_REPLY_BYTES)
+  rpc_name, reply = rpc.get(way), os.urandom(_REPLY_BYTES)
   served = {'same': lambda number: number, 'reply': lambda: reply}
   with ports.held() as port:
-    server = carrier.make_server(port, 2 * _CALLERS, _TOKEN)
-    with carrier.serving(server, served, lambda: None):
+    server = rpc_name.make_server(port, 2 * _CALLERS, _TOKEN)
+    with rpc_name.serving(server, served, lambda: None):
       print(port, flush=True)
       sys.stdin.read()
 
@@ -137,7 +137,7 @@ def _measure_launch(launch_type: str) -> float:
     clients = [workers.client(name) for name in planned.names]
     for client in clients:
       calls.wait_for_server(client)
-      client.life()
+      client.generation()
     ends = [client.futures.shutdown() for client in clients]
     workers.wait_for_end(_WAIT_SECONDS)
     for end in ends:

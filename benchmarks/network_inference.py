@@ -48,7 +48,7 @@ _STEP_MS = flags.DEFINE_list(
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _ACTORS = 2
 _NETWORK = 'mlp'
-_LANES = (1, 2)
+_CONNECTIONS = (1, 2)
 _OF_ROUNDS = 5  # The fastest counts.
 _SAME_HOST = -1.0  # Stands for no network, in place of a delay.
 
@@ -81,15 +81,15 @@ def _actors(case: Case, prefix: Sequence[str]) -> Iterator[list[Any]]:
   here = network_interfaces.of_address(delayed_network.HERE)
   with contextlib.ExitStack() as stack:
     served = {}
-    for num_lanes in _LANES:
+    for num_connections in _CONNECTIONS:
       serving = acting_runs.serve(
         _NETWORK,
         _ACTORS,
         case.environments,
         address=addresses.make_address(here),
-        num_lanes=num_lanes,
+        num_connections=num_connections,
       )
-      served[num_lanes] = stack.enter_context(serving)[0].address
+      served[num_connections] = stack.enter_context(serving)[0].address
     actors = []
     for index in range(_ACTORS):
       first = index * case.environments
@@ -110,10 +110,10 @@ def _actors(case: Case, prefix: Sequence[str]) -> Iterator[list[Any]]:
     yield actors
 
 
-def _run(actors: Sequence[Any], num_lanes: int) -> float:
+def _run(actors: Sequence[Any], num_connections: int) -> float:
   """Runs actors for some time; returns their total steps per second."""
   for actor in actors:
-    actor.stdin.write(f'[{num_lanes}, {_SECONDS.value}]\n')
+    actor.stdin.write(f'[{num_connections}, {_SECONDS.value}]\n')
     actor.stdin.flush()
   return sum(float(actor.stdout.readline()) for actor in actors)
 
@@ -128,10 +128,10 @@ def measure(case: Case, network: delayed_network.Network) -> Rates:
     _actors(case, network.prefix) as others,
   ):
     for _ in range(_ROUNDS.value):
-      for delay, num_lanes in itertools.product(delays, _LANES):
+      for delay, num_connections in itertools.product(delays, _CONNECTIONS):
         actors = neighbors if delay == _SAME_HOST else others
         network.delay(max(delay, 0.0) / 1e3)
-        found[delay, num_lanes].append(_run(actors, num_lanes))
+        found[delay, num_connections].append(_run(actors, num_connections))
   return {key: _fastest(rates) for key, rates in found.items()}
 
 

@@ -16,10 +16,10 @@ def main() -> None:
   """Connects to the servers given by the argument, a JSON object."""
   settings = json.loads(sys.argv[1])
   ids = settings['environment_ids']
-  lanes = {}
+  connections = {}
   for number, address in settings['addresses'].items():
     size = int(number)
-    lanes[size] = [
+    connections[size] = [
       acting_worker.Acting(
         settings, ids[i::size], address, settings['step_seconds'] / size
       )
@@ -28,14 +28,14 @@ def main() -> None:
   print('ready', flush=True)
   for line in sys.stdin:
     size, seconds = json.loads(line)
-    print(_run(lanes[size], seconds), flush=True)
+    print(_run(connections[size], seconds), flush=True)
 
 
-def _run(lanes: list[acting_worker.Acting], seconds: float) -> float:
+def _run(connections: list[acting_worker.Acting], seconds: float) -> float:
   """Steps all lanes round-robin; returns steps per second."""
   steps, start = 0, time.perf_counter()
   while (elapsed := time.perf_counter() - start) < seconds:
-    for lane in lanes:
+    for lane in connections:
       steps += lane.step()
   return steps / elapsed
 

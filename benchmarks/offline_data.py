@@ -71,16 +71,16 @@ def _read(
   def load() -> transports.OfflineTransport:
     data = offline.open_data(directory)
     data.check(spec)
-    road = transports.OfflineTransport(
+    transport = transports.OfflineTransport(
       described, transports.TransportParts(), data.lengths, seed=0
     )
-    road.fill(data.read(spec))
-    return road
+    transport.fill(data.read(spec))
+    return transport
 
   before = _resident()
-  seconds, road = _measure(load)
+  seconds, transport = _measure(load)
   print(f'| {name}: read | {seconds:.1f} s |')
-  end = road.make_learner_end()
+  end = transport.make_learner_end()
   size = next(iter(end.statuses().values())).size
   print(f'| {name}: items | {size:,} |')
   print(f'| {name}: memory | {(_resident() - before) / 1e6:,.0f} MB |')

@@ -95,7 +95,7 @@ class _Actor:
       settings.addresses[kinds.LEARNER.name], settings.token
     )
     connection = replay.Connection(settings.replay_address)
-    self._adder = settings.session.make_road(connection).make_adder(
+    self._adder = settings.session.make_transport(connection).make_adder(
       1, priority=lambda: 1.0, version=lambda: 0
     )
     self._position = 0

@@ -92,9 +92,11 @@ def started(session: Any) -> Iterator[Nodes]:
     processes = {}
     for name in _NODES:
       peers = {one: addresses[one] for one in program.callees_of(name)}
-      cargo = node_process.NodeLaunchSpec.of(program, name, peers, rpc.chosen())
+      launch_spec = node_process.NodeLaunchSpec.of(
+        program, name, peers, rpc.chosen()
+      )
       log = os.path.join(session.log_directory, name)
-      processes[name] = _start(cargo, held[name], log)
+      processes[name] = _start(launch_spec, held[name], log)
       stack.callback(_end, processes[name])
     nodes = Nodes(processes, addresses, program.token)
     nodes.coordinator.expect(program.names)
@@ -103,8 +105,8 @@ def started(session: Any) -> Iterator[Nodes]:
 
 def make_client(address: str, token: str) -> Any:
   """Returns an authenticated client of a node."""
-  carrier = rpc.get(rpc.chosen())
-  return carrier.make_client(address, _START_SECONDS, token)
+  rpc_name = rpc.get(rpc.chosen())
+  return rpc_name.make_client(address, _START_SECONDS, token)
 
 
 def make_coordinator_client(
@@ -116,7 +118,7 @@ def make_coordinator_client(
 
 
 def _start(
-  cargo: node_process.NodeLaunchSpec, port: int, log: str
+  launch_spec: node_process.NodeLaunchSpec, port: int, log: str
 ) -> subprocess.Popen:
   variables = {
     **os.environ,
@@ -126,7 +128,7 @@ def _start(
   }
   with open(log, 'wb') as file:
     process: Any = subprocess.Popen(
-      child_processes.node_command(cargo.plan.name),
+      child_processes.node_command(launch_spec.plan.name),
       env=variables,
       stdin=subprocess.PIPE,
       stdout=file,
@@ -134,7 +136,7 @@ def _start(
     )
   with process.stdin as pipe:
     pipe.write(pickle.dumps((port, network_interfaces.LOOPBACK)))
-    pipe.write(cloudpickle.dumps(cargo))
+    pipe.write(cloudpickle.dumps(launch_spec))
   return process
 
 

@@ -15,12 +15,12 @@ class Caller(NamedTuple):
 
   Attributes:
     name: The process's name, the same in all generations.
-    life: Its generation: number of starts before this one.
+    generation: Its generation: number of starts before this one.
     token: A secret shared by all processes of the run.
   """
 
   name: str
-  life: int = 0
+  generation: int = 0
   token: str = ''
 
 
@@ -41,10 +41,10 @@ class Fencing:
     self._generations: dict[str, int] = {}
     self._lock = threading.Lock()
 
-  def replace(self, name: str, life: int) -> None:
+  def replace(self, name: str, generation: int) -> None:
     """Registers a new generation of a caller; older ones are refused."""
     with self._lock:
-      self._generations[name] = max(life, self._generations.get(name, 0))
+      self._generations[name] = max(generation, self._generations.get(name, 0))
 
   def check_token(self, caller: Caller) -> None:
     """Raises RefusedError if a caller belongs to another run."""
@@ -64,9 +64,9 @@ class Fencing:
     self.check_token(caller)
     with self._lock:
       newest = self._generations.get(caller.name, 0)
-      if caller.life < newest:
+      if caller.generation < newest:
         raise RefusedError(
           f'{caller.name} was replaced: its generation must be {newest}, got '
-          f'{caller.life}.'
+          f'{caller.generation}.'
         )
-      self._generations[caller.name] = caller.life
+      self._generations[caller.name] = caller.generation

@@ -45,7 +45,7 @@ class EnvironmentLoop(core.Worker):
     *,
     counter: counting.Counter | None = None,
     logger: loggers.Logger | None = None,
-    observers: Sequence[Callable[[Episode], None]] = (),
+    callbacks: Sequence[Callable[[Episode], None]] = (),
     should_update: bool = True,
   ):
     """Stores the parts; nothing is stepped yet.
@@ -55,7 +55,7 @@ class EnvironmentLoop(core.Worker):
       actor: The actor that selects actions.
       counter: Counter for 'steps' and 'episodes'.
       logger: Gets a row per episode, with all counts.
-      observers: Called with every finished episode.
+      callbacks: Called with every finished episode.
       should_update: Whether to call the actor's `update`, for new variables,
         after every step.
     """
@@ -63,7 +63,7 @@ class EnvironmentLoop(core.Worker):
     self._actor = actor
     self._counter = counter
     self._logger = logger
-    self._observers = list(observers)
+    self._callbacks = list(callbacks)
     self._should_update = should_update
     self._metrics: episode_metrics.EpisodeMetrics | None = None
     self._info_names: tuple[str, ...] = ()
@@ -86,9 +86,9 @@ class EnvironmentLoop(core.Worker):
     entered_at = self._entered_at
     return time.monotonic() - entered_at if entered_at else 0.0
 
-  def add_observer(self, observer: Callable[[Episode], None]) -> None:
+  def add_observer(self, callback: Callable[[Episode], None]) -> None:
     """Adds a function to be called with every finished episode."""
-    self._observers.append(observer)
+    self._callbacks.append(callback)
 
   def measure(self, metrics: episode_metrics.EpisodeMetrics) -> None:
     """Adds metrics to the episodes that start from now on."""
@@ -145,8 +145,8 @@ class EnvironmentLoop(core.Worker):
     if self._counter is not None:
       self._counter.increment(steps=num_steps, episodes=len(episodes))
     for episode in episodes:
-      for observer in self._observers:
-        observer(episode)
+      for callback in self._callbacks:
+        callback(episode)
       if self._logger is not None:
         self._log(self._logger, episode)
     return num_steps, episodes

@@ -36,8 +36,8 @@ class Experience:
       `replay.Table.bundled`. False if slots do not all end their items at the
       same steps although `items` says so, or if custom code makes the batches
       and does not know bundles.
-    is_of_data: Whether the agent learns from a data set only, see `of_data`.
-    labeled: Experience with targets from Bellman updaters, see
+    is_offline: Whether the agent learns from a data set only, see `offline`.
+    with_targets: Experience with targets from Bellman updaters, see
       `with_bellman_updaters`: they sample `batch_size` items at a time from
       this table, and write them with targets to that one, which the learner
       samples. None if the learner samples this table.
@@ -54,8 +54,8 @@ class Experience:
   in_bundles: bool = True
   setting_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
   num_demonstrations: int = 0
-  is_of_data: bool = False
-  labeled: 'Experience | None' = None
+  is_offline: bool = False
+  with_targets: 'Experience | None' = None
 
   def __post_init__(self):
     names = [table.name for table in self.tables]
@@ -65,7 +65,7 @@ class Experience:
       )
 
   @classmethod
-  def of_data(
+  def offline(
     cls, items: adders.ItemSpec, signature: types.Nest, batch_size: int
   ) -> 'Experience':
     """Returns the experience of an offline agent.
@@ -79,12 +79,12 @@ class Experience:
       batch_size: Items per learner step.
     """
     table = replay.uniform(signature, 1, replay.UNLIMITED)
-    return cls(items, [table], batch_size, is_of_data=True)
+    return cls(items, [table], batch_size, is_offline=True)
 
   @property
   def demonstrated(self) -> 'Experience':
     """The experience of the demonstrations alone."""
-    return self.of_data(
+    return self.offline(
       self.items, self.table.signature, self.num_demonstrations
     )
 
@@ -95,13 +95,16 @@ class Experience:
 
   @property
   def all_tables(self) -> Sequence[replay.TableSpec]:
-    """All tables, including those of `labeled`."""
-    return [*self.tables, *(self.labeled.tables if self.labeled else [])]
+    """All tables, including those of `with_targets`."""
+    return [
+      *self.tables,
+      *(self.with_targets.tables if self.with_targets else []),
+    ]
 
   @property
   def learned(self) -> 'Experience':
-    """The experience the learner samples: `labeled` if given, else this."""
-    return self.labeled or self
+    """Experience that the learner samples: `with_targets` if given."""
+    return self.with_targets or self
 
   @property
   def rows(self) -> int:
@@ -142,7 +145,8 @@ class Experience:
     the rate limit here applies to their sampling.
 
     Args:
-      signature: Nest of `tf.TensorSpec`: data and target of `types.Labeled`.
+      signature: Nest of `tf.TensorSpec`: data and target of
+        `types.SampleWithTargets`.
       max_size: Capacity for items with targets.
       samples_per_target: Mean number of samples of each item.
       batch_size: Items per learner step.
@@ -155,21 +159,27 @@ class Experience:
       items_per_insert=self.rows,
     )
     data, target = signature
-    item = types.Labeled(data, target, version=tf.TensorSpec([], tf.int64))
+    item = types.SampleWithTargets(
+      data, target, version=tf.TensorSpec([], tf.int64)
+    )
     table = replay.uniform(item, max_size, limit, replay.TRAIN_BUFFER)
-    labeled = dataclasses.replace(
+    with_targets = dataclasses.replace(
       self,
       tables=[table],
       batch_size=batch_size,
       min_priority=None,
       setting_names=setting_names or {},
     )
-    return dataclasses.replace(self, labeled=labeled)
+    return dataclasses.replace(self, with_targets=with_targets)
 
   def updates_due(self, num_items: int) -> int:
     """Returns the total learner steps due after `num_items` inserted items."""
     due = int(self.table.sample_target(num_items) // self.batch_size)
-    return self.labeled.updates_due(due * self.rows) if self.labeled else due
+    return (
+      self.with_targets.updates_due(due * self.rows)
+      if self.with_targets
+      else due
+    )
 
   def with_demonstrations(self, fraction: float) -> 'Experience':
     """Returns a copy that takes a share of every batch from a data set.
@@ -207,7 +217,7 @@ class Experience:
     Args:
       num_slots: A common divisor of the adders' batch sizes.
     """
-    if not self.table.is_queue or self.labeled is not None:
+    if not self.table.is_queue or self.with_targets is not None:
       return self
     size = 1
     if self.in_bundles and self.items.slots_end_together:
@@ -230,9 +240,9 @@ class Experience:
         num_environments * self.items.max_items_per_step,
         self.setting_names,
       )
-    if self.labeled is None:
+    if self.with_targets is None:
       return
-    for table in self.labeled.tables:
+    for table in self.with_targets.tables:
       table.check(
-        self.labeled.batch_size, self.rows, self.labeled.setting_names
+        self.with_targets.batch_size, self.rows, self.with_targets.setting_names
       )

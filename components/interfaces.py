@@ -119,13 +119,13 @@ class BellmanUpdater(tf.Module, abc.ABC):
   """Computes targets of replayed items: a TensorFlow module beside the update.
 
   With one, the learner samples items with finished targets, see
-  `Experience.labeled`. It owns copies of networks, which follow those of the
-  update, and no other state.
+  `Experience.with_targets`. It owns copies of networks, which follow
+  those of the update, and no other state.
   """
 
   @property
   @abc.abstractmethod
-  def followed(self) -> Mapping[str, Sequence[tf.Variable]]:
+  def variable_client(self) -> Mapping[str, Sequence[tf.Variable]]:
     """Its variables, which follow variables that the update exports.
 
     By the name of the export, in the same order.
@@ -135,7 +135,7 @@ class BellmanUpdater(tf.Module, abc.ABC):
   def __call__(
     self, sample: types.Sample, seed: tf.Tensor
   ) -> tuple[types.Nest, types.Nest]:
-    """Returns data and target of `types.Labeled`, `[B, ...]` both.
+    """Returns data and target of `types.SampleWithTargets`, `[B, ...]` both.
 
     Args:
       sample: A batch of replay items `[B]`.

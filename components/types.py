@@ -83,7 +83,7 @@ class Sequence(NamedTuple):
   version: Array
 
 
-class Labeled(NamedTuple):
+class SampleWithTargets(NamedTuple):
   """An item with a target from a Bellman updater, or a batch of them.
 
   Attributes:

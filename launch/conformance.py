@@ -86,8 +86,8 @@ class TopologyConformance:
     topology = self.make_topology()
     experiment = self.make_experiment(tmp_path)
     topology.check(experiment)
-    roads = topology.roads(experiment)
-    with resuming.open_session(experiment, kinds=roads) as session:
+    transports = topology.transports(experiment)
+    with resuming.open_session(experiment, kinds=transports) as session:
       graph = topology.call_graph(session)
       names = {kinds.COORDINATOR.name}
       if topology.has_program:
@@ -121,16 +121,16 @@ class TopologyConformance:
 
   def test_runs_to_the_end_and_resumes(self, tmp_path):
     threads, nodes = threading.active_count(), _find_nodes()
-    first, observer = self._run_observed(tmp_path)
+    first, callback = self._run_observed(tmp_path)
     self._check_steps(first, self.max_steps)
     assert first.status.learner_steps > 0, 'There must be a learner step.'
     assert first.status.evaluation_return is not None, (
       'There must be an evaluation.'
     )
     assert os.listdir(os.path.join(first.directory, 'checkpoints'))
-    observer.check(first.status, callbacks.DONE)
+    callback.check(first.status, callbacks.DONE)
     max_steps = 100 * self.max_steps
-    second, observer = self._run_observed(
+    second, callback = self._run_observed(
       tmp_path,
       max_steps=max_steps,
       evaluation_period=self.max_steps,
@@ -141,10 +141,10 @@ class TopologyConformance:
       f'stop_when must end the run after an evaluation; it took {steps} steps.'
     )
     assert reason == 'stop_when returned true', reason
-    assert observer.started[0].is_resumed, 'The second run must resume.'
+    assert callback.started[0].is_resumed, 'The second run must resume.'
     assert second.status.learner_steps > first.status.learner_steps
     assert second.variables_sha256 is not None, 'There must be a checkpoint.'
-    observer.check(second.status, callbacks.STOPPED_EARLY)
+    callback.check(second.status, callbacks.STOPPED_EARLY)
     _wait(
       lambda: threading.active_count() <= threads,
       'all threads of the run to end',
@@ -160,14 +160,14 @@ class TopologyConformance:
 
   def _run_observed(self, directory, **changes):
     """Runs an experiment; returns its result and an observer of it."""
-    observer = _Observer()
+    callback = _Callback()
     experiment = self.make_experiment(
       directory,
-      observers=[observer],
+      callbacks=[callback],
       evaluation_metrics={'counted': _CountedSteps},
       **changes,
     )
-    return self.run(experiment), observer
+    return self.run(experiment), callback
 
   def _check_steps(self, result, max_steps):
     steps = result.status.steps
@@ -210,7 +210,7 @@ def _find_nodes() -> weakref.WeakSet[node_lib.Node]:
   )
 
 
-class _Observer(callbacks.Callback):
+class _Callback(callbacks.Callback):
   """Records all callbacks."""
 
   def __init__(self):

@@ -98,7 +98,7 @@ class Experiment:
       episodes: the value in the last step of an episode, a number.
     episode_rows: Whether to write a row per training episode to
       `logs/episodes.csv`; the other logs contain means over a second.
-    observers: Callbacks for events of the run, see `launch.Callback`.
+    callbacks: Callbacks for events of the run, see `launch.Callback`.
     loggers: Additional loggers of the run's log rows, see `launch.RowLogger`.
     stop_when: Early stopping: a function of the `loggers.Status`, called after
       each evaluation and about once a second. If it returns True or a reason
@@ -139,7 +139,7 @@ class Experiment:
   ] = dataclasses.field(default_factory=dict)
   info: Sequence[str] = ()
   episode_rows: bool = False
-  observers: Sequence[callbacks_lib.Callback] = ()
+  callbacks: Sequence[callbacks_lib.Callback] = ()
   loggers: Sequence[callbacks_lib.RowLogger] = ()
   stop_when: 'Callable[[loggers_lib.Status], bool | str] | None' = None
 

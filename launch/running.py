@@ -103,19 +103,21 @@ def run(
     topology = topology_lib.get(topology)()
   if isinstance(launch_type, str):
     launch_type = launcher_lib.get(launch_type)()
-  experiment, hooks = _split_callbacks(experiment)
+  experiment, callback_list = _split_callbacks(experiment)
   with contextlib.ExitStack() as stack:
     interruption = stack.enter_context(interrupts.catch_interrupts())
     with interrupts.insisting():  # There is nothing to save yet.
       # May split the CPU into virtual devices, so precedes use of TensorFlow.
-      topology = _check(topology, launch_type, experiment, hooks)
+      topology = _check(topology, launch_type, experiment, callback_list)
       _check_tensorflow()
       stored = storage.open_storage(experiment.storage, experiment.directory)
       opened = _open(topology, experiment, stored, fresh, display)
       with brief_notes.saying('trying environment and network', display):
         session = stack.enter_context(opened)
       wiring = topology.describe_wiring(launch_type)
-      session = dataclasses.replace(session, hooks=hooks, wiring=wiring)
+      session = dataclasses.replace(
+        session, callback_list=callback_list, wiring=wiring
+      )
       if not experiment.eager:  # Debugger prompts must stay visible.
         stack.enter_context(native_output.redirected(session.native_log))
       show = stack.enter_context(_display(session, display))
@@ -196,7 +198,7 @@ def _open(
     experiment,
     fresh,
     topology.smallest_batch(experiment),
-    topology.roads(experiment),
+    topology.transports(experiment),
     topology.check_experience,
     topology.division(experiment),
     _print if display else lambda message: None,
@@ -230,7 +232,7 @@ def _check(
   topology: topology_lib.Topology,
   launcher: launcher_lib.Launcher,
   experiment: experiment_lib.Experiment,
-  hooks: callbacks_lib.CallbackList,
+  callback_list: callbacks_lib.CallbackList,
 ) -> topology_lib.Topology:
   """Returns the topology with defaults for the launcher.
 
@@ -243,7 +245,7 @@ def _check(
   )
   topology.check(experiment)
   if topology.has_program and launcher.needs_pickles:
-    hooks.check_can_travel(launcher.name)
+    callback_list.check_can_travel(launcher.name)
   return topology
 
 
@@ -300,11 +302,11 @@ def check(
     ValueError: If it cannot run.
     TimeoutError: If making its environment takes too long.
   """
-  experiment, hooks = _split_callbacks(experiment)
-  topology = _check(topology, launch_type, experiment, hooks)
+  experiment, callback_list = _split_callbacks(experiment)
+  topology = _check(topology, launch_type, experiment, callback_list)
   spec = smoke_test.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
-  kinds = topology.roads(experiment)
+  kinds = topology.transports(experiment)
   preflight.find_options(
     experiment, experience, kinds, topology.smallest_batch(experiment)
   )

@@ -45,12 +45,12 @@ _RANKS_OF_COMPONENTS = (
     'cumulative_sums',
     'settings',
     'callers',
-    'interfaces',
+    'network_interfaces',
     'choices',
     'lazy_imports',
     'regular_files',
   ),
-  ('core', 'programs', 'named_objects'),
+  ('core', 'interfaces', 'import_paths'),
   (
     'counting',
     'checkpointing',
@@ -78,21 +78,21 @@ _RANKS_OF_COMPONENTS = (
     'learners',
     'inference',
     'experience',
-    'recordings',
+    'offline',
   ),
-  ('environment_loop', 'gossip', 'roads', 'rollouts'),
+  ('environment_loop', 'gossip', 'transports', 'anakin'),
   ('conformance',),
 )
 _RANKS_OF_LAUNCH = (
-  ('host', 'registries', 'failures', 'hooks', 'experiment', 'naming'),
-  ('runs', 'filming'),
+  ('platform', 'registries', 'failures', 'callbacks', 'experiment', 'naming'),
+  ('runs', 'video_recording'),
   ('coordination',),
   ('nodes',),
   ('launchers',),
   ('topologies', 'trained'),
   ('running', 'evaluation', 'recording'),
-  ('records', 'sweeps'),
-  ('commands', 'conformance'),
+  ('results', 'sweeps'),
+  ('cli', 'conformance'),
 )
 _RANK_OF = {
   folder: {name: rank for rank, names in enumerate(ranks) for name in names}

@@ -227,7 +227,7 @@ class TestRanks:
       ('components/variables/a.py', 'actors.policy_actor'),
       ('components/learners/a.py', 'environment_loop'),
       ('components/actors/a.py', 'environment_loop'),
-      ('components/experience.py', 'roads'),
+      ('components/experience.py', 'transports'),
       ('launch/platform/a.py', 'runs'),
       ('launch/coordination/a.py', 'nodes.b'),
       ('launch/nodes/a.py', 'launchers.program'),

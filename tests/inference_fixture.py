@@ -70,11 +70,11 @@ class EchoPolicy(interfaces.Policy):
 class GatedAdder(recording_adder.RecordingAdder):
   """Recording adder that can block, as under a rate limiter, or fail."""
 
-  def __init__(self, lane):
+  def __init__(self, connection):
     super().__init__()
-    self._lane = lane
-    self.actor = lane.actor
-    self.batch_size = lane.batch_size
+    self._lane = connection
+    self.actor = connection.actor
+    self.batch_size = connection.batch_size
     self.versions = []
     self.error = None
     self.gate = threading.Event()
@@ -165,12 +165,12 @@ class Serving:
     """Returns the adder of the actor's last generation."""
     return [adder for adder in self.adders if adder.actor == actor][-1]
 
-  def lane(self, ids, actor='', **settings):
+  def connection(self, ids, actor='', **settings):
     """Connects a raw-frame actor."""
     actor = actor or f'raw/{ids[0]}'
-    lane = raw_lane.RawLane(self.address, ids, actor=actor, **settings)
-    self._closing.append(lane)
-    return lane
+    connection = raw_lane.RawLane(self.address, ids, actor=actor, **settings)
+    self._closing.append(connection)
+    return connection
 
   def speak(self, *data):
     """Connects and sends bytes; returns the stream."""
@@ -201,8 +201,8 @@ class Serving:
     with contextlib.closing(self.server):
       self.server.serve()
 
-  def _make_adder(self, lane):
-    adder = self._adder_class(lane)
+  def _make_adder(self, connection):
+    adder = self._adder_class(connection)
     self._configure(adder)
     self.adders.append(adder)
     return adder

@@ -6,10 +6,10 @@ from repertory.components import signals, variables
 from repertory.launch.nodes import actor, node
 
 
-def make_context(name, coordinator, stop=None, life=0) -> node.Context:
+def make_context(name, coordinator, stop=None, generation=0) -> node.Context:
   """Makes the context of a node."""
   stop = stop or signals.StopSignal()
-  return node.Context(name, coordinator, {}, stop, life)
+  return node.Context(name, coordinator, {}, stop, generation)
 
 
 def make_actor(
@@ -21,7 +21,7 @@ def make_actor(
     session,
     list(environment_ids),
     network=learner.network,
-    followed=variables.SharedVariableClient(learner),
-    road=session.make_road(connection),
+    variable_client=variables.SharedVariableClient(learner),
+    transport=session.make_transport(connection),
     max_pending_items=sys.maxsize,
   )

@@ -54,8 +54,8 @@ def _serve_cars(game, draws):
 
 def _serve_entity(game, draws):
   free = game.entities.count(None)
-  lane = [(('randint', free), pick(draws[2], free))] if free else []
-  return [(('rand',), draws[0]), (('rand',), draws[1]), *lane]
+  connection = [(('randint', free), pick(draws[2], free))] if free else []
+  return [(('rand',), draws[0]), (('rand',), draws[1]), *connection]
 
 
 def _serve_enemy(game, draws):

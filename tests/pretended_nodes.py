@@ -97,7 +97,7 @@ class Node:
 
   def report(self, name, doing):
     """Reports the current activity of a starting node."""
-    self._workers.coordinator.tell_start(name, doing)
+    self._workers.coordinator.report_start(name, doing)
 
   def fail(self, cause='ValueError: no', is_bad_input=False):
     """Fails, and reports the failure before it ends."""
@@ -155,7 +155,7 @@ class Node:
     return self._report()
 
   def _phase(self):
-    return self._workers.coordinator.directive().phase
+    return self._workers.coordinator.reply().phase
 
   def _heed(self, phase):
     """Acts on the coordinator's reply at the end of a phase."""

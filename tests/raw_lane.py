@@ -51,7 +51,7 @@ def hello(ids, **changes):
     'protocol': frames.PROTOCOL,
     'actor': 'raw',
     'run_id': uuid.uuid4().hex,
-    'life': 0,
+    'generation': 0,
     'token': '',
     'purpose': client.TRAINING,
     'environment_ids': list(ids),

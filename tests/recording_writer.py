@@ -22,7 +22,7 @@ class _Reference:
   """Reference to recorded data, by index and generation of the writer."""
 
   leaf: np.ndarray
-  life: int
+  generation: int
   number: int
 
 
@@ -53,7 +53,7 @@ class RecordingWriter(replay.Writer):
     self._shared = list(shared)
     self.items, self.priorities, self.puts = [], [], []
     self._specs = tree.flatten(signature)
-    self._life = self._num_kept = 0
+    self._generation = self._num_kept = 0
 
   @property
   def shared(self):
@@ -67,7 +67,7 @@ class RecordingWriter(replay.Writer):
     return [
       None
       if leaf is None
-      else _Reference(np.array(leaf), self._life, self._num_kept)
+      else _Reference(np.array(leaf), self._generation, self._num_kept)
       for leaf in leaves
     ]
 
@@ -95,7 +95,7 @@ class RecordingWriter(replay.Writer):
     self.puts.append(count)
 
   def _follow(self, reference):
-    assert reference.life == self._life
+    assert reference.generation == self._generation
     assert self._num_kept - reference.number < self._num_alive
     return reference.leaf
 
@@ -107,7 +107,7 @@ class RecordingWriter(replay.Writer):
     return True
 
   def _reopen(self):
-    self._life += 1
+    self._generation += 1
 
   def _close(self):
-    self._life += 1
+    self._generation += 1

@@ -45,7 +45,7 @@ class Script:
     )
 
   def act(self, carry):
-    """Takes a step of all environments: see `anakin.road.Act`."""
+    """Takes a step of all environments: see `anakin.transport.Act`."""
     time = carry.environment[0]
     now = self._at(self._moments, time)
     following = self.carry(time + 1)
@@ -125,22 +125,24 @@ def record(items, histories):
 class Player:
   """Replays histories on a transport that stores steps."""
 
-  def __init__(self, road, script):
+  def __init__(self, transport, script):
     """Begins at the first step."""
-    self.road, self.time = road, 0
+    self.transport, self.time = transport, 0
     self._script = script
     self._carry = script.carry(0)
     self._collect = tf.function(
-      lambda carry, version, priority: road.collect(
+      lambda carry, version, priority: transport.collect(
         script.act, carry, version, priority
       )[0],
       autograph=False,
     )
     # All rows at once: those that cannot be sampled are ignored.
-    size = road._num_moments * script.num_environments
-    self._cut = tf.function(lambda: road._cut(tf.range(size)), autograph=False)
+    size = transport._num_moments * script.num_environments
+    self._cut = tf.function(
+      lambda: transport._cut(tf.range(size)), autograph=False
+    )
     self._size = size
-    road.begin(self._carry)
+    transport.begin(self._carry)
 
   def step(self, max_priority=1.0):
     """Takes one step of all environments."""
@@ -154,7 +156,7 @@ class Player:
 
   def weights(self):
     """Returns the weights of all rows."""
-    return self.road._tree.leaves.numpy()[: self._size]
+    return self.transport._tree.leaves.numpy()[: self._size]
 
   def drawable(self):
     """Returns all items that may be sampled, by environment and time of anchor.
@@ -165,7 +167,7 @@ class Player:
     items = self._cut()
     leaves = [leaf.numpy() for leaf in tree.flatten(items)]
     num_environments = self._script.num_environments
-    num_moments = self.road._num_moments
+    num_moments = self.transport._num_moments
     found = {}
     for row in rows.tolist():
       place, environment = divmod(row, num_environments)
@@ -176,7 +178,7 @@ class Player:
 
   def status(self):
     """Returns the status of the table."""
-    (status,) = self.road.statuses().values()
+    (status,) = self.transport.statuses().values()
     return status
 
 

@@ -48,10 +48,10 @@ def make_shelf(place, folder='checkpoints') -> storage.CheckpointStore:
   return storage.CheckpointStore(place, folder, f'S/{folder}')
 
 
-def add(shelf, local, value=1) -> storage.CheckpointManifest:
+def add(store, local, value=1) -> storage.CheckpointManifest:
   """Writes a checkpoint and uploads it."""
   path = write_checkpoint(local, value)
-  return shelf.add(path, lambda: None, lambda count: None)
+  return store.add(path, lambda: None, lambda count: None)
 
 
 def damage(place, name, change):
@@ -62,11 +62,11 @@ def damage(place, name, change):
     place.write(name, [content])
 
 
-def fetch(shelf: storage.CheckpointStore, folder) -> int:
+def fetch(store: storage.CheckpointStore, folder) -> int:
   """Fetches the newest checkpoint; returns its value."""
-  manifest = shelf.newest()
+  manifest = store.newest()
   here = checkpointing.Checkpointer(str(folder))
-  here.add(lambda f: shelf.fetch(manifest, f, lambda count: None))
+  here.add(lambda f: store.fetch(manifest, f, lambda count: None))
   return read_value(folder)
 
 

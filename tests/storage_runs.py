@@ -35,10 +35,10 @@ def run(*arguments, fresh=False, **settings) -> launch.Result:
 
 
 def names(stored, folder='checkpoints'):
-  shelf = storage.CheckpointStore(
+  store = storage.CheckpointStore(
     backends.LocalBackend(str(stored)), folder, folder
   )
-  return shelf.names()
+  return store.names()
 
 
 def counts(directory):

@@ -61,7 +61,7 @@ class BCBuilder(builder.Builder):
     self, spec: specs.EnvironmentSpec, num_environments: int
   ) -> experience_lib.Experience:
     items = adders.Transitions(1, self.config.discount)
-    return experience_lib.Experience.of_data(
+    return experience_lib.Experience.offline(
       items, items.signature(spec), self.config.batch_size
     )
 

@@ -20,7 +20,7 @@ class QTOptUpdate(interfaces.Update):
 
   See https://arxiv.org/abs/1806.10293, section 4.2. Actions are scaled to
   [−1, 1]. Batches are transitions, whose targets are computed here, or
-  `types.Labeled` of `targets.QTOptBellmanUpdater`.
+  `types.SampleWithTargets` of `targets.QTOptBellmanUpdater`.
   """
 
   def __init__(
@@ -97,10 +97,10 @@ class QTOptUpdate(interfaces.Update):
     )
 
   def _find_targets(
-    self, data: types.Transition | types.Labeled
+    self, data: types.Transition | types.SampleWithTargets
   ) -> tuple[types.Nest, types.Nest, tf.Tensor]:
     """Returns observations, actions and targets `[B]`."""
-    if isinstance(data, types.Labeled):
+    if isinstance(data, types.SampleWithTargets):
       return *data.data, data.target
     noise = self._noise.normals(self._targets.noise_shape(data))
     return data.observation, data.action, self._targets(data, noise)

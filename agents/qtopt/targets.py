@@ -81,7 +81,7 @@ class QTOptBellmanUpdater(interfaces.BellmanUpdater):
     self._targets = targets
 
   @property
-  def followed(self):
+  def variable_client(self):
     return {
       'policy': self._targets.average.variables,
       'lagged': self._targets.lagged.variables,

@@ -110,12 +110,13 @@ class WrappingBuilder(builder.Builder):
   ) -> experience_lib.Experience:
     experience = self.wrapped.experience(spec, num_environments)
     steps_lib.check(experience.items, self.name)
-    if experience.labeled is not None:
+    if experience.with_targets is not None:
       raise SettingError(
         wrap_config_lib.WRAP,
         'must be left out if Bellman updaters compute targets, because they do '
         f"not use the rewards of '{self.name}'. Let the learner compute "
-        f'targets, by leaving out {experience.labeled.called["max_size"]}.',
+        'targets: leave out '
+        f'{experience.with_targets.called["max_size"]}.',
       )
     return experience
 

@@ -25,13 +25,13 @@ class LoopParts(NamedTuple):
   Attributes:
     policy: Policy with the variables that the update changes.
     environments: Environments of the policy.
-    road: Transport of experience from the policy to the update.
+    transport: Transport of experience from the policy to the update.
     update: Update of the variables.
   """
 
   policy: interfaces.Policy
   environments: acting.Environments
-  road: compiled_transport_lib.CompiledTransport
+  transport: compiled_transport_lib.CompiledTransport
   update: interfaces.Update
 
 
@@ -91,21 +91,23 @@ class CompiledLoop:
       jit_compile: Whether to compile with XLA.
     """
     self._parts = parts
-    self._road = road = parts.road
+    self._transport = transport = parts.transport
     self._max_skips = max_skips
     self._guarded = learners.undone_unless_finite(parts.update)
-    rows = max(road.num_steps * carry.step_type.shape[0], road.max_updates)
+    rows = max(
+      transport.num_steps * carry.step_type.shape[0], transport.max_updates
+    )
     self.max_turns = max(1, min(_MAX_TURNS, _MAX_ROWS // rows))
-    self._max_updates = self.max_turns * road.max_updates
+    self._max_updates = self.max_turns * transport.max_updates
     self._bad_sample = tree.map_structure(
       lambda spec: tf.Variable(
         tf.zeros(spec.shape, spec.dtype), trainable=False
       ),
-      road.sample_spec,
+      transport.sample_spec,
     )
     # Traced separately first, because loops cannot create variables.
     self._learned_spec, _ = compilation.trace(
-      self._learn_from, (road.sample_spec, _INT64)
+      self._learn_from, (transport.sample_spec, _INT64)
     )
     self._compiled = compilation.CompiledFunction(
       self._call,
@@ -157,9 +159,9 @@ class CompiledLoop:
     return self._compiled.unflatten(leaves)
 
   def _call(self, num_turns, learner_steps, num_skips, max_priority, carry):
-    road = self._road
+    transport = self._transport
     episodes_spec = acting.episodes_spec(
-      road.num_steps, carry.step_type.shape[0]
+      transport.num_steps, carry.step_type.shape[0]
     )
     episodes = _make_arrays(episodes_spec, self.max_turns)
     learned = _Learned(
@@ -175,7 +177,7 @@ class CompiledLoop:
 
     def run_iteration(i, carry, episodes, learned):
       version = learner_steps + tf.cast(learned.num_updates, tf.int64)
-      carry, held, ended = road.collect(
+      carry, held, ended = transport.collect(
         self._act, carry, version, learned.max_priority
       )
       episodes = _write(episodes, i, ended)
@@ -207,19 +209,19 @@ class CompiledLoop:
     self, held: types.Nest, learned: _Learned, learner_steps: tf.Tensor
   ) -> _Learned:
     """Runs the updates that are due."""
-    road = self._road
+    transport = self._transport
 
     def is_due(j, learned):
-      return road.is_due(held, j) & ~learned.stopped
+      return transport.is_due(held, j) & ~learned.stopped
 
     def update(j, learned):
-      sample = road.sample(held, j)
+      sample = transport.sample(held, j)
       steps = learner_steps + tf.cast(learned.num_updates, tf.int64)
       kept, priorities = self._learn_from(sample, steps)
       finite = kept[1]
       largest = learned.max_priority
-      if priorities is not None and road.has_priorities:
-        road.set_priorities(sample, priorities, finite)
+      if priorities is not None and transport.has_priorities:
+        transport.set_priorities(sample, priorities, finite)
         new = tf.cast(tf.reduce_max(priorities), tf.float64)
         largest = tf.where(finite, tf.maximum(largest, new), largest)
       skips = tf.where(finite, 0, learned.skips + 1)
@@ -235,7 +237,7 @@ class CompiledLoop:
       is_due,
       update,
       (tf.constant(0), learned),
-      maximum_iterations=road.max_updates,
+      maximum_iterations=transport.max_updates,
       parallel_iterations=1,
     )
     return learned

@@ -1,5 +1,6 @@
 """Learner that also acts, in one compiled program."""
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -51,9 +52,9 @@ class CompiledLearner(learners.LearnerState):
         and saves nothing.
     """
     super().__init__(parts.update, logger, divergence)
-    parts.road.begin(carry)
+    parts.transport.begin(carry)
     self._carry = carry
-    self._road = parts.road
+    self._transport = parts.transport
     settings = self._divergence
     max_skips = settings.max_skips if settings.action == 'skip' else 0
     self._program = compiled_loop_lib.CompiledLoop(
@@ -101,7 +102,9 @@ class CompiledLearner(learners.LearnerState):
     """Returns the state of acting and experience, as arrays by name."""
     leaves = tree.flatten(self._carry)
     arrays = {f'carry/{i:04d}': leaf.numpy() for i, leaf in enumerate(leaves)}
-    held = {f'road/{k}': np.asarray(v) for k, v in self._road.save().items()}
+    held = {
+      f'transport/{k}': np.asarray(v) for k, v in self._transport.save().items()
+    }
     return {**arrays, **held}
 
   def restore_acting(self, arrays: Mapping[str, np.ndarray]) -> None:
@@ -110,10 +113,15 @@ class CompiledLearner(learners.LearnerState):
     Raises:
       ValueError: Naming the mismatch; nothing was changed then.
     """
+    # Older checkpoints call them 'road/...'.
+    arrays = {
+      re.sub('^road/', 'transport/', name): array
+      for name, array in arrays.items()
+    }
     carry = tree.flatten(self._carry)
     expected = {f'carry/{i:04d}': leaf for i, leaf in enumerate(carry)}
-    spec = self._road.saved_spec
-    expected.update({f'road/{name}': leaf for name, leaf in spec.items()})
+    spec = self._transport.saved_spec
+    expected.update({f'transport/{name}': leaf for name, leaf in spec.items()})
     learners.check_matches(
       arrays, {name: tuple(leaf.shape) for name, leaf in expected.items()}
     )
@@ -122,7 +130,9 @@ class CompiledLearner(learners.LearnerState):
         raise ValueError(
           f'{name} must be {leaf.dtype.name}, got {arrays[name].dtype}.'
         )
-    self._road.restore({name: arrays[f'road/{name}'] for name in spec})
+    self._transport.restore(
+      {name: arrays[f'transport/{name}'] for name in spec}
+    )
     self._carry = tree.unflatten_as(
       self._carry,
       [tf.constant(arrays[f'carry/{i:04d}']) for i in range(len(carry))],
@@ -130,7 +140,7 @@ class CompiledLearner(learners.LearnerState):
 
   def statuses(self) -> Mapping[str, replay.TableInfo]:
     """Returns the status of all tables, by name."""
-    return self._road.statuses()
+    return self._transport.statuses()
 
   def count_items(self) -> dict[str, dict[str, int]]:
     """Returns the inserts and samples of each table, by name."""

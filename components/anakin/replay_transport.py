@@ -69,7 +69,7 @@ class ReplayTransport(compiled_transport.CompiledTransport):
         however short the episodes are.
       seed: Seed of the sampler.
     """
-    super().__init__(name='replay_road')
+    super().__init__(name='replay_transport')
     self._table = table = experience.table
     self._batch_size = experience.batch_size
     self._num_environments = num_environments

@@ -46,7 +46,7 @@ class CompiledSnapshots(transports.Snapshots):
 
   def describe(self):
     return {
-      'road': transports.COMPILED,
+      'transport': transports.COMPILED,
       'is_exact': True,
       'tables': self._learner.count_items(),
     }

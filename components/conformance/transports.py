@@ -88,10 +88,10 @@ class TransportConformance:
 
   @contextlib.contextmanager
   def learn(
-    self, road: transports.Transport
+    self, transport: transports.Transport
   ) -> Iterator[transports.LearnerSide]:
     """Yields the learner side, and closes it."""
-    end = self.call(road.make_learner_end)
+    end = self.call(transport.make_learner_end)
     try:
       yield end
     finally:
@@ -101,10 +101,12 @@ class TransportConformance:
     """Calls a function that may block, with the deadline."""
     return calls.Call(function, *args).result(self.deadline_seconds)
 
-  def add(self, road: transports.Transport, *numbers: int, **settings) -> None:
+  def add(
+    self, transport: transports.Transport, *numbers: int, **settings
+  ) -> None:
     """Adds a one-step episode for each number, see `numbered_steps`."""
     num_slots = settings.pop('num_slots', 1)
-    adder = _make_adder(road, num_slots, **settings)
+    adder = _make_adder(transport, num_slots, **settings)
     numbered_steps.play(
       adder, numbers, lambda *step: self.call(adder.add, *step), num_slots
     )
@@ -115,9 +117,9 @@ class TransportConformance:
     return self.call(next, end.batches)
 
   def test_items_come_out_whole(self):
-    with self.open() as road:
-      self.add(road, *range(6))
-      with self.learn(road) as end:
+    with self.open() as transport:
+      self.add(transport, *range(6))
+      with self.learn(transport) as end:
         sample = self.draw(end)
         tree.assert_same_structure(sample, end.batches.element_spec)
     numbers = numbered_steps.check_transitions(sample.data)
@@ -135,9 +137,9 @@ class TransportConformance:
 
   def test_queue_gives_each_item_once_and_in_order(self):
     signature = _TRANSITIONS.signature(numbered_steps.SPEC)
-    with self.open(replay.queue(signature, 100)) as road:
-      self.add(road, *range(8))
-      with self.learn(road) as end:
+    with self.open(replay.queue(signature, 100)) as transport:
+      self.add(transport, *range(8))
+      with self.learn(transport) as end:
         numbers = [
           number
           for _ in range(2)
@@ -148,10 +150,10 @@ class TransportConformance:
     )
 
   def test_adders_share_the_transport(self):
-    with self.open() as road:
-      self.add(road, 0, 1)
-      self.add(road, 2, 3, 4, num_slots=2)
-      with self.learn(road) as end:
+    with self.open() as transport:
+      self.add(transport, 0, 1)
+      self.add(transport, 2, 3, 4, num_slots=2)
+      with self.learn(transport) as end:
         (status,) = end.statuses().values()
         assert status.inserts == status.size == 2 + 2 * 3, (
           f'Inserts and size must be 2 + 6, from two adders, got {status}.'
@@ -161,10 +163,10 @@ class TransportConformance:
   def test_items_have_the_version_that_acted(self):
     sequences = adders.Sequences(length=2)
     queue = replay.queue(sequences.signature(numbered_steps.SPEC), 100)
-    with self.open(queue, items=sequences) as road:
+    with self.open(queue, items=sequences) as transport:
       versions = itertools.count(3)
-      self.add(road, *range(4), version=lambda: next(versions))
-      with self.learn(road) as end:
+      self.add(transport, *range(4), version=lambda: next(versions))
+      with self.learn(transport) as end:
         data = self.draw(end).data
     found = np.asarray(data.version).tolist()
     assert all(a < b for a, b in zip([2, *found], found)), (
@@ -173,8 +175,8 @@ class TransportConformance:
 
   def test_limit_of_pending_items(self):
     for limit, settings in ((2, {}), (6, {'max_pending_items': 6})):
-      with self.open(max_pending_items_per_environment=2) as road:
-        adder = _make_adder(road, **settings)
+      with self.open(max_pending_items_per_environment=2) as transport:
+        adder = _make_adder(transport, **settings)
         try:
           numbered_steps.play(
             adder, range(limit), lambda *step, to=adder: to.put(*step)
@@ -187,15 +189,18 @@ class TransportConformance:
 
   def test_batches_are_due_by_the_ratio(self):
     rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
-    with self.open(_uniform(rate_limit)) as road, self.learn(road) as end:
+    with (
+      self.open(_uniform(rate_limit)) as transport,
+      self.learn(transport) as end,
+    ):
       end.begin(7)
       assert not end.updates_due(7), 'An empty table must have no updates due.'
-      self.add(road, *range(5))
+      self.add(transport, *range(5))
       assert not end.updates_due(7), '(5 − 4) × 2 samples make no batch of 4.'
       assert end.updates_due(7, num_items=6), (
         '(6 − 4) × 2 samples make a batch.'
       )
-      self.add(road, 5)
+      self.add(transport, 5)
       assert end.updates_due(7)
       self.draw(end)
       assert not end.updates_due(8), 'Only one update was due.'
@@ -203,39 +208,45 @@ class TransportConformance:
   def test_waits_for_enough_items(self):
     rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
     table, stop = _uniform(rate_limit), signals.StopSignal()
-    with self.open(table, stop=stop) as road, self.learn(road) as end:
-      self.add(road, *range(3))
+    with self.open(table, stop=stop) as transport, self.learn(transport) as end:
+      self.add(transport, *range(3))
       waiting = calls.Call(end.wait_for_items)
       assert waiting.is_waiting(_MOMENT_SECONDS), 'Three of 4 are not enough.'
-      self.add(road, 3)
+      self.add(transport, 3)
       waiting.result(self.deadline_seconds)
-    with self.open(table, stop=stop) as road, self.learn(road) as end:
+    with self.open(table, stop=stop) as transport, self.learn(transport) as end:
       stop.set()
       _expect(signals.Stopped, lambda: self.call(end.wait_for_items))
-    with self.open(table, timeout_seconds=0.2) as road, self.learn(road) as end:
+    with (
+      self.open(table, timeout_seconds=0.2) as transport,
+      self.learn(transport) as end,
+    ):
       _expect(TimeoutError, lambda: self.call(end.wait_for_items))
 
   def test_waits_for_a_batch(self):
-    with self.open() as road, self.learn(road) as end:
+    with self.open() as transport, self.learn(transport) as end:
       waiting = calls.Call(next, end.batches)
       assert waiting.is_waiting(_MOMENT_SECONDS), 'The table is empty.'
-      self.add(road, *range(6))
+      self.add(transport, *range(6))
       numbered_steps.check_transitions(
         waiting.result(self.deadline_seconds).data
       )
-    with self.open() as road, self.learn(road) as end:
+    with self.open() as transport, self.learn(transport) as end:
       waiting = calls.Call(next, end.batches)
       assert waiting.is_waiting(_MOMENT_SECONDS)
       self.call(end.close)
       _expect(signals.Stopped, lambda: waiting.result(self.deadline_seconds))
-    with self.open(timeout_seconds=0.2) as road, self.learn(road) as end:
+    with (
+      self.open(timeout_seconds=0.2) as transport,
+      self.learn(transport) as end,
+    ):
       _expect(TimeoutError, lambda: self.draw(end))
 
   def test_new_items_have_the_given_priority(self):
-    with self.open(_prioritized()) as road:
+    with self.open(_prioritized()) as transport:
       priorities = iter([1.0, 3.0])
-      self.add(road, 0, 1, priority=lambda: next(priorities))
-      with self.learn(road) as end:
+      self.add(transport, 0, 1, priority=lambda: next(priorities))
+      with self.learn(transport) as end:
         sample = self.draw(end)
     expected = {0: 1 / 4, 1: 3 / 4}
     for number, probability in _probabilities(sample):
@@ -247,9 +258,9 @@ class TransportConformance:
       )
 
   def test_learner_changes_priorities(self):
-    with self.open(_prioritized(), min_priority=0.5) as road:
-      self.add(road, 0, 1)
-      with self.learn(road) as end:
+    with self.open(_prioritized(), min_priority=0.5) as transport:
+      self.add(transport, 0, 1)
+      with self.learn(transport) as end:
         assert end.priorities is not None
         keys: dict[int, Any] = {}
         while len(keys) < 2:
@@ -271,7 +282,7 @@ class TransportConformance:
         )
 
   def test_priorities_are_optional(self):
-    with self.open() as road, self.learn(road) as end:
+    with self.open() as transport, self.learn(transport) as end:
       assert end.priorities is None, (
         'priorities must be None without min_priority.'
       )
@@ -284,9 +295,9 @@ class TransportConformance:
         os.path.join(directory, name) for name in ('first', 'second', 'third')
       )
       queue = replay.queue(signature, 100)
-      with self.open(queue, directory=first) as road:
-        self.add(road, *range(20))
-        with self.learn(road) as end:
+      with self.open(queue, directory=first) as transport:
+        self.add(transport, *range(20))
+        with self.learn(transport) as end:
           numbers = numbered_steps.check_transitions(self.draw(end).data)
           assert not end.is_snapshot_taken(), 'No snapshot was requested.'
           state = end.describe()
@@ -297,8 +308,8 @@ class TransportConformance:
           assert not os.path.exists(path)
       checkpoint = checkpointing.Checkpoint('path', {}, state, second)
       with (
-        self.open(queue, directory=second) as road,
-        self.learn(road) as end,
+        self.open(queue, directory=second) as transport,
+        self.learn(transport) as end,
       ):
         end.check_restored(checkpoint)
         numbers += numbered_steps.check_transitions(self.draw(end).data)
@@ -313,8 +324,8 @@ class TransportConformance:
       )
       checkpointing.place_replay(None, third)
       with (
-        self.open(queue, directory=third) as road,
-        self.learn(road) as end,
+        self.open(queue, directory=third) as transport,
+        self.learn(transport) as end,
       ):
         _expect(
           checkpointing.CheckpointError,
@@ -338,10 +349,10 @@ def _prioritized() -> replay.TableSpec:
 
 
 def _make_adder(
-  road: transports.Transport, num_slots: int = 1, **settings: Any
+  transport: transports.Transport, num_slots: int = 1, **settings: Any
 ) -> adders.Adder:
   settings = {'priority': lambda: 1.0, 'version': lambda: 0, **settings}
-  return road.make_adder(num_slots, **settings)
+  return transport.make_adder(num_slots, **settings)
 
 
 def _probabilities(sample: types.Sample) -> list[tuple[int, float]]:

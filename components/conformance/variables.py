@@ -86,19 +86,19 @@ class _Pair:
   @property
   def age_seconds(self) -> float:
     """Age of the variables, which must be known."""
-    age = self.followed.age_seconds
+    age = self.variable_client.age_seconds
     assert age is not None, 'age_seconds of copies must be a number, got None.'
     return age
 
   def check(self) -> int:
     """Checks that all variables are of one version, and returns it."""
-    version = self.followed.version
+    version = self.variable_client.version
     numbers = {float(x) for v in self.variables for x in np.ravel(v.numpy())}
     assert numbers == {float(version)}, (
       f'All variables must have version {version}, got {numbers}.'
     )
     if version >= 0:
-      found, expected = self.followed.max_priority, version + 0.5
+      found, expected = self.variable_client.max_priority, version + 0.5
       assert found == expected, (
         f'max_priority must be that of the variables, {expected}, got {found}.'
       )
@@ -118,7 +118,7 @@ class VariableClientConformance:
   deadline_seconds = 60.0
   num_updates = 100
 
-  def make_followed(
+  def make_variable_client(
     self,
     learner: PretendedLearner,
     variables: Sequence[tf.Variable],
@@ -139,7 +139,7 @@ class VariableClientConformance:
     with calls.no_threads_left(self.deadline_seconds):
       learner, stop = PretendedLearner(), signals.StopSignal()
       own = learner.variables if self.is_shared else _make_variables(-1)
-      made = self.make_followed(learner, own, stop)
+      made = self.make_variable_client(learner, own, stop)
       try:
         yield _Pair(learner, own, made, stop)
       finally:
@@ -157,7 +157,7 @@ class VariableClientConformance:
       assert found == expected, (
         f'version must be {expected} before the first update, got {found}.'
       )
-      priority = pair.followed.max_priority
+      priority = pair.variable_client.max_priority
       assert math.isfinite(priority) and priority > 0, (
         'max_priority must be finite and positive before the first update, got '
         f'{priority}.'
@@ -167,15 +167,15 @@ class VariableClientConformance:
     with self.follow() as pair:
       for _ in range(3):
         # A fetch that began earlier does not return the newest.
-        self.call(pair.followed.update)
+        self.call(pair.variable_client.update)
         pair.learner.step()
-        self.call(pair.followed.update, True)
+        self.call(pair.variable_client.update, True)
         version = pair.check()
         assert version == pair.learner.version, (
           'A waiting update must return the version at its start or a newer '
           f'one, {pair.learner.version}, got {version}.'
         )
-      self.call(pair.followed.update, True)  # Nothing is new.
+      self.call(pair.variable_client.update, True)  # Nothing is new.
       assert pair.check() == pair.learner.version
 
   def test_updates_keep_up(self):
@@ -183,7 +183,7 @@ class VariableClientConformance:
       pair.learner.step()
 
       def update() -> bool:
-        self.call(pair.followed.update)
+        self.call(pair.variable_client.update)
         return pair.check() == pair.learner.version
 
       calls.wait_until(
@@ -193,9 +193,9 @@ class VariableClientConformance:
   def test_variables_change_in_updates_alone(self):
     self._skip_shared()
     with self.follow() as pair:
-      self.call(pair.followed.update, True)
+      self.call(pair.variable_client.update, True)
       pair.learner.step()
-      self.call(pair.followed.update)
+      self.call(pair.variable_client.update)
       before = pair.check()
       pair.learner.step()
       time.sleep(_MOMENT_SECONDS)
@@ -217,7 +217,7 @@ class VariableClientConformance:
       learning, last = calls.Call(learn), -1
       try:
         for _ in range(self.num_updates):
-          self.call(pair.followed.update)
+          self.call(pair.variable_client.update)
           version = pair.check()
           assert version >= last, f'Version {version} came after {last}.'
           last = version
@@ -228,9 +228,9 @@ class VariableClientConformance:
   def test_age(self):
     with self.follow() as pair:
       pair.learner.step()
-      self.call(pair.followed.update, True)
+      self.call(pair.variable_client.update, True)
       if self.is_shared:
-        age = pair.followed.age_seconds
+        age = pair.variable_client.age_seconds
         assert age is None, f'age_seconds must be None if shared, got {age}.'
         return
       young = pair.age_seconds
@@ -241,7 +241,7 @@ class VariableClientConformance:
       )
       begun = time.monotonic()
       pair.learner.step()
-      self.call(pair.followed.update, True)
+      self.call(pair.variable_client.update, True)
       age = pair.age_seconds
       most = time.monotonic() - begun
       assert 0 <= age <= most, (
@@ -251,7 +251,7 @@ class VariableClientConformance:
   def test_stop_ends_a_wait(self):
     with self.follow() as pair:
       pair.learner.gate.clear()
-      waiting = calls.Call(pair.followed.update, True)
+      waiting = calls.Call(pair.variable_client.update, True)
       waiting.is_waiting(_MOMENT_SECONDS)
       pair.stop.set()
       with contextlib.suppress(signals.Stopped):  # Or they were there at once.
@@ -260,8 +260,8 @@ class VariableClientConformance:
 
   def test_close_ends_all_threads(self):
     with self.follow() as pair:
-      self.call(pair.followed.update, True)
-      self.call(pair.followed.update)
+      self.call(pair.variable_client.update, True)
+      self.call(pair.variable_client.update)
 
   def _skip_shared(self):
     if self.is_shared:

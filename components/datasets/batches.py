@@ -18,10 +18,11 @@ class Batches(Iterator[types.Sample], abc.ABC):
   """Iterator over batches of a replay table; waits until one is due.
 
   Attributes:
-    patience_seconds: Time until `next` raises `BatchTimeout`; None for never.
+    batch_timeout_seconds: Time until `next` raises `BatchTimeout`; None
+      for never.
   """
 
-  patience_seconds: float | None = None
+  batch_timeout_seconds: float | None = None
 
   @property
   @abc.abstractmethod
@@ -38,12 +39,12 @@ class Batches(Iterator[types.Sample], abc.ABC):
     Raises:
       signals.Stopped: If this was closed or the stop signal was set.
       TimeoutError: If no batch arrived in time.
-      BatchTimeout: If none arrived within `patience_seconds`; `next` may be called
-        again.
+      BatchTimeout: If none arrived within `batch_timeout_seconds`; `next` may
+        be called again.
     """
 
   @abc.abstractmethod
-  def excuse(self) -> None:
+  def reset_timeout(self) -> None:
     """Restarts the timeout of the current wait, if there is one.
 
     For callers in other threads that know the cause of the delay, and its end.

@@ -39,7 +39,7 @@ class LocalBatches(batches.Batches):
     self._table = table
     self._batch_size = batch_size
     self._place = place or local.WaitPolicy()
-    self._excused_at = 0.0
+    self._timeout_start = 0.0
     self._is_closed = False
 
   @property
@@ -53,8 +53,8 @@ class LocalBatches(batches.Batches):
     sample = self._table.sample(self._batch_size, 0)
     return self._wait() if sample is None else sample
 
-  def excuse(self) -> None:
-    self._excused_at = time.monotonic()
+  def reset_timeout(self) -> None:
+    self._timeout_start = time.monotonic()
 
   def close(self) -> None:
     self._is_closed = True
@@ -70,14 +70,14 @@ class LocalBatches(batches.Batches):
       sample = self._table.sample(self._batch_size, _SLICE_SECONDS)
       if sample is not None:
         return sample
-      waited = time.monotonic() - max(since, self._excused_at)
+      waited = time.monotonic() - max(since, self._timeout_start)
       if waited > place.timeout_seconds:
         raise TimeoutError(
           f'Waited {place.timeout_seconds:g} seconds for '
           f'{self._describe_wait(self._table.status())}'
         )
-      patience = self.patience_seconds
-      if patience is not None and waited > patience:
+      batch_timeout = self.batch_timeout_seconds
+      if batch_timeout is not None and waited > batch_timeout:
         raise batches.BatchTimeout
       vigil.keep(waited)
 

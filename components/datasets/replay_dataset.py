@@ -31,7 +31,7 @@ class ReplayDataset(batches.Batches):
   A dataset that reads a server of its own process may lose items: during a wait
   Reverb 0.7.2 checks every three seconds whether it was cancelled, and drops
   items that are sampled at that instant, although the limiter has counted them.
-  Set `patience_seconds` where a batch is known to be due.
+  Set `batch_timeout_seconds` where a batch is known to be due.
   """
 
   def __init__(
@@ -78,7 +78,7 @@ class ReplayDataset(batches.Batches):
     self._open()
     self._is_starved = False
     self._waiting_since: float | None = None
-    self._excused_at = 0.0
+    self._timeout_start = 0.0
     self._timed_out = False
     self._watcher = threading.Thread(
       target=self._watch, name='replay_dataset_watcher', daemon=True
@@ -150,8 +150,8 @@ class ReplayDataset(batches.Batches):
       raise batches.BatchTimeout
     raise signals.Stopped
 
-  def excuse(self) -> None:
-    self._excused_at = time.monotonic()
+  def reset_timeout(self) -> None:
+    self._timeout_start = time.monotonic()
 
   def close(self) -> None:
     """Ends current and future waits, and the watching thread."""
@@ -214,13 +214,13 @@ class ReplayDataset(batches.Batches):
       if self._connection.stop.is_set():
         self._cancellation.start_cancel()
         return
-      waited = time.monotonic() - max(since, self._excused_at)
-      patience = self.patience_seconds
+      waited = time.monotonic() - max(since, self._timeout_start)
+      batch_timeout = self.batch_timeout_seconds
       if waited > self._connection.timeout_seconds:
         self._timed_out = True
         self._cancellation.start_cancel()
         return
-      if patience is not None and waited > patience:
+      if batch_timeout is not None and waited > batch_timeout:
         self._is_starved = True
         self._cancellation.start_cancel()
       vigil.keep(waited)

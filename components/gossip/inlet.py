@@ -27,7 +27,7 @@ class Inlet:
     self,
     box: mailbox.Mailbox,
     layout: vectors.VectorLayout,
-    admission: callers.Fencing,
+    fencing: callers.Fencing,
     interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
   ):
     """Starts to listen.
@@ -35,12 +35,12 @@ class Inlet:
     Args:
       box: Mailbox for the messages.
       layout: Expected layout of vectors.
-      admission: Checks callers, with the run's token.
+      fencing: Checks callers, with the run's token.
       interface: Network interface to listen on.
     """
     self._box = box
     self._layout = layout
-    self._admission = admission
+    self._fencing = fencing
     self._is_closed = threading.Event()
     self._lock = threading.Lock()
     self._threads: set[threading.Thread] = set()
@@ -108,8 +108,8 @@ class Inlet:
     """
     try:
       hello = streams.parse_hello(streams.receive_text(stream, self._must_end))
-      self._admission.check(
-        callers.Caller(hello['name'], hello['life'], hello['token'])
+      self._fencing.check(
+        callers.Caller(hello['name'], hello['generation'], hello['token'])
       )
       self._box.check(hello['name'])
       if hello['digest'] != self._layout.digest:

@@ -28,7 +28,7 @@ SLICE_SECONDS = 0.2
 TIMEOUT_SECONDS = 20.0
 JOIN_SECONDS = 5.0
 
-_TYPES = {'name': str, 'life': int, 'token': str, 'digest': str}
+_TYPES = {'name': str, 'generation': int, 'token': str, 'digest': str}
 
 
 class RefusedLinkError(ConnectionError):

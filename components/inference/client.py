@@ -189,7 +189,9 @@ class InferenceClient:
     self._stream.close()
 
   def _shake_hands(self, caller: callers.Caller, **message) -> None:
-    message.update(actor=caller.name, life=caller.life, token=caller.token)
+    message.update(
+      actor=caller.name, generation=caller.generation, token=caller.token
+    )
     message.update(protocol=frames.PROTOCOL, run_id=uuid.uuid4().hex)
     self._send(frames.pack_json(frames.HELLO, message))
     self._receive(frames.WELCOME, bytearray(frames.HEADER_SIZE), 'a welcome')

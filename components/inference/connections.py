@@ -328,16 +328,18 @@ def _act(
   num: int | None = None,
 ) -> int:
   """Runs the policy once; returns its bucket."""
-  counts = [lane.batch_size for lane in batch] if num is None else [num]
+  counts = (
+    [connection.batch_size for connection in batch] if num is None else [num]
+  )
   bucket = store.bucket_for(sum(counts))
   inputs = store.inputs(bucket)
   place = 0
-  for lane, count in zip(batch, counts):
-    lane.fill(inputs, place, start, count)
+  for connection, count in zip(batch, counts):
+    connection.fill(inputs, place, start, count)
     place += count
   actions, extras = store.act(bucket, place)
   place = 0
-  for lane, count in zip(batch, counts):
-    lane.take(actions, extras, place, start, count)
+  for connection, count in zip(batch, counts):
+    connection.take(actions, extras, place, start, count)
     place += count
   return bucket

@@ -13,7 +13,7 @@ from repertory.components.inference import client, connections, frames
 # would occupy a descriptor for ever.
 TIMEOUT_SECONDS = 30.0
 
-_TYPES = {'actor': str, 'run_id': str, 'life': int, 'token': str}
+_TYPES = {'actor': str, 'run_id': str, 'generation': int, 'token': str}
 
 
 class Handshake:
@@ -86,7 +86,7 @@ def check(
   hello: dict[str, Any],
   spec: specs.EnvironmentSpec,
   roles: Mapping[str, connections.Role],
-  admission: callers.Fencing,
+  fencing: callers.Fencing,
 ) -> connections.Role:
   """Validates a handshake and returns the requested role.
 
@@ -106,10 +106,10 @@ def check(
       raise frames.ProtocolError(
         f'{name} must be of type {kind.__name__}{got}.'
       )
-  caller = callers.Caller(hello['actor'], hello['life'], hello['token'])
+  caller = callers.Caller(hello['actor'], hello['generation'], hello['token'])
   # First, because only callers of this run may see further errors.
   with _refusals():
-    admission.check_token(caller)
+    fencing.check_token(caller)
   purpose = hello.get('purpose')
   role = roles.get(purpose) if isinstance(purpose, str) else None
   if role is None:
@@ -135,7 +135,7 @@ def check(
         f'environment_ids must be free; {owner} has some of {ids}.'
       )
   with _refusals():
-    admission.check(caller)
+    fencing.check(caller)
   return role
 
 

@@ -55,7 +55,7 @@ class InferenceServer:
     self._listener, self.address = addresses.listen(address)
     self._spec = spec
     self._roles = dict(roles)
-    self._admission = callers.Fencing(token)
+    self._fencing = callers.Fencing(token)
     self._window_seconds = window_seconds
     self._stop = stop or signals.StopSignal()
     self._clock = clock
@@ -71,7 +71,7 @@ class InferenceServer:
     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
     self._selector.register(self._wake_up, selectors.EVENT_READ, self._wake)
     self._handshakes: dict[socket.socket, handshakes.Handshake] = {}
-    self._lanes: set[connections.ActorConnection] = set()
+    self._connections: set[connections.ActorConnection] = set()
     self._held: list[connections.ActorConnection] = []
 
   def serve(self) -> None:
@@ -102,7 +102,7 @@ class InferenceServer:
   def report(self) -> dict[str, float]:
     """Returns metrics since the last report; see `Statistics`."""
     row = self.statistics.report(self._adding_seconds + self._waiter.seconds())
-    row['actors'] = len(self._lanes)
+    row['actors'] = len(self._connections)
     return row
 
   # Connections.
@@ -127,7 +127,7 @@ class InferenceServer:
       hello = handshake.receive()
       if hello is None:
         return
-      role = handshakes.check(hello, self._spec, self._roles, self._admission)
+      role = handshakes.check(hello, self._spec, self._roles, self._fencing)
       for owner in {role.owners.get(i) for i in hello['environment_ids']}:
         if owner is not None:
           self._end(owner)  # An earlier connection of the actor.
@@ -138,14 +138,14 @@ class InferenceServer:
       self._refuse(handshake, error)
       return
     del self._handshakes[stream]
-    lane = connections.ActorConnection(stream, hello, role, self._spec)
-    self._lanes.add(lane)
-    role.owners.update(dict.fromkeys(hello['environment_ids'], lane))
-    self._watch(lane, self._selector.modify)
+    connection = connections.ActorConnection(stream, hello, role, self._spec)
+    self._connections.add(connection)
+    role.owners.update(dict.fromkeys(hello['environment_ids'], connection))
+    self._watch(connection, self._selector.modify)
     try:
       stream.send(frames.header(frames.WELCOME, 0))
     except OSError:  # It has gone already.
-      self._end(lane)
+      self._end(connection)
 
   def _end_late_handshakes(self) -> None:
     now = self._clock()
@@ -162,111 +162,113 @@ class InferenceServer:
     handshakes.refuse(handshake.stream, error)
     self._forget(handshake.stream)
 
-  def _receive(self, lane: connections.ActorConnection) -> None:
-    if lane.has_unsent and not self._send_rest(lane):
+  def _receive(self, connection: connections.ActorConnection) -> None:
+    if connection.has_unsent and not self._send_rest(connection):
       return
     try:
-      if lane.is_pending or lane.is_leaving:
-        lane.check_silence()
+      if connection.is_pending or connection.is_leaving:
+        connection.check_silence()
         return
-      frame = lane.receive()
+      frame = connection.receive()
       if frame is None:
         return
       kind, round_trip = frame
       self.statistics.note_round_trip(round_trip)
       if kind == frames.BYE:
-        self._leave(lane)
+        self._leave(connection)
         return
-      lane.arrived_at = time.perf_counter()
-      self.statistics.note_arrival(lane.arrived_at - lane.began_at)
+      connection.arrived_at = time.perf_counter()
+      self.statistics.note_arrival(connection.arrived_at - connection.began_at)
     except (ConnectionError, OSError):
-      self._end(lane)
+      self._end(connection)
     except frames.ProtocolError as error:
-      handshakes.refuse(lane.stream, error)
-      self._end(lane)
+      handshakes.refuse(connection.stream, error)
+      self._end(connection)
     else:
-      self._note_frame(lane, kind)
+      self._note_frame(connection, kind)
 
-  def _note_frame(self, lane: connections.ActorConnection, kind: int) -> None:
+  def _note_frame(
+    self, connection: connections.ActorConnection, kind: int
+  ) -> None:
     """Queues a frame for the policy, unless it needs no action."""
-    lane.note_frame(kind)
-    if client.is_answerless(lane.leaves[0]):
-      lane.forget_action()
-      self._go_on(lane)
-    elif kind == frames.START and lane.role.refreshes_at_start:
-      lane.is_refreshing = True
-      self._hold(lane)
-      update = functools.partial(lane.role.variables.update, wait=True)
-      self._refresher.submit(lane, update)
+    connection.note_frame(kind)
+    if client.is_answerless(connection.leaves[0]):
+      connection.forget_action()
+      self._go_on(connection)
+    elif kind == frames.START and connection.role.refreshes_at_start:
+      connection.is_refreshing = True
+      self._hold(connection)
+      update = functools.partial(connection.role.variables.update, wait=True)
+      self._refresher.submit(connection, update)
     else:
-      self._put_in_line(lane)
+      self._put_in_line(connection)
 
-  def _put_in_line(self, lane: connections.ActorConnection) -> None:
-    lane.is_pending = True
-    lane.role.pending.append(lane)
+  def _put_in_line(self, connection: connections.ActorConnection) -> None:
+    connection.is_pending = True
+    connection.role.pending.append(connection)
 
-  def _go_on(self, lane: connections.ActorConnection) -> bool:
+  def _go_on(self, connection: connections.ActorConnection) -> bool:
     """Gives the frame to the adder; returns False if the adder must wait.
 
     The lane is not read meanwhile.
     """
     started_at = time.perf_counter()
-    must_wait = lane.go_on()
+    must_wait = connection.go_on()
     self._adding_seconds += time.perf_counter() - started_at
     if must_wait:
-      self._hold(lane)
-      self._waiter.submit(lane, lane.wait_for_adder)
+      self._hold(connection)
+      self._waiter.submit(connection, connection.wait_for_adder)
     return not must_wait
 
-  def _hold(self, lane: connections.ActorConnection) -> None:
+  def _hold(self, connection: connections.ActorConnection) -> None:
     """Stops reading a lane while a waiter has a job for it."""
-    self._selector.unregister(lane.stream)
-    self._held.append(lane)
+    self._selector.unregister(connection.stream)
+    self._held.append(connection)
 
   def _release_held(self) -> None:
     if not self._held:
       return
     held, self._held = self._held, []
-    for lane in held:
-      if lane.is_closed:
+    for connection in held:
+      if connection.is_closed:
         continue
-      if lane.is_held:
-        self._held.append(lane)
+      if connection.is_held:
+        self._held.append(connection)
         continue
-      self._watch(lane, self._selector.register)
-      if lane.is_refreshing:
-        lane.is_refreshing = False
+      self._watch(connection, self._selector.register)
+      if connection.is_refreshing:
+        connection.is_refreshing = False
         # The server could not have answered earlier.
-        lane.arrived_at = time.perf_counter()
-        self._put_in_line(lane)
+        connection.arrived_at = time.perf_counter()
+        self._put_in_line(connection)
 
-  def _leave(self, lane: connections.ActorConnection) -> None:
+  def _leave(self, connection: connections.ActorConnection) -> None:
     """Writes open experience, and then answers."""
-    lane.is_leaving = True
-    if lane.recorder is not None:
-      self._waiter.submit(lane, lane.close_adder, closes=True)
+    connection.is_leaving = True
+    if connection.recorder is not None:
+      self._waiter.submit(connection, connection.close_adder, closes=True)
     else:
-      self._say_goodbye(lane)
+      self._say_goodbye(connection)
 
-  def _say_goodbye(self, lane: connections.ActorConnection) -> None:
+  def _say_goodbye(self, connection: connections.ActorConnection) -> None:
     with contextlib.suppress(OSError):
-      lane.stream.send(frames.header(frames.GOODBYE, 0))
-    self._end(lane)
+      connection.stream.send(frames.header(frames.GOODBYE, 0))
+    self._end(connection)
 
-  def _end(self, lane: connections.ActorConnection) -> None:
+  def _end(self, connection: connections.ActorConnection) -> None:
     """Frees a lane's environments; unwritten experience is lost."""
-    if lane.is_closed:
+    if connection.is_closed:
       return
-    lane.is_closed = True
-    self._lanes.discard(lane)
-    for i in lane.ids.tolist():
-      if lane.role.owners.get(i) is lane:
-        del lane.role.owners[i]
+    connection.is_closed = True
+    self._connections.discard(connection)
+    for i in connection.ids.tolist():
+      if connection.role.owners.get(i) is connection:
+        del connection.role.owners[i]
     with contextlib.suppress(ValueError):
-      lane.role.pending.remove(lane)
-    if lane.recorder is not None and not lane.is_leaving:
-      self._waiter.submit(lane, lane.close_adder, closes=True)
-    self._forget(lane.stream)
+      connection.role.pending.remove(connection)
+    if connection.recorder is not None and not connection.is_leaving:
+      self._waiter.submit(connection, connection.close_adder, closes=True)
+    self._forget(connection.stream)
 
   def _forget(self, stream: socket.socket) -> None:
     self._handshakes.pop(stream, None)
@@ -274,23 +276,25 @@ class InferenceServer:
       self._selector.unregister(stream)
     stream.close()
 
-  def _send_rest(self, lane: connections.ActorConnection) -> bool:
+  def _send_rest(self, connection: connections.ActorConnection) -> bool:
     """Sends the rest of an answer; returns whether the lane is still open."""
     try:
-      lane.send_rest()
+      connection.send_rest()
     except ConnectionError:
-      self._end(lane)
+      self._end(connection)
       return False
-    if not lane.has_unsent:
-      self._watch(lane, self._selector.modify)
+    if not connection.has_unsent:
+      self._watch(connection, self._selector.modify)
     return True
 
-  def _watch(self, lane: connections.ActorConnection, change: Callable) -> None:
+  def _watch(
+    self, connection: connections.ActorConnection, change: Callable
+  ) -> None:
     """Registers or modifies the events to select for a lane."""
     events = selectors.EVENT_READ
-    if lane.has_unsent:
+    if connection.has_unsent:
       events |= selectors.EVENT_WRITE
-    change(lane.stream, events, lambda: self._receive(lane))
+    change(connection.stream, events, lambda: self._receive(connection))
 
   # Batches.
 
@@ -312,7 +316,7 @@ class InferenceServer:
     """Returns the reason to run a batch now, or ''."""
     if not role.pending:
       return ''
-    rows = sum(lane.batch_size for lane in role.pending)
+    rows = sum(connection.batch_size for connection in role.pending)
     if rows >= role.target:
       return statistics.TARGET
     waited = time.perf_counter() - role.pending[0].arrived_at
@@ -344,32 +348,32 @@ class InferenceServer:
       bucket = connections.act_for(role.store, batch)
     except Exception as error:
       if len(batch) > 1:
-        for lane in batch:
-          self._serve(role, [lane], reason)
+        for connection in batch:
+          self._serve(role, [connection], reason)
       else:
         handshakes.refuse(batch[0].stream, error)
         self._end(batch[0])
       return
     acted_at = time.perf_counter()
-    for lane in batch:
-      self._answer(lane)
+    for connection in batch:
+      self._answer(connection)
     self.statistics.note_batch(
-      rows=sum(lane.batch_size for lane in batch),
+      rows=sum(connection.batch_size for connection in batch),
       bucket=bucket,
-      waits=[started_at - lane.arrived_at for lane in batch],
+      waits=[started_at - connection.arrived_at for connection in batch],
       run=acted_at - started_at,
       reason=reason,
     )
 
-  def _answer(self, lane: connections.ActorConnection) -> None:
+  def _answer(self, connection: connections.ActorConnection) -> None:
     try:
-      lane.send_answer()
+      connection.send_answer()
     except ConnectionError:
-      self._end(lane)
+      self._end(connection)
       return
-    lane.keep_action()
-    if self._go_on(lane) and lane.has_unsent:
-      self._watch(lane, self._selector.modify)
+    connection.keep_action()
+    if self._go_on(connection) and connection.has_unsent:
+      self._watch(connection, self._selector.modify)
 
   # Other threads.
 
@@ -381,23 +385,23 @@ class InferenceServer:
   def _wake(self) -> None:
     with contextlib.suppress(BlockingIOError):
       self._wake_up.recv(1 << 16)
-    for lane in list(self._lanes):
-      if lane.is_leaving and not lane.is_held:
-        self._say_goodbye(lane)
+    for connection in list(self._connections):
+      if connection.is_leaving and not connection.is_held:
+        self._say_goodbye(connection)
 
   def close(self) -> None:
     """Closes all connections and threads."""
-    for lane in list(self._lanes):
-      self._forget(lane.stream)
-      lane.is_closed = True
+    for connection in list(self._connections):
+      self._forget(connection.stream)
+      connection.is_closed = True
     for stream in list(self._handshakes):
       self._forget(stream)
     self._waiter.close()
     self._refresher.close()
-    for lane in self._lanes:
-      if not lane.is_leaving:
+    for connection in self._connections:
+      if not connection.is_leaving:
         with contextlib.suppress(Exception):
-          lane.close_adder()
+          connection.close_adder()
     self._selector.close()
     self._listener.close()
     self._wake_up.close()

@@ -42,7 +42,7 @@ class Waiter:
 
   def submit(
     self,
-    lane: connections.ActorConnection,
+    connection: connections.ActorConnection,
     wait: Callable[[], None],
     *,
     closes: bool = False,
@@ -54,8 +54,8 @@ class Waiter:
       closes: Whether it must be called even if the lane has ended, at the
         latest by `close`.
     """
-    lane.submitted += 1
-    self._jobs.append((lane, wait, closes))
+    connection.submitted += 1
+    self._jobs.append((connection, wait, closes))
     self._wanted.set()
 
   def seconds(self) -> float:
@@ -78,10 +78,10 @@ class Waiter:
       self._wanted.wait(_SLICE_SECONDS)
       self._wanted.clear()
       while self._jobs and not self._closed:
-        lane, wait, closes = self._jobs.popleft()
+        connection, wait, closes = self._jobs.popleft()
         self._busy_since = time.monotonic()
         try:
-          if closes or not lane.is_closed:
+          if closes or not connection.is_closed:
             wait()
         except signals.Stopped:
           self._closed = True
@@ -90,5 +90,5 @@ class Waiter:
           self._closed = True
         self._seconds += time.monotonic() - self._busy_since
         self._busy_since = 0.0
-        lane.completed += 1
+        connection.completed += 1
         self._notify()

@@ -11,7 +11,7 @@ from repertory.components.learners import learner_state
 from repertory.components.replay import priorities as priorities_lib
 
 # Metrics for the age of an item's version in learner steps.
-_AGES = {types.Sequence: 'policy_lag', types.Labeled: 'target_age'}
+_AGES = {types.Sequence: 'policy_lag', types.SampleWithTargets: 'target_age'}
 
 
 class GradientLearner(learner_state.LearnerState):

@@ -18,7 +18,7 @@ from repertory.components.replay import packing, rate_limiters
 from repertory.components.settings import SettingError
 
 DEFAULT_TABLE = 'replay'
-# Holds items with targets, see `Experience.labeled`.
+# Holds items with targets, see `Experience.with_targets`.
 TRAIN_BUFFER = 'train_buffer'
 
 # Samplers: proportional to priority; uniform, oldest, newest, smallest or

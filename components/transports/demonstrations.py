@@ -27,16 +27,16 @@ class Demonstrations:
   def __init__(
     self,
     experience: experience_lib.Experience,
-    road: offline_transport.OfflineTransport,
+    transport: offline_transport.OfflineTransport,
   ):
     """Creates the learner side of the recorded data.
 
     Args:
       experience: The agent's experience, with `num_demonstrations`.
-      road: Filled transport of `experience.demonstrated`.
+      transport: Filled transport of `experience.demonstrated`.
     """
-    self._road = road
-    self._end = road.make_learner_end()
+    self._transport = transport
+    self._end = transport.make_learner_end()
     self._is_demonstrated = places(experience)
 
   def mix(self, replayed: datasets.Batches) -> datasets.Batches:
@@ -49,11 +49,11 @@ class Demonstrations:
 
   def describe(self) -> dict[str, Any]:
     """Returns plain values with the state of the sampler."""
-    return self._road.describe_draws()
+    return self._transport.describe_draws()
 
   def restore(self, described: dict[str, Any] | None) -> None:
     """Restores the sampler if it belongs to the same data."""
-    self.goes_on = described is not None and self._road.draw_on(described)
+    self.goes_on = described is not None and self._transport.draw_on(described)
 
 
 def places(experience: experience_lib.Experience) -> np.ndarray:
@@ -100,8 +100,8 @@ class _MixedBatches(datasets.Batches):
     mixed[self._is_demonstrated] = demonstrated
     return mixed
 
-  def excuse(self) -> None:
-    self._replayed.excuse()
+  def reset_timeout(self) -> None:
+    self._replayed.reset_timeout()
 
   def close(self) -> None:
     try:

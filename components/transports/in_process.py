@@ -93,7 +93,7 @@ class InProcessTransport(transport.Transport):
     self._table = local.Table(experience.table, seed, num_turns)
     self.actors = ActorStates()
     self._before = before
-    self._labeled: InProcessTransport | None = None
+    self._with_targets: InProcessTransport | None = None
     if checkpoint_directory:
       part = '' if before is None else experience.table.name
       contents = local.read(checkpoint_directory, experience.table, part)
@@ -101,9 +101,9 @@ class InProcessTransport(transport.Transport):
         with local.reading(f'{checkpoint_directory} of a checkpoint'):
           self._table.restore(contents)
         self.actors.restored = contents.actors
-    if experience.labeled is not None:
-      self._labeled = InProcessTransport(
-        experience.labeled,
+    if experience.with_targets is not None:
+      self._with_targets = InProcessTransport(
+        experience.with_targets,
         parts,
         seed=seed + 1,
         place=place,
@@ -136,8 +136,8 @@ class InProcessTransport(transport.Transport):
     return one
 
   @property
-  def labeled(self) -> 'InProcessTransport | None':
-    return self._labeled
+  def with_targets(self) -> 'InProcessTransport | None':
+    return self._with_targets
 
   def make_writer(self, **settings) -> replay.Writer:
     return local.LocalWriter(
@@ -182,8 +182,8 @@ def check_in_process(
       f'got {names}.'
     )
   local.check(experience.with_table(bundle_size=1).table)
-  if experience.labeled is not None:
-    check_in_process(experience.labeled, parts)
+  if experience.with_targets is not None:
+    check_in_process(experience.with_targets, parts)
 
 
 class InProcessLearnerSide(learner_side.LearnerSide):

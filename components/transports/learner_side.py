@@ -22,7 +22,7 @@ if TYPE_CHECKING:
   )
 
 # A batch that is due arrives at once, unless it was lost.
-PATIENCE_SECONDS = 5.0
+BATCH_TIMEOUT_SECONDS = 5.0
 
 # Interval of checks for the minimum number of items.
 _POLL_SECONDS = 0.1
@@ -59,7 +59,7 @@ class LearnerSide(snapshots.Snapshots):
     self._table = experience.table
     self._place = place
     self._opened_with = self.statuses()
-    self._excused_at = 0.0
+    self._timeout_start = 0.0
     self._starving_since = 0.0
     self._starving_at_step = -1
     self.begin(0)
@@ -70,7 +70,7 @@ class LearnerSide(snapshots.Snapshots):
   def begin(self, learner_steps: int) -> None:
     """Starts counting at `learner_steps`, the updates of earlier runs."""
     samples = self._first_status.samples
-    self._pace = replay.ReplayRatio(
+    self._replay_ratio = replay.ReplayRatio(
       self._table,
       self._experience.batch_size,
       samples=samples,
@@ -105,7 +105,7 @@ class LearnerSide(snapshots.Snapshots):
       inserts = self._status().inserts
     else:
       inserts = self._first_status.inserts + num_items
-    return self._pace.updates_due(learner_steps, inserts)
+    return self._replay_ratio.updates_due(learner_steps, inserts)
 
   def is_batch_due(self) -> bool:
     """Returns whether a batch is due for any of the table's clients."""
@@ -117,7 +117,7 @@ class LearnerSide(snapshots.Snapshots):
     """Waits until the table holds enough items to be sampled.
 
     That may take long. The timeout limits the time without a new item, in any
-    table of the transport, or since `excuse`.
+    table of the transport, or since `reset_timeout`.
 
     Raises:
       signals.Stopped: If the stop signal was set.
@@ -134,7 +134,7 @@ class LearnerSide(snapshots.Snapshots):
       all_inserts = sum(one.inserts for one in statuses.values())
       if all_inserts > inserts:
         inserts, since = all_inserts, time.monotonic()
-      waited = time.monotonic() - max(since, self._excused_at)
+      waited = time.monotonic() - max(since, self._timeout_start)
       if waited > self._place.timeout_seconds:
         raise TimeoutError(
           f'Waited {self._place.timeout_seconds:g} seconds for a new item '
@@ -144,20 +144,20 @@ class LearnerSide(snapshots.Snapshots):
       if self._place.stop.wait(_POLL_SECONDS):
         raise signals.Stopped
 
-  def excuse(self) -> None:
+  def reset_timeout(self) -> None:
     """Restarts the timeouts of waits, because no actor is running."""
-    self._excused_at = time.monotonic()
-    self.batches.excuse()
+    self._timeout_start = time.monotonic()
+    self.batches.reset_timeout()
 
   def expect_batches(self, seconds: float | None = None) -> None:
     """Sets the time after which a due batch counts as lost, from now on.
 
     Args:
-      seconds: The time; None for `PATIENCE_SECONDS`.
+      seconds: The time; None for `BATCH_TIMEOUT_SECONDS`.
     """
     batches = self._replayed or self.batches
-    patience = PATIENCE_SECONDS if seconds is None else seconds
-    batches.patience_seconds = patience
+    batch_timeout = BATCH_TIMEOUT_SECONDS if seconds is None else seconds
+    batches.batch_timeout_seconds = batch_timeout
 
   def count_anew(self, learner_steps: int) -> int:
     """Restarts the count; earlier samples no longer exist.
@@ -179,7 +179,7 @@ class LearnerSide(snapshots.Snapshots):
         self._table, self._place, self._status(), self._table.bundle_size
       )
       raise TimeoutError(f'Waited {limit:g} seconds for {wait}')
-    return self._pace.count_anew(learner_steps, self._status().samples)
+    return self._replay_ratio.count_anew(learner_steps, self._status().samples)
 
   # Checkpoint state.
 
@@ -192,7 +192,7 @@ class LearnerSide(snapshots.Snapshots):
     """Returns the state that restored tables must match."""
     mixed = self._demonstrations
     return {
-      'road': self.kind,
+      'transport': self.kind,
       **({} if mixed is None else {'demonstrations': mixed.describe()}),
       'bundle_sizes': self._experience.bundle_sizes,
       'tables': {

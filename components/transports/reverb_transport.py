@@ -40,12 +40,12 @@ class ReverbTransport(transport.Transport):
     self._checkpoint_directory = checkpoint_directory
 
   @property
-  def labeled(self) -> 'ReverbTransport | None':
-    if self._experience.labeled is None:
+  def with_targets(self) -> 'ReverbTransport | None':
+    if self._experience.with_targets is None:
       return None
     return ReverbTransport(
       self._connection,
-      self._experience.labeled,
+      self._experience.with_targets,
       self._parts,
       self._checkpoint_directory,
     )

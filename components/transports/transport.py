@@ -26,8 +26,8 @@ class Transport(abc.ABC):
   a side closes it.
 
   If separate nodes compute targets, the transport has two stages: this one ends
-  at those nodes, each of which has a learner side of it, and `labeled` leads
-  from them to the learner.
+  at those nodes, each of which has a learner side of it, and `with_targets`
+  leads from them to the learner.
 
   Attributes:
     kind: Name in checkpoints: snapshots of one kind cannot be read by another.
@@ -38,14 +38,14 @@ class Transport(abc.ABC):
   _parts: parts_lib.TransportParts
 
   @property
-  def labeled(self) -> 'Transport | None':
+  def with_targets(self) -> 'Transport | None':
     """The stage after the computation of targets; None without targets."""
     return None
 
   @property
   def learned(self) -> 'Transport':
     """The stage that ends at the learner."""
-    return self.labeled or self
+    return self.with_targets or self
 
   def make_adder(
     self,

@@ -21,7 +21,7 @@ class CallbackList:
 
   def __init__(
     self,
-    observers: Sequence[callback.Callback] = (),
+    callbacks: Sequence[callback.Callback] = (),
     loggers: Sequence[row_logger.RowLogger] = (),
     stop_when: Callable[[Any], bool | str] | None = None,
   ):
@@ -30,25 +30,25 @@ class CallbackList:
     Raises:
       SettingError: If they have the wrong type or unknown methods.
     """
-    _check_kind('observers', observers, callback.Callback)
+    _check_kind('callbacks', callbacks, callback.Callback)
     _check_kind('loggers', loggers, row_logger.RowLogger)
-    for index, one in enumerate(observers):
-      _check_names(f'observers[{index}]', type(one))
+    for index, one in enumerate(callbacks):
+      _check_names(f'callbacks[{index}]', type(one))
     if not (stop_when is None or callable(stop_when)):
       raise settings.SettingError(
         'stop_when',
         f'must be a function of the status, or None; got {stop_when!r}.',
       )
     self._parts: dict[str, Any] | None = {
-      'observers': tuple(observers),
+      'callbacks': tuple(callbacks),
       'loggers': tuple(loggers),
       'stop_when': stop_when,
     }
     self._packed = b''
 
   @property
-  def observers(self) -> Sequence[callback.Callback]:
-    return self._unpack()['observers']
+  def callbacks(self) -> Sequence[callback.Callback]:
+    return self._unpack()['callbacks']
 
   @property
   def loggers(self) -> Sequence[row_logger.RowLogger]:
@@ -67,18 +67,18 @@ class CallbackList:
     Raises:
       SettingError: If one cannot be pickled; names it and the cause.
     """
-    for setting, hooks in self._unpack().items():
-      several = isinstance(hooks, tuple)
-      for index, hook in enumerate(hooks if several else [hooks]):
+    for setting, found in self._unpack().items():
+      several = isinstance(found, tuple)
+      for index, one in enumerate(found if several else [found]):
         try:
-          cloudpickle.dumps(hook)
+          cloudpickle.dumps(one)
         except Exception as error:
           name = f'{setting}[{index}]' if several else setting
           raise settings.SettingError(
             setting,
             f'must be picklable with launch type {launch_type!r}, which runs '
             f'callbacks in a separate process; got {name}, a '
-            f'{type(hook).__name__}, which raises {type(error).__name__}: '
+            f'{type(one).__name__}, which raises {type(error).__name__}: '
             f'{error}. Open files and connections when the run starts.',
           ) from error
 
@@ -93,32 +93,32 @@ class CallbackList:
     return parts
 
 
-def _check_kind(setting: str, hooks: Any, kind: type) -> None:
+def _check_kind(setting: str, found: Any, kind: type) -> None:
   """Checks that callbacks are a sequence of objects of one class."""
-  if not isinstance(hooks, (list, tuple)):
+  if not isinstance(found, (list, tuple)):
     raise settings.SettingError(
       setting,
-      f'must be a list of `launch.{kind.__name__}` objects; got {hooks!r}.',
+      f'must be a list of `launch.{kind.__name__}` objects; got {found!r}.',
     )
-  for index, hook in enumerate(hooks):
-    if isinstance(hook, kind):
+  for index, one in enumerate(found):
+    if isinstance(one, kind):
       continue
-    is_class = isinstance(hook, type) and issubclass(hook, kind)
-    hint = f' Write {hook.__name__}().' if is_class else ''
+    is_class = isinstance(one, type) and issubclass(one, kind)
+    hint = f' Write {one.__name__}().' if is_class else ''
     raise settings.SettingError(
       setting,
       f'must be objects of subclasses of `launch.{kind.__name__}`; '
-      f'got {hook!r} at index {index}.{hint}',
+      f'got {one!r} at index {index}.{hint}',
     )
 
 
 def _check_names(name: str, kind: type) -> None:
-  """Checks that an observer has no unknown callback methods."""
+  """Checks that a callback has no unknown callback methods."""
   known = [one for one in vars(callback.Callback) if one.startswith(_PREFIX)]
   for method in dir(kind):
     if method.startswith(_PREFIX) and method not in known:
       raise settings.SettingError(
-        'observers',
+        'callbacks',
         f'must have no unknown methods {_PREFIX}*; {name} of class '
         f'{kind.__name__} has {method}.' + settings.did_you_mean(method, known),
       )
@@ -132,8 +132,8 @@ def take(experiment: Any) -> tuple[Any, CallbackList]:
 
   Only the coordinator needs the callbacks.
   """
-  hooks = CallbackList(
-    experiment.observers, experiment.loggers, experiment.stop_when
+  callback_list = CallbackList(
+    experiment.callbacks, experiment.loggers, experiment.stop_when
   )
-  nothing = {'observers': (), 'loggers': (), 'stop_when': None}
-  return dataclasses.replace(experiment, **nothing), hooks
+  nothing = {'callbacks': (), 'loggers': (), 'stop_when': None}
+  return dataclasses.replace(experiment, **nothing), callback_list

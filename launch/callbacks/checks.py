@@ -16,7 +16,7 @@ def check(experiment: Any) -> None:
     SettingError: If a field is invalid; names the field.
   """
   callback_list.CallbackList(
-    experiment.observers, experiment.loggers, experiment.stop_when
+    experiment.callbacks, experiment.loggers, experiment.stop_when
   )
   factory = experiment.evaluation_environment_factory
   if not (factory is None or callable(factory)):

@@ -27,6 +27,7 @@ _CONFIG = 'config.'
 # Flags of Stable-Baselines3 and its zoo, and their counterparts here.
 _FLAG_FOR = {
   'algo': 'agent',
+  'observers': 'callbacks',
   'env_id': 'env',
   'total_timesteps': 'steps',
   'n_timesteps': 'steps',

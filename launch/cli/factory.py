@@ -68,7 +68,7 @@ def _arguments(
     chosen['demonstrations'] = values.demonstrations or ()
   if 'info' in values:
     chosen['info'] = values.info or ()
-    chosen['observers'] = _find_observers(values.observers or ())
+    chosen['callbacks'] = _find_callbacks(values.callbacks or ())
     chosen['evaluation_metrics'] = _find_metrics(
       values.evaluation_metrics or ()
     )
@@ -96,14 +96,14 @@ def _arguments(
   }
 
 
-def _find_observers(paths: Sequence[str]) -> list[Any]:
+def _find_callbacks(paths: Sequence[str]) -> list[Any]:
   """Makes callbacks from import paths of classes or objects.
 
   Raises:
     SettingError: If an import fails, or a class cannot be called without
       arguments.
   """
-  found = [_find('observers', path) for path in paths]
+  found = [_find('callbacks', path) for path in paths]
   for index, (path, one) in enumerate(zip(paths, found)):
     if not isinstance(one, type):
       continue
@@ -111,7 +111,7 @@ def _find_observers(paths: Sequence[str]) -> list[Any]:
       found[index] = one()
     except Exception as error:
       raise settings_lib.SettingError(
-        'observers',
+        'callbacks',
         f'must be classes that can be called without arguments, got {path}, '
         f'which raises:\n\n{import_paths.trace(error, __file__)}',
       ) from error

@@ -198,7 +198,7 @@ TRAIN_FLAGS = (
     'Write logs/episodes.csv, with a row for each training episode.',
   ),
   (
-    'observers',
+    'callbacks',
     flags.DEFINE_list,
     None,
     'User callbacks, such as my_module:MyObserver: subclasses of '
@@ -312,7 +312,7 @@ TRAIN_GROUPS = {
     'deterministic', 'eager',
   ),
   'Directories': ('directory', 'fresh', 'record', 'storage'),
-  'Logs': ('info', 'episode_rows', 'observers', 'wandb_project'),
+  'Logs': ('info', 'episode_rows', 'callbacks', 'wandb_project'),
   'Evaluation': (
     'evaluation_period', 'evaluation_episodes', 'evaluation_metrics',
   ),

@@ -24,11 +24,13 @@ def mermaid(
   way, *_ = preflight.find_options(
     experiment,
     experience,
-    topology.roads(experiment),
+    topology.transports(experiment),
     topology.smallest_batch(experiment),
   )
   parts = experiment, spec, way.experience, {'runs': 0}, 0.0, False
-  graph = topology.call_graph(session_lib.Session(*parts, road=way.road))
+  graph = topology.call_graph(
+    session_lib.Session(*parts, transport=way.transport)
+  )
   lines, indent = ['flowchart LR'], '  '
   if graph.frame:
     lines.append(f'  subgraph {graph.frame.replace(" ", "_")} [{graph.frame}]')

@@ -41,7 +41,7 @@ class Coordinator:
     title: str,
     max_restarts: int = 0,
     clock: Callable[[], float] = time.monotonic,
-    admission: callers.Fencing | None = None,
+    fencing: callers.Fencing | None = None,
   ):
     """Continues the counts of a resumed run.
 
@@ -50,19 +50,19 @@ class Coordinator:
       max_restarts: Maximum restarts of one node within
         `restarts.WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
       clock: Clock in seconds.
-      admission: Fencing that shuts out the old process of a restarted node.
+      fencing: Fencing that shuts out the old process of a restarted node.
     """
     experiment = session.experiment
     self._session = session
     self._title = title
     self._progress = progress.Progress(session, clock)
-    self._leases = step_budget.StepBudget(
+    self._step_budget = step_budget.StepBudget(
       experiment.max_steps, experiment.num_actors
     )
-    self._roster = node_registry.NodeRegistry(
+    self._node_registry = node_registry.NodeRegistry(
       max_restarts, clock, session.num_restarts, experiment.deterministic
     )
-    self._admission = admission or callers.Fencing()
+    self._fencing = fencing or callers.Fencing()
     self._lock = threading.RLock()
     self._phases = phases.Phases()
     self._message = session.message
@@ -72,19 +72,19 @@ class Coordinator:
     )
     self._gauges = statuses.Gauges(session.tables)
     self._evaluations = evaluations.Evaluations(session)
-    self._hooks = run_callbacks.RunCallbacks(session, self)
+    self._callback_list = run_callbacks.RunCallbacks(session, self)
     self._logs = logs.RunLogs(
       session.log_directory,
       self._warn_of_logs,
       session.counts['runs'],
-      self._hooks.take_row,
+      self._callback_list.take_row,
       experiment.episode_rows,
     )
     if self._evaluations.warning:
       self.warn(kinds.COORDINATOR.name, self._evaluations.warning)
     if (failure := session.restarted_after) is not None:
       self._logs.note(failure.node, {'restarted_after': failure.message})
-    self._hooks.start(session, title)
+    self._callback_list.start(session, title)
 
   def expect(
     self, nodes: Sequence[str], doing: str = '', seconds: float = 0.0
@@ -92,8 +92,8 @@ class Coordinator:
     """Adds nodes that are being started; see `NodeRegistry.expect`."""
     with self._lock:
       self._progress.begin_earlier(seconds)
-      self._roster.expect(nodes, doing, seconds)
-      self._phases.go_through(self._roster.have_finished)
+      self._node_registry.expect(nodes, doing, seconds)
+      self._phases.go_through(self._node_registry.have_finished)
 
   def register(self, node: str, description: Mapping[str, Any]) -> None:
     """Marks a node as running, and logs its description to `nodes.jsonl`.
@@ -103,20 +103,20 @@ class Coordinator:
         its host, if there are several.
     """
     with self._lock:
-      self._roster.register(
+      self._node_registry.register(
         node, description.get('address'), description.get('host')
       )
       self._logs.note(node, description)
 
-  def tell_start(self, node: str, doing: str) -> None:
+  def report_start(self, node: str, doing: str) -> None:
     """Stores the current step of a node's start, for the display."""
     with self._lock:
-      self._roster.tell_start(node, doing)
+      self._node_registry.report_start(node, doing)
 
   def address_of(self, node: str) -> str | None:
     """Returns the address of a node's server; None until it registers."""
     with self._lock:
-      return self._roster.address_of(node)
+      return self._node_registry.address_of(node)
 
   def warn(self, node: str, message: str) -> None:
     """Logs and displays a warning; the run continues."""
@@ -129,12 +129,12 @@ class Coordinator:
     with self._lock:
       if not self._phases.has_steps_to_take:
         return 0
-      return self._leases.acquire(node, wanted, self._progress.steps)
+      return self._step_budget.acquire(node, wanted, self._progress.steps)
 
   def return_steps(self, node: str, unused: int) -> None:
     """Takes back granted steps that were not taken."""
     with self._lock:
-      self._leases.give_back(node, unused)
+      self._step_budget.give_back(node, unused)
 
   def report_actor(
     self, node: str, report: reports.ActorReport
@@ -142,40 +142,42 @@ class Coordinator:
     """Handles the heartbeat of an actor."""
     with self._lock:
       self._progress.add_steps(report.steps)
-      self._leases.use(node, report.steps)
-      self._roster.hear(node, report.total_steps, report.environment_seconds)
+      self._step_budget.use(node, report.steps)
+      self._node_registry.hear(
+        node, report.total_steps, report.environment_seconds
+      )
       if report.episodes:
         position = self._progress.position
         columns = self._episodes.take(report.episodes, position)
         self._logs.write_episodes(columns)
-        self._hooks.take_episodes(columns, position)
+        self._callback_list.take_episodes(columns, position)
       self._gauges.take_actor(node, report)
-      return self.directive()
+      return self.reply()
 
   def report_inference(
     self, node: str, version: int, age_seconds: float, row: Mapping[str, float]
   ) -> reports.HeartbeatReply:
     """Handles the heartbeat of an inference node."""
     with self._lock:
-      self._roster.hear(node)
+      self._node_registry.hear(node)
       self._gauges.take_version(node, version, age_seconds)
       self._gauges.take_inference(node, row)
       self._logs.write(
         'inference',
         {**self._progress.position, 'node': node, 'version': version, **row},
       )
-      return self.directive()
+      return self.reply()
 
   def report_targets(
     self, node: str, row: Mapping[str, float]
   ) -> reports.HeartbeatReply:
     """Handles the heartbeat of a Bellman updater."""
     with self._lock:
-      self._roster.hear(node, row['targets'])
+      self._node_registry.hear(node, row['targets'])
       self._gauges.take_targets(node, row)
       position = self._progress.position
       self._logs.write('bellman_updaters', {**position, 'node': node, **row})
-      return self.directive()
+      return self.reply()
 
   def report_learner(
     self,
@@ -185,10 +187,10 @@ class Coordinator:
   ) -> reports.HeartbeatReply:
     """Handles the heartbeat of a learner."""
     with self._lock:
-      self._roster.hear(node, learner_steps)
+      self._node_registry.hear(node, learner_steps)
       self._progress.set_learner_steps(learner_steps)
       self._gauges.tables = tables
-      return self.directive()
+      return self.reply()
 
   def write(self, label: str, row: Mapping[str, Any]) -> None:
     """Logs a row of the learner, a table or the evaluator."""
@@ -220,7 +222,9 @@ class Coordinator:
       position = self._progress.position
       self._logs.write('evaluator', {**position, **row})
       self._progress.get_on()
-      self._hooks.take_evaluation(returns, lengths, metrics, is_best, position)
+      self._callback_list.take_evaluation(
+        returns, lengths, metrics, is_best, position
+      )
     return is_best
 
   def keep_best(self, node: str, policy: Mapping[str, np.ndarray]) -> None:
@@ -241,26 +245,26 @@ class Coordinator:
       environment_seconds: Duration of the current environment step.
     """
     with self._lock:
-      self._roster.hear(node, environment_seconds=environment_seconds)
-      return self.directive()
+      self._node_registry.hear(node, environment_seconds=environment_seconds)
+      return self.reply()
 
-  def directive(self) -> reports.HeartbeatReply:
+  def reply(self) -> reports.HeartbeatReply:
     """Returns the reply to a heartbeat."""
     with self._lock:
       return reports.HeartbeatReply(
         self._phases.phase,
         self._progress.steps,
         self._progress.learner_steps,
-        self._roster.is_acting_delayed(),
+        self._node_registry.is_acting_delayed(),
         bool(self._phases.stopped_early),
       )
 
   def finish(self, node: str) -> None:
     """Marks a node as done, and advances the phase."""
     with self._lock:
-      self._roster.finish(node)
-      self._leases.drop(node)
-      self._phases.go_through(self._roster.have_finished)
+      self._node_registry.finish(node)
+      self._step_budget.drop(node)
+      self._phases.go_through(self._node_registry.have_finished)
 
   def fail(self, failure: failures.Failure) -> None:
     """Ends the run because a node failed; the first failure is reported.
@@ -268,7 +272,9 @@ class Coordinator:
     The failure of a node that can be restarted is only stored, until `lose`.
     """
     with self._lock:
-      if not (self._phases.is_going_on and self._roster.keep_cause(failure)):
+      if not (
+        self._phases.is_resumed and self._node_registry.keep_cause(failure)
+      ):
         self._end(failure)
 
   def abort(self, failure: failures.Failure) -> None:
@@ -288,14 +294,14 @@ class Coordinator:
     """
     with self._lock:
       node = failure.node
-      failure = self._roster.take_cause(failure)
-      if self._roster.has_finished(node) or not self._phases.is_going_on:
+      failure = self._node_registry.take_cause(failure)
+      if self._node_registry.has_finished(node) or not self._phases.is_resumed:
         return False
-      if not self._roster.may_restart(node):
+      if not self._node_registry.may_restart(node):
         self._end(failure)
         return False
-      self._admission.replace(node, self._roster.restart(node))
-      self._leases.drop(node)
+      self._fencing.replace(node, self._node_registry.restart(node))
+      self._step_budget.drop(node)
       self._gauges.forget(node)
       self._message = f'{node} was started again: {failure.summary}'
       self._logs.note(node, {'restarted_after': failure.cause})
@@ -322,9 +328,9 @@ class Coordinator:
 
   def wait_for_decision(self, stop: signals.StopSignal) -> None:
     """Blocks until the stop criterion has answered on the last evaluation."""
-    self._hooks.wait_for_decision(stop)
+    self._callback_list.wait_for_decision(stop)
 
-  def end_hooks(self) -> str:
+  def end_callbacks(self) -> str:
     """Ends callbacks and loggers; to be called until it returns ''.
 
     Returns:
@@ -333,7 +339,7 @@ class Coordinator:
     with self._lock:
       self._logs.flush()
       end = self._phases.describe_end(self._message)
-    return self._hooks.end(*end)
+    return self._callback_list.end(*end)
 
   def failure(self) -> failures.Failure | None:
     """Returns the failure of the run; None without one."""
@@ -342,20 +348,20 @@ class Coordinator:
   def have_actors_finished(self) -> bool:
     """Returns whether all actors are done."""
     with self._lock:
-      return self._roster.have_finished(reports.ACTING)
+      return self._node_registry.have_finished(reports.ACTING)
 
   def observe(self) -> reports.Observation:
     """Returns the observation for the launcher's supervision."""
     status, experiment = self.status(), self._session.experiment
     with self._lock:
       return observing.observe(
-        status, self._phases, self._progress, self._roster, experiment
+        status, self._phases, self._progress, self._node_registry, experiment
       )
 
   def describe_nodes(self) -> Mapping[str, str]:
     """Describes the state of each node, for a stall report."""
     with self._lock:
-      return self._roster.describe()
+      return self._node_registry.describe()
 
   def save(self) -> dict[str, Any]:
     """Returns the run state of a checkpoint."""
@@ -378,19 +384,19 @@ class Coordinator:
         **self._speed.measure(now.steps, now.learner_steps, is_acting),
         **self._gauges.figures(now.learner_steps),
         **self._evaluations.figures(),
-        **self._roster.figures(now.elapsed_seconds),
+        **self._node_registry.figures(now.elapsed_seconds),
         message=self._message,
         stopped_early=self._phases.stopped_early,
       )
 
   def close(self) -> None:
     """Ends callbacks, and flushes and closes the logs."""
-    self._hooks.close()
+    self._callback_list.close()
     with self._lock:
       self._logs.close()
 
   def _end(self, failure: failures.Failure) -> None:
-    self._roster.fail(failure.node)
+    self._node_registry.fail(failure.node)
     if self._phases.fail(failure):
       self._message = f'{failure.node} failed'
 

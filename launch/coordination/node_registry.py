@@ -94,7 +94,7 @@ class NodeRegistry:
       self._hear(name).started_at -= seconds
     self._expected.update(names)
 
-  def tell_start(self, name: str, doing: str) -> None:
+  def report_start(self, name: str, doing: str) -> None:
     """Stores the current step of a node's start."""
     self._hear(name).doing = doing
 

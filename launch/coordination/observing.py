@@ -12,22 +12,22 @@ def observe(
   status: loggers.Status,
   phases: phases_lib.Phases,
   progress: progress_lib.Progress,
-  roster: node_registry_lib.NodeRegistry,
+  node_registry: node_registry_lib.NodeRegistry,
   experiment: experiment_lib.Experiment,
 ) -> reports.Observation:
   """Returns the state of the run and its nodes."""
-  if not roster.have_all_started():
+  if not node_registry.have_all_started():
     progress.get_on()  # A start is no stall.
   is_acting = phases.phase == reports.ACTING
   return reports.Observation(
     status=status,
     phase=phases.phase,
-    finished=roster.finished(),
-    overdue=roster.find_overdue(
+    finished=node_registry.finished(),
+    overdue=node_registry.find_overdue(
       # Before the waits of other nodes time out.
       experiment.timeout_seconds / 2,
       experiment.stall_seconds,
     ),
     idle_seconds=progress.idle_seconds if is_acting else 0.0,
-    laggard=roster.find_laggard(),
+    laggard=node_registry.find_laggard(),
   )

@@ -23,7 +23,7 @@ class Phases:
     self.stopped_early = ''
 
   @property
-  def is_going_on(self) -> bool:
+  def is_resumed(self) -> bool:
     """Whether the run is neither stopping nor done."""
     return self.phase not in (reports.STOPPING, reports.DONE)
 
@@ -44,7 +44,7 @@ class Phases:
 
   def stop(self) -> bool:
     """Stops the run; returns False if it had already ended."""
-    if not self.is_going_on:
+    if not self.is_resumed:
       return False
     self.phase = reports.STOPPING
     return True

@@ -43,10 +43,10 @@ class RunCallbacks:
     )
     self._warned: set[str] = set()
     self._end_deadline: float | None = None
-    carried = session.hooks
-    self._observers = [
-      (one, self._make_thread('observers', i, one, self._fail))
-      for i, one in enumerate(carried.observers)
+    carried = session.callback_list
+    self._callbacks = [
+      (one, self._make_thread('callbacks', i, one, self._fail))
+      for i, one in enumerate(carried.callbacks)
     ]
     self._loggers = [
       (one, self._make_thread('loggers', i, one, self._warn_of))
@@ -69,8 +69,8 @@ class RunCallbacks:
       title: Display title of the run.
     """
     run = _describe(session, title)
-    for observer, thread in self._observers:
-      thread.call('on_start', observer.on_start, copy.deepcopy(run))
+    for callback, thread in self._callbacks:
+      thread.call('on_start', callback.on_start, copy.deepcopy(run))
     for logger, thread in self._loggers:
       start = functools.partial(self._start, logger, thread)
       thread.call('start', start, copy.deepcopy(run))
@@ -85,7 +85,7 @@ class RunCallbacks:
       columns: Logged columns, one entry per episode.
       position: Step counts and elapsed time of the run.
     """
-    if not self._observers:
+    if not self._callbacks:
       return
     returns, lengths = columns['episode_return'], columns['episode_length']
     metrics = {name: columns[name] for name in self._info_names}
@@ -95,10 +95,10 @@ class RunCallbacks:
     ended = callbacks.EpisodesEvent(
       returns, lengths, total, **position, metrics=metrics
     )
-    for observer, thread in self._observers:
+    for callback, thread in self._callbacks:
       thread.call(
         'on_episodes',
-        observer.on_episodes,
+        callback.on_episodes,
         ended,
         ended.num_bytes,
         callbacks.EpisodesEvent.join,
@@ -108,9 +108,9 @@ class RunCallbacks:
     """Reports a log row, as a copy for each callback and logger."""
     num_bytes = _BYTES_PER_VALUE * len(row)
     if label == kinds.LEARNER.name:
-      for observer, thread in self._observers:
+      for callback, thread in self._callbacks:
         thread.call(
-          'on_learner_row', observer.on_learner_row, dict(row), num_bytes
+          'on_learner_row', callback.on_learner_row, dict(row), num_bytes
         )
     for logger, thread in self._loggers:
       write = functools.partial(logger.write, label)
@@ -147,9 +147,9 @@ class RunCallbacks:
     ):
       array.setflags(write=False)  # Shared by all callbacks.
     num_bytes = evaluation.returns.nbytes * (2 + len(metrics))
-    for observer, thread in self._observers:
+    for callback, thread in self._callbacks:
       own = dataclasses.replace(evaluation, metrics=dict(evaluation.metrics))
-      thread.call('on_evaluation', observer.on_evaluation, own, num_bytes)
+      thread.call('on_evaluation', callback.on_evaluation, own, num_bytes)
     self._ask_to_stop()
 
   def wait_for_decision(self, stop: signals.StopSignal) -> None:
@@ -183,8 +183,8 @@ class RunCallbacks:
     A callback that takes too long fails the run, a logger causes a warning.
 
     Args:
-      outcome: Outcome as in `callbacks.End`.
-      reason: Reason as in `callbacks.End`.
+      outcome: Outcome as in `callbacks.EndEvent`.
+      reason: Reason as in `callbacks.EndEvent`.
 
     Returns:
       Message on the running threads; '' once all have ended.
@@ -193,12 +193,12 @@ class RunCallbacks:
       self._end_deadline = time.monotonic() + self._timeout_seconds
       end = callbacks.EndEvent(outcome, reason, self._coordinator.status())
       self._end_stopping()
-      for observer, thread in self._observers:
-        thread.end('on_end', observer.on_end, end)
+      for callback, thread in self._callbacks:
+        thread.end('on_end', callback.on_end, end)
       for logger, thread in self._loggers:
         thread.end('close', logger.close, end)
     threads = [
-      *((thread, self._fail) for _, thread in self._observers),
+      *((thread, self._fail) for _, thread in self._callbacks),
       *((thread, self._warn_of) for _, thread in self._loggers),
     ]
     waiting = [(thread, take) for thread, take in threads if not thread.is_over]
@@ -215,13 +215,13 @@ class RunCallbacks:
 
   def close(self) -> None:
     """Makes no further calls."""
-    for _, thread in [*self._observers, *self._loggers]:
+    for _, thread in [*self._callbacks, *self._loggers]:
       thread.drop()
     if self._stopping is not None:
       self._stopping.drop()
 
-  def _make_thread(self, setting, index, hook, take_trouble):
-    name = f'{setting}[{index}] ({type(hook).__name__})'
+  def _make_thread(self, setting, index, callback, take_trouble):
+    name = f'{setting}[{index}] ({type(callback).__name__})'
     return callback_threads.CallbackThread(
       name, functools.partial(take_trouble, name), self._warn
     )

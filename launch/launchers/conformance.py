@@ -35,7 +35,7 @@ class _Node(node.Node):
   def __init__(self, context: node.Context):
     self.name = context.name
     self._context = context
-    print(f'{self.name} starts generation {context.life}', flush=True)
+    print(f'{self.name} starts generation {context.generation}', flush=True)
 
   def report(self):
     return reports.HeartbeatReply(reports.ACTING, 0, 0)
@@ -51,7 +51,7 @@ class _Service(_Node):
   def served(self):
     return {
       'double': lambda x: 2 * x,
-      'life': lambda: self._context.life,
+      'generation': lambda: self._context.generation,
       'can_restart': lambda: self._context.can_restart,
     }
 
@@ -137,7 +137,7 @@ class LauncherConformance:
       while not call.done() and time.perf_counter() < end:
         pass
       call.cancel()
-    assert service.futures.life().result(_SECONDS) == 0
+    assert service.futures.generation().result(_SECONDS) == 0
     received = service.futures.can_restart().result(_SECONDS)
     assert received == can_restart, (
       f'Contexts of nodes must have can_restart={can_restart}; got {received}.'
@@ -175,7 +175,7 @@ class LauncherConformance:
     assert not workers.failure_of(_CALLER).is_lost
     assert 'AssertionError' not in workers.log_of(_CALLER)
     service = workers.client(_SERVICE)
-    generation = service.futures.life().result(_SECONDS)
+    generation = service.futures.generation().result(_SECONDS)
     assert generation == 1, f'The generation must be 1; got {generation}.'
 
   def test_kills_nodes_that_do_not_end(self, tmp_path):

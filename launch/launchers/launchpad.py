@@ -300,12 +300,12 @@ class _Service:
     if can_restart:
       child_processes.heed_launcher_alone()
       logging.set_verbosity(logging.WARNING)  # Launchpad logs bound methods.
-    life = child_processes.generation() if can_restart else 0
-    caller = callers.Caller(plan.name, life, token)
+    generation = child_processes.generation() if can_restart else 0
+    caller = callers.Caller(plan.name, generation, token)
     self._host = node_runner.NodeRunner(
       plan,
       calls.signed(peers, caller),
-      life=life,
+      generation=generation,
       token=token,
       can_restart=can_restart,
       call_timeout_seconds=call_timeout_seconds,

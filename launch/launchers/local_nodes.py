@@ -43,18 +43,18 @@ def launch_threads(
     stack.enter_context(node_runner.shared_interpreter())
     ports = stack.enter_context(held_ports(program))
     stack.callback(lambda: hosts.end(list(threads.values())))
-    carrier = rpc.chosen()
-    for name, cargo in _load(program, ports, carrier).items():
+    rpc_name = rpc.chosen()
+    for name, launch_spec in _load(program, ports, rpc_name).items():
       outcomes[name] = futures.Future()
       thread = threading.Thread(
         target=_run,
-        args=[cargo, ports.get(name), hosts, outcomes[name]],
+        args=[launch_spec, ports.get(name), hosts, outcomes[name]],
         name=name,
         daemon=True,
       )
       thread.start()
       threads[name] = thread  # Only after a successful start.
-    clients = _clients_of(program, ports, carrier)
+    clients = _clients_of(program, ports, rpc_name)
     workers = local_workers.ThreadWorkers(program, clients, threads, outcomes)
     stack.callback(end, workers, hosts)
     yield workers
@@ -69,11 +69,11 @@ def launch_processes(
   environment, processes = make_environment(), {}
   with contextlib.ExitStack() as stack:  # Ends all that was started.
     ports = stack.enter_context(held_ports(program))
-    carrier = rpc.chosen()
+    rpc_name = rpc.chosen()
     given = {
       name: pickle.dumps((ports.get(name), network_interfaces.LOOPBACK))
-      + cloudpickle.dumps(cargo)
-      for name, cargo in _load(program, ports, carrier).items()
+      + cloudpickle.dumps(launch_spec)
+      for name, launch_spec in _load(program, ports, rpc_name).items()
     }
     paths = paths_of(program, log_directory)
     stack.callback(lambda: end_processes(processes.values(), environment))
@@ -84,7 +84,7 @@ def launch_processes(
         paths[name],
         given[name],
       )
-    clients = _clients_of(program, ports, carrier)
+    clients = _clients_of(program, ports, rpc_name)
     workers = local_workers.LocalProcesses(
       program, clients, processes, paths, environment, given
     )
@@ -152,7 +152,7 @@ def end_processes(
 
 
 def _load(
-  program: node_graph_lib.NodeGraph, ports: Mapping[str, int], carrier: str
+  program: node_graph_lib.NodeGraph, ports: Mapping[str, int], rpc_name: str
 ) -> dict[str, node_process.NodeLaunchSpec]:
   """Returns the launch spec of each node, by name."""
   addresses = _addresses_of(ports)
@@ -161,7 +161,7 @@ def _load(
       program,
       name,
       {callee: addresses[callee] for callee in program.callees_of(name)},
-      carrier,
+      rpc_name,
     )
     for name in program.names
   }
@@ -174,10 +174,10 @@ def _addresses_of(ports: Mapping[str, int]) -> dict[str, str]:
 
 
 def _clients_of(
-  program: node_graph_lib.NodeGraph, ports: Mapping[str, int], carrier: str
+  program: node_graph_lib.NodeGraph, ports: Mapping[str, int], rpc_name: str
 ) -> dict[str, Callable[[], Any]]:
   """Returns a client factory of each serving node, by name."""
-  make = rpc.get(carrier).make_client
+  make = rpc.get(rpc_name).make_client
   seconds = program.call_timeout_seconds
   return {
     name: functools.partial(make, address, seconds, program.token)
@@ -186,16 +186,16 @@ def _clients_of(
 
 
 def _run(
-  cargo: node_process.NodeLaunchSpec,
+  launch_spec: node_process.NodeLaunchSpec,
   port: int | None,
   hosts: node_runner.NodeRunners,
   outcome: futures.Future,
 ) -> None:
   """Runs a node in a thread, and stores its exception."""
   try:
-    host = cargo.make_host(life=0, can_restart=False)
-    hosts.add(cargo.plan.kind, host)
-    cargo.run(host, port)
+    host = launch_spec.make_host(generation=0, can_restart=False)
+    hosts.add(launch_spec.plan.kind, host)
+    launch_spec.run(host, port)
     outcome.set_result(None)
   except BaseException as error:
     outcome.set_exception(error)

@@ -26,7 +26,7 @@ class NodeLaunchSpec:
     token: Secret shared by all nodes of the launch.
     call_timeout_seconds: Time-out of calls between nodes.
     max_waiting_calls: Maximum concurrent calls to the node.
-    carrier: Name of the RPC library, see `rpc`.
+    rpc_name: Name of the RPC library, see `rpc`.
   """
 
   plan: node_graph_lib.PlannedNode
@@ -34,7 +34,7 @@ class NodeLaunchSpec:
   token: str
   call_timeout_seconds: float
   max_waiting_calls: int
-  carrier: str
+  rpc_name: str
 
   @classmethod
   def of(
@@ -42,7 +42,7 @@ class NodeLaunchSpec:
     program: node_graph_lib.NodeGraph,
     name: str,
     peers: Mapping[str, str],
-    carrier: str,
+    rpc_name: str,
   ) -> 'NodeLaunchSpec':
     """Makes the launch spec of a node.
 
@@ -50,7 +50,7 @@ class NodeLaunchSpec:
       program: The node graph.
       name: Name of the node.
       peers: Addresses of the nodes that it calls, by name.
-      carrier: Name of the RPC library.
+      rpc_name: Name of the RPC library.
     """
     return cls(
       program[name],
@@ -58,26 +58,26 @@ class NodeLaunchSpec:
       program.token,
       program.call_timeout_seconds,
       program.max_waiting_calls,
-      carrier,
+      rpc_name,
     )
 
   def make_host(
     self,
-    life: int,
+    generation: int,
     can_restart: bool,
     interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
   ) -> node_runner.NodeRunner:
     """Makes the node runner; see `node_runner.NodeRunner`."""
-    seconds, carrier = self.call_timeout_seconds, rpc.get(self.carrier)
+    seconds, rpc_name = self.call_timeout_seconds, rpc.get(self.rpc_name)
     peers = {
-      name: carrier.make_client(address, seconds, self.token)
+      name: rpc_name.make_client(address, seconds, self.token)
       for name, address in self.peers.items()
     }
-    caller = callers.Caller(self.plan.name, life, self.token)
+    caller = callers.Caller(self.plan.name, generation, self.token)
     return node_runner.NodeRunner(
       self.plan,
       calls.signed(peers, caller),
-      life=life,
+      generation=generation,
       token=self.token,
       can_restart=can_restart,
       interface=interface,
@@ -97,11 +97,11 @@ class NodeLaunchSpec:
       port: Port of the node's server; None for a node that does not serve.
       interface: Network interface of the server.
     """
-    carrier, server = rpc.get(self.carrier), None
+    rpc_name, server = rpc.get(self.rpc_name), None
     if port is not None:
-      server = carrier.make_server(port, self.max_waiting_calls, self.token)
+      server = rpc_name.make_server(port, self.max_waiting_calls, self.token)
     host.run(
-      lambda served: carrier.serving(server, served, host.shut_down, interface)
+      lambda served: rpc_name.serving(server, served, host.shut_down, interface)
     )
 
 
@@ -117,7 +117,7 @@ def main() -> None:
     flags.FLAGS.mark_as_parsed()
   logging.set_verbosity(logging.WARNING)
   port, interface = pickle.load(sys.stdin.buffer)
-  cargo: NodeLaunchSpec = pickle.load(sys.stdin.buffer)
+  launch_spec: NodeLaunchSpec = pickle.load(sys.stdin.buffer)
   child_processes.let_go_of_input()
-  host = cargo.make_host(child_processes.generation(), True, interface)
-  cargo.run(host, port, interface)
+  host = launch_spec.make_host(child_processes.generation(), True, interface)
+  launch_spec.run(host, port, interface)

@@ -40,7 +40,7 @@ class NodeRunner:
     plan: node_graph.PlannedNode,
     peers: Mapping[str, Any],
     *,
-    life: int = 0,
+    generation: int = 0,
     token: str = '',
     can_restart: bool = False,
     beside: node_lib.Node | None = None,
@@ -53,7 +53,7 @@ class NodeRunner:
       plan: The node to run.
       peers: Clients of the nodes it calls, by name; all nodes but the
         coordinator call the coordinator.
-      life: Generation: number of earlier starts of the node in this run.
+      generation: Generation: number of earlier starts of the node in this run.
       token: Secret shared by all nodes of the launch.
       can_restart: Whether nodes that end too early can be restarted.
       beside: The node whose thread or process it shares and with which it must
@@ -79,7 +79,7 @@ class NodeRunner:
       self._coordinator,
       peers,
       self._stop,
-      life,
+      generation,
       token,
       can_restart,
       is_alone=can_restart and beside is None and not plan.beside,
@@ -120,7 +120,7 @@ class NodeRunner:
     with self._reporting_failures():
       node = None
       try:
-        self._context.tell_start('being made')
+        self._context.report_start('being made')
         node = self._plan.make(self._context)
         if self._coordinator is not None:
           # A registered node counts as started and is restarted on failure.
@@ -158,7 +158,7 @@ class NodeRunner:
       try:
         # Failures are reported before the close, which dependent nodes would
         # report as failures of their own.
-        with self._reporting_failures(), self._pulse(node):
+        with self._reporting_failures(), self._heartbeat(node):
           for part in (begin, node.run):
             with contextlib.suppress(signals.Stopped):
               part()
@@ -186,7 +186,7 @@ class NodeRunner:
     host = NodeRunner(
       plan,
       self._peers,
-      life=self._context.life,
+      generation=self._context.generation,
       token=self._context.token,
       can_restart=self._can_restart,
       beside=node,
@@ -219,11 +219,11 @@ class NodeRunner:
       return failure.not_closed
     return ''
 
-  def _pulse(self, node: node_lib.Node):
+  def _heartbeat(self, node: node_lib.Node):
     if self._coordinator is None:
       return contextlib.nullcontext()
     does_part = self._plan.kind.phase is not None
-    return _Pulse(
+    return _Heartbeat(
       node.report,
       self._stop,
       stops_with_run=does_part,
@@ -297,7 +297,7 @@ class NodeRunners:
       thread.join(max(0.0, deadline - time.monotonic()))
 
 
-class _Pulse(contextlib.AbstractContextManager):
+class _Heartbeat(contextlib.AbstractContextManager):
   """Sends heartbeats in a background thread during the block and once after.
 
   A failing heartbeat sets the stop signal and its exception is raised at the

@@ -142,8 +142,8 @@ def connected(address: str) -> Iterator[Heartbeat]:
         f'must be that of the cluster that this process is connected to, '
         f'{connected_to}, or left out; got {address!r}.',
       )
-    with Heartbeat() as heart:
-      yield heart
+    with Heartbeat() as heartbeat:
+      yield heartbeat
     return
   with contextlib.ExitStack() as stack:
     if address:

@@ -32,7 +32,7 @@ def launch(
     allows_public: Whether hosts may have public addresses, likewise.
   """
   printed.set_aside(log_directory)
-  with ray_cluster.connected(address) as heart:
+  with ray_cluster.connected(address) as heartbeat:
     placement = ray_placement.Placement(
       program, resources or {}, network, allows_public
     )
@@ -40,7 +40,7 @@ def launch(
       name: os.path.join(log_directory, label)
       for name, label in program.labels.items()
     }
-    workers = ray_workers.RayWorkers(program, placement, heart, paths)
+    workers = ray_workers.RayWorkers(program, placement, heartbeat, paths)
     try:
       workers.begin()
       yield workers

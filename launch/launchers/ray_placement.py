@@ -44,7 +44,7 @@ class Placement:
       host.
     allows_public: Whether hosts may have public addresses.
     environment: Import paths and working directory of node processes.
-    carrier: Name of the RPC library, see `rpc`.
+    rpc_name: Name of the RPC library, see `rpc`.
     seconds: Time-out of placing a node.
   """
 
@@ -79,7 +79,7 @@ class Placement:
     self.allows_public = allows_public
     self._check_addresses(network)
     self._check_resources()
-    self.carrier = rpc.chosen()
+    self.rpc_name = rpc.chosen()
     # Child processes must find the same modules as this process.
     self.environment = ray_supervisor.Environment(
       [path for path in sys.path if path], os.getcwd()
@@ -142,10 +142,10 @@ class Placement:
       name: Name of the node.
       peers: Addresses of the nodes that it calls, by name.
     """
-    cargo = node_process.NodeLaunchSpec.of(
-      self._program, name, peers, self.carrier
+    launch_spec = node_process.NodeLaunchSpec.of(
+      self._program, name, peers, self.rpc_name
     )
-    return cloudpickle.dumps(cargo)
+    return cloudpickle.dumps(launch_spec)
 
   def _check_addresses(self, network: str) -> None:
     if network:

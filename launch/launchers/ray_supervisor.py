@@ -74,7 +74,7 @@ class Supervisor:
     self._held.callback(self._printed.close)
     self._process: subprocess.Popen | None = None
     self._place: NodeAddress | None = None
-    self._life: int | None = None
+    self._generation: int | None = None
     self._turn = 0
     self._lock = threading.Lock()  # Guards the place.
     self._run = uuid.uuid4().hex  # Identifies its processes.
@@ -104,19 +104,25 @@ class Supervisor:
         self._place = NodeAddress(address, interface, senders, port)
       return self._place
 
-  def start(self, cargo: bytes, environment: Environment, life: int) -> None:
+  def start(
+    self, launch_spec: bytes, environment: Environment, generation: int
+  ) -> None:
     """Starts the node's process; that of an earlier generation must have ended.
 
     Args:
-      cargo: A pickled `node_process.NodeLaunchSpec`.
+      launch_spec: A pickled `node_process.NodeLaunchSpec`.
       environment: Import paths and working directory.
-      life: Generation: earlier starts of the node in this run. Repeated calls
-        start a generation only once.
+      generation: Earlier starts of the node in this run. Repeated calls start
+        a generation only once.
     """
-    self._starter.submit(self._start, cargo, environment, life).result()
+    self._starter.submit(
+      self._start, launch_spec, environment, generation
+    ).result()
 
-  def _start(self, cargo: bytes, environment: Environment, life: int) -> None:
-    if self._life == life:
+  def _start(
+    self, launch_spec: bytes, environment: Environment, generation: int
+  ) -> None:
+    if self._generation == generation:
       return
     self._end_strays()
     if self._place is None:
@@ -132,7 +138,7 @@ class Supervisor:
       'PYTHONPATH': os.pathsep.join(paths),
       child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
       child_processes.RUN_VARIABLE: self._run,
-      child_processes.GENERATION_VARIABLE: str(life),
+      child_processes.GENERATION_VARIABLE: str(generation),
     }
     self._process = subprocess.Popen(
       child_processes.node_command(self._name),
@@ -142,13 +148,13 @@ class Supervisor:
       stdout=self._printed,
       stderr=self._printed,
     )
-    self._life = life
+    self._generation = generation
     pipe = cast(IO[bytes], self._process.stdin)
     # The process may end before it has read everything.
     with contextlib.suppress(BrokenPipeError), pipe:
       server = self._place.port, self._place.interface
       pipe.write(pickle.dumps(server))
-      pipe.write(cargo)
+      pipe.write(launch_spec)
 
   def wait_for_end(self, turn: int) -> int | None:
     """Waits until the process ends, or another call supersedes this one.

@@ -44,7 +44,7 @@ class _Node:
     placing: Pending call that returns the node's address.
     since: Time of the call for placing or starting.
     turn: Sequence number of the last wait for the end of the process.
-    life: Generation: number of earlier starts of the node.
+    generation: Generation: number of earlier starts of the node.
     place: Address of the node; None until it is placed.
     starting: Pending call that starts its process.
     ending: Pending call that waits for the end of the process.
@@ -59,7 +59,7 @@ class _Node:
   placing: Any
   since: float
   turn: int = 0
-  life: int = 0
+  generation: int = 0
   place: ray_supervisor.NodeAddress | None = None
   starting: Any = None
   ending: Any = None
@@ -77,7 +77,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     self,
     program: node_graph_lib.NodeGraph,
     placement: Any,
-    heart: ray_cluster.Heartbeat,
+    heartbeat: ray_cluster.Heartbeat,
     paths: Mapping[str, str],
   ):
     """Places no nodes yet.
@@ -85,12 +85,12 @@ class RayWorkers(polled_workers.ProcessWorkers):
     Args:
       program: The node graph of these workers.
       placement: Placement of nodes, a `ray_placement.Placement`.
-      heart: Monitor of the cluster's head.
+      heartbeat: Monitor of the cluster's head.
       paths: Files of this host for the output of nodes, by node.
     """
     super().__init__(program, {}, paths)
     self._placement = placement
-    self._heart = heart
+    self._heartbeat = heartbeat
     self._nodes: dict[str, _Node] = {}
     self._hosts = placement.hosts  # As of the last query.
     # Source addresses of the calls of nodes, by their host's address.
@@ -113,8 +113,8 @@ class RayWorkers(polled_workers.ProcessWorkers):
     address = self._address_of(name)
     if address is None:
       raise RuntimeError(f'{name} must be placed before it is called.')
-    carrier = rpc.get(self._placement.carrier)
-    return carrier.make_client(
+    rpc_name = rpc.get(self._placement.rpc_name)
+    return rpc_name.make_client(
       address, self.program.call_timeout_seconds, self.program.token
     )
 
@@ -131,7 +131,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     return polled_workers.describe_end(name, node.code or 0)
 
   def find_trouble(self) -> failures.Failure | None:
-    if not self._heart.is_silent:
+    if not self._heartbeat.is_silent:
       now = time.monotonic()
       is_due = now - self._looked_at > _LOOK_FOR_LOST_SECONDS
       if is_due and now < self._looks_for_lost_until:
@@ -171,17 +171,17 @@ class RayWorkers(polled_workers.ProcessWorkers):
   def restart(self, name: str) -> None:
     self._printed.fetch(name)
     node = self._nodes[name]
-    life = node.life + 1
+    generation = node.generation + 1
     if node.loss:
       self._shut_out_lost_hosts()
       self._kill_supervisor(node)
-      if not self._heart.is_late:  # Otherwise the query would hang.
+      if not self._heartbeat.is_late:  # Otherwise the query would hang.
         self._hosts = ray_cluster.living_hosts()
       self._place(name)
-      self._nodes[name].life = life
+      self._nodes[name].generation = generation
       return
     node.starting = node.ending = node.code = None
-    node.life, node.since = life, time.monotonic()
+    node.generation, node.since = generation, time.monotonic()
     self._advance(name, node)
 
   def end(self) -> list[str]:
@@ -320,9 +320,11 @@ class RayWorkers(polled_workers.ProcessWorkers):
       peers[callee] = self._address_of(callee)
       if peers[callee] is None:
         return None
-    cargo = self._placement.load(name, peers)
+    launch_spec = self._placement.load(name, peers)
     environment = self._placement.environment
-    return node.supervisor.start.remote(cargo, environment, node.life)
+    return node.supervisor.start.remote(
+      launch_spec, environment, node.generation
+    )
 
   def _address_of(self, name: str) -> str | None:
     self.is_alive(name)  # Updates its state.
@@ -342,7 +344,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
       failures.NodeError: If the replay server does not reply.
     """
     replay = kinds.REPLAY.name
-    if replay not in self.program.served or self._heart.is_late:
+    if replay not in self.program.served or self._heartbeat.is_late:
       return
     self._looked_at = time.monotonic()
     living = {host.address for host in ray_cluster.living_hosts()}
@@ -368,7 +370,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
 
   def _kill_supervisor(self, node: _Node) -> None:
     """Kills a supervisor; the kernel then kills its process."""
-    if not self._heart.is_silent:  # Without the head, this hangs.
+    if not self._heartbeat.is_silent:  # Without the head, this hangs.
       with contextlib.suppress(ray_errors.RayError):
         ray.kill(node.supervisor)
 

@@ -191,7 +191,7 @@ class _Watch:
       return
     with contextlib.suppress(failures.NodeError):
       while not self._coordinator.is_lost and (
-        waiting := self._coordinator.call('end_hooks')
+        waiting := self._coordinator.call('end_callbacks')
       ):
         status = self._coordinator.call('status')
         self._show(status.with_messages(status.message, waiting))

@@ -24,7 +24,7 @@ class ActingNode(node.Node):
     context: node.Context,
     loops: Sequence[environment_loop.EnvironmentLoop],
     environment_ids: Sequence[int],
-    leases: Any = None,
+    step_budget: Any = None,
   ):
     """Starts without granted steps.
 
@@ -32,17 +32,19 @@ class ActingNode(node.Node):
       loops: Environment loops, stepped round-robin.
       environment_ids: Ids of all environments of the loops; their number is the
         minimum size of a grant.
-      leases: Step budget, asked before each step; None for the coordinator,
+      step_budget: Budget asked before each step; None for the coordinator,
         which grants many steps at a time.
     """
     self.name = context.name
     self._loops = list(loops)
     self._environment_ids = list(environment_ids)
     self._coordinator = context.coordinator
-    self._leases = context.coordinator if leases is None else leases
+    self._step_budget = (
+      context.coordinator if step_budget is None else step_budget
+    )
     # A step budget that counts rounds needs each iteration, also one in which
     # all environments were reset and took no step.
-    self._asks_each_step = leases is not None
+    self._asks_each_step = step_budget is not None
     self._stop = context.stop
     self._is_ending = False
     self._lock = threading.Lock()
@@ -101,14 +103,14 @@ class ActingNode(node.Node):
 
     Recordings are written before it returns or raises.
     """
-    leases, granted = self._leases, 0
+    step_budget, granted = self._step_budget, 0
     num_environments = len(self._environment_ids)
     try:
       while not (self._stop.is_set() or self._is_ending):
         if self._asks_each_step or granted < num_environments:
           unused, granted = granted, 0
-          leases.return_steps(self.name, unused)
-          granted = leases.acquire_steps(self.name, num_environments)
+          step_budget.return_steps(self.name, unused)
+          granted = step_budget.acquire_steps(self.name, num_environments)
           if granted <= 0:
             break
         before = self._total_steps
@@ -119,7 +121,7 @@ class ActingNode(node.Node):
           granted -= self._total_steps - before
     finally:
       try:
-        leases.return_steps(self.name, granted)
+        step_budget.return_steps(self.name, granted)
       finally:
         self.write_recordings()
 
@@ -156,7 +158,7 @@ class ActingNode(node.Node):
       total_steps = self._total_steps
       self._steps, self._episodes = 0, []
     version, age_seconds = self._variables_in_use()
-    directive = self._coordinator.report_actor(
+    reply = self._coordinator.report_actor(
       self.name,
       reports.ActorReport(
         steps=steps,
@@ -167,14 +169,14 @@ class ActingNode(node.Node):
         age_seconds=age_seconds,
       ),
     )
-    if directive.is_ending:
+    if reply.is_ending:
       self._end_acting()
-    return directive
+    return reply
 
   def _end_acting(self) -> None:
     """Stops acting, after the current round if there are rounds."""
     if self._asks_each_step:
-      self._leases.end()
+      self._step_budget.end()
     else:
       self._is_ending = True
 

@@ -22,10 +22,10 @@ class ActorNode(acting.ActingNode):
     environment_ids: Sequence[int],
     *,
     network: Any,
-    followed: variables.VariableClient,
-    road: transports.Transport,
+    variable_client: variables.VariableClient,
+    transport: transports.Transport,
     max_pending_items: int | None = None,
-    leases: Any = None,
+    step_budget: Any = None,
   ):
     """Makes environments, policy and adder.
 
@@ -35,22 +35,24 @@ class ActorNode(acting.ActingNode):
       environment_ids: Ids of its training environments, which determine seeds
         and exploration.
       network: Network of the policy.
-      followed: Variable client of the network.
-      road: Transport of experience; its stop signal ends every wait.
+      variable_client: Variable client of the network.
+      transport: Transport of experience; its stop signal ends every wait.
       max_pending_items: Maximum number of items queued for replay while it
         acts; None for the agent's setting.
-      leases: Step budget; None for that of the coordinator.
+      step_budget: Step budget; None for that of the coordinator.
     """
-    self._followed = followed
-    self._adder = road.make_adder(
+    self._variable_client = variable_client
+    self._adder = transport.make_adder(
       len(environment_ids),
-      priority=lambda: followed.max_priority,
-      version=lambda: followed.version,
+      priority=lambda: variable_client.max_priority,
+      version=lambda: variable_client.version,
       max_pending_items=max_pending_items,
     )
-    context.tell_start('making its environments')
-    self._environment = session.make_environments(environment_ids, context.life)
-    context.tell_start('compiling its policy')
+    context.report_start('making its environments')
+    self._environment = session.make_environments(
+      environment_ids, context.generation
+    )
+    context.report_start('compiling its policy')
     policy = policies.make_training_policy(context, session, network)
     self._policy_description = policy.describe(environment_ids)
     self._actor = actors.PolicyActor(
@@ -58,7 +60,7 @@ class ActorNode(acting.ActingNode):
       session.spec.observations,
       environment_ids,
       adder=self._adder,
-      variables=followed,
+      variables=variable_client,
       jit_compile=session.jit_compile,
       # NumPy rounds differently, so deterministic runs use TensorFlow. And
       # NumPy blocks other threads, so it needs a process without other nodes.
@@ -68,7 +70,7 @@ class ActorNode(acting.ActingNode):
       self._environment, self._actor
     )
     self._loop.read_info(session.experiment.info)
-    super().__init__(context, [self._loop], environment_ids, leases)
+    super().__init__(context, [self._loop], environment_ids, step_budget)
 
   @property
   def description(self):
@@ -128,7 +130,7 @@ class ActorNode(acting.ActingNode):
     self._adder.restore(state['adder'])
 
   def run(self) -> None:
-    self._followed.update(wait=True)
+    self._variable_client.update(wait=True)
     super().run()
     self.flush()  # The learner expects all items once actors are done.
 
@@ -136,12 +138,12 @@ class ActorNode(acting.ActingNode):
     """Writes recordings, and closes adder, variable client, environments."""
     with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       stack.callback(self._environment.close)
-      stack.callback(self._followed.close)
+      stack.callback(self._variable_client.close)
       stack.callback(self._adder.close)
       stack.callback(self.write_recordings)
 
   def _variables_in_use(self) -> tuple[int, float]:
-    age_seconds = self._followed.age_seconds
+    age_seconds = self._variable_client.age_seconds
     if age_seconds is None:  # They are the learner's own.
       return super()._variables_in_use()
-    return self._followed.version, age_seconds
+    return self._variable_client.version, age_seconds

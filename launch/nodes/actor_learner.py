@@ -74,7 +74,7 @@ class ActorLearnerNode(actor.ActorNode):
     first_stop = context.stop
     if own.experiment.deterministic:
       context = in_step.finish_rounds(context)
-    context.tell_start('fetching its initial state')
+    context.report_start('fetching its initial state')
     own, beginning = self._begin(own)
     self._counts, self._turns = own.counts, 0
     self._followed_order = self._missed_order = 0
@@ -102,11 +102,11 @@ class ActorLearnerNode(actor.ActorNode):
     """Makes the learner, then the actor."""
     part = part_coordinator.PartCoordinator(context.coordinator, context.name)
     part.save = lambda: self._describe(own)
-    road = own.make_local_road(context.stop)
+    transport = own.make_in_process_transport(context.stop)
     self.learner = gossip_learner.GossipLearnerNode(
       dataclasses.replace(context, coordinator=part),
       own,
-      road,
+      transport,
       beginning,
       place.mix_period,
     )
@@ -117,15 +117,15 @@ class ActorLearnerNode(actor.ActorNode):
       own,
       range(place.index * size, (place.index + 1) * size),
       network=self.learner.network,
-      followed=variables.SharedVariableClient(self.learner),
-      road=road,
+      variable_client=variables.SharedVariableClient(self.learner),
+      transport=transport,
       # The learner flushes all items before it samples.
       max_pending_items=sys.maxsize,
-      leases=self._schedule,
+      step_budget=self._schedule,
     )
     unless_made.callback(super().close)
     if self._schedule is not None:
-      one_actor.go_on_exactly(own, self, road.actors)
+      one_actor.go_on_exactly(own, self, transport.actors)
     self._shipping = gossip_shipping.Shipping(
       own, self.learner.checkpoint_writer, self._gossip, self._caller
     )
@@ -172,7 +172,7 @@ class ActorLearnerNode(actor.ActorNode):
       self._shipping.finish(label)
 
   def report(self) -> reports.HeartbeatReply:
-    directive = super().report()
+    reply = super().report()
     schedule = self._schedule
     self._orders = orders = self._gossip.exchange(
       self._caller,
@@ -190,7 +190,7 @@ class ActorLearnerNode(actor.ActorNode):
       schedule.end_at = orders.end_at
     if orders.wants_variables:
       self._send_variables()
-    return directive
+    return reply
 
   def close(self) -> None:
     """Closes learner, actor and uploads."""

@@ -24,21 +24,21 @@ class AnakinNode(learning.LearningNode):
     ids = range(self._num_environments)
     policy = policies.make_training_policy(context, session, self.network)
     self._policy_description = policy.describe(ids)
-    context.tell_start('making its environments')
+    context.report_start('making its environments')
     environment = compiled.make_environment(experiment)
     seeds = session.environment_seeds(ids)
     state, timestep = environment.reset(
       environment.initial_state(tensor.initial_counters(seeds))
     )
-    road = compiled.make_transport(
+    transport = compiled.make_transport(
       session.experience,
       self._num_environments,
       session.make_seed(session_lib.SAMPLING),
     )
-    self._num_steps = road.num_steps
-    context.tell_start('compiling its loop')
+    self._num_steps = transport.num_steps
+    context.report_start('compiling its loop')
     learner = anakin.CompiledLearner(
-      anakin.LoopParts(policy, environment, road, self._update),
+      anakin.LoopParts(policy, environment, transport, self._update),
       anakin.begin(timestep, state, policy.initial_state(ids)),
       logger=self._logger,
       jit_compile=session.jit_compile,

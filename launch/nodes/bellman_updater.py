@@ -41,8 +41,8 @@ class BellmanUpdaterNode(node.Node):
     session: session_lib.Session,
     updater: interfaces.BellmanUpdater,
     *,
-    followed: variables.VariableClient,
-    road: transports.Transport,
+    variable_client: variables.VariableClient,
+    transport: transports.Transport,
     index: int = 0,
     max_pending_items: int | None = None,
   ):
@@ -50,8 +50,8 @@ class BellmanUpdaterNode(node.Node):
 
     Args:
       updater: Function that computes targets.
-      followed: Variable client of the updater.
-      road: Transport of items, both ways; its stop signal ends every wait.
+      variable_client: Variable client of the updater.
+      transport: Transport of items, both ways; its stop signal ends every wait.
       index: Index among several updaters; part of the random seed.
       max_pending_items: Maximum number of items queued for the train buffer
         while it computes others; None for one batch.
@@ -59,23 +59,25 @@ class BellmanUpdaterNode(node.Node):
     self.name = context.name
     self._coordinator = context.coordinator
     self._stop = context.stop
-    self._followed = followed
+    self._variable_client = variable_client
     mixed = offline.make_demonstrations(
-      session, context.stop, context.tell_start
+      session, context.stop, context.report_start
     )
     if mixed is not None:
       data_set_changes.report(
         context, session, session.experiment.demonstrations
       )
-    self._end = road.make_learner_end()
+    self._end = transport.make_learner_end()
     if mixed is not None:
       self._end.mix_in(mixed)
     self._num_rows = session.experience.rows
     if max_pending_items is None:
       max_pending_items = self._num_rows
-    self._writer = road.learned.make_writer(max_pending_items=max_pending_items)
+    self._writer = transport.learned.make_writer(
+      max_pending_items=max_pending_items
+    )
     self._writer.open(self._num_rows)
-    context.tell_start('compiling its targets')
+    context.report_start('compiling its targets')
 
     def compute(sample, seed):
       with interfaces.no_late_variables(f'a call of {type(updater).__name__}'):
@@ -112,7 +114,7 @@ class BellmanUpdaterNode(node.Node):
 
   def run(self) -> None:
     """Computes targets until the actors are done and no batch is due."""
-    self._followed.update(wait=True)
+    self._variable_client.update(wait=True)
     self._end.wait_for_items()
     self._has_begun = True
     while self.step() or not self._is_ending:
@@ -150,11 +152,11 @@ class BellmanUpdaterNode(node.Node):
           self.name, self._coordinator, self._end, self._num_batches
         )
       return False
-    self._followed.update()
+    self._variable_client.update()
     number = (self._first_batch + self._num_batches) % _SEED_SIZE
     seed = np.array([self._seed, number], np.int32)
     leaves = self._compute(*tree.flatten(sample), seed)
-    version = np.full([self._num_rows], self._followed.version, np.int64)
+    version = np.full([self._num_rows], self._variable_client.version, np.int64)
     self._num_batches += 1
     self._writer.put([*(leaf.numpy() for leaf in leaves), version])
     if self._writer.is_ahead():
@@ -165,32 +167,32 @@ class BellmanUpdaterNode(node.Node):
     """Reports throughput to the coordinator, and handles the reply."""
     now = time.monotonic()
     if now - self._reported_at < _REPORT_PERIOD_SECONDS:
-      directive = self._coordinator.poll(self.name)
+      reply = self._coordinator.poll(self.name)
     else:
       self._reported_at = now
       (rate,) = self._rates.measure(self.num_items)
       row = {
         'targets': self.num_items,
         'targets_per_second': rate,
-        'version': self._followed.version,
-        'age_seconds': self._followed.age_seconds or 0.0,
+        'version': self._variable_client.version,
+        'age_seconds': self._variable_client.age_seconds or 0.0,
       }
-      directive = self._coordinator.report_targets(self.name, row)
-    self._handle(directive)
-    return directive
+      reply = self._coordinator.report_targets(self.name, row)
+    self._handle(reply)
+    return reply
 
   def close(self) -> None:
     """Closes variable client, sampling and writer."""
     with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      stack.callback(self._followed.close)
+      stack.callback(self._variable_client.close)
       stack.callback(self._end.close)
       stack.callback(self._writer.close)
 
-  def _handle(self, directive: reports.HeartbeatReply) -> None:
+  def _handle(self, reply: reports.HeartbeatReply) -> None:
     """Adjusts waits: resets the timeout, or expects no more batches."""
-    if directive.is_acting_delayed:
-      self._end.excuse()
-    if directive.phase != reports.LABELING or self._end.is_batch_due():
+    if reply.is_acting_delayed:
+      self._end.reset_timeout()
+    if reply.phase != reports.LABELING or self._end.is_batch_due():
       return
     if self._has_begun:
       # Prefetched batches are still used; they arrive at once.
@@ -205,7 +207,7 @@ def make_beside(
   session: session_lib.Session,
   learned: variables.Versioned,
   exports: Mapping[str, Sequence[tf.Variable]],
-  road: transports.Transport,
+  transport: transports.Transport,
   max_pending_items: int,
 ) -> BellmanUpdaterNode:
   """Makes an updater in the learner's thread, with a copy of its variables.
@@ -213,20 +215,20 @@ def make_beside(
   Args:
     learned: The learner.
     exports: Variables of its update, by name.
-    road: Transport of the learner.
+    transport: Transport of the learner.
     max_pending_items: See `BellmanUpdaterNode`.
   """
   updater = session.experiment.builder.make_bellman_updater(session.spec)
-  followed = variables.CopyingVariableClient(
+  variable_client = variables.CopyingVariableClient(
     learned,
-    [v for name in updater.followed for v in exports[name]],
-    [v for group in updater.followed.values() for v in group],
+    [v for name in updater.variable_client for v in exports[name]],
+    [v for group in updater.variable_client.values() for v in group],
   )
   return BellmanUpdaterNode(
     context,
     session,
     updater,
-    followed=followed,
-    road=road,
+    variable_client=variable_client,
+    transport=transport,
     max_pending_items=max_pending_items,
   )

@@ -162,7 +162,7 @@ class CheckpointWriter:
     }
     state['versions'] = dict(stack.versions())
     state['division'] = self._session.division
-    state['road'] = self._session.road  # Also without replay.
+    state['transport'] = self._session.transport  # Also without replay.
     arrays = self._learner.save()
     has_replay = self._experiment.checkpoint_replay
     if not (has_replay or self._snapshots.has_learners):

@@ -26,12 +26,12 @@ class CoordinatorNode(node.Node):
     """
     self.name = context.name
     self._stop = context.stop
-    self._admission = callers.Fencing(context.token)
+    self._fencing = callers.Fencing(context.token)
     self._coordinator = coordinator_lib.Coordinator(
       session,
       title,
       session.experiment.max_restarts if context.can_restart else 0,
-      admission=self._admission,
+      fencing=self._fencing,
     )
 
   @property
@@ -46,7 +46,7 @@ class CoordinatorNode(node.Node):
     """Wraps a method in a check of its caller, see `calls.SignedClient`."""
 
     def call(caller: Sequence[Any], *arguments: Any) -> Any:
-      self._admission.check(callers.Caller(*caller))
+      self._fencing.check(callers.Caller(*caller))
       return method(*arguments)
 
     return call
@@ -57,7 +57,7 @@ class CoordinatorNode(node.Node):
       pass
 
   def report(self) -> reports.HeartbeatReply:
-    return self._coordinator.directive()
+    return self._coordinator.reply()
 
   def close(self) -> None:
     self._coordinator.close()

@@ -102,10 +102,10 @@ class EvaluatorNode(node.Node):
   def run(self) -> None:
     """Evaluates periodically, until it has evaluated the final variables."""
     while not self._stop.wait(reports.PERIOD_SECONDS):
-      directive = self.report()
-      is_last = directive.phase == reports.EVALUATING
-      if is_last or self.is_due(directive.steps):
-        self.evaluate(directive.steps)
+      reply = self.report()
+      is_last = reply.phase == reports.EVALUATING
+      if is_last or self.is_due(reply.steps):
+        self.evaluate(reply.steps)
       if is_last:
         return
 
@@ -179,7 +179,7 @@ def make_evaluation(
   context: node.Context,
   session: session_lib.Session,
   network: Any,
-  followed: variables.VariableClient,
+  variable_client: variables.VariableClient,
 ) -> EvaluationSetup:
   """Makes the evaluation of a network in the same thread.
 
@@ -187,21 +187,25 @@ def make_evaluation(
     context: Context of the evaluating node.
     session: Session with evaluation episodes.
     network: Network to evaluate.
-    followed: Variable client of the network.
+    variable_client: Variable client of the network.
   """
-  context.tell_start('making its environments, and compiling its policy')
+  context.report_start('making its environments, and compiling its policy')
   environments = make_environments(session)
   loop = make_loop(session, network, environments)
 
   def close():
     with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       stack.callback(environments.close)
-      stack.callback(followed.close)
+      stack.callback(variable_client.close)
 
   def save():
-    return learners.save_exported('policy', network.variables, followed.version)
+    return learners.save_exported(
+      'policy', network.variables, variable_client.version
+    )
 
-  return EvaluationSetup(loop, close, save, lambda: followed.update(wait=True))
+  return EvaluationSetup(
+    loop, close, save, lambda: variable_client.update(wait=True)
+  )
 
 
 def make_loop(

@@ -50,7 +50,7 @@ class GossipNode(node.Node):
     self._session = session
     self._coordinator = context.coordinator
     self._stop = context.stop
-    self._admission = callers.Fencing(context.token)
+    self._fencing = callers.Fencing(context.token)
     self._names = list(names)
     self._deposits = gossip_deposits.LearnerDeposits(
       session.replay_directory,
@@ -166,7 +166,7 @@ class GossipNode(node.Node):
 
   def _is_untouched(self) -> bool:
     """Returns whether this run took no step, so needs no checkpoint."""
-    steps = self._coordinator.directive().steps
+    steps = self._coordinator.reply().steps
     return (
       self._means.steps == self._begins_at_step
       and steps == self._session.counts['steps']
@@ -180,7 +180,7 @@ class GossipNode(node.Node):
     self._deposits.forget(learner_node.name)
     kept = self._deposits.kept_of(learner_node.name)
     by_others = {}
-    if learner_node.life:
+    if learner_node.generation:
       self._means.leave_out(learner_node.name)
       by_others = self._means.learned_by_others(learner_node.name)
     self._logged[learner_node.name] = time.monotonic(), 0
@@ -269,7 +269,7 @@ class GossipNode(node.Node):
 
   def _admit(self, caller: Sequence[Any]) -> callers.Caller:
     admitted = callers.Caller(*caller)
-    self._admission.check(admitted)
+    self._fencing.check(admitted)
     return admitted
 
   # Served to other nodes, and logged.

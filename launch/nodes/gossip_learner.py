@@ -27,7 +27,7 @@ class GossipLearnerNode(learner.LearnerNode):
     self,
     context: node.Context,
     session: session_lib.Session,
-    road: transports.Transport,
+    transport: transports.Transport,
     beginning: gossip_messages.LearnerStart,
     mix_period: int,
   ):
@@ -35,11 +35,11 @@ class GossipLearnerNode(learner.LearnerNode):
 
     Args:
       session: Session of the learner.
-      road: Transport of experience.
+      transport: Transport of experience.
       beginning: Initial state; its checkpoint has been unpacked already.
       mix_period: Learner steps between mixings.
     """
-    super().__init__(context, session, road)
+    super().__init__(context, session, transport)
     learned = gossip_means.unpack(beginning.learned)
     if beginning.whole:
       whole = gossip_means.unpack(beginning.whole)

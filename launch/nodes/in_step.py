@@ -54,13 +54,13 @@ class InStep(NamedTuple):
     self,
     index: int,
     actor: actor_lib.ActorNode,
-    leases: rounds_lib.RoundBudget,
+    step_budget: rounds_lib.RoundBudget,
   ) -> None:
     """Restores an actor, and adds it to snapshots."""
     deposit = self.restored.deposits.get(index)
     if deposit is not None:
       actor.restore(deposit.saved)
-      leases.begin_with(deposit.steps)
+      step_budget.begin_with(deposit.steps)
     # So that the warning comes at the start.
     if self.snapshots.is_possible and actor.save() is None:
       self.snapshots.give_up()
@@ -76,13 +76,13 @@ class InStep(NamedTuple):
       make = functools.partial(make_deposit, steps)
       self.snapshots.arrive(index, number, takes_place, make)
 
-    leases.arrive = arrive
+    step_budget.arrive = arrive
 
 
 def make(
   session: session_lib.Session,
   publisher: variables.Publisher,
-  road: transports.InProcessTransport,
+  transport: transports.InProcessTransport,
   *,
   num_actors: int,
   lag: int,
@@ -93,7 +93,7 @@ def make(
   Args:
     session: Session of the run.
     publisher: Publisher of the restored learner.
-    road: Restored transport; its items are unrolls.
+    transport: Restored transport; its items are unrolls.
     num_actors: Number of actors.
     lag: Rounds between acting and learning, see `rounds.Schedule`.
     stop: Signal that ends the learner's waits.
@@ -105,7 +105,7 @@ def make(
     experience.batch_size,
     lag,
   )
-  restored = round_snapshots.Restored.read(road.actors.restored)
+  restored = round_snapshots.Restored.read(transport.actors.restored)
   publisher.keep(schedule.num_versions)
   publisher.restore(restored.versions)
   rounds = rounds_lib.Rounds(
@@ -123,7 +123,7 @@ def make(
     stop=stop,
   )
   if experiment.checkpoint_replay:
-    road.actors.source = snapshots
+    transport.actors.source = snapshots
   else:
     snapshots.give_up()
   return InStep(rounds, snapshots, restored)

@@ -31,7 +31,7 @@ class InferenceNode(node.Node):
     session: session_lib.Session,
     *,
     follow: Callable[[], tuple[Any, variables.VariableClient]],
-    road: transports.Transport,
+    transport: transports.Transport,
     rows: Sequence[int],
     device: str | None = None,
     evaluates: bool = True,
@@ -43,17 +43,17 @@ class InferenceNode(node.Node):
       session: Session of the run.
       follow: Makes a network and its variable client; called again for the
         evaluator.
-      road: Transport of experience.
+      transport: Transport of experience.
       rows: Number of environments in each expected request.
       device: Device of the policies; None for TensorFlow's choice.
       evaluates: Whether it also serves the evaluator.
     """
     self.name = context.name
     self._session = session
-    self._road = road
+    self._transport = transport
     self._coordinator = context.coordinator
     self._reported_at = time.monotonic()
-    context.tell_start('compiling its policies')
+    context.report_start('compiling its policies')
     network, self._variables = follow()
     self._device = device
     policy = policies.make_training_policy(context, session, network)
@@ -90,16 +90,16 @@ class InferenceNode(node.Node):
   def served(self):
     if self._evaluated is None:
       return {}
-    network, followed = self._evaluated
+    network, variable_client = self._evaluated
 
     def evaluated_policy() -> Mapping[str, np.ndarray]:
-      if followed.version < 0:
+      if variable_client.version < 0:
         raise RuntimeError(
           f'{self.name} has no evaluated policy: it was started after that '
           'evaluation.'
         )
       return learners.save_exported(
-        'policy', network.variables, followed.version
+        'policy', network.variables, variable_client.version
       )
 
     return {'evaluated_policy': evaluated_policy}
@@ -134,11 +134,13 @@ class InferenceNode(node.Node):
       self._server.report(),
     )
 
-  def _make_evaluation(self, network, followed) -> connections.Role:
+  def _make_evaluation(self, network, variable_client) -> connections.Role:
     policy = policies.make_evaluation_policy(self._session, network)
     size = len(policies.evaluation_ids(self._session))
     store = self._make_store(policy, [size], size)
-    return connections.Role(store, variables=followed, refreshes_at_start=True)
+    return connections.Role(
+      store, variables=variable_client, refreshes_at_start=True
+    )
 
   def _make_store(
     self, policy, rows: Sequence[int], num_environments: int | None = None
@@ -153,11 +155,11 @@ class InferenceNode(node.Node):
       device=self._device,
     )
 
-  def _make_adder(self, lane: connections.ActorConnection):
-    return self._road.make_adder(
-      lane.batch_size,
+  def _make_adder(self, connection: connections.ActorConnection):
+    return self._transport.make_adder(
+      connection.batch_size,
       priority=lambda: self._variables.max_priority,
-      version=lambda: lane.written_version,
+      version=lambda: connection.written_version,
     )
 
 

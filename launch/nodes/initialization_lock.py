@@ -55,7 +55,7 @@ def held(context: node.Context, timeout_seconds: float) -> Iterator[None]:
 
 
 def _wait(context: node.Context, timeout_seconds: float) -> None:
-  context.tell_start('waiting for other nodes to make their networks')
+  context.report_start('waiting for other nodes to make their networks')
   timeout_seconds = max(timeout_seconds, watchdog.START_SECONDS)
   while not _LOCK.acquire(timeout=_LOOK_SECONDS):
     context.stop.check()

@@ -26,28 +26,30 @@ class LearnerNode(learning.LearningNode):
     self,
     context: node.Context,
     session: session_lib.Session,
-    road: transports.Transport,
+    transport: transports.Transport,
   ):
     """Makes the learner, and restores it if the session is resumed.
 
     Args:
-      road: Transport of experience, see `Transport.learned`; its stop signal
-        ends every wait.
+      transport: Transport of experience, see `Transport.learned`; its stop
+        signal ends every wait.
     """
     super().__init__(context, session)
     self._phase, self._phase_since = reports.ACTING, time.monotonic()
     builder = session.experiment.builder
     mixed = None
-    if session.experience.labeled is None:  # Else the Bellman updater does it.
+    if (
+      session.experience.with_targets is None
+    ):  # Else the Bellman updater does it.
       mixed = offline.make_demonstrations(
-        session, context.stop, context.tell_start
+        session, context.stop, context.report_start
       )
-    self._end = road.make_learner_end()
+    self._end = transport.make_learner_end()
     with contextlib.ExitStack() as unless_made:
       unless_made.callback(self._end.close)
       if mixed is not None:
         self._end.mix_in(mixed)
-      context.tell_start('compiling its update')
+      context.report_start('compiling its update')
       self.exports = self._update.exports
       learner = builder.make_learner(
         self._update,
@@ -121,16 +123,16 @@ class LearnerNode(learning.LearningNode):
 
   def report(self) -> reports.HeartbeatReply:
     """Reports to the coordinator, and handles the reply."""
-    directive = self._report_tables(self._end.statuses())
-    self._handle(directive)
-    return directive
+    reply = self._report_tables(self._end.statuses())
+    self._handle(reply)
+    return reply
 
-  def _handle(self, directive: reports.HeartbeatReply) -> None:
+  def _handle(self, reply: reports.HeartbeatReply) -> None:
     """Adjusts waits: resets the timeout, expects batches, or stops."""
-    if directive.is_acting_delayed:
-      self._end.excuse()
-    if directive.phase != self._phase:
-      self._phase, self._phase_since = directive.phase, time.monotonic()
+    if reply.is_acting_delayed:
+      self._end.reset_timeout()
+    if reply.phase != self._phase:
+      self._phase, self._phase_since = reply.phase, time.monotonic()
     if self._phase == reports.STOPPING and self._is_done_with_all():
       self._stop.set()  # All rounds that had begun are learned.
     if self._phase != reports.LEARNING:
@@ -139,14 +141,16 @@ class LearnerNode(learning.LearningNode):
     if self.is_caught_up():
       self._stop.set()
     # The same holds for lost items, once pending ones had time to arrive.
-    elif time.monotonic() - self._phase_since > learner_side.PATIENCE_SECONDS:
+    elif (
+      time.monotonic() - self._phase_since > learner_side.BATCH_TIMEOUT_SECONDS
+    ):
       self._end.expect_batches()
 
   def _is_untouched(self) -> bool:
     """Returns whether this run took no step, so needs no checkpoint."""
     if self.version > self._begins_at_step:
       return False
-    steps = self._coordinator.directive().steps
+    steps = self._coordinator.reply().steps
     return steps == self._session.counts['steps']
 
   def _is_done_with_all(self) -> bool:

@@ -45,12 +45,12 @@ class LearningNode(node.Node, core.VariableSource):
     self._stop = context.stop
     self._session = session
     self._coordinator = context.coordinator
-    self._tell_start = context.tell_start
+    self._report_start = context.report_start
     self._table = session.experience.learned.table
     self._tables = session.tables
     experiment = session.experiment
     with initialization_lock.held(context, experiment.timeout_seconds):
-      context.tell_start('making its network')
+      context.report_start('making its network')
       tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
       self.network = experiment.builder.make_network(session.spec)
       made = {variable.ref() for variable in self.network.variables}
@@ -76,7 +76,7 @@ class LearningNode(node.Node, core.VariableSource):
       _check_repeats(learner)
     self.learner = learner
     if self._session.is_resumed:
-      self._tell_start('restoring the checkpoint')
+      self._report_start('restoring the checkpoint')
     self._checkpoints = checkpoints.CheckpointWriter(
       self._session, snapshots, self._coordinator, learner, self.name
     )
@@ -170,12 +170,12 @@ def report_tables(
   Returns:
     The coordinator's reply.
   """
-  directive = coordinator.report_learner(node_name, learner_steps, found)
+  reply = coordinator.report_learner(node_name, learner_steps, found)
   for table in tables:
     coordinator.write(
       logs.label_of(table), _describe_table(table, found[table.name])
     )
-  return directive
+  return reply
 
 
 class _RemoteLogger(loggers.Logger):

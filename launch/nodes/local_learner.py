@@ -59,9 +59,11 @@ class LocalLearner:
     """Makes the learner in the calling thread, and publishes it to actors."""
     if self._lag is not None:
       context = in_step_lib.finish_rounds(context)
-    road = self._session.make_local_road(context.stop, self._num_turns)
+    transport = self._session.make_in_process_transport(
+      context.stop, self._num_turns
+    )
     with contextlib.ExitStack() as unless_made:
-      learner = learner_lib.LearnerNode(context, self._session, road)
+      learner = learner_lib.LearnerNode(context, self._session, transport)
       unless_made.callback(learner.close)
       # Before the first update, which must not overlap with a read.
       publisher = learner.publisher
@@ -70,13 +72,13 @@ class LocalLearner:
         in_step = in_step_lib.make(
           self._session,
           publisher,
-          road,
+          transport,
           num_actors=self._num_actors,
           lag=self._lag,
           stop=context.stop,
         )
       unless_made.pop_all()
-    self._made = _Made(publisher, road, in_step)
+    self._made = _Made(publisher, transport, in_step)
     return learner
 
   def follow(
@@ -109,23 +111,25 @@ class LocalLearner:
       signals.Stopped: If the run stops before the learner is made.
       TimeoutError: If the learner was not made in time.
     """
-    publisher, road, in_step = self._find(context)
+    publisher, transport, in_step = self._find(context)
     network = self._make_network()
     timeout_seconds = self._session.experiment.timeout_seconds
-    leases = None
+    step_budget = None
     if in_step is not None:
       first, context = context.stop, in_step_lib.finish_rounds(context)
-      leases = rounds.RoundBudget(in_step.rounds, first, context.stop)
+      step_budget = rounds.RoundBudget(in_step.rounds, first, context.stop)
     place = local.WaitPolicy(
       timeout_seconds, context.stop, warning_seconds=None
     )
-    road = road.at(place)
+    transport = transport.at(place)
     if self._num_turns is not None:
-      road = road.in_turn(index)
+      transport = transport.in_turn(index)
     if in_step is None:
-      followed = variables.LocalVariableClient(publisher, network.variables)
+      variable_client = variables.LocalVariableClient(
+        publisher, network.variables
+      )
     else:
-      followed = in_step.follow(
+      variable_client = in_step.follow(
         publisher, network.variables, timeout_seconds, context.stop
       )
     made = actor.ActorNode(
@@ -133,14 +137,14 @@ class LocalLearner:
       self._session,
       environment_ids,
       network=network,
-      followed=followed,
-      road=road,
-      leases=leases,
+      variable_client=variable_client,
+      transport=transport,
+      step_budget=step_budget,
     )
-    if in_step is not None and leases is not None:
+    if in_step is not None and step_budget is not None:
       with contextlib.ExitStack() as unless_restored:
         unless_restored.callback(made.close)
-        in_step.admit(index, made, leases)
+        in_step.admit(index, made, step_budget)
         unless_restored.pop_all()
     return made
 
@@ -149,7 +153,7 @@ class LocalLearner:
     return self._session.experiment.builder.make_network(self._session.spec)
 
   def _find(self, context: node.Context) -> '_Made':
-    context.tell_start(f'waiting for {kinds.LEARNER.name}')
+    context.report_start(f'waiting for {kinds.LEARNER.name}')
     return starts.wait_for(
       lambda: self._made,
       f"node '{kinds.LEARNER.name}' to be made",
@@ -176,10 +180,10 @@ class _Made(NamedTuple):
 
   Attributes:
     publisher: Publisher of the learner's variables.
-    road: Transport of experience.
+    transport: Transport of experience.
     in_step: Rounds of a deterministic run; None without a lag.
   """
 
   publisher: variables.Publisher
-  road: transports.InProcessTransport
+  transport: transports.InProcessTransport
   in_step: in_step_lib.InStep | None

@@ -67,7 +67,7 @@ class Context:
     peers: Clients of the nodes that it may call, by name.
     stop: Stop signal. It is set when the run stops, or for servers when they
       are shut down. Every wait checks it.
-    life: Generation: number of earlier starts in this run.
+    generation: Generation: number of earlier starts in this run.
     token: Secret shared by all nodes of the launch.
     can_restart: Whether the launcher can restart nodes that end too early.
     is_alone: Whether no other node of its process computes at the same time.
@@ -80,7 +80,7 @@ class Context:
   coordinator: Any
   peers: Mapping[str, Any]
   stop: signals.StopSignal
-  life: int = 0
+  generation: int = 0
   token: str = ''
   can_restart: bool = False
   is_alone: bool = False
@@ -88,17 +88,17 @@ class Context:
   interface: network_interfaces.Interface = network_interfaces.LOOPBACK
   shown: Callable[[], None] = lambda: None
 
-  def tell_start(self, doing: str) -> None:
+  def report_start(self, doing: str) -> None:
     """Reports the current step of the node's start, for the display.
 
     Args:
       doing: Description, such as 'compiling its update'.
     """
     if self.coordinator is not None:
-      self.coordinator.tell_start(self.name, doing)
+      self.coordinator.report_start(self.name, doing)
     self.shown()
 
   @property
   def caller(self) -> callers.Caller:
     """Caller identity of the node."""
-    return callers.Caller(self.name, self.life, self.token)
+    return callers.Caller(self.name, self.generation, self.token)

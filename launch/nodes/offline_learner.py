@@ -13,10 +13,10 @@ class OfflineLearnerNode(learner.LearnerNode):
     self,
     context: node.Context,
     session: session_lib.Session,
-    road: transports.OfflineTransport,
+    transport: transports.OfflineTransport,
   ):
     """Makes the learner, and restores it if the session is resumed."""
-    super().__init__(context, session, road)
+    super().__init__(context, session, transport)
     self._reported = self.version
 
   def report(self) -> reports.HeartbeatReply:

@@ -50,19 +50,19 @@ class OfflineLoop(run_loop.RunLoop):
     self, context: node.Context
   ) -> offline_learner.OfflineLearnerNode:
     session = self._session
-    context.tell_start('reading its data')
+    context.report_start('reading its data')
     data = offline_checks.open_all(self._paths)
-    road = offline.make_transport(
+    transport = offline.make_transport(
       session,
       session.experience,
       data,
       self._interruption,
       checkpoint_directory=session.replay_directory,
     )
-    offline.fill(road, session, data, context.tell_start)
-    if not road.goes_on:
+    offline.fill(transport, session, data, context.report_start)
+    if not transport.goes_on:
       data_set_changes.report(context, session, self._paths)
-    return offline_learner.OfflineLearnerNode(context, session, road)
+    return offline_learner.OfflineLearnerNode(context, session, transport)
 
   def _take_turn(self):
     with self._named(self._data_learner.name):

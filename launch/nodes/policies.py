@@ -25,17 +25,19 @@ def make_training_policy(
     session: Session of the run.
     network: Network of the policy.
   """
-  experiment, life = session.experiment, context.life
+  experiment, generation = session.experiment, context.generation
   steps = session.steps_per_environment
-  if life:
-    directive = context.coordinator.poll(context.name)
-    steps = directive.steps // session.num_environments
+  if generation:
+    reply = context.coordinator.poll(context.name)
+    steps = reply.steps // session.num_environments
   return experiment.builder.make_policy(
     network,
     builder.Acting(
       session.spec,
       session.num_environments,
-      session.make_seed(session_lib.POLICY, *([life] if life else [])),
+      session.make_seed(
+        session_lib.POLICY, *([generation] if generation else [])
+      ),
       steps_done=steps,
     ),
   )
@@ -81,7 +83,7 @@ def fetch(
   """
   experiment = session.experiment
   with initialization_lock.held(context, experiment.timeout_seconds):
-    context.tell_start('making its network')
+    context.report_start('making its network')
     network = experiment.builder.make_network(session.spec)
   return network, follow(
     session,

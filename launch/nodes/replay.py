@@ -18,7 +18,7 @@ class ReplayNode(node.Node):
     self._stop = context.stop
     self._interface = context.interface
     resumes = ', restoring a checkpoint' if session.is_resumed else ''
-    context.tell_start(f'starting its server{resumes}')
+    context.report_start(f'starting its server{resumes}')
     self._server = replay.make_server(
       session.tables,
       checkpoint_directory=session.replay_directory,
@@ -68,7 +68,7 @@ def connect(
     context: Context of the connecting node; its stop signal ends every wait.
   """
   timeout_seconds = session.experiment.timeout_seconds
-  context.tell_start(f'waiting for {kinds.REPLAY.name}')
+  context.report_start(f'waiting for {kinds.REPLAY.name}')
   address = addresses.find(
     context.coordinator,
     kinds.REPLAY.name,

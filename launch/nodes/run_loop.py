@@ -25,7 +25,7 @@ _REPORT_PERIOD_SECONDS = 0.25
 
 # Polling period of callbacks and loggers that end, and their timeout after a
 # second Ctrl-C.
-_HOOKS_PERIOD_SECONDS = 0.02
+_CALLBACKS_PERIOD_SECONDS = 0.02
 _HURRIED_SECONDS = 0.5
 
 
@@ -198,7 +198,7 @@ class RunLoop(abc.ABC):
           learner.checkpoint_if_due()
         self._show(self._coordinator.status())
         self._raise_failure()
-        is_ending = self._coordinator.directive().is_ending
+        is_ending = self._coordinator.reply().is_ending
 
   def _is_ending(self) -> bool:
     """Returns whether the stop criterion ends the run.
@@ -206,7 +206,7 @@ class RunLoop(abc.ABC):
     It blocks until the answer, so that the steps taken are reproducible.
     """
     self._coordinator.wait_for_decision(self._interruption)
-    return self._coordinator.directive().is_ending
+    return self._coordinator.reply().is_ending
 
   def _evaluate(self) -> None:
     """Runs an evaluation."""
@@ -243,7 +243,7 @@ class RunLoop(abc.ABC):
     warnings = []
     for node in reversed(self._nodes):
       warnings += self._close_one(node.name, node.close)
-    self._end_hooks(error)
+    self._end_callbacks(error)
     warnings += self._close_one(kinds.COORDINATOR.name, self._coordinator.close)
     return [] if error else warnings
 
@@ -256,7 +256,7 @@ class RunLoop(abc.ABC):
       return [error.failure.not_closed]
     return []
 
-  def _end_hooks(self, error: BaseException | None) -> None:
+  def _end_callbacks(self, error: BaseException | None) -> None:
     """Ends callbacks and loggers, which have their own timeout."""
     if isinstance(error, failures.NodeError):
       self._coordinator.abort(error.failure)
@@ -265,12 +265,12 @@ class RunLoop(abc.ABC):
     # A second Ctrl-C shortens the wait.
     is_hurried = error is not None and not isinstance(error, failures.NodeError)
     deadline = time.monotonic() + _HURRIED_SECONDS
-    while waiting := self._coordinator.end_hooks():
+    while waiting := self._coordinator.end_callbacks():
       status = self._coordinator.status()
       self._show(status.with_messages(status.message, waiting))
       if is_hurried and time.monotonic() > deadline:
         return
-      time.sleep(_HOOKS_PERIOD_SECONDS)
+      time.sleep(_CALLBACKS_PERIOD_SECONDS)
 
   # Watchdog, and names of failed nodes.
 

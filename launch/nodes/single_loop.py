@@ -14,20 +14,20 @@ from repertory.launch.nodes import replay as replay_lib
 
 
 def calls(
-  road: str, experience: experience_lib.Experience
+  transport: str, experience: experience_lib.Experience
 ) -> Sequence[tuple[str, str]]:
   """Returns the pairs (caller, callee) of nodes.
 
   Args:
-    road: Kind of the transport.
+    transport: Kind of the transport.
     experience: Declaration of items and tables.
   """
   users = [kinds.ACTOR.name, kinds.LEARNER.name]
-  if experience.labeled is not None:
+  if experience.with_targets is not None:
     users.insert(1, kinds.BELLMAN_UPDATER.name)
   clients = [*users, kinds.EVALUATOR.name]
   found = [(name, kinds.COORDINATOR.name) for name in clients]
-  if road == transports.ReverbTransport.kind:
+  if transport == transports.ReverbTransport.kind:
     found += [(name, kinds.REPLAY.name) for name in users]
   return found
 
@@ -50,12 +50,14 @@ class SingleLoop(run_loop.RunLoop):
 
   def _make_learner(self):
     session = self._session
-    road = self._make_road()
-    learner = self._paced_learner = self._add(
+    transport = self._make_transport()
+    learner = self._learner_at_ratio = self._add(
       kinds.LEARNER.name,
-      lambda context: learner_lib.LearnerNode(context, session, road.learned),
+      lambda context: learner_lib.LearnerNode(
+        context, session, transport.learned
+      ),
     )
-    if session.experience.labeled is not None:
+    if session.experience.with_targets is not None:
       self._updater = self._add(
         kinds.BELLMAN_UPDATER.numbered(0),
         lambda context: bellman_updater.make_beside(
@@ -63,7 +65,7 @@ class SingleLoop(run_loop.RunLoop):
           session,
           learner,
           learner.exports,
-          road,
+          transport,
           max_pending_items=sys.maxsize,
         ),
       )
@@ -74,8 +76,8 @@ class SingleLoop(run_loop.RunLoop):
         session,
         range(session.experiment.num_environments),
         network=learner.network,
-        followed=variables.SharedVariableClient(learner),
-        road=road,
+        variable_client=variables.SharedVariableClient(learner),
+        transport=transport,
         # The learner flushes all items before it samples.
         max_pending_items=sys.maxsize,
       ),
@@ -83,20 +85,22 @@ class SingleLoop(run_loop.RunLoop):
     if session.experiment.deterministic:
       with self._named(self._actor.name):
         self._one_actor = one_actor.go_on_exactly(
-          session, self._actor, cast(transports.InProcessTransport, road).actors
+          session,
+          self._actor,
+          cast(transports.InProcessTransport, transport).actors,
         )
     return learner
 
-  def _make_road(self) -> transports.Transport:
+  def _make_transport(self) -> transports.Transport:
     session, interruption = self._session, self._interruption
-    if session.road == transports.InProcessTransport.kind:
-      return session.make_local_road(interruption)
+    if session.transport == transports.InProcessTransport.kind:
+      return session.make_in_process_transport(interruption)
     server = self._add(
       kinds.REPLAY.name,
       lambda context: replay_lib.ReplayNode(context, session),
     )
     timeout_seconds = session.experiment.timeout_seconds
-    return session.make_road(
+    return session.make_transport(
       replay.Connection(
         server.address, timeout_seconds, interruption, warning_seconds=None
       )
@@ -117,8 +121,8 @@ class SingleLoop(run_loop.RunLoop):
 
   def _learn(self, source: _Source) -> None:
     """Runs the learner until no batch is due."""
-    with self._named(self._paced_learner.name):
-      self._paced_learner.catch_up(source.num_items, source.flush)
+    with self._named(self._learner_at_ratio.name):
+      self._learner_at_ratio.catch_up(source.num_items, source.flush)
 
   def _flush(self):
     self._actor.flush()

@@ -33,8 +33,8 @@ class ThinSettings:
     spec: `specs.EnvironmentSpec` of one environment.
     timeout_seconds: Timeout of waits for actions, and for a lost server to come
       back.
-    num_lanes: 1, or 2 for double buffering: one half of the environments steps
-      while the other half waits for actions.
+    num_connections: 1, or 2 for double buffering: one half of the environments
+      steps while the other half waits for actions.
   """
 
   server: str
@@ -43,7 +43,7 @@ class ThinSettings:
   environments: environment_batches.EnvironmentSettings
   spec: Any
   timeout_seconds: float
-  num_lanes: int = 1
+  num_connections: int = 1
 
 
 class ThinActorNode(acting.ActingNode):
@@ -57,7 +57,7 @@ class ThinActorNode(acting.ActingNode):
     super().__init__(context, [], settings.environment_ids)
     self._settings = settings
     self._caller = context.caller
-    self._tell_start = context.tell_start
+    self._report_start = context.report_start
     self._clients: list[client_lib.InferenceClient] = []
     self._environments = []
     self._host = context.interface.host
@@ -97,7 +97,7 @@ class ThinActorNode(acting.ActingNode):
     if waiting < stepping or stream_addresses.is_at(self._address, self._host):
       return
     help_text = 'more environments for each actor, or more actors'
-    if self._settings.num_lanes == 1:
+    if self._settings.num_connections == 1:
       help_text += ', or double buffering'
     self._coordinator.warn(
       self.name,
@@ -118,7 +118,7 @@ class ThinActorNode(acting.ActingNode):
     """
     since = time.monotonic()
     while True:
-      self._tell_start(f'waiting for {self._settings.server}')
+      self._report_start(f'waiting for {self._settings.server}')
       address = addresses.find(
         self._coordinator,
         self._settings.server,
@@ -127,11 +127,11 @@ class ThinActorNode(acting.ActingNode):
         stop=self._stop,
       )
       self._address = address
-      self._tell_start('making its environments')
+      self._report_start('making its environments')
       try:
         self._loops = [
-          self._make_lane(address, lane)
-          for lane in range(self._settings.num_lanes)
+          self._make_connection(address, connection)
+          for connection in range(self._settings.num_connections)
         ]
         return
       except client_lib.ServerLost:
@@ -144,15 +144,15 @@ class ThinActorNode(acting.ActingNode):
       if self._stop.wait(_RECONNECT_SECONDS):
         raise signals.Stopped
 
-  def _make_lane(
-    self, address: str, lane: int
+  def _make_connection(
+    self, address: str, connection: int
   ) -> environment_loop.EnvironmentLoop:
     """Makes and connects the environments of one lane."""
     settings = self._settings
-    part = slice(lane, None, settings.num_lanes)
+    part = slice(connection, None, settings.num_connections)
     environments = settings.environments.make(
       environment_batches.renew(
-        settings.seeds, self._caller.life, self._num_servers
+        settings.seeds, self._caller.generation, self._num_servers
       )[part]
     )
     self._environments.append(environments)
@@ -161,7 +161,7 @@ class ThinActorNode(acting.ActingNode):
       environments,
       settings.spec,
       settings.environment_ids[part],
-      caller=self._caller._replace(name=f'{self.name} lane {lane}'),
+      caller=self._caller._replace(name=f'{self.name} lane {connection}'),
       purpose=client_lib.TRAINING,
       timeout_seconds=settings.timeout_seconds,
       stop=self._stop,

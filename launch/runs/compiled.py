@@ -56,7 +56,7 @@ def check_experience(
     SettingError: Naming the setting to change.
   """
   num_environments, table = experiment.num_environments, experience.table
-  road = make_transport(experience, num_environments, 0)
+  transport = make_transport(experience, num_environments, 0)
   name = experience.called['max_size']
   least = table.min_size + num_environments - 1
   if not table.is_queue and table.max_size < least:
@@ -67,7 +67,7 @@ def check_experience(
       f'must be left to learn from; got {table.max_size}.',
     )
   # A checkpoint copies the whole table, to be consistent.
-  needed = road.num_bytes * (2 if experiment.checkpoint_replay else 1)
+  needed = transport.num_bytes * (2 if experiment.checkpoint_replay else 1)
   total = machine_memory.total_bytes()
   if needed > total:
     in_words = machine_memory.gigabytes

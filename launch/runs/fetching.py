@@ -187,13 +187,13 @@ class _Fetch:
 
   def _fetch(
     self,
-    shelf: storage.CheckpointStore,
+    store: storage.CheckpointStore,
     manifest: storage.CheckpointManifest,
     here: checkpointing.Checkpointer,
   ) -> None:
     count = self._watched.begin(manifest)
     here.add(
-      lambda folder: shelf.fetch(manifest, folder, count), manifest.number
+      lambda folder: store.fetch(manifest, folder, count), manifest.number
     )
 
   def _checkpointer(

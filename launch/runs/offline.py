@@ -58,7 +58,7 @@ def read(
 
 
 def fill(
-  road: transports.OfflineTransport,
+  transport: transports.OfflineTransport,
   session: session_lib.Session,
   data: Sequence[offline.DataSet],
   report: Callable[[str], None],
@@ -82,7 +82,7 @@ def fill(
       reported_at = now
       report(f'reading its data, {num_steps:,} steps so far')
 
-  road.fill(read(session, data), count)
+  transport.fill(read(session, data), count)
 
 
 def make_demonstrations(
@@ -105,7 +105,7 @@ def make_demonstrations(
     return None
   report('reading demonstrations')
   data = offline_checks.open_all(paths)
-  road = make_transport(
+  transport = make_transport(
     session,
     session.experience.demonstrated,
     data,
@@ -113,8 +113,8 @@ def make_demonstrations(
     session_lib.DEMONSTRATIONS,
   )
   with offline_checks.as_demonstrations():
-    fill(road, session, data, report)
-  return transports.Demonstrations(session.experience, road)
+    fill(transport, session, data, report)
+  return transports.Demonstrations(session.experience, transport)
 
 
 def _show_previous(

@@ -172,7 +172,7 @@ def check_demonstrations(
         'demonstration_fraction their share of every batch; got none.',
       )
     return
-  if experience.labeled is not None and experiment.deterministic:
+  if experience.with_targets is not None and experiment.deterministic:
     raise SettingError(
       'demonstrations',
       'must be left out of a deterministic run with Bellman updaters, whose '

@@ -27,14 +27,14 @@ class ReplayOption(NamedTuple):
   """A replay option: a transport, and the experience adapted to it.
 
   Attributes:
-    road: Kind of transport.
+    transport: Kind of transport.
     experience: The agent's experience; a queue is bundled if supported and
       useful.
     warning: Warning for the user; '' for none.
     least_bytes: Lower bound on the memory of full tables, in bytes.
   """
 
-  road: str
+  transport: str
   experience: experience_lib.Experience
   warning: str
   least_bytes: int
@@ -71,24 +71,24 @@ def find_options(
     ValueError: Naming what needs another kind of transport.
   """
   experience.check(experiment.num_environments)
-  if experience.is_of_data and transports.OFFLINE not in kinds:
+  if experience.is_offline and transports.OFFLINE not in kinds:
     raise SettingError(
       'topology',
       f"must be 'offline', as agent '{experiment.agent}' learns from data "
       'alone.',
     )
-  ways, refusals = [], []
+  options, refusals = [], []
   for kind in kinds:
     try:
-      warning, least_bytes = _check_road(experiment, experience, kind)
+      warning, least_bytes = _check_transport(experiment, experience, kind)
     except ValueError as refusal:
       refusals.append(refusal)
       continue
     bundled = _bundle(experiment, experience, kind, smallest_batch)
-    ways.append(ReplayOption(kind, bundled, warning, least_bytes))
-  if not ways:  # Raises the error with the least severe limit.
+    options.append(ReplayOption(kind, bundled, warning, least_bytes))
+  if not options:  # Raises the error with the least severe limit.
     raise max(refusals, key=lambda one: getattr(one, 'max_fitting', -1))
-  return sorted(ways, key=lambda way: way.rank)
+  return sorted(options, key=lambda option: option.rank)
 
 
 def _bundle(
@@ -110,7 +110,7 @@ def _bundle(
   )
 
 
-def _check_road(
+def _check_transport(
   experiment: experiment_lib.Experiment,
   experience: experience_lib.Experience,
   kind: str,
@@ -183,10 +183,10 @@ def _describe_need(experience: experience_lib.Experience) -> str:
     f'samples_per_insert = {batch_size} / '
     f'{table.rate_limit.samples_per_insert:g}'
   )
-  if experience.labeled is not None:
+  if experience.with_targets is not None:
     need += (
       f' for each {experience.rows} targets, of which it needs first '
-      f'{_describe_need(experience.labeled)}'
+      f'{_describe_need(experience.with_targets)}'
     )
   return need
 

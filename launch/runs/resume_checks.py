@@ -77,7 +77,7 @@ def _check_steps_alike(
     CheckpointError: If exactly one of the two runs counts learner steps.
   """
   was_offline = session_lib.transport_of(checkpoint) == transports.OFFLINE
-  if was_offline == (session.road == transports.OFFLINE):
+  if was_offline == (session.transport == transports.OFFLINE):
     return
   it, now = ('offline', 'another') if was_offline else ('another', 'offline')
   raise checkpointing.CheckpointError(

@@ -79,7 +79,9 @@ def open_session(
   """
   spec = smoke_test.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
-  ways = preflight.find_options(experiment, experience, kinds, smallest_batch)
+  options = preflight.find_options(
+    experiment, experience, kinds, smallest_batch
+  )
   check(experiment, experience, spec)
   _check_rest(experiment, experience, spec, kinds)
   identity = experiment.identity(experience)
@@ -95,14 +97,22 @@ def open_session(
     if checkpoint is not None:
       check_ours(checkpoint)
     start.settle(checkpoint)
-    way, session = _choose_way(ways, checkpoint, experiment, spec, division)
+    option, session = _choose_way(
+      options, checkpoint, experiment, spec, division
+    )
     resume_checks.check(checkpoint, session)
     cleared = _clear(session)
     _place_replay(checkpoint, session, report)
     session = start.place(session)
     recording.prepare(experiment, spec)
     started = _describe_start(checkpoint, session)
-    messages = [fetched, started, way.warning, cleared, _explain(way, ways)]
+    messages = [
+      fetched,
+      started,
+      option.warning,
+      cleared,
+      _explain(option, options),
+    ]
     message = '; '.join(filter(None, messages))
     yield dataclasses.replace(session, message=message)
 
@@ -228,7 +238,7 @@ def load_best(directory: str) -> checkpointing.Checkpoint | None:
 
 
 def _choose_way(
-  ways: Sequence[preflight.ReplayOption],
+  options: Sequence[preflight.ReplayOption],
   checkpoint: checkpointing.Checkpoint | None,
   experiment: experiment_lib.Experiment,
   spec: specs.EnvironmentSpec,
@@ -236,22 +246,24 @@ def _choose_way(
 ) -> tuple[preflight.ReplayOption, session_lib.Session]:
   """Returns the best option that restores the checkpoint's tables, if any."""
 
-  def begin(way: preflight.ReplayOption) -> session_lib.Session:
-    parts = experiment, spec, way.experience, way.road, division
+  def begin(option: preflight.ReplayOption) -> session_lib.Session:
+    parts = experiment, spec, option.experience, option.transport, division
     return _begin(checkpoint, *parts)
 
-  found = [(way, begin(way)) for way in ways]
-  for way, session in found:
+  found = [(option, begin(option)) for option in options]
+  for option, session in found:
     if checkpoint is None or not session.explain_omission(checkpoint):
-      return way, session
+      return option, session
   return found[0]
 
 
 def _explain(
-  way: preflight.ReplayOption, ways: Sequence[preflight.ReplayOption]
+  option: preflight.ReplayOption, options: Sequence[preflight.ReplayOption]
 ) -> str:
   """Explains why another option than the best was chosen; '' if needless."""
-  if way == ways[0] or way.road != transports.ReverbTransport.kind:
+  if (
+    option == options[0] or option.transport != transports.ReverbTransport.kind
+  ):
     return ''
   return 'replay stays in a server, as in the checkpoint'
 
@@ -271,7 +283,7 @@ def _begin(
   experiment: experiment_lib.Experiment,
   spec: specs.EnvironmentSpec,
   experience: experience_lib.Experience,
-  road: str,
+  transport: str,
   division: str,
 ) -> session_lib.Session:
   """Returns a session that continues the counts of a checkpoint, if any."""
@@ -286,7 +298,7 @@ def _begin(
     elapsed_seconds=state.get('elapsed_seconds', 0.0),
     is_resumed=checkpoint is not None,
     initial=state.get(warm_start.KEY),
-    road=road,
+    transport=transport,
     division=division,
   )
 
@@ -307,11 +319,13 @@ def _place_replay(
     path = checkpoint.replay_path
   directory = session.replay_directory
   checkpointing.place_replay(path, directory)
-  if path is None or session.road not in _MOVES:
+  if path is None or session.transport not in _MOVES:
     return
   try:
     with native_output.redirected(session.native_log):
-      _MOVES[session.road](directory, session.experience.table, report, stop)
+      _MOVES[session.transport](
+        directory, session.experience.table, report, stop
+      )
   except (OSError, tf.errors.OpError, replay.ReplayCheckpointError) as error:
     if isinstance(error, (BrokenPipeError, ConnectionError, TimeoutError)):
       raise  # Not an error of the disk.
@@ -343,7 +357,7 @@ def _describe_start(
       f'resumed from checkpoint {name}, which has all {experiment.max_steps} '
       'steps already'
     )
-  if checkpoint.replay_path is None and session.road != transports.OFFLINE:
+  if checkpoint.replay_path is None and session.transport != transports.OFFLINE:
     started = f'resumed from checkpoint {name}, which has no replay'
   else:
     omission = _describe_omission(checkpoint, session)

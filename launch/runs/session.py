@@ -58,10 +58,10 @@ class Session:
     num_restarts: Number of restarts of nodes before this start.
     message: Note for the user about this start.
     restarted_after: Failure after which all nodes were restarted, if any.
-    road: Kind of experience transport: see `transports.Road.kind`.
+    transport: Kind of experience transport: see `transports.Road.kind`.
     division: Sharding of the run among nodes, in words.
     initial: Description of the run whose networks this one began with, if any.
-    hooks: Callbacks of the coordinator.
+    callback_list: Callbacks of the coordinator.
     wiring: Run layout: topology, launcher and their settings as plain values by
       name, for callbacks.
     part: The learner's index and share; None for the whole run.
@@ -76,10 +76,10 @@ class Session:
   num_restarts: int = 0
   message: str = ''
   restarted_after: failures.Failure | None = None
-  road: str = transports.ReverbTransport.kind
+  transport: str = transports.ReverbTransport.kind
   division: str = ''
   initial: Mapping[str, Any] | None = None
-  hooks: callbacks_lib.CallbackList = callbacks_lib.NONE
+  callback_list: callbacks_lib.CallbackList = callbacks_lib.NONE
   wiring: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   part: LearnerShare | None = None
 
@@ -129,7 +129,7 @@ class Session:
   def updates_to_come(self) -> int:
     """Maximum number of remaining learner steps."""
     expected = self.experiment.max_steps
-    if self.road != transports.OFFLINE:
+    if self.transport != transports.OFFLINE:
       expected = preflight.count_updates(self.experiment, self.experience)
     return max(0, expected - self.counts['learner_steps'])
 
@@ -143,7 +143,7 @@ class Session:
       return config.jit_compile
     # A deterministic run must compute the same however often it is resumed. A
     # compiled loop also acts, so compilation pays within seconds.
-    if self.experiment.deterministic or self.road == transports.COMPILED:
+    if self.experiment.deterministic or self.transport == transports.COMPILED:
       return True
     least = config.steps_until_xla_pays
     return devices.xla_pays(self.updates_to_come, least)
@@ -164,11 +164,11 @@ class Session:
   def tables(self) -> Sequence[replay.TableSpec]:
     """Tables of the experience; without rate limits in offline runs."""
     tables = self.experience.all_tables
-    if self.road != transports.OFFLINE:
+    if self.transport != transports.OFFLINE:
       return tables
     return [dataclasses.replace(table, rate_limit=None) for table in tables]
 
-  def make_local_road(
+  def make_in_process_transport(
     self, stop: signals.StopSignal, num_turns: int | None = None
   ) -> transports.InProcessTransport:
     """Returns the transport over a table of this process.
@@ -194,7 +194,9 @@ class Session:
     # The first learner, possibly the only one, has the seeds of a whole run.
     return [self.part.index] if self.part and self.part.index else []
 
-  def make_road(self, connection: replay.Connection) -> transports.Transport:
+  def make_transport(
+    self, connection: replay.Connection
+  ) -> transports.Transport:
     """Returns the transport over a replay server, for a node."""
     return transports.ReverbTransport(
       connection,
@@ -220,15 +222,21 @@ class Session:
     """
     if checkpoint.replay_path is None:
       return ''
-    road = transport_of(checkpoint)
-    if road != self.road and transports.COMPILED in (road, self.road):
+    transport = transport_of(checkpoint)
+    if transport != self.transport and transports.COMPILED in (
+      transport,
+      self.transport,
+    ):
       return (
         'compiled loops, as in anakin, store them in another format than '
         'other topologies'
       )
-    if road != self.road and transports.SHARES in (road, self.road):
+    if transport != self.transport and transports.SHARES in (
+      transport,
+      self.transport,
+    ):
       return 'learners that mix, as in gossip, have separate tables'
-    if self.experience.labeled is not None and road != self.road:
+    if self.experience.with_targets is not None and transport != self.transport:
       return 'replay and train buffer do not move between process and server'
     expected = self.experience.learned.bundle_sizes
     without = dict.fromkeys(expected, 1)
@@ -256,18 +264,17 @@ class Session:
     return [self.make_seed(_ENVIRONMENTS, i) for i in ids]
 
   def make_environments(
-    self, ids: Sequence[int], life: int = 0, evaluates: bool = False
+    self, ids: Sequence[int], generation: int = 0, evaluates: bool = False
   ) -> environment_batches.EnvironmentBatch:
     """Makes an environment batch, each environment seeded by its id.
 
     Args:
-      life: Generation of the calling node: its number of earlier starts in this
-        run.
+      generation: Number of earlier starts of the calling node in this run.
       evaluates: Whether they are for evaluation.
     """
     settings = environment_batches.settings_of(self.experiment, evaluates)
     return settings.make(
-      environment_batches.renew(self.environment_seeds(ids), life)
+      environment_batches.renew(self.environment_seeds(ids), generation)
     )
 
   @property
@@ -296,7 +303,7 @@ _NOT_DESCRIBED = {
   'environment_factory',
   'evaluation_environment_factory',
   'evaluation_metrics',
-  'observers',
+  'callbacks',
   'loggers',
   'stop_when',
   'directory',
@@ -313,8 +320,9 @@ TARGETS = 6
 
 def transport_of(checkpoint: checkpointing.Checkpoint) -> str:
   """Returns the kind of transport that wrote the tables of a checkpoint."""
-  # Checkpoints from before there were several do not name theirs.
-  return checkpoint.state.get('road', transports.ReverbTransport.kind)
+  # Older checkpoints call it 'road'; the oldest, all Reverb's, do not name it.
+  kind = checkpoint.state.get('transport', checkpoint.state.get('road'))
+  return kind or transports.ReverbTransport.kind
 
 
 def describe_experience(

@@ -34,7 +34,7 @@ def make_experiment(
     checkpoints_to_keep=1,
     initial_from=None,
     storage=None,
-    observers=(),
+    callbacks=(),
     loggers=(),
     stop_when=None,
   )
@@ -53,9 +53,9 @@ def describe_experience(
   """
   experience = session_lib.describe_experience(experiment, spec)
   kinds = [transports.InProcessTransport.kind]
-  (way,) = preflight.find_options(experiment, experience, kinds)
+  (option,) = preflight.find_options(experiment, experience, kinds)
   preflight.check_steps(experiment, experience, kinds)
-  return way.experience
+  return option.experience
 
 
 def make_sessions(
@@ -87,7 +87,7 @@ def make_sessions(
       experience=experience,
       counts=counts,
       is_resumed=False,
-      road=transports.InProcessTransport.kind,
+      transport=transports.InProcessTransport.kind,
       initial=None,
       part=session_lib.LearnerShare(index, count, session.num_environments),
     )

@@ -30,7 +30,7 @@ class _Series:
 
   Attributes:
     what: Description of one of them.
-    shelf: Checkpoint store they are uploaded to.
+    store: Checkpoint store they are uploaded to.
     checkpointer: Local checkpointer they come from.
     max_to_keep: Number of checkpoints to keep in the storage.
     tried: The last one whose upload was tried, or one to skip.
@@ -39,7 +39,7 @@ class _Series:
   """
 
   what: str
-  shelf: storage.CheckpointStore
+  store: storage.CheckpointStore
   checkpointer: checkpointing.Checkpointer
   max_to_keep: int
   tried: str | None = None
@@ -221,12 +221,12 @@ class Uploads:
       checkpointing.link_tree(source, linked)
       self._num_bytes, self._total_bytes = 0, _count_bytes(linked)
       self._busy = f'{series.what} {name}'
-      series.shelf.add(linked, self._stored.check, self._count)
+      series.store.add(linked, self._stored.check, self._count)
     finally:
       self._busy = ''
       shutil.rmtree(self._links, ignore_errors=True)
     try:
-      series.shelf.keep_newest(series.max_to_keep)
+      series.store.keep_newest(series.max_to_keep)
     except Exception as error:  # The next one tries again.
       self._warn(
         f'checkpoints older than {series.what} {name} could not be removed '

@@ -34,7 +34,7 @@ class Anakin(topology.Topology):
   def __post_init__(self):
     learner_devices.check(self.learner_devices)
 
-  def roads(self, experiment):
+  def transports(self, experiment):
     return [components.transports.COMPILED]
 
   def check(self, experiment):

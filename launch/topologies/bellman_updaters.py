@@ -44,7 +44,9 @@ class WithBellmanUpdaters(topology.Topology):
     spec: 'specs.EnvironmentSpec',
   ) -> None:
     super().check_experience(experiment, experience, spec)
-    if self.num_bellman_updaters is not None and experience.labeled is None:
+    if (
+      self.num_bellman_updaters is not None and experience.with_targets is None
+    ):
       raise settings.SettingError(
         'num_bellman_updaters',
         f'must be left out for agent {experiment.agent!r} with these settings: '

@@ -96,14 +96,17 @@ class Central(bellman_updaters.WithBellmanUpdaters):
     return self.num_inference_servers or max(1, len(self.inference_devices))
 
   @property
-  def num_lanes(self) -> int:
+  def num_connections(self) -> int:
     """Connections per actor, each for a part of its environments."""
     return 2 if self.double_buffering else 1
 
   def lane_sizes(self, experiment: experiment_lib.Experiment) -> list[int]:
     """Returns the number of environments of each connection of an actor."""
     ids = range(experiment.num_environments_per_actor)
-    return [len(ids[lane :: self.num_lanes]) for lane in range(self.num_lanes)]
+    return [
+      len(ids[connection :: self.num_connections])
+      for connection in range(self.num_connections)
+    ]
 
   def launched_by(self, launcher, experiment):
     if self.double_buffering is not None:
@@ -214,7 +217,7 @@ class Central(bellman_updaters.WithBellmanUpdaters):
       environments=runs.environment_batches.settings_of(session.experiment),
       spec=session.spec,
       timeout_seconds=session.experiment.timeout_seconds,
-      num_lanes=self.num_lanes,
+      num_connections=self.num_connections,
     )
 
 
@@ -258,7 +261,7 @@ def _make_server(context, session, follow, device, **settings):
     context,
     session,
     follow=follow,
-    road=parts.connect(context, session),
+    transport=parts.connect(context, session),
     device=device,
     **settings,
   )
@@ -274,7 +277,7 @@ def _make_evaluator(context, session, server, home):
   experiment = session.experiment
   if experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
-  context.tell_start(f'waiting for {server}')
+  context.report_start(f'waiting for {server}')
   address = addresses.find(
     context.coordinator,
     server,
@@ -282,7 +285,7 @@ def _make_evaluator(context, session, server, home):
     timeout_seconds=experiment.timeout_seconds,
     stop=context.stop,
   )
-  context.tell_start('making its environments')
+  context.report_start('making its environments')
   environments = nodes.evaluator.make_environments(session)
   try:
     loop, connection = nodes.thin_actor.make_loop(

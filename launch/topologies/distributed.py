@@ -47,22 +47,22 @@ class Distributed(bellman_updaters.WithBellmanUpdaters):
 
 
 def _make_actor(context, session, index):
-  network, followed = parts.fetch(context, session)
+  network, variable_client = parts.fetch(context, session)
   return nodes.actor.ActorNode(
     context,
     session,
     parts.environment_ids(session, index),
     network=network,
-    followed=followed,
-    road=parts.connect(context, session),
+    variable_client=variable_client,
+    transport=parts.connect(context, session),
   )
 
 
 def _make_evaluator(context, session):
   if session.experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
-  network, followed = parts.fetch(context, session, update_period=1)
+  network, variable_client = parts.fetch(context, session, update_period=1)
   evaluation = nodes.evaluator.make_evaluation(
-    context, session, network, followed
+    context, session, network, variable_client
   )
   return nodes.evaluator.EvaluatorNode(context, session, evaluation)

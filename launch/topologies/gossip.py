@@ -73,7 +73,7 @@ class Gossip(topology.Topology):
     """Names of the actor-learners."""
     return [kinds.ACTOR_LEARNER.numbered(i) for i in range(self.num_learners)]
 
-  def roads(self, experiment):
+  def transports(self, experiment):
     return [components.transports.SHARES]
 
   def division(self, experiment):
@@ -166,9 +166,9 @@ def _make_gossip(context, session, names):
 def _make_evaluator(context, session, names):
   if session.experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
-  network, followed = parts.fetch(context, session, update_period=1)
+  network, variable_client = parts.fetch(context, session, update_period=1)
   evaluation = nodes.evaluator.make_evaluation(
-    context, session, network, followed
+    context, session, network, variable_client
   )
   return nodes.gossip_evaluator.GossipEvaluatorNode(
     context,
@@ -182,7 +182,7 @@ def _make_evaluator(context, session, names):
 
 def _make_actor_learner(context, session, gossip, index):
   gossip_node = context.peers[kinds.LEARNER.name]
-  context.tell_start(f'waiting for {kinds.LEARNER.name}')
+  context.report_start(f'waiting for {kinds.LEARNER.name}')
   launchers.calls.wait_for_server(
     gossip_node, session.experiment.timeout_seconds, context.stop.is_set
   )

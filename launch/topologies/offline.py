@@ -43,7 +43,7 @@ class Offline(topology.Topology):
   def division(self, experiment):
     return f'{self.name} on {", ".join(self.data)}'
 
-  def roads(self, experiment):
+  def transports(self, experiment):
     return [components.transports.OFFLINE]
 
   def check(self, experiment):

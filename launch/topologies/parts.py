@@ -45,8 +45,8 @@ def make_learner(
   context: node.Context, session: 'session_lib.Session'
 ) -> 'learner.LearnerNode':
   """Makes the learner node, in its thread or process."""
-  road = connect(context, session).learned
-  return nodes.learner.LearnerNode(context, session, road)
+  transport = connect(context, session).learned
+  return nodes.learner.LearnerNode(context, session, transport)
 
 
 def add_bellman_updaters(
@@ -55,7 +55,7 @@ def add_bellman_updaters(
   count: int | None,
 ) -> None:
   """Adds Bellman updaters to the node graph, if the agent needs them."""
-  if session.experience.labeled is None:
+  if session.experience.with_targets is None:
     return
   for index in range(count or 1):
     planned.add(
@@ -73,8 +73,8 @@ def _make_bellman_updater(
   experiment = session.experiment
   with nodes.initialization_lock.held(context, experiment.timeout_seconds):
     updater = experiment.builder.make_bellman_updater(session.spec)
-  names, targets = zip(*updater.followed.items())
-  followed = nodes.policies.follow(
+  names, targets = zip(*updater.variable_client.items())
+  variable_client = nodes.policies.follow(
     session,
     make_source(context, session),
     context.stop,
@@ -85,8 +85,8 @@ def _make_bellman_updater(
     context,
     session,
     updater,
-    followed=followed,
-    road=connect(context, session),
+    variable_client=variable_client,
+    transport=connect(context, session),
     index=index,
   )
 
@@ -95,7 +95,7 @@ def connect(
   context: node.Context, session: 'session_lib.Session'
 ) -> 'transports.Transport':
   """Returns a node's experience transport over the replay server."""
-  return session.make_road(nodes.replay.connect(context, session))
+  return session.make_transport(nodes.replay.connect(context, session))
 
 
 def fetch(

@@ -77,7 +77,7 @@ class Sebulba(topology.Topology):
     """Returns the number of actor threads."""
     return self.actor_threads or experiment.num_actors
 
-  def roads(self, experiment):
+  def transports(self, experiment):
     return [components.transports.InProcessTransport.kind]
 
   def division(self, experiment):
@@ -176,8 +176,8 @@ def _make_evaluator(context, session, shared, device):
   if session.experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
   with components.compilation.on_device(device):
-    network, followed = shared.follow(context)
+    network, variable_client = shared.follow(context)
     evaluation = nodes.evaluator.make_evaluation(
-      context, session, network, followed
+      context, session, network, variable_client
     )
   return nodes.evaluator.EvaluatorNode(context, session, evaluation)

@@ -42,10 +42,10 @@ class Single(topology.Topology):
         'cannot be seeded; got true.',
       )
 
-  def roads(self, experiment):
+  def transports(self, experiment):
     local, server = (
       components.transports.InProcessTransport.kind,
-      super().roads(experiment),
+      super().transports(experiment),
     )
     if experiment.deterministic:
       return [local]
@@ -59,5 +59,5 @@ class Single(topology.Topology):
 
   def call_graph(self, session):
     return topology.one_thread(
-      nodes.single_loop.calls(session.road, session.experience)
+      nodes.single_loop.calls(session.transport, session.experience)
     )

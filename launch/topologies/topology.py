@@ -142,16 +142,16 @@ class Topology(abc.ABC):
       spec: Specs of observations, actions and rewards.
     """
     del experiment, spec
-    if experience.labeled is None or self.has_bellman_updaters:
+    if experience.with_targets is None or self.has_bellman_updaters:
       return
     able = [n for n, one in topologies().items() if one.has_bellman_updaters]
     raise SettingError(
-      experience.labeled.called['max_size'],
+      experience.with_targets.called['max_size'],
       f"must be left out with topology '{self.name}', where only the learner "
       f'can compute targets. Bellman updaters are in {", ".join(able)}.',
     )
 
-  def roads(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
+  def transports(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
     """Returns the supported kinds of experience transport, best first.
 
     `runs.preflight.find_options` chooses one. A resumed run keeps the transport

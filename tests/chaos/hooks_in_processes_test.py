@@ -96,7 +96,7 @@ def test_observer_that_fails_ends_all(tmp_path):
   ended = _start(tmp_path, 10**6, trouble).wait(_SECONDS)
   assert ended.code == 1, ended.output
   assert ended.left == []
-  assert 'observers[0] (Noting) failed:' in ended.output
+  assert 'callbacks[0] (Noting) failed:' in ended.output
   assert 'ValueError: no more' in ended.output
   assert list((tmp_path / 'run' / 'checkpoints').glob('0*'))
 

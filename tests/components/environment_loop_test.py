@@ -162,7 +162,7 @@ class TestStep:
 class TestReports:
   def test_observers_see_every_episode_in_order(self):
     one, other = [], []
-    loop, _ = make(*SCRIPTS, observers=[one.append, other.append])
+    loop, _ = make(*SCRIPTS, callbacks=[one.append, other.append])
     episodes = []
     for _ in range(20):
       episodes += loop.step()[1]
@@ -261,12 +261,12 @@ class TestRun:
 
     episodes = []
 
-    def observer(episode):
+    def callback(episode):
       episodes.append(episode)
       if len(episodes) == 500:
         raise EnoughError
 
-    loop, _ = make(*SCRIPTS, observers=[observer])
+    loop, _ = make(*SCRIPTS, callbacks=[callback])
     with pytest.raises(EnoughError):
       loop.run()
 
@@ -325,7 +325,7 @@ class TestRunEpisodes:
 
   def test_every_episode_is_reported_though_not_every_one_is_returned(self):
     seen = []
-    loop, _ = make([[1]], [[0] * 9], observers=[seen.append])
+    loop, _ = make([[1]], [[0] * 9], callbacks=[seen.append])
     loop.run_episodes(2)
     # Slot 0 ends at steps 1, 3, 5, 7 and 9, slot 1 at step 9.
     assert [e.slot for e in seen] == [0, 0, 0, 0, 0, 1]

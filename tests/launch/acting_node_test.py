@@ -65,8 +65,8 @@ def test_policy_of_a_restarted_node_gets_the_step_count(
   counts = coordinator.Coordinator(session, 'dqn on catch')
   network = session.experiment.builder.make_network(session.spec)
 
-  def states(life):
-    context = lone_nodes.make_context('actor/0', counts, life=life)
+  def states(generation):
+    context = lone_nodes.make_context('actor/0', counts, generation=generation)
     policy = policies.make_training_policy(context, session, network)
     return policy.initial_state([0, 1])
 

@@ -265,7 +265,7 @@ def test_its_checkpoint_can_be_evaluated(trained):
 @pytest.mark.chaos
 def test_single_resumes_from_it_with_empty_tables(trained):
   before = resuming.load_checkpoint(str(trained))
-  assert before.state['road'] == 'program'
+  assert before.state['transport'] == 'program'
   result, _ = _run(trained, 'single', 'dqn', _CATCH, _DQN, max_steps=300)
   assert 'with empty replay tables' in result.status.message
   assert result.status.steps == 300

@@ -34,10 +34,10 @@ class _Handed(qtopt.QTOptBuilder):
 
   def experience(self, spec, num_environments):
     experience = super().experience(spec, num_environments)
-    table = experience.labeled.table
+    table = experience.with_targets.table
     queue = replay.queue(table.signature, table.max_size, table.name)
-    labeled = dataclasses.replace(experience.labeled, tables=[queue])
-    return dataclasses.replace(experience, labeled=labeled)
+    with_targets = dataclasses.replace(experience.with_targets, tables=[queue])
+    return dataclasses.replace(experience, with_targets=with_targets)
 
 
 def _run(directory, builder, topology='single', max_steps=_STEPS, **changes):

@@ -233,9 +233,9 @@ def test_server_that_was_started_since_has_nothing_to_keep(tmp_path):
       )
 
     context = lone_nodes.make_context('inference/0', counts)
-    road = session.make_road(replay.Connection('nowhere'))
+    transport = session.make_transport(replay.Connection('nowhere'))
     server = inference.InferenceNode(
-      context, session, follow=follow, road=road, rows=[1]
+      context, session, follow=follow, transport=transport, rows=[1]
     )
     try:
       with pytest.raises(RuntimeError, match='started after that evaluation'):

@@ -98,7 +98,7 @@ def _make_builder(agent, config):
 
 
 @contextlib.contextmanager
-def _open(tmp_path, name, environment_factory, builder, num_lanes=1):
+def _open(tmp_path, name, environment_factory, builder, num_connections=1):
   experiment = launch.Experiment(
     builder=builder,
     environment_factory=environment_factory,
@@ -110,7 +110,7 @@ def _open(tmp_path, name, environment_factory, builder, num_lanes=1):
     timeout_seconds=20,
   )
   with resuming.open_session(
-    experiment, smallest_batch=_PER_ACTOR // num_lanes
+    experiment, smallest_batch=_PER_ACTOR // num_connections
   ) as session:
     coordinator = coordinator_lib.Coordinator(session, '')
     stop = signals.StopSignal()
@@ -128,28 +128,30 @@ def _ids(index):
 def _act_locally(session, coordinator, connection, source):
   for index in range(_NUM_ACTORS):
     context = lone_nodes.make_context(f'actor/{index}', coordinator)
-    network, followed = policies.fetch(context, session, source, 1)
+    network, variable_client = policies.fetch(context, session, source, 1)
     node = actor_lib.ActorNode(
       context,
       session,
       _ids(index),
       network=network,
-      followed=followed,
-      road=session.make_road(connection),
+      variable_client=variable_client,
+      transport=session.make_transport(connection),
     )
-    followed.update(wait=True)
+    variable_client.update(wait=True)
     for _ in range(_NUM_STEPS):
       node.step()
     node.close()
 
 
-def _act_centrally(session, coordinator, connection, source, num_lanes, device):
+def _act_centrally(
+  session, coordinator, connection, source, num_connections, device
+):
   context = lone_nodes.make_context('inference/0', coordinator, connection.stop)
   server = inference.InferenceNode(
     context,
     session,
     follow=lambda: policies.fetch(context, session, source, 1),
-    road=session.make_road(connection),
+    transport=session.make_transport(connection),
     rows=[_PER_ACTOR] * _NUM_ACTORS,
     device=device,
   )
@@ -165,7 +167,7 @@ def _act_centrally(session, coordinator, connection, source, num_lanes, device):
         environments=environment_batches.settings_of(session.experiment),
         spec=session.spec,
         timeout_seconds=20,
-        num_lanes=num_lanes,
+        num_connections=num_connections,
       ),
       lone_nodes.make_context(f'actor/{index}', coordinator),
     )
@@ -201,23 +203,25 @@ def _items(connection):
 
 
 @pytest.mark.parametrize(
-  ('environment', 'num_lanes'),
+  ('environment', 'num_connections'),
   [
     pytest.param('memory_chain:3', 1, marks=pytest.mark.chaos),
     ('catch', 2),
   ],
 )
 @pytest.mark.parametrize('case', rare_cases.daily(_CASES, ['impala_lstm']))
-def test_items_are_equal(tmp_path, case, environment, num_lanes):
+def test_items_are_equal(tmp_path, case, environment, num_connections):
   factory = registry.make_factory(environment)
-  _check_items_are_equal(tmp_path, *_CASES[case], factory, num_lanes)
+  _check_items_are_equal(tmp_path, *_CASES[case], factory, num_connections)
 
 
-@pytest.mark.parametrize('num_lanes', rare_cases.daily([1, 2], [2]))
+@pytest.mark.parametrize('num_connections', rare_cases.daily([1, 2], [2]))
 @pytest.mark.parametrize('case', rare_cases.daily(_CONTINUOUS, ['sac']))
-def test_items_of_continuous_actions_are_equal(tmp_path, case, num_lanes):
+def test_items_of_continuous_actions_are_equal(tmp_path, case, num_connections):
   agent, config = _CONTINUOUS[case]
-  _check_items_are_equal(tmp_path, agent, config, follow.Follow, num_lanes)
+  _check_items_are_equal(
+    tmp_path, agent, config, follow.Follow, num_connections
+  )
 
 
 @pytest.mark.chaos
@@ -229,13 +233,15 @@ def test_items_of_actions_of_several_parts_are_equal(tmp_path, case):
 
 
 def _check_items_are_equal(
-  tmp_path, agent, config, environment_factory, num_lanes
+  tmp_path, agent, config, environment_factory, num_connections
 ):
   found = []
   for name in ('local', 'central'):
     builder = _make_builder(agent, config)
-    lanes = num_lanes if name == 'central' else 1
-    with _open(tmp_path, name, environment_factory, builder, lanes) as parts:
+    connections = num_connections if name == 'central' else 1
+    with _open(
+      tmp_path, name, environment_factory, builder, connections
+    ) as parts:
       session = parts[0]
       tf.random.set_seed(5)
       network = builder.make_network(session.spec)
@@ -243,7 +249,7 @@ def _check_items_are_equal(
       if name == 'local':
         _act_locally(*parts, source)
       else:
-        _act_centrally(*parts, source, num_lanes, None)
+        _act_centrally(*parts, source, num_connections, None)
       found.append(_items(parts[2]))
   local, central = found
   assert len(local) == len(central) > 20

@@ -49,7 +49,7 @@ class Run:
         'learner/0', self.coordinator, self.connection.stop
       ),
       self.session,
-      self.session.make_road(self.connection),
+      self.session.make_transport(self.connection),
     )
     self.coordinator.register('learner/0', self.learner.description)
     stack.callback(self.learner.close)

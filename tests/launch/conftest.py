@@ -22,8 +22,10 @@ def _service():
 
 
 @pytest.fixture(name='client')
-def _client(carrier, port, service):
-  """Calls `service`, by the test's own `carrier`."""
-  with called.serving(carrier, port, service):
-    yield carrier.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
+def _client(rpc_name, port, service):
+  """Calls `service`, by the test's own `rpc_name`."""
+  with called.serving(rpc_name, port, service):
+    yield rpc_name.make_client(
+      f'localhost:{port}', called.SECONDS, called.TOKEN
+    )
     service.release.set()

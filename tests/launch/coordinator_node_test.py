@@ -32,13 +32,13 @@ def _sign(tmp_path, each_carrier):
     made = coordinator.CoordinatorNode(context, session, 'a title')
     stack.callback(made.close)
     port = stack.enter_context(ports.held())
-    carrier = rpc.get(each_carrier)
-    server = carrier.make_server(port, 4, _TOKEN)
-    stack.enter_context(carrier.serving(server, made.served, lambda: None))
+    rpc_name = rpc.get(each_carrier)
+    server = rpc_name.make_server(port, 4, _TOKEN)
+    stack.enter_context(rpc_name.serving(server, made.served, lambda: None))
 
-    def sign(name, life=0, token=_TOKEN):
-      client = carrier.make_client(f'localhost:{port}', _SECONDS, _TOKEN)
-      return calls.SignedClient(client, callers.Caller(name, life, token))
+    def sign(name, generation=0, token=_TOKEN):
+      client = rpc_name.make_client(f'localhost:{port}', _SECONDS, _TOKEN)
+      return calls.SignedClient(client, callers.Caller(name, generation, token))
 
     yield sign
 
@@ -65,7 +65,7 @@ def test_reports_of_an_old_generation_are_refused(sign):
   ):
     with pytest.raises(Exception, match='actor/0 was replaced'):
       call()
-  new = sign('actor/0', life=1)
+  new = sign('actor/0', generation=1)
   new.register('actor/0', {})
   assert _report(new, 2).steps == 7
   assert launcher.observe().phase == reports.ACTING
@@ -79,4 +79,4 @@ def test_another_run_is_refused(sign):
   ):
     with pytest.raises(Exception, match='must have the token'):
       call()
-  assert sign('launcher').directive().phase == reports.ACTING
+  assert sign('launcher').reply().phase == reports.ACTING

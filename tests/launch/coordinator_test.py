@@ -46,24 +46,24 @@ class TestPhases:
     coordinator.expect(['replay', 'learner', 'evaluator', 'actor/0', 'actor/1'])
     seen = []
     for name in ('actor/1', 'actor/0', 'learner', 'evaluator'):
-      seen.append(coordinator.directive().phase)
+      seen.append(coordinator.reply().phase)
       coordinator.finish(name)
-    seen.append(coordinator.directive().phase)
+    seen.append(coordinator.reply().phase)
     assert seen == ['acting', 'acting', 'learning', 'evaluating', 'done']
 
   def test_phases_without_nodes_are_skipped(self, coordinator):
     coordinator.expect(['learner'])
-    assert coordinator.directive().phase == reports.LEARNING
+    assert coordinator.reply().phase == reports.LEARNING
     coordinator.finish('learner')
-    assert coordinator.directive().phase == reports.DONE
+    assert coordinator.reply().phase == reports.DONE
 
   def test_updaters_finish_between_actors_and_learner(self, coordinator):
     """The learner need not wait for targets not computed by then."""
     coordinator.expect(['learner', 'actor/0', 'bellman_updater/0'])
     coordinator.finish('actor/0')
-    assert coordinator.directive().phase == reports.LABELING
+    assert coordinator.reply().phase == reports.LABELING
     coordinator.finish('bellman_updater/0')
-    assert coordinator.directive().phase == reports.LEARNING
+    assert coordinator.reply().phase == reports.LEARNING
 
   def test_no_steps_are_granted_after_acting(self, coordinator):
     assert coordinator.acquire_steps('actor/0', 1) > 0
@@ -74,7 +74,7 @@ class TestPhases:
     coordinator.expect(['actor/0'])
     coordinator.finish('actor/0')
     coordinator.stop('interrupted')
-    assert coordinator.directive().phase == reports.DONE
+    assert coordinator.reply().phase == reports.DONE
     assert coordinator.status().message == ''
 
 
@@ -103,7 +103,7 @@ class TestFailures:
     coordinator.abort(second)
     assert coordinator.failure() == first
     assert coordinator.status().message == 'learner failed'
-    assert coordinator.directive().phase == reports.STOPPING
+    assert coordinator.reply().phase == reports.STOPPING
 
   def test_no_node_is_restarted_when_the_run_stops(self, coordinator):
     coordinator.register('actor/0', {})
@@ -145,7 +145,7 @@ class TestObservation:
       assert coordinator.observe().idle_seconds == 0
       clock.sleep(7)
       _report(coordinator, 0)
-      steps = coordinator.directive().learner_steps
+      steps = coordinator.reply().learner_steps
       coordinator.report_learner('learner', steps, {})
       coordinator.poll('actor/0')
       assert coordinator.observe().idle_seconds == 7

@@ -61,18 +61,18 @@ def _make(directory, agent='dqn', **settings):
 
 @pytest.mark.parametrize('agent', rare_cases.daily(['dqn', 'r2d2'], ['dqn']))
 def test_environment_and_metrics_of_its_own(tmp_path, agent):
-  observer = recording_hooks.Callback()
+  callback = recording_hooks.Callback()
   experiment = _make(
     tmp_path,
     agent,
     evaluation_environment_factory=lambda seed: _Richer(seed=seed),
     evaluation_metrics={'boards': _Falling},
-    observers=[observer],
+    callbacks=[callback],
   )
   result = launch.run(experiment, display=False)
-  evaluations = observer.all_of('on_evaluation')
+  evaluations = callback.all_of('on_evaluation')
   assert {abs(r) for e in evaluations for r in e.returns} == {100}
-  episodes = observer.all_of('on_episodes')
+  episodes = callback.all_of('on_episodes')
   assert {abs(r) for e in episodes for r in e.returns} == {1}
   rows = log_files.rows(tmp_path, 'evaluator')
   # The ball falls by a row in each step, so no two boards are equal.

@@ -90,7 +90,9 @@ def _nothing_left(monkeypatch, tmp_path):
   assert not (tmp_path / '.programs').exists()
 
 
-@pytest.mark.parametrize('kind', [launchpad.Threads, launchpad.Processes])
+@pytest.mark.parametrize(
+  'kind', [launchpad.LaunchpadThreads, launchpad.LaunchpadProcesses]
+)
 @pytest.mark.usefixtures('nothing_left')
 class TestNothingIsLeft:
   def test_of_a_start_that_fails_in_between(self, kind, monkeypatch, tmp_path):

@@ -86,7 +86,7 @@ def test_processes_print_to_the_files_of_their_nodes(tmp_path):
     with local_nodes.launch_processes(planned, str(tmp_path)) as workers:
       for name in planned.names:
         client = workers.client(name)
-        assert client.life() == 0
+        assert client.generation() == 0
         client.futures.shutdown().result(services.SECONDS)
       workers.wait_for_end(services.SECONDS)
   for index in range(2):
@@ -100,7 +100,7 @@ def test_processes_print_to_the_files_of_their_nodes(tmp_path):
 def test_processes_free_their_standard_input(tmp_path):
   with local_nodes.launch_processes(services.plan(1), str(tmp_path)) as workers:
     client = workers.client('replay/0')
-    assert client.life() == 0
+    assert client.generation() == 0
     (process,) = psutil.Process().children()
     assert os.readlink(f'/proc/{process.pid}/fd/0') == os.devnull
     client.futures.shutdown().result(services.SECONDS)

@@ -97,7 +97,7 @@ def _steal_samples(address, table) -> int:
 
 @pytest.mark.chaos
 def test_learner_resets_its_count_after_a_batch_timeout(session, monkeypatch):
-  monkeypatch.setattr(learner_side, 'PATIENCE_SECONDS', 1.0)
+  monkeypatch.setattr(learner_side, 'BATCH_TIMEOUT_SECONDS', 1.0)
   coordinator = coordinator_lib.Coordinator(session, '')
   server = replay_lib.ReplayNode(
     lone_nodes.make_context('replay', coordinator), session
@@ -106,7 +106,7 @@ def test_learner_resets_its_count_after_a_batch_timeout(session, monkeypatch):
   learner = nodes.LearnerNode(
     lone_nodes.make_context('learner', coordinator, connection.stop),
     session,
-    session.make_road(connection),
+    session.make_transport(connection),
   )
   actor = lone_nodes.make_actor(session, connection, learner, coordinator)
   try:

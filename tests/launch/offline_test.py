@@ -185,7 +185,7 @@ class _OfData(dqn.DQNBuilder):
 
   def experience(self, spec, num_environments):
     items = super().experience(spec, num_environments).items
-    return experience.Experience.of_data(items, items.signature(spec), 8)
+    return experience.Experience.offline(items, items.signature(spec), 8)
 
 
 class TestRefusals:

@@ -49,12 +49,12 @@ def _limited(**changes):
   )
 
 
-def _check(experiment, road='reverb'):
+def _check(experiment, transport='reverb'):
   spec = smoke_test.check(experiment)
   experience = session_lib.describe_experience(experiment, spec)
-  (way,) = preflight.find_options(experiment, experience, [road])
-  preflight.check_steps(experiment, experience, [road])
-  return way.warning
+  (option,) = preflight.find_options(experiment, experience, [transport])
+  preflight.check_steps(experiment, experience, [transport])
+  return option.warning
 
 
 # Experiment, expected error, and the nearest accepted one. Those that would
@@ -254,9 +254,9 @@ class TestMemory:
       builder or dqn.DQNBuilder(config), _Wide, max_steps, 'unused'
     )
 
-  def _check(self, monkeypatch, experiment, memory, *road):
+  def _check(self, monkeypatch, experiment, memory, *transport):
     monkeypatch.setattr(machine_memory, 'total_bytes', lambda: memory)
-    return _check(experiment, *road)
+    return _check(experiment, *transport)
 
   # An observation is 40,000 bytes; the packed rest is an int32 and two floats.
   # 300 for the item, 1200 for each of its own two columns.

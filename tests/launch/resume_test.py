@@ -174,7 +174,9 @@ class TestResume:
       assert 'empty' not in status.message
       checkpoint = resuming.load_checkpoint(str(tmp_path))
       is_served = topology == with_server
-      assert checkpoint.state['road'] == ('reverb' if is_served else 'local')
+      assert checkpoint.state['transport'] == (
+        'reverb' if is_served else 'local'
+      )
       (table,) = status.tables
       assert table.inserts == table.size == max_steps
       assert checkpoint.state['tables']['replay']['inserts'] == max_steps
@@ -230,15 +232,15 @@ class TestResume:
   def test_tables_of_a_program_are_left_out(self, tmp_path, have_run):
     have_run(450)
     checkpoint = resuming.load_checkpoint(str(tmp_path))
-    state = {**checkpoint.state, 'road': 'program'}
+    state = {**checkpoint.state, 'transport': 'program'}
     others = dataclasses.replace(checkpoint, state=state)
     # Checkpoints from before there were several transports do not name theirs.
-    del state['road']
+    del state['transport']
     older = dataclasses.replace(checkpoint, state=dict(state))
-    state['road'] = 'program'
-    for road in ('reverb', 'local'):
+    state['transport'] = 'program'
+    for transport in ('reverb', 'local'):
       experiment = _experiment(tmp_path, 900)
-      with resuming.open_session(experiment, kinds=[road]) as session:
+      with resuming.open_session(experiment, kinds=[transport]) as session:
         assert session.takes_replay_of(checkpoint)
         assert session.takes_replay_of(older)
         assert not session.takes_replay_of(others)

@@ -110,12 +110,14 @@ class TestRounds:
 
     schedule = rounds.Schedule(period=3, num_environments=4, batch_size=4)
     stop = signals.StopSignal()
-    leases = rounds.RoundBudget(Noting(schedule, 1, 100, _SECONDS), stop, stop)
+    step_budget = rounds.RoundBudget(
+      Noting(schedule, 1, 100, _SECONDS), stop, stop
+    )
     granted = []
     # In the second step one of two environments starts an episode.
     for unused in (0, 0, 1, 0, 0, 0, 0):
-      leases.return_steps('actor/0', unused)
-      granted.append(leases.acquire_steps('actor/0', 2))
+      step_budget.return_steps('actor/0', unused)
+      granted.append(step_budget.acquire_steps('actor/0', 2))
     assert granted == [2, 2, 2, 2, 2, 2, 0]
     assert begun == [(0, 0), (1, 5), (2, 11)]
 

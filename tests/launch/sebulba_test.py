@@ -189,7 +189,7 @@ class TestResuming:
   def test_resumes_with_its_replay(self, tmp_path):
     first = _run(_experiment(tmp_path, max_steps=600)).status
     checkpoint = resuming.load_checkpoint(str(tmp_path / 'run'))
-    assert checkpoint.state['road'] == 'local'
+    assert checkpoint.state['transport'] == 'local'
     second = _run(_experiment(tmp_path, max_steps=1_200)).status
     assert second.message == 'resumed from checkpoint 00000001'
     assert 1_200 <= second.steps <= 1_203

@@ -169,26 +169,26 @@ class _WithPriorities(dqn.DQNBuilder):
 
 
 class TestRoad:
-  def road(self, experiment, **chosen):
+  def transport(self, experiment, **chosen):
     topology = single.Single(**chosen)
     topology.check(experiment)
-    kinds = topology.roads(experiment)
+    kinds = topology.transports(experiment)
     with resuming.open_session(experiment, kinds=kinds) as session:
-      return session.road
+      return session.transport
 
   def test_is_the_fast_one_unless_a_server_is_asked_for(self, tmp_path):
     experiment = _experiment(tmp_path)
-    assert self.road(experiment) == 'local'
-    assert self.road(experiment, replay_server=True) == 'reverb'
+    assert self.transport(experiment) == 'local'
+    assert self.transport(experiment, replay_server=True) == 'reverb'
 
   def test_is_a_server_for_what_needs_one(self, tmp_path):
     experiment = dataclasses.replace(
       _experiment(tmp_path), builder=_WithPriorities()
     )
-    assert self.road(experiment) == 'reverb'
+    assert self.transport(experiment) == 'reverb'
     deterministic = dataclasses.replace(experiment, deterministic=True)
     with pytest.raises(ValueError, match='make_priority_updater of its own'):
-      self.road(deterministic)
+      self.transport(deterministic)
 
   def test_is_a_server_for_images_that_are_too_large(
     self, tmp_path, monkeypatch
@@ -200,11 +200,11 @@ class TestRoad:
     # reward and discount; a priority with its sums. A checkpoint copies what is
     # small, and the priority. A step makes an item.
     size = 1000 * (60 * 70 * 3 + 2 * 144 + 12 + 32 + 12 + 8)
-    for memory, road in ((2 * size, 'local'), (2 * size - 2, 'reverb')):
+    for memory, transport in ((2 * size, 'local'), (2 * size - 2, 'reverb')):
       monkeypatch.setattr(
         machine_memory, 'total_bytes', functools.partial(int, memory)
       )
-      assert self.road(experiment) == road
+      assert self.transport(experiment) == transport
 
   def test_stays_in_the_process_where_a_server_would_take_more(
     self, tmp_path, monkeypatch
@@ -216,13 +216,13 @@ class TestRoad:
     monkeypatch.setattr(
       machine_memory, 'total_bytes', functools.partial(int, 1000 * item)
     )
-    assert self.road(experiment) == 'local'
+    assert self.transport(experiment) == 'local'
     monkeypatch.setattr(
       machine_memory, 'total_bytes', functools.partial(int, 1000 * item - 1)
     )
     # Both are refused; the error is that of the one that holds more.
     with pytest.raises(ValueError, match=r'at most 999,.*not compressed'):
-      self.road(experiment)
+      self.transport(experiment)
 
   @pytest.mark.chaos
   def test_server_without_tables_in_its_checkpoint_may_go(self, tmp_path):
@@ -232,11 +232,11 @@ class TestRoad:
       with_server,
       display=False,
     )
-    assert self.road(_experiment(tmp_path)) == 'local'
+    assert self.transport(_experiment(tmp_path)) == 'local'
 
   def test_server_cannot_be_deterministic(self, tmp_path):
     experiment = _experiment(tmp_path, deterministic=True)
-    assert self.road(experiment) == 'local'
+    assert self.transport(experiment) == 'local'
     with pytest.raises(settings_lib.SettingError) as refusal:
       launch.run(experiment, single.Single(replay_server=True), display=False)
     assert refusal.value.setting == 'replay_server'
@@ -249,7 +249,7 @@ class TestRoad:
     assert status.message == 'resumed from checkpoint 00000001'
     # Episodes that were open at the stop lack their last items.
     assert status.tables[0].size > 990
-    assert self.road(_experiment(tmp_path)) == 'local'
+    assert self.transport(_experiment(tmp_path)) == 'local'
 
 
 def test_what_is_no_experiment_is_refused():

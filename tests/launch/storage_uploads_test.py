@@ -66,10 +66,10 @@ class TestUploads:
       assert os.listdir(tmp_path / 'a' / '.storing')
       blocked.released.set()
       assert storing.finish() == ''
-    shelf = storage.CheckpointStore(
+    store = storage.CheckpointStore(
       backends.LocalBackend(str(tmp_path / 'S')), 'checkpoints', ''
     )
-    assert storage_fixture.fetch(shelf, tmp_path / 'b') == 1
+    assert storage_fixture.fetch(store, tmp_path / 'b') == 1
     assert not (tmp_path / 'a' / '.storing').exists()
 
   def test_the_end_stores_the_newest(self, tmp_path, blocked):
@@ -216,14 +216,14 @@ class TestUploads:
     """It has ended, while this one was disconnected."""
     place = backends.LocalBackend(str(tmp_path / 'S'))
     with self.start(tmp_path, checkpoints_to_keep=1) as storing:
-      shelf = storage_fixture.make_shelf(place, folder)
-      storage_fixture.add(shelf, tmp_path / 'b', 9)
+      store = storage_fixture.make_shelf(place, folder)
+      storage_fixture.add(store, tmp_path / 'b', 9)
       storage_fixture.write_checkpoint(tmp_path / 'a' / folder, 1)
       problem = storing.finish()
     assert 'LockLostError: another run has stored' in problem
     assert problem.endswith('The same command with another storage stores it.')
-    assert storage_fixture.fetch(shelf, tmp_path / 'c') == 9
-    assert len(shelf.names()) == 1
+    assert storage_fixture.fetch(store, tmp_path / 'c') == 9
+    assert len(store.names()) == 1
 
   def test_so_many_are_kept_as_in_the_directory(self, tmp_path):
     stored = tmp_path / 'S'

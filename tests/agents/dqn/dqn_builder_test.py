@@ -47,10 +47,10 @@ def replaying(builder, spec, batch_size, timeout_seconds=20.0):
     connection = replay.Connection(
       f'localhost:{server.port}', timeout_seconds=timeout_seconds
     )
-    road = transports.ReverbTransport(connection, experience, builder)
-    end = road.make_learner_end()
+    transport = transports.ReverbTransport(connection, experience, builder)
+    end = transport.make_learner_end()
     stack.callback(end.close)
-    adder = road.make_adder(
+    adder = transport.make_adder(
       batch_size, priority=lambda: 1.0, version=lambda: 0, max_pending_items=0
     )
     stack.callback(adder.close)

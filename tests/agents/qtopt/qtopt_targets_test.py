@@ -38,7 +38,7 @@ def _fill(update):
 
 
 def _follow(updater, update):
-  for name, variables in updater.followed.items():
+  for name, variables in updater.variable_client.items():
     for one, other in zip(variables, update.exports[name], strict=True):
       one.assign(other)
 
@@ -68,7 +68,9 @@ def test_fresh_targets_teach_what_targets_in_the_update_do(bounded):
     twin = numpy_qtopt.Twin(builder.config, None, *networks)
     twins_targets = twin.targets(batch, noise.numpy())
     np.testing.assert_allclose(target, twins_targets, rtol=1e-4, atol=1e-4)
-    found = beside(sample._replace(data=types.Labeled(data, target, ())))
+    found = beside(
+      sample._replace(data=types.SampleWithTargets(data, target, ()))
+    )
     for name, value in expected.metrics.items():
       assert value == found.metrics[name], name
     for one, other in zip(

@@ -84,14 +84,14 @@ def test_excuse_restarts_the_timeout(make):
   call = replay_fixture.Call(next, batches)
   for _ in range(4):
     assert call.is_waiting()
-    batches.excuse()
+    batches.reset_timeout()
   with pytest.raises(TimeoutError):
     call.result()
 
 
 def test_patience_ends_before_the_time_out(make):
   table, _, batches = make()
-  batches.patience_seconds = 0.1
+  batches.batch_timeout_seconds = 0.1
   with pytest.raises(datasets.BatchTimeout):
     replay_fixture.Call(next, batches).result()
   local_fixture.insert(table, [1, 2, 3])

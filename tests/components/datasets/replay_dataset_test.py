@@ -216,7 +216,7 @@ class TestWaiting:
     call = replay_fixture.Call(next, dataset)
     for _ in range(15):  # For two seconds more than the time-out.
       time.sleep(0.2)
-      dataset.excuse()
+      dataset.reset_timeout()
     assert call.is_waiting()
     with pytest.raises(TimeoutError, match='Waited 2 seconds'):
       call.result(10)

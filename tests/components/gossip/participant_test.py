@@ -33,7 +33,7 @@ class _Town:
     self.graph, self.settings = graph, settings
     self.people: dict[str, participant.Participant] = {}
 
-  def settle(self, index, value=0.0, life=0, **changes):
+  def settle(self, index, value=0.0, generation=0, **changes):
     name = self.names[index]
     neighborhood = participant.Neighborhood.of(
       self.graph, index, self.names, **self.settings
@@ -42,7 +42,7 @@ class _Town:
       _arrays(value),
       neighborhood,
       find=self.find,
-      caller=callers.Caller(name, life, 'token'),
+      caller=callers.Caller(name, generation, 'token'),
       timeout_seconds=_SECONDS,
       **changes,
     )
@@ -168,7 +168,7 @@ def test_one_that_starts_again_is_found(make_town):
   second.close()
   for version in range(2, 50):  # The other one continues meanwhile.
     first.exchange(version, _arrays(0.0))
-  again = town.settle(1, life=1)
+  again = town.settle(1, generation=1)
   again.exchange(1, _arrays(8.0))
   mixed = _exchange_until(first, 50, 0.0, lambda mixed: mixed['w'][0] == 4)
   assert mixed['w'].tolist() == [4, 4, 4]
@@ -219,7 +219,7 @@ def _greet(inlet, **changes):
   """Connects a raw socket; returns the stream and the answer."""
   stream = addresses.connect(inlet.address, _SECONDS)
   text = json.dumps(
-    {'name': 'a', 'life': 0, 'token': 'token', 'digest': '', **changes}
+    {'name': 'a', 'generation': 0, 'token': 'token', 'digest': '', **changes}
   ).encode()
   stream.sendall(struct.pack('<I', len(text)) + text)
   (size,) = struct.unpack('<I', _receive(stream, 4))
@@ -240,7 +240,7 @@ def _receive(stream, size):
   ('changes', 'message'),
   [
     ({'token': 'stolen'}, 'token of this run'),
-    ({'life': 'old'}, 'must begin with a JSON object'),
+    ({'generation': 'old'}, 'must begin with a JSON object'),
     ({'name': 'z'}, "must be one of ['a'], got 'z'"),
     ({'digest': 'other'}, 'must send the variables that are mixed here'),
   ],
@@ -256,9 +256,9 @@ def test_strangers_are_refused(changes, message):
 
 def test_an_earlier_generation_is_refused():
   with _inlet() as (inlet, _, layout):
-    newer, answer = _greet(inlet, life=2, digest=layout.digest)
+    newer, answer = _greet(inlet, generation=2, digest=layout.digest)
     assert answer == ''
-    older, answer = _greet(inlet, life=1, digest=layout.digest)
+    older, answer = _greet(inlet, generation=1, digest=layout.digest)
     assert 'was replaced' in answer
     newer.close()
     older.close()

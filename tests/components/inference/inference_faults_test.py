@@ -36,24 +36,24 @@ class TestRefusal:
         without a handshake.
     """
     with inference_fixture.serving(evaluation_policy=None) as it:
-      other = it.lane([0, 1], actor='other')
+      other = it.connection([0, 1], actor='other')
       other.step(0)
       for data, message in cases:
         if before is None:
           stream = it.speak(data)
         else:
-          lane = it.lane([2, 3], actor='wrong')
+          connection = it.connection([2, 3], actor='wrong')
           for now in before:
-            lane.step(now)
-          stream = lane.stream
+            connection.step(now)
+          stream = connection.stream
           stream.sendall(data)
         assert re.search(message, raw_lane.read_reason(stream))
         stream.close()
         other.step()
         assert it.server.report()['actors'] == 1, message
-      lane = it.lane([2, 3])  # They are free.
-      lane.step(0)
-      lane.finish()
+      connection = it.connection([2, 3])  # They are free.
+      connection.step(0)
+      connection.finish()
       other.finish()
 
   def test_hello(self):
@@ -69,8 +69,8 @@ class TestRefusal:
       ({'purpose': 3}, 'purpose must be one of .*, got 3'),
       ({'actor': 3}, r'actor must be of type str, got 3\.'),
       ({'run_id': None}, r'run_id must be of type str, got None\.'),
-      ({'life': '1'}, r"life must be of type int, got '1'\."),
-      ({'life': True}, r'life must be of type int, got True\.'),
+      ({'generation': '1'}, r"generation must be of type int, got '1'\."),
+      ({'generation': True}, r'generation must be of type int, got True\.'),
       ({'token': None}, r'token must be of type str\.$'),
       ({'timestep': other_specs['timestep']}, r'timestep must .*\[3\], "<i4"'),
       ({'timestep': None}, 'timestep must have the leaves .*got null'),
@@ -164,7 +164,11 @@ class TestRefusal:
   def test_second_request_before_the_answer(self):
     with inference_fixture.serving(window_seconds=DEADLINE_SECONDS) as it:
       # The server waits for three of five rows.
-      hasty, one, two = it.lane([0]), it.lane([1, 2]), it.lane([3, 4])
+      hasty, one, two = (
+        it.connection([0]),
+        it.connection([1, 2]),
+        it.connection([3, 4]),
+      )
       hasty.send(0)
       hasty.send(1)
       assert re.search(
@@ -178,7 +182,7 @@ class TestRefusal:
 
   def test_client_says_why_and_where(self):
     with inference_fixture.serving() as it:
-      it.lane([0, 1], actor='other')
+      it.connection([0, 1], actor='other')
       with pytest.raises(
         frames.ProtocolError,
         match=f"at {it.address} refuses: environment_ids must be free; 'other' "
@@ -195,11 +199,11 @@ class TestRefusal:
 
   def test_same_generation_cannot_connect_twice(self):
     with inference_fixture.serving() as it:
-      lane = it.lane([0, 1], actor='a', run_id='x')
+      connection = it.connection([0, 1], actor='a', run_id='x')
       with pytest.raises(frames.ProtocolError, match="'a' has some of"):
-        it.lane([1], actor='a', run_id='x')
-      lane.step(0)
-      it.lane([2], actor='a', run_id='x').step(0)  # These are free.
+        it.connection([1], actor='a', run_id='x')
+      connection.step(0)
+      it.connection([2], actor='a', run_id='x').step(0)  # These are free.
 
 
 class TestAdder:
@@ -207,41 +211,43 @@ class TestAdder:
     with inference_fixture.serving(
       evaluation_policy=inference_fixture.EchoPolicy()
     ) as it:
-      lane = it.lane([0, 1], num_frames=9, actor='held')
-      evaluation = it.lane([0, 1, 2], purpose=client.EVALUATION)
+      connection = it.connection([0, 1], num_frames=9, actor='held')
+      evaluation = it.connection([0, 1, 2], purpose=client.EVALUATION)
       adder = it.adders[0]
       adder.gate.clear()
-      lane.step(0)
-      lane.step(1)  # It is answered before the adder is called.
-      lane.send(2)
+      connection.step(0)
+      connection.step(1)  # It is answered before the adder is called.
+      connection.send(2)
       evaluation.step(0)
       for _ in range(50):
         evaluation.step()
-      lane.stream.setblocking(False)
+      connection.stream.setblocking(False)
       with pytest.raises(BlockingIOError):
-        lane.stream.recv(1)
+        connection.stream.recv(1)
       assert len(adder.calls) == 2
-      lane.stream.settimeout(DEADLINE_SECONDS)
+      connection.stream.settimeout(DEADLINE_SECONDS)
       adder.gate.set()
-      lane.receive()
+      connection.receive()
       for now in range(3, 9):
-        lane.step(now)
-      lane.finish()
+        connection.step(now)
+      connection.finish()
       evaluation.finish()
       assert len(adder.calls) == 9
       for now, call in enumerate(adder.calls):
         np.testing.assert_array_equal(
-          call[1].observation, lane.observations[now]
+          call[1].observation, connection.observations[now]
         )
-        np.testing.assert_array_equal(call[1].step_type, lane.step_types[now])
+        np.testing.assert_array_equal(
+          call[1].step_type, connection.step_types[now]
+        )
 
   def test_waiting_is_reported(self):
     with inference_fixture.serving() as it:
-      lane = it.lane([0])
+      connection = it.connection([0])
       it.adders[0].gate.clear()
       it.server.report()
-      lane.step(0)
-      lane.step()
+      connection.step(0)
+      connection.step()
       replay_fixture.wait_until(
         lambda: it.server.report()['adding_share'] > 0.5, 'the share'
       )
@@ -250,19 +256,22 @@ class TestAdder:
   def test_one_that_raises_ends_the_server(self, when):
     with replay_fixture.no_threads_left():
       it = inference_fixture.Serving()
-      lane, other = it.lane([0, 1]), it.lane([2], actor='other')
+      connection, other = (
+        it.connection([0, 1]),
+        it.connection([2], actor='other'),
+      )
       it.adders[0].error = (
         OSError('table is full') if when == 'add_first' else (None)
       )
-      lane.step(0)
+      connection.step(0)
       if when != 'add_first':
-        lane.step()
+        connection.step()
         replay_fixture.wait_until(lambda: it.adders[0].calls[1:], 'a step')
         it.adders[0].error = OSError('table is full')
         if when == 'add':
-          lane.step()
+          connection.step()
         else:
-          lane.close()
+          connection.close()
       with pytest.raises(OSError, match='table is full'):
         it.call.result()
       assert it.stop.is_set()
@@ -272,7 +281,7 @@ class TestAdder:
 
   def test_finish_waits_until_it_is_closed(self):
     with inference_fixture.serving() as it:
-      thin, other = it.client([0, 1]), it.lane([2])
+      thin, other = it.client([0, 1]), it.connection([2])
       thin.send(inference_fixture.restart([[1, 2], [3, 4]]), start=True)
       thin.receive()
       adder = it.adders[0]
@@ -285,7 +294,7 @@ class TestAdder:
       adder.gate.set()
       call.result()
       assert adder.is_closed
-      it.lane([1], actor='another').step(0)  # It is free.
+      it.connection([1], actor='another').step(0)  # It is free.
 
 
 class TestPolicy:
@@ -299,21 +308,23 @@ class TestPolicy:
     with inference_fixture.serving(
       Checking(), buckets=buckets, window_seconds=DEADLINE_SECONDS
     ) as it:
-      lanes = [it.lane([i]) for i in range(4)]  # The server waits for two.
+      connections = [
+        it.connection([i]) for i in range(4)
+      ]  # The server waits for two.
       for now in (0, 1, 1):
-        for lane in lanes:
-          lane.send(now)
-        for lane in lanes:
-          lane.receive()
-      bad, *good = lanes
+        for connection in connections:
+          connection.send(now)
+        for connection in connections:
+          connection.receive()
+      bad, *good = connections
       good[0].send(1)  # Alone it leaves the bad row as padding.
       bad.stream.sendall(raw_lane.timestep_frame(np.full([1, 2], -1), 1))
       assert re.search('observe!', raw_lane.read_reason(bad.stream))
       good[0].receive()
-      for lane in good[1:]:
-        lane.send(1)
-      for lane in good[1:]:
-        lane.receive()
+      for connection in good[1:]:
+        connection.send(1)
+      for connection in good[1:]:
+        connection.receive()
 
   def test_others_are_stepped_once(self):
     class Failing(inference_fixture.EchoPolicy):
@@ -332,12 +343,12 @@ class TestPolicy:
     with inference_fixture.serving(
       Failing(), buckets=(1, 2), window_seconds=DEADLINE_SECONDS
     ) as it:
-      bad, good, _ = (it.lane([i]) for i in range(3))
+      bad, good, _ = (it.connection([i]) for i in range(3))
       for now in (0, 1):
-        for lane in (bad, good):
-          lane.send(now)
-        for lane in (bad, good):
-          lane.receive()
+        for connection in (bad, good):
+          connection.send(now)
+        for connection in (bad, good):
+          connection.receive()
       bad.stream.sendall(raw_lane.timestep_frame(np.full([1, 2], -1), 1))
       good.send(1)
       assert re.search('observe!', raw_lane.read_reason(bad.stream))

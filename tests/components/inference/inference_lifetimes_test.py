@@ -47,7 +47,7 @@ class TestDeath:
   @pytest.mark.parametrize('how', ['torn', 'unread', 'idle'])
   def test_kill(self, how):
     with inference_fixture.serving() as it, contextlib.ExitStack() as stack:
-      other = it.lane([2, 3, 4], actor='other')
+      other = it.connection([2, 3, 4], actor='other')
       other.step(0)
       paths = [os.path.dirname(raw_lane.__file__), *filter(None, sys.path)]
       child = stack.enter_context(
@@ -70,20 +70,20 @@ class TestDeath:
       # START and the first step; the second if it came whole, and in time.
       assert len(adder.calls) in ((2, 3) if how == 'unread' else (2,))
       other.step()
-      lane = it.lane([0, 1], actor='another')
-      lane.step(0)
-      lane.step()
+      connection = it.connection([0, 1], actor='another')
+      connection.step(0)
+      connection.step()
       other.finish()
 
   def test_gone_during_the_handshake(self):
     with inference_fixture.serving() as it:
-      other = it.lane([0, 1], actor='other')
+      other = it.connection([0, 1], actor='other')
       hello = frames.pack_json(frames.HELLO, raw_lane.hello([5]))
       for data in (b'', hello[:10], hello[:50]):
         it.speak(data).close()
         other.step(0)
         other.step()
-      it.lane([5]).step(0)
+      it.connection([5]).step(0)
 
   @pytest.mark.parametrize('address', [None, 'tcp:127.0.0.1:0'])
   def test_gone_before_the_welcome(self, address):
@@ -94,7 +94,7 @@ class TestDeath:
         assert has_gone.wait(DEADLINE_SECONDS)
 
     with inference_fixture.serving(address=address, configure=wait) as it:
-      other = it.lane([0, 1], actor='other')
+      other = it.connection([0, 1], actor='other')
       hello = raw_lane.hello([5], actor='gone')
       stream = it.speak(frames.pack_json(frames.HELLO, hello))
       # A reset, which TCP does not otherwise distinguish from an end.
@@ -107,11 +107,15 @@ class TestDeath:
       replay_fixture.wait_until(
         lambda: it.server.report()['actors'] == 1, 'the end of the other'
       )
-      it.lane([5]).step(0)
+      it.connection([5]).step(0)
 
   def test_gone_while_waiting(self):
     with inference_fixture.serving(window_seconds=DEADLINE_SECONDS) as it:
-      gone, one, two = it.lane([0, 5, 6]), it.lane([1, 2]), it.lane([3, 4])
+      gone, one, two = (
+        it.connection([0, 5, 6]),
+        it.connection([1, 2]),
+        it.connection([3, 4]),
+      )
       gone.send(0)  # The server waits for four of seven rows.
       gone.close()
       rows = []
@@ -127,37 +131,37 @@ class TestDeath:
 
   def test_next_generation_takes_over(self):
     with inference_fixture.serving() as it:
-      old = it.lane([0, 1], actor='a', num_frames=2)
+      old = it.connection([0, 1], actor='a', num_frames=2)
       adder = it.adders[0]
       adder.gate.clear()
       old.step(0)
       old.step(1)  # The adder waits after this one.
       replay_fixture.wait_until(lambda: adder.num_waits, 'the wait')
-      new = it.lane([1, 2], actor='a')
+      new = it.connection([1, 2], actor='a')
       assert old.stream.recv(1) == b''
       adder.gate.set()
       replay_fixture.wait_until(lambda: adder.is_closed, 'the adder closed')
       assert len(adder.calls) == 2  # Nothing was added.
       new.step(0)
       new.step()
-      it.lane([0], actor='b').step(0)  # It has not been taken over.
+      it.connection([0], actor='b').step(0)  # It has not been taken over.
       new.finish()
       assert len(it.adder('a').calls) == 2
 
   def test_replaced_generation_cannot_take_back(self):
     with inference_fixture.serving() as it:
-      old = it.lane([0, 1], actor='a', num_frames=2)
+      old = it.connection([0, 1], actor='a', num_frames=2)
       old.step(0)
-      new = it.lane([0, 1], actor='a', life=1)
+      new = it.connection([0, 1], actor='a', generation=1)
       assert old.stream.recv(1) == b''
       for _ in range(2):  # Also when the other one has gone.
         with pytest.raises(frames.ProtocolError, match='a was replaced'):
-          it.lane([0, 1], actor='a', life=0)
+          it.connection([0, 1], actor='a', generation=0)
         if new is not None:
           new.step(0)
           new.finish()
           new = None
-      it.lane([0, 1], actor='a', life=1).step(0)
+      it.connection([0, 1], actor='a', generation=1).step(0)
 
   @pytest.mark.parametrize('token', ['', 'other'])
   def test_who_does_not_know_the_token_is_refused(self, token):
@@ -165,16 +169,16 @@ class TestDeath:
       with pytest.raises(
         frames.ProtocolError, match='must have the token'
       ) as caught:
-        it.lane([0, 1], token=token)
+        it.connection([0, 1], token=token)
       assert 'right' not in str(caught.value)
       with pytest.raises(frames.ProtocolError, match='must have the token'):
-        it.lane([0, 1], token='\ud800', purpose='which is not checked')
-      it.lane([0, 1], token='right').step(0)
+        it.connection([0, 1], token='\ud800', purpose='which is not checked')
+      it.connection([0, 1], token='right').step(0)
 
   def test_unfinished_handshakes_end_with_the_server(self):
     with inference_fixture.serving() as it:
       stream = it.speak(b'rprt')
-      it.lane([0])  # By now the first one is accepted, too.
+      it.connection([0])  # By now the first one is accepted, too.
       it.stop.set()
       it.call.result()
       registered = it.server._selector.get_map()
@@ -207,13 +211,13 @@ class TestLateHandshake:
     clock = _Clock()
     with inference_fixture.serving(clock=clock) as it:
       late = it.speak(data)
-      other = it.lane([0])  # By now the first one is accepted, too.
+      other = it.connection([0])  # By now the first one is accepted, too.
       other.step(0)
       clock.now += handshakes.TIMEOUT_SECONDS
       other.step()
       assert not select.select([late], [], [], 0)[0]  # Not yet.
       early = it.speak(self.HELLO[:20])
-      it.lane([1])
+      it.connection([1])
       clock.now += 0.1
       reason = raw_lane.read_reason(late)
       assert 'Waited 30 seconds for the handshake with which' in reason
@@ -244,11 +248,11 @@ class TestLateHandshake:
 
     with inference_fixture.serving(clock=clock, configure=be_slow) as it:
       slow.append(it.speak(self.HELLO[:20]))
-      lane = it.lane([0])
-      lane.step(0)
+      connection = it.connection([0])
+      connection.step(0)
       # Timesteps without an answer are added immediately.
       last = raw_lane.timestep_frame(np.zeros([1, 2]), raw_lane.LAST)
-      lane.stream.sendall(last)
+      connection.stream.sendall(last)
       kind, _ = raw_lane.read_frame(slow[0])
       assert kind == frames.WELCOME
 
@@ -259,7 +263,7 @@ class TestServerGone:
     with inference_fixture.serving(
       address=address, window_seconds=DEADLINE_SECONDS
     ) as it:
-      it.lane([1, 2, 3])
+      it.connection([1, 2, 3])
       thin = it.client([0])
       thin.send(inference_fixture.restart([[1, 2]]), start=True)
       waiting = replay_fixture.Call(thin.receive)
@@ -281,15 +285,15 @@ class TestServerGone:
   def test_restart(self):
     with inference_fixture.serving() as it:
       address = it.address
-      lane = it.lane([0, 1], actor='a')
-      lane.step(0)
-      lane.step()
+      connection = it.connection([0, 1], actor='a')
+      connection.step(0)
+      connection.step()
     with inference_fixture.serving(address=address) as it:
       with pytest.raises(OSError):
-        lane.step()
-      lane = it.lane([0, 1], actor='a')
-      lane.step(0)
-      lane.finish()
+        connection.step()
+      connection = it.connection([0, 1], actor='a')
+      connection.step(0)
+      connection.finish()
 
   def test_silent_server(self):
     listener, address = addresses.listen(addresses.make_address())
@@ -310,7 +314,7 @@ class TestServerGone:
 
   def test_no_actions_in_time(self):
     with inference_fixture.serving(window_seconds=DEADLINE_SECONDS) as it:
-      it.lane([1, 2])
+      it.connection([1, 2])
       thin = it.client([0], timeout_seconds=0.3)
       thin.send(inference_fixture.restart([[1, 2]]), start=True)
       with pytest.raises(
@@ -363,7 +367,7 @@ class TestServerGone:
 
   def test_stop_ends_the_wait_for_actions(self):
     with inference_fixture.serving(window_seconds=DEADLINE_SECONDS) as it:
-      it.lane([1, 2])
+      it.connection([1, 2])
       stop = signals.StopSignal()
       thin = it.client([0], stop=stop)
       thin.send(inference_fixture.restart([[1, 2]]), start=True)

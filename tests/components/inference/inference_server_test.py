@@ -77,7 +77,7 @@ def local_calls(policy, make_environment, ids, num_steps):
 
 
 class TestLikeLocal:
-  def check(self, kind, make_environment, lanes, num_steps, **settings):
+  def check(self, kind, make_environment, connections, num_steps, **settings):
     """Compares all lanes, which run at once, with local actors."""
     spec = inference_fixture.make_spec(make_environment)
     with inference_fixture.serving(
@@ -88,12 +88,12 @@ class TestLikeLocal:
     ) as it:
       loops = [
         inference_fixture.ThinLoop(it, make_environment, ids, actor=str(ids))
-        for ids in lanes
+        for ids in connections
       ]
       calls = [replay_fixture.Call(loop.run, num_steps) for loop in loops]
       for call in calls:
         call.result(60)
-      for ids in lanes:
+      for ids in connections:
         adder = it.adder(str(ids))
         assert adder.is_closed
         expected = local_calls(
@@ -125,8 +125,8 @@ class TestLikeLocal:
 
   @pytest.mark.parametrize('kind', ['counting', 'epsilon_greedy'])
   def test_catch(self, kind):
-    lanes = [(3,), (7, 0, 5), (4,)]
-    self.check(kind, ENVIRONMENTS['catch'], lanes, 40)
+    connections = [(3,), (7, 0, 5), (4,)]
+    self.check(kind, ENVIRONMENTS['catch'], connections, 40)
 
   @pytest.mark.parametrize(
     'ids', [pytest.param((4,), id='one'), pytest.param((4, 0, 8), id='three')]
@@ -211,19 +211,21 @@ class TestRaw:
 
   def test_last_has_no_answer(self):
     with inference_fixture.serving() as it:
-      lane = it.lane([3, 5])
-      lane.step(0)
+      connection = it.connection([3, 5])
+      connection.step(0)
       last, first = (
-        raw_lane.timestep_frame(lane.observations[0], step_type)
+        raw_lane.timestep_frame(connection.observations[0], step_type)
         for step_type in (raw_lane.LAST, raw_lane.FIRST)
       )
-      lane.stream.sendall(last + first)
-      actions = np.frombuffer(raw_lane.read_frame(lane.stream)[1], np.int32)
+      connection.stream.sendall(last + first)
+      actions = np.frombuffer(
+        raw_lane.read_frame(connection.stream)[1], np.int32
+      )
       # The one answer is to FIRST: the count of steps is 0.
       assert actions[:10].reshape(2, 5)[:, 2].tolist() == [0, 0]
-      lane.step()
-      lane.stream.sendall(last)
-      lane.finish()  # The next message is a goodbye.
+      connection.step()
+      connection.stream.sendall(last)
+      connection.finish()  # The next message is a goodbye.
       calls = it.adders[0].calls
     assert [call[1].step_type.tolist()[0] for call in calls[:3]] == [0, 2, 0]
     assert len(calls) == 5
@@ -243,12 +245,14 @@ class TestRaw:
 
     publish(5)
     with inference_fixture.serving(policy, variables=published) as it:
-      lane = it.lane([0, 1, 2, 3, 4, 5], num_frames=4)  # In two calls.
+      connection = it.connection(
+        [0, 1, 2, 3, 4, 5], num_frames=4
+      )  # In two calls.
       versions = [5, 5, 6, 8, 8]
       for now, version in enumerate(versions):
         publish(version)
-        assert lane.step(now)[0, 3] == version
-      lane.finish()
+        assert connection.step(now)[0, 3] == version
+      connection.finish()
       adder = it.adders[0]
     # Each step has the version of the action that led there.
     assert adder.versions == versions[:-1]
@@ -268,10 +272,10 @@ class TestRaw:
           variable.assign(self.version)
 
     with inference_fixture.serving(policy, variables=Ticking()) as it:
-      lane = it.lane(range(11))  # In three calls.
+      connection = it.connection(range(11))  # In three calls.
       for now, version in enumerate((1, 2)):
-        assert set(lane.step(now)[:, 3]) == {version}
-      lane.finish()
+        assert set(connection.step(now)[:, 3]) == {version}
+      connection.finish()
       assert it.adders[0].versions == [1]
 
   def test_evaluation_starts_with_the_newest_variables(self):
@@ -284,8 +288,8 @@ class TestRaw:
         waits.append(wait)
 
     with serving_evaluation(Waiting()) as it:
-      training = it.lane([0])
-      evaluation = it.lane([0], purpose='evaluation')
+      training = it.connection([0])
+      evaluation = it.connection([0], purpose='evaluation')
       for now in range(2):
         training.step(now)
       assert waits == []
@@ -297,8 +301,8 @@ class TestRaw:
   def test_inference_continues_while_an_evaluation_waits_for_variables(self):
     variables = _SlowVariables()
     with serving_evaluation(variables) as it:
-      training = it.lane([0])
-      evaluation = it.lane([0], purpose='evaluation')
+      training = it.connection([0])
+      evaluation = it.connection([0], purpose='evaluation')
       evaluation.send(0)
       assert variables.asked.wait(inference_fixture.DEADLINE_SECONDS)
       for now in range(2):
@@ -312,12 +316,12 @@ class TestRaw:
     variables = _SlowVariables()
     variables.gate.set()
     with serving_evaluation(variables) as it:
-      training = it.lane([0])
+      training = it.connection([0])
       training.step(0)
       it.adders[0].gate.clear()
       training.step(1)
       replay_fixture.wait_until(lambda: it.adders[0].num_waits, 'the adder')
-      it.lane([0], purpose='evaluation').step(0)
+      it.connection([0], purpose='evaluation').step(0)
       assert variables.has_answered
 
   def test_variables_that_never_come_end_the_server(self):
@@ -331,17 +335,17 @@ class TestRaw:
       pytest.raises(TimeoutError, match='no variables'),
       serving_evaluation(Failing()) as it,
     ):
-      it.lane([0], purpose='evaluation').send(0)
+      it.connection([0], purpose='evaluation').send(0)
       it.call.result()
 
   def test_an_actor_that_goes_while_variables_are_fetched(self):
     variables = _SlowVariables()
     with serving_evaluation(variables) as it:
-      gone = it.lane([0], purpose='evaluation')
+      gone = it.connection([0], purpose='evaluation')
       gone.send(0)
       assert variables.asked.wait(inference_fixture.DEADLINE_SECONDS)
       gone.close()
-      successor = it.lane([0], purpose='evaluation')
+      successor = it.connection([0], purpose='evaluation')
       variables.gate.set()
       successor.step(0)
 
@@ -358,25 +362,29 @@ class TestRaw:
 
   def test_what_the_adder_gets_is_its_own_row_by_row(self):
     with inference_fixture.serving() as it:
-      lanes = [it.lane(ids, num_frames=9) for ids in ([4, 1, 6], [0], [2, 3])]
+      connections = [
+        it.connection(ids, num_frames=9) for ids in ([4, 1, 6], [0], [2, 3])
+      ]
       for now in range(10):
-        for lane in lanes:
-          lane.send(now)
-        for lane in lanes:
-          lane.receive()
-      for lane, adder in zip(lanes, it.adders):
-        lane.finish()
+        for connection in connections:
+          connection.send(now)
+        for connection in connections:
+          connection.receive()
+      for connection, adder in zip(connections, it.adders):
+        connection.finish()
         assert len(adder.calls) == 10
         for now, call in enumerate(adder.calls):
           np.testing.assert_array_equal(
-            call[1].observation, lane.observations[now]
+            call[1].observation, connection.observations[now]
           )
-          assert call[1].reward.tolist() == [0.5] * len(lane.ids)
+          assert call[1].reward.tolist() == [0.5] * len(connection.ids)
           if now == 0:
             continue
           # Of the timestep before.
-          asked = lane.step_types[now - 1] != LAST
-          expected = raw_lane.mix(lane.ids, lane.observations[now - 1])
+          asked = connection.step_types[now - 1] != LAST
+          expected = raw_lane.mix(
+            connection.ids, connection.observations[now - 1]
+          )
           np.testing.assert_array_equal(
             call[0][asked, 1], expected[asked], f'step {now}'
           )
@@ -391,13 +399,13 @@ class TestStatistics:
       window_seconds=inference_fixture.DEADLINE_SECONDS
     ) as it:
       # Three of five rows are half of them.
-      lanes = [it.lane(ids) for ids in ([0], [1, 2], [3, 4])]
+      connections = [it.connection(ids) for ids in ([0], [1, 2], [3, 4])]
       it.server.report()
       for now in (0, 1):
-        lanes[0].send(now)
-        lanes[1].send(now)
-        lanes[0].receive()
-        lanes[1].receive()
+        connections[0].send(now)
+        connections[1].send(now)
+        connections[0].receive()
+        connections[1].receive()
       row = it.server.report()
       assert row['flushed_by_target'] == 1
       assert row['flushed_by_window'] == 0
@@ -407,10 +415,10 @@ class TestStatistics:
 
   def test_window(self):
     with inference_fixture.serving(window_seconds=0.001) as it:
-      lanes = [it.lane(ids) for ids in ([0], [1, 2], [3, 4])]
+      connections = [it.connection(ids) for ids in ([0], [1, 2], [3, 4])]
       it.server.report()
       for now in (0, 1):
-        lanes[0].step(now)
+        connections[0].step(now)
       row = it.server.report()
       assert row['flushed_by_target'] == 0
       assert row['flushed_by_window'] == 1
@@ -422,7 +430,7 @@ class TestStatistics:
     with inference_fixture.serving(
       window_seconds=inference_fixture.DEADLINE_SECONDS
     ) as it:
-      one, two, three = (it.lane([i]) for i in range(3))
+      one, two, three = (it.connection([i]) for i in range(3))
       one.send(0)  # Of three rows the server waits for a second one.
       two.finish()
       three.finish()  # Now it is all there is.
@@ -431,25 +439,25 @@ class TestStatistics:
 
   def test_fill_of_a_lane_larger_than_the_largest_bucket(self):
     with inference_fixture.serving(buckets=(1, 4)) as it:
-      lane = it.lane(range(9))
+      connection = it.connection(range(9))
       it.server.report()
       for now in (0, 1):
-        lane.step(now)
+        connection.step(now)
       row = it.server.report()
       assert row['rows_per_batch'] == 9
       assert row['fill'] == 9 / (4 + 4 + 1)
 
   def test_rates_and_times(self):
     with inference_fixture.serving() as it:
-      lane = it.lane([0, 1])
-      lane.send(0)
-      lane.receive()
-      frame = bytearray(lane.frames[1])
+      connection = it.connection([0, 1])
+      connection.send(0)
+      connection.receive()
+      frame = bytearray(connection.frames[1])
       frame[: frames.HEADER_SIZE] = frames.header(
         frames.STEP, len(frame) - frames.HEADER_SIZE, 0.125
       )
-      lane.stream.sendall(frame)
-      raw_lane.read_frame(lane.stream)
+      connection.stream.sendall(frame)
+      raw_lane.read_frame(connection.stream)
       row = it.server.report()
       assert row['requests_per_second'] > 0
       assert row['rows_per_second'] / row[
@@ -458,7 +466,7 @@ class TestStatistics:
       assert row['round_trip_ms_p50'] == 125
       assert 0 <= row['adding_share'] <= 1
       assert row['run_ms_p95'] > 0
-      lane.finish()  # By now all is counted.
+      connection.finish()  # By now all is counted.
       it.server.report()
       row = it.server.report()
       assert row['requests_per_second'] == 0

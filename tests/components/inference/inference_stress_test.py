@@ -24,9 +24,9 @@ DEADLINE_SECONDS = 600.0
 class CountingAdder:
   """Checks its arguments without storing them."""
 
-  def __init__(self, lane):
-    self._lane = lane
-    self.actor = lane.actor
+  def __init__(self, connection):
+    self._lane = connection
+    self.actor = connection.actor
     self.num_steps = 0
     self.version = -1
     self.is_closed = False
@@ -75,32 +75,32 @@ class Caller:
       list(range(first + start, first + end))
       for start, end in itertools.pairwise(starts)
     ]
-    self._lanes = [self._connect(n) for n in range(len(self._ids))]
+    self._connections = [self._connect(n) for n in range(len(self._ids))]
 
   def run(self, num_requests):
     """Sends requests, and ends properly."""
-    nows = np.zeros(len(self._lanes), int)
+    nows = np.zeros(len(self._connections), int)
     while self.num_requests < num_requests:
       if self._random.random() < 0.02:
-        self._replace(self._random.integers(len(self._lanes)), nows)
-      for lane, now in zip(self._lanes, nows):
-        lane.send(now)
-      for lane in self._lanes:
-        lane.receive()
-      self.num_requests += len(self._lanes)
+        self._replace(self._random.integers(len(self._connections)), nows)
+      for connection, now in zip(self._connections, nows):
+        connection.send(now)
+      for connection in self._connections:
+        connection.receive()
+      self.num_requests += len(self._connections)
       nows = self._random.integers(1, NUM_FRAMES + 1, len(nows))
-    for lane in self._lanes:
-      lane.finish()
+    for connection in self._connections:
+      connection.finish()
 
   def _replace(self, number, nows):
     """Kills a lane in one of several ways, and starts its next generation."""
-    lane, ids = self._lanes[number], self._ids[number]
+    connection, ids = self._connections[number], self._ids[number]
     how = self._random.integers(4)
     if how == 0:  # Torn.
-      frame = lane.frames[nows[number]]
-      lane.stream.sendall(frame[: self._random.integers(1, len(frame))])
+      frame = connection.frames[nows[number]]
+      connection.stream.sendall(frame[: self._random.integers(1, len(frame))])
     elif how == 1:  # It reconnects, but leaves before the welcome.
-      lane.send(nows[number])
+      connection.send(nows[number])
     elif how == 2:  # It comes up once more, but not to its welcome.
       message = raw_lane.hello(ids, actor=self._name(number))
       raw_lane.speak(
@@ -108,9 +108,9 @@ class Caller:
       ).close()
     is_noticed_late = self._random.random() < 0.5
     if not is_noticed_late:
-      lane.close()
-    self._lanes[number] = self._connect(number)
-    lane.close()
+      connection.close()
+    self._connections[number] = self._connect(number)
+    connection.close()
     nows[number] = 0
     self.num_deaths += 1
 

@@ -6,7 +6,7 @@ import tree
 from repertory.components import interfaces, learners, types
 
 _SAMPLE = types.Sample(
-  data=types.Labeled(
+  data=types.SampleWithTargets(
     data=tf.constant([1.0, 2.0]),
     target=tf.constant([3.0, 4.0]),
     version=tf.constant([0, 3], tf.int64),

@@ -15,14 +15,14 @@ def _sigma(logit):
 
 def slow_loss(logits, is_demonstration, mask):
   """−E_data[log D] − E_own[log(1 − D)], a step at a time."""
-  of_data, of_own = [], []
+  offline, of_own = [], []
   for logit, demonstrated, counts in zip(logits, is_demonstration, mask):
     if counts and demonstrated:
-      of_data.append(-math.log(_sigma(logit)))
+      offline.append(-math.log(_sigma(logit)))
     elif counts:
       of_own.append(-math.log(1 - _sigma(logit)))
   return sum(
-    sum(values) / len(values) for values in (of_data, of_own) if values
+    sum(values) / len(values) for values in (offline, of_own) if values
   )
 
 

@@ -35,10 +35,10 @@ class TestConservativeGaps:
     with tf.GradientTape() as tape:
       tape.watch([q, q_data])
       gap = losses.conservative_gaps(q, constant([[0, 0]]), q_data)
-    of_q, of_data = tape.gradient(gap, [q, q_data])
+    of_q, offline = tape.gradient(gap, [q, q_data])
     share = 1 / (1 + math.exp(-2))
     np.testing.assert_allclose(of_q, [[1 - share, share]], rtol=1e-5)
-    np.testing.assert_allclose(of_data, [-1])
+    np.testing.assert_allclose(offline, [-1])
 
   def test_refuses_shapes(self):
     with pytest.raises(ValueError, match='q_data must have rank 1'):

@@ -39,20 +39,20 @@ def _record(directory, episode=_RECORDED):
 
 
 def _demonstrate(described, data):
-  road = transports.OfflineTransport(
+  transport = transports.OfflineTransport(
     described.demonstrated, transports.TransportParts(), data.lengths, seed=3,
     place=local.WaitPolicy(20.0, signals.StopSignal()),
   )  # fmt: skip
-  road.fill(data.read(SPEC))
-  return transports.Demonstrations(described, road)
+  transport.fill(data.read(SPEC))
+  return transports.Demonstrations(described, transport)
 
 
 def _open(described, demonstrations, num_steps=40):
   """Returns a learner side with demonstrations, on which an actor has acted."""
-  road = transports.InProcessTransport(
+  transport = transports.InProcessTransport(
     described, transports.TransportParts(), seed=1
   )
-  adder = road.make_adder(
+  adder = transport.make_adder(
     1, priority=lambda: 1.0, version=lambda: 0, max_pending_items=99
   )
   stream = recorded_episodes.timesteps([[_LIVED]])
@@ -60,7 +60,7 @@ def _open(described, demonstrations, num_steps=40):
   for _ in range(num_steps):
     action, timestep = next(stream)
     adder.put(action, timestep, ())
-  end = road.make_learner_end()
+  end = transport.make_learner_end()
   end.mix_in(demonstrations)
   return end
 

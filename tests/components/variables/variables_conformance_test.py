@@ -11,19 +11,19 @@ from repertory.components import conformance, variables
 class TestShared(conformance.VariableClientConformance):
   is_shared = True
 
-  def make_followed(self, learner, variables_in_use, stop):
+  def make_variable_client(self, learner, variables_in_use, stop):
     return variables.SharedVariableClient(learner)
 
 
 class TestPublished(conformance.VariableClientConformance):
-  def make_followed(self, learner, variables_in_use, stop):
+  def make_variable_client(self, learner, variables_in_use, stop):
     publisher = variables.Publisher(learner.variables)
     learner.publish = publisher.publish
     return variables.LocalVariableClient(publisher, variables_in_use)
 
 
 class TestFetched(conformance.VariableClientConformance):
-  def make_followed(self, learner, variables_in_use, stop):
+  def make_variable_client(self, learner, variables_in_use, stop):
     return variables.RemoteVariableClient(learner, variables_in_use, stop=stop)
 
 
@@ -186,7 +186,7 @@ def test_finds_what_is_wrong(followed_class, check):
   class Checks(conformance.VariableClientConformance):
     deadline_seconds = 1.0
 
-    def make_followed(self, learner, variables_in_use, stop):
+    def make_variable_client(self, learner, variables_in_use, stop):
       return followed_class(learner, variables_in_use)
 
   with pytest.raises(AssertionError):

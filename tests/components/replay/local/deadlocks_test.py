@@ -106,12 +106,12 @@ class TestSampling:
     spec = replay_fixture.TRANSITION_SPEC
     table = replay.uniform(items.signature(spec), 100, _LIMIT)
     described = experience.Experience(items, [table], batch_size=4)
-    road = transports.InProcessTransport(
+    transport = transports.InProcessTransport(
       described, transports.TransportParts(), seed=0
     )
-    road.make_adder(1, priority=lambda: 1.0, version=lambda: 0)
+    transport.make_adder(1, priority=lambda: 1.0, version=lambda: 0)
     with pytest.raises(replay.DeadlockError, match='takes 5 more inserts'):
-      road.make_learner_end().wait_for_items()
+      transport.make_learner_end().wait_for_items()
 
 
 class TestInserting:

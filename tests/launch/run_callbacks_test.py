@@ -30,7 +30,7 @@ def _make(tmp_path):
 
     def make(timeout_seconds=40.0, **changes):
       carried = callbacks.CallbackList(
-        changes.pop('observers', ()),
+        changes.pop('callbacks', ()),
         changes.pop('loggers', ()),
         changes.pop('stop_when', None),
       )
@@ -42,7 +42,7 @@ def _make(tmp_path):
       made.append(
         coordinator_lib.Coordinator(
           dataclasses.replace(
-            session, experiment=limited, hooks=carried, **changes
+            session, experiment=limited, callback_list=carried, **changes
           ),
           'a title',
         )
@@ -66,7 +66,7 @@ def _end(coordinator):
   waited = []
 
   def is_over():
-    waited.append(coordinator.end_hooks())
+    waited.append(coordinator.end_callbacks())
     return not waited[-1]
 
   _wait(is_over, 'the end of all hooks')
@@ -80,9 +80,9 @@ def _report(coordinator, steps, episodes):
 
 class TestObserver:
   def test_receives_all_events_in_order(self, make):
-    observer = recording_hooks.Callback()
+    callback = recording_hooks.Callback()
     coordinator = make(
-      observers=[observer], wiring={'topology': 'central', 'num_lanes': 2}
+      callbacks=[callback], wiring={'topology': 'central', 'num_connections': 2}
     )
     _report(coordinator, 30, [(1.0, 9), (-1.0, 4)])
     coordinator.write('learner', {'loss': 0.5, 'count': 3})
@@ -90,35 +90,35 @@ class TestObserver:
     coordinator.report_learner('learner', 7, {})
     _report(coordinator, 10, [(3.0, 8)])
     coordinator.report_evaluation([1.0, 3.0], [5, 6], {'falls': [2.0, 0.0]})
-    assert coordinator.directive().phase == reports.ACTING
+    assert coordinator.reply().phase == reports.ACTING
     _end(coordinator)
-    assert observer.names() == [
+    assert callback.names() == [
       'on_start', 'on_episodes', 'on_learner_row', 'on_episodes',
       'on_evaluation', 'on_end',
     ]  # fmt: skip
-    (run,) = observer.all_of('on_start')
+    (run,) = callback.all_of('on_start')
     assert (run.title, run.is_resumed) == ('a title', False)
     expected = {
       'agent': 'dqn', 'environment': 'catch', 'max_steps': 1000, 'seed': 0,
-      'config.discount': 0.99, 'topology': 'central', 'num_lanes': 2,
+      'config.discount': 0.99, 'topology': 'central', 'num_connections': 2,
     }  # fmt: skip
     assert expected == {name: run.settings[name] for name in expected}
     assert 'secret' not in str(run)
-    first, second = observer.all_of('on_episodes')
+    first, second = callback.all_of('on_episodes')
     np.testing.assert_array_equal(first.returns, [1, -1])
     np.testing.assert_array_equal(first.lengths, [9, 4])
     assert (first.num_episodes, first.steps, first.learner_steps) == (2, 30, 0)
     np.testing.assert_array_equal(second.returns, [3])
     assert (second.num_episodes, second.steps) == (3, 40)
     assert second.learner_steps == 7
-    (row,) = observer.all_of('on_learner_row')
+    (row,) = callback.all_of('on_learner_row')
     assert (row['loss'], row['count'], row['steps']) == (0.5, 3, 30)
-    (evaluation,) = observer.all_of('on_evaluation')
+    (evaluation,) = callback.all_of('on_evaluation')
     assert evaluation.mean_return == 2
     assert evaluation.is_best
     np.testing.assert_array_equal(evaluation.metrics['falls'], [2, 0])
     assert (evaluation.steps, evaluation.learner_steps) == (40, 7)
-    (end,) = observer.all_of('on_end')
+    (end,) = callback.all_of('on_end')
     assert (end.outcome, end.reason, end.status.steps) == ('done', '', 40)
 
   def test_changes_of_an_observer_stay_its_own(self, make):
@@ -135,22 +135,22 @@ class TestObserver:
         with pytest.raises(ValueError, match='read-only'):
           evaluation.returns[:] = 0
 
-    observer, logger = recording_hooks.Callback(), recording_hooks.Logger()
+    callback, logger = recording_hooks.Callback(), recording_hooks.Logger()
     coordinator = make(
-      observers=[Changing(), observer], loggers=[logger],
+      callbacks=[Changing(), callback], loggers=[logger],
       wiring={'topology_settings': {'num': 2}},
     )  # fmt: skip
     # Threads make calls in any order: the first changes first.
-    (_, thread), *_ = coordinator._hooks._observers
+    (_, thread), *_ = coordinator._callback_list._callbacks
     assert thread.wait_until_idle(_SECONDS)
     coordinator.write('learner', {'loss': 0.5})
     coordinator.report_evaluation([1.0], [5], {'falls': [2.0]})
     _end(coordinator)
-    for run in (*observer.all_of('on_start'), *logger.runs):
+    for run in (*callback.all_of('on_start'), *logger.runs):
       assert run.settings['seed'] == 0
       assert run.settings['topology_settings'] == {'num': 2}
     (row,), (evaluation,) = map(
-      observer.all_of, ('on_learner_row', 'on_evaluation')
+      callback.all_of, ('on_learner_row', 'on_evaluation')
     )
     assert row['loss'] == 0.5
     assert evaluation.metrics['falls'] == [2]
@@ -158,18 +158,18 @@ class TestObserver:
 
   def test_episodes_are_joined_while_it_is_busy(self, make):
     stuck = recording_hooks.Stuck('on_start')
-    observer = recording_hooks.Callback()
-    stuck.on_episodes = observer.on_episodes
-    coordinator = make(observers=[stuck])
+    callback = recording_hooks.Callback()
+    stuck.on_episodes = callback.on_episodes
+    coordinator = make(callbacks=[stuck])
     assert stuck.is_in.wait(_SECONDS)
     for number in range(5):  # The caller does not block.
       _report(coordinator, 10, [(float(number), number)] * 2)
-    assert coordinator.end_hooks() == (
+    assert coordinator.end_callbacks() == (
       'waiting: observers[0] (Stuck) is in on_start, with 2 calls queued'
     )
     stuck.released.set()
     _end(coordinator)
-    (episodes,) = observer.all_of('on_episodes')
+    (episodes,) = callback.all_of('on_episodes')
     np.testing.assert_array_equal(
       episodes.returns, [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
     )
@@ -181,16 +181,16 @@ class TestObserver:
   def test_one_that_raises_ends_the_run(self, make, name):
     bad = recording_hooks.Callback(fails_at=name)
     good = recording_hooks.Callback()
-    coordinator = make(observers=[good, bad])
+    coordinator = make(callbacks=[good, bad])
     _report(coordinator, 10, [(1.0, 9)])
     coordinator.report_evaluation([1.0], [9])
     if name != 'on_end':
       _wait(coordinator.failure, 'the failure')
-      assert coordinator.directive().phase == reports.STOPPING
+      assert coordinator.reply().phase == reports.STOPPING
     _end(coordinator)
     failure = coordinator.failure()
     assert failure.node == 'coordinator'
-    assert failure.cause.startswith('observers[1] (Callback) failed:\nTraceb')
+    assert failure.cause.startswith('callbacks[1] (Callback) failed:\nTraceb')
     assert failure.summary == 'ValueError: no more'
     assert bad.names()[-1] == name
     (end,) = good.all_of('on_end')
@@ -199,7 +199,7 @@ class TestObserver:
 
   def test_one_that_does_not_end_is_named(self, make):
     stuck = recording_hooks.Stuck('on_end')
-    coordinator = make(observers=[stuck], timeout_seconds=0.3)
+    coordinator = make(callbacks=[stuck], timeout_seconds=0.3)
     waiting = 'waiting: observers[0] (Stuck) is in on_end, with 0 calls queued'
     assert waiting in _end(coordinator)
     assert coordinator.failure().summary == (
@@ -295,17 +295,17 @@ class TestStopWhen:
     ],
   )
   def test_ends_the_run_with_a_reason(self, make, answer, reason):
-    observer = recording_hooks.Callback()
-    coordinator = make(observers=[observer], stop_when=lambda status: answer)
+    callback = recording_hooks.Callback()
+    coordinator = make(callbacks=[callback], stop_when=lambda status: answer)
     assert coordinator.acquire_steps('actor/0', 1) > 0
     self._decide(coordinator)
     assert coordinator.status().stopped_early == reason
     # As if all steps had been taken: actors are done, others continue.
-    assert coordinator.directive().phase == reports.ACTING
-    assert coordinator.directive().is_ending == bool(reason)
+    assert coordinator.reply().phase == reports.ACTING
+    assert coordinator.reply().is_ending == bool(reason)
     assert (coordinator.acquire_steps('actor/0', 1) == 0) == bool(reason)
     _end(coordinator)
-    (end,) = observer.all_of('on_end')
+    (end,) = callback.all_of('on_end')
     outcome = 'stopped early' if reason else 'done'
     assert (end.outcome, end.reason) == (outcome, reason)
 

@@ -21,13 +21,13 @@ def _place(request, tmp_path):
 
 class TestShelf:
   def test_stored_checkpoints_are_fetched(self, place, tmp_path):
-    shelf = storage_fixture.make_shelf(place)
-    assert shelf.newest() is None
-    manifest = storage_fixture.add(shelf, tmp_path / 'a', 3)
-    assert shelf.newest() == manifest
+    store = storage_fixture.make_shelf(place)
+    assert store.newest() is None
+    manifest = storage_fixture.add(store, tmp_path / 'a', 3)
+    assert store.newest() == manifest
     assert manifest.progress == (3, 30)
     assert manifest.experiment == {'agent': 'a'}
-    assert storage_fixture.fetch(shelf, tmp_path / 'b') == 3
+    assert storage_fixture.fetch(store, tmp_path / 'b') == 3
     names = {'arrays.npz', 'state.json', 'checksums.json', 'replay/items'}
     assert set(manifest.files) == names
 
@@ -48,53 +48,53 @@ class TestShelf:
 
   def test_numbers_continue_from_both(self, place, tmp_path):
     """Another host starts at 1; numbers are equal if possible."""
-    shelf = storage_fixture.make_shelf(place)
+    store = storage_fixture.make_shelf(place)
     numbers = [
-      storage_fixture.add(shelf, tmp_path / 'a', v).number for v in (1, 2, 3)
+      storage_fixture.add(store, tmp_path / 'a', v).number for v in (1, 2, 3)
     ]
     numbers += [
-      storage_fixture.add(shelf, tmp_path / 'b', v).number for v in (4, 5)
+      storage_fixture.add(store, tmp_path / 'b', v).number for v in (4, 5)
     ]
     assert numbers == [1, 2, 3, 4, 5]
-    assert shelf.newest().learner_steps == 5
+    assert store.newest().learner_steps == 5
 
   def test_the_same_is_not_stored_twice(self, place, tmp_path):
     path = storage_fixture.write_checkpoint(tmp_path, 1)
     dying = storage_fixture.DyingPlace(place)
-    shelf = storage_fixture.make_shelf(dying)
-    first = shelf.add(path, lambda: None, lambda count: None)
+    store = storage_fixture.make_shelf(dying)
+    first = store.add(path, lambda: None, lambda count: None)
     num_calls = len(dying.calls)
-    assert shelf.add(path, lambda: None, lambda count: None) == first
+    assert store.add(path, lambda: None, lambda count: None) == first
     assert len(dying.calls) == num_calls
 
   def test_newest_are_kept(self, place, tmp_path):
-    shelf = storage_fixture.make_shelf(place)
+    store = storage_fixture.make_shelf(place)
     for value in range(1, 5):
-      storage_fixture.add(shelf, tmp_path / 'a', value)
-    shelf.keep_newest(2)
-    assert [name[:8] for name in shelf.names()] == ['00000003', '00000004']
+      storage_fixture.add(store, tmp_path / 'a', value)
+    store.keep_newest(2)
+    assert [name[:8] for name in store.names()] == ['00000003', '00000004']
     # Neither files nor folders of others remain.
     assert len(place.names('checkpoints')) == 4
-    assert storage_fixture.fetch(shelf, tmp_path / 'b') == 4
+    assert storage_fixture.fetch(store, tmp_path / 'b') == 4
 
   def test_numbers_are_ordered_as_numbers(self, place, tmp_path):
-    shelf = storage_fixture.make_shelf(place)
+    store = storage_fixture.make_shelf(place)
     here = checkpointing.Checkpointer(str(tmp_path / 'a'))
     first = pathlib.Path(storage_fixture.write_checkpoint(tmp_path / 'a', 1))
     first.rename(first.with_name('99999999'))
-    shelf.add(here.newest(), lambda: None, lambda count: None)
-    storage_fixture.add(shelf, tmp_path / 'a', 2)
-    assert [n.split('-')[0] for n in shelf.names()] == ['99999999', '100000000']
-    assert shelf.newest().learner_steps == 2
+    store.add(here.newest(), lambda: None, lambda count: None)
+    storage_fixture.add(store, tmp_path / 'a', 2)
+    assert [n.split('-')[0] for n in store.names()] == ['99999999', '100000000']
+    assert store.newest().learner_steps == 2
 
   def test_other_files_are_kept(self, place, tmp_path):
-    shelf = storage_fixture.make_shelf(place)
-    storage_fixture.add(shelf, tmp_path / 'a')
+    store = storage_fixture.make_shelf(place)
+    storage_fixture.add(store, tmp_path / 'a')
     for name in ('notes.json', 'mine/x', '00000001.json'):
       place.write(f'checkpoints/{name}', [b'mine'])
-    shelf.remove_unfinished()
-    shelf.keep_newest(1)
-    assert storage_fixture.fetch(shelf, tmp_path / 'b') == 1
+    store.remove_unfinished()
+    store.keep_newest(1)
+    assert storage_fixture.fetch(store, tmp_path / 'b') == 1
     assert {'notes.json', 'mine', '00000001.json'} < set(
       place.names('checkpoints')
     )
@@ -103,13 +103,13 @@ class TestShelf:
 class TestOrder:
   def test_manifest_is_written_last_and_removed_first(self, place, tmp_path):
     dying = storage_fixture.DyingPlace(place)
-    shelf = storage_fixture.make_shelf(dying)
-    storage_fixture.add(shelf, tmp_path / 'a', 1)
+    store = storage_fixture.make_shelf(dying)
+    storage_fixture.add(store, tmp_path / 'a', 1)
     kinds = [kind for kind, _ in dying.calls]
     assert kinds == ['write'] * 4 + ['publish']
-    storage_fixture.add(shelf, tmp_path / 'a', 2)
-    (old, _), dying.calls = shelf.names(), []
-    shelf.keep_newest(1)
+    storage_fixture.add(store, tmp_path / 'a', 2)
+    (old, _), dying.calls = store.names(), []
+    store.keep_newest(1)
     folder = f'checkpoints/{old}'
     assert dying.calls == [('remove', f'{folder}.json'), ('remove', folder)]
 
@@ -130,15 +130,15 @@ class TestOrder:
   def test_killed_while_storing(self, place, tmp_path, num_calls):
     storage_fixture.add(storage_fixture.make_shelf(place), tmp_path / 'a', 1)
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 2)
-    shelf = storage_fixture.make_shelf(
+    store = storage_fixture.make_shelf(
       storage_fixture.DyingPlace(place, num_calls)
     )
     if num_calls < 5:  # Four files and the manifest.
       with pytest.raises(storage_fixture.Killed):
-        shelf.add(path, lambda: None, lambda count: None)
+        store.add(path, lambda: None, lambda count: None)
       assert len(place.names('checkpoints')) > 2  # Files remain.
     else:
-      shelf.add(path, lambda: None, lambda count: None)
+      store.add(path, lambda: None, lambda count: None)
     expected = 1 + (num_calls >= 5)
     assert len(storage_fixture.make_shelf(place).names()) == expected
     assert (
@@ -168,19 +168,19 @@ class TestOrder:
       storage_fixture.make_shelf(
         storage_fixture.DyingPlace(place, num_calls)
       ).keep_newest(1)
-    shelf = storage_fixture.make_shelf(place)
-    shelf.remove_unfinished()
-    names = shelf.names()
+    store = storage_fixture.make_shelf(place)
+    store.remove_unfinished()
+    names = store.names()
     assert len(place.names('checkpoints')) == 2 * len(names)
     # All that still have manifests are complete.
-    while names := shelf.names():
+    while names := store.names():
       value = int(names[-1][:8])
       folder = tmp_path / f'b{value}'
-      assert storage_fixture.fetch(shelf, folder) == value
+      assert storage_fixture.fetch(store, folder) == value
       place.remove(f'checkpoints/{names[-1]}.json')
 
   def test_failures_leave_nothing(self, place, tmp_path, monkeypatch):
-    shelf, write = storage_fixture.make_shelf(place), place.write
+    store, write = storage_fixture.make_shelf(place), place.write
 
     def fail(name, chunks):
       is_last = name.endswith('state.json')
@@ -188,14 +188,14 @@ class TestOrder:
       if is_last:
         raise OSError('no room')
 
-    storage_fixture.add(shelf, tmp_path / 'a', 1)
+    storage_fixture.add(store, tmp_path / 'a', 1)
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 2)
     with monkeypatch.context() as patch:
       patch.setattr(place, 'write', fail)
       with pytest.raises(OSError, match='no room'):
-        shelf.add(path, lambda: None, lambda count: None)
+        store.add(path, lambda: None, lambda count: None)
     assert len(place.names('checkpoints')) == 2
-    assert storage_fixture.fetch(shelf, tmp_path / 'b') == 1
+    assert storage_fixture.fetch(store, tmp_path / 'b') == 1
 
   def test_a_short_write_is_noticed(self, place, tmp_path, monkeypatch):
     write = place.write
@@ -212,12 +212,12 @@ class TestOrder:
 class TestOtherRuns:
   """A disconnected run resumes after another one took over and ended."""
 
-  def check(self, place, shelf, path):
+  def check(self, place, store, path):
     before = sorted(place.names('checkpoints'))
     with pytest.raises(
       storage.LockLostError, match=r'another run has stored S/checkpoints/0000'
     ):
-      shelf.add(path, lambda: None, lambda count: None)
+      store.add(path, lambda: None, lambda count: None)
     assert sorted(place.names('checkpoints')) == before
 
   @pytest.mark.parametrize('num_stored', [0, 1])
@@ -226,27 +226,27 @@ class TestOtherRuns:
       storage_fixture.add(
         storage_fixture.make_shelf(place), tmp_path / 'a', value
       )
-    shelf = storage_fixture.make_shelf(place)
-    shelf.begin()
+    store = storage_fixture.make_shelf(place)
+    store.begin()
     storage_fixture.add(storage_fixture.make_shelf(place), tmp_path / 'b', 9)
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 2)
-    self.check(place, shelf, path)
+    self.check(place, store, path)
 
   def test_added_since_the_last(self, place, tmp_path):
-    shelf = storage_fixture.make_shelf(place)
-    shelf.begin()
+    store = storage_fixture.make_shelf(place)
+    store.begin()
     for value in (1, 2):
-      storage_fixture.add(shelf, tmp_path / 'a', value)
+      storage_fixture.add(store, tmp_path / 'a', value)
     storage_fixture.add(storage_fixture.make_shelf(place), tmp_path / 'b', 9)
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 3)
-    self.check(place, shelf, path)
+    self.check(place, store, path)
 
   def test_added_while_files_are_written(self, place, tmp_path):
-    shelf = storage_fixture.make_shelf(place)
-    shelf.begin()
+    store = storage_fixture.make_shelf(place)
+    store.begin()
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 1)
     with pytest.raises(storage.LockLostError):
-      shelf.add(
+      store.add(
         path,
         lambda: storage_fixture.add(
           storage_fixture.make_shelf(place), tmp_path / 'b', 9
@@ -261,7 +261,7 @@ class TestOtherRuns:
 
   def test_a_lost_answer_is_not_another_run(self, place, tmp_path, monkeypatch):
     """The answer was lost, and with it the network."""
-    shelf, publish = storage_fixture.make_shelf(place), place.publish
+    store, publish = storage_fixture.make_shelf(place), place.publish
 
     def fail(*arguments):
       raise OSError('no network')
@@ -274,21 +274,21 @@ class TestOtherRuns:
       patch.setattr(place, 'publish', publish_and_fail)
       patch.setattr(place, 'remove', fail)
       with pytest.raises(OSError, match='no network'):
-        storage_fixture.add(shelf, tmp_path / 'a', 1)
-    assert storage_fixture.add(shelf, tmp_path / 'a', 2).number == 2
+        storage_fixture.add(store, tmp_path / 'a', 1)
+    assert storage_fixture.add(store, tmp_path / 'a', 2).number == 2
 
 
 class TestMove:
   def test_all_is_moved(self, place, tmp_path):
-    shelf, other = (
+    store, other = (
       storage_fixture.make_shelf(place),
       storage_fixture.make_shelf(place, 'aside/checkpoints'),
     )
     for value in (1, 2):
-      storage_fixture.add(shelf, tmp_path / 'a', value)
-    names = shelf.names()
-    shelf.move(other, lambda count: None)
-    assert shelf.names() == []
+      storage_fixture.add(store, tmp_path / 'a', value)
+    names = store.names()
+    store.move(other, lambda count: None)
+    assert store.names() == []
     assert other.names() == names
     assert storage_fixture.fetch(other, tmp_path / 'b') == 2
 
@@ -299,8 +299,8 @@ class TestMove:
     def refuse(*arguments, **settings):
       raise PermissionError('no links')
 
-    shelf = storage_fixture.make_shelf(place)
-    num_bytes = storage_fixture.add(shelf, tmp_path / 'a').num_bytes
+    store = storage_fixture.make_shelf(place)
+    num_bytes = storage_fixture.add(store, tmp_path / 'a').num_bytes
     if is_long:  # Otherwise the store may copy at once.
       monkeypatch.setattr(backends, 'CHUNK_BYTES', 1_000)
       monkeypatch.setattr(os, 'link', refuse)
@@ -310,23 +310,23 @@ class TestMove:
         )
     counted = []
     other = storage_fixture.make_shelf(place, 'aside/checkpoints')
-    shelf.move(other, counted.append)
+    store.move(other, counted.append)
     assert sum(counted) == num_bytes > 16_000
     if is_long:
       assert max(counted) == 1_000
     assert storage_fixture.fetch(other, tmp_path / 'b') == 1
 
   def test_damaged_ones_are_moved_too(self, place, tmp_path):
-    shelf, other = (
+    store, other = (
       storage_fixture.make_shelf(place),
       storage_fixture.make_shelf(place, 'aside/checkpoints'),
     )
-    name = storage_fixture.add(shelf, tmp_path / 'a').name
+    name = storage_fixture.add(store, tmp_path / 'a').name
     storage_fixture.damage(
       place, f'checkpoints/{name}.json', lambda content: b'{'
     )
-    shelf.move(other, lambda count: None)
-    assert (shelf.names(), other.names()) == ([], [name])
+    store.move(other, lambda count: None)
+    assert (store.names(), other.names()) == ([], [name])
 
   @pytest.mark.parametrize('num_calls', range(14))
   def test_killed_while_moving(self, place, tmp_path, num_calls):
@@ -340,15 +340,15 @@ class TestMove:
         storage_fixture.make_shelf(dying, 'aside/checkpoints'),
         lambda count: None,
       )
-    shelf, other = (
+    store, other = (
       storage_fixture.make_shelf(place),
       storage_fixture.make_shelf(place, 'aside/checkpoints'),
     )
-    for one in (shelf, other):
+    for one in (store, other):
       one.remove_unfinished()
-    found = {name[:8] for name in shelf.names() + other.names()}
+    found = {name[:8] for name in store.names() + other.names()}
     assert found == {'00000001', '00000002'}
-    for i, one in enumerate((shelf, other)):
+    for i, one in enumerate((store, other)):
       if names := one.names():
         folder = tmp_path / f'b{i}'
         assert storage_fixture.fetch(one, folder) == int(names[-1][:8])

@@ -59,9 +59,9 @@ def _timestep(step_type, value):
   return dm_env.TimeStep(np.array([step_type]), ones, ones, observation)
 
 
-def _make_adder(road, **settings):
+def _make_adder(transport, **settings):
   settings = {'priority': lambda: 1.0, 'version': lambda: 0, **settings}
-  return road.make_adder(1, **settings)
+  return transport.make_adder(1, **settings)
 
 
 def _put(adder, values):
@@ -71,8 +71,8 @@ def _put(adder, values):
     adder.add(np.zeros([1], np.int32), _timestep(dm_env.StepType.LAST, -1))
 
 
-def _add(road, num_items, **settings):
-  adder = _make_adder(road, **settings)
+def _add(transport, num_items, **settings):
+  adder = _make_adder(transport, **settings)
   _put(adder, range(num_items))
   assert adder.num_items == num_items
   return adder
@@ -85,46 +85,46 @@ def _numbers(sample):
 @pytest.mark.parametrize('max_pending_items', [None, 6])
 def test_pending_items_are_limited(max_pending_items):
   described = _describe(_make_queue(5), max_pending_items_per_environment=2)
-  road = _open(described)
+  transport = _open(described)
   # Five are in the queue.
-  adder = _make_adder(road, max_pending_items=max_pending_items)
+  adder = _make_adder(transport, max_pending_items=max_pending_items)
   _put(adder, range(5 + (max_pending_items or 2)))
   with pytest.raises(replay.DeadlockError, match='5 of at most 5 items'):
     _put(adder, [0])
 
 
 def test_new_items_have_the_given_priority(tmp_path):
-  road = _open(checkpoint_directory=str(tmp_path))
-  _add(road, 2, priority=lambda: 7.0).close()
-  path = road.make_learner_end().write_snapshot()
+  transport = _open(checkpoint_directory=str(tmp_path))
+  _add(transport, 2, priority=lambda: 7.0).close()
+  path = transport.make_learner_end().write_snapshot()
   assert np.load(os.path.join(path, 'priorities.npy')).tolist() == [7, 7]
 
 
 def test_each_side_may_have_its_own_stop_signal():
-  road = _open(_describe(_make_queue(5)))
+  transport = _open(_describe(_make_queue(5)))
   stop = signals.StopSignal()
   stop.set()
-  stopped = road.at(local.WaitPolicy(20.0, stop))
+  stopped = transport.at(local.WaitPolicy(20.0, stop))
   adder = _make_adder(stopped, max_pending_items=0)
   with pytest.raises(signals.Stopped):
     _put(adder, range(6))
   # Others continue to wait, here until there is an item.
-  assert _numbers(next(road.make_learner_end().batches)) == [0, 1, 2, 3]
-  for one in (road, stopped):
+  assert _numbers(next(transport.make_learner_end().batches)) == [0, 1, 2, 3]
+  for one in (transport, stopped):
     (status,) = one.make_learner_end().statuses().values()
     assert status.size == 2
 
 
 def test_learner_gets_added_items():
-  road = _open(_describe(min_priority=0.5))
-  end = road.make_learner_end()
+  transport = _open(_describe(min_priority=0.5))
+  end = transport.make_learner_end()
   end.begin(7)
   assert not end.updates_due(7)
-  _add(road, 5).close()
+  _add(transport, 5).close()
   # (5 − 4) · 2 samples are due, and two items more make them a batch.
   assert not end.updates_due(7)
   assert end.updates_due(7, num_items=6)
-  _add(road, 1).close()
+  _add(transport, 1).close()
   assert end.updates_due(7)
   sample = next(end.batches)
   assert not end.updates_due(8)
@@ -144,25 +144,25 @@ def test_without_priorities_none_are_written():
 
 
 def test_waits_for_enough_items():
-  road = _open(timeout_seconds=0.5)
-  end = road.make_learner_end()
-  _add(road, 3).close()
+  transport = _open(timeout_seconds=0.5)
+  end = transport.make_learner_end()
+  _add(transport, 3).close()
   message = (
     r"0\.5 seconds for a new item in table 'replay' of this process; it has 3"
   )
   with pytest.raises(TimeoutError, match=message):
     replay_fixture.Call(end.wait_for_items).result()
-  _add(road, 1).close()
+  _add(transport, 1).close()
   end.wait_for_items()
 
 
 def test_one_stop_signal_ends_all_waits():
   place = local.WaitPolicy()
   described = _describe(_make_queue(5))
-  road = transports.InProcessTransport(
+  transport = transports.InProcessTransport(
     described, transports.TransportParts(), seed=0, place=place
   )
-  batches = road.make_learner_end().batches
+  batches = transport.make_learner_end().batches
   waits = [replay_fixture.Call(next, batches)]
   full = transports.InProcessTransport(
     described, transports.TransportParts(), seed=0, place=place
@@ -177,17 +177,17 @@ def test_one_stop_signal_ends_all_waits():
 
 def test_queues_have_no_bundles():
   described = _describe(_make_queue().bundled(2))
-  road = _open(described)
-  end = road.make_learner_end()
-  _add(road, 5).close()
+  transport = _open(described)
+  end = transport.make_learner_end()
+  _add(transport, 5).close()
   assert _numbers(next(end.batches)) == [0, 1, 2, 3]
   assert end.describe()['bundle_sizes'] == {'replay': 1}
 
 
 def _run(seed, described):
   """Alternates acting and learning in one thread; returns all batches."""
-  road = _open(described, seed=seed)
-  end, adder = road.make_learner_end(), _make_adder(road)
+  transport = _open(described, seed=seed)
+  end, adder = transport.make_learner_end(), _make_adder(transport)
   learned, steps = [], 0
   for number in range(40):
     _put(adder, [number])
@@ -211,11 +211,11 @@ def test_in_one_thread_batches_follow_from_the_seed():
 
 def test_round_robin_threads_make_equal_batches():
   def run(slow):
-    road = _open(_describe(_make_queue(8)), num_turns=3)
-    batches = road.make_learner_end().batches
+    transport = _open(_describe(_make_queue(8)), num_turns=3)
+    batches = transport.make_learner_end().batches
 
     def act(turn):
-      adder = _make_adder(road.in_turn(turn), max_pending_items=0)
+      adder = _make_adder(transport.in_turn(turn), max_pending_items=0)
       for k in range(8):
         if turn == slow:
           road_signal.wait(0.01)
@@ -267,9 +267,9 @@ def test_agents_may_cut_items_themselves():
         writer, batch_size, adders.Transitions(1, 0.5)
       )
 
-  road = _open(parts=Parts())
-  _add(road, 4).close()
-  assert road.make_learner_end().statuses()['replay'].inserts == 4
+  transport = _open(parts=Parts())
+  _add(transport, 4).close()
+  assert transport.make_learner_end().statuses()['replay'].inserts == 4
 
 
 class TestSnapshots:
@@ -279,9 +279,9 @@ class TestSnapshots:
 
   def test_restored_resumes_exactly(self, directory, tmp_path):
     """From a checkpoint, which is placed where the transport reads it."""
-    road = _open(checkpoint_directory=directory, seed=1)
-    end = road.make_learner_end()
-    _add(road, 50).close()
+    transport = _open(checkpoint_directory=directory, seed=1)
+    end = transport.make_learner_end()
+    _add(transport, 50).close()
     next(end.batches)
     checkpointer = checkpointing.Checkpointer(str(tmp_path / 'checkpoints'))
     end.remove_snapshots()
@@ -308,9 +308,9 @@ class TestSnapshots:
     assert checkpointer.load() is not None
 
   def test_learner_need_not_wait_for_the_disk(self, directory, monkeypatch):
-    road = _open(checkpoint_directory=directory)
-    end = road.make_learner_end()
-    _add(road, 10).close()
+    transport = _open(checkpoint_directory=directory)
+    end = transport.make_learner_end()
+    _add(transport, 10).close()
     may_write, write = signals.StopSignal(), local.write
 
     def write_later(*arguments):
@@ -322,7 +322,7 @@ class TestSnapshots:
     replay_fixture.wait_until(end.is_snapshot_taken, 'the copy')
     for _ in range(3):
       next(end.batches)
-    _add(road, 10).close()
+    _add(transport, 10).close()
     may_write.set()
     writing.result()
     # As of the copies.
@@ -330,9 +330,9 @@ class TestSnapshots:
     assert (status['replay'].inserts, status['replay'].samples) == (10, 0)
 
   def test_failed_ones_leave_nothing_complete(self, directory, monkeypatch):
-    road = _open(checkpoint_directory=directory)
-    end = road.make_learner_end()
-    _add(road, 10).close()
+    transport = _open(checkpoint_directory=directory)
+    end = transport.make_learner_end()
+    _add(transport, 10).close()
 
     def fail(*arguments, **settings):
       raise OSError('disk full')
@@ -346,7 +346,7 @@ class TestSnapshots:
     ] == replay.TableInfo(0, 1000, 0, 0, 'sample')
     # The next ones are written nevertheless.
     end.write_snapshot()
-    _add(road, 1).close()
+    _add(transport, 1).close()
     end.write_snapshot()
     restored = _open(checkpoint_directory=directory).make_learner_end()
     assert restored.statuses()['replay'].inserts == 11
@@ -357,7 +357,7 @@ class TestSnapshots:
 
   def test_name_the_kind_of_transport(self):
     assert _open().make_learner_end().describe() == {
-      'road': 'local',
+      'transport': 'local',
       'bundle_sizes': {'replay': 1},
       'is_exact': False,
       'tables': {'replay': {'inserts': 0, 'samples': 0}},

@@ -46,9 +46,9 @@ def _timestep(step_type, value):
   return dm_env.TimeStep(np.array([step_type]), ones, ones, observation)
 
 
-def _act(road, values):
+def _act(transport, values):
   """Writes an item for each value."""
-  adder = road.make_adder(
+  adder = transport.make_adder(
     1, priority=lambda: 1.0, version=lambda: 0, max_pending_items=0
   )
   for value in values:
@@ -66,8 +66,8 @@ def _label(batches, writer, version=0):
     writer.wait()
 
 
-def _make_writer(road):
-  writer = road.labeled.make_writer(max_pending_items=0)
+def _make_writer(transport):
+  writer = transport.with_targets.make_writer(max_pending_items=0)
   writer.open(_B)
   return writer
 
@@ -78,14 +78,16 @@ def _inserts(end):
 
 def test_all_sides_keep_the_ratios():
   """Each side continues until it needs the others, and no further."""
-  road = _open()
-  updaters, learners = (leg.make_learner_end() for leg in (road, road.labeled))
+  transport = _open()
+  updaters, learners = (
+    leg.make_learner_end() for leg in (transport, transport.with_targets)
+  )
   # Without updaters: 2 n − 0 ≤ 2 · 4 + 12.
   with pytest.raises(replay.DeadlockError, match="Table 'replay'"):
-    _act(road, range(100))
+    _act(transport, range(100))
   assert _inserts(learners) == {'replay': 10, 'train_buffer': 0}
   # Without a learner: n − 0 ≤ 1 · 4 + 2 · (4 + 1 · 4), which are five batches.
-  writer = _make_writer(road)
+  writer = _make_writer(transport)
   with pytest.raises(replay.DeadlockError, match="Table 'train_buffer'"):
     for _ in range(100):
       _label(updaters.batches, writer)
@@ -106,10 +108,12 @@ def test_all_sides_keep_the_ratios():
 
 
 def test_resumes_from_a_snapshot_of_both(tmp_path):
-  road = _open(checkpoint_directory=str(tmp_path))
-  updaters, learners = (leg.make_learner_end() for leg in (road, road.labeled))
-  _act(road, range(10)).close()
-  writer = _make_writer(road)
+  transport = _open(checkpoint_directory=str(tmp_path))
+  updaters, learners = (
+    leg.make_learner_end() for leg in (transport, transport.with_targets)
+  )
+  _act(transport, range(10)).close()
+  writer = _make_writer(transport)
   for version in range(3):
     _label(updaters.batches, writer, version)
   next(learners.batches)
@@ -122,7 +126,7 @@ def test_resumes_from_a_snapshot_of_both(tmp_path):
   learners.write_snapshot()
   restored = _open(checkpoint_directory=str(tmp_path))
   again, learned_again = (
-    leg.make_learner_end() for leg in (restored, restored.labeled)
+    leg.make_learner_end() for leg in (restored, restored.with_targets)
   )
   assert learned_again.describe() == described
   assert not list(tmp_path.iterdir())  # Links would keep its disk space.
@@ -148,14 +152,14 @@ def _serve(directory):
 
 
 def test_leads_over_a_server(tmp_path):
-  with _serve(tmp_path) as road, contextlib.ExitStack() as stack:
+  with _serve(tmp_path) as transport, contextlib.ExitStack() as stack:
     updaters, learners = (
-      leg.make_learner_end() for leg in (road, road.labeled)
+      leg.make_learner_end() for leg in (transport, transport.with_targets)
     )
     for end in (updaters, learners):
       stack.callback(end.close)
-    _act(road, range(10)).close()
-    writer = _make_writer(road)
+    _act(transport, range(10)).close()
+    writer = _make_writer(transport)
     stack.callback(writer.close)
     for version in range(3):
       _label(updaters.batches, writer, version)
@@ -167,16 +171,16 @@ def test_leads_over_a_server(tmp_path):
     # The updater has prefetched, so that no batch is due any more.
     assert not updaters.is_batch_due()
     learners.write_snapshot()
-  with _serve(tmp_path) as road:
-    end = road.labeled.make_learner_end()
+  with _serve(tmp_path) as transport:
+    end = transport.with_targets.make_learner_end()
     assert _inserts(end) == inserts
     end.close()
 
 
 def test_learner_waits_during_any_progress(monkeypatch):
   """Targets may take longer to arrive than the timeout."""
-  road = _open()
-  end = road.labeled.make_learner_end()
+  transport = _open()
+  end = transport.with_targets.make_learner_end()
   statuses, looks = end.statuses, []
 
   def look():

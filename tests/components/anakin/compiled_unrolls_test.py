@@ -33,7 +33,7 @@ def _make_histories(num_environments, num_moments):
   return histories
 
 
-def _make_road(num_environments, batch_size, **items):
+def _make_transport(num_environments, batch_size, **items):
   items = sequence_twin.make_sequences(
     **{'length': 5, 'across_episodes': True, **items}
   )
@@ -68,9 +68,11 @@ def _act_with_versions_of_iterations(histories, num_steps):
 def test_batches_equal_those_of_the_adder(
   num_environments, batch_size, length, steps, updates
 ):
-  road, items = _make_road(num_environments, batch_size, length=length)
-  assert road.num_steps == steps
-  assert road.max_updates == updates
+  transport, items = _make_transport(
+    num_environments, batch_size, length=length
+  )
+  assert transport.num_steps == steps
+  assert transport.max_updates == updates
   num_turns = 24 // steps
   histories = _act_with_versions_of_iterations(
     _make_histories(num_environments, num_turns * steps + 1), steps
@@ -81,10 +83,10 @@ def test_batches_equal_those_of_the_adder(
 
   @tf.function(autograph=False)
   def run_iteration(carry, version):
-    carry, held, episodes = road.collect(
+    carry, held, episodes = transport.collect(
       script.act, carry, version, _NO_PRIORITY
     )
-    samples = [road.sample(held, tf.constant(j)) for j in range(updates)]
+    samples = [transport.sample(held, tf.constant(j)) for j in range(updates)]
     return carry, samples, episodes
 
   carry, found = script.carry(0), []
@@ -96,7 +98,7 @@ def test_batches_equal_those_of_the_adder(
       tree.map_structure(
         lambda leaf, spec: spec.shape.assert_is_compatible_with(leaf.shape),
         sample,
-        road.sample_spec,
+        transport.sample_spec,
       )
       data = tree.map_structure(lambda leaf: leaf.numpy(), sample.data)
       leaves = tree.flatten(data)
@@ -115,21 +117,21 @@ def test_batches_equal_those_of_the_adder(
 
 
 def test_each_unroll_is_learned_from_once():
-  road, _ = _make_road(6, 2)
-  due = [bool(road.is_due((), tf.constant(j))) for j in range(5)]
+  transport, _ = _make_transport(6, 2)
+  due = [bool(transport.is_due((), tf.constant(j))) for j in range(5)]
   assert due == [True, True, True, False, False]
 
 
 def test_counts_resume_from_saved_arrays():
   histories = _make_histories(2, 30)
   script = scripted_rollouts.Script(histories)
-  road, _ = _make_road(2, 4)
+  transport, _ = _make_transport(2, 4)
   version = tf.constant(0, tf.int64)
-  road.collect(script.act, script.carry(0), version, _NO_PRIORITY)
-  (status,) = road.statuses().values()
+  transport.collect(script.act, script.carry(0), version, _NO_PRIORITY)
+  (status,) = transport.statuses().values()
   assert (status.inserts, status.samples, status.size) == (4, 4, 0)
-  other, _ = _make_road(2, 4)
-  other.restore(road.save())
+  other, _ = _make_transport(2, 4)
+  other.restore(transport.save())
   other.collect(script.act, script.carry(8), version, _NO_PRIORITY)
   (status,) = other.statuses().values()
   assert (status.inserts, status.samples, status.size) == (8, 8, 0)
@@ -151,11 +153,11 @@ def test_counts_resume_from_saved_arrays():
 )
 def test_mismatches_are_refused_by_name(parts, items, message):
   with pytest.raises(settings.SettingError, match=message):
-    _make_road(*parts, **items)
+    _make_transport(*parts, **items)
 
 
 def test_priorities_are_refused():
-  road, _ = _make_road(2, 2)
-  assert not road.has_priorities
+  transport, _ = _make_transport(2, 2)
+  assert not transport.has_priorities
   with pytest.raises(ValueError, match='priorities must be None'):
-    road.set_priorities(*[_NO_PRIORITY] * 3)
+    transport.set_priorities(*[_NO_PRIORITY] * 3)

@@ -39,7 +39,7 @@ class _Clock:
     return self.now
 
 
-@pytest.fixture(name='hook')
+@pytest.fixture(name='callback')
 def _hook():
   made = _Hook()
   yield made
@@ -71,99 +71,101 @@ def _thread(clock):
   made.drop()
 
 
-def _hold(hook, thread):
+def _hold(callback, thread):
   """Blocks the thread in a call."""
-  hook.hold()
-  thread.call('first', hook, 'first')
-  assert hook.is_in.wait(_SECONDS)
+  callback.hold()
+  thread.call('first', callback, 'first')
+  assert callback.is_in.wait(_SECONDS)
 
 
-def test_calls_are_made_in_order_without_blocking(hook, thread):
-  _hold(hook, thread)
+def test_calls_are_made_in_order_without_blocking(callback, thread):
+  _hold(callback, thread)
   for number in range(5):
-    thread.call('call', hook, number)
-  assert hook.payloads == []
+    thread.call('call', callback, number)
+  assert callback.payloads == []
   assert thread.progress == 'hook 0 is in first, with 5 calls queued'
   assert not thread.wait_until_idle(0.01)
-  hook.may_go_on.set()
+  callback.may_go_on.set()
   assert thread.wait_until_idle(_SECONDS)
-  assert hook.payloads == ['first', 0, 1, 2, 3, 4]
-  (caller,) = hook.threads
+  assert callback.payloads == ['first', 0, 1, 2, 3, 4]
+  (caller,) = callback.threads
   assert caller is not threading.current_thread()
 
 
-def test_payloads_are_joined_into_one_call(hook, thread):
-  _hold(hook, thread)
+def test_payloads_are_joined_into_one_call(callback, thread):
+  _hold(callback, thread)
   other = _Hook()
   for payload in 'ab':
-    thread.call('call', hook, payload, join=''.join)
+    thread.call('call', callback, payload, join=''.join)
   thread.call('other', other, 'x', join=''.join)
   for payload in 'cde':
-    thread.call('call', hook, payload, join=''.join)
-  hook.may_go_on.set()
+    thread.call('call', callback, payload, join=''.join)
+  callback.may_go_on.set()
   assert thread.wait_until_idle(_SECONDS)
   # Not across a call of another kind, or they would change places.
-  assert hook.payloads == ['first', 'ab', 'cde']
+  assert callback.payloads == ['first', 'ab', 'cde']
   assert other.payloads == ['x']
 
 
 @pytest.mark.parametrize('error', [ValueError('bad'), SystemExit(3)])
 @pytest.mark.parametrize('goes_on', [True, False])
-def test_errors_of_a_call_are_reported(hook, error, goes_on):
+def test_errors_of_a_call_are_reported(callback, error, goes_on):
   thread = _Thread(goes_on)
 
   def fail(payload):
     raise error
 
-  _hold(hook, thread)
+  _hold(callback, thread)
   thread.call('fail', fail, None)
-  thread.call('call', hook, 'next')
-  hook.may_go_on.set()
-  thread.end('end', hook, 'last')
+  thread.call('call', callback, 'next')
+  callback.may_go_on.set()
+  thread.end('end', callback, 'last')
   thread.wait_until_idle(_SECONDS)
   (trouble,) = thread.troubles
   assert trouble.startswith('Traceback')
   assert trouble.strip().endswith(f'{type(error).__name__}: {error}')
-  assert hook.payloads == (['first', 'next', 'last'] if goes_on else ['first'])
+  assert callback.payloads == (
+    ['first', 'next', 'last'] if goes_on else ['first']
+  )
 
 
-def test_too_many_queued_bytes_are_an_error(hook, thread, monkeypatch):
+def test_too_many_queued_bytes_are_an_error(callback, thread, monkeypatch):
   monkeypatch.setattr(callback_threads, '_MAX_BYTES', 100)
-  _hold(hook, thread)
+  _hold(callback, thread)
   for number in range(4):
-    thread.call('call', hook, number, num_bytes=40)
+    thread.call('call', callback, number, num_bytes=40)
   # The first two take 80 bytes, the others have no room.
   assert len(thread.troubles) == 2
   assert 'too slow: 2 calls' in thread.troubles[0]
-  hook.may_go_on.set()
+  callback.may_go_on.set()
   assert thread.wait_until_idle(_SECONDS)
   # Now there is room again.
-  _hold(hook, thread)
+  _hold(callback, thread)
   for number in (2, 3):
-    thread.call('call', hook, number, num_bytes=50)
-  hook.may_go_on.set()
+    thread.call('call', callback, number, num_bytes=50)
+  callback.may_go_on.set()
   assert thread.wait_until_idle(_SECONDS)
-  assert hook.payloads == ['first', 0, 1, 'first', 2, 3]
+  assert callback.payloads == ['first', 0, 1, 'first', 2, 3]
 
 
-def test_single_call_of_any_size_is_accepted(hook, thread, monkeypatch):
+def test_single_call_of_any_size_is_accepted(callback, thread, monkeypatch):
   monkeypatch.setattr(callback_threads, '_MAX_BYTES', 100)
-  thread.call('call', hook, 'large', num_bytes=101)
+  thread.call('call', callback, 'large', num_bytes=101)
   assert thread.wait_until_idle(_SECONDS)
-  assert hook.payloads == ['large']
+  assert callback.payloads == ['large']
   assert not thread.troubles
 
 
-def test_slowness_is_reported_once_while_it_lasts(hook, thread, clock):
+def test_slowness_is_reported_once_while_it_lasts(callback, thread, clock):
   for _ in range(2):
-    _hold(hook, thread)
-    thread.call('call', hook, 0)
+    _hold(callback, thread)
+    thread.call('call', callback, 0)
     for _ in range(4):
       clock.now += 6
-      thread.call('call', hook, 0)
-    hook.may_go_on.set()
+      thread.call('call', callback, 0)
+    callback.may_go_on.set()
     assert thread.wait_until_idle(_SECONDS)
-    thread.call('call', hook, 0)
+    thread.call('call', callback, 0)
     assert thread.wait_until_idle(_SECONDS)
   assert thread.warnings == 2 * [
     'hook 0 is in first, with 2 calls queued, the first for 12 seconds: it is '
@@ -172,31 +174,31 @@ def test_slowness_is_reported_once_while_it_lasts(hook, thread, clock):
   assert thread.troubles == []
 
 
-def test_ends_after_all_calls(hook, thread):
-  _hold(hook, thread)
-  thread.call('call', hook, 'second')
-  thread.end('end', hook, 'last')
-  thread.call('call', hook, 'too late')
+def test_ends_after_all_calls(callback, thread):
+  _hold(callback, thread)
+  thread.call('call', callback, 'second')
+  thread.end('end', callback, 'last')
+  thread.call('call', callback, 'too late')
   assert not thread.is_over
-  hook.may_go_on.set()
+  callback.may_go_on.set()
   assert thread.wait_until_idle(_SECONDS)
-  assert hook.payloads == ['first', 'second', 'last']
-  (caller,) = hook.threads
+  assert callback.payloads == ['first', 'second', 'last']
+  (caller,) = callback.threads
   caller.join(_SECONDS)
   assert thread.is_over
   assert not caller.is_alive()
 
 
-def test_dropped_one_makes_no_further_calls(hook, thread):
-  _hold(hook, thread)
-  thread.call('call', hook, 'second')
+def test_dropped_one_makes_no_further_calls(callback, thread):
+  _hold(callback, thread)
+  thread.call('call', callback, 'second')
   thread.drop()
   assert thread.is_over
-  hook.may_go_on.set()
-  (caller,) = hook.threads
+  callback.may_go_on.set()
+  (caller,) = callback.threads
   caller.join(_SECONDS)
   assert not caller.is_alive()
-  assert hook.payloads == ['first']
+  assert callback.payloads == ['first']
 
 
 def test_idle_is_called_when_nothing_else_is():

@@ -25,25 +25,25 @@ def _make_pace(samples, learner_steps):
 
 def test_a_batch_is_due_when_all_its_samples_are():
   # At 7 updates 30 items had been sampled, two more than were learned from.
-  pace = _make_pace(30, 7)
+  replay_ratio = _make_pace(30, 7)
   # The next makes 34 samples: (27 − 10) × 2.
-  assert pace.updates_due(7, 26) == 0
-  assert pace.updates_due(7, 27) == 1
+  assert replay_ratio.updates_due(7, 26) == 0
+  assert replay_ratio.updates_due(7, 27) == 1
   # The one after it 38.
-  assert pace.updates_due(7, 28) == 1
-  assert pace.updates_due(8, 28) == 0
-  assert pace.updates_due(7, 29) == 2
-  assert pace.updates_due(8, 29) == 1
+  assert replay_ratio.updates_due(7, 28) == 1
+  assert replay_ratio.updates_due(8, 28) == 0
+  assert replay_ratio.updates_due(7, 29) == 2
+  assert replay_ratio.updates_due(8, 29) == 1
 
 
 def test_count_anew_starts_at_the_samples_so_far():
-  pace = _make_pace(0, 7)
+  replay_ratio = _make_pace(0, 7)
   # Two batches came, of 4.
-  assert pace.count_anew(9, 15) == 15 - 2 * 4
+  assert replay_ratio.count_anew(9, 15) == 15 - 2 * 4
   # The next makes 19 samples; (19 − 10) × 2 = 18.
-  assert pace.updates_due(9, 19) == 0
-  assert pace.updates_due(9, 20) == 1
-  assert pace.count_anew(9, 15) == 0
+  assert replay_ratio.updates_due(9, 19) == 0
+  assert replay_ratio.updates_due(9, 20) == 1
+  assert replay_ratio.count_anew(9, 15) == 0
 
 
 def test_nothing_is_due_of_too_few():
@@ -53,28 +53,30 @@ def test_nothing_is_due_of_too_few():
 
 
 def test_steps_allowed_fill_the_table():
-  pace = replay.ReplayRatio(
+  replay_ratio = replay.ReplayRatio(
     _make_table(2.0, 10, error_buffer=14.0), _BATCH_SIZE, items_per_step=3
   )
   # Inserts wait above 2 · 10 + 14 = 34 = 17 · 2.
-  assert pace.steps_allowed(0, 0) == 17 // 3
-  assert pace.steps_allowed(0, 12) == 1
-  assert pace.steps_allowed(0, 15) == 0
+  assert replay_ratio.steps_allowed(0, 0) == 17 // 3
+  assert replay_ratio.steps_allowed(0, 12) == 1
+  assert replay_ratio.steps_allowed(0, 15) == 0
   # Four samples make room for two items.
-  assert pace.steps_allowed(1, 16) == 1
+  assert replay_ratio.steps_allowed(1, 16) == 1
 
 
 @pytest.mark.parametrize('samples_per_insert', [0.1, 0.3, 1.0, 1.7, 16.0])
 def test_updates_are_those_of_exact_numbers(samples_per_insert):
-  pace = replay.ReplayRatio(_make_table(samples_per_insert, 3), _BATCH_SIZE)
+  replay_ratio = replay.ReplayRatio(
+    _make_table(samples_per_insert, 3), _BATCH_SIZE
+  )
   ratio = fractions.Fraction(samples_per_insert)
   for num_items in range(300):
     exact = max(0, num_items - 3) * ratio / _BATCH_SIZE
-    due = pace.updates_due(0, num_items)
+    due = replay_ratio.updates_due(0, num_items)
     if abs(exact - round(exact)) > 1e-9:  # Otherwise rounding decides.
       assert due == int(exact)
     for done in range(due + 2):
-      assert pace.updates_due(done, num_items) == max(0, due - done)
+      assert replay_ratio.updates_due(done, num_items) == max(0, due - done)
 
 
 @pytest.mark.parametrize('seed', range(20))
@@ -87,19 +89,19 @@ def test_allowed_steps_are_never_blocked(seed):
   batch_size = int(random.integers(1, 9))
   least = batch_size + samples_per_insert * items_per_step
   buffer = max(least, 1.0, samples_per_insert)
-  pace = replay.ReplayRatio(
+  replay_ratio = replay.ReplayRatio(
     _make_table(samples_per_insert, min_size, buffer),
     batch_size,
     items_per_step=items_per_step,
   )
   middle, items, updates = samples_per_insert * min_size, 0, 0
   while items < 300:
-    allowed = pace.steps_allowed(updates, items)
+    allowed = replay_ratio.steps_allowed(updates, items)
     assert allowed >= 1
     items += items_per_step * int(random.integers(1, allowed + 1))
     error = items * samples_per_insert - updates * batch_size
     assert items <= min_size or error <= middle + buffer
-    due = pace.updates_due(updates, items)
+    due = replay_ratio.updates_due(updates, items)
     updates += due
     error = items * samples_per_insert - updates * batch_size
     assert not due or error >= middle - buffer
@@ -109,11 +111,11 @@ def test_allowed_steps_are_never_blocked(seed):
 
 def test_queue():
   table = replay.queue(_SIGNATURE, 10)
-  pace = replay.ReplayRatio(table, _BATCH_SIZE, items_per_step=2)
-  assert pace.updates_due(0, 3) == 0
-  assert pace.updates_due(0, 9) == 2
-  assert pace.steps_allowed(0, 9) == 0
-  assert pace.steps_allowed(1, 9) == 2  # Five items.
+  replay_ratio = replay.ReplayRatio(table, _BATCH_SIZE, items_per_step=2)
+  assert replay_ratio.updates_due(0, 3) == 0
+  assert replay_ratio.updates_due(0, 9) == 2
+  assert replay_ratio.steps_allowed(0, 9) == 0
+  assert replay_ratio.steps_allowed(1, 9) == 2  # Five items.
 
 
 def test_limits_under_which_both_would_wait_are_refused():

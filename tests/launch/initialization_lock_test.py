@@ -41,8 +41,10 @@ def _run(tmp_path):
 def _make_learner(session, coordinator):
   """Returns the initial variables of a learner."""
   context = lone_nodes.make_context('learner', coordinator)
-  road = session.make_local_road(context.stop)
-  with contextlib.closing(learner.LearnerNode(context, session, road)) as made:
+  transport = session.make_in_process_transport(context.stop)
+  with contextlib.closing(
+    learner.LearnerNode(context, session, transport)
+  ) as made:
     return [variable.numpy() for variable in made._update.variables]
 
 
@@ -89,7 +91,7 @@ class TestAlone:
     monkeypatch.setattr(self.coordinator, 'poll', note_and_poll)
     monkeypatch.setattr(
       self.coordinator,
-      'tell_start',
+      'report_start',
       lambda *messages: self.messages.append(messages),
     )
 

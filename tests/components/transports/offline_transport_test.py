@@ -53,12 +53,12 @@ def _record(directory, episodes=_EPISODES):
 
 def _open(data, described, chunks=None, directory='', stop=None):
   place = local.WaitPolicy(20.0, stop or signals.StopSignal())
-  road = transports.OfflineTransport(
+  transport = transports.OfflineTransport(
     described, transports.TransportParts(), data.lengths, seed=3, place=place,
     checkpoint_directory=str(directory),
   )  # fmt: skip
-  road.fill(data.read(SPEC) if chunks is None else chunks)
-  return road
+  transport.fill(data.read(SPEC) if chunks is None else chunks)
+  return transport
 
 
 def _played(items, episodes=_EPISODES):
@@ -84,9 +84,9 @@ def _as_text(item):
   return str([np.asarray(leaf).tolist() for leaf in tree.flatten(item)])
 
 
-def _held(road):
+def _held(transport):
   """Returns all items of a table, sampled until each has been seen."""
-  end = road.make_learner_end()
+  end = transport.make_learner_end()
   found = {}
   size = next(iter(end.statuses().values())).size
   while len(found) < size:
@@ -159,7 +159,7 @@ class TestDraws:
     first = _open(data, described, directory=folder).make_learner_end()
     assert [next(first.batches).keys.tolist() for _ in range(3)] == keys[:3]
     first.flush()
-    assert first.describe()['road'] == 'data'
+    assert first.describe()['transport'] == 'data'
     first.write_snapshot()
     second = _open(data, described, directory=folder).make_learner_end()
     assert [next(second.batches).keys.tolist() for _ in range(3)] == keys[3:]
@@ -193,9 +193,9 @@ class TestDraws:
     # The same number, but the last one does not terminate.
     others = [*_EPISODES[:-1], (5, 9, False)]
     data = _record(tmp_path / 'other', others)
-    road = _open(data, described, directory=folder)
-    assert not road.goes_on
-    end = road.make_learner_end()
+    transport = _open(data, described, directory=folder)
+    assert not transport.goes_on
+    end = transport.make_learner_end()
     np.testing.assert_allclose(next(end.batches).probabilities, 1 / 23)
 
   def test_sampling_never_waits(self, tmp_path):
@@ -230,9 +230,9 @@ class TestRefusals:
       transports.check_offline(_describe(items), transports.TransportParts())
 
   def test_further_items(self, tmp_path):
-    road = _open(_record(tmp_path), _describe(_ITEMS['transitions']))
+    transport = _open(_record(tmp_path), _describe(_ITEMS['transitions']))
     with pytest.raises(RuntimeError, match='nothing can be added'):
-      road.make_adder(1, priority=lambda: 1.0, version=lambda: 0)
+      transport.make_adder(1, priority=lambda: 1.0, version=lambda: 0)
 
   def test_a_stop_ends_the_reading(self, tmp_path):
     stop = signals.StopSignal()

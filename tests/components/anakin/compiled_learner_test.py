@@ -121,7 +121,9 @@ class _Run:
     experience = experience_lib.Experience(
       items, [table], batch_size=2, min_priority=0.01
     )
-    self.road = anakin.TransitionTransport(experience, _NUM_ENVIRONMENTS, seed)
+    self.transport = anakin.TransitionTransport(
+      experience, _NUM_ENVIRONMENTS, seed
+    )
     counters = tensor.initial_counters(range(_NUM_ENVIRONMENTS))
     state, timestep = environment.reset(environment.initial_state(counters))
     self.update = _Update(12, bad_steps)
@@ -130,7 +132,7 @@ class _Run:
       timestep, state, policy.initial_state(range(_NUM_ENVIRONMENTS))
     )
     self.learner = anakin.CompiledLearner(
-      anakin.LoopParts(policy, environment, self.road, self.update),
+      anakin.LoopParts(policy, environment, self.transport, self.update),
       begin,
       logger=logger,
       divergence=divergence,

@@ -27,8 +27,10 @@ def _make_histories(num_moments, lengths, seed=0):
 
 def _make_player(items, histories, **settings):
   experience = scripted_rollouts.make_experience(items, **settings)
-  road = sequences.SequenceTransport(experience, len(histories), 0)
-  return scripted_rollouts.Player(road, scripted_rollouts.Script(histories))
+  transport = sequences.SequenceTransport(experience, len(histories), 0)
+  return scripted_rollouts.Player(
+    transport, scripted_rollouts.Script(histories)
+  )
 
 
 def _record(items, histories):
@@ -119,7 +121,9 @@ def test_the_oldest_are_replaced_when_it_is_full(
     held = dict(anchored[:count])
     num_dropped.append(scripted_rollouts.check_held(player, held, max_size))
     assert num_dropped[-1] >= num_dropped[-2]
-  assert player.time > 2 * player.road._num_moments  # The ring wrapped around.
+  assert (
+    player.time > 2 * player.transport._num_moments
+  )  # The ring wrapped around.
   assert num_dropped[-1] >= len(anchored) - max_size > max_size
 
 
@@ -134,7 +138,7 @@ def test_items_with_replaced_anchors_are_dropped():
   for count in counts:
     player.step()
     scripted_rollouts.check_held(player, dict(anchored[:count]), 4)
-    oldest = int(player.road._oldest.numpy())
+    oldest = int(player.transport._oldest.numpy())
     assert all(time >= oldest for _, time in player.drawable())
 
 
@@ -175,9 +179,9 @@ def test_resumes_from_saved_arrays():
   whole = _make_player(items, histories, max_size=9)
   for _ in range(37):
     whole.step()
-  whole.road.sample((), tf.constant(0))
+  whole.transport.sample((), tf.constant(0))
   other = _make_player(items, histories, max_size=9)
-  other.road.restore(whole.road.save())
+  other.transport.restore(whole.transport.save())
   other._carry, other.time = whole._carry, whole.time
   for player in (whole, other):
     for _ in range(11):
@@ -185,7 +189,7 @@ def test_resumes_from_saved_arrays():
   scripted_rollouts.assert_same_items(other.drawable(), whole.drawable())
   assert whole.status() == other.status()
   keys = [
-    player.road.sample((), tf.constant(0)).keys.numpy().tolist()
+    player.transport.sample((), tf.constant(0)).keys.numpy().tolist()
     for player in (whole, other)
   ]
   assert keys[0] == keys[1]

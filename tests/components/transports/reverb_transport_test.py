@@ -46,10 +46,10 @@ def _open_road():
     yield open_road
 
 
-def _add(road, num_items, **settings):
+def _add(transport, num_items, **settings):
   """Adds items in episodes of one step."""
   settings = {'priority': lambda: 1.0, 'version': lambda: 0, **settings}
-  adder = road.make_adder(1, **settings)
+  adder = transport.make_adder(1, **settings)
 
   def timestep(step_type):
     ones = np.ones([1], np.float32)
@@ -67,32 +67,32 @@ def _add(road, num_items, **settings):
 
 @pytest.mark.parametrize('max_pending_items', [None, 6])
 def test_pending_items_are_limited(open_road, max_pending_items):
-  _, road = open_road(max_pending_items_per_environment=2)
+  _, transport = open_road(max_pending_items_per_environment=2)
   limit = max_pending_items or 2
   for num_items in (limit, limit + 1):
-    adder = _add(road, num_items, max_pending_items=max_pending_items)
+    adder = _add(transport, num_items, max_pending_items=max_pending_items)
     assert adder.is_ahead() == (num_items > limit)
     adder.close()
 
 
 def test_new_items_have_the_given_priority(open_road):
-  connection, road = open_road()
-  _add(road, 4, priority=lambda: 7.0).close()
+  connection, transport = open_road()
+  _add(transport, 4, priority=lambda: 7.0).close()
   (item,) = replay_fixture.sample(connection, 1)
   assert item.info.priority == 7
 
 
 def test_learner_gets_added_items(open_road):
-  _, road = open_road(min_priority=0.5)
-  end = road.make_learner_end()
+  _, transport = open_road(min_priority=0.5)
+  end = transport.make_learner_end()
   try:
     end.begin(7)
     assert not end.updates_due(7)
-    _add(road, 5).close()
+    _add(transport, 5).close()
     # (5 − 4) · 2 samples are due, and two items more make them a batch.
     assert not end.updates_due(7)
     assert end.updates_due(7, num_items=6)
-    _add(road, 1).close()
+    _add(transport, 1).close()
     assert end.updates_due(7)
     sample = next(end.batches)
     assert not end.updates_due(8)
@@ -104,17 +104,17 @@ def test_learner_gets_added_items(open_road):
 
 
 def test_without_priorities_none_are_written(open_road):
-  _, road = open_road()
-  end = road.make_learner_end()
+  _, transport = open_road()
+  end = transport.make_learner_end()
   assert end.priorities is None
   end.flush()
   end.close()
 
 
 def test_waits_for_enough_items(open_road):
-  connection, road = open_road(0.5)
-  end = road.make_learner_end()
-  adder = _add(road, 3)
+  connection, transport = open_road(0.5)
+  end = transport.make_learner_end()
+  adder = _add(transport, 3)
   adder.flush()
   try:
     message = r"0\.5 seconds for a new item .*'replay'.* has 3 and needs 4"
@@ -123,7 +123,7 @@ def test_waits_for_enough_items(open_road):
     connection.stop.set()
     with pytest.raises(signals.Stopped):
       end.wait_for_items()
-    _add(road, 1).close()
+    _add(transport, 1).close()
     end.wait_for_items()
   finally:
     adder.close()
@@ -131,8 +131,8 @@ def test_waits_for_enough_items(open_road):
 
 
 def test_waits_for_one_batch_no_longer_than_the_time_out(open_road):
-  _, road = open_road(0.2)
-  end = road.make_learner_end()
+  _, transport = open_road(0.2)
+  end = transport.make_learner_end()
   try:
     end.count_anew(0)
     end.count_anew(0)
@@ -148,13 +148,13 @@ def test_waits_for_one_batch_no_longer_than_the_time_out(open_road):
 
 
 def test_tables_that_lack_something_are_named(open_road):
-  _, road = open_road()
-  _add(road, 3).close()  # Fewer than are sampled from.
-  end = road.make_learner_end()
+  _, transport = open_road()
+  _add(transport, 3).close()  # Fewer than are sampled from.
+  end = transport.make_learner_end()
   state = end.describe()
   end.close()
   assert state == {
-    'road': 'reverb',
+    'transport': 'reverb',
     'bundle_sizes': {'replay': 1},
     'tables': {'replay': {'inserts': 3, 'samples': 0}},
   }
@@ -165,8 +165,8 @@ def test_tables_that_lack_something_are_named(open_road):
 
 
 def test_close_ends_all_whichever_fails(open_road, monkeypatch):
-  _, road = open_road(min_priority=0.1)
-  end = road.make_learner_end()
+  _, transport = open_road(min_priority=0.1)
+  end = transport.make_learner_end()
   close = end.batches.close
 
   def fail():
@@ -179,11 +179,11 @@ def test_close_ends_all_whichever_fails(open_road, monkeypatch):
 
 
 def test_failed_learner_side_leaves_nothing(open_road, monkeypatch):
-  _, road = open_road(min_priority=0.1)
+  _, transport = open_road(min_priority=0.1)
 
   def fail(*arguments):
     raise OSError('no room')
 
   monkeypatch.setattr(transports.TransportParts, 'make_priority_updater', fail)
   with pytest.raises(OSError, match='no room'):
-    road.make_learner_end()
+    transport.make_learner_end()

@@ -40,13 +40,13 @@ class TestRefused:
   @pytest.mark.parametrize(
     ('setting', 'value', 'problem'),
     [
-      ('observers', 3, 'must be a list of `launch.Callback` objects; got 3'),
-      ('observers', [launch.Callback], 'at index 0. Write Callback().'),
-      ('observers', [print], 'got <built-in function print> at index 0'),
+      ('callbacks', 3, 'must be a list of `launch.Callback` objects; got 3'),
+      ('callbacks', [launch.Callback], 'at index 0. Write Callback().'),
+      ('callbacks', [print], 'got <built-in function print> at index 0'),
       (
-        'observers',
+        'callbacks',
         [launch.Callback(), _Misspelled()],
-        'observers[1] of class _Misspelled has on_episode. Did you mean '
+        'callbacks[1] of class _Misspelled has on_episode. Did you mean '
         "'on_episodes'?",
       ),
       ('loggers', [launch.Callback()], '`launch.RowLogger`'),
@@ -79,13 +79,13 @@ class TestRefused:
         tmp_path, evaluation_episodes=0, stop_when=callbacks.StopAtReturn(1.0)
       )
 
-  @pytest.mark.parametrize('setting', ['observers', 'loggers', 'stop_when'])
+  @pytest.mark.parametrize('setting', ['callbacks', 'loggers', 'stop_when'])
   def test_what_cannot_be_sent_to_a_process(self, tmp_path, setting):
-    observer, logger = recording_hooks.Callback(), recording_hooks.Logger()
+    callback, logger = recording_hooks.Callback(), recording_hooks.Logger()
     file = io.FileIO('/dev/null')
-    observer.file = logger.file = file
+    callback.file = logger.file = file
     value = {
-      'observers': [launch.Callback(), observer],
+      'callbacks': [launch.Callback(), callback],
       'loggers': [logger],
       'stop_when': lambda status: file.closed,
     }[setting]
@@ -93,7 +93,7 @@ class TestRefused:
     with pytest.raises(SettingError) as caught:
       launch.run(experiment, 'distributed', 'local_mp', display=False)
     assert caught.value.setting == setting
-    name = {'observers': 'observers[1]', 'loggers': 'loggers[0]'}.get(setting)
+    name = {'callbacks': 'callbacks[1]', 'loggers': 'loggers[0]'}.get(setting)
     assert f'got {name or "stop_when"}, a ' in caught.value.problem
     assert 'cannot pickle' in caught.value.problem
     assert not list(tmp_path.iterdir())
@@ -119,19 +119,19 @@ def test_on_their_way_they_are_bytes():
   # From node to node, as when all are started again.
   sent = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(carried))))
   assert _Loud.unpickled == []
-  (observer,) = sent.observers
-  assert isinstance(observer, recording_hooks.Callback)
-  assert observer is not carried.observers[0]
-  assert observer is sent.observers[0]  # Made once.
+  (callback,) = sent.callbacks
+  assert isinstance(callback, recording_hooks.Callback)
+  assert callback is not carried.callbacks[0]
+  assert callback is sent.callbacks[0]  # Made once.
   assert _Loud.unpickled == [{'x': 1}]
-  assert carried.observers[0].calls == []
+  assert carried.callbacks[0].calls == []
 
 
 def test_they_are_not_what_an_experiment_is(tmp_path):
   """So a run may be resumed with other callbacks."""
   with_hooks = _make(
     tmp_path,
-    observers=[launch.Callback()],
+    callbacks=[launch.Callback()],
     loggers=[recording_hooks.Logger()],
     stop_when=callbacks.StopAtReturn(1.0),
   )
@@ -145,11 +145,11 @@ class TestRuns:
     bad = recording_hooks.Callback('on_evaluation')
     good = recording_hooks.Callback()
     experiment = _make(
-      tmp_path, max_steps=10**6, evaluation_period=300, observers=[bad, good]
+      tmp_path, max_steps=10**6, evaluation_period=300, callbacks=[bad, good]
     )
     with pytest.raises(launch.NodeError) as caught:
       launch.run(experiment, display=False)
-    assert 'observers[0] (Callback) failed:\n' in str(caught.value)
+    assert 'callbacks[0] (Callback) failed:\n' in str(caught.value)
     assert 'ValueError: no more' in str(caught.value)
     assert bad.names()[-1] == 'on_evaluation'
     (end,) = good.all_of('on_end')
@@ -183,8 +183,8 @@ class TestRuns:
           self.has_interrupted = True
           signal.raise_signal(signal.SIGINT)
 
-    observer = Interrupting()
-    experiment = _make(tmp_path, max_steps=10**6, observers=[observer])
+    callback = Interrupting()
+    experiment = _make(tmp_path, max_steps=10**6, callbacks=[callback])
     # It may be ignored if the tests were started in the background.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -193,7 +193,7 @@ class TestRuns:
       signal.signal(signal.SIGINT, before)
     assert result.interrupted == signal.SIGINT
     assert result.stopped_early is None
-    (end,) = observer.all_of('on_end')
+    (end,) = callback.all_of('on_end')
     assert (end.outcome, end.reason) == ('interrupted', 'interrupted')
     assert end.status.steps == result.status.steps
 
@@ -226,14 +226,14 @@ class TestRuns:
   @pytest.mark.chaos
   def test_resumed_run_continues(self, tmp_path):
     launch.run(_make(tmp_path, max_steps=300), display=False)
-    observer = recording_hooks.Callback()
-    launch.run(_make(tmp_path, observers=[observer]), display=False)
-    (run,) = observer.all_of('on_start')
+    callback = recording_hooks.Callback()
+    launch.run(_make(tmp_path, callbacks=[callback]), display=False)
+    (run,) = callback.all_of('on_start')
     assert run.is_resumed
     assert (run.steps, run.settings['max_steps']) == (300, 600)
     assert run.episodes == 300 // 9
-    last = observer.all_of('on_episodes')[-1]
+    last = callback.all_of('on_episodes')[-1]
     lengths = np.concatenate(
-      [e.lengths for e in observer.all_of('on_episodes')]
+      [e.lengths for e in callback.all_of('on_episodes')]
     )
     assert last.num_episodes == run.episodes + len(lengths)

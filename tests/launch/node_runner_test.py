@@ -28,7 +28,7 @@ class _Coordinator:
   def register(self, name, description):
     self.calls.append(('register', name, description))
 
-  def tell_start(self, name, doing):
+  def report_start(self, name, doing):
     self.doing = (name, doing)
 
   def finish(self, name):
@@ -64,7 +64,7 @@ class _Node(node.Node):
 
   @property
   def description(self):
-    return {'life': self.context.life}
+    return {'generation': self.context.generation}
 
   @property
   def served(self):
@@ -113,7 +113,7 @@ class _Hosted:
 
     plan = node_graph_lib.PlannedNode(name, make, ['coordinator'], beside)
     self.host = node_runner.NodeRunner(
-      plan, {'coordinator': coordinator}, life=2, call_timeout_seconds=0.2
+      plan, {'coordinator': coordinator}, generation=2, call_timeout_seconds=0.2
     )
     self._thread = threading.Thread(target=self._run)
     self._thread.start()
@@ -139,7 +139,7 @@ class _Hosted:
 def test_client_ends_when_its_part_is_done(coordinator):
   hosted = _Hosted('actor/3', coordinator, ends=True).join()
   assert coordinator.calls == [
-    ('register', 'actor/3', {'pid': os.getpid(), 'life': 2}),
+    ('register', 'actor/3', {'pid': os.getpid(), 'generation': 2}),
     ('finish', 'actor/3'),
   ]
   assert hosted.nodes[0].is_closed
@@ -194,7 +194,7 @@ def test_run_that_stops_does_not_end_who_is_there_for_others(coordinator):
   hosted.host.shut_down()
   hosted.join()
   assert hosted.error is None
-  described = {'pid': os.getpid(), 'life': 2}
+  described = {'pid': os.getpid(), 'generation': 2}
   assert coordinator.calls == [('register', 'inference/0', described)]
 
 

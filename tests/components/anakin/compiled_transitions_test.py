@@ -37,8 +37,10 @@ def _make_histories(num_moments, lengths, seed=0):
 
 
 def _make_player(experience, histories, seed=0):
-  road = transitions.TransitionTransport(experience, len(histories), seed)
-  return scripted_rollouts.Player(road, scripted_rollouts.Script(histories))
+  transport = transitions.TransitionTransport(experience, len(histories), seed)
+  return scripted_rollouts.Player(
+    transport, scripted_rollouts.Script(histories)
+  )
 
 
 def _anchors(items, histories):
@@ -92,7 +94,9 @@ def test_the_oldest_are_replaced_when_it_is_full(n_step, max_size, lengths):
     held = dict(anchored[:count])
     num_dropped.append(scripted_rollouts.check_held(player, held, max_size))
     assert num_dropped[-1] >= num_dropped[-2]
-  assert player.time > 2 * player.road._num_moments  # The ring wrapped around.
+  assert (
+    player.time > 2 * player.transport._num_moments
+  )  # The ring wrapped around.
   assert num_dropped[-1] >= len(made) - max_size > max_size
 
 
@@ -149,18 +153,18 @@ def test_priorities_that_are_set():
   player = _make_player(experience, histories)
   for _ in range(12):
     player.step()
-  road = player.road
+  transport = player.transport
   keys = np.flatnonzero(player.weights())[[0, 3, 5, 3]]
   before = player.weights()
   # The minimum priority is 0.25. An item may be in a batch twice.
-  road.set_priorities(
+  transport.set_priorities(
     _sample_of(keys), tf.constant([9.0, 0.0, 2.25, 0.0]), tf.constant(True)
   )
   expected = before.copy()
   expected[keys] = [3.0, 0.5, 1.5, 0.5]
   np.testing.assert_array_equal(player.weights(), expected)
-  np.testing.assert_array_equal(road._tree.total().numpy(), expected.sum())
-  road.set_priorities(
+  np.testing.assert_array_equal(transport._tree.total().numpy(), expected.sum())
+  transport.set_priorities(
     _sample_of(keys), tf.constant([np.nan, 4.0, 4.0, 4.0]), tf.constant(False)
   )
   np.testing.assert_array_equal(player.weights(), expected)
@@ -190,7 +194,7 @@ def test_draws_follow_the_weights(priority_exponent):
     player.step([1.0, 4.0][t % 2])
   sampled = set()
   for _ in range(3):
-    sample = player.road.sample((), tf.constant(0))
+    sample = player.transport.sample((), tf.constant(0))
     high, low, counters = random_streams.next_uniforms(counters)
     uniforms = high.numpy().astype(np.float64) + low.numpy() / 2.0**24
     weights = player.weights()
@@ -231,19 +235,19 @@ def test_updates_are_due_as_elsewhere(samples_per_insert, min_size, batch_size):
     min_size=min_size,
   )
   player = _make_player(experience, histories)
-  pace = replay.ReplayRatio(experience.table, batch_size)
+  replay_ratio = replay.ReplayRatio(experience.table, batch_size)
   steps = 0
   most = 0
   while player.time < 39:
     player.step()
     due = 0
-    while player.road.is_due((), tf.constant(due)):
+    while player.transport.is_due((), tf.constant(due)):
       inserts = player.status().inserts
-      assert pace.updates_due(steps, inserts)
-      player.road.sample((), tf.constant(due))
+      assert replay_ratio.updates_due(steps, inserts)
+      player.transport.sample((), tf.constant(due))
       steps, due = steps + 1, due + 1
-    assert not pace.updates_due(steps, player.status().inserts)
-    assert due < player.road.max_updates
+    assert not replay_ratio.updates_due(steps, player.status().inserts)
+    assert due < player.transport.max_updates
     most = max(most, due)
   status = player.status()
   assert status.samples == steps * batch_size
@@ -262,9 +266,9 @@ def test_resumes_from_saved_arrays():
   whole = _make_player(experience, histories)
   for _ in range(37):
     whole.step(4.0)
-  whole.road.sample((), tf.constant(0))
+  whole.transport.sample((), tf.constant(0))
   other = _make_player(experience, histories, seed=9)
-  other.road.restore(whole.road.save())
+  other.transport.restore(whole.transport.save())
   other._carry, other.time = whole._carry, whole.time
   for player in (whole, other):
     for _ in range(11):
@@ -273,7 +277,7 @@ def test_resumes_from_saved_arrays():
   assert whole.status() == other.status()
   np.testing.assert_array_equal(whole.weights(), other.weights())
   keys = [
-    player.road.sample((), tf.constant(0)).keys.numpy().tolist()
+    player.transport.sample((), tf.constant(0)).keys.numpy().tolist()
     for player in (whole, other)
   ]
   assert keys[0] == keys[1]
