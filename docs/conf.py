@@ -37,7 +37,7 @@ myst_fence_as_directive = {'math', 'mermaid'}
 myst_heading_anchors = 3
 html_math_renderer = 'mathml'
 
-autoclass_content = 'both'  # Arguments are told of in the constructor.
+autoclass_content = 'both'  # Constructors document arguments.
 autodoc_default_options = {
   'members': True,
   'member-order': 'bysource',

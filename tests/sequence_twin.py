@@ -86,7 +86,7 @@ def make_writer(length, **settings):
 
 
 def record(sequences, histories):
-  """Returns the items that a sequence adder makes of histories."""
+  """Returns the items of a sequence adder for histories."""
   writer = make_writer(sequences.length)
   play(writer, sequences.make_adder(writer, len(histories)), histories)
   assert writer.num_items == len(writer.items)

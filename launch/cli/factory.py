@@ -164,7 +164,7 @@ def read_trained(
   """Loads the trained agent of a command's flags, see `flags.TRAINED_FLAGS`.
 
   Raises:
-    ValueError: If there is none, or settings are given.
+    ValueError: If it does not exist, or settings are given.
   """
   if settings:
     raise ValueError(

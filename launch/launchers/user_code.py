@@ -16,7 +16,7 @@ _EXCLUDED = (
 
 
 def folder() -> str | None:
-  """Returns the folder of the user's modules; None if there is none.
+  """Returns the folder of the user's modules, or None.
 
   The folder of a module given by name, or of the script, or otherwise the first
   of PYTHONPATH; not the folders of installed packages.

@@ -120,7 +120,7 @@ def _cells(row: Row) -> list[str]:
 
 
 def plot(rows: Sequence[Row], directory: str) -> str:
-  """Plots the evaluations over steps; returns the path, or why there is none.
+  """Plots the evaluations over steps; returns the path, or a reason.
 
   Args:
     rows: The rows, the best first; at most `_MAX_CURVES` of each environment

@@ -302,9 +302,9 @@ def test_resumes_on_other_hosts_from_a_storage(run, tmp_path):
 
 
 def test_network_that_a_host_is_not_in_is_told(run):
-  told = run.play(network='10.99.0.0/16', hosts=2)
-  assert told['code'] != 0
-  assert 'bind_interface must be a network of' in told['output']
+  ended = run.play(network='10.99.0.0/16', hosts=2)
+  assert ended['code'] != 0
+  assert 'bind_interface must be a network of' in ended['output']
   assert not list(run.directory.glob('checkpoints/[0-9]*'))
 
 

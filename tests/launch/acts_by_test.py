@@ -1,4 +1,4 @@
-"""Tests of who acts, TensorFlow or NumPy."""
+"""Tests of policies in TensorFlow or NumPy."""
 
 import json
 import math
@@ -45,5 +45,5 @@ def test_is_told(
   launch.run(experiment, topology, display=False)
   lines = (tmp_path / 'logs' / 'nodes.jsonl').read_text().splitlines()
   rows = [json.loads(line) for line in lines]
-  told = [row['acts_by'] for row in rows if 'acts_by' in row]
-  assert told == [expected]
+  found = [row['acts_by'] for row in rows if 'acts_by' in row]
+  assert found == [expected]

@@ -1,4 +1,4 @@
-"""What tests of calls between nodes have in common."""
+"""Fixtures for tests of calls between nodes."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def _port():
 
 @pytest.fixture(name='service')
 def _service():
-  """What calls in a test ask, which keeps none waiting at the end."""
+  """A service for calls, which answers those that wait at the end."""
   service = called.Service()
   yield service
   service.release.set()

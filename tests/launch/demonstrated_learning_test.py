@@ -10,7 +10,7 @@ from repertory.launch.topologies import offline
 pytestmark = pytest.mark.learning
 
 _over_seeds = pytest.mark.parametrize('seed', (1, 2, 3))
-# Down to the treasure, of which nothing tells on the way.
+# Down to the treasure; no reward on the way leads there.
 _SEA = 'bsuite:deep_sea/2'
 _CAR = 'gym:MountainCarContinuous-v0'
 

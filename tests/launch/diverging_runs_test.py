@@ -58,8 +58,8 @@ def test_stops_and_saves_the_batch(tmp_path):
   with np.load(path, allow_pickle=False) as arrays:
     assert arrays['data/reward'].max() == _LARGEST
   assert resuming.load_checkpoint(str(tmp_path)) is None
-  told = str(error.value).rstrip()
-  assert told.endswith('or skip such steps (on_divergence: skip).')
+  message = str(error.value).rstrip()
+  assert message.endswith('or skip such steps (on_divergence: skip).')
 
 
 def test_skips_and_goes_on_if_asked_for(tmp_path):

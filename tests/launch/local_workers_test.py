@@ -73,7 +73,7 @@ class _Run:
     return found
 
   def wait_for(self, count: int) -> set[int]:
-    """Waits until so many run; returns their ids."""
+    """Waits until `count` processes run; returns their ids."""
     program.wait_until(
       lambda: len(self.living()) == count, 30, f'{count} processes'
     )

@@ -39,7 +39,7 @@ def test_dials_are_set(tmp_path, agent, steps, config, seed):
   assert mean_return >= 7.9
 
 
-# An integer of each dial and a float: whoever leaves out the key has 4 at most.
+# An integer of each dial and a float: without the key the return is at most 4.
 @_over_seeds
 @pytest.mark.parametrize(
   ('agent', 'steps', 'topology', 'config'),

@@ -60,7 +60,7 @@ def test_dqn_catches_after_random_actions(tmp_path, seed):
 
 
 class Recording(NamedTuple):
-  """What a policy did.
+  """Recorded episodes of a policy.
 
   Attributes:
     directory: The folder of the data.

@@ -119,7 +119,7 @@ class TestAnotherHost:
     ) as (_, session):
       assert session.message.startswith('checkpoint 00000002, of 900 steps')
     assert storage_runs.counts(trained / 'a')['runs'] == 2
-    # Where there is none it has the same number.
+    # Without one, it has the same number.
     with storage_runs.opened(
       storage_runs.experiment(trained / 'c', trained / 'S', 901)
     ):

@@ -48,7 +48,7 @@ def test_a_run_tells_how_it_is_wrapped(tmp_path, data):
   status = _run(tmp_path, data, 'gail').status
   # Each of 20 items beyond the first 50 is drawn four times, in eights.
   assert status.learner_steps == 20 * 4 // 8
-  # Builder and settings are found again without being told.
+  # Builder and settings are restored from the checkpoint.
   trained = launch.trained.loading.read(str(tmp_path))
   builder = trained.experiment.builder
   assert isinstance(builder, gail.GAILBuilder)
