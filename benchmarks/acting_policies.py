@@ -1,7 +1,7 @@
 """Policies and learners of `central_inference.py`."""
 
-from repertory.agents import builder as builder_lib
 from repertory.agents import impala
+from repertory.agents.interface import builder as builder_lib
 from repertory.components import actors, specs
 
 # IMPALA settings by name of the network.

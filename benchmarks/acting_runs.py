@@ -12,14 +12,7 @@ from typing import Any
 import vector_environments
 
 import acting_policies
-from repertory.components import (
-  compilation,
-  loggers,
-  replay,
-  signals,
-  specs,
-  transports,
-)
+from repertory.components import loggers, replay, specs, transports
 from repertory.components import variables as variables_lib
 from repertory.components.inference import (
   addresses,
@@ -28,6 +21,7 @@ from repertory.components.inference import (
   server,
   state_store,
 )
+from repertory.components.runtime import compilation, signals
 from repertory.launch.nodes import inference
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -121,16 +115,14 @@ def serve(
     network: See `acting_policies.NETWORKS`.
     actors: Number of actors.
     environments: Number of environments per actor.
-    learns: Whether IMPALA learns from their experience.
+    learns: Whether IMPALA learns from them.
     address: Address to listen on; '' for a Unix socket.
     num_connections: 2 for double buffering.
     device: Device of the policy; None for TensorFlow's choice.
   """
   builder, spec = acting_policies.make_builder(network), _spec_of(network)
-  total = actors * environments
-  rows = [
-    len(range(environments)[i::num_connections]) for i in range(num_connections)
-  ]
+  total, ids = actors * environments, range(environments)
+  rows = [len(ids[i::num_connections]) for i in range(num_connections)]
   stop = signals.StopSignal()
   net = _make_network(builder, spec, device)
   store = state_store.StateStore(
@@ -144,9 +136,8 @@ def serve(
   learner = variables = make_adder = None
   if learns:
     learner = Learner(builder, spec, environments, total, stop)
-    variables = variables_lib.LocalVariableClient(
-      learner.publisher, net.variables
-    )
+    copies, source = net.variables, learner.publisher
+    variables = variables_lib.LocalVariableClient(source, copies)
     make_adder = learner.make_adder
   service = server.InferenceServer(
     address or addresses.make_address(),
@@ -154,8 +145,9 @@ def serve(
     {client.TRAINING: connections.Role(store, make_adder, variables)},
     stop=stop,
   )
-  loops = [service.serve, *([learner.run] if learner else [])]
-  threads = [threading.Thread(target=loop) for loop in loops]
+  threads = [threading.Thread(target=service.serve)]
+  if learner:
+    threads.append(threading.Thread(target=learner.run))
   for thread in threads:
     thread.start()
   try:

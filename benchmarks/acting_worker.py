@@ -11,9 +11,10 @@ import time
 import psutil
 import vector_environments
 
-from repertory.components import callers, environment_loop
+from repertory.components.actors import environment_loop
 from repertory.components.inference import client as client_lib
 from repertory.components.inference import thin_actor
+from repertory.components.runtime import callers
 
 _WARM_UP_SECONDS = 1.0
 

@@ -23,7 +23,7 @@ import numpy as np
 import tree
 from absl import app, flags
 
-from repertory.environments import registry
+from repertory.environments.registry import registry
 
 _SECONDS = flags.DEFINE_float(
   'seconds', 2, 'Seconds per row and loop.', lower_bound=0.2

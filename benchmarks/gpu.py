@@ -35,8 +35,8 @@ import gpu_cases
 import tensorflow as tf
 from absl import app, flags
 
-from repertory.components import devices
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
+from repertory.components.runtime import devices
 
 _DEVICES = flags.DEFINE_list(
   'devices',

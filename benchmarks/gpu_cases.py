@@ -14,8 +14,9 @@ import update_speed
 import vector_environments
 
 import acting_policies
-from repertory.agents import registry
-from repertory.components import compilation, specs
+from repertory.agents.interface import registry
+from repertory.components import specs
+from repertory.components.runtime import compilation
 
 _MAX_CALLS = 1_000
 _WARM_UP_CALLS = 3

@@ -31,8 +31,8 @@ import rich.console
 import rich.table
 from absl import app, flags
 
-from repertory.components import network_interfaces
 from repertory.components.inference import addresses
+from repertory.components.runtime import network_interfaces
 
 _ROUNDS = flags.DEFINE_integer('rounds', 25, 'Rounds per case.')
 _SECONDS = flags.DEFINE_float('seconds', 0.5, 'Duration per measurement.')

@@ -18,7 +18,8 @@ import psutil
 from absl import app, flags
 
 from repertory.agents import sac
-from repertory.components import adders, experience, offline, specs, transports
+from repertory.components import adders, offline, specs, transports
+from repertory.components.transports import experience
 
 _STEPS = flags.DEFINE_integer('steps', 1_000_000, 'Steps to record.')
 _IMAGES = flags.DEFINE_bool('images', False, 'Whether observations are images.')

@@ -17,7 +17,7 @@ import cloudpickle
 import figures
 import psutil
 
-from repertory.components import callers, network_interfaces
+from repertory.components.runtime import callers, network_interfaces
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import calls, node_process, rpc
 from repertory.launch.platform import child_processes, ports

@@ -17,7 +17,7 @@ import tree
 
 from repertory import launch
 from repertory.launch.coordination import kinds
-from repertory.launch.runs import resuming
+from repertory.launch.opening import resuming
 
 COORDINATOR, REPLAY, LEARNER = (
   kind.name for kind in (kinds.COORDINATOR, kinds.REPLAY, kinds.LEARNER)

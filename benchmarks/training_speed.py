@@ -21,7 +21,7 @@ import tensorflow as tf  # noqa: F401
 from absl import app
 
 from repertory import launch
-from repertory.environments import registry
+from repertory.environments.registry import registry
 
 _BARE_STEPS = 50_000
 # Shorter runs are rejected: figures are logged once a second.

@@ -15,8 +15,9 @@ import training_speed
 import tree
 from absl import app, flags
 
-from repertory.agents import builder as builder_lib
-from repertory.components import compilation, specs, types
+from repertory.agents.interface import builder as builder_lib
+from repertory.components import specs, types
+from repertory.components.runtime import compilation
 
 _ENVIRONMENT = flags.DEFINE_string('env', 'gym:CartPole-v1', 'The environment.')
 _STEPS = flags.DEFINE_integer('steps', 200_000, 'Environment steps of a run.')

@@ -1,5 +1,5 @@
 """The building blocks of agents, one module or package each."""
 
-from repertory.components import lazy_imports
+from repertory.components.config import lazy_imports
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

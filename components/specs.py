@@ -10,7 +10,8 @@ import numpy as np
 import tree
 from acme import specs as acme_specs
 
-from repertory.components import nests, types
+from repertory.components import types
+from repertory.components.runtime import nests
 
 Array = acme_specs.Array
 BoundedArray = acme_specs.BoundedArray

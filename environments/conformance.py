@@ -17,7 +17,7 @@ import dm_env
 import numpy as np
 import tree
 
-from repertory.environments import batch
+from repertory.environments.batches import batch
 
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 

@@ -18,8 +18,10 @@ import tensorflow as tf
 
 from repertory import launch
 from repertory.agents import dqn
-from repertory.components import data_parallel, networks, settings
-from repertory.environments import registry
+from repertory.components import networks
+from repertory.components.config import settings
+from repertory.components.runtime import data_parallel
+from repertory.environments.registry import registry
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,14 +24,10 @@ import tensorflow as tf
 
 from repertory import launch
 from repertory.agents import dqn
-from repertory.components import (
-  interfaces,
-  networks,
-  random_streams,
-  settings,
-  specs,
-)
-from repertory.environments import registry
+from repertory.components import interfaces, networks, specs
+from repertory.components.config import settings
+from repertory.components.runtime import random_streams
+from repertory.environments.registry import registry
 
 
 @dataclasses.dataclass(frozen=True)

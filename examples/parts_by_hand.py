@@ -17,14 +17,14 @@ from repertory.components import (
   actors,
   adders,
   datasets,
-  environment_loop,
   learners,
   policies,
   replay,
   specs,
 )
+from repertory.components.actors import environment_loop
 from repertory.components.replay import local
-from repertory.environments import registry
+from repertory.environments.registry import registry
 
 BATCH_SIZE, SEED = 32, 1
 

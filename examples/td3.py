@@ -7,21 +7,12 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory import launch
-from repertory.agents import (
-  agent_config,
-  builder,
-  experience_replay,
-  exploration,
-)
-from repertory.components import (
-  action_scaling,
-  adders,
-  interfaces,
-  learners,
-  losses,
-  networks,
-)
-from repertory.environments import registry
+from repertory.agents.actor_critic import exploration
+from repertory.agents.interface import agent_config, builder
+from repertory.agents.replay import experience_replay
+from repertory.components import adders, interfaces, learners, losses, networks
+from repertory.components.actions import action_scaling
+from repertory.environments.registry import registry
 
 
 @dataclasses.dataclass(frozen=True)

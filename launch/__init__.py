@@ -2,17 +2,17 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.components import lazy_imports
+from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.launch.callbacks import Callback, RowLogger
-  from repertory.launch.evaluation import evaluate
-  from repertory.launch.experiment import Experiment
-  from repertory.launch.failures import NodeError
-  from repertory.launch.naming import make_experiment
-  from repertory.launch.recording import record
-  from repertory.launch.running import Result, run
+  from repertory.launch.experiments.callbacks import Callback, RowLogger
+  from repertory.launch.experiments.experiment import Experiment
+  from repertory.launch.experiments.failures import NodeError
+  from repertory.launch.experiments.naming import make_experiment
+  from repertory.launch.running.run import Result, run
+  from repertory.launch.trained.evaluation import evaluate
   from repertory.launch.trained.policy import TrainedPolicy, load_policy
+  from repertory.launch.trained.recording import record
 
 __all__ = [
   'Callback',
@@ -31,15 +31,15 @@ __all__ = [
 # Thin actors load no TensorFlow.
 __getattr__, __dir__ = lazy_imports.modules(
   __name__,
-  Experiment='experiment',
-  NodeError='failures',
-  Callback='callbacks',
-  Result='running',
-  RowLogger='callbacks',
+  Experiment='experiments.experiment',
+  NodeError='experiments.failures',
+  Callback='experiments.callbacks',
+  Result='running.run',
+  RowLogger='experiments.callbacks',
   TrainedPolicy='trained.policy',
-  evaluate='evaluation',
+  evaluate='trained.evaluation',
   load_policy='trained.policy',
-  make_experiment='naming',
-  record='recording',
-  run='running',
+  make_experiment='experiments.naming',
+  record='trained.recording',
+  run='running.run',
 )

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tree
 
 import known_agents
-from repertory.agents import registry
+from repertory.agents.interface import registry
 from repertory.components import specs, types
 
 _NUMBER = specs.Array((), np.float32)

@@ -10,89 +10,47 @@ import os
 import pathlib
 import re
 
-MAX_FILE_LINES = 400
+MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 60
 
 _FOLDERS = ('components', 'agents', 'environments', 'launch')
 # Modules below `components` and `environments`, such as random streams, import
 # paths and settings. They import no other module of the package.
 _BELOW_BOTH = (
-  'components/image_layouts',
-  'components/import_paths',
-  'components/random_streams',
-  'components/settings',
+  'components/config',
+  'components/runtime/image_layouts',
+  'components/runtime/random_streams',
 )
 # Inside a folder, a part may import its own rank and earlier ones.
 _RANKS_OF_COMPONENTS = (
+  ('config',),
+  ('types', 'runtime', 'specs', 'actions'),
+  ('core', 'interfaces'),
   (
-    'types',
-    'nests',
-    'moments',
-    'specs',
-    'action_parts',
-    'signals',
-    'stack',
-    'xla_checks',
-    'compilation',
-    'numpy_operations',
-    'numpy_translations',
-    'numpy_functions',
-    'loops',
-    'data_parallel',
-    'devices',
-    'random_streams',
-    'image_layouts',
-    'cumulative_sums',
-    'settings',
-    'callers',
-    'network_interfaces',
-    'choices',
-    'lazy_imports',
-    'regular_files',
-  ),
-  ('core', 'interfaces', 'import_paths'),
-  (
-    'counting',
-    'checkpointing',
-    'action_scaling',
-    'cross_entropy_method',
-    'discrete_actions',
+    'checkpoints',
     'distributions',
-    'episode_metrics',
-    'return_distributions',
-    'bounded_gaussian',
-    'squashed_gaussian',
     'losses',
     'networks',
     'policies',
     'replay',
-    'storage',
-    'videos',
     'adders',
     'variables',
     'loggers',
   ),
-  (
-    'datasets',
-    'actors',
-    'learners',
-    'inference',
-    'experience',
-    'offline',
-  ),
-  ('environment_loop', 'gossip', 'transports', 'anakin'),
-  ('conformance',),
+  ('datasets', 'actors', 'learners', 'inference', 'offline'),
+  ('gossip', 'transports', 'anakin'),
+  ('testing',),
 )
 _RANKS_OF_LAUNCH = (
-  ('platform', 'registries', 'failures', 'callbacks', 'experiment', 'naming'),
-  ('runs', 'video_recording'),
+  ('platform', 'experiments'),
+  ('opening',),
   ('coordination',),
   ('nodes',),
   ('launchers',),
   ('topologies', 'trained'),
-  ('running', 'evaluation', 'recording'),
+  ('running',),
   ('results', 'sweeps'),
-  ('cli', 'conformance'),
+  ('cli',),
 )
 _RANK_OF = {
   folder: {name: rank for rank, names in enumerate(ranks) for name in names}
@@ -130,7 +88,7 @@ _FENCES = {
     'components/core.py',
     'components/specs.py',
     'components/types.py',
-    'components/counting.py',
+    'components/loggers/counting.py',
     'components/loggers/',
   ),
   'reverb': (
@@ -143,29 +101,14 @@ _FENCES = {
   ),
   'h5py': ('components/offline/minari.py',),
   'matplotlib': ('launch/results/drawing.py',),
-  'wandb': ('launch/callbacks/wandb_logger.py',),
+  'wandb': ('launch/experiments/callbacks/wandb_logger.py',),
   'optuna': ('launch/sweeps/study.py',),
-  'fsspec': ('components/storage/fsspec_backend.py',),
-  'imageio_ffmpeg': ('components/videos.py',),
+  'fsspec': ('components/checkpoints/fsspec_backend.py',),
+  'imageio_ffmpeg': ('launch/nodes/videos.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }
 # Modules of `agents` that agents may import besides their own folder.
-_SHARED_BY_AGENTS = (
-  'agent',
-  'agent_config',
-  'builder',
-  'config_checks',
-  'conformance',
-  'experience_replay',
-  'replay_config',
-  'unroll_config',
-  'exploration',
-  'policy_and_critic',
-  'actor_critic',
-  'additional_loss',
-  'transition_replay',
-  'unroll_queue',
-)
+_SHARED_BY_AGENTS = ('actor_critic', 'interface', 'replay', 'unrolls')
 _DUMPING_GROUNDS = ('util', 'helper', 'common', 'misc', 'base')
 
 
@@ -242,8 +185,8 @@ def _may_import(path, target):
     return True
   if not target or target[0] not in _FOLDERS:
     return False  # The root package imports everything.
-  is_below_both = '/'.join(target[:2]) in _BELOW_BOTH
-  if path.removesuffix('.py') in _BELOW_BOTH:
+  is_below_both = _is_below_both(target)
+  if _is_below_both(path.removesuffix('.py').split('/')):
     return is_below_both
   if folder == 'environments' and is_below_both:
     return True
@@ -255,12 +198,15 @@ def _may_import(path, target):
     return True
   if target[0] != 'agents':
     return False
-  if inner == ['registry.py']:
+  if inner == ['interface', 'registry.py']:
     return True
-  shared = [[name] for name in _SHARED_BY_AGENTS]
-  if len(inner) == 1:
-    return target[1:2] in shared  # Shared parts of agents import no agent.
-  return target[1:2] in [[inner[0]], *shared]
+  if target[1:3] == ['interface', 'registry']:
+    return inner[0] in ('interface', 'reward_models')
+  return target[1:2] in [[inner[0]], *([name] for name in _SHARED_BY_AGENTS)]
+
+
+def _is_below_both(parts):
+  return any('/'.join(parts[:n]) in _BELOW_BOTH for n in (2, 3))
 
 
 def check_ranks(path, tree):

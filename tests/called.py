@@ -2,7 +2,7 @@
 
 import threading
 
-from repertory.components import signals
+from repertory.components.runtime import signals
 
 SECONDS = 30.0
 NUM_THREADS = 4

@@ -19,20 +19,23 @@ import pytest
 import architecture_rules
 import rare_cases
 from repertory import launch
-from repertory.agents import dqn, experience_replay
-from repertory.agents import registry as agents_registry
-from repertory.components import checkpointing, environment_loop, loggers
-from repertory.environments import registry as environments_registry
-from repertory.launch import evaluation, recording, running
+from repertory.agents import dqn
+from repertory.agents.interface import registry as agents_registry
+from repertory.agents.replay import experience_replay
+from repertory.components import loggers
+from repertory.components.actors import environment_loop
+from repertory.components.checkpoints import checkpointing
+from repertory.environments.registry import registry as environments_registry
 from repertory.launch.cli import commands as command_line
 from repertory.launch.cli import dry_runs
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher
+from repertory.launch.opening import directories, resuming, session, smoke_test
 from repertory.launch.results import finding, plots, report, runs
-from repertory.launch.runs import directories, resuming, session, smoke_test
+from repertory.launch.running import run
 from repertory.launch.sweeps import manifest, sweep
 from repertory.launch.topologies import topology
-from repertory.launch.trained import loading
+from repertory.launch.trained import evaluation, loading, recording
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _README = 'README.md'
@@ -278,11 +281,11 @@ class TestCommands:
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'examples').symlink_to(_ROOT / 'examples')
     (tmp_path / 'runs').mkdir()  # The default of `repertory runs`.
-    result = running.Result(loggers.Status('title'), 'directory')
+    result = run.Result(loggers.Status('title'), 'directory')
     episodes = [environment_loop.Episode(0, 1.0, 9)]
     found = finding.Found([runs.RunRecord('directory', runs.DONE)], [])
     for module, name, value in (
-      (running, 'run', result),
+      (run, 'run', result),
       (evaluation, 'run_episodes', episodes),
       (recording, 'record_episodes', [1.0]),
       (directories, 'check_trained', None),

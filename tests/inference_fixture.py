@@ -11,13 +11,8 @@ import tree
 import raw_lane
 import recording_adder
 import replay_fixture
-from repertory.components import (
-  callers,
-  environment_loop,
-  interfaces,
-  signals,
-  specs,
-)
+from repertory.components import interfaces, specs
+from repertory.components.actors import environment_loop
 from repertory.components.inference import (
   addresses,
   client,
@@ -26,7 +21,8 @@ from repertory.components.inference import (
   state_store,
   thin_actor,
 )
-from repertory.environments import batch
+from repertory.components.runtime import callers, signals
+from repertory.environments.batches import batch
 
 DEADLINE_SECONDS = raw_lane.DEADLINE_SECONDS
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from repertory.agents import registry
+from repertory.agents.interface import registry
 
 
 class Known(NamedTuple):

@@ -2,7 +2,8 @@
 
 import sys
 
-from repertory.components import signals, variables
+from repertory.components import variables
+from repertory.components.runtime import signals
 from repertory.launch.nodes import actor, node
 
 

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 import numeric_gradients
 import transition_updates
-from repertory.agents import policy_and_critic
+from repertory.agents.actor_critic import policy_and_critic
 
 
 def make_networks(make_policy, make_critic, seed=0):

@@ -5,8 +5,8 @@ import numpy as np
 from dm_env import specs as dm_env_specs
 
 from repertory.components import offline, specs
-from repertory.environments import registry
-from repertory.launch.runs import environment_batches
+from repertory.environments.registry import registry
+from repertory.launch.opening import environment_batches
 
 FIRST, MID, LAST = (int(one) for one in dm_env.StepType)
 

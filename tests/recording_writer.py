@@ -6,7 +6,8 @@ import numpy as np
 import tree
 
 import replay_fixture
-from repertory.components import replay, signals
+from repertory.components import replay
+from repertory.components.runtime import signals
 
 
 class _Place:

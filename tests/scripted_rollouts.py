@@ -6,9 +6,9 @@ import tree
 
 import recording_writer
 import sequence_twin
-from repertory.components import experience as experience_lib
 from repertory.components import replay, types
 from repertory.components.anakin import acting
+from repertory.components.transports import experience as experience_lib
 
 FIRST, MID, LAST = 0, 1, 2
 

@@ -19,9 +19,11 @@ import numpy as np
 
 import stacks
 from repertory import launch
-from repertory.components import checkpointing, stack, transports
+from repertory.components import transports
+from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
-from repertory.launch.runs import resuming
+from repertory.components.runtime import versions
+from repertory.launch.opening import resuming
 
 _FOLDER = pathlib.Path(__file__).parent / 'launch' / 'stack_checkpoints'
 _FACTS = 'facts.json'
@@ -175,7 +177,7 @@ def _write(version: str, name: str, case: Case, directory: str) -> None:
   launch.run(case.experiment(directory), case.topology, display=False)
   checkpoint = load(directory)
   facts = {
-    'versions': dict(stack.versions()),
+    'versions': dict(versions.versions()),
     'counts': checkpoint.state['counts'],
     'tables': checkpoint.state['tables'],
     'arrays': hash_each(checkpoint.arrays),

@@ -2,10 +2,10 @@
 
 import pytest
 
-from repertory.components import conformance
+from repertory.components import testing
 
 
-class StartedUpdates(conformance.UpdateConformance):
+class StartedUpdates(testing.UpdateConformance):
   """Compiles the update of a case once, as its first batch takes seconds.
 
   Each test continues with its state after earlier ones; tests that need two

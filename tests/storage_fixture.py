@@ -5,8 +5,12 @@ import pathlib
 
 import numpy as np
 
-from repertory.components import checkpointing, storage
-from repertory.components.storage import backends, fsspec_backend
+from repertory.components import checkpoints
+from repertory.components.checkpoints import (
+  backends,
+  checkpointing,
+  fsspec_backend,
+)
 
 
 def make_place(kind: str, folder) -> backends.StorageBackend:
@@ -44,11 +48,11 @@ def read_value(directory) -> int:
   return value
 
 
-def make_shelf(place, folder='checkpoints') -> storage.CheckpointStore:
-  return storage.CheckpointStore(place, folder, f'S/{folder}')
+def make_shelf(place, folder='checkpoints') -> checkpoints.CheckpointStore:
+  return checkpoints.CheckpointStore(place, folder, f'S/{folder}')
 
 
-def add(store, local, value=1) -> storage.CheckpointManifest:
+def add(store, local, value=1) -> checkpoints.CheckpointManifest:
   """Writes a checkpoint and uploads it."""
   path = write_checkpoint(local, value)
   return store.add(path, lambda: None, lambda count: None)
@@ -62,7 +66,7 @@ def damage(place, name, change):
     place.write(name, [content])
 
 
-def fetch(store: storage.CheckpointStore, folder) -> int:
+def fetch(store: checkpoints.CheckpointStore, folder) -> int:
   """Fetches the newest checkpoint; returns its value."""
   manifest = store.newest()
   here = checkpointing.Checkpointer(str(folder))

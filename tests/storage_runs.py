@@ -6,9 +6,9 @@ import pytest
 
 import log_files
 from repertory import launch
-from repertory.components import storage
-from repertory.components.storage import backends, storage_lock
-from repertory.launch.runs import resuming, uploads
+from repertory.components import checkpoints
+from repertory.components.checkpoints import backends, storage_lock
+from repertory.launch.opening import resuming, uploads
 
 # XLA would take most of the time.
 SETTINGS = {
@@ -35,7 +35,7 @@ def run(*arguments, fresh=False, **settings) -> launch.Result:
 
 
 def names(stored, folder='checkpoints'):
-  store = storage.CheckpointStore(
+  store = checkpoints.CheckpointStore(
     backends.LocalBackend(str(stored)), folder, folder
   )
   return store.names()
@@ -53,7 +53,7 @@ def warnings(directory):
 
 @contextlib.contextmanager
 def opened(experiment, fresh=False):
-  stored = storage.open_storage(experiment.storage, experiment.directory)
+  stored = checkpoints.open_storage(experiment.storage, experiment.directory)
   with resuming.open_session(experiment, fresh, stored=stored) as session:
     yield stored, session
 

@@ -6,9 +6,10 @@ import tree
 
 import known_agents
 from repertory import launch
-from repertory.agents import registry
-from repertory.components import checkpointing, learners, specs
-from repertory.launch.runs import session, smoke_test
+from repertory.agents.interface import registry
+from repertory.components import learners, specs
+from repertory.components.checkpoints import checkpointing
+from repertory.launch.opening import session, smoke_test
 
 STEPS, LEARNER_STEPS = 60, 7
 

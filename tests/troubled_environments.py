@@ -4,7 +4,7 @@ import itertools
 
 from repertory import launch
 from repertory.agents import dqn
-from repertory.environments import registry
+from repertory.environments.registry import registry
 
 
 class Troubled:

@@ -17,8 +17,9 @@ from collections.abc import Iterator, Sequence
 
 import namespaces
 import replay_fixture
-from repertory.components import network_interfaces, replay
+from repertory.components import replay
 from repertory.components.inference import addresses
+from repertory.components.runtime import network_interfaces
 from repertory.launch.launchers import node_graph, node_runner, rpc
 from repertory.launch.nodes import node
 from repertory.launch.platform import ports

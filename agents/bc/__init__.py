@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.agents.agent import Agent
 from repertory.agents.bc.config import PRESETS, BCConfig
-from repertory.components import lazy_imports
+from repertory.agents.interface.agent import Agent
+from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.agents.bc.builder import BCBuilder

@@ -4,20 +4,17 @@ import dataclasses
 
 import sonnet as snt
 
-from repertory.agents import builder, exploration
+from repertory.agents.actor_critic import exploration
 from repertory.agents.bc import config as bc_config
 from repertory.agents.bc import learning, networks
-from repertory.components import (
+from repertory.agents.interface import builder
+from repertory.components import adders, interfaces, losses, policies, specs
+from repertory.components.actions import (
   action_parts,
   action_scaling,
-  adders,
   discrete_actions,
-  interfaces,
-  losses,
-  policies,
-  specs,
 )
-from repertory.components import experience as experience_lib
+from repertory.components.transports import experience as experience_lib
 
 
 class BCBuilder(builder.Builder):

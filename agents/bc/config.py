@@ -6,8 +6,8 @@
 import dataclasses
 from typing import Any, ClassVar
 
-from repertory.agents import agent_config, config_checks
-from repertory.components import choices, settings
+from repertory.agents.interface import agent_config, config_checks
+from repertory.components.config import choices, settings
 
 
 @dataclasses.dataclass(frozen=True)

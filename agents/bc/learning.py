@@ -6,7 +6,8 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.bc import config as bc_config
-from repertory.components import data_parallel, interfaces, learners, types
+from repertory.components import interfaces, learners, types
+from repertory.components.runtime import data_parallel
 
 # Maps network outputs `[B, N]` and the data set's actions `[B, ...]` to a
 # scalar.

@@ -4,12 +4,11 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.bc import config as bc_config
-from repertory.components import (
+from repertory.components import networks, specs
+from repertory.components.actions import (
   action_parts,
   action_scaling,
   discrete_actions,
-  networks,
-  specs,
 )
 
 

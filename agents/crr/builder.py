@@ -2,22 +2,14 @@
 
 import sonnet as snt
 
-from repertory.agents import (
-  builder,
-  experience_replay,
-  exploration,
-  policy_and_critic,
-  transition_replay,
-)
+from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.crr import config as crr_config
 from repertory.agents.crr import learning
-from repertory.components import (
-  action_scaling,
-  bounded_gaussian,
-  interfaces,
-  networks,
-  specs,
-)
+from repertory.agents.interface import builder
+from repertory.agents.replay import experience_replay, transition_replay
+from repertory.components import interfaces, networks, specs
+from repertory.components.actions import action_scaling
+from repertory.components.distributions import bounded_gaussian
 from repertory.components.networks import Critic
 
 

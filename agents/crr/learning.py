@@ -2,17 +2,13 @@
 
 import tensorflow as tf
 
-from repertory.agents import experience_replay, policy_and_critic
+from repertory.agents.actor_critic import policy_and_critic
 from repertory.agents.crr import config as crr_config
-from repertory.components import (
-  action_scaling,
-  bounded_gaussian,
-  data_parallel,
-  interfaces,
-  learners,
-  losses,
-  types,
-)
+from repertory.agents.replay import experience_replay
+from repertory.components import interfaces, learners, losses, types
+from repertory.components.actions import action_scaling
+from repertory.components.distributions import bounded_gaussian
+from repertory.components.runtime import data_parallel
 
 
 class CRRUpdate(interfaces.Update):

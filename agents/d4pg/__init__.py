@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.agents.agent import Agent
 from repertory.agents.d4pg.config import PRESETS, D4PGConfig
-from repertory.components import lazy_imports
+from repertory.agents.interface.agent import Agent
+from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.agents.d4pg.builder import D4PGBuilder

@@ -2,16 +2,13 @@
 
 import sonnet as snt
 
-from repertory.agents import (
-  builder,
-  experience_replay,
-  exploration,
-  policy_and_critic,
-  transition_replay,
-)
+from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.d4pg import config as d4pg_config
 from repertory.agents.d4pg import learning, networks
-from repertory.components import action_scaling, interfaces, specs
+from repertory.agents.interface import builder
+from repertory.agents.replay import experience_replay, transition_replay
+from repertory.components import interfaces, specs
+from repertory.components.actions import action_scaling
 from repertory.components.networks import Critic
 
 

@@ -4,7 +4,8 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.d4pg import config as d4pg_config
-from repertory.components import action_scaling, networks, specs
+from repertory.components import networks, specs
+from repertory.components.actions import action_scaling
 
 # Variance scale of the policy's last layer: initial actions are near 0, where
 # tanh is steep.

@@ -4,22 +4,13 @@ import dataclasses
 
 import sonnet as snt
 
-from repertory.agents import (
-  additional_loss,
-  builder,
-  experience_replay,
-  exploration,
-  transition_replay,
-)
+from repertory.agents.actor_critic import additional_loss, exploration
 from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import learning, networks
-from repertory.components import (
-  adders,
-  discrete_actions,
-  interfaces,
-  policies,
-  specs,
-)
+from repertory.agents.interface import builder
+from repertory.agents.replay import experience_replay, transition_replay
+from repertory.components import adders, interfaces, policies, specs
+from repertory.components.actions import discrete_actions
 
 
 class DQNBuilder(

@@ -7,18 +7,12 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.agents import additional_loss as additional
-from repertory.agents import experience_replay
+from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.dqn import config as dqn_config
-from repertory.agents.dqn import networks
-from repertory.components import (
-  discrete_actions,
-  interfaces,
-  learners,
-  losses,
-  return_distributions,
-  types,
-)
+from repertory.agents.dqn import networks, return_distributions
+from repertory.agents.replay import experience_replay
+from repertory.components import interfaces, learners, losses, types
+from repertory.components.actions import discrete_actions
 
 
 class DQNUpdate(interfaces.Update):

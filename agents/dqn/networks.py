@@ -7,15 +7,11 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.dqn import config as dqn_config
-from repertory.components import (
-  data_parallel,
-  discrete_actions,
-  networks,
-  return_distributions,
-  settings,
-  specs,
-  types,
-)
+from repertory.agents.dqn import return_distributions
+from repertory.components import networks, specs, types
+from repertory.components.actions import discrete_actions
+from repertory.components.config import settings
+from repertory.components.runtime import data_parallel
 
 
 def make_network(

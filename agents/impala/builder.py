@@ -1,8 +1,9 @@
 """Builder of IMPALA."""
 
-from repertory.agents import actor_critic, additional_loss, unroll_queue
+from repertory.agents.actor_critic import actor_critic, additional_loss
 from repertory.agents.impala import config as impala_config
 from repertory.agents.impala import learning
+from repertory.agents.unrolls import unroll_queue
 from repertory.components import distributions, interfaces, specs
 from repertory.components.networks import SequenceNetwork
 

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from repertory.agents import additional_loss as additional
+from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.impala import config as impala_config
 from repertory.components import (
   distributions,

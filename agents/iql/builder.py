@@ -2,23 +2,15 @@
 
 import sonnet as snt
 
-from repertory.agents import (
-  builder,
-  experience_replay,
-  exploration,
-  policy_and_critic,
-  transition_replay,
-)
+from repertory.agents.actor_critic import exploration, policy_and_critic
+from repertory.agents.interface import builder
 from repertory.agents.iql import config as iql_config
 from repertory.agents.iql import learning
 from repertory.agents.iql import networks as iql_networks
-from repertory.components import (
-  action_scaling,
-  bounded_gaussian,
-  interfaces,
-  networks,
-  specs,
-)
+from repertory.agents.replay import experience_replay, transition_replay
+from repertory.components import interfaces, networks, specs
+from repertory.components.actions import action_scaling
+from repertory.components.distributions import bounded_gaussian
 from repertory.components.networks import CriticEnsemble
 
 

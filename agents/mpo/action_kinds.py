@@ -8,13 +8,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from repertory.agents.mpo import config as mpo_config
-from repertory.components import (
-  action_scaling,
-  discrete_actions,
-  learners,
-  losses,
-  types,
-)
+from repertory.components import learners, losses, types
+from repertory.components.actions import action_scaling, discrete_actions
 
 # Maps observations, and continuous actions in [−1, 1] if any, to M outputs of
 # each action.

@@ -3,21 +3,16 @@
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents import (
-  builder,
-  experience_replay,
-  exploration,
-  policy_and_critic,
-  transition_replay,
-)
+from repertory.agents.actor_critic import exploration, policy_and_critic
+from repertory.agents.interface import builder
 from repertory.agents.mpo import action_kinds, learning, networks
 from repertory.agents.mpo import config as mpo_config
-from repertory.components import (
+from repertory.agents.replay import experience_replay, transition_replay
+from repertory.components import interfaces, specs
+from repertory.components.actions import (
   action_parts,
   action_scaling,
   discrete_actions,
-  interfaces,
-  specs,
 )
 
 

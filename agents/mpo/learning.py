@@ -2,16 +2,12 @@
 
 import tensorflow as tf
 
-from repertory.agents import experience_replay, policy_and_critic
+from repertory.agents.actor_critic import policy_and_critic
 from repertory.agents.mpo import action_kinds
 from repertory.agents.mpo import config as mpo_config
-from repertory.components import (
-  data_parallel,
-  interfaces,
-  learners,
-  losses,
-  types,
-)
+from repertory.agents.replay import experience_replay
+from repertory.components import interfaces, learners, losses, types
+from repertory.components.runtime import data_parallel
 
 
 class MPOUpdate(interfaces.Update):

@@ -2,14 +2,13 @@
 
 import sonnet as snt
 
-from repertory.agents import policy_and_critic
+from repertory.agents.actor_critic import policy_and_critic
 from repertory.agents.mpo import config as mpo_config
-from repertory.components import (
+from repertory.components import networks, specs
+from repertory.components.actions import (
   action_parts,
   action_scaling,
   discrete_actions,
-  networks,
-  specs,
 )
 
 

@@ -1,8 +1,9 @@
 """Builder of PPO."""
 
-from repertory.agents import actor_critic, additional_loss, unroll_queue
+from repertory.agents.actor_critic import actor_critic, additional_loss
 from repertory.agents.ppo import config as ppo_config
 from repertory.agents.ppo import learning
+from repertory.agents.unrolls import unroll_queue
 from repertory.components import distributions, interfaces, specs
 from repertory.components.networks import SequenceNetwork
 

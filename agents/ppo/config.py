@@ -3,8 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents import config_checks, unroll_config
-from repertory.components import choices, settings
+from repertory.agents.interface import config_checks
+from repertory.agents.unrolls import unroll_config
+from repertory.components.config import choices, settings
 
 # Default minimum batch size, in unrolls: the number of actors in the paper, for
 # Atari.

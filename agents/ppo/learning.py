@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tree
 
-from repertory.agents import actor_critic
-from repertory.agents import additional_loss as additional
+from repertory.agents.actor_critic import actor_critic
+from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.ppo import config as ppo_config
 from repertory.components import (
-  compilation,
   distributions,
   interfaces,
   learners,
@@ -18,6 +17,7 @@ from repertory.components import (
   networks,
   types,
 )
+from repertory.components.runtime import compilation
 
 # Metrics averaged over the gradient steps of an update.
 _METRICS = (

@@ -1,15 +1,12 @@
 """Builder of PQN."""
 
-from repertory.agents import builder, exploration, unroll_queue
+from repertory.agents.actor_critic import exploration
+from repertory.agents.interface import builder
 from repertory.agents.pqn import config as pqn_config
 from repertory.agents.pqn import learning, networks
-from repertory.components import (
-  discrete_actions,
-  interfaces,
-  policies,
-  specs,
-  types,
-)
+from repertory.agents.unrolls import unroll_queue
+from repertory.components import interfaces, policies, specs, types
+from repertory.components.actions import discrete_actions
 from repertory.components.networks import SequenceNetwork
 
 

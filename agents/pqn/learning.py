@@ -7,14 +7,8 @@ import tensorflow as tf
 import tree
 
 from repertory.agents.pqn import config as pqn_config
-from repertory.components import (
-  discrete_actions,
-  interfaces,
-  learners,
-  losses,
-  networks,
-  types,
-)
+from repertory.components import interfaces, learners, losses, networks, types
+from repertory.components.actions import discrete_actions
 
 
 class _Steps(NamedTuple):

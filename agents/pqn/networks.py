@@ -3,7 +3,8 @@
 import sonnet as snt
 
 from repertory.agents.pqn import config as pqn_config
-from repertory.components import discrete_actions, networks, specs
+from repertory.components import networks, specs
+from repertory.components.actions import discrete_actions
 
 
 def make_network(

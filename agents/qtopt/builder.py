@@ -2,17 +2,15 @@
 
 import dataclasses
 
-from repertory.agents import (
-  builder,
-  experience_replay,
-  exploration,
-  transition_replay,
-)
+from repertory.agents.actor_critic import exploration
+from repertory.agents.interface import builder
 from repertory.agents.qtopt import config as qtopt_config
 from repertory.agents.qtopt import learning, networks, targets
-from repertory.components import action_scaling, interfaces, specs
-from repertory.components import experience as experience_lib
+from repertory.agents.replay import experience_replay, transition_replay
+from repertory.components import interfaces, specs
+from repertory.components.actions import action_scaling
 from repertory.components.networks import Critic
+from repertory.components.transports import experience as experience_lib
 
 
 class QTOptBuilder(transition_replay.TransitionReplayBuilder):

@@ -3,8 +3,9 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents import config_checks, replay_config
-from repertory.components import choices, settings
+from repertory.agents.interface import config_checks
+from repertory.agents.replay import replay_config
+from repertory.components.config import choices, settings
 
 
 @dataclasses.dataclass(frozen=True)

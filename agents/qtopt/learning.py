@@ -2,17 +2,13 @@
 
 import tensorflow as tf
 
-from repertory.agents import experience_replay
 from repertory.agents.qtopt import config as qtopt_config
 from repertory.agents.qtopt import targets as targets_lib
-from repertory.components import (
-  action_scaling,
-  data_parallel,
-  interfaces,
-  learners,
-  types,
-)
+from repertory.agents.replay import experience_replay
+from repertory.components import interfaces, learners, types
+from repertory.components.actions import action_scaling
 from repertory.components.networks import Critic
+from repertory.components.runtime import data_parallel
 
 
 class QTOptUpdate(interfaces.Update):

@@ -6,14 +6,10 @@ import tensorflow as tf
 import tree
 
 from repertory.agents.qtopt import config as qtopt_config
-from repertory.components import (
-  action_scaling,
-  cross_entropy_method,
-  data_parallel,
-  networks,
-  specs,
-  types,
-)
+from repertory.agents.qtopt import cross_entropy_method
+from repertory.components import networks, specs, types
+from repertory.components.actions import action_scaling
+from repertory.components.runtime import data_parallel
 
 
 def make_network(

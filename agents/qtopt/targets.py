@@ -4,14 +4,10 @@ import tensorflow as tf
 
 from repertory.agents.qtopt import config as qtopt_config
 from repertory.agents.qtopt import networks
-from repertory.components import (
-  action_scaling,
-  data_parallel,
-  interfaces,
-  losses,
-  types,
-)
+from repertory.components import interfaces, losses, types
+from repertory.components.actions import action_scaling
 from repertory.components.networks import Critic
+from repertory.components.runtime import data_parallel
 
 
 class Targets(tf.Module):

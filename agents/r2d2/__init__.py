@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.agents.agent import Agent
+from repertory.agents.interface.agent import Agent
 from repertory.agents.r2d2.config import PRESETS, R2D2Config
-from repertory.components import lazy_imports
+from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.agents.r2d2.builder import R2D2Builder

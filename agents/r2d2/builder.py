@@ -1,18 +1,14 @@
 """Builder of R2D2."""
 
-from repertory.agents import builder, experience_replay, exploration
+from repertory.agents.actor_critic import exploration
+from repertory.agents.interface import builder
 from repertory.agents.r2d2 import config as r2d2_config
 from repertory.agents.r2d2 import learning, networks
-from repertory.components import (
-  adders,
-  discrete_actions,
-  interfaces,
-  policies,
-  specs,
-  types,
-)
-from repertory.components import experience as experience_lib
+from repertory.agents.replay import experience_replay
+from repertory.components import adders, interfaces, policies, specs, types
+from repertory.components.actions import discrete_actions
 from repertory.components.networks import SequenceNetwork
+from repertory.components.transports import experience as experience_lib
 
 
 class R2D2Builder(builder.Builder):

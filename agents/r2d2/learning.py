@@ -5,16 +5,10 @@ import functools
 import tensorflow as tf
 import tree
 
-from repertory.agents import experience_replay
 from repertory.agents.r2d2 import config as r2d2_config
-from repertory.components import (
-  discrete_actions,
-  interfaces,
-  learners,
-  losses,
-  networks,
-  types,
-)
+from repertory.agents.replay import experience_replay
+from repertory.components import interfaces, learners, losses, networks, types
+from repertory.components.actions import discrete_actions
 
 
 class R2D2Update(interfaces.Update):

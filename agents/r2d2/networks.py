@@ -1,7 +1,8 @@
 """Network of R2D2."""
 
 from repertory.agents.r2d2 import config as r2d2_config
-from repertory.components import discrete_actions, networks, specs
+from repertory.components import networks, specs
+from repertory.components.actions import discrete_actions
 
 
 def make_network(

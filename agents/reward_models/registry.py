@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from repertory.agents.reward_models import gail, rnd, sqil, wrap_config
-from repertory.components import settings as settings_lib
-from repertory.components.settings import SettingError
+from repertory.components.config import settings as settings_lib
+from repertory.components.config.settings import SettingError
 
 if TYPE_CHECKING:
-  from repertory.agents import builder
+  from repertory.agents.interface import builder
   from repertory.agents.reward_models import wrapping_builder
 
 

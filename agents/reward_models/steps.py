@@ -6,7 +6,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import adders, types
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 
 
 class StepBatch(NamedTuple):

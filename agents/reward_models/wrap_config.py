@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.agents import config_checks
+from repertory.agents.interface import config_checks
 
 # Name in flags and run identities; settings have it as a prefix, with a dot.
 WRAP = 'wrap'

@@ -4,14 +4,14 @@ import abc
 import dataclasses
 from typing import Any, ClassVar
 
-from repertory.agents import builder
+from repertory.agents.interface import builder
 from repertory.agents.reward_models import rewarding
 from repertory.agents.reward_models import steps as steps_lib
 from repertory.agents.reward_models import wrap_config as wrap_config_lib
-from repertory.components import experience as experience_lib
 from repertory.components import interfaces, specs
-from repertory.components import settings as settings_lib
-from repertory.components.settings import SettingError
+from repertory.components.config import settings as settings_lib
+from repertory.components.config.settings import SettingError
+from repertory.components.transports import experience as experience_lib
 
 # Methods of agent builders whose overrides would not be called here.
 _NOT_WRAPPED = (

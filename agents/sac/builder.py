@@ -2,23 +2,18 @@
 
 import sonnet as snt
 
-from repertory.agents import (
-  additional_loss,
-  builder,
-  experience_replay,
-  exploration,
-  transition_replay,
-)
+from repertory.agents.actor_critic import additional_loss, exploration
+from repertory.agents.interface import builder
+from repertory.agents.replay import experience_replay, transition_replay
 from repertory.agents.sac import config as sac_config
 from repertory.agents.sac import discrete_learning, learning, networks
-from repertory.components import (
+from repertory.components import interfaces, specs
+from repertory.components.actions import (
   action_parts,
   action_scaling,
   discrete_actions,
-  interfaces,
-  specs,
-  squashed_gaussian,
 )
+from repertory.components.distributions import squashed_gaussian
 from repertory.components.networks import CriticEnsemble
 
 

@@ -6,17 +6,12 @@ from typing import NamedTuple
 import tensorflow as tf
 import tree
 
-from repertory.agents import additional_loss as additional
+from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.sac import config as sac_config
 from repertory.agents.sac import critic_values
 from repertory.agents.sac import proposals as proposals_lib
-from repertory.components import (
-  data_parallel,
-  learners,
-  losses,
-  networks,
-  types,
-)
+from repertory.components import learners, losses, networks, types
+from repertory.components.runtime import data_parallel
 
 
 class Next(NamedTuple):

@@ -6,19 +6,14 @@ from typing import Any, NamedTuple
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents import additional_loss as additional
-from repertory.agents import experience_replay, policy_and_critic
+from repertory.agents.actor_critic import additional_loss as additional
+from repertory.agents.actor_critic import policy_and_critic
+from repertory.agents.replay import experience_replay
 from repertory.agents.sac import config as sac_config
 from repertory.agents.sac import critic_values, learning, temperature
-from repertory.components import (
-  data_parallel,
-  discrete_actions,
-  interfaces,
-  learners,
-  losses,
-  networks,
-  types,
-)
+from repertory.components import interfaces, learners, losses, networks, types
+from repertory.components.actions import discrete_actions
+from repertory.components.runtime import data_parallel
 
 # Target entropy, relative to that of a uniform policy.
 _TARGET_SHARE = 0.98

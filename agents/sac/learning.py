@@ -5,20 +5,15 @@ from collections.abc import Callable
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents import additional_loss as additional
-from repertory.agents import experience_replay, policy_and_critic
+from repertory.agents.actor_critic import additional_loss as additional
+from repertory.agents.actor_critic import policy_and_critic
+from repertory.agents.replay import experience_replay
 from repertory.agents.sac import config as sac_config
 from repertory.agents.sac import critic_learning, proposals, temperature
-from repertory.components import (
-  action_scaling,
-  data_parallel,
-  interfaces,
-  learners,
-  losses,
-  networks,
-  squashed_gaussian,
-  types,
-)
+from repertory.components import interfaces, learners, losses, networks, types
+from repertory.components.actions import action_scaling
+from repertory.components.distributions import squashed_gaussian
+from repertory.components.runtime import data_parallel
 
 # Metrics of a step of the policy.
 _POLICY_METRICS = (

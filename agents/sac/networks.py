@@ -4,15 +4,13 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.sac import config as sac_config
-from repertory.components import (
+from repertory.components import networks, specs, types
+from repertory.components.actions import (
   action_parts,
   action_scaling,
   discrete_actions,
-  networks,
-  specs,
-  squashed_gaussian,
-  types,
 )
+from repertory.components.distributions import squashed_gaussian
 
 
 def make_policy_network(

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.agents.agent import Agent
+from repertory.agents.interface.agent import Agent
 from repertory.agents.td3.config import PRESETS, TD3Config
-from repertory.components import lazy_imports
+from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.agents.td3.builder import TD3Builder

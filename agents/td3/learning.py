@@ -2,16 +2,12 @@
 
 import tensorflow as tf
 
-from repertory.agents import experience_replay, policy_and_critic
+from repertory.agents.actor_critic import policy_and_critic
+from repertory.agents.replay import experience_replay
 from repertory.agents.td3 import config as td3_config
-from repertory.components import (
-  action_scaling,
-  data_parallel,
-  interfaces,
-  learners,
-  losses,
-  types,
-)
+from repertory.components import interfaces, learners, losses, types
+from repertory.components.actions import action_scaling
+from repertory.components.runtime import data_parallel
 
 
 class TD3Update(interfaces.Update):

@@ -4,7 +4,8 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.td3 import config as td3_config
-from repertory.components import action_scaling, networks, specs
+from repertory.components import networks, specs
+from repertory.components.actions import action_scaling
 
 
 def make_policy_network(

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.agents.agent import Agent
+from repertory.agents.interface.agent import Agent
 from repertory.agents.vmpo.config import PRESETS, VMPOConfig
-from repertory.components import lazy_imports
+from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.agents.vmpo.builder import VMPOBuilder

@@ -1,6 +1,7 @@
 """Builder of V-MPO."""
 
-from repertory.agents import actor_critic, unroll_queue
+from repertory.agents.actor_critic import actor_critic
+from repertory.agents.unrolls import unroll_queue
 from repertory.agents.vmpo import config as vmpo_config
 from repertory.agents.vmpo import learning
 from repertory.components import distributions, interfaces, specs

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 import tree
 
-from repertory.agents import actor_critic
+from repertory.agents.actor_critic import actor_critic
 from repertory.agents.vmpo import config as vmpo_config
 from repertory.components import (
   distributions,

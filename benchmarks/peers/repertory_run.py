@@ -13,8 +13,8 @@ import tempfile
 import reports
 
 from repertory import launch
-from repertory.components import environment_loop
-from repertory.environments import registry
+from repertory.components.actors import environment_loop
+from repertory.environments.registry import registry
 
 
 class _OneByOne(registry.EnvironmentFactory):

@@ -9,15 +9,8 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import (
-  compilation,
-  core,
-  interfaces,
-  nests,
-  numpy_functions,
-  specs,
-  types,
-)
+from repertory.components import core, interfaces, specs, types
+from repertory.components.runtime import compilation, nests, numpy_functions
 from repertory.components.variables import variable_client
 
 

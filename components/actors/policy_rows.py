@@ -9,15 +9,9 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import (
-  compilation,
-  interfaces,
-  nests,
-  numpy_functions,
-  specs,
-  types,
-)
+from repertory.components import interfaces, specs, types
 from repertory.components.actors import initial_states as initial_states_lib
+from repertory.components.runtime import compilation, nests, numpy_functions
 
 _FIRST, _MID = int(dm_env.StepType.FIRST), int(dm_env.StepType.MID)
 

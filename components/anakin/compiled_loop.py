@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 import tree
 
-from repertory.components import compilation, interfaces, learners, loops, types
+from repertory.components import interfaces, learners, types
 from repertory.components.anakin import acting
 from repertory.components.anakin import (
   compiled_transport as compiled_transport_lib,
 )
+from repertory.components.runtime import compilation, loops
 
 # Maximum number of rows that a call returns: of environments and updates.
 _MAX_ROWS = 2**18

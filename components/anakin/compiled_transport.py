@@ -19,7 +19,7 @@ class CompiledTransport(tf.Module, abc.ABC):
   """Experience transport as tensors and variables of the program.
 
   It uses the same description as other transports, see
-  `components.experience.Experience`. Each iteration of the program calls
+  `transports.experience.Experience`. Each iteration of the program calls
   `collect`, and then runs the updates that are due. Methods called in it are
   traced.
 

@@ -8,9 +8,10 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import datasets, loops, random_streams, replay, types
-from repertory.components import experience as experience_lib
+from repertory.components import datasets, replay, types
 from repertory.components.anakin import acting, compiled_transport, sum_tree
+from repertory.components.runtime import loops, random_streams
+from repertory.components.transports import experience as experience_lib
 
 _STREAM = 0  # Random stream of the sampler.
 

@@ -7,8 +7,8 @@ import tensorflow as tf
 import tree
 
 from repertory.components import adders, types
-from repertory.components import experience as experience_lib
 from repertory.components.anakin import replay_transport, sum_tree
+from repertory.components.transports import experience as experience_lib
 
 _BOOL = tf.TensorSpec([], tf.bool)
 

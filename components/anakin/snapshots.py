@@ -6,8 +6,9 @@ import threading
 
 import numpy as np
 
-from repertory.components import checkpointing, replay, transports
+from repertory.components import replay, transports
 from repertory.components.anakin import learner as learner_lib
+from repertory.components.checkpoints import checkpointing
 
 _FILE = 'program.npz'
 

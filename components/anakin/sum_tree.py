@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from repertory.components import cumulative_sums
+from repertory.components.distributions import inverse_cdf
 
 # Children per node: few levels, whose nodes are read in one piece.
 _FAN_OUT = 32
@@ -107,7 +107,7 @@ def _descend(
   children = node[:, None] * _FAN_OUT + tf.range(_FAN_OUT)
   weights = _gather(level, children)  # [B, fan-out]
   sums = tf.cumsum(weights, axis=1)
-  place = cumulative_sums.find(sums, weights, left)
+  place = inverse_cdf.find(sums, weights, left)
   before = tf.gather(
     tf.concat([tf.zeros_like(sums[:, :1]), sums], axis=1), place, batch_dims=1
   )

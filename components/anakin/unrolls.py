@@ -6,16 +6,11 @@ from typing import Any
 import tensorflow as tf
 import tree
 
-from repertory.components import (
-  datasets,
-  learners,
-  loops,
-  replay,
-  settings,
-  types,
-)
-from repertory.components import experience as experience_lib
+from repertory.components import datasets, learners, replay, types
 from repertory.components.anakin import acting, compiled_transport
+from repertory.components.config import settings
+from repertory.components.runtime import loops
+from repertory.components.transports import experience as experience_lib
 
 
 class UnrollTransport(compiled_transport.CompiledTransport):

@@ -2,9 +2,10 @@
 
 import time
 
-from repertory.components import signals, types
+from repertory.components import types
 from repertory.components.datasets import batches
 from repertory.components.replay import local, waits
+from repertory.components.runtime import signals
 
 # Interval of checks for the end of a wait.
 _SLICE_SECONDS = 0.2

@@ -9,11 +9,12 @@ import tensorflow as tf
 import tree
 from tensorflow.python.eager import cancellation, context, execute
 
-from repertory.components import nests, signals, types
+from repertory.components import types
 from repertory.components.datasets import batches
 from repertory.components.replay import connection as connection_lib
 from repertory.components.replay import server, waits
 from repertory.components.replay import tables as tables_lib
+from repertory.components.runtime import nests, signals
 
 _WATCH_PERIOD_SECONDS = 0.5
 

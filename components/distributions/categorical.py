@@ -3,14 +3,10 @@
 import numpy as np
 import tensorflow as tf
 
-from repertory.components import (
-  action_parts,
-  cumulative_sums,
-  losses,
-  random_streams,
-  specs,
-)
-from repertory.components.distributions import distribution
+from repertory.components import losses, specs
+from repertory.components.actions import action_parts
+from repertory.components.distributions import distribution, inverse_cdf
+from repertory.components.runtime import random_streams
 
 # Logit of padded choices: far below any logit of a network, yet finite.
 _NO_CHOICE = -1e30
@@ -135,4 +131,4 @@ def _draw(logits: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
   """
   probabilities = tf.nn.softmax(logits)
   sums = tf.cumsum(probabilities, axis=-1)
-  return cumulative_sums.find(sums, probabilities, uniforms)
+  return inverse_cdf.find(sums, probabilities, uniforms)

@@ -2,7 +2,8 @@
 
 import tree
 
-from repertory.components import action_parts, specs, types
+from repertory.components import specs, types
+from repertory.components.actions import action_parts
 from repertory.components.distributions import (
   categorical,
   distribution,

@@ -5,8 +5,10 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from repertory.components import action_parts, losses, random_streams, specs
+from repertory.components import losses, specs
+from repertory.components.actions import action_parts
 from repertory.components.distributions import distribution
+from repertory.components.runtime import random_streams
 
 # Smallest standard deviation, which keeps log-probabilities finite.
 _MIN_SCALE = 1e-3

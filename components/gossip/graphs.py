@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from repertory.components import choices
+from repertory.components.config import choices
 
 
 def in_neighbors(graph: str, size: int, index: int) -> list[int]:

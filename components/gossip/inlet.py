@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 from absl import logging
 
-from repertory.components import callers, network_interfaces
 from repertory.components.gossip import mailbox, streams, vectors
 from repertory.components.inference import addresses
+from repertory.components.runtime import callers, network_interfaces
 
 
 class Inlet:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from repertory.components import signals
+from repertory.components.runtime import signals
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import numpy as np
 from absl import logging
 
-from repertory.components import callers
 from repertory.components.gossip import streams, vectors
 from repertory.components.inference import addresses
+from repertory.components.runtime import callers
 
 # Delay before a broken link is tried again.
 _RETRY_SECONDS = 0.25

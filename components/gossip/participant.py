@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from repertory.components import callers, network_interfaces, signals
 from repertory.components.gossip import (
   graphs,
   inlet,
@@ -17,6 +16,7 @@ from repertory.components.gossip import (
   outlet,
   vectors,
 )
+from repertory.components.runtime import callers, network_interfaces, signals
 
 # Time a finished learner waits until its messages are sent.
 _LAST_SECONDS = 5.0

@@ -12,7 +12,7 @@ import socket
 import struct
 import uuid
 
-from repertory.components import network_interfaces
+from repertory.components.runtime import network_interfaces
 
 _UNIX = 'unix:'
 _TCP = 'tcp:'

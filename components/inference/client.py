@@ -10,8 +10,9 @@ import dm_env
 import numpy as np
 import tree
 
-from repertory.components import callers, nests, signals, types
+from repertory.components import types
 from repertory.components.inference import addresses, frames
+from repertory.components.runtime import callers, nests, signals
 
 TRAINING = 'training'
 EVALUATION = 'evaluation'

@@ -6,8 +6,10 @@ import socket
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from repertory.components import callers, settings, specs
+from repertory.components import specs
+from repertory.components.config import settings
 from repertory.components.inference import client, connections, frames
+from repertory.components.runtime import callers
 
 # Time limit for a handshake. Actors send it immediately; a silent connection
 # would occupy a descriptor for ever.

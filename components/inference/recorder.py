@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import dm_env
 import numpy as np
 
-from repertory.components import nests, specs, types
+from repertory.components import specs, types
 from repertory.components.inference import state_store
+from repertory.components.runtime import nests
 
 
 class _Step(NamedTuple):

@@ -7,7 +7,7 @@ import socket
 import time
 from collections.abc import Callable, Mapping
 
-from repertory.components import callers, signals, specs
+from repertory.components import specs
 from repertory.components.inference import (
   addresses,
   client,
@@ -17,6 +17,7 @@ from repertory.components.inference import (
   statistics,
   waiter,
 )
+from repertory.components.runtime import callers, signals
 
 # Interval at which the loop checks the stop signal.
 _SLICE_SECONDS = 0.2

@@ -6,7 +6,8 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import compilation, interfaces, nests, specs, types
+from repertory.components import interfaces, specs, types
+from repertory.components.runtime import compilation, nests
 
 
 class StateStore:

@@ -6,8 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from repertory.components import signals
 from repertory.components.inference import connections
+from repertory.components.runtime import signals
 
 _SLICE_SECONDS = 0.2
 

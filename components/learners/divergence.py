@@ -10,14 +10,11 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.components import (
-  checkpointing,
-  choices,
-  interfaces,
-  nests,
-  types,
-)
+from repertory.components import interfaces, types
+from repertory.components.checkpoints import checkpointing
+from repertory.components.config import choices
 from repertory.components.learners import amsgrad
+from repertory.components.runtime import nests
 
 # Not `module.variables`: Sonnet's raises an error for a module without any, and
 # a module may have an attribute of this name, such as a flattening layer.

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 import tree
 
-from repertory.components import compilation, interfaces, loggers, types
+from repertory.components import interfaces, loggers, types
 from repertory.components.learners import divergence as divergence_lib
 from repertory.components.learners import learner_state
 from repertory.components.replay import priorities as priorities_lib
+from repertory.components.runtime import compilation
 
 # Metrics for the age of an item's version in learner steps.
 _AGES = {types.Sequence: 'policy_lag', types.SampleWithTargets: 'target_age'}

@@ -2,7 +2,8 @@
 
 import tensorflow as tf
 
-from repertory.components import losses, moments
+from repertory.components import losses
+from repertory.components.networks import moments
 
 # Avoids division by 0 for constant numbers.
 _MIN_VARIANCE = 1e-8

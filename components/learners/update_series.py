@@ -3,7 +3,8 @@
 import tensorflow as tf
 import tree
 
-from repertory.components import interfaces, loops, types
+from repertory.components import interfaces, types
+from repertory.components.runtime import loops
 
 
 class UpdateSeries(interfaces.Update):

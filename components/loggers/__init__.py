@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.components import lazy_imports
+from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.components.loggers.csv_file import CsvFile

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.components import data_parallel
+from repertory.components.runtime import data_parallel
 
 # From the reference code of CrossQ, https://arxiv.org/abs/1902.05605.
 _DECAY = 0.99

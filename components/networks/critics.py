@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.components import action_scaling, specs, types
+from repertory.components import specs, types
+from repertory.components.actions import action_scaling
 from repertory.components.networks import initialization, torsos, trunks
 
 

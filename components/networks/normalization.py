@@ -5,8 +5,9 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.components import moments, nests, specs, types
-from repertory.components.networks import previous_actions
+from repertory.components import specs, types
+from repertory.components.networks import moments, previous_actions
+from repertory.components.runtime import nests
 
 # Avoids division by 0 for constant observations.
 _MIN_VARIANCE = 1e-8

@@ -6,7 +6,8 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import action_parts, specs, types
+from repertory.components import specs, types
+from repertory.components.actions import action_parts
 
 _KEYS = {'observation', 'previous_action', 'previous_reward'}
 

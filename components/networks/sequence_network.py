@@ -6,12 +6,13 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.components import data_parallel, specs, types
+from repertory.components import specs, types
 from repertory.components.networks import (
   initialization,
   normalization,
   recurrent,
 )
+from repertory.components.runtime import data_parallel
 
 
 class SequenceNetwork(snt.Module):

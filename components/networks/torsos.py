@@ -9,8 +9,10 @@ import tensorflow as tf
 import tree
 from absl import logging
 
-from repertory.components import choices, image_layouts, nests, specs, types
+from repertory.components import specs, types
+from repertory.components.config import choices
 from repertory.components.networks import image_torsos, previous_actions, trunks
+from repertory.components.runtime import image_layouts, nests
 
 
 class ObservationTorso(snt.Module):

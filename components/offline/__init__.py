@@ -6,7 +6,7 @@ which processes that only step environments and record should not load.
 
 from typing import TYPE_CHECKING
 
-from repertory.components import lazy_imports
+from repertory.components.config import lazy_imports
 from repertory.components.offline.data_set import (
   DataError,
   DataSet,

@@ -8,7 +8,7 @@ import dm_env
 import numpy as np
 
 from repertory.components import specs, types
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 
 _FIRST, _MID, _LAST = (int(one) for one in dm_env.StepType)
 

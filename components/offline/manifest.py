@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import tree
 
-from repertory.components import nests, regular_files, specs
+from repertory.components import specs
+from repertory.components.config import regular_files
+from repertory.components.config.settings import SettingError, text_of
 from repertory.components.offline import data_set
-from repertory.components.settings import SettingError, text_of
+from repertory.components.runtime import nests
 
 FILE = 'manifest.json'
 

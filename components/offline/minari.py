@@ -18,7 +18,8 @@ import dm_env
 import numpy as np
 import tree
 
-from repertory.components import regular_files, specs, types
+from repertory.components import specs, types
+from repertory.components.config import regular_files
 from repertory.components.offline import data_set
 
 FILE = 'main_data.hdf5'

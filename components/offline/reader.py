@@ -11,9 +11,11 @@ import numpy as np
 import tree
 from numpy.lib import npyio
 
-from repertory.components import nests, regular_files, specs
+from repertory.components import specs
+from repertory.components.config import regular_files
+from repertory.components.config.settings import text_of
 from repertory.components.offline import data_set, manifest, writer
-from repertory.components.settings import text_of
+from repertory.components.runtime import nests
 
 _STEP_TYPE = 'step_type'
 

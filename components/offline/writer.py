@@ -12,7 +12,9 @@ import dm_env
 import numpy as np
 import tree
 
-from repertory.components import checkpointing, nests, types
+from repertory.components import types
+from repertory.components.checkpoints import checkpointing
+from repertory.components.runtime import nests
 
 SUFFIX = '.npz'
 

@@ -4,14 +4,9 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from repertory.components import (
-  discrete_actions,
-  distributions,
-  interfaces,
-  random_streams,
-  specs,
-  types,
-)
+from repertory.components import distributions, interfaces, specs, types
+from repertory.components.actions import discrete_actions
+from repertory.components.runtime import random_streams
 
 
 class CategoricalPolicy(interfaces.Policy):

@@ -5,12 +5,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from repertory.components import (
-  action_scaling,
-  interfaces,
-  random_streams,
-  types,
-)
+from repertory.components import interfaces, types
+from repertory.components.actions import action_scaling
+from repertory.components.runtime import random_streams
 
 
 class ContinuousPolicy(interfaces.Policy):

@@ -5,7 +5,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from repertory.components import interfaces, networks, random_streams, types
+from repertory.components import interfaces, networks, types
+from repertory.components.runtime import random_streams
 
 
 def epsilon_ladder(

@@ -9,10 +9,10 @@ from repertory.components import (
   distributions,
   interfaces,
   networks,
-  random_streams,
   specs,
   types,
 )
+from repertory.components.runtime import random_streams
 
 
 class StochasticPolicy(interfaces.Policy):

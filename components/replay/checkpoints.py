@@ -5,7 +5,7 @@ import os
 import shutil
 import zlib
 
-from repertory.components import settings
+from repertory.components.config import settings
 from repertory.components.replay import connection as connection_lib
 from repertory.components.replay import server
 

@@ -5,7 +5,7 @@ import functools
 
 import reverb
 
-from repertory.components import signals
+from repertory.components.runtime import signals
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,8 +7,8 @@ import time
 
 import numpy as np
 
-from repertory.components import signals
 from repertory.components.replay import connection as connection_lib
+from repertory.components.runtime import signals
 
 # Updates that may be queued before the learner has to wait.
 _QUEUE_LENGTH = 8

@@ -4,7 +4,7 @@ import dataclasses
 import math
 from collections.abc import Mapping
 
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 
 # Default error buffer, as a share of the samples due at the minimal size.
 _BUFFER_SHARE = 0.1

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 import reverb
 from reverb import errors as reverb_errors
 
-from repertory.components import checkpointing, network_interfaces, settings
+from repertory.components.checkpoints import checkpointing
+from repertory.components.config import settings
 from repertory.components.replay import reverb_tables
 from repertory.components.replay import tables as tables_lib
+from repertory.components.runtime import network_interfaces
 
 # A server answers at once, unless it is dead or its machine overloaded.
 STATUS_TIMEOUT_SECONDS = 60

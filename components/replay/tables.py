@@ -14,8 +14,8 @@ import tensorflow as tf
 import tree
 
 from repertory.components import types
+from repertory.components.config.settings import SettingError
 from repertory.components.replay import packing, rate_limiters
-from repertory.components.settings import SettingError
 
 DEFAULT_TABLE = 'replay'
 # Holds items with targets, see `Experience.with_targets`.

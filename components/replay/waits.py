@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from repertory.components import settings
+from repertory.components.config import settings
 from repertory.components.replay import limiter, server, tables
 
 # Status of a table, or the reason why it is unknown.

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from repertory.components import signals
 from repertory.components.replay import server, tables, waits
+from repertory.components.runtime import signals
 
 
 class WaitSettings(Protocol):

@@ -7,7 +7,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import datasets, replay, types
-from repertory.components import experience as experience_lib
+from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import offline_transport
 
 

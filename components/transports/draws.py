@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import tree
 
-from repertory.components import checkpointing, offline
+from repertory.components import offline
+from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.replay.local import snapshots
 

@@ -8,13 +8,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from repertory.components import datasets, replay
-from repertory.components import experience as experience_lib
 from repertory.components.replay import local, waits
 from repertory.components.transports import (
   actor_snapshots,
   learner_side,
   transport,
 )
+from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import parts as parts_lib
 
 # Methods of `Parts` that need a replay server.

@@ -6,14 +6,11 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from repertory.components import (
-  checkpointing,
-  datasets,
-  replay,
-  signals,
-)
-from repertory.components import experience as experience_lib
+from repertory.components import datasets, replay
+from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local, writers
+from repertory.components.runtime import signals
+from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import snapshots
 
 if TYPE_CHECKING:

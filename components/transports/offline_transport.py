@@ -6,15 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from repertory.components import (
-  adders,
-  checkpointing,
-  offline,
-  replay,
-  specs,
-  types,
-)
-from repertory.components import experience as experience_lib
+from repertory.components import adders, offline, replay, specs, types
+from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.transports import (
   draws,
@@ -22,6 +15,7 @@ from repertory.components.transports import (
   learner_side,
   transport,
 )
+from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import parts as parts_lib
 
 # Initial priority, as the learner has computed none.

@@ -1,7 +1,7 @@
 """Factories for the parts of a transport."""
 
 from repertory.components import adders, datasets, replay
-from repertory.components import experience as experience_lib
+from repertory.components.transports import experience as experience_lib
 
 
 class TransportParts:

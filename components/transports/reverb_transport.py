@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from repertory.components import experience as experience_lib
 from repertory.components import replay
+from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import learner_side, transport
 from repertory.components.transports import parts as parts_lib
 

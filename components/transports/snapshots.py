@@ -4,7 +4,7 @@ import abc
 from collections.abc import Mapping
 from typing import Any
 
-from repertory.components import checkpointing
+from repertory.components.checkpoints import checkpointing
 
 
 class Snapshots(abc.ABC):

@@ -4,7 +4,7 @@ import abc
 from collections.abc import Callable
 
 from repertory.components import adders, replay
-from repertory.components import experience as experience_lib
+from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import learner_side
 from repertory.components.transports import parts as parts_lib
 

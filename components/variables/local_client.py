@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from repertory.components import compilation
+from repertory.components.runtime import compilation
 from repertory.components.variables import variable_client
 
 

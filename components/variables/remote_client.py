@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from repertory.components import core, signals
+from repertory.components import core
+from repertory.components.runtime import signals
 from repertory.components.variables import variable_client
 
 # Interval of the thread's checks for its end.

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from repertory.components import signals
+from repertory.components.runtime import signals
 from repertory.components.variables import local_client
 
 

@@ -1,4 +1,4 @@
-"""Catch in TensorFlow: see `environments/catch.py`."""
+"""Catch in TensorFlow: see `environments/games/catch.py`."""
 
 from typing import NamedTuple
 
@@ -6,9 +6,10 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from repertory.components import random_streams
-from repertory.environments import argument_checks, drawing
+from repertory.components.runtime import random_streams
+from repertory.environments.rendering import drawing
 from repertory.environments.tensor import environment
+from repertory.environments.values import argument_checks
 
 
 class CatchCore(NamedTuple):
@@ -23,7 +24,7 @@ class TensorCatch(environment.TensorEnvironment):
   """Move a paddle to catch a falling ball.
 
   Rules, specs, rewards and observations are those of
-  `repertory.environments.catch.Catch`; the random columns of the balls differ.
+  `environments.games.catch.Catch`; the random columns of the balls differ.
   """
 
   render_fps = 5

@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from repertory.environments import minatar_adapter, name_options
+from repertory.environments.adapters import minatar_adapter
+from repertory.environments.registry import name_options
 
 if TYPE_CHECKING:
   from repertory.environments.tensor import factory

@@ -9,9 +9,10 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from repertory.components import random_streams
-from repertory.environments import argument_checks, previous_action
-from repertory.environments.layout import Nest
+from repertory.components.runtime import random_streams
+from repertory.environments.batches.layout import Nest
+from repertory.environments.values import argument_checks
+from repertory.environments.wrappers import previous_action
 
 _FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
 
@@ -65,10 +66,11 @@ class TensorEnvironment(abc.ABC):
   state and no side effects, and shapes are static. AutoGraph is off: choose
   between rows by `tf.where`, loop over tensors by `tf.while_loop`. Row b of a
   result depends on row b of the arguments only. Random numbers are drawn from
-  the row's counter, by `components.random_streams`.
+  the row's counter, by `components.runtime.random_streams`.
 
   For videos a game may have a `render`, which runs on the host and takes the
-  core of one row, a nest of tensors `[1, ...]`: see `environments.rendering`.
+  core of one row, a nest of tensors `[1, ...]`: see
+  `environments.rendering`.
   """
 
   @abc.abstractmethod

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import dm_env
 
-from repertory.environments import single_slot, vector_batch
+from repertory.environments.batches import single_slot, vector_batch
 from repertory.environments.tensor import environment, source
 
 

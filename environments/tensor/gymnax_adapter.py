@@ -14,10 +14,12 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from repertory.components import random_streams
-from repertory.environments import close_names, extras, quieting
-from repertory.environments.argument_checks import ArgumentError
+from repertory.components.runtime import random_streams
+from repertory.environments.adapters import extras
+from repertory.environments.registry import close_names
+from repertory.environments.rendering import quieting
 from repertory.environments.tensor import environment
+from repertory.environments.values.argument_checks import ArgumentError
 
 # Replaces the time limit; exact as an int32 and as a float32.
 _NO_LIMIT = 2**30

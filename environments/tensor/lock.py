@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from repertory.components import random_streams
+from repertory.components.runtime import random_streams
 from repertory.environments.tensor import environment
 
 # Number of positions of each dial.

@@ -1,4 +1,4 @@
-"""Memory chain in TensorFlow: see `environments/memory_chain.py`."""
+"""Memory chain in TensorFlow: see `environments/games/memory_chain.py`."""
 
 from typing import NamedTuple
 
@@ -6,9 +6,9 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from repertory.components import random_streams
-from repertory.environments import argument_checks
+from repertory.components.runtime import random_streams
 from repertory.environments.tensor import environment
+from repertory.environments.values import argument_checks
 
 
 class MemoryChainCore(NamedTuple):
@@ -22,7 +22,7 @@ class TensorMemoryChain(environment.TensorEnvironment):
   """Shows one of two cues and queries it `length` steps later.
 
   Rules, specs, rewards and observations are those of
-  `repertory.environments.memory_chain.MemoryChain`; the random cues differ.
+  `environments.games.memory_chain.MemoryChain`; the random cues differ.
   """
 
   def __init__(self, length: int = 10):

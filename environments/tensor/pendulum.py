@@ -7,8 +7,8 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from repertory.components import random_streams
-from repertory.environments import drawing
+from repertory.components.runtime import random_streams
+from repertory.environments.rendering import drawing
 from repertory.environments.tensor import environment, trigonometry
 
 # In meters, kilograms, seconds and newton-meters.

@@ -6,9 +6,10 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from repertory.environments import previous_action, rendering
-from repertory.environments.layout import Nest
+from repertory.environments.batches.layout import Nest
+from repertory.environments.rendering import rendering
 from repertory.environments.tensor import environment as environment_lib
+from repertory.environments.wrappers import previous_action
 
 
 class PreviousActionCore(NamedTuple):

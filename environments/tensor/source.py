@@ -9,10 +9,11 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from repertory.environments import layout, rendering, vector_batch
-from repertory.environments.argument_checks import ArgumentError
-from repertory.environments.layout import Nest
+from repertory.environments.batches import layout, vector_batch
+from repertory.environments.batches.layout import Nest
+from repertory.environments.rendering import rendering
 from repertory.environments.tensor import environment as environment_lib
+from repertory.environments.values.argument_checks import ArgumentError
 
 _LAST = int(dm_env.StepType.LAST)
 

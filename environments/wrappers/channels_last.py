@@ -4,10 +4,10 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.components import image_layouts
-from repertory.environments import layout
-from repertory.environments.argument_checks import ArgumentError
-from repertory.environments.layout import Nest
+from repertory.components.runtime import image_layouts
+from repertory.environments.batches import layout
+from repertory.environments.batches.layout import Nest
+from repertory.environments.values.argument_checks import ArgumentError
 from repertory.environments.wrappers import environment_wrapper
 
 

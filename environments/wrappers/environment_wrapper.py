@@ -6,8 +6,8 @@ from typing import Any
 import dm_env
 import numpy as np
 
-from repertory.environments import rendering
-from repertory.environments.layout import Nest
+from repertory.environments.batches.layout import Nest
+from repertory.environments.rendering import rendering
 
 
 class EnvironmentWrapper(dm_env.Environment):

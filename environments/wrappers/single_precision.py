@@ -7,9 +7,10 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments import casting, layout
-from repertory.environments.argument_checks import ArgumentError
-from repertory.environments.layout import Nest
+from repertory.environments.batches import layout
+from repertory.environments.batches.layout import Nest
+from repertory.environments.values import casting
+from repertory.environments.values.argument_checks import ArgumentError
 from repertory.environments.wrappers import environment_wrapper
 
 _NARROW = {

@@ -2,8 +2,8 @@
 
 import dm_env
 
-from repertory.environments import argument_checks
-from repertory.environments.layout import Nest
+from repertory.environments.batches.layout import Nest
+from repertory.environments.values import argument_checks
 from repertory.environments.wrappers import environment_wrapper
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from absl import flags
 
-from repertory.launch import registries
+from repertory.launch.experiments import registries
 
 DONE = 0
 FAILED = 1

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from absl import flags
 
 from repertory import __version__
-from repertory.components import settings as settings_lib
-from repertory.components import signals, videos
-from repertory.launch import failures
+from repertory.components.config import settings as settings_lib
+from repertory.components.runtime import signals
 from repertory.launch.cli import command, typed
 from repertory.launch.cli import errors as flag_errors
 from repertory.launch.cli import flags as flag_tables
+from repertory.launch.experiments import failures
+from repertory.launch.nodes import videos
 from repertory.launch.platform import interrupts
 from repertory.launch.results import wording
 

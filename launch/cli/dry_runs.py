@@ -12,7 +12,7 @@ from absl import flags
 
 from repertory import launch
 from repertory.agents.reward_models import wrap_config
-from repertory.components import signals
+from repertory.components.runtime import signals
 from repertory.launch.cli import command, errors, factory, typed
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.launchers import launcher as launcher_lib
@@ -113,7 +113,7 @@ def try_all(
     try:
       settings, topology, launcher = _read(arguments, values)
       experiment = factory.make_experiment(values, settings)
-      launch.running.check(experiment, topology, launcher)
+      launch.running.run.check(experiment, topology, launcher)
     except (*_BAD_INPUT, TimeoutError) as error:
       return index, _translate(error, values)
   return None

@@ -8,10 +8,10 @@ from typing import Any
 
 from absl import flags
 
-from repertory.agents import registry as agents_registry
+from repertory.agents.interface import registry as agents_registry
 from repertory.agents.reward_models import wrap_config
-from repertory.components import settings
-from repertory.environments import argument_checks
+from repertory.components.config import settings
+from repertory.environments.values import argument_checks
 
 # Flags whose names differ from those of their settings.
 _FLAG_OF = {

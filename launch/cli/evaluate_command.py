@@ -6,9 +6,9 @@ from typing import Any
 from absl import flags
 
 from repertory import launch
-from repertory.components import videos
 from repertory.launch.cli import command, factory
 from repertory.launch.cli import flags as flag_tables
+from repertory.launch.nodes import videos
 from repertory.launch.platform import interrupts
 from repertory.launch.results import wording
 
@@ -54,12 +54,12 @@ def _evaluate(values, settings, positional) -> int:
   folder = None
   if values.video is not False:
     with interrupts.leaving_at_once():  # TensorFlow is imported.
-      prepare = launch.video_recording.prepare
+      prepare = launch.nodes.video_recording.prepare
     folder = prepare(values.video, values.video_format, values.directory)
   trained = factory.read_trained(values, settings, 'evaluate')
   returns = [
     episode.episode_return
-    for episode in launch.evaluation.run_episodes(
+    for episode in launch.trained.evaluation.run_episodes(
       trained,
       values.episodes,
       video=values.video,

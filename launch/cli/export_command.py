@@ -1,11 +1,11 @@
 """`repertory export`: exports a trained policy as a SavedModel."""
 
 from repertory import launch
-from repertory.components import settings as settings_lib
+from repertory.components.config import settings as settings_lib
 from repertory.launch.cli import command, factory
 from repertory.launch.cli import flags as flag_tables
+from repertory.launch.opening import directories
 from repertory.launch.results import wording
-from repertory.launch.runs import directories
 
 
 def _export(values, settings, positional) -> int:

@@ -13,14 +13,14 @@ from absl import flags
 
 from repertory import launch
 from repertory.agents.reward_models import wrap_config
-from repertory.components import import_paths
-from repertory.components import settings as settings_lib
-from repertory.launch import callbacks, naming
-from repertory.launch import experiment as experiment_lib
+from repertory.components.config import import_paths
+from repertory.components.config import settings as settings_lib
 from repertory.launch.cli import flags as flag_tables
+from repertory.launch.experiments import callbacks, naming
+from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher
+from repertory.launch.opening import directories
 from repertory.launch.platform import interrupts
-from repertory.launch.runs import directories
 from repertory.launch.topologies import topology as topology_lib
 
 if TYPE_CHECKING:

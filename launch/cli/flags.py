@@ -5,10 +5,10 @@ from typing import Any
 
 from absl import flags
 
-from repertory.agents import registry as agents_registry
+from repertory.agents.interface import registry as agents_registry
 from repertory.agents.reward_models import registry as wrappers_registry
-from repertory.launch import experiment as experiment_lib
 from repertory.launch.cli import setting_flags
+from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher
 from repertory.launch.topologies import topology
 

@@ -1,8 +1,8 @@
 """Mermaid graph of a topology's nodes and calls."""
 
-from repertory.launch import experiment as experiment_lib
-from repertory.launch.runs import preflight, smoke_test
-from repertory.launch.runs import session as session_lib
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.opening import preflight, smoke_test
+from repertory.launch.opening import session as session_lib
 from repertory.launch.topologies import topology as topology_lib
 
 

@@ -2,12 +2,12 @@
 
 import dataclasses
 
-from repertory.agents import registry as agents_registry
+from repertory.agents.interface import registry as agents_registry
 from repertory.agents.reward_models import registry as wrappers_registry
 from repertory.agents.reward_models import wrap_config
-from repertory.components import settings as settings_lib
-from repertory.environments import name_options
-from repertory.environments import registry as environments_registry
+from repertory.components.config import settings as settings_lib
+from repertory.environments.registry import name_options
+from repertory.environments.registry import registry as environments_registry
 from repertory.launch.cli import command
 from repertory.launch.platform import interrupts
 

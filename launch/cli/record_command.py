@@ -6,12 +6,12 @@ import sys
 from absl import flags
 
 from repertory import launch
-from repertory.components.settings import text_of
+from repertory.components.config.settings import text_of
 from repertory.launch.cli import command, factory
 from repertory.launch.cli import flags as flag_tables
+from repertory.launch.opening import directories
 from repertory.launch.platform import interrupts
 from repertory.launch.results import wording
-from repertory.launch.runs import directories
 
 _FLAGS = (
   *flag_tables.TRAINED_FLAGS,
@@ -36,7 +36,7 @@ def _record(values, settings, positional) -> int:
   directories.check_new(path, 'output')
   trained = factory.read_trained(values, settings, 'record')
   with interrupts.leaving_at_once():
-    record_episodes = launch.recording.record_episodes
+    record_episodes = launch.trained.recording.record_episodes
   try:
     returns = record_episodes(
       trained, values.episodes, path, explore=values.explore, seed=values.seed

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from repertory.agents import registry as agents_registry
+from repertory.agents.interface import registry as agents_registry
 from repertory.agents.reward_models import registry as wrappers_registry
 from repertory.agents.reward_models import wrap_config
-from repertory.components import settings as settings_lib
-from repertory.components.settings import SettingError
+from repertory.components.config import settings as settings_lib
+from repertory.components.config.settings import SettingError
 from repertory.launch import cli, sweeps
 from repertory.launch.cli import command, setting_flags
 from repertory.launch.cli import flags as flag_tables

@@ -5,8 +5,8 @@ import signal
 import sys
 
 from repertory import launch
-from repertory.components import settings as settings_lib
-from repertory.launch import runs
+from repertory.components.config import settings as settings_lib
+from repertory.launch import opening
 from repertory.launch.cli import command, factory
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.platform import brief_notes, interrupts, lost_readers
@@ -25,7 +25,7 @@ def _train(values, settings, positional) -> int:
   with brief_notes.saying('importing TensorFlow'):
     experiment = factory.make_experiment(values, settings)
     with interrupts.leaving_at_once():
-      run_experiment = launch.running.run
+      run_experiment = launch.running.run.run
   result = run_experiment(
     experiment,
     topology=topology,
@@ -59,7 +59,7 @@ def _train(values, settings, positional) -> int:
   print(f'Checkpoints: {result.directory}/checkpoints')
   if result.variables_sha256 is not None:
     print(f'Variables: sha256 {result.variables_sha256}')
-  loss = runs.resuming.describe_loss(result.directory, status.learner_steps)
+  loss = opening.resuming.describe_loss(result.directory, status.learner_steps)
   problems = [loss, result.not_stored, result.not_recorded]
   problems = list(filter(None, problems))
   for problem in problems:
@@ -81,7 +81,7 @@ def _check_is_no_sweep(directory: str | None) -> None:
 
 def _how_to_resume(experiment, directory: str) -> str:
   """Describes the command that resumes from the last checkpoint."""
-  if experiment.deterministic and not runs.resuming.is_exact(directory):
+  if experiment.deterministic and not opening.resuming.is_exact(directory):
     return 'the same command without --deterministic'
   return 'the same command'
 

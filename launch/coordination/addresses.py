@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from repertory.components import signals
+from repertory.components.runtime import signals
 from repertory.launch.coordination import starts
 
 

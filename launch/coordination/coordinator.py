@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from repertory.components import callers, loggers, replay, signals
-from repertory.launch import failures
+from repertory.components import loggers, replay
+from repertory.components.runtime import callers, signals
 from repertory.launch.coordination import (
   episodes,
   evaluations,
@@ -29,7 +29,8 @@ from repertory.launch.coordination import (
   statuses,
   step_budget,
 )
-from repertory.launch.runs import session as session_lib
+from repertory.launch.experiments import failures
+from repertory.launch.opening import session as session_lib
 
 
 class Coordinator:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from repertory.launch.coordination import statuses
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 # Number of episodes in the mean return.
 _NUM_RETURNS = 100

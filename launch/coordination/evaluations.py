@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repertory.components import checkpointing
-from repertory.launch.runs import session as session_lib
+from repertory.components.checkpoints import checkpointing
+from repertory.launch.opening import session as session_lib
 
 
 class EvaluationResult(NamedTuple):

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from repertory.components import loggers
-from repertory.launch import failures
 from repertory.launch.coordination import kinds, restarts
+from repertory.launch.experiments import failures
 from repertory.launch.platform import watchdog
 
 # A healthy node never pauses this long between two heartbeats.

@@ -1,11 +1,11 @@
 """Observation of a run and its nodes, for the launcher's supervision."""
 
 from repertory.components import loggers
-from repertory.launch import experiment as experiment_lib
 from repertory.launch.coordination import node_registry as node_registry_lib
 from repertory.launch.coordination import phases as phases_lib
 from repertory.launch.coordination import progress as progress_lib
 from repertory.launch.coordination import reports
+from repertory.launch.experiments import experiment as experiment_lib
 
 
 def observe(

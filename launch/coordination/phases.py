@@ -3,8 +3,8 @@
 import itertools
 from collections.abc import Callable
 
-from repertory.launch import callbacks, failures
 from repertory.launch.coordination import reports
+from repertory.launch.experiments import callbacks, failures
 
 
 class Phases:

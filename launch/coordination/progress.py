@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 
 class Progress:

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Callable
 
-from repertory.launch import failures
 from repertory.launch.coordination import kinds
+from repertory.launch.experiments import failures
 
 # Time window of a restart budget.
 WINDOW_SECONDS = 600.0

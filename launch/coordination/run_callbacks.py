@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from repertory.components import loggers, signals
-from repertory.launch import callbacks, failures
+from repertory.components import loggers
+from repertory.components.runtime import signals
 from repertory.launch.coordination import callback_threads, kinds
-from repertory.launch.runs import session as session_lib
+from repertory.launch.experiments import callbacks, failures
+from repertory.launch.opening import session as session_lib
 
 # Approximate memory of one value of a row.
 _BYTES_PER_VALUE = 150

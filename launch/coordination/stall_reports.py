@@ -4,9 +4,9 @@ import os
 from collections.abc import Mapping
 
 from repertory.components import loggers
-from repertory.launch import failures
 from repertory.launch.coordination import kinds, reports
-from repertory.launch.runs import session as session_lib
+from repertory.launch.experiments import failures
+from repertory.launch.opening import session as session_lib
 
 _FILE = 'stall.txt'
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from repertory.components import signals
+from repertory.components.runtime import signals
 from repertory.launch.coordination import reports
 from repertory.launch.platform import watchdog
 

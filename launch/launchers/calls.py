@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from concurrent import futures
 from typing import Any
 
-from repertory.components import callers, core, signals
+from repertory.components import core
+from repertory.components.runtime import callers, signals
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.nodes import variable_cache
 from repertory.launch.platform import watchdog

@@ -4,9 +4,9 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from repertory.components import callers, signals
-from repertory.launch import failures
+from repertory.components.runtime import callers, signals
 from repertory.launch.coordination import kinds
+from repertory.launch.experiments import failures
 from repertory.launch.launchers import calls, launcher
 from repertory.launch.platform import clocks, watchdog
 

@@ -9,7 +9,7 @@ from typing import Any
 import courier
 from courier.python.client import translate_status
 
-from repertory.components import network_interfaces
+from repertory.components.runtime import network_interfaces
 
 
 def make_server(port: int, num_threads: int, token: str) -> courier.Server:

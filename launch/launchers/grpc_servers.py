@@ -18,7 +18,7 @@ from typing import Any
 
 import cloudpickle
 
-from repertory.components import network_interfaces
+from repertory.components.runtime import network_interfaces
 from repertory.launch.launchers import calls, idempotency
 
 # Read when gRPC is imported. By default, gRPC would delay each fork, although

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from repertory.launch import failures, registries
+from repertory.launch.experiments import failures, registries
 from repertory.launch.launchers import node_graph as node_graph_lib
 
 # Time-out of ending nodes after a second Ctrl-C.

@@ -20,7 +20,7 @@ from launchpad.launch import worker_manager
 from launchpad.launch.run_locally import launch_local_output_to_files
 from launchpad.nodes.python import local_multi_processing
 
-from repertory.components import callers
+from repertory.components.runtime import callers
 from repertory.launch.launchers import (
   calls,
   courier_servers,

@@ -6,7 +6,7 @@ imported at launch.
 
 import threading
 
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 from repertory.launch import launchers
 from repertory.launch.launchers import launcher, rpc
 

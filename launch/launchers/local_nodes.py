@@ -19,7 +19,7 @@ from typing import Any
 import cloudpickle
 from absl import logging
 
-from repertory.components import network_interfaces
+from repertory.components.runtime import network_interfaces
 from repertory.launch.launchers import (
   local_workers,
   node_process,

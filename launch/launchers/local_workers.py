@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent import futures
 from typing import Any, cast
 
-from repertory.launch import failures
+from repertory.launch.experiments import failures
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.launchers import polled_workers
 from repertory.launch.platform import child_processes, stacks

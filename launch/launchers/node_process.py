@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from absl import flags, logging
 
-from repertory.components import callers, network_interfaces
+from repertory.components.runtime import callers, network_interfaces
 from repertory.launch.launchers import calls, node_runner, rpc
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.platform import child_processes

@@ -13,9 +13,9 @@ from typing import Any
 
 from absl import logging
 
-from repertory.components import network_interfaces, signals
-from repertory.launch import failures
+from repertory.components.runtime import network_interfaces, signals
 from repertory.launch.coordination import kinds, reports
+from repertory.launch.experiments import failures
 from repertory.launch.launchers import calls, launcher, node_graph
 from repertory.launch.nodes import node as node_lib
 from repertory.launch.platform import watchdog

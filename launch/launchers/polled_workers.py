@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from repertory.launch import failures
+from repertory.launch.experiments import failures
 from repertory.launch.launchers import launcher
 from repertory.launch.launchers import node_graph as node_graph_lib
 

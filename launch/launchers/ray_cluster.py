@@ -19,7 +19,7 @@ from ray import exceptions as ray_errors
 from ray._private import ray_logging
 from ray._private import worker as ray_worker
 
-from repertory.components.settings import SettingError, text_of
+from repertory.components.config.settings import SettingError, text_of
 from repertory.launch.launchers import user_code
 from repertory.launch.platform import interrupts
 

@@ -8,8 +8,8 @@ import importlib.util
 import re
 from collections.abc import Mapping
 
-from repertory.components import settings
-from repertory.components.settings import SettingError
+from repertory.components.config import settings
+from repertory.components.config.settings import SettingError
 from repertory.launch import launchers
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher, rpc

@@ -10,8 +10,8 @@ import cloudpickle
 import ray
 from ray.util import scheduling_strategies
 
-from repertory.components import network_interfaces
-from repertory.components.settings import SettingError, text_of
+from repertory.components.config.settings import SettingError, text_of
+from repertory.components.runtime import network_interfaces
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.launchers import (

@@ -17,7 +17,7 @@ from typing import IO, NamedTuple, cast
 
 import ray
 
-from repertory.components import network_interfaces
+from repertory.components.runtime import network_interfaces
 from repertory.launch.platform import child_processes, ports
 
 # Maximum bytes of a node's output per read, and kept.

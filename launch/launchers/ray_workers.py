@@ -9,9 +9,9 @@ from typing import Any
 import ray
 from ray import exceptions as ray_errors
 
-from repertory.components import settings
-from repertory.launch import failures
+from repertory.components.config import settings
 from repertory.launch.coordination import kinds
+from repertory.launch.experiments import failures
 from repertory.launch.launchers import (
   launcher,
   polled_workers,

@@ -8,7 +8,7 @@ import importlib.util
 import os
 from typing import Any
 
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 from repertory.launch import launchers
 
 COURIER, GRPC = 'courier', 'grpc'

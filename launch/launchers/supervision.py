@@ -7,20 +7,21 @@ from collections.abc import Callable, Iterator, Sequence
 
 from absl import logging
 
-from repertory.components import loggers, signals
-from repertory.launch import failures
+from repertory.components import loggers
+from repertory.components.runtime import signals
 from repertory.launch.coordination import (
   kinds,
   reports,
   restarts,
   stall_reports,
 )
+from repertory.launch.experiments import failures
 from repertory.launch.launchers import calls, coordinator_calls
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.opening import resuming
+from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import clocks, interrupts, printed
-from repertory.launch.runs import resuming
-from repertory.launch.runs import session as session_lib
 
 _COORDINATOR = kinds.COORDINATOR.name
 

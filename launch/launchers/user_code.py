@@ -6,7 +6,7 @@ import sys
 import sysconfig
 from typing import Any
 
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 
 # Patterns of files that are not the user's code or secret, as in .gitignore.
 _EXCLUDED = (

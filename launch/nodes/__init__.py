@@ -1,5 +1,5 @@
 """Nodes of a run: actors, learners, evaluators, replay, inference."""
 
-from repertory.components import lazy_imports
+from repertory.components.config import lazy_imports
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

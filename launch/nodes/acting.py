@@ -7,8 +7,9 @@ from typing import Any
 
 from absl import logging
 
-from repertory.components import environment_loop, offline
-from repertory.environments import recorded
+from repertory.components import offline
+from repertory.components.actors import environment_loop
+from repertory.environments.batches import recorded
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import node
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import cloudpickle
 
-from repertory.components import actors, environment_loop, transports, variables
+from repertory.components import actors, transports, variables
+from repertory.components.actors import environment_loop
 from repertory.components.replay import local
 from repertory.launch.nodes import acting, node, policies
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 
 class ActorNode(acting.ActingNode):

@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from repertory.components import gossip, signals, variables
+from repertory.components import gossip, variables
+from repertory.components.runtime import signals
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
   actor,
@@ -23,8 +24,8 @@ from repertory.launch.nodes import (
   parcels,
   part_coordinator,
 )
-from repertory.launch.runs import session as session_lib
-from repertory.launch.runs import shares
+from repertory.launch.opening import session as session_lib
+from repertory.launch.opening import shares
 
 
 @dataclasses.dataclass(frozen=True)

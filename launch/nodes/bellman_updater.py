@@ -8,17 +8,12 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import (
-  compilation,
-  datasets,
-  interfaces,
-  transports,
-  variables,
-)
+from repertory.components import datasets, interfaces, transports, variables
+from repertory.components.runtime import compilation
 from repertory.launch.coordination import rates, reports
 from repertory.launch.nodes import data_set_changes, lost_items, node
-from repertory.launch.runs import offline
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import offline
+from repertory.launch.opening import session as session_lib
 
 # Period of reports with figures; other heartbeats have none.
 _REPORT_PERIOD_SECONDS = 1.0
@@ -63,18 +58,14 @@ class BellmanUpdaterNode(node.Node):
     mixed = offline.make_demonstrations(
       session, context.stop, context.report_start
     )
-    if mixed is not None:
-      data_set_changes.report(
-        context, session, session.experiment.demonstrations
-      )
     self._end = transport.make_learner_end()
     if mixed is not None:
+      paths = session.experiment.demonstrations
+      data_set_changes.report(context, session, paths)
       self._end.mix_in(mixed)
     self._num_rows = session.experience.rows
-    if max_pending_items is None:
-      max_pending_items = self._num_rows
     self._writer = transport.learned.make_writer(
-      max_pending_items=max_pending_items
+      max_pending_items=max_pending_items or self._num_rows
     )
     self._writer.open(self._num_rows)
     context.report_start('compiling its targets')

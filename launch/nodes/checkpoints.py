@@ -10,14 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 from absl import logging
 
-from repertory.components import (
-  checkpointing,
-  replay,
-  signals,
-  stack,
-  transports,
-)
-from repertory.launch.runs import session as session_lib
+from repertory.components import replay, transports
+from repertory.components.checkpoints import checkpointing
+from repertory.components.runtime import signals, versions
+from repertory.launch.opening import session as session_lib
 
 # Polling period of the replay snapshot.
 _POLL_SECONDS = 0.002
@@ -160,7 +156,7 @@ class CheckpointWriter:
       'learner_steps': self._learner.steps,
       **self._snapshots.counts(),
     }
-    state['versions'] = dict(stack.versions())
+    state['versions'] = dict(versions.versions())
     state['division'] = self._session.division
     state['transport'] = self._session.transport  # Also without replay.
     arrays = self._learner.save()

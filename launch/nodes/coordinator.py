@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from repertory.components import callers
+from repertory.components.runtime import callers
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import node
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 # Called by the node itself only.
 _NOT_SERVED = ('close',)

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from repertory.components import checkpointing
+from repertory.components.checkpoints import checkpointing
 from repertory.launch.nodes import node
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 
 def report(

@@ -7,18 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repertory.components import (
-  actors,
-  environment_loop,
-  episode_metrics,
-  learners,
-  variables,
-)
-from repertory.environments import previous_action
+from repertory.components import actors, learners, variables
+from repertory.components.actors import environment_loop, episode_metrics
+from repertory.environments.wrappers import previous_action
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import node, policies
-from repertory.launch.runs import environment_batches
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import environment_batches
+from repertory.launch.opening import session as session_lib
 
 
 class EvaluationSetup(NamedTuple):

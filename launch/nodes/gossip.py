@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from repertory.components import callers, replay, signals
+from repertory.components import replay
+from repertory.components.runtime import callers, signals
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
   checkpoints,
@@ -23,7 +24,7 @@ from repertory.launch.nodes import (
   parcels,
   variable_cache,
 )
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 # Period of parameter reports and log rows of each learner.
 _PERIOD_SECONDS = 1.0

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from repertory.components import checkpointing, transports
+from repertory.components import transports
+from repertory.components.checkpoints import checkpointing
 from repertory.launch.nodes import gossip_messages, parcels
 
 _RECEIVED, _RECEIVING, _SNAPSHOT = 'received', 'receiving', 'snapshot'

@@ -6,7 +6,7 @@ from typing import Any
 from repertory.components import core
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import evaluator, gossip_means, node
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 
 class GossipEvaluatorNode(evaluator.EvaluatorNode):

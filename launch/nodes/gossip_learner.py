@@ -3,13 +3,8 @@
 import contextlib
 from collections.abc import Callable, Mapping
 
-from repertory.components import (
-  callers,
-  gossip,
-  network_interfaces,
-  replay,
-  transports,
-)
+from repertory.components import gossip, replay, transports
+from repertory.components.runtime import callers, network_interfaces
 from repertory.launch.nodes import (
   checkpoints,
   gossip_means,
@@ -17,7 +12,7 @@ from repertory.launch.nodes import (
   learner,
   node,
 )
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 
 class GossipLearnerNode(learner.LearnerNode):

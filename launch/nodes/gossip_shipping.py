@@ -8,10 +8,10 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from repertory.components import signals
+from repertory.components.runtime import signals
 from repertory.launch.nodes import checkpoints, gossip_messages, parcels
-from repertory.launch.runs import directories
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import directories
+from repertory.launch.opening import session as session_lib
 
 _JOIN_SECONDS = 5.0
 _POLL_SECONDS = 0.05

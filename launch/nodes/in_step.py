@@ -7,12 +7,13 @@ from typing import NamedTuple, cast
 
 import tensorflow as tf
 
-from repertory.components import adders, signals, transports, variables
+from repertory.components import adders, transports, variables
+from repertory.components.runtime import signals
 from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import node as node_lib
 from repertory.launch.nodes import round_snapshots
 from repertory.launch.nodes import rounds as rounds_lib
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 # Timeout of the current round when the run stops.
 _FINISH_SECONDS = 5.0

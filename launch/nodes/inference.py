@@ -17,7 +17,7 @@ from repertory.components.inference import (
 )
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import node, policies
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 _REPORT_PERIOD_SECONDS = 1.0
 

@@ -4,12 +4,13 @@ import contextlib
 import time
 from collections.abc import Callable
 
-from repertory.components import datasets, signals, transports
+from repertory.components import datasets, transports
+from repertory.components.runtime import signals
 from repertory.components.transports import learner_side
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import data_set_changes, learning, lost_items, node
-from repertory.launch.runs import offline
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import offline
+from repertory.launch.opening import session as session_lib
 
 # Timeout of a stopped learner for the last reports of actors.
 LAST_REPORT_SECONDS = 1.5

@@ -24,7 +24,7 @@ from repertory.launch.nodes import (
   node,
   variable_cache,
 )
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 
 class LearningNode(node.Node, core.VariableSource):

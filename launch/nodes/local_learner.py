@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from repertory.components import adders, transports, variables
-from repertory.components import experience as experience_lib
 from repertory.components.replay import local
+from repertory.components.transports import experience as experience_lib
 from repertory.launch.coordination import kinds, starts
 from repertory.launch.nodes import actor, node, rounds
 from repertory.launch.nodes import in_step as in_step_lib
 from repertory.launch.nodes import learner as learner_lib
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 
 class LocalLearner:

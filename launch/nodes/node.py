@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from repertory.components import callers, network_interfaces, signals
+from repertory.components.runtime import callers, network_interfaces, signals
 from repertory.launch.coordination import reports
 
 

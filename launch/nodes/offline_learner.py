@@ -3,7 +3,7 @@
 from repertory.components import transports
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import learner, node
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 
 class OfflineLearnerNode(learner.LearnerNode):

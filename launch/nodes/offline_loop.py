@@ -10,9 +10,9 @@ from repertory.launch.nodes import (
   offline_learner,
   run_loop,
 )
+from repertory.launch.opening import offline, offline_checks
+from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import interrupts
-from repertory.launch.runs import offline, offline_checks
-from repertory.launch.runs import session as session_lib
 
 # Pairs (caller, callee) of nodes.
 CALLS = (

@@ -2,7 +2,7 @@
 
 from repertory.components import transports
 from repertory.launch.nodes import actor as actor_lib
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 
 class OneActor(transports.ActorSnapshots):

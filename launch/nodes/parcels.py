@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from repertory.components import checkpointing
+from repertory.components.checkpoints import checkpointing
 
 _CHUNK_BYTES = 4 << 20
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import tensorflow as tf
 
-from repertory.agents import builder
-from repertory.components import core, interfaces, signals, variables
+from repertory.agents.interface import builder
+from repertory.components import core, interfaces, variables
+from repertory.components.runtime import signals
 from repertory.launch.nodes import initialization_lock, node
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 # Maximum size of an evaluation batch.
 _BATCH_SIZE = 10

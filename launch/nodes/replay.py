@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from repertory.components import network_interfaces, replay
+from repertory.components import replay
+from repertory.components.runtime import network_interfaces
 from repertory.launch.coordination import addresses, kinds, reports
 from repertory.launch.nodes import node
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 
 class ReplayNode(node.Node):

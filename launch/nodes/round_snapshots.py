@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from repertory.components import signals, transports, variables
+from repertory.components import transports, variables
 from repertory.components.replay import local
+from repertory.components.runtime import signals
 from repertory.launch.nodes import rounds as rounds_lib
 
 

@@ -5,7 +5,7 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 
-from repertory.components import signals
+from repertory.components.runtime import signals
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,15 +10,16 @@ from typing import TypeVar
 
 from absl import logging
 
-from repertory.components import loggers, signals, variables
-from repertory.launch import failures
+from repertory.components import loggers, variables
+from repertory.components.runtime import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import kinds, stall_reports
+from repertory.launch.experiments import failures
 from repertory.launch.nodes import evaluator as evaluator_lib
 from repertory.launch.nodes import learning
 from repertory.launch.nodes import node as node_lib
+from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import interrupts, stacks, watchdog
-from repertory.launch.runs import session as session_lib
 
 # Period of reports and display updates.
 _REPORT_PERIOD_SECONDS = 0.25

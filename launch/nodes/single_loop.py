@@ -4,8 +4,8 @@ import sys
 from collections.abc import Sequence
 from typing import cast
 
-from repertory.components import experience as experience_lib
 from repertory.components import replay, transports, variables
+from repertory.components.transports import experience as experience_lib
 from repertory.launch.coordination import kinds
 from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import bellman_updater, one_actor, run_loop

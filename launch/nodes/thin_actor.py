@@ -6,13 +6,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from repertory.components import environment_loop, signals
+from repertory.components.actors import environment_loop
 from repertory.components.inference import addresses as stream_addresses
 from repertory.components.inference import client as client_lib
 from repertory.components.inference import thin_actor
+from repertory.components.runtime import signals
 from repertory.launch.coordination import addresses, reports
 from repertory.launch.nodes import acting, node
-from repertory.launch.runs import environment_batches
+from repertory.launch.opening import environment_batches
 
 # Number of answers after which waits are compared with environment steps.
 _CHECKED_ANSWERS = 500

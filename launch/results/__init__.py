@@ -8,7 +8,7 @@ records.plots.plot(found.runs, 'returns.svg')
 
 from typing import TYPE_CHECKING
 
-from repertory.components import lazy_imports
+from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.launch.results.finding import Found, find

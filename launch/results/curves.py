@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from repertory.components.settings import SettingError, did_you_mean
+from repertory.components.config.settings import SettingError, did_you_mean
 from repertory.launch.results import aggregates
 from repertory.launch.results import groups as groups_lib
 from repertory.launch.results import quantities as quantities_lib

@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
+from repertory.launch.opening import directories, run_metadata
 from repertory.launch.results import logs
 from repertory.launch.results import runs as runs_lib
-from repertory.launch.runs import directories, run_metadata
 
 _NO_RUN = 'no run in it'
 

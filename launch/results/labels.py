@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from repertory.agents import registry
+from repertory.agents.interface import registry
 
 # Tables are long, and follow from the settings.
 _DERIVED = 'table.'

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from repertory.components import regular_files
+from repertory.components.config import regular_files
 from repertory.components.loggers import torn_lines
 
 Columns = Mapping[str, np.ndarray]

@@ -4,7 +4,7 @@ import contextlib
 import os
 from collections.abc import Iterator, Sequence
 
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 
 
 def check(output: str, endings: Sequence[str]) -> None:

@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 from repertory.launch.results import curves as curves_lib
 from repertory.launch.results import groups as groups_lib
 from repertory.launch.results import outputs

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from repertory.components.settings import SettingError, did_you_mean
+from repertory.components.config.settings import SettingError, did_you_mean
 from repertory.launch.results import runs as runs_lib
 
 # x-axes of curves: columns that every log has, and their titles.

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from repertory.components import checkpointing, regular_files
+from repertory.components.checkpoints import checkpointing
+from repertory.components.config import regular_files
+from repertory.launch.opening import directories, run_metadata
 from repertory.launch.results import logs as logs_lib
-from repertory.launch.runs import directories, run_metadata
 
 RUNNING = 'running'
 DONE, INTERRUPTED, FAILED = (

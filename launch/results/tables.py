@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from repertory.components.settings import SettingError, did_you_mean
+from repertory.components.config.settings import SettingError, did_you_mean
 from repertory.launch.results import runs as runs_lib
 from repertory.launch.results import wording
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from repertory.components import regular_files
+from repertory.components.config import regular_files
+from repertory.launch.opening import directories, run_metadata
 from repertory.launch.results import runs as runs_lib
-from repertory.launch.runs import directories, run_metadata
 
 _LATELY = 0.25  # Share of rows that counts as recent.
 

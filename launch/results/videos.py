@@ -5,7 +5,7 @@ import os
 import urllib.parse
 from collections.abc import Sequence
 
-from repertory.components import regular_files
+from repertory.components.config import regular_files
 from repertory.launch.results import markup
 from repertory.launch.results import runs as runs_lib
 from repertory.launch.results.markup import Html, element

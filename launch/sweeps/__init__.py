@@ -1,5 +1,5 @@
 """Sweeps: grids of settings, and hyperparameter searches."""
 
-from repertory.components import lazy_imports
+from repertory.components.config import lazy_imports
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from repertory.components import regular_files
-from repertory.components.settings import SettingError, text_of
+from repertory.components.config import regular_files
+from repertory.components.config.settings import SettingError, text_of
 from repertory.launch.sweeps import grid
 
 FILE = 'sweep.json'

@@ -12,7 +12,7 @@ from collections.abc import (
 )
 from typing import Any, Protocol
 
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 from repertory.launch import sweeps
 from repertory.launch.sweeps import grid, pool, trials
 from repertory.launch.sweeps import manifest as manifest_lib

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from repertory.components.settings import SettingError, text_of
+from repertory.components.config.settings import SettingError, text_of
 from repertory.launch import results
 from repertory.launch.sweeps import grid
 from repertory.launch.sweeps import manifest as manifest_lib

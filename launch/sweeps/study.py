@@ -10,7 +10,7 @@ import numpy as np
 import optuna
 from optuna import distributions, trial
 
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 from repertory.launch.sweeps import values as values_lib
 
 FILE = 'study.db'

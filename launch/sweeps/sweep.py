@@ -6,8 +6,8 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from repertory.components.settings import SettingError
-from repertory.launch.runs import directories
+from repertory.components.config.settings import SettingError
+from repertory.launch.opening import directories
 from repertory.launch.sweeps import display, grid, plans, pool, tally
 from repertory.launch.sweeps import manifest as manifest_lib
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Collection
 
 from repertory.components.loggers import figures
+from repertory.launch.opening import directories
 from repertory.launch.results import logs as logs_lib
-from repertory.launch.runs import directories
 from repertory.launch.sweeps import display, grid, pool
 from repertory.launch.sweeps import manifest as manifest_lib
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from repertory.launch import results
-from repertory.launch.runs import directories
+from repertory.launch.opening import directories
 from repertory.launch.sweeps import grid, pool
 from repertory.launch.sweeps import manifest as manifest_lib
 

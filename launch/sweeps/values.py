@@ -13,8 +13,8 @@ import dataclasses
 import re
 from collections.abc import Mapping
 
-from repertory.components import settings
-from repertory.components.settings import SettingError
+from repertory.components.config import settings
+from repertory.components.config.settings import SettingError
 
 # Text of each value, without brackets.
 Values = tuple[str, ...]

@@ -3,8 +3,9 @@
 import dataclasses
 
 from repertory import components
-from repertory.components import devices, settings
-from repertory.launch import nodes, runs
+from repertory.components.config import settings
+from repertory.components.runtime import devices
+from repertory.launch import nodes, opening
 from repertory.launch.topologies import learner_devices, topology
 
 
@@ -41,11 +42,11 @@ class Anakin(topology.Topology):
     learner_devices.check_dividing(self.learner_devices, experiment)
     # Here, since virtual CPU devices must be set up before TensorFlow is used.
     devices.prepare('learner_devices', self.learner_devices)
-    runs.compiled.check(experiment)
+    opening.compiled.check(experiment)
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
-    runs.compiled.check_experience(experiment, experience)
+    opening.compiled.check_experience(experiment, experience)
 
   def run(self, session, stage):
     with learner_devices.on_devices(self.learner_devices):

@@ -3,13 +3,13 @@
 import dataclasses
 from typing import TYPE_CHECKING
 
-from repertory.components import settings
-from repertory.launch import experiment as experiment_lib
+from repertory.components.config import settings
+from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.topologies import topology
 
 if TYPE_CHECKING:
-  from repertory.components import experience as experience_lib
   from repertory.components import specs
+  from repertory.components.transports import experience as experience_lib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

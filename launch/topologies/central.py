@@ -12,12 +12,13 @@ import math
 from typing import TYPE_CHECKING
 
 from repertory import components
-from repertory.components import devices, settings
+from repertory.components.config import settings
+from repertory.components.config.settings import SettingError
 from repertory.components.inference import client
-from repertory.components.settings import SettingError
-from repertory.launch import experiment as experiment_lib
-from repertory.launch import nodes, runs
+from repertory.components.runtime import devices
+from repertory.launch import nodes, opening
 from repertory.launch.coordination import addresses, kinds
+from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import (
   bellman_updaters,
@@ -28,7 +29,7 @@ from repertory.launch.topologies import (
 
 if TYPE_CHECKING:
   from repertory.launch.nodes import thin_actor
-  from repertory.launch.runs import session as session_lib
+  from repertory.launch.opening import session as session_lib
 
 
 @topology.register
@@ -214,7 +215,7 @@ class Central(bellman_updaters.WithBellmanUpdaters):
       server=server,
       environment_ids=list(ids),
       seeds=session.environment_seeds(ids),
-      environments=runs.environment_batches.settings_of(session.experiment),
+      environments=opening.environment_batches.settings_of(session.experiment),
       spec=session.spec,
       timeout_seconds=session.experiment.timeout_seconds,
       num_connections=self.num_connections,
@@ -235,7 +236,7 @@ def _make_server_beside(context, session, device, **settings):
 
   def follow():
     # The learner in this process has initialized its variables.
-    with components.compilation.on_device(device):
+    with components.runtime.compilation.on_device(device):
       network = session.experiment.builder.make_network(session.spec)
     publisher = context.beside.publisher
     return network, components.variables.LocalVariableClient(
@@ -250,7 +251,7 @@ def _make_server_apart(context, session, device, **settings):
   devices.prepare('inference_devices', [device] if device else [])
 
   def follow():
-    with components.compilation.on_device(device):
+    with components.runtime.compilation.on_device(device):
       return parts.fetch(context, session)
 
   return _make_server(context, session, follow, device, **settings)

@@ -5,9 +5,9 @@ import functools
 import math
 
 from repertory import components
-from repertory.components import choices, settings
-from repertory.components.settings import SettingError
-from repertory.launch import launchers, nodes, runs
+from repertory.components.config import choices, settings
+from repertory.components.config.settings import SettingError
+from repertory.launch import launchers, nodes, opening
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import parts, topology
@@ -100,11 +100,11 @@ class Gossip(topology.Topology):
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
-    share = runs.shares.make_experiment(
+    share = opening.shares.make_experiment(
       experiment, self.num_learners - 1, self.num_learners
     )
     try:
-      own = runs.shares.describe_experience(share, spec)
+      own = opening.shares.describe_experience(share, spec)
     except SettingError as error:
       problem = (
         f'{error.problem} This is for the share of one of {self.num_learners} '
@@ -134,7 +134,7 @@ class Gossip(topology.Topology):
         kinds.EVALUATOR.name, plan, [learner, coordinator]
       )
     )
-    sessions = runs.shares.make_sessions(session, self.num_learners)
+    sessions = opening.shares.make_sessions(session, self.num_learners)
     for index, name in enumerate(self.learners):
       plan = functools.partial(
         _make_actor_learner,

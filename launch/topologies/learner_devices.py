@@ -4,9 +4,9 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from repertory import components
-from repertory.components import devices
-from repertory.components.settings import SettingError
-from repertory.launch import experiment as experiment_lib
+from repertory.components.config.settings import SettingError
+from repertory.components.runtime import devices
+from repertory.launch.experiments import experiment as experiment_lib
 
 
 def check(names: Sequence[str]) -> None:
@@ -54,7 +54,7 @@ def on_devices(names: Sequence[str]) -> Iterator[None]:
   """
   devices.prepare('learner_devices', names)
   with (
-    components.compilation.on_device(next(iter(names), None)),
-    components.data_parallel.over_devices(names),
+    components.runtime.compilation.on_device(next(iter(names), None)),
+    components.runtime.data_parallel.over_devices(names),
   ):
     yield

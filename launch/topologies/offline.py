@@ -3,8 +3,8 @@
 import dataclasses
 
 from repertory import components
-from repertory.components import settings
-from repertory.launch import nodes, runs
+from repertory.components.config import settings
+from repertory.launch import nodes, opening
 from repertory.launch.topologies import topology
 
 
@@ -47,11 +47,11 @@ class Offline(topology.Topology):
     return [components.transports.OFFLINE]
 
   def check(self, experiment):
-    runs.offline_checks.check(experiment, self.data)
+    opening.offline_checks.check(experiment, self.data)
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
-    runs.offline_checks.check_experience(
+    opening.offline_checks.check_experience(
       experiment, experience, spec, self.data
     )
 

@@ -13,7 +13,7 @@ from repertory.launch.platform import watchdog
 if TYPE_CHECKING:
   from repertory.components import transports, variables
   from repertory.launch.nodes import bellman_updater, learner
-  from repertory.launch.runs import session as session_lib
+  from repertory.launch.opening import session as session_lib
 
 
 def make_program(

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repertory import components
-from repertory.components import devices, settings
-from repertory.components.settings import SettingError
-from repertory.launch import experiment as experiment_lib
+from repertory.components.config import settings
+from repertory.components.config.settings import SettingError
+from repertory.components.runtime import devices
 from repertory.launch import nodes
 from repertory.launch.coordination import kinds
+from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import learner_devices, parts, topology
 
@@ -168,14 +169,14 @@ def _make_learner(
 
 
 def _make_actor(context, shared, index, ids, device):
-  with components.compilation.on_device(device):
+  with components.runtime.compilation.on_device(device):
     return shared.make_actor(context, index, ids)
 
 
 def _make_evaluator(context, session, shared, device):
   if session.experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
-  with components.compilation.on_device(device):
+  with components.runtime.compilation.on_device(device):
     network, variable_client = shared.follow(context)
     evaluation = nodes.evaluator.make_evaluation(
       context, session, network, variable_client

@@ -3,7 +3,7 @@
 import dataclasses
 
 from repertory import components
-from repertory.components import settings
+from repertory.components.config import settings
 from repertory.launch import nodes
 from repertory.launch.topologies import topology
 
@@ -52,7 +52,7 @@ class Single(topology.Topology):
     return server if self.replay_server else [local, *server]
 
   def run(self, session, stage):
-    with components.compilation.eagerly(session.experiment.eager):
+    with components.runtime.compilation.eagerly(session.experiment.eager):
       return nodes.single_loop.SingleLoop(
         session, stage.title, stage.interruption, stage.show
       ).run()

@@ -14,17 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from repertory import components
-from repertory.components.settings import SettingError
-from repertory.launch import experiment as experiment_lib
-from repertory.launch import launchers, registries
+from repertory.components.config.settings import SettingError
+from repertory.launch import launchers
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.experiments import registries
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.platform import interrupts
 
 if TYPE_CHECKING:
-  from repertory.components import experience as experience_lib
   from repertory.components import loggers, specs
-  from repertory.launch.runs import session as session_lib
+  from repertory.components.transports import experience as experience_lib
+  from repertory.launch.opening import session as session_lib
 
 
 class Graph(NamedTuple):

@@ -1,5 +1,5 @@
 """Trained agents, loaded from run directories."""
 
-from repertory.components import lazy_imports
+from repertory.components.config import lazy_imports
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

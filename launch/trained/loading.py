@@ -4,17 +4,19 @@ import dataclasses
 import os
 from typing import Any
 
-from repertory.components import (
-  checkpointing,
-  learners,
-  settings,
-  specs,
+from repertory.components import learners, specs
+from repertory.components.checkpoints import checkpointing
+from repertory.components.config import settings
+from repertory.components.transports import experience as experience_lib
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.experiments import naming
+from repertory.launch.opening import (
+  directories,
+  identities,
+  resuming,
+  smoke_test,
 )
-from repertory.components import experience as experience_lib
-from repertory.launch import experiment as experiment_lib
-from repertory.launch import naming
-from repertory.launch.runs import directories, identities, resuming, smoke_test
-from repertory.launch.runs import session as session_lib
+from repertory.launch.opening import session as session_lib
 
 
 @dataclasses.dataclass(frozen=True)

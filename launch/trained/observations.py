@@ -7,7 +7,8 @@ import numpy as np
 import tree
 
 from repertory.components import types
-from repertory.environments import batch_columns, casting, layout
+from repertory.environments.batches import batch_columns, layout
+from repertory.environments.values import casting
 
 
 class Observations:

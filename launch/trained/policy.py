@@ -6,10 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import tree
 
-from repertory.agents import builder as builder_lib
+from repertory.agents.interface import builder as builder_lib
 from repertory.components import actors, transports, types
-from repertory.launch import experiment as experiment_lib
-from repertory.launch.runs import directories, session
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.opening import directories, session
 from repertory.launch.trained import loading, observations, previous
 
 

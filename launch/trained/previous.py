@@ -4,11 +4,12 @@ import numpy as np
 import tree
 
 from repertory.components import specs, types
-from repertory.environments import casting, previous_action
+from repertory.environments.values import casting
+from repertory.environments.wrappers import previous_action
 
 
 class PreviousActionTracker:
-  """Tracks the last action of each row, as `environments.previous_action` does.
+  """Tracks the last action of each row, as `wrappers.previous_action` does.
 
   Assumes that the selected actions were executed.
   """

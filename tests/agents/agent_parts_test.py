@@ -7,9 +7,9 @@ import acting_policies
 import agent_batches
 import rare_cases
 import started_updates
-from repertory.agents import builder
-from repertory.agents import conformance as agents_conformance
-from repertory.components import conformance
+from repertory.agents.interface import builder
+from repertory.agents.interface import conformance as agents_conformance
+from repertory.components import testing
 
 # Settings that make parts of another kind, by agent.
 _VARIANTS = {
@@ -49,7 +49,7 @@ _few_daily = pytest.mark.parametrize(
 )
 
 
-class _Policies(_Agents, conformance.PolicyConformance):
+class _Policies(_Agents, testing.PolicyConformance):
   def make_spec(self):
     return self.spec
 

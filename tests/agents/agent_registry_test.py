@@ -1,4 +1,4 @@
-"""Tests of `agents/registry.py`."""
+"""Tests of `agents/interface/registry.py`."""
 
 import dataclasses
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import known_agents
-from repertory.agents import agent_config, builder, dqn, registry
-from repertory.components import settings as settings_lib
+from repertory.agents import dqn
+from repertory.agents.interface import agent_config, builder, registry
 from repertory.components import specs
+from repertory.components.config import settings as settings_lib
 
 
 class TestGet:

@@ -9,8 +9,9 @@ import tensorflow as tf
 
 import agent_batches
 import late_builders
-from repertory.agents import conformance, dqn
+from repertory.agents import dqn
 from repertory.agents.dqn import learning
+from repertory.agents.interface import conformance
 
 _AGENT = agent_batches.AGENTS['dqn']
 _CONFIG = dqn.DQNConfig(hidden_sizes=(4,), jit_compile=False, **_AGENT.settings)

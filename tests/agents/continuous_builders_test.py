@@ -9,8 +9,8 @@ from acme import specs
 
 import rare_cases
 import recording_writer
-from repertory.agents import builder as builder_lib
 from repertory.agents import d4pg, iql, qtopt, sac, td3
+from repertory.agents.interface import builder as builder_lib
 from repertory.components import networks, replay
 
 FLOAT = specs.Array((), np.float32)

@@ -9,9 +9,9 @@ import agent_batches
 import known_agents
 import rare_cases
 import started_updates
-from repertory.agents import builder, registry
-from repertory.agents import conformance as agents_conformance
-from repertory.components import conformance, specs
+from repertory.agents.interface import builder, registry
+from repertory.agents.interface import conformance as agents_conformance
+from repertory.components import specs, testing
 
 _DIALS = specs.BoundedArray((2,), np.int64, 0, [1, 2])
 _GRIP = specs.DiscreteArray(2, np.int32)
@@ -65,7 +65,7 @@ class _Agents:
 
 
 @pytest.mark.parametrize('case', ['ppo', 'r2d2', 'sac', 'mpo_discrete'])
-class TestPolicies(_Agents, conformance.PolicyConformance):
+class TestPolicies(_Agents, testing.PolicyConformance):
   def make_spec(self):
     return self.spec
 

@@ -12,7 +12,7 @@ import time
 import pytest
 
 import program
-from repertory.launch.runs import resuming
+from repertory.launch.opening import resuming
 
 pytestmark = pytest.mark.chaos
 

@@ -13,10 +13,10 @@ import pytest
 import cluster_hosts
 import namespaces
 from repertory import launch
-from repertory.agents import registry
+from repertory.agents.interface import registry
 from repertory.components import transports
 from repertory.components.replay import local
-from repertory.launch.runs import resuming
+from repertory.launch.opening import resuming
 
 pytestmark = [
   pytest.mark.chaos,

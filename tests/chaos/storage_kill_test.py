@@ -11,9 +11,9 @@ import pytest
 
 import log_files
 import program
-from repertory.components import storage
-from repertory.components.storage import backends
-from repertory.launch.runs import resuming
+from repertory.components import checkpoints
+from repertory.components.checkpoints import backends
+from repertory.launch.opening import resuming
 
 pytestmark = pytest.mark.chaos
 
@@ -22,7 +22,7 @@ _NUM_KILLS = 4
 
 def _stored(folder):
   place = backends.LocalBackend(str(folder))
-  return storage.CheckpointStore(place, 'checkpoints', str(folder))
+  return checkpoints.CheckpointStore(place, 'checkpoints', str(folder))
 
 
 def _unfinished(folder):

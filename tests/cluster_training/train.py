@@ -9,7 +9,7 @@ import json
 from signals_to_follow import Signals
 
 from repertory import launch
-from repertory.agents import registry
+from repertory.agents.interface import registry
 from repertory.launch.launchers import ray_launcher
 from repertory.launch.topologies import central, gossip
 

@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 import pytest
 
-from repertory.components import checkpointing
+from repertory.components.checkpoints import checkpointing
 
 _REPLAY_FILES = (
   os.path.join('replay', 'DONE'),

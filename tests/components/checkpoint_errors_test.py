@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import real_disk_errors
-from repertory.components import checkpointing
+from repertory.components.checkpoints import checkpointing
 
 _SOURCE = """
 import json, os, subprocess, sys

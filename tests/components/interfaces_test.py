@@ -10,7 +10,8 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.components import compilation, interfaces, learners, types
+from repertory.components import interfaces, learners, types
+from repertory.components.runtime import compilation
 from repertory.launch.coordination import progress
 
 _SAMPLE = types.Sample(

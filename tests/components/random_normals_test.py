@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.components import random_streams
+from repertory.components.runtime import random_streams
 
 NUM_ROWS = 20_000
 

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from dm_env import specs
 
-from repertory.environments import batch, catch, conformance, wrappers
+from repertory.environments import conformance, wrappers
+from repertory.environments.batches import batch
+from repertory.environments.games import catch
 
 
 def _make_slot(seed):

@@ -6,7 +6,8 @@ import pytest
 import scripted_environment
 from dm_env import specs
 
-from repertory.environments import batch, wrappers
+from repertory.environments import wrappers
+from repertory.environments.batches import batch
 
 Scripted = scripted_environment.ScriptedEnvironment
 FIRST, MID, LAST = dm_env.StepType

@@ -1,18 +1,15 @@
-"""Tests of `environments/batch.py`."""
+"""Tests of `environments/batches/batch.py`."""
 
 import numpy as np
 import pytest
 import scripted_environment
 from dm_env import specs
 
-from repertory.environments import (
-  batch,
-  catch,
-  conformance,
-  gymnasium_adapter,
-  registry,
-  wrappers,
-)
+from repertory.environments import conformance, wrappers
+from repertory.environments.adapters import gymnasium_adapter
+from repertory.environments.batches import batch
+from repertory.environments.games import catch
+from repertory.environments.registry import registry
 
 Scripted = scripted_environment.ScriptedEnvironment
 

@@ -1,4 +1,4 @@
-"""Tests of `environments/registry.py`."""
+"""Tests of `environments/registry/registry.py`."""
 
 import configparser
 import pathlib
@@ -14,7 +14,8 @@ import pytest
 import tree
 from bsuite.utils import datasets
 
-from repertory.environments import argument_checks, registry
+from repertory.environments.registry import registry
+from repertory.environments.values import argument_checks
 
 
 def _hide(package):

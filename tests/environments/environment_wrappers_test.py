@@ -8,7 +8,8 @@ import pytest
 import scripted_environment
 from dm_env import specs, test_utils
 
-from repertory.environments import catch, wrappers
+from repertory.environments import wrappers
+from repertory.environments.games import catch
 from repertory.environments.wrappers import single_precision
 
 ScriptedEnvironment = scripted_environment.ScriptedEnvironment

@@ -11,7 +11,8 @@ import tree
 from dm_env import specs
 
 import rare_cases
-from repertory.environments import conformance, registry
+from repertory.environments import conformance
+from repertory.environments.registry import registry
 
 _MID = int(dm_env.StepType.MID)
 

@@ -10,10 +10,10 @@ import tensorflow as tf
 
 import log_files
 from repertory import launch
-from repertory.agents import conformance
+from repertory.agents.interface import conformance
 from repertory.components import specs, types
-from repertory.environments import registry
-from repertory.launch.runs import resuming
+from repertory.environments.registry import registry
+from repertory.launch.opening import resuming
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _SPEC = specs.EnvironmentSpec(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from repertory import launch
-from repertory.agents import conformance
+from repertory.agents.interface import conformance
 from repertory.components import specs, types
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]

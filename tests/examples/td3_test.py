@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from repertory import launch
 from repertory.components import specs, types
-from repertory.environments import registry
+from repertory.environments.registry import registry
 
 _PATH = pathlib.Path(__file__).resolve().parents[2] / 'examples' / 'td3.py'
 _SPEC = specs.EnvironmentSpec(

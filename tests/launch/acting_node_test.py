@@ -6,7 +6,7 @@ import lone_nodes
 from repertory import launch
 from repertory.launch.coordination import coordinator
 from repertory.launch.nodes import acting, policies
-from repertory.launch.runs import resuming
+from repertory.launch.opening import resuming
 
 
 class _Node(acting.ActingNode):

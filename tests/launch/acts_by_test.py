@@ -6,7 +6,7 @@ import math
 import pytest
 
 from repertory import launch
-from repertory.components import numpy_functions
+from repertory.components.runtime import numpy_functions
 
 _SMALL = {'hidden_sizes': (8,), 'jit_compile': False}
 _CONFIGS = {

@@ -9,9 +9,10 @@ import rare_cases
 import recorded_episodes
 from repertory import launch
 from repertory.agents import dqn, impala, ppo, sac
-from repertory.components import data_parallel, losses
-from repertory.environments import registry
-from repertory.launch.runs import resuming
+from repertory.components import losses
+from repertory.components.runtime import data_parallel
+from repertory.environments.registry import registry
+from repertory.launch.opening import resuming
 from repertory.launch.topologies import offline
 
 pytestmark = pytest.mark.usefixtures('threads_end')

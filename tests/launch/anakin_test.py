@@ -12,10 +12,11 @@ import log_files
 import rare_cases
 from repertory import launch
 from repertory.agents import dqn, impala
-from repertory.environments import registry, tensor
+from repertory.environments import tensor
+from repertory.environments.registry import registry
 from repertory.environments.tensor import catch
 from repertory.launch.nodes import anakin_node
-from repertory.launch.runs import resuming
+from repertory.launch.opening import resuming
 
 # Episodes of this Catch have 8 steps; the ninth step record is the next start.
 _CATCH = 'tensor:catch:9x5'

@@ -15,8 +15,9 @@ import log_files
 from repertory import launch
 from repertory.agents import qtopt
 from repertory.agents.qtopt import targets
-from repertory.components import checkpointing, replay
-from repertory.environments import registry
+from repertory.components import replay
+from repertory.components.checkpoints import checkpointing
+from repertory.environments.registry import registry
 from repertory.launch.cli import commands
 from repertory.launch.topologies import central, distributed
 

@@ -15,10 +15,11 @@ import lone_nodes
 import rare_cases
 from repertory import launch
 from repertory.agents import dqn
-from repertory.components import checkpointing, replay, variables
+from repertory.components import replay, variables
+from repertory.components.checkpoints import checkpointing
 from repertory.launch.coordination import coordinator
 from repertory.launch.nodes import inference
-from repertory.launch.runs import resuming
+from repertory.launch.opening import resuming
 from repertory.launch.topologies import central
 
 _LENGTH = 12

@@ -15,13 +15,14 @@ import rare_cases
 import replay_fixture
 from repertory import launch
 from repertory.agents import d4pg, dqn, impala, ppo, r2d2, sac
-from repertory.components import core, replay, signals
-from repertory.environments import registry
+from repertory.components import core, replay
+from repertory.components.runtime import signals
+from repertory.environments.registry import registry
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import inference, policies
 from repertory.launch.nodes import thin_actor as thin
-from repertory.launch.runs import environment_batches, resuming
+from repertory.launch.opening import environment_batches, resuming
 
 _NUM_ACTORS, _PER_ACTOR, _NUM_STEPS = 2, 3, 60
 # XLA takes most of the time: it compiles for one agent of each kind.

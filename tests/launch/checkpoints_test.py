@@ -14,13 +14,14 @@ import pytest
 import lone_nodes
 import real_disk_errors
 from repertory import launch
-from repertory.components import checkpointing, replay
+from repertory.components import replay
+from repertory.components.checkpoints import checkpointing
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.nodes import checkpoints
 from repertory.launch.nodes import learner as nodes
 from repertory.launch.nodes import replay as replay_lib
+from repertory.launch.opening import resuming
 from repertory.launch.platform import interrupts
-from repertory.launch.runs import resuming
 
 _NEVER = 1e6
 # Less than the arrays have, more than a log.

@@ -9,7 +9,7 @@ import pytest
 import follow
 import rare_cases
 from repertory import launch
-from repertory.agents import registry
+from repertory.agents.interface import registry
 
 _SMALL = {
   'hidden_sizes': (8,),

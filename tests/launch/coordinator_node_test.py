@@ -5,13 +5,13 @@ import contextlib
 import pytest
 
 from repertory import launch
-from repertory.components import callers, signals
-from repertory.launch import failures
+from repertory.components.runtime import callers, signals
 from repertory.launch.coordination import reports
+from repertory.launch.experiments import failures
 from repertory.launch.launchers import calls, rpc
 from repertory.launch.nodes import coordinator, node
+from repertory.launch.opening import resuming
 from repertory.launch.platform import ports
-from repertory.launch.runs import resuming
 
 _SECONDS = 30.0
 _TOKEN = 'the token'

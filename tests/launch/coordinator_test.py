@@ -8,10 +8,10 @@ import pytest
 
 import pretended_nodes
 from repertory import launch
-from repertory.launch import failures
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
-from repertory.launch.runs import resuming
+from repertory.launch.experiments import failures
+from repertory.launch.opening import resuming
 
 
 @pytest.fixture(name='clock')

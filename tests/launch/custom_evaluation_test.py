@@ -9,9 +9,9 @@ import rare_cases
 import recording_hooks
 from repertory import launch
 from repertory.agents import dqn, r2d2
-from repertory.components import episode_metrics
-from repertory.components.settings import SettingError
-from repertory.environments import catch
+from repertory.components.actors import episode_metrics
+from repertory.components.config.settings import SettingError
+from repertory.environments.games import catch
 
 _CONFIGS = {
   'dqn': dqn.DQNConfig(

@@ -16,8 +16,10 @@ from dm_env import specs
 import rare_cases
 from repertory import launch
 from repertory.agents import dqn, impala, r2d2, sac
-from repertory.components import checkpointing, interfaces
-from repertory.environments import gymnasium_adapter, registry
+from repertory.components import interfaces
+from repertory.components.checkpoints import checkpointing
+from repertory.environments.adapters import gymnasium_adapter
+from repertory.environments.registry import registry
 from repertory.launch.nodes import learner as learner_lib
 from repertory.launch.nodes import run_loop
 

@@ -10,11 +10,11 @@ import sys
 import psutil
 import pytest
 
-from repertory.launch.runs import directories
+from repertory.launch.opening import directories
 
 _HOLD = """
 import os, subprocess, sys
-from repertory.launch.runs import directories
+from repertory.launch.opening import directories
 
 with directories.hold('run'):
   {start}

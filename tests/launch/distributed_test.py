@@ -11,7 +11,7 @@ import rare_cases
 import stacks
 from repertory import launch
 from repertory.agents import dqn
-from repertory.environments import registry
+from repertory.environments.registry import registry
 
 _in_both = pytest.mark.parametrize('launch_type', ['local_mt', 'local_mp'])
 _SECONDS = 300

@@ -10,8 +10,8 @@ import log_files
 import rare_cases
 from repertory import launch
 from repertory.agents import impala, ppo
-from repertory.environments import registry
-from repertory.launch.runs import resuming
+from repertory.environments.registry import registry
+from repertory.launch.opening import resuming
 
 _LARGEST = np.finfo(np.float32).max
 

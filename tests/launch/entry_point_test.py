@@ -237,7 +237,7 @@ def test_interrupt_before_the_run_is_set_up(tmp_path):
   code = """
 import os, signal
 from repertory.launch.cli import entry_point
-from repertory.launch.runs import trials
+from repertory.launch.opening import trials
 
 def check(experiment):
   os.kill(os.getpid(), signal.SIGINT)

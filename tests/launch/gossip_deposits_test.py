@@ -6,7 +6,7 @@ import zipfile
 import numpy as np
 import pytest
 
-from repertory.components import checkpointing
+from repertory.components.checkpoints import checkpointing
 from repertory.launch.nodes import (
   gossip_deposits,
   gossip_messages,

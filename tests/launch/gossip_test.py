@@ -21,9 +21,10 @@ import program
 import rare_cases
 import troubled_environments
 from repertory import launch
-from repertory.components import callers, gossip, learners
+from repertory.components import gossip, learners
+from repertory.components.runtime import callers
 from repertory.launch.nodes import gossip_learner
-from repertory.launch.runs import resuming
+from repertory.launch.opening import resuming
 from repertory.launch.topologies import gossip as topology_lib
 
 pytestmark = pytest.mark.usefixtures('threads_end')

@@ -18,7 +18,7 @@ import called
 import links
 import program
 import services
-from repertory.components import network_interfaces
+from repertory.components.runtime import network_interfaces
 from repertory.launch.launchers import rpc
 
 

@@ -6,8 +6,8 @@ import pytest
 
 import log_files
 import rare_cases
-from repertory.components import episode_metrics
-from repertory.components.settings import SettingError
+from repertory.components.actors import episode_metrics
+from repertory.components.config.settings import SettingError
 from repertory.launch.cli import commands as command_line
 
 _MODULE = """

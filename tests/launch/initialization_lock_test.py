@@ -12,11 +12,11 @@ import tensorflow as tf
 
 import lone_nodes
 from repertory import launch
-from repertory.components import signals
+from repertory.components.runtime import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.nodes import initialization_lock, learner, policies
+from repertory.launch.opening import resuming
 from repertory.launch.platform import watchdog
-from repertory.launch.runs import resuming
 
 _SECONDS = 60
 

@@ -6,9 +6,10 @@ import late_builders
 import rare_cases
 import recorded_episodes
 from repertory import launch
-from repertory.agents import builder, dqn
+from repertory.agents import dqn
+from repertory.agents.interface import builder
 from repertory.components import specs
-from repertory.environments import registry
+from repertory.environments.registry import registry
 from repertory.launch.topologies import offline
 
 pytestmark = pytest.mark.usefixtures('threads_end')

@@ -9,10 +9,10 @@ from absl import flags
 import rare_cases
 import recorded_episodes
 import stacks
-from repertory.environments import registry
-from repertory.launch import conformance
+from repertory.environments.registry import registry
 from repertory.launch.launchers import conformance as launchers_conformance
 from repertory.launch.launchers import launcher, node_graph
+from repertory.launch.running import conformance
 from repertory.launch.topologies import (
   anakin,
   central,

@@ -10,9 +10,10 @@ import pytest
 import services
 import stacks
 from repertory import launch
-from repertory.components import settings
-from repertory.launch import conformance, launchers
+from repertory.components.config import settings
+from repertory.launch import launchers
 from repertory.launch.launchers import node_graph
+from repertory.launch.running import conformance
 
 worker_manager = pytest.importorskip(
   'launchpad.launch.worker_manager', reason=stacks.NO_LAUNCHPAD

@@ -12,8 +12,8 @@ import real_disk_errors
 import stacks
 import troubled_environments
 from repertory import launch
-from repertory.components.settings import SettingError
-from repertory.launch.runs import directories
+from repertory.components.config.settings import SettingError
+from repertory.launch.opening import directories
 
 
 def _run(folder, topology='single', trouble=lambda: None, **settings):

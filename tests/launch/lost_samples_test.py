@@ -8,12 +8,13 @@ import log_files
 import lone_nodes
 import program
 from repertory import launch
-from repertory.components import datasets, replay, signals
+from repertory.components import datasets, replay
+from repertory.components.runtime import signals
 from repertory.components.transports import learner_side
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.nodes import learner as nodes
 from repertory.launch.nodes import replay as replay_lib
-from repertory.launch.runs import resuming
+from repertory.launch.opening import resuming
 
 _SECONDS = 120
 

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from repertory.components import signals
+from repertory.components.runtime import signals
 from repertory.launch.coordination import reports
 from repertory.launch.launchers import calls, node_runner
 from repertory.launch.launchers import node_graph as node_graph_lib

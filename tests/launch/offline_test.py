@@ -13,18 +13,16 @@ import pytest
 import recorded_episodes
 from repertory import launch
 from repertory.agents import dqn
-from repertory.components import (
-  checkpointing,
-  experience,
-  offline,
-  settings,
-  specs,
-)
-from repertory.environments import previous_action, registry
+from repertory.components import offline, specs
+from repertory.components.checkpoints import checkpointing
+from repertory.components.config import settings
+from repertory.components.transports import experience
+from repertory.environments.registry import registry
+from repertory.environments.wrappers import previous_action
 from repertory.launch.cli import commands
 from repertory.launch.nodes import run_loop
-from repertory.launch.runs import environment_batches
-from repertory.launch.runs import offline as runs_offline
+from repertory.launch.opening import environment_batches
+from repertory.launch.opening import offline as runs_offline
 from repertory.launch.topologies import offline as topology
 
 _CONFIG = {

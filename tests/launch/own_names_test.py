@@ -7,9 +7,9 @@ import pytest
 
 import log_files
 from repertory import launch
-from repertory.launch import naming
 from repertory.launch.cli import commands as command_line
-from repertory.launch.runs import session, smoke_test
+from repertory.launch.experiments import naming
+from repertory.launch.opening import session, smoke_test
 
 _ENVIRONMENT = """
   from repertory.environments import catch

@@ -12,12 +12,13 @@ from dm_env import specs as dm_env_specs
 import rare_cases
 from repertory import launch
 from repertory.agents import dqn, impala
-from repertory.components import experience, replay
-from repertory.components.settings import SettingError
-from repertory.environments import registry
+from repertory.components import replay
+from repertory.components.config.settings import SettingError
+from repertory.components.transports import experience
+from repertory.environments.registry import registry
+from repertory.launch.opening import preflight, smoke_test
+from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import machine_memory
-from repertory.launch.runs import preflight, smoke_test
-from repertory.launch.runs import session as session_lib
 
 _SMALL = {'hidden_sizes': (8,), 'jit_compile': False}
 _DQN = {**_SMALL, 'min_replay_size': 50, 'samples_per_insert': 8.0}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from repertory.components import settings
+from repertory.components.config import settings
 
 pytest.importorskip('ray')
 

@@ -6,7 +6,7 @@ import time
 import psutil
 import pytest
 
-from repertory.components import settings
+from repertory.components.config import settings
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import conformance, node_graph, ray_launcher
 

@@ -19,12 +19,14 @@ import log_files
 import rare_cases
 from repertory import launch
 from repertory.agents import r2d2
-from repertory.components import checkpointing, replay, signals
+from repertory.components import replay
+from repertory.components.checkpoints import checkpointing
 from repertory.components.replay.local import moves
-from repertory.environments import registry
-from repertory.launch import failures
-from repertory.launch.runs import identities, resuming
-from repertory.launch.runs import session as session_lib
+from repertory.components.runtime import signals
+from repertory.environments.registry import registry
+from repertory.launch.experiments import failures
+from repertory.launch.opening import identities, resuming
+from repertory.launch.opening import session as session_lib
 from repertory.launch.topologies import single
 
 # XLA would take most of the time.

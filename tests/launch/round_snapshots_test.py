@@ -18,8 +18,11 @@ import acting_policies
 import replay_fixture
 from repertory import launch
 from repertory.agents import impala, ppo
-from repertory.components import checkpointing, signals, variables
-from repertory.environments import gymnasium_adapter, registry
+from repertory.components import variables
+from repertory.components.checkpoints import checkpointing
+from repertory.components.runtime import signals
+from repertory.environments.adapters import gymnasium_adapter
+from repertory.environments.registry import registry
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
   actor,

@@ -10,8 +10,8 @@ from dm_env import specs
 import acting_policies
 from repertory import launch
 from repertory.agents import impala
-from repertory.components import signals
-from repertory.environments import registry
+from repertory.components.runtime import signals
+from repertory.environments.registry import registry
 from repertory.launch.nodes import rounds
 from repertory.launch.topologies import sebulba
 

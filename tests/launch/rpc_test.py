@@ -17,7 +17,8 @@ import called
 import program
 import stacks
 from repertory import launch
-from repertory.components import settings, signals
+from repertory.components.config import settings
+from repertory.components.runtime import signals
 from repertory.launch.launchers import calls, launcher, rpc
 
 

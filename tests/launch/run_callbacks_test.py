@@ -9,11 +9,11 @@ import pytest
 
 import recording_hooks
 from repertory import launch
-from repertory.components import signals
-from repertory.launch import callbacks
+from repertory.components.runtime import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
-from repertory.launch.runs import resuming
+from repertory.launch.experiments import callbacks
+from repertory.launch.opening import resuming
 
 _SECONDS = 30
 

@@ -10,11 +10,11 @@ import program
 import rare_cases
 import troubled_environments
 from repertory import launch
-from repertory.environments import registry
+from repertory.environments.registry import registry
 from repertory.launch.coordination import coordinator
 from repertory.launch.nodes import single_loop
+from repertory.launch.opening import resuming, smoke_test
 from repertory.launch.platform import interrupts, watchdog
-from repertory.launch.runs import resuming, smoke_test
 
 
 def _raise(error):

@@ -7,8 +7,8 @@ import pytest
 
 import real_disk_errors
 from repertory.components import loggers
-from repertory.launch import failures
-from repertory.launch.runs import run_metadata
+from repertory.launch.experiments import failures
+from repertory.launch.opening import run_metadata
 
 _STATUS = loggers.Status('title', steps=7, learner_steps=3, elapsed_seconds=2.5)
 

@@ -15,12 +15,12 @@ import stacks
 import troubled_environments
 from repertory import launch
 from repertory.agents import dqn, impala
-from repertory.components import signals
-from repertory.environments import registry
+from repertory.components.runtime import signals
+from repertory.environments.registry import registry
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import starts
 from repertory.launch.nodes import local_learner, node
-from repertory.launch.runs import resuming
+from repertory.launch.opening import resuming
 from repertory.launch.topologies import sebulba, single
 
 pytestmark = pytest.mark.usefixtures('threads_end')

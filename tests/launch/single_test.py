@@ -14,10 +14,11 @@ import rare_cases
 from repertory import launch
 from repertory.agents import dqn
 from repertory.components import interfaces
-from repertory.components import settings as settings_lib
-from repertory.environments import catch, registry
+from repertory.components.config import settings as settings_lib
+from repertory.environments.games import catch
+from repertory.environments.registry import registry
+from repertory.launch.opening import resuming
 from repertory.launch.platform import machine_memory
-from repertory.launch.runs import resuming
 from repertory.launch.topologies import single
 
 _SETTINGS = {

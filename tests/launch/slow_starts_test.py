@@ -7,7 +7,7 @@ import pytest
 import log_files
 from repertory import launch
 from repertory.agents import dqn
-from repertory.environments import registry
+from repertory.environments.registry import registry
 
 _TIMEOUT_SECONDS = 6
 _START_SECONDS = 15

@@ -14,8 +14,9 @@ import rare_cases
 import stack_checkpoints
 import stacks
 from repertory import launch
-from repertory.components import checkpointing, stack
-from repertory.launch.runs import resume_checks, resuming
+from repertory.components.checkpoints import checkpointing
+from repertory.components.runtime import versions
+from repertory.launch.opening import resume_checks, resuming
 
 _MORE_STEPS = 40
 
@@ -56,7 +57,7 @@ def test_run_resumes(name, tmp_path):
   (table,) = status.tables
   assert table.inserts > facts['tables'][table.name]['inserts']
   after = stack_checkpoints.load(tmp_path)
-  assert after.state['versions'] == dict(stack.versions())
+  assert after.state['versions'] == dict(versions.versions())
   # The optimizer's count continued, and both it and the networks have changed.
   assert stack_checkpoints.counters(after.arrays) == counters
   hashes = stack_checkpoints.hash_each(after.arrays)

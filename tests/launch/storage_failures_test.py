@@ -9,9 +9,9 @@ import pytest
 
 import storage_runs
 from repertory import launch
-from repertory.components.storage import backends
+from repertory.components.checkpoints import backends
 from repertory.launch.cli import commands
-from repertory.launch.runs import uploads
+from repertory.launch.opening import uploads
 
 _quickly = storage_runs.quickly
 
@@ -129,7 +129,7 @@ class TestFailures:
     experiment = storage_runs.experiment(
       tmp_path / 'a', tmp_path / 'S', 100_000, checkpoint_period_seconds=0.2
     )
-    run = launch.running.session_lib.Session.make_checkpointer
+    run = launch.running.run.session_lib.Session.make_checkpointer
 
     def overtake(self):
       content = {'token': 'x', 'host': 'h', 'process': 7, 'directory': 'd'}
@@ -139,7 +139,7 @@ class TestFailures:
       return run(self)
 
     monkeypatch.setattr(
-      launch.running.session_lib.Session, 'make_checkpointer', overtake
+      launch.running.run.session_lib.Session, 'make_checkpointer', overtake
     )
     result = launch.run(
       dataclasses.replace(experiment, max_steps=900), display=False

@@ -13,11 +13,10 @@ import log_files
 import rare_cases
 import storage_runs
 from repertory import launch
-from repertory.components import checkpointing
-from repertory.components.storage import backends
+from repertory.components.checkpoints import backends, checkpointing
 from repertory.launch.cli import commands
+from repertory.launch.opening import resuming
 from repertory.launch.platform import watchdog
-from repertory.launch.runs import resuming
 
 _quickly = storage_runs.quickly
 

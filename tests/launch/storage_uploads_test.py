@@ -12,9 +12,9 @@ import pytest
 
 import storage_fixture
 import storage_runs
-from repertory.components import checkpointing, loggers, storage
-from repertory.components.storage import backends
-from repertory.launch.runs import uploads
+from repertory.components import checkpoints, loggers
+from repertory.components.checkpoints import backends, checkpointing
+from repertory.launch.opening import uploads
 
 _quickly = storage_runs.quickly
 
@@ -66,7 +66,7 @@ class TestUploads:
       assert os.listdir(tmp_path / 'a' / '.storing')
       blocked.released.set()
       assert storing.finish() == ''
-    store = storage.CheckpointStore(
+    store = checkpoints.CheckpointStore(
       backends.LocalBackend(str(tmp_path / 'S')), 'checkpoints', ''
     )
     assert storage_fixture.fetch(store, tmp_path / 'b') == 1

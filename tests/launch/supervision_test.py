@@ -13,8 +13,8 @@ import pretended_nodes
 from repertory import launch
 from repertory.launch.coordination import restarts
 from repertory.launch.launchers import supervision
+from repertory.launch.opening import resuming
 from repertory.launch.platform import interrupts
-from repertory.launch.runs import resuming
 from repertory.launch.topologies import central, distributed
 
 _STEPS = 3_000

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 from repertory.launch.sweeps import grid, sweep
 from repertory.launch.sweeps import manifest as manifest_lib
 

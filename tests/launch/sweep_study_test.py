@@ -6,7 +6,7 @@ import math
 import optuna
 import pytest
 
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 from repertory.launch.sweeps import manifest as manifest_lib
 from repertory.launch.sweeps import pool, study, trials, values
 

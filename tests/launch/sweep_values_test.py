@@ -2,7 +2,7 @@
 
 import pytest
 
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 from repertory.launch.sweeps import grid, values
 
 

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from repertory import launch
-from repertory.components import checkpointing
+from repertory.components.checkpoints import checkpointing
 from repertory.launch.cli import commands as command_line
 
 _IDENTITY = {

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from repertory.components import import_paths, settings
+from repertory.components.config import import_paths, settings
 from repertory.launch.launchers import user_code
 
 

@@ -10,9 +10,9 @@ import pytest
 
 import log_files
 import program
-from repertory.components import settings
-from repertory.launch import callbacks
-from repertory.launch.callbacks import wandb_logger
+from repertory.components.config import settings
+from repertory.launch.experiments import callbacks
+from repertory.launch.experiments.callbacks import wandb_logger
 
 _SECONDS = 120
 
@@ -22,7 +22,7 @@ import math, pathlib
 from repertory import launch
 from repertory.components import loggers
 from repertory.launch import hooks
-from repertory.launch.callbacks import wandb_logger
+from repertory.launch.experiments.callbacks import wandb_logger
 
 def play(name, is_resumed, rows, outcome=hooks.DONE):
   pathlib.Path(name, 'logs').mkdir(parents=True, exist_ok=True)

@@ -10,9 +10,10 @@ import pytest
 
 import log_files
 from repertory import launch
-from repertory.components import checkpointing, learners
+from repertory.components import learners
+from repertory.components.checkpoints import checkpointing
 from repertory.launch.cli import commands
-from repertory.launch.runs import resuming
+from repertory.launch.opening import resuming
 
 _SETTINGS = {
   'min_replay_size': 20, 'hidden_sizes': (8,), 'jit_compile': False

@@ -3,7 +3,7 @@
 import pytest
 
 from repertory import launch
-from repertory.launch import callbacks
+from repertory.launch.experiments import callbacks
 
 pytestmark = pytest.mark.learning
 

@@ -5,7 +5,7 @@ import pytest
 import recorded_episodes
 from repertory import launch
 from repertory.agents.reward_models import gail, rnd
-from repertory.components import checkpointing
+from repertory.components.checkpoints import checkpointing
 from repertory.launch.cli import commands, dry_runs
 
 _CONFIG = {

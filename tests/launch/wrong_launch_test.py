@@ -5,10 +5,12 @@ import threading
 
 import pytest
 
-from repertory.components import loggers, settings
-from repertory.launch import conformance, failures
+from repertory.components import loggers
+from repertory.components.config import settings
+from repertory.launch.experiments import failures
 from repertory.launch.launchers import conformance as launchers_conformance
 from repertory.launch.launchers import local_launcher, local_workers, node_graph
+from repertory.launch.running import conformance
 from repertory.launch.topologies import central, distributed, single, topology
 
 

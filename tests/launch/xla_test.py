@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 
 from repertory import launch
-from repertory.launch.runs import resuming
+from repertory.launch.opening import resuming
 
 
 def _decide(directory, max_steps, *, agent='dqn', config=(), **settings):

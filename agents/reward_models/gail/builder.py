@@ -1,11 +1,11 @@
 """Builder of GAIL reward models."""
 
-from repertory.agents import builder
+from repertory.agents.interface import builder
 from repertory.agents.reward_models import rewarding, wrapping_builder
 from repertory.agents.reward_models.gail import config as gail_config
 from repertory.agents.reward_models.gail import learning
-from repertory.components import experience as experience_lib
 from repertory.components import specs
+from repertory.components.transports import experience as experience_lib
 
 
 class GAILBuilder(wrapping_builder.ImitatingBuilder):

@@ -3,9 +3,9 @@
 import dataclasses
 from typing import Literal
 
-from repertory.agents import config_checks
+from repertory.agents.interface import config_checks
 from repertory.agents.reward_models import wrap_config
-from repertory.components import choices, settings
+from repertory.components.config import choices, settings
 
 
 @dataclasses.dataclass(frozen=True)

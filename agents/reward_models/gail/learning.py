@@ -8,15 +8,11 @@ import tree
 from repertory.agents.reward_models import rewarding
 from repertory.agents.reward_models import steps as steps_lib
 from repertory.agents.reward_models.gail import config as gail_config
-from repertory.components import (
+from repertory.components import learners, losses, networks, specs, types
+from repertory.components.actions import (
   action_parts,
   action_scaling,
   discrete_actions,
-  learners,
-  losses,
-  networks,
-  specs,
-  types,
 )
 
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from repertory.agents.reward_models.rnd.config import RNDConfig
-from repertory.components import lazy_imports
+from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.agents.reward_models.rnd.builder import RNDBuilder

@@ -1,6 +1,6 @@
 """Builder of RND reward models."""
 
-from repertory.agents import builder
+from repertory.agents.interface import builder
 from repertory.agents.reward_models import rewarding, wrapping_builder
 from repertory.agents.reward_models.rnd import config as rnd_config
 from repertory.agents.reward_models.rnd import learning

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from repertory.agents import builder
+from repertory.agents.interface import builder
 from repertory.agents.reward_models import rewarding, wrapping_builder
 from repertory.agents.reward_models import steps as steps_lib
 from repertory.agents.reward_models.sqil import config as sqil_config

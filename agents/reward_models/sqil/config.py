@@ -2,9 +2,9 @@
 
 import dataclasses
 
-from repertory.agents import config_checks
+from repertory.agents.interface import config_checks
 from repertory.agents.reward_models import wrap_config
-from repertory.components import settings
+from repertory.components.config import settings
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import tree
 
-from repertory.components import nests, types
+from repertory.components import types
+from repertory.components.config.settings import SettingError, text_of
 from repertory.components.replay import tables
-from repertory.components.settings import SettingError, text_of
+from repertory.components.runtime import nests
 
 # Measured overhead per item: its priority, and its weight and sums in a
 # prioritized table. And per large leaf: the array object and its reference.

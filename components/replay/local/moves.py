@@ -19,7 +19,6 @@ import tensorflow as tf
 from reverb.cc import schema_pb2
 from reverb.cc.checkpointing import checkpoint_pb2
 
-from repertory.components import network_interfaces, signals
 from repertory.components.replay import (
   checkpoints,
   connection,
@@ -30,6 +29,7 @@ from repertory.components.replay import (
 from repertory.components.replay import tables as tables_lib
 from repertory.components.replay.local import server_items, snapshots
 from repertory.components.replay.local import table as table_lib
+from repertory.components.runtime import network_interfaces, signals
 
 _TABLES_FILE, _ITEMS_FILE = 'tables.tfrecord', 'items.tfrecord'
 _COMPRESSED = 'ZLIB'  # Compression of all files of a server.

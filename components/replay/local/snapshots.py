@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import tree
 
-from repertory.components import checkpointing
+from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import tables
 from repertory.components.replay.local import table as table_lib
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.components import signals
+from repertory.components.runtime import signals
 
 
 @dataclasses.dataclass(frozen=True)

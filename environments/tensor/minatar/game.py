@@ -7,9 +7,10 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
-from repertory.components import random_streams
-from repertory.environments import argument_checks, drawing
+from repertory.components.runtime import random_streams
+from repertory.environments.rendering import drawing
 from repertory.environments.tensor import environment
+from repertory.environments.values import argument_checks
 
 # Rows and columns of the square boards.
 SIZE = 10

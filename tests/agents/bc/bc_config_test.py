@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from repertory.agents import bc, registry
+from repertory.agents import bc
+from repertory.agents.interface import registry
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import tensorflow as tf
 import numeric_gradients
 import transition_updates
 from repertory.agents import bc
-from repertory.agents import builder as builder_lib
+from repertory.agents.interface import builder as builder_lib
 from repertory.components import specs
 
 arrays = transition_updates.arrays

@@ -14,7 +14,7 @@ import policy_and_critic_twin
 import transition_updates
 from repertory.agents import crr
 from repertory.agents.crr import learning
-from repertory.components import action_scaling
+from repertory.components.actions import action_scaling
 
 B, D = transition_updates.B, transition_updates.D
 SPEC = transition_updates.CONTINUOUS_SPEC

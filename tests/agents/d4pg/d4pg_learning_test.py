@@ -12,9 +12,10 @@ import numpy_categorical
 import numpy_dqn
 import policy_and_critic_twin
 import transition_updates
-from repertory.agents import d4pg, policy_and_critic
+from repertory.agents import d4pg
+from repertory.agents.actor_critic import policy_and_critic
 from repertory.agents.d4pg import learning, networks
-from repertory.components import action_scaling
+from repertory.components.actions import action_scaling
 
 make_batch = transition_updates.make_continuous_batch
 to_sample = transition_updates.to_sample

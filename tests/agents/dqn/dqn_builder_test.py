@@ -9,11 +9,13 @@ import pytest
 import tensorflow as tf
 from acme import specs
 
-from repertory.agents import builder as builder_lib
 from repertory.agents import dqn
 from repertory.agents.dqn import learning
-from repertory.components import actors, environment_loop, replay, transports
-from repertory.environments import batch, catch
+from repertory.agents.interface import builder as builder_lib
+from repertory.components import actors, replay, transports
+from repertory.components.actors import environment_loop
+from repertory.environments.batches import batch
+from repertory.environments.games import catch
 
 FLOAT = specs.Array((), np.float32)
 SPEC = specs.EnvironmentSpec(

@@ -4,7 +4,8 @@ import dataclasses
 
 import pytest
 
-from repertory.agents import dqn, experience_replay
+from repertory.agents import dqn
+from repertory.agents.replay import experience_replay
 
 _NAN = float('nan')
 

@@ -8,9 +8,9 @@ import tensorflow as tf
 
 import rare_cases
 import transition_updates
-from repertory.agents import builder as builder_lib
 from repertory.agents import dqn
 from repertory.agents.dqn import learning
+from repertory.agents.interface import builder as builder_lib
 from repertory.components import actors, losses
 from repertory.components.actors import saved_model
 

@@ -12,7 +12,7 @@ import numpy_offline
 import transition_updates
 from repertory.agents import iql
 from repertory.agents.iql import learning
-from repertory.components import action_scaling
+from repertory.components.actions import action_scaling
 
 B = transition_updates.B
 SPEC = transition_updates.CONTINUOUS_SPEC

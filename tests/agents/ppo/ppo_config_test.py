@@ -8,7 +8,7 @@ import pytest
 from repertory import launch
 from repertory.agents import ppo
 from repertory.components import specs
-from repertory.environments import registry
+from repertory.environments.registry import registry
 
 SPEC = specs.EnvironmentSpec(
   observations={

@@ -9,9 +9,10 @@ import tensorflow as tf
 
 import numpy_qtopt
 import transition_updates
-from repertory.agents import builder, qtopt
+from repertory.agents import qtopt
+from repertory.agents.interface import builder
 from repertory.agents.qtopt import learning, networks
-from repertory.components import action_scaling
+from repertory.components.actions import action_scaling
 
 arrays = transition_updates.arrays
 make_batch = transition_updates.make_continuous_batch

@@ -8,7 +8,8 @@ import tensorflow as tf
 
 import numpy_qtopt
 import transition_updates
-from repertory.agents import conformance, qtopt
+from repertory.agents import qtopt
+from repertory.agents.interface import conformance
 from repertory.components import types
 
 B, D = transition_updates.B, transition_updates.D

@@ -13,15 +13,13 @@ import tree
 
 import rare_cases
 import recording_writer
-from repertory.agents import builder as builder_lib
 from repertory.agents import r2d2
+from repertory.agents.interface import builder as builder_lib
 from repertory.components import actors, networks, specs
-from repertory.environments import (
-  batch,
-  memory_chain,
-  previous_action,
-  wrappers,
-)
+from repertory.environments import wrappers
+from repertory.environments.batches import batch
+from repertory.environments.games import memory_chain
+from repertory.environments.wrappers import previous_action
 
 B = 3
 NUM_STEPS = 60

@@ -7,7 +7,8 @@ import tensorflow as tf
 import numeric_gradients
 import wrapped_batches
 from repertory.agents.reward_models.gail import GAILConfig, learning
-from repertory.components import settings, specs
+from repertory.components import specs
+from repertory.components.config import settings
 
 _FLOAT = specs.Array((), np.float32)
 _SPEC = specs.EnvironmentSpec(

@@ -11,11 +11,12 @@ import known_agents
 import rare_cases
 import started_updates
 import wrapped_batches
-from repertory.agents import conformance as agents_conformance
 from repertory.agents import dqn
+from repertory.agents.interface import conformance as agents_conformance
 from repertory.agents.reward_models import rewarding, rnd, sqil
 from repertory.agents.reward_models import steps as steps_lib
-from repertory.components import interfaces, settings, types
+from repertory.components import interfaces, types
+from repertory.components.config import settings
 
 _REPLAYING = known_agents.learning_from('replay')
 _CASES = {

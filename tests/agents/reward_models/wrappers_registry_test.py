@@ -6,7 +6,7 @@ import pytest
 
 from repertory.agents import dqn
 from repertory.agents.reward_models import registry, rnd, wrapping_builder
-from repertory.components import settings
+from repertory.components.config import settings
 
 
 @pytest.mark.parametrize('wrapper', registry.wrappers(), ids=lambda w: w.name)

@@ -13,7 +13,7 @@ import numpy_sac
 import transition_updates
 from repertory.agents import sac
 from repertory.agents.sac import discrete_learning, networks
-from repertory.components import discrete_actions
+from repertory.components.actions import discrete_actions
 
 arrays = transition_updates.arrays
 to_sample = transition_updates.to_sample

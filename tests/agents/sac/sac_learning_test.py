@@ -12,7 +12,7 @@ import policy_and_critic_twin
 import transition_updates
 from repertory.agents import sac
 from repertory.agents.sac import learning, networks, proposals
-from repertory.components import action_scaling
+from repertory.components.actions import action_scaling
 
 arrays = transition_updates.arrays
 make_batch = transition_updates.make_continuous_batch

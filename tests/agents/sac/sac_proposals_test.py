@@ -6,7 +6,8 @@ import numpy as np
 import tensorflow as tf
 
 from repertory.agents.sac import proposals
-from repertory.components import learners, squashed_gaussian
+from repertory.components import learners
+from repertory.components.distributions import squashed_gaussian
 
 
 def test_kinds_and_densities():

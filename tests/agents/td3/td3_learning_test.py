@@ -11,9 +11,10 @@ import numeric_gradients
 import numpy_dqn
 import policy_and_critic_twin
 import transition_updates
-from repertory.agents import policy_and_critic, td3
+from repertory.agents import td3
+from repertory.agents.actor_critic import policy_and_critic
 from repertory.agents.td3 import learning, networks
-from repertory.components import action_scaling
+from repertory.components.actions import action_scaling
 
 make_batch = transition_updates.make_continuous_batch
 to_sample = transition_updates.to_sample

@@ -9,7 +9,8 @@ import tree
 
 import numpy_vmpo
 import sequence_updates
-from repertory.agents import unroll_config, vmpo
+from repertory.agents import vmpo
+from repertory.agents.unrolls import unroll_config
 from repertory.components import specs
 
 B, T = sequence_updates.B, sequence_updates.T

@@ -12,8 +12,11 @@ import acme_actor
 import counting_policy
 import recording_adder
 import stacks
-from repertory.components import actors, core, environment_loop
-from repertory.environments import batch, catch, wrappers
+from repertory.components import actors, core
+from repertory.components.actors import environment_loop
+from repertory.environments import wrappers
+from repertory.environments.batches import batch
+from repertory.environments.games import catch
 
 
 def make_catch_batch(num_environments):

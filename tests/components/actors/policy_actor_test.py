@@ -9,15 +9,12 @@ import tensorflow as tf
 
 import counting_policy
 import recording_adder
-from repertory.components import (
-  actors,
-  compilation,
-  interfaces,
-  numpy_functions,
-  settings,
-  variables,
-)
-from repertory.environments import batch, catch, wrappers
+from repertory.components import actors, interfaces, variables
+from repertory.components.config import settings
+from repertory.components.runtime import compilation, numpy_functions
+from repertory.environments import wrappers
+from repertory.environments.batches import batch
+from repertory.environments.games import catch
 
 
 def make_environments(lengths):

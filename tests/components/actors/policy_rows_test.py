@@ -6,7 +6,8 @@ import tensorflow as tf
 
 import acting_policies
 import counting_policy
-from repertory.components import actors, compilation, specs
+from repertory.components import actors, specs
+from repertory.components.runtime import compilation
 
 _SPEC = specs.Array((2,), np.float32)
 

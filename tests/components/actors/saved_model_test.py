@@ -8,13 +8,8 @@ import tensorflow as tf
 
 import acting_policies
 import counting_policy
-from repertory.components import (
-  action_scaling,
-  actors,
-  interfaces,
-  policies,
-  specs,
-)
+from repertory.components import actors, interfaces, policies, specs
+from repertory.components.actions import action_scaling
 from repertory.components.actors import saved_model
 
 _SPEC = specs.Array((2,), np.float32)

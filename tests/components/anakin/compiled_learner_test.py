@@ -11,14 +11,14 @@ import rare_cases
 from repertory.components import (
   adders,
   anakin,
-  checkpointing,
   interfaces,
   learners,
   loggers,
   replay,
   specs,
 )
-from repertory.components import experience as experience_lib
+from repertory.components.checkpoints import checkpointing
+from repertory.components.transports import experience as experience_lib
 from repertory.environments import tensor
 from repertory.environments.tensor import catch
 

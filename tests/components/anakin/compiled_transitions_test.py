@@ -7,8 +7,9 @@ import tensorflow as tf
 import rare_cases
 import scripted_rollouts
 import sequence_twin
-from repertory.components import adders, random_streams, replay, types
+from repertory.components import adders, replay, types
 from repertory.components.anakin import transitions
+from repertory.components.runtime import random_streams
 
 _G = 0.9
 

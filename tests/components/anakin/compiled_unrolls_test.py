@@ -9,9 +9,10 @@ import tree
 
 import scripted_rollouts
 import sequence_twin
-from repertory.components import experience as experience_lib
-from repertory.components import replay, settings
+from repertory.components import replay
 from repertory.components.anakin import unrolls
+from repertory.components.config import settings
+from repertory.components.transports import experience as experience_lib
 
 _NO_PRIORITY: Any = None
 

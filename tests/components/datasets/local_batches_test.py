@@ -7,8 +7,9 @@ import tree
 
 import local_fixture
 import replay_fixture
-from repertory.components import compilation, datasets, replay, signals
+from repertory.components import datasets, replay
 from repertory.components.replay import local
+from repertory.components.runtime import compilation, signals
 
 
 @pytest.fixture(name='make')

@@ -11,7 +11,8 @@ import tree
 import heap
 import replay_fixture
 import transition_twin
-from repertory.components import adders, datasets, replay, signals, types
+from repertory.components import adders, datasets, replay, types
+from repertory.components.runtime import signals
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.components import distributions, random_streams, specs
+from repertory.components import distributions, specs
+from repertory.components.runtime import random_streams
 
 NUM_ROWS = 20_000
 

@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 import numeric_gradients
-from repertory.components import distributions, random_streams, specs
+from repertory.components import distributions, specs
+from repertory.components.runtime import random_streams
 
 NUM_ROWS = 20_000
 COUNTS = {

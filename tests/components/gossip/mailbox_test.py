@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from repertory.components import signals
 from repertory.components.gossip import mailbox
+from repertory.components.runtime import signals
 
 
 def _vector(value):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from repertory.components import choices
+from repertory.components.config import choices
 from repertory.components.gossip import graphs, mixing, vectors
 
 

@@ -11,12 +11,13 @@ import time
 import numpy as np
 import pytest
 
-from repertory.components import callers, choices, signals
+from repertory.components.config import choices
 from repertory.components.gossip import graphs, mailbox, participant, streams
 from repertory.components.gossip import inlet as inlet_lib
 from repertory.components.gossip import outlet as outlet_lib
 from repertory.components.gossip import vectors as vectors_lib
 from repertory.components.inference import addresses
+from repertory.components.runtime import callers, signals
 
 _SECONDS = 30.0
 

@@ -13,7 +13,7 @@ import inference_fixture
 import raw_lane
 import replay_fixture
 from repertory.components.inference import client, frames, handshakes
-from repertory.environments import catch
+from repertory.environments.games import catch
 
 DEADLINE_SECONDS = inference_fixture.DEADLINE_SECONDS
 

@@ -16,13 +16,14 @@ import pytest
 import inference_fixture
 import raw_lane
 import replay_fixture
-from repertory.components import callers, signals, specs
+from repertory.components import specs
 from repertory.components.inference import (
   addresses,
   client,
   frames,
   handshakes,
 )
+from repertory.components.runtime import callers, signals
 
 DEADLINE_SECONDS = inference_fixture.DEADLINE_SECONDS
 

@@ -14,10 +14,12 @@ import raw_lane
 import recording_adder
 import replay_fixture
 from raw_lane import LAST
-from repertory.components import actors, environment_loop, variables
+from repertory.components import actors, variables
+from repertory.components.actors import environment_loop
 from repertory.components.inference import client, frames
 from repertory.components.inference import connections as connections_lib
-from repertory.environments import catch, memory_chain, wrappers
+from repertory.environments import wrappers
+from repertory.environments.games import catch, memory_chain
 
 NUM_ENVIRONMENTS = 10
 

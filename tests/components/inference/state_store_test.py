@@ -15,8 +15,9 @@ import inference_fixture
 import rare_cases
 import raw_lane
 from raw_lane import FIRST, LAST, MID
-from repertory.components import compilation, interfaces, specs
+from repertory.components import interfaces, specs
 from repertory.components.inference import state_store
+from repertory.components.runtime import compilation
 
 N = 7  # Environments.
 

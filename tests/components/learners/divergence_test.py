@@ -9,14 +9,8 @@ import tensorflow as tf
 
 import agent_batches
 import rare_cases
-from repertory.components import (
-  compilation,
-  interfaces,
-  learners,
-  networks,
-  specs,
-  types,
-)
+from repertory.components import interfaces, learners, networks, specs, types
+from repertory.components.runtime import compilation
 
 _LARGEST = float(np.finfo(np.float32).max)
 # The leaf whose largest numbers overflow: not rewards with CRR and D4PG, whose

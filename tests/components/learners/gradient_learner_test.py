@@ -9,7 +9,8 @@ import tensorflow as tf
 
 import agent_batches
 import rare_cases
-from repertory.components import interfaces, learners, settings, types
+from repertory.components import interfaces, learners, types
+from repertory.components.config import settings
 
 B = 2
 ELEMENT_SPEC = types.Sample(

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.components import data_parallel, networks
+from repertory.components import networks
+from repertory.components.runtime import data_parallel
 
 
 def make():

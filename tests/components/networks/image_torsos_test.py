@@ -8,7 +8,8 @@ import sonnet as snt
 import tensorflow as tf
 
 import rare_cases
-from repertory.components import choices, networks
+from repertory.components import networks
+from repertory.components.config import choices
 from repertory.components.networks import image_torsos
 
 TORSOS = tuple(networks.IMAGE_TORSOS.values())

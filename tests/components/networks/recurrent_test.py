@@ -7,7 +7,8 @@ import tensorflow as tf
 import tree
 
 import rare_cases
-from repertory.components import choices, networks, specs
+from repertory.components import networks, specs
+from repertory.components.config import choices
 
 T, B, D, H = 7, 4, 3, 5
 # Starts at once, never, in the middle and twice in a row, at the end.

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.components import choices, networks
+from repertory.components import networks
+from repertory.components.config import choices
 
 
 def normal(*shape, seed=0):

@@ -3,7 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-from repertory.components import discrete_actions, policies, specs
+from repertory.components import policies, specs
+from repertory.components.actions import discrete_actions
 
 _LOGITS = np.log([[0.7, 0.1, 0.2]])
 

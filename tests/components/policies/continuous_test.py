@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.components import action_scaling, policies, specs
+from repertory.components import policies, specs
+from repertory.components.actions import action_scaling
 
 SPEC = specs.BoundedArray((2,), np.float32, [-1, 2], [3, 4])
 MIDDLE, HALF = np.array([1, 3]), np.array([2, 1])

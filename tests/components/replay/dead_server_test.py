@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import replay_fixture
-from repertory.components import adders, datasets, replay, signals
+from repertory.components import adders, datasets, replay
 from repertory.components.replay import server as server_lib
+from repertory.components.runtime import signals
 
 
 def _batch(step_type, number):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import replay_fixture
-from repertory.components import replay, signals
+from repertory.components import replay
+from repertory.components.runtime import signals
 
 FLOOR = 0.25
 

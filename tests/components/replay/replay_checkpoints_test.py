@@ -12,7 +12,8 @@ import tensorflow as tf
 
 import real_disk_errors
 import replay_fixture
-from repertory.components import checkpointing, replay
+from repertory.components import replay
+from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import server as server_lib
 
 # Incompressible items, so that file sizes are predictable.

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.components import replay, settings
+from repertory.components import replay
+from repertory.components.config import settings
 
 _SIGNATURE = {'x': tf.TensorSpec((), tf.float32)}
 _BATCH_SIZE = 4

@@ -8,10 +8,10 @@ import pytest
 
 import recording_writer
 import replay_fixture
-from repertory.components import conformance, replay
+from repertory.components import replay, testing
 
 
-class _ReverbTable(conformance.ServedTable):
+class _ReverbTable(testing.ServedTable):
   """A table of a replay server."""
 
   def __init__(self, connection, writer_class=replay.ReverbWriter):
@@ -35,7 +35,7 @@ class _ReverbTable(conformance.ServedTable):
     return [(item.data, item.info.priority) for item in items]
 
 
-class _ReverbWriters(conformance.WriterConformance):
+class _ReverbWriters(testing.WriterConformance):
   writer_class: type[replay.Writer] = replay.ReverbWriter
 
   @contextlib.contextmanager
@@ -48,7 +48,7 @@ class TestReverbWriter(_ReverbWriters):
   pass
 
 
-class _Records(conformance.ServedTable):
+class _Records(testing.ServedTable):
   """Items of a recording writer."""
 
   def __init__(self, table, shared, writer_class):
@@ -76,7 +76,7 @@ class _Records(conformance.ServedTable):
     return [*pairs][begin : self._taken]
 
 
-class _RecordingWriters(conformance.WriterConformance):
+class _RecordingWriters(testing.WriterConformance):
   is_held_back = False
   shared = (0, 1)
   writer_class: type[replay.Writer] = recording_writer.RecordingWriter

@@ -7,16 +7,11 @@ import pytest
 
 import recorded_episodes
 from recorded_episodes import SPEC
-from repertory.components import (
-  adders,
-  experience,
-  offline,
-  replay,
-  settings,
-  signals,
-  transports,
-)
+from repertory.components import adders, offline, replay, transports
+from repertory.components.config import settings
 from repertory.components.replay import local
+from repertory.components.runtime import signals
+from repertory.components.transports import experience
 
 _ITEMS = adders.Transitions(1, 0.9)
 _SIZE = 8

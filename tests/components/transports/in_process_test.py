@@ -9,15 +9,11 @@ import pytest
 import tree
 
 import replay_fixture
-from repertory.components import (
-  adders,
-  checkpointing,
-  experience,
-  replay,
-  signals,
-  transports,
-)
+from repertory.components import adders, replay, transports
+from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
+from repertory.components.runtime import signals
+from repertory.components.transports import experience
 
 _SPEC = replay_fixture.TRANSITION_SPEC
 _ITEMS = adders.Transitions(1, 0.9)

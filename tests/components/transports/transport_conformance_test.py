@@ -10,7 +10,8 @@ import pytest
 import tensorflow as tf
 
 import replay_fixture
-from repertory.components import checkpointing, conformance, replay, transports
+from repertory.components import replay, testing, transports
+from repertory.components.checkpoints import checkpointing
 
 
 @contextlib.contextmanager
@@ -23,7 +24,7 @@ def _serve(described, directory, timeout_seconds, stop):
     server.stop()
 
 
-class _ReverbRoads(conformance.TransportConformance):
+class _ReverbRoads(testing.TransportConformance):
   road_class: type[transports.ReverbTransport] = transports.ReverbTransport
   parts: transports.TransportParts = transports.TransportParts()
 

@@ -7,7 +7,8 @@ import pytest
 import tensorflow as tf
 
 import replay_fixture
-from repertory.components import core, signals, variables
+from repertory.components import core, variables
+from repertory.components.runtime import signals
 
 SHAPES = [(2, 3), (3,), ()]
 

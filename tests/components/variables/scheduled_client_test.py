@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.components import signals, variables
+from repertory.components import variables
+from repertory.components.runtime import signals
 
 
 class TestScheduled:

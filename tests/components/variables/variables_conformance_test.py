@@ -5,24 +5,24 @@ import time
 
 import pytest
 
-from repertory.components import conformance, variables
+from repertory.components import testing, variables
 
 
-class TestShared(conformance.VariableClientConformance):
+class TestShared(testing.VariableClientConformance):
   is_shared = True
 
   def make_variable_client(self, learner, variables_in_use, stop):
     return variables.SharedVariableClient(learner)
 
 
-class TestPublished(conformance.VariableClientConformance):
+class TestPublished(testing.VariableClientConformance):
   def make_variable_client(self, learner, variables_in_use, stop):
     publisher = variables.Publisher(learner.variables)
     learner.publish = publisher.publish
     return variables.LocalVariableClient(publisher, variables_in_use)
 
 
-class TestFetched(conformance.VariableClientConformance):
+class TestFetched(testing.VariableClientConformance):
   def make_variable_client(self, learner, variables_in_use, stop):
     return variables.RemoteVariableClient(learner, variables_in_use, stop=stop)
 
@@ -183,7 +183,7 @@ class _Immortal(_Asking):
   ],
 )
 def test_finds_what_is_wrong(followed_class, check):
-  class Checks(conformance.VariableClientConformance):
+  class Checks(testing.VariableClientConformance):
     deadline_seconds = 1.0
 
     def make_variable_client(self, learner, variables_in_use, stop):

@@ -16,9 +16,10 @@ import tensorflow as tf
 from dm_env import specs
 
 import random_draws
-from repertory.environments import conformance, registry, tensor
-from repertory.environments.argument_checks import ArgumentError
+from repertory.environments import conformance, tensor
+from repertory.environments.registry import registry
 from repertory.environments.tensor import gymnax_adapter
+from repertory.environments.values.argument_checks import ArgumentError
 
 gymnax = pytest.importorskip('gymnax')
 jax = pytest.importorskip('jax')

@@ -3,7 +3,7 @@
 import pytest
 
 from repertory.environments import conformance as batch_conformance
-from repertory.environments import registry
+from repertory.environments.registry import registry
 from repertory.environments.tensor import conformance, gymnax_adapter
 
 pytest.importorskip('gymnax')

@@ -4,10 +4,12 @@ import pytest
 import tensorflow as tf
 
 import rare_cases
-from repertory.environments import argument_checks, registry, tensor
 from repertory.environments import conformance as batch_conformance
+from repertory.environments import tensor
+from repertory.environments.registry import registry
 from repertory.environments.tensor import conformance
 from repertory.environments.tensor import minatar as games
+from repertory.environments.values import argument_checks
 
 
 class GameConformance(conformance.TensorEnvironmentConformance):

@@ -5,7 +5,8 @@ import functools
 import pytest
 
 from repertory.environments import conformance as batch_conformance
-from repertory.environments import previous_action, registry, tensor
+from repertory.environments import tensor
+from repertory.environments.registry import registry
 from repertory.environments.tensor import (
   cartpole,
   catch,
@@ -14,6 +15,7 @@ from repertory.environments.tensor import (
   memory_chain,
   pendulum,
 )
+from repertory.environments.wrappers import previous_action
 
 
 class Conformance(conformance.TensorEnvironmentConformance):

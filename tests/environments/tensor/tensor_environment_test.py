@@ -7,8 +7,10 @@ import pytest
 import tensorflow as tf
 from dm_env import specs
 
-from repertory.environments import previous_action, tensor, vector_batch
+from repertory.environments import tensor
+from repertory.environments.batches import vector_batch
 from repertory.environments.tensor import conformance
+from repertory.environments.wrappers import previous_action
 
 FIRST, MID, LAST = 0, 1, 2
 

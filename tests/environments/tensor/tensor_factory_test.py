@@ -8,7 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from repertory.environments import registry, tensor
+from repertory.environments import tensor
+from repertory.environments.registry import registry
 from repertory.environments.tensor import catch, entries
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.environments import catch as host_catch
-from repertory.environments import memory_chain as host_memory_chain
 from repertory.environments import tensor
+from repertory.environments.games import catch as host_catch
+from repertory.environments.games import memory_chain as host_memory_chain
 from repertory.environments.tensor import (
   cartpole,
   catch,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import written_runs
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 from repertory.launch import results
 from repertory.launch.results import curves, quantities, scores
 

@@ -7,9 +7,9 @@ import os
 import pytest
 
 import written_runs
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 from repertory.launch import results
-from repertory.launch.runs import directories
+from repertory.launch.opening import directories
 
 
 def _states(*paths):

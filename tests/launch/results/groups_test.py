@@ -4,7 +4,8 @@ import json
 
 import written_runs
 from repertory.agents import dqn
-from repertory.launch import experiment, results
+from repertory.launch import results
+from repertory.launch.experiments import experiment
 
 
 def _group(folder):

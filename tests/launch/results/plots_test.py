@@ -9,7 +9,7 @@ import pytest
 from matplotlib import figure
 
 import written_runs
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 from repertory.launch import results
 from repertory.launch.results import drawing, plots
 

@@ -10,7 +10,7 @@ import urllib.parse
 import pytest
 
 import written_runs
-from repertory.components.settings import SettingError
+from repertory.components.config.settings import SettingError
 from repertory.launch import results
 from repertory.launch.results import markup, report, throughput, videos
 

@@ -7,15 +7,10 @@ import pytest
 
 import local_fixture
 import replay_fixture
-from repertory.components import (
-  adders,
-  datasets,
-  experience,
-  replay,
-  signals,
-  transports,
-)
+from repertory.components import adders, datasets, replay, transports
 from repertory.components.replay import local
+from repertory.components.runtime import signals
+from repertory.components.transports import experience
 
 _LIMIT = replay.RateLimit(2.0, min_size=5, error_buffer=8.0)
 

@@ -11,7 +11,8 @@ import tree
 
 import local_fixture
 import replay_fixture
-from repertory.components import checkpointing, replay
+from repertory.components import replay
+from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 
 # Both images have the same shape, so items may share them; the map differs.

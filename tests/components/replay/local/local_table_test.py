@@ -11,8 +11,8 @@ import tensorflow as tf
 import local_fixture
 import replay_fixture
 from repertory.components import replay
+from repertory.components.config.settings import SettingError
 from repertory.components.replay import local
-from repertory.components.settings import SettingError
 
 
 class _Twin:

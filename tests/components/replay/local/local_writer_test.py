@@ -14,8 +14,9 @@ import recording_writer
 import replay_fixture
 import sequence_twin
 import transition_twin
-from repertory.components import adders, replay, signals
+from repertory.components import adders, replay
 from repertory.components.replay import local, packing
+from repertory.components.runtime import signals
 
 
 def _drain(table):

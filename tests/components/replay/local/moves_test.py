@@ -14,9 +14,11 @@ from reverb.cc import schema_pb2
 
 import local_fixture
 import replay_fixture
-from repertory.components import checkpointing, replay, signals
+from repertory.components import replay
+from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.replay.local import moves
+from repertory.components.runtime import signals
 
 # Both images have the same shape, so items may share them; the map differs.
 _LARGE = {

@@ -1,0 +1,92 @@
+"""Shared parts of on-policy actor-critic agents: network and advantages."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from repertory.agents.unrolls import unroll_config
+from repertory.components import (
+  distributions,
+  learners,
+  losses,
+  networks,
+  specs,
+  types,
+)
+
+
+def make_network(
+  spec: specs.EnvironmentSpec,
+  config: unroll_config.UnrollConfig,
+  image_torso: str,
+  shared_sizes: Sequence[int],
+  hidden_sizes: Sequence[int] = (),
+  normalize_observations: bool = False,
+) -> networks.SequenceNetwork:
+  """Creates a network that outputs `networks.ActorCriticOutput`.
+
+  Args:
+    spec: Environment spec with discrete or continuous actions.
+    config: Settings of the recurrent core.
+    image_torso: One of `choices.IMAGE_TORSOS`.
+    shared_sizes: Sizes of the shared layers before the core.
+    hidden_sizes: Sizes of the layers of policy and value after the core.
+    normalize_observations: Whether to normalize observations.
+
+  Raises:
+    ValueError: If observations or actions are unsupported.
+  """
+  distribution = distributions.make_distribution(spec.actions)
+  network = networks.SequenceNetwork(
+    networks.ObservationTorso(spec.observations, shared_sizes, image_torso),
+    networks.make_core(config.core, config.core_size),
+    networks.ActorCriticHead(distribution.num_parameters, hidden_sizes),
+    normalizer=(
+      networks.ObservationNormalizer(spec.observations)
+      if normalize_observations
+      else None
+    ),
+  )
+  network.create_variables(spec.observations)
+  return network
+
+
+def estimate_advantages(
+  data: types.Sequence,
+  values: tf.Tensor,
+  config: Any,
+  return_scale: learners.RunningScale | None,
+) -> tuple[losses.Advantages, dict[str, tf.Tensor]]:
+  """Estimates advantages and value targets, from scaled and clipped rewards.
+
+  Args:
+    data: Unrolls, `[T, B, ...]`.
+    values: V(x_t), `[T + 1, B]`.
+    config: Config with `discount`, `lambda_` and `max_abs_reward`.
+    return_scale: Running scale that is updated with these returns and divides
+      rewards before clipping; None for no scaling.
+
+  Returns:
+    Advantages and targets, `[T, B]`, and metrics.
+  """
+  mask, discounts = data.mask, config.discount * data.discount  # [T, B]
+  rewards, scale_metrics = data.reward, {}
+  if return_scale is not None:
+    rewards = return_scale.scale_rewards(rewards, discounts, values, mask)
+    scale_metrics = {'reward_scale': return_scale()}
+  estimated = losses.generalized_advantages(
+    rewards=losses.clip_rewards(rewards, config.max_abs_reward),
+    discounts=discounts,
+    values=values[:-1],
+    bootstrap_value=values[-1],
+    mask=mask,
+    lambda_=config.lambda_,
+  )
+  _, targets = estimated
+  return estimated, {
+    'value': losses.masked_mean(values[:-1], mask),
+    'explained_variance': losses.explained_variance(values[:-1], targets, mask),
+    'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
+    **scale_metrics,
+  }

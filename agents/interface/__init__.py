@@ -1,0 +1,1 @@
+"""Interface of agents: builder, config and registry."""

@@ -1,0 +1,222 @@
+"""Interface of agent builders."""
+
+import abc
+import dataclasses
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import sonnet as snt
+
+from repertory.agents.interface import agent_config
+from repertory.components import (
+  datasets,
+  interfaces,
+  learners,
+  loggers,
+  replay,
+  specs,
+  transports,
+)
+from repertory.components.runtime import nests
+from repertory.components.transports import experience as experience_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Acting:
+  """Conditions under which a policy acts.
+
+  Attributes:
+    spec: Environment spec.
+    num_environments: Number of environments of all actors; ids are below it.
+    seed: Random seed.
+    steps_done: Steps that each environment already made, in earlier runs.
+    evaluation: Whether to act greedily.
+  """
+
+  spec: specs.EnvironmentSpec
+  num_environments: int
+  seed: int
+  steps_done: int = 0
+  evaluation: bool = False
+
+  def __post_init__(self):
+    object.__setattr__(self, 'spec', nests.plain(self.spec))
+
+
+# Factory methods. Their results may keep the spec, or nests of it.
+_MAKING = (
+  'make_network',
+  'make_policy',
+  'make_update',
+  'make_bellman_updater',
+  'experience',
+)
+
+
+def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+  """Wraps a factory to copy environment specs and to reject None as result."""
+
+  def copied(argument: Any) -> Any:
+    is_spec = isinstance(argument, specs.EnvironmentSpec)
+    return nests.plain(argument) if is_spec else argument
+
+  @functools.wraps(method)
+  def call(self, *args, **kwargs):
+    part = method(
+      self,
+      *map(copied, args),
+      **{name: copied(value) for name, value in kwargs.items()},
+    )
+    if part is None:
+      raise ValueError(
+        f'{type(self).__name__}.{method.__name__} must return what it creates, '
+        'got None. Add a return statement.'
+      )
+    return part
+
+  return call
+
+
+class Builder(transports.TransportParts, abc.ABC):
+  """Interface of agent builders: factories of the parts of an agent.
+
+  An agent has a policy, an update and an `Experience`, which describes how
+  experience flows from acting to learning. A builder starts nothing and does
+  not depend on the topology. Override a factory to replace a part; parts that
+  follow from the experience are created by the methods of `transports.Parts`.
+
+  Factories get copies of specs, which modules may keep; see `nests.plain`.
+
+  Attributes:
+    config: The agent's config, an `agent_config.AgentConfig`.
+    uses_rewards: Whether the agent learns from rewards.
+  """
+
+  uses_rewards: ClassVar[bool] = True
+
+  def __init__(self, config: agent_config.AgentConfig):
+    self.config: Any = config
+
+  def __init_subclass__(cls, **kwargs: Any):
+    super().__init_subclass__(**kwargs)
+    for name in _MAKING:
+      method = vars(cls).get(name)
+      if inspect.isfunction(method):
+        setattr(cls, name, _checked(method))
+
+  @property
+  def wrapping(self) -> Mapping[str, Any]:
+    """Plain values of the reward model: name and settings; see `wrappers`."""
+    return {}
+
+  @property
+  def needs_demonstrations(self) -> bool:
+    """Whether every batch must contain demonstrations, or consist of them."""
+    return False
+
+  @property
+  def needs_own_steps(self) -> bool:
+    """Whether the agent cannot learn from demonstrations alone."""
+    return False
+
+  @property
+  def needs_whole_batches(self) -> bool:
+    """Whether batches cannot be divided among devices."""
+    return False
+
+  @property
+  def observes_previous_action_and_reward(self) -> bool:
+    """Whether observations include the previous action and reward.
+
+    If so, an observation is a dictionary of 'observation', 'previous_action'
+    and 'previous_reward', in the spec and for policy and update.
+    """
+    return False
+
+  @property
+  def return_bounds(self) -> tuple[float, float] | None:
+    """Support of a distributional critic, `(vmin, vmax)`; None without limits.
+
+    They bound returns of the environment's rewards, discounted by
+    `config.discount`. Data sets with returns out of bounds are rejected.
+    """
+    return None
+
+  @abc.abstractmethod
+  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    """Creates the network and all its variables.
+
+    Raises:
+      ValueError: If the network does not support the observations or actions.
+    """
+
+  @abc.abstractmethod
+  def make_policy(self, network: Any, acting: Acting) -> interfaces.Policy:
+    """Creates the policy.
+
+    Args:
+      network: Network of `make_network`, whose variables will be updated.
+      acting: Conditions under which the policy acts.
+    """
+
+  @abc.abstractmethod
+  def make_update(
+    self, network: Any, spec: specs.EnvironmentSpec
+  ) -> interfaces.Update:
+    """Creates the update of `network`."""
+
+  def make_bellman_updater(
+    self, spec: specs.EnvironmentSpec
+  ) -> interfaces.BellmanUpdater:
+    """Creates a Bellman updater, which computes targets with its own networks.
+
+    Required if `experience` has `with_targets`. Then the update gets
+    `types.SampleWithTargets` items, and exports the variables that the updater
+    follows.
+    """
+    del spec
+    raise NotImplementedError(
+      f'{type(self).__name__} has no Bellman updater, so its experience must '
+      'have no `labeled`.'
+    )
+
+  @abc.abstractmethod
+  def experience(
+    self, spec: specs.EnvironmentSpec, num_environments: int
+  ) -> experience_lib.Experience:
+    """Describes items, tables, batches and priorities.
+
+    Args:
+      spec: Environment spec.
+      num_environments: Number of environments of all actors.
+
+    Raises:
+      ValueError: If the settings are invalid for this number of environments.
+    """
+
+  def make_learner(
+    self,
+    update: interfaces.Update,
+    dataset: datasets.Batches,
+    priority_updater: replay.Priorities | None,
+    logger: loggers.Logger,
+    divergence: learners.Divergence | None = None,
+    jit_compile: bool = False,
+  ) -> learners.GradientLearner:
+    """Creates the learner.
+
+    Args:
+      jit_compile: Whether to compile the update with XLA: the setting, or the
+        default for the length of the run.
+    """
+    return learners.GradientLearner(
+      update,
+      dataset,
+      dataset.element_spec,
+      priority_updater=priority_updater,
+      logger=logger,
+      jit_compile=jit_compile,
+      divergence=divergence,
+    )

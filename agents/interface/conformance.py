@@ -1,0 +1,305 @@
+"""Conformance tests of agent builders, to inherit for custom agents.
+
+    class TestMyBuilder(conformance.BuilderConformance):
+      def make_builder(self): ...
+      def make_spec(self): ...
+
+Run them by pytest, or by unittest with `unittest.TestCase` as a further base.
+`components.testing` has those of policies and updates.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import unittest
+from collections.abc import Iterator
+from typing import Any
+
+import cloudpickle
+import dm_env
+import numpy as np
+import tensorflow as tf
+import tree
+
+from repertory.agents.interface import builder as builder_lib
+from repertory.components import (
+  actors,
+  datasets,
+  interfaces,
+  replay,
+  specs,
+  transports,
+  types,
+)
+from repertory.components.runtime import (
+  compilation,
+  numpy_functions,
+  numpy_translations,
+  signals,
+)
+
+_FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
+_SECONDS = 60.0
+
+
+class BuilderConformance:
+  """The contract of `builder.Builder`: its parts fit together.
+
+  Attributes:
+    num_environments: Number of environments of the single actor.
+    max_steps: Maximum steps of each environment to fill a batch.
+    episode_length: Steps per episode; some have one more.
+    evaluation_is_the_same: Whether evaluation does not depend on the seed.
+  """
+
+  num_environments = 2
+  max_steps = 500
+  episode_length = 7
+  evaluation_is_the_same = True
+
+  def make_builder(self) -> builder_lib.Builder:
+    """Creates the builder, with small networks and replay sizes."""
+    raise NotImplementedError
+
+  def make_spec(self) -> specs.EnvironmentSpec:
+    """Returns the environment spec that the agent gets."""
+    raise NotImplementedError
+
+  def make_policy(
+    self, network: Any, seed: int = 0, evaluation: bool = False
+  ) -> Any:
+    """Creates a policy of the builder."""
+    acting = builder_lib.Acting(
+      self.make_spec(), self.num_environments, seed, evaluation=evaluation
+    )
+    return self.make_builder().make_policy(network, acting)
+
+  def test_can_be_sent(self):
+    builder, spec = self.make_builder(), self.make_spec()
+    sent = cloudpickle.loads(cloudpickle.dumps(builder))
+    assert dataclasses.is_dataclass(builder.config)
+    assert sent.config == builder.config
+    assert self._tables(sent, spec) == self._tables(builder, spec), (
+      'A sent builder must describe the same tables.'
+    )
+
+  def _tables(self, builder, spec):
+    tables = builder.experience(spec, self.num_environments).tables
+    return [(t.name, t.signature, t.max_size, t.rate_limit) for t in tables]
+
+  def test_networks_are_alike_and_share_nothing(self):
+    builder, spec = self.make_builder(), self.make_spec()
+    one, other = (builder.make_network(spec) for _ in range(2))
+    forms = [
+      [(v.name, v.shape.as_list(), v.dtype) for v in network.variables]
+      for network in (one, other)
+    ]
+    assert forms[0], 'A network must have all its variables after make_network.'
+    assert forms[0] == forms[1], (
+      'Networks must have the same variables in the same order, because values '
+      f'are copied between them; got {forms[0]} and {forms[1]}.'
+    )
+    assert not {id(v) for v in one.variables} & {
+      id(v) for v in other.variables
+    }, 'Networks must not share variables.'
+
+  def test_exports_what_a_network_has(self):
+    builder, spec = self.make_builder(), self.make_spec()
+    network = builder.make_network(spec)
+    expected = [(v.name, v.shape) for v in network.variables]
+    exported = builder.make_update(network, spec).exports['policy']
+    names = [(v.name, v.shape) for v in exported]
+    assert names == expected, (
+      "exports['policy'] must be the variables of the network after "
+      'make_network, in their order, because they are copied to another '
+      f'network; got {names} for {expected}.'
+    )
+
+  def test_tables_can_run(self):
+    builder, spec = self.make_builder(), self.make_spec()
+    experience = builder.experience(spec, self.num_environments)
+    assert experience.batch_size >= 1
+    experience.check(self.num_environments)
+
+  def test_evaluation_is_the_same(self):
+    if not self.evaluation_is_the_same:
+      raise unittest.SkipTest('This agent evaluates with sampled actions.')
+    builder, spec = self.make_builder(), self.make_spec()
+    network = builder.make_network(spec)
+    actions = [
+      self._act(self.make_policy(network, seed, evaluation=True))
+      for seed in (1, 2)
+    ]
+    tree.map_structure(
+      lambda a, b: np.testing.assert_array_equal(
+        a, b, 'Evaluation must not explore, so not depend on the seed.'
+      ),
+      *actions,
+    )
+
+  def test_numpy_acts_alike(self):
+    """Compares NumPy with TensorFlow, if NumPy supports the policy."""
+    builder, spec = self.make_builder(), self.make_spec()
+    size = self.num_environments
+    policy = self.make_policy(builder.make_network(spec))
+    state = policy.initial_state(range(size))
+    compiled = compilation.CompiledFunction(
+      lambda *arguments: tuple(policy.act(*arguments)),
+      (
+        specs.tensor_spec(spec.observations, size),
+        tf.TensorSpec([size], tf.int32),
+        compilation.specs_of(state),
+      ),
+      jit_compile=False,
+    )
+    try:
+      translated = numpy_functions.NumpyFunction(compiled, lambda: 0)
+    except numpy_translations.CannotTranslateError as error:
+      raise unittest.SkipTest(f'NumPy cannot act: {error}') from error
+    leaves = [np.asarray(leaf) for leaf in tree.flatten(state)]
+    for timestep in itertools.islice(self.live(), 20):
+      step = [*tree.flatten(timestep.observation), timestep.step_type]
+      outputs = [np.asarray(one) for one in compiled(*step, *leaves)]
+      found = translated(*step, *leaves)
+      for ours, theirs in zip(found, outputs, strict=True):
+        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
+        np.testing.assert_allclose(
+          ours, theirs, rtol=1e-5, atol=1e-5,
+          err_msg='NumPy must compute the same as TensorFlow.',
+        )  # fmt: skip
+      leaves = outputs[len(outputs) - len(leaves) :]
+
+  def _act(self, policy):
+    actor = self._make_actor(policy)
+    timesteps = self.live()
+    timestep = next(timesteps)
+    actor.observe_first(timestep)
+    actions = []
+    for _ in range(20):
+      actions.append(actor.select_action(timestep.observation))
+      timestep = next(timesteps)
+      actor.observe(actions[-1], timestep)
+    return actions
+
+  def _make_actor(self, policy, adder=None):
+    observations = self.make_spec().observations
+    ids = range(self.num_environments)
+    return actors.PolicyActor(policy, observations, ids, adder=adder)
+
+  def live(self) -> Iterator[dm_env.TimeStep]:
+    """Yields batched random timesteps of the spec, independent of actions."""
+    random = np.random.default_rng(0)
+    spec, size = self.make_spec(), self.num_environments
+    # Episodes end at different times.
+    lengths = self.episode_length + np.arange(size) % 2
+    for t in range(self.max_steps):
+      index = t % (lengths + 1)
+      step_type = np.full([size], _MID, np.int32)
+      step_type[index == 0] = _FIRST
+      step_type[index == lengths] = _LAST
+      first, last = step_type == _FIRST, step_type == _LAST
+      yield dm_env.TimeStep(
+        step_type,
+        np.where(first, 0, random.normal(size=size)).astype(np.float32),
+        np.where(last, 0, 1).astype(np.float32),
+        tree.map_structure(
+          lambda leaf: _draw(leaf, size, random), spec.observations
+        ),
+      )
+
+  def test_parts_fit_together(self):
+    builder, spec = self.make_builder(), self.make_spec()
+    experience = builder.experience(spec, self.num_environments)
+    with self._replaying(builder, experience) as (adder, end):
+      network = builder.make_network(spec)
+      actor = self._make_actor(self.make_policy(network), adder)
+      timesteps = self.live()
+      timestep = next(timesteps)
+      actor.observe_first(timestep)
+      for timestep_after in timesteps:
+        action = actor.select_action(timestep.observation)
+        actor.observe(action, timestep_after)
+        timestep = timestep_after
+        if end.updates_due(0):
+          break
+      else:
+        raise AssertionError(
+          f'{self.max_steps} steps made only {adder.num_items} items, too few '
+          'for a learner step. Reduce batch and replay sizes.'
+        )
+      sample = next(end.batches)
+      assert sample.keys.shape == [experience.batch_size]
+      if experience.with_targets is not None:
+        sample = self._label(builder, experience.with_targets, sample)
+      update = builder.make_update(network, spec)
+      result = interfaces.call_update(update, sample)
+    for name, value in result.metrics.items():
+      assert np.isfinite(np.asarray(value)), f'{name} must be finite.'
+
+  def _label(self, builder, with_targets, sample):
+    """Returns a batch of items with targets."""
+    updater = builder.make_bellman_updater(self.make_spec())
+    data, target = updater(sample, tf.constant([0, 0]))
+    size = with_targets.batch_size
+    indices = np.arange(size) % len(sample.keys)
+    finished = sample._replace(
+      data=types.SampleWithTargets(
+        data, target, np.zeros([len(sample.keys)], np.int64)
+      )
+    )
+    finished = tree.map_structure(
+      lambda leaf: tf.gather(leaf, indices), finished
+    )
+    expected = datasets.sample_spec(with_targets.table.signature, size)
+    tree.assert_same_structure(finished.data, expected.data)
+    for leaf, spec in zip(tree.flatten(finished.data), tree.flatten(expected)):
+      assert (leaf.shape, leaf.dtype) == (spec.shape, spec.dtype), (
+        'A Bellman updater must return items of the signature of `labeled`; '
+        f'got {leaf.dtype} {leaf.shape} for {spec}.'
+      )
+    return finished
+
+  def test_bellman_updater_follows_the_update(self):
+    builder, spec = self.make_builder(), self.make_spec()
+    if builder.experience(spec, self.num_environments).with_targets is None:
+      raise unittest.SkipTest('The learner of this agent computes its targets.')
+    exports = builder.make_update(builder.make_network(spec), spec).exports
+    updater = builder.make_bellman_updater(spec)
+    for name, variable_client in updater.variable_client.items():
+      found = [(v.name, v.shape) for v in variable_client]
+      expected = [(v.name, v.shape) for v in exports.get(name, ())]
+      assert found == expected, (
+        f"followed['{name}'] of a Bellman updater must match the variables "
+        f'that the update exports by that name; got {found} for {expected}.'
+      )
+
+  @contextlib.contextmanager
+  def _replaying(self, builder, experience):
+    """Yields both sides of a transport: adder and learner side."""
+    with contextlib.ExitStack() as stack:
+      server = replay.make_server(experience.tables)
+      stack.callback(server.stop)
+      connection = replay.Connection(
+        f'localhost:{server.port}', _SECONDS, signals.StopSignal()
+      )
+      transport = transports.ReverbTransport(connection, experience, builder)
+      end = transport.make_learner_end()
+      stack.callback(end.close)
+      adder = transport.make_adder(
+        self.num_environments,
+        priority=lambda: 1.0,
+        version=lambda: 0,
+        max_pending_items=0,
+      )
+      stack.callback(adder.close)
+      # Otherwise closing the adder would wait for pending items.
+      stack.callback(connection.stop.set)
+      yield adder, end
+
+
+def _draw(spec, size: int, random: np.random.Generator) -> np.ndarray:
+  """Samples random observations `[size, ...]` of a spec."""
+  shape, dtype = (size, *spec.shape), np.dtype(spec.dtype)
+  if dtype.kind == 'f':
+    return random.uniform(-1, 1, shape).astype(dtype)
+  return random.integers(0, 2, shape).astype(dtype)

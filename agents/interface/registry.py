@@ -1,0 +1,163 @@
+"""Registry of baseline and custom agents."""
+
+import contextlib
+import dataclasses
+import functools
+import importlib
+import pkgutil
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from repertory import agents as folders
+from repertory.agents.interface import agent_config, user_agents
+from repertory.agents.interface.agent import Agent
+from repertory.components.config import import_paths
+from repertory.components.config import settings as settings_lib
+
+if TYPE_CHECKING:
+  from repertory.agents.interface import builder
+  from repertory.components import specs
+
+# Pattern of the names of custom agents.
+OWN = '<module>:<Builder>'
+
+# Names of agents and settings in other libraries, and their counterparts here.
+_CLOSE_TO = {
+  'a2c': ('impala', 'ppo'),
+  'a3c': ('impala', 'ppo'),
+  'ddpg': ('td3', 'd4pg'),
+  'trpo': ('ppo',),
+  'qrdqn': ('dqn',),
+}
+OTHER_NAMES = {
+  'lr': 'learning_rate',
+  'gamma': 'discount',
+  'buffer_size': 'max_replay_size',
+  'learning_starts': 'min_replay_size',
+}
+
+
+@functools.cache
+def agents() -> tuple[Agent, ...]:
+  """Returns all baseline agents: the `AGENT` of each package."""
+  found = []
+  for module in pkgutil.iter_modules(folders.__path__):
+    if module.ispkg:
+      package = importlib.import_module(f'{folders.__name__}.{module.name}')
+      found.append(getattr(package, 'AGENT', None))
+  return tuple(agent for agent in found if agent is not None)
+
+
+def get(name: str) -> Agent:
+  """Returns an agent by name.
+
+  Args:
+    name: Name of a baseline agent, or 'package.module:Builder', which is
+      imported.
+
+  Raises:
+    SettingError: If the agent is unknown, with a suggestion, or if the import
+      path does not lead to a valid builder.
+  """
+  by_name = {agent.name: agent for agent in agents()}
+  if name in by_name:
+    return by_name[name]
+  if import_paths.SYNTAX.fullmatch(name) is None:
+    owners = [one.name for one in agents() if name.lower() in one.presets]
+    hint = ''
+    if owners:
+      hint = (
+        f' It is a preset of {" and of ".join(owners)}: use that agent with '
+        f"preset '{name.lower()}'."
+      )
+    if close := _CLOSE_TO.get(name.lower()):
+      hint = f' Did you mean {" or ".join(map(repr, close))}?{hint}'
+    hint = hint or settings_lib.did_you_mean(name, by_name)
+    raise settings_lib.SettingError(
+      'agent',
+      f"must be the name of an agent, got '{name}'.{hint} Choose one "
+      f'of {", ".join(by_name)}, or {OWN} for a custom agent.',
+    )
+  return user_agents.find(name)
+
+
+def fitting(spec: 'specs.EnvironmentSpec') -> list[str]:
+  """Returns the names of the agents that support an environment spec."""
+  found = []
+  for agent in agents():
+    with contextlib.suppress(ValueError):
+      agent.builder_class(agent.config_class()).make_network(spec)
+      found.append(agent.name)
+  return found
+
+
+def settings(name: str) -> list[settings_lib.Setting]:
+  """Describes the settings of an agent."""
+  return settings_lib.describe(get(name).config_class)
+
+
+def make_config(
+  name: str, settings: Mapping[str, Any], preset: str | None = None
+) -> agent_config.AgentConfig:
+  """Creates an agent's config.
+
+  Args:
+    name: Such as 'dqn'.
+    settings: Values by config field, as Python values or as text.
+    preset: Name of a preset, such as 'atari'; None for the defaults.
+
+  Raises:
+    SettingError: If the agent, the preset or a field is unknown, or a value
+      is invalid.
+  """
+  agent = get(name)
+  if preset is not None:
+    settings = {**_get_preset(agent, preset), **settings}
+  kinds = settings_lib.types_of(agent.config_class)
+  defaults = {
+    setting.name: setting.default
+    for setting in settings_lib.describe(agent.config_class)
+  }
+  values = {}
+  for field, value in settings.items():
+    if field not in defaults:
+      hint = settings_lib.did_you_mean(OTHER_NAMES.get(field, field), defaults)
+      raise settings_lib.SettingError(
+        f'config.{field}',
+        f"is no setting of agent '{name}'.{hint} `repertory agents {name}` "
+        'lists them.',
+      )
+    values[field] = settings_lib.parse(f'config.{field}', value, kinds[field])
+  for field, default in defaults.items():
+    if default is dataclasses.MISSING and field not in values:
+      raise settings_lib.SettingError(
+        f'config.{field}',
+        f"must be given: agent '{name}' has no default for it.",
+      )
+  return agent.config_class(**values)
+
+
+def _get_preset(agent: Agent, preset: str) -> Mapping[str, Any]:
+  """Returns the settings of a preset.
+
+  Raises:
+    SettingError: If the agent has no preset of that name.
+  """
+  if preset in agent.presets:
+    return agent.presets[preset]
+  known = ', '.join(sorted(agent.presets))
+  what = f'be one of {known}' if known else 'be left out, for it has no presets'
+  owners = [other.name for other in agents() if preset in other.presets]
+  hint = settings_lib.did_you_mean(preset, agent.presets)
+  if owners:
+    hint = f' Agents with a preset of that name: {", ".join(owners)}.'
+  raise settings_lib.SettingError(
+    'preset', f"of agent '{agent.name}' must {what}; got '{preset}'.{hint}"
+  )
+
+
+def make_builder(
+  name: str, settings: Mapping[str, Any], preset: str | None = None
+) -> 'builder.Builder':
+  """Creates an agent's builder from the arguments of `make_config`."""
+  return get(name).builder_class(make_config(name, settings, preset))

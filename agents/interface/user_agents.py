@@ -1,0 +1,147 @@
+"""Custom agents: builders by import path.
+
+A builder declares its config class by the type of its constructor's argument,
+or in the body of the class:
+
+    class MyBuilder(builder.Builder):
+      config: MyConfig
+
+The first declaration in the method resolution order counts; in a class, the
+body precedes the constructor.
+"""
+
+import importlib
+import inspect
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from repertory.agents.interface import agent_config
+from repertory.agents.interface.agent import Agent
+from repertory.components.config import import_paths, settings
+from repertory.components.config.settings import SettingError
+
+# Name of the presets in a module.
+_PRESETS = 'PRESETS'
+
+
+def find(name: str) -> Agent:
+  """Imports a module and returns its agent.
+
+  Args:
+    name: Import path, such as 'package.module:Builder'.
+
+  Raises:
+    SettingError: If the builder is not found or invalid.
+  """
+  try:
+    found = import_paths.find(name, _is_complete)
+    module = import_paths.import_module(name.partition(':')[0])
+  except import_paths.ImportPathError as error:
+    raise SettingError('agent', f"got '{name}', but {error}") from error
+  _check_builder(name, found)
+  config_class = _find_config_class(name, found)
+  _check_constructor(name, found, config_class)
+  presets = getattr(module, _PRESETS, {})
+  if not isinstance(presets, Mapping) or not all(
+    isinstance(preset, Mapping) for preset in presets.values()
+  ):
+    raise _refuse(
+      name,
+      f'{_PRESETS} in its module to be a dictionary of settings by preset name',
+      presets,
+    )
+  return Agent(name, _describe(found), config_class, presets, builder=name)
+
+
+def _describe(builder_class: type) -> str:
+  """Returns the first line of a class's docstring."""
+  return (builder_class.__doc__ or '').strip().partition('\n')[0]
+
+
+def _refuse(name: str, expected: str, found: Any) -> SettingError:
+  return SettingError(
+    'agent', f"got '{name}', but expected {expected}; found {found}."
+  )
+
+
+def _is_builder(found: Any) -> bool:
+  # A module with a subclass has already imported TensorFlow.
+  base = importlib.import_module('repertory.agents.interface.builder').Builder
+  return isinstance(found, type) and issubclass(found, base)
+
+
+def _is_complete(found: Any) -> bool:
+  return _is_builder(found) and not inspect.isabstract(found)
+
+
+def _check_builder(name: str, found: Any) -> None:
+  """Raises an error unless the object is a concrete builder class."""
+  if not _is_builder(found):
+    raise _refuse(
+      name,
+      'a subclass of repertory.agents.interface.builder.Builder',
+      f'a {type(found).__name__}, {getattr(found, "__name__", found)}',
+    )
+  if inspect.isabstract(found):
+    missing = ', '.join(sorted(found.__abstractmethods__))
+    raise _refuse(
+      name, f'a builder that implements {missing}', 'an abstract class'
+    )
+
+
+def _find_config_class(name: str, found: type) -> type:
+  """Returns the config class that a builder declares."""
+  try:
+    kinds = (_declared_config(one) for one in found.__mro__)
+    config_class: Any = next((kind for kind in kinds if kind is not None), None)
+    if _is_config(config_class):
+      settings.types_of(config_class)  # Checks that all types resolve.
+  except Exception as error:
+    raise _refuse(
+      name,
+      f'{found.__name__} to have annotations that resolve at run time',
+      f'{type(error).__name__}: {error}',
+    ) from error
+  if not _is_config(config_class) or (
+    '__dataclass_params__' not in vars(config_class)
+  ):
+    raise _refuse(
+      name,
+      f'{found.__name__} to declare its config, by `config: MyConfig` in its '
+      'body or its constructor, as a frozen dataclass derived from '
+      'repertory.agents.interface.agent_config.AgentConfig',
+      config_class or 'no declaration',
+    )
+  return config_class
+
+
+def _declared_config(one: type) -> Any:
+  """Returns the config class that a class itself declares, or None."""
+  if 'config' in vars(one).get('__annotations__', {}):
+    return settings.types_of(one)['config']
+  constructor = vars(one).get('__init__')
+  hints = typing.get_type_hints(constructor) if constructor else {}
+  for hint in hints.values():
+    for kind in (hint, *typing.get_args(hint)):  # Such as `MyConfig | None`.
+      if _is_config(kind):
+        return kind
+  return None
+
+
+def _is_config(kind: Any) -> bool:
+  base = agent_config.AgentConfig
+  return isinstance(kind, type) and issubclass(kind, base) and kind is not base
+
+
+def _check_constructor(name: str, found: type, config_class: type) -> None:
+  """Raises an error unless the config is the only required argument."""
+  signature = inspect.signature(found)
+  try:
+    signature.bind(config_class)
+  except TypeError as error:
+    raise _refuse(
+      name,
+      f'{found.__name__}(config) to create a builder',
+      f'{found.__name__}{signature}: {error}',
+    ) from error

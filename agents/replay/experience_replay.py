@@ -1,0 +1,162 @@
+"""Experience replay, prioritized or uniform, of off-policy agents."""
+
+from typing import Any
+
+import tensorflow as tf
+
+from repertory.agents.replay import replay_config
+from repertory.components import (
+  adders,
+  interfaces,
+  learners,
+  losses,
+  replay,
+  specs,
+  types,
+)
+from repertory.components.transports import experience as experience_lib
+
+# Names of the settings of tables in agent configs.
+_NAMES_OF_SIZES = {'max_size': 'max_replay_size', 'min_size': 'min_replay_size'}
+
+
+def error_buffer(
+  config: replay_config.ReplayConfig, items_per_insert: int
+) -> float:
+  """Returns the error buffer of the rate limiter, in samples.
+
+  Args:
+    config: Replay settings.
+    items_per_insert: Maximum items that one step of all environments creates.
+  """
+  if config.error_buffer is not None:
+    return config.error_buffer
+  return replay.default_error_buffer(
+    config.samples_per_insert,
+    config.min_replay_size,
+    batch_size=config.items_per_step,
+    items_per_insert=items_per_insert,
+  )
+
+
+def describe_uniform(
+  config: Any,
+  items: adders.ItemSpec,
+  spec: specs.EnvironmentSpec,
+  num_environments: int,
+) -> experience_lib.Experience:
+  """Describes the experience of an agent with uniform replay.
+
+  Args:
+    config: An `agent_config.AgentConfig` that also has `max_replay_size`,
+      `min_replay_size` and `samples_per_insert`.
+    items: Kind of items.
+    spec: Environment spec.
+    num_environments: Number of environments of all actors.
+  """
+  rate_limit = replay.RateLimit.with_default_buffer(
+    config.samples_per_insert,
+    config.min_replay_size,
+    batch_size=config.batch_size,
+    items_per_insert=num_environments * items.max_items_per_step,
+  )
+  table = replay.uniform(
+    items.signature(spec), config.max_replay_size, rate_limit
+  )
+  return experience_lib.Experience(
+    items,
+    [table],
+    batch_size=config.batch_size,
+    prefetch=config.prefetch,
+    setting_names=_NAMES_OF_SIZES,
+  )
+
+
+def describe(
+  config: replay_config.ReplayConfig,
+  items: adders.ItemSpec,
+  spec: specs.EnvironmentSpec,
+  num_environments: int,
+  **others: Any,
+) -> experience_lib.Experience:
+  """Describes the experience of an agent with prioritized or uniform replay.
+
+  Args:
+    config: Replay settings.
+    items: Kind of items.
+    spec: Environment spec.
+    num_environments: Number of environments of all actors.
+    **others: Further arguments of `Experience`.
+  """
+  signature = items.signature(spec)
+  rate_limit = replay.RateLimit(
+    samples_per_insert=config.samples_per_insert,
+    min_size=config.min_replay_size,
+    error_buffer=error_buffer(
+      config, num_environments * items.max_items_per_step
+    ),
+  )
+  if config.prioritized:
+    table = replay.prioritized(
+      signature, config.max_replay_size, rate_limit, config.priority_exponent
+    )
+  else:
+    table = replay.uniform(signature, config.max_replay_size, rate_limit)
+  return experience_lib.Experience(
+    items,
+    [table],
+    batch_size=config.items_per_step,
+    prefetch=config.prefetch,
+    min_priority=config.min_priority if config.prioritized else None,
+    setting_names=_setting_names(config),
+    **others,
+  )
+
+
+def _setting_names(config: replay_config.ReplayConfig) -> dict[str, str]:
+  """Returns the names of table and batch settings, for error messages."""
+  names = dict(_NAMES_OF_SIZES)
+  if config.num_sgd_steps_per_step > 1:
+    names['batch_size'] = 'batch_size · num_sgd_steps_per_step'
+  return names
+
+
+def in_series(
+  update: interfaces.Update, config: replay_config.ReplayConfig
+) -> interfaces.Update:
+  """Wraps an update to take all gradient steps of a learner step."""
+  num_updates = config.num_sgd_steps_per_step
+  if num_updates == 1:
+    return update
+  return learners.UpdateSeries(update, num_updates)
+
+
+class ImportanceWeights(tf.Module):
+  """Importance weights of prioritized replay, with annealing of β.
+
+  The number of learner steps is a variable of the update.
+  """
+
+  def __init__(self, config: replay_config.ReplayConfig):
+    """Initializes β to `config.importance_exponent`."""
+    super().__init__()
+    self._config = config
+    self._annealing = None
+    num_steps = config.importance_anneal_learner_steps
+    if config.prioritized and num_steps is not None:
+      self._annealing = learners.LinearAnnealing(num_steps)
+
+  def __call__(self, sample: types.Sample) -> tf.Tensor:
+    """Returns weights `[B]`, 1 for uniform sampling; counts a learner step.
+
+    With β_0 = `importance_exponent` and N = `importance_anneal_learner_steps`,
+    β = 1 − (1 − β_0) max(1 − t / N, 0) after t learner steps.
+    """
+    if not self._config.prioritized:
+      return tf.ones_like(sample.probabilities, tf.float32)
+    exponent = self._config.importance_exponent
+    if self._annealing is not None:
+      exponent = 1 - (1 - exponent) * self._annealing()
+    return losses.importance_weights(
+      sample.probabilities, sample.table_sizes, exponent
+    )

@@ -1,0 +1,79 @@
+"""Base class of configs of agents with replay."""
+
+import dataclasses
+import math
+
+from repertory.agents.interface import agent_config, config_checks
+from repertory.components.config import settings
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ReplayConfig(agent_config.AgentConfig):
+  """Settings of an agent with replay.
+
+  Agents define the defaults that are missing here. The minimum error buffer is
+  checked with the table.
+
+  Attributes:
+    batch_size: Items per gradient step.
+    prioritized: Whether sampling is prioritized instead of uniform.
+    max_replay_size: Capacity of the replay table, in items.
+    min_replay_size: Items in the table before learning starts.
+    samples_per_insert: Replay ratio, average samples per item.
+  """
+
+  batch_size: int
+  prioritized: bool
+  num_sgd_steps_per_step: int = settings.field(
+    1,
+    'Gradient steps per learner step, each with its own batch. Values above 1 '
+    'are faster for small networks; the replay ratio is unchanged. Priorities '
+    'are updated after all gradient steps. Settings in learner steps then '
+    'count gradient steps.',
+  )
+  priority_exponent: float = settings.field(
+    0.6, 'Priority exponent α: Ape-X, arXiv:1803.00933, appendix C.'
+  )
+  importance_exponent: float = settings.field(
+    0.4, 'Importance weight exponent β: Ape-X, appendix C.'
+  )
+  importance_anneal_learner_steps: int | None = settings.field(
+    None,
+    'Learner steps over which β is annealed linearly to 1; None for a constant '
+    'β. Rainbow, arXiv:1710.02298, table 1, anneals it over the run.',
+  )
+  min_priority: float = settings.field(
+    1e-3, 'Minimum priority, so that every item can be sampled again.'
+  )
+  max_replay_size: int
+  min_replay_size: int
+  samples_per_insert: float
+  error_buffer: float | None = settings.field(
+    None,
+    'Error buffer of the rate limiter, in samples: how far acting or learning '
+    'may run ahead. None for 10 % of the samples due at min_replay_size, but '
+    'at least twice the minimum.',
+  )
+
+  def __post_init__(self):
+    super().__post_init__()
+    config_checks.check_at_least(
+      self,
+      1,
+      'num_sgd_steps_per_step',
+      'max_replay_size',
+      'min_replay_size',
+      'importance_anneal_learner_steps',
+    )
+    config_checks.check_at_least(self, 0, 'priority_exponent')
+    config_checks.check_positive(self, 'min_priority', 'samples_per_insert')
+    config_checks.check_fraction(self, 'importance_exponent')
+
+  @property
+  def items_per_step(self) -> int:
+    """Items per learner step."""
+    return self.batch_size * self.num_sgd_steps_per_step
+
+  @property
+  def steps_until_xla_pays(self) -> int:
+    return math.ceil(self.xla_pays_after / self.num_sgd_steps_per_step)

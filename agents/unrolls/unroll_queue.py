@@ -1,0 +1,75 @@
+"""Base class of builders of agents with a queue of unrolls."""
+
+import abc
+
+from repertory.agents.interface import builder
+from repertory.components import (
+  adders,
+  distributions,
+  interfaces,
+  policies,
+  replay,
+  specs,
+  types,
+)
+from repertory.components.networks import SequenceNetwork
+from repertory.components.transports import experience as experience_lib
+
+
+class UnrollQueueBuilder(builder.Builder):
+  """Builder of an agent that learns once from each unroll.
+
+  It describes the experience and creates a stochastic policy, which agents may
+  override. `config` is an `unroll_config.UnrollConfig`.
+  """
+
+  @property
+  def observes_previous_action_and_reward(self) -> bool:
+    return self.config.previous_action_and_reward
+
+  @property
+  def across_episodes(self) -> bool:
+    """Whether unrolls continue across episode boundaries."""
+    return True
+
+  @abc.abstractmethod
+  def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
+    """Creates a network with the outputs that the policy expects.
+
+    These are `networks.ActorCriticOutput`, unless the policy is overridden.
+    """
+
+  def make_policy(
+    self, network: SequenceNetwork, acting: builder.Acting
+  ) -> interfaces.Policy:
+    return policies.StochasticPolicy(
+      network,
+      distributions.make_distribution(acting.spec.actions),
+      acting.seed,
+      evaluation=acting.evaluation,
+    )
+
+  def extras_spec(self, spec: specs.EnvironmentSpec) -> types.SequenceExtras:
+    """Returns the array specs of the extras of the policy."""
+    return policies.stochastic_extras_spec(
+      distributions.make_distribution(spec.actions),
+      self.make_network(spec).state_spec(),
+    )
+
+  def experience(
+    self, spec: specs.EnvironmentSpec, num_environments: int
+  ) -> experience_lib.Experience:
+    unrolls = adders.Sequences(
+      length=self.config.unroll_length + 1,
+      across_episodes=self.across_episodes,
+      extras_spec=self.extras_spec(spec),
+    )
+    queue_size = self.config.queue_size_for(num_environments)
+    return experience_lib.Experience(
+      unrolls,
+      [replay.queue(unrolls.signature(spec), queue_size)],
+      batch_size=self.config.batch_size_for(num_environments),
+      prefetch=self.config.prefetch,
+      max_pending_items_per_environment=1,
+      setting_names={'max_size': 'max_queue_size'},
+    )

@@ -1,0 +1,1 @@
+"""Action specs, their scaling and discretization."""

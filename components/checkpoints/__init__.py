@@ -1,0 +1,22 @@
+"""Storage of checkpoints on shared disks or behind URLs."""
+
+from repertory.components.checkpoints.backends import (
+  LocalBackend,
+  StorageBackend,
+)
+from repertory.components.checkpoints.checkpoint_store import (
+  CheckpointManifest,
+  CheckpointStore,
+)
+from repertory.components.checkpoints.storage import Storage, open_storage
+from repertory.components.checkpoints.storage_lock import LockLostError
+
+__all__ = (
+  'CheckpointManifest',
+  'CheckpointStore',
+  'LocalBackend',
+  'LockLostError',
+  'Storage',
+  'StorageBackend',
+  'open_storage',
+)

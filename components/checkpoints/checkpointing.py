@@ -1,0 +1,400 @@
+"""Crash-safe checkpoints: a `kill -9` at any time leaves them whole.
+
+A checkpoint is a folder: `arrays.npz`, `state.json`, `checksums.json` and, if
+replay is saved, `replay/`. It is written under a temporary name, synced and
+renamed, so a folder with a final name is complete, and its predecessor stays
+until then. Removal works in the same way: the folder is renamed first.
+
+The checksums are CRC-32, the fastest that Python has. They detect damage, not
+tampering. The file that lists them covers all other files, so damage to the
+list shows, too. Nothing that is read is executed: files with pickled arrays are
+refused.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shutil
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from repertory.components.config import regular_files
+from repertory.components.config.settings import SettingError
+
+# Version of a checkpoint's layout; others are refused.
+_FORMAT = 2
+_TEMPORARY_PREFIX = '.writing-'
+_REMOVED_PREFIX = '.removing-'
+CHECKSUMS, STATE = 'checksums.json', 'state.json'
+ARRAYS = 'arrays.npz'
+_REPLAY = 'replay'
+_NAME = re.compile(r'[0-9]{8}|[1-9][0-9]{8,}')
+_CHUNK_BYTES = 2**20  # Per read.
+
+
+class CheckpointError(SettingError):
+  """A checkpoint cannot be read or does not fit; settings may help.
+
+  Commands that only read cannot start afresh: they print `for_readers`.
+  """
+
+  def __init__(self, problem: str, *, for_readers: str = '', **remedy: Any):
+    super().__init__('', problem, **remedy)
+    self.for_readers = for_readers or problem
+    self.args = (problem,)  # The constructor's arguments, for pickling.
+
+
+class UnwrittenError(RuntimeError):
+  """A checkpoint could not be written, which ends the run."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+  """Contents of a checkpoint.
+
+  Attributes:
+    path: The checkpoint's folder.
+    arrays: Arrays by name.
+    state: A JSON value.
+    replay_path: Folder of the replay tables' contents, if they were saved.
+  """
+
+  path: str
+  arrays: Mapping[str, np.ndarray]
+  state: Mapping[str, Any]
+  replay_path: str | None
+
+
+class Checkpointer:
+  """Writes and reads the checkpoints of one directory; keeps the newest."""
+
+  def __init__(self, directory: str, max_to_keep: int = 2):
+    """Stores the directory; nothing is written yet.
+
+    Args:
+      directory: The directory of the checkpoints.
+      max_to_keep: Number of newest checkpoints kept, at least 1.
+    """
+    if max_to_keep < 1:
+      raise ValueError(f'max_to_keep must be at least 1, got {max_to_keep}.')
+    self._directory = directory
+    self._max_to_keep = max_to_keep
+
+  def save(
+    self,
+    arrays: Mapping[str, np.ndarray],
+    state: Mapping[str, Any],
+    replay_path: str | None = None,
+  ) -> str:
+    """Writes a checkpoint, which is complete when this returns.
+
+    If that fails, what was written is removed and the previous one stays valid.
+
+    Args:
+      arrays: Numeric arrays by name.
+      state: A JSON value.
+      replay_path: Folder of a replay checkpoint, added as hard links: later
+        changes to that folder have no effect.
+
+    Returns:
+      The checkpoint's folder.
+    """
+    for name, array in arrays.items():
+      if array.dtype.hasobject:
+        raise ValueError(
+          f'arrays must hold plain numbers, but {name} has dtype {array.dtype}.'
+        )
+    return self.add(lambda folder: _write(folder, arrays, state, replay_path))
+
+  def add(self, write: Callable[[str], None], least_number: int = 1) -> str:
+    """Adds a checkpoint written by a function; see `save`.
+
+    Args:
+      write: Creates the folder of the given path, and writes the files there.
+      least_number: Smallest number that the checkpoint may have.
+
+    Returns:
+      The checkpoint's folder.
+    """
+    os.makedirs(self._directory, exist_ok=True)
+    self.remove_unfinished()
+    self._keep_newest()  # A killed process may have left one more.
+    name = _next_name(self._directory, least_number)
+    temporary = os.path.join(self._directory, _TEMPORARY_PREFIX + name)
+    path = os.path.join(self._directory, name)
+    try:
+      write(temporary)
+      _sync_tree(temporary)
+      os.rename(temporary, path)
+    except Exception:
+      shutil.rmtree(temporary, ignore_errors=True)
+      raise
+    _sync_folder(self._directory)
+    self._keep_newest()
+    return path
+
+  def _keep_newest(self) -> None:
+    """Removes all checkpoints but the newest `max_to_keep`."""
+    for number in _numbers(self._directory)[: -self._max_to_keep]:
+      self._remove(f'{number:08d}')
+
+  def load(self, check_replay: bool = True) -> Checkpoint | None:
+    """Reads the newest checkpoint; returns None without one.
+
+    Args:
+      check_replay: Whether to verify the checksums of replay files, too;
+        without, only their presence and sizes are checked.
+
+    Raises:
+      CheckpointError: If it is damaged or cannot be read. The message names the
+        damage. Older checkpoints are never used instead.
+    """
+    while numbers := _numbers(self._directory):
+      path = os.path.join(self._directory, f'{numbers[-1]:08d}')
+      try:
+        return _read(path, check_replay)
+      except Exception as error:  # Damaged bytes may raise anything.
+        if _numbers(self._directory)[-1:] > numbers[-1:]:
+          continue  # It was replaced by a newer one meanwhile.
+        if isinstance(error, CheckpointError):
+          raise
+        raise _unreadable(path, f'{type(error).__name__}: {error}') from error
+    return None
+
+  def newest(self) -> str | None:
+    """Returns the newest checkpoint's folder, or None."""
+    numbers = _numbers(self._directory)
+    return (
+      os.path.join(self._directory, f'{numbers[-1]:08d}') if numbers else None
+    )
+
+  def remove_unfinished(self) -> None:
+    """Removes leftovers of interrupted writes and removals."""
+    if not os.path.isdir(self._directory):
+      return
+    for name in os.listdir(self._directory):
+      if name.startswith((_TEMPORARY_PREFIX, _REMOVED_PREFIX)):
+        _remove_entry(os.path.join(self._directory, name))
+
+  def _remove(self, name: str) -> None:
+    removed = os.path.join(self._directory, _REMOVED_PREFIX + name)
+    os.rename(os.path.join(self._directory, name), removed)
+    shutil.rmtree(removed)
+
+
+def place_replay(replay_path: str | None, directory: str) -> None:
+  """Prepares a directory with one replay checkpoint, or none.
+
+  A replay server that starts there restores it.
+
+  Args:
+    replay_path: The tables of a checkpoint; None to start empty.
+    directory: The directory the server will read; its old contents are removed.
+  """
+  if os.path.lexists(directory):
+    _remove_entry(directory)
+  os.makedirs(directory)
+  if replay_path is not None:
+    # Reverb loads the checkpoint whose name sorts last, and names new ones by
+    # date.
+    link_tree(replay_path, os.path.join(directory, '0-restored'))
+
+
+def hash_arrays(arrays: Mapping[str, np.ndarray]) -> str:
+  """Returns the SHA-256 of names, dtypes, shapes and bits, in hexadecimal."""
+  digest = hashlib.sha256()
+  for name, array in sorted(arrays.items()):
+    array = np.ascontiguousarray(array)
+    digest.update(f'{name} {array.dtype.str} {np.shape(array)};'.encode())
+    digest.update(array.tobytes())
+  return digest.hexdigest()
+
+
+def write_arrays(
+  path: str, arrays: Iterable[tuple[str, np.ndarray]], method: int = 0
+) -> None:
+  """Writes arrays by name to a file that `np.load` reads without pickles.
+
+  Unlike `np.savez`, it closes its archive even if the disk is full.
+
+  Args:
+    arrays: Names and numeric arrays; iterated once.
+    method: The compression, a constant of `zipfile`; 0 for none.
+  """
+  with open(path, 'wb') as file, zipfile.ZipFile(file, 'w', method) as archive:
+    for name, array in arrays:
+      with archive.open(f'{name}.npy', 'w', force_zip64=True) as entry:
+        np.lib.format.write_array(entry, array, allow_pickle=False)
+
+
+def _write(
+  folder: str,
+  arrays: Mapping[str, np.ndarray],
+  state: Mapping[str, Any],
+  replay_path: str | None,
+) -> None:
+  """Writes all files of a checkpoint."""
+  os.makedirs(folder)
+  write_arrays(os.path.join(folder, ARRAYS), arrays.items())
+  with open(os.path.join(folder, STATE), 'w') as file:
+    json.dump(state, file, indent=2)
+  if replay_path is not None:
+    link_tree(replay_path, os.path.join(folder, _REPLAY))
+  files = {}
+  for name in _list(folder):
+    size = os.path.getsize(os.path.join(folder, name))
+    files[name] = {'size': size, 'crc32': _checksum(folder, name)}
+  with open(os.path.join(folder, CHECKSUMS), 'w') as file:
+    json.dump({'format': _FORMAT, 'files': files}, file, indent=2)
+
+
+def _read(path: str, check_replay: bool) -> Checkpoint:
+  """Reads a checkpoint; damage may raise any error."""
+  if not os.path.exists(os.path.join(path, CHECKSUMS)):
+    raise _unreadable(path, f'it is damaged: it has no {CHECKSUMS}')
+  with regular_files.open_inside(path, CHECKSUMS) as file:
+    content = json.load(file)
+  if content['format'] != _FORMAT:
+    problem = (
+      f'Checkpoint {path} has format {content["format"]}, this version reads '
+      f'format {_FORMAT}. Resume with the version that wrote it'
+    )
+    raise CheckpointError(
+      f'{problem}, or start afresh.', for_readers=f'{problem}.', fresh=True
+    )
+  _check_files(path, content['files'], check_replay)
+  with regular_files.open_inside(path, STATE) as file:
+    state = json.load(file)
+  # Given a path, NumPy does not close files that it cannot read.
+  with (
+    regular_files.open_inside(path, ARRAYS) as file,
+    np.load(file, allow_pickle=False) as arrays,
+  ):
+    arrays = {name: arrays[name] for name in arrays.files}
+  replay_path = os.path.join(path, _REPLAY)
+  return Checkpoint(
+    path=path,
+    arrays=arrays,
+    state=state,
+    replay_path=replay_path if os.path.isdir(replay_path) else None,
+  )
+
+
+def _check_files(
+  path: str, expected: Mapping[str, Mapping[str, Any]], check_replay: bool
+) -> None:
+  found = set(_list(path)) - {CHECKSUMS}
+  if found != set(expected):
+    missing, unknown = set(expected) - found, found - set(expected)
+    raise _unreadable(
+      path,
+      f'{CHECKSUMS} does not match the files; missing: '
+      f'{sorted(missing)}, not listed: {sorted(unknown)}',
+    )
+  for name, description in expected.items():
+    file = os.path.join(path, name)
+    size = os.path.getsize(file)
+    if size != description['size']:
+      raise _unreadable(
+        path, f'{name} should have {description["size"]} bytes, has {size}'
+      )
+    if name.startswith(_REPLAY + os.sep) and not check_replay:
+      continue
+    if (checksum := _checksum(path, name)) != description['crc32']:
+      raise _unreadable(
+        path,
+        f'{name} was damaged: its checksum should be '
+        f'{description["crc32"]}, is {checksum}',
+      )
+
+
+def _unreadable(path: str, why: str) -> CheckpointError:
+  directory, name = os.path.split(path)
+  older = [number for number in _numbers(directory) if number < int(name)]
+  advice, then = 'There is no older checkpoint', ':'
+  if older:
+    advice = f'Move that folder away to resume from checkpoint {older[-1]:08d}'
+    then = ', or'
+  problem = f'Checkpoint {path} cannot be read: {why}. {advice}'
+  return CheckpointError(
+    f'{problem}{then} start afresh.', for_readers=f'{problem}.', fresh=True
+  )
+
+
+def _numbers(directory: str) -> list[int]:
+  """Returns the numbers of a directory's checkpoints, in order.
+
+  Files, and folders with other names, are ignored. A checkpoint that is being
+  replaced by a newer one is included.
+  """
+  if not os.path.isdir(directory):
+    return []
+  return sorted(
+    int(name)
+    for name in os.listdir(directory)
+    if _NAME.fullmatch(name)
+    and not os.path.isfile(os.path.join(directory, name))
+  )
+
+
+def _next_name(directory: str, least_number: int) -> str:
+  """Returns an unused name for a new checkpoint."""
+  names = os.listdir(directory)
+  taken = [int(name) for name in names if _NAME.fullmatch(name)]
+  return f'{max([least_number, *(number + 1 for number in taken)]):08d}'
+
+
+def _remove_entry(path: str) -> None:
+  """Removes a folder, or a file or link in its place."""
+  if os.path.isdir(path) and not os.path.islink(path):
+    shutil.rmtree(path)
+  else:
+    os.remove(path)
+
+
+def _list(folder: str) -> list[str]:
+  """Returns the paths of the files under a folder, relative to it."""
+  return sorted(
+    os.path.relpath(os.path.join(root, name), folder)
+    for root, _, names in os.walk(folder)
+    for name in names
+  )
+
+
+def _checksum(folder: str, name: str) -> str:
+  checksum = 0
+  with regular_files.open_inside(folder, name) as opened:
+    while chunk := opened.read(_CHUNK_BYTES):
+      checksum = zlib.crc32(chunk, checksum)
+  return f'{checksum:08x}'
+
+
+def link_tree(source: str, destination: str) -> None:
+  """Copies a folder, using hard links where possible."""
+  try:
+    shutil.copytree(source, destination, copy_function=os.link)
+  except (OSError, shutil.Error):  # Another file system, or no hard links.
+    shutil.rmtree(destination, ignore_errors=True)
+    shutil.copytree(source, destination)
+
+
+def _sync_tree(folder: str) -> None:
+  for root, _, names in os.walk(folder):
+    for name in names:
+      with open(os.path.join(root, name), 'rb') as file:
+        os.fsync(file.fileno())
+    _sync_folder(root)
+
+
+def _sync_folder(path: str) -> None:
+  descriptor = os.open(path, os.O_RDONLY)
+  try:
+    os.fsync(descriptor)
+  finally:
+    os.close(descriptor)

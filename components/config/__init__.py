@@ -1,0 +1,1 @@
+"""Settings, choices, import paths and files from outside."""

@@ -1,0 +1,216 @@
+"""Imports objects of users' modules by name: 'my_package.my_module:thing'.
+
+Built-in names are never looked up here, so modules of the current folder are
+imported only if such a name is given.
+"""
+
+import contextlib
+import glob
+import importlib
+import os
+import pkgutil
+import re
+import sys
+import threading
+import traceback
+import types
+from collections.abc import Callable, Iterator
+from importlib import machinery
+from typing import Any
+
+from repertory.components.config import settings
+
+_WORD = r'[^\W\d]\w*'
+_DOTTED = rf'{_WORD}(?:\.{_WORD})*'
+SYNTAX = re.compile(rf'(?P<module>{_DOTTED}):(?P<path>{_DOTTED})')
+
+# Nodes in threads look up the same name at once. If two of them invalidate
+# Python's import caches concurrently, one raises a KeyError.
+_LOCK = threading.Lock()
+
+
+class ImportPathError(ValueError):
+  """A name cannot be resolved; the message says why, with near matches."""
+
+
+class NoModuleError(ImportPathError):
+  """The module does not exist.
+
+  Attributes:
+    module: Its name.
+  """
+
+  def __init__(self, module: str, message: str):
+    super().__init__(module, message)
+    self.module = module
+
+  def __str__(self) -> str:
+    return self.args[1]
+
+
+def find(name: str, fits: Callable[[Any], bool] | None = None) -> Any:
+  """Returns the object that a name refers to.
+
+  Args:
+    name: A module and the path of an attribute in it, see `SYNTAX`.
+    fits: Tests whether an object may be suggested if the name is not found; by
+      default, all objects with similar names are.
+
+  Raises:
+    ImportPathError: If there is no such object, or its module raises.
+  """
+  module, _, path = name.partition(':')
+  found: Any = import_module(module)
+  where = f'module {module!r}{_in_file(found)}'
+  for part in path.split('.'):
+    with _errors_while(f'looking up {name!r}'):
+      if not hasattr(found, part):
+        raise ImportPathError(
+          f'{where} has no {part!r}.{_describe_near(part, found, fits)}'
+          f'{_describe_other(module)}'
+        )
+      found = getattr(found, part)
+    where = repr(part)
+  return found
+
+
+def import_module(name: str) -> types.ModuleType:
+  """Imports a module from the current folder, or from `sys.path`.
+
+  If its top-level package is in the current folder, that folder is put first in
+  `sys.path` and stays there, for later imports of the module and for processes
+  that inherit `sys.path`. `python -m` does the same.
+
+  Args:
+    name: The dotted name.
+
+  Raises:
+    ImportPathError: If it does not exist, or raises; with the traceback.
+  """
+  if name == '__main__':
+    raise ImportPathError(
+      "'__main__' is another module in each process: use the name of the file."
+    )
+  folder = os.getcwd()
+  with _LOCK:
+    importlib.invalidate_caches()  # The module may be new.
+    if is_in(folder, name) and folder not in sys.path:
+      sys.path.insert(0, folder)
+  with _errors_while(f'importing {name!r}'):
+    try:
+      return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+      missing = error.name or ''
+      if f'{name}.'.startswith(f'{missing}.'):
+        raise NoModuleError(
+          missing, _describe_missing(missing, folder)
+        ) from None
+      raise  # The module's own import of another one failed.
+
+
+def is_in(folder: str, name: str) -> bool:
+  """Returns whether a folder has the top-level package of a module."""
+  top = name.partition('.')[0]
+  return machinery.PathFinder.find_spec(top, [folder]) is not None
+
+
+def folder_above(path: str, name: str) -> str | None:
+  """Returns the nearest folder above a path that has a module, or None.
+
+  Args:
+    path: The path to start from.
+    name: The module's dotted name.
+  """
+  folder = os.path.abspath(path)
+  while not is_in(folder, name):
+    if folder == os.path.dirname(folder):
+      return None
+    folder = os.path.dirname(folder)
+  return folder
+
+
+def _describe_missing(missing: str, folder: str) -> str:
+  parent, _, _ = missing.rpartition('.')
+  if not parent:
+    hint = settings.did_you_mean(missing, _modules_in(folder))
+    return (
+      f'there is no module {missing!r}, neither in {folder} nor among the '
+      f'installed ones.{hint}'
+    )
+  package = sys.modules[parent]
+  text = f'there is no module {missing!r} in {parent!r}{_in_file(package)}'
+  paths = getattr(package, '__path__', None)
+  if paths is None:
+    return f'{text}, which is not a package. Did you mean {parent!r}?'
+  known = [f'{parent}.{module.name}' for module in pkgutil.iter_modules(paths)]
+  return f'{text}.{settings.did_you_mean(missing, known)}'
+
+
+def _describe_near(
+  part: str, found: Any, fits: Callable[[Any], bool] | None
+) -> str:
+  """Suggests similar names, or all suitable ones if there are few."""
+  names = [each for each in dir(found) if not each.startswith('_')]
+  if fits is None:
+    return settings.did_you_mean(part, names, 3)
+  names = [each for each in names if fits(getattr(found, each))]
+  hint = settings.did_you_mean(part, names, 3)
+  if hint or not 1 <= len(names) <= 3:
+    return hint
+  return f' Did you mean {" or ".join(map(repr, names))}?'
+
+
+def _describe_other(module: str) -> str:
+  """Reports a shadowed module of the same name in the current folder."""
+  top = module.partition('.')[0]
+  spec = machinery.PathFinder.find_spec(top, [os.getcwd()])
+  if spec is None or spec.origin is None:
+    return ''
+  loaded = getattr(sys.modules[top], '__file__', None) or ''
+  if os.path.realpath(loaded) == os.path.realpath(spec.origin):
+    return ''
+  return f' {spec.origin} is another module: rename it to an unused name.'
+
+
+def _modules_in(folder: str) -> set[str]:
+  """Returns the modules and packages of a folder, without importing them."""
+  found = {module.name for module in pkgutil.iter_modules([folder])}
+  # A package needs no `__init__.py`.
+  files = glob.glob('*/*.py', root_dir=folder)
+  return found | {os.path.dirname(file) for file in files}
+
+
+def _in_file(module: types.ModuleType) -> str:
+  file = getattr(module, '__file__', None)
+  return f' ({file})' if file else ''
+
+
+@contextlib.contextmanager
+def _errors_while(doing: str) -> Iterator[None]:
+  """Adds context to errors that a user's module raises.
+
+  Raises:
+    ImportPathError: With the traceback.
+  """
+  try:
+    yield
+  except (KeyboardInterrupt, ImportPathError):
+    raise
+  except BaseException as error:  # Including SystemExit.
+    raise ImportPathError(f'{doing} failed:\n\n{trace(error)}') from error
+
+
+def trace(error: BaseException, *files: str) -> str:
+  """Returns an error's traceback, from the first line of the user's code.
+
+  Args:
+    *files: Python files to skip at the start of the traceback.
+  """
+  files = (__file__, importlib.__file__, *files)
+  place = error.__traceback__
+  while place is not None:
+    file = place.tb_frame.f_code.co_filename
+    if file not in files and 'importlib._bootstrap' not in file:
+      break
+    place = place.tb_next
+  return ''.join(traceback.format_exception(type(error), error, place))

@@ -1,0 +1,5 @@
+"""TensorFlow, devices, nests, random streams and network interfaces."""
+
+from repertory.components.config import lazy_imports
+
+__getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -1,0 +1,396 @@
+"""TensorFlow functions that are called often."""
+
+import contextlib
+import copy
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tree
+from tensorflow.python.eager import context, execute
+from tensorflow.python.framework import ops
+
+from repertory.components import types
+from repertory.components.runtime import devices, nests, versions, xla_checks
+
+# Most of XLA's compile time goes to LLVM passes that do not help here: without
+# them an update compiles 2.5 times as fast, and runs as fast.
+_FAST_COMPILATION = '--xla_llvm_disable_expensive_passes'
+# With several threads for matrix products and convolutions, updates on two
+# cores are no faster and take up to a third more CPU time, which acting and
+# replay need.
+_SEVERAL_THREADS = '--xla_cpu_multi_thread_eigen'
+_FEW_CORES = 2
+
+# The full name: resolving a shorter one takes as long as the copy.
+_HOST = '/job:localhost/replica:0/task:0/device:CPU:0'
+
+# The operation that calls a function.
+_CALL = b'StatefulPartitionedCall'
+_WRAPPING = 'TF_RUN_EAGER_OP_AS_FUNCTION'
+
+_scope = threading.local()
+
+
+def _wrap_operations() -> bool:
+  """Makes TensorFlow wrap single operations in functions.
+
+  Wrapped operations run in the calling thread. This affects the whole process
+  and must happen before there are other threads, because an operation that is
+  starting meanwhile fails. According to TensorFlow nothing else changes; on
+  slow cores each operation takes 10 to 50 µs longer.
+
+  Returns:
+    Whether operations are wrapped: not if the environment variable is 0, nor
+    with an accelerator.
+  """
+  if os.environ.get(_WRAPPING) == '0' or devices.has_accelerator():
+    return False
+  versions.wrap_operations()
+  return True
+
+
+WRAPS_OPERATIONS = _wrap_operations()
+
+
+@contextlib.contextmanager
+def on_device(name: str | None) -> Iterator[None]:
+  """Places variables and `CompiledFunction`s made inside on a device.
+
+  Args:
+    name: The device, such as 'CPU:0' or 'GPU:1'; None for TensorFlow's choice.
+  """
+  before = getattr(_scope, 'device', None)
+  _scope.device = name
+  try:
+    with tf.device(name):
+      yield
+  finally:
+    _scope.device = before
+
+
+@contextlib.contextmanager
+def eagerly(is_eager: bool) -> Iterator[None]:
+  """Makes all `CompiledFunction`s of the context eager.
+
+  It sets `tf.config.run_functions_eagerly`, and restores it at the end.
+
+  Args:
+    is_eager: If false, nothing changes: eager mode stays on if it already is.
+  """
+  before = tf.config.functions_run_eagerly()
+  tf.config.run_functions_eagerly(is_eager or before)
+  try:
+    yield
+  finally:
+    tf.config.run_functions_eagerly(before)
+
+
+class CompiledFunction:
+  """A function compiled for one signature, called with flat lists.
+
+  Calls skip the argument binding and checking and the search for gradient tapes
+  of TensorFlow's own concrete functions, which take half the time of a small
+  call.
+
+  While `tf.config.run_functions_eagerly` is on, it is not traced: each call
+  runs the Python function on the tensors themselves.
+
+  Attributes:
+    argument_specs: `tf.TensorSpec`s of the leaves of all arguments.
+    absent: Indices of None among the leaves of the output.
+    is_eager: Whether it is not traced. Then `output_structure` and `absent` are
+      those of the last call.
+  """
+
+  def __init__(
+    self,
+    function: Callable[..., types.Nest],
+    signature: Sequence[types.Nest],
+    jit_compile: bool,
+    *,
+    in_caller: bool = False,
+  ):
+    """Traces the function, which may create its variables.
+
+    Args:
+      function: Maps nests of tensors to a nest of tensors. It is traced without
+        AutoGraph: where control flow depends on tensors, it uses `tf.cond`,
+        `tf.while_loop` or a `tf.function` of its own.
+      signature: One nest of `tf.TensorSpec` per argument.
+      jit_compile: Whether to compile with XLA: faster for small networks. XLA
+        reads `XLA_FLAGS` once per process. Compilation here requests fast
+        compilation, and a single thread on two cores, unless the flags are
+        already set.
+      in_caller: Whether to run it in the calling thread, one operation after
+        the other (a large one may still use threads). Possible without XLA and
+        with `WRAPS_OPERATIONS`. Otherwise TensorFlow's threads run it, and
+        waking one may take longer than a small function.
+    """
+    self.is_eager = tf.config.functions_run_eagerly()
+    self._is_for_xla = jit_compile and not self.is_eager
+    self._device = getattr(_scope, 'device', None)
+    self._place = _place_of(self._device)
+    self._output_structure: list[Any] = []
+    self.absent: list[int] = []
+    output_structure, absent = self._output_structure, self.absent
+
+    def call(*leaves):
+      output = function(*tree.unflatten_as(tuple(signature), leaves))
+      output = nests.plain(output)
+      output_structure[:] = [tree.map_structure(lambda leaf: None, output)]
+      leaves = tree.flatten(output)
+      absent[:] = [i for i, leaf in enumerate(leaves) if leaf is None]
+      return [leaf for leaf in leaves if leaf is not None]
+
+    self.argument_specs = tree.flatten(signature)
+    if self.is_eager:
+      self._call = call
+      return
+    # AutoGraph would take five seconds to rewrite all functions.
+    compiled = tf.function(call, autograph=False, jit_compile=jit_compile)
+    specs = specs_of(self.argument_specs)
+    # A reference is kept because the runtime drops unreferenced functions.
+    self._function = compiled.get_concrete_function(*specs)
+    if jit_compile:
+      set_xla_flags()
+      xla_checks.check_calls_no_python(self._function)
+    self._captured = list(self._function.captured_inputs)
+    self._kept: dict[int, tf.Variable] = {}
+    self._num_outputs = len(self._function.outputs)
+    self._unflatten = nests.Unflattener(self.output_structure)
+    self._context = _context()
+    in_caller = in_caller and WRAPS_OPERATIONS and not jit_compile
+    self._operation = _CALL if in_caller else self._function.name
+    self._attributes = _attributes_of(self._function, in_caller)
+
+  def __call__(self, *leaves: tf.Tensor | np.ndarray) -> list[tf.Tensor]:
+    """Maps the leaves of all arguments to the leaves of the output.
+
+    Gradient tapes do not record the call.
+
+    Args:
+      *leaves: Tensors or arrays in the signature's order. Arrays must not
+        change before the outputs are there.
+    """
+    execute_leaves = self._execute_eagerly if self.is_eager else self._execute
+    if self._device is None:
+      return execute_leaves(leaves)
+    with tf.device(self._device):
+      return execute_leaves(leaves)
+
+  def _execute_eagerly(self, leaves: Sequence[Any]) -> list[tf.Tensor]:
+    inputs = [
+      tf.convert_to_tensor(leaf, spec.dtype)
+      for leaf, spec in zip(leaves, self.argument_specs, strict=True)
+    ]
+    outputs = [tf.convert_to_tensor(leaf) for leaf in self._call(*inputs)]
+    return self._with_absent(outputs)
+
+  def _execute(self, leaves: Sequence[Any]) -> list[tf.Tensor]:
+    inputs = [
+      ops.EagerTensor(leaf, self._place, None)
+      if isinstance(leaf, np.ndarray)
+      else leaf
+      for leaf in leaves
+    ]
+    outputs = execute.execute(
+      self._operation,
+      self._num_outputs,
+      inputs + self._captured,
+      self._attributes,
+      self._context,
+    )
+    return self._with_absent(outputs)
+
+  def _with_absent(self, outputs: list[Any]) -> list[Any]:
+    for place in self.absent:
+      outputs.insert(place, None)
+    return outputs
+
+  def with_variables(self, values: Mapping[int, np.ndarray]) -> Any:
+    """Returns a copy of the function with other values for its variables.
+
+    Args:
+      values: The values, by the `id` of the captured handle of the variable.
+    """
+    other = copy.copy(self)
+    other._kept = {key: tf.Variable(value) for key, value in values.items()}
+    other._captured = [
+      other._kept[id(one)].handle if id(one) in other._kept else one
+      for one in self._captured
+    ]
+    return other
+
+  @property
+  def function(self) -> Any:
+    """TensorFlow's concrete function."""
+    return self._function
+
+  @property
+  def open_slices(self) -> list[str]:
+    """See `xla_checks.find_open_slices`; none without XLA."""
+    return (
+      xla_checks.find_open_slices(self._function) if self._is_for_xla else []
+    )
+
+  @property
+  def output_structure(self) -> types.Nest:
+    """The structure of the output, with None for each leaf."""
+    if not self._output_structure:
+      raise ValueError(
+        'An eager function must be called once before its output_structure is '
+        'known, got no call.'
+      )
+    return self._output_structure[0]
+
+  def unflatten(self, leaves: Sequence[Any]) -> types.Nest:
+    """Packs leaves into the structure of the output."""
+    if self.is_eager:
+      return nests.Unflattener(self.output_structure)(leaves)
+    return self._unflatten(leaves)
+
+
+def compile_reading(
+  variables: Sequence[tuple[tf.Tensor, tf.DType]],
+) -> Callable[[], list[tf.Tensor]]:
+  """Returns a function that reads variables, in a single call if possible.
+
+  The overhead of `tf.Variable` exceeds the time of the read itself.
+
+  Args:
+    variables: Handle and dtype of each.
+  """
+
+  def read():
+    return [
+      tf.raw_ops.ReadVariableOp(resource=handle, dtype=dtype)
+      for handle, dtype in variables
+    ]
+
+  if WRAPS_OPERATIONS and variables:
+    return CompiledFunction(read, (), False, in_caller=True)
+  return read
+
+
+def specs_of(nest: types.Nest) -> types.Nest:
+  """Returns the `tf.TensorSpec`s of a nest of tensors or arrays."""
+  return tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), nest)
+
+
+def trace(
+  function: Callable[..., types.Nest], signature: Sequence[types.Nest]
+) -> types.Nest:
+  """Traces a function and returns the specs of its output.
+
+  The function may create its variables. Use it before loops, whose bodies
+  cannot create variables and whose output specs must be known beforehand.
+
+  Args:
+    function: See `CompiledFunction`.
+    signature: Likewise.
+
+  Returns:
+    The `tf.TensorSpec`s of its output; None for absent leaves.
+  """
+  found: list[types.Nest] = []
+
+  def look(*leaves):
+    output = nests.plain(function(*tree.unflatten_as(tuple(signature), leaves)))
+    found[:] = [
+      tree.map_structure(
+        lambda x: None if x is None else tf.TensorSpec(x.shape, x.dtype), output
+      )
+    ]
+
+  specs = specs_of(tree.flatten(signature))
+  tf.function(look, autograph=False).get_concrete_function(*specs)
+  return found[0]
+
+
+def compile_policy(
+  step: Callable[..., types.Nest],
+  signature: Sequence[types.Nest],
+  state: types.Nest,
+  jit_compile: bool,
+) -> CompiledFunction:
+  """Compiles a policy step.
+
+  Without accelerators, XLA is faster for recurrent policies only. It uses
+  another thread for each call, and waking a core takes longer than the few
+  operations of other policies, which run in the calling thread.
+
+  Args:
+    step: See `CompiledFunction`.
+    signature: Shapes and dtypes of the arguments of `step`.
+    state: The policy's state. The policy counts as recurrent if a leaf has
+      shape `[B, D, ...]`, but not if all are `[B]`.
+    jit_compile: Whether XLA may be used.
+
+  Returns:
+    The compiled step.
+  """
+  is_recurrent = any(len(leaf.shape) > 1 for leaf in tree.flatten(state))
+  return CompiledFunction(
+    step,
+    signature,
+    jit_compile and (is_recurrent or not WRAPS_OPERATIONS),
+    in_caller=True,
+  )
+
+
+def _place_of(device: str | None) -> str:
+  """Returns the device on which to put the arrays passed to a function.
+
+  That is the host, from which TensorFlow copies them. But while it wraps
+  operations in functions, TensorFlow confuses concurrent copies between
+  devices, so arrays are put on the function's device then.
+  """
+  wraps = WRAPS_OPERATIONS or versions.ALWAYS_WRAPS_OPERATIONS
+  if device is None or not wraps:
+    return _HOST
+  spec = tf.DeviceSpec.from_string(f'/{device.lstrip("/")}')
+  return spec.replace(job='localhost', replica=0, task=0).to_string()
+
+
+def _context() -> Any:
+  """Returns TensorFlow's context, which its annotations declare as None."""
+  return context.context()
+
+
+def _attributes_of(function: Any, in_caller: bool) -> tuple[Any, ...]:
+  """Returns alternating names and values of attributes for the call."""
+  options = _context().function_call_options
+  attributes = (
+    *('executor_type', options.executor_type or ''),
+    *('config_proto', options.config_proto_serialized),
+  )
+  if not in_caller:
+    return attributes
+  types_in, types_out = (
+    [tensor.dtype.as_datatype_enum for tensor in tensors]
+    for tensors in (function.inputs, function.outputs)
+  )
+  return (
+    *attributes,
+    *('Tin', types_in),
+    *('Tout', types_out),
+    *('f', function),
+    *('config', ''),
+  )
+
+
+def set_xla_flags() -> None:
+  """Requests fast compilation, and a single thread on two cores.
+
+  Flags that `XLA_FLAGS` already contains stay as they are.
+  """
+  flags = os.environ.get('XLA_FLAGS', '')
+  wanted = {_FAST_COMPILATION: 'true'}
+  if len(os.sched_getaffinity(0)) <= _FEW_CORES:
+    wanted[_SEVERAL_THREADS] = 'false'
+  missing = [f'{k}={v}' for k, v in wanted.items() if k not in flags]
+  os.environ['XLA_FLAGS'] = ' '.join(part for part in (flags, *missing) if part)

@@ -1,0 +1,114 @@
+"""Checks and setup of devices named by users."""
+
+import contextlib
+import re
+from collections.abc import Iterable, Sequence
+
+from repertory.components.config.settings import SettingError
+
+_NAME = re.compile(r'(CPU|GPU|TPU):(\d+)')
+
+
+def check(argument: str, names: Sequence[str]) -> None:
+  """Checks that names are devices of this machine.
+
+  Args:
+    argument: The setting's name, for the message.
+    names: Devices, such as 'CPU:0' or 'GPU:1'.
+
+  Raises:
+    SettingError: If a name is malformed, or there is no such device.
+  """
+  for name in names:
+    if not _NAME.fullmatch(name):
+      raise SettingError(
+        argument, f"must be names like 'CPU:0' or 'GPU:1', got {name!r}."
+      )
+  if not names:
+    return
+  import tensorflow as tf  # noqa: PLC0415  Not needed without names.
+
+  for name in names:
+    kind, index = name.split(':')
+    num_devices = len(tf.config.list_physical_devices(kind))
+    if kind != 'CPU' and int(index) >= num_devices:
+      raise SettingError(
+        argument,
+        f'must name devices of this machine, got {name}; it has {num_devices} '
+        f'of kind {kind}.',
+      )
+
+
+def has_accelerator(kinds: Iterable[str] | None = None) -> bool:
+  """Returns whether any device is not a CPU.
+
+  Args:
+    kinds: Device types, such as 'CPU' and 'GPU'; None for those that TensorFlow
+      sees.
+  """
+  if kinds is None:
+    import tensorflow as tf  # noqa: PLC0415  As in `check`.
+
+    kinds = [device.device_type for device in tf.config.get_visible_devices()]
+  return any(kind != 'CPU' for kind in kinds)
+
+
+def xla_pays(
+  num_updates: int, least: int, kinds: Iterable[str] | None = None
+) -> bool:
+  """Returns whether to compile updates with XLA by default.
+
+  On a CPU, if there are enough updates to amortize the compilation. With an
+  accelerator always: an update of a small network is hundreds of operations,
+  each of which takes longer to launch than to run, and XLA fuses them into a
+  few. This has not been measured on an accelerator.
+
+  Args:
+    num_updates: Number of updates to come.
+    least: Smallest number of updates for which it pays on a CPU.
+    kinds: See `has_accelerator`.
+  """
+  return has_accelerator(kinds) or num_updates >= least
+
+
+def prepare(argument: str, names: Sequence[str]) -> None:
+  """Makes sure that this process has the devices.
+
+  A processor is one device, CPU:0. If CPU:k is named, it is split into k + 1
+  logical ones, which TensorFlow allows before its first operation.
+
+  Args:
+    argument: The setting's name, for the message.
+    names: Devices, such as 'CPU:0' or 'GPU:1'.
+
+  Raises:
+    SettingError: If there is no such device.
+  """
+  check(argument, names)
+  if not names:
+    return
+  import tensorflow as tf  # noqa: PLC0415  As in `check`.
+
+  places = [(kind, int(index)) for kind, index in (n.split(':') for n in names)]
+  num_cpus = 1 + max((i for kind, i in places if kind == 'CPU'), default=0)
+  if num_cpus > 1:
+    with contextlib.suppress(RuntimeError):  # Already in use; checked below.
+      tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices('CPU')[0],
+        [tf.config.LogicalDeviceConfiguration()] * num_cpus,
+      )
+  for kind, index in places:
+    available = len(tf.config.list_logical_devices(kind))
+    if index >= available:
+      hint = ''
+      if kind == 'CPU':
+        hint = (
+          ' A CPU cannot be split once TensorFlow is in use. Run nodes in '
+          'processes of their own (launch type local_mp, if the topology '
+          'allows it).'
+        )
+      raise SettingError(
+        argument,
+        f'must name devices of this process, got {kind}:{index}; it has '
+        f'{available} of kind {kind}.{hint}',
+      )

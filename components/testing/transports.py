@@ -1,0 +1,364 @@
+"""Conformance tests of experience transports."""
+
+import contextlib
+import itertools
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import tree
+
+from repertory.components import adders, replay, transports, types
+from repertory.components.checkpoints import checkpointing
+from repertory.components.runtime import signals
+from repertory.components.testing import calls, numbered_steps
+from repertory.components.transports import experience
+
+_TRANSITIONS = adders.Transitions(1, 0.9)
+_BATCH_SIZE = 4
+
+# A rate limit that never blocks.
+_NO_LIMIT = replay.RateLimit(1.0, min_size=1, error_buffer=float('inf'))
+
+# A call still running after this time counts as waiting.
+_MOMENT_SECONDS = 0.3
+
+
+class TransportConformance:
+  """The contract of `transports.Transport` and its two sides.
+
+  Attributes:
+    deadline_seconds: Time after which a call counts as hanging.
+  """
+
+  deadline_seconds = 60.0
+
+  def serve(
+    self,
+    described: experience.Experience,
+    directory: str,
+    timeout_seconds: float,
+    stop: signals.StopSignal,
+  ) -> contextlib.AbstractContextManager[transports.Transport]:
+    """Returns a context that provides a transport.
+
+    Args:
+      described: The experience to carry.
+      directory: Directory of snapshots; those put there by
+        `checkpointing.place_replay` are restored.
+      timeout_seconds: Time limit of any wait.
+      stop: Ends any wait.
+    """
+    raise NotImplementedError
+
+  @contextlib.contextmanager
+  def open(
+    self,
+    table: replay.TableSpec | None = None,
+    *,
+    directory: str | None = None,
+    timeout_seconds: float | None = None,
+    stop: signals.StopSignal | None = None,
+    **settings: Any,
+  ) -> Iterator[transports.Transport]:
+    """Yields a transport of transitions, or of the items in `settings`."""
+    settings = {'items': _TRANSITIONS, 'prefetch': 0, **settings}
+    described = experience.Experience(
+      tables=[table or _uniform(_NO_LIMIT)], batch_size=_BATCH_SIZE, **settings
+    )
+    with contextlib.ExitStack() as stack:
+      stack.enter_context(calls.no_threads_left(self.deadline_seconds))
+      if directory is None:
+        directory = stack.enter_context(tempfile.TemporaryDirectory())
+      yield stack.enter_context(
+        self.serve(
+          described,
+          directory,
+          timeout_seconds or self.deadline_seconds,
+          stop or signals.StopSignal(),
+        )
+      )
+
+  @contextlib.contextmanager
+  def learn(
+    self, transport: transports.Transport
+  ) -> Iterator[transports.LearnerSide]:
+    """Yields the learner side, and closes it."""
+    end = self.call(transport.make_learner_end)
+    try:
+      yield end
+    finally:
+      self.call(end.close)
+
+  def call(self, function: Callable, *args):
+    """Calls a function that may block, with the deadline."""
+    return calls.Call(function, *args).result(self.deadline_seconds)
+
+  def add(
+    self, transport: transports.Transport, *numbers: int, **settings
+  ) -> None:
+    """Adds a one-step episode for each number, see `numbered_steps`."""
+    num_slots = settings.pop('num_slots', 1)
+    adder = _make_adder(transport, num_slots, **settings)
+    numbered_steps.play(
+      adder, numbers, lambda *step: self.call(adder.add, *step), num_slots
+    )
+    self.call(adder.close)
+
+  def draw(self, end: transports.LearnerSide) -> types.Sample:
+    """Samples a batch."""
+    return self.call(next, end.batches)
+
+  def test_items_come_out_whole(self):
+    with self.open() as transport:
+      self.add(transport, *range(6))
+      with self.learn(transport) as end:
+        sample = self.draw(end)
+        tree.assert_same_structure(sample, end.batches.element_spec)
+    numbers = numbered_steps.check_transitions(sample.data)
+    assert set(numbers) <= set(range(6)), (
+      f'Sampled items must be among those added, 0 to 5, got {numbers}.'
+    )
+    assert np.shape(sample.keys) == (_BATCH_SIZE,)
+    for name, found, expected in (
+      ('probabilities', sample.probabilities, 1 / 6),
+      ('table_sizes', sample.table_sizes, 6),
+    ):
+      np.testing.assert_allclose(
+        np.asarray(found), np.full([_BATCH_SIZE], expected), 1e-6, err_msg=name
+      )
+
+  def test_queue_gives_each_item_once_and_in_order(self):
+    signature = _TRANSITIONS.signature(numbered_steps.SPEC)
+    with self.open(replay.queue(signature, 100)) as transport:
+      self.add(transport, *range(8))
+      with self.learn(transport) as end:
+        numbers = [
+          number
+          for _ in range(2)
+          for number in numbered_steps.check_transitions(self.draw(end).data)
+        ]
+    assert numbers == [*range(8)], (
+      f'A queue must give the items 0 to 7 in that order; got {numbers}.'
+    )
+
+  def test_adders_share_the_transport(self):
+    with self.open() as transport:
+      self.add(transport, 0, 1)
+      self.add(transport, 2, 3, 4, num_slots=2)
+      with self.learn(transport) as end:
+        (status,) = end.statuses().values()
+        assert status.inserts == status.size == 2 + 2 * 3, (
+          f'Inserts and size must be 2 + 6, from two adders, got {status}.'
+        )
+        assert set(end.statuses()) == {replay.DEFAULT_TABLE}
+
+  def test_items_have_the_version_that_acted(self):
+    sequences = adders.Sequences(length=2)
+    queue = replay.queue(sequences.signature(numbered_steps.SPEC), 100)
+    with self.open(queue, items=sequences) as transport:
+      versions = itertools.count(3)
+      self.add(transport, *range(4), version=lambda: next(versions))
+      with self.learn(transport) as end:
+        data = self.draw(end).data
+    found = np.asarray(data.version).tolist()
+    assert all(a < b for a, b in zip([2, *found], found)), (
+      f'Versions must be those at the time of the steps, got {found}.'
+    )
+
+  def test_limit_of_pending_items(self):
+    for limit, settings in ((2, {}), (6, {'max_pending_items': 6})):
+      with self.open(max_pending_items_per_environment=2) as transport:
+        adder = _make_adder(transport, **settings)
+        try:
+          numbered_steps.play(
+            adder, range(limit), lambda *step, to=adder: to.put(*step)
+          )
+          assert not adder.is_ahead(), f'{limit} items may be pending.'
+          numbered_steps.play(adder, [9], lambda *step, to=adder: to.put(*step))
+          assert adder.is_ahead(), f'Only {limit} items may be pending.'
+        finally:
+          self.call(adder.close)
+
+  def test_batches_are_due_by_the_ratio(self):
+    rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
+    with (
+      self.open(_uniform(rate_limit)) as transport,
+      self.learn(transport) as end,
+    ):
+      end.begin(7)
+      assert not end.updates_due(7), 'An empty table must have no updates due.'
+      self.add(transport, *range(5))
+      assert not end.updates_due(7), '(5 − 4) × 2 samples make no batch of 4.'
+      assert end.updates_due(7, num_items=6), (
+        '(6 − 4) × 2 samples make a batch.'
+      )
+      self.add(transport, 5)
+      assert end.updates_due(7)
+      self.draw(end)
+      assert not end.updates_due(8), 'Only one update was due.'
+
+  def test_waits_for_enough_items(self):
+    rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
+    table, stop = _uniform(rate_limit), signals.StopSignal()
+    with self.open(table, stop=stop) as transport, self.learn(transport) as end:
+      self.add(transport, *range(3))
+      waiting = calls.Call(end.wait_for_items)
+      assert waiting.is_waiting(_MOMENT_SECONDS), 'Three of 4 are not enough.'
+      self.add(transport, 3)
+      waiting.result(self.deadline_seconds)
+    with self.open(table, stop=stop) as transport, self.learn(transport) as end:
+      stop.set()
+      _expect(signals.Stopped, lambda: self.call(end.wait_for_items))
+    with (
+      self.open(table, timeout_seconds=0.2) as transport,
+      self.learn(transport) as end,
+    ):
+      _expect(TimeoutError, lambda: self.call(end.wait_for_items))
+
+  def test_waits_for_a_batch(self):
+    with self.open() as transport, self.learn(transport) as end:
+      waiting = calls.Call(next, end.batches)
+      assert waiting.is_waiting(_MOMENT_SECONDS), 'The table is empty.'
+      self.add(transport, *range(6))
+      numbered_steps.check_transitions(
+        waiting.result(self.deadline_seconds).data
+      )
+    with self.open() as transport, self.learn(transport) as end:
+      waiting = calls.Call(next, end.batches)
+      assert waiting.is_waiting(_MOMENT_SECONDS)
+      self.call(end.close)
+      _expect(signals.Stopped, lambda: waiting.result(self.deadline_seconds))
+    with (
+      self.open(timeout_seconds=0.2) as transport,
+      self.learn(transport) as end,
+    ):
+      _expect(TimeoutError, lambda: self.draw(end))
+
+  def test_new_items_have_the_given_priority(self):
+    with self.open(_prioritized()) as transport:
+      priorities = iter([1.0, 3.0])
+      self.add(transport, 0, 1, priority=lambda: next(priorities))
+      with self.learn(transport) as end:
+        sample = self.draw(end)
+    expected = {0: 1 / 4, 1: 3 / 4}
+    for number, probability in _probabilities(sample):
+      np.testing.assert_allclose(
+        probability,
+        expected[number],
+        1e-6,
+        err_msg='Probabilities must match the priorities 1 and 3.',
+      )
+
+  def test_learner_changes_priorities(self):
+    with self.open(_prioritized(), min_priority=0.5) as transport:
+      self.add(transport, 0, 1)
+      with self.learn(transport) as end:
+        assert end.priorities is not None
+        keys: dict[int, Any] = {}
+        while len(keys) < 2:
+          sample = self.draw(end)
+          numbers = numbered_steps.check_transitions(sample.data)
+          keys.update(zip(numbers, np.asarray(sample.keys)))
+        new = np.array([0.0, 7.5])  # The first is raised to the minimum.
+        end.priorities.update(np.array([keys[0], keys[1]]), new)
+        self.call(end.flush)
+        # Some batches were prefetched.
+        expected, deadline = {0: 1 / 16, 1: 15 / 16}, self.deadline_seconds
+        calls.wait_until(
+          lambda: all(
+            abs(probability - expected[number]) < 1e-6
+            for number, probability in _probabilities(self.draw(end))
+          ),
+          'priorities of 0.5 and 7.5',
+          deadline,
+        )
+
+  def test_priorities_are_optional(self):
+    with self.open() as transport, self.learn(transport) as end:
+      assert end.priorities is None, (
+        'priorities must be None without min_priority.'
+      )
+      self.call(end.flush)
+
+  def test_snapshot_is_restored(self):
+    signature = _TRANSITIONS.signature(numbered_steps.SPEC)
+    with tempfile.TemporaryDirectory() as directory:
+      first, second, third = (
+        os.path.join(directory, name) for name in ('first', 'second', 'third')
+      )
+      queue = replay.queue(signature, 100)
+      with self.open(queue, directory=first) as transport:
+        self.add(transport, *range(20))
+        with self.learn(transport) as end:
+          numbers = numbered_steps.check_transitions(self.draw(end).data)
+          assert not end.is_snapshot_taken(), 'No snapshot was requested.'
+          state = end.describe()
+          path = self.call(end.write_snapshot)
+          assert end.is_snapshot_taken()
+          checkpointing.place_replay(path, second)
+          end.remove_snapshots()
+          assert not os.path.exists(path)
+      checkpoint = checkpointing.Checkpoint('path', {}, state, second)
+      with (
+        self.open(queue, directory=second) as transport,
+        self.learn(transport) as end,
+      ):
+        end.check_restored(checkpoint)
+        numbers += numbered_steps.check_transitions(self.draw(end).data)
+        (status,) = end.statuses().values()
+        assert status.inserts == 20, f'inserts must be 20, got {status}.'
+      assert numbers[:4] == [0, 1, 2, 3]
+      # Prefetched batches are lost to the learner.
+      start = numbers[4]
+      assert start >= 4 and numbers[4:] == [*range(start, start + 4)], (
+        f'The restored queue must continue after {numbers[:4]}, got '
+        f'{numbers[4:]}.'
+      )
+      checkpointing.place_replay(None, third)
+      with (
+        self.open(queue, directory=third) as transport,
+        self.learn(transport) as end,
+      ):
+        _expect(
+          checkpointing.CheckpointError,
+          lambda: end.check_restored(checkpoint),
+        )
+
+
+def _uniform(rate_limit: replay.RateLimit) -> replay.TableSpec:
+  return replay.uniform(
+    _TRANSITIONS.signature(numbered_steps.SPEC), 1000, rate_limit
+  )
+
+
+def _prioritized() -> replay.TableSpec:
+  return replay.prioritized(
+    _TRANSITIONS.signature(numbered_steps.SPEC),
+    1000,
+    _NO_LIMIT,
+    priority_exponent=1.0,
+  )
+
+
+def _make_adder(
+  transport: transports.Transport, num_slots: int = 1, **settings: Any
+) -> adders.Adder:
+  settings = {'priority': lambda: 1.0, 'version': lambda: 0, **settings}
+  return transport.make_adder(num_slots, **settings)
+
+
+def _probabilities(sample: types.Sample) -> list[tuple[int, float]]:
+  """Returns number and probability of each item."""
+  numbers = numbered_steps.check_transitions(sample.data)
+  return [*zip(numbers, np.asarray(sample.probabilities).tolist())]
+
+
+def _expect(error_class: type[Exception], call: Callable) -> None:
+  try:
+    call()
+  except error_class:
+    return
+  raise AssertionError(f'The call must raise {error_class.__name__}.')

@@ -1,0 +1,248 @@
+"""Declarative description of an agent's experience: items, tables, batches."""
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from repertory.components import adders, replay, types
+from repertory.components.config.settings import SettingError
+
+
+@dataclasses.dataclass(frozen=True)
+class Experience:
+  """Items an agent writes, the tables that store them, and its batches.
+
+  It has no connection and no thread: a transport reads it and carries the
+  items, see `transports.Transport`. Every transport reads the same description.
+
+  Attributes:
+    items: Items made of the steps: `adders.Transitions`, `adders.Sequences` or
+      a custom `adders.Items`.
+    tables: Replay tables: actors write to the first, which the learner samples,
+      or the Bellman updaters.
+    batch_size: Items per learner step from the table.
+    num_demonstrations: Additional items per learner step from a data set, see
+      `with_demonstrations`.
+    prefetch: Batches prefetched for the learner, if a replay server has the
+      items. From a table in the same process they are sampled on demand.
+    min_priority: Lower bound on the new priorities that the learner assigns to
+      sampled items; None if it assigns none.
+    max_pending_items_per_environment: Items of each environment that may be in
+      flight while it acts: more hide latency, fewer keep data fresh.
+    in_bundles: Whether a queue may store its items in bundles, see
+      `replay.Table.bundled`. False if slots do not all end their items at the
+      same steps although `items` says so, or if custom code makes the batches
+      and does not know bundles.
+    is_offline: Whether the agent learns from a data set only, see `offline`.
+    with_targets: Experience with targets from Bellman updaters, see
+      `with_bellman_updaters`: they sample `batch_size` items at a time from
+      this table, and write them with targets to that one, which the learner
+      samples. None if the learner samples this table.
+    setting_names: Names in the agent's config of 'batch_size', and of the
+      tables' 'max_size' and 'min_size', for errors.
+  """
+
+  items: adders.ItemSpec
+  tables: Sequence[replay.TableSpec]
+  batch_size: int
+  prefetch: int = 1
+  min_priority: float | None = None
+  max_pending_items_per_environment: int = 4
+  in_bundles: bool = True
+  setting_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
+  num_demonstrations: int = 0
+  is_offline: bool = False
+  with_targets: 'Experience | None' = None
+
+  def __post_init__(self):
+    names = [table.name for table in self.tables]
+    if not names or len(set(names)) < len(names):
+      raise ValueError(
+        f'tables must be one or more tables with distinct names, got {names}.'
+      )
+
+  @classmethod
+  def offline(
+    cls, items: adders.ItemSpec, signature: types.Nest, batch_size: int
+  ) -> 'Experience':
+    """Returns the experience of an offline agent.
+
+    All items are sampled uniformly. No rate limit applies, and the table is
+    unbounded; see `transports.OfflineTransport`.
+
+    Args:
+      items: Items to cut from the episodes.
+      signature: The result of `items.signature` for the environment.
+      batch_size: Items per learner step.
+    """
+    table = replay.uniform(signature, 1, replay.UNLIMITED)
+    return cls(items, [table], batch_size, is_offline=True)
+
+  @property
+  def demonstrated(self) -> 'Experience':
+    """The experience of the demonstrations alone."""
+    return self.offline(
+      self.items, self.table.signature, self.num_demonstrations
+    )
+
+  @property
+  def table(self) -> replay.TableSpec:
+    """The table that actors write to, and that is sampled."""
+    return self.tables[0]
+
+  @property
+  def all_tables(self) -> Sequence[replay.TableSpec]:
+    """All tables, including those of `with_targets`."""
+    return [
+      *self.tables,
+      *(self.with_targets.tables if self.with_targets else []),
+    ]
+
+  @property
+  def learned(self) -> 'Experience':
+    """Experience that the learner samples: `with_targets` if given."""
+    return self.with_targets or self
+
+  @property
+  def rows(self) -> int:
+    """Items of a batch, demonstrations included."""
+    return self.batch_size + self.num_demonstrations
+
+  @property
+  def called(self) -> replay.NamesOf:
+    """Names of batch and table settings in error messages."""
+    return replay.NamesOf(self.setting_names)
+
+  def max_pending_items(self, batch_size: int) -> int:
+    """Returns the number of items in flight allowed for `batch_size` slots."""
+    return self.max_pending_items_per_environment * batch_size
+
+  @property
+  def bundle_sizes(self) -> dict[str, int]:
+    """Items per bundle, by table."""
+    return {table.name: table.bundle_size for table in self.tables}
+
+  def with_table(self, **changes: Any) -> 'Experience':
+    """Returns a copy with changed fields of the first table."""
+    table = dataclasses.replace(self.table, **changes)
+    return dataclasses.replace(self, tables=[table, *self.tables[1:]])
+
+  def with_bellman_updaters(
+    self,
+    signature: types.Nest,
+    max_size: int,
+    samples_per_target: float,
+    batch_size: int,
+    setting_names: Mapping[str, str] | None = None,
+  ) -> 'Experience':
+    """Returns a copy whose targets are computed by Bellman updaters.
+
+    They write to a table that the learner samples uniformly, as soon as it has
+    enough items for a batch. `batch_size` here becomes their batch size, and
+    the rate limit here applies to their sampling.
+
+    Args:
+      signature: Nest of `tf.TensorSpec`: data and target of
+        `types.SampleWithTargets`.
+      max_size: Capacity for items with targets.
+      samples_per_target: Mean number of samples of each item.
+      batch_size: Items per learner step.
+      setting_names: Names of these in the agent's config, for errors.
+    """
+    limit = replay.RateLimit.with_default_buffer(
+      samples_per_target,
+      min_size=batch_size,
+      batch_size=batch_size,
+      items_per_insert=self.rows,
+    )
+    data, target = signature
+    item = types.SampleWithTargets(
+      data, target, version=tf.TensorSpec([], tf.int64)
+    )
+    table = replay.uniform(item, max_size, limit, replay.TRAIN_BUFFER)
+    with_targets = dataclasses.replace(
+      self,
+      tables=[table],
+      batch_size=batch_size,
+      min_priority=None,
+      setting_names=setting_names or {},
+    )
+    return dataclasses.replace(self, with_targets=with_targets)
+
+  def updates_due(self, num_items: int) -> int:
+    """Returns the total learner steps due after `num_items` inserted items."""
+    due = int(self.table.sample_target(num_items) // self.batch_size)
+    return (
+      self.with_targets.updates_due(due * self.rows)
+      if self.with_targets
+      else due
+    )
+
+  def with_demonstrations(self, fraction: float) -> 'Experience':
+    """Returns a copy that takes a share of every batch from a data set.
+
+    The batch size stays, so fewer items come from the table, and its samples
+    per insert are lowered accordingly: the ratio of learner steps to acting
+    stays.
+
+    Args:
+      fraction: The share of demonstrations; the number of items is rounded.
+
+    Raises:
+      SettingError: If a batch would not contain items of both kinds.
+    """
+    size = self.batch_size
+    count = round(fraction * size)
+    if not 0 < count < size:
+      raise SettingError(
+        'demonstration_fraction',
+        f'must leave items of both kinds in a batch of {size}, got '
+        f'{fraction:g}, which makes {count} demonstrations.',
+      )
+    limit = self.table.rate_limit
+    if limit is not None:
+      ratio = limit.samples_per_insert * (size - count) / size
+      limit = dataclasses.replace(limit, samples_per_insert=ratio)
+    shared = self.with_table(rate_limit=limit)
+    return dataclasses.replace(
+      shared, batch_size=size - count, num_demonstrations=count
+    )
+
+  def bundled(self, num_slots: int) -> 'Experience':
+    """Returns a copy with its queue in bundles where that is possible.
+
+    Args:
+      num_slots: A common divisor of the adders' batch sizes.
+    """
+    if not self.table.is_queue or self.with_targets is not None:
+      return self
+    size = 1
+    if self.in_bundles and self.items.slots_end_together:
+      size = math.gcd(num_slots, self.batch_size)
+    tables = [self.table.bundled(size), *self.tables[1:]]
+    return dataclasses.replace(self, tables=tables)
+
+  def check(self, num_environments: int) -> None:
+    """Refuses tables that would block actors or the learner for ever.
+
+    Args:
+      num_environments: Total number over all actors.
+
+    Raises:
+      SettingError: Naming the setting to change.
+    """
+    for table in self.tables:
+      table.check(
+        self.batch_size,
+        num_environments * self.items.max_items_per_step,
+        self.setting_names,
+      )
+    if self.with_targets is None:
+      return
+    for table in self.with_targets.tables:
+      table.check(
+        self.with_targets.batch_size, self.rows, self.with_targets.setting_names
+      )

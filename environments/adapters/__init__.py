@@ -1,0 +1,1 @@
+"""Adapters of other environment libraries."""

@@ -1,0 +1,106 @@
+"""Environments of the Behaviour Suite (bsuite)."""
+
+import inspect
+import urllib.error
+from typing import Any
+
+import dm_env
+import numpy as np
+
+from repertory.environments.adapters import extras
+from repertory.environments.batches import seeds as seeds_lib
+from repertory.environments.batches.layout import Nest
+from repertory.environments.registry import close_names
+from repertory.environments.rendering import drawing, rendering
+from repertory.environments.values.argument_checks import ArgumentError
+from repertory.environments.wrappers import (
+  environment_wrapper,
+  single_precision,
+)
+
+# Settings of an environment that is to be rendered.
+FILMED = {'needs_picture': True}
+
+
+def ids() -> list[str]:
+  """Returns the ids of all settings, such as 'catch/0'.
+
+  Raises:
+    ImportError: If bsuite is not installed.
+  """
+  return list(extras.import_extra('bsuite.sweep', 'bsuite').SWEEP)
+
+
+def make(
+  bsuite_id: str, seed: int, needs_picture: bool = False
+) -> dm_env.Environment:
+  """Makes the environment of a bsuite id, without bsuite's logging.
+
+  All episodes end with discount 0, also those that a time limit ends: bsuite
+  does not distinguish the two.
+
+  Args:
+    bsuite_id: See `ids`; those of mnist download their images.
+    seed: At least 0. It replaces the seed of the bsuite id, except for the seed
+      of the action mapping, which is part of the experiment.
+    needs_picture: Whether to enable rendering, which needs a board as
+      observation.
+
+  Returns:
+    An environment of single precision.
+
+  Raises:
+    ImportError: If bsuite is not installed.
+    ValueError: If the id is unknown, or its images cannot be downloaded.
+  """
+  close_names.check('id', bsuite_id, ids())
+  seed = seeds_lib.fold(seed)
+  settings: dict[str, Any] = dict(
+    extras.import_extra('bsuite.sweep', 'bsuite').SETTINGS[bsuite_id]
+  )
+  experiment = bsuite_id.partition('/')[0]
+  bsuite = extras.import_extra('bsuite.bsuite', 'bsuite')
+  load = bsuite.EXPERIMENT_NAME_TO_ENVIRONMENT[experiment]
+  if experiment == 'deep_sea_stochastic':
+    # Its loader sets `deterministic`, but with a random seed.
+    load = bsuite.EXPERIMENT_NAME_TO_ENVIRONMENT['deep_sea']
+    settings['deterministic'] = False
+  if 'seed' in inspect.signature(load).parameters:
+    settings['seed'] = seed
+  try:
+    environment = load(**settings)
+  except urllib.error.URLError as error:
+    raise ArgumentError(
+      'id',
+      'expected an id whose images can be downloaded, got'
+      f' {bsuite_id!r}: {error}. Connect to the network, or use another id.',
+    ) from error
+  if needs_picture:
+    environment = _Board(environment)
+  return single_precision.SinglePrecision(environment)
+
+
+class _Board(environment_wrapper.EnvironmentWrapper):
+  """Renders the observation, which must be a board."""
+
+  def reset(self) -> dm_env.TimeStep:
+    self._timestep = self._environment.reset()
+    return self._timestep
+
+  def step(self, action: Nest) -> dm_env.TimeStep:
+    self._timestep = self._environment.step(action)
+    return self._timestep
+
+  @property
+  def render_fps(self) -> float:
+    return 5.0
+
+  def render(self) -> np.ndarray:
+    """Returns the board, white on black, uint8 `[H, W, 3]`."""
+    board = np.asarray(self._timestep.observation)
+    if board.ndim != 2 or min(board.shape) < 2:
+      raise rendering.NoPictureError(
+        'of bsuite only boards can be rendered, as of catch, deep_sea, mnist;'
+        f' this observation has the shape {list(board.shape)}'
+      )
+    return drawing.draw_board(board)

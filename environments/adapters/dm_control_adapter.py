@@ -1,0 +1,120 @@
+"""Tasks of the DeepMind Control Suite."""
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from repertory.environments.adapters import extras
+from repertory.environments.batches import seeds
+from repertory.environments.registry import close_names, name_options
+from repertory.environments.rendering import headless
+from repertory.environments.wrappers import (
+  environment_wrapper,
+  single_precision,
+)
+
+OPTIONS = (
+  name_options.Option(
+    'nested', False, 'Whether observations are dictionaries, not one vector'
+  ),
+)
+
+# Settings of an environment that is to be rendered.
+FILMED = {'needs_picture': True}
+
+# The suite's key of the flat observation vector.
+_FLAT = 'observations'
+
+# The largest offscreen buffer of the suite's models.
+_HEIGHT, _WIDTH = 480, 640
+
+
+def tasks() -> list[str]:
+  """Returns the names of all tasks, such as 'cartpole/swingup'.
+
+  Raises:
+    ImportError: If dm_control is not installed.
+  """
+  suite = extras.import_extra('dm_control.suite', 'dm-control')
+  return sorted(f'{domain}/{task}' for domain, task in suite.ALL_TASKS)
+
+
+def make(
+  task: str, settings: Mapping[str, Any], seed: int
+) -> dm_env.Environment:
+  """Makes a task with state observations, not pixels.
+
+  The suite's episodes end after a fixed time only, with discount 1; a few tasks
+  terminate as well, with discount 0.
+
+  Args:
+    task: See `tasks`.
+    settings: A value for each of `OPTIONS`, and `FILMED` to enable rendering.
+    seed: At least 0.
+
+  Returns:
+    An environment of single precision.
+
+  Raises:
+    ImportError: If dm_control is not installed.
+    ValueError: If the task is unknown, the seed is not valid, or rendering is
+      enabled without OpenGL.
+  """
+  if settings.get('needs_picture'):
+    extras.import_extra('dm_control', 'dm-control')
+    headless.prepare_mujoco()
+    with headless.explaining():
+      importlib.import_module('dm_control._render')
+  close_names.check('task', task, tasks())
+  suite = extras.import_extra('dm_control.suite', 'dm-control')
+  flat = not settings['nested']
+  environment = suite.load(
+    *task.split('/'),
+    task_kwargs={'random': seeds.fold(seed)},
+    environment_kwargs={'flat_observation': flat},
+  )
+  wrapper = _Vector if flat else _Task
+  return single_precision.SinglePrecision(wrapper(environment))
+
+
+class _Task(environment_wrapper.EnvironmentWrapper):
+  """Task that renders the view of its first camera."""
+
+  def __init__(self, environment: Any):
+    super().__init__(environment)
+    self._task = environment
+    self._rate = 1 / environment.control_timestep()
+
+  def render(self) -> np.ndarray:
+    """Renders the task, uint8 `[480, 640, 3]`."""
+    physics = self._task.physics
+    camera = 0 if physics.model.ncam else -1  # The free camera.
+    with headless.explaining():
+      return physics.render(_HEIGHT, _WIDTH, camera_id=camera)
+
+  @property
+  def render_fps(self) -> float:
+    """Control steps per second of simulated time."""
+    return self._rate
+
+
+class _Vector(_Task):
+  """Extracts the vector from the dictionary that holds nothing else."""
+
+  def reset(self) -> dm_env.TimeStep:
+    return _unwrap(self._environment.reset())
+
+  def step(self, action: Any) -> dm_env.TimeStep:
+    return _unwrap(self._environment.step(action))
+
+  def observation_spec(self) -> specs.Array:
+    return self._environment.observation_spec()[_FLAT]
+
+
+def _unwrap(timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+  step_type, reward, discount, observation = timestep
+  return dm_env.TimeStep(step_type, reward, discount, observation[_FLAT])

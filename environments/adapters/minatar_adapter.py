@@ -1,0 +1,138 @@
+"""MinAtar: miniature Atari games on boards of 10 by 10."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from dm_env import specs
+
+from repertory.environments.adapters import extras
+from repertory.environments.batches import seeds as seeds_lib
+from repertory.environments.batches import vector_batch
+from repertory.environments.registry import close_names, name_options
+from repertory.environments.rendering import drawing, rendering
+
+GAMES = ('asterix', 'breakout', 'freeway', 'seaquest', 'space_invaders')
+
+OPTIONS = (
+  name_options.Option(
+    'sticky_actions',
+    0.1,
+    'Probability that a step repeats the last action',
+    maximum=1,
+  ),
+  name_options.Option(
+    'full_actions', True, 'Whether to use all six actions in each game'
+  ),
+  name_options.Option(
+    'ramping', True, 'Whether difficulty increases over time'
+  ),
+)
+
+
+class MinAtarSource:
+  """Games as a `vector_batch.VectorSource`, stepped one after the other.
+
+  An observation is a board, `[10, 10, C]` of 0 and 1. Episodes end with
+  discount 0 only; the only time limit is Freeway's own, which counts as a
+  termination. Images have one pixel per field; colors and frame rate are those
+  of MinAtar's display. See https://arxiv.org/abs/1903.03176.
+  """
+
+  render_fps = 20
+
+  def __init__(
+    self, game: str, settings: Mapping[str, Any], seeds: Sequence[int]
+  ):
+    """Creates the games.
+
+    Args:
+      game: One of `GAMES`.
+      settings: A value for each of `OPTIONS`.
+      seeds: One per slot, at least 0.
+
+    Raises:
+      ImportError: If MinAtar is not installed.
+      ValueError: If the game is unknown, or if a seed is not valid.
+    """
+    close_names.check('game', game, GAMES)
+    minatar = extras.import_extra('minatar', 'minatar')
+    self._games = []
+    for seed in seeds:
+      made = minatar.Environment(
+        game, settings['sticky_actions'], settings['ramping']
+      )
+      made.seed(seeds_lib.fold(seed))
+      self._games.append(made)
+    # Methods of the inner games, to save a call per step.
+    self._states = [game.env.state for game in self._games]
+    first = self._games[0]
+    self._actions = list(range(first.num_actions()))
+    if not settings['full_actions']:
+      self._actions = list(first.minimal_action_set())
+    self._shape = tuple(first.state_shape())
+
+  @property
+  def batch_size(self) -> int:
+    """The number of slots, B."""
+    return len(self._games)
+
+  def observation_spec(self) -> specs.BoundedArray:
+    """Returns the spec of the board, one channel per kind of object."""
+    return specs.BoundedArray(self._shape, np.float32, 0, 1, 'board')
+
+  def action_spec(self) -> specs.DiscreteArray:
+    """Returns the spec of the action."""
+    return specs.DiscreteArray(len(self._actions), np.int32, 'action')
+
+  def reward_spec(self) -> specs.Array:
+    """Returns the spec of the reward."""
+    return specs.Array((), np.float32, 'reward')
+
+  def discount_spec(self) -> specs.BoundedArray:
+    """Returns the spec of the discount, 0 at the end and 1 before it."""
+    return specs.BoundedArray((), np.float32, 0, 1, 'discount')
+
+  def reset(self) -> np.ndarray:
+    """Starts all games."""
+    boards = self._make_boards()  # [B, 10, 10, C]
+    for slot, game in enumerate(self._games):
+      game.reset()
+      boards[slot] = self._states[slot]()
+    return boards.astype(np.float32)
+
+  def step(
+    self, actions: np.ndarray, ended: np.ndarray | None
+  ) -> vector_batch.StepResult:
+    """Steps or restarts each game."""
+    boards = self._make_boards()  # [B, 10, 10, C]
+    size = len(self._games)
+    rewards, last = [0.0] * size, [False] * size
+    restarts = [False] * size if ended is None else ended.tolist()
+    slots = zip(
+      range(size), self._games, self._states, actions.tolist(), restarts
+    )
+    for slot, game, state, action, again in slots:
+      if again:
+        game.reset()
+      else:
+        rewards[slot], last[slot] = game.act(self._actions[action])
+      boards[slot] = state()
+    over = np.array(last, np.bool_) if True in last else None  # [B]
+    return vector_batch.StepResult(
+      boards.astype(np.float32),
+      np.array(rewards, np.float32),
+      None if over is None else ~over,
+      over,
+    )
+
+  def render(self, slots: Sequence[int]) -> rendering.Pictures:
+    """Renders some slots, uint8 `[10, 10, 3]` each."""
+    return [drawing.draw_channels(self._states[slot]()) for slot in slots]
+
+  def close(self) -> None:
+    """Does nothing; the games hold no resources."""
+
+  def _make_boards(self) -> np.ndarray:
+    # The dtype of the games: casting the whole batch at once is faster.
+    return np.empty((len(self._games), *self._shape), np.bool_)

@@ -1,0 +1,129 @@
+"""MiniGrid and BabyAI: partially observed grid worlds."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import dm_env
+import numpy as np
+
+from repertory.environments.adapters import (
+  extras,
+  gymnasium_adapter,
+  gymnasium_sources,
+)
+from repertory.environments.batches import vector_batch
+from repertory.environments.registry import close_names, name_options
+from repertory.environments.wrappers import single_precision
+
+if TYPE_CHECKING:
+  import gymnasium
+
+OPTIONS = (
+  name_options.Option(
+    'one_hot', False, 'Whether tiles are 21 one-hot channels, not 3 codes'
+  ),
+  name_options.Option('full', False, 'Whether the whole grid is observed'),
+)
+
+# Settings of an environment that is to be rendered.
+FILMED = gymnasium_adapter.FILMED
+
+# Numbers of objects, colors and states.
+_NUM_CODES = (11, 6, 4)
+
+
+def ids() -> list[str]:
+  """Returns the ids of all environments, such as 'MiniGrid-Empty-5x5-v0'.
+
+  Raises:
+    ImportError: If minigrid is not installed.
+  """
+  extras.import_extra('minigrid', 'minigrid')  # Registers its ids.
+  registry = extras.import_extra('gymnasium', 'minigrid').registry
+  return sorted(i for i in registry if i.startswith(('MiniGrid-', 'BabyAI-')))
+
+
+def make(
+  world_id: str, settings: Mapping[str, Any], seed: int
+) -> dm_env.Environment:
+  """Makes an environment of single precision: see `make_env`.
+
+  Args:
+    world_id: See `ids`.
+    settings: A value for each of `OPTIONS`.
+    seed: At least 0.
+  """
+  return single_precision.SinglePrecision(
+    gymnasium_adapter.GymnasiumAdapter(make_env(world_id, settings), seed)
+  )
+
+
+def make_batch(
+  world_id: str, settings: Mapping[str, Any], seeds: Sequence[int]
+) -> vector_batch.VectorBatch:
+  """Makes a batch of environments: see `make`."""
+  envs = [make_env(world_id, settings) for _ in seeds]
+  return vector_batch.VectorBatch(gymnasium_sources.GymnasiumLoop(envs, seeds))
+
+
+def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':
+  """Makes a grid world without its mission, which is a string.
+
+  The observation is a dict of 'image', a float32 array `[H, W, 3]` of the codes
+  of object, color and state of each tile, and 'direction', the agent's heading.
+
+  Args:
+    world_id: See `ids`.
+    settings: A value for each of `OPTIONS`, and `FILMED` to enable rendering:
+      the whole grid, with the agent's field of view highlighted.
+
+  Raises:
+    ImportError: If minigrid is not installed.
+    ValueError: If the id is unknown.
+  """
+  close_names.check('id', world_id, ids())
+  gymnasium = extras.import_extra('gymnasium', 'minigrid')
+  env = gymnasium_adapter.make_env(
+    world_id, render_mode=settings.get('render_mode')
+  )
+  if settings['full']:
+    wrappers = extras.import_extra('minigrid.wrappers', 'minigrid')
+    env = wrappers.FullyObsWrapper(env)
+  convert = _encode_one_hot if settings['one_hot'] else _encode_as_float
+  spaces = gymnasium.spaces
+  seen: Any = env.observation_space
+  height, width, _ = seen['image'].shape
+  depth = sum(_NUM_CODES) if settings['one_hot'] else len(_NUM_CODES)
+  highest = 1 if settings['one_hot'] else max(_NUM_CODES) - 1
+  space = spaces.Dict(
+    direction=seen['direction'],
+    image=spaces.Box(0, highest, (height, width, depth), np.float32),
+  )
+  # MiniGrid compares an action many times, which is slow with NumPy integers.
+  env = gymnasium.wrappers.TransformAction(env, int, env.action_space)
+  return gymnasium.wrappers.TransformObservation(
+    env, _make_transformation(convert), space
+  )
+
+
+def _make_transformation(
+  convert: Callable[[np.ndarray], np.ndarray],
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+  return lambda observation: {
+    'direction': observation['direction'],
+    'image': convert(observation['image']),
+  }
+
+
+def _encode_as_float(image: np.ndarray) -> np.ndarray:
+  return image.astype(np.float32)
+
+
+_ONE_HOT = [np.eye(n, dtype=np.float32) for n in _NUM_CODES]
+
+
+def _encode_one_hot(image: np.ndarray) -> np.ndarray:
+  """Converts codes `[H, W, 3]` to one-hot channels `[H, W, 21]`."""
+  return np.concatenate(
+    [table[image[..., i]] for i, table in enumerate(_ONE_HOT)], axis=-1
+  )

@@ -1,0 +1,355 @@
+"""Environment batch on top of a vectorized source of environments."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from repertory.environments.batches import batch_columns, layout
+from repertory.environments.batches.layout import Nest
+from repertory.environments.rendering import rendering
+from repertory.environments.wrappers import single_precision
+
+EnvironmentContractError = batch_columns.EnvironmentContractError
+
+_FIRST, _MID, _ = (int(step_type) for step_type in dm_env.StepType)
+
+
+class SlotError(ValueError):
+  """Raised if values of one slot violate the specs.
+
+  Attributes:
+    slot: Index of the slot.
+    advice: What to change; '' if the message has it.
+  """
+
+  def __init__(
+    self,
+    slot: int,
+    message: str,
+    advice: str = 'Make the environment keep to its specs, or wrap it.',
+  ):
+    super().__init__(message)
+    self.slot = slot
+    self.advice = advice
+
+
+class StepResult(NamedTuple):
+  """Result of one step of a source.
+
+  Attributes:
+    observation: Nest of arrays `[B, ...]`.
+    rewards: `[B]`, finite; 0 where a slot was restarted.
+    discounts: `[B]`, in [0, 1], and 1 where a slot was restarted; None if all
+      are 1.
+    last: `[B]`, bool, True where the timestep is LAST; False where a slot was
+      restarted. None if no timestep is LAST.
+  """
+
+  observation: Nest
+  rewards: np.ndarray
+  discounts: np.ndarray | None
+  last: np.ndarray | None
+
+
+def gather(
+  observation: Nest,
+  rewards: Sequence[float],
+  discounts: Sequence[float],
+  last: Sequence[bool],
+  reward_dtype: np.dtype,
+  discount_dtype: np.dtype,
+) -> StepResult:
+  """Stacks the results of environments stepped one after the other."""
+  # Shortcuts for the common cases, which save microseconds of NumPy.
+  same, no_last = discounts.count(1.0) == len(discounts), True not in last
+  return StepResult(
+    observation,
+    np.array(rewards, reward_dtype),
+    None if same else np.array(discounts, discount_dtype),
+    None if no_last else np.array(last, np.bool_),
+  )
+
+
+class VectorSource(Protocol):
+  """Interface of B environments of one kind that step together.
+
+  Arrays have a leading `[B]` and are new in each call. Specs have no `[B]`, and
+  may be of double precision. A source may have a `render` of slots, see
+  `rendering`, and an `info` of a slot, see `VectorBatch.info`.
+  """
+
+  @property
+  def batch_size(self) -> int:
+    """The number of slots, B."""
+    ...
+
+  def observation_spec(self) -> Nest:
+    """Returns the nest of specs of one environment."""
+    ...
+
+  def action_spec(self) -> Nest:
+    """Returns the nest of specs of one environment."""
+    ...
+
+  def reward_spec(self) -> specs.Array:
+    """Returns the spec of one environment's reward, of shape `()`."""
+    ...
+
+  def discount_spec(self) -> specs.Array:
+    """Returns the spec of one environment's discount, of shape `()`."""
+    ...
+
+  def reset(self) -> Nest:
+    """Starts all episodes and returns the observations.
+
+    Raises:
+      SlotError: If an environment violates its specs.
+    """
+    ...
+
+  def step(self, actions: Nest, ended: np.ndarray | None) -> StepResult:
+    """Steps each slot, or restarts it.
+
+    Args:
+      actions: Nest of arrays `[B, ...]` of exactly the action spec's dtypes;
+        bounded integers are in range, and floats are finite.
+      ended: `[B]`, bool: the slots to restart, whose actions are ignored; None
+        if no slot has ended.
+
+    Raises:
+      SlotError: If an environment violates its specs.
+    """
+    ...
+
+  def close(self) -> None:
+    """Releases all resources."""
+    ...
+
+
+class VectorBatch:
+  """Batch of B environments of one kind.
+
+  A timestep of the batch is one `dm_env.TimeStep` whose `step_type` is an int32
+  array `[B]` of `dm_env.StepType` values, whose `reward` and `discount` are
+  arrays `[B]` and whose observation is a nest of arrays `[B, ...]`. Slots end
+  their episodes independently: the step after a slot's LAST restarts this slot
+  alone, ignores its action and returns FIRST, reward 0 and discount 1.
+
+  Every array is new in each step, so callers may keep them.
+  """
+
+  def __init__(self, source: VectorSource, *, narrows: bool = True):
+    """Takes ownership of the source; only the batch may step it.
+
+    Args:
+      source: The environments.
+      narrows: Whether to cast everything to single precision, as
+        `wrappers.SinglePrecision` does.
+
+    Raises:
+      ValueError: If a spec cannot be of single precision.
+    """
+    self._source = source
+    self._size = size = source.batch_size
+    self._observation_spec = source.observation_spec()
+    self._action_spec = source.action_spec()
+    self._reward_spec = source.reward_spec()
+    self._discount_spec = source.discount_spec()
+    wide = layout.NestLayout(self._action_spec, '`actions`')
+    if narrows:
+      narrow = single_precision.narrow
+      self._observation_spec = narrow(self._observation_spec, 'observation')
+      self._action_spec = narrow(self._action_spec, 'action', inwards=True)
+      self._reward_spec = narrow(self._reward_spec, 'reward')
+      self._discount_spec = narrow(self._discount_spec, 'discount')
+    self._observations = layout.NestLayout(
+      self._observation_spec, 'observation'
+    )
+    self._actions = layout.NestLayout(self._action_spec, '`actions`')
+    self._narrow_leaves = [
+      batch_columns.ObservationColumn(path, size, spec).narrow
+      for path, spec in zip(self._observations.paths, self._observations.specs)
+    ]
+    self._widen_leaves = [
+      batch_columns.ActionColumn(path, size, spec, wide_spec.dtype).widen
+      for path, spec, wide_spec in zip(
+        self._actions.paths, self._actions.specs, wide.specs
+      )
+    ]
+    # Nests of a single leaf are common, and need no flattening.
+    self._narrow = self._narrow_nest
+    if self._observations.is_leaf:
+      self._narrow = self._narrow_leaves[0]
+    self._widen = self._widen_nest
+    if self._actions.is_leaf:
+      self._widen = self._widen_leaves[0]
+    self._mid = np.full(size, _MID, np.int32)
+    self._ones = np.ones(size, self._discount_spec.dtype)
+    self._reward_dtype = self._reward_spec.dtype
+    self._discount_dtype = self._discount_spec.dtype
+    # None if no slot has ended.
+    self._ended: np.ndarray | None = None
+    self._clock = 0
+    # Step count of the batch when each slot's episode began.
+    self._starts = np.zeros(size, np.int64)
+    self._started = False
+    self._closed = False
+
+  @property
+  def batch_size(self) -> int:
+    """The number of slots, B."""
+    return self._size
+
+  def observation_spec(self) -> Nest:
+    """Returns the nest of specs of one environment, without `[B]`."""
+    return self._observation_spec
+
+  def action_spec(self) -> Nest:
+    """Returns the nest of specs of one environment, without `[B]`."""
+    return self._action_spec
+
+  def reward_spec(self) -> specs.Array:
+    """Returns the spec of one environment's reward, of shape `()`."""
+    return self._reward_spec
+
+  def discount_spec(self) -> specs.Array:
+    """Returns the spec of one environment's discount, of shape `()`."""
+    return self._discount_spec
+
+  def reset(self) -> dm_env.TimeStep:
+    """Starts a new episode in every slot, even if the last one has not ended.
+
+    Raises:
+      EnvironmentContractError: If an environment violates its specs, as in
+        `step`.
+    """
+    self._started = False
+    self._starts[:] = self._clock
+    try:
+      observation = self._narrow(self._source.reset())
+    except SlotError as error:
+      raise self._explain(error) from error
+    self._ended = None
+    self._started = True
+    return dm_env.TimeStep(
+      np.full(self._size, _FIRST, np.int32),
+      np.zeros(self._size, self._reward_spec.dtype),
+      np.ones(self._size, self._discount_spec.dtype),
+      observation,
+    )
+
+  def step(self, actions: Nest) -> dm_env.TimeStep:
+    """Steps every slot, or restarts it if its episode has ended.
+
+    Before the first `reset`, and after an error that left the slots out of
+    step, a step resets all slots and ignores the actions, as the first step of
+    a dm_env environment does.
+
+    Args:
+      actions: Nest of arrays `[B, ...]` of the action spec. Those of ended
+        slots are ignored.
+
+    Raises:
+      ValueError: If `actions` do not fit the action spec with a leading `[B]`.
+      FloatingPointError: If an action is not finite; names the slot and the
+        step. The environments have not been stepped.
+      EnvironmentContractError: If an environment violates its specs; names the
+        slot and the step of its episode, where FIRST is step 0.
+    """
+    if not self._started:
+      return self.reset()
+    ended = self._ended
+    try:
+      actions = self._widen(actions, ended)
+    except batch_columns.NotFiniteError as error:
+      step = self._clock + 1 - int(self._starts[error.slot])
+      raise FloatingPointError(
+        f'Slot {error.slot}, step {step} of its episode: {error}. Look for'
+        ' observations, or variables of the policy, that are not finite or very'
+        ' large.'
+      ) from error
+    except ValueError as error:
+      raise ValueError(
+        f'{error}. Give one action of `action_spec()` per slot, with a leading'
+        f' axis of {self._size}.'
+      ) from error
+    self._started = False  # Until every slot has been stepped.
+    self._clock += 1
+    if ended is not None:
+      np.putmask(self._starts, ended, self._clock)
+    try:
+      observation, rewards, discounts, last = self._source.step(actions, ended)
+    except SlotError as error:
+      raise self._explain(error) from error
+    observation = self._narrow(observation)
+    if rewards.dtype != self._reward_dtype:
+      rewards = rewards.astype(self._reward_dtype)  # [B]
+    if discounts is None:
+      discounts = self._ones.copy()
+    elif discounts.dtype != self._discount_dtype:
+      discounts = discounts.astype(self._discount_dtype)  # [B]
+    step_types = self._mid.copy()
+    if ended is not None:
+      step_types -= ended  # FIRST is MID - 1.
+    if last is not None:
+      step_types += last  # LAST is MID + 1.
+    self._ended = last
+    self._started = True
+    return dm_env.TimeStep(step_types, rewards, discounts, observation)
+
+  def info(self, slot: int) -> Mapping[str, Any] | None:
+    """Returns Gymnasium's `info` of the last step of a slot.
+
+    Returns:
+      Values of any type by name; None if the environments have no info.
+    """
+    find = getattr(self._source, 'info', None)
+    return None if find is None else find(slot)
+
+  def render(self, slots: Sequence[int]) -> rendering.Pictures:
+    """Renders some slots: see `rendering`.
+
+    Raises:
+      NoPictureError: If the source does not support rendering.
+    """
+    return rendering.render(self._source, slots)
+
+  @property
+  def render_fps(self) -> float:
+    """Frames per second of a slot's video."""
+    return rendering.rate(self._source)
+
+  def close(self) -> None:
+    """Closes the source; idempotent."""
+    if not self._closed:
+      self._closed = True
+      self._source.close()
+
+  def _widen_nest(self, actions: Nest, ended: np.ndarray | None) -> Nest:
+    """Casts actions to the source's dtypes, idle ones in ended slots."""
+    leaves = zip(self._widen_leaves, self._actions.flatten(actions))
+    return self._actions.unflatten(
+      [widen(leaf, ended) for widen, leaf in leaves]
+    )
+
+  def _narrow_nest(self, observation: Nest) -> Nest:
+    try:
+      leaves = self._observations.flatten(observation)
+    except ValueError as error:
+      raise EnvironmentContractError(f'{error}.') from error
+    return self._observations.unflatten(
+      [narrow(leaf) for narrow, leaf in zip(self._narrow_leaves, leaves)]
+    )
+
+  def _explain(self, error: SlotError) -> EnvironmentContractError:
+    """Adds the slot and the step to the message."""
+    step = self._clock - int(self._starts[error.slot])
+    message = str(error)
+    stop = '' if message.endswith('.') else '.'
+    return EnvironmentContractError(
+      f'Slot {error.slot}, step {step} of its episode: '
+      f'{message}{stop} {error.advice}'.rstrip()
+    )

@@ -1,0 +1,113 @@
+"""Options in an environment's name: `atari:Pong?life_loss=true&noops=0`."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from repertory.components.config import settings
+
+_FLAGS = {'true': True, 'false': False}
+
+
+class Option(NamedTuple):
+  """Option of a name pattern.
+
+  Attributes:
+    name: The name, as written.
+    default: The default value, whose type is that of all values.
+    description: One line.
+    minimum: The smallest allowed number.
+    maximum: The largest allowed number.
+  """
+
+  name: str
+  default: bool | int | float
+  description: str
+  minimum: float = 0
+  maximum: float = math.inf
+
+
+def parse(text: str | None, known: Sequence[Option]) -> dict[str, Any]:
+  """Parses the part of a name after its question mark.
+
+  Args:
+    text: Such as 'life_loss=true&noops=0'; None without a question mark.
+    known: All valid options.
+
+  Returns:
+    The values of all valid options, defaults included.
+
+  Raises:
+    ValueError: If an option is unknown, comes twice or has a wrong value.
+  """
+  given = split(text, {option.name: describe(option) for option in known})
+  values = {option.name: option.default for option in known}
+  for option in known:
+    if option.name in given:
+      values[option.name] = _read(option, given[option.name])
+  return values
+
+
+def split(text: str | None, known: Mapping[str, str]) -> dict[str, str]:
+  """Splits the part of a name after its question mark.
+
+  Args:
+    text: As for `parse`.
+    known: The text of each valid option with its default.
+
+  Returns:
+    The text of each given option.
+
+  Raises:
+    ValueError: If an option is unknown, or comes twice.
+  """
+  given: dict[str, str] = {}
+  for part in () if text is None else text.split('&'):
+    name, equals, value = part.partition('=')
+    if name not in known:
+      raise ValueError(_describe_unknown(name, known))
+    if not equals or name in given:
+      raise ValueError(
+        f'expected each option once, as <option>=<value>, got {text!r}.'
+      )
+    given[name] = value
+  return given
+
+
+def describe(option: Option) -> str:
+  """Returns the option with its default, as written in a name."""
+  default = option.default
+  shown = str(default).lower() if isinstance(default, bool) else f'{default:g}'
+  return f'{option.name}={shown}'
+
+
+def _describe_unknown(name: str, known: Mapping[str, str]) -> str:
+  if not known:
+    return f'expected no options, this name has none, got {name!r}.'
+  listed = ', '.join(known.values())
+  hint = settings.did_you_mean(name, known, 3)
+  return f'expected one of the options {listed}; got {name!r}.{hint}'
+
+
+def _read(option: Option, text: str) -> Any:
+  kind = type(option.default)
+  if kind is bool:
+    if text not in _FLAGS:
+      raise ValueError(
+        f'expected {option.name} to be true or false, got {text!r}.'
+      )
+    return _FLAGS[text]
+  try:
+    value = kind(text)
+  except ValueError:
+    value = math.nan
+  # False for NaN too.
+  if not option.minimum <= value <= option.maximum or value == math.inf:
+    what = 'an integer' if kind is int else 'a number'
+    limit = '' if option.maximum == math.inf else f' to {option.maximum:g}'
+    start = 'from' if limit else 'of at least'
+    raise ValueError(
+      f'expected {option.name} to be {what} {start} {option.minimum:g}{limit},'
+      f' got {text!r}.'
+    )
+  return value

@@ -1,0 +1,334 @@
+"""Registry of environments by name, for the command line and for nodes."""
+
+import contextlib
+import dataclasses
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import dm_env
+
+from repertory.components.config import import_paths
+from repertory.components.config import settings as settings_lib
+from repertory.environments.adapters import atari
+from repertory.environments.batches import batch, vector_batch
+from repertory.environments.registry import (
+  families,
+  name_options,
+  user_environments,
+)
+from repertory.environments.values.argument_checks import ArgumentError
+
+if TYPE_CHECKING:
+  from repertory.environments.tensor import environment as tensor_environment
+
+# User-defined environments, listed beside the families.
+_OWN = families.EnvironmentFamily(
+  '<module>:<factory>',
+  'Your own environment, for example my_module:make_environment?size=5',
+)
+
+_HOW_TO_LIST = '`repertory environments` lists them.'
+_VERSION = re.compile(r'-v[0-9]+')
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvironmentFactory:
+  """Picklable factory of the environments of one name.
+
+  Attributes:
+    name: As in `names()`, possibly with options: 'atari:Pong?life_loss=true'.
+      Checked at once, except that only making an environment shows whether a
+      package knows an id.
+    is_filmed: Whether rendering is enabled, see `filmed`.
+
+  Raises:
+    ArgumentError: If the name has none of the known forms, or if its numbers or
+      options are not valid.
+  """
+
+  name: str
+  is_filmed: bool = False
+
+  def __post_init__(self):
+    parsed = _parse(self.name)
+    if parsed.family.cheap:
+      parsed.family.make(parsed.match, parsed.settings, 0).close()
+
+  def __call__(self, seed: int) -> dm_env.Environment:
+    """Makes an environment of single precision.
+
+    Args:
+      seed: At least 0; environments with equal seeds behave identically.
+
+    Raises:
+      ImportError: If a package that the name needs is not installed.
+      ArgumentError: If the name's parts or the seed are not valid.
+    """
+    parsed = self._parse()
+    with _naming(self.name):
+      return parsed.family.make(parsed.match, parsed.settings, seed)
+
+  def make_batch(
+    self, seeds: Sequence[int]
+  ) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
+    """Makes a batch, by the fastest implementation of the name.
+
+    Args:
+      seeds: One per slot, at least one; batches with equal seeds behave
+        identically.
+
+    Raises:
+      ImportError: If a package that the name needs is not installed.
+      ArgumentError: If the name's parts or a seed are not valid.
+    """
+    if not len(seeds):
+      raise ArgumentError('seeds', 'expected one for each slot, got none.')
+    family, match, settings = self._parse()
+    if self._is_plain and family.make_batch is not None:
+      with _naming(self.name):
+        return family.make_batch(match, settings, seeds)
+    return batch.EnvironmentBatch([self(seed) for seed in seeds])
+
+  def make_tensor_environment(self) -> 'tensor_environment.TensorEnvironment':
+    """Makes a tensor environment: see `environments.tensor`.
+
+    Raises:
+      ImportError: If a package that the name needs is not installed.
+      ArgumentError: If the name has no tensor environment, or if its parts are
+        not valid.
+    """
+    family, match, settings = _parse(self.name)
+    if not self._is_plain or family.make_tensor is None:
+      bare = self.name.partition('?')[0]
+      hint = _suggest_tensors(bare) if self._is_plain else ''
+      raise ArgumentError('name', _ask_for_tensors(repr(self.name), hint))
+    with _naming(self.name):
+      return family.make_tensor(match, settings)
+
+  def filmed(self) -> 'EnvironmentFactory':
+    """Returns a factory of the same environments with rendering enabled.
+
+    They behave identically, but may be slower. Some families do not support
+    rendering: see `rendering`.
+    """
+    return dataclasses.replace(self, is_filmed=True)
+
+  def _parse(self) -> '_Parsed':
+    parsed = _parse(self.name)
+    if not self.is_filmed:
+      return parsed
+    settings = {**parsed.settings, **parsed.family.filmed}
+    return parsed._replace(settings=settings)
+
+  @property
+  def _is_plain(self) -> bool:
+    """Whether this is not a subclass, which may wrap each environment."""
+    return type(self).__call__ is EnvironmentFactory.__call__
+
+
+def make_factory(
+  name: str,
+) -> EnvironmentFactory | user_environments.OwnFactory:
+  """Returns the factory of the environments of a name.
+
+  Args:
+    name: As in `names()`. A name with the prefix of a family is never looked up
+      in a module.
+
+  Raises:
+    ArgumentError: If the name is unknown, or its numbers or options are not
+      valid.
+  """
+  bare = name.partition('?')[0]
+  if not _is_own(bare):
+    return EnvironmentFactory(name)
+  try:
+    return user_environments.OwnFactory(name)
+  except ArgumentError as error:
+    guess = _suggest(bare)
+    is_missing = isinstance(error.__cause__, import_paths.NoModuleError)
+    if not is_missing or guess is None or _find_family(guess) is None:
+      raise
+    raise ArgumentError(
+      error.argument, f'{error.problem} Did you mean {guess!r}?'
+    ) from error.__cause__
+
+
+def names_module(name: str) -> bool:
+  """Returns whether making the environment imports a module in its name.
+
+  Examples are 'my_module:make' and 'gym:my_module:MyEnvironment-v0'. All other
+  names belong to this package, or are registered by installed ones.
+  """
+  bare = name.partition('?')[0]
+  found = _find_family(bare)
+  if found is None or _is_own(bare):
+    return _is_own(bare)
+  _, match = found
+  return ':' in match.groupdict().get('id', '')
+
+
+def _is_own(bare: str) -> bool:
+  """Returns whether a name without options is the user's import path."""
+  is_path = import_paths.SYNTAX.fullmatch(bare) is not None
+  return is_path and bare.partition(':')[0] not in _prefixes()
+
+
+def make(name: str, seed: int) -> dm_env.Environment:
+  """Makes an environment by name: see `make_factory`."""
+  return make_factory(name)(seed)
+
+
+def make_batch(
+  name: str, seeds: Sequence[int]
+) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
+  """Makes a batch of environments by name, one seed per slot."""
+  return EnvironmentFactory(name).make_batch(seeds)
+
+
+def make_tensor_environment(
+  factory: Any,
+) -> 'tensor_environment.TensorEnvironment':
+  """Makes the tensor environment of an experiment.
+
+  Args:
+    factory: The experiment's `environment_factory`: an `EnvironmentFactory`, a
+      `tensor.Factory`, or any object with a `make_tensor_environment`.
+
+  Raises:
+    ArgumentError: If it has no tensor environments; lists those that exist.
+  """
+  make_environment = getattr(factory, 'make_tensor_environment', None)
+  if make_environment is None:
+    raise ArgumentError('environment_factory', _ask_for_tensors(repr(factory)))
+  return make_environment()
+
+
+def names() -> list[families.EnvironmentFamily]:
+  """Returns all name patterns, in display order."""
+  return [*(family.entry for family in families.FAMILIES), _OWN]
+
+
+def _prefixes() -> list[str]:
+  """Returns the prefixes of family names, up to the colon."""
+  return [f.entry.pattern.partition(':')[0] for f in families.FAMILIES]
+
+
+def _suggest_tensors(bare: str) -> str:
+  """Returns ' Did you mean ...?' with a similar tensor environment."""
+  prefix, _, rest = bare.partition(':')
+  names = [bare, f'{prefix}/{rest}', _VERSION.sub('', rest).lower()]
+  for name in names:
+    found = _find_family(f'tensor:{name}')
+    if found is not None and found[0].make_tensor is not None:
+      return f" Did you mean 'tensor:{name}'?"
+  return ''
+
+
+def _ask_for_tensors(found: str, hint: str = '') -> str:
+  patterns = [
+    family.entry.pattern
+    for family in families.FAMILIES
+    if family.make_tensor is not None
+  ]
+  return (
+    'expected an environment that can be compiled with the agent, got '
+    f'{found}.{hint} Use one of {", ".join(patterns)}, or a `tensor.Factory` '
+    'of your own.'
+  )
+
+
+class _Parsed(NamedTuple):
+  family: families.Family
+  match: dict[str, str]
+  settings: dict[str, Any]
+
+
+@contextlib.contextmanager
+def _naming(name: str) -> Iterator[None]:
+  """Adds the environment's name to the error of a missing package."""
+  try:
+    yield
+  except ImportError as error:
+    raise ImportError(
+      f'Environment {name!r} cannot be made. {settings_lib.text_of(error)}'
+    ) from error
+
+
+def _parse(name: str) -> _Parsed:
+  bare, mark, query = name.partition('?')
+  found = _find_family(bare)
+  if found is None:
+    raise ArgumentError('name', _describe_unknown(name))
+  family, match = found
+  try:
+    settings = name_options.parse(query if mark else None, family.entry.options)
+  except ValueError as error:
+    raise ArgumentError('name', f'in {name!r}, {error}') from error
+  return _Parsed(family, match.groupdict(), settings)
+
+
+def _find_family(bare: str) -> tuple[families.Family, re.Match] | None:
+  """Returns the family of a name without options, and its match."""
+  for family in families.FAMILIES:
+    match = family.syntax.fullmatch(bare)
+    if match is not None:
+      return family, match
+  return None
+
+
+def _describe_unknown(name: str) -> str:
+  bare = name.partition('?')[0]
+  patterns = [entry.pattern for entry in names()]
+  prefix = bare.partition(':')[0]
+  of_family = [one for one in patterns if one.partition(':')[0] == prefix]
+  close = _suggest(bare)
+  expected = ' or '.join(of_family) or 'a known name'
+  is_pattern = close in of_family and '<' in close
+  hint = f' Did you mean {close!r}?' if close and not is_pattern else ''
+  is_of_module = import_paths.SYNTAX.fullmatch(bare)
+  if is_of_module and import_paths.is_in(os.getcwd(), prefix):
+    hint = (
+      f' Rename the module {prefix!r} in this folder: names of '
+      'this package begin so.'
+    )
+  known = '' if of_family else f' Known names: {", ".join(patterns)}.'
+  return f'expected {expected}, got {name!r}.{hint}{known} {_HOW_TO_LIST}'
+
+
+def _suggest(name: str) -> str | None:
+  """Guesses the intended name, without imports."""
+  if re.fullmatch(r'[\w/:.-]+-v[0-9]+', name) and ':' not in name:
+    return f'gym:{name}'
+  # Handles a path in place of a module, or a dot in place of the colon.
+  own = re.sub(r'\.py(?=:)', '', name.lstrip('./')).replace('/', '.')
+  if ':' not in own:
+    own = ':'.join(own.rsplit('.', 1))
+  if own != name and import_paths.SYNTAX.fullmatch(own):
+    return own
+  prefix, colon, rest = name.partition(':')
+  inside = f'tensor:{prefix}/{rest}'  # As `gymnax:<id>`.
+  if prefix not in _prefixes() and _find_family(inside) is not None:
+    return inside
+  close = settings_lib.nearest(prefix, _prefixes())
+  if not close:
+    inside = f'tensor:{name.lower()}'  # Such as `CartPole`.
+    return inside if _find_family(inside) is not None else _suggest_game(name)
+  guess = close[0] + colon + rest
+  if _find_family(guess) is not None:
+    return guess
+  patterns = [family.entry.pattern for family in families.FAMILIES]
+  patterns = [pattern for pattern in patterns if pattern.startswith(close[0])]
+  fixed = [p for p in patterns if ':' in p and '<' not in p]
+  return (*settings_lib.nearest(guess, fixed), patterns[-1])[0]
+
+
+def _suggest_game(name: str) -> str | None:
+  """Returns the full name of an Atari game, given the game alone."""
+  with contextlib.suppress(ImportError):  # Without ale-py, no games are known.
+    for game in atari.games():
+      if game.lower() == name.lower():
+        return f'atari:{game}'
+  return None

@@ -1,0 +1,1 @@
+"""Casts and checks of actions and timesteps."""

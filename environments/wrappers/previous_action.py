@@ -1,0 +1,161 @@
+"""Batch wrapper that adds the previous action and reward to observations."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dm_env
+import numpy as np
+from dm_env import specs
+
+from repertory.environments.batches import batch, layout
+from repertory.environments.batches.layout import Nest
+from repertory.environments.rendering import rendering
+from repertory.environments.values import casting
+
+_FIRST = int(dm_env.StepType.FIRST)
+
+
+class PreviousActionAndReward:
+  """Adds the previous action and reward to a batch's observations.
+
+  Recurrent agents feed them to their network, which otherwise does not know
+  which exploratory actions were taken: R2D2 (Kapturowski et al. 2019, appendix,
+  https://openreview.net/forum?id=r1lyTjAqYX) and IMPALA (Espeholt et al. 2018,
+  figure 3, https://arxiv.org/abs/1802.01561).
+
+  The interface is that of `batch.EnvironmentBatch`. An observation is a dict:
+
+  - 'observation': the observation of the batch, unchanged.
+  - 'previous_action': nest of arrays `[B, ...]` of the action spec. Where the
+    timestep is FIRST, zeros, or the nearest values within the spec's bounds.
+  - 'previous_reward': `[B]` of the reward's dtype, 0 where FIRST.
+
+  All arrays are new in each step. Actions are cast to the spec's dtypes but not
+  clipped to its bounds.
+  """
+
+  def __init__(self, environment_batch: batch.EnvironmentBatch):
+    """Takes ownership of the batch; `close` closes it."""
+    self._batch = environment_batch
+    self._actions = layout.NestLayout(
+      environment_batch.action_spec(), '`actions`'
+    )
+    size = environment_batch.batch_size
+    # Fill value of the actions where the timestep is FIRST: see `np.full`.
+    self._leaves = [
+      ((size, *spec.shape), make_initial_action(spec), spec.dtype)
+      for spec in self._actions.specs
+    ]
+    self._observation_spec = {
+      'observation': environment_batch.observation_spec(),
+      'previous_action': environment_batch.action_spec(),
+      'previous_reward': include_zero(environment_batch.reward_spec()),
+    }
+
+  @property
+  def batch(self) -> batch.EnvironmentBatch:
+    """The wrapped batch."""
+    return self._batch
+
+  @property
+  def batch_size(self) -> int:
+    """The number of slots, B."""
+    return self._batch.batch_size
+
+  def observation_spec(self) -> dict[str, Nest]:
+    """Returns the dict of specs without `[B]`.
+
+    The previous reward has the bounds of the reward, widened to include 0.
+    """
+    return self._observation_spec
+
+  def action_spec(self) -> Nest:
+    """Returns the nest of specs of one environment, without `[B]`."""
+    return self._batch.action_spec()
+
+  def reward_spec(self) -> specs.Array:
+    """Returns the spec of one environment's reward, of shape `()`."""
+    return self._batch.reward_spec()
+
+  def discount_spec(self) -> specs.Array:
+    """Returns the spec of one environment's discount, of shape `()`."""
+    return self._batch.discount_spec()
+
+  def reset(self) -> dm_env.TimeStep:
+    """Starts a new episode in every slot: see `EnvironmentBatch.reset`."""
+    return self._extend(self._batch.reset(), None)
+
+  def step(self, actions: Nest) -> dm_env.TimeStep:
+    """Steps every slot, or resets it: see `EnvironmentBatch.step`."""
+    return self._extend(self._batch.step(actions), actions)
+
+  def info(self, slot: int) -> Mapping[str, Any] | None:
+    """Returns the info of a slot: see `VectorBatch.info`."""
+    return self._batch.info(slot)
+
+  def render(self, slots: Sequence[int]) -> rendering.Pictures:
+    """Renders some slots: see `EnvironmentBatch.render`."""
+    return self._batch.render(slots)
+
+  @property
+  def render_fps(self) -> float:
+    """Frames per second of a slot's video."""
+    return self._batch.render_fps
+
+  def close(self) -> None:
+    """Closes the batch."""
+    self._batch.close()
+
+  def _extend(
+    self, timestep: dm_env.TimeStep, actions: Nest
+  ) -> dm_env.TimeStep:
+    first = timestep.step_type == _FIRST  # [B]
+    # A batch that resets all slots ignores the actions, which may be None.
+    if first.all():
+      arrays = [np.full(*leaf) for leaf in self._leaves]
+    else:
+      arrays = self._copy_actions(actions)
+      if first.any():
+        for array, (_, initial, _) in zip(arrays, self._leaves):
+          array[first] = initial
+    observation = {
+      'observation': timestep.observation,
+      'previous_action': self._actions.unflatten(arrays),
+      # The batch gives 0 where FIRST. A copy, because callers may clip rewards.
+      'previous_reward': timestep.reward.copy(),
+    }
+    return timestep._replace(observation=observation)
+
+  def _copy_actions(self, actions: Nest) -> list[np.ndarray]:
+    """Returns actions that the batch has checked, cast to the specs' dtypes."""
+    arrays = []
+    leaves = self._actions.flatten(actions)
+    for leaf, (shape, _, dtype) in zip(leaves, self._leaves):
+      array = np.array(leaf)
+      if array.dtype != dtype:
+        array = casting.cast(array, shape, dtype)
+      arrays.append(array)
+    return arrays
+
+
+def original(observation: dict[str, Nest]) -> Nest:
+  """Returns the original observation of the batch."""
+  return observation['observation']
+
+
+def make_initial_action(spec: specs.Array) -> np.ndarray:
+  """Returns zeros, or the nearest values within the spec's bounds."""
+  zeros = np.zeros(spec.shape, spec.dtype)
+  if not isinstance(spec, specs.BoundedArray):
+    return zeros
+  return np.clip(zeros, spec.minimum, spec.maximum)
+
+
+def include_zero(spec: specs.Array) -> specs.Array:
+  """Returns the spec itself if it allows 0, else one with wider bounds."""
+  if not isinstance(spec, specs.BoundedArray):
+    return spec
+  if spec.minimum <= 0 <= spec.maximum:
+    return spec
+  minimum, maximum = np.minimum(spec.minimum, 0), np.maximum(spec.maximum, 0)
+  return specs.BoundedArray(spec.shape, spec.dtype, minimum, maximum, spec.name)

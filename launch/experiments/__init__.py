@@ -1,0 +1,1 @@
+"""Description of an experiment: what users write."""

@@ -1,0 +1,45 @@
+"""Callbacks of runs: observers, loggers and early stopping."""
+
+from repertory.launch.experiments.callbacks.callback import Callback
+from repertory.launch.experiments.callbacks.callback_list import (
+  NONE,
+  CallbackList,
+  take,
+)
+from repertory.launch.experiments.callbacks.checks import check
+from repertory.launch.experiments.callbacks.events import (
+  DONE,
+  FAILED,
+  INTERRUPTED,
+  STOPPED_EARLY,
+  EndEvent,
+  EpisodesEvent,
+  EvaluationEvent,
+  RunEvent,
+)
+from repertory.launch.experiments.callbacks.row_logger import (
+  PerLabel,
+  RowLogger,
+)
+from repertory.launch.experiments.callbacks.stop_at_return import StopAtReturn
+from repertory.launch.experiments.callbacks.wandb_logger import WandB
+
+__all__ = (
+  'DONE',
+  'FAILED',
+  'INTERRUPTED',
+  'NONE',
+  'STOPPED_EARLY',
+  'Callback',
+  'CallbackList',
+  'EndEvent',
+  'EpisodesEvent',
+  'EvaluationEvent',
+  'PerLabel',
+  'RowLogger',
+  'RunEvent',
+  'StopAtReturn',
+  'WandB',
+  'check',
+  'take',
+)

@@ -1,0 +1,225 @@
+"""Video recording of evaluation episodes; needs no TensorFlow."""
+
+import dataclasses
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import dm_env
+import numpy as np
+
+from repertory.components.actors import environment_loop
+from repertory.components.config import settings
+from repertory.environments.rendering import rendering
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.nodes import videos
+
+# Default folder of videos, in the experiment's directory.
+FOLDER = 'videos'
+
+_FIRST = int(dm_env.StepType.FIRST)
+_NAME = re.compile(r'episode_\d+_return_.+\.(?:mp4|gif)')
+
+
+def prepare(video: str | bool, video_format: str, directory: str) -> str:
+  """Checks the video settings and folder before any episode runs.
+
+  Args:
+    video: The folder, or True for the default in the directory.
+    video_format: File format, one of `videos.FORMATS`.
+    directory: The experiment's directory.
+
+  Returns:
+    The folder, which may not exist yet.
+
+  Raises:
+    SettingError: If the format is unknown or the folder is not usable.
+  """
+  videos.check(video_format)
+  if video == '':
+    raise settings.SettingError('video', 'must name a folder, got nothing.')
+  folder = os.path.join(directory, FOLDER) if video is True else str(video)
+  try:
+    found = sorted(filter(_NAME.fullmatch, os.listdir(folder)))
+  except FileNotFoundError:
+    return folder
+  except OSError as error:
+    raise settings.SettingError(
+      'video', f'must be a folder for videos, got {folder}: {error}.'
+    ) from error
+  if found:
+    raise settings.SettingError(
+      'video',
+      f'must be a folder without videos of another evaluation; {folder} '
+      f'has {len(found)}, such as {found[0]}. Move or remove them, or '
+      'name another folder.',
+    )
+  return folder
+
+
+def with_rendering(
+  experiment: experiment_lib.Experiment,
+) -> experiment_lib.Experiment:
+  """Returns the experiment with evaluation environments that render."""
+  name = 'environment_factory'
+  if experiment.evaluation_environment_factory is not None:
+    name = f'evaluation_{name}'
+  factory = rendering.film(getattr(experiment, name))
+  return dataclasses.replace(experiment, **{name: factory})
+
+
+class VideoRecorder:
+  """Environment batch that records a video of each evaluation episode.
+
+  Records the episodes of each slot that count for the evaluation, see
+  `EnvironmentLoop.run_episodes`. Files are named `episode_003_return_21.0.mp4`,
+  numbered from 1 in the order in which episodes end. A video has one frame per
+  timestep, or as many as the environment renders. Unfinished videos are in a
+  hidden subfolder.
+  """
+
+  def __init__(
+    self,
+    environments: Any,
+    folder: str,
+    num_episodes: int,
+    video_format: str = 'mp4',
+  ):
+    """Writes nothing yet.
+
+    Args:
+      environments: An environment batch; the caller closes it.
+      folder: Folder of the videos; created if it does not exist.
+      num_episodes: Number of episodes to record.
+      video_format: File format, one of `videos.FORMATS`.
+    """
+    self._environments = environments
+    self._folder = folder
+    self._num_episodes = num_episodes
+    self._format = video_format
+    self._rate = rendering.rate(environments)
+    self._num_done = 0
+    # Episodes still to be recorded, by slot.
+    self._left = environment_loop.divide_episodes(
+      num_episodes, environments.batch_size
+    )
+    self._unfinished: str | None = None  # The hidden folder.
+    self._files: dict[int, videos.VideoFile] = {}  # By slot.
+
+  @property
+  def batch_size(self) -> int:
+    """The number of slots, B."""
+    return self._environments.batch_size
+
+  def reset(self) -> dm_env.TimeStep:
+    """Resets every slot; discards unfinished videos.
+
+    Raises:
+      NoPictureError: If the environments cannot render.
+      VideoError: If a video cannot be written.
+    """
+    timestep = self._environments.reset()
+    self._discard()
+    self._record([slot for slot, left in enumerate(self._left) if left])
+    return timestep
+
+  def step(self, actions: Any) -> dm_env.TimeStep:
+    """Steps every slot and records its frames.
+
+    Raises:
+      NoPictureError: If the environments no longer render.
+      VideoError: If a video cannot be written.
+    """
+    timestep = self._environments.step(actions)
+    first = timestep.step_type == _FIRST
+    self._record(
+      [
+        slot
+        for slot in range(self.batch_size)
+        if slot in self._files or (self._left[slot] and first[slot])
+      ]
+    )
+    return timestep
+
+  def info(self, slot: int) -> Mapping[str, Any] | None:
+    """Returns the info of a slot: see `VectorBatch.info`."""
+    return self._environments.info(slot)
+
+  def keep(self, episode: environment_loop.Episode) -> None:
+    """Finishes the video of an episode that ended in the last step.
+
+    Raises:
+      VideoError: If it cannot be written.
+    """
+    slot = episode.slot
+    if slot not in self._files:  # Not part of the evaluation.
+      return
+    self._left[slot] -= 1
+    self._num_done += 1
+    digits = max(3, len(str(self._num_episodes)))
+    name = (
+      f'episode_{self._num_done:0{digits}}_return_'
+      f'{_format_return(episode.episode_return)}.{self._format}'
+    )
+    self._try(self._files[slot].save_as, os.path.join(self._folder, name))
+    del self._files[slot]
+
+  def close(self) -> None:
+    """Removes unfinished videos."""
+    self._discard()
+    if self._unfinished is not None:
+      shutil.rmtree(self._unfinished, ignore_errors=True)
+      self._unfinished = None
+
+  def _record(self, slots: Sequence[int]) -> None:
+    """Adds frames of these slots to their videos; starts missing videos."""
+    if not slots:
+      return
+    try:
+      taken = rendering.take(self._environments, slots)
+    except rendering.NoPictureError as error:
+      raise rendering.NoPictureError(
+        f'The environment cannot render: {str(error).rstrip(".")}. See '
+        'docs/videos.md for environments that can, and how to add it.'
+      ) from error
+    for slot, frames in zip(slots, taken, strict=True):
+      if slot not in self._files:
+        self._files[slot] = self._begin(slot, frames)
+      for frame in frames:
+        self._try(self._files[slot].add, frame)
+
+  def _begin(self, slot: int, frames: np.ndarray) -> videos.VideoFile:
+    if self._unfinished is None:
+      try:
+        os.makedirs(self._folder, exist_ok=True)
+        self._unfinished = tempfile.mkdtemp(
+          prefix='.unfinished_', dir=self._folder
+        )
+      except OSError as error:
+        raise settings.SettingError(
+          'video', f'must be a folder for videos: {error}.'
+        ) from error
+    path = os.path.join(self._unfinished, f'slot_{slot}')
+    _, height, width, _ = frames.shape
+    return videos.VideoFile(path, height, width, self._rate, self._format)
+
+  def _try(self, write, *arguments) -> None:
+    try:
+      write(*arguments)
+    except videos.VideoError as error:
+      raise videos.VideoError(
+        f'Videos in {self._folder} cannot be written: {error}.'
+      ) from error
+
+  def _discard(self) -> None:
+    while self._files:
+      self._files.popitem()[1].discard()
+
+
+def _format_return(episode_return: float) -> str:
+  """Formats a return for a file name, such as '21.0' or '-123.457'."""
+  text = f'{episode_return:.6g}'
+  return text if re.search('[.a-z]', text) else f'{text}.0'

@@ -1,0 +1,5 @@
+"""Checks, directories, resuming and storage of runs."""
+
+from repertory.components.config import lazy_imports
+
+__getattr__, __dir__ = lazy_imports.modules(__name__)

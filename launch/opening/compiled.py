@@ -1,0 +1,128 @@
+"""Requirements of compiled loops on the experiment."""
+
+from repertory.agents.interface import builder as builder_lib
+from repertory.components import adders, anakin
+from repertory.components.config.settings import SettingError
+from repertory.components.replay import tables
+from repertory.components.transports import experience as experience_lib
+from repertory.environments import tensor
+from repertory.environments.registry import registry
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.opening import offline_checks
+from repertory.launch.platform import machine_memory
+
+# Samplers of tables inside a compiled loop.
+_SAMPLERS = ('uniform', tables.PRIORITIZED)
+
+# The compiled loop replaces these methods, so overrides would be ignored.
+_NOT_OVERRIDDEN = (
+  'make_adder',
+  'make_dataset',
+  'make_priority_updater',
+  'make_learner',
+)
+
+
+def check(experiment: experiment_lib.Experiment) -> None:
+  """Raises unless the experiment can be compiled into one loop.
+
+  Raises:
+    SettingError: Naming the setting to change.
+  """
+  builder = experiment.builder
+  offline_checks.check_needs_none(experiment)
+  for name in ('record', 'demonstrations', 'info'):
+    if getattr(experiment, name):
+      raise SettingError(
+        name,
+        'must be left out where a compiled loop steps the environments; got '
+        f'{getattr(experiment, name)!r}.',
+      )
+  for name in _NOT_OVERRIDDEN:
+    if getattr(type(builder), name) is not getattr(builder_lib.Builder, name):
+      raise SettingError(
+        'topology',
+        f'must be another one for {type(builder).__name__}, which overrides '
+        f'{name}: a compiled loop replaces that method.',
+      )
+  make_environment(experiment)
+
+
+def check_experience(
+  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
+) -> None:
+  """Raises unless a compiled loop can store the experience.
+
+  Raises:
+    SettingError: Naming the setting to change.
+  """
+  num_environments, table = experiment.num_environments, experience.table
+  transport = make_transport(experience, num_environments, 0)
+  name = experience.called['max_size']
+  least = table.min_size + num_environments - 1
+  if not table.is_queue and table.max_size < least:
+    raise SettingError(
+      name,
+      f'must be at least {least}: a compiled loop removes items for one step '
+      f'of all {num_environments} environments at once, and {table.min_size} '
+      f'must be left to learn from; got {table.max_size}.',
+    )
+  # A checkpoint copies the whole table, to be consistent.
+  needed = transport.num_bytes * (2 if experiment.checkpoint_replay else 1)
+  total = machine_memory.total_bytes()
+  if needed > total:
+    in_words = machine_memory.gigabytes
+    raise SettingError(
+      name,
+      f'must be at most about {int(table.max_size * total / needed):,}, or the '
+      f'machine must have more memory than {in_words(total)}; got '
+      f'{table.max_size:,}. '
+      f'The steps of that many items take {in_words(needed)} in a compiled '
+      'loop, '
+      'checkpoint of replay included.',
+    )
+
+
+def make_environment(
+  experiment: experiment_lib.Experiment,
+) -> tensor.TensorEnvironment:
+  """Makes the experiment's environment as a tensor environment.
+
+  Raises:
+    ArgumentError: If it is no tensor environment.
+  """
+  environment = registry.make_tensor_environment(experiment.environment_factory)
+  if experiment.builder.observes_previous_action_and_reward:
+    return tensor.TensorPreviousActionAndReward(environment)
+  return environment
+
+
+def make_transport(
+  experience: experience_lib.Experience, num_environments: int, seed: int
+) -> anakin.CompiledTransport:
+  """Makes the experience transport inside a compiled loop.
+
+  Args:
+    num_environments: Number of environments over all actors.
+    seed: Seed of the sampler.
+
+  Raises:
+    SettingError: If compiled loops do not support this kind of experience.
+  """
+  items, table = experience.items, experience.table
+  kind, is_plain = type(items), len(experience.tables) == 1
+  if kind is adders.Sequences and table.is_queue and is_plain:
+    return anakin.UnrollTransport(experience, num_environments)
+  is_plain &= table.remover == 'fifo' and not table.max_times_sampled
+  if is_plain and table.rate_limit and table.sampler in _SAMPLERS:
+    if kind is adders.Transitions:
+      return anakin.TransitionTransport(experience, num_environments, seed)
+    if kind is adders.Sequences:
+      return anakin.SequenceTransport(experience, num_environments, seed)
+  raise SettingError(
+    'topology',
+    'must be another one for this experience: a compiled loop keeps '
+    'Transitions and Sequences in one table, which is a queue, or is sampled '
+    'uniformly or by priority and removes the oldest items; got '
+    f'{kind.__name__} and {table}.',
+  )

@@ -1,0 +1,137 @@
+"""Environment batches of nodes; needs no TensorFlow."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import dm_env
+import numpy as np
+import tree
+
+from repertory.components import offline, specs
+from repertory.components.config import settings
+from repertory.environments import wrappers
+from repertory.environments.batches import batch, recorded, vector_batch
+from repertory.environments.registry import registry
+from repertory.environments.wrappers import previous_action
+
+if TYPE_CHECKING:
+  from repertory.launch.experiments import experiment as experiment_lib
+
+EnvironmentBatch: TypeAlias = (
+  vector_batch.VectorBatch
+  | previous_action.PreviousActionAndReward
+  | recorded.RecordedEnvironments
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvironmentSettings:
+  """Picklable settings of an environment batch.
+
+  Attributes:
+    factory: Function from a seed to an environment. Its method `make_batch`, if
+      any, maps seeds to an environment batch of single precision, and is
+      preferred.
+    observes_previous_action_and_reward: Whether observations include the
+      previous action and reward.
+    record: Folder to record steps to; None to record nothing.
+    info: Names of entries of the environments' info to log for episodes.
+    are_independent: Whether each slot may depend on its own seed only. Among
+      batches of `make_batch`, only tensor environments guarantee that; others
+      are then stepped one by one.
+  """
+
+  factory: Callable[[int], dm_env.Environment]
+  observes_previous_action_and_reward: bool
+  are_independent: bool = False
+  record: str | None = None
+  info: Sequence[str] = ()
+
+  def make(self, seeds: Sequence[int]) -> EnvironmentBatch:
+    """Makes a batch of one environment for each seed.
+
+    Raises:
+      SettingError: If entries of info are to be logged, but the environments
+        have none.
+    """
+    make_batch = getattr(self.factory, 'make_batch', None)
+    if self.are_independent and not self._is_tensor():
+      make_batch = None
+    environments: Any = (
+      make_batch(seeds)
+      if make_batch is not None
+      else batch.EnvironmentBatch(
+        [self._make_environment(seed) for seed in seeds]
+      )
+    )
+    if self.info and environments.info(0) is None:
+      environments.close()
+      raise settings.SettingError(
+        'info',
+        'must be left out: these environments have no `info`, unlike those of '
+        'Gymnasium and those of dm_env with an attribute of that name; got '
+        f'{", ".join(self.info)}.',
+      )
+    if self.record is not None:
+      # The seed of the first one is unique, on this host and others.
+      name = f'steps_{seeds[0]:016x}'
+      writer = offline.RecordingWriter(self.record, name)
+      environments = recorded.RecordedEnvironments(environments, writer)
+    if self.observes_previous_action_and_reward:
+      return previous_action.PreviousActionAndReward(environments)
+    return environments
+
+  def _is_tensor(self) -> bool:
+    try:
+      registry.make_tensor_environment(self.factory)
+    except ValueError:
+      return False
+    return True
+
+  def _make_environment(self, seed: int) -> dm_env.Environment:
+    """Makes an environment of single precision, like networks and losses.
+
+    dm_env's default is double precision; such environments are wrapped.
+    """
+    environment = self.factory(seed)
+    leaves = tree.flatten(tuple(specs.make_environment_spec(environment)))
+    if any(leaf.dtype == np.float64 for leaf in leaves):
+      return wrappers.SinglePrecision(environment)
+    return environment
+
+
+def settings_of(
+  experiment: 'experiment_lib.Experiment', evaluates: bool = False
+) -> EnvironmentSettings:
+  """Returns the environment settings of an experiment.
+
+  Args:
+    evaluates: Whether they are for evaluation.
+  """
+  factory = experiment.environment_factory
+  if evaluates and experiment.evaluation_environment_factory is not None:
+    factory = experiment.evaluation_environment_factory
+  return EnvironmentSettings(
+    factory,
+    experiment.builder.observes_previous_action_and_reward,
+    experiment.deterministic,
+    None if evaluates else experiment.record,
+    tuple(experiment.info),
+  )
+
+
+def renew(seeds: Sequence[int], *lives: int) -> list[int]:
+  """Returns other seeds in every generation of a node, so episodes differ.
+
+  Args:
+    seeds: Seeds of the environments in the node's first generation.
+    *lives: Numbers of earlier starts, or of other new beginnings; all 0 for
+      unchanged seeds.
+  """
+  if not any(lives):
+    return list(seeds)
+  return [
+    int(np.random.SeedSequence([seed, *lives]).generate_state(1)[0] >> 1)
+    for seed in seeds
+  ]

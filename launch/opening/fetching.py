@@ -1,0 +1,212 @@
+"""Locks a run's directory and storage, and fetches stored checkpoints."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+
+from repertory.components import checkpoints
+from repertory.components.checkpoints import checkpointing
+from repertory.components.config.settings import SettingError, text_of
+from repertory.components.runtime import signals
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.opening import directories
+from repertory.launch.platform import interrupts, watchdog
+
+_REPORT_SECONDS = 10.0
+
+Check = Callable[[checkpointing.Checkpoint], None]
+
+
+@contextlib.contextmanager
+def holding(
+  stored: checkpoints.Storage | None,
+  experiment: experiment_lib.Experiment,
+  fresh: bool,
+  check: Check,
+  report: Callable[[str], None],
+) -> Iterator[str]:
+  """Locks a directory, and a storage if there is one, during the block.
+
+  Args:
+    stored: The storage, whose newer checkpoints are fetched.
+    fresh: Whether to start over; the contents of both are moved aside.
+    check: Raises for a checkpoint of another experiment.
+    report: Called with a description of what may take minutes.
+
+  Yields:
+    A description of what was done.
+
+  Raises:
+    SettingError: If another run holds one of them, or they cannot be used.
+    CheckpointError: If a checkpoint is damaged, or does not fit.
+    NoAnswerError: If the storage does not answer.
+  """
+  directory, done = experiment.directory, ''
+  directories.check_writable(directory)
+  if not fresh:
+    for name in directories.FOLDERS:
+      directories.check_folder(directory, name)
+    directories.check_entries(directory)
+  with contextlib.ExitStack() as held:
+    held.enter_context(directories.hold(directory))
+    if stored is not None:
+      watched = _Watched(stored, report)
+      with _usable(stored), watched.limited():
+        held.enter_context(stored.hold(report))
+        stored.remove_unfinished()
+        if fresh:
+          aside = stored.move_aside(watched.count)
+          done = f'old checkpoints were moved to {aside}' if aside else ''
+        else:
+          done = _Fetch(stored, experiment, check, watched).run()
+    if fresh and directories.move_aside(directory):
+      held.enter_context(directories.hold(directory))
+    yield done
+
+
+@contextlib.contextmanager
+def _usable(stored: checkpoints.Storage) -> Iterator[None]:
+  """Names the storage in errors of the operating system."""
+  try:
+    yield
+  except OSError as error:
+    raise SettingError(
+      'storage',
+      f'must be readable and writable, got {stored.shown}: {text_of(error)}.',
+    ) from error
+
+
+class _Watched:
+  """Reports transfers from a storage, and limits waits for it."""
+
+  def __init__(
+    self, stored: checkpoints.Storage, report: Callable[[str], None]
+  ):
+    self._stored = stored
+    self._report = report
+    self._num_bytes = 0
+    self._reported_at = time.monotonic()
+
+  @contextlib.contextmanager
+  def limited(self) -> Iterator[None]:
+    """Raises in a block in which no bytes arrive for long.
+
+    Raises:
+      NoAnswerError: After `watchdog.START_SECONDS` without any.
+    """
+    seconds = watchdog.START_SECONDS
+    error = signals.NoAnswerError(
+      f'Waited {seconds:g} seconds for {self._stored.shown} to answer.'
+    )
+    with (
+      interrupts.raising_on_demand() as demand,
+      watchdog.watching(
+        lambda: self._num_bytes, seconds, lambda waited: demand(error)
+      ),
+    ):
+      yield
+
+  def begin(
+    self, manifest: checkpoints.CheckpointManifest
+  ) -> Callable[[int], None]:
+    """Reports a checkpoint; returns the callback that counts its bytes."""
+    total, before = manifest.num_bytes, self._num_bytes
+    self._reported_at = time.monotonic()
+    self._report(f'fetching {manifest.path}, {total / 1e6:.1f} MB')
+
+    def count(num_bytes: int) -> None:
+      self.count(num_bytes)
+      if time.monotonic() - self._reported_at > _REPORT_SECONDS:
+        self._reported_at = time.monotonic()
+        came = self._num_bytes - before
+        self._report(f'fetched {came / 1e6:.0f} of {total / 1e6:.0f} MB')
+
+    return count
+
+  def count(self, num_bytes: int) -> None:
+    """Counts bytes that arrived."""
+    self._num_bytes += num_bytes
+
+
+class _Fetch:
+  """Fetches the newest checkpoint and the best policy, if missing here."""
+
+  def __init__(
+    self,
+    stored: checkpoints.Storage,
+    experiment: experiment_lib.Experiment,
+    check: Check,
+    watched: _Watched,
+  ):
+    self._stored = stored
+    self._directory = experiment.directory
+    self._max_to_keep = experiment.checkpoints_to_keep
+    self._check = check
+    self._watched = watched
+
+  def run(self) -> str:
+    """Fetches what is missing; returns a description of what was done."""
+    newest = self._stored.checkpoints.newest()
+    if newest is None:
+      return ''
+    self._check_manifest(newest)
+    return '; '.join(filter(None, [self._take(newest), self._take_best()]))
+
+  def _take(self, newest: checkpoints.CheckpointManifest) -> str:
+    """Fetches a checkpoint that is newer than the local ones."""
+    here = self._checkpointer(directories.CHECKPOINTS, self._max_to_keep)
+    mine = here.load(check_replay=False)
+    if mine is not None:
+      self._check(mine)
+      counts = mine.state['counts']
+      if newest.progress <= (counts['learner_steps'], counts['steps']):
+        return ''
+    self._fetch(self._stored.checkpoints, newest, here)
+    return (
+      f'checkpoint {newest.number:08d}, of {newest.steps} steps and '
+      f'{newest.learner_steps} updates, was fetched from {newest.path}'
+    )
+
+  def _take_best(self) -> str:
+    """Fetches the best policy, if its evaluation beats the local best.
+
+    Unreadable ones are ignored, local or stored: training continues without.
+    """
+    here = self._checkpointer(directories.BEST, 1)
+    try:
+      best = self._stored.best.newest()
+      if best is None or best.episode_return is None:
+        return ''
+      self._check_manifest(best)
+      mine = here.load()
+      if mine is not None:
+        episode_return = mine.state['evaluation']['episode_return']
+        if episode_return >= best.episode_return:
+          return ''
+      self._fetch(self._stored.best, best, here)
+    except checkpointing.CheckpointError as error:
+      return f'the best policy was not fetched: {error.for_readers}'
+    return ''
+
+  def _fetch(
+    self,
+    store: checkpoints.CheckpointStore,
+    manifest: checkpoints.CheckpointManifest,
+    here: checkpointing.Checkpointer,
+  ) -> None:
+    count = self._watched.begin(manifest)
+    here.add(
+      lambda folder: store.fetch(manifest, folder, count), manifest.number
+    )
+
+  def _checkpointer(
+    self, folder: str, max_to_keep: int
+  ) -> checkpointing.Checkpointer:
+    path = os.path.join(self._directory, folder)
+    return checkpointing.Checkpointer(path, max_to_keep)
+
+  def _check_manifest(self, manifest: checkpoints.CheckpointManifest) -> None:
+    """Raises for a checkpoint of another experiment, before fetching it."""
+    state = {'experiment': manifest.experiment}
+    self._check(checkpointing.Checkpoint(manifest.path, {}, state, None))

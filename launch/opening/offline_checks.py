@@ -1,0 +1,239 @@
+"""Checks of offline data and of demonstrations."""
+
+import contextlib
+import os
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from repertory.components import offline, specs, transports
+from repertory.components.config.settings import SettingError, text_of
+from repertory.components.replay import local
+from repertory.components.transports import experience as experience_lib
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.opening import recording
+from repertory.launch.platform import machine_memory
+
+# Settings of acting, without meaning in an offline run.
+_OF_ACTING = ('record', 'environments_per_actor', 'demonstrations')
+
+
+def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
+  """Raises for settings of acting, and without data.
+
+  Raises:
+    SettingError: Naming the setting.
+  """
+  if experiment.builder.needs_own_steps:
+    raise SettingError(
+      'topology',
+      f'must be another one for {type(experiment.builder).__name__}, which '
+      "compares data with its own experience; got 'offline'.",
+    )
+  for name in _OF_ACTING:
+    if getattr(experiment, name):
+      raise SettingError(
+        name,
+        "must be left out with topology 'offline', which has no actors; got "
+        f'{getattr(experiment, name)!r}.',
+      )
+  if experiment.num_actors != 1:
+    raise SettingError(
+      'num_actors',
+      "must be left out with topology 'offline', which has no actors; got "
+      f'{experiment.num_actors}.',
+    )
+  if not paths:
+    raise SettingError(
+      'data',
+      'must name one or more folders of recorded episodes; got none. '
+      '`repertory record` and `repertory train --record` write them.',
+    )
+
+
+def check_needs_none(experiment: experiment_lib.Experiment) -> None:
+  """Raises for agents that need demonstrations, where none are supported.
+
+  Raises:
+    SettingError: Naming the topology.
+  """
+  if experiment.builder.needs_demonstrations:
+    raise SettingError(
+      'topology',
+      f'must be another one for {type(experiment.builder).__name__}, which '
+      'learns from demonstrations beside the replay table.',
+    )
+
+
+def check_experience(
+  experiment: experiment_lib.Experiment,
+  experience: experience_lib.Experience,
+  spec: specs.EnvironmentSpec,
+  paths: Sequence[str],
+) -> None:
+  """Raises for agents that cannot learn offline, and for data that do not fit.
+
+  Raises:
+    SettingError: Naming the setting to change.
+    DataError: Naming the data and their defect.
+  """
+  _check_agent(experiment, experience)
+  _check_differ(paths)
+  data = open_all(paths)
+  raw = recording.recorded_spec(experiment, spec)
+  for one in data:
+    one.check(raw)
+  _check_returns(experiment.builder, data, raw)
+  table = transports.unlimited(experience, lengths_of(data)).table
+  needed, total = (
+    local.item_bytes(table) * table.max_size,
+    machine_memory.total_bytes(),
+  )
+  if needed > total:
+    in_words = machine_memory.gigabytes
+    raise SettingError(
+      'data',
+      f'must fit into the {in_words(total)} of memory as items of the agent; '
+      f'got {table.max_size:,} items of {local.item_bytes(table):,} bytes '
+      f'each, {in_words(needed)}.',
+    )
+
+
+def _check_returns(
+  builder: Any,
+  data: Sequence[offline.DataSet],
+  spec: specs.EnvironmentSpec,
+) -> None:
+  """Raises for returns outside the range of the agent's critic.
+
+  Raises:
+    SettingError: Naming the bound and the range of the returns.
+  """
+  if builder.return_bounds is None:
+    return
+  # Reads these columns only: observations may be images.
+  rewards = spec._replace(observations=(), actions=())
+  returns = [
+    offline.discounted_returns(steps, builder.config.discount)
+    for one in data
+    for steps in one.read(rewards)
+  ]
+  least = min(one.min() for one in returns)
+  largest = max(one.max() for one in returns)
+  vmin, vmax = builder.return_bounds
+  for name, found, is_out, expected in (
+    ('vmin', vmin, least < vmin, 'at most the least'),
+    ('vmax', vmax, largest > vmax, 'at least the largest'),
+  ):
+    if is_out:
+      raise SettingError(
+        name,
+        f'must be {expected} discounted return of the data, whose returns '
+        f'range from {least:.4g} to {largest:.4g}; got {found:g}. Leave some '
+        'room: the learned policy may do better, and returns of truncated '
+        'episodes would continue.',
+      )
+
+
+def check_demonstrations(
+  experiment: experiment_lib.Experiment,
+  experience: experience_lib.Experience,
+  spec: specs.EnvironmentSpec,
+  kinds: Collection[str],
+) -> None:
+  """Raises for demonstrations that are missing, do not fit or have no share.
+
+  Args:
+    experiment: The experiment to run.
+    experience: The agent's experience.
+    spec: The environment's spec.
+    kinds: Allowed kinds of transport; that of offline runs takes recorded steps
+      only.
+
+  Raises:
+    SettingError: Naming the setting to change.
+  """
+  paths, fraction = experiment.demonstrations, experiment.demonstration_fraction
+  if bool(paths) != bool(fraction):
+    raise SettingError(
+      'demonstration_fraction',
+      'must be above 0 with demonstrations, and 0 without; got '
+      f'{fraction:g} and {", ".join(paths) or "none"}.',
+    )
+  if not paths:
+    needs_some = experiment.builder.needs_demonstrations
+    if needs_some and transports.OFFLINE not in kinds:
+      _check_agent(experiment, experience)
+      raise SettingError(
+        'demonstrations',
+        'must name the folders of episodes for '
+        f'{type(experiment.builder).__name__} to imitate, and '
+        'demonstration_fraction their share of every batch; got none.',
+      )
+    return
+  if experience.with_targets is not None and experiment.deterministic:
+    raise SettingError(
+      'demonstrations',
+      'must be left out of a deterministic run with Bellman updaters, whose '
+      'samples of them are not in checkpoints; got '
+      f'{", ".join(paths)}.',
+    )
+  with as_demonstrations():
+    check_experience(experiment, experience, spec, paths)
+  record = experiment.record
+  if record is not None and os.path.realpath(record) in map(
+    os.path.realpath, paths
+  ):
+    raise SettingError(
+      'record',
+      'must differ from the folders of demonstrations, or a resumed run '
+      f'would imitate its own steps; got {record}. Record to a new folder.',
+    )
+
+
+@contextlib.contextmanager
+def as_demonstrations() -> Iterator[None]:
+  """Reports errors of data under the setting 'demonstrations'."""
+  try:
+    yield
+  except SettingError as error:
+    if error.setting != 'data':
+      raise
+    raise SettingError('demonstrations', error.problem) from error
+
+
+def _check_agent(
+  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
+) -> None:
+  """Raises for agents that cannot learn offline."""
+  try:
+    transports.check_offline(experience, experiment.builder)
+  except ValueError as error:
+    raise SettingError(
+      'agent',
+      f"'{experiment.agent}' cannot learn from data: "
+      f'{text_of(error).rstrip(".")}.',
+    ) from error
+
+
+def _check_differ(paths: Sequence[str]) -> None:
+  """Raises if a folder is named twice, as its steps would count twice."""
+  seen: dict[str, str] = {}
+  for path in paths:
+    real = os.path.realpath(path)
+    if real in seen:
+      raise SettingError(
+        'data', f'must be different folders; got {seen[real]} and {path}.'
+      )
+    seen[real] = path
+
+
+def open_all(paths: Sequence[str]) -> list[offline.DataSet]:
+  """Opens all data sets, in this order."""
+  return [offline.open_data(path) for path in paths]
+
+
+def lengths_of(data: Sequence[offline.DataSet]) -> np.ndarray:
+  """Returns the lengths of all episodes, in steps."""
+  return np.concatenate([one.lengths for one in data])

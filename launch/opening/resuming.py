@@ -1,0 +1,350 @@
+"""Starts of runs: new, or resumed from their checkpoint."""
+
+import contextlib
+import dataclasses
+import functools
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from repertory.components import checkpoints, replay, specs, transports
+from repertory.components.checkpoints import checkpointing
+from repertory.components.config import settings
+from repertory.components.replay import local
+from repertory.components.runtime import signals
+from repertory.components.transports import experience as experience_lib
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.experiments import failures
+from repertory.launch.opening import (
+  directories,
+  fetching,
+  identities,
+  offline_checks,
+  preflight,
+  recording,
+  resume_checks,
+  smoke_test,
+  warm_start,
+)
+from repertory.launch.opening import session as session_lib
+from repertory.launch.platform import native_output, printed
+
+# Functions that convert a table's files for a kind of transport.
+_MOVES = {
+  transports.ReverbTransport.kind: local.to_server,
+  transports.InProcessTransport.kind: local.to_process,
+}
+
+
+@contextlib.contextmanager
+def open_session(
+  experiment: experiment_lib.Experiment,
+  fresh: bool = False,
+  smallest_batch: int | None = None,
+  kinds: Sequence[str] = (transports.ReverbTransport.kind,),
+  check: Callable[[Any, Any, Any], None] = lambda *checked: None,
+  division: str = '',
+  report: Callable[[str], None] = lambda message: None,
+  stored: checkpoints.Storage | None = None,
+) -> Iterator[session_lib.Session]:
+  """Checks an experiment, locks its directory and loads its checkpoint.
+
+  Args:
+    fresh: Whether to start over; the old directory is moved aside.
+    smallest_batch: Divisor of each adder's number of environments; None for the
+      environments of an actor.
+    kinds: Allowed kinds of transport, the best first.
+    check: Raises if experiment, experience and spec cannot run this way.
+    division: Sharding of the run among nodes, in words.
+    report: Called with a description of what may take minutes.
+    stored: The experiment's storage, if any; it is locked, too, and its newer
+      checkpoints are fetched.
+
+  Raises:
+    ValueError: If the experiment cannot run, or another run holds the directory
+      or the storage; nothing was written.
+    CheckpointError: If the checkpoint cannot be read or is of another
+      experiment; nothing was written.
+  """
+  spec = smoke_test.check(experiment)
+  experience = session_lib.describe_experience(experiment, spec)
+  options = preflight.find_options(
+    experiment, experience, kinds, smallest_batch
+  )
+  check(experiment, experience, spec)
+  _check_rest(experiment, experience, spec, kinds)
+  identity = experiment.identity(experience)
+  check_ours = functools.partial(identities.check_identity, identity=identity)
+  start = warm_start.WarmStart(experiment, spec)
+  if fresh or (stored is None and not _has_checkpoint(experiment.directory)):
+    start.read()  # Before its directory may be moved aside.
+  # Locks first, so that no other run changes what is read next.
+  locked = fetching.holding(stored, experiment, fresh, check_ours, report)
+  with locked as fetched:
+    checkpoint = load_checkpoint(experiment.directory)
+    if checkpoint is not None:
+      check_ours(checkpoint)
+    start.settle(checkpoint)
+    option, session = _choose(options, checkpoint, experiment, spec, division)
+    resume_checks.check(checkpoint, session)
+    cleared = _clear(session)
+    _place_replay(checkpoint, session, report)
+    session = start.place(session)
+    recording.prepare(experiment, spec)
+    started = _describe_start(checkpoint, session)
+    unused = _explain(option, options)
+    messages = (fetched, started, option.warning, cleared, unused)
+    message = '; '.join(filter(None, messages))
+    yield dataclasses.replace(session, message=message)
+
+
+def _check_rest(
+  experiment: experiment_lib.Experiment,
+  experience: experience_lib.Experience,
+  spec: specs.EnvironmentSpec,
+  kinds: Sequence[str],
+) -> None:
+  """Checks demonstrations and recordings, and last the number of steps."""
+  offline_checks.check_demonstrations(experiment, experience, spec, kinds)
+  recording.prepare(experiment, spec, writes=False)
+  preflight.check_steps(experiment, experience, kinds)
+
+
+def resume(
+  session: session_lib.Session,
+  num_restarts: int,
+  failure: failures.Failure,
+  report: Callable[[str], None] = lambda message: None,
+  stop: signals.StopSignal | None = None,
+) -> session_lib.Session | None:
+  """Restores the newest checkpoint of a run whose nodes have ended.
+
+  Args:
+    session: Session of the run, whose directory is still locked.
+    num_restarts: Number of restarts, including this one.
+    failure: Reason of the restart.
+    report: Called with a description of what may take minutes.
+    stop: Stop signal, which cancels the restore.
+
+  Returns:
+    The session to continue with; None without a checkpoint.
+
+  Raises:
+    signals.Stopped: If the stop signal was set.
+  """
+  checkpoint = load_checkpoint(session.experiment.directory)
+  if checkpoint is None:
+    return None
+  _place_replay(checkpoint, session, report, stop)
+  name = os.path.basename(checkpoint.path)
+  return dataclasses.replace(
+    session,
+    counts=checkpoint.state['counts'],
+    elapsed_seconds=checkpoint.state['elapsed_seconds'],
+    is_resumed=True,
+    num_restarts=num_restarts,
+    restarted_after=failure,
+    message=(
+      f'{failure.node} was lost; all started again from checkpoint {name}'
+      f'{_describe_omission(checkpoint, session)}'
+    ),
+  )
+
+
+def load_checkpoint(
+  directory: str, check_replay: bool = True
+) -> checkpointing.Checkpoint | None:
+  """Reads the newest checkpoint of an experiment's directory, if any.
+
+  Args:
+    check_replay: Whether to verify the checksums of replay, too.
+  """
+  directories.check_folder(directory, directories.CHECKPOINTS, writes=False)
+  path = os.path.join(directory, directories.CHECKPOINTS)
+  return checkpointing.Checkpointer(path).load(check_replay)
+
+
+def _has_checkpoint(directory: str) -> bool:
+  path = os.path.join(directory, directories.CHECKPOINTS)
+  return checkpointing.Checkpointer(path).newest() is not None
+
+
+def describe_loss(directory: str, learner_steps: int) -> str:
+  """Describes the updates that a finished run did not save; '' if none.
+
+  Args:
+    learner_steps: Number of updates so far.
+  """
+  checkpoint = load_checkpoint(directory, check_replay=False)
+  if checkpoint is None:
+    return 'No checkpoint could be written: this run cannot be resumed.'
+  saved = checkpoint.state['counts']['learner_steps']
+  if saved >= learner_steps:
+    return ''
+  name = os.path.basename(checkpoint.path)
+  return (
+    f'The last checkpoint could not be written: the newest, {name}, has '
+    f'{saved} of {learner_steps} updates.'
+  )
+
+
+def hash_variables(directory: str, learner_steps: int) -> str | None:
+  """Returns the hash of the learner's arrays in the last checkpoint.
+
+  Args:
+    learner_steps: Number of updates so far.
+
+  Returns:
+    The hash; None if not all updates were saved.
+  """
+  checkpoint = load_checkpoint(directory, check_replay=False)
+  if checkpoint is None:
+    return None
+  if checkpoint.state['counts']['learner_steps'] < learner_steps:
+    return None
+  return checkpointing.hash_arrays(checkpoint.arrays)
+
+
+def is_exact(directory: str) -> bool:
+  """Whether a deterministic run can resume from the last checkpoint, if any."""
+  checkpoint = load_checkpoint(directory, check_replay=False)
+  return checkpoint is not None and bool(checkpoint.state.get('is_exact'))
+
+
+def load_best(directory: str) -> checkpointing.Checkpoint | None:
+  """Reads the policy of an experiment's best evaluation, if any."""
+  directories.check_folder(directory, directories.BEST, writes=False)
+  path = os.path.join(directory, directories.BEST)
+  return checkpointing.Checkpointer(path).load()
+
+
+def _choose(
+  options: Sequence[preflight.ReplayOption],
+  checkpoint: checkpointing.Checkpoint | None,
+  experiment: experiment_lib.Experiment,
+  spec: specs.EnvironmentSpec,
+  division: str,
+) -> tuple[preflight.ReplayOption, session_lib.Session]:
+  """Returns the best option that restores the checkpoint's tables, if any."""
+
+  def begin(option: preflight.ReplayOption) -> session_lib.Session:
+    parts = experiment, spec, option.experience, option.transport, division
+    return _begin(checkpoint, *parts)
+
+  found = [(option, begin(option)) for option in options]
+  for option, session in found:
+    if checkpoint is None or not session.explain_omission(checkpoint):
+      return option, session
+  return found[0]
+
+
+def _explain(
+  option: preflight.ReplayOption, options: Sequence[preflight.ReplayOption]
+) -> str:
+  """Explains why another option than the best was chosen; '' if needless."""
+  if (
+    option == options[0] or option.transport != transports.ReverbTransport.kind
+  ):
+    return ''
+  return 'replay stays in a server, as in the checkpoint'
+
+
+def _clear(session: session_lib.Session) -> str:
+  """Prepares the folders of a run; describes what was moved aside."""
+  session.make_checkpointer().remove_unfinished()
+  shutil.rmtree(session.storing_directory, ignore_errors=True)
+  os.makedirs(session.log_directory, exist_ok=True)
+  return directories.clear_way(
+    session.log_directory, folders=[printed.NODES], files=[printed.NATIVE]
+  )
+
+
+def _begin(
+  checkpoint: checkpointing.Checkpoint | None,
+  experiment: experiment_lib.Experiment,
+  spec: specs.EnvironmentSpec,
+  experience: experience_lib.Experience,
+  transport: str,
+  division: str,
+) -> session_lib.Session:
+  """Returns a session that continues the counts of a checkpoint, if any."""
+  state = checkpoint.state if checkpoint else {}
+  counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
+  counts.update(state.get('counts', {}))
+  return session_lib.Session(
+    recording.with_absolute_paths(experiment),
+    spec,
+    experience,
+    counts=counts,
+    elapsed_seconds=state.get('elapsed_seconds', 0.0),
+    is_resumed=checkpoint is not None,
+    initial=state.get(warm_start.KEY),
+    transport=transport,
+    division=division,
+  )
+
+
+def _place_replay(
+  checkpoint: checkpointing.Checkpoint | None,
+  session: session_lib.Session,
+  report: Callable[[str], None],
+  stop: signals.StopSignal | None = None,
+) -> None:
+  """Passes a checkpoint's replay to the transport.
+
+  Files of another transport are converted before nodes start, as that may
+  exceed their start-up time-out.
+  """
+  path = None
+  if checkpoint is not None and session.takes_replay_of(checkpoint):
+    path = checkpoint.replay_path
+  directory = session.replay_directory
+  checkpointing.place_replay(path, directory)
+  if path is None or session.transport not in _MOVES:
+    return
+  try:
+    with native_output.redirected(session.native_log):
+      _MOVES[session.transport](
+        directory, session.experience.table, report, stop
+      )
+  except (OSError, tf.errors.OpError, replay.ReplayCheckpointError) as error:
+    if isinstance(error, (BrokenPipeError, ConnectionError, TimeoutError)):
+      raise  # Not an error of the disk.
+    raise checkpointing.CheckpointError(
+      f'The replay table of {path} could not be converted for this kind of '
+      'run: '
+      f'{settings.text_of(error)}. It needs room for another copy in '
+      f'{directory}.'
+    ) from error
+
+
+def _describe_omission(
+  checkpoint: checkpointing.Checkpoint, session: session_lib.Session
+) -> str:
+  """Explains why a checkpoint's replay is not restored; '' if it is."""
+  why = session.explain_omission(checkpoint)
+  return f', but with empty replay tables: {why}' if why else ''
+
+
+def _describe_start(
+  checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
+) -> str:
+  if checkpoint is None:
+    return warm_start.describe(session)
+  experiment = session.experiment
+  name = os.path.basename(checkpoint.path)
+  if checkpoint.state['counts']['steps'] >= experiment.max_steps:
+    return (
+      f'resumed from checkpoint {name}, which has all {experiment.max_steps} '
+      'steps already'
+    )
+  if checkpoint.replay_path is None and session.transport != transports.OFFLINE:
+    started = f'resumed from checkpoint {name}, which has no replay'
+  else:
+    omission = _describe_omission(checkpoint, session)
+    started = f'resumed from checkpoint {name}{omission}'
+  moved = resume_checks.describe_move(checkpoint)
+  return f'{started}; {moved}' if moved else started

@@ -1,0 +1,99 @@
+"""Metadata of whole runs: start, settings and outcome.
+
+The launching process writes two lines to `logs/runs.jsonl`. A begin without an
+end belongs to a run that is still running or was killed.
+
+Readers need no TensorFlow, so this imports none: names of loggers are quoted in
+annotations.
+"""
+
+import contextlib
+import datetime
+import os
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from absl import logging
+
+from repertory import __version__
+from repertory.components import loggers
+from repertory.launch.experiments import failures
+from repertory.launch.opening import directories
+
+FILE = 'runs.jsonl'
+BEGUN, ENDED = 'begun', 'ended'  # Key of the line's time.
+
+# Outcomes of a run.
+DONE, INTERRUPTED, FAILED = 'done', 'interrupted', 'failed'
+
+
+@contextlib.contextmanager
+def writing(
+  log_directory: str, start: Mapping[str, Any]
+) -> Iterator[Callable[['loggers.Status', int | None], None]]:
+  """Logs the start of a run, and its outcome at the end of the block.
+
+  Args:
+    log_directory: Folder of the logs.
+    start: Settings of the run, as plain values.
+
+  Yields:
+    A function of the last status and of the signal that interrupted the run, or
+    None. An exception that ends the block is logged instead.
+  """
+  ended: dict[str, Any] = {}
+
+  def take(status: 'loggers.Status', signal_number: int | None) -> None:
+    ended.update(
+      state=DONE if signal_number is None else INTERRUPTED,
+      signal=signal_number,
+      steps=status.steps,
+      learner_steps=status.learner_steps,
+      episodes=status.episodes,
+      elapsed_seconds=status.elapsed_seconds,
+      num_restarts=status.num_restarts,
+      stopped_early=status.stopped_early or None,
+      message=status.message,
+    )
+
+  path = os.path.join(log_directory, FILE)
+  host = {'version': __version__, 'host': socket.gethostname()}
+  _write(path, BEGUN, {**host, **start})
+  try:
+    yield take
+  except BaseException as error:
+    ended = _describe_error(error)
+    raise
+  finally:
+    _write(path, ENDED, ended)
+
+
+def _describe_error(error: BaseException) -> dict[str, Any]:
+  if isinstance(error, (KeyboardInterrupt, SystemExit)):
+    return {'state': INTERRUPTED, 'cause': 'without a last checkpoint'}
+  if isinstance(error, failures.NodeError):
+    failure = error.failure
+    return {'state': FAILED, 'node': failure.node, 'cause': failure.summary}
+  return {'state': FAILED, 'cause': f'{type(error).__name__}: {error}'}
+
+
+def _write(path: str, key: str, row: Mapping[str, Any]) -> None:
+  """Appends a line; on failure, warns and lets the run continue."""
+  time = datetime.datetime.now(datetime.timezone.utc)
+  try:
+    with contextlib.closing(_open(path)) as file:
+      file.write({key: time.isoformat(timespec='seconds'), **row})
+  except OSError as error:
+    logging.warning(
+      '%s cannot be written: %s: %s', path, type(error).__name__, error
+    )
+
+
+def _open(path: str) -> 'loggers.JsonlFile':
+  try:
+    return loggers.JsonlFile(path)
+  except (loggers.GarbledError, IsADirectoryError) as error:
+    aside = directories.set_aside(path)
+    logging.warning('%s set aside as %s: %s', path, aside, error)
+    return loggers.JsonlFile(path)

@@ -1,0 +1,330 @@
+"""Session: a checked run of an experiment, new or resumed."""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from repertory.components import learners, replay, specs, transports
+from repertory.components.checkpoints import checkpointing
+from repertory.components.replay import local
+from repertory.components.runtime import devices, signals
+from repertory.components.transports import experience as experience_lib
+from repertory.launch.experiments import callbacks as callbacks_lib
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.experiments import failures
+from repertory.launch.opening import directories, environment_batches, preflight
+from repertory.launch.platform import printed
+
+
+@dataclasses.dataclass(frozen=True)
+class LearnerShare:
+  """Index of one of several learners, and their environments.
+
+  Attributes:
+    index: Index of the learner, from 0.
+    count: Number of learners.
+    num_environments: Number of environments of all learners.
+  """
+
+  index: int
+  count: int
+  num_environments: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Session:
+  """A checked run; picklable.
+
+  Attributes:
+    experiment: The experiment to run.
+    spec: The environment's spec.
+    experience: The agent's experience, with a bundled queue if supported.
+    counts: 'steps', 'episodes', 'learner_steps' and 'runs' before this run.
+    elapsed_seconds: Total duration of the runs that this one resumes.
+    is_resumed: Whether the run resumes from a checkpoint.
+    num_restarts: Number of restarts of nodes before this start.
+    message: Note for the user about this start.
+    restarted_after: Failure after which all nodes were restarted, if any.
+    transport: Kind of experience transport: see `transports.Road.kind`.
+    division: Sharding of the run among nodes, in words.
+    initial: Description of the run whose networks this one began with, if any.
+    callback_list: Callbacks of the coordinator.
+    wiring: Run layout: topology, launcher and their settings as plain values by
+      name, for callbacks.
+    part: The learner's index and share; None for the whole run.
+  """
+
+  experiment: experiment_lib.Experiment
+  spec: specs.EnvironmentSpec
+  experience: experience_lib.Experience
+  counts: Mapping[str, int]
+  elapsed_seconds: float
+  is_resumed: bool
+  num_restarts: int = 0
+  message: str = ''
+  restarted_after: failures.Failure | None = None
+  transport: str = transports.ReverbTransport.kind
+  division: str = ''
+  initial: Mapping[str, Any] | None = None
+  callback_list: callbacks_lib.CallbackList = callbacks_lib.NONE
+  wiring: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  part: LearnerShare | None = None
+
+  @property
+  def log_directory(self) -> str:
+    return os.path.join(self.experiment.directory, directories.LOGS)
+
+  @property
+  def native_log(self) -> str:
+    """File of the output of C++ libraries in the launching process."""
+    return os.path.join(self.log_directory, printed.NATIVE)
+
+  @property
+  def checkpoint_directory(self) -> str:
+    return os.path.join(self.experiment.directory, directories.CHECKPOINTS)
+
+  @property
+  def best_directory(self) -> str:
+    """Folder of the checkpoint of the best evaluation's policy."""
+    return os.path.join(self.experiment.directory, directories.BEST)
+
+  @property
+  def initial_directory(self) -> str:
+    """Folder of the checkpoint of the initial networks."""
+    return os.path.join(self.experiment.directory, directories.INITIAL)
+
+  @property
+  def storing_directory(self) -> str:
+    """Folder of links to checkpoints that are being uploaded."""
+    return os.path.join(self.experiment.directory, directories.STORING)
+
+  @property
+  def replay_directory(self) -> str:
+    """Folder of the checkpoints of the transport or its replay server."""
+    return os.path.join(self.checkpoint_directory, '.replay')
+
+  @property
+  def divergence(self) -> learners.Divergence:
+    """Handling of non-finite updates by the learner."""
+    experiment = self.experiment
+    return learners.Divergence(
+      experiment.on_divergence,
+      os.path.join(experiment.directory, directories.DIVERGED),
+    )
+
+  @property
+  def updates_to_come(self) -> int:
+    """Maximum number of remaining learner steps."""
+    expected = self.experiment.max_steps
+    if self.transport != transports.OFFLINE:
+      expected = preflight.count_updates(self.experiment, self.experience)
+    return max(0, expected - self.counts['learner_steps'])
+
+  @property
+  def jit_compile(self) -> bool:
+    """Whether XLA compiles updates, and policies if that saves time."""
+    if self.experiment.eager:
+      return False
+    config = self.experiment.builder.config
+    if config.jit_compile is not None:
+      return config.jit_compile
+    # A deterministic run must compute the same however often it is resumed. A
+    # compiled loop also acts, so compilation pays within seconds.
+    if self.experiment.deterministic or self.transport == transports.COMPILED:
+      return True
+    least = config.steps_until_xla_pays
+    return devices.xla_pays(self.updates_to_come, least)
+
+  @property
+  def num_environments(self) -> int:
+    """Number of training environments of the whole run."""
+    if self.part is not None:
+      return self.part.num_environments
+    return self.experiment.num_environments
+
+  @property
+  def steps_per_environment(self) -> int:
+    """Average number of steps per training environment before this run."""
+    return self.counts['steps'] // self.experiment.num_environments
+
+  @property
+  def tables(self) -> Sequence[replay.TableSpec]:
+    """Tables of the experience; without rate limits in offline runs."""
+    tables = self.experience.all_tables
+    if self.transport != transports.OFFLINE:
+      return tables
+    return [dataclasses.replace(table, rate_limit=None) for table in tables]
+
+  def make_in_process_transport(
+    self, stop: signals.StopSignal, num_turns: int | None = None
+  ) -> transports.InProcessTransport:
+    """Returns the transport over a table of this process.
+
+    Args:
+      stop: Stop signal, which ends every wait.
+      num_turns: Number of adders that take turns; None if they do not.
+    """
+    return transports.InProcessTransport(
+      self.experience,
+      self.experiment.builder,
+      seed=self.make_seed(SAMPLING, *self._draws_apart),
+      place=local.WaitPolicy(
+        self.experiment.timeout_seconds, stop, warning_seconds=None
+      ),
+      checkpoint_directory=self.replay_directory,
+      num_turns=num_turns,
+    )
+
+  @property
+  def _draws_apart(self) -> Sequence[int]:
+    """Seed entropy by which samples of several learners differ."""
+    # The first learner, possibly the only one, has the seeds of a whole run.
+    return [self.part.index] if self.part and self.part.index else []
+
+  def make_transport(
+    self, connection: replay.Connection
+  ) -> transports.Transport:
+    """Returns the transport over a replay server, for a node."""
+    return transports.ReverbTransport(
+      connection,
+      self.experience,
+      self.experiment.builder,
+      self.replay_directory,
+    )
+
+  def takes_replay_of(self, checkpoint: checkpointing.Checkpoint) -> bool:
+    """Whether the tables can be restored from a checkpoint."""
+    return checkpoint.replay_path is not None and not self.explain_omission(
+      checkpoint
+    )
+
+  def explain_omission(self, checkpoint: checkpointing.Checkpoint) -> str:
+    """Explains why the tables cannot be restored from a checkpoint.
+
+    The storage formats of transports differ. A queue may have bundles of
+    another size, which follows from the number of environments per actor.
+
+    Returns:
+      The reason; '' if they can, or if the checkpoint has no tables.
+    """
+    if checkpoint.replay_path is None:
+      return ''
+    transport = transport_of(checkpoint)
+    if transport != self.transport and transports.COMPILED in (
+      transport,
+      self.transport,
+    ):
+      return (
+        'compiled loops, as in anakin, store them in another format than '
+        'other topologies'
+      )
+    if transport != self.transport and transports.SHARES in (
+      transport,
+      self.transport,
+    ):
+      return 'learners that mix, as in gossip, have separate tables'
+    if self.experience.with_targets is not None and transport != self.transport:
+      return 'replay and train buffer do not move between process and server'
+    expected = self.experience.learned.bundle_sizes
+    without = dict.fromkeys(expected, 1)
+    if checkpoint.state.get('bundle_sizes', without) != expected:
+      return 'its queue has bundles of another size'
+    return ''
+
+  def make_checkpointer(self) -> checkpointing.Checkpointer:
+    return checkpointing.Checkpointer(
+      self.checkpoint_directory, self.experiment.checkpoints_to_keep
+    )
+
+  def make_seed(self, *purpose: int) -> int:
+    """Returns the seed of a purpose, which changes in every resumed run."""
+    entropy = [self.experiment.seed, self.counts['runs'], *purpose]
+    return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
+
+  def make_lasting_seed(self, *purpose: int) -> int:
+    """Returns the seed of a purpose, which stays in resumed runs."""
+    entropy = [self.experiment.seed, *purpose]
+    return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
+
+  def environment_seeds(self, ids: Sequence[int]) -> list[int]:
+    """Returns the seeds of environments, derived from their ids."""
+    return [self.make_seed(_ENVIRONMENTS, i) for i in ids]
+
+  def make_environments(
+    self, ids: Sequence[int], generation: int = 0, evaluates: bool = False
+  ) -> environment_batches.EnvironmentBatch:
+    """Makes an environment batch, each environment seeded by its id.
+
+    Args:
+      generation: Number of earlier starts of the calling node in this run.
+      evaluates: Whether they are for evaluation.
+    """
+    settings = environment_batches.settings_of(self.experiment, evaluates)
+    return settings.make(
+      environment_batches.renew(self.environment_seeds(ids), generation)
+    )
+
+  @property
+  def identity(self) -> Mapping[str, Any]:
+    """Identity of the experiment."""
+    return self.experiment.identity(self.experience)
+
+  @property
+  def description(self) -> dict[str, Any]:
+    """Settings and initial counts of the run, as plain values."""
+    fields = dataclasses.fields(self.experiment)
+    names = {field.name for field in fields} - _NOT_DESCRIBED
+    return {
+      'experiment': {n: getattr(self.experiment, n) for n in sorted(names)},
+      'config': self.identity,
+      **self.counts,
+      'elapsed_seconds': self.elapsed_seconds,
+      'message': self.message,
+    }
+
+
+# Fields of an experiment that are no plain values, are known from the location
+# of the log, or may hold a password.
+_NOT_DESCRIBED = {
+  'builder',
+  'environment_factory',
+  'evaluation_environment_factory',
+  'evaluation_metrics',
+  'callbacks',
+  'loggers',
+  'stop_when',
+  'directory',
+  'storage',
+}
+
+# Purposes of seeds.
+_ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES = range(4)
+SAMPLING, DEMONSTRATIONS = range(4, 6)
+# Not specific to a run: continues with the count of samples, see
+# `nodes.bellman_updater`.
+TARGETS = 6
+
+
+def transport_of(checkpoint: checkpointing.Checkpoint) -> str:
+  """Returns the kind of transport that wrote the tables of a checkpoint."""
+  # Older checkpoints call it 'road'; the oldest, all Reverb's, do not name it.
+  kind = checkpoint.state.get('transport', checkpoint.state.get('road'))
+  return kind or transports.ReverbTransport.kind
+
+
+def describe_experience(
+  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
+) -> experience_lib.Experience:
+  """Returns the agent's experience, with demonstrations if it has some.
+
+  Call it once: agents of sequences make a network for it.
+
+  Raises:
+    ValueError: If the settings do not fit the number of environments.
+  """
+  experience = experiment.builder.experience(spec, experiment.num_environments)
+  fraction = experiment.demonstration_fraction
+  return experience.with_demonstrations(fraction) if fraction else experience

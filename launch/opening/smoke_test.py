@@ -1,0 +1,134 @@
+"""Smoke tests of environments and network before anything starts."""
+
+import contextlib
+import traceback
+from typing import Any
+
+import tensorflow as tf
+import tree
+from absl import logging
+
+from repertory.agents.actor_critic import additional_loss
+from repertory.agents.interface import registry as agents_registry
+from repertory.components import specs
+from repertory.components.config.settings import SettingError, text_of
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.opening import environment_batches, network_memory
+from repertory.launch.platform import machine_memory, watchdog
+
+_EVALUATION_FACTORY = 'evaluation_environment_factory'
+
+
+def check(
+  experiment: experiment_lib.Experiment, learns: bool = True
+) -> specs.EnvironmentSpec:
+  """Checks that the agent fits the environment; writes nothing.
+
+  `preflight.find_options` checks whether the experiment can be trained, too.
+
+  Args:
+    learns: Whether to require memory for training.
+
+  Returns:
+    The environment's spec.
+
+  Raises:
+    ValueError: If the agent would ignore an additional loss; the environment
+      cannot be made, or that for evaluation has other specs; or the network
+      does not support its observations or actions, or does not fit into memory.
+    TimeoutError: If making the environment takes too long.
+  """
+  additional_loss.check(experiment.builder)
+  spec = _find_spec(experiment)
+  network_memory.check(experiment, spec, learns)
+  try:
+    experiment.builder.make_network(spec)
+  except ValueError as error:
+    names = ', '.join(agents_registry.fitting(spec))
+    fitting = f' Agents of the registry that fit, with their defaults: {names}.'
+    raise ValueError(
+      f"Agent '{experiment.agent}' does not fit environment "
+      f"'{experiment.environment}': {text_of(error)}{fitting if names else ''}"
+    ) from error
+  except (MemoryError, tf.errors.ResourceExhaustedError) as error:
+    in_words = machine_memory.gigabytes(machine_memory.total_bytes())
+    raise ValueError(
+      f'The network must fit into the {in_words} of memory: {text_of(error)}'
+    ) from error
+  return spec
+
+
+def _find_spec(
+  experiment: experiment_lib.Experiment,
+) -> specs.EnvironmentSpec:
+  """Returns the common spec of the training and evaluation environments.
+
+  Raises:
+    ValueError: If making one raises any error.
+    SettingError: If the evaluation environments have another spec.
+    TimeoutError: If making one takes too long.
+  """
+  spec = _try(experiment, evaluates=False)
+  if experiment.evaluation_environment_factory is not None:
+    _compare(spec, _try(experiment, evaluates=True))
+  return spec
+
+
+def _try(
+  experiment: experiment_lib.Experiment, evaluates: bool
+) -> specs.EnvironmentSpec:
+  """Makes an environment, and closes it."""
+  name = f"environment '{experiment.environment}'"
+  if evaluates:
+    name = f'environment of {_EVALUATION_FACTORY}'
+  settings = environment_batches.settings_of(experiment, evaluates)
+  try:
+    with watchdog.limited(watchdog.START_SECONDS, f'{name} to be made'):
+      environments = settings.make([experiment.seed])
+      with contextlib.ExitStack() as stack:
+        stack.callback(_close, environments)
+        return specs.make_environment_spec(environments)
+  except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
+    raise  # Their messages say what to do.
+  except BaseException as error:  # Including SystemExit and StopIteration.
+    raise ValueError(
+      f'{name[0].upper()}{name[1:]} cannot be made:\n'
+      + ''.join(traceback.format_exception(error))
+    ) from error
+
+
+def _compare(trained: specs.EnvironmentSpec, found: specs.EnvironmentSpec):
+  """Raises SettingError if a policy of one spec cannot act in the other."""
+  for what, expected, got in zip(trained._fields, trained, found):
+    # Bounds of observations have no effect on the policy.
+    if not _fits(expected, got, compares_bounds=what == 'actions'):
+      raise SettingError(
+        _EVALUATION_FACTORY,
+        f'must make environments with the {what} of those that are trained '
+        f'on, {expected}; got {got}.',
+      )
+
+
+def _fits(expected: Any, found: Any, compares_bounds: bool) -> bool:
+  """Returns whether nests of array specs are the same."""
+  try:
+    tree.assert_same_structure(expected, found)
+  except (TypeError, ValueError):
+    return False
+  pairs = zip(tree.flatten(expected), tree.flatten(found))
+  if compares_bounds:
+    return all(one == other for one, other in pairs)
+  return all(
+    (one.shape, one.dtype) == (other.shape, other.dtype) for one, other in pairs
+  )
+
+
+def _close(environments: environment_batches.EnvironmentBatch) -> None:
+  try:
+    environments.close()
+  except Exception as error:  # Its spec is known already.
+    logging.warning(
+      'The environment that was tried could not be closed: %s: %s',
+      type(error).__name__,
+      error,
+    )

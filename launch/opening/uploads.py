@@ -1,0 +1,287 @@
+"""Uploads of checkpoints to a storage during a run."""
+
+import dataclasses
+import json
+import os
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from absl import logging
+
+from repertory.components import checkpoints, loggers
+from repertory.components.checkpoints import checkpointing
+from repertory.components.runtime import signals
+from repertory.launch.opening import session as session_lib
+
+# Name of the node in `logs/nodes.jsonl`.
+_NAME = 'storage'
+_LOOK_SECONDS = 1.0
+_SHOW_SECONDS = 0.25  # Period of progress reports at the end of the run.
+_CLOSE_SECONDS = 2.0  # Time-out for the thread after an upload is canceled.
+# The newest checkpoint may be removed while it is linked, for a newer one.
+_NUM_ATTEMPTS = 3
+
+
+@dataclasses.dataclass
+class _Series:
+  """A series of local checkpoints, whose newest one is uploaded.
+
+  Attributes:
+    what: Description of one of them.
+    store: Checkpoint store they are uploaded to.
+    checkpointer: Local checkpointer they come from.
+    max_to_keep: Number of checkpoints to keep in the storage.
+    tried: The last one whose upload was tried, or one to skip.
+    problem: Reason why the newest is not stored; '' if it is.
+    blindness: Reason why the newest cannot be determined; '' if it can.
+  """
+
+  what: str
+  store: checkpoints.CheckpointStore
+  checkpointer: checkpointing.Checkpointer
+  max_to_keep: int
+  tried: str | None = None
+  problem: str = ''
+  blindness: str = ''
+
+  def find(self, again: bool) -> str | None:
+    """Returns the folder to upload next, or None.
+
+    Args:
+      again: Whether to retry one whose upload failed.
+    """
+    newest = self.checkpointer.newest()
+    self.blindness = ''
+    if newest == self.tried and not (again and self.problem):
+      return None
+    return newest
+
+  def problems(self) -> list[str]:
+    """Returns the reasons why the newest is not stored."""
+    return [one for one in (self.problem, self.blindness) if one]
+
+
+class Uploads:
+  """Uploads the newest checkpoint and best policy, in a thread of its own.
+
+  A checkpoint is hard-linked first, so that training can remove it in the
+  meantime. A failed upload is logged and the next checkpoint is tried; at the
+  end of the run, the newest is tried again.
+  """
+
+  def __init__(
+    self,
+    stored: checkpoints.Storage,
+    session: session_lib.Session,
+    show: Callable[[loggers.Status], None],
+  ):
+    """Starts the thread.
+
+    Args:
+      stored: The storage, locked by this run.
+      session: The run's session.
+      show: Displays a status.
+    """
+    self._stored = stored
+    self._session = session
+    self._show = show
+    experiment = session.experiment
+    self._timeout_seconds = experiment.timeout_seconds
+    self._links = session.storing_directory
+    best = checkpointing.Checkpointer(session.best_directory, 1)
+    self._series = (
+      _Series(
+        'checkpoint',
+        stored.checkpoints,
+        session.make_checkpointer(),
+        experiment.checkpoints_to_keep,
+      ),
+      _Series(
+        'best policy',
+        stored.best,
+        best,
+        max_to_keep=1,
+        # A fresh run does not upload what an earlier run left.
+        tried=None if session.is_resumed else best.newest(),
+      ),
+    )
+    self._status: loggers.Status | None = None
+    self._busy = ''
+    self._is_lost = False
+    self._num_bytes = self._total_bytes = 0
+    self._reported: set[str] = set()
+    self._ending, self._given_up = threading.Event(), threading.Event()
+    self._note({'stores_to': stored.shown, 'message': session.message})
+    self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
+    self._thread.start()
+
+  def show(self, status: loggers.Status) -> None:
+    """Shows a status, with messages about the storage."""
+    self._status = status
+    self._show(self.complete(status))
+
+  def complete(self, status: loggers.Status) -> loggers.Status:
+    """Adds messages about the storage to a status."""
+    return status.with_messages(status.message, *self._problems())
+
+  def finish(self) -> str:
+    """Waits until the newest are stored, up to the experiment's time-out.
+
+    Returns:
+      The reason why they are not, and a remedy; '' if they are.
+    """
+    self._ending.set()
+    deadline = time.monotonic() + self._timeout_seconds
+    while self._thread.is_alive() and time.monotonic() < deadline:
+      self._thread.join(_SHOW_SECONDS)
+      if self._status is not None and self._busy:
+        self._show(self._status.with_messages(self._progress()))
+    if self._thread.is_alive():
+      self._given_up.set()
+      problem = (
+        f'Waited {self._timeout_seconds:g} seconds at the end of the run for '
+        f'{self._progress() or f"{self._stored.shown} to answer"}'
+      )
+      self._warn(problem)
+      return self._advise(problem)
+    return self._advise('; '.join(self._problems()))
+
+  def _advise(self, problem: str) -> str:
+    """Appends the remedy to a problem; '' without a problem."""
+    if not problem:
+      return ''
+    # Another run owns the storage now, and may have learned more.
+    storage_then = ' with another storage' if self._is_lost else ''
+    return f'{problem.rstrip(".")}. The same command{storage_then} stores it.'
+
+  def __enter__(self) -> 'Uploads':
+    return self
+
+  def __exit__(self, kind, error, traceback) -> None:
+    try:
+      # Uploads after a failure, but not after a second Ctrl-C.
+      if isinstance(error, Exception) and not self._ending.is_set():
+        self.finish()
+    finally:
+      self._given_up.set()
+      self._ending.set()
+      if self._thread.is_alive():
+        logging.warning(
+          'The last checkpoint may not be in %s.', self._stored.shown
+        )
+        self._thread.join(_CLOSE_SECONDS)
+
+  def _run(self) -> None:
+    is_last = False
+    while not is_last:
+      is_last = self._ending.wait(_LOOK_SECONDS)
+      for series in self._series:
+        try:
+          self._store_newest(series, again=is_last)
+        except signals.Stopped:
+          return
+        except Exception as error:  # Else the thread would end silently.
+          series.blindness = self._describe(f'the newest {series.what}', error)
+
+  def _store_newest(self, series: _Series, again: bool) -> None:
+    failed = None
+    for _ in range(_NUM_ATTEMPTS):
+      source = None
+      try:
+        source = series.find(again or failed is not None)
+        if source in (None, failed):
+          break  # Any other one was removed while it was linked.
+        failed = series.tried = source
+        self._store(series, source)
+        series.problem = ''
+        return
+      except signals.Stopped:
+        raise
+      except Exception as error:  # From any package behind the storage.
+        if source is None:
+          series.blindness = self._describe(f'the newest {series.what}', error)
+        else:
+          self._is_lost |= isinstance(error, checkpoints.LockLostError)
+          what = f'{series.what} {os.path.basename(source)}'
+          series.problem = self._describe(what, error)
+    for problem in series.problems():
+      self._warn(problem)
+
+  def _problems(self) -> list[str]:
+    return [one for series in self._series for one in series.problems()]
+
+  def _store(self, series: _Series, source: str) -> None:
+    self._stored.check()
+    name = os.path.basename(source)
+    linked = os.path.join(self._links, uuid.uuid4().hex, name)
+    try:
+      os.makedirs(os.path.dirname(linked))
+      checkpointing.link_tree(source, linked)
+      self._num_bytes, self._total_bytes = 0, _count_bytes(linked)
+      self._busy = f'{series.what} {name}'
+      series.store.add(linked, self._stored.check, self._count)
+    finally:
+      self._busy = ''
+      shutil.rmtree(self._links, ignore_errors=True)
+    try:
+      series.store.keep_newest(series.max_to_keep)
+    except Exception as error:  # The next one tries again.
+      self._warn(
+        f'checkpoints older than {series.what} {name} could not be removed '
+        'from '
+        f'{self._stored.shown}: {type(error).__name__}: {error}'
+      )
+
+  def _count(self, num_bytes: int) -> None:
+    if self._given_up.is_set():
+      raise signals.Stopped
+    self._num_bytes += num_bytes
+
+  def _progress(self) -> str:
+    """Returns the progress of the current upload, in words; '' if none."""
+    busy = self._busy
+    if not busy:
+      return ''
+    megabytes = [n / 1e6 for n in (self._num_bytes, self._total_bytes)]
+    return '{} to be stored in {}, of which {:.1f} of {:.1f} MB are'.format(
+      busy, self._stored.shown, *megabytes
+    )
+
+  def _describe(self, what: str, error: Exception) -> str:
+    return (
+      f'{what} is not in {self._stored.shown}: {type(error).__name__}: {error}'
+    )
+
+  def _warn(self, problem: str) -> None:
+    """Logs a problem, once while it lasts."""
+    if problem in self._reported:
+      return
+    self._reported = {problem, *(set(self._problems()) & self._reported)}
+    logging.warning('%s', problem)
+    self._note({'warning': problem})
+
+  def _note(self, row: Mapping[str, Any]) -> None:
+    """Appends a row to the log of the nodes, which the coordinator writes too.
+
+    The coordinator may run in another process, or have ended. A line written in
+    one call is not interleaved with others.
+    """
+    row = {'node': _NAME, 'run': self._session.counts['runs'], **row}
+    path = os.path.join(self._session.log_directory, 'nodes.jsonl')
+    try:
+      with open(path, 'ab', buffering=0) as file:
+        file.write(f'{json.dumps(row)}\n'.encode())
+    except OSError as error:
+      logging.warning('%s cannot be written: %s', path, error)
+
+
+def _count_bytes(folder: str) -> int:
+  return sum(
+    os.path.getsize(os.path.join(root, name))
+    for root, _, names in os.walk(folder)
+    for name in names
+  )

@@ -1,0 +1,310 @@
+"""Runs of experiments, new or resumed."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import tensorflow as tf
+
+from repertory.components import checkpoints, loggers
+from repertory.launch.experiments import callbacks as callbacks_lib
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.launchers import launcher as launcher_lib
+from repertory.launch.opening import (
+  offline_checks,
+  preflight,
+  resuming,
+  run_metadata,
+  smoke_test,
+  uploads,
+)
+from repertory.launch.opening import session as session_lib
+from repertory.launch.platform import (
+  brief_notes,
+  interrupts,
+  native_output,
+  printed,
+)
+from repertory.launch.topologies import topology as topology_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+  """Result of a run.
+
+  Attributes:
+    status: The last status.
+    directory: Folder with `logs/` and `checkpoints/`.
+    best: Folder of the policy with the best evaluation return, including runs
+      that were resumed; `status.best_return` is that return. None if there was
+      no evaluation.
+    stopped_early: Reason for early stopping, from the experiment's `stop_when`;
+      None if the run was not stopped early.
+    interrupted: Number of the operating-system signal that ended the run early;
+      None if it was not interrupted.
+    why_no_update: For a completed run without any learner step: the number of
+      replay items, and the minimum for learning; otherwise None.
+    variables_sha256: Hexadecimal hash of the learner's variables in the last
+      checkpoint. None if no checkpoint could be written.
+    not_stored: Message on why the last checkpoint or the best policy is not in
+      the experiment's storage, and what to do; empty if it is, or there is no
+      storage.
+    not_recorded: Message on steps of this run that could not be recorded, with
+      the reason; empty if there are none.
+  """
+
+  status: loggers.Status
+  directory: str
+  best: str | None = None
+  stopped_early: str | None = None
+  interrupted: int | None = None
+  why_no_update: str | None = None
+  variables_sha256: str | None = None
+  not_stored: str = ''
+  not_recorded: str = ''
+
+
+def run(
+  experiment: experiment_lib.Experiment,
+  topology: str | topology_lib.Topology = 'single',
+  launch_type: str | launcher_lib.Launcher = 'local_mt',
+  *,
+  fresh: bool = False,
+  display: bool = True,
+) -> Result:
+  """Runs an experiment; resumes it if its directory has a checkpoint.
+
+  Args:
+    experiment: The experiment to run.
+    topology: Name as for `--topology`, such as 'single', 'distributed' or
+      'central'; or an object with settings, such as
+      `central.Central(double_buffering=True)`.
+    launch_type: Launcher of a topology with several nodes: 'local_mt' for
+      threads, 'local_mp' for processes, 'ray' for processes on a Ray cluster;
+      or an object with settings. Topologies in one process need 'local_mt'.
+    fresh: Whether to start over; the contents of the directory are moved aside.
+    display: Whether to show the status on the terminal.
+
+  Returns:
+    The result; also after Ctrl-C, SIGTERM or SIGHUP and a last checkpoint.
+
+  Raises:
+    ValueError: If the experiment cannot run; nothing has been written.
+    NodeError: If a node failed.
+    NoAnswerError: If the storage does not respond at the start.
+    SystemExit: On SIGTERM or SIGHUP before the run began.
+  """
+  if isinstance(topology, str):
+    topology = topology_lib.get(topology)()
+  if isinstance(launch_type, str):
+    launch_type = launcher_lib.get(launch_type)()
+  experiment, callback_list = _split_callbacks(experiment)
+  with contextlib.ExitStack() as stack:
+    interruption = stack.enter_context(interrupts.catch_interrupts())
+    with interrupts.insisting():  # There is nothing to save yet.
+      # May split the CPU into virtual devices, so precedes use of TensorFlow.
+      topology = _check(topology, launch_type, experiment, callback_list)
+      _check_tensorflow()
+      place = experiment.storage, experiment.directory
+      stored = checkpoints.open_storage(*place)
+      opened = _open(topology, experiment, stored, fresh, display)
+      with brief_notes.saying('trying environment and network', display):
+        session = stack.enter_context(opened)
+      wiring = topology.describe_wiring(launch_type)
+      changes = {'callback_list': callback_list, 'wiring': wiring}
+      session = dataclasses.replace(session, **changes)
+      if not experiment.eager:  # Debugger prompts must stay visible.
+        stack.enter_context(native_output.redirected(session.native_log))
+      show = stack.enter_context(_display(session, display))
+    title = topology.title(experiment, launch_type)
+    stage = topology_lib.Stage(title, interruption, show, launch_type)
+    start = {**session.wiring, **session.description}
+    with run_metadata.writing(session.log_directory, start) as log_end:
+      status, not_stored = _run(topology, session, stage, stored)
+      log_end(status, interruption.number)
+    show(status)
+  return _describe_end(session, status, interruption.number, not_stored)
+
+
+def _split_callbacks(
+  experiment: experiment_lib.Experiment,
+) -> tuple[experiment_lib.Experiment, callbacks_lib.CallbackList]:
+  if not isinstance(experiment, experiment_lib.Experiment):
+    raise TypeError(
+      f'experiment must be a launch.Experiment, got {experiment!r}; '
+      'launch.make_experiment makes one from names of agent and environment.'
+    )
+  if tf.config.functions_run_eagerly():
+    experiment = dataclasses.replace(experiment, eager=True)
+  return callbacks_lib.take(experiment)
+
+
+def _run(
+  topology: topology_lib.Topology,
+  session: session_lib.Session,
+  stage: topology_lib.Stage,
+  stored: checkpoints.Storage | None,
+) -> tuple[loggers.Status, str]:
+  """Runs to the end, uploading checkpoints to the storage meanwhile.
+
+  Returns:
+    The status, and a message if the last checkpoint is not stored, else ''.
+  """
+  if stored is None:
+    return topology.run(session, stage), ''
+  with uploads.Uploads(stored, session, stage.show) as storing:
+    stage = dataclasses.replace(stage, show=storing.show)
+    status = topology.run(session, stage)
+    not_stored = storing.finish()
+    return storing.complete(status), not_stored
+
+
+def _describe_end(
+  session: session_lib.Session,
+  status: loggers.Status,
+  signal_number: int | None,
+  not_stored: str,
+) -> Result:
+  directory = session.experiment.directory
+  return Result(
+    status,
+    directory,
+    best=None if status.best_return is None else session.best_directory,
+    stopped_early=status.stopped_early or None,
+    interrupted=signal_number,
+    why_no_update=(
+      None if signal_number else _explain_no_update(session, status)
+    ),
+    variables_sha256=resuming.hash_variables(directory, status.learner_steps),
+    not_stored=not_stored,
+    not_recorded=status.not_recorded,
+  )
+
+
+def _open(
+  topology: topology_lib.Topology,
+  experiment: experiment_lib.Experiment,
+  stored: checkpoints.Storage | None,
+  fresh: bool,
+  display: bool,
+) -> contextlib.AbstractContextManager[session_lib.Session]:
+  """Opens the session of an experiment for a topology."""
+  return resuming.open_session(
+    experiment,
+    fresh,
+    topology.smallest_batch(experiment),
+    topology.transports(experiment),
+    topology.check_experience,
+    topology.division(experiment),
+    _print if display else lambda message: None,
+    stored,
+  )
+
+
+def _print(message: str) -> None:
+  """Prints a message before the display starts."""
+  brief_notes.print_line(f'repertory: {message}')
+
+
+def _explain_no_update(
+  session: session_lib.Session, status: loggers.Status
+) -> str | None:
+  """Returns why a run had no learner step; None if it had."""
+  counts = session.counts
+  if (
+    status.learner_steps > counts['learner_steps']
+    or status.steps <= counts['steps']  # No steps were left.
+  ):
+    return None
+  experience = session.experience
+  inserts = {one.name: one.inserts for one in status.tables}
+  return preflight.explain_no_update(
+    experience, inserts.get(experience.table.name, 0)
+  )
+
+
+def _check(
+  topology: topology_lib.Topology,
+  launcher: launcher_lib.Launcher,
+  experiment: experiment_lib.Experiment,
+  callback_list: callbacks_lib.CallbackList,
+) -> topology_lib.Topology:
+  """Returns the topology with defaults for the launcher.
+
+  Raises:
+    ValueError: If topology, launcher and experiment are incompatible.
+  """
+  topology = topology.launched_by(launcher, experiment)
+  topology_lib.check_launch(
+    topology, launcher, experiment.deterministic, experiment.eager
+  )
+  topology.check(experiment)
+  if topology.has_program and launcher.needs_pickles:
+    callback_list.check_can_travel(launcher.name)
+  return topology
+
+
+def _check_tensorflow() -> None:
+  """Raises ValueError if traced functions cannot leave their graph."""
+  found = []
+
+  def look():
+    with tf.init_scope():
+      found.append(tf.executing_eagerly())
+
+  tf.function(look, autograph=False).get_concrete_function()
+  if found[0]:
+    return
+  raise ValueError(
+    'tensorflow must be imported before `absl.app.run` is called, but was '
+    'first imported inside it, where its functions cannot create variables. '
+    'Import `tensorflow` at the top of the script.'
+  )
+
+
+@contextlib.contextmanager
+def _display(
+  session: session_lib.Session, is_shown: bool
+) -> Iterator[Callable[[loggers.Status], None]]:
+  """Yields a function that displays the status."""
+  with contextlib.ExitStack() as stack:
+    dashboard = None
+    if is_shown:
+      is_live = not session.experiment.eager
+      dashboard = stack.enter_context(loggers.Dashboard(is_live=is_live))
+
+    def show(status: loggers.Status) -> None:
+      printed.shorten(session.log_directory)
+      if dashboard is not None:
+        dashboard.update(status)
+
+    yield show
+
+
+def check(
+  experiment: experiment_lib.Experiment,
+  topology: topology_lib.Topology,
+  launch_type: launcher_lib.Launcher,
+) -> None:
+  """Checks whether `run` would accept an experiment; writes nothing.
+
+  Args:
+    experiment: The experiment to check.
+    topology: The topology.
+    launch_type: The launcher.
+
+  Raises:
+    ValueError: If it cannot run.
+    TimeoutError: If making its environment takes too long.
+  """
+  experiment, callback_list = _split_callbacks(experiment)
+  topology = _check(topology, launch_type, experiment, callback_list)
+  spec = smoke_test.check(experiment)
+  experience = session_lib.describe_experience(experiment, spec)
+  kinds = topology.transports(experiment)
+  preflight.find_options(
+    experiment, experience, kinds, topology.smallest_batch(experiment)
+  )
+  topology.check_experience(experiment, experience, spec)
+  offline_checks.check_demonstrations(experiment, experience, spec, kinds)
+  preflight.check_steps(experiment, experience, kinds)

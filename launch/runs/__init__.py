@@ -1,5 +1,0 @@
-"""Checks, directories, resuming and storage of runs."""
-
-from repertory.components import lazy_imports
-
-__getattr__, __dir__ = lazy_imports.modules(__name__)

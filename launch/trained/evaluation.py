@@ -1,0 +1,108 @@
+"""Evaluation of trained agents."""
+
+import contextlib
+import dataclasses
+import os
+
+from repertory.components.actors import environment_loop
+from repertory.components.config import settings
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.nodes import evaluator, video_recording
+from repertory.launch.opening import session as session_lib
+from repertory.launch.platform import interrupts
+from repertory.launch.trained import loading
+
+
+def evaluate(
+  run: str | os.PathLike[str] | experiment_lib.Experiment,
+  num_episodes: int,
+  *,
+  best: bool = False,
+  video: str | bool = False,
+  video_format: str = 'mp4',
+  trust: bool = False,
+) -> list[environment_loop.Episode]:
+  """Evaluates the newest checkpoint of a run.
+
+  Writes nothing but videos. Recording them does not change the episodes.
+
+  Args:
+    run: Directory of a run whose agent and environment are registered; or its
+      experiment, for any agent and environment.
+    num_episodes: Number of episodes, at least 1.
+    best: Whether to evaluate the policy with the best evaluation return during
+      training, instead of the newest.
+    video: Folder for videos of the episodes, see
+      `video_recording.VideoRecorder`; True for `videos` in
+      the experiment's directory, False for no videos.
+    video_format: File format of videos, 'mp4' or 'gif'.
+    trust: Whether to import modules named in the checkpoint, such as
+      'my_module:MyBuilder', which runs their code.
+
+  Returns:
+    The episodes.
+
+  Raises:
+    ValueError: If there is no checkpoint, it belongs to another experiment or
+      names an untrusted module; or if videos are requested but the folder is
+      not usable or the environment cannot render.
+    VideoError: If a video cannot be written.
+  """
+  _check_num_episodes(num_episodes)
+  with interrupts.insisting():
+    trained = loading.read(run, best, trust)
+  return run_episodes(
+    trained, num_episodes, video=video, video_format=video_format
+  )
+
+
+def run_episodes(
+  trained: loading.Trained,
+  num_episodes: int,
+  *,
+  video: str | bool = False,
+  video_format: str = 'mp4',
+) -> list[environment_loop.Episode]:
+  """Runs episodes with the evaluation policy of a trained agent.
+
+  The arguments are those of `evaluate`.
+  """
+  _check_num_episodes(num_episodes)
+  experiment = dataclasses.replace(
+    trained.experiment, evaluation_episodes=num_episodes
+  )
+  session = session_lib.Session(
+    experiment, trained.spec, trained.experience,
+    trained.checkpoint.state['counts'], 0.0, is_resumed=True,
+  )  # fmt: skip
+  with contextlib.ExitStack() as stack:
+    is_interrupted = stack.enter_context(interrupts.insisting())
+    folder = None
+    if video is not False:
+      folder = video_recording.prepare(
+        video, video_format, experiment.directory
+      )
+      session = dataclasses.replace(
+        session, experiment=video_recording.with_rendering(experiment)
+      )
+    network = trained.network
+    environments = evaluator.make_environments(session)
+    stack.callback(environments.close)
+    if folder is None:
+      loop = evaluator.make_loop(session, network, environments)
+    else:
+      film = video_recording.VideoRecorder(
+        environments, folder, num_episodes, video_format
+      )
+      stack.callback(film.close)
+      loop = evaluator.make_loop(session, network, film)
+      loop.add_observer(film.keep)
+    evaluator.measure(session, loop)
+    return loop.run_episodes(num_episodes, should_stop=is_interrupted)
+
+
+def _check_num_episodes(num_episodes: int) -> None:
+  if num_episodes < 1:
+    raise settings.SettingError(
+      'num_episodes', f'must be at least 1, got {num_episodes}.'
+    )

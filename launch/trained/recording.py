@@ -1,0 +1,136 @@
+"""Recording of data sets with trained policies."""
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dm_env
+import numpy as np
+
+from repertory.components import offline
+from repertory.components.actors import environment_loop
+from repertory.components.config import settings
+from repertory.launch.opening import directories, environment_batches
+from repertory.launch.opening import recording as recording_lib
+from repertory.launch.platform import interrupts
+from repertory.launch.trained import loading
+from repertory.launch.trained import policy as policy_lib
+
+# Maximum batch size of environments.
+_BATCH_SIZE = 10
+
+_FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
+
+
+def record(
+  run: str | os.PathLike[str],
+  num_episodes: int,
+  output: str,
+  *,
+  best: bool = False,
+  explore: bool = False,
+  seed: int = 0,
+  trust: bool = False,
+) -> list[float]:
+  """Records episodes of a trained policy, as a data set.
+
+  The arguments are those of `record_episodes`, but for:
+
+  Args:
+    run: Directory of a run, or its experiment; see `launch.load_policy`.
+    best: Whether to use the policy with the best evaluation return during
+      training, instead of the newest.
+    trust: Whether to import modules named in the checkpoint, such as
+      'my_module:MyBuilder', which runs their code.
+
+  Returns:
+    The undiscounted returns of the episodes.
+  """
+  _check(num_episodes, output)
+  trained = loading.read(run, best, trust)
+  return record_episodes(
+    trained, num_episodes, output, explore=explore, seed=seed
+  )
+
+
+def record_episodes(
+  trained: loading.Trained,
+  num_episodes: int,
+  output: str,
+  *,
+  explore: bool = False,
+  seed: int = 0,
+) -> list[float]:
+  """Records episodes of a trained agent; see `record`.
+
+  Args:
+    num_episodes: Number of whole episodes, at least 1. After an interruption,
+      the episodes finished so far are kept.
+    output: Folder of the data set; must be new or empty.
+    explore: Whether to use the behavior policy of training, instead of the
+      evaluation policy.
+    seed: Seed of the environments and the policy.
+
+  Raises:
+    SettingError: If `num_episodes` is below 1, or the folder is neither new nor
+      empty, or not writable.
+    RecordingError: If some steps could not be written.
+  """
+  _check(num_episodes, output)
+  experiment = trained.experiment
+  policy = policy_lib.TrainedPolicy(trained, explore, seed)
+  size = min(_BATCH_SIZE, num_episodes)
+  seeds = np.random.SeedSequence(seed).generate_state(size, np.uint64) >> 2
+  factory = environment_batches.settings_of(experiment, evaluates=True).factory
+  with contextlib.ExitStack() as stack:
+    is_interrupted = stack.enter_context(interrupts.insisting())
+    # The policy tracks its previous actions itself.
+    plain = environment_batches.EnvironmentSettings(factory, False)
+    environments = plain.make([int(one) for one in seeds])
+    stack.callback(environments.close)
+    manifest = recording_lib.describe(experiment, trained.spec)
+    offline.prepare(output, manifest, setting='output')
+    quota = environment_loop.divide_episodes(num_episodes, size)
+    writer = offline.RecordingWriter(output, 'episodes', num_episodes=quota)
+    try:
+      return _run(environments, policy, writer, quota, is_interrupted)
+    finally:
+      writer.close(keeps_open=False)
+
+
+def _run(
+  environments: Any,
+  policy: policy_lib.TrainedPolicy,
+  writer: offline.RecordingWriter,
+  quota: Sequence[int],
+  is_interrupted: Callable[[], bool],
+) -> list[float]:
+  """Acts until each slot has finished its quota; returns the episode returns.
+
+  Taking the first episodes to end would favor short ones.
+  """
+  returns: list[float] = []
+  left = np.array(quota)
+  totals = np.zeros([environments.batch_size])
+  timestep = environments.reset()
+  writer.begin(timestep)
+  while left.any() and not is_interrupted():
+    action = policy.act(timestep.observation, timestep.reward)
+    timestep = environments.step(action)
+    writer.add(action, timestep)
+    first = timestep.step_type == _FIRST
+    totals = np.where(first, 0, totals + timestep.reward)
+    policy.reset(first)
+    ended = (timestep.step_type == _LAST) & (left > 0)
+    returns += totals[ended].tolist()
+    left[ended] -= 1
+  return returns
+
+
+def _check(num_episodes: int, output: str) -> None:
+  if num_episodes < 1:
+    raise settings.SettingError(
+      'num_episodes', f'must be at least 1, got {num_episodes}.'
+    )
+  directories.check_new(output, 'output')

@@ -1,0 +1,201 @@
+"""Tests of `components/actions/action_scaling.py`."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repertory.components import specs
+from repertory.components.actions import action_scaling
+
+TINY = float(np.finfo(np.float32).tiny)
+# Bounds that center plus half width miss, or that a cast rounds beyond.
+BOUNDS = (
+  (-1, 1),
+  (-2, 2),
+  (0.1, 0.7),
+  (-1 / 3, 1e-3),
+  (1e6, 1e6 + 1),
+  (-3e38, 3e38),
+  (1e30, 3e38),
+  (-1e-30, 3e-30),
+  (-1e-45, TINY),
+  (-(2**24) - 1, 2**24 + 1),
+)
+
+
+def make(minimum, maximum, shape=(1,), dtype=np.float32):
+  spec = specs.BoundedArray(shape, dtype, minimum, maximum)
+  return spec, action_scaling.ActionScaling(spec)
+
+
+class TestToAction:
+  @pytest.mark.parametrize(
+    ('bounds', 'dtype', 'jit_compile'),
+    [
+      (bounds, dtype, jit_compile)
+      for bounds in BOUNDS
+      for dtype in ('float16', 'float32', 'float64')
+      for jit_compile in (None, True)
+      if max(np.abs(bounds)) < np.finfo(dtype).max
+      and bounds[1] >= np.finfo(dtype).tiny
+    ],
+  )
+  def test_stays_within_the_bounds(self, bounds, dtype, jit_compile):
+    spec, scaling = make(*bounds, dtype=dtype)
+    ends = [-1e30, -2, -1, -1 + 6e-8, 1 - 6e-8, 1, 2, 1e30]
+    scaled = np.array([*ends, *np.linspace(-1, 1, 999)], np.float32)
+    assert scaled[4] < 1
+    call = scaling.to_action
+    if jit_compile is not None:
+      call = tf.function(call, jit_compile=jit_compile, autograph=False)
+    action = call(tf.constant(scaled[:, None])).numpy()
+    assert action.dtype == dtype
+    assert action.shape == (len(scaled), 1)
+    for row in action:
+      spec.validate(row)
+    assert np.all(np.isfinite(action))
+    # And it comes as near to them as the dtype can.
+    eps = np.finfo(dtype).eps * max(np.abs(bounds)) + np.finfo(dtype).tiny
+    np.testing.assert_allclose(action[2], bounds[0], rtol=0, atol=2 * eps)
+    np.testing.assert_allclose(action[5], bounds[1], rtol=0, atol=2 * eps)
+
+  def test_widest_bounds_of_double_precision(self):
+    largest = np.finfo(np.float64).max
+    spec, scaling = make(-largest, largest, dtype=np.float64)
+    action = scaling.to_action(tf.constant([[-1.0], [0.0], [1.0]])).numpy()
+    np.testing.assert_array_equal(action, [[-largest], [0], [largest]])
+    spec.validate(action[0])
+
+  def test_by_hand(self):
+    _, scaling = make([[-1, 0, 5]], [[1, 4, 6]], shape=(2, 3))
+    assert scaling.size == 6
+    action = scaling.to_action(
+      tf.constant([[-1.0, -1, -1, 1, 1, 1], [0, 0, 0, -0.5, 0.5, -0.5]])
+    )
+    expected = [
+      [[-1, 0, 5], [1, 4, 6]],
+      [[0, 2, 5.5], [-0.5, 3, 5.25]],
+    ]
+    np.testing.assert_array_equal(action, expected)
+
+  def test_scalar(self):
+    _, scaling = make(-2, 4, shape=())
+    assert scaling.size == 1
+    action = scaling.to_action(tf.constant([[-1.0], [0.5]]))
+    np.testing.assert_array_equal(action, [-2, 2.5])
+    np.testing.assert_array_equal(scaling.from_action(action), [[-1], [0.5]])
+
+
+class TestFromAction:
+  @pytest.mark.parametrize(
+    'bounds', [(-1, 1), (0.1, 0.7), (-3e38, 3e38), (-1e-30, 3e-30), (99, 100)]
+  )
+  @pytest.mark.parametrize('dtype', [np.float32, np.float64])
+  @pytest.mark.parametrize('jit_compile', [False, True])
+  def test_undoes_to_action(self, bounds, dtype, jit_compile):
+    _, scaling = make(*bounds, shape=(3,), dtype=dtype)
+    scaled = np.random.default_rng(0).uniform(-1, 1, (50, 3))
+    scaled = tf.constant(np.array([*scaled, [-1, 1, 0]], np.float32))
+
+    @tf.function(jit_compile=jit_compile, autograph=False)
+    def there_and_back(scaled):
+      return scaling.from_action(scaling.to_action(scaled))
+
+    # A float32 near 100 has steps of 2^-17, on a half width of ½.
+    atol = 2.0**-16 if bounds[0] == 99 and dtype == np.float32 else 5e-7
+    np.testing.assert_allclose(there_and_back(scaled), scaled, atol=atol)
+
+  def test_limits_what_others_did(self):
+    _, scaling = make(-2, 2)
+    scaled = scaling.from_action(tf.constant([[-5.0], [1.0], [2.1]]))
+    np.testing.assert_array_equal(scaled, [[-1], [0.5], [1]])
+
+
+class TestSpec:
+  @pytest.mark.parametrize(
+    'spec',
+    [
+      pytest.param(specs.Array((2,), np.float32), id='unbounded'),
+      pytest.param(
+        specs.BoundedArray((2,), np.float32, -1, np.inf), id='above'
+      ),
+      pytest.param(
+        specs.BoundedArray((2,), np.float32, -np.inf, 1), id='below'
+      ),
+      pytest.param(
+        specs.BoundedArray((2,), np.float32, -1, [1, np.inf]), id='one_of_two'
+      ),
+      pytest.param(
+        specs.BoundedArray((2,), np.float32, np.nan, 1), id='not_a_number'
+      ),
+      pytest.param(
+        specs.BoundedArray((2,), np.float32, 0, [1, 1e-45]), id='nothing'
+      ),
+      pytest.param(
+        specs.BoundedArray((2,), np.float32, [5, -1], [5, 1]), id='equal'
+      ),
+    ],
+  )
+  def test_refuses_without_bounds(self, spec):
+    with pytest.raises(
+      ValueError,
+      match='must have finite bounds for each number, the upper one larger',
+    ) as caught:
+      action_scaling.ActionScaling(spec)
+    assert repr(spec) in str(caught.value)
+
+  def test_refuses_bounds_that_processors_take_for_zero(self):
+    spec = specs.BoundedArray((1,), np.float32, 1e-45, 3e-45)
+    with pytest.raises(ValueError, match='do not flush to 0, got Bounded'):
+      action_scaling.ActionScaling(spec)
+
+  @pytest.mark.parametrize(
+    'spec',
+    [
+      pytest.param(specs.DiscreteArray(3), id='discrete'),
+      pytest.param(specs.BoundedArray((2,), np.int32, 0, 3), id='integers'),
+      pytest.param(specs.BoundedArray((0,), np.float32, -1, 1), id='empty'),
+    ],
+  )
+  def test_refuses_others(self, spec):
+    with pytest.raises(ValueError, match=r'^actions must be a non-empty array'):
+      action_scaling.ActionScaling(spec)
+    nest = {'arm': specs.BoundedArray((1,), np.float32, -1, 1), 'hand': [spec]}
+    with pytest.raises(
+      ValueError, match=r"^actions\['hand'\]\[0\] must be a non-empty array"
+    ):
+      action_scaling.ActionScaling(nest)
+
+
+class TestParts:
+  SPEC = {  # noqa: RUF012
+    'wheel': specs.BoundedArray((), np.float64, -4, 4),
+    'arm': specs.BoundedArray((1, 2), np.float32, [[0, -1]], [[2, 1]]),
+  }
+
+  @pytest.mark.parametrize('jit_compile', [False, True])
+  def test_by_hand(self, jit_compile):
+    scaling = action_scaling.ActionScaling(self.SPEC)
+    assert scaling.size == 3
+    to_action, from_action = (
+      tf.function(method, jit_compile=jit_compile, autograph=False)
+      for method in (scaling.to_action, scaling.from_action)
+    )
+    # Sorted: the arm's two numbers, then the wheel's.
+    action = to_action(tf.constant([[0.5, -0.5, 0.25], [-9, 9, 9]]))
+    assert list(action) == list(self.SPEC)
+    assert action['arm'].dtype == tf.float32
+    assert action['wheel'].dtype == tf.float64
+    np.testing.assert_array_equal(action['arm'], [[[1.5, -0.5]], [[0, 1]]])
+    np.testing.assert_array_equal(action['wheel'], [1, 4])
+    np.testing.assert_array_equal(
+      from_action(action), [[0.5, -0.5, 0.25], [-1, 1, 1]]
+    )
+
+  def test_lists_may_have_become_tuples(self):
+    arm = specs.BoundedArray((2,), np.float32, -2, 2)
+    scaling = action_scaling.ActionScaling([arm, arm])
+    action = tf.constant([[1.0, 0]]), tf.constant([[0, -2.0]])
+    np.testing.assert_array_equal(
+      scaling.from_action(action), [[0.5, 0, 0, -1]]
+    )

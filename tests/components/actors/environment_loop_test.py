@@ -1,0 +1,333 @@
+"""Tests of `components/actors/environment_loop.py`."""
+
+import itertools
+
+import dm_env
+import numpy as np
+import pytest
+from acme import specs
+from acme.utils import counting as acme_counting
+
+from repertory.components import core
+from repertory.components.actors import environment_loop
+from repertory.components.loggers import counting
+from repertory.environments.batches import batch
+
+Episode = environment_loop.Episode
+
+
+class RewardScript(dm_env.Environment):
+  """Plays episodes of given rewards, repeatedly.
+
+  The observation is the step of the episode; each step stores the action in an
+  attribute.
+  """
+
+  def __init__(self, *episodes):
+    self._episodes = itertools.cycle(episodes)
+    self._rewards = None
+    self._step = 0
+
+  def reset(self):
+    self._rewards = next(self._episodes)
+    self._step = 0
+    return dm_env.restart(np.float32(0))
+
+  def step(self, action):
+    if self._rewards is None:
+      return self.reset()
+    reward = np.float32(self._rewards[self._step])
+    self._step += 1
+    observation = np.float32(self._step)
+    if self._step < len(self._rewards):
+      return dm_env.transition(reward, observation, np.float32(1))
+    self._rewards = None
+    return dm_env.termination(reward, observation)
+
+  def observation_spec(self):
+    return specs.Array((), np.float32)
+
+  def action_spec(self):
+    return specs.DiscreteArray(100, np.int32)
+
+  def reward_spec(self):
+    return specs.Array((), np.float32)
+
+  def discount_spec(self):
+    return specs.BoundedArray((), np.float32, 0, 1)
+
+
+class RecordingActor(core.Actor):
+  """Records all calls; the k-th action is k in every slot."""
+
+  def __init__(self):
+    self.calls = []
+    self.num_actions = 0
+
+  def observe_first(self, timestep):
+    self.calls.append(('observe_first', timestep))
+
+  def select_action(self, observation):
+    self.calls.append(('select_action', observation))
+    self.num_actions += 1
+    return np.full(len(observation), self.num_actions % 100, np.int32)
+
+  def observe(self, action, next_timestep):
+    self.calls.append(('observe', action, next_timestep))
+
+  def update(self, wait=False):
+    self.calls.append(('update', wait))
+
+  def names(self):
+    return [call[0] for call in self.calls]
+
+
+class RecordingLogger:
+  def __init__(self):
+    self.rows = []
+
+  def write(self, row):
+    self.rows.append(row)
+
+
+def make(*scripts, **kwargs):
+  """Each script is the list of one slot's episodes."""
+  environments = batch.EnvironmentBatch([RewardScript(*s) for s in scripts])
+  actor = RecordingActor()
+  loop = environment_loop.EnvironmentLoop(environments, actor, **kwargs)
+  return loop, actor
+
+
+# The slots' episodes have 1, 2 and 3 steps.
+SCRIPTS = ([[5]], [[10, 20], [-10, -20]], [[100, 200, 300]])
+
+
+class TestStep:
+  def test_counts_and_episodes_step_by_step(self):
+    loop, _ = make(*SCRIPTS)
+    a = Episode(slot=0, episode_return=5, length=1)
+    b = Episode(slot=1, episode_return=10 + 20, length=2)
+    b_2 = Episode(slot=1, episode_return=-10 - 20, length=2)
+    c = Episode(slot=2, episode_return=100 + 200 + 300, length=3)
+    expected = [
+      # Slots: L means LAST, F FIRST, which is no environment step.
+      (3, [a]),  # L . .
+      (2, [b]),  # F L .
+      (2, [a, c]),  # L F L
+      (1, []),  # F . F
+      (3, [a, b_2]),  # L L .
+      (1, []),  # F F .
+      (3, [a, c]),  # L . L
+      (1, [b]),  # F L F
+      (2, [a]),  # L F .
+    ]
+    for step in expected:
+      assert loop.step() == step
+
+  def test_calls_come_in_turn_with_matching_arguments(self):
+    loop, actor = make(*SCRIPTS)
+    loop.run(num_steps=1)
+    loop.step()
+    assert actor.names() == ['observe_first'] + 2 * [
+      'select_action',
+      'observe',
+      'update',
+    ]
+    first, select, observe, _, select_2, observe_2, update = actor.calls
+    assert first[1].step_type.tolist() == [0, 0, 0]
+    assert select[1].tolist() == [0, 0, 0]
+    assert observe[1].tolist() == [1, 1, 1]
+    assert observe[2].step_type.tolist() == [2, 1, 1]
+    assert observe[2].reward.tolist() == [5, 10, 100]
+    # The actor acts on its latest observation.
+    assert select_2[1] is observe[2].observation
+    assert observe_2[1].tolist() == [2, 2, 2]
+    assert update == ('update', False)
+
+  def test_update_may_be_off(self):
+    loop, actor = make(*SCRIPTS, should_update=False)
+    loop.run(num_steps=10)
+    assert 'update' not in actor.names()
+
+  def test_reset_forgets_the_open_episodes(self):
+    loop, actor = make(*SCRIPTS)
+    loop.step()
+    timestep = loop.reset()
+    assert timestep.step_type.tolist() == [0, 0, 0]
+    episodes = loop.step()[1] + loop.step()[1] + loop.step()[1]
+    # Slot 2 started again: all three of its rewards, not those of four steps.
+    expected = [(0, 5, 1), (1, -30, 2), (0, 5, 1), (2, 600, 3)]
+    assert [(e.slot, e.episode_return, e.length) for e in episodes] == expected
+    assert actor.names().count('observe_first') == 2
+
+
+class TestReports:
+  def test_observers_see_every_episode_in_order(self):
+    one, other = [], []
+    loop, _ = make(*SCRIPTS, callbacks=[one.append, other.append])
+    episodes = []
+    for _ in range(20):
+      episodes += loop.step()[1]
+    assert len(episodes) > 20
+    assert one == episodes
+    assert other == episodes
+
+  def test_counter_and_rows(self):
+    parent = acme_counting.Counter()
+    counter = counting.Counter(parent, prefix='actor', time_delta=0)
+    logger = RecordingLogger()
+    loop, _ = make(*SCRIPTS, counter=counter, logger=logger)
+    for _ in range(4):
+      loop.step()
+    # 3 + 2 + 2 + 1 steps, as above.
+    assert counter.get_counts() == {'actor_steps': 8, 'actor_episodes': 4}
+    assert logger.rows == [
+      {
+        'episode_return': episode_return,
+        'episode_length': length,
+        'actor_steps': steps,
+        'actor_episodes': episodes,
+      }
+      for episode_return, length, steps, episodes in [
+        (5, 1, 3, 1),
+        (30, 2, 5, 2),
+        # Two in one step: both rows have the counts after it.
+        (5, 1, 7, 4),
+        (600, 3, 7, 4),
+      ]
+    ]
+
+  def test_logger_without_counter(self):
+    logger = RecordingLogger()
+    loop, _ = make([[1, 2]], logger=logger)
+    loop.run(num_episodes=1)
+    assert logger.rows == [{'episode_return': 3, 'episode_length': 2}]
+
+  def test_values_are_plain_numbers(self):
+    loop, _ = make([[0.5, 0.25]])
+    loop.step()
+    ((episode,),) = [loop.step()[1]]
+    assert type(episode.episode_return) is float
+    assert type(episode.length) is int
+    assert type(episode.slot) is int
+    assert episode.episode_return == 0.75
+
+  def test_long_returns_are_summed_in_double_precision(self):
+    # In float32 the sum stays at 2^24 from there on.
+    loop, _ = make([[2.0**24] + [1.0] * 10])
+    loop.run(num_steps=10)
+    ((episode,),) = [loop.step()[1]]
+    assert episode.episode_return == 2**24 + 10
+
+
+class TestRun:
+  @pytest.mark.parametrize(
+    ('limits', 'calls'),
+    [
+      # Steps add up to 3, 5, 7, 8, 11, 12, 15, 16, 18 and episodes to
+      # 1, 2, 4, 4, 6, 6, 8, 9, 10.
+      pytest.param({'num_steps': 0}, 0, id='nothing'),
+      pytest.param({'num_episodes': 0}, 0, id='no_episodes'),
+      pytest.param({'num_steps': 1}, 1, id='one_step'),
+      pytest.param({'num_steps': 3}, 1, id='three_steps'),
+      pytest.param({'num_steps': 4}, 2, id='four_steps'),
+      pytest.param({'num_steps': 8}, 4, id='eight_steps'),
+      pytest.param({'num_episodes': 1}, 1, id='one_episode'),
+      pytest.param({'num_episodes': 3}, 3, id='three'),
+      pytest.param({'num_episodes': 5}, 5, id='five'),
+      pytest.param(
+        {'num_steps': 8, 'num_episodes': 5}, 4, id='steps_come_first'
+      ),
+      pytest.param(
+        {'num_steps': 100, 'num_episodes': 5}, 5, id='episodes_come_first'
+      ),
+    ],
+  )
+  def test_limits(self, limits, calls):
+    loop, actor = make(*SCRIPTS)
+    loop.run(**limits)
+    assert actor.num_actions == calls
+
+  def test_continues_where_it_stopped(self):
+    loop, actor = make(*SCRIPTS)
+    loop.run(num_steps=3)
+    loop.run(num_steps=2)
+    assert actor.names().count('observe_first') == 1
+    # 2 + 1 steps: limits are of a call, not of all calls.
+    loop.run(num_steps=3)
+    assert actor.num_actions == 4
+
+  def test_without_limits_it_does_not_end(self):
+    class EnoughError(Exception):
+      pass
+
+    episodes = []
+
+    def callback(episode):
+      episodes.append(episode)
+      if len(episodes) == 500:
+        raise EnoughError
+
+    loop, _ = make(*SCRIPTS, callbacks=[callback])
+    with pytest.raises(EnoughError):
+      loop.run()
+
+
+class TestRunEpisodes:
+  @pytest.mark.parametrize(
+    ('num_episodes', 'quotas'),
+    [
+      (1, [1, 0, 0]),
+      (2, [1, 1, 0]),
+      (3, [1, 1, 1]),
+      (7, [3, 2, 2]),
+      (30, [10, 10, 10]),
+    ],
+  )
+  def test_slots_contribute_equally(self, num_episodes, quotas):
+    loop, _ = make([[1]], [[0, 0]], [[-1] * 40])
+    episodes = loop.run_episodes(num_episodes)
+    assert len(episodes) == num_episodes
+    found = np.bincount([e.slot for e in episodes], minlength=3)
+    assert found.tolist() == quotas
+
+  def test_short_episodes_are_not_favored(self):
+    # Half of the slots' episodes have one step and return 1, the others 50
+    # steps and return −1: the mean is 0. The first ten to end would give 1.
+    loop, _ = make([[1]], [[1]], [[0] * 49 + [-1]], [[0] * 49 + [-1]])
+    episodes = loop.run_episodes(12)
+    assert np.mean([e.episode_return for e in episodes]) == 0
+
+  def test_are_the_first_of_each_slot(self):
+    loop, _ = make([[1], [2], [3], [4], [5]], [[10] * 9])
+    episodes = loop.run_episodes(4)
+    assert [e.episode_return for e in episodes] == [1, 2, 90, 90]
+
+  def test_starts_new_episodes(self):
+    loop, actor = make([[1, 2, 4], [8, 16, 32], [64, 128, 256]])
+    loop.step()
+    episodes = loop.run_episodes(1)
+    # The first episode, open already, is left out.
+    assert episodes == [Episode(0, 8 + 16 + 32, 3)]
+    assert loop.run_episodes(1) == [Episode(0, 64 + 128 + 256, 3)]
+    assert actor.names().count('observe_first') == 3
+
+  def test_stops_early(self):
+    asked = []
+
+    def should_stop():
+      asked.append(True)
+      return len(asked) > 4
+
+    loop, actor = make([[1, 1]])
+    episodes = loop.run_episodes(100, should_stop)
+    # Steps 1 and 2 are an episode, 3 is the next one's start, then 4.
+    assert episodes == [Episode(0, 2, 2)]
+    assert actor.num_actions == 4
+
+  def test_every_episode_is_reported_though_not_every_one_is_returned(self):
+    seen = []
+    loop, _ = make([[1]], [[0] * 9], callbacks=[seen.append])
+    loop.run_episodes(2)
+    # Slot 0 ends at steps 1, 3, 5, 7 and 9, slot 1 at step 9.
+    assert [e.slot for e in seen] == [0, 0, 0, 0, 0, 1]

@@ -1,0 +1,50 @@
+"""Tests of `components/config/lazy_imports.py`."""
+
+import importlib
+import sys
+
+import pytest
+
+_PACKAGE = """
+from repertory.components import lazy_imports
+__getattr__, __dir__ = lazy_imports.modules(__name__, Number='numbers')
+"""
+
+
+@pytest.fixture(name='own_package')
+def _own_package(tmp_path, monkeypatch):
+  folder = tmp_path / 'own_package'
+  folder.mkdir()
+  (folder / '__init__.py').write_text(_PACKAGE)
+  (folder / 'numbers.py').write_text('class Number: pass\n')
+  (folder / 'letters.py').write_text('ALPHA = 1\n')
+  (folder / 'broken.py').write_text('import not_there_at_all\n')
+  monkeypatch.syspath_prepend(str(tmp_path))
+  yield importlib.import_module('own_package')
+  for name in [name for name in sys.modules if name.startswith('own_package')]:
+    del sys.modules[name]
+
+
+def test_imports_what_is_asked_for(own_package):
+  assert 'own_package.letters' not in sys.modules
+  assert own_package.letters.ALPHA == 1
+  assert 'own_package.numbers' not in sys.modules
+  assert own_package.Number is sys.modules['own_package.numbers'].Number
+
+
+def test_lists_what_can_be_asked_for(own_package):
+  assert {'Number', 'numbers', 'letters', 'broken'} <= set(dir(own_package))
+  assert 'own_package.numbers' not in sys.modules
+
+
+def test_others_are_no_attributes(own_package):
+  assert not hasattr(own_package, 'words')
+  with pytest.raises(AttributeError, match=r"'own_package'.*'words'"):
+    own_package.words  # noqa: B018
+  with pytest.raises(ImportError, match='words'):
+    exec('from own_package import words')
+
+
+def test_missing_names_are_reported(own_package):
+  with pytest.raises(ModuleNotFoundError, match='not_there_at_all'):
+    own_package.broken  # noqa: B018

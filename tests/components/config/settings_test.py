@@ -1,0 +1,265 @@
+"""Tests of `components/config/settings.py`."""
+
+import dataclasses
+import pickle
+from typing import Any, Literal, Optional
+
+import numpy as np
+import pytest
+
+from repertory.components.config import settings
+
+
+@dataclasses.dataclass(frozen=True)
+class _Settings:
+  sizes: tuple[int, ...] = settings.field((8, 4), 'Of layers: a paper.')
+  limit: float | None = settings.field(None, 'None for none.')
+  given_as_text: 'int' = settings.field(1, 'One.')
+  plain: int = 2
+
+
+class TestField:
+  def test_is_a_field_with_a_default(self):
+    assert _Settings() == _Settings((8, 4), None, 1, 2)
+    assert _Settings(limit=0.5).limit == 0.5
+
+  def test_describes_fields(self):
+    assert settings.describe(_Settings) == [
+      settings.Setting(
+        'sizes', 'tuple[int, ...]', (8, 4), 'Of layers: a paper.'
+      ),
+      settings.Setting('limit', 'float | None', None, 'None for none.'),
+      settings.Setting('given_as_text', 'int', 1, 'One.'),
+      settings.Setting('plain', 'int', 2, ''),
+    ]
+
+  def test_is_inherited_with_its_help(self):
+    @dataclasses.dataclass(frozen=True)
+    class More(_Settings):
+      limit: float | None = settings.field(3.0, 'Three.')
+      last: int = settings.field(0, 'Last.')
+
+    found = {setting.name: setting for setting in settings.describe(More)}
+    assert list(found)[-1] == 'last'
+    assert found['sizes'].help == 'Of layers: a paper.'
+    assert (found['limit'].default, found['limit'].help) == (3.0, 'Three.')
+
+
+class TestSettingError:
+  def test_reads_as_python(self):
+    error = settings.SettingError('max_steps', 'must be at least 1, got 0.')
+    assert str(error) == 'max_steps must be at least 1, got 0.'
+    assert isinstance(error, ValueError)
+    error = settings.SettingError('a', 'is off. Turn it on.', fresh=True, b='c')
+    assert str(error) == "a is off. Turn it on (fresh=True, b='c')."
+
+  def test_message_with_other_spellings(self):
+    error = settings.SettingError('a', 'is a. Use b.', b=1)
+    assert error.format('--a', '--b=1') == '--a is a. Use b (--b=1).'
+
+  def test_text_may_begin_with_no_setting(self):
+    error = settings.SettingError('', 'The table is full.', size=3)
+    assert str(error) == 'The table is full (size=3).'
+
+  def test_can_be_pickled(self):
+    error = settings.SettingError('a', 'must be b.', c=1)
+    again = pickle.loads(pickle.dumps(error))
+    assert str(again) == 'a must be b (c=1).'
+    assert (again.setting, again.problem) == ('a', 'must be b.')
+    assert again.remedy == {'c': 1}
+
+
+@pytest.mark.parametrize(
+  ('error', 'text'),
+  [
+    (ValueError('It is a.'), 'It is a.'),
+    (ConnectionError(), 'ConnectionError'),
+    (OSError(' '), 'OSError'),
+    (settings.SettingError('a', 'is b.'), 'a is b.'),
+  ],
+)
+def test_errors_without_a_text_have_that_of_their_class(error, text):
+  assert settings.text_of(error) == text
+
+
+Ints = tuple[int, ...]
+Mood = Literal['a', 'b', 3]
+
+
+class TestWriteWhole:
+  @pytest.mark.parametrize(
+    ('value', 'hint'),
+    [
+      ('1e4', ' Write 10000.'),
+      ('2.0', ' Write 2.'),
+      ('-1E+2', ' Write -100.'),
+      ('1.5', ''),
+      ('many', ''),
+      ('inf', ''),
+      ('nan', ''),
+      ('1e999999', ''),
+      (None, ''),
+      ((1,), ''),
+    ],
+  )
+  def test_hint(self, value, hint):
+    assert settings.write_whole(value) == hint
+
+
+class TestKindOf:
+  @pytest.mark.parametrize(
+    ('annotation', 'kind'),
+    [
+      (int, int),
+      (int | None, int),
+      (float | None, float),
+      (bool, bool),
+      (tuple[int, ...], tuple),
+      (tuple[int, ...] | None, tuple),
+      (Literal['point', 'boolean'], str),
+      (str, str),
+      (dict, str),
+    ],
+  )
+  def test_of_a_type(self, annotation, kind):
+    assert settings.kind_of(annotation) is kind
+
+
+class TestParse:
+  @pytest.mark.parametrize(
+    ('value', 'annotation', 'expected'),
+    [
+      ('3', int, 3),
+      ('-3', int, -3),
+      (3, int, 3),
+      ('3', float, 3.0),
+      ('1e-3', float, 1e-3),
+      ('inf', float, float('inf')),
+      (3, float, 3.0),
+      (0.5, float, 0.5),
+      ('true', bool, True),
+      ('True', bool, True),
+      ('FALSE', bool, False),
+      (False, bool, False),
+      (True, bool, True),
+      ('text', str, 'text'),
+      ('1,2', str, '1,2'),
+      ('1,2', Ints, (1, 2)),
+      ('(64, 64)', Ints, (64, 64)),
+      ('[64,]', Ints, (64,)),
+      ('7', Ints, (7,)),
+      ('', Ints, ()),
+      ('()', Ints, ()),
+      ([1, 2], Ints, (1, 2)),
+      ((), Ints, ()),
+      ('1,2.5', tuple[float, ...], (1.0, 2.5)),
+      ('a,b', tuple[str, ...], ('a', 'b')),
+      ('true,false', tuple[bool, ...], (True, False)),
+      ('None', float | None, None),
+      (None, float | None, None),
+      ('2', float | None, 2.0),
+      (2, float | None, 2.0),
+      ('2', int | None, 2),
+      ('a', str | None, 'a'),
+      ('true', bool | None, True),
+      (None, bool | None, None),
+      ('2', Optional[int], 2),  # noqa: UP045 (its text differs)
+      ('None', Optional[int], None),  # noqa: UP045
+      ('None', str | None, None),
+      ('None', str, 'None'),
+      ('2', int | float, 2),
+      ('0.5', int | float, 0.5),
+      ('b', Mood, 'b'),
+      ('3', Mood, 3),
+      (3, Mood, 3),
+      ('2,b', tuple[int, str], (2, 'b')),
+      ({'a': 1}, dict[str, int], {'a': 1}),
+      ([1, 2], Any, [1, 2]),
+      ('x', Any, 'x'),
+      (np.int64(3), int, 3),
+      (np.float32(0.5), float, 0.5),
+    ],
+  )
+  def test_fits(self, value, annotation, expected):
+    parsed = settings.parse('x', value, annotation)
+    assert parsed == expected
+    assert type(parsed) is type(expected)
+    if isinstance(expected, tuple):
+      assert [type(p) for p in parsed] == [type(e) for e in expected]
+
+  @pytest.mark.parametrize(
+    ('value', 'annotation', 'type_name'),
+    [
+      ('3.5', int, 'int'),
+      (3.0, int, 'int'),  # As JSON has it: a whole number by chance.
+      (True, int, 'int'),
+      ('three', int, 'int'),
+      ('', int, 'int'),
+      ('a', float, 'float'),
+      (True, float, 'float'),
+      ([1.0], float, 'float'),
+      ('1', bool, 'bool'),
+      (1, bool, 'bool'),
+      ('yes', bool, 'bool'),
+      ('1,a', Ints, r'tuple\[int, ...\]'),
+      ([1.5], Ints, r'tuple\[int, ...\]'),
+      (5, Ints, r'tuple\[int, ...\]'),
+      (None, Ints, r'tuple\[int, ...\]'),
+      (None, int, 'int'),
+      ('None', float, 'float'),
+      ('a', float | None, r'float \| None'),
+      ('maybe', bool | None, r'bool \| None'),
+      (None, str, 'str'),
+      ([1], str, 'str'),
+      (np.float32(1.0), int, 'int'),
+      ('c', Mood, 'one of a, b, 3'),
+      ('2', tuple[int, str], r'tuple\[int, str\]'),
+      ('{}', dict[str, int], r'dict\[str, int\]'),
+      ([1], dict, 'dict'),
+    ],
+  )
+  def test_does_not_fit(self, value, annotation, type_name):
+    with pytest.raises(
+      ValueError, match=f'^config.x must be (of type )?{type_name}, got .*'
+    ):
+      settings.parse('config.x', value, annotation)
+
+  def test_only_code_has_a_way_to_some_types(self):
+    hint = 'Only code can give such a value'
+    with pytest.raises(ValueError, match=hint):
+      settings.parse('x', '{}', dict | None)
+    for value, annotation in (('a', int), ([1], dict), ('a', int | dict)):
+      with pytest.raises(ValueError) as raised:
+        settings.parse('x', value, annotation)
+      assert hint not in str(raised.value)
+
+
+class TestDescribe:
+  def test_types_that_are_texts_and_defaults_that_are_made(self):
+    @dataclasses.dataclass
+    class Own:
+      size: 'int | None'
+      names: 'list[str]' = dataclasses.field(default_factory=lambda: ['a'])
+      area: int = dataclasses.field(default=3, init=False)
+
+    assert settings.types_of(Own)['size'] == int | None
+    assert settings.describe(Own) == [
+      settings.Setting('size', 'int | None', dataclasses.MISSING, ''),
+      settings.Setting('names', 'list[str]', ['a'], ''),
+    ]
+
+
+class TestDidYouMean:
+  def test_nearest_or_nothing(self):
+    known = ['alpha', 'beta']
+    assert settings.did_you_mean('alhpa', known) == " Did you mean 'alpha'?"
+    assert settings.did_you_mean('q', known) == ''
+    assert settings.did_you_mean('q', []) == ''
+
+  def test_case_is_no_difference(self):
+    known = ['Alpha', 'alpaca', 'beta']
+    hint = settings.did_you_mean('ALPHAS', known)
+    assert hint == " Did you mean 'Alpha'?"
+    assert settings.nearest('ALPHAS', known, 2) == ['Alpha', 'alpaca']
+    hint = settings.did_you_mean('ALPHAS', known, 3)
+    assert hint == " Did you mean 'Alpha' or 'alpaca'?"

@@ -1,0 +1,317 @@
+"""Tests of compiled functions: threads, XLA flags and results."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repertory.components.config.settings import SettingError
+from repertory.components.runtime import compilation, versions
+
+_needs_wrapping = pytest.mark.skipif(
+  not compilation.WRAPS_OPERATIONS,
+  reason='with accelerators TensorFlow does not wrap operations',
+)
+
+_FAST = '--xla_llvm_disable_expensive_passes'
+_THREADS = '--xla_cpu_multi_thread_eigen'
+
+
+@pytest.mark.parametrize(
+  ('before', 'cores', 'after'),
+  [
+    (None, 2, f'{_FAST}=true {_THREADS}=false'),
+    ('', 1, f'{_FAST}=true {_THREADS}=false'),
+    (None, 3, f'{_FAST}=true'),
+    ('--other=1', 4, f'--other=1 {_FAST}=true'),
+    # Flags that are set stay.
+    (f'{_THREADS}=true', 2, f'{_THREADS}=true {_FAST}=true'),
+    (f'{_FAST}=false', 2, f'{_FAST}=false {_THREADS}=false'),
+  ],
+)
+def test_flags(monkeypatch, before, cores, after):
+  monkeypatch.setattr(os, 'sched_getaffinity', lambda _: set(range(cores)))
+  # Whatever becomes of it is undone only if it was there.
+  monkeypatch.setenv('XLA_FLAGS', before or '')
+  if before is None:
+    monkeypatch.delenv('XLA_FLAGS')
+  for _ in range(2):  # Once is as good as twice.
+    compilation.set_xla_flags()
+    assert os.environ['XLA_FLAGS'] == after
+
+
+def _in_loop(take):
+  """Takes entries of an array in a loop, as learners do of minibatches."""
+
+  def function(x, i):
+    del i
+    return tf.while_loop(
+      lambda i, _: i < 3,
+      lambda i, total: (i + 1, total + tf.reduce_sum(take(x, i))),
+      (0, 0.0),
+    )
+
+  return function
+
+
+_OPEN = {
+  'entry': lambda x, i: x[i],
+  'stretch': lambda x, i: x[i : i + 2],
+  'end': lambda x, i: x[:i],
+  'column': lambda x, i: x[:, i],
+}
+_CLOSED = {
+  'gathered': tf.gather,
+  'constant': lambda x, i: x[1:, -1],
+  'by shape': lambda x, i: x[tf.shape(x)[0] - 1],
+  'by rank': lambda x, i: tf.shape(x)[tf.rank(x) - 1],
+}
+
+
+class TestOpenSlices:
+  @pytest.mark.parametrize('wrap', [lambda take: take, _in_loop])
+  @pytest.mark.parametrize('name', _OPEN)
+  def test_are_found(self, wrap, name):
+    compiled = self._compile(wrap(_OPEN[name]), True)
+    assert len(compiled.open_slices) == 1, compiled.open_slices
+    assert 'strided_slice' in compiled.open_slices[0]
+
+  @pytest.mark.parametrize('name', _CLOSED)
+  def test_others_are_not(self, name):
+    assert self._compile(_CLOSED[name], True).open_slices == []
+
+  def test_graphs_may_be_deep(self):
+    def function(x, i):
+      for _ in range(2_000):
+        i += 1
+      return x[i]
+
+    assert len(self._compile(function, True).open_slices) == 1
+
+  def test_do_not_matter_without_xla(self):
+    assert self._compile(_OPEN['entry'], False).open_slices == []
+
+  def _compile(self, function, jit_compile):
+    signature = tf.TensorSpec([4, 5]), tf.TensorSpec([], tf.int32)
+    return compilation.CompiledFunction(function, signature, jit_compile)
+
+
+class _Caller:
+  """Records the threads that run it; XLA cannot compile it."""
+
+  def __init__(self):
+    self.threads = set()
+    self.signature = (tf.TensorSpec([3], tf.float32),)
+
+  def __call__(self, x):
+    (y,) = tf.numpy_function(self._note, [x], [tf.float32])
+    return tf.ensure_shape(y, [3]) + 1
+
+  def _note(self, x):
+    self.threads.add(threading.get_ident())
+    if (x < 0).any():
+      raise ValueError('negative')
+    return x
+
+
+@_needs_wrapping
+@pytest.mark.parametrize('in_caller', [False, True])
+def test_in_caller(in_caller):
+  function = _Caller()
+  compiled = compilation.CompiledFunction(
+    function, function.signature, False, in_caller=in_caller
+  )
+  for i in range(5):
+    (result,) = compiled(np.full([3], i, np.float32))
+    assert result.numpy().tolist() == [i + 1] * 3
+  assert (function.threads == {threading.get_ident()}) == in_caller
+
+
+def test_in_caller_has_variables_none_and_many_outputs():
+  variable = tf.Variable([1.0, 2.0])
+
+  def add(x, y):
+    variable.assign_add(x)
+    return {'a': y, 'b': None, 'c': variable.read_value()}
+
+  compiled = compilation.CompiledFunction(
+    add,
+    (tf.TensorSpec([2], tf.float32), tf.TensorSpec([], tf.int64)),
+    False,
+    in_caller=True,
+  )
+  inputs = np.array([1, 1], np.float32), np.array(7)
+  compiled(*inputs)
+  output = compiled.unflatten(compiled(*inputs))
+  assert output['a'].numpy() == 7
+  assert output['b'] is None
+  assert output['c'].numpy().tolist() == [3, 4]
+  assert variable.numpy().tolist() == [3, 4]
+
+
+def test_in_caller_that_fails():
+  function = _Caller()
+  compiled = compilation.CompiledFunction(
+    function, function.signature, False, in_caller=True
+  )
+  with pytest.raises(tf.errors.InvalidArgumentError, match='negative'):
+    compiled(np.full([3], -1, np.float32))
+  (result,) = compiled(np.zeros([3], np.float32))
+  assert result.numpy().tolist() == [1, 1, 1]
+
+
+def test_in_caller_beside_other_threads():
+  """Each gets its own results, also with other operations and datasets."""
+  num = 2_000
+  failures = []
+
+  def call(place):
+    compiled = compilation.CompiledFunction(
+      lambda x: x * 2 + place,
+      (tf.TensorSpec([3], tf.float32),),
+      False,
+      in_caller=True,
+    )
+    for i in range(num):
+      (result,) = compiled(np.full([3], i, np.float32))
+      assert result.numpy().tolist() == [2 * i + place] * 3
+
+  def iterate(place):
+    del place
+    variable = tf.Variable(0)
+    for i, element in enumerate(tf.data.Dataset.range(num)):
+      variable.assign(i)
+      assert element.numpy() == variable.numpy() == i
+
+  def run(work, place):
+    try:
+      work(place)
+    except BaseException as error:
+      failures.append(str(error))
+
+  works = [call, call, iterate, iterate]
+  threads = [
+    threading.Thread(target=run, args=(work, place))
+    for place, work in enumerate(works)
+  ]
+  for thread in threads:
+    thread.start()
+  for thread in threads:
+    thread.join(120)
+    assert not thread.is_alive()
+  assert not failures
+
+
+@pytest.mark.parametrize(
+  ('variable', 'devices', 'wraps'),
+  [
+    (None, ['CPU'], True),
+    ('1', ['CPU', 'CPU'], True),
+    ('0', ['CPU'], False),
+    (None, ['CPU', 'GPU'], False),
+  ],
+)
+def test_wrapping_is_enabled_unless_refused(
+  monkeypatch, variable, devices, wraps
+):
+  monkeypatch.delenv('TF_RUN_EAGER_OP_AS_FUNCTION', raising=False)
+  if variable is not None:
+    monkeypatch.setenv('TF_RUN_EAGER_OP_AS_FUNCTION', variable)
+  physical = [
+    tf.config.PhysicalDevice(f'/physical_device:{kind}:0', kind)
+    for kind in devices
+  ]
+  monkeypatch.setattr(tf.config, 'get_visible_devices', lambda: physical)
+  enabled = []
+  monkeypatch.setattr(versions, 'wrap_operations', lambda: enabled.append(True))
+  assert compilation._wrap_operations() == wraps
+  assert enabled == [True] * wraps
+
+
+@_needs_wrapping
+@pytest.mark.parametrize('wraps', [False, True])
+@pytest.mark.parametrize('jit_compile', [False, True])
+@pytest.mark.parametrize(
+  ('state', 'is_recurrent'),
+  [
+    ((), False),
+    ({'random': np.zeros([3], np.uint64)}, False),
+    ({'core': np.zeros([3, 2]), 'random': np.zeros([3], np.uint64)}, True),
+    (tf.zeros([3]), False),
+    ((tf.zeros([3, 2, 2]),), True),
+  ],
+)
+def test_policies(monkeypatch, wraps, jit_compile, state, is_recurrent):
+  """XLA compiles only recurrent policies, if others can run in the caller."""
+  monkeypatch.setattr(compilation, 'WRAPS_OPERATIONS', wraps)
+  function = _Caller()
+
+  def call():
+    compiled = compilation.compile_policy(
+      function, function.signature, state, jit_compile
+    )
+    compiled(np.zeros([3], np.float32))
+
+  if jit_compile and (is_recurrent or not wraps):
+    with pytest.raises(SettingError, match=r'^jit_compile must be false'):
+      call()
+  else:
+    call()
+    assert (function.threads == {threading.get_ident()}) == wraps
+
+
+class TestEagerly:
+  def test_runs_python_on_numbers_in_every_call(self):
+    seen = []
+    variable = tf.Variable(10.0)
+
+    def add(x, y):
+      seen.append(float(x) + int(y))  # Fails on tensors without values.
+      variable.assign_add(x)
+      return {'a': variable.read_value(), 'b': None, 'c': 3}
+
+    specs = tf.TensorSpec([], tf.float32), tf.TensorSpec([], tf.int64)
+    with compilation.eagerly(True):
+      compiled = compilation.CompiledFunction(add, specs, True)
+    assert not seen
+    with pytest.raises(ValueError, match='must be called once'):
+      print(compiled.output_structure)
+    for i in range(2):
+      leaves = compiled(np.float32(1), np.array(i))
+      output = compiled.unflatten(leaves)
+      assert output['a'].numpy() == 11 + i
+      assert output['b'] is None
+      assert output['c'].numpy() == 3
+    assert seen == [1, 2]
+    assert compiled.open_slices == []
+
+  def test_leaves_the_switch_as_it_was(self):
+    with compilation.eagerly(True):
+      with compilation.eagerly(False):
+        assert tf.config.functions_run_eagerly()
+      with pytest.raises(ZeroDivisionError), compilation.eagerly(True):
+        raise ZeroDivisionError
+      assert tf.config.functions_run_eagerly()
+    assert not tf.config.functions_run_eagerly()
+
+
+def _print(x):
+  tf.print(x)
+  return x
+
+
+@pytest.mark.parametrize(
+  ('function', 'name'),
+  [
+    (lambda x: tf.cond(x > 0, lambda: _print(x), lambda: x), 'tf.print'),
+    (lambda x: tf.numpy_function(abs, [x], tf.float32), 'tf.numpy_function'),
+    (lambda x: tf.py_function(abs, [x], tf.float32), 'tf.py_function'),
+  ],
+)
+def test_calls_of_python_are_refused_under_xla(function, name):
+  signature = (tf.TensorSpec([], tf.float32),)
+  compilation.CompiledFunction(function, signature, False)
+  with pytest.raises(SettingError, match=f'^jit_compile must be .* {name},'):
+    compilation.CompiledFunction(function, signature, True)

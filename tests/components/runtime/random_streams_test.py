@@ -1,0 +1,166 @@
+"""Tests of `components/runtime/random_streams.py`."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from repertory.components.runtime import random_streams
+
+_MASK = 2**64 - 1
+_GOLDEN_GAMMA = 0x9E3779B97F4A7C15
+
+
+def split_mix(counter):
+  """Java's `SplittableRandom.nextLong`, figure 17 of the paper."""
+  counter = (counter + _GOLDEN_GAMMA) & _MASK
+  z = counter
+  z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+  z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+  return z ^ (z >> 31), counter
+
+
+@tf.function
+def draw_many(counters, num_draws):
+  """Returns `[num_draws, B]` of each of the two numbers."""
+  ones = tf.TensorArray(tf.float32, num_draws)
+  others = tf.TensorArray(tf.float32, num_draws)
+  for i in tf.range(num_draws):
+    one, other, counters = random_streams.next_uniforms(counters)
+    ones, others = ones.write(i, one), others.write(i, other)
+  return ones.stack(), others.stack()
+
+
+class TestNextUniforms:
+  @pytest.mark.parametrize(
+    ('seed', 'outputs'),
+    [
+      # As the reference implementation in C prints them,
+      # https://prng.di.unimi.it/splitmix64.c.
+      (0, [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]),
+      (
+        1234567,
+        [
+          6457827717110365317,
+          3203168211198807973,
+          9817491932198370423,
+          4593380528125082431,
+          16408922859458223821,
+        ],
+      ),
+    ],
+  )
+  def test_published_outputs(self, seed, outputs):
+    counters, twin = tf.constant([seed], tf.uint64), seed
+    for output in outputs:
+      high, low, counters = random_streams.next_uniforms(counters)
+      bits, twin = split_mix(twin)
+      assert bits == output
+      # The upper and the lower 24 bits, as binary fractions: exact in float32.
+      assert high.numpy()[0] == (output >> 40) / 2**24
+      assert low.numpy()[0] == (output & (2**24 - 1)) / 2**24
+      assert int(counters.numpy()[0]) == twin
+
+  @pytest.mark.parametrize('jit_compile', [False, True])
+  def test_equals_the_twin_for_any_counter(self, jit_compile):
+    draw = tf.function(
+      random_streams.next_uniforms, jit_compile=jit_compile, autograph=False
+    )
+    starts = [0, 1, _MASK, _MASK - _GOLDEN_GAMMA, 2**63, 2**63 - 1, 2**32]
+    random = np.random.default_rng(0)
+    starts += random.integers(0, 2**63, size=20).tolist()
+    counters, twins = tf.constant(starts, tf.uint64), starts
+    for _ in range(3):
+      high, low, counters = draw(counters)
+      outputs = [split_mix(twin) for twin in twins]
+      twins = [twin for _, twin in outputs]
+      assert high.numpy().tolist() == [
+        (bits >> 40) / 2**24 for bits, _ in outputs
+      ]
+      assert low.numpy().tolist() == [
+        (bits % 2**24) / 2**24 for bits, _ in outputs
+      ]
+      assert [int(c) for c in counters.numpy()] == twins
+
+  def test_are_uniform_and_independent(self):
+    counters = random_streams.initial_counters(7, range(8))
+    ones, others = (x.numpy() for x in draw_many(counters, 5000))
+    n = ones.size
+    for numbers in (ones, others):
+      assert numbers.min() >= 0
+      assert numbers.max() < 1
+      # Mean ½ and deviation √(1/12); five deviations of the mean.
+      assert abs(numbers.mean() - 0.5) < 5 / (12 * n) ** 0.5
+      # Ten bins of n/10: deviation √(n · 0.1 · 0.9) each.
+      bins = np.bincount(np.floor(numbers * 10).astype(int).ravel())
+      assert np.abs(bins - n / 10).max() < 5 * (n * 0.09) ** 0.5
+    # A correlation of independent numbers has standard deviation 1/√n.
+    pairs = {
+      'of one draw': (ones, others),
+      'of successive draws': (ones[:-1], ones[1:]),
+      'of successive draws, crossed': (others[:-1], ones[1:]),
+      'of neighboring streams': (ones[:, :-1], ones[:, 1:]),
+    }
+    for name, (x, y) in pairs.items():
+      correlation = np.corrcoef(x.ravel(), y.ravel())[0, 1]
+      assert abs(correlation) < 5 / x.size**0.5, name
+
+
+class TestNextUniformVectors:
+  @pytest.mark.parametrize('size', [0, 1, 2, 5])
+  def test_is_what_calls_in_turn_draw(self, size):
+    start = random_streams.initial_counters(1, range(3))
+    found, counters = random_streams.next_uniform_vectors(start, size)
+    firsts, seconds, twin = [], [], start
+    for _ in range((size + 1) // 2):
+      first, second, twin = random_streams.next_uniforms(twin)
+      firsts.append(first.numpy())
+      seconds.append(second.numpy())
+    expected = np.array([*firsts, *seconds][:size]).reshape(size, 3).T
+    assert found.dtype == tf.float32
+    np.testing.assert_array_equal(found.numpy(), expected)
+    np.testing.assert_array_equal(counters.numpy(), twin.numpy())
+
+
+class TestInitialCounters:
+  def test_is_of_the_id_and_not_of_the_place(self):
+    together = random_streams.initial_counters(3, range(8)).numpy()
+    assert together.dtype == np.uint64
+    for i in range(8):
+      alone = random_streams.initial_counters(3, [i]).numpy()
+      assert alone.tolist() == [together[i]]
+    shuffled = random_streams.initial_counters(3, [5, 0, 7]).numpy()
+    assert shuffled.tolist() == together[[5, 0, 7]].tolist()
+
+  def test_seeds_and_ids_differ(self):
+    counters = [
+      int(c)
+      for seed in range(20)
+      for c in random_streams.initial_counters(seed, range(20)).numpy()
+    ]
+    assert len(set(counters)) == 400
+
+  def test_streams_do_not_overlap(self):
+    # All streams walk the same cycle of 2^64 counters in steps of gamma. From
+    # one start to another it is difference · gamma^-1 (mod 2^64) steps.
+    inverse = pow(_GOLDEN_GAMMA, -1, 2**64)
+    starts = [
+      int(c)
+      for seed in range(2)
+      for c in random_streams.initial_counters(seed, range(256)).numpy()
+    ]
+    num_draws = 10**5
+    for one, other in itertools.combinations(starts, 2):
+      steps = ((other - one) * inverse) & _MASK
+      assert num_draws <= steps <= 2**64 - num_draws
+
+  def test_distance_between_streams_is_measured_right(self):
+    # The premise of the test above, on a stream that does overlap.
+    inverse = pow(_GOLDEN_GAMMA, -1, 2**64)
+    start = random_streams.initial_counters(0, [0])
+    counters = start
+    for _ in range(5):
+      _, _, counters = random_streams.next_uniforms(counters)
+    difference = int(counters.numpy()[0]) - int(start.numpy()[0])
+    assert (difference * inverse) & _MASK == 5

@@ -1,0 +1,367 @@
+"""Tests that the conformance tests of policies and updates find errors."""
+
+import numpy as np
+import pytest
+import sonnet as snt
+import tensorflow as tf
+
+from repertory.components import interfaces, specs, testing, types
+
+_NUMBER = specs.Array((), np.float32)
+_SPEC = specs.EnvironmentSpec(
+  observations=specs.Array((3,), np.float32),
+  actions=specs.BoundedArray((2,), np.float32, -1, 1),
+  rewards=_NUMBER,
+  discounts=_NUMBER,
+)
+
+
+class _Policy(interfaces.Policy):
+  """A policy that sums observations, with noise by id and count."""
+
+  def initial_state(self, environment_ids):
+    ids = tf.constant(list(environment_ids), tf.float32)
+    return {
+      'id': ids,
+      'count': tf.zeros_like(ids),
+      'memory': tf.zeros([len(ids), 2]),
+    }
+
+  def reset_state(self, state, first):
+    memory = tf.where(first[:, None], 0.0, state['memory'])
+    return {**state, 'memory': memory}
+
+  def step(self, observation, state):
+    memory = 0.5 * state['memory'] + observation[:, :2]
+    noise = tf.sin(5 * state['id'] + state['count'])
+    return interfaces.PolicyOutput(
+      action=self._limit(memory + self._noise(noise[:, None])),
+      extras=(),
+      state={**state, 'count': state['count'] + 1, 'memory': memory},
+    )
+
+  def _limit(self, action):
+    return tf.tanh(action)
+
+  def _noise(self, noise):
+    return noise
+
+
+class _ByPosition(_Policy):
+  def initial_state(self, environment_ids):
+    return super().initial_state(range(len(environment_ids)))
+
+
+class _OneStateForAll(_Policy):
+  def initial_state(self, environment_ids):
+    state = super().initial_state(environment_ids)
+    return {**state, 'count': tf.constant(0.0)}
+
+
+class _Unlimited(_Policy):
+  def _limit(self, action):
+    return 2 * tf.tanh(10 * action)
+
+
+class _Widening(_Policy):
+  def step(self, observation, state):
+    output = super().step(observation, state)
+    count = tf.cast(output.state['count'], tf.float64)
+    return output._replace(state={**output.state, 'count': count})
+
+  def act(self, observation, step_type, state):
+    return self.step(observation, {**state, 'count': tf.zeros([5])})
+
+
+class _Stateful(_Policy):
+  def _noise(self, noise):
+    return tf.random.uniform(noise.shape)
+
+
+class _Centering(_Policy):
+  def _limit(self, action):
+    return tf.tanh(action - tf.reduce_mean(action, 0))
+
+
+class _Sharing(_Policy):
+  def _limit(self, action):
+    return tf.tanh(action / action.shape[0])
+
+
+class _Restless(_Policy):
+  def act(self, observation, step_type, state):
+    state = self.reset_state(state, tf.equal(step_type, 0))
+    return self.step(observation, state)
+
+
+class _Unforgetting(_Policy):
+  def reset_state(self, state, first):
+    return state
+
+
+class _Forgetful(_Policy):
+  def reset_state(self, state, first):
+    return super().reset_state(state, tf.fill([5], tf.reduce_any(first)))
+
+
+class _Eager(_Policy):
+  def _limit(self, action):
+    return tf.constant(np.tanh(action.numpy()))
+
+
+class _Creating(_Policy):
+  def _limit(self, action):
+    return tf.tanh(snt.Linear(2)(action))
+
+
+class _Picking(_Policy):
+  def _limit(self, action):
+    highest = tf.argmax(action[:, 0])
+    return super()._limit(action) + 0.0 * action[highest]
+
+
+class _Policies(testing.PolicyConformance):
+  policy_class: type[_Policy] = _Policy
+
+  def make_spec(self):
+    return _SPEC
+
+  def make_policy(self):
+    return self.policy_class()
+
+
+class TestPolicy(_Policies):
+  pass
+
+
+@pytest.mark.parametrize(
+  ('policy_class', 'check'),
+  [
+    (_ByPosition, 'state_follows_from_the_environment_ids_alone'),
+    (_OneStateForAll, 'state_follows_from_the_environment_ids_alone'),
+    (_Unlimited, 'actions_fit_the_spec'),
+    (_Creating, 'actions_fit_the_spec'),
+    (_Widening, 'state_keeps_its_form'),
+    (_Stateful, 'same_state_same_output'),
+    (_Centering, 'rows_are_independent'),
+    (_Sharing, 'rows_are_independent'),
+    (_Restless, 'ended_rows_keep_their_state'),
+    (_Unforgetting, 'episodes_begin_without_memory'),
+    (_Forgetful, 'episodes_begin_without_memory'),
+    (_Eager, 'compiles'),
+    (_Picking, 'compiles'),
+  ],
+)
+def test_finds_wrong_policies(policy_class, check):
+  checks = _Policies()
+  checks.policy_class = policy_class
+  with pytest.raises((AssertionError, ValueError, AttributeError)):
+    getattr(checks, f'test_{check}')()
+
+
+class _Update(interfaces.Update):
+  """An update that learns rewards from first observations, with momentum."""
+
+  learning_rate = 0.1
+
+  def __init__(self, network):
+    super().__init__()
+    self.network = network
+    self.momentum = tf.Variable(tf.zeros_like(network.w))
+
+  def __call__(self, sample):
+    data = sample.data
+    with tf.GradientTape() as tape:
+      values = self.network(data.observation[:, :-1])[..., 0]  # [B, T]
+      errors = self._mask(data) * (values - data.reward)
+      loss = tf.reduce_mean(errors**2)
+    gradient = tape.gradient(loss, self.network.w)
+    self.momentum.assign(0.9 * self.momentum + gradient)
+    self.network.w.assign_sub(self._rate() * self.momentum)
+    return interfaces.UpdateResult(
+      {'loss': self._metric(loss)},
+      self._priorities(tf.reduce_mean(tf.abs(errors), -1)),
+    )
+
+  @property
+  def exports(self):
+    return {'policy': [self.network.w]}
+
+  def _mask(self, data):
+    return tf.cast(data.mask, tf.float32)
+
+  def _rate(self):
+    return self.learning_rate
+
+  def _metric(self, loss):
+    return loss
+
+  def _priorities(self, errors):
+    return errors
+
+
+class _Idle(_Update):
+  learning_rate = 0.0
+
+
+class _ExportsCopies(_Update):
+  def __init__(self, network):
+    super().__init__(network)
+    self.copies = [tf.Variable(network.w)]
+
+  @property
+  def exports(self):
+    return {'policy': self.copies}
+
+
+class _ExportsNothing(_Update):
+  @property
+  def exports(self):
+    return {'policy': []}
+
+
+class _KeepsOthers(_Update):
+  def __init__(self, network):
+    super().__init__(network)
+    variable = tf.Variable(0.0)
+    self.others = lambda: variable  # Not found by `variables`.
+
+  @property
+  def exports(self):
+    return {**super().exports, 'other': [self.others()]}
+
+
+class _Vector(_Update):
+  def _metric(self, loss):
+    return tf.stack([loss, loss])
+
+
+class _NotANumber(_Update):
+  def _metric(self, loss):
+    return loss * np.nan
+
+
+class _OnePriority(_Update):
+  def _priorities(self, errors):
+    return tf.reduce_mean(errors)
+
+
+class _NegativePriorities(_Update):
+  def _priorities(self, errors):
+    return -errors
+
+
+class _PrioritiesNotANumber(_Update):
+  def _priorities(self, errors):
+    return errors * np.nan
+
+
+class _Annealing(_Update):
+  """Counts outside of its variables."""
+
+  num_calls = 0
+
+  def _rate(self):
+    self.num_calls += 1
+    return 0.1 / self.num_calls
+
+
+class _LateHead(_Update):
+  """Creates an untrained head in its first call."""
+
+  def __init__(self, network):
+    super().__init__(network)
+    self.head = snt.Linear(1)
+
+  def _metric(self, loss):
+    return loss + tf.reduce_mean(self.head(self.network.w)) ** 2
+
+
+class _Growing(_Update):
+  """Adds a variable to its network in the constructor."""
+
+  def __init__(self, network):
+    super().__init__(network)
+    network.more = tf.Variable(0.0)
+
+
+class _EagerUpdate(_Update):
+  def _metric(self, loss):
+    return tf.constant(loss.numpy())
+
+
+class _PickingUpdate(_Update):
+  def _metric(self, loss):
+    return tf.stack([loss, loss])[tf.cast(loss > 0.1, tf.int32)]
+
+
+class _Unmasked(_Update):
+  def _mask(self, data):
+    return 1.0
+
+
+class _Updates(testing.UpdateConformance):
+  update_class: type[_Update] = _Update
+
+  def make_network(self):
+    network = snt.Linear(1, with_bias=False)
+    network(tf.zeros([1, 3]))
+    network.w.assign(tf.ones([3, 1]))
+    return network
+
+  def make_update(self, network):
+    return self.update_class(network)
+
+  def make_sample(self, seed):
+    random = np.random.default_rng(seed)
+    numbers = {
+      'observation': random.normal(size=[4, 7, 3]),
+      'first': np.zeros([4, 7], bool),
+      'action': random.normal(size=[4, 6, 2]),
+      'reward': random.normal(size=[4, 6]),
+      'discount': np.ones([4, 6]),
+      'mask': np.ones([4, 6], bool),
+    }
+    tensors = {
+      name: tf.constant(x, tf.bool if x.dtype == bool else tf.float32)
+      for name, x in numbers.items()
+    }
+    return types.Sample(
+      types.Sequence(
+        **tensors, extras=(), state=(), version=tf.zeros([4], tf.int64)
+      ),
+      keys=tf.range(4),
+      probabilities=tf.ones([4], tf.float64),
+      table_sizes=tf.ones([4], tf.int64),
+    )
+
+
+class TestUpdate(_Updates):
+  pass
+
+
+@pytest.mark.parametrize(
+  ('update_class', 'check'),
+  [
+    (_Idle, 'learns'),
+    (_ExportsCopies, 'exports_variables_of_the_network'),
+    (_ExportsNothing, 'exports_variables_of_the_network'),
+    (_KeepsOthers, 'exports_belong_to_its_variables'),
+    (_Vector, 'metrics_are_finite_scalars'),
+    (_NotANumber, 'metrics_are_finite_scalars'),
+    (_OnePriority, 'priorities_are_of_the_items'),
+    (_NegativePriorities, 'priorities_are_of_the_items'),
+    (_PrioritiesNotANumber, 'priorities_are_of_the_items'),
+    (_Annealing, 'all_it_knows_is_in_its_variables'),
+    (_LateHead, 'its_variables_exist_beforehand'),
+    (_Growing, 'its_variables_exist_beforehand'),
+    (_EagerUpdate, 'compiles'),
+    (_PickingUpdate, 'compiles'),
+    (_Unmasked, 'padding_counts_for_nothing'),
+  ],
+)
+def test_finds_wrong_updates(update_class, check):
+  checks = _Updates()
+  checks.update_class = update_class
+  with pytest.raises((AssertionError, AttributeError, ValueError)):
+    getattr(checks, f'test_{check}')()

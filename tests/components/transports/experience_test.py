@@ -1,0 +1,62 @@
+"""Tests of `components/transports/experience.py`."""
+
+import pytest
+import tensorflow as tf
+
+from repertory.components import adders, replay
+from repertory.components.transports import experience
+
+_SIGNATURE = {'x': tf.TensorSpec((), tf.float32)}
+_LIMIT = replay.RateLimit(1.0, min_size=1, error_buffer=10.0)
+_QUEUE = replay.queue(_SIGNATURE, 50)
+_UNIFORM = replay.uniform(_SIGNATURE, 50, _LIMIT, name='more')
+_ACROSS = adders.Sequences(length=5, across_episodes=True)
+
+
+def _make(items=_ACROSS, tables=(_QUEUE, _UNIFORM), **settings):
+  return experience.Experience(items, tables, 8, **settings)
+
+
+@pytest.mark.parametrize('tables', [[], [_QUEUE, _QUEUE]])
+def test_tables_must_have_distinct_names(tables):
+  names = [table.name for table in tables]
+  with pytest.raises(ValueError) as error:
+    _make(tables=tables)
+  assert f'tables with distinct names, got {names}' in str(error.value)
+
+
+def test_other_fields_of_the_first_table():
+  changed = _make().with_table(max_size=7)
+  assert [table.max_size for table in changed.tables] == [7, 50]
+  assert changed.table is changed.tables[0]
+
+
+@pytest.mark.parametrize(
+  ('items', 'settings', 'num_slots', 'size'),
+  [
+    # The largest common divisor of an adder's environments and the batch size.
+    (_ACROSS, {}, 16, 8),
+    (_ACROSS, {}, 12, 4),
+    (_ACROSS, {}, 3, 1),
+    (_ACROSS, {'in_bundles': False}, 16, 1),
+    # Items end with the episodes, at different times.
+    (adders.Sequences(length=5), {}, 16, 1),
+    (adders.Transitions(1, 0.9), {}, 16, 1),
+    # Items sampled at random must not come in bundles.
+    (_ACROSS, {'tables': [_UNIFORM, _QUEUE]}, 16, 1),
+  ],
+)
+def test_bundles(items, settings, num_slots, size):
+  bundled = _make(items, **settings).bundled(num_slots)
+  assert list(bundled.bundle_sizes.values()) == [size, 1]
+
+
+def test_check_counts_the_items_of_all_environments():
+  described = _make(
+    adders.Transitions(3, 0.9),
+    [replay.queue(_SIGNATURE, 8 + 3 * 4)],
+    setting_names={'max_size': 'room'},
+  )
+  described.check(4)
+  with pytest.raises(ValueError, match=r'^room of queue .* 8 \+ 15'):
+    described.check(5)

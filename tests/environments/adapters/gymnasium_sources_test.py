@@ -1,0 +1,284 @@
+"""Tests of `environments/adapters/gymnasium_sources.py`."""
+
+import contextlib
+from unittest import mock
+
+import dm_env
+import fake_gym_env
+import gymnasium
+import numpy as np
+import pytest
+import tree
+from gymnasium import spaces
+from gymnasium.envs.classic_control import cartpole
+
+from repertory.environments.adapters import gymnasium_adapter, gymnasium_sources
+from repertory.environments.batches import batch, vector_batch
+from repertory.environments.wrappers import single_precision
+
+FakeGymEnv = fake_gym_env.FakeGymEnv
+_FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
+
+
+def make_loop(*envs):
+  return vector_batch.VectorBatch(
+    gymnasium_sources.GymnasiumLoop(envs, list(range(len(envs))))
+  )
+
+
+class TestLoop:
+  @pytest.mark.parametrize(
+    'environment_id', ['CartPole-v1', 'Taxi-v4', 'Pendulum-v1']
+  )
+  def test_equals_adapters(self, environment_id):
+    seeds = [3, 1, 2]
+    loop = make_loop_of(environment_id, seeds)
+    twins = batch.EnvironmentBatch(
+      [
+        single_precision.SinglePrecision(
+          gymnasium_adapter.make(environment_id, seed)
+        )
+        for seed in seeds
+      ]
+    )
+    assert loop.action_spec() == twins.action_spec()
+    one, other = loop.reset(), twins.reset()
+    random = np.random.default_rng(0)
+    spec = loop.action_spec()
+    for _ in range(220):
+      tree.map_structure(np.testing.assert_array_equal, one, other)
+      if spec.dtype.kind == 'i':
+        actions = random.integers(0, spec.num_values, 3).astype(np.int32)
+      else:
+        actions = random.uniform(-2, 2, (3, 1)).astype(np.float32)
+      one, other = loop.step(actions), twins.step(actions)
+
+  def test_nests_and_starts(self):
+    observation_space = spaces.Dict(
+      hand=spaces.Tuple([spaces.Discrete(3, start=1), spaces.MultiBinary(2)])
+    )
+    action_space = spaces.Dict(
+      move=spaces.Discrete(3, start=5), force=spaces.Box(1, 2, (2,), np.float64)
+    )
+    envs = [
+      FakeGymEnv(
+        observation_space,
+        action_space,
+        observation={'hand': (number, np.int8([1, 0]))},
+        terminated=number == 3,
+      )
+      for number in (1, 3)
+    ]
+    loop = make_loop(*envs)
+    timestep = loop.reset()
+    np.testing.assert_array_equal(timestep.observation['hand'][0], [0, 2])
+    actions = {
+      'move': np.int32([0, 2]),
+      'force': np.float32([[1, 2], [2, 1]]),
+    }
+    timestep = loop.step(actions)
+    np.testing.assert_array_equal(timestep.step_type, [_MID, _LAST])
+    # Actions are shifted by the starts of the spaces.
+    assert [env.actions[0]['move'] for env in envs] == [5, 7]
+    assert action_space.contains(envs[1].actions[0])
+    timestep = loop.step(actions)
+    np.testing.assert_array_equal(timestep.step_type, [_MID, _FIRST])
+    assert [env.seeds for env in envs] == [[0], [1, None]]
+
+  @pytest.mark.parametrize(
+    ('changes', 'message'),
+    [
+      pytest.param({'reward': float('nan')}, 'reward.*finite.*nan', id='nan'),
+      pytest.param({'reward': 1e39}, r'reward.*float32.*1e\+39', id='overflow'),
+      pytest.param({'reward': np.ones(1)}, r'reward.*\(1,\)', id='vector'),
+      pytest.param(
+        {'observation': np.zeros(3, np.float32)}, r'\(2,\).*\(3,\)', id='shape'
+      ),
+      pytest.param(
+        {'observation': np.array(['a', 'b'])}, 'float32', id='dtype'
+      ),
+    ],
+  )
+  def test_wrong_step(self, changes, message):
+    space = spaces.Box(-1, 1, (2,), np.float32)
+    good = np.zeros(2, np.float32)
+    envs = [FakeGymEnv(space, observation=good) for _ in range(2)]
+    loop = make_loop(*envs)
+    loop.reset()
+    loop.step(np.zeros(2, np.int32))
+    envs[1].observation = changes.get('observation', good)
+    envs[1].outcome = (changes.get('reward', 0.0), False, False, {})
+    with pytest.raises(
+      batch.EnvironmentContractError, match=f'Slot 1, step 2 .*{message}'
+    ):
+      loop.step(np.zeros(2, np.int32))
+    # After an error, all slots restart.
+    envs[1].observation, envs[1].outcome = good, (0.0, False, False, {})
+    timestep = loop.step(np.zeros(2, np.int32))
+    np.testing.assert_array_equal(timestep.step_type, [_FIRST] * 2)
+
+  def test_closes_all(self):
+    envs = [FakeGymEnv(), FakeGymEnv()]
+    make_loop(*envs).close()
+    assert all(env.closed for env in envs)
+
+  def test_different_spaces(self):
+    with pytest.raises(ValueError, match='slot 1'):
+      make_loop(FakeGymEnv(), FakeGymEnv(spaces.Discrete(2)))
+
+
+def make_loop_of(environment_id, seeds):
+  return vector_batch.VectorBatch(
+    gymnasium_sources.GymnasiumLoop(
+      [gymnasium_adapter.make_env(environment_id) for _ in seeds], seeds
+    )
+  )
+
+
+class TestVector:
+  def test_ends(self):
+    # No pole falls within 5 steps.
+    envs = gymnasium.make_vec(
+      'CartPole-v1',
+      3,
+      vectorization_mode='vector_entry_point',
+      max_episode_steps=5,
+    )
+    environments = vector_batch.VectorBatch(
+      gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
+    )
+    timesteps = [environments.reset()]
+    for _ in range(6):
+      timesteps.append(environments.step(np.zeros(3, np.int32)))
+    expected = [_FIRST, _MID, _MID, _MID, _MID, _LAST, _FIRST]
+    assert [t.step_type[0] for t in timesteps] == expected
+    assert [t.discount[0] for t in timesteps] == [1] * 7
+    assert [t.reward[0] for t in timesteps] == [0, 1, 1, 1, 1, 1, 0]
+
+  @pytest.mark.parametrize(
+    ('environment_id', 'size', 'expected'),
+    [
+      ('CartPole-v1', 1, False),
+      ('CartPole-v1', 7, False),
+      ('CartPole-v1', 8, True),
+      ('gymnasium:CartPole-v1', 8, True),
+    ],
+  )
+  def test_is_used_for_large_batches(self, environment_id, size, expected):
+    with contextlib.closing(
+      gymnasium_sources.make_batch(environment_id, range(size))
+    ) as environments:
+      source = environments._source
+      assert (
+        isinstance(source, gymnasium_sources.GymnasiumVectorSource) == expected
+      )
+
+  def test_those_of_jax_are_left_alone(self):
+    # While a slot restarts, all others are blocked.
+    metadata = cartpole.CartPoleVectorEnv.metadata
+    with mock.patch.dict(metadata, jax=True):
+      environments = gymnasium_sources.make_batch('CartPole-v1', range(8))
+    with contextlib.closing(environments):
+      assert isinstance(environments._source, gymnasium_sources.GymnasiumLoop)
+
+  def test_other_restarts_are_refused(self):
+    envs = gymnasium.make_vec(
+      'CartPole-v1',
+      2,
+      vectorization_mode='sync',
+      vector_kwargs={
+        'autoreset_mode': gymnasium.vector.AutoresetMode.SAME_STEP
+      },
+    )
+    with pytest.raises(ValueError, match=r'NEXT_STEP, got.*SAME_STEP'):
+      gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
+
+  def test_results_of_a_restart_are_ignored(self):
+    envs = gymnasium.make_vec('CartPole-v1', 3, vectorization_mode='sync')
+    environments = vector_batch.VectorBatch(
+      gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
+    )
+    environments.reset()
+    # Terminated, truncated and neither; then all of them in restarted slots.
+    terminated, truncated = np.eye(3, dtype=bool)[:2]
+    rewards = np.array([5.0, 6.0, 7.0])
+    outcomes = iter(
+      [(terminated, truncated), (terminated | truncated, truncated)]
+    )
+    envs.step = lambda actions: (
+      np.zeros((3, 4), np.float32),
+      rewards,
+      *next(outcomes),
+      {},
+    )
+    end = environments.step(np.zeros(3, np.int32))
+    np.testing.assert_array_equal(end.step_type, [_LAST, _LAST, _MID])
+    np.testing.assert_array_equal(end.discount, [0, 1, 1])
+    np.testing.assert_array_equal(end.reward, [5, 6, 7])
+    rewards = np.array([np.nan, 6.0, 7.0])
+    start = environments.step(np.zeros(3, np.int32))
+    np.testing.assert_array_equal(start.step_type, [_FIRST, _FIRST, _MID])
+    np.testing.assert_array_equal(start.discount, [1, 1, 1])
+    np.testing.assert_array_equal(start.reward, [0, 0, 7])
+
+  def test_info_of_a_slot(self):
+    envs = gymnasium.make_vec('CartPole-v1', 2, vectorization_mode='sync')
+    environments = vector_batch.VectorBatch(
+      gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
+    )
+    observed = environments.reset().observation
+    ends, numbers = np.zeros(2, bool), np.array([0.0, 7.0])
+    infos = {'lives': numbers + 1, 'score': numbers, '_score': numbers > 0}
+    envs.step = lambda actions: (observed, np.ones(2), ends, ends, infos)
+    environments.step(np.zeros(2, np.int32))
+    assert environments.info(0) == {'lives': 1.0}
+    assert environments.info(1) == {'lives': 8.0, 'score': 7.0}
+
+  @pytest.mark.parametrize(
+    'space',
+    [
+      gymnasium.spaces.Discrete(3),
+      gymnasium.spaces.MultiDiscrete([3, 3]),
+    ],
+  )
+  def test_observations_out_of_range(self, space):
+    envs = gymnasium.make_vec('CartPole-v1', 2, vectorization_mode='sync')
+    envs.single_observation_space = space
+    observed = np.full((2, *space.shape), 2, np.int64)
+    envs.reset = lambda seed: (observed, {})
+    environments = vector_batch.VectorBatch(
+      gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
+    )
+    environments.reset()
+    observed[1] = 3
+    ends = np.zeros(2, bool)
+    envs.step = lambda actions: (observed, np.ones(2), ends, ends, {})
+    with pytest.raises(
+      batch.EnvironmentContractError,
+      match=r'observation: expected integers from .*, found .*3.* in slot 1',
+    ):
+      environments.step(np.zeros(2, np.int32))
+
+  @pytest.mark.parametrize(
+    ('shape', 'reward', 'message'),
+    [
+      ((2, 4), np.nan, 'Slot 1, step 1 .*reward.*nan'),
+      ((2, 4), 1e39, r'Slot 1, step 1 .*reward.*float32.*1e\+39'),
+      ((1, 4), 1.0, r'observation: expected .*\(2, 4\).*\(1, 4\)'),
+    ],
+  )
+  def test_invalid_result(self, shape, reward, message):
+    envs = gymnasium.make_vec('CartPole-v1', 2, vectorization_mode='sync')
+    environments = vector_batch.VectorBatch(
+      gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
+    )
+    environments.reset()
+    envs.step = lambda actions: (
+      np.zeros(shape, np.float32),
+      np.array([1.0, reward]),
+      np.zeros(2, bool),
+      np.zeros(2, bool),
+      {},
+    )
+    with pytest.raises(batch.EnvironmentContractError, match=message):
+      environments.step(np.zeros(2, np.int32))

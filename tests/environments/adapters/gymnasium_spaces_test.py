@@ -1,0 +1,228 @@
+"""Tests of `environments/adapters/gymnasium_spaces.py`, through the adapter."""
+
+import fake_gym_env
+import numpy as np
+import pytest
+import tensorflow as tf
+import tree
+from dm_env import specs
+from gymnasium import spaces
+
+from repertory.components import distributions
+from repertory.components.runtime import random_streams
+from repertory.environments.adapters import gymnasium_adapter, gymnasium_sources
+from repertory.environments.batches import vector_batch
+
+FakeGymEnv = fake_gym_env.FakeGymEnv
+
+
+@pytest.mark.parametrize(
+  ('space', 'observation', 'spec', 'expected'),
+  [
+    pytest.param(
+      spaces.Discrete(4),
+      3,
+      specs.DiscreteArray(4, np.int64),
+      np.int64(3),
+      id='discrete',
+    ),
+    pytest.param(
+      # -2, -1, 0 become 0, 1, 2.
+      spaces.Discrete(3, start=-2),
+      np.int64(-1),
+      specs.DiscreteArray(3, np.int64),
+      np.int64(1),
+      id='discrete_with_start',
+    ),
+    pytest.param(
+      spaces.Box(-np.inf, np.inf, (2,), np.float64),
+      np.array([1.0, 2.0]),
+      specs.Array((2,), np.float64),
+      np.array([1.0, 2.0]),
+      id='open_box',
+    ),
+    pytest.param(
+      spaces.Box(0, 255, (1, 2), np.uint8),
+      np.array([[1, 2]], np.uint8),
+      specs.BoundedArray((1, 2), np.uint8, 0, 255),
+      np.array([[1, 2]], np.uint8),
+      id='closed_box',
+    ),
+    pytest.param(
+      spaces.Box(np.float32([0, 0]), np.float32([1, np.inf])),
+      [0.5, 2.0],
+      specs.BoundedArray((2,), np.float32, [0, 0], [1, np.inf]),
+      np.float32([0.5, 2.0]),
+      id='half_open_box',
+    ),
+    pytest.param(
+      spaces.MultiBinary(3),
+      np.array([0, 1, 1], np.int8),
+      specs.BoundedArray((3,), np.int8, 0, 1),
+      np.array([0, 1, 1], np.int8),
+      id='multi_binary',
+    ),
+    pytest.param(
+      spaces.MultiDiscrete([3, 2]),
+      np.array([2, 1]),
+      specs.BoundedArray((2,), np.int64, [0, 0], [2, 1]),
+      np.array([2, 1]),
+      id='multi_discrete',
+    ),
+    pytest.param(
+      # 3 values from 5, 2 values from 1.
+      spaces.MultiDiscrete([3, 2], start=[5, 1]),
+      np.array([7, 1]),
+      specs.BoundedArray((2,), np.int64, [5, 1], [7, 2]),
+      np.array([7, 1]),
+      id='multi_discrete_with_start',
+    ),
+  ],
+)
+def test_observation(space, observation, spec, expected):
+  environment = gymnasium_adapter.GymnasiumAdapter(
+    FakeGymEnv(space, observation=observation), 0
+  )
+  assert type(environment.observation_spec()) is type(spec)
+  assert environment.observation_spec() == spec
+  for timestep in (environment.reset(), environment.step(0)):
+    np.testing.assert_array_equal(timestep.observation, expected)
+    assert timestep.observation.dtype == expected.dtype
+
+
+def test_nested_observation():
+  space = spaces.Dict(
+    hand=spaces.Tuple([spaces.Discrete(3, start=1), spaces.MultiBinary(2)]),
+    camera=spaces.Box(0, 1, (2,), np.float32),
+  )
+  observation = {'hand': (3, np.int8([1, 0])), 'camera': np.float32([0, 1])}
+  environment = gymnasium_adapter.GymnasiumAdapter(
+    FakeGymEnv(space, observation=observation), 0
+  )
+  assert environment.observation_spec() == {
+    'hand': (
+      specs.DiscreteArray(3, np.int64),
+      specs.BoundedArray((2,), np.int8, 0, 1),
+    ),
+    'camera': specs.BoundedArray((2,), np.float32, 0, 1),
+  }
+  found = environment.reset().observation
+  assert found['hand'][0] == 3 - 1
+  np.testing.assert_array_equal(found['hand'][1], [1, 0])
+  np.testing.assert_array_equal(found['camera'], [0, 1])
+
+
+def test_nested_action():
+  space = spaces.Dict(
+    move=spaces.Discrete(3, start=5),
+    force=spaces.Tuple([spaces.Box(-1, 1, (2,), np.float32)]),
+  )
+  gym_env = FakeGymEnv(action_space=space)
+  environment = gymnasium_adapter.GymnasiumAdapter(gym_env, 0)
+  environment.reset()
+  environment.step({'move': np.int32(2), 'force': (np.array([0.5, 1.0]),)})
+  action = gym_env.actions[0]
+  assert space.contains(action)
+  assert action['move'] == 5 + 2
+  np.testing.assert_array_equal(action['force'][0], [0.5, 1.0])
+
+
+@pytest.mark.parametrize(
+  'space',
+  [
+    spaces.Discrete(3, start=5),
+    spaces.MultiDiscrete([3, 2]),
+    spaces.MultiDiscrete([[3, 2], [1, 4]], start=[[5, 1], [-1, 0]]),
+    spaces.MultiBinary(4),
+    spaces.MultiBinary((2, 2)),
+    spaces.Box(-2, 3, (2,), np.int32),
+    spaces.Tuple([spaces.Discrete(2), spaces.MultiBinary(3)]),
+    spaces.Dict(
+      move=spaces.MultiDiscrete([3, 2], start=[5, 1]),
+      arm=spaces.Tuple([spaces.Box(-1, 1, (2,)), spaces.Discrete(2)]),
+    ),
+  ],
+  ids=str,
+)
+def test_actions_of_the_spec_are_of_the_space(space):
+  gym_envs = [FakeGymEnv(action_space=space) for _ in range(3)]
+  environments = vector_batch.VectorBatch(
+    gymnasium_sources.GymnasiumLoop(gym_envs, [0, 1, 2])
+  )
+  spec = environments.action_spec()
+  distribution = distributions.make_distribution(spec)
+  parameters = tf.zeros([3, distribution.num_parameters])
+  counters = random_streams.initial_counters(0, range(3))
+  environments.reset()
+  for _ in range(20):
+    sample, counters = distribution.sample(parameters, counters)
+    action = distribution.to_action(sample)
+    environments.step(tree.map_structure(lambda leaf: leaf.numpy(), action))
+  for gym_env in gym_envs:
+    assert len(gym_env.actions) == 20
+    for one in gym_env.actions:
+      # Any integer dtype is valid for a Discrete.
+      assert space.contains(one)
+
+
+@pytest.mark.parametrize(
+  ('space', 'action', 'message'),
+  [
+    pytest.param(
+      spaces.Discrete(2), 2, 'action_space.* 0 to 1, found 2', id='range'
+    ),
+    pytest.param(
+      spaces.Discrete(2), 1.0, 'action_space.* 0 to 1, found 1.0', id='float'
+    ),
+    pytest.param(
+      spaces.Box(0, 1, (2,)), np.zeros(1), r'action_space.*\(1,\)', id='shape'
+    ),
+    pytest.param(
+      spaces.Dict(a=spaces.Discrete(2)),
+      {'b': 0},
+      'action_space.*a.*b',
+      id='key',
+    ),
+    pytest.param(
+      spaces.Tuple([spaces.Discrete(2)]),
+      (),
+      'action_space.*1 parts',
+      id='length',
+    ),
+  ],
+)
+def test_wrong_action(space, action, message):
+  gym_env = FakeGymEnv(action_space=space)
+  environment = gymnasium_adapter.GymnasiumAdapter(gym_env, 0)
+  environment.reset()
+  with pytest.raises(ValueError, match=message):
+    environment.step(action)
+  assert gym_env.actions == []
+
+
+def test_wrong_observation():
+  space = spaces.Dict(x=spaces.Discrete(2, start=1))
+  environment = gymnasium_adapter.GymnasiumAdapter(
+    FakeGymEnv(space, observation={'x': 0}), 0
+  )
+  with pytest.raises(
+    ValueError, match=r"observation_space\['x'\].* 1 to 2, found 0"
+  ):
+    environment.reset()
+
+
+@pytest.mark.parametrize(
+  ('space', 'kind'),
+  [
+    (spaces.Text(5), 'Text'),
+    (spaces.Sequence(spaces.Discrete(2)), 'Sequence'),
+    (spaces.Graph(spaces.Box(0, 1), None), 'Graph'),
+    (spaces.OneOf([spaces.Discrete(2), spaces.Discrete(3)]), 'OneOf'),
+  ],
+)
+def test_unsupported_space(space, kind):
+  nested = spaces.Dict(hand=spaces.Tuple([space]))
+  with pytest.raises(
+    ValueError, match=rf"observation_space\['hand'\]\[0\].*got {kind}"
+  ):
+    gymnasium_adapter.GymnasiumAdapter(FakeGymEnv(nested), 0)

@@ -1,0 +1,128 @@
+"""Tests of `environments/games/catch.py`."""
+
+import unittest
+
+import dm_env
+import numpy as np
+import pytest
+from dm_env import specs, test_utils
+
+from repertory.environments.games import catch
+
+
+# dm_env's mixin calls methods of unittest's TestCase.
+class TestCatchConformance(test_utils.EnvironmentTestMixin, unittest.TestCase):
+  def make_object_under_test(self):
+    return catch.Catch(rows=4, columns=3, seed=1)
+
+  def make_action_sequence(self):
+    for action in (0, 1, 2) * 5:
+      yield np.array(action, np.int32)
+
+
+def find_column(timestep):
+  """Returns the column of a ball that has just been dropped."""
+  return int(np.argmax(timestep.observation[0]))
+
+
+def play(environment, action):
+  """Repeats an action until the episode ends; returns all timesteps."""
+  timesteps = [environment.reset()]
+  while not timesteps[-1].last():
+    timesteps.append(environment.step(action))
+  return timesteps
+
+
+def test_specs():
+  environment = catch.Catch()
+  assert environment.observation_spec() == specs.BoundedArray(
+    (10, 5), np.float32, 0, 1
+  )
+  assert environment.action_spec() == specs.DiscreteArray(3)
+  assert environment.reward_spec().dtype == np.float32
+  assert environment.reward_spec().shape == ()
+  assert environment.discount_spec() == specs.BoundedArray((), np.float32, 0, 1)
+
+
+def test_episode():
+  environment = catch.Catch()
+  timesteps = play(environment, 1)
+  ball = find_column(timesteps[0])
+  assert len(timesteps) == 1 + 9
+  for row, timestep in enumerate(timesteps):
+    expected = np.zeros((10, 5), np.float32)
+    expected[row, ball] = 1
+    expected[9, 2] = 1  # The paddle stays in the middle, 5 // 2.
+    np.testing.assert_array_equal(timestep.observation, expected)
+  for timestep in timesteps[1:-1]:
+    assert timestep.step_type == dm_env.StepType.MID
+    assert (timestep.reward, timestep.discount) == (0, 1)
+  assert timesteps[-1].discount == 0
+
+
+@pytest.mark.parametrize(
+  ('action', 'paddle'),
+  [
+    # Three steps left from column 2 end at the wall, column 0.
+    pytest.param(0, 0, id='left'),
+    pytest.param(1, 2, id='stay'),
+    pytest.param(2, 4, id='right'),
+  ],
+)
+def test_reward(action, paddle):
+  environment = catch.Catch(rows=4, columns=5, seed=0)
+  rewards = {}
+  for _ in range(100):
+    timesteps = play(environment, action)
+    rewards[find_column(timesteps[0])] = float(timesteps[-1].reward)
+  assert rewards == {c: 1 if c == paddle else -1 for c in range(5)}
+
+
+def test_last_move_counts():
+  # With two rows, the single step moves the ball from row 0 to 1 and ends.
+  environment = catch.Catch(rows=2, columns=2)
+  for _ in range(20):
+    first, last = play(environment, 0)
+    expected = 1 if find_column(first) == 0 else -1
+    assert last.reward == expected
+
+
+def test_seed():
+  def columns(seed):
+    environment = catch.Catch(seed=seed)
+    return [find_column(environment.reset()) for _ in range(50)]
+
+  assert columns(3) == columns(3)
+  assert columns(3) != columns(4)
+  assert set(columns(3)) == {0, 1, 2, 3, 4}
+
+
+def test_observations_are_fresh():
+  environment = catch.Catch()
+  first = environment.reset().observation
+  copy = first.copy()
+  environment.step(0)
+  np.testing.assert_array_equal(first, copy)
+
+
+@pytest.mark.parametrize(
+  ('arguments', 'message'),
+  [
+    pytest.param({'rows': 1}, '`rows`.*at least 2, got 1', id='rows'),
+    pytest.param({'columns': 0}, '`columns`.*at least 1, got 0', id='columns'),
+    pytest.param({'columns': 2.5}, '`columns`.*integer.*2.5', id='fraction'),
+    pytest.param({'columns': True}, '`columns`.*integer.*True', id='boolean'),
+    pytest.param({'seed': -1}, '`seed`.*at least 0, got -1', id='seed'),
+  ],
+)
+def test_wrong_argument(arguments, message):
+  with pytest.raises(ValueError, match=message):
+    catch.Catch(**arguments)
+
+
+@pytest.mark.parametrize('action', [3, -1, 0.5, None])
+def test_wrong_action(action):
+  environment = catch.Catch()
+  environment.reset()
+  with pytest.raises(ValueError, match=f'`action`.*got {action}'):
+    environment.step(action)

@@ -1,0 +1,418 @@
+"""Tests of user-defined environments by name."""
+
+import pickle
+import sys
+
+import dm_env
+import gymnasium
+import numpy as np
+import pytest
+
+from repertory.environments.batches import vector_batch
+from repertory.environments.registry import registry
+from repertory.environments.values import argument_checks
+
+# Counts to `size`; float64, as is the default of dm_env.
+_COUNTER = """
+  import dm_env
+  import numpy as np
+  from dm_env import specs
+
+  class Counter(dm_env.Environment):
+    def __init__(self, seed, size: int = 5, step_size=0.5, *, name: str = 'n'):
+      self.seed, self.size, self.step_size = seed, size, step_size
+      self.name = name
+      self._random = np.random.default_rng(seed)
+      self._count = None
+
+    def reset(self):
+      self._count = 0
+      return dm_env.restart(self._observe())
+
+    def step(self, action):
+      if self._count is None:
+        return self.reset()
+      self._count += 1
+      if self._count == self.size:
+        self._count = None
+        return dm_env.termination(self.step_size, self._observe())
+      return dm_env.transition(self.step_size, self._observe())
+
+    def _observe(self):
+      return self._random.uniform(size=(2,))
+
+    def observation_spec(self):
+      return specs.BoundedArray((2,), np.float64, 0, 1)
+
+    def action_spec(self):
+      return specs.DiscreteArray(3, np.int64)
+
+  def make(seed, size=5):
+    return Counter(seed, size)
+"""
+
+_GYMNASIUM = """
+  import gymnasium
+  import numpy as np
+
+  class Own(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float64)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, render_mode=None, size: int = 3):
+      self.size = size
+
+    def reset(self, *, seed=None, options=None):
+      super().reset(seed=seed)
+      self._count = 0
+      return self.np_random.uniform(size=2), {}
+
+    def step(self, action):
+      self._count += 1
+      end = self._count == self.size
+      return self.np_random.uniform(size=2), 1.0, end, False, {}
+
+  def make(size: int = 3):
+    return gymnasium.wrappers.TimeLimit(Own(size=size), 100)
+
+  def make_seeded(seed):
+    environment = Own()
+    environment.given = seed
+    return environment
+
+  gymnasium.register('OwnByModule-v0', Own, kwargs={'size': 4})
+
+  class Screen(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0, 255, (3, 36, 40), np.uint8)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+      super().reset(seed=seed)
+      return self._observe(), {}
+
+    def step(self, action):
+      return self._observe(), 1.0, False, False, {}
+
+    def _observe(self):
+      screen = np.zeros((3, 36, 40), np.uint8)
+      screen[:, 5, 7] = 1, 2, 3
+      return screen
+
+  gymnasium.register('OwnScreen-v0', Screen)
+"""
+
+
+def _unwrap(environment):
+  return environment.environment
+
+
+def _length(environments):
+  """Returns the length of the first episode, which is equal in all slots."""
+  timestep, length = environments.reset(), 0
+  while timestep.step_type[0] != dm_env.StepType.LAST:
+    timestep = environments.step(np.zeros(len(timestep.reward), np.int32))
+    length += 1
+  return length
+
+
+class TestOfDmEnv:
+  def test_class(self, write_module):
+    write_module('own_counter', _COUNTER)
+    environment = registry.make('own_counter:Counter', seed=3)
+    inner = _unwrap(environment)
+    assert (inner.seed, inner.size, inner.step_size) == (3, 5, 0.5)
+    for spec in (
+      environment.observation_spec(),
+      environment.action_spec(),
+      environment.reward_spec(),
+      environment.discount_spec(),
+    ):
+      assert spec.dtype.itemsize == 4
+
+  def test_function(self, write_module):
+    write_module('own_counter', _COUNTER)
+    assert _unwrap(registry.make('own_counter:make', seed=7)).seed == 7
+
+  @pytest.mark.parametrize(
+    ('options', 'expected'),
+    [
+      ('', (5, 0.5, 'n')),
+      ('?size=-7', (-7, 0.5, 'n')),  # By its annotation.
+      ('?step_size=2', (5, 2.0, 'n')),  # By its default.
+      ('?size=9&name=None&step_size=1e-3', (9, 1e-3, 'None')),
+    ],
+  )
+  def test_options(self, write_module, options, expected):
+    write_module('own_counter', _COUNTER)
+    inner = _unwrap(registry.make(f'own_counter:Counter{options}', seed=0))
+    assert (inner.size, inner.step_size, inner.name) == expected
+    assert type(inner.step_size) is float
+
+  def test_batch_has_a_seed_for_each_slot(self, write_module):
+    write_module('own_counter', _COUNTER)
+    factory = registry.make_factory('own_counter:make?size=4')
+    environments = factory.make_batch([1, 2, 1])
+    observation = environments.reset().observation
+    assert observation.dtype == np.float32
+    np.testing.assert_array_equal(observation[0], observation[2])
+    assert not np.array_equal(observation[0], observation[1])
+    assert _length(environments) == 4
+
+  def test_types_for_readers_alone(self, write_module):
+    source = _COUNTER.replace('size: int = 5', "size: 'any number' = 5")
+    write_module('own_counter', source)
+    inner = _unwrap(registry.make('own_counter:Counter?size=7', seed=0))
+    assert inner.size == 7  # By its default.
+
+  def test_can_be_pickled(self, write_module):
+    write_module('own_counter', _COUNTER)
+    factory = registry.make_factory('own_counter:make?size=4')
+    pickled = pickle.dumps(factory)
+    del sys.modules['own_counter']  # As in another process.
+    copy = pickle.loads(pickled)
+    assert copy == factory
+    assert _unwrap(copy(seed=1)).size == 4
+
+
+class TestOfGymnasium:
+  @pytest.fixture(autouse=True)
+  def _module(self, write_module):
+    for name in ('OwnByModule-v0', 'OwnScreen-v0'):
+      gymnasium.registry.pop(name, None)
+    write_module('own_gymnasium', _GYMNASIUM)
+
+  @pytest.mark.parametrize('thing', ['Own', 'make'])
+  def test_is_adapted(self, thing):
+    environment = registry.make(f'own_gymnasium:{thing}?size=6', seed=5)
+    assert environment.observation_spec().dtype == np.float32
+    observation = environment.reset().observation
+    expected = np.random.Generator(np.random.PCG64(5)).uniform(size=2)
+    np.testing.assert_allclose(observation, expected, rtol=1e-6)
+    length = 0
+    while not environment.step(0).last():
+      length += 1
+    assert length == 5
+
+  def test_batch(self):
+    factory = registry.make_factory('own_gymnasium:make?size=6')
+    environments = factory.make_batch([3, 4, 3])
+    observation = environments.reset().observation
+    assert observation.dtype == np.float32
+    np.testing.assert_array_equal(observation[0], observation[2])
+    assert not np.array_equal(observation[0], observation[1])
+    assert _length(environments) == 6
+
+  def test_seed_is_passed_to_its_argument(self):
+    adapter = _unwrap(registry.make('own_gymnasium:make_seeded', seed=9))
+    assert adapter.gym_env.given == 9
+
+  @pytest.mark.parametrize('size', [1, 8])
+  def test_registered_by_its_module(self, size):
+    factory = registry.make_factory('gym:own_gymnasium:OwnByModule-v0')
+    assert 'own_gymnasium' not in sys.modules  # Until one is made.
+    assert factory(0).observation_spec().shape == (2,)
+    assert _length(factory.make_batch([0] * size)) == 4
+
+  @pytest.mark.parametrize(
+    'name', ['own_gymnasium:Screen', 'gym:own_gymnasium:OwnScreen-v0']
+  )
+  def test_channels_that_are_first(self, name):
+    factory = registry.make_factory(f'{name}?channels_first=true')
+    assert factory(0).reset().observation.shape == (36, 40, 3)
+    environments = factory.make_batch([0, 1])
+    assert environments.observation_spec().shape == (36, 40, 3)
+    timestep = environments.reset()
+    for _ in range(2):
+      np.testing.assert_array_equal(
+        timestep.observation[:, 5, 7], [[1, 2, 3]] * 2
+      )
+      timestep = environments.step(np.zeros(2, np.int32))
+    assert registry.make(name, 0).observation_spec().shape == (3, 36, 40)
+
+  def test_module_that_registers_something_else(self):
+    with pytest.raises(ValueError, match="mean 'OwnByModule-v0'"):
+      registry.make('gym:own_gymnasium:OwnByModul-v0', 0)
+    for make in (
+      lambda factory: factory(0),
+      lambda factory: factory.make_batch([0] * 8),
+    ):
+      with pytest.raises(
+        argument_checks.ArgumentError, match="no module 'own_gymnasiun'"
+      ):
+        make(registry.make_factory('gym:own_gymnasiun:OwnByModule-v0'))
+
+
+_FACTORIES = """
+  from repertory.environments import batch, catch
+  from repertory.environments import tensor
+  from repertory.environments.tensor import catch as tensor_catch
+
+  class Factory:
+    def __init__(self, rows: int = 4):
+      self.rows = rows
+
+    def __call__(self, seed):
+      return catch.TensorCatch(rows=self.rows, seed=seed)
+
+    def make_batch(self, seeds):
+      environments = batch.EnvironmentBatch([self(seed) for seed in seeds])
+      environments.is_own = True
+      return environments
+
+  FACTORY = Factory(rows=6)
+
+  class Board(tensor_catch.Catch):
+    def __init__(self, rows: int = 4):
+      super().__init__(rows=rows, columns=3)
+
+  BOARD = tensor.Factory(Board)
+"""
+
+
+class TestOfFactories:
+  @pytest.mark.parametrize(
+    ('thing', 'rows'), [('Factory', 4), ('Factory?rows=8', 8), ('FACTORY', 6)]
+  )
+  def test_batch_is_its_own(self, write_module, thing, rows):
+    write_module('own_factories', _FACTORIES)
+    factory = registry.make_factory(f'own_factories:{thing}')
+    assert factory(0).observation_spec().shape == (rows, 5)
+    environments = factory.make_batch([0, 1])
+    assert environments.is_own
+    assert environments.reset().observation.shape == (2, rows, 5)
+    with pytest.raises(ValueError, match='can be compiled with the agent'):
+      registry.make_tensor_environment(factory)
+
+  @pytest.mark.parametrize(
+    ('thing', 'rows'), [('Board', 4), ('Board?rows=7', 7), ('BOARD', 4)]
+  )
+  def test_tensor_environment(self, write_module, thing, rows):
+    write_module('own_factories', _FACTORIES)
+    factory = registry.make_factory(f'own_factories:{thing}')
+    tensor_environment = registry.make_tensor_environment(factory)
+    assert tensor_environment.observation_spec().shape == (rows, 3)
+    assert factory(0).observation_spec().shape == (rows, 3)
+    environments = factory.make_batch([0, 1])
+    assert isinstance(environments, vector_batch.VectorBatch)
+    assert environments.reset().observation.shape == (2, rows, 3)
+
+  def test_instances_take_no_options(self, write_module):
+    write_module('own_factories', _FACTORIES)
+    with pytest.raises(ValueError, match='expected no options'):
+      registry.make_factory('own_factories:FACTORY?rows=7')
+
+
+_WRONG = """
+  from repertory.environments import catch
+  number = 5
+  def needs(seed, size: int, *, speed): pass
+  def needs_seed(random_seed): pass
+  def gives_number(seed): return 5
+  def takes_no_seed(): return catch.TensorCatch(seed=0)
+  def raises(seed): raise ValueError('my own words')
+  def refused(seed): return catch.TensorCatch(rows=1, seed=seed)
+  def array(seed, at: dict = {}): pass
+  class Batches:
+    def __init__(self): raise OSError('no disk')
+    def make_batch(self, seeds): pass
+"""
+
+
+class TestWrong:
+  @pytest.mark.parametrize(
+    ('thing', 'parts'),
+    [
+      ('number', ['a callable that takes a seed', 'is of type int']),
+      ('neds', ["has no 'neds'", "'needs'"]),
+      ('needs', [':needs?size=...&speed=...', 'argument `seed`']),
+      ('needs?size=3', [':needs?speed=...;']),
+      ('needs_seed', [':needs_seed?random_seed=...;', 'argument `seed`']),
+      ('needs?size=x&speed=1', ["size must be of type int, got 'x'"]),
+      ('needs?size=1e1', ['Write 10.']),
+      ('needs?sise=3', ["'sise'. Did you mean 'size'?", 'size=..., speed=...']),
+      ('needs?seed=3', ["got 'seed'"]),
+      ('needs?size=3&size=4', ['each option once']),
+      ('needs?', ["got ''"]),
+      ('array?at=x', ['must be of type dict', 'Only code can give']),
+      ('Batches', ['it failed', 'line 12, in __init__', 'OSError: no disk']),
+    ],
+  )
+  def test_factory_is_refused(self, write_module, thing, parts):
+    write_module('own_wrong', _WRONG)
+    with pytest.raises(argument_checks.ArgumentError) as raised:
+      registry.make_factory(f'own_wrong:{thing}')
+    assert raised.value.argument == 'name'
+    for part in parts:
+      assert part in str(raised.value)
+
+  @pytest.mark.parametrize(
+    ('thing', 'parts'),
+    [
+      ('gives_number', ['dm_env.Environment or a gymn', 'd builtins.int.']),
+      ('takes_no_seed', ['it has no argument `seed`']),
+      ('raises', ['it failed:', 'line 8, in raises', 'ValueError: my own wo']),
+      ('refused', ['`rows`: expected an integer of at least 2, got 1.']),
+    ],
+  )
+  def test_result_is_refused(self, write_module, thing, parts):
+    write_module('own_wrong', _WRONG)
+    factory = registry.make_factory(f'own_wrong:{thing}')
+    for make in (lambda: factory(0), lambda: factory.make_batch([0, 1])):
+      with pytest.raises(argument_checks.ArgumentError) as raised:
+        make()
+      for part in parts:
+        assert part in str(raised.value)
+
+  def test_seeds(self, write_module):
+    write_module('own_counter', _COUNTER)
+    factory = registry.make_factory('own_counter:make')
+    with pytest.raises(ValueError, match=r'`seed`.*at least 0, got -1'):
+      factory(-1)
+    with pytest.raises(ValueError, match='`seeds`'):
+      factory.make_batch([])
+
+  def test_module_raises(self, write_module):
+    write_module('own_broken', 'import unheard_of')
+    with pytest.raises(ValueError, match=r'line 1, in <module>(?s:.)*unheard'):
+      registry.make_factory('own_broken:make')
+
+
+class TestNames:
+  def test_family_wins(self, write_module):
+    for family, message in (
+      ('catch', "Rename the module 'catch' in this folder"),
+      ('tensor', "Rename the module 'tensor' in this folder"),
+      ('gym', "a registered Gymnasium environment, got 'Counter'"),
+    ):
+      write_module(family, _COUNTER)
+      with pytest.raises(ValueError, match=message):
+        registry.make(f'{family}:Counter', 0)
+    # Within a package, the name is different.
+    write_module('own_package.catch', _COUNTER)
+    assert registry.make('own_package.catch:make', 0).reset().first()
+
+  @pytest.mark.parametrize(
+    ('name', 'suggestion'),
+    [
+      ('atary:Pong', "'atari:Pong'"),
+      ('own_nam:make', "'own_name'"),
+      ('own_name.make', "'own_name:make'"),
+      ('own_name.py:make', "'own_name'"),
+      ('./own_name.py:make', "'own_name:make'"),
+      ('folder/own_name.py:make', "'folder.own_name:make'"),
+    ],
+  )
+  def test_suggestion(self, write_module, name, suggestion):
+    write_module('own_name', _COUNTER)
+    with pytest.raises(ValueError, match=f'Did you mean {suggestion}'):
+      registry.make_factory(name)
+
+  def test_nothing_is_imported_for_other_names(self, write_module):
+    for name in ('gym', 'memory_chain', 'pyglet', 'dqn'):
+      write_module(name, 'raise RuntimeError')
+    before = list(sys.path)
+    registry.make_factory('memory_chain:30')(0).close()
+    registry.make_factory('gym:CartPole-v1')(0).close()
+    with pytest.raises(ValueError, match='expected a known name'):
+      registry.make_factory('dqm')
+    assert sys.path == before

@@ -1,0 +1,64 @@
+"""Tests of `environments/rendering/quieting.py`."""
+
+import sys
+import threading
+import warnings
+
+import pytest
+
+from repertory.environments.rendering import quieting
+
+_SECONDS = 60
+
+
+def test_ignores_warnings_of_a_kind():
+  with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter('always')
+    with quieting.ignored_warnings('.*small', UserWarning):
+      warnings.warn('too small a thing', UserWarning, stacklevel=1)
+      warnings.warn('too small a thing', FutureWarning, stacklevel=1)
+      warnings.warn('too large a thing', UserWarning, stacklevel=1)
+    warnings.warn('too small a thing', UserWarning, stacklevel=1)
+  messages = [(warning.category, str(warning.message)) for warning in caught]
+  assert messages == [
+    (FutureWarning, 'too small a thing'),
+    (UserWarning, 'too large a thing'),
+    (UserWarning, 'too small a thing'),
+  ]
+
+
+def test_discards_stderr(capsys):
+  with quieting.discarded_stderr():
+    print('farewell', file=sys.stderr)
+  print('here', file=sys.stderr)
+  assert capsys.readouterr().err == 'here\n'
+
+
+@pytest.mark.parametrize(
+  'quiet', [quieting.ignored_warnings, quieting.discarded_stderr]
+)
+def test_threads_restore_the_original(quiet, monkeypatch):
+  monkeypatch.setattr(sys, 'stderr', sys.stderr)  # Restored if the test fails.
+  before = sys.stderr, list(warnings.filters)
+  first_is_in, second_is_in, first_is_out = (
+    threading.Event() for _ in range(3)
+  )
+
+  def be_first():
+    with quiet():
+      first_is_in.set()
+      second_is_in.wait(0.3)  # Times out, because the lock is held.
+    first_is_out.set()
+
+  def be_second():
+    first_is_in.wait(_SECONDS)
+    with quiet():
+      second_is_in.set()
+      first_is_out.wait(_SECONDS)
+
+  threads = [threading.Thread(target=be) for be in (be_first, be_second)]
+  for thread in threads:
+    thread.start()
+  for thread in threads:
+    thread.join(_SECONDS)
+  assert (sys.stderr, list(warnings.filters)) == before

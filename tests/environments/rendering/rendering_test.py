@@ -1,0 +1,352 @@
+"""Tests of the rendering of each environment family."""
+
+import contextlib
+import dataclasses
+
+import dm_env
+import gymnasium
+import numpy as np
+import pytest
+from dm_env import specs
+from PIL import Image
+
+from repertory.environments import wrappers
+from repertory.environments.batches import batch
+from repertory.environments.games import catch
+from repertory.environments.registry import registry
+from repertory.environments.rendering import drawing, rendering
+from repertory.environments.wrappers import previous_action
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+  """A name, and the expected images."""
+
+  name: str
+  shape: tuple[int, ...]
+  rate: float
+  num_slots: int = 2
+  num_steps: int = 12
+
+  def __str__(self):
+    return f'{self.name}_{self.num_slots}'
+
+
+_SCREEN = (4, 210, 160, 3)
+CASES = (
+  Case('catch', (10, 5, 3), 5),
+  Case('reach', (10, 10, 3), 5),
+  Case('gym:CartPole-v1', (400, 600, 3), 50, num_slots=8),
+  Case('gym:MountainCarContinuous-v0', (400, 600, 3), 30),
+  Case('atari:Breakout?life_loss=true&sticky_actions=0.25', _SCREEN, 60, 2, 80),
+  Case(
+    'atari:Breakout?max_frames=40&noops=0&frame_skip=2',
+    (2, 210, 160, 3),
+    60,
+    2,
+    25,
+  ),
+  Case('atari:SpaceInvaders?full_actions=true', _SCREEN, 60, 1, 30),
+  Case('minigrid:MiniGrid-Empty-6x6-v0?full=true', (192, 192, 3), 10),
+  Case('minatar:seaquest', (10, 10, 3), 20),
+  Case('bsuite:catch_scale/0', (10, 5, 3), 5),
+  Case('bsuite:deep_sea/0', (10, 10, 3), 5, 1),
+  Case('tensor:catch:12x7', (12, 7, 3), 5),
+)
+
+
+def make_pair(case):
+  """Makes the same batch twice, the second one with rendering."""
+  factory = registry.make_factory(case.name)
+  seeds = [100 + slot for slot in range(case.num_slots)]
+  return factory.make_batch(seeds), factory.filmed().make_batch(seeds)
+
+
+def draw_actions(spec, num_slots, num_steps):
+  random = np.random.default_rng(0)
+  shape = (num_steps, num_slots, *spec.shape)
+  if spec.dtype.kind == 'i':
+    return random.integers(0, spec.num_values, shape).astype(spec.dtype)
+  return random.uniform(spec.minimum, spec.maximum, shape).astype(spec.dtype)
+
+
+@pytest.mark.parametrize('case', CASES, ids=str)
+def test_filmed_environments_do_the_same(case):
+  plain, filmed = make_pair(case)
+  slots = range(case.num_slots)
+  with contextlib.closing(plain), contextlib.closing(filmed):
+    actions = draw_actions(plain.action_spec(), case.num_slots, case.num_steps)
+    check_equal(filmed.reset(), plain.reset())
+    seen = [set() for _ in slots]
+    for action in actions:
+      for slot, picture in zip(slots, rendering.take(filmed, slots)):
+        seen[slot].add(picture[-1].tobytes())
+      check_equal(filmed.step(action), plain.step(action))
+    (last,) = rendering.take(filmed, [case.num_slots - 1])
+    expected = case.shape if len(case.shape) == 4 else (1, *case.shape)
+    # A step that ends early has fewer frames.
+    assert last.shape[1:] == expected[1:]
+    assert 1 <= len(last) <= expected[0]
+    assert rendering.rate(filmed) == pytest.approx(case.rate)
+    assert all(len(each) > 2 for each in seen)
+
+
+def check_equal(found, expected):
+  np.testing.assert_equal(tuple(found), tuple(expected))
+
+
+class TestContent:
+  @pytest.mark.parametrize('num_slots', [3, 8])
+  def test_gymnasium_shows_its_own(self, num_slots):
+    # Eight slots are stepped as one; each must get its own image.
+    case = Case('gym:CartPole-v1', (400, 600, 3), 50, num_slots)
+    _, filmed = make_pair(case)
+    with contextlib.closing(filmed):
+      timestep = filmed.reset()
+      actions = draw_actions(filmed.action_spec(), num_slots, 5)
+      for action in actions:
+        timestep = filmed.step(action)
+      found = filmed.render([2, 1])
+    for picture, slot in zip(found, [2, 1]):
+      own = gymnasium.make('CartPole-v1', render_mode='rgb_array')
+      own.reset()
+      own.unwrapped.state = timestep.observation[slot]
+      # The vector environment draws a few pixels differently.
+      differs = (picture != own.render()).any(axis=-1)
+      assert differs.mean() < 2e-3
+      own.close()
+
+  def test_atari_shows_the_screens_in_color(self):
+    # The observation is the maximum of the last two frames, gray and small.
+    case = Case('atari:Breakout', _SCREEN, 60, 2)
+    _, filmed = make_pair(case)
+    with contextlib.closing(filmed):
+      filmed.reset()
+      frames = np.zeros([0])
+      for action in draw_actions(filmed.action_spec(), 2, 30):
+        timestep = filmed.step(action)
+        for slot, frames in enumerate(filmed.render([0, 1])):
+          gray = [Image.fromarray(f).convert('L') for f in frames[-2:]]
+          highest = Image.fromarray(np.maximum(*map(np.asarray, gray)))
+          small = np.asarray(highest.resize((84, 84), Image.Resampling.BOX))
+          newest = timestep.observation[slot, ..., -1]
+          assert np.abs(small - newest.astype(float)).mean() < 2
+          # Ball and paddle are thin, and must be at the observed position.
+          paddle = newest[77:80, 6:78]
+          assert (small[77:80, 6:78] > 60).tolist() == (paddle > 60).tolist()
+    assert frames[-1].std(axis=-1).max() > 50  # Colors.
+
+  def test_minatar_has_the_colors_of_its_display(self):
+    seaborn = pytest.importorskip('seaborn', reason='it brings the colors')
+    palette = 255 * np.array(seaborn.color_palette('cubehelix', 4))
+    board = np.zeros((2, 3, 4), bool)
+    board[0, 0, 0] = board[0, 1, [0, 2]] = board[1, 2, 3] = True
+    picture = drawing.draw_channels(board)
+    expected = np.zeros((2, 3, 3))
+    expected[0, 0], expected[0, 1], expected[1, 2] = palette[[0, 2, 3]]
+    # Matplotlib's colormaps have 256 levels.
+    np.testing.assert_allclose(picture, expected, atol=4)
+
+  def test_minatar_is_the_board(self):
+    for name in ('minatar:breakout', 'tensor:minatar/breakout'):
+      environment = registry.make(name, seed=0)
+      timestep = environment.reset()
+      is_something = environment.render().any(axis=-1)
+      expected = timestep.observation.any(axis=-1)
+      np.testing.assert_array_equal(is_something, expected)
+
+  def test_catch_is_the_board(self):
+    for name in ('catch:4x3', 'tensor:catch:4x3', 'bsuite:catch/0'):
+      environment = registry.make_factory(name).filmed()(0)
+      environment.reset()
+      timestep = environment.step(1)
+      board = 255 * timestep.observation[..., np.newaxis]
+      np.testing.assert_array_equal(environment.render(), board.repeat(3, -1))
+
+  def test_pole_of_tensors_leans_in_its_direction(self):
+    environment = registry.make('tensor:cartpole', seed=0)
+    timestep = environment.reset()
+    while not timestep.last():
+      timestep = environment.step(1)  # Pushed to the right, it falls left.
+    x, _, angle, _ = timestep.observation
+    rows, columns = np.nonzero(environment.render()[..., 0] == 202)
+    top = columns[rows == rows.min()].mean()
+    meter = 60
+    assert top == pytest.approx(149.5 + meter * (x + np.sin(angle)), abs=2)
+    assert rows.min() == pytest.approx(
+      99.5 + meter * (1 - np.cos(angle)) - 0.05 * meter, abs=2
+    )
+    assert angle < -0.2
+
+  def test_pendulum_of_tensors_is_at_its_angle(self):
+    environment = registry.make('tensor:pendulum', seed=2)
+    cosine, sine, _ = environment.reset().observation
+    picture = environment.render()
+    rows, columns = np.nonzero(picture[..., 1] == 77)
+    # The middle of the rod is half its length away from the pivot.
+    assert columns.mean() == pytest.approx(99.5 - 40 * sine, abs=2)
+    assert rows.mean() == pytest.approx(99.5 - 40 * cosine, abs=2)
+    assert (picture[99, 99] == 0).all()
+
+
+class Colored(dm_env.Environment):
+  """Renders a given image."""
+
+  def __init__(self, picture, **attributes):
+    self.picture = picture
+    vars(self).update(attributes)
+
+  def reset(self):
+    return dm_env.restart(np.zeros(2))
+
+  def step(self, action):
+    return dm_env.transition(0.0, np.zeros(2))
+
+  def observation_spec(self):
+    return specs.Array((2,), np.float64)
+
+  def action_spec(self):
+    return specs.DiscreteArray(2, np.int32)
+
+  def render(self):
+    if isinstance(self.picture, Exception):
+      raise self.picture
+    return self.picture
+
+
+_PICTURE = np.arange(24, dtype=np.uint8).reshape(2, 4, 3)
+
+
+class TestOwnEnvironments:
+  def test_wrappers_and_batches_pass_pictures_on(self):
+    environments = [
+      wrappers.SinglePrecision(
+        wrappers.StepLimit(
+          wrappers.FrameStack(Colored(_PICTURE + i, render_fps=12), 2), 9
+        )
+      )
+      for i in range(3)
+    ]
+    np.testing.assert_array_equal(environments[1].render(), _PICTURE + 1)
+    together = previous_action.PreviousActionAndReward(
+      batch.EnvironmentBatch(environments)
+    )
+    found = rendering.take(together, [2, 0])
+    np.testing.assert_array_equal(found, [[_PICTURE + 2], [_PICTURE]])
+    assert rendering.rate(together) == 12
+
+  def test_rate_by_default(self):
+    environment = wrappers.StepLimit(Colored(_PICTURE), 3)
+    assert rendering.rate(batch.EnvironmentBatch([environment])) == 30
+
+  @pytest.mark.parametrize('rate', [0, -1, float('nan'), float('inf'), 'fast'])
+  def test_invalid_rate(self, rate):
+    environments = batch.EnvironmentBatch([Colored(_PICTURE, render_fps=rate)])
+    with pytest.raises(
+      rendering.NoPictureError, match='`render_fps` of Colored'
+    ):
+      rendering.rate(environments)
+
+  @pytest.mark.parametrize(
+    ('picture', 'message'),
+    [
+      (None, 'found None'),
+      (_PICTURE.astype(np.float32), r'found float32 \[2, 4, 3\]'),
+      (_PICTURE[..., :1], r'found uint8 \[2, 4, 1\]'),
+      (_PICTURE[0], r'found uint8 \[4, 3\]'),
+      (_PICTURE[:0], r'found uint8 \[0, 4, 3\]'),
+      (OSError('no light'), 'could not be rendered: OSError: no light'),
+    ],
+  )
+  def test_wrong_pictures(self, picture, message):
+    environments = batch.EnvironmentBatch([Colored(picture)])
+    with pytest.raises(rendering.NoPictureError, match=message):
+      rendering.take(environments, [0])
+
+  def test_a_factory_of_ones_own(self):
+    def factory(seed):
+      return catch.Catch(seed=seed)
+
+    assert rendering.film(factory) is factory
+    setattr(factory, 'filmed', lambda: 'with pictures')  # noqa: B010
+    assert rendering.film(factory) == 'with pictures'
+
+
+_NAMED = """
+  import gymnasium
+  import numpy as np
+  from repertory.environments import catch, registry
+
+  class Own(gymnasium.Env):
+    metadata = {'render_modes': ['rgb_array'], 'render_fps': 7}
+    observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def __init__(self, render_mode=None):
+      self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+      return np.zeros(2, np.float32), {}
+
+    def render(self):
+      return np.full((4, 3, 3), 9, np.uint8)
+
+  def make_catch(seed, rows=4):
+    return catch.TensorCatch(rows, 3, seed)
+
+  factory = registry.make_factory('gym:CartPole-v1')
+"""
+
+
+@pytest.mark.parametrize(
+  ('thing', 'shape', 'rate'),
+  [
+    ('Own', (4, 3, 3), 7),
+    ('make_catch?rows=6', (6, 3, 3), 5),
+    ('factory', (400, 600, 3), 50),
+  ],
+)
+def test_environments_of_ones_own_by_name(thing, shape, rate, write_module):
+  write_module('own_pictures', _NAMED)
+  factory = rendering.film(registry.make_factory(f'own_pictures:{thing}'))
+  environments = factory.make_batch([1, 2])
+  with contextlib.closing(environments):
+    environments.reset()
+    found = rendering.take(environments, [1])
+    assert found[0].shape == (1, *shape)
+    assert rendering.rate(environments) == rate
+
+
+def test_render_mode_of_ones_own_is_left_alone(write_module):
+  write_module('own_pictures', _NAMED)
+  name = 'own_pictures:Own?render_mode=human'
+  environments = registry.make_factory(name).filmed().make_batch([1])
+  environments.reset()
+  with pytest.raises(rendering.NoPictureError, match='was made with human'):
+    rendering.take(environments, [0])
+
+
+@pytest.mark.parametrize(
+  ('name', 'message'),
+  [
+    ('memory_chain', 'MemoryChain has no method `render`'),
+    ('tensor:memory_chain', 'MemoryChain has no method `render`'),
+    ('envpool:CartPole-v1', 'EnvPoolSource has no method `render`'),
+    ('bsuite:cartpole/0', r'only boards can be rendered.*shape \[1, 6\]'),
+  ],
+)
+def test_names_without_a_picture(name, message):
+  environments = registry.make_factory(name).filmed().make_batch([0, 1])
+  with contextlib.closing(environments):
+    environments.reset()
+    with pytest.raises(rendering.NoPictureError, match=message):
+      rendering.take(environments, [0])
+
+
+@pytest.mark.parametrize('name', ['gym:CartPole-v1', 'atari:Pong'])
+def test_pictures_that_were_not_asked_for(name):
+  environment = registry.make(name, seed=0)
+  environment.reset()
+  with pytest.raises(rendering.NoPictureError, match=r'\.filmed\(\)'):
+    environment.render()
+  environment.close()

@@ -1,0 +1,72 @@
+"""Tests of `launch/experiments/experiment.py`."""
+
+import dataclasses
+
+import pytest
+
+import known_agents
+from repertory import launch
+from repertory.agents import dqn, ppo
+from repertory.agents.interface import registry
+from repertory.components.config.settings import SettingError
+from repertory.launch.experiments import naming
+from repertory.launch.opening import session, smoke_test
+
+
+def _make(agent='dqn', **settings):
+  settings = {'max_steps': 1, 'directory': 'unused', **settings}
+  return launch.make_experiment(agent, 'catch', **settings)
+
+
+class TestEnvironmentsPerActor:
+  @pytest.mark.parametrize('agent', known_agents.NAMES)
+  def test_are_by_default_what_the_agent_advises(self, agent):
+    number = known_agents.AGENTS[agent].environments_per_actor
+    experiment = _make(agent)
+    assert experiment.num_environments_per_actor == number
+    assert experiment.num_environments == number
+    assert _make(agent, num_actors=3).num_environments == 3 * number
+    config_class = registry.get(agent).config_class
+    assert config_class.default_environments_per_actor == number
+    # It is no setting, which a checkpoint would hold.
+    names = {field.name for field in dataclasses.fields(config_class)}
+    assert 'default_environments_per_actor' not in names
+
+  @pytest.mark.parametrize('agent', ['dqn', 'impala'])
+  def test_are_what_is_said(self, agent):
+    experiment = _make(agent, environments_per_actor=5, num_actors=2)
+    assert experiment.num_environments_per_actor == 5
+    assert experiment.num_environments == 10
+
+  def test_follow_the_builder(self):
+    experiment = dataclasses.replace(_make('dqn'), builder=ppo.PPOBuilder())
+    assert experiment.num_environments == 8
+    experiment = dataclasses.replace(experiment, builder=dqn.DQNBuilder())
+    assert experiment.num_environments == 1
+
+  @pytest.mark.parametrize(
+    ('value', 'message'),
+    [
+      (0, 'at least 1, got 0'),
+      (1.5, 'an integer or None, got 1.5'),
+      (True, 'an integer or None, got True'),
+      ('8', "an integer or None, got '8'"),
+    ],
+  )
+  def test_what_is_wrong_is_named(self, value, message):
+    with pytest.raises(
+      SettingError, match=f'environments_per_actor must be {message}'
+    ):
+      _make('impala', environments_per_actor=value)
+
+  @pytest.mark.parametrize('settings', [{}, {'environments_per_actor': 4}])
+  def test_a_checkpoint_knows_how_many_there_were(self, settings):
+    experiment = _make('impala', num_actors=2, **settings)
+    experience = session.describe_experience(
+      experiment, smoke_test.check(experiment)
+    )
+    identity = experiment.identity(experience)
+    assert identity['num_environments'] == experiment.num_environments
+    same = naming.from_identity(identity, 'unused')
+    assert same.num_environments == experiment.num_environments
+    assert same.builder.config == experiment.builder.config
