@@ -50,25 +50,25 @@ _MINATAR_CLASSES = {
 
 ENTRIES = (
   TensorFamily(
-    'catch', 'Catch a falling ball, in TensorFlow', 'catch', 'Catch'
+    'catch', 'Catch a falling ball, in TensorFlow', 'catch', 'TensorCatch'
   ),
   TensorFamily(
     'catch:<rows>x<columns>',
     'The same on a board of another size, for example tensor:catch:12x7',
     'catch',
-    'Catch',
+    'TensorCatch',
   ),
   TensorFamily(
     'memory_chain',
     'Remember a cue for 10 steps, in TensorFlow',
     'memory_chain',
-    'MemoryChain',
+    'TensorMemoryChain',
   ),
   TensorFamily(
     'memory_chain:<length>',
     'The same of another length, for example tensor:memory_chain:30',
     'memory_chain',
-    'MemoryChain',
+    'TensorMemoryChain',
   ),
   TensorFamily(
     'cartpole',

@@ -148,7 +148,7 @@ class TestNothingIsLeft:
 
   @pytest.mark.parametrize(
     ('name', 'workers'),
-    [('local_mt', 'Threads'), ('local_mp', 'Processes')],
+    [('local_mt', 'ThreadWorkers'), ('local_mp', 'LocalProcesses')],
   )
   def test_of_nodes_without_workers(self, name, workers, monkeypatch, tmp_path):
     monkeypatch.setattr(local_workers, workers, services.Failing(None, 1))
