@@ -1,7 +1,6 @@
 """Commands, and their registry, which finds them by file name."""
 
 import dataclasses
-import types
 from collections.abc import Callable, Mapping, Sequence
 
 from absl import flags
@@ -31,7 +30,7 @@ class Command:
   description: str
   flag_table: Sequence[tuple]
   run: Callable[[flags.FlagValues, Mapping[str, str], Sequence[str]], int]
-  groups: Mapping[str, Sequence[str]] = types.MappingProxyType({})
+  groups: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
 
 
 REGISTRY = registries.Registry[Command](
