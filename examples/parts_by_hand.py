@@ -64,13 +64,13 @@ def main(over_server=False, max_steps=4_000):
 
   # Acting and learning alternate; neither blocks on the rate limiter.
   loop = environment_loop.EnvironmentLoop(environment, actor)
-  pace = replay.ReplayRatio(description, BATCH_SIZE)
+  ratio = replay.ReplayRatio(description, BATCH_SIZE)
   steps, returns = 0, []
   while steps < max_steps:
     num_steps, episodes = loop.step()
     steps += num_steps
     returns += [episode.episode_return for episode in episodes]
-    for _ in range(pace.updates_due(learner.steps, adder.num_items)):
+    for _ in range(ratio.updates_due(learner.steps, adder.num_items)):
       learner.step()
 
   adder.close()

@@ -23,7 +23,7 @@ _NUM_KILLS = 100
 _WRITER = """
 import os, shutil, sys
 import numpy as np
-from repertory.components import checkpointing
+from repertory.components.checkpoints import checkpointing
 
 directory = sys.argv[1]
 served = os.path.join(directory, '.replay')

@@ -16,7 +16,7 @@ _SCRIPT = """
 import os, sys
 from repertory import launch
 from repertory.agents import dqn, impala
-from repertory.environments import registry
+from repertory.environments.registry import registry
 from repertory.launch.topologies import central
 
 agent, topology, servers, node, part, steps = sys.argv[1:]

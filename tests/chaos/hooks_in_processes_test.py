@@ -14,7 +14,7 @@ _SECONDS = 240
 _SCRIPT = """
 import json, os, sys
 from repertory import launch
-from repertory.launch import hooks
+from repertory.launch.experiments import callbacks
 
 class Noting(launch.Callback):
   def __init__(self):
@@ -104,7 +104,7 @@ def test_observer_that_fails_ends_all(tmp_path):
 def test_weights_and_biases_leave_nothing_behind(tmp_path, monkeypatch):
   pytest.importorskip('wandb')
   monkeypatch.setenv('WANDB_ERROR_REPORTING', 'false')
-  loggers = "[hooks.WandB('p', mode='offline')]"
+  loggers = "[callbacks.WandB('p', mode='offline')]"
   ended = _start(tmp_path, 2_000, loggers=loggers).wait(_SECONDS)
   assert ended.code == 0, ended.output
   assert ended.left == []

@@ -15,7 +15,7 @@ from repertory.components.checkpoints import checkpointing
 _SOURCE = """
 import json, os, subprocess, sys
 import numpy as np
-from repertory.components import checkpointing
+from repertory.components.checkpoints import checkpointing
 
 directory = os.path.join(sys.argv[1], 'checkpoints')
 checkpointer = checkpointing.Checkpointer(directory)

@@ -21,7 +21,8 @@ tf.config.set_logical_device_configuration(
   cpu, [tf.config.LogicalDeviceConfiguration()] * 3
 )
 
-from repertory.components import compilation, variables
+from repertory.components import variables
+from repertory.components.runtime import compilation
 
 problems = []
 

@@ -314,7 +314,9 @@ def test_gymnasium_is_imported_only_when_needed():
   # In another process, because other tests have imported gymnasium.
   program = (
     'import sys\n'
-    'from repertory.environments import batch, registry, wrappers\n'
+    'from repertory.environments import wrappers\n'
+    'from repertory.environments.batches import batch\n'
+    'from repertory.environments.registry import registry\n'
     'registry.names()\n'
     "registry.make_factory('gym:CartPole-v1')\n"
     "registry.make_factory('atari:Pong?noops=0')\n"

@@ -22,10 +22,10 @@ _SETTINGS = ('--env=catch', '--num_actors=2', '--config.jit_compile=false')
 # Environment and agent as somebody's own.
 _OWN = """
 from repertory.agents import dqn
-from repertory.environments import catch
+from repertory.environments.games import catch
 
 def make(seed):
-  return catch.TensorCatch(seed=seed)
+  return catch.Catch(seed=seed)
 
 class Builder(dqn.DQNBuilder):
   pass
@@ -36,7 +36,7 @@ _FAILING = """
 import sys
 from repertory import launch
 from repertory.agents import dqn
-from repertory.environments import registry
+from repertory.environments.registry import registry
 
 def make_environment(seed):
   environment = registry.make('catch', seed)

@@ -17,7 +17,7 @@ _MODULE = """
   import numpy as np
   from dm_env import specs
   from repertory import launch
-  from repertory.components import episode_metrics
+  from repertory.components.actors import episode_metrics
 
   class Course(gymnasium.Env):
     '''Episodes of 2 and 3 steps, alternately; the long ones succeed.'''
@@ -122,7 +122,7 @@ def test_info_of_last_steps_is_logged(tmp_path, case):
     f'--env=own_course:{environment}', f'--topology={topology}',
     setting,
     '--info=distance,success', '--episode_rows',
-    '--observers=own_course:Watch',
+    '--callbacks=own_course:Watch',
     '--evaluation_metrics=moves=own_course:Moves',
   )  # fmt: skip
   assert code == 0
@@ -181,10 +181,10 @@ def test_entries_that_are_missing_or_no_numbers(capsys, name, message):
       ['--info=m', '--evaluation_metrics=m=own_course:Moves'],
       '--info must not be names of other columns',
     ),
-    (['--observers=Watch'], "--observers must be <module>:<class>, got 'Wat"),
-    (['--observers=own_course:Wach'], "Did you mean 'Watch'"),
-    (['--observers=own_course:Moves'], '`launch.Callback`'),
-    (['--observers=own_course:Needy'], "argument: 'path'"),
+    (['--callbacks=Watch'], "--callbacks must be <module>:<class>, got 'Wat"),
+    (['--callbacks=own_course:Wach'], "Did you mean 'Watch'"),
+    (['--callbacks=own_course:Moves'], '`launch.Callback`'),
+    (['--callbacks=own_course:Needy'], "argument: 'path'"),
     (
       ['--evaluation_metrics=own_course:Moves'],
       '--evaluation_metrics must be <column>=<module>:<class>',

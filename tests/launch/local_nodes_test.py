@@ -35,9 +35,9 @@ def _nothing_left():
 def test_nothing_of_launchpad_is_used(tmp_path):
   code = """
 import sys
-from repertory.launch.launchers import conformance, launcher, program
+from repertory.launch.launchers import conformance, launcher, node_graph
 planned = compiled_loop.CompiledLoop(60.0)
-planned.add(program.PlannedNode('replay', conformance._Service))
+planned.add(node_graph.PlannedNode('replay', conformance._Service))
 for name in ('local_mt', 'local_mp'):
   with launcher.get(name)().launch(planned, sys.argv[1]) as workers:
     client = workers.client('replay')

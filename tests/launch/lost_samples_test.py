@@ -25,7 +25,7 @@ from repertory import launch
 from repertory.agents import impala
 from repertory.components import datasets
 from repertory.components.transports import learner_end
-from repertory.environments import registry
+from repertory.environments.registry import registry
 
 learner_end.PATIENCE_SECONDS = 1.0
 

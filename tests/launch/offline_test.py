@@ -137,7 +137,7 @@ class TestOffline:
   def test_each_step_that_is_read_is_progress(
     self, tmp_path, data, monkeypatch, name
   ):
-    monkeypatch.setattr(offline, '_REPORT_SECONDS', 0)
+    monkeypatch.setattr(runs_offline, '_REPORT_SECONDS', 0)
     show, seen = run_loop.RunLoop._show_start, []
 
     def note(self):

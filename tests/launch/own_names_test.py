@@ -12,16 +12,16 @@ from repertory.launch.experiments import naming
 from repertory.launch.opening import session, smoke_test
 
 _ENVIRONMENT = """
-  from repertory.environments import catch
+  from repertory.environments.games import catch
 
   def make(seed, rows: int = 6):
-    return catch.TensorCatch(rows=rows, columns=5, seed=seed)
+    return catch.Catch(rows=rows, columns=5, seed=seed)
 """
 
 _AGENT = """
   import dataclasses
   from repertory.agents import dqn
-  from repertory.components import settings
+  from repertory.components.config import settings
 
   @dataclasses.dataclass(frozen=True)
   class Config(dqn.DQNConfig):

@@ -12,7 +12,7 @@ _DISK = '24k'
 
 _RUN = """
 import contextlib, functools, io, json, os, sys
-from repertory.components import recordings
+from repertory.components import offline
 from repertory.launch.cli import commands
 
 disk, outcomes = sys.argv[1], []
@@ -37,10 +37,10 @@ train('whole', f'--record={disk}/a')
 os.remove(f'{disk}/a/manifest.json')
 os.rmdir(f'{disk}/a')
 call('record', f'--directory={runs}/whole', '--episodes=60', f'{disk}/b')
-whole = recordings.Writer
-recordings.Writer = functools.partial(whole, file_bytes=30_000)
+whole = offline.RecordingWriter
+offline.RecordingWriter = functools.partial(whole, file_bytes=30_000)
 train('broken', f'--record={disk}/c')
-recordings.Writer = whole
+offline.RecordingWriter = whole
 os.system(f'mount -o remount,ro {disk}')
 train('read_only', f'--record={disk}/d')
 call('record', f'--directory={runs}/whole', '--episodes=1', f'{disk}/d')

@@ -218,7 +218,7 @@ class TestResume:
   def test_progress_of_a_conversion_is_reported(
     self, tmp_path, have_run, monkeypatch
   ):
-    monkeypatch.setattr(moves, '_TELL_SECONDS', 0.0)
+    monkeypatch.setattr(moves, '_REPORT_SECONDS', 0.0)
     have_run(450)
     reports = []
     with resuming.open_session(

@@ -150,8 +150,8 @@ def test_a_server_that_is_started_again_is_found(rpc_name, port, service):
 
 _KILLED = """
 import os, sys, time
-from repertory.launch.launchers import carriers
-carrier = carriers.get(sys.argv[1])
+from repertory.launch.launchers import rpc
+carrier = rpc.get(sys.argv[1])
 port, seconds = map(int, sys.argv[2:])
 def wait():
   os.write(1, b'called\\n')  # In one piece, beside other threads.

@@ -165,7 +165,7 @@ class TestObserver:
     for number in range(5):  # The caller does not block.
       _report(coordinator, 10, [(float(number), number)] * 2)
     assert coordinator.end_callbacks() == (
-      'waiting: observers[0] (Stuck) is in on_start, with 2 calls queued'
+      'waiting: callbacks[0] (Stuck) is in on_start, with 2 calls queued'
     )
     stuck.released.set()
     _end(coordinator)
@@ -200,10 +200,10 @@ class TestObserver:
   def test_one_that_does_not_end_is_named(self, make):
     stuck = recording_hooks.Stuck('on_end')
     coordinator = make(callbacks=[stuck], timeout_seconds=0.3)
-    waiting = 'waiting: observers[0] (Stuck) is in on_end, with 0 calls queued'
+    waiting = 'waiting: callbacks[0] (Stuck) is in on_end, with 0 calls queued'
     assert waiting in _end(coordinator)
     assert coordinator.failure().summary == (
-      'It has not ended within 0.3 seconds: observers[0] (Stuck) is in on_end, '
+      'It has not ended within 0.3 seconds: callbacks[0] (Stuck) is in on_end, '
       'with 0 calls queued.'
     )
     stuck.released.set()

@@ -21,27 +21,27 @@ _SCRIPT = """
 import math, pathlib
 from repertory import launch
 from repertory.components import loggers
-from repertory.launch import hooks
+from repertory.launch.experiments import callbacks
 from repertory.launch.experiments.callbacks import wandb_logger
 
-def play(name, is_resumed, rows, outcome=hooks.DONE):
+def play(name, is_resumed, rows, outcome=callbacks.DONE):
   pathlib.Path(name, 'logs').mkdir(parents=True, exist_ok=True)
-  logger = hooks.WandB('p')
-  logger.start(hooks.Run('a run', name, {}, is_resumed=is_resumed))
+  logger = callbacks.WandB('p')
+  logger.start(callbacks.RunEvent('a run', name, {}, is_resumed=is_resumed))
   for label, row in rows:
     logger.write(label, row)
-  logger.close(hooks.End(outcome, '', loggers.Status('a run')))
+  logger.close(callbacks.EndEvent(outcome, '', loggers.Status('a run')))
 
 launch.run(
   launch.make_experiment(
     'dqn', 'catch', max_steps=300, directory='whole',
     evaluation_episodes=3, config={'min_replay_size': 50, 'hidden_sizes': (8,)},
-    loggers=[hooks.WandB('catching', tags=['small'])],
+    loggers=[callbacks.WandB('catching', tags=['small'])],
   ),
   display=False,
 )
 row = ('learner', {'steps': 1, 'loss': 0.5})
-play('resumed', False, [row], hooks.FAILED)
+play('resumed', False, [row], callbacks.FAILED)
 play('resumed', True, [row])
 play('resumed', False, [row])
 rows = [

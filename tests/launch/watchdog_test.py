@@ -19,7 +19,7 @@ import tempfile
 import time
 from repertory import launch
 from repertory.agents import dqn
-from repertory.environments import registry
+from repertory.environments.registry import registry
 
 made = []
 

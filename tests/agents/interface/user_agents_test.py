@@ -11,8 +11,9 @@ from repertory.components.config import settings as settings_lib
 _OWN = """
   import dataclasses
   from typing import Literal
-  from repertory.agents import agent_config, builder, dqn
-  from repertory.components import settings
+  from repertory.agents import dqn
+  from repertory.agents.interface import agent_config, builder
+  from repertory.components.config import settings
 
   @dataclasses.dataclass(frozen=True)
   class OwnConfig(dqn.DQNConfig):
@@ -136,7 +137,8 @@ class TestMake:
 
 
 _WRONG = """
-  from repertory.agents import agent_config, builder, dqn
+  from repertory.agents import dqn
+  from repertory.agents.interface import agent_config, builder
 
   def make(config): pass
 

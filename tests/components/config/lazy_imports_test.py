@@ -6,7 +6,7 @@ import sys
 import pytest
 
 _PACKAGE = """
-from repertory.components import lazy_imports
+from repertory.components.config import lazy_imports
 __getattr__, __dir__ = lazy_imports.modules(__name__, Number='numbers')
 """
 

@@ -164,7 +164,8 @@ def test_full_disk(tmp_path):
 import os, sys
 sys.path[:0] = {folders}
 import replay_checkpoints_test as test
-from repertory.components import checkpointing, replay
+from repertory.components import replay
+from repertory.components.checkpoints import checkpointing
 
 served = test.Served(os.path.join(sys.argv[1], 'replay'))
 served.insert(150)

@@ -267,12 +267,12 @@ class _PutsAgain(replay.ReverbWriter):
 @pytest.mark.parametrize(
   ('writer_class', 'check'),
   [
-    (_WaitsInPut, 'full_table_lets_it_wait'),
-    (_NeverWaits, 'full_table_lets_it_wait'),
-    (_NeverAhead, 'full_table_lets_it_wait'),
-    (_WaitsForAll, 'some_may_be_on_their_way'),
+    (_WaitsInPut, 'full_table_blocks'),
+    (_NeverWaits, 'full_table_blocks'),
+    (_NeverAhead, 'full_table_blocks'),
+    (_WaitsForAll, 'some_may_be_pending'),
     (_GivesUp, 'wait_ends_after_its_time'),
-    (_PutsAgain, 'goes_on_after_a_time_out'),
+    (_PutsAgain, 'continues_after_a_time_out'),
     (_Deaf, 'stop_ends_a_wait'),
   ],
 )

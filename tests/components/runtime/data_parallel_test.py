@@ -27,7 +27,8 @@ tf.config.set_logical_device_configuration(
 tf.debugging.set_log_device_placement(True)
 
 import agent_batches
-from repertory.components import data_parallel, learners
+from repertory.components import learners
+from repertory.components.runtime import data_parallel
 
 
 class Log(list):

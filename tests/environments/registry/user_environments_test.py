@@ -243,7 +243,8 @@ class TestOfGymnasium:
 
 
 _FACTORIES = """
-  from repertory.environments import batch, catch
+  from repertory.environments.batches import batch
+  from repertory.environments.games import catch
   from repertory.environments import tensor
   from repertory.environments.tensor import catch as tensor_catch
 
@@ -252,7 +253,7 @@ _FACTORIES = """
       self.rows = rows
 
     def __call__(self, seed):
-      return catch.TensorCatch(rows=self.rows, seed=seed)
+      return catch.Catch(rows=self.rows, seed=seed)
 
     def make_batch(self, seeds):
       environments = batch.EnvironmentBatch([self(seed) for seed in seeds])
@@ -261,7 +262,7 @@ _FACTORIES = """
 
   FACTORY = Factory(rows=6)
 
-  class Board(tensor_catch.Catch):
+  class Board(tensor_catch.TensorCatch):
     def __init__(self, rows: int = 4):
       super().__init__(rows=rows, columns=3)
 
@@ -303,14 +304,14 @@ class TestOfFactories:
 
 
 _WRONG = """
-  from repertory.environments import catch
+  from repertory.environments.games import catch
   number = 5
   def needs(seed, size: int, *, speed): pass
   def needs_seed(random_seed): pass
   def gives_number(seed): return 5
-  def takes_no_seed(): return catch.TensorCatch(seed=0)
+  def takes_no_seed(): return catch.Catch(seed=0)
   def raises(seed): raise ValueError('my own words')
-  def refused(seed): return catch.TensorCatch(rows=1, seed=seed)
+  def refused(seed): return catch.Catch(rows=1, seed=seed)
   def array(seed, at: dict = {}): pass
   class Batches:
     def __init__(self): raise OSError('no disk')

@@ -275,7 +275,8 @@ class TestOwnEnvironments:
 _NAMED = """
   import gymnasium
   import numpy as np
-  from repertory.environments import catch, registry
+  from repertory.environments.games import catch
+  from repertory.environments.registry import registry
 
   class Own(gymnasium.Env):
     metadata = {'render_modes': ['rgb_array'], 'render_fps': 7}
@@ -292,7 +293,7 @@ _NAMED = """
       return np.full((4, 3, 3), 9, np.uint8)
 
   def make_catch(seed, rows=4):
-    return catch.TensorCatch(rows, 3, seed)
+    return catch.Catch(rows, 3, seed)
 
   factory = registry.make_factory('gym:CartPole-v1')
 """

@@ -385,7 +385,7 @@ class TestProcess:
 
   def test_nothing_is_printed(self):
     done = self.run(
-      'from repertory.environments import registry',
+      'from repertory.environments.registry import registry',
       "batch = registry.make_factory('tensor:gymnax/Breakout-MinAtar')",
       'batch = batch.make_batch([0, 1])',
       'batch.reset()',
@@ -398,7 +398,7 @@ class TestProcess:
     self.run(
       'import sys',
       'import repertory.environments',
-      'from repertory.environments import registry',
+      'from repertory.environments.registry import registry',
       'registry.names()',
       "registry.make_factory('tensor:gymnax/CartPole-v1')",
       "assert 'jax' not in sys.modules",

@@ -124,7 +124,8 @@ def test_names_alone_load_no_tensorflow():
   # In another process, because other tests have imported it.
   program = (
     'import sys\n'
-    'from repertory.environments import registry, tensor\n'
+    'from repertory.environments import tensor\n'
+    'from repertory.environments.registry import registry\n'
     'registry.names()\n'
     "registry.make_factory('tensor:cartpole')\n"
     "registry.make_factory('catch').make_batch([0])\n"
