@@ -1,10 +1,15 @@
 """Actors: policies that select actions and write experience."""
 
-from repertory.components.actors import saved_model
-from repertory.components.actors.adapters import Batched, Unbatched
-from repertory.components.actors.initial_states import InitialStates
-from repertory.components.actors.policy_actor import PolicyActor
-from repertory.components.actors.policy_rows import PolicyRows
+from typing import TYPE_CHECKING
+
+from repertory.components.config import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.components.actors import saved_model
+  from repertory.components.actors.adapters import Batched, Unbatched
+  from repertory.components.actors.initial_states import InitialStates
+  from repertory.components.actors.policy_actor import PolicyActor
+  from repertory.components.actors.policy_rows import PolicyRows
 
 __all__ = [
   'Batched',
@@ -14,3 +19,13 @@ __all__ = [
   'Unbatched',
   'saved_model',
 ]
+
+# Metrics of episodes are settings, which need no TensorFlow.
+__getattr__, __dir__ = lazy_imports.modules(
+  __name__,
+  Batched='adapters',
+  InitialStates='initial_states',
+  PolicyActor='policy_actor',
+  PolicyRows='policy_rows',
+  Unbatched='adapters',
+)
