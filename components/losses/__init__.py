@@ -21,7 +21,6 @@ from repertory.components.losses.behavior_cloning import (
   weighted_cloning_loss,
 )
 from repertory.components.losses.best_half import (
-  best_half,
   temper_best_half,
   weighted_steps_loss,
 )
@@ -36,7 +35,6 @@ from repertory.components.losses.distributional import (
   categorical_divergence,
   categorical_mean,
   categorical_mixture_targets,
-  categorical_projection,
   categorical_td_targets,
 )
 from repertory.components.losses.divergences import (
@@ -72,19 +70,13 @@ from repertory.components.losses.proximal_policy import (
   explained_variance,
   standardize,
 )
-from repertory.components.losses.q_learning import (
-  double_q_errors,
-  huber,
-  importance_weights,
-)
+from repertory.components.losses.q_learning import huber, importance_weights
 from repertory.components.losses.quantile_regression import (
   quantile_huber,
   quantile_midpoints,
 )
-from repertory.components.losses.recurrence import backward_sums
 from repertory.components.losses.reward_clipping import clip_rewards
 from repertory.components.losses.sequence_q_learning import (
-  n_step_returns,
   sequence_double_q_errors,
   sequence_priorities,
 )
@@ -102,15 +94,12 @@ __all__ = [
   'TemperedPolicy',
   'VTrace',
   'approximate_kl',
-  'backward_sums',
-  'best_half',
   'binary_weights',
   'categorical_divergence',
   'categorical_kl',
   'categorical_mean',
   'categorical_mixture',
   'categorical_mixture_targets',
-  'categorical_projection',
   'categorical_td_targets',
   'clip_rewards',
   'clipped_double_q_targets',
@@ -121,7 +110,6 @@ __all__ = [
   'cross_entropy_cloning_loss',
   'deterministic_policy_loss',
   'discriminator_loss',
-  'double_q_errors',
   'entropy_loss',
   'expectile_losses',
   'explained_variance',
@@ -139,7 +127,6 @@ __all__ = [
   'large_margin_gaps',
   'masked_mean',
   'munchausen_bonus',
-  'n_step_returns',
   'policy_gradient_loss',
   'prediction_errors',
   'quantile_huber',

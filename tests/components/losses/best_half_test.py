@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from repertory.components import losses
+from repertory.components.losses import best_half
 
 # Two padded steps, one of which would be the best.
 ADVANTAGES = np.array([[1.0, 9.0, -2.0], [np.log(3), 0.0, -1.0]], np.float32)
@@ -32,12 +33,12 @@ class TestBestHalf:
     ],
   )
   def test_by_hand(self, advantages, mask, expected):
-    found = losses.best_half(constant(advantages), tf.cast(mask, tf.bool))
+    found = best_half.best_half(constant(advantages), tf.cast(mask, tf.bool))
     np.testing.assert_array_equal(found, expected)
 
   def test_refuses_shapes(self):
     with pytest.raises(ValueError, match='mask must have shape'):
-      losses.best_half(constant([[1.0]]), tf.constant([[True, False]]))
+      best_half.best_half(constant([[1.0]]), tf.constant([[True, False]]))
 
 
 class TestTemperBestHalf:

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from repertory.components import losses
+from repertory.components.losses import distributional
 
 
 def constant(values):
@@ -50,7 +51,7 @@ class TestCategoricalProjection:
     ],
   )
   def test_by_hand(self, z_p, probs, expected):
-    found = losses.categorical_projection(
+    found = distributional.categorical_projection(
       constant([z_p]), constant([probs]), constant([-1, 0, 1])
     )
     np.testing.assert_allclose(found, [expected], atol=1e-6)
@@ -66,7 +67,9 @@ class TestCategoricalProjection:
       ends[0] - 0.3 * width, ends[1] + 0.3 * width, (9, num_others)
     )
     probs = softmax(random.normal(size=(9, num_others)))
-    found = losses.categorical_projection(*map(constant, (z_p, probs, z_q)))
+    found = distributional.categorical_projection(
+      *map(constant, (z_p, probs, z_q))
+    )
     expected = project(z_p, probs, z_q)
     np.testing.assert_allclose(found, expected, atol=2e-5)
     np.testing.assert_allclose(np.sum(found, axis=-1), 1, atol=1e-5)
@@ -76,7 +79,9 @@ class TestCategoricalProjection:
     z_q = np.linspace(-10, 10, 51)
     z_p = random.uniform(-10, 10, (9, 20))
     probs = softmax(random.normal(size=(9, 20)))
-    found = losses.categorical_projection(*map(constant, (z_p, probs, z_q)))
+    found = distributional.categorical_projection(
+      *map(constant, (z_p, probs, z_q))
+    )
     np.testing.assert_allclose(
       found.numpy() @ z_q, np.sum(z_p * probs, axis=-1), atol=1e-4
     )
@@ -85,7 +90,9 @@ class TestCategoricalProjection:
   def test_no_probability_is_below_zero(self, jit_compile):
     # Atoms right at those of the support, and beyond the last one.
     call = tf.function(
-      losses.categorical_projection, jit_compile=jit_compile, autograph=False
+      distributional.categorical_projection,
+      jit_compile=jit_compile,
+      autograph=False,
     )
     for low, high, size in [(-1000, 0, 101), (-0.1, 0.7, 51), (0, 1e-3, 7)]:
       z_q = tf.linspace(constant(low), constant(high), size)
@@ -99,7 +106,9 @@ class TestCategoricalProjection:
   @pytest.mark.parametrize('value', [np.nan, np.inf])
   def test_shows_what_is_not_finite(self, jit_compile, value):
     call = tf.function(
-      losses.categorical_projection, jit_compile=jit_compile, autograph=False
+      distributional.categorical_projection,
+      jit_compile=jit_compile,
+      autograph=False,
     )
     probs = constant([[0.2, 0.3, 0.5], [0.2, value, 0.5]])
     found = call(tf.zeros([2, 3]), probs, constant([-1, 0, 1]))
@@ -109,7 +118,7 @@ class TestCategoricalProjection:
   def test_refuses_shapes(self):
     two = constant([[1, 2]])
     with pytest.raises(ValueError, match=r'z_q must have rank 1'):
-      losses.categorical_projection(two, two, two)
+      distributional.categorical_projection(two, two, two)
 
 
 class TestCategoricalTDTargets:

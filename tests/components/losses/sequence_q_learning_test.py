@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from repertory.components import losses
+from repertory.components.losses import sequence_q_learning
 
 
 def slow_returns(rewards, discounts, values, mask, n_step):
@@ -155,7 +156,9 @@ class TestNStepReturns:
       'mask': column(True, True, True),
       **changes,
     }
-    returns = losses.n_step_returns(**tensors_of(arguments), n_step=n_step)
+    returns = sequence_q_learning.n_step_returns(
+      **tensors_of(arguments), n_step=n_step
+    )
     np.testing.assert_allclose(returns[:, 0], expected)
 
   @pytest.mark.parametrize('length', [1, 2, 5, 20, 33])
@@ -166,7 +169,9 @@ class TestNStepReturns:
       arguments = random_steps(length, batch, seed)
       random = np.random.default_rng(seed)
       arguments['values'] = random.normal(size=[length + 1, batch])
-      returns = losses.n_step_returns(**tensors_of(arguments), n_step=n_step)
+      returns = sequence_q_learning.n_step_returns(
+        **tensors_of(arguments), n_step=n_step
+      )
       np.testing.assert_allclose(
         returns, slow_returns(**arguments, n_step=n_step), atol=1e-10
       )
@@ -180,7 +185,7 @@ class TestNStepReturns:
       padded[name][6:, 0] = np.nan
     padded['values'][7:, 0] = np.nan
     before, after = (
-      losses.n_step_returns(**tensors_of(x), n_step=3).numpy()
+      sequence_q_learning.n_step_returns(**tensors_of(x), n_step=3).numpy()
       for x in (arguments, padded)
     )
     counted = arguments['mask']
@@ -191,7 +196,7 @@ class TestNStepReturns:
   def test_n_step_must_be_positive(self, n_step):
     arguments = {**random_steps(2, 1), 'values': np.zeros([3, 1])}
     with pytest.raises(ValueError, match=r'^n_step must be at least 1, got'):
-      losses.n_step_returns(**tensors_of(arguments), n_step=n_step)
+      sequence_q_learning.n_step_returns(**tensors_of(arguments), n_step=n_step)
 
   @pytest.mark.parametrize(
     ('name', 'size'),
@@ -212,16 +217,16 @@ class TestNStepReturns:
     arguments[name] = np.zeros(size, arguments[name].dtype)
     for made in (tensors_of(arguments), arguments):
       with pytest.raises(ValueError, match=f'{name} .*shape'):
-        losses.n_step_returns(**made, n_step=2)
+        sequence_q_learning.n_step_returns(**made, n_step=2)
 
   def test_compiled_equals_eager(self):
     tensors = tensors_of({**random_steps(20, 3), 'values': np.ones([21, 3])})
     compiled = tf.function(
-      losses.n_step_returns, jit_compile=True, autograph=False
+      sequence_q_learning.n_step_returns, jit_compile=True, autograph=False
     )
     np.testing.assert_allclose(
       compiled(**tensors, n_step=5),
-      losses.n_step_returns(**tensors, n_step=5),
+      sequence_q_learning.n_step_returns(**tensors, n_step=5),
       rtol=1e-12,
     )
 
