@@ -3,12 +3,20 @@
 import dataclasses
 
 import sonnet as snt
+import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration
 from repertory.agents.bc import config as bc_config
-from repertory.agents.bc import learning, networks
+from repertory.agents.bc import learning
 from repertory.agents.interface import builder
-from repertory.components import adders, interfaces, losses, policies, specs
+from repertory.components import (
+  adders,
+  interfaces,
+  losses,
+  networks,
+  policies,
+  specs,
+)
 from repertory.components.actions import (
   action_parts,
   action_scaling,
@@ -31,7 +39,19 @@ class BCBuilder(builder.Builder):
     super().__init__(config or bc_config.BCConfig())
 
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    return networks.make_network(spec, self.config)
+    # Logits `[B, A]` of discrete actions, or actions in [−1, 1], `[B, D]`.
+    if not action_parts.are_continuous(spec.actions):
+      size = discrete_actions.DiscreteActions(spec.actions).num_actions
+      layers = []
+    else:
+      size = action_scaling.ActionScaling(spec.actions).size
+      layers = [tf.tanh]
+    torso = networks.ObservationTorso(
+      spec.observations, self.config.hidden_sizes, self.config.image_torso
+    )
+    network = snt.Sequential([torso, snt.Linear(size, name='head'), *layers])
+    networks.create_variables(network, spec.observations)
+    return network
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting

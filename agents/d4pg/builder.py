@@ -1,15 +1,20 @@
 """Builder of D4PG."""
 
 import sonnet as snt
+import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.d4pg import config as d4pg_config
-from repertory.agents.d4pg import learning, networks
+from repertory.agents.d4pg import learning
 from repertory.agents.interface import builder
 from repertory.agents.replay import experience_replay, transition_replay
-from repertory.components import interfaces, specs
+from repertory.components import interfaces, networks, specs
 from repertory.components.actions import action_scaling
 from repertory.components.networks import Critic
+
+# Variance scale of the policy's last layer: initial actions are near 0, where
+# tanh is steep.
+_HEAD_SCALE = 1e-4
 
 
 class D4PGBuilder(transition_replay.TransitionReplayBuilder):
@@ -29,7 +34,16 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
     return self.config.vmin, self.config.vmax
 
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    return networks.make_policy_network(spec, self.config)
+    size = action_scaling.ActionScaling(spec.actions).size
+    torso = networks.ObservationTorso(
+      spec.observations, (), self.config.image_torso
+    )
+    body = networks.LayerNormMLP(self.config.hidden_sizes)
+    initializer = snt.initializers.VarianceScaling(_HEAD_SCALE)
+    head = snt.Linear(size, w_init=initializer, name='head')
+    network = snt.Sequential([torso, body, head, tf.tanh])
+    networks.create_variables(network, spec.observations)
+    return network
 
   def make_critic(self, spec: specs.EnvironmentSpec) -> Critic:
     """Creates a critic; also called for the target critic."""

@@ -6,7 +6,6 @@ from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.interface import builder
 from repertory.agents.iql import config as iql_config
 from repertory.agents.iql import learning
-from repertory.agents.iql import networks as iql_networks
 from repertory.agents.replay import experience_replay, transition_replay
 from repertory.components import interfaces, networks, specs
 from repertory.components.actions import action_scaling
@@ -32,8 +31,13 @@ class IQLBuilder(transition_replay.TransitionReplayBuilder):
     )
 
   def make_value_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    """Creates the value network."""
-    return iql_networks.make_value_network(spec, self.config)
+    """Creates a network that maps observations to values, `[B, 1]`."""
+    torso = networks.ObservationTorso(
+      spec.observations, self.config.hidden_sizes, self.config.image_torso
+    )
+    network = snt.Sequential([torso, snt.Linear(1, name='value')])
+    networks.create_variables(network, spec.observations)
+    return network
 
   def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
     """Creates critics; also called for the target critics."""

@@ -5,10 +5,10 @@ import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.interface import builder
-from repertory.agents.mpo import action_kinds, learning, networks
+from repertory.agents.mpo import action_kinds, learning
 from repertory.agents.mpo import config as mpo_config
 from repertory.agents.replay import experience_replay, transition_replay
-from repertory.components import interfaces, specs
+from repertory.components import interfaces, networks, specs
 from repertory.components.actions import (
   action_parts,
   action_scaling,
@@ -35,11 +35,41 @@ class MPOBuilder(transition_replay.TransitionReplayBuilder):
     return self.config.vmin, self.config.vmax
 
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    return networks.make_policy_network(spec, self.config)
+    if action_parts.are_continuous(spec.actions):
+      size = action_scaling.ActionScaling(spec.actions).size
+      head = networks.GaussianHead(size, self.config.initial_stddev)
+    else:
+      actions = discrete_actions.DiscreteActions(spec.actions)
+      head = networks.make_policy_head(actions.num_actions)
+    return self._make_network(spec, head)
 
   def make_critic(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    """Creates a critic; also called for the target critic."""
-    return networks.make_critic(spec, self.config)
+    """Creates a critic; also called for the target critic.
+
+    Returns:
+      A `networks.Critic` of actions in [−1, 1], or a network that maps
+      observations to outputs of A discrete actions, `[B, A, M]`.
+    """
+    num_outputs = self.config.num_critic_outputs
+    if action_parts.are_continuous(spec.actions):
+      return policy_and_critic.make_critic(spec, self.config, num_outputs)
+    num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
+    return self._make_network(
+      spec,
+      snt.Linear(num_actions * num_outputs, name='head'),
+      snt.Reshape([num_actions, num_outputs]),
+    )
+
+  def _make_network(
+    self, spec: specs.EnvironmentSpec, *head: snt.Module
+  ) -> snt.Module:
+    torso = networks.ObservationTorso(
+      spec.observations, (), self.config.image_torso
+    )
+    body = networks.LayerNormMLP(self.config.hidden_sizes)
+    network = snt.Sequential([torso, body, *head])
+    networks.create_variables(network, spec.observations)
+    return network
 
   def make_policy(
     self, network: snt.Module, acting: builder.Acting

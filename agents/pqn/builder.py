@@ -1,13 +1,14 @@
 """Builder of PQN."""
 
+import sonnet as snt
+
 from repertory.agents.actor_critic import exploration
 from repertory.agents.interface import builder
 from repertory.agents.pqn import config as pqn_config
-from repertory.agents.pqn import learning, networks
+from repertory.agents.pqn import learning
 from repertory.agents.unrolls import unroll_queue
-from repertory.components import interfaces, policies, specs, types
+from repertory.components import interfaces, networks, policies, specs, types
 from repertory.components.actions import discrete_actions
-from repertory.components.networks import SequenceNetwork
 
 
 class PQNBuilder(unroll_queue.UnrollQueueBuilder):
@@ -21,11 +22,23 @@ class PQNBuilder(unroll_queue.UnrollQueueBuilder):
   def __init__(self, config: pqn_config.PQNConfig | None = None):
     super().__init__(config or pqn_config.PQNConfig())
 
-  def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
-    return networks.make_network(spec, self.config)
+  def make_network(
+    self, spec: specs.EnvironmentSpec
+  ) -> networks.SequenceNetwork:
+    config = self.config
+    num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
+    torso = networks.ObservationTorso(spec.observations, (), config.image_torso)
+    # Layer normalization replaces the target network.
+    network = networks.SequenceNetwork(
+      snt.Sequential([torso, networks.NormalizedMLP(config.hidden_sizes)]),
+      networks.make_core(config.core, config.core_size),
+      networks.make_value_head(num_actions, dueling=False),
+    )
+    network.create_variables(spec.observations)
+    return network
 
   def make_policy(
-    self, network: SequenceNetwork, acting: builder.Acting
+    self, network: networks.SequenceNetwork, acting: builder.Acting
   ) -> interfaces.Policy:
     settings = exploration.epsilon_settings(self.config, acting)
     return policies.RecurrentEpsilonGreedyPolicy(network, **settings)
@@ -34,7 +47,7 @@ class PQNBuilder(unroll_queue.UnrollQueueBuilder):
     return types.SequenceExtras(state=self.make_network(spec).state_spec())
 
   def make_update(
-    self, network: SequenceNetwork, spec: specs.EnvironmentSpec
+    self, network: networks.SequenceNetwork, spec: specs.EnvironmentSpec
   ) -> interfaces.Update:
     actions = discrete_actions.DiscreteActions(spec.actions)
     return learning.PQNUpdate(network, self.config, actions)

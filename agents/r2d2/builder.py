@@ -3,11 +3,17 @@
 from repertory.agents.actor_critic import exploration
 from repertory.agents.interface import builder
 from repertory.agents.r2d2 import config as r2d2_config
-from repertory.agents.r2d2 import learning, networks
+from repertory.agents.r2d2 import learning
 from repertory.agents.replay import experience_replay
-from repertory.components import adders, interfaces, policies, specs, types
+from repertory.components import (
+  adders,
+  interfaces,
+  networks,
+  policies,
+  specs,
+  types,
+)
 from repertory.components.actions import discrete_actions
-from repertory.components.networks import SequenceNetwork
 from repertory.components.transports import experience as experience_lib
 
 
@@ -26,17 +32,29 @@ class R2D2Builder(builder.Builder):
   def observes_previous_action_and_reward(self) -> bool:
     return self.config.previous_action_and_reward
 
-  def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
-    return networks.make_network(spec, self.config)
+  def make_network(
+    self, spec: specs.EnvironmentSpec
+  ) -> networks.SequenceNetwork:
+    config = self.config
+    num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
+    network = networks.SequenceNetwork(
+      networks.ObservationTorso(
+        spec.observations, config.hidden_sizes, config.image_torso
+      ),
+      networks.make_core(config.core, config.core_size),
+      networks.make_value_head(num_actions, config.dueling),
+    )
+    network.create_variables(spec.observations)
+    return network
 
   def make_policy(
-    self, network: SequenceNetwork, acting: builder.Acting
+    self, network: networks.SequenceNetwork, acting: builder.Acting
   ) -> interfaces.Policy:
     settings = exploration.epsilon_settings(self.config, acting)
     return policies.RecurrentEpsilonGreedyPolicy(network, **settings)
 
   def make_update(
-    self, network: SequenceNetwork, spec: specs.EnvironmentSpec
+    self, network: networks.SequenceNetwork, spec: specs.EnvironmentSpec
   ) -> interfaces.Update:
     target = self.make_network(spec)
     actions = discrete_actions.DiscreteActions(spec.actions)

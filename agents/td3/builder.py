@@ -1,13 +1,14 @@
 """Builder of TD3."""
 
 import sonnet as snt
+import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.interface import builder
 from repertory.agents.replay import experience_replay, transition_replay
 from repertory.agents.td3 import config as td3_config
-from repertory.agents.td3 import learning, networks
-from repertory.components import interfaces, specs
+from repertory.agents.td3 import learning
+from repertory.components import interfaces, networks, specs
 from repertory.components.actions import action_scaling
 from repertory.components.networks import CriticEnsemble
 
@@ -25,7 +26,13 @@ class TD3Builder(transition_replay.TransitionReplayBuilder):
     super().__init__(config or td3_config.TD3Config())
 
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    return networks.make_policy_network(spec, self.config)
+    size = action_scaling.ActionScaling(spec.actions).size
+    torso = networks.ObservationTorso(
+      spec.observations, self.config.hidden_sizes, self.config.image_torso
+    )
+    network = snt.Sequential([torso, snt.Linear(size, name='head'), tf.tanh])
+    networks.create_variables(network, spec.observations)
+    return network
 
   def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
     """Creates critics; also called for the target critics."""

@@ -6,7 +6,12 @@ import rich.console
 import rich.live
 from rich import ansi, text
 
-from repertory.components.loggers import dashboard_lines, dashboard_view
+from repertory.components.loggers import (
+  dashboard_lists,
+  dashboard_style,
+  dashboard_view,
+  figures,
+)
 from repertory.components.loggers.status import Status
 
 
@@ -81,10 +86,39 @@ class Drawing:
   def _print_line(self, status: Status, is_last: bool = False) -> None:
     """Prints a line, with title and message only if they have changed."""
     message = status.message if status.message != self._message else ''
-    line = dashboard_lines.describe(status, message, is_last)
+    line = _describe(status, message, is_last)
     if status.title != self._title:
       line = f'{status.title}: {line}'
     self._title, self._message = status.title, status.message
     self._console.print(
       line, soft_wrap=True, markup=False, highlight=False, emoji=False
     )
+
+
+def _describe(status: Status, message: str, is_last: bool) -> str:
+  """Summarizes a status in a line without its title."""
+  parts = [_describe_steps(status)]
+  if status.mean_return is not None:
+    parts.append(f'return {status.mean_return:.4g}')
+  if status.evaluation_return is not None:
+    parts.append(f'evaluation {status.evaluation_return:.4g}')
+  if is_last:
+    parts.append(f'after {figures.duration(status.elapsed_seconds)}')
+  elif status.steps_per_second:
+    parts.append(f'{figures.grouped(status.steps_per_second)} steps/s')
+  if status.seconds_left is not None and not is_last:
+    parts.append(f'{figures.duration(status.seconds_left)} left')
+  if status.num_restarts:
+    plural = 's' if status.num_restarts > 1 else ''
+    parts.append(f'{status.num_restarts} restart{plural}')
+  starts = dashboard_lists.list_starts(status, dashboard_style.ASCII.times)
+  if starts and not is_last:
+    parts.append(f'starting: {"; ".join(starts)}')
+  line = ', '.join(parts)
+  return f'{line}; {" ".join(message.split())}' if message else line
+
+
+def _describe_steps(status: Status) -> str:
+  if status.max_steps is None:
+    return f'{status.steps:,} steps'
+  return f'{status.steps:,} of {status.max_steps:,} steps'

@@ -1,20 +1,20 @@
 """Transport of recorded data, which has only a learner side."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import tree
 
 from repertory.components import adders, offline, replay, specs, types
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
-from repertory.components.transports import (
-  draws,
-  in_process,
-  learner_side,
-  transport,
-)
+from repertory.components.replay.local import snapshots
+from repertory.components.transports import in_process, learner_side, transport
 from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import parts as parts_lib
 
@@ -22,6 +22,30 @@ from repertory.components.transports import parts as parts_lib
 _FIRST_PRIORITY = 1.0
 # Version of items whose actions come from another policy.
 _NO_VERSION = -1
+# Files of a snapshot.
+_STATE, _PRIORITIES = 'draws.json', 'priorities.npy'
+
+
+class _Fingerprint:
+  """Checksum that identifies recorded data.
+
+  Attributes:
+    checksum: CRC-32 of all actions, rewards and further leaves so far.
+  """
+
+  def __init__(self):
+    self.checksum = 0
+
+  def taken_of(
+    self, chunks: Iterable[offline.DataSetSteps]
+  ) -> Iterator[offline.DataSetSteps]:
+    """Yields the chunks unchanged, and updates the checksum."""
+    for steps in chunks:
+      # Observations follow from the rest, and may be large.
+      for leaf in tree.flatten(steps._replace(observation=())):
+        data = np.ascontiguousarray(leaf).data
+        self.checksum = zlib.crc32(data, self.checksum)
+      yield steps
 
 
 class OfflineTransport(transport.Transport):
@@ -71,7 +95,7 @@ class OfflineTransport(transport.Transport):
     self._place = place or local.WaitPolicy()
     self._checkpoint_directory = checkpoint_directory
     self._table = local.Table(self._experience.table, seed)
-    self._fingerprint = draws.Fingerprint()
+    self._fingerprint = _Fingerprint()
     self.goes_on = False
 
   def fill(
@@ -105,7 +129,7 @@ class OfflineTransport(transport.Transport):
     directory = self._checkpoint_directory
     if directory:
       with local.reading(f'{directory} of a checkpoint'):
-        contents = draws.read(directory, self._fingerprint)
+        contents = _read_sampler(directory, self._fingerprint)
         if contents is not None:
           self._table.restore(contents)
           self.goes_on = True
@@ -213,7 +237,7 @@ class _DataEnd(in_process.InProcessLearnerSide):
     table: local.Table,
     place: local.WaitPolicy,
     checkpoint_directory: str,
-    fingerprint: draws.Fingerprint,
+    fingerprint: _Fingerprint,
   ):
     super().__init__(
       experience, table, place, checkpoint_directory, in_process.ActorStates()
@@ -229,7 +253,48 @@ class _DataEnd(in_process.InProcessLearnerSide):
   def write_snapshot(self) -> str:
     contents = self._local_table.copy(has_leaves=False)
     self._is_taken.set()
-    return draws.write(self._checkpoint_directory, contents, self._fingerprint)
+    return _write_sampler(
+      self._checkpoint_directory, contents, self._fingerprint
+    )
+
+
+def _write_sampler(
+  directory: str, contents: local.Contents, fingerprint: _Fingerprint
+) -> str:
+  """Writes the sampler's state; returns the snapshot's folder."""
+  state = {**dataclasses.asdict(contents), **vars(fingerprint)}
+  priorities = state.pop('priorities')
+  del state['leaves'], state['actors']
+  with snapshots.replacing(directory) as (folder, path):
+    np.save(os.path.join(folder, _PRIORITIES), priorities, allow_pickle=False)
+    with open(os.path.join(folder, _STATE), 'w') as file:
+      json.dump(state, file, indent=2)
+  return path
+
+
+def _read_sampler(
+  directory: str, fingerprint: _Fingerprint
+) -> local.Contents | None:
+  """Reads the sampler's state; None without one for these data.
+
+  Raises:
+    CheckpointError: If the file is not such a snapshot.
+  """
+  folder = snapshots.find(directory)
+  if folder is None:
+    return None
+  try:
+    with open(os.path.join(folder, _STATE)) as file:
+      state = json.load(file)
+    is_same = state.pop('checksum') == fingerprint.checksum
+    priorities = np.load(os.path.join(folder, _PRIORITIES), allow_pickle=False)
+    snapshots.check_priorities(priorities)
+    contents = local.Contents(leaves=[], priorities=priorities, **state)
+  except (OSError, KeyError, ValueError, TypeError) as error:
+    raise checkpointing.CheckpointError(
+      f'{folder} cannot be read: it is not the state of a sampler.'
+    ) from error
+  return contents if is_same else None
 
 
 def _step_extras(items: adders.ItemSpec) -> types.Nest:

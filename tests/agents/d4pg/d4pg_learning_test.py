@@ -13,8 +13,7 @@ import numpy_dqn
 import policy_and_critic_twin
 import transition_updates
 from repertory.agents import d4pg
-from repertory.agents.actor_critic import policy_and_critic
-from repertory.agents.d4pg import learning, networks
+from repertory.agents.d4pg import learning
 from repertory.components.actions import action_scaling
 
 make_batch = transition_updates.make_continuous_batch
@@ -36,9 +35,10 @@ CONFIG = d4pg.D4PGConfig(
 
 def make(config, seed=0):
   """Returns online networks, target networks and update."""
+  builder = d4pg.D4PGBuilder(config)
   online, target = policy_and_critic_twin.make_networks(
-    lambda: networks.make_policy_network(SPEC, config),
-    lambda: policy_and_critic.make_critic(SPEC, config, config.num_atoms),
+    lambda: builder.make_network(SPEC),
+    lambda: builder.make_critic(SPEC),
     seed,
   )
   scaling = action_scaling.ActionScaling(SPEC.actions)

@@ -10,7 +10,7 @@ import numpy_mpo
 import policy_and_critic_twin
 import transition_updates
 from repertory.agents import mpo
-from repertory.agents.mpo import action_kinds, learning, networks
+from repertory.agents.mpo import action_kinds, learning
 from repertory.agents.replay import replay_config
 from repertory.components.actions import action_scaling, discrete_actions
 
@@ -60,9 +60,10 @@ def make_batch(seed, kind='continuous'):
 def make(config, kind='continuous', seed=0):
   """Returns online networks, target networks and update."""
   spec = SPECS[kind]
+  builder = mpo.MPOBuilder(config)
   online, target = policy_and_critic_twin.make_networks(
-    lambda: networks.make_policy_network(spec, config),
-    lambda: networks.make_critic(spec, config),
+    lambda: builder.make_network(spec),
+    lambda: builder.make_critic(spec),
     seed,
   )
   if kind == 'continuous':

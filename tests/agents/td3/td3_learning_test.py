@@ -12,8 +12,7 @@ import numpy_dqn
 import policy_and_critic_twin
 import transition_updates
 from repertory.agents import td3
-from repertory.agents.actor_critic import policy_and_critic
-from repertory.agents.td3 import learning, networks
+from repertory.agents.td3 import learning
 from repertory.components.actions import action_scaling
 
 make_batch = transition_updates.make_continuous_batch
@@ -33,9 +32,10 @@ CONFIG = td3.TD3Config(
 
 def make(config, seed=0):
   """Returns online networks, target networks and update."""
+  builder = td3.TD3Builder(config)
   online, target = policy_and_critic_twin.make_networks(
-    lambda: networks.make_policy_network(SPEC, config),
-    lambda: policy_and_critic.make_critics(SPEC, config),
+    lambda: builder.make_network(SPEC),
+    lambda: builder.make_critics(SPEC),
     seed,
   )
   scaling = action_scaling.ActionScaling(SPEC.actions)
