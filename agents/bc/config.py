@@ -6,7 +6,11 @@
 import dataclasses
 from typing import Any, ClassVar
 
-from repertory.agents.interface import agent_config, config_checks
+from repertory.agents.interface import (
+  agent_config,
+  config_checks,
+  config_fields,
+)
 from repertory.components.config import choices, settings
 
 
@@ -26,20 +30,14 @@ class BCConfig(agent_config.AgentConfig):
     (256, 256),
     'Hidden layer sizes of the network: those of TD3+BC, arXiv:2106.06860.',
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
-  )
+  image_torso: str = config_fields.image_torso()
   batch_size: int = settings.field(
     256, 'Items per gradient step: as in TD3+BC.'
   )
   learning_rate: float = settings.field(
     3e-4, 'Learning rate of Adam: as in TD3+BC.'
   )
-  adam_epsilon: float = settings.field(
-    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
-  )
+  adam_epsilon: float = config_fields.adam_epsilon()
   max_gradient_norm: float | None = settings.field(
     None, 'Maximum global norm of gradients; None for no clipping.'
   )

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.agents.interface import config_checks
+from repertory.agents.interface import config_checks, config_fields
 from repertory.agents.replay import replay_config
 from repertory.components.config import choices, settings
 
@@ -24,12 +24,7 @@ class CRRConfig(replay_config.ReplayConfig):
     "critic's first one as in Acme; for small environments. The paper has "
     'residual blocks of 1,024.',
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md; "
-    'policy and critic have separate ones.',
-  )
+  image_torso: str = config_fields.image_torso('policy and critic')
   num_atoms: int = settings.field(
     51, "Atoms of the critic's distribution: C51, arXiv:1707.06887, section 5."
   )
@@ -70,9 +65,7 @@ class CRRConfig(replay_config.ReplayConfig):
     'Learning rate of Adam for policy and critic; for small networks larger '
     "than Acme's 1e-4.",
   )
-  adam_epsilon: float = settings.field(
-    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
-  )
+  adam_epsilon: float = config_fields.adam_epsilon()
   max_gradient_norm: float | None = settings.field(
     40.0,
     'Maximum global norm of gradients, separately for policy and critic: '

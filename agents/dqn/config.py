@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks
+from repertory.agents.interface import config_checks, config_fields
 from repertory.agents.replay import replay_config
 from repertory.components.config import choices, settings
 
@@ -20,11 +20,7 @@ class DQNConfig(replay_config.ReplayConfig):
   hidden_sizes: tuple[int, ...] = settings.field(
     (128, 128), 'Hidden layer sizes of the network before its head.'
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
-  )
+  image_torso: str = config_fields.image_torso()
   dueling: bool = settings.field(
     True,
     'Use the dueling architecture, with separate streams for state value and '

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks
+from repertory.agents.interface import config_checks, config_fields
 from repertory.agents.unrolls import unroll_config
 from repertory.components.config import choices, settings
 
@@ -21,11 +21,7 @@ class IMPALAConfig(unroll_config.UnrollConfig):
   hidden_sizes: tuple[int, ...] = settings.field(
     (128, 128), 'Hidden layer sizes of the network before its core.'
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
-  )
+  image_torso: str = config_fields.image_torso()
   core: str = settings.field(
     'none', "Recurrent core: 'none', 'lstm' (the paper, figure 3) or 'gru'."
   )

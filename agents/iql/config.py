@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.agents.interface import config_checks
+from repertory.agents.interface import config_checks, config_fields
 from repertory.agents.replay import replay_config
 from repertory.components.config import choices, settings
 
@@ -20,12 +20,7 @@ class IQLConfig(replay_config.ReplayConfig):
     'Hidden layer sizes of policy, value and each critic: the paper, appendix '
     'B.',
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md; "
-    'policy, value and critics have separate ones.',
-  )
+  image_torso: str = config_fields.image_torso('policy, value and critics')
   num_critics: int = settings.field(
     2, 'Number of critics, whose minimum is used: the paper, appendix B.'
   )
@@ -58,9 +53,7 @@ class IQLConfig(replay_config.ReplayConfig):
     "cosine schedule: all steps, in the authors' offline runs. None for a "
     'constant one, as in their online fine-tuning.',
   )
-  adam_epsilon: float = settings.field(
-    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
-  )
+  adam_epsilon: float = config_fields.adam_epsilon()
   max_gradient_norm: float | None = settings.field(
     None,
     'Maximum global norm of gradients, separately for policy, value and '

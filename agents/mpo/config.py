@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks
+from repertory.agents.interface import config_checks, config_fields
 from repertory.agents.replay import replay_config
 from repertory.components.config import choices, settings
 
@@ -26,12 +26,7 @@ class MPOConfig(replay_config.ReplayConfig):
     'normalization of the first one; Acme has (256, 256, 256) and (512, 512, '
     '256).',
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md; "
-    'policy and critic have separate ones.',
-  )
+  image_torso: str = config_fields.image_torso('policy and critic')
   distribution: str = settings.field(
     'none',
     "Output of the critic: expected returns ('none') or, as DMPO, a "
@@ -67,9 +62,7 @@ class MPOConfig(replay_config.ReplayConfig):
   dual_learning_rate: float = settings.field(
     1e-2, "Learning rate of Adam for temperatures and KL multipliers: Acme's."
   )
-  adam_epsilon: float = settings.field(
-    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
-  )
+  adam_epsilon: float = config_fields.adam_epsilon()
   max_gradient_norm: float | None = settings.field(
     None,
     'Maximum global norm of gradients, separately for policy and critic; None '

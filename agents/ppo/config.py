@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks
+from repertory.agents.interface import config_checks, config_fields
 from repertory.agents.unrolls import unroll_config
 from repertory.components.config import choices, settings
 
@@ -32,11 +32,7 @@ class PPOConfig(unroll_config.UnrollConfig):
     'Hidden layer sizes of policy and value each, after the recurrent core: '
     'the paper, section 6.1; separate networks: Andrychowicz, section 3.2.',
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
-  )
+  image_torso: str = config_fields.image_torso()
   normalize_observations: bool = settings.field(
     False,
     'Normalize observations, except images, to mean 0 and standard deviation '

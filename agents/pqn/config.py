@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks
+from repertory.agents.interface import config_checks, config_fields
 from repertory.agents.unrolls import unroll_config
 from repertory.components.config import choices, settings
 
@@ -26,11 +26,7 @@ class PQNConfig(unroll_config.UnrollConfig):
     'Hidden layer sizes of the network, with layer normalization, before the '
     'recurrent core and head; the authors have (256, 256) for CartPole.',
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
-  )
+  image_torso: str = config_fields.image_torso()
   unroll_length: int = settings.field(
     32, 'T, steps per unroll: the authors, for games.'
   )

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks
+from repertory.agents.interface import config_checks, config_fields
 from repertory.agents.replay import replay_config
 from repertory.components.config import choices, settings
 
@@ -21,11 +21,7 @@ class QTOptConfig(replay_config.ReplayConfig):
   hidden_sizes: tuple[int, ...] = settings.field(
     (256, 256), 'Hidden layer sizes of the Q-function: those of TD3.'
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
-  )
+  image_torso: str = config_fields.image_torso()
   num_samples: int = settings.field(
     64,
     'N, actions sampled per iteration of the cross-entropy method: the paper, '
@@ -58,9 +54,7 @@ class QTOptConfig(replay_config.ReplayConfig):
   learning_rate: float = settings.field(
     1e-3, 'Learning rate of Adam: that of TD3.'
   )
-  adam_epsilon: float = settings.field(
-    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
-  )
+  adam_epsilon: float = config_fields.adam_epsilon()
   max_gradient_norm: float | None = settings.field(
     None, 'Maximum global norm of gradients; None for no clipping.'
   )

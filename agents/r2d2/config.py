@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks
+from repertory.agents.interface import config_checks, config_fields
 from repertory.agents.replay import replay_config
 from repertory.components.config import choices, settings
 
@@ -21,11 +21,7 @@ class R2D2Config(replay_config.ReplayConfig):
   hidden_sizes: tuple[int, ...] = settings.field(
     (64,), 'Hidden layer sizes of the network before its core.'
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
-  )
+  image_torso: str = config_fields.image_torso()
   core: str = settings.field(
     'lstm', "Recurrent core: 'lstm' (the paper, section 2.3) or 'gru'."
   )

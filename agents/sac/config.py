@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.agents.interface import config_checks
+from repertory.agents.interface import config_checks, config_fields
 from repertory.agents.replay import replay_config
 from repertory.components.config import choices, settings
 
@@ -47,12 +47,7 @@ class SACConfig(replay_config.ReplayConfig):
     "Dropout rate of the critics' hidden layers, for 'normalized_mlp': DroQ, "
     'arXiv:2110.02034, has 0.01.',
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md; "
-    'policy and critics have separate ones.',
-  )
+  image_torso: str = config_fields.image_torso('policy and critics')
   num_critics: int = settings.field(
     2,
     'Number of critics, whose minimum is used: the paper, section 6, has 2; '
@@ -121,9 +116,7 @@ class SACConfig(replay_config.ReplayConfig):
     0.9,
     'β1 of Adam for policy and critics: arXiv:1412.6980; CrossQ has 0.5.',
   )
-  adam_epsilon: float = settings.field(
-    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
-  )
+  adam_epsilon: float = config_fields.adam_epsilon()
   max_gradient_norm: float | None = settings.field(
     None,
     'Maximum global norm of gradients; None for no clipping, as in the paper.',

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks
+from repertory.agents.interface import config_checks, config_fields
 from repertory.agents.replay import replay_config
 from repertory.components.config import choices, settings
 
@@ -23,12 +23,7 @@ class TD3Config(replay_config.ReplayConfig):
     "Hidden layer sizes of the policy and of each critic: the authors'; the "
     'paper, appendix C, has (400, 300).',
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md; "
-    'policy and critics have separate ones.',
-  )
+  image_torso: str = config_fields.image_torso('policy and critics')
   num_critics: int = settings.field(
     2,
     'Number of critics, whose minimum is used: the paper, section 4.2; DDPG '
@@ -66,9 +61,7 @@ class TD3Config(replay_config.ReplayConfig):
     'Learning rate of Adam for policy and critics: the paper, appendix C; its '
     "authors' code has 3e-4, with which Pendulum takes longer.",
   )
-  adam_epsilon: float = settings.field(
-    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
-  )
+  adam_epsilon: float = config_fields.adam_epsilon()
   max_gradient_norm: float | None = settings.field(
     None,
     'Maximum global norm of gradients, separately for policy and critic; None '

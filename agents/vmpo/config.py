@@ -3,7 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks
+from repertory.agents.interface import config_checks, config_fields
 from repertory.agents.unrolls import unroll_config
 from repertory.components.config import choices, settings
 
@@ -30,11 +30,7 @@ class VMPOConfig(unroll_config.UnrollConfig):
     'Hidden layer sizes of policy and value each, after the recurrent core: '
     "PPO's.",
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
-  )
+  image_torso: str = config_fields.image_torso()
   scale_rewards: bool = settings.field(
     True,
     'Divide rewards by the running standard deviation of discounted returns, '

@@ -23,8 +23,8 @@ class ReplayDataset(batches.Batches):
   """Iterator over batches of a table on a replay server.
 
   Prefetched samples are stale, and the rate limiter counts them. So their
-  number is bounded: at most `max_samples_in_flight` items in transit and
-  `prefetch` + 1 batches.
+  number is bounded: at most one batch in transit and `prefetch` + 1
+  further ones.
 
   A Reverb dataset itself waits forever if its server is gone. Here a wait ends
   on `close`, on the stop signal, or after the timeout.
@@ -42,7 +42,6 @@ class ReplayDataset(batches.Batches):
     batch_size: int,
     *,
     prefetch: int = 1,
-    max_samples_in_flight: int | None = None,
   ):
     """Connects to the server.
 
@@ -52,17 +51,11 @@ class ReplayDataset(batches.Batches):
       table: Description of the table to sample.
       batch_size: B, at least 1.
       prefetch: Batches prepared ahead of the learner, 0 for none.
-      max_samples_in_flight: Items requested ahead; one batch if None.
     """
     if batch_size < 1:
       raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
     if prefetch < 0:
       raise ValueError(f'prefetch must be at least 0, got {prefetch}.')
-    if max_samples_in_flight is not None and max_samples_in_flight < 1:
-      raise ValueError(
-        'max_samples_in_flight must be at least 1 or None, got '
-        f'{max_samples_in_flight}.'
-      )
     if batch_size % table.bundle_size:
       raise ValueError(
         f'batch_size must be a multiple of {table.bundle_size}, the bundle '
@@ -73,7 +66,6 @@ class ReplayDataset(batches.Batches):
     self._connection = connection
     self._batch_size = batch_size
     self._prefetch = prefetch
-    self._max_samples_in_flight = max_samples_in_flight or batch_size
     self._opening = threading.Lock()  # Nothing is opened after `close`.
     self._closed = threading.Event()
     self._open()
@@ -95,9 +87,7 @@ class ReplayDataset(batches.Batches):
       table=self._table.name,
       dtypes=[spec.dtype for spec in columns],
       shapes=[spec.shape for spec in columns],
-      max_in_flight_samples_per_worker=max(
-        1, self._max_samples_in_flight // bundle_size
-      ),
+      max_in_flight_samples_per_worker=self._batch_size // bundle_size,
       num_workers_per_iterator=1,
     )
     dataset = dataset.batch(

@@ -12,6 +12,8 @@ from repertory.components.runtime import random_streams
 
 # Smallest standard deviation, which keeps log-probabilities finite.
 _MIN_SCALE = 1e-3
+# softplus⁻¹(½): a parameter of 0 gives a deviation of ½, plus the smallest one.
+_SHIFT = math.log(math.expm1(0.5))
 
 
 class DiagonalGaussian(distribution.Distribution):
@@ -26,13 +28,11 @@ class DiagonalGaussian(distribution.Distribution):
 
   kl_parts = ('mean', 'stddev')
 
-  def __init__(self, action_spec: specs.Array, initial_scale: float = 0.5):
+  def __init__(self, action_spec: specs.Array):
     """Initializes the distribution with size and bounds from the spec.
 
     Args:
       action_spec: An array of floats.
-      initial_scale: Standard deviation for a parameter of 0, before the
-        smallest deviation is added.
     """
     size = int(np.prod(action_spec.shape))
     self.num_parameters = 2 * size
@@ -45,8 +45,6 @@ class DiagonalGaussian(distribution.Distribution):
     is_one_sided = np.isfinite(self._minimum) != np.isfinite(self._maximum)
     inside = np.minimum(np.maximum(0, self._minimum + 1), self._maximum - 1)
     self._middle = np.where(is_one_sided, inside, middle)
-    # softplus(shift) = initial_scale.
-    self._shift = math.log(math.expm1(initial_scale))
 
   def sample(self, parameters, counters):
     mean, scale = self._split(parameters)  # [B, D]
@@ -86,7 +84,7 @@ class DiagonalGaussian(distribution.Distribution):
   def _split(self, parameters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns means and standard deviations, `[..., D]` each."""
     mean, unscaled = tf.split(parameters, 2, axis=-1)
-    return mean, tf.nn.softplus(unscaled + self._shift) + _MIN_SCALE
+    return mean, tf.nn.softplus(unscaled + _SHIFT) + _MIN_SCALE
 
   def _shaped(self, flat: tf.Tensor) -> tf.Tensor:
     return tf.reshape(flat, [-1, *self._shape])

@@ -30,13 +30,12 @@ class CsvFile(base.Logger):
   Threads may share one; two processes must not.
   """
 
-  def __init__(self, path: str | os.PathLike[str], append: bool = True):
+  def __init__(self, path: str | os.PathLike[str]):
     """Opens the file and creates its directory.
 
     Args:
-      path: The file. A link is followed.
-      append: Whether to keep the rows of an earlier run and its header;
-        otherwise they are erased.
+      path: The file, which keeps the rows of an earlier run. A link is
+        followed.
 
     Raises:
       GarbledError: If no rows can be appended to the file: it is not text, has
@@ -45,11 +44,9 @@ class CsvFile(base.Logger):
     self._path = os.path.realpath(path)
     self._lock = threading.Lock()
     os.makedirs(os.path.dirname(self._path), exist_ok=True)
-    self._columns: list[str] = []
-    if append:
-      self._columns = _read_columns(self._path)
-      torn_lines.repair(self._path, is_whole=lambda line: False)
-    self._file = _open(self._path, 'a' if append else 'w')
+    self._columns = _read_columns(self._path)
+    torn_lines.repair(self._path, is_whole=lambda line: False)
+    self._file = _open(self._path, 'a')
 
   def write(self, data: base.LoggingData) -> None:
     """Appends a row, unless it is empty."""

@@ -13,12 +13,11 @@ from acme.utils.loggers import base
 from repertory.components.loggers import scalars
 
 _COUNT = 'count'
-_LATEST, _SUMMED, _AVERAGED, _OTHER = 'latest', 'summed', 'averaged', 'other'
+_LATEST, _AVERAGED, _OTHER = 'latest', 'averaged', 'other'
 
 # Suffixes of the merged entries of a key, by kind.
 _SUFFIXES = {
   _LATEST: ('',),
-  _SUMMED: ('', '_nonfinite'),
   _AVERAGED: ('', '_min', '_max', '_count', '_nonfinite'),
   _OTHER: ('',),
 }
@@ -62,8 +61,8 @@ class Aggregate(base.Logger):
   - `count`: number of rows. Over all merged rows this sums to the number of
     writes.
   - `<key>`, `<key>_min` and `<key>_max` for numbers: mean, minimum and maximum.
-  - `<key>` alone for the keys in `latest`, the last value; in `summed`, the
-    sum; and for text and lists, the last value. None counts as missing.
+  - `<key>` alone for the keys in `latest`, and for text and lists: the last
+    value. None counts as missing.
   - `<key>_count`, where it differs from `count`: number of values in the mean,
     as some rows lacked the key or had no finite value. Hence Σ mean ×
     (`<key>_count`, else `count`) is the sum of all finite values.
@@ -83,7 +82,6 @@ class Aggregate(base.Logger):
     period_seconds: float,
     *,
     latest: Collection[str] = (),
-    summed: Collection[str] = (),
     clock: Callable[[], float] = time.monotonic,
   ):
     """Starts the first period.
@@ -92,30 +90,23 @@ class Aggregate(base.Logger):
       to: Logger for the merged rows, closed with this one.
       period_seconds: Minimum time between merged rows; 0 forwards every row.
       latest: Keys of counts and settings, of which the last value is kept.
-      summed: Keys of increments.
       clock: Returns seconds.
 
     Raises:
-      ValueError: If the period is negative or a key is in both collections.
+      ValueError: If the period is negative or `latest` is a text.
     """
     if not period_seconds >= 0:
       raise ValueError(
         f'period_seconds: expected at least 0, found {period_seconds}'
       )
-    for name, keys in (('latest', latest), ('summed', summed)):
-      if isinstance(keys, str):
-        raise ValueError(f'{name}: expected several keys, found text {keys!r}')
-    if both := set(latest) & set(summed):
-      raise ValueError(
-        f'summed: expected no key that is in `latest`, found {sorted(both)}'
-      )
+    if isinstance(latest, str):
+      raise ValueError(f'latest: expected several keys, found text {latest!r}')
     self._to = to
     self._period_seconds = period_seconds
     self._clock = clock
     self._lock = threading.Lock()
     self._closed = False
     self._kinds = dict.fromkeys(latest, _LATEST)
-    self._kinds.update(dict.fromkeys(summed, _SUMMED))
     # The key of each entry of merged rows.
     self._sources = {_COUNT: ''}
     for key, kind in self._kinds.items():
@@ -168,7 +159,7 @@ class Aggregate(base.Logger):
         self._check(key, column[-1].item())
       self._count += num_rows
       for key, column in columns.items():
-        if self._kinds[key] in (_SUMMED, _AVERAGED):
+        if self._kinds[key] == _AVERAGED:
           self._entries.setdefault(key, _Figures()).add_all(column)
         else:
           self._entries[key] = column[-1].item()
@@ -210,7 +201,7 @@ class Aggregate(base.Logger):
       kind = _AVERAGED if is_number else _OTHER
       self._claim_names(key, kind)
       self._kinds[key] = kind
-    expected = {_SUMMED: True, _AVERAGED: True, _OTHER: False}.get(kind)
+    expected = {_AVERAGED: True, _OTHER: False}.get(kind)
     if expected not in (None, is_number):
       raise ValueError(
         f'data: expected {"a" if expected else "no"} number under {key!r}, '
@@ -229,7 +220,7 @@ class Aggregate(base.Logger):
     self._sources.update(dict.fromkeys(names, key))
 
   def _add(self, key: str, value: Any) -> None:
-    if self._kinds[key] in (_SUMMED, _AVERAGED):
+    if self._kinds[key] == _AVERAGED:
       self._entries.setdefault(key, _Figures()).add(value)
     else:
       self._entries[key] = value
@@ -242,14 +233,12 @@ class Aggregate(base.Logger):
       if self._kinds[key] in (_LATEST, _OTHER):
         row[key] = entry
         continue
-      row[key] = entry.total if entry.count else math.nan
-      if self._kinds[key] == _AVERAGED:
-        if entry.count:
-          row[key] = entry.total / entry.count
-          row[f'{key}_min'] = entry.minimum
-          row[f'{key}_max'] = entry.maximum
-        if entry.count != self._count:
-          row[f'{key}_count'] = entry.count
+      row[key] = entry.total / entry.count if entry.count else math.nan
+      if entry.count:
+        row[f'{key}_min'] = entry.minimum
+        row[f'{key}_max'] = entry.maximum
+      if entry.count != self._count:
+        row[f'{key}_count'] = entry.count
       if entry.nonfinite:
         row[f'{key}_nonfinite'] = entry.nonfinite
     row[_COUNT] = self._count

@@ -21,18 +21,11 @@ class TensorBoard(base.Logger):
     path: The events file.
   """
 
-  def __init__(
-    self,
-    directory: str | os.PathLike[str],
-    step_key: str = 'steps',
-    prefix: str = '',
-  ):
+  def __init__(self, directory: str | os.PathLike[str], prefix: str = ''):
     """Opens a new events file; each generation of a run has its own.
 
     Args:
       directory: Directory of the events file.
-      step_key: The entry of each row for the horizontal axis. It has no curve
-        itself.
       prefix: Prefix of each name, with a slash, which groups the curves.
     """
     # Code that only steps environments need not import these.
@@ -51,20 +44,19 @@ class TensorBoard(base.Logger):
     self.path = path
     self._writer = record_writer.RecordWriter(self._file)
     self._write(file_version='brain.Event:2')
-    self._step_key = step_key
     self._prefix = f'{prefix}/' if prefix else ''
 
   def write(self, data: base.LoggingData) -> None:
     """Writes and flushes a row.
 
     Raises:
-      ValueError: If the row has no number under the step key.
+      ValueError: If the row has no number of steps.
     """
     row = {key: scalars.to_plain(value) for key, value in data.items()}
-    step = row.pop(self._step_key, None)
+    step = row.pop('steps', None)
     if not scalars.is_number(step):
       raise ValueError(
-        f'data: expected a number under the step key {self._step_key!r}, '
+        "data: expected a number under the step key 'steps', "
         f'found {step!r} among {sorted(data)}'
       )
     for key, value in row.items():

@@ -240,7 +240,6 @@ def prioritized(
   max_size: int,
   rate_limit: rate_limiters.RateLimit,
   priority_exponent: float,
-  name: str = DEFAULT_TABLE,
 ) -> TableSpec:
   """Describes a table that samples item i with probability p_i^α / Σ_j p_j^α.
 
@@ -249,10 +248,9 @@ def prioritized(
     max_size: Capacity, in items.
     rate_limit: Ratio of samples to inserts.
     priority_exponent: α, see https://arxiv.org/abs/1511.05952, equation 1.
-    name: Name of the table.
   """
   return TableSpec(
-    name,
+    DEFAULT_TABLE,
     signature,
     max_size,
     rate_limit,

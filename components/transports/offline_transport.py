@@ -14,8 +14,8 @@ from repertory.components import adders, offline, replay, specs, types
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.replay.local import snapshots
-from repertory.components.transports import in_process, learner_side, transport
 from repertory.components.transports import experience as experience_lib
+from repertory.components.transports import in_process, learner_side, transport
 from repertory.components.transports import parts as parts_lib
 
 # Initial priority, as the learner has computed none.

@@ -3,7 +3,7 @@
 import dataclasses
 from typing import Literal
 
-from repertory.agents.interface import config_checks
+from repertory.agents.interface import config_checks, config_fields
 from repertory.agents.reward_models import wrap_config
 from repertory.components.config import choices, settings
 
@@ -22,11 +22,7 @@ class GAILConfig(wrap_config.WrapConfig):
     'Hidden layer sizes of the discriminator, with ReLU: the code of '
     'arXiv:1809.02925, which has tanh.',
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
-  )
+  image_torso: str = config_fields.image_torso()
   learning_rate: float = settings.field(
     1e-3,
     'Learning rate of Adam for the discriminator: the code of '

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.agents.interface import config_checks
+from repertory.agents.interface import config_checks, config_fields
 from repertory.agents.reward_models import wrap_config
 from repertory.components.config import choices, settings
 
@@ -25,11 +25,7 @@ class RNDConfig(wrap_config.WrapConfig):
   embedding_size: int = settings.field(
     64, 'Size of the predicted embedding; the paper has 512.'
   )
-  image_torso: str = settings.field(
-    'auto',
-    "Convolutional torso for images: 'nature', 'residual', 'data_efficient', "
-    "'minatar', or 'auto' to choose by image size; see docs/environments.md.",
-  )
+  image_torso: str = config_fields.image_torso()
   learning_rate: float = settings.field(
     1e-4, 'Learning rate of Adam for the predictor: appendix.'
   )

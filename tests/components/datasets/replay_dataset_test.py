@@ -285,16 +285,13 @@ def _settle(connection):
 
 
 @pytest.mark.parametrize(
-  ('batch_size', 'prefetch', 'in_flight'),
-  [(4, 1, None), (4, 0, None), (4, 3, None), (8, 1, 1), (4, 0, 40)],
+  ('batch_size', 'prefetch'), [(4, 1), (4, 0), (4, 3), (8, 1)]
 )
-def test_what_lies_in_between_is_bounded(
-  serve, batch_size, prefetch, in_flight
-):
+def test_what_lies_in_between_is_bounded(serve, batch_size, prefetch):
   """In transit, `prefetch` batches, and the batch in assembly."""
-  bound = (in_flight or batch_size) + (prefetch + 1) * batch_size
+  bound = batch_size + (prefetch + 1) * batch_size
   connection, make = serve(replay_fixture.make_prioritized(), num_items=20)
-  dataset = make(batch_size, prefetch=prefetch, max_samples_in_flight=in_flight)
+  dataset = make(batch_size, prefetch=prefetch)
   assert _settle(connection) <= bound
   for _ in range(5):
     _next(dataset)
@@ -321,14 +318,6 @@ def test_bound_over_the_network(server):
   [
     ({'batch_size': 0}, 'batch_size must be at least 1, got 0'),
     ({'prefetch': -1}, 'prefetch must be at least 0, got -1'),
-    (
-      {'max_samples_in_flight': 0},
-      'max_samples_in_flight must be at least 1 .* got 0',
-    ),
-    (
-      {'max_samples_in_flight': -1},
-      'max_samples_in_flight must be at least 1 .* got -1',
-    ),
   ],
 )
 def test_arguments_are_checked(serve, settings, message):

@@ -16,8 +16,8 @@ def _read(path):
     return list(csv.reader(file))
 
 
-def _write(path, *rows, **kwargs):
-  logger = loggers.CsvFile(path, **kwargs)
+def _write(path, *rows):
+  logger = loggers.CsvFile(path)
   for row in rows:
     logger.write(row)
   logger.close()
@@ -114,12 +114,6 @@ def test_resumed_run_appends_under_the_old_header(path):
     ['4', '3', ''],
     ['6', '', '5'],
   ]
-
-
-def test_without_append_old_rows_go(path):
-  _write(path, {'a': 1})
-  _write(path, {'b': 2}, append=False)
-  assert _read(path) == [['b'], ['2']]
 
 
 @pytest.mark.parametrize(

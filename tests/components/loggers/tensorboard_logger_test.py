@@ -32,11 +32,11 @@ def test_curves(tmp_path):
   }
 
 
-def test_step_key_and_prefix(tmp_path):
-  logger = loggers.TensorBoard(tmp_path, step_key='updates', prefix='learner')
-  logger.write({'steps': 7, 'updates': 3})
+def test_prefix(tmp_path):
+  logger = loggers.TensorBoard(tmp_path, prefix='learner')
+  logger.write({'steps': 3, 'loss': 7})
   logger.close()
-  assert _read(tmp_path) == {'learner/steps': [(3, 7.0)]}
+  assert _read(tmp_path) == {'learner/loss': [(3, 7.0)]}
 
 
 def test_what_is_no_number_is_left_out(tmp_path):
