@@ -191,7 +191,7 @@ class TestNetwork:
   def test_refuses_one_part_of_an_action(self, agent):
     fire = specs.DiscreteArray(2)
     actions = {'fire': fire, 'move': specs.BoundedArray((2,), float, -1, 1)}
-    refused = r"^actions\['fire'\] must be an array of floats"
+    refused = r"^actions\['fire'\] must be a non-empty array of floats"
     if agent == 'sac':
       refused = '^actions must be .*, not both'
     with pytest.raises(ValueError, match=refused) as caught:
