@@ -3,13 +3,17 @@
 import importlib.resources
 import pathlib
 import re
+import sys
 
 import math_core
 import mermaidx
-from docutils import nodes
+from docutils import nodes, statemachine
 from docutils.parsers import rst
 
 import repertory
+
+sys.path.append(str(pathlib.Path(__file__).parent))
+import flags_table  # noqa: E402
 
 project = 'Repertory'
 version = release = repertory.__version__
@@ -160,12 +164,20 @@ def _visit_block_math(writer, node) -> None:
   raise nodes.SkipNode
 
 
-def _move_links(app, path, parent, content) -> None:
-  """Lets the links of the README, which is a page here, lead from there."""
-  del app, parent
-  if path.name == 'README.md':
-    moved = content[0].replace('](docs/', '](')
-    content[0] = moved.replace('](examples/', '](../examples/')
+class _Flags(rst.Directive):
+  """Table of the flags of `repertory train` under a heading of its help."""
+
+  required_arguments = 1
+  final_argument_whitespace = True
+
+  def run(self) -> list[nodes.Node]:
+    source = 'launch/cli/flags.py'
+    lines = flags_table.markdown(self.arguments[0])
+    container = nodes.Element()
+    self.state.nested_parse(
+      statemachine.StringList(lines, source), 0, container
+    )
+    return container.children
 
 
 def _add_font(app, exception) -> None:
@@ -178,6 +190,7 @@ def _add_font(app, exception) -> None:
 
 def setup(app) -> None:
   """Registers the hooks above; called by Sphinx."""
+  app.add_directive('flags', _Flags)
   app.add_directive('mermaid', _Mermaid)
   app.add_html_math_renderer(
     'mathml',
@@ -189,5 +202,4 @@ def setup(app) -> None:
   app.connect('autodoc-process-docstring', _name_modules)
   app.connect('autodoc-process-signature', _tidy_signature)
   app.connect('autodoc-skip-member', _skip_fields)
-  app.connect('include-read', _move_links)
   app.connect('build-finished', _add_font)
