@@ -1,7 +1,7 @@
 """Tests of the code, commands and statements of README, docs and examples."""
 
 import contextlib
-import dataclasses
+import importlib
 import io
 import os
 import pathlib
@@ -28,6 +28,7 @@ from repertory.components.checkpoints import checkpointing
 from repertory.environments.registry import registry as environments_registry
 from repertory.launch.cli import commands as command_line
 from repertory.launch.cli import dry_runs
+from repertory.launch.cli import flags as flag_tables
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher
 from repertory.launch.opening import directories, resuming, session, smoke_test
@@ -39,6 +40,8 @@ from repertory.launch.trained import evaluation, loading, recording
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _README = 'README.md'
+_GETTING_STARTED = 'docs/getting_started.md'
+_INSTALLING = 'docs/installing.md'
 _OWN_ENVIRONMENT = 'docs/my_environment.md'
 _OWN_NETWORK = 'docs/my_network.md'
 _PAGES = (
@@ -46,7 +49,7 @@ _PAGES = (
   *sorted(str(p.relative_to(_ROOT)) for p in _ROOT.glob('docs/**/*.md')),
 )
 # Documents whose scripts run in every test run.
-_DAILY_PAGES = ('docs/writing_an_agent.md',)
+_DAILY_PAGES = (_README, 'docs/writing_an_agent.md')
 # The others have their own tests.
 _EXAMPLES = sorted(
   p.name
@@ -57,6 +60,7 @@ _EXAMPLES = sorted(
 # A script takes seconds on free cores; the time-out allows for busy cores.
 _DEADLINE_SECONDS = 400
 _MAX_CODE_LINES = 12
+_MAX_README_BYTES = 12_000
 
 # Environment variable that marks a script and its descendants.
 _MARK = 'REPERTORY_TEST_SCRIPT'
@@ -106,27 +110,6 @@ def _table(page: str, heading: str) -> list[list[str]]:
   section = re.split(r'^#', section, maxsplit=1, flags=re.MULTILINE)[0]
   rows = [line for line in section.splitlines() if line.startswith('|')]
   return [[c.strip() for c in row.strip('|').split(' | ')] for row in rows[2:]]
-
-
-def _rows_of_settings() -> list[list[str]]:
-  """Returns flag, default and meaning of topology and launcher settings."""
-  defaults: dict[str, str] = {}
-  meanings: dict[str, dict[str, list[str]]] = {}
-  kinds = {**topology.topologies(), **launcher.launchers()}
-  for name, kind in kinds.items():
-    for field in dataclasses.fields(kind):
-      shown = field.metadata['help'].removesuffix('.')
-      shown, _, choice = shown.partition('; default: ')
-      defaults[field.name] = choice or f'{field.default}'.lower()
-      meanings.setdefault(field.name, {}).setdefault(shown, []).append(name)
-  return [
-    [
-      f'--{flag}',
-      defaults[flag],
-      ' '.join(f'With {" or ".join(shown[t])}: {t}.' for t in shown),
-    ]
-    for flag, shown in meanings.items()
-  ]
 
 
 def _processes_with(mark: str) -> list[psutil.Process]:
@@ -194,8 +177,32 @@ class TestScripts:
 
 
 class TestReadme:
+  def test_is_short(self):
+    assert (_ROOT / _README).stat().st_size <= _MAX_README_BYTES
+
+  def test_topologies_are_those_of_the_registry(self):
+    rows = _table(_README, '## Topologies')
+    shown = [name.strip('`') for name, _ in rows]
+    assert shown == list(topology.topologies())
+
+  def test_agents_are_those_of_the_registry(self):
+    rows = _table(_README, '## Agents')
+    shown = [name for row in rows for name in re.findall(r'/(\w+)\.md', row[0])]
+    names = [agent.name for agent in agents_registry.agents()]
+    assert sorted(shown) == sorted(names)
+
+  @pytest.mark.parametrize('page', [_README, _GETTING_STARTED, _INSTALLING])
+  def test_make_targets_exist(self, page):
+    makefile = _read('Makefile')
+    targets = re.findall(r'(?:^|`)make ([a-z-]+)', _read(page), re.MULTILINE)
+    assert targets
+    for target in targets:
+      assert re.search(rf'(?m)^{target}:', makefile)
+
+
+class TestGettingStarted:
   def test_python_examples_are_four_and_short(self):
-    blocks = _blocks(_README, 'python')
+    blocks = _blocks(_GETTING_STARTED, 'python')
     assert len(blocks) == 4
     for block in blocks:
       code = [
@@ -205,7 +212,14 @@ class TestReadme:
       ]
       assert len(code) <= _MAX_CODE_LINES, block
 
-  def test_flag_table_is_what_help_says(self):
+
+class TestFlags:
+  def test_page_has_each_group_of_the_help(self):
+    headings = re.findall(r'(?m)^## (.*)$', _read('docs/flags.md'))
+    tables = re.findall(r'(?m)^```\{flags\} (.*)$', _read('docs/flags.md'))
+    assert headings == tables == list(flag_tables.TRAIN_GROUPS)
+
+  def test_tables_are_what_help_says(self, flags_table):
     _, text, _ = _call(['train', '--help'])
     flags = dict(
       re.findall(
@@ -214,43 +228,34 @@ class TestReadme:
         re.MULTILINE | re.DOTALL,
       )
     )
-    rows = _table(_README, '### Flags of `train`')
-    assert sorted(row[0] for row in rows) == sorted(f'`--{f}`' for f in flags)
-    for name, default, _ in rows:
-      shown = flags[name.strip('`-')]
+    rows = [
+      row for group in flag_tables.TRAIN_GROUPS for row in flags_table.rows(group)
+    ]
+    assert sorted(name for name, *_ in rows) == sorted(flags)
+    for name, default, meaning in rows:
+      shown = _words(flags[name])
       stated = re.search(r"\(default: '(.*)'\)", shown)
       if stated:
         assert default == f'`{stated[1]}`', name
+        assert meaning in shown, name
       else:  # Without a fixed value, the text describes the default.
-        assert f'default: {default.replace("`", "")}' in _words(shown), name
+        assert f'; default: {default}' in shown, name
+        assert meaning in shown.replace(f'; default: {default}', ''), name
 
-  def test_settings_are_those_of_the_registries(self):
-    rows = [
-      [cell.replace('`', '') for cell in row]
-      for row in _table(_README, '### Flags of `train`')
-      if row[2].startswith('With `')
-    ]
-    assert rows == _rows_of_settings()
-
-  def test_topologies_and_launchers_are_those_of_the_registries(self):
-    shown = {
-      row[0]: re.findall(r'`(\w+)`', row[2])
-      for row in _table(_README, '### Flags of `train`')
-    }
-    assert shown['`--topology`'] == list(topology.topologies())
-    assert shown['`--lp_launch_type`'] == list(launcher.launchers())
-    (sentence,) = re.findall(
-      r'^And there are .*?\. ', _read(_README), re.M | re.S
+  def test_code_is_marked(self, flags_table):
+    lines = flags_table.markdown('Directories')
+    assert lines[2] == (
+      '| `--directory` | `runs/<agent>/<environment>/seed_<seed>` | '
+      'Directory of logs and checkpoints. An existing run is resumed. |'
     )
-    assert re.findall(r'\*\*(\w+)\*\*', sentence) == list(topology.topologies())
+    lines = flags_table.markdown('Agent, environment and steps')
+    assert '`--config.<name>=<value>`; `repertory agents <agent>`' in lines[2]
 
-  def test_make_targets_exist(self):
-    makefile = _read('Makefile')
-    prose = _read(_README)
-    targets = set(re.findall(r'(?:^|`)make ([a-z-]+)', prose, re.MULTILINE))
-    assert {'train', 'test'} <= targets
-    for target in targets:
-      assert re.search(rf'(?m)^{target}:', makefile)
+
+@pytest.fixture(name='flags_table')
+def _flags_table(monkeypatch):
+  monkeypatch.syspath_prepend(_ROOT / 'docs')
+  return importlib.import_module('flags_table')
 
 
 @pytest.fixture(scope='module', name='trained')
@@ -312,8 +317,8 @@ class TestCommands:
     code, _, complaint = _call(shlex.split(command)[1:])
     assert code == 0, complaint
 
-  def test_readme_has_them(self):
-    shown = {command.split()[1] for command in _commands(_README)}
+  def test_getting_started_has_them(self):
+    shown = {command.split()[1] for command in _commands(_GETTING_STARTED)}
     assert shown == {
       'train', 'evaluate', 'export', 'sweep', 'graph', 'agents', 'environments',
       'record', 'runs', 'plot', 'report', 'wrappers',
@@ -327,7 +332,8 @@ class TestCommands:
 class TestDocs:
   def test_links_lead_somewhere(self):
     for page in _PAGES:
-      for link in re.findall(r'\]\(([^)#:\s]+)(?:#[^)]*)?\)', _read(page)):
+      links = r'(?:\]\(|src=")([^)#:\s"]+)(?:#[^)]*)?[)"]'
+      for link in re.findall(links, _read(page)):
         assert (_ROOT / page).parent.joinpath(link).exists()
 
   def test_paths_of_files_lead_somewhere(self):
