@@ -13,7 +13,7 @@ from docutils.parsers import rst
 import repertory
 
 sys.path.append(str(pathlib.Path(__file__).parent))
-import flags_table  # noqa: E402
+import flags_table
 
 project = 'Repertory'
 version = release = repertory.__version__

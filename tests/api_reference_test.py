@@ -18,20 +18,34 @@ _FOLDERS = ('agents', 'components', 'environments', 'launch')
 
 # Internal modules beside those on the pages.
 _INTERNAL = {
-  'components': {
-    'callers', 'choices', 'cumulative_sums', 'devices', 'image_layouts',
-    'interfaces', 'lazy_imports', 'moments', 'nests', 'numpy_functions',
-    'numpy_operations', 'numpy_translations', 'regular_files', 'stack',
+  'components': set(),
+  'components/actions': set(),
+  'components/config': {'choices', 'lazy_imports', 'regular_files'},
+  'components/runtime': {
+    'callers', 'devices', 'image_layouts', 'nests', 'network_interfaces',
+    'numpy_functions', 'numpy_operations', 'numpy_translations', 'versions',
     'xla_checks',
   },
-  'environments': {
-    'atari_replicas', 'batch_columns', 'casting', 'channels', 'close_names',
-    'extras', 'families', 'gymnasium_results', 'gymnasium_sources',
-    'gymnasium_spaces', 'headless', 'layout', 'name_options', 'own_options',
-    'quieting', 'seeds', 'single_slot', 'timestep_checker',
+  'environments': set(),
+  'environments/adapters': {
+    'atari_replicas', 'extras', 'gymnasium_results', 'gymnasium_sources',
+    'gymnasium_spaces',
   },
+  'environments/batches': {
+    'batch_columns', 'channels', 'layout', 'seeds', 'single_slot',
+  },
+  'environments/games': set(),
+  'environments/registry': {
+    'close_names', 'families', 'name_options', 'user_options',
+  },
+  'environments/rendering': {'headless', 'quieting'},
   'environments/tensor': {'entries', 'source', 'trigonometry'},
+  'environments/values': {'casting', 'timestep_checker'},
   'agents': set(),
+  'agents/actor_critic': set(),
+  'agents/interface': set(),
+  'agents/replay': set(),
+  'agents/unrolls': set(),
 }  # fmt: skip
 
 

@@ -30,7 +30,6 @@ from repertory.launch.cli import commands as command_line
 from repertory.launch.cli import dry_runs
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import launcher
 from repertory.launch.opening import directories, resuming, session, smoke_test
 from repertory.launch.results import finding, plots, report, runs
 from repertory.launch.running import run
@@ -102,6 +101,11 @@ def _call(arguments: list[str]) -> tuple[int, str, str]:
 
 def _words(text: str) -> str:
   return ' '.join(text.split())
+
+
+def _joined(text: str) -> str:
+  """Removes all whitespace: help breaks lines after hyphens, too."""
+  return ''.join(text.split())
 
 
 def _table(page: str, heading: str) -> list[list[str]]:
@@ -229,18 +233,21 @@ class TestFlags:
       )
     )
     rows = [
-      row for group in flag_tables.TRAIN_GROUPS for row in flags_table.rows(group)
+      row
+      for group in flag_tables.TRAIN_GROUPS
+      for row in flags_table.rows(group)
     ]
     assert sorted(name for name, *_ in rows) == sorted(flags)
     for name, default, meaning in rows:
-      shown = _words(flags[name])
-      stated = re.search(r"\(default: '(.*)'\)", shown)
+      shown = _joined(flags[name])
+      stated = re.search(r"\(default:'(.*)'\)", shown)
       if stated:
         assert default == f'`{stated[1]}`', name
-        assert meaning in shown, name
       else:  # Without a fixed value, the text describes the default.
-        assert f'; default: {default}' in shown, name
-        assert meaning in shown.replace(f'; default: {default}', ''), name
+        text = f';default:{_joined(default)}'
+        assert text in shown, name
+        shown = shown.replace(text, '')
+      assert shown.startswith(_joined(meaning)), name
 
   def test_code_is_marked(self, flags_table):
     lines = flags_table.markdown('Directories')

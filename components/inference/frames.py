@@ -4,9 +4,9 @@ A connection begins with one JSON message each way, which establishes specs,
 environment ids and the actor's generation. After that, all payloads have sizes
 that both sides know, and are sent as raw bytes:
 
-  header    16 bytes: magic, kind, payload length, microseconds of the last
-            round trip (measured by the sender)
-  payload   the leaves one after the other, each `[B, ...]` and aligned
+    header    16 bytes: magic, kind, payload length, microseconds of the last
+              round trip (measured by the sender)
+    payload   the leaves one after the other, each `[B, ...]` and aligned
 
 No specs, names or ids are repeated.
 """

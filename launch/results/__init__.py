@@ -1,9 +1,9 @@
 """Results of runs, for comparison: logs, tables, plots; needs no TensorFlow.
 
-found = records.find(['runs'])
-print(records.table(found.runs, sort='-best_return'))
+found = results.find(['runs'])
+print(results.table(found.runs, sort='-best_return'))
 returns = found.runs[0].logs['evaluator']['episode_return']
-records.plots.plot(found.runs, 'returns.svg')
+results.plots.plot(found.runs, 'returns.svg')
 """
 
 from typing import TYPE_CHECKING
