@@ -49,7 +49,7 @@ def test_learns_over_a_server(example):
 
 
 def test_deadlock_error_is_that_of_the_page():
-  page = (_ROOT / 'docs' / 'parts_by_hand.md').read_text('utf-8')
+  page = (_ROOT / 'docs' / 'components_by_hand.md').read_text('utf-8')
   (message,) = re.findall(r'(?ms)^```text\n(.*?)^```$', page)
   limit = replay.RateLimit.with_default_buffer(8.0, 200, batch_size=32)
   table = local_fixture.make_table(local_fixture.make_uniform(10_000, limit))
