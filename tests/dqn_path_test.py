@@ -1,0 +1,124 @@
+"""Tests of the page that follows DQN through the code."""
+
+import ast
+import collections
+import pathlib
+import re
+import sys
+
+from repertory import launch
+from repertory.launch.nodes import single_loop
+
+_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_STOP = re.compile(r'\| \[([\w/]+\.py)\]\(\.\./([\w/]+\.py)\) \| `([\w.]+)` \|')
+
+# Not on the path of experience and variables.
+_LOGS = ('components/loggers/', 'launch/coordination/')
+# Runs the compiled policy where its measured time is shorter.
+_IN_NUMPY = 'components/runtime/numpy_functions.py'
+
+
+def _stops():
+  """Returns (path, function) in the order of the page."""
+  page = (_ROOT / 'docs' / 'dqn_top_to_bottom.md').read_text('utf-8')
+  rows = [row for row in page.splitlines() if row.startswith('| [')]
+  found = [_STOP.match(row).groups() for row in rows]
+  assert [path for path, _, _ in found] == [link for _, link, _ in found]
+  return [(path, name) for path, _, name in found]
+
+
+def _definition(path, name):
+  """Returns (path, line) of a function; of a class, that of its constructor."""
+  node = ast.parse((_ROOT / path).read_text('utf-8'))
+  parts = name.split('.')
+  while parts or isinstance(node, ast.ClassDef):
+    part = parts.pop(0) if parts else '__init__'
+    (node,) = [
+      child
+      for child in node.body
+      if isinstance(child, ast.ClassDef | ast.FunctionDef)
+      and child.name == part
+    ]
+  return path, min(one.lineno for one in (node, *node.decorator_list))
+
+
+def _trace(monkeypatch, directory, **settings):
+  """Runs DQN; returns the (path, line) of functions entered, by turn.
+
+  Those of a turn are in the order of first entries. Turns are those with
+  learner steps, after the first of the run, that end no episode.
+  """
+  turns = []
+  take_turn = single_loop.SingleLoop._take_turn
+
+  def take_traced(self):
+    entered = {}
+
+    def note(frame, event, argument):
+      del argument
+      if event == 'call':
+        code = frame.f_code
+        entered.setdefault((code.co_filename, code.co_firstlineno))
+
+    steps, episodes = self._learner.version, self._actor.total_episodes
+    sys.setprofile(note)
+    try:
+      return take_turn(self)
+    finally:
+      sys.setprofile(None)
+      is_mid = self._actor.total_episodes == episodes
+      if steps and is_mid and self._learner.version > steps:
+        turns.append([(_path_of(file), line) for file, line in entered])
+
+  monkeypatch.setattr(single_loop.SingleLoop, '_take_turn', take_traced)
+  experiment = launch.make_experiment(
+    'dqn',
+    'catch',
+    directory=str(directory / 'run'),
+    evaluation_episodes=0,
+    **settings,
+  )
+  launch.run(experiment)
+  assert turns
+  return turns
+
+
+def _path_of(file):
+  """Returns the path of a file of the package; '' of others."""
+  path = pathlib.Path(file)
+  if not path.is_relative_to(_ROOT):
+    return ''
+  path = path.relative_to(_ROOT)
+  is_ours = path.parts[0] in ('agents', 'components', 'environments', 'launch')
+  return path.as_posix() if is_ours else ''
+
+
+def _paths(turns):
+  paths = {path for turn in turns for path, _ in turn}
+  return {path for path in paths if path and not path.startswith(_LOGS)}
+
+
+def test_no_stop_is_listed_twice():
+  stops = _stops()
+  assert not collections.Counter(stops) - collections.Counter(set(stops))
+
+
+def test_stops_are_all_files_in_the_order_of_calls(monkeypatch, tmp_path):
+  # Eager, so that the code of policy and update runs in each step.
+  turns = _trace(
+    monkeypatch,
+    tmp_path,
+    eager=True,
+    max_steps=48,
+    config={'min_replay_size': 32},
+  )
+  stops = _stops()
+  assert _paths(turns) == {path for path, _ in stops}
+  order = turns[-1]
+  positions = [order.index(_definition(*stop)) for stop in stops]
+  assert positions == sorted(positions)
+
+
+def test_compiled_run_enters_no_other_files(monkeypatch, tmp_path):
+  turns = _trace(monkeypatch, tmp_path, max_steps=300)
+  assert _paths(turns) <= {path for path, _ in _stops()} | {_IN_NUMPY}
