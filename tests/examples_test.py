@@ -5,6 +5,7 @@ import importlib
 import io
 import os
 import pathlib
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -348,6 +349,15 @@ class TestDocs:
     for page in (*_PAGES, 'CHANGELOG.md'):
       for path in re.findall(rf'`({folders}/[\w/.]*)`', _read(page)):
         assert (_ROOT / path).exists()
+
+  def test_names_of_migration_page_exist(self):
+    names = re.findall(
+      r'(?<![\w.])((?:agents|components|environments|launch)(?:\.\w+)+)',
+      _read('docs/migration.md'),
+    )
+    assert len(names) > 50
+    for name in names:
+      assert pkgutil.resolve_name(f'repertory.{name}') is not None
 
   def test_own_environment_keeps_its_specs(self, write_module):
     write_module('my_module', '\n'.join(_blocks(_OWN_ENVIRONMENT, 'python')))
