@@ -85,7 +85,7 @@ def _trace(monkeypatch, directory, **settings):
 
 def _path_of(file):
   """Returns the path of a file of the package; '' of others."""
-  path = pathlib.Path(file)
+  path = pathlib.Path(file).resolve()
   if not path.is_relative_to(_ROOT):
     return ''
   path = path.relative_to(_ROOT)
@@ -121,4 +121,6 @@ def test_stops_are_all_files_in_the_order_of_calls(monkeypatch, tmp_path):
 
 def test_compiled_run_enters_no_other_files(monkeypatch, tmp_path):
   turns = _trace(monkeypatch, tmp_path, max_steps=300)
-  assert _paths(turns) <= {path for path, _ in _stops()} | {_IN_NUMPY}
+  paths = _paths(turns)
+  assert paths
+  assert paths <= {path for path, _ in _stops()} | {_IN_NUMPY}
