@@ -21,8 +21,8 @@ _IN_NUMPY = 'components/runtime/numpy_functions.py'
 def _stops():
   """Returns (path, function) in the order of the page."""
   page = (_ROOT / 'docs' / 'dqn_top_to_bottom.md').read_text('utf-8')
-  rows = [row for row in page.splitlines() if row.startswith('| [')]
-  found = [_STOP.match(row).groups() for row in rows]
+  found = _STOP.findall(page)
+  assert len(found) == page.count('\n| [')
   assert [path for path, _, _ in found] == [link for _, link, _ in found]
   return [(path, name) for path, _, name in found]
 
