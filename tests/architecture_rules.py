@@ -93,7 +93,6 @@ _FENCES = {
   ),
   'reverb': (
     'components/replay/connection.py',
-    'components/replay/local/moves.py',
     'components/replay/reverb_tables.py',
     'components/replay/reverb_writers.py',
     'components/replay/server.py',

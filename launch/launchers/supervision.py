@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from absl import logging
 
 from repertory.components import loggers
-from repertory.components.runtime import signals
 from repertory.launch.coordination import (
   kinds,
   reports,
@@ -83,16 +82,8 @@ def run(
       if not may_restart or interruption.is_set():
         raise
       budget.take()
-      resumed = None  # Stays None without a checkpoint.
-      with contextlib.suppress(signals.Stopped):
-        resumed = resuming.resume(
-          session,
-          watch.num_restarts + 1,
-          error.failure,
-          watch.show_before_start,
-          interruption,
-        )
-      if resumed is None:
+      resumed = resuming.resume(session, watch.num_restarts + 1, error.failure)
+      if resumed is None:  # There is no checkpoint.
         raise
       session = resumed
 
@@ -207,10 +198,6 @@ class _Watch:
       self._workers.is_hurried = True
       self._workers.kill_all(self._workers.names)
       raise
-
-  def show_before_start(self, message: str) -> None:
-    """Displays a message before the nodes restart."""
-    self._show(self._starting_status().with_messages(message))
 
   def _with_last_warnings(self, status: loggers.Status) -> loggers.Status:
     """Adds warnings of nodes that failed to close, or are still running.

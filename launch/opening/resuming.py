@@ -8,13 +8,8 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import tensorflow as tf
-
-from repertory.components import checkpoints, replay, specs, transports
+from repertory.components import checkpoints, specs, transports
 from repertory.components.checkpoints import checkpointing
-from repertory.components.config import settings
-from repertory.components.replay import local
-from repertory.components.runtime import signals
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import failures
@@ -30,13 +25,7 @@ from repertory.launch.opening import (
   warm_start,
 )
 from repertory.launch.opening import session as session_lib
-from repertory.launch.platform import native_output, printed
-
-# Functions that convert a table's files for a kind of transport.
-_MOVES = {
-  transports.ReverbTransport.kind: local.to_server,
-  transports.InProcessTransport.kind: local.to_process,
-}
+from repertory.launch.platform import printed
 
 
 @contextlib.contextmanager
@@ -91,7 +80,7 @@ def open_session(
     option, session = _choose(options, checkpoint, experiment, spec, division)
     resume_checks.check(checkpoint, session)
     cleared = _clear(session)
-    _place_replay(checkpoint, session, report)
+    _place_replay(checkpoint, session)
     session = start.place(session)
     recording.prepare(experiment, spec)
     started = _describe_start(checkpoint, session)
@@ -117,8 +106,6 @@ def resume(
   session: session_lib.Session,
   num_restarts: int,
   failure: failures.Failure,
-  report: Callable[[str], None] = lambda message: None,
-  stop: signals.StopSignal | None = None,
 ) -> session_lib.Session | None:
   """Restores the newest checkpoint of a run whose nodes have ended.
 
@@ -126,19 +113,14 @@ def resume(
     session: Session of the run, whose directory is still locked.
     num_restarts: Number of restarts, including this one.
     failure: Reason of the restart.
-    report: Called with a description of what may take minutes.
-    stop: Stop signal, which cancels the restore.
 
   Returns:
     The session to continue with; None without a checkpoint.
-
-  Raises:
-    signals.Stopped: If the stop signal was set.
   """
   checkpoint = load_checkpoint(session.experiment.directory)
   if checkpoint is None:
     return None
-  _place_replay(checkpoint, session, report, stop)
+  _place_replay(checkpoint, session)
   name = os.path.basename(checkpoint.path)
   return dataclasses.replace(
     session,
@@ -245,11 +227,11 @@ def _explain(
   option: preflight.ReplayOption, options: Sequence[preflight.ReplayOption]
 ) -> str:
   """Explains why another option than the best was chosen; '' if needless."""
-  if (
-    option == options[0] or option.transport != transports.ReverbTransport.kind
-  ):
+  if option == options[0]:
     return ''
-  return 'replay stays in a server, as in the checkpoint'
+  is_served = option.transport == transports.ReverbTransport.kind
+  place = 'a server' if is_served else 'this process'
+  return f'replay stays in {place}, as in the checkpoint'
 
 
 def _clear(session: session_lib.Session) -> str:
@@ -288,37 +270,13 @@ def _begin(
 
 
 def _place_replay(
-  checkpoint: checkpointing.Checkpoint | None,
-  session: session_lib.Session,
-  report: Callable[[str], None],
-  stop: signals.StopSignal | None = None,
+  checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
 ) -> None:
-  """Passes a checkpoint's replay to the transport.
-
-  Files of another transport are converted before nodes start, as that may
-  exceed their start-up time-out.
-  """
+  """Passes a checkpoint's replay to the transport, if it can restore it."""
   path = None
   if checkpoint is not None and session.takes_replay_of(checkpoint):
     path = checkpoint.replay_path
-  directory = session.replay_directory
-  checkpointing.place_replay(path, directory)
-  if path is None or session.transport not in _MOVES:
-    return
-  try:
-    with native_output.redirected(session.native_log):
-      _MOVES[session.transport](
-        directory, session.experience.table, report, stop
-      )
-  except (OSError, tf.errors.OpError, replay.ReplayCheckpointError) as error:
-    if isinstance(error, (BrokenPipeError, ConnectionError, TimeoutError)):
-      raise  # Not an error of the disk.
-    raise checkpointing.CheckpointError(
-      f'The replay table of {path} could not be converted for this kind of '
-      'run: '
-      f'{settings.text_of(error)}. It needs room for another copy in '
-      f'{directory}.'
-    ) from error
+  checkpointing.place_replay(path, session.replay_directory)
 
 
 def _describe_omission(
@@ -336,15 +294,15 @@ def _describe_start(
     return warm_start.describe(session)
   experiment = session.experiment
   name = os.path.basename(checkpoint.path)
+  omission = _describe_omission(checkpoint, session)
   if checkpoint.state['counts']['steps'] >= experiment.max_steps:
     return (
       f'resumed from checkpoint {name}, which has all {experiment.max_steps} '
-      'steps already'
+      f'steps already{omission}'
     )
   if checkpoint.replay_path is None and session.transport != transports.OFFLINE:
     started = f'resumed from checkpoint {name}, which has no replay'
   else:
-    omission = _describe_omission(checkpoint, session)
     started = f'resumed from checkpoint {name}{omission}'
   moved = resume_checks.describe_move(checkpoint)
   return f'{started}; {moved}' if moved else started

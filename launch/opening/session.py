@@ -212,22 +212,12 @@ class Session:
     """
     if checkpoint.replay_path is None:
       return ''
-    transport = transport_of(checkpoint)
-    if transport != self.transport and transports.COMPILED in (
-      transport,
-      self.transport,
-    ):
+    written_by = transport_of(checkpoint)
+    if written_by != self.transport:
       return (
-        'compiled loops, as in anakin, store them in another format than '
-        'other topologies'
+        f'{_describe_format(written_by)} wrote those of the checkpoint, and '
+        f'{_describe_format(self.transport)} cannot read them'
       )
-    if transport != self.transport and transports.SHARES in (
-      transport,
-      self.transport,
-    ):
-      return 'learners that mix, as in gossip, have separate tables'
-    if self.experience.with_targets is not None and transport != self.transport:
-      return 'replay and train buffer do not move between process and server'
     expected = self.experience.learned.bundle_sizes
     without = dict.fromkeys(expected, 1)
     if checkpoint.state.get('bundle_sizes', without) != expected:
@@ -313,6 +303,19 @@ def transport_of(checkpoint: checkpointing.Checkpoint) -> str:
   # Older checkpoints call it 'road'; the oldest, all Reverb's, do not name it.
   kind = checkpoint.state.get('transport', checkpoint.state.get('road'))
   return kind or transports.ReverbTransport.kind
+
+
+def _describe_format(kind: str) -> str:
+  """Names the storage of a kind of transport, and the topologies with it."""
+  return {
+    transports.ReverbTransport.kind: (
+      'a replay server (distributed, central, single with replay_server)'
+    ),
+    transports.InProcessTransport.kind: 'an in-process table (single, sebulba)',
+    transports.COMPILED: 'a compiled loop (anakin)',
+    transports.SHARES: 'learners with separate tables (gossip)',
+    transports.OFFLINE: 'tables of data sets (offline)',
+  }.get(kind, f'transport {kind!r}')
 
 
 def describe_experience(

@@ -155,8 +155,8 @@ class Topology(abc.ABC):
   def transports(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
     """Returns the supported kinds of experience transport, best first.
 
-    `runs.preflight.find_options` chooses one. A resumed run keeps the transport
-    that wrote its tables, if supported.
+    `opening.preflight.find_options` chooses one. A resumed run keeps the
+    transport that wrote its tables, if supported; else its tables begin empty.
     """
     del experiment
     return [components.transports.ReverbTransport.kind]

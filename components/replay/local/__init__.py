@@ -1,7 +1,6 @@
 """Replay tables in this process, without a server."""
 
 from repertory.components.replay.local.columns import copied_bytes, item_bytes
-from repertory.components.replay.local.moves import to_process, to_server
 from repertory.components.replay.local.priorities import LocalPriorities
 from repertory.components.replay.local.snapshots import read, reading, write
 from repertory.components.replay.local.table import (
@@ -23,7 +22,5 @@ __all__ = [
   'item_bytes',
   'read',
   'reading',
-  'to_process',
-  'to_server',
   'write',
 ]
