@@ -154,7 +154,7 @@ def test_resumes_in_another_topology_with_empty_tables(tmp_path):
   builder = qtopt.QTOptBuilder(_WITH)
   _run(tmp_path, builder)
   status = _run(tmp_path, builder, 'distributed', 130).status
-  assert 'empty replay tables: replay and train buffer do' in status.message
+  assert 'empty replay tables: an in-process table (single' in status.message
   # Of the 70 steps of this run, the first 20 are waited for.
   assert status.learner_steps >= 39 + 40
 

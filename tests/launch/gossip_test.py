@@ -326,7 +326,7 @@ class TestResuming:
     assert 'all 4 learners begin with the mean' in status.message
     before = _parts_of(tmp_path)[1]
     status = _run(tmp_path, **dqn, topology='single', max_steps=1_200).status
-    assert 'learners that mix, as in gossip, have' in status.message
+    assert 'learners with separate tables (gossip) wrote' in status.message
     steps = before.state['counts']['learner_steps']
     assert status.learner_steps > steps > 0
     status = _run(

@@ -247,10 +247,13 @@ class TestRoad:
     with_server = single.Single(replay_server=True)
     launch.run(_experiment(tmp_path, max_steps=300), with_server, display=False)
     status = launch.run(_experiment(tmp_path), display=False).status
-    assert status.message == 'resumed from checkpoint 00000001'
+    assert status.message == (
+      'resumed from checkpoint 00000001; replay stays in a server, as in the '
+      'checkpoint'
+    )
     # Episodes that were open at the stop lack their last items.
     assert status.tables[0].size > 990
-    assert self.transport(_experiment(tmp_path)) == 'local'
+    assert self.transport(_experiment(tmp_path)) == 'reverb'
 
 
 def test_what_is_no_experiment_is_refused():
