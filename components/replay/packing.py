@@ -117,15 +117,6 @@ class Packing:
       records[str(i)] = leaf
     return records.view(np.uint8).reshape(count, self._record.itemsize)
 
-  def unpack_records(self, records: np.ndarray) -> list[np.ndarray]:
-    """Returns the small leaves of items, `[K, ...]` each.
-
-    Args:
-      records: Output of `pack`, uint8 `[K, bytes]`.
-    """
-    rows = np.ascontiguousarray(records).reshape(-1).view(self._record)
-    return [np.ascontiguousarray(rows[str(i)]) for i in self.packed]
-
   def unpack(self, columns: Sequence[tf.Tensor]) -> types.Nest:
     """Maps the columns of a batch, `[B / bundle_size, ...]`, to its leaves.
 

@@ -13,23 +13,14 @@ _SELECTORS = {
 }
 
 
-def make_table(
-  table: tables.TableSpec,
-  limiter: reverb.rate_limiters.RateLimiter | None = None,
-) -> reverb.Table:
-  """Creates the Reverb table.
-
-  Args:
-    table: Description of the table.
-    limiter: Replacement for the table's own rate limiter.
-  """
+def make_table(table: tables.TableSpec) -> reverb.Table:
+  """Creates the Reverb table."""
   max_size = table.max_size // table.bundle_size
-  if limiter is None:
-    limiter = (
-      make_limiter(table.rate_limit)
-      if table.rate_limit
-      else reverb.rate_limiters.Queue(max_size)
-    )
+  limiter = (
+    make_limiter(table.rate_limit)
+    if table.rate_limit
+    else reverb.rate_limiters.Queue(max_size)
+  )
   return reverb.Table(
     name=table.name,
     sampler=(

@@ -12,7 +12,6 @@ verifies checksums when it copies snapshots into its checkpoints.
 """
 
 import contextlib
-import glob
 import json
 import os
 import shutil
@@ -70,7 +69,7 @@ def _write(
   _save(folder, 'priorities', contents.priorities)
   for i, leaf in zip(packing.packed, contents.leaves):
     _save(folder, f'leaf_{i}', leaf)
-  for n, leaves in enumerate(by_kind(table)):
+  for n, leaves in enumerate(_by_kind(table)):
     columns = [contents.leaves[num_small + k] for k in leaves]
     indices = [packing.whole[k] for k in leaves]
     _save_large(folder, n, indices, columns, packing)
@@ -163,7 +162,7 @@ def _read(folder: str, table: tables.TableSpec) -> table_lib.Contents:
     leaves[i] = _load(folder, f'leaf_{i}')
     shape = (size, *packing.shapes[i])
     _expect(f'leaf_{i}', leaves[i], shape, packing.dtypes[i])
-  for n, columns in enumerate(by_kind(table)):
+  for n, columns in enumerate(_by_kind(table)):
     first = packing.whole[columns[0]]
     arrays = _load_each(folder, n, packing.shapes[first], packing.dtypes[first])
     for k in columns:
@@ -230,12 +229,6 @@ def find(directory: str) -> str | None:
   return folders[-1] if folders else None
 
 
-def is_there(directory: str) -> bool:
-  """Returns whether a directory contains a snapshot."""
-  pattern = os.path.join(glob.escape(directory), '*', _STATE)
-  return bool(glob.glob(pattern))
-
-
 def _check(folder: str, state: dict[str, Any], table: tables.TableSpec) -> None:
   """Raises an error if a snapshot does not fit the table."""
   if state['format'] != _FORMAT:
@@ -274,7 +267,7 @@ def _describe(table: tables.TableSpec) -> dict[str, Any]:
   }
 
 
-def by_kind(table: tables.TableSpec) -> list[list[int]]:
+def _by_kind(table: tables.TableSpec) -> list[list[int]]:
   """Groups the indices of large leaves by shape and dtype.
 
   Leaves of one group may share arrays.

@@ -28,7 +28,7 @@ class Contents:
     inserts: Items ever inserted.
     samples: Items ever sampled.
     times_sampled: Sample count of the oldest item, if the table limits it.
-    random: State of the random generator; None to keep the current one.
+    random: State of the random generator.
     actors: Serialized state of the actors, if it is saved; not interpreted.
   """
 
@@ -37,7 +37,7 @@ class Contents:
   inserts: int
   samples: int
   times_sampled: int
-  random: Mapping[str, Any] | None
+  random: Mapping[str, Any]
   actors: bytes = b''
 
   def until(self, inserts: int) -> 'Contents':
@@ -289,8 +289,7 @@ class Table:
         self._write(block, size)
       limiter.samples = contents.samples
       self._times_sampled = contents.times_sampled
-      if contents.random is not None:
-        self._random.bit_generator.state = dict(contents.random)
+      self._random.bit_generator.state = dict(contents.random)
       self._take_in()
     if not contents.leaves:
       keys = np.arange(contents.inserts - size, contents.inserts)
