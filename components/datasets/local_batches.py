@@ -18,7 +18,7 @@ class LocalBatches(batches.Batches):
   possible, and reproducible in a single thread. Leaves are arrays.
 
   If a single thread inserts and samples, requesting a batch that is not due
-  raises a `DeadlockError` at once; see `replay.Pace`.
+  raises a `DeadlockError` at once; see `replay.ReplayRatio`.
   """
 
   def __init__(

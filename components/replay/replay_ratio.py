@@ -12,10 +12,10 @@ class ReplayRatio:
   rate limiter allows: no other thread could end the wait. It asks this object
   first::
 
-    pace = replay.Pace(table, batch_size=32)
+    ratio = replay.ReplayRatio(table, batch_size=32)
     while steps < max_steps:
       steps += loop.step()[0]
-      for _ in range(pace.updates_due(learner.steps, adder.num_items)):
+      for _ in range(ratio.updates_due(learner.steps, adder.num_items)):
         learner.step()
 
   After n items, (n − min_size) × samples_per_insert samples are due, or n for a

@@ -69,7 +69,8 @@ def nobody_inserts(
   """Returns the error for sampling more than was inserted."""
   return DeadlockError(
     f'{_ALONE} insert. {before_samples(table, status, num_samples)} Continue '
-    'acting before the next update: `replay.Pace` computes when one is due.'
+    'acting before the next update: `replay.ReplayRatio` computes when one is '
+    'due.'
   )
 
 
@@ -90,8 +91,8 @@ def nobody_samples(
   """
   return DeadlockError(
     f'{_ALONE} sample{whose_turn}. {before_inserts(table, status, num_items)} '
-    'Do the updates that are due before acting: `replay.Pace` computes their '
-    'number.'
+    'Do the updates that are due before acting: `replay.ReplayRatio` computes '
+    'their number.'
   )
 
 

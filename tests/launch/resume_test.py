@@ -211,52 +211,18 @@ class TestResume:
     self, written_by, kinds, kept, message, tmp_path, have_run
   ):
     have_run(450)
-
-    def fail(*arguments):
-      raise error
-
-    monkeypatch.setitem(resuming._MOVES, 'reverb', fail)
-    expected = expected or checkpointing.CheckpointError
-    with (
-      pytest.raises(expected, match='no room') as caught,
-      resuming.open_session(_experiment(tmp_path, 900)),
-    ):
-      pytest.fail('It began.')
-    if expected is checkpointing.CheckpointError:
-      assert 'could not be converted' in str(caught.value)
-
-  def test_progress_of_a_conversion_is_reported(
-    self, tmp_path, have_run, monkeypatch
-  ):
-    monkeypatch.setattr(moves, '_REPORT_SECONDS', 0.0)
-    have_run(450)
-    reports = []
-    with resuming.open_session(
-      _experiment(tmp_path, 900), report=reports.append
-    ) as session:
-      assert 'of 450 items' in reports[-1]
-    stop = signals.StopSignal()
-    stop.set()
-    failure = failures.Failure('learner', 'It ended.')
-    with pytest.raises(signals.Stopped):
-      resuming.resume(session, 1, failure, reports.append, stop)
-
-  def test_tables_of_a_program_are_left_out(self, tmp_path, have_run):
-    have_run(450)
-    checkpoint = resuming.load_checkpoint(str(tmp_path))
-    state = {**checkpoint.state, 'transport': 'program'}
-    others = dataclasses.replace(checkpoint, state=state)
-    # Checkpoints from before there were several transports do not name theirs.
-    del state['transport']
-    older = dataclasses.replace(checkpoint, state=dict(state))
-    state['transport'] = 'program'
-    for transport in ('reverb', 'local'):
-      experiment = _experiment(tmp_path, 900)
-      with resuming.open_session(experiment, kinds=[transport]) as session:
-        assert session.takes_replay_of(checkpoint)
-        assert session.takes_replay_of(older)
-        assert not session.takes_replay_of(others)
-        assert 'compiled loops' in session.explain_omission(others)
+    _rewrite_transport(tmp_path, written_by)
+    for max_steps in (450, 900):  # Also where no step is left.
+      with resuming.open_session(
+        _experiment(tmp_path, max_steps), kinds=kinds
+      ) as session:
+        assert session.transport == (kept or kinds[0])
+        assert message in session.message
+        assert ('but with empty replay tables' in session.message) == (
+          kept is None
+        )
+        found = os.listdir(session.replay_directory)
+        assert found == (['0-restored'] if kept else [])
 
   def test_queue_without_a_server_has_no_bundles(self, tmp_path):
     experiment = launch.make_experiment(

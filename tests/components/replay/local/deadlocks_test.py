@@ -48,7 +48,7 @@ class TestSampling:
       "none can insert. Table 'replay' (samples_per_insert 2, min_size 5, "
       'error_buffer 8) holds 3 of at most 100 items, after 3 inserts and 0 '
       'samples. To sample 4 takes 2 more inserts. Continue acting before the '
-      'next update: `replay.Pace` computes when one is due.'
+      'next update: `replay.ReplayRatio` computes when one is due.'
     )
 
   def test_sampled_too_often(self, table):
@@ -121,7 +121,7 @@ class TestInserting:
       "none can sample. Table 'replay' (samples_per_insert 2, min_size 5, "
       'error_buffer 8) holds 9 of at most 100 items, after 9 inserts and 0 '
       'samples. To insert 3 takes 6 more samples. Do the updates that are '
-      'due before acting: `replay.Pace` computes their number.'
+      'due before acting: `replay.ReplayRatio` computes their number.'
     )
     # The items are inserted as soon as another thread samples.
     next(datasets.LocalBatches(table, 6))
