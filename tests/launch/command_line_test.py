@@ -254,7 +254,7 @@ class TestTrain:
           '--learner_devices=CPU:0,CPU:1',
           '--inference_devices=CPU:0',
         ],
-        ['--learner_devices must', 'that off (--config.jit_compile=false)'],
+        ['--learner_devices must', 'it off (--config.jit_compile=false)'],
       ),
       (
         [
@@ -525,7 +525,7 @@ class TestOthers:
   def test_agents_and_their_settings(self, capsys):
     assert 'dqn' in _run(capsys, 'agents')[1]
     out = _run(capsys, 'agents', 'dqn')[1]
-    assert '--config.n_step=3  (int)\n    Steps a transition spans: ' in out
+    assert '--config.n_step=3  (int)\n    n of n-step transitions: ' in out
     assert '--environments_per_actor=1 ' in out
     assert '--environments_per_actor=8 ' in _run(capsys, 'agents', 'ppo')[1]
     code, _, err = _run(capsys, 'agents', 'dpn')

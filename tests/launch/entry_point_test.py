@@ -237,12 +237,12 @@ def test_interrupt_before_the_run_is_set_up(tmp_path):
   code = """
 import os, signal
 from repertory.launch.cli import entry_point
-from repertory.launch.opening import trials
+from repertory.launch.opening import smoke_test
 
 def check(experiment):
   os.kill(os.getpid(), signal.SIGINT)
 
-trials.check = check
+smoke_test.check = check
 entry_point.main()
 """
   ended = program.Program(

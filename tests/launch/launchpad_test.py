@@ -35,7 +35,7 @@ def test_is_refused_outside_the_main_thread(tmp_path):
 
 
 def test_ports_of_services_are_theirs_to_the_end(tmp_path):
-  services.check_ports(launchpad.Processes().launch, tmp_path)
+  services.check_ports(launchpad.LaunchpadProcesses().launch, tmp_path)
 
 
 def test_nodes_in_threads_print_and_write_where_the_program_does(
@@ -58,7 +58,7 @@ def test_nodes_in_threads_print_and_write_where_the_program_does(
   )
   planned = node_graph.NodeGraph(float(services.SECONDS))
   planned.add(node_graph.PlannedNode('replay/0', make))
-  with launchpad.Threads().launch(planned, str(tmp_path)):
+  with launchpad.LaunchpadThreads().launch(planned, str(tmp_path)):
     pass
   assert found == [(sys.stdout, tempfile.gettempdir())]
 

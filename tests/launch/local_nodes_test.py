@@ -36,7 +36,7 @@ def test_nothing_of_launchpad_is_used(tmp_path):
   code = """
 import sys
 from repertory.launch.launchers import conformance, launcher, node_graph
-planned = compiled_loop.CompiledLoop(60.0)
+planned = node_graph.NodeGraph(60.0)
 planned.add(node_graph.PlannedNode('replay', conformance._Service))
 for name in ('local_mt', 'local_mp'):
   with launcher.get(name)().launch(planned, sys.argv[1]) as workers:

@@ -61,8 +61,8 @@ def test_threads_share_nests(tmp_path):
 def test_agent_that_does_not_fit_names_those_that_do(tmp_path):
   with pytest.raises(
     ValueError,
-    match=r"'td3' does not fit.*actions\['dials'\] must be an array of floats"
-    r'.*that fit, with their defaults: impala, ppo, vmpo\.',
+    match=r"'td3' does not fit.*actions\['dials'\] must be a non-empty array"
+    r' of floats.*that fit, with their defaults: impala, ppo, vmpo\.',
   ):
     _run(tmp_path / 'run', 'td3', _WITH_KEY, {}, 100, 'single')
   assert not (tmp_path / 'run').exists()

@@ -119,7 +119,7 @@ class TestOffline:
     )
     recorded_episodes.play_randomly(data, 'catch', 20, seed=7)
     try:
-      with pytest.raises(launch.NodeError, match='have changed since'):
+      with pytest.raises(launch.NodeError, match='have changed'):
         _run(experiment, data)
     finally:
       os.remove(os.path.join(data, f'steps_{7:016x}_000000.npz'))
@@ -276,7 +276,7 @@ class TestRefusals:
       tmp_path / 'run', max_steps=99, record=f'{data}/.',
       demonstrations=(data,), demonstration_fraction=0.5,
     )  # fmt: skip
-    with pytest.raises(settings.SettingError, match='record must be another'):
+    with pytest.raises(settings.SettingError, match='record must differ from'):
       _run(experiment, None, 'single')
     assert not (tmp_path / 'run').exists()
 

@@ -100,7 +100,7 @@ class TestCommands:
     assert code == 2
     assert "is of 'own_agent:Builder' on 'own_environment:make?rows=7'" in err
     assert f"no module 'own_agent', neither in {tmp_path}/elsewhere nor" in err
-    assert f'Run this in {tmp_path}, where it is, or install' in err
+    assert f'Run this in its folder, {tmp_path}, or install' in err
     monkeypatch.chdir(tmp_path)
     assert _run(capsys, *evaluate)[0] == 0
 
@@ -182,5 +182,5 @@ class TestFromIdentity:
   def test_own_builders_without_a_name(self, modules):
     del modules
     identity = {**self.identity(), 'agent': 'own agent'}
-    with pytest.raises(ValueError, match='nor <module>:<Builder> of a module'):
+    with pytest.raises(ValueError, match='or <module>:<Builder> of a module'):
       naming.from_identity(identity, 'unused', trust=True)

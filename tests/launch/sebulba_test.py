@@ -331,7 +331,11 @@ class TestRefusals:
       ({'actor_threads': -1}, {}, 'actor_threads must be at least 0, got -1'),
       ({'actor_threads': 3}, {}, 'actor_threads must divide the 4 environm'),
       ({'inference_devices': ('cpu',)}, {}, "or 'GPU:1', got 'cpu'"),
-      ({'inference_devices': ('CPU:0',) * 3}, {}, 'each of the 2 threads that'),
+      (
+        {'inference_devices': ('CPU:0',) * 3},
+        {},
+        'at most 2, one per actor thread',
+      ),
       ({'learner_devices': ('CPU:1', 'CPU:1')}, {}, 'must differ'),
       (
         {'learner_devices': ('CPU:0', 'CPU:1')},

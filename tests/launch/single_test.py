@@ -222,7 +222,7 @@ class TestRoad:
       machine_memory, 'total_bytes', functools.partial(int, 1000 * item - 1)
     )
     # Both are refused; the error is that of the one that holds more.
-    with pytest.raises(ValueError, match=r'at most 999,.*not compressed'):
+    with pytest.raises(ValueError, match=r'at most 999,.*uncompressed'):
       self.transport(experiment)
 
   @pytest.mark.chaos

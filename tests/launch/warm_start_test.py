@@ -160,7 +160,7 @@ class TestRefusals:
       'differs: policy/observation_torso/mlp/linear_1/b is missing there; ',
       'policy/dueling_head/advantage/linear_0/w has shape (8, 3) there and '
       '(9, 3) here; ',
-      '; and 4 more. Ask for',
+      '; and 4 more. Use the settings',
     )
     self.refuse(
       make(max_steps=60, environment='catch:6x5', **settings),

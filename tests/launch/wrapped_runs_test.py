@@ -56,7 +56,7 @@ def test_a_run_tells_how_it_is_wrapped(tmp_path, data):
   changed = {**_WRAPS['gail'], 'reward': 'gail'}
   with pytest.raises(
     checkpointing.CheckpointError,
-    match=r'wrap\.reward: airl in the checkpoint, gail now\. Ask',
+    match=r'wrap\.reward: airl in the checkpoint, gail now\. Use',
   ):
     _run(tmp_path, data, 'gail', wrap_config=changed)
 
@@ -154,7 +154,7 @@ def test_what_is_typed_wrong(tmp_path, data, capsys, flags, message):
 
 def test_what_there_is_is_listed(capsys):
   assert commands.run(['wrappers']) == 0
-  assert 'rnd      Explores' in capsys.readouterr().out
+  assert 'rnd      Exploration' in capsys.readouterr().out
   assert commands.run(['wrappers', 'gail']) == 0
   assert '--wrap.learning_rate=0.001  (float)' in capsys.readouterr().out
 
