@@ -53,9 +53,9 @@ class Case(NamedTuple):
   num_steps: int
 
   @property
-  def has_queue(self) -> bool:
-    """Whether items are removed when they are sampled."""
-    return self.agent == 'impala'
+  def is_in_process(self) -> bool:
+    """Whether the table was in the process, not on a replay server."""
+    return self.topology == 'single'
 
   def experiment(
     self, directory, more_steps: int = 0, **settings
@@ -137,7 +137,7 @@ def load(directory) -> checkpointing.Checkpoint:
 
 
 def read_items(case: Case, directory) -> local.Contents:
-  """Returns the table of a checkpoint, converted from a server's format."""
+  """Returns the in-process table of a checkpoint."""
   opened = resuming.open_session(
     case.experiment(directory), kinds=[transports.InProcessTransport.kind]
   )
@@ -182,7 +182,7 @@ def _write(version: str, name: str, case: Case, directory: str) -> None:
     'tables': checkpoint.state['tables'],
     'arrays': hash_each(checkpoint.arrays),
   }
-  if not case.has_queue:
+  if case.is_in_process:
     facts['items'] = hash_items(read_items(case, directory))
   pathlib.Path(directory, _FACTS).write_text(json.dumps(facts))
   with tarfile.open(_path(version, name), 'w:xz') as archive:

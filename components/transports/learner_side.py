@@ -4,7 +4,7 @@ import abc
 import contextlib
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from repertory.components import datasets, replay
 from repertory.components.checkpoints import checkpointing
@@ -13,16 +13,23 @@ from repertory.components.runtime import signals
 from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import snapshots
 
-if TYPE_CHECKING:
-  from repertory.components.transports import (
-    demonstrations as demonstrations_lib,
-  )
-
 # A batch that is due arrives at once, unless it was lost.
 BATCH_TIMEOUT_SECONDS = 5.0
 
 # Interval of checks for the minimum number of items.
 _POLL_SECONDS = 0.1
+
+
+class BatchMixer(Protocol):
+  """Adds rows of another source to every batch, see `Demonstrations`."""
+
+  def mix(self, replayed: datasets.Batches) -> datasets.Batches: ...
+
+  def without(self, priorities: replay.Priorities) -> replay.Priorities: ...
+
+  def describe(self) -> dict[str, Any]: ...
+
+  def restore(self, described: dict[str, Any] | None) -> None: ...
 
 
 class LearnerSide(snapshots.Snapshots):
@@ -37,7 +44,7 @@ class LearnerSide(snapshots.Snapshots):
   kind: str
   batches: datasets.Batches
   priorities: replay.Priorities | None
-  _demonstrations: 'demonstrations_lib.Demonstrations | None' = None
+  _demonstrations: BatchMixer | None = None
   # Batches from replay that may have to wait, if `batches` merges them.
   _replayed: datasets.Batches | None = None
 
@@ -74,7 +81,7 @@ class LearnerSide(snapshots.Snapshots):
       learner_steps=learner_steps,
     )
 
-  def mix_in(self, demonstrations: 'demonstrations_lib.Demonstrations') -> None:
+  def mix_in(self, demonstrations: BatchMixer) -> None:
     """Adds demonstrations to all batches; call it before taking a batch."""
     self._demonstrations = demonstrations
     self._replayed = self.batches

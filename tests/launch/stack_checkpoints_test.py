@@ -14,6 +14,7 @@ import rare_cases
 import stack_checkpoints
 import stacks
 from repertory import launch
+from repertory.components import transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import versions
 from repertory.launch.opening import resume_checks, resuming
@@ -23,9 +24,9 @@ _MORE_STEPS = 40
 _each_stack = pytest.mark.parametrize('version', stacks.CONSTRAINTS)
 
 
-def _cases(*, daily=stack_checkpoints.CASES, queues=True):
+def _cases(*, daily=stack_checkpoints.CASES, servers=True):
   cases = stack_checkpoints.CASES
-  names = [name for name in cases if queues or not cases[name].has_queue]
+  names = [name for name in cases if servers or cases[name].is_in_process]
   return pytest.mark.parametrize('name', rare_cases.daily(names, daily))
 
 
@@ -67,7 +68,7 @@ def test_run_resumes(name, tmp_path):
 
 
 @_each_stack
-@_cases(queues=False)
+@_cases(servers=False)
 def test_items_are_what_they_were(version, name, tmp_path):
   case = stack_checkpoints.CASES[name]
   facts = stack_checkpoints.unpack(version, name, tmp_path)
@@ -82,7 +83,10 @@ def test_items_are_what_they_were(version, name, tmp_path):
 def test_message_names_the_other_stack(version, tmp_path):
   case = stack_checkpoints.CASES['dqn-single']
   facts = stack_checkpoints.unpack(version, 'dqn-single', tmp_path)
-  with resuming.open_session(case.experiment(tmp_path, 1)) as session:
+  opened = resuming.open_session(
+    case.experiment(tmp_path, 1), kinds=[transports.InProcessTransport.kind]
+  )
+  with opened as session:
     message = session.message
   if version == stacks.HERE:
     assert message == 'resumed from checkpoint 00000001'
