@@ -178,7 +178,7 @@ class Learner:
       connection, experience, builder
     )
     network = builder.make_network(spec)
-    self._end = self._transport.make_learner_end()
+    self._end = self._transport.make_learner_side()
     self._learner = builder.make_learner(
       builder.make_update(network, spec),
       self._end.batches,

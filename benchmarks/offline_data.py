@@ -81,7 +81,7 @@ def _read(
   before = _resident()
   seconds, transport = _measure(load)
   print(f'| {name}: read | {seconds:.1f} s |')
-  end = transport.make_learner_end()
+  end = transport.make_learner_side()
   size = next(iter(end.statuses().values())).size
   print(f'| {name}: items | {size:,} |')
   print(f'| {name}: memory | {(_resident() - before) / 1e6:,.0f} MB |')

@@ -114,7 +114,7 @@ def make_coordinator_client(
 ) -> Any:
   """Returns a client of the coordinator, for the node of that name."""
   client = make_client(addresses[kinds.COORDINATOR.name], token)
-  return calls.SignedClient(client, callers.Caller(name, token=token))
+  return calls.AuthenticatedClient(client, callers.Caller(name, token=token))
 
 
 def _start(

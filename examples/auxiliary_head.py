@@ -82,7 +82,7 @@ class PredictingDQN(dqn.DQNBuilder):
 
   def additional_loss(self, network, sample):
     data = sample.data
-    predict = data_parallel.by_rows(network.predict)
+    predict = data_parallel.split_rows(network.predict)
     predicted = predict(data.observation, data.action)  # [B, N]
     following = tf.cast(data.next_observation, tf.float32)
     errors = predicted - tf.reshape(following, tf.shape(predicted))

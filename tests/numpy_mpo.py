@@ -108,7 +108,7 @@ class Twin(policy_and_critic_twin.Twin):
   def value_of(self, name, duals=None):
     return softplus((duals or self.duals)[f'{name}:0']) + 1e-8
 
-  def temper(self, name, values, prior, epsilon):
+  def mpo_e_step(self, name, values, prior, epsilon):
     """Returns probabilities, g(η) and the metrics of an E-step."""
 
     def dual(duals):
@@ -150,12 +150,12 @@ class GaussianTwin(Twin):
 
   def losses(self, old, actions, prior, q, batch):
     config = self.config
-    probs, dual, kl = self.temper('temperature', q, prior, config.epsilon)
+    probs, dual, kl = self.mpo_e_step('temperature', q, prior, config.epsilon)
     duals = [dual]
     diagnostics = {'kl': kl, 'temperature': self.value_of('temperature')}
     if config.epsilon_penalty is not None:
       outside = np.maximum(np.abs(actions) - 1, 0)
-      more, dual, kl = self.temper(
+      more, dual, kl = self.mpo_e_step(
         'penalty_temperature', -np.sqrt(np.sum(outside**2, axis=-1)), prior,
         config.epsilon_penalty,
       )  # fmt: skip
@@ -225,7 +225,7 @@ class CategoricalTwin(Twin):
 
   def losses(self, old, actions, prior, q, batch):
     config = self.config
-    probs, dual, kl = self.temper('temperature', q, prior, config.epsilon)
+    probs, dual, kl = self.mpo_e_step('temperature', q, prior, config.epsilon)
     price = self.value_of('alpha_policy')[0]
 
     def divergence(arrays):

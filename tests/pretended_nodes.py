@@ -294,7 +294,7 @@ class Workers(launcher.Workers):
 
   def end(self):
     """Ends all; returns the nodes that cannot be ended."""
-    self.wait_for_end(0.2 if self.is_hurried else 5)
+    self.wait_for_end(0.2 if self.is_forced else 5)
     for name in self.names:
       if self.is_alive(name):
         self.kill(name)

@@ -27,7 +27,7 @@ class TakesAdditionalLoss:
 
     It is called inside the gradient tape of each gradient step and traced with
     the update, without AutoGraph. To distribute a network over several learner
-    devices, call it through `data_parallel.by_rows`.
+    devices, call it through `data_parallel.split_rows`.
 
     Args:
       network: The network of `make_network`; SAC passes a

@@ -91,7 +91,7 @@ def make_optimizers(
   ]
 
 
-def improve_critics(
+def update_critics(
   critics: networks.CriticEnsemble,
   optimizer: learners.ClippedAdam,
   observation: types.Nest,
@@ -113,7 +113,7 @@ def improve_critics(
     Metrics, and the mean absolute TD error of each item, `[B]`.
   """
   with tf.GradientTape() as tape:
-    q = data_parallel.by_rows(critics)(observation, action)  # [B, N]
+    q = data_parallel.split_rows(critics)(observation, action)  # [B, N]
     errors = targets[:, None] - q  # [B, N]
     loss = tf.reduce_mean(weights * tf.reduce_sum(errors**2, axis=-1))
   norm = optimizer.minimize(tape, loss)
@@ -171,7 +171,7 @@ class CategoricalCritic:
       observation: Nest of `[B, ...]`.
       action: In [−1, 1], `[..., D]`.
     """
-    logits = data_parallel.by_rows(self._online)(observation, action)
+    logits = data_parallel.split_rows(self._online)(observation, action)
     return losses.categorical_mean(logits, self._support)
 
   def improve(
@@ -192,7 +192,7 @@ class CategoricalCritic:
     Returns:
       Metrics, and the KL divergence from the targets of each item, `[B]`.
     """
-    target = data_parallel.by_rows(self._target)
+    target = data_parallel.split_rows(self._target)
     targets = losses.categorical_td_targets(
       r_t=data.reward,
       # The adder applied γ between the rewards; this is the last factor.
@@ -201,7 +201,7 @@ class CategoricalCritic:
       z=self._support,
     )  # [B, N]
     with tf.GradientTape() as tape:
-      online = data_parallel.by_rows(self._online)
+      online = data_parallel.split_rows(self._online)
       logits = online(data.observation, action)  # [B, N]
       divergences = losses.categorical_divergence(targets, logits)  # [B]
       loss = tf.reduce_mean(weights * divergences)

@@ -46,7 +46,7 @@ class BCUpdate(interfaces.Update):
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data
-    network = data_parallel.by_rows(self._network)
+    network = data_parallel.split_rows(self._network)
     with tf.GradientTape() as tape:
       loss = self._loss(network(data.observation), data.action)
     norm = self._optimizer.minimize(tape, loss)

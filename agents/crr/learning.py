@@ -67,7 +67,7 @@ class CRRUpdate(interfaces.Update):
     weights = self._importance_weights(sample)  # [B]
     # The policy first, by the critic before this step.
     policy_metrics = self._improve_policy(data.observation, action, noise[1:])
-    target_policy = data_parallel.by_rows(self._target.policy)
+    target_policy = data_parallel.split_rows(self._target.policy)
     action_t = self._distribution.sample(
       target_policy(data.next_observation), noise[0]
     )  # [B, D]
@@ -83,7 +83,7 @@ class CRRUpdate(interfaces.Update):
   def _improve_policy(
     self, observation: types.Nest, action: tf.Tensor, noise: tf.Tensor
   ) -> dict[str, tf.Tensor]:
-    policy = data_parallel.by_rows(self._online.policy)
+    policy = data_parallel.split_rows(self._online.policy)
     with tf.GradientTape() as tape:
       parameters = policy(observation)  # [B, P]
       log_prob = self._distribution.log_prob(parameters, action)  # [B]

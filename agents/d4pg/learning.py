@@ -58,7 +58,7 @@ class D4PGUpdate(interfaces.Update):
     weights = self._importance_weights(sample)  # [B]
     # The policy first, by the critic before this step.
     policy_metrics = self._improve_policy(data)
-    target_policy = data_parallel.by_rows(self._target.policy)
+    target_policy = data_parallel.split_rows(self._target.policy)
     critic_metrics, divergences = self._critic.improve(
       data,
       self._scaling.from_action(data.action),
@@ -72,7 +72,7 @@ class D4PGUpdate(interfaces.Update):
     )
 
   def _improve_policy(self, data: types.Transition) -> dict:
-    policy = data_parallel.by_rows(self._online.policy)
+    policy = data_parallel.split_rows(self._online.policy)
     with tf.GradientTape() as policy_tape:
       action = policy(data.observation)  # [B, D]
       with tf.GradientTape() as action_tape:

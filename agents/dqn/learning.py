@@ -117,7 +117,7 @@ class DQNUpdate(interfaces.Update):
     q = self._returns.values(outputs)  # [B, A]
     # A sum over all discrete actions.
     log_prob = tf.fill(tf.shape(q), -math.log(q.shape[1]))
-    return losses.conservative_gaps(
+    return losses.conservative_q_loss(
       q, log_prob, tf.gather(q, a_tm1, batch_dims=1)
     )
 
@@ -125,7 +125,7 @@ class DQNUpdate(interfaces.Update):
     self, outputs: tf.Tensor, a_tm1: tf.Tensor, sample: types.Sample
   ) -> tf.Tensor:
     """Returns the large-margin losses of demonstrations, 0 of others, `[B]`."""
-    gaps = losses.large_margin_gaps(
+    gaps = losses.large_margin_loss(
       self._returns.values(outputs), a_tm1, self._config.margin
     )
     if isinstance(sample.is_demonstration, tuple):

@@ -108,8 +108,10 @@ def call(
   """
   inputs = {'taus': taus, 'noise': noise}
   given = {name: one for name, one in inputs.items() if one is not None}
-  by_rows = data_parallel.by_rows(lambda rows, more: network(rows, **more))
-  return by_rows(observation, given)
+  split_rows = data_parallel.split_rows(
+    lambda rows, more: network(rows, **more)
+  )
+  return split_rows(observation, given)
 
 
 def make_values(

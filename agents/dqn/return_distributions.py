@@ -12,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from repertory.components import losses
-from repertory.components.losses import ranks
+from repertory.components.losses import shape_checks
 
 
 class Noise(Protocol):
@@ -166,12 +166,12 @@ class ExpectedReturn(ReturnDistribution):
     self._threshold = huber_threshold
 
   def values(self, outputs: tf.Tensor) -> tf.Tensor:
-    ranks.check_ranks(outputs=(outputs, 2))
+    shape_checks.check_ranks(outputs=(outputs, 2))
     return outputs
 
   def compare(self, outputs_tm1, taus_tm1, r_t, discount_t, bootstrap):
     del taus_tm1
-    ranks.check_ranks(outputs_tm1=(outputs_tm1, 1))
+    shape_checks.check_ranks(outputs_tm1=(outputs_tm1, 1))
     targets = r_t + discount_t * _expected(bootstrap)  # [B]
     errors = tf.stop_gradient(targets) - outputs_tm1  # [B]
     return ItemLosses(
@@ -198,7 +198,7 @@ class CategoricalReturn(ReturnDistribution):
     self._atoms = np.linspace(vmin, vmax, num_atoms, dtype=np.float32)  # [N]
 
   def values(self, outputs: tf.Tensor) -> tf.Tensor:
-    ranks.check_ranks(outputs=(outputs, 3))
+    shape_checks.check_ranks(outputs=(outputs, 3))
     return tf.reduce_sum(tf.nn.softmax(outputs) * self._atoms, axis=-1)
 
   def compare(self, outputs_tm1, taus_tm1, r_t, discount_t, bootstrap):
@@ -237,7 +237,7 @@ class QuantileReturn(ReturnDistribution):
     self._threshold = huber_threshold
 
   def values(self, outputs: tf.Tensor) -> tf.Tensor:
-    ranks.check_ranks(outputs=(outputs, 3))
+    shape_checks.check_ranks(outputs=(outputs, 3))
     return tf.reduce_mean(outputs, axis=-1)
 
   def compare(self, outputs_tm1, taus_tm1, r_t, discount_t, bootstrap):

@@ -283,7 +283,7 @@ class BuilderConformance:
         f'localhost:{server.port}', _SECONDS, signals.StopSignal()
       )
       transport = transports.ReverbTransport(connection, experience, builder)
-      end = transport.make_learner_end()
+      end = transport.make_learner_side()
       stack.callback(end.close)
       adder = transport.make_adder(
         self.num_environments,

@@ -89,7 +89,7 @@ class IQLUpdate(interfaces.Update):
     data = sample.data
     weights = self._importance_weights(sample)  # [B]
     action = self._scaling.from_action(data.action)  # [B, D]
-    target_critics = data_parallel.by_rows(self._target_critics)
+    target_critics = data_parallel.split_rows(self._target_critics)
     q = tf.reduce_min(target_critics(data.observation, action), -1)  # [B]
     value_metrics = self._improve_value(data.observation, q, weights)
     policy_metrics = self._improve_policy(data.observation, action, q)
@@ -102,7 +102,7 @@ class IQLUpdate(interfaces.Update):
 
   def _value(self, observation: types.Nest) -> tf.Tensor:
     """Returns state values, `[B]`."""
-    value = data_parallel.by_rows(self._learned.value)
+    value = data_parallel.split_rows(self._learned.value)
     return tf.squeeze(value(observation), axis=-1)
 
   def _improve_value(
@@ -129,7 +129,7 @@ class IQLUpdate(interfaces.Update):
       advantages, self._config.advantage_scale, self._config.max_weight
     )  # [B]
     self._policy_rate.assign(self._config.learning_rate * self._annealing())
-    policy = data_parallel.by_rows(self._learned.policy)
+    policy = data_parallel.split_rows(self._learned.policy)
     with tf.GradientTape() as tape:
       log_prob = self._distribution.log_prob(policy(observation), action)  # [B]
       loss = losses.weighted_cloning_loss(log_prob, weights)
@@ -147,7 +147,7 @@ class IQLUpdate(interfaces.Update):
     # The adder applied γ between the rewards; this is the last factor.
     discount = self._config.discount * data.discount  # [B]
     targets = data.reward + discount * self._value(data.next_observation)  # [B]
-    return policy_and_critic.improve_critics(
+    return policy_and_critic.update_critics(
       self._learned.critics,
       self._critic_optimizer,
       data.observation,

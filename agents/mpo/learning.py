@@ -75,7 +75,7 @@ class MPOUpdate(interfaces.Update):
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data, kind = sample.data, self._kind
     weights = self._importance_weights(sample)  # [B]
-    policy, critic = map(data_parallel.by_rows, self._target)
+    policy, critic = map(data_parallel.split_rows, self._target)
     parameters = policy(data.next_observation)  # [B, P]
     candidates = kind.propose(parameters, self._noise)
     outputs_t = kind.rate(critic, data.next_observation, candidates)
@@ -109,7 +109,7 @@ class MPOUpdate(interfaces.Update):
       targets = losses.categorical_td_targets(
         data.reward, discount_t, mixture, self._support
       )  # [B, M]
-    critic, metrics = data_parallel.by_rows(self._online.critic), {}
+    critic, metrics = data_parallel.split_rows(self._online.critic), {}
     with tf.GradientTape() as tape:
       outputs_tm1 = self._kind.rate_taken(
         critic, data.observation, data.action
@@ -153,21 +153,21 @@ class MPOUpdate(interfaces.Update):
       ratings = kind.ratings(candidates, q)
       for name, epsilon in kind.objectives.items():
         temperature = self._temperatures[name]()
-        tempered = losses.temper(
+        tempered = losses.mpo_e_step(
           ratings[name], candidates.log_prior, temperature, epsilon
         )
         probs += tempered.probs  # [B, N]
         dual_loss += tempered.dual_loss
         metrics[f'{name}temperature'] = temperature
         metrics[f'{name}kl'] = tf.reduce_mean(tempered.kl)
-      parameters = data_parallel.by_rows(self._online.policy)(observation)
+      parameters = data_parallel.split_rows(self._online.policy)(observation)
       changes = kind.changes(parameters, target_parameters, candidates)
       for name, change in changes.items():
         price = self._prices[name]()  # [D]
-        penalty, price_loss = losses.kl_penalty(
+        penalty, price_loss = losses.mpo_kl_loss(
           change.kl, price, kind.bounds[name].epsilon
         )
-        fit = losses.weighted_likelihood_loss(probs, change.log_prob)
+        fit = losses.mpo_policy_loss(probs, change.log_prob)
         policy_loss += fit + penalty
         dual_loss += price_loss
         metrics[f'kl_{name}'] = tf.reduce_mean(change.kl)

@@ -142,7 +142,7 @@ class PPOUpdate(interfaces.Update):
     # The first batch before learning, or it would not be normalized. Later ones
     # after learning, so that the first gradient step starts from the behavior
     # policy.
-    is_first = tf.logical_not(normalizer.has_seen)
+    is_first = tf.logical_not(normalizer.is_initialized)
     tf.cond(is_first, update_normalizer, lambda: None)
     metrics = self._learn(data)
     tf.cond(is_first, lambda: None, update_normalizer)
@@ -195,7 +195,7 @@ class PPOUpdate(interfaces.Update):
       num_epochs=config.num_epochs,
       num_minibatches=config.num_minibatches,
       metrics=(*_METRICS, *self._additional_metrics(steps)),
-      goes_on=lambda metrics: metrics['approximate_kl'] <= max_kl,
+      should_continue=lambda metrics: metrics['approximate_kl'] <= max_kl,
     )
 
   def _descend(

@@ -66,7 +66,7 @@ class QTOptUpdate(interfaces.Update):
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     config = self._config
     observation, action, targets = self._find_targets(sample.data)
-    network = data_parallel.by_rows(self._network)
+    network = data_parallel.split_rows(self._network)
     action = self._scaling.from_action(action)  # [B, D]
     weights = self._importance_weights(sample)  # [B]
     with tf.GradientTape() as tape:

@@ -55,7 +55,7 @@ def maximize(
   Returns:
     Actions `[B, D]`, and their network outputs, `[B]`.
   """
-  evaluate_rows = data_parallel.by_rows(network)
+  evaluate_rows = data_parallel.split_rows(network)
   num_rows = tf.shape(tree.flatten(observation)[0])[0]
 
   def evaluate(actions: tf.Tensor) -> tf.Tensor:

@@ -51,7 +51,7 @@ class Targets(tf.Module):
     action, q_average = networks.maximize(
       self.average, data.next_observation, noise, config
     )  # [B, D], [B]
-    lagged = data_parallel.by_rows(self.lagged)
+    lagged = data_parallel.split_rows(self.lagged)
     q_lagged = lagged(data.next_observation, action)  # [B, 1]
     q_t = tf.stack([q_average, q_lagged[:, 0]], axis=-1)  # [B, 2]
     if config.bounded:

@@ -53,7 +53,7 @@ class R2D2Update(interfaces.Update):
     if config.rescale_epsilon is not None:
       self._transforms = tuple(
         functools.partial(transform, epsilon=config.rescale_epsilon)
-        for transform in (losses.rescale, losses.undo_rescale)
+        for transform in (losses.rescale, losses.inverse_rescale)
       )
 
   @property

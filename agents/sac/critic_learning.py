@@ -140,7 +140,7 @@ class CriticLearning(tf.Module):
       observation: Nest of `[B, ...]`.
       action: In [−1, 1], `[B, D]`.
     """
-    critics = data_parallel.by_rows(self._critics)
+    critics = data_parallel.split_rows(self._critics)
     return self._values.of_policy(
       critics(observation, action, *self._dropout(action))
     )
@@ -163,11 +163,11 @@ class CriticLearning(tf.Module):
       with networks.batch_statistics():
         outputs = self._critics(*both, *self._dropout(both[1]))  # [2 B, N K]
       return tuple(tf.split(outputs, 2))
-    target_critics = data_parallel.by_rows(self._target_critics)
+    target_critics = data_parallel.split_rows(self._target_critics)
     q_t = target_critics(
       data.next_observation, action_t, *self._dropout(action_t)
     )
-    critics = data_parallel.by_rows(self._critics)
+    critics = data_parallel.split_rows(self._critics)
     with networks.batch_statistics():
       q_tm1 = critics(data.observation, action_tm1, *self._dropout(action_tm1))
     return q_tm1, q_t
@@ -180,14 +180,14 @@ class CriticLearning(tf.Module):
   ) -> tf.Tensor:
     """Returns the CQL regularizers of each item and critic, `[B, N]`."""
     action = proposals.action  # [B, P, D]
-    critics = data_parallel.by_rows(self._critics)
+    critics = data_parallel.split_rows(self._critics)
     outputs = critics(observation, action, *self._dropout(action))
     q = tf.reshape(
       self._values.of_each(outputs),
       [-1, action.shape[1], self._config.num_critics],
     )  # [B, P, N]
     gaps = [
-      losses.conservative_gaps(of_one, proposals.log_prob, q_data)
+      losses.conservative_q_loss(of_one, proposals.log_prob, q_data)
       for of_one, q_data in zip(
         tf.unstack(q, axis=-1), tf.unstack(self._values.of_each(q_tm1), axis=-1)
       )

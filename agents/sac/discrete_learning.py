@@ -119,7 +119,7 @@ class DiscreteSACUpdate(interfaces.Update):
     self, sample: types.Sample, weights: tf.Tensor
   ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     data = sample.data
-    target_critics = data_parallel.by_rows(self._target_critics)
+    target_critics = data_parallel.split_rows(self._target_critics)
     policy = self._act(data.next_observation)
     q_t = self._values.of_target(target_critics(data.next_observation))
     targets = losses.soft_q_targets(
@@ -131,7 +131,7 @@ class DiscreteSACUpdate(interfaces.Update):
       temperature=self._temperature(),
     )  # [B, 1]
     a_tm1 = self._actions.from_action(data.action)  # [B]
-    critics = data_parallel.by_rows(self._critics)
+    critics = data_parallel.split_rows(self._critics)
     with tf.GradientTape() as tape, networks.batch_statistics():
       q_tm1 = critics(data.observation)  # [B, A, N]
       errors = self._values.errors(
@@ -156,7 +156,7 @@ class DiscreteSACUpdate(interfaces.Update):
     return additional.evaluate(self._additional_loss, both, sample)
 
   def _act(self, observation: types.Nest) -> Policies:
-    policy = data_parallel.by_rows(self._policy_network)
+    policy = data_parallel.split_rows(self._policy_network)
     log_probs = tf.nn.log_softmax(policy(observation))  # [B, A]
     probabilities = tf.exp(log_probs)
     return Policies(
@@ -166,7 +166,7 @@ class DiscreteSACUpdate(interfaces.Update):
   def _improve_policy(self, sample: types.Sample) -> dict[str, tf.Tensor]:
     """Updates policy and temperature."""
     observation, alpha = sample.data.observation, self._temperature()
-    critics = data_parallel.by_rows(self._critics)
+    critics = data_parallel.split_rows(self._critics)
     q = self._values.of_policy(critics(observation))  # [B, A]
     with tf.GradientTape() as tape, networks.batch_statistics():
       policy = self._act(observation)

@@ -122,7 +122,7 @@ class SACUpdate(interfaces.Update):
   def _propose(self, data: types.Transition) -> proposals.Proposals | None:
     if self._config.conservative_weight is None:
       return None
-    policy = data_parallel.by_rows(self._policy_network)
+    policy = data_parallel.split_rows(self._policy_network)
     return proposals.propose(
       (policy(data.observation), policy(data.next_observation)),
       self._distribution.sample,
@@ -135,7 +135,7 @@ class SACUpdate(interfaces.Update):
     self, observation: types.Nest, noise: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
     """Samples actions of the policy, `[B, D]`, with their log π, `[B]`."""
-    policy = data_parallel.by_rows(self._policy_network)
+    policy = data_parallel.split_rows(self._policy_network)
     return self._distribution.sample(policy(observation), noise)
 
   def _evaluate_additional(

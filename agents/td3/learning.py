@@ -69,7 +69,7 @@ class TD3Update(interfaces.Update):
   def _improve_critics(
     self, data: types.Transition, weights: tf.Tensor
   ) -> tuple[dict, tf.Tensor]:
-    target_policy, target_critics = map(data_parallel.by_rows, self._target)
+    target_policy, target_critics = map(data_parallel.split_rows, self._target)
     action_t = self._smooth(target_policy(data.next_observation))  # [B, D]
     targets = losses.clipped_double_q_targets(
       r_t=data.reward,
@@ -78,7 +78,7 @@ class TD3Update(interfaces.Update):
       q_t=target_critics(data.next_observation, action_t),
     )  # [B]
     action_tm1 = self._scaling.from_action(data.action)  # [B, D]
-    return policy_and_critic.improve_critics(
+    return policy_and_critic.update_critics(
       self._online.critic,
       self._critic_optimizer,
       data.observation,
@@ -95,8 +95,8 @@ class TD3Update(interfaces.Update):
     return tf.clip_by_value(action + noise, -1.0, 1.0)
 
   def _improve_policy(self, data: types.Transition) -> dict[str, tf.Tensor]:
-    policy = data_parallel.by_rows(self._online.policy)
-    first_critic = data_parallel.by_rows(self._online.critic.first)
+    policy = data_parallel.split_rows(self._online.policy)
+    first_critic = data_parallel.split_rows(self._online.critic.first)
     alpha = self._config.behavior_cloning_alpha
     with tf.GradientTape() as tape:
       action = policy(data.observation)  # [B, D]
@@ -105,7 +105,7 @@ class TD3Update(interfaces.Update):
       loss = -value
       if alpha is not None:
         cloned = self._scaling.from_action(data.action)  # [B, D]
-        loss = losses.cloning_policy_loss(q, action, cloned, alpha)
+        loss = losses.td3_bc_policy_loss(q, action, cloned, alpha)
     # The gradient step changes only the policy, not the critics.
     norm = self._policy_optimizer.minimize(tape, loss)
     self._update_target()

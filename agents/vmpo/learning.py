@@ -188,12 +188,10 @@ class VMPOUpdate(interfaces.Update):
     if config.normalize_advantages:
       advantages = losses.standardize(advantages, mask)
     temperature = self._temperature()
-    tempered = losses.temper_best_half(
-      advantages, mask, temperature, config.epsilon
-    )
+    tempered = losses.vmpo_e_step(advantages, mask, temperature, config.epsilon)
     output, _ = self._online.unroll(steps.observation, steps.first, steps.state)
     log_probs = self._distribution.log_prob(output.parameters, steps.sample)
-    policy_loss = losses.weighted_steps_loss(tempered.probs, log_probs, mask)
+    policy_loss = losses.vmpo_policy_loss(tempered.probs, log_probs, mask)
     value_loss = losses.value_loss(output.value, steps.target, mask)
     loss = policy_loss + config.baseline_cost * value_loss
     dual_loss, metrics = tempered.dual_loss, {}
@@ -201,7 +199,7 @@ class VMPOUpdate(interfaces.Update):
     for name, divergences in moved.items():
       kl = losses.masked_mean(divergences, mask)
       alpha = self._alphas[name]()  # [1]
-      penalty, price_loss = losses.kl_penalty(
+      penalty, price_loss = losses.mpo_kl_loss(
         kl[None, None], alpha, self._bounds[name].epsilon
       )
       loss += penalty

@@ -50,7 +50,7 @@ class CheckpointError(SettingError):
     self.args = (problem,)  # The constructor's arguments, for pickling.
 
 
-class UnwrittenError(RuntimeError):
+class CheckpointWriteError(RuntimeError):
   """A checkpoint could not be written, which ends the run."""
 
 
@@ -188,7 +188,7 @@ class Checkpointer:
     shutil.rmtree(removed)
 
 
-def place_replay(replay_path: str | None, directory: str) -> None:
+def prepare_replay(replay_path: str | None, directory: str) -> None:
   """Prepares a directory with one replay checkpoint, or none.
 
   A replay server that starts there restores it.

@@ -62,7 +62,7 @@ class LocalBatches(batches.Batches):
 
   def _wait(self) -> types.Sample:
     place, since = self._place, time.monotonic()
-    vigil = waits.Vigil(
+    vigil = waits.WaitMonitor(
       place.warning_seconds, self._table.status, self._describe_wait
     )
     while True:

@@ -216,7 +216,7 @@ class ReplayDataset(batches.Batches):
         self._cancellation.start_cancel()
       vigil.keep(waited)
 
-  def _begin_vigil(self) -> waits.Vigil:
-    return waits.Vigil(
+  def _begin_vigil(self) -> waits.WaitMonitor:
+    return waits.WaitMonitor(
       self._connection.warning_seconds, self._ask, self._describe_wait
     )

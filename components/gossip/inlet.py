@@ -120,7 +120,7 @@ class Inlet:
     except (
       ValueError,
       streams.RefusedLinkError,
-      callers.RefusedError,
+      callers.FencedError,
     ) as error:
       with contextlib.suppress(OSError):
         streams.send_text(stream, str(error))

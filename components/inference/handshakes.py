@@ -153,7 +153,7 @@ def _refusals() -> Iterator[None]:
   """Converts refusals to protocol errors."""
   try:
     yield
-  except callers.RefusedError as error:
+  except callers.FencedError as error:
     raise frames.ProtocolError(str(error)) from error
 
 

@@ -18,7 +18,7 @@ def take_minibatch_steps(
   num_epochs: int,
   num_minibatches: int,
   metrics: Sequence[str],
-  goes_on: Callable[[Mapping[str, tf.Tensor]], tf.Tensor] | None = None,
+  should_continue: Callable[[Mapping[str, tf.Tensor]], tf.Tensor] | None = None,
 ) -> dict[str, tf.Tensor]:
   """Takes a gradient step for each minibatch, in several epochs.
 
@@ -31,7 +31,7 @@ def take_minibatch_steps(
     num_epochs: E, passes over all items.
     num_minibatches: M, steps per epoch, in [1, N].
     metrics: Names of the metrics of a step to average.
-    goes_on: Maps the metrics of a step to whether to take the next one; None to
+    should_continue: Maps the metrics of a step to whether to take the next one; None to
       take all.
 
   Returns:
@@ -49,7 +49,9 @@ def take_minibatch_steps(
     taken, count = tf.gather(indices, i), tf.gather(counts, i)  # [K]
     minibatch = tree.map_structure(lambda x: tf.gather(x, taken), items)
     found = take_step(minibatch._replace(mask=minibatch.mask & count[:, None]))
-    is_going = tf.constant(True) if goes_on is None else goes_on(found)
+    is_going = (
+      tf.constant(True) if should_continue is None else should_continue(found)
+    )
     return i + 1, is_going, {name: sums[name] + found[name] for name in sums}
 
   taken, _, sums = tf.while_loop(

@@ -15,19 +15,15 @@ from repertory.components.losses.adversarial_imitation import (
   imitation_rewards,
 )
 from repertory.components.losses.behavior_cloning import (
-  cloning_policy_loss,
   cross_entropy_cloning_loss,
   squared_cloning_loss,
+  td3_bc_policy_loss,
   weighted_cloning_loss,
-)
-from repertory.components.losses.best_half import (
-  temper_best_half,
-  weighted_steps_loss,
 )
 from repertory.components.losses.clipped_double_q import (
   clipped_double_q_targets,
 )
-from repertory.components.losses.conservative_q import conservative_gaps
+from repertory.components.losses.conservative_q import conservative_q_loss
 from repertory.components.losses.deterministic_policy_gradient import (
   deterministic_policy_loss,
 )
@@ -44,20 +40,19 @@ from repertory.components.losses.divergences import (
   gaussian_log_prob,
 )
 from repertory.components.losses.importance import importance_ratios
-from repertory.components.losses.large_margin import large_margin_gaps
+from repertory.components.losses.large_margin import large_margin_loss
 from repertory.components.losses.masking import masked_mean
 from repertory.components.losses.maximum_a_posteriori import (
-  TemperedPolicy,
+  EStep,
   categorical_mixture,
-  kl_penalty,
-  temper,
-  weighted_likelihood_loss,
+  mpo_e_step,
+  mpo_kl_loss,
+  mpo_policy_loss,
 )
 from repertory.components.losses.munchausen import (
   munchausen_bonus,
   scaled_log_policy,
 )
-from repertory.components.losses.novelty import prediction_errors
 from repertory.components.losses.policy_gradient import (
   entropy_loss,
   policy_gradient_loss,
@@ -75,6 +70,9 @@ from repertory.components.losses.quantile_regression import (
   quantile_huber,
   quantile_midpoints,
 )
+from repertory.components.losses.random_network_distillation import (
+  prediction_errors,
+)
 from repertory.components.losses.reward_clipping import clip_rewards
 from repertory.components.losses.sequence_q_learning import (
   sequence_double_q_errors,
@@ -86,12 +84,19 @@ from repertory.components.losses.soft_actor_critic import (
   temperature_loss,
   truncated_quantiles,
 )
-from repertory.components.losses.value_transforms import rescale, undo_rescale
+from repertory.components.losses.top_half import (
+  vmpo_e_step,
+  vmpo_policy_loss,
+)
+from repertory.components.losses.value_transforms import (
+  inverse_rescale,
+  rescale,
+)
 from repertory.components.losses.vtrace import VTrace, vtrace
 
 __all__ = [
   'Advantages',
-  'TemperedPolicy',
+  'EStep',
   'VTrace',
   'approximate_kl',
   'binary_weights',
@@ -105,8 +110,7 @@ __all__ = [
   'clipped_double_q_targets',
   'clipped_surrogate_loss',
   'clipped_value_loss',
-  'cloning_policy_loss',
-  'conservative_gaps',
+  'conservative_q_loss',
   'cross_entropy_cloning_loss',
   'deterministic_policy_loss',
   'discriminator_loss',
@@ -123,9 +127,12 @@ __all__ = [
   'imitation_rewards',
   'importance_ratios',
   'importance_weights',
-  'kl_penalty',
-  'large_margin_gaps',
+  'inverse_rescale',
+  'large_margin_loss',
   'masked_mean',
+  'mpo_e_step',
+  'mpo_kl_loss',
+  'mpo_policy_loss',
   'munchausen_bonus',
   'policy_gradient_loss',
   'prediction_errors',
@@ -139,14 +146,12 @@ __all__ = [
   'soft_q_targets',
   'squared_cloning_loss',
   'standardize',
-  'temper',
-  'temper_best_half',
+  'td3_bc_policy_loss',
   'temperature_loss',
   'truncated_quantiles',
-  'undo_rescale',
   'value_loss',
+  'vmpo_e_step',
+  'vmpo_policy_loss',
   'vtrace',
   'weighted_cloning_loss',
-  'weighted_likelihood_loss',
-  'weighted_steps_loss',
 ]

@@ -63,7 +63,7 @@ def generalized_advantages(
   zeros = tf.zeros_like(values)
   next_values = tf.concat([values[1:], bootstrap_value[None]], axis=0)  # [T, B]
   errors = rewards + discounts * next_values - values  # [T, B]
-  advantages = recurrence.backward_sums(
+  advantages = recurrence.backward_recurrence(
     tf.where(mask, errors, zeros), tf.where(mask, lambda_ * discounts, zeros)
   )  # [T, B]
   targets = advantages + values  # [T, B]

@@ -5,7 +5,7 @@ D = σ(l) is the probability that a step with logit l is a demonstration.
 
 import tensorflow as tf
 
-from repertory.components.losses import masking, ranks
+from repertory.components.losses import masking, shape_checks
 
 
 def discriminator_loss(
@@ -28,7 +28,7 @@ def discriminator_loss(
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(
+  shape_checks.check_ranks(
     logits=(logits, 1), is_demonstration=(is_demonstration, 1), mask=(mask, 1)
   )
   # −log σ(l) = softplus(−l), and −log(1 − σ(l)) = softplus(l).
@@ -57,7 +57,7 @@ def gradient_penalty(gradients: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(gradients=(gradients, 2), mask=(mask, 1))
+  shape_checks.check_ranks(gradients=(gradients, 2), mask=(mask, 1))
   squares = tf.reduce_sum(gradients**2, axis=-1)  # [N]
   norms = tf.sqrt(squares + 1e-12)
   return masking.masked_mean((norms - 1) ** 2, mask)

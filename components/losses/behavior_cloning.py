@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from repertory.components.losses import ranks
+from repertory.components.losses import shape_checks
 
 
 def squared_cloning_loss(a: tf.Tensor, a_data: tf.Tensor) -> tf.Tensor:
@@ -15,7 +15,7 @@ def squared_cloning_loss(a: tf.Tensor, a_data: tf.Tensor) -> tf.Tensor:
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(a=(a, 2), a_data=(a_data, 2))
+  shape_checks.check_ranks(a=(a, 2), a_data=(a_data, 2))
   return tf.reduce_mean((a - a_data) ** 2)
 
 
@@ -31,7 +31,7 @@ def cross_entropy_cloning_loss(
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(logits=(logits, 2), a_data=(a_data, 1))
+  shape_checks.check_ranks(logits=(logits, 2), a_data=(a_data, 1))
   return tf.reduce_mean(
     tf.nn.sparse_softmax_cross_entropy_with_logits(a_data, logits)
   )
@@ -47,11 +47,11 @@ def weighted_cloning_loss(log_prob: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(log_prob=(log_prob, 1), weights=(weights, 1))
+  shape_checks.check_ranks(log_prob=(log_prob, 1), weights=(weights, 1))
   return -tf.reduce_mean(tf.stop_gradient(weights) * log_prob)
 
 
-def cloning_policy_loss(
+def td3_bc_policy_loss(
   q: tf.Tensor, a: tf.Tensor, a_data: tf.Tensor, alpha: float
 ) -> tf.Tensor:
   """TD3+BC policy loss, mean (−λ q(s, a)) + mean (a − a_data)².
@@ -68,7 +68,7 @@ def cloning_policy_loss(
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(q=(q, 1))
+  shape_checks.check_ranks(q=(q, 1))
   size = tf.reduce_mean(tf.abs(tf.stop_gradient(q)))
   # If all values are 0, only the cloning term remains.
   scale = tf.math.divide_no_nan(alpha, size)

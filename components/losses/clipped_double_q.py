@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from repertory.components.losses import ranks
+from repertory.components.losses import shape_checks
 
 
 def clipped_double_q_targets(
@@ -25,6 +25,8 @@ def clipped_double_q_targets(
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1), q_t=(q_t, 2))
+  shape_checks.check_ranks(
+    r_t=(r_t, 1), discount_t=(discount_t, 1), q_t=(q_t, 2)
+  )
   value = tf.reduce_min(q_t, axis=-1)  # [B]
   return tf.stop_gradient(r_t + discount_t * value)  # [B]

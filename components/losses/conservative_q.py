@@ -4,10 +4,10 @@ import math
 
 import tensorflow as tf
 
-from repertory.components.losses import ranks
+from repertory.components.losses import shape_checks
 
 
-def conservative_gaps(
+def conservative_q_loss(
   q_proposed: tf.Tensor, log_prob: tf.Tensor, q_data: tf.Tensor
 ) -> tf.Tensor:
   """CQL regularizer, log ∫ exp(q(s, a)) da − q(s, a_data), from samples.
@@ -29,7 +29,7 @@ def conservative_gaps(
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(q_proposed=(q_proposed, 2), log_prob=(log_prob, 2))
-  ranks.check_ranks(q_data=(q_data, 1))
+  shape_checks.check_ranks(q_proposed=(q_proposed, 2), log_prob=(log_prob, 2))
+  shape_checks.check_ranks(q_data=(q_data, 1))
   weighted = tf.reduce_logsumexp(q_proposed - log_prob, axis=-1)  # [B]
   return weighted - math.log(q_proposed.shape[1]) - q_data

@@ -6,7 +6,7 @@ z_1 < … < z_N: https://arxiv.org/abs/1707.06887.
 
 import tensorflow as tf
 
-from repertory.components.losses import ranks
+from repertory.components.losses import shape_checks
 
 
 def categorical_projection(
@@ -34,7 +34,7 @@ def categorical_projection(
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(z_p=(z_p, 2), probs=(probs, 2), z_q=(z_q, 1))
+  shape_checks.check_ranks(z_p=(z_p, 2), probs=(probs, 2), z_q=(z_q, 1))
   size, num_atoms = tf.shape(z_p)[0], tf.shape(z_q)[0]
   spacing = z_q[1] - z_q[0]
   limited = tf.clip_by_value(z_p, z_q[0], z_q[-1])  # [B, N]
@@ -71,8 +71,8 @@ def categorical_td_targets(
   Returns:
     Probabilities, `[B, N]`.
   """
-  ranks.check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1))
-  ranks.check_ranks(logits_t=(logits_t, 2), z=(z, 1))
+  shape_checks.check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1))
+  shape_checks.check_ranks(logits_t=(logits_t, 2), z=(z, 1))
   z_p = r_t[:, None] + discount_t[:, None] * z  # [B, N]
   target = categorical_projection(z_p, tf.nn.softmax(logits_t), z)
   return tf.stop_gradient(target)  # [B, N]
@@ -106,9 +106,9 @@ def categorical_mixture_targets(
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1), z=(z, 1))
-  ranks.check_ranks(logits_t=(logits_t, 3), weights_t=(weights_t, 2))
-  ranks.check_ranks(bonuses_t=(bonuses_t, 2))
+  shape_checks.check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1), z=(z, 1))
+  shape_checks.check_ranks(logits_t=(logits_t, 3), weights_t=(weights_t, 2))
+  shape_checks.check_ranks(bonuses_t=(bonuses_t, 2))
   moved = z + bonuses_t[:, :, None]  # [B, K, N]
   z_p = r_t[:, None, None] + discount_t[:, None, None] * moved
   probs = weights_t[:, :, None] * tf.nn.softmax(logits_t)
@@ -133,7 +133,7 @@ def categorical_divergence(
   Returns:
     KL divergences, `[B]`; not negative except for rounding.
   """
-  ranks.check_ranks(target_probs=(target_probs, 2), logits=(logits, 2))
+  shape_checks.check_ranks(target_probs=(target_probs, 2), logits=(logits, 2))
   # xlogy is 0 where p is.
   negative_entropy = tf.math.xlogy(target_probs, target_probs)  # [B, N]
   cross = target_probs * tf.nn.log_softmax(logits)  # [B, N]
@@ -150,5 +150,5 @@ def categorical_mean(logits: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
   Returns:
     Values, `[...]`.
   """
-  ranks.check_ranks(z=(z, 1))
+  shape_checks.check_ranks(z=(z, 1))
   return tf.reduce_sum(tf.nn.softmax(logits) * z, axis=-1)

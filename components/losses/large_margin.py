@@ -2,10 +2,10 @@
 
 import tensorflow as tf
 
-from repertory.components.losses import ranks
+from repertory.components.losses import shape_checks
 
 
-def large_margin_gaps(
+def large_margin_loss(
   q: tf.Tensor, a_demonstrated: tf.Tensor, margin: float
 ) -> tf.Tensor:
   """DQfD loss, max_a (q(s, a) + l(a_E, a)) − q(s, a_E), l = margin if a ≠ a_E.
@@ -27,7 +27,7 @@ def large_margin_gaps(
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(q=(q, 2), a_demonstrated=(a_demonstrated, 1))
+  shape_checks.check_ranks(q=(q, 2), a_demonstrated=(a_demonstrated, 1))
   # tf.gather does not support small or unsigned integers.
   a_demonstrated = tf.cast(a_demonstrated, tf.int32)
   margins = tf.one_hot(a_demonstrated, q.shape[1], 0.0, margin, dtype=q.dtype)

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from repertory.components.losses import ranks
+from repertory.components.losses import shape_checks
 
 
-class TemperedPolicy(NamedTuple):
+class EStep(NamedTuple):
   """Result of the E-step of MPO.
 
   Attributes:
@@ -31,9 +31,9 @@ class TemperedPolicy(NamedTuple):
   dual_loss: tf.Tensor
 
 
-def temper(
+def mpo_e_step(
   q: tf.Tensor, log_prior: tf.Tensor, temperature: tf.Tensor, epsilon: float
-) -> TemperedPolicy:
+) -> EStep:
   """E-step of MPO: reweights candidates by exp(q / η).
 
     p_i ∝ π_i exp(q_i / η)
@@ -50,7 +50,7 @@ def temper(
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(q=(q, 2), log_prior=(log_prior, 2))
+  shape_checks.check_ranks(q=(q, 2), log_prior=(log_prior, 2))
   q, log_prior = tf.stop_gradient(q), tf.stop_gradient(log_prior)
   # Relative to the best value, because q / η may be large.
   best = tf.reduce_max(q, axis=-1)  # [B]
@@ -62,23 +62,21 @@ def temper(
   log_probs = tf.stop_gradient(logits - evidence[:, None])  # [B, N]
   probs = tf.exp(log_probs)
   kl = tf.reduce_sum(probs * (log_probs - log_prior), axis=-1)  # [B]
-  return TemperedPolicy(probs, kl, dual_loss)
+  return EStep(probs, kl, dual_loss)
 
 
-def weighted_likelihood_loss(
-  probs: tf.Tensor, log_prob: tf.Tensor
-) -> tf.Tensor:
+def mpo_policy_loss(probs: tf.Tensor, log_prob: tf.Tensor) -> tf.Tensor:
   """Policy loss of the M-step of MPO, mean −Σ_i p_i log π(a_i | s).
 
   Args:
     probs: p, `[B, N]`.
     log_prob: log π of the candidates, `[B, N]`.
   """
-  ranks.check_ranks(probs=(probs, 2), log_prob=(log_prob, 2))
+  shape_checks.check_ranks(probs=(probs, 2), log_prob=(log_prob, 2))
   return -tf.reduce_mean(tf.reduce_sum(probs * log_prob, axis=-1))
 
 
-def kl_penalty(
+def mpo_kl_loss(
   kl: tf.Tensor, alpha: tf.Tensor, epsilon: float
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """KL penalty of MPO and the loss of its multipliers.
@@ -100,7 +98,7 @@ def kl_penalty(
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(kl=(kl, 2), alpha=(alpha, 1))
+  shape_checks.check_ranks(kl=(kl, 2), alpha=(alpha, 1))
   mean = tf.reduce_mean(kl, axis=0)  # [D]
   penalty = tf.reduce_sum(tf.stop_gradient(alpha) * mean)
   dual_loss = tf.reduce_sum(alpha * (epsilon - tf.stop_gradient(mean)))
@@ -117,7 +115,7 @@ def categorical_mixture(logits: tf.Tensor, log_weights: tf.Tensor) -> tf.Tensor:
   Returns:
     log Σ_i w_i p_i, −∞ where single precision underflows, `[B, M]`.
   """
-  ranks.check_ranks(logits=(logits, 3), log_weights=(log_weights, 2))
+  shape_checks.check_ranks(logits=(logits, 3), log_weights=(log_weights, 2))
   # In probabilities: the update needs the same softmax for the values.
   weighted = tf.exp(log_weights)[..., None] * tf.nn.softmax(logits)
   return tf.math.log(tf.reduce_sum(weighted, axis=1))  # [B, M]

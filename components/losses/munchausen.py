@@ -6,7 +6,7 @@ https://arxiv.org/abs/2007.14430.
 
 import tensorflow as tf
 
-from repertory.components.losses import ranks
+from repertory.components.losses import shape_checks
 
 
 def scaled_log_policy(q: tf.Tensor, temperature: float) -> tf.Tensor:
@@ -25,7 +25,7 @@ def scaled_log_policy(q: tf.Tensor, temperature: float) -> tf.Tensor:
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(q=(q, 2))
+  shape_checks.check_ranks(q=(q, 2))
   below_best = q - tf.reduce_max(q, axis=-1, keepdims=True)  # [B, A]
   return temperature * tf.nn.log_softmax(below_best / temperature)
 
@@ -54,7 +54,7 @@ def munchausen_bonus(
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(q_tm1=(q_tm1, 2), a_tm1=(a_tm1, 1))
+  shape_checks.check_ranks(q_tm1=(q_tm1, 2), a_tm1=(a_tm1, 1))
   scaled = scaled_log_policy(q_tm1, temperature)  # [B, A]
   # tf.gather does not support small or unsigned integers.
   a_tm1 = tf.cast(a_tm1, tf.int32)

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from repertory.components.losses import ranks
+from repertory.components.losses import shape_checks
 
 
 def huber(errors: tf.Tensor, threshold: float) -> tf.Tensor:
@@ -40,7 +40,7 @@ def importance_weights(
   Returns:
     Weights in (0, 1], float32 `[B]`.
   """
-  ranks.check_ranks(
+  shape_checks.check_ranks(
     probabilities=(probabilities, 1), table_sizes=(table_sizes, 1)
   )
   likelihood = tf.cast(table_sizes, probabilities.dtype) * probabilities

@@ -6,7 +6,7 @@ exceed. In contrast to `distributional`, no support has to be chosen.
 
 import tensorflow as tf
 
-from repertory.components.losses import q_learning, ranks
+from repertory.components.losses import q_learning, shape_checks
 
 
 def quantile_midpoints(num_quantiles: int) -> tf.Tensor:
@@ -50,8 +50,8 @@ def quantile_huber(
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(quantiles=(quantiles, 2), taus=(taus, 2))
-  ranks.check_ranks(targets=(targets, 2))
+  shape_checks.check_ranks(quantiles=(quantiles, 2), taus=(taus, 2))
+  shape_checks.check_ranks(targets=(targets, 2))
   targets = tf.stop_gradient(targets)
   errors = targets[:, None, :] - quantiles[:, :, None]  # [B, N, M]
   is_too_high = tf.cast(errors < 0, errors.dtype)  # [B, N, M]

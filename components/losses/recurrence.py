@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 
-def backward_sums(terms: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
+def backward_recurrence(terms: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
   """Parallel scan of the recurrence y_t = x_t + a_t y_{t+1} with y_T = 0.
 
   Each step is an affine map, and affine maps compose. So ⌈log2 T⌉ parallel

@@ -6,7 +6,7 @@ the weight of the entropy relative to rewards.
 
 import tensorflow as tf
 
-from repertory.components.losses import ranks
+from repertory.components.losses import shape_checks
 
 
 def soft_q_targets(
@@ -35,8 +35,10 @@ def soft_q_targets(
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1), q_t=(q_t, 2))
-  ranks.check_ranks(log_prob_t=(log_prob_t, 1))
+  shape_checks.check_ranks(
+    r_t=(r_t, 1), discount_t=(discount_t, 1), q_t=(q_t, 2)
+  )
+  shape_checks.check_ranks(log_prob_t=(log_prob_t, 1))
   values = q_t - temperature * log_prob_t[:, None]  # [B, M]
   return tf.stop_gradient(r_t[:, None] + discount_t[:, None] * values)
 
@@ -57,7 +59,7 @@ def truncated_quantiles(quantiles: tf.Tensor, num_dropped: int) -> tf.Tensor:
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(quantiles=(quantiles, 3))
+  shape_checks.check_ranks(quantiles=(quantiles, 3))
   number, size = quantiles.shape[1:]
   if not 0 <= num_dropped < size:
     raise ValueError(
@@ -80,7 +82,7 @@ def soft_policy_loss(
     log_prob: log π of the action, `[B]`.
     temperature: α, a scalar; no gradient flows into it.
   """
-  ranks.check_ranks(q=(q, 1), log_prob=(log_prob, 1))
+  shape_checks.check_ranks(q=(q, 1), log_prob=(log_prob, 1))
   return tf.reduce_mean(tf.stop_gradient(temperature) * log_prob - q)
 
 
@@ -96,6 +98,6 @@ def temperature_loss(
     log_prob: log π of actions sampled from π, `[B]`; no gradient flows into it.
     target_entropy: H̄, the target entropy.
   """
-  ranks.check_ranks(log_prob=(log_prob, 1))
+  shape_checks.check_ranks(log_prob=(log_prob, 1))
   deficit = tf.stop_gradient(log_prob) + target_entropy  # [B]
   return -temperature * tf.reduce_mean(deficit)

@@ -20,7 +20,7 @@ def rescale(x: tf.Tensor, epsilon: float) -> tf.Tensor:
   return x / (tf.sqrt(tf.abs(x) + 1) + 1) + epsilon * x
 
 
-def undo_rescale(x: tf.Tensor, epsilon: float) -> tf.Tensor:
+def inverse_rescale(x: tf.Tensor, epsilon: float) -> tf.Tensor:
   """Inverse of `rescale`, sign(x) (((√(1 + 4ε (|x| + 1 + ε)) − 1) / 2ε)² − 1).
 
   Args:

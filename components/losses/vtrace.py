@@ -82,7 +82,7 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
   ratios = tf.where(mask, ratios, zeros)
   next_values = tf.concat([values[1:], bootstrap_value[None]], axis=0)  # [T, B]
   errors = rewards + discounts * next_values - values  # [T, B]
-  targets = values + recurrence.backward_sums(
+  targets = values + recurrence.backward_recurrence(
     tf.where(mask, tf.minimum(ratios, max_rho) * errors, zeros),
     tf.where(mask, discounts * lambda_ * tf.minimum(ratios, max_c), zeros),
   )  # [T, B]

@@ -56,7 +56,7 @@ class ObservationNormalizer(snt.Module):
     self._variances = [_make_variable(np.ones(s), 'variance') for s in shapes]
 
   @property
-  def has_seen(self) -> tf.Tensor:
+  def is_initialized(self) -> tf.Tensor:
     """Whether `update` has seen any observation, a bool."""
     return self._count > 0
 

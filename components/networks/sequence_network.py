@@ -92,7 +92,7 @@ class SequenceNetwork(snt.Module):
     Returns:
       Outputs `[T, B, ...]`, and the state after the last observation.
     """
-    unroll = data_parallel.by_rows(self._unroll, (1, 1, 0), (1, 0))
+    unroll = data_parallel.split_rows(self._unroll, (1, 1, 0), (1, 0))
     return unroll(observation, first, state)
 
   def _unroll(

@@ -22,7 +22,7 @@ class ReplayRatio:
   queue. An update is due when its whole batch is. So the replay ratio is exact.
   The topology `single` uses the same class.
 
-  One thread may query while another calls `count_anew`.
+  One thread may query while another calls `reset_count`.
   """
 
   def __init__(
@@ -92,7 +92,7 @@ class ReplayRatio:
     counts = limiter.Limiter(self._table, num_items, samples)
     return counts.num_insertable(sys.maxsize) // self._items_per_step
 
-  def count_anew(self, learner_steps: int, samples: int) -> int:
+  def reset_count(self, learner_steps: int, samples: int) -> int:
     """Restarts the count; earlier samples no longer exist.
 
     Args:

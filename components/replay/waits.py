@@ -63,7 +63,7 @@ def before_inserts(table: tables.TableSpec, seen: Seen, num_items: int) -> str:
   return f'{text} To insert {num_items} takes {missing} more samples.'
 
 
-def nobody_inserts(
+def insert_deadlock(
   table: tables.TableSpec, status: server.TableInfo, num_samples: int
 ) -> DeadlockError:
   """Returns the error for sampling more than was inserted."""
@@ -74,11 +74,11 @@ def nobody_inserts(
   )
 
 
-def nobody_samples(
+def sample_deadlock(
   table: tables.TableSpec,
   status: server.TableInfo,
   num_items: int,
-  whose_turn: str = '',
+  other_writer: str = '',
 ) -> DeadlockError:
   """Returns the error for inserting more than the table accepts.
 
@@ -86,13 +86,13 @@ def nobody_samples(
     table: Description of the table.
     status: Status of the table.
     num_items: Pending items.
-    whose_turn: Text that names another writer that has to insert first; '' if
+    other_writer: Text that names another writer that has to insert first; '' if
       there is no such writer.
   """
   return DeadlockError(
-    f'{_ALONE} sample{whose_turn}. {before_inserts(table, status, num_items)} '
-    'Do the updates that are due before acting: `replay.ReplayRatio` computes '
-    'their number.'
+    f'{_ALONE} sample{other_writer}. '
+    f'{before_inserts(table, status, num_items)} Do the updates that are due '
+    'before acting: `replay.ReplayRatio` computes their number.'
   )
 
 
@@ -109,7 +109,7 @@ def look(ask: Callable[[], server.TableInfo | None]) -> Seen:
     return settings.text_of(error)
 
 
-class Vigil:
+class WaitMonitor:
   """Logs one warning per wait if the table has no inserts and no samples."""
 
   def __init__(

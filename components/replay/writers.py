@@ -207,7 +207,7 @@ class Writer(abc.ABC):
 
   def _drain(self, max_pending_items: int) -> None:
     num_pending = max_pending_items // self.table.bundle_size
-    vigil = waits.Vigil(
+    vigil = waits.WaitMonitor(
       self._place.warning_seconds, self._ask, self._describe_wait
     )
     signals.wait_for(

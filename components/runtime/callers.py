@@ -24,7 +24,7 @@ class Caller(NamedTuple):
   token: str = ''
 
 
-class RefusedError(ConnectionError):
+class FencedError(ConnectionError):
   """The caller belongs to another run, or has been replaced."""
 
 
@@ -47,11 +47,11 @@ class Fencing:
       self._generations[name] = max(generation, self._generations.get(name, 0))
 
   def check_token(self, caller: Caller) -> None:
-    """Raises RefusedError if a caller belongs to another run."""
+    """Raises FencedError if a caller belongs to another run."""
     # An unknown sender's token may not be encodable text.
     token = caller.token.encode(errors='surrogatepass')
     if not hmac.compare_digest(token, self._token):
-      raise RefusedError(
+      raise FencedError(
         f"{caller.name} must have the token of this run, got another run's."
       )
 
@@ -59,13 +59,13 @@ class Fencing:
     """Admits a caller, and refuses its older generations from now on.
 
     Raises:
-      RefusedError: If it belongs to another run or has been replaced.
+      FencedError: If it belongs to another run or has been replaced.
     """
     self.check_token(caller)
     with self._lock:
       newest = self._generations.get(caller.name, 0)
       if caller.generation < newest:
-        raise RefusedError(
+        raise FencedError(
           f'{caller.name} was replaced: its generation must be {newest}, got '
           f'{caller.generation}.'
         )

@@ -254,7 +254,7 @@ class CompiledFunction:
     return self._unflatten(leaves)
 
 
-def compile_reading(
+def compile_variable_reads(
   variables: Sequence[tuple[tf.Tensor, tf.DType]],
 ) -> Callable[[], list[tf.Tensor]]:
   """Returns a function that reads variables, in a single call if possible.

@@ -20,7 +20,7 @@ _scope = threading.local()
 
 @contextlib.contextmanager
 def over_devices(names: Sequence[str]) -> Iterator[None]:
-  """Splits calls of `by_rows` traced inside over devices.
+  """Splits calls of `split_rows` traced inside over devices.
 
   XLA compiles for one device: split functions must not be compiled with it.
 
@@ -44,11 +44,11 @@ def over_devices(names: Sequence[str]) -> Iterator[None]:
 
 
 def is_dividing() -> bool:
-  """Returns whether `by_rows` splits calls that are traced now."""
+  """Returns whether `split_rows` splits calls that are traced now."""
   return len(getattr(_scope, 'devices', ())) > 1
 
 
-def by_rows(
+def split_rows(
   function: Callable[..., types.Nest],
   input_axes: Sequence[int] | None = None,
   output_axes: Sequence[int] | None = None,

@@ -53,7 +53,7 @@ def has_accelerator(kinds: Iterable[str] | None = None) -> bool:
   return any(kind != 'CPU' for kind in kinds)
 
 
-def xla_pays(
+def should_use_xla(
   num_updates: int, least: int, kinds: Iterable[str] | None = None
 ) -> bool:
   """Returns whether to compile updates with XLA by default.

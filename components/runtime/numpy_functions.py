@@ -52,7 +52,7 @@ class NumpyFunction:
     self._variables: Sequence[np.ndarray] = ()
     translation = numpy_translations.Translation(compiled.function)
     self._handles = [handle for handle, _ in translation.handles]
-    self._read = compilation.compile_reading(translation.handles)
+    self._read = compilation.compile_variable_reads(translation.handles)
     self._compute = translation.compute
     self._absent = compiled.absent
 

@@ -47,7 +47,7 @@ class TransportConformance:
     Args:
       described: The experience to carry.
       directory: Directory of snapshots; those put there by
-        `checkpointing.place_replay` are restored.
+        `checkpointing.prepare_replay` are restored.
       timeout_seconds: Time limit of any wait.
       stop: Ends any wait.
     """
@@ -86,7 +86,7 @@ class TransportConformance:
     self, transport: transports.Transport
   ) -> Iterator[transports.LearnerSide]:
     """Yields the learner side, and closes it."""
-    end = self.call(transport.make_learner_end)
+    end = self.call(transport.make_learner_side)
     try:
       yield end
     finally:
@@ -298,7 +298,7 @@ class TransportConformance:
           state = end.describe()
           path = self.call(end.write_snapshot)
           assert end.is_snapshot_taken()
-          checkpointing.place_replay(path, second)
+          checkpointing.prepare_replay(path, second)
           end.remove_snapshots()
           assert not os.path.exists(path)
       checkpoint = checkpointing.Checkpoint('path', {}, state, second)
@@ -317,7 +317,7 @@ class TransportConformance:
         f'The restored queue must continue after {numbers[:4]}, got '
         f'{numbers[4:]}.'
       )
-      checkpointing.place_replay(None, third)
+      checkpointing.prepare_replay(None, third)
       with (
         self.open(queue, directory=third) as transport,
         self.learn(transport) as end,

@@ -19,10 +19,10 @@ class Demonstrations:
   importance weights treat them as uniform samples from a separate table.
 
   Attributes:
-    goes_on: Whether sampling resumes from a checkpoint.
+    is_resumed: Whether sampling resumes from a checkpoint.
   """
 
-  goes_on = False
+  is_resumed = False
 
   def __init__(
     self,
@@ -36,7 +36,7 @@ class Demonstrations:
       transport: Filled transport of `experience.demonstrated`.
     """
     self._transport = transport
-    self._end = transport.make_learner_end()
+    self._end = transport.make_learner_side()
     self._is_demonstrated = places(experience)
 
   def mix(self, replayed: datasets.Batches) -> datasets.Batches:
@@ -49,11 +49,13 @@ class Demonstrations:
 
   def describe(self) -> dict[str, Any]:
     """Returns plain values with the state of the sampler."""
-    return self._transport.describe_draws()
+    return self._transport.sampler_state()
 
   def restore(self, described: dict[str, Any] | None) -> None:
     """Restores the sampler if it belongs to the same data."""
-    self.goes_on = described is not None and self._transport.draw_on(described)
+    self.is_resumed = described is not None and self._transport.restore_sampler(
+      described
+    )
 
 
 def places(experience: experience_lib.Experience) -> np.ndarray:

@@ -144,7 +144,7 @@ class InProcessTransport(transport.Transport):
       self._table, self._place, turn=self._turn, **settings
     )
 
-  def make_learner_end(self) -> learner_side.LearnerSide:
+  def make_learner_side(self) -> learner_side.LearnerSide:
     return InProcessLearnerSide(
       self._experience,
       self._table,
@@ -224,7 +224,7 @@ class InProcessLearnerSide(learner_side.LearnerSide):
   def _check_wait(self, status: replay.TableInfo) -> None:
     if self._local_table.is_of_one_thread():
       table, batch_size = self._table, self._experience.batch_size
-      raise waits.nobody_inserts(table, status, batch_size)
+      raise waits.insert_deadlock(table, status, batch_size)
 
   def prepare(self) -> bool:
     source = self._actors.source

@@ -163,7 +163,7 @@ class LearnerSide(snapshots.Snapshots):
     batch_timeout = BATCH_TIMEOUT_SECONDS if seconds is None else seconds
     batches.batch_timeout_seconds = batch_timeout
 
-  def count_anew(self, learner_steps: int) -> int:
+  def reset_count(self, learner_steps: int) -> int:
     """Restarts the count; earlier samples no longer exist.
 
     Args:
@@ -183,7 +183,7 @@ class LearnerSide(snapshots.Snapshots):
         self._table, self._place, self._status(), self._table.bundle_size
       )
       raise TimeoutError(f'Waited {limit:g} seconds for {wait}')
-    return self._replay_ratio.count_anew(learner_steps, self._status().samples)
+    return self._replay_ratio.reset_count(learner_steps, self._status().samples)
 
   # Checkpoint state.
 

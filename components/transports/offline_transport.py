@@ -60,7 +60,7 @@ class OfflineTransport(transport.Transport):
   In one thread all samples follow from the seed.
 
   Attributes:
-    goes_on: Whether sampling resumes from a snapshot; known after `fill`.
+    is_resumed: Whether sampling resumes from a snapshot; known after `fill`.
   """
 
   kind = transport.OFFLINE
@@ -96,7 +96,7 @@ class OfflineTransport(transport.Transport):
     self._checkpoint_directory = checkpoint_directory
     self._table = local.Table(self._experience.table, seed)
     self._fingerprint = _Fingerprint()
-    self.goes_on = False
+    self.is_resumed = False
 
   def fill(
     self,
@@ -132,7 +132,7 @@ class OfflineTransport(transport.Transport):
         contents = _read_sampler(directory, self._fingerprint)
         if contents is not None:
           self._table.restore(contents)
-          self.goes_on = True
+          self.is_resumed = True
       replay.remove_checkpoints(directory)
 
   @property
@@ -144,12 +144,12 @@ class OfflineTransport(transport.Transport):
     has_images = bool(experience.table.packing.whole)
     return has_images or experience.items.slots_end_together
 
-  def describe_draws(self) -> dict[str, Any]:
+  def sampler_state(self) -> dict[str, Any]:
     """Returns plain values with the state of uniform sampling."""
     contents = self._table.copy(has_leaves=False)
     return {**vars(self._fingerprint), 'random': contents.random}
 
-  def draw_on(self, described: dict[str, Any]) -> bool:
+  def restore_sampler(self, described: dict[str, Any]) -> bool:
     """Restores the sampler if it belongs to the same data.
 
     Returns:
@@ -166,7 +166,7 @@ class OfflineTransport(transport.Transport):
   def make_writer(self, **settings: Any) -> replay.Writer:
     raise RuntimeError('Recorded data must not change: nothing can be added.')
 
-  def make_learner_end(self) -> learner_side.LearnerSide:
+  def make_learner_side(self) -> learner_side.LearnerSide:
     return _DataEnd(
       self._experience,
       self._table,

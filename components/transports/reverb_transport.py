@@ -54,7 +54,7 @@ class ReverbTransport(transport.Transport):
     table = self._experience.table
     return replay.ReverbWriter(self._connection, table, **settings)
 
-  def make_learner_end(self) -> learner_side.LearnerSide:
+  def make_learner_side(self) -> learner_side.LearnerSide:
     return _ServersEnd(
       self._connection,
       self._experience,

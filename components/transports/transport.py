@@ -84,5 +84,5 @@ class Transport(abc.ABC):
     """Creates a writer for finished items; see `replay.Writer`."""
 
   @abc.abstractmethod
-  def make_learner_end(self) -> learner_side.LearnerSide:
+  def make_learner_side(self) -> learner_side.LearnerSide:
     """Creates the learner side, which begins to take items at once."""

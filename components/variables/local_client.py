@@ -34,7 +34,7 @@ class Publisher:
     self._variables = list(variables)  # Keeps them alive.
     self._kept: collections.deque[_Snapshot] = collections.deque(maxlen=1)
     self._has_come = threading.Condition()
-    self._read = compilation.compile_reading(
+    self._read = compilation.compile_variable_reads(
       [(variable.handle, variable.dtype) for variable in self._variables]
     )
     self.newest: _Snapshot | None = None

@@ -177,9 +177,9 @@ class GymnasiumOutcomes:
           f'{name}: expected an array of bools, found {casting.shorten(flags)}.'
         )
     if ended is not None:
-      goes_on = ~ended
-      rewards = np.where(goes_on, rewards, 0)
-      terminated, truncated = terminated & goes_on, truncated & goes_on
+      continues = ~ended
+      rewards = np.where(continues, rewards, 0)
+      terminated, truncated = terminated & continues, truncated & continues
     # The fastest sum; NaN propagates through it.
     if not rewards.dot(rewards) <= casting.MAX_SINGLE**2:
       for slot in np.flatnonzero(~(np.abs(rewards) <= casting.MAX_SINGLE)):

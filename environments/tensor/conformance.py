@@ -118,9 +118,9 @@ class TensorEnvironmentConformance:
           f'{name} must be {np.dtype(dtype)} [{self.batch_size}]; got '
           f'{array.dtype} {array.shape}.'
         )
-      goes_on = timestep.step_type != _FIRST
+      continues = timestep.step_type != _FIRST
       for name in ('reward', 'discount'):
-        for one in getattr(timestep, name)[goes_on]:
+        for one in getattr(timestep, name)[continues]:
           getattr(environment, f'{name}_spec')().validate(one)
       tree.assert_same_structure(spec, timestep.observation)
       tree.map_structure(self._check_leaf, spec, timestep.observation)

@@ -193,9 +193,9 @@ class TensorEnvironment(abc.ABC):
     ):
       _check_tensor(f'{name} of `advance`', tensor, first.shape, dtype)
     core = _choose(first, fresh, core)
-    goes_on = ~first
-    terminated = goes_on & terminated
-    last = terminated | (goes_on & truncated)
+    continues = ~first
+    terminated = continues & terminated
+    last = terminated | (continues & truncated)
     timestep = dm_env.TimeStep(
       _MID - tf.cast(first, tf.int32) + tf.cast(last, tf.int32),
       tf.where(first, 0.0, reward),

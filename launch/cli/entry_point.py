@@ -16,7 +16,7 @@ def main() -> None:
   # Paths may have bytes that are not UTF-8, which print rejects by default.
   if isinstance(sys.stdout, io.TextIOWrapper):
     sys.stdout.reconfigure(errors='backslashreplace')
-  with interrupts.leaving_at_once():
+  with interrupts.exiting_on_interrupt():
     commands = importlib.import_module('repertory.launch.cli.commands')
   try:
     code = commands.run(sys.argv[1:])

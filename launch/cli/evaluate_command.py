@@ -53,7 +53,7 @@ def _evaluate(values, settings, positional) -> int:
     )
   folder = None
   if values.video is not False:
-    with interrupts.leaving_at_once():  # TensorFlow is imported.
+    with interrupts.exiting_on_interrupt():  # TensorFlow is imported.
       prepare = launch.nodes.video_recording.prepare
     folder = prepare(values.video, values.video_format, values.directory)
   trained = factory.read_trained(values, settings, 'evaluate')

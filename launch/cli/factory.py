@@ -34,7 +34,7 @@ def make_experiment(
 ) -> experiment_lib.Experiment:
   """Makes the experiment of a command's flags."""
   arguments = _arguments(values, settings)
-  with interrupts.leaving_at_once():  # TensorFlow is imported.
+  with interrupts.exiting_on_interrupt():  # TensorFlow is imported.
     return naming.make_experiment(values.agent, values.env, **arguments)
 
 
@@ -171,9 +171,9 @@ def read_trained(
       f'config settings come from the checkpoint in `{command}`, got '
       f'{sorted(settings)}.'
     )
-  with interrupts.leaving_at_once():  # TensorFlow is imported.
+  with interrupts.exiting_on_interrupt():  # TensorFlow is imported.
     read = launch.trained.loading.read
-  with interrupts.insisting():
+  with interrupts.raising_signals():
     return read(
       values.directory,
       values.best,
@@ -229,7 +229,9 @@ def make_topology(values: flags.FlagValues) -> topology_lib.Topology:
   Raises:
     ValueError: If the name is unknown, or there are flags of another topology.
   """
-  with interrupts.leaving_at_once():  # Checks of devices import TensorFlow.
+  with (
+    interrupts.exiting_on_interrupt()
+  ):  # Checks of devices import TensorFlow.
     return _make_chosen(
       values,
       'topology',

@@ -20,7 +20,7 @@ def _agents(flag_values, settings, positional) -> int:
     print(f'{agents_registry.OWN}  A user agent, such as my_module:MyBuilder.')
     return command.DONE
   for name in positional:
-    with interrupts.leaving_at_once():  # User agents import TensorFlow.
+    with interrupts.exiting_on_interrupt():  # User agents import TensorFlow.
       agent = agents_registry.get(name)
     number = agent.config_class.default_environments_per_actor
     print(f'--environments_per_actor={number}  (default)')

@@ -35,7 +35,7 @@ def _record(values, settings, positional) -> int:
   (path,) = factory.take_directory(values, positional, 'OUTPUT')
   directories.check_new(path, 'output')
   trained = factory.read_trained(values, settings, 'record')
-  with interrupts.leaving_at_once():
+  with interrupts.exiting_on_interrupt():
     record_episodes = launch.trained.recording.record_episodes
   try:
     returns = record_episodes(

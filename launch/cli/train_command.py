@@ -24,7 +24,7 @@ def _train(values, settings, positional) -> int:
   )
   with brief_notes.saying('importing TensorFlow'):
     experiment = factory.make_experiment(values, settings)
-    with interrupts.leaving_at_once():
+    with interrupts.exiting_on_interrupt():
       run_experiment = launch.running.run.run
   result = run_experiment(
     experiment,

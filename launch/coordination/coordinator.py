@@ -222,7 +222,7 @@ class Coordinator:
       )
       position = self._progress.position
       self._logs.write('evaluator', {**position, **row})
-      self._progress.get_on()
+      self._progress.mark_progress()
       self._callback_list.take_evaluation(
         returns, lengths, metrics, is_best, position
       )

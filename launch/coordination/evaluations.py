@@ -90,7 +90,7 @@ class Evaluations:
       success.
 
     Raises:
-      UnwrittenError: If it cannot be written and `checkpoint_errors` is
+      CheckpointWriteError: If it cannot be written and `checkpoint_errors` is
         'raise'.
     """
     latest = self.latest
@@ -109,7 +109,7 @@ class Evaluations:
     except OSError as error:
       problem = f'best policy not saved: {error}'
       if self._are_errors_fatal:
-        raise checkpointing.UnwrittenError(problem) from error
+        raise checkpointing.CheckpointWriteError(problem) from error
       return problem
     self.best = latest
     return ''

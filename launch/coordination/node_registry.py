@@ -281,7 +281,7 @@ class NodeRegistry:
         overdue[other.name] = _describe_silence(silence)
     return overdue
 
-  def find_laggard(self) -> str | None:
+  def find_slowest(self) -> str | None:
     """Returns the working node whose latest progress is the oldest."""
     names = [
       name

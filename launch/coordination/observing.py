@@ -17,7 +17,7 @@ def observe(
 ) -> reports.Observation:
   """Returns the state of the run and its nodes."""
   if not node_registry.have_all_started():
-    progress.get_on()  # A start is no stall.
+    progress.mark_progress()  # A start is no stall.
   is_acting = phases.phase == reports.ACTING
   return reports.Observation(
     status=status,
@@ -29,5 +29,5 @@ def observe(
       experiment.stall_seconds,
     ),
     idle_seconds=progress.idle_seconds if is_acting else 0.0,
-    laggard=node_registry.find_laggard(),
+    slowest=node_registry.find_slowest(),
   )

@@ -51,7 +51,7 @@ class Progress:
     """Adds time that passed before this object was created."""
     self._seconds_before += seconds
 
-  def get_on(self) -> None:
+  def mark_progress(self) -> None:
     """Resets the idle time."""
     self._got_on_at = self._clock()
 
@@ -59,12 +59,12 @@ class Progress:
     """Counts environment steps."""
     self.steps += steps
     if steps:
-      self.get_on()
+      self.mark_progress()
 
   def set_learner_steps(self, learner_steps: int) -> None:
     """Sets the total of learner steps."""
     if learner_steps != self.learner_steps:
-      self.get_on()
+      self.mark_progress()
     self.learner_steps = learner_steps
 
   def save(self, num_episodes: int) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Observation:
     overdue: Problem of each node that hangs, by name.
     idle_seconds: Time without an environment step, a learner step or an
       evaluation; 0 outside of acting.
-    laggard: Node whose latest progress is the oldest; None before any
+    slowest: Node whose latest progress is the oldest; None before any
       progress.
   """
 
@@ -89,4 +89,4 @@ class Observation:
   finished: Sequence[str]
   overdue: Mapping[str, str]
   idle_seconds: float
-  laggard: str | None
+  slowest: str | None

@@ -46,7 +46,7 @@ def write(
   except OSError as error:
     path += f', which could not be written ({type(error).__name__}: {error})'
   return failures.Failure(
-    seen.laggard or kinds.COORDINATOR.name,
+    seen.slowest or kinds.COORDINATOR.name,
     f'{text}Stack traces of all threads: {path}',
   )
 

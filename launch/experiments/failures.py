@@ -82,17 +82,17 @@ class named(contextlib.AbstractContextManager):  # noqa: N801
   def __init__(
     self,
     node: str,
-    lets_go: Callable[[BaseException], bool] = lambda error: False,
+    passes: Callable[[BaseException], bool] = lambda error: False,
   ):
     """Names the node.
 
     Args:
       node: Its name.
-      lets_go: Predicate of exceptions that pass unchanged, besides `Stopped`
+      passes: Predicate of exceptions that pass unchanged, besides `Stopped`
         and `NodeError`.
     """
     self._node = node
-    self._lets_go = lets_go
+    self._lets_go = passes
 
   def __exit__(self, kind, error, trace) -> None:
     if error is None or isinstance(error, (signals.Stopped, NodeError)):

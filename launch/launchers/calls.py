@@ -17,7 +17,7 @@ from repertory.launch.platform import watchdog
 _LOOK_SECONDS = 0.1
 
 
-class SignedClient:
+class AuthenticatedClient:
   """Client of the coordinator that adds the caller to each call."""
 
   def __init__(self, client: Any, caller: callers.Caller):
@@ -55,7 +55,7 @@ def signed(
   name = kinds.COORDINATOR.name
   if name not in peers:
     return peers
-  return {**peers, name: SignedClient(peers[name], caller)}
+  return {**peers, name: AuthenticatedClient(peers[name], caller)}
 
 
 def result_of(call: futures.Future, should_stop: Callable[[], bool]) -> Any:

@@ -66,7 +66,7 @@ class CoordinatorCalls:
       show()
       self._clock.sleep(POLL_SECONDS)
       if self._client is None and self._workers.is_placed(_NAME):
-        self._client = calls.SignedClient(
+        self._client = calls.AuthenticatedClient(
           self._workers.client(_NAME),
           callers.Caller('launcher', token=self._workers.program.token),
         )

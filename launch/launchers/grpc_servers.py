@@ -126,7 +126,7 @@ def serving(
     yield
     return
   methods = {**served, 'shutdown': shut_down}
-  answers = idempotency.Answers()
+  answers = idempotency.ReplyCache()
   handlers = {
     f'/{_SERVICE}/{name}': grpc.unary_unary_rpc_method_handler(
       functools.partial(_take, method, answers)
@@ -185,7 +185,7 @@ _REFUSING = grpc.stream_unary_rpc_method_handler(_refuse)
 
 def _take(
   method: Callable[..., Any],
-  answers: idempotency.Answers,
+  answers: idempotency.ReplyCache,
   request: bytes,
   context: Any,
 ) -> bytes:
@@ -327,7 +327,7 @@ def _can_retry(call: Any) -> bool:
   """Returns whether a call failed because its connection was lost.
 
   If the server was lost, a restarted server handles the retry, as with Courier;
-  otherwise the server recognizes the call, see `Answers`.
+  otherwise the server recognizes the call, see `ReplyCache`.
   """
   return call.code() == grpc.StatusCode.UNAVAILABLE
 

@@ -14,7 +14,7 @@ _NUM_KEPT = 20_000
 _LARGEST_BYTES = 4096
 
 
-class Answers:
+class ReplyCache:
   """Cache of replies to the latest calls, so that retries do not run twice.
 
   A client that loses its connection cannot know whether the server received the

@@ -18,10 +18,10 @@ class Workers(abc.ABC):
 
   Attributes:
     program: The node graph.
-    is_hurried: Whether waits for ending nodes are short, after a second Ctrl-C.
+    is_forced: Whether waits for ending nodes are short, after a second Ctrl-C.
   """
 
-  is_hurried = False
+  is_forced = False
 
   def __init__(self, program: node_graph_lib.NodeGraph):
     self.program = program
@@ -51,7 +51,7 @@ class Workers(abc.ABC):
       if not self.program[name].kind.serves and self.is_alive(name)
     ]
 
-  def find_trouble(self) -> failures.Failure | None:
+  def imminent_failure(self) -> failures.Failure | None:
     """Returns an imminent failure of running nodes, or None."""
     return None
 

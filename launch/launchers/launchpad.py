@@ -298,7 +298,7 @@ class _Service:
     """
     can_restart = hosts is None
     if can_restart:
-      child_processes.heed_launcher_alone()
+      child_processes.ignore_terminal_signals()
       logging.set_verbosity(logging.WARNING)  # Launchpad logs bound methods.
     generation = child_processes.generation() if can_restart else 0
     caller = callers.Caller(plan.name, generation, token)

@@ -135,7 +135,7 @@ def end(
       processes.
   """
   if hosts is not None:
-    hosts.is_hurried = workers.is_hurried
+    hosts.is_forced = workers.is_forced
   for name in workers.end():
     logging.warning('%s did not end.', name)
 
@@ -148,7 +148,7 @@ def end_processes(
     # The process id of an ended process may have been reused.
     if process.poll() is None:
       child_processes.kill_tree(process)
-  child_processes.kill_strays(environment[child_processes.RUN_VARIABLE], set())
+  child_processes.kill_orphans(environment[child_processes.RUN_VARIABLE], set())
 
 
 def _load(

@@ -106,7 +106,7 @@ class LocalProcesses(polled_workers.ProcessWorkers):
 
   def restart(self, name: str) -> None:
     self._generations[name] += 1
-    self._kill_strays()
+    self._kill_orphans()
     generation = {
       child_processes.GENERATION_VARIABLE: str(self._generations[name])
     }
@@ -122,11 +122,11 @@ class LocalProcesses(polled_workers.ProcessWorkers):
 
   def end(self) -> list[str]:
     hanging = super().end()
-    self._kill_strays()
+    self._kill_orphans()
     return hanging
 
-  def _kill_strays(self) -> None:
-    child_processes.kill_strays(
+  def _kill_orphans(self) -> None:
+    child_processes.kill_orphans(
       self._environment[child_processes.RUN_VARIABLE],
       {p.pid for p in self._processes.values() if p.poll() is None},
     )

@@ -112,12 +112,12 @@ def main() -> None:
   `NodeLaunchSpec`.
   """
   child_processes.die_with_launcher()
-  child_processes.heed_launcher_alone()
+  child_processes.ignore_terminal_signals()
   if not flags.FLAGS.is_parsed():
     flags.FLAGS.mark_as_parsed()
   logging.set_verbosity(logging.WARNING)
   port, interface = pickle.load(sys.stdin.buffer)
   launch_spec: NodeLaunchSpec = pickle.load(sys.stdin.buffer)
-  child_processes.let_go_of_input()
+  child_processes.release_input()
   host = launch_spec.make_host(child_processes.generation(), True, interface)
   launch_spec.run(host, port, interface)

@@ -248,11 +248,11 @@ class NodeRunners:
   """Node runners in threads of this process, which cannot be killed.
 
   Attributes:
-    is_hurried: See `launcher.Workers`.
+    is_forced: See `launcher.Workers`.
   """
 
   def __init__(self):
-    self.is_hurried = False
+    self.is_forced = False
     self._lock = threading.Lock()
     self._added: list[tuple[kinds.Kind, NodeRunner, threading.Thread]] = []
     self._is_ended = False
@@ -291,7 +291,7 @@ class NodeRunners:
 
   def _join(self, threads: Sequence[threading.Thread]) -> None:
     """Waits for threads to end, with a common time-out."""
-    seconds = launcher.HURRIED_SECONDS if self.is_hurried else _JOIN_SECONDS
+    seconds = launcher.HURRIED_SECONDS if self.is_forced else _JOIN_SECONDS
     deadline = time.monotonic() + seconds
     for thread in threads:
       thread.join(max(0.0, deadline - time.monotonic()))

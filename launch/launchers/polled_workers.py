@@ -61,7 +61,7 @@ class PolledWorkers(launcher.Workers):
   def end(self) -> list[str]:
     """Waits for nodes to end, then kills them; returns those still alive."""
     self.wait_for_end(
-      launcher.HURRIED_SECONDS if self.is_hurried else EXIT_TIMEOUT_SECONDS
+      launcher.HURRIED_SECONDS if self.is_forced else EXIT_TIMEOUT_SECONDS
     )
     self.kill_all(self.names)
     return [name for name in self.names if self.is_alive(name)]

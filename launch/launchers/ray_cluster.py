@@ -109,7 +109,7 @@ def living_hosts() -> list[ClusterHost]:
   ]
 
 
-def address_printed(error: str) -> str:
+def address_in_error(error: str) -> str:
   """Returns the address of the host in an error message of Ray, or ''.
 
   Args:

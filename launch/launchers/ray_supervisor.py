@@ -214,7 +214,7 @@ class Supervisor:
 
   def _end_strays(self) -> None:
     """Kills orphans of the node's last generation."""
-    child_processes.kill_strays(self._run, set())
+    child_processes.kill_orphans(self._run, set())
 
 
 def _choose_interface(

@@ -130,7 +130,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
       return failures.Failure(name, node.loss, node.is_bad_input, node.is_lost)
     return polled_workers.describe_end(name, node.code or 0)
 
-  def find_trouble(self) -> failures.Failure | None:
+  def imminent_failure(self) -> failures.Failure | None:
     if not self._heartbeat.is_silent:
       now = time.monotonic()
       is_due = now - self._looked_at > _LOOK_FOR_LOST_SECONDS
@@ -158,7 +158,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
 
   def kill_all(self, names: Collection[str]) -> None:
     nodes = [self._nodes[name] for name in names if self.is_alive(name)]
-    seconds = launcher.HURRIED_SECONDS if self.is_hurried else _ANSWER_SECONDS
+    seconds = launcher.HURRIED_SECONDS if self.is_forced else _ANSWER_SECONDS
     started = [node for node in nodes if node.ending is not None]
     kills = [node.supervisor.kill.remote() for node in started]
     _wait_for_all(kills, seconds)
@@ -259,7 +259,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
       self._lose(
         node,
         f'Ray says: {message}\n{loss}',
-        ray_cluster.address_printed(message),
+        ray_cluster.address_in_error(message),
       )
     else:
       self._check_time(name, node)

@@ -140,8 +140,8 @@ class _Watch:
 
   def _end_all_but_coordinator(self) -> None:
     """Ends other nodes before the coordinator, to which they report."""
-    is_hurried = self._workers.is_hurried
-    seconds = _HURRIED_SECONDS if is_hurried else _EXIT_TIMEOUT_SECONDS
+    is_forced = self._workers.is_forced
+    seconds = _HURRIED_SECONDS if is_forced else _EXIT_TIMEOUT_SECONDS
     deadline = self._clock() + seconds
     for name in reversed(self._workers.program.served):
       if name != _COORDINATOR:
@@ -150,7 +150,7 @@ class _Watch:
     self._workers.wait_for_end(
       max(deadline - self._clock(), 0), but=_COORDINATOR
     )
-    if self._last is not None and not is_hurried:
+    if self._last is not None and not is_forced:
       self._wait_for_services(self._last)
 
   def _wait_for_services(self, last: loggers.Status) -> None:
@@ -179,7 +179,7 @@ class _Watch:
 
   def _end_callbacks(self) -> None:
     """Waits until callbacks have ended; they have their own time-out."""
-    if not self._has_begun or self._workers.is_hurried:
+    if not self._has_begun or self._workers.is_forced:
       return
     with contextlib.suppress(failures.NodeError):
       while not self._coordinator.is_lost and (
@@ -195,7 +195,7 @@ class _Watch:
     try:
       yield
     except KeyboardInterrupt:
-      self._workers.is_hurried = True
+      self._workers.is_forced = True
       self._workers.kill_all(self._workers.names)
       raise
 
@@ -239,7 +239,7 @@ class _Watch:
       else:
         self._restart_ended()
         self._end_overdue(seen)
-        if (trouble := self._workers.find_trouble()) is not None:
+        if (trouble := self._workers.imminent_failure()) is not None:
           self._coordinator.call('abort', trouble)
         if not seen.overdue:
           self._check_progress(seen)
@@ -353,7 +353,7 @@ class _Watch:
       return
     service = self._workers.client(name)  # Must outlive the call.
     call = service.futures.shutdown()
-    hurried = self._workers.is_hurried
+    hurried = self._workers.is_forced
     self._clock.wait_for(
       call, _HURRIED_SECONDS if hurried else _SHUT_DOWN_TIMEOUT_SECONDS
     )

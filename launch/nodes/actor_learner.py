@@ -126,7 +126,7 @@ class ActorLearnerNode(actor.ActorNode):
     )
     unless_made.callback(super().close)
     if self._schedule is not None:
-      one_actor.go_on_exactly(own, self, transport.actors)
+      one_actor.restore_actor(own, self, transport.actors)
     self._shipping = gossip_shipping.Shipping(
       own, self.learner.checkpoint_writer, self._gossip, self._caller
     )

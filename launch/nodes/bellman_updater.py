@@ -58,7 +58,7 @@ class BellmanUpdaterNode(node.Node):
     mixed = offline.make_demonstrations(
       session, context.stop, context.report_start
     )
-    self._end = transport.make_learner_end()
+    self._end = transport.make_learner_side()
     if mixed is not None:
       paths = session.experiment.demonstrations
       data_set_changes.report(context, session, paths)

@@ -119,7 +119,7 @@ class CheckpointWriter:
 
     Raises:
       TimeoutError: If the last one takes too long.
-      UnwrittenError: If it cannot be written and `checkpoint_errors` is
+      CheckpointWriteError: If it cannot be written and `checkpoint_errors` is
         'raise'.
     """
     self._settle(wait=False)
@@ -136,7 +136,7 @@ class CheckpointWriter:
 
     Raises:
       TimeoutError: If it takes too long.
-      UnwrittenError: If it cannot be written and `checkpoint_errors` is
+      CheckpointWriteError: If it cannot be written and `checkpoint_errors` is
         'raise'.
     """
     self._settle(wait=True)
@@ -180,7 +180,7 @@ class CheckpointWriter:
 
     Raises:
       TimeoutError: If it takes too long.
-      UnwrittenError: If it cannot be written and `checkpoint_errors` is
+      CheckpointWriteError: If it cannot be written and `checkpoint_errors` is
         'raise'.
     """
     self._settle(wait=False)
@@ -255,7 +255,7 @@ class CheckpointWriter:
     message = f'checkpoint not written: {type(error).__name__}: {error}'
     full_message = f'{message}. The previous checkpoint is kept.'
     if self._experiment.checkpoint_errors == 'raise':
-      raise checkpointing.UnwrittenError(full_message) from error
+      raise checkpointing.CheckpointWriteError(full_message) from error
     logging.warning('%s', full_message)
     try:
       self._coordinator.warn(self._node, message)

@@ -43,7 +43,7 @@ class CoordinatorNode(node.Node):
     }
 
   def _admitting(self, method: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a method in a check of its caller, see `calls.SignedClient`."""
+    """Wraps a method in a check of its caller; see `AuthenticatedClient`."""
 
     def call(caller: Sequence[Any], *arguments: Any) -> Any:
       self._fencing.check(callers.Caller(*caller))

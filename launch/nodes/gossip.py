@@ -59,7 +59,7 @@ class GossipNode(node.Node):
       keeps_step=session.experiment.deterministic,
       timeout_seconds=session.experiment.timeout_seconds,
     )
-    self._means = gossip_means.SeveralLearners(
+    self._means = gossip_means.LearnerMean(
       names, self._deposits.saved, self._deposits.counts
     )
     self._checkpoints = checkpoints.CheckpointWriter(

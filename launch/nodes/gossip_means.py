@@ -68,7 +68,7 @@ def distance(
   return float(np.linalg.norm(layout.join(state) - layout.join(center)))
 
 
-class SeveralLearners:
+class LearnerMean:
   """Latest reported parameters of each learner, and their mean.
 
   In checkpoints it stands for the learner: `save` returns the mean of the saved

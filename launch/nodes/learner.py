@@ -45,7 +45,7 @@ class LearnerNode(learning.LearningNode):
       mixed = offline.make_demonstrations(
         session, context.stop, context.report_start
       )
-    self._end = transport.make_learner_end()
+    self._end = transport.make_learner_side()
     with contextlib.ExitStack() as unless_made:
       unless_made.callback(self._end.close)
       if mixed is not None:
@@ -61,7 +61,7 @@ class LearnerNode(learning.LearningNode):
         session.jit_compile,
       )
       self._begin_with(learner, self._end)
-      if mixed is not None and not mixed.goes_on:
+      if mixed is not None and not mixed.is_resumed:
         data_set_changes.report(
           context, session, session.experiment.demonstrations
         )

@@ -16,5 +16,5 @@ def report(
     end: Learner side of the transport.
     num_batches: Number of batches that arrived.
   """
-  if lost := end.count_anew(num_batches):
+  if lost := end.reset_count(num_batches):
     coordinator.warn(name, f'Reverb lost at most {lost} sampled items')

@@ -60,7 +60,7 @@ class OfflineLoop(run_loop.RunLoop):
       checkpoint_directory=session.replay_directory,
     )
     offline.fill(transport, session, data, context.report_start)
-    if not transport.goes_on:
+    if not transport.is_resumed:
       data_set_changes.report(context, session, self._paths)
     return offline_learner.OfflineLearnerNode(context, session, transport)
 

@@ -23,7 +23,7 @@ class OneActor(transports.ActorSnapshots):
     self._can_be_saved = False
 
 
-def go_on_exactly(
+def restore_actor(
   session: session_lib.Session,
   actor: actor_lib.ActorNode,
   states: transports.ActorStates,

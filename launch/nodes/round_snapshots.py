@@ -102,7 +102,7 @@ class RoundSnapshots(transports.ActorSnapshots):
     self,
     index: int,
     number: int,
-    goes_on: bool,
+    takes_place: bool,
     make_deposit: Callable[[], ActorDeposit | None],
   ) -> None:
     """Records the arrival of an actor at the start of a round.
@@ -110,12 +110,12 @@ class RoundSnapshots(transports.ActorSnapshots):
     Args:
       index: Index of the actor.
       number: Number of the round.
-      goes_on: Whether the round takes place; if not, acting ends there.
+      takes_place: Whether the round takes place; if not, acting ends there.
       make_deposit: Returns the actor's state if a snapshot needs it; None if
         the actor cannot be saved.
     """
     with self._has_come:
-      if not goes_on:
+      if not takes_place:
         self._is_over = True
         if self._number != number:
           self._begin_anew(number)

@@ -264,12 +264,12 @@ class RunLoop(abc.ABC):
     elif self._interruption.is_set():
       self._coordinator.stop('interrupted')
     # A second Ctrl-C shortens the wait.
-    is_hurried = error is not None and not isinstance(error, failures.NodeError)
+    is_forced = error is not None and not isinstance(error, failures.NodeError)
     deadline = time.monotonic() + _HURRIED_SECONDS
     while waiting := self._coordinator.end_callbacks():
       status = self._coordinator.status()
       self._show(status.with_messages(status.message, waiting))
-      if is_hurried and time.monotonic() > deadline:
+      if is_forced and time.monotonic() > deadline:
         return
       time.sleep(_CALLBACKS_PERIOD_SECONDS)
 
@@ -329,7 +329,7 @@ class RunLoop(abc.ABC):
         self._interruption.set()
 
     with (
-      interrupts.raising_on_demand() as demand,
+      interrupts.interruptible() as demand,
       watchdog.watching(self._progress, seconds, end),
       contextlib.suppress(signals.Stopped),
     ):
@@ -360,7 +360,7 @@ class RunLoop(abc.ABC):
     seen = dataclasses.replace(
       seen,
       idle_seconds=seconds,
-      laggard=self._find_in_environment() or self._busy or seen.laggard,
+      slowest=self._find_in_environment() or self._busy or seen.slowest,
     )
     failure = stall_reports.write(
       seen,

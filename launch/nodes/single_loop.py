@@ -84,7 +84,7 @@ class SingleLoop(run_loop.RunLoop):
     )
     if session.experiment.deterministic:
       with self._named(self._actor.name):
-        self._one_actor = one_actor.go_on_exactly(
+        self._one_actor = one_actor.restore_actor(
           session,
           self._actor,
           cast(transports.InProcessTransport, transport).actors,

@@ -100,7 +100,7 @@ class _Watched:
       f'Waited {seconds:g} seconds for {self._stored.shown} to answer.'
     )
     with (
-      interrupts.raising_on_demand() as demand,
+      interrupts.interruptible() as demand,
       watchdog.watching(
         lambda: self._num_bytes, seconds, lambda waited: demand(error)
       ),

@@ -80,7 +80,7 @@ def open_session(
     option, session = _choose(options, checkpoint, experiment, spec, division)
     resume_checks.check(checkpoint, session)
     cleared = _clear(session)
-    _place_replay(checkpoint, session)
+    _prepare_replay(checkpoint, session)
     session = start.place(session)
     recording.prepare(experiment, spec)
     started = _describe_start(checkpoint, session)
@@ -120,7 +120,7 @@ def resume(
   checkpoint = load_checkpoint(session.experiment.directory)
   if checkpoint is None:
     return None
-  _place_replay(checkpoint, session)
+  _prepare_replay(checkpoint, session)
   name = os.path.basename(checkpoint.path)
   return dataclasses.replace(
     session,
@@ -269,14 +269,14 @@ def _begin(
   )
 
 
-def _place_replay(
+def _prepare_replay(
   checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
 ) -> None:
   """Passes a checkpoint's replay to the transport, if it can restore it."""
   path = None
   if checkpoint is not None and session.takes_replay_of(checkpoint):
     path = checkpoint.replay_path
-  checkpointing.place_replay(path, session.replay_directory)
+  checkpointing.prepare_replay(path, session.replay_directory)
 
 
 def _describe_omission(

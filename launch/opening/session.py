@@ -136,7 +136,7 @@ class Session:
     if self.experiment.deterministic or self.transport == transports.COMPILED:
       return True
     least = config.steps_until_xla_pays
-    return devices.xla_pays(self.updates_to_come, least)
+    return devices.should_use_xla(self.updates_to_come, least)
 
   @property
   def num_environments(self) -> int:

@@ -111,6 +111,6 @@ def resume(session: session_lib.Session) -> session_lib.Session:
     raise checkpointing.CheckpointError(
       f'A checkpoint must be in {directory}, found none.'
     )
-  checkpointing.place_replay(checkpoint.replay_path, session.replay_directory)
+  checkpointing.prepare_replay(checkpoint.replay_path, session.replay_directory)
   counts = {**checkpoint.state['counts'], 'runs': session.counts['runs']}
   return dataclasses.replace(session, counts=counts, is_resumed=True)

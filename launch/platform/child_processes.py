@@ -82,7 +82,7 @@ def _readable(given: bytes | None) -> Iterator[IO[bytes] | None]:
     yield file
 
 
-def let_go_of_input() -> None:
+def release_input() -> None:
   """Replaces the standard input by /dev/null, which frees its contents.
 
   Child processes would inherit it otherwise.
@@ -123,7 +123,7 @@ def _get_signal_at_death(parent: int, number: int) -> None:
     os._exit(1)  # It had ended before the call.
 
 
-def heed_launcher_alone() -> None:
+def ignore_terminal_signals() -> None:
   """Ignores terminal signals, which are for the launcher to handle.
 
   Ctrl-C and SIGHUP reach all processes of a terminal, and SIGTERM may be sent
@@ -155,7 +155,7 @@ def kill_tree(process: subprocess.Popen) -> None:
     process.wait(_KILL_SECONDS)
 
 
-def kill_strays(run: str, alive: set[int]) -> None:
+def kill_orphans(run: str, alive: set[int]) -> None:
   """Kills orphaned child processes of a run.
 
   Args:

@@ -65,7 +65,7 @@ def catch_interrupts() -> Iterator[Interruption]:
 
 
 @contextlib.contextmanager
-def leaving_at_once() -> Iterator[None]:
+def exiting_on_interrupt() -> Iterator[None]:
   """Lets Ctrl-C exit the process immediately, while there is nothing to save.
 
   An exception would pass through imports, which may convert or drop it.
@@ -81,7 +81,7 @@ def leaving_at_once() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def insisting() -> Iterator[Callable[[], bool]]:
+def raising_signals() -> Iterator[Callable[[], bool]]:
   """Ensures that signals end the block, even if their exception is lost.
 
   In the block, Ctrl-C raises KeyboardInterrupt as usual, and SIGTERM and SIGHUP
@@ -130,7 +130,7 @@ def is_hangup_ignored() -> bool:
 
 
 @contextlib.contextmanager
-def raising_on_demand() -> Iterator[Callable[[BaseException], None]]:
+def interruptible() -> Iterator[Callable[[BaseException], None]]:
   """Lets other threads interrupt a wait of the main thread.
 
   Yields:

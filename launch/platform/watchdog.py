@@ -63,7 +63,7 @@ def limited(seconds: float, what: str) -> Iterator[None]:
   Raises:
     TimeoutError: If the block exceeds the limit.
   """
-  with interrupts.raising_on_demand() as demand:
+  with interrupts.interruptible() as demand:
     error = TimeoutError(f'Waited {seconds:g} seconds for {what}.')
     with watching(lambda: None, seconds, lambda waited: demand(error)):
       yield

@@ -101,7 +101,7 @@ def run(
   experiment, callback_list = _split_callbacks(experiment)
   with contextlib.ExitStack() as stack:
     interruption = stack.enter_context(interrupts.catch_interrupts())
-    with interrupts.insisting():  # There is nothing to save yet.
+    with interrupts.raising_signals():  # There is nothing to save yet.
       # May split the CPU into virtual devices, so precedes use of TensorFlow.
       topology = _check(topology, launch_type, experiment, callback_list)
       _check_tensorflow()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class WithBellmanUpdaters(topology.Topology):
+class BellmanUpdaterTopology(topology.Topology):
   """Topology with a configurable number of Bellman updaters.
 
   Attributes:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
-class Central(bellman_updaters.WithBellmanUpdaters):
+class Central(bellman_updaters.BellmanUpdaterTopology):
   """Central inference, after SEED RL: https://arxiv.org/abs/1910.06591.
 
   Attributes:

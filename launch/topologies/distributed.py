@@ -11,7 +11,7 @@ from repertory.launch.topologies import bellman_updaters, parts, topology
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
-class Distributed(bellman_updaters.WithBellmanUpdaters):
+class Distributed(bellman_updaters.BellmanUpdaterTopology):
   """Distributed actors that fetch the policy's variables from the learner."""
 
   name = 'distributed'

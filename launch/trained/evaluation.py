@@ -49,7 +49,7 @@ def evaluate(
     VideoError: If a video cannot be written.
   """
   _check_num_episodes(num_episodes)
-  with interrupts.insisting():
+  with interrupts.raising_signals():
     trained = loading.read(run, best, trust)
   return run_episodes(
     trained, num_episodes, video=video, video_format=video_format
@@ -76,7 +76,7 @@ def run_episodes(
     trained.checkpoint.state['counts'], 0.0, is_resumed=True,
   )  # fmt: skip
   with contextlib.ExitStack() as stack:
-    is_interrupted = stack.enter_context(interrupts.insisting())
+    is_interrupted = stack.enter_context(interrupts.raising_signals())
     folder = None
     if video is not False:
       folder = video_recording.prepare(

@@ -84,7 +84,7 @@ def record_episodes(
   seeds = np.random.SeedSequence(seed).generate_state(size, np.uint64) >> 2
   factory = environment_batches.settings_of(experiment, evaluates=True).factory
   with contextlib.ExitStack() as stack:
-    is_interrupted = stack.enter_context(interrupts.insisting())
+    is_interrupted = stack.enter_context(interrupts.raising_signals())
     # The policy tracks its previous actions itself.
     plain = environment_batches.EnvironmentSettings(factory, False)
     environments = plain.make([int(one) for one in seeds])

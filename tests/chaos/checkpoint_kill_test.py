@@ -39,7 +39,7 @@ if checkpoint is not None:
     with open(os.path.join(checkpoint.replay_path, name), 'rb') as file:
       assert file.read() == number.to_bytes(8, 'big') * 10_000
 checkpointer.remove_unfinished()
-checkpointing.place_replay(checkpoint and checkpoint.replay_path, served)
+checkpointing.prepare_replay(checkpoint and checkpoint.replay_path, served)
 print('resumed', number, flush=True)
 while True:
   number += 1

@@ -43,8 +43,8 @@ class _Counting:
   def additional_loss(self, network, sample):
     data = sample.data
     network = getattr(network, 'policy', network)
-    by_rows = data_parallel.by_rows(lambda x: (network.share - x) ** 2)
-    errors = by_rows(1 - data.discount)
+    split_rows = data_parallel.split_rows(lambda x: (network.share - x) ** 2)
+    errors = split_rows(1 - data.discount)
     mask = getattr(data, 'mask', tf.ones_like(errors, tf.bool))
     loss = losses.masked_mean(errors, mask)
     return loss, {'share': network.share + 0.0}

@@ -217,7 +217,9 @@ def test_a_full_disk_may_end_the_run(make_coordinator, monkeypatch):
   counts = make_coordinator(checkpoint_errors='raise')
   counts.report_evaluation([1.0], [1])
   monkeypatch.setattr(checkpointing.Checkpointer, 'save', _fail)
-  with pytest.raises(checkpointing.UnwrittenError, match=r'saved: .*no space'):
+  with pytest.raises(
+    checkpointing.CheckpointWriteError, match=r'saved: .*no space'
+  ):
     counts.keep_best('evaluator', _policy(1))
 
 

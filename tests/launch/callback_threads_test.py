@@ -54,12 +54,12 @@ def _clock():
 class _Thread(callback_threads.CallbackThread):
   """Thread that records errors and warnings."""
 
-  def __init__(self, goes_on=True, **settings):
+  def __init__(self, should_continue=True, **settings):
     self.troubles, self.warnings = [], []
 
     def take_trouble(trouble):
       self.troubles.append(trouble)
-      return goes_on
+      return should_continue
 
     super().__init__('hook 0', take_trouble, self.warnings.append, **settings)
 
@@ -108,9 +108,9 @@ def test_payloads_are_joined_into_one_call(callback, thread):
 
 
 @pytest.mark.parametrize('error', [ValueError('bad'), SystemExit(3)])
-@pytest.mark.parametrize('goes_on', [True, False])
-def test_errors_of_a_call_are_reported(callback, error, goes_on):
-  thread = _Thread(goes_on)
+@pytest.mark.parametrize('should_continue', [True, False])
+def test_errors_of_a_call_are_reported(callback, error, should_continue):
+  thread = _Thread(should_continue)
 
   def fail(payload):
     raise error
@@ -125,7 +125,7 @@ def test_errors_of_a_call_are_reported(callback, error, goes_on):
   assert trouble.startswith('Traceback')
   assert trouble.strip().endswith(f'{type(error).__name__}: {error}')
   assert callback.payloads == (
-    ['first', 'next', 'last'] if goes_on else ['first']
+    ['first', 'next', 'last'] if should_continue else ['first']
   )
 
 

@@ -443,7 +443,8 @@ class TestErrors:
     with obstacle(run):
       for save in run.checkpoint, run.learner.checkpoint:
         with pytest.raises(
-          checkpointing.UnwrittenError, match='The previous checkpoint is kept'
+          checkpointing.CheckpointWriteError,
+          match='The previous checkpoint is kept',
         ) as raised:
           save()
         assert isinstance(raised.value.__cause__, error)

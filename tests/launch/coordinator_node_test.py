@@ -38,7 +38,9 @@ def _sign(tmp_path, each_carrier):
 
     def sign(name, generation=0, token=_TOKEN):
       client = rpc_name.make_client(f'localhost:{port}', _SECONDS, _TOKEN)
-      return calls.SignedClient(client, callers.Caller(name, generation, token))
+      return calls.AuthenticatedClient(
+        client, callers.Caller(name, generation, token)
+      )
 
     yield sign
 

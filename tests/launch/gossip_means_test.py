@@ -9,7 +9,7 @@ _NAMES = ['actor_learner/0', 'actor_learner/1']
 
 
 def _means(*names):
-  return gossip_means.SeveralLearners(names, lambda: [])
+  return gossip_means.LearnerMean(names, lambda: [])
 
 
 class TestSteps:
@@ -35,7 +35,7 @@ class TestSteps:
     assert means.steps == 10 + (11 - 6)
 
   def test_repeated_steps_of_a_resumed_learner_count(self):
-    means = gossip_means.SeveralLearners(_NAMES, list)
+    means = gossip_means.LearnerMean(_NAMES, list)
     means.count(_NAMES[0], 10)
     means.count(_NAMES[1], 4)
     means.begin(_NAMES[0], 6)  # It was started again.
@@ -57,7 +57,7 @@ class TestMeans:
     np.testing.assert_array_equal(gossip_means.mean([{'x': one}])['x'], one)
 
   def test_variables_of_all_and_of_one(self):
-    means = gossip_means.SeveralLearners(_NAMES, list)
+    means = gossip_means.LearnerMean(_NAMES, list)
     one, other = np.array([1.0]), np.array([5.0])
     means.update(_NAMES[0], {'policy/0000/w': one})
     assert means.learned_by_others(_NAMES[0]) == {}
@@ -73,7 +73,7 @@ class TestMeans:
       means.get_variables(['critic'])
 
   def test_lost_learner_is_excluded_until_it_reports(self):
-    means = gossip_means.SeveralLearners(_NAMES, list)
+    means = gossip_means.LearnerMean(_NAMES, list)
     gone = gossip_means.name_of(_NAMES[0], 'policy')
     for name, value in zip(_NAMES, (1.0, 5.0)):
       means.update(name, {'policy/0000/w': np.array([value])})
@@ -91,7 +91,7 @@ class TestMeans:
     assert both == 4 and one == 3
 
   def test_last_reports_are_used_if_all_are_lost(self):
-    means = gossip_means.SeveralLearners(_NAMES, list)
+    means = gossip_means.LearnerMean(_NAMES, list)
     for name, value in zip(_NAMES, (1.0, 5.0)):
       means.update(name, {'policy/0000/w': np.array([value])})
       means.leave_out(name)

@@ -79,7 +79,7 @@ class TestInsisting:
   @pytest.mark.parametrize('number', [signal.SIGTERM, signal.SIGHUP])
   def test_others_end_it_too(self, number):
     """Signals other than Ctrl-C end it, too."""
-    with pytest.raises(SystemExit) as caught, interrupts.insisting():
+    with pytest.raises(SystemExit) as caught, interrupts.raising_signals():
       _send(number)
       pytest.fail('It went on.')
     assert caught.value.code == interrupts.EXIT_BASE + number
@@ -87,7 +87,7 @@ class TestInsisting:
   def test_an_ignored_hangup_stays_ignored(self):
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-      with interrupts.insisting() as is_pressed:
+      with interrupts.raising_signals() as is_pressed:
         _send(signal.SIGHUP)
         assert not is_pressed()
     finally:
@@ -95,7 +95,7 @@ class TestInsisting:
 
   def test_further_hangups_do_not_disturb_the_end(self):
     ended = False
-    with pytest.raises(SystemExit), interrupts.insisting():
+    with pytest.raises(SystemExit), interrupts.raising_signals():
       try:
         _send(signal.SIGHUP)
       finally:
@@ -104,20 +104,23 @@ class TestInsisting:
     assert ended
 
   def test_raises_at_once(self):
-    with pytest.raises(KeyboardInterrupt), interrupts.insisting():
+    with pytest.raises(KeyboardInterrupt), interrupts.raising_signals():
       _send(signal.SIGINT)
       pytest.fail('It went on.')
 
   def test_raises_at_the_end_what_was_dropped(self):
     went_on = False
-    with pytest.raises(KeyboardInterrupt), interrupts.insisting():
+    with pytest.raises(KeyboardInterrupt), interrupts.raising_signals():
       with contextlib.suppress(KeyboardInterrupt):
         _send(signal.SIGINT)
       went_on = True
     assert went_on
 
   def test_raises_it_instead_of_a_converted_exception(self):
-    with pytest.raises(KeyboardInterrupt) as caught, interrupts.insisting():
+    with (
+      pytest.raises(KeyboardInterrupt) as caught,
+      interrupts.raising_signals(),
+    ):
       try:
         _send(signal.SIGINT)
       except KeyboardInterrupt as error:
@@ -125,16 +128,19 @@ class TestInsisting:
     assert isinstance(caught.value.__cause__, SystemError)
 
   def test_informs_loops(self):
-    with pytest.raises(KeyboardInterrupt), interrupts.insisting() as is_pressed:
+    with (
+      pytest.raises(KeyboardInterrupt),
+      interrupts.raising_signals() as is_pressed,
+    ):
       assert not is_pressed()
       with contextlib.suppress(KeyboardInterrupt):
         _send(signal.SIGINT)
       assert is_pressed()
 
   def test_does_nothing_else(self):
-    with interrupts.insisting():
+    with interrupts.raising_signals():
       pass
-    with pytest.raises(ValueError, match='other'), interrupts.insisting():
+    with pytest.raises(ValueError, match='other'), interrupts.raising_signals():
       raise ValueError('other')
 
   def test_keeps_the_effect_of_a_signal_before(self):
@@ -143,7 +149,7 @@ class TestInsisting:
     with contextlib.ExitStack() as stack:
       stack.callback(signal.signal, signal.SIGINT, before)
       interruption = stack.enter_context(interrupts.catch_interrupts())
-      with interrupts.insisting():
+      with interrupts.raising_signals():
         pass
       _send(signal.SIGTERM)
       assert interruption.is_set()

@@ -11,7 +11,7 @@ from repertory.launch.launchers import idempotency
 @pytest.fixture(name='answers')
 def _answers(monkeypatch):
   monkeypatch.setattr(idempotency, '_NUM_KEPT', 2)
-  return idempotency.Answers()
+  return idempotency.ReplyCache()
 
 
 def _make(made, answer):

@@ -172,16 +172,16 @@ class TestLaggard:
     clock.now += 10
     nodes.hear('actor/1', 5)
     nodes.hear('learner', 7)
-    assert nodes.find_laggard() == 'actor/1'
+    assert nodes.find_slowest() == 'actor/1'
     nodes.finish('actor/1')
-    assert nodes.find_laggard() == 'actor/0'
+    assert nodes.find_slowest() == 'actor/0'
     described = nodes.describe()
     assert 'last progress 10 s ago, at 6' in described['actor/0']
     assert 'last progress 0 s ago, at 7' in described['learner']
 
   def test_there_may_be_none(self, nodes):
     nodes.register('actor/0')
-    assert nodes.find_laggard() is None
+    assert nodes.find_slowest() is None
 
 
 class TestActingIsDelayed:

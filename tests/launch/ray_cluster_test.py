@@ -22,7 +22,7 @@ from repertory.launch.launchers import ray_cluster
   ],
 )
 def test_address_is_that_of_the_host(error, address):
-  assert ray_cluster.address_printed(error) == address
+  assert ray_cluster.address_in_error(error) == address
 
 
 def test_an_error_of_ray_without_a_text_has_its_class():

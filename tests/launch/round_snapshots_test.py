@@ -262,9 +262,9 @@ class TestRoundSnapshots:
       stop=self.stop,
     )  # fmt: skip
 
-  def arrive(self, index, number, goes_on=True, saved=b'here'):
+  def arrive(self, index, number, takes_place=True, saved=b'here'):
     deposit = saved and round_snapshots.ActorDeposit(4 * number, 1, saved)
-    self.snapshots.arrive(index, number, goes_on, lambda: deposit)
+    self.snapshots.arrive(index, number, takes_place, lambda: deposit)
 
   def begin(self, number):
     threads = [
@@ -297,8 +297,8 @@ class TestRoundSnapshots:
     self.begin(1)
     self.arrive(0, 1)
     self.begin(2)  # The end, for another reason than that.
-    self.arrive(0, 2, goes_on=False)
-    self.arrive(1, 2, goes_on=False)
+    self.arrive(0, 2, takes_place=False)
+    self.arrive(1, 2, takes_place=False)
     for _ in range(2):  # A checkpoint that was due, and the last one.
       moment = self.snapshots.take()
       assert moment.num_inserts == 8
@@ -310,13 +310,13 @@ class TestRoundSnapshots:
 
     def come_to_the_end():
       self.begin(2)
-      self.arrive(0, 2, goes_on=False)
+      self.arrive(0, 2, takes_place=False)
       return round_snapshots.ActorDeposit(4, 1, b'before')
 
     self.arrive(0, 1)
     self.snapshots.arrive(1, 1, True, come_to_the_end)
     assert self.snapshots.take() is None  # One has not come to the end.
-    self.arrive(1, 2, goes_on=False)
+    self.arrive(1, 2, takes_place=False)
     moment = self.snapshots.take()
     assert moment.num_inserts == 8
     restored = round_snapshots.Restored.read(moment.saved)

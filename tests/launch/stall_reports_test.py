@@ -14,7 +14,7 @@ def _observe(**status) -> reports.Observation:
     finished=[],
     overdue={},
     idle_seconds=61.2,
-    laggard='learner',
+    slowest='learner',
   )
 
 

@@ -106,7 +106,7 @@ class TestWatching:
 
 class TestRaisingOnDemand:
   def test_ends_a_sleep_of_the_main_thread(self):
-    with interrupts.raising_on_demand() as demand:
+    with interrupts.interruptible() as demand:
       timer = threading.Timer(0.2, demand, [KeyError('wake up')])
       timer.start()
       start = time.monotonic()
@@ -119,7 +119,7 @@ class TestRaisingOnDemand:
     results = []
 
     def work():
-      with interrupts.raising_on_demand() as demand:
+      with interrupts.interruptible() as demand:
         demand(KeyError('dropped'))
         results.append('went on')
 

@@ -184,7 +184,7 @@ class Table:
       if line.num_pending <= num_pending:
         return True
       if seconds and self._users.is_alone():
-        raise waits.nobody_samples(
+        raise waits.sample_deadlock(
           self.description,
           self._status(),
           line.num_pending - num_pending,
@@ -317,7 +317,7 @@ class Table:
   def _wait_for_items(self, num_samples: int, seconds: float) -> bool:
     """Waits until `num_samples` items may be sampled; returns success."""
     if self._users.is_alone():
-      raise waits.nobody_inserts(self.description, self._status(), num_samples)
+      raise waits.insert_deadlock(self.description, self._status(), num_samples)
     return self._has_come.wait_for(
       lambda: self._may_sample(num_samples), seconds
     )

@@ -50,7 +50,7 @@ def replaying(builder, spec, batch_size, timeout_seconds=20.0):
       f'localhost:{server.port}', timeout_seconds=timeout_seconds
     )
     transport = transports.ReverbTransport(connection, experience, builder)
-    end = transport.make_learner_end()
+    end = transport.make_learner_side()
     stack.callback(end.close)
     adder = transport.make_adder(
       batch_size, priority=lambda: 1.0, version=lambda: 0, max_pending_items=0

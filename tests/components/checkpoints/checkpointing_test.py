@@ -379,7 +379,7 @@ def test_leftovers_that_are_files_are_removed(directory):
 def test_place_replay_where_a_file_is(tmp_path):
   path = tmp_path / '.replay'
   path.write_text('torn')
-  checkpointing.place_replay(None, str(path))
+  checkpointing.prepare_replay(None, str(path))
   assert os.listdir(path) == []
 
 
@@ -387,7 +387,7 @@ def test_place_replay(tmp_path, replay_path):
   directory = str(tmp_path / 'made' / 'served')
   contents = _read_tree(replay_path)
   for _ in range(2):  # Existing contents are replaced.
-    checkpointing.place_replay(replay_path, directory)
+    checkpointing.prepare_replay(replay_path, directory)
     (name,) = os.listdir(directory)
     assert _read_tree(os.path.join(directory, name)) == contents
     with open(os.path.join(directory, 'old'), 'w'):
@@ -399,8 +399,8 @@ def test_place_replay(tmp_path, replay_path):
 
 def test_place_no_replay(tmp_path, replay_path):
   directory = str(tmp_path / 'served')
-  checkpointing.place_replay(replay_path, directory)
-  checkpointing.place_replay(None, directory)
+  checkpointing.prepare_replay(replay_path, directory)
+  checkpointing.prepare_replay(None, directory)
   assert os.listdir(directory) == []
 
 
@@ -419,7 +419,7 @@ def test_replay_survives_the_round_trip(tmp_path, directory):
   expected = {}
   for run in range(3):
     checkpoint = checkpointer.load()
-    checkpointing.place_replay(
+    checkpointing.prepare_replay(
       checkpoint.replay_path if checkpoint else None, served
     )
     server, connection = _serve(served)

@@ -39,7 +39,7 @@ def test_values_weigh_the_same_in_any_unit(unit):
   q, a = tf.constant([3.0, -1.0]) * unit, tf.constant(_A)
   with tf.GradientTape() as tape:
     tape.watch([q, a])
-    loss = losses.cloning_policy_loss(q, a, tf.constant(_DATA), 2.5)
+    loss = losses.td3_bc_policy_loss(q, a, tf.constant(_DATA), 2.5)
   # λ = 2.5 / mean(3, 1), of a mean value of 1.
   np.testing.assert_allclose(loss, _DISTANCE - 2.5 / 2 * 1, rtol=1e-6)
   dq, da = tape.gradient(loss, [q, a])
@@ -50,7 +50,7 @@ def test_values_weigh_the_same_in_any_unit(unit):
 
 def test_no_value_is_no_problem():
   a = tf.constant(_A)
-  loss = losses.cloning_policy_loss(tf.zeros([2]), a, tf.constant(_DATA), 2.5)
+  loss = losses.td3_bc_policy_loss(tf.zeros([2]), a, tf.constant(_DATA), 2.5)
   np.testing.assert_allclose(loss, _DISTANCE, rtol=1e-6)
 
 
@@ -58,6 +58,6 @@ def test_refuses_shapes():
   with pytest.raises(ValueError, match='a_data must have rank 2'):
     losses.squared_cloning_loss(tf.zeros([2, 1]), tf.zeros([2]))
   with pytest.raises(ValueError, match='q must have rank 1'):
-    losses.cloning_policy_loss(
+    losses.td3_bc_policy_loss(
       tf.zeros([2, 1]), tf.zeros([2, 1]), tf.zeros([2, 1]), 1.0
     )

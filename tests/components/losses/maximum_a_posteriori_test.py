@@ -18,7 +18,7 @@ def uniform(size, num_samples):
 class TestTemper:
   def test_by_hand(self):
     # Values log 3 and 0 at η = 1, of two samples: ¾ and ¼.
-    found = losses.temper(
+    found = losses.mpo_e_step(
       constant([[np.log(3), 0]]), uniform(1, 2), constant(1), 0.1
     )
     np.testing.assert_allclose(found.probs, [[0.75, 0.25]], rtol=1e-6)
@@ -29,7 +29,7 @@ class TestTemper:
 
   def test_prior_of_all_actions(self):
     # (0.8, 0.2) times (1, 4) is (0.8, 0.8).
-    found = losses.temper(
+    found = losses.mpo_e_step(
       constant([[0, 2 * np.log(4)]]), constant(np.log([[0.8, 0.2]])),
       constant(2), 0.1,
     )  # fmt: skip
@@ -45,7 +45,7 @@ class TestTemper:
       temperature = constant(eta)
       with tf.GradientTape() as tape:
         tape.watch(temperature)
-        found = losses.temper(q, uniform(5, 4), temperature, 0.1)
+        found = losses.mpo_e_step(q, uniform(5, 4), temperature, 0.1)
       np.testing.assert_allclose(
         tape.gradient(found.dual_loss, temperature),
         0.1 - np.mean(found.kl),
@@ -56,19 +56,19 @@ class TestTemper:
     random = np.random.default_rng(1)
     q, prior = random.normal(size=(40, 6)), random.dirichlet(np.ones(6), 40)
 
-    def temper(eta):
-      return losses.temper(
+    def mpo_e_step(eta):
+      return losses.mpo_e_step(
         constant(q), constant(np.log(prior)), constant(eta), 0.2
       )
 
     etas = np.linspace(0.3, 4, 400)
-    best = etas[np.argmin([temper(eta).dual_loss for eta in etas])]
+    best = etas[np.argmin([mpo_e_step(eta).dual_loss for eta in etas])]
     assert 0.31 < best < 3.9
-    np.testing.assert_allclose(np.mean(temper(best).kl), 0.2, atol=0.01)
+    np.testing.assert_allclose(np.mean(mpo_e_step(best).kl), 0.2, atol=0.01)
 
   @pytest.mark.parametrize('jit_compile', [False, True])
   def test_is_finite_at_the_floor(self, jit_compile):
-    call = tf.function(losses.temper, jit_compile=jit_compile)
+    call = tf.function(losses.mpo_e_step, jit_compile=jit_compile)
     found = call(
       constant([[1e3, -1e3, 999]]), uniform(1, 3), constant(2e-8), 0.1
     )
@@ -81,7 +81,7 @@ class TestTemper:
     inputs = [q, log_prior, temperature]
     with tf.GradientTape(persistent=True) as tape:
       tape.watch(inputs)
-      found = losses.temper(q, log_prior, temperature, 0.1)
+      found = losses.mpo_e_step(q, log_prior, temperature, 0.1)
     gradients = tape.gradient(found.dual_loss, inputs)
     assert gradients[:2] == [None, None]
     assert gradients[2] is not None
@@ -89,12 +89,12 @@ class TestTemper:
 
   def test_refuses_shapes(self):
     with pytest.raises(ValueError, match='log_prior must have rank 2'):
-      losses.temper(uniform(1, 2), constant([1]), constant(1), 0.1)
+      losses.mpo_e_step(uniform(1, 2), constant([1]), constant(1), 0.1)
 
 
 def test_weighted_likelihood_loss():
   # −½ ((0.2 · −1 + 0.8 · −3) + (1 · −2)).
-  found = losses.weighted_likelihood_loss(
+  found = losses.mpo_policy_loss(
     constant([[0.2, 0.8], [1, 0]]), constant([[-1, -3], [-2, -5]])
   )
   np.testing.assert_allclose(found, 0.5 * (0.2 + 2.4 + 2), rtol=1e-6)
@@ -106,7 +106,7 @@ class TestKLPenalty:
     kl, alpha = constant([[1, 0], [3, 2]]), constant([3, 5])
     with tf.GradientTape(persistent=True) as tape:
       tape.watch([kl, alpha])
-      penalty, dual_loss = losses.kl_penalty(kl, alpha, 0.5)
+      penalty, dual_loss = losses.mpo_kl_loss(kl, alpha, 0.5)
     np.testing.assert_allclose(penalty, 3 * 2 + 5 * 1)
     np.testing.assert_allclose(dual_loss, 3 * (0.5 - 2) + 5 * (0.5 - 1))
     np.testing.assert_allclose(
@@ -119,7 +119,7 @@ class TestKLPenalty:
 
   def test_refuses_shapes(self):
     with pytest.raises(ValueError, match='alpha must have rank 1'):
-      losses.kl_penalty(constant([[1]]), constant(4), 0.5)
+      losses.mpo_kl_loss(constant([[1]]), constant(4), 0.5)
 
 
 def test_categorical_mixture():

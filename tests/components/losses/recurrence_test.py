@@ -20,7 +20,7 @@ def slow_sums(terms, decays):
 
 
 def test_by_hand():
-  sums = recurrence.backward_sums(
+  sums = recurrence.backward_recurrence(
     tf.constant([1.0, 2.0, 3.0]), tf.constant([0.5, 0.25, 8.0])
   )
   # The last decay has nothing behind it.
@@ -38,7 +38,7 @@ def test_equals_the_written_out_sum(length, rest):
   terms = random.normal(size=(length, *rest))
   decays = random.uniform(-1.2, 1.2, size=(length, *rest))
   decays[random.uniform(size=decays.shape) < 0.1] = 0
-  sums = recurrence.backward_sums(tf.constant(terms), tf.constant(decays))
+  sums = recurrence.backward_recurrence(tf.constant(terms), tf.constant(decays))
   assert sums.shape == terms.shape
   np.testing.assert_allclose(
     sums, slow_sums(terms, decays), rtol=1e-10, atol=1e-12
@@ -46,7 +46,7 @@ def test_equals_the_written_out_sum(length, rest):
 
 
 def test_without_decay_counts_what_follows():
-  sums = recurrence.backward_sums(tf.ones([33, 2]), tf.ones([33, 2]))
+  sums = recurrence.backward_recurrence(tf.ones([33, 2]), tf.ones([33, 2]))
   expected = np.repeat(np.arange(33, 0, -1)[:, None], 2, axis=1)
   np.testing.assert_array_equal(sums, expected)
 
@@ -58,7 +58,7 @@ def test_nothing_crosses_a_decay_of_zero():
   changed = terms.copy()
   changed[8:] += 1e6
   before, after = (
-    recurrence.backward_sums(tf.constant(x), tf.constant(decays)).numpy()
+    recurrence.backward_recurrence(tf.constant(x), tf.constant(decays)).numpy()
     for x in (terms, changed)
   )
   np.testing.assert_array_equal(before[:8], after[:8])
@@ -68,7 +68,9 @@ def test_nothing_crosses_a_decay_of_zero():
 def test_arguments_stay_as_they_are():
   terms = tf.Variable([1.0, 2.0, 3.0])
   decays = tf.Variable([0.5, 0.5, 0.5])
-  recurrence.backward_sums(tf.convert_to_tensor(terms), decays.read_value())
+  recurrence.backward_recurrence(
+    tf.convert_to_tensor(terms), decays.read_value()
+  )
   assert terms.numpy().tolist() == [1, 2, 3]
   assert decays.numpy().tolist() == [0.5] * 3
 
@@ -78,11 +80,11 @@ def test_compiled_equals_eager():
   terms = tf.constant(random.normal(size=[33, 3]))
   decays = tf.constant(random.uniform(size=[33, 3]))
   compiled = tf.function(
-    recurrence.backward_sums, jit_compile=True, autograph=False
+    recurrence.backward_recurrence, jit_compile=True, autograph=False
   )
   np.testing.assert_allclose(
     compiled(terms, decays),
-    recurrence.backward_sums(terms, decays),
+    recurrence.backward_recurrence(terms, decays),
     rtol=1e-12,
   )
 
@@ -90,7 +92,9 @@ def test_compiled_equals_eager():
 def test_unknown_length_is_refused():
   spec = tf.TensorSpec([None, 2], tf.float32)
   traced = tf.function(
-    recurrence.backward_sums, input_signature=[spec, spec], autograph=False
+    recurrence.backward_recurrence,
+    input_signature=[spec, spec],
+    autograph=False,
   )
   with pytest.raises(ValueError, match='terms must have a known length'):
     traced(tf.ones([3, 2]), tf.ones([3, 2]))

@@ -46,11 +46,11 @@ def rescale(x):
   return losses.rescale(x, 0.01)
 
 
-def undo_rescale(x):
-  return losses.undo_rescale(x, 0.01)
+def inverse_rescale(x):
+  return losses.inverse_rescale(x, 0.01)
 
 
-TRANSFORMS = {'transform': rescale, 'inverse_transform': undo_rescale}
+TRANSFORMS = {'transform': rescale, 'inverse_transform': inverse_rescale}
 
 
 def slow_errors(q, actions, rewards, discounts, target_q, mask, n_step):

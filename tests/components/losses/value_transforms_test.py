@@ -44,16 +44,16 @@ def published_inverse(x, epsilon):
 def test_by_hand(x, expected):
   rescaled = losses.rescale(tf.constant([x]), 0.01)
   np.testing.assert_allclose(rescaled, [expected], rtol=1e-6)
-  restored = losses.undo_rescale(tf.constant([expected], tf.float32), 0.01)
+  restored = losses.inverse_rescale(tf.constant([expected], tf.float32), 0.01)
   np.testing.assert_allclose(restored, [x], rtol=1e-5)
 
 
 @pytest.mark.parametrize('precision', [(tf.float64, 1e-13), (tf.float32, 1e-6)])
 @pytest.mark.parametrize('epsilon', EPSILONS)
-@pytest.mark.parametrize('name', ['rescale', 'undo_rescale'])
+@pytest.mark.parametrize('name', ['rescale', 'inverse_rescale'])
 def test_equals_the_published_formula(precision, epsilon, name):
   dtype, tolerance = precision
-  slow = {'rescale': published_rescale, 'undo_rescale': published_inverse}
+  slow = {'rescale': published_rescale, 'inverse_rescale': published_inverse}
   x = tf.constant(POINTS, dtype)
   y = getattr(losses, name)(x, epsilon)
   assert y.dtype == dtype
@@ -65,14 +65,14 @@ def test_equals_the_published_formula(precision, epsilon, name):
 @pytest.mark.parametrize('epsilon', EPSILONS)
 def test_each_undoes_the_other(epsilon):
   x = tf.constant(POINTS, tf.float32)
-  there_and_back = losses.undo_rescale(losses.rescale(x, epsilon), epsilon)
+  there_and_back = losses.inverse_rescale(losses.rescale(x, epsilon), epsilon)
   np.testing.assert_allclose(there_and_back, x, rtol=1e-5)
-  back_and_there = losses.rescale(losses.undo_rescale(x, epsilon), epsilon)
+  back_and_there = losses.rescale(losses.inverse_rescale(x, epsilon), epsilon)
   np.testing.assert_allclose(back_and_there, x, rtol=1e-5)
 
 
 @pytest.mark.parametrize('epsilon', EPSILONS)
-@pytest.mark.parametrize('name', ['rescale', 'undo_rescale'])
+@pytest.mark.parametrize('name', ['rescale', 'inverse_rescale'])
 def test_is_odd_and_monotone(epsilon, name):
   function = getattr(losses, name)
   y = function(tf.constant(POINTS, tf.float32), epsilon).numpy()
@@ -97,7 +97,7 @@ def test_slope_of_the_inverse(epsilon):
   points = np.array([3.0, -8.0])
   x = tf.Variable([published_rescale(p, epsilon) for p in points])
   with tf.GradientTape() as tape:
-    y = losses.undo_rescale(x, epsilon)
+    y = losses.inverse_rescale(x, epsilon)
   # One over the slope of h where it came from.
   expected = 1 / (np.array([1 / 4, 1 / 6]) + epsilon)
   np.testing.assert_allclose(tape.gradient(y, x), expected, rtol=1e-5)
@@ -107,7 +107,7 @@ def test_slope_of_the_inverse_at_zero():
   # sign(0) = 0 is a factor, so the gradient is 0.
   x = tf.Variable([0.0])
   with tf.GradientTape() as tape:
-    y = losses.undo_rescale(x, 0.01)
+    y = losses.inverse_rescale(x, 0.01)
   np.testing.assert_allclose(tape.gradient(y, x), [1 / 0.51], rtol=1e-6)
 
 
@@ -115,17 +115,17 @@ def test_slope_of_the_inverse_at_zero():
 def test_keeps_the_shape(shape):
   x = tf.ones(shape)
   assert losses.rescale(x, 0.01).shape == shape
-  assert losses.undo_rescale(x, 0.01).shape == shape
+  assert losses.inverse_rescale(x, 0.01).shape == shape
 
 
 @pytest.mark.parametrize('epsilon', [0.0, -1e-3, float('nan')])
-@pytest.mark.parametrize('name', ['rescale', 'undo_rescale'])
+@pytest.mark.parametrize('name', ['rescale', 'inverse_rescale'])
 def test_epsilon_must_be_positive(epsilon, name):
   with pytest.raises(ValueError, match=r'^epsilon must be positive, got'):
     getattr(losses, name)(tf.ones([1]), epsilon)
 
 
-@pytest.mark.parametrize('name', ['rescale', 'undo_rescale'])
+@pytest.mark.parametrize('name', ['rescale', 'inverse_rescale'])
 def test_compiled_equals_eager(name):
   function = getattr(losses, name)
   x = tf.constant(POINTS)

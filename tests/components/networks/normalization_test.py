@@ -93,11 +93,11 @@ def test_an_empty_batch_changes_nothing():
 
 def test_has_seen():
   normalizer = make(specs.Array((1,), np.float32))
-  assert not normalizer.has_seen
+  assert not normalizer.is_initialized
   normalizer.update(batch([3.0]), tf.zeros([1, 1], tf.bool))
-  assert not normalizer.has_seen  # It was masked.
+  assert not normalizer.is_initialized  # It was masked.
   normalizer.update(batch([3.0]), tf.ones([1, 1], tf.bool))
-  assert normalizer.has_seen
+  assert normalizer.is_initialized
 
 
 def test_clips():

@@ -40,11 +40,11 @@ def test_a_batch_is_due_when_all_its_samples_are():
 def test_count_anew_starts_at_the_samples_so_far():
   replay_ratio = _make_pace(0, 7)
   # Two batches came, of 4.
-  assert replay_ratio.count_anew(9, 15) == 15 - 2 * 4
+  assert replay_ratio.reset_count(9, 15) == 15 - 2 * 4
   # The next makes 19 samples; (19 − 10) × 2 = 18.
   assert replay_ratio.updates_due(9, 19) == 0
   assert replay_ratio.updates_due(9, 20) == 1
-  assert replay_ratio.count_anew(9, 15) == 0
+  assert replay_ratio.reset_count(9, 15) == 0
 
 
 def test_nothing_is_due_of_too_few():

@@ -62,7 +62,7 @@ class TestVigil:
           raise status
         return status
 
-      vigil = waits.Vigil(
+      vigil = waits.WaitMonitor(
         warning_seconds,
         ask,
         lambda seen: waits.before_samples(_TABLE, seen, 4),

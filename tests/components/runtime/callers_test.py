@@ -13,7 +13,7 @@ def test_replaced_generation_is_refused():
   fencing.check(old)
   fencing.check(new)
   with pytest.raises(
-    callers.RefusedError, match=r'actor/0 was .* generation must be 1, got 0\.'
+    callers.FencedError, match=r'actor/0 was .* generation must be 1, got 0\.'
   ):
     fencing.check(old)
   fencing.check(new)
@@ -26,10 +26,10 @@ def test_replaced_generation_is_refused_before_the_next_one_calls():
   fencing.check(caller)
   fencing.replace('actor/0', 2)
   for generation in (0, 1):
-    with pytest.raises(callers.RefusedError, match='generation must be 2'):
+    with pytest.raises(callers.FencedError, match='generation must be 2'):
       fencing.check(caller._replace(generation=generation))
   fencing.replace('actor/0', 1)  # A late notice changes nothing.
-  with pytest.raises(callers.RefusedError, match='generation must be 2'):
+  with pytest.raises(callers.FencedError, match='generation must be 2'):
     fencing.check(caller._replace(generation=1))
   fencing.check(caller._replace(generation=2))
 
@@ -38,7 +38,7 @@ def test_replaced_generation_is_refused_before_the_next_one_calls():
 def test_another_token_is_refused_and_not_shown(token):
   fencing = callers.Fencing('token')
   with pytest.raises(
-    callers.RefusedError, match='must have the token'
+    callers.FencedError, match='must have the token'
   ) as caught:
     fencing.check(callers.Caller('actor/0', 5, token))
   assert "'token'" not in str(caught.value)

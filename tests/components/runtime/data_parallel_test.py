@@ -117,7 +117,7 @@ class _Network(tf.Module):
 def _run(num_devices, num_rows, dynamic=False):
   """Returns outputs and gradients of an arbitrary function."""
   network = _Network()
-  function = data_parallel.by_rows(network, (1, 0), (1, 0))
+  function = data_parallel.split_rows(network, (1, 0), (1, 0))
   shape = [3, None if dynamic else num_rows]
   random = np.random.default_rng(0)
   numbers = random.normal(size=[3, num_rows, 2]).astype(np.float32)
@@ -180,7 +180,9 @@ def test_rows_are_divided_inside_the_scope_alone():
   seen = []
 
   def call():
-    data_parallel.by_rows(lambda x: seen.append(x.shape[0]) or x)(tf.zeros([5]))
+    data_parallel.split_rows(lambda x: seen.append(x.shape[0]) or x)(
+      tf.zeros([5])
+    )
     sizes = seen[:]
     seen.clear()
     return sizes

@@ -18,5 +18,5 @@ from repertory.components.runtime import devices
   ],
 )
 def test_xla_always_pays_beside_an_accelerator(kinds, num_updates, expected):
-  found = devices.xla_pays(num_updates, 1_000, kinds)
+  found = devices.should_use_xla(num_updates, 1_000, kinds)
   assert found is expected

@@ -55,7 +55,7 @@ def _open(described, demonstrations, num_steps=40):
   for _ in range(num_steps):
     action, timestep = next(stream)
     adder.put(action, timestep, ())
-  end = transport.make_learner_end()
+  end = transport.make_learner_side()
   end.mix_in(demonstrations)
   return end
 
@@ -116,12 +116,12 @@ def test_sampling_resumes_from_a_checkpoint(tmp_path):
   expected = next(end.batches).data.observation[3::4].tolist()
   second = _demonstrate(described, data)
   second.restore(saved)
-  assert second.goes_on
+  assert second.is_resumed
   found = next(_open(described, second).batches).data.observation[3::4]
   assert found.tolist() == expected
   other = _demonstrate(described, _record(tmp_path / 'other', (5, 9, False)))
   other.restore(saved)
-  assert not other.goes_on
+  assert not other.is_resumed
 
 
 @pytest.mark.parametrize('fraction', [0.05, 0.95])

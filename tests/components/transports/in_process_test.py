@@ -92,7 +92,7 @@ def test_pending_items_are_limited(max_pending_items):
 def test_new_items_have_the_given_priority(tmp_path):
   transport = _open(checkpoint_directory=str(tmp_path))
   _add(transport, 2, priority=lambda: 7.0).close()
-  path = transport.make_learner_end().write_snapshot()
+  path = transport.make_learner_side().write_snapshot()
   assert np.load(os.path.join(path, 'priorities.npy')).tolist() == [7, 7]
 
 
@@ -105,15 +105,15 @@ def test_each_side_may_have_its_own_stop_signal():
   with pytest.raises(signals.Stopped):
     _put(adder, range(6))
   # Others continue to wait, here until there is an item.
-  assert _numbers(next(transport.make_learner_end().batches)) == [0, 1, 2, 3]
+  assert _numbers(next(transport.make_learner_side().batches)) == [0, 1, 2, 3]
   for one in (transport, stopped):
-    (status,) = one.make_learner_end().statuses().values()
+    (status,) = one.make_learner_side().statuses().values()
     assert status.size == 2
 
 
 def test_learner_gets_added_items():
   transport = _open(_describe(min_priority=0.5))
-  end = transport.make_learner_end()
+  end = transport.make_learner_side()
   end.begin(7)
   assert not end.updates_due(7)
   _add(transport, 5).close()
@@ -133,7 +133,7 @@ def test_learner_gets_added_items():
 
 
 def test_without_priorities_none_are_written():
-  end = _open().make_learner_end()
+  end = _open().make_learner_side()
   assert end.priorities is None
   end.flush()
   end.close()
@@ -141,7 +141,7 @@ def test_without_priorities_none_are_written():
 
 def test_waits_for_enough_items():
   transport = _open(timeout_seconds=0.5)
-  end = transport.make_learner_end()
+  end = transport.make_learner_side()
   _add(transport, 3).close()
   message = (
     r"0\.5 seconds for a new item in table 'replay' of this process; it has 3"
@@ -158,7 +158,7 @@ def test_one_stop_signal_ends_all_waits():
   transport = transports.InProcessTransport(
     described, transports.TransportParts(), seed=0, place=place
   )
-  batches = transport.make_learner_end().batches
+  batches = transport.make_learner_side().batches
   waits = [replay_fixture.Call(next, batches)]
   full = transports.InProcessTransport(
     described, transports.TransportParts(), seed=0, place=place
@@ -174,7 +174,7 @@ def test_one_stop_signal_ends_all_waits():
 def test_queues_have_no_bundles():
   described = _describe(_make_queue().bundled(2))
   transport = _open(described)
-  end = transport.make_learner_end()
+  end = transport.make_learner_side()
   _add(transport, 5).close()
   assert _numbers(next(end.batches)) == [0, 1, 2, 3]
   assert end.describe()['bundle_sizes'] == {'replay': 1}
@@ -183,7 +183,7 @@ def test_queues_have_no_bundles():
 def _run(seed, described):
   """Alternates acting and learning in one thread; returns all batches."""
   transport = _open(described, seed=seed)
-  end, adder = transport.make_learner_end(), _make_adder(transport)
+  end, adder = transport.make_learner_side(), _make_adder(transport)
   learned, steps = [], 0
   for number in range(40):
     _put(adder, [number])
@@ -208,7 +208,7 @@ def test_in_one_thread_batches_follow_from_the_seed():
 def test_round_robin_threads_make_equal_batches():
   def run(slow):
     transport = _open(_describe(_make_queue(8)), num_turns=3)
-    batches = transport.make_learner_end().batches
+    batches = transport.make_learner_side().batches
 
     def act(turn):
       adder = _make_adder(transport.in_turn(turn), max_pending_items=0)
@@ -265,7 +265,7 @@ def test_agents_may_cut_items_themselves():
 
   transport = _open(parts=Parts())
   _add(transport, 4).close()
-  assert transport.make_learner_end().statuses()['replay'].inserts == 4
+  assert transport.make_learner_side().statuses()['replay'].inserts == 4
 
 
 class TestSnapshots:
@@ -276,7 +276,7 @@ class TestSnapshots:
   def test_restored_resumes_exactly(self, directory, tmp_path):
     """From a checkpoint, which is placed where the transport reads it."""
     transport = _open(checkpoint_directory=directory, seed=1)
-    end = transport.make_learner_end()
+    end = transport.make_learner_side()
     _add(transport, 50).close()
     next(end.batches)
     checkpointer = checkpointing.Checkpointer(str(tmp_path / 'checkpoints'))
@@ -289,10 +289,10 @@ class TestSnapshots:
     end.remove_snapshots()
     assert os.listdir(directory) == []
     checkpoint = checkpointer.load()
-    checkpointing.place_replay(checkpoint.replay_path, directory)
+    checkpointing.prepare_replay(checkpoint.replay_path, directory)
     restored = _open(checkpoint_directory=directory, seed=2)
     assert os.listdir(directory) == []
-    restored_end = restored.make_learner_end()
+    restored_end = restored.make_learner_side()
     restored_end.check_restored(checkpoint)
     for _ in range(5):
       tree.map_structure(
@@ -305,7 +305,7 @@ class TestSnapshots:
 
   def test_learner_need_not_wait_for_the_disk(self, directory, monkeypatch):
     transport = _open(checkpoint_directory=directory)
-    end = transport.make_learner_end()
+    end = transport.make_learner_side()
     _add(transport, 10).close()
     may_write, write = signals.StopSignal(), local.write
 
@@ -322,12 +322,14 @@ class TestSnapshots:
     may_write.set()
     writing.result()
     # As of the copies.
-    status = _open(checkpoint_directory=directory).make_learner_end().statuses()
+    status = (
+      _open(checkpoint_directory=directory).make_learner_side().statuses()
+    )
     assert (status['replay'].inserts, status['replay'].samples) == (10, 0)
 
   def test_failed_ones_leave_nothing_complete(self, directory, monkeypatch):
     transport = _open(checkpoint_directory=directory)
-    end = transport.make_learner_end()
+    end = transport.make_learner_side()
     _add(transport, 10).close()
 
     def fail(*arguments, **settings):
@@ -337,22 +339,22 @@ class TestSnapshots:
       patched.setattr(np, 'save', fail)
       with pytest.raises(OSError, match='disk full'):
         end.write_snapshot()
-    assert _open(checkpoint_directory=directory).make_learner_end().statuses()[
+    assert _open(checkpoint_directory=directory).make_learner_side().statuses()[
       'replay'
     ] == replay.TableInfo(0, 1000, 0, 0, 'sample')
     # The next ones are written nevertheless.
     end.write_snapshot()
     _add(transport, 1).close()
     end.write_snapshot()
-    restored = _open(checkpoint_directory=directory).make_learner_end()
+    restored = _open(checkpoint_directory=directory).make_learner_side()
     assert restored.statuses()['replay'].inserts == 11
 
   def test_without_a_directory_there_are_none(self):
     with pytest.raises(ValueError, match='checkpoint_directory must be given'):
-      _open().make_learner_end().write_snapshot()
+      _open().make_learner_side().write_snapshot()
 
   def test_name_the_kind_of_transport(self):
-    assert _open().make_learner_end().describe() == {
+    assert _open().make_learner_side().describe() == {
       'transport': 'local',
       'bundle_sizes': {'replay': 1},
       'is_exact': False,
@@ -360,7 +362,7 @@ class TestSnapshots:
     }
 
   def test_tables_that_lack_something_are_named(self):
-    end = _open().make_learner_end()
+    end = _open().make_learner_side()
     state = {'tables': {'replay': {'inserts': 4, 'samples': 0}}}
     message = 'from 4 inserts .* this process restored 0'
     with pytest.raises(checkpointing.CheckpointError, match=message):

@@ -80,7 +80,7 @@ def _as_text(item):
 
 def _held(transport):
   """Returns all items of a table, sampled until each has been seen."""
-  end = transport.make_learner_end()
+  end = transport.make_learner_side()
   found = {}
   size = next(iter(end.statuses().values())).size
   while len(found) < size:
@@ -135,7 +135,7 @@ def test_images_are_cut_to_the_same_items(tmp_path):
   table = replay.uniform(items.signature(spec), 5, limit)
   described = experience.Experience(items, [table], batch_size=4)
   assert described.table.packing.whole  # 1,600 bytes are large.
-  end = _open(data, described, [steps]).make_learner_end()
+  end = _open(data, described, [steps]).make_learner_side()
   assert end.statuses()['replay'].size == 23
   found = next(end.batches).data
   # The next observation is of the same episode, one step later.
@@ -146,23 +146,23 @@ def test_images_are_cut_to_the_same_items(tmp_path):
 class TestDraws:
   def test_they_follow_from_the_seed_and_resume(self, tmp_path):
     data, described = _record(tmp_path / 'data'), _describe(_ITEMS['unrolls'])
-    straight = _open(data, described).make_learner_end()
+    straight = _open(data, described).make_learner_side()
     keys = [next(straight.batches).keys.tolist() for _ in range(6)]
     assert len({str(one) for one in keys}) > 1
     folder = tmp_path / 'snapshots'
-    first = _open(data, described, directory=folder).make_learner_end()
+    first = _open(data, described, directory=folder).make_learner_side()
     assert [next(first.batches).keys.tolist() for _ in range(3)] == keys[:3]
     first.flush()
     assert first.describe()['transport'] == 'data'
     first.write_snapshot()
-    second = _open(data, described, directory=folder).make_learner_end()
+    second = _open(data, described, directory=folder).make_learner_side()
     assert [next(second.batches).keys.tolist() for _ in range(3)] == keys[3:]
 
   def test_priorities_are_used_and_resume(self, tmp_path):
     data = _record(tmp_path / 'data')
     described = _describe(_ITEMS['transitions'], prioritized=True)
     folder = tmp_path / 'snapshots'
-    end = _open(data, described, directory=folder).make_learner_end()
+    end = _open(data, described, directory=folder).make_learner_side()
     before = next(end.batches)
     # 2 + 7 + 1 + 4 + 9 = 23 items of the same priority.
     np.testing.assert_allclose(before.probabilities, 1 / 23)
@@ -171,7 +171,7 @@ class TestDraws:
     end.flush()
     end.write_snapshot()
     expected = 1 / (1 + 22 * 1e-3)
-    end = _open(data, described, directory=folder).make_learner_end()
+    end = _open(data, described, directory=folder).make_learner_side()
     sample = next(end.batches)
     assert (sample.keys == 7).sum() >= 3  # Of four.
     likely = sample.probabilities[sample.keys == 7]
@@ -181,21 +181,21 @@ class TestDraws:
     described = _describe(_ITEMS['transitions'], prioritized=True)
     folder = tmp_path / 'snapshots'
     data = _record(tmp_path / 'data')
-    end = _open(data, described, directory=folder).make_learner_end()
+    end = _open(data, described, directory=folder).make_learner_side()
     end.priorities.update(np.uint64([0]), np.float64([50]))
     end.write_snapshot()
     # The same number, but the last one does not terminate.
     others = [*_EPISODES[:-1], (5, 9, False)]
     data = _record(tmp_path / 'other', others)
     transport = _open(data, described, directory=folder)
-    assert not transport.goes_on
-    end = transport.make_learner_end()
+    assert not transport.is_resumed
+    end = transport.make_learner_side()
     np.testing.assert_allclose(next(end.batches).probabilities, 1 / 23)
 
   def test_sampling_never_waits(self, tmp_path):
     # The agent's own limit is one sample per item.
     end = _open(_record(tmp_path), _describe(_ITEMS['transitions']))
-    end = end.make_learner_end()
+    end = end.make_learner_side()
     for _ in range(100):
       next(end.batches)
     (status,) = end.statuses().values()

@@ -80,7 +80,7 @@ def test_new_items_have_the_given_priority(open_road):
 
 def test_learner_gets_added_items(open_road):
   _, transport = open_road(min_priority=0.5)
-  end = transport.make_learner_end()
+  end = transport.make_learner_side()
   try:
     end.begin(7)
     assert not end.updates_due(7)
@@ -101,7 +101,7 @@ def test_learner_gets_added_items(open_road):
 
 def test_without_priorities_none_are_written(open_road):
   _, transport = open_road()
-  end = transport.make_learner_end()
+  end = transport.make_learner_side()
   assert end.priorities is None
   end.flush()
   end.close()
@@ -109,7 +109,7 @@ def test_without_priorities_none_are_written(open_road):
 
 def test_waits_for_enough_items(open_road):
   connection, transport = open_road(0.5)
-  end = transport.make_learner_end()
+  end = transport.make_learner_side()
   adder = _add(transport, 3)
   adder.flush()
   try:
@@ -128,17 +128,17 @@ def test_waits_for_enough_items(open_road):
 
 def test_waits_for_one_batch_no_longer_than_the_time_out(open_road):
   _, transport = open_road(0.2)
-  end = transport.make_learner_end()
+  end = transport.make_learner_side()
   try:
-    end.count_anew(0)
-    end.count_anew(0)
+    end.reset_count(0)
+    end.reset_count(0)
     time.sleep(0.3)
     # A batch came meanwhile.
-    end.count_anew(1)
+    end.reset_count(1)
     time.sleep(0.3)
     message = r"0\.2 seconds for a batch .*'replay'"
     with pytest.raises(TimeoutError, match=message):
-      end.count_anew(1)
+      end.reset_count(1)
   finally:
     end.close()
 
@@ -146,7 +146,7 @@ def test_waits_for_one_batch_no_longer_than_the_time_out(open_road):
 def test_tables_that_lack_something_are_named(open_road):
   _, transport = open_road()
   _add(transport, 3).close()  # Fewer than are sampled from.
-  end = transport.make_learner_end()
+  end = transport.make_learner_side()
   state = end.describe()
   end.close()
   assert state == {
@@ -162,7 +162,7 @@ def test_tables_that_lack_something_are_named(open_road):
 
 def test_close_ends_all_whichever_fails(open_road, monkeypatch):
   _, transport = open_road(min_priority=0.1)
-  end = transport.make_learner_end()
+  end = transport.make_learner_side()
   close = end.batches.close
 
   def fail():
@@ -182,4 +182,4 @@ def test_failed_learner_side_leaves_nothing(open_road, monkeypatch):
 
   monkeypatch.setattr(transports.TransportParts, 'make_priority_updater', fail)
   with pytest.raises(OSError, match='no room'):
-    transport.make_learner_end()
+    transport.make_learner_side()

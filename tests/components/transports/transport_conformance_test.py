@@ -130,8 +130,8 @@ class _ForgetsLimit(_Forgetting):
 class _LooksOnce(transports.ReverbTransport):
   """Records the status only once."""
 
-  def make_learner_end(self):
-    end = super().make_learner_end()
+  def make_learner_side(self):
+    end = super().make_learner_side()
     end.statuses = lambda: end._opened_with
     return end
 
@@ -150,15 +150,15 @@ class _TakesOne(transports.ReverbTransport):
 
 
 class _AlwaysDue(transports.ReverbTransport):
-  def make_learner_end(self):
-    end = super().make_learner_end()
+  def make_learner_side(self):
+    end = super().make_learner_side()
     end.updates_due = lambda learner_steps, num_items=None: True
     return end
 
 
 class _Impatient(transports.ReverbTransport):
-  def make_learner_end(self):
-    end = super().make_learner_end()
+  def make_learner_side(self):
+    end = super().make_learner_side()
     end.wait_for_items = lambda: None
     return end
 
@@ -166,8 +166,8 @@ class _Impatient(transports.ReverbTransport):
 class _Careless(transports.ReverbTransport):
   """Does not check restored tables."""
 
-  def make_learner_end(self):
-    end = super().make_learner_end()
+  def make_learner_side(self):
+    end = super().make_learner_side()
     end.check_restored = lambda checkpoint: None
     return end
 

@@ -82,7 +82,7 @@ def test_all_sides_keep_the_ratios():
   """Each side continues until it needs the others, and no further."""
   transport = _open()
   updaters, learners = (
-    leg.make_learner_end() for leg in (transport, transport.with_targets)
+    leg.make_learner_side() for leg in (transport, transport.with_targets)
   )
   # Without updaters: 2 n − 0 ≤ 2 · 4 + 12.
   with pytest.raises(replay.DeadlockError, match="Table 'replay'"):
@@ -112,7 +112,7 @@ def test_all_sides_keep_the_ratios():
 def test_resumes_from_a_snapshot_of_both(tmp_path):
   transport = _open(checkpoint_directory=str(tmp_path))
   updaters, learners = (
-    leg.make_learner_end() for leg in (transport, transport.with_targets)
+    leg.make_learner_side() for leg in (transport, transport.with_targets)
   )
   _act(transport, range(10)).close()
   writer = _make_writer(transport)
@@ -128,7 +128,7 @@ def test_resumes_from_a_snapshot_of_both(tmp_path):
   learners.write_snapshot()
   restored = _open(checkpoint_directory=str(tmp_path))
   again, learned_again = (
-    leg.make_learner_end() for leg in (restored, restored.with_targets)
+    leg.make_learner_side() for leg in (restored, restored.with_targets)
   )
   assert learned_again.describe() == described
   assert not list(tmp_path.iterdir())  # Links would keep its disk space.
@@ -156,7 +156,7 @@ def _serve(directory):
 def test_leads_over_a_server(tmp_path):
   with _serve(tmp_path) as transport, contextlib.ExitStack() as stack:
     updaters, learners = (
-      leg.make_learner_end() for leg in (transport, transport.with_targets)
+      leg.make_learner_side() for leg in (transport, transport.with_targets)
     )
     for end in (updaters, learners):
       stack.callback(end.close)
@@ -174,7 +174,7 @@ def test_leads_over_a_server(tmp_path):
     assert not updaters.is_batch_due()
     learners.write_snapshot()
   with _serve(tmp_path) as transport:
-    end = transport.with_targets.make_learner_end()
+    end = transport.with_targets.make_learner_side()
     assert _inserts(end) == inserts
     end.close()
 
@@ -182,7 +182,7 @@ def test_leads_over_a_server(tmp_path):
 def test_learner_waits_during_any_progress(monkeypatch):
   """Targets may take longer to arrive than the timeout."""
   transport = _open()
-  end = transport.with_targets.make_learner_end()
+  end = transport.with_targets.make_learner_side()
   statuses, looks = end.statuses, []
 
   def look():

@@ -38,7 +38,7 @@ class TestSteps:
   @pytest.mark.parametrize(
     ('terminated', 'truncated', 'step_type', 'discount'),
     [
-      pytest.param(False, False, dm_env.StepType.MID, 1, id='goes_on'),
+      pytest.param(False, False, dm_env.StepType.MID, 1, id='continues'),
       pytest.param(True, False, dm_env.StepType.LAST, 0, id='terminated'),
       pytest.param(False, True, dm_env.StepType.LAST, 1, id='truncated'),
       pytest.param(True, True, dm_env.StepType.LAST, 0, id='both'),

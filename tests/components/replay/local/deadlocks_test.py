@@ -106,7 +106,7 @@ class TestSampling:
     )
     transport.make_adder(1, priority=lambda: 1.0, version=lambda: 0)
     with pytest.raises(replay.DeadlockError, match='takes 5 more inserts'):
-      transport.make_learner_end().wait_for_items()
+      transport.make_learner_side().wait_for_items()
 
 
 class TestInserting:

@@ -12,7 +12,7 @@ from repertory.components.losses import masking, maximum_a_posteriori
 _NEVER = -1e30
 
 
-def best_half(advantages: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+def top_half(advantages: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
   """Returns the mask of the top half of advantages.
 
   The half of an odd number is rounded up. Steps that tie with the last one are
@@ -34,18 +34,18 @@ def best_half(advantages: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
   return mask & (advantages >= least)
 
 
-def temper_best_half(
+def vmpo_e_step(
   advantages: tf.Tensor,
   mask: tf.Tensor,
   temperature: tf.Tensor,
   epsilon: float,
-) -> maximum_a_posteriori.TemperedPolicy:
+) -> maximum_a_posteriori.EStep:
   """Computes the weights ψ and the temperature loss of V-MPO (section 4.1).
 
     ψ_t ∝ exp(A_t / η) in the top half, else 0
     g(η) = η ε_η + η log mean exp(A_t / η), over the top half
 
-  It is `temper` with the steps of the top half as the candidates of one state.
+  It is `mpo_e_step` with the steps of the top half as candidates of one state.
 
   Args:
     advantages: A_t, `[T, B]`; no gradient flows into them.
@@ -57,12 +57,12 @@ def temper_best_half(
     ψ `[T, B]`, all 0 if the mask is empty; its KL divergence from uniform
     weights; and g.
   """
-  is_best = best_half(advantages, mask)  # [T, B]
+  is_best = top_half(advantages, mask)  # [T, B]
   count = tf.reduce_sum(tf.cast(is_best, advantages.dtype))
   # With an empty mask, the prior is uniform and all weights are 0 below.
   has_any = count > 0
   prior = tf.where(is_best | ~has_any, tf.zeros_like(advantages), _NEVER)
-  tempered = maximum_a_posteriori.temper(
+  tempered = maximum_a_posteriori.mpo_e_step(
     tf.reshape(tf.where(is_best, advantages, 0.0), [1, -1]),
     tf.nn.log_softmax(tf.reshape(prior, [1, -1])),
     temperature,
@@ -74,7 +74,7 @@ def temper_best_half(
   )
 
 
-def weighted_steps_loss(
+def vmpo_policy_loss(
   weights: tf.Tensor, log_probs: tf.Tensor, mask: tf.Tensor
 ) -> tf.Tensor:
   """V-MPO policy loss, −Σ_t ψ_t log π(a_t | x_t).

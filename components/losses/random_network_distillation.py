@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from repertory.components.losses import ranks
+from repertory.components.losses import shape_checks
 
 
 def prediction_errors(predicted: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
@@ -22,6 +22,6 @@ def prediction_errors(predicted: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
   Raises:
     ValueError: If a shape is invalid.
   """
-  ranks.check_ranks(predicted=(predicted, 2), target=(target, 2))
+  shape_checks.check_ranks(predicted=(predicted, 2), target=(target, 2))
   differences = predicted - tf.stop_gradient(target)  # [N, E]
   return tf.reduce_mean(differences**2, axis=-1)

@@ -1,11 +1,11 @@
-"""Tests of `components/losses/best_half.py`."""
+"""Tests of `components/losses/top_half.py`."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from repertory.components import losses
-from repertory.components.losses import best_half
+from repertory.components.losses import top_half
 
 # Two padded steps, one of which would be the best.
 ADVANTAGES = np.array([[1.0, 9.0, -2.0], [np.log(3), 0.0, -1.0]], np.float32)
@@ -33,18 +33,18 @@ class TestBestHalf:
     ],
   )
   def test_by_hand(self, advantages, mask, expected):
-    found = best_half.best_half(constant(advantages), tf.cast(mask, tf.bool))
+    found = top_half.top_half(constant(advantages), tf.cast(mask, tf.bool))
     np.testing.assert_array_equal(found, expected)
 
   def test_refuses_shapes(self):
     with pytest.raises(ValueError, match='mask must have shape'):
-      best_half.best_half(constant([[1.0]]), tf.constant([[True, False]]))
+      top_half.top_half(constant([[1.0]]), tf.constant([[True, False]]))
 
 
 class TestTemperBestHalf:
   def test_by_hand(self):
     # Of log 3 and 1 at η = 1: 3 and e.
-    found = losses.temper_best_half(
+    found = losses.vmpo_e_step(
       constant(ADVANTAGES), tf.constant(MASK), constant(1), 0.1
     )
     p = 3 / (3 + np.e)
@@ -66,7 +66,7 @@ class TestTemperBestHalf:
       temperature = constant(eta)
       with tf.GradientTape() as tape:
         tape.watch([temperature, advantages])
-        found = losses.temper_best_half(advantages, mask, temperature, 0.1)
+        found = losses.vmpo_e_step(advantages, mask, temperature, 0.1)
       slope, none = tape.gradient(found.dual_loss, [temperature, advantages])
       np.testing.assert_allclose(slope, 0.1 - found.kl, atol=1e-3)
       assert none is None
@@ -74,7 +74,7 @@ class TestTemperBestHalf:
 
   @pytest.mark.parametrize('jit_compile', [False, True])
   def test_of_no_steps_nothing_is_learned(self, jit_compile):
-    call = tf.function(losses.temper_best_half, jit_compile=jit_compile)
+    call = tf.function(losses.vmpo_e_step, jit_compile=jit_compile)
     found = call(
       constant([[1e30, np.nan]]), tf.constant([[False] * 2]), constant(0.5), 0.1
     )
@@ -87,7 +87,7 @@ def test_weighted_steps_loss():
   weights, log_probs = constant([[0.2, 0.8, 0]]), constant([[-1, -3, -np.inf]])
   with tf.GradientTape() as tape:
     tape.watch([weights, log_probs])
-    found = losses.weighted_steps_loss(
+    found = losses.vmpo_policy_loss(
       weights, log_probs, tf.constant([[True, True, False]])
     )
   np.testing.assert_allclose(found, 0.2 + 2.4, rtol=1e-6)

@@ -1,4 +1,4 @@
-"""Tests of `components/losses/novelty.py`."""
+"""Tests of `components/losses/random_network_distillation.py`."""
 
 import numpy as np
 import pytest
