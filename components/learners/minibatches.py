@@ -31,8 +31,8 @@ def take_minibatch_steps(
     num_epochs: E, passes over all items.
     num_minibatches: M, steps per epoch, in [1, N].
     metrics: Names of the metrics of a step to average.
-    should_continue: Maps the metrics of a step to whether to take the next one; None to
-      take all.
+    should_continue: Maps the metrics of a step to whether to take the next one;
+      None takes all.
 
   Returns:
     The means of these metrics over the steps, and `gradient_steps`, the number
