@@ -50,11 +50,11 @@ Figures = Mapping[str, Mapping[str, Sequence[float]]]
 
 def _serve(way: str) -> None:
   """Serves until the standard input is closed; prints the address."""
-  rpc_name, reply = rpc.get(way), os.urandom(_REPLY_BYTES)
+  library, reply = rpc.get(way), os.urandom(_REPLY_BYTES)
   served = {'same': lambda number: number, 'reply': lambda: reply}
   with ports.held() as port:
-    server = rpc_name.make_server(port, 2 * _CALLERS, _TOKEN)
-    with rpc_name.serving(server, served, lambda: None):
+    server = library.make_server(port, 2 * _CALLERS, _TOKEN)
+    with library.serving(server, served, lambda: None):
       print(port, flush=True)
       sys.stdin.read()
 

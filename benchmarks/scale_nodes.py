@@ -105,8 +105,8 @@ def started(session: Any) -> Iterator[Nodes]:
 
 def make_client(address: str, token: str) -> Any:
   """Returns an authenticated client of a node."""
-  rpc_name = rpc.get(rpc.chosen())
-  return rpc_name.make_client(address, _START_SECONDS, token)
+  library = rpc.get(rpc.chosen())
+  return library.make_client(address, _START_SECONDS, token)
 
 
 def make_coordinator_client(

@@ -38,7 +38,7 @@ class Service:
       assert self.waiting.acquire(timeout=SECONDS)
 
 
-def serving(rpc_name, port, service):
+def serving(library, port, service):
   """Returns a context manager that serves it during a block."""
-  server = rpc_name.make_server(port, NUM_THREADS, TOKEN)
-  return rpc_name.serving(server, service.served, lambda: None)
+  server = library.make_server(port, NUM_THREADS, TOKEN)
+  return library.serving(server, service.served, lambda: None)

@@ -80,21 +80,21 @@ def _other_machine(hub: str, here: Sequence[str], there: str) -> Iterator[str]:
 @contextlib.contextmanager
 def _service(carrier_name: str, interface: network_interfaces.Interface):
   """Yields the port of a node served by an implementation of remote calls."""
-  rpc_name = rpc.get(carrier_name)
+  library = rpc.get(carrier_name)
   plan = node_graph.PlannedNode(_Doubler.name, _Doubler)
   host = node_runner.NodeRunner(plan, {}, token='token', interface=interface)
   with ports.held() as port:
-    server = rpc_name.make_server(port, 4, 'token')
+    server = library.make_server(port, 4, 'token')
     thread = threading.Thread(
       target=host.run,
       args=[
-        lambda served: rpc_name.serving(
+        lambda served: library.serving(
           server, served, host.shut_down, interface
         )
       ],
     )
     thread.start()
-    client = rpc_name.make_client(interface.address(port), 20, 'token')
+    client = library.make_client(interface.address(port), 20, 'token')
     assert client.double(21) == 42
     yield port
     client.shutdown()

@@ -2,6 +2,7 @@
 
 import ast
 import collections
+import functools
 import pathlib
 import re
 
@@ -17,12 +18,17 @@ _RIDDLES = re.compile(
 )
 
 
+@functools.cache
 def _sources():
-  """Returns (path, text) of all Python files but this one, by path."""
+  """Returns (path, text, tree) of all Python files but this one, by path."""
   paths = [*_ROOT.glob('tests/**/*.py')]
   paths += map(_ROOT.joinpath, architecture_rules.source_files(_ROOT))
   return [
-    (path.relative_to(_ROOT).as_posix(), path.read_text())
+    (
+      path.relative_to(_ROOT).as_posix(),
+      text := path.read_text(),
+      ast.parse(text),
+    )
     for path in sorted(paths)
     if path != pathlib.Path(__file__)
   ]
@@ -37,8 +43,8 @@ def _documents():
 
 def test_docstrings_begin_with_what_they_describe():
   wrong = []
-  for path, text in _sources():
-    for node in ast.walk(ast.parse(text)):
+  for path, _, tree in _sources():
+    for node in ast.walk(tree):
       if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
         docstring = ast.get_docstring(node) or ''
         if _FIRST_WORD.match(docstring):
@@ -49,7 +55,7 @@ def test_docstrings_begin_with_what_they_describe():
 def test_no_riddles():
   assert [
     f'{path}:{number}: {line.strip()}'
-    for path, text in _sources() + _documents()
+    for path, text, *_ in _sources() + _documents()
     for number, line in enumerate(text.splitlines(), 1)
     if _RIDDLES.search(line)
   ] == []
@@ -57,9 +63,9 @@ def test_no_riddles():
 
 def test_public_classes_have_names_of_their_own():
   paths = collections.defaultdict(list)
-  for path, text in _sources():
+  for path, _, tree in _sources():
     if not path.startswith(('tests/', 'benchmarks/', 'examples/')):
-      for node in ast.walk(ast.parse(text)):
+      for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and not node.name.startswith('_'):
           paths[node.name].append(path)
   assert {n: where for n, where in paths.items() if len(where) > 1} == {}

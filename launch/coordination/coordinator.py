@@ -73,19 +73,19 @@ class Coordinator:
     )
     self._gauges = statuses.Gauges(session.tables)
     self._evaluations = evaluations.Evaluations(session)
-    self._callback_list = run_callbacks.RunCallbacks(session, self)
+    self._callbacks = run_callbacks.RunCallbacks(session, self)
     self._logs = logs.RunLogs(
       session.log_directory,
       self._warn_of_logs,
       session.counts['runs'],
-      self._callback_list.take_row,
+      self._callbacks.take_row,
       experiment.episode_rows,
     )
     if self._evaluations.warning:
       self.warn(kinds.COORDINATOR.name, self._evaluations.warning)
     if (failure := session.restarted_after) is not None:
       self._logs.note(failure.node, {'restarted_after': failure.message})
-    self._callback_list.start(session, title)
+    self._callbacks.start(session, title)
 
   def expect(
     self, nodes: Sequence[str], doing: str = '', seconds: float = 0.0
@@ -151,7 +151,7 @@ class Coordinator:
         position = self._progress.position
         columns = self._episodes.take(report.episodes, position)
         self._logs.write_episodes(columns)
-        self._callback_list.take_episodes(columns, position)
+        self._callbacks.take_episodes(columns, position)
       self._gauges.take_actor(node, report)
       return self.reply()
 
@@ -223,7 +223,7 @@ class Coordinator:
       position = self._progress.position
       self._logs.write('evaluator', {**position, **row})
       self._progress.mark_progress()
-      self._callback_list.take_evaluation(
+      self._callbacks.take_evaluation(
         returns, lengths, metrics, is_best, position
       )
     return is_best
@@ -329,7 +329,7 @@ class Coordinator:
 
   def wait_for_decision(self, stop: signals.StopSignal) -> None:
     """Blocks until the stop criterion has answered on the last evaluation."""
-    self._callback_list.wait_for_decision(stop)
+    self._callbacks.wait_for_decision(stop)
 
   def end_callbacks(self) -> str:
     """Ends callbacks and loggers; to be called until it returns ''.
@@ -340,7 +340,7 @@ class Coordinator:
     with self._lock:
       self._logs.flush()
       end = self._phases.describe_end(self._message)
-    return self._callback_list.end(*end)
+    return self._callbacks.end(*end)
 
   def failure(self) -> failures.Failure | None:
     """Returns the failure of the run; None without one."""
@@ -392,7 +392,7 @@ class Coordinator:
 
   def close(self) -> None:
     """Ends callbacks, and flushes and closes the logs."""
-    self._callback_list.close()
+    self._callbacks.close()
     with self._lock:
       self._logs.close()
 

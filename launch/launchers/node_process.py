@@ -68,9 +68,9 @@ class NodeLaunchSpec:
     interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
   ) -> node_runner.NodeRunner:
     """Makes the node runner; see `node_runner.NodeRunner`."""
-    seconds, rpc_name = self.call_timeout_seconds, rpc.get(self.rpc_name)
+    seconds, library = self.call_timeout_seconds, rpc.get(self.rpc_name)
     peers = {
-      name: rpc_name.make_client(address, seconds, self.token)
+      name: library.make_client(address, seconds, self.token)
       for name, address in self.peers.items()
     }
     caller = callers.Caller(self.plan.name, generation, self.token)
@@ -97,11 +97,11 @@ class NodeLaunchSpec:
       port: Port of the node's server; None for a node that does not serve.
       interface: Network interface of the server.
     """
-    rpc_name, server = rpc.get(self.rpc_name), None
+    library, server = rpc.get(self.rpc_name), None
     if port is not None:
-      server = rpc_name.make_server(port, self.max_waiting_calls, self.token)
+      server = library.make_server(port, self.max_waiting_calls, self.token)
     host.run(
-      lambda served: rpc_name.serving(server, served, host.shut_down, interface)
+      lambda served: library.serving(server, served, host.shut_down, interface)
     )
 
 

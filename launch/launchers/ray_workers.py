@@ -113,8 +113,8 @@ class RayWorkers(polled_workers.ProcessWorkers):
     address = self._address_of(name)
     if address is None:
       raise RuntimeError(f'{name} must be placed before it is called.')
-    rpc_name = rpc.get(self._placement.rpc_name)
-    return rpc_name.make_client(
+    library = rpc.get(self._placement.rpc_name)
+    return library.make_client(
       address, self.program.call_timeout_seconds, self.program.token
     )
 

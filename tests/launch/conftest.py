@@ -22,10 +22,8 @@ def _service():
 
 
 @pytest.fixture(name='client')
-def _client(rpc_name, port, service):
-  """Calls `service`, by the test's own `rpc_name`."""
-  with called.serving(rpc_name, port, service):
-    yield rpc_name.make_client(
-      f'localhost:{port}', called.SECONDS, called.TOKEN
-    )
+def _client(library, port, service):
+  """Calls `service`, by the test's own `library`."""
+  with called.serving(library, port, service):
+    yield library.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
     service.release.set()

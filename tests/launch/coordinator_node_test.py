@@ -32,12 +32,12 @@ def _sign(tmp_path, each_carrier):
     made = coordinator.CoordinatorNode(context, session, 'a title')
     stack.callback(made.close)
     port = stack.enter_context(ports.held())
-    rpc_name = rpc.get(each_carrier)
-    server = rpc_name.make_server(port, 4, _TOKEN)
-    stack.enter_context(rpc_name.serving(server, made.served, lambda: None))
+    library = rpc.get(each_carrier)
+    server = library.make_server(port, 4, _TOKEN)
+    stack.enter_context(library.serving(server, made.served, lambda: None))
 
     def sign(name, generation=0, token=_TOKEN):
-      client = rpc_name.make_client(f'localhost:{port}', _SECONDS, _TOKEN)
+      client = library.make_client(f'localhost:{port}', _SECONDS, _TOKEN)
       return calls.AuthenticatedClient(
         client, callers.Caller(name, generation, token)
       )

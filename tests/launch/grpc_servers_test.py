@@ -22,7 +22,7 @@ from repertory.components.runtime import network_interfaces
 from repertory.launch.launchers import rpc
 
 
-@pytest.fixture(name='rpc_name')
+@pytest.fixture(name='library')
 def _carrier():
   return rpc.get(rpc.GRPC)
 
@@ -42,21 +42,21 @@ def test_listens_at_the_addresses_of_the_interface_alone(client, port):
 
 
 @pytest.mark.parametrize('address', ['127.0.0.1', '[::1]'])
-def test_is_reached_over_either_protocol(rpc_name, client, port, address):
+def test_is_reached_over_either_protocol(library, client, port, address):
   if address.strip('[]') not in network_interfaces.addresses_to_bind(
     network_interfaces.LOOPBACK
   ):
     pytest.skip(f'This machine has no {address}.')
-  direct = rpc_name.make_client(
+  direct = library.make_client(
     f'{address}:{port}', called.SECONDS, called.TOKEN
   )
   assert direct.double(1) == client.double(1)
 
 
-def test_proxies_are_passed_by(rpc_name, client, port, monkeypatch):
+def test_proxies_are_passed_by(library, client, port, monkeypatch):
   monkeypatch.setenv('http_proxy', 'http://127.0.0.1:1')
   monkeypatch.delenv('no_proxy', raising=False)
-  direct = rpc_name.make_client(
+  direct = library.make_client(
     f'127.0.0.1:{port}', called.SECONDS, called.TOKEN
   )
   assert direct.double(1) == 2
@@ -73,13 +73,13 @@ def test_no_more_calls_at_once_than_threads(client, service):
   assert {call.result(called.SECONDS) for call in waiting} == {'waited'}
 
 
-def test_replies_that_cannot_be_sent_are_reported(rpc_name, port):
-  server = rpc_name.make_server(port, called.NUM_THREADS, called.TOKEN)
-  client = rpc_name.make_client(
+def test_replies_that_cannot_be_sent_are_reported(library, port):
+  server = library.make_server(port, called.NUM_THREADS, called.TOKEN)
+  client = library.make_client(
     f'localhost:{port}', called.SECONDS, called.TOKEN
   )
   with (
-    rpc_name.serving(server, {'lock': threading.Lock}, lambda: None),
+    library.serving(server, {'lock': threading.Lock}, lambda: None),
     pytest.raises(Exception, match='TypeError: cannot pickle'),
   ):
     client.lock()
@@ -112,8 +112,8 @@ print(call.cancel())  # It waited for another server.
   assert (ended.stdout, ended.stderr) == ('True\n', '')
 
 
-def test_a_call_outlives_its_client(rpc_name, client, port, service):
-  held = rpc_name.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
+def test_a_call_outlives_its_client(library, client, port, service):
+  held = library.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
   call = held.futures.wait()
   service.expect_waiting(1)
   del held
@@ -164,7 +164,7 @@ def test_processes_can_be_forked_beside_it(client):
 
 @pytest.mark.parametrize('is_answered', [False, True])
 def test_a_call_whose_connection_is_cut_is_made_once(
-  rpc_name, port, is_answered
+  library, port, is_answered
 ):
   made, release = [], threading.Event()
   began = threading.Semaphore(0)
@@ -175,13 +175,13 @@ def test_a_call_whose_connection_is_cut_is_made_once(
     made.append(1)
     return len(made)
 
-  server = rpc_name.make_server(port, called.NUM_THREADS, called.TOKEN)
+  server = library.make_server(port, called.NUM_THREADS, called.TOKEN)
   with (
     links.Link(port) as link,
-    rpc_name.serving(server, {'count': count}, lambda: None),
+    library.serving(server, {'count': count}, lambda: None),
     concurrent.futures.ThreadPoolExecutor(1) as executor,
   ):
-    client = rpc_name.make_client(
+    client = library.make_client(
       f'localhost:{link.port}', called.SECONDS, called.TOKEN
     )
     found = [client.futures.count(), executor.submit(client.count)]
@@ -211,11 +211,11 @@ class _Trap:
 
 
 def test_nothing_is_read_of_who_does_not_know_the_token(
-  rpc_name, client, port, tmp_path
+  library, client, port, tmp_path
 ):
   path, other = tmp_path / 'sprung', called.TOKEN + 'x'
   for token in ('', other, other[:-2]):
-    stranger = rpc_name.make_client(f'localhost:{port}', called.SECONDS, token)
+    stranger = library.make_client(f'localhost:{port}', called.SECONDS, token)
     for call in (
       lambda stranger=stranger: stranger.echo(_Trap(path)),
       lambda stranger=stranger: stranger.futures.echo(_Trap(path)).result(),
@@ -276,9 +276,9 @@ def _expect_failure(client, method, message):
       call()
 
 
-def test_says_why_there_was_no_answer(rpc_name, port, service):
-  client = rpc_name.make_client(f'localhost:{port}', 1.0, called.TOKEN)
-  with called.serving(rpc_name, port, service):
+def test_says_why_there_was_no_answer(library, port, service):
+  client = library.make_client(f'localhost:{port}', 1.0, called.TOKEN)
+  with called.serving(library, port, service):
     _expect_failure(client, 'wait', r'Waited 1 seconds for a reply\.$')
     service.release.set()
     assert client.wait() == 'waited'
@@ -287,14 +287,14 @@ def test_says_why_there_was_no_answer(rpc_name, port, service):
   )
 
 
-def test_says_how_the_connection_was_lost(rpc_name, port, service):
+def test_says_how_the_connection_was_lost(library, port, service):
   with (
     contextlib.ExitStack() as stack,
     concurrent.futures.ThreadPoolExecutor(1) as executor,
   ):
-    stack.enter_context(called.serving(rpc_name, port, service))
+    stack.enter_context(called.serving(library, port, service))
     link = stack.enter_context(links.Link(port))
-    client = rpc_name.make_client(f'localhost:{link.port}', 5.0, called.TOKEN)
+    client = library.make_client(f'localhost:{link.port}', 5.0, called.TOKEN)
     found = [client.futures.wait(), executor.submit(client.wait)]
     service.expect_waiting(len(found))
     link.cut()
@@ -308,7 +308,7 @@ def test_says_how_the_connection_was_lost(rpc_name, port, service):
 
 
 def test_nothing_is_left_of_a_server_that_cannot_listen(
-  rpc_name, port, service, monkeypatch
+  library, port, service, monkeypatch
 ):
   # The first can be bound, the last is nobody's: of TEST-NET-1.
   addresses = ['127.0.0.1', '192.0.2.1']
@@ -319,16 +319,16 @@ def test_nothing_is_left_of_a_server_that_cannot_listen(
   for _ in range(10):
     with (
       pytest.raises(RuntimeError, match='Failed to bind'),
-      called.serving(rpc_name, port, service),
+      called.serving(library, port, service),
     ):
       pass
     assert not list(network_interfaces._sockets_at(port))[1:]
   assert psutil.Process().num_fds() < before + 10
 
 
-def test_a_call_that_cannot_be_repeated_fails(rpc_name, port, service):
-  with called.serving(rpc_name, port, service), links.Link(port) as link:
-    client = rpc_name.make_client(
+def test_a_call_that_cannot_be_repeated_fails(library, port, service):
+  with called.serving(library, port, service), links.Link(port) as link:
+    client = library.make_client(
       f'localhost:{link.port}', called.SECONDS, called.TOKEN
     )
     failing = services.Failing(client._stub('wait').future, 2)
@@ -350,12 +350,12 @@ def _hurry(options):
 
 @pytest.mark.chaos
 def test_a_host_that_is_gone_without_a_word_is_noticed(
-  rpc_name, port, service, monkeypatch
+  library, port, service, monkeypatch
 ):
   for name in ('_SERVER_OPTIONS', '_CLIENT_OPTIONS'):
-    monkeypatch.setattr(rpc_name, name, _hurry(getattr(rpc_name, name)))
-  with called.serving(rpc_name, port, service), links.Link(port) as link:
-    client = rpc_name.make_client(
+    monkeypatch.setattr(library, name, _hurry(getattr(library, name)))
+  with called.serving(library, port, service), links.Link(port) as link:
+    client = library.make_client(
       f'localhost:{link.port}', 4 * called.SECONDS, called.TOKEN
     )
     call = client.futures.wait()

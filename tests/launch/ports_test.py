@@ -9,15 +9,15 @@ from repertory.launch.launchers import rpc
 from repertory.launch.platform import ports
 
 
-@pytest.fixture(name='rpc_name')
+@pytest.fixture(name='library')
 def _carrier(each_carrier):
   return rpc.get(each_carrier)
 
 
-def _serve(stack, rpc_name, port, answer):
-  server = rpc_name.make_server(port, 1, 'the token')
+def _serve(stack, library, port, answer):
+  server = library.make_server(port, 1, 'the token')
   stack.enter_context(
-    rpc_name.serving(server, {'answer': lambda: answer}, lambda: None)
+    library.serving(server, {'answer': lambda: answer}, lambda: None)
   )
 
 
@@ -38,21 +38,21 @@ def test_nobody_listens_there_yet():
     socket.create_connection(('localhost', port), 5)
 
 
-def test_a_server_gets_it_and_after_its_end_another(rpc_name):
+def test_a_server_gets_it_and_after_its_end_another(library):
   with ports.held() as port:
     for answer in (42, 43):
       with contextlib.ExitStack() as stack:
-        _serve(stack, rpc_name, port, answer)
-        client = rpc_name.make_client(f'localhost:{port}', 20, 'the token')
+        _serve(stack, library, port, answer)
+        client = library.make_client(f'localhost:{port}', 20, 'the token')
         assert client.answer() == answer
 
 
-def test_a_second_server_is_refused(rpc_name):
+def test_a_second_server_is_refused(library):
   with ports.held() as port, contextlib.ExitStack() as stack:
-    _serve(stack, rpc_name, port, 42)
+    _serve(stack, library, port, 42)
     with pytest.raises(Exception, match=r'Failed to (start Courier|bind)'):
-      _serve(stack, rpc_name, port, 43)
-    client = rpc_name.make_client(f'localhost:{port}', 20, 'the token')
+      _serve(stack, library, port, 43)
+    client = library.make_client(f'localhost:{port}', 20, 'the token')
     assert client.answer() == 42
 
 

@@ -22,7 +22,7 @@ from repertory.components.runtime import signals
 from repertory.launch.launchers import calls, launcher, rpc
 
 
-@pytest.fixture(name='rpc_name')
+@pytest.fixture(name='library')
 def _carrier(each_carrier):
   return rpc.get(each_carrier)
 
@@ -73,8 +73,8 @@ def test_what_is_not_served(client):
   assert client.double(1) == 2
 
 
-def test_answers_that_take_too_long(rpc_name, client, port, service):
-  hurried = rpc_name.make_client(f'localhost:{port}', 0.2, called.TOKEN)
+def test_answers_that_take_too_long(library, client, port, service):
+  hurried = library.make_client(f'localhost:{port}', 0.2, called.TOKEN)
   for call in (
     hurried.wait,
     lambda: hurried.futures.wait().result(called.SECONDS),
@@ -85,8 +85,8 @@ def test_answers_that_take_too_long(rpc_name, client, port, service):
   assert client.wait() == 'waited'
 
 
-def test_a_server_that_is_not_there(rpc_name, port):
-  client = rpc_name.make_client(f'localhost:{port}', 0.5, called.TOKEN)
+def test_a_server_that_is_not_there(library, port):
+  client = library.make_client(f'localhost:{port}', 0.5, called.TOKEN)
   with pytest.raises(Exception, match=r'Deadline Exceeded|Waited 0\.\d'):
     client.double(1)
 
@@ -118,8 +118,8 @@ def test_an_answer_can_no_longer_be_canceled(client):
   assert not call.cancel()
 
 
-def test_clients_do_not_need_each_other(rpc_name, client, port):
-  held = rpc_name.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
+def test_clients_do_not_need_each_other(library, client, port):
+  held = library.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
   call = held.futures.double(21)
   assert call.result(called.SECONDS) == 42
   del held
@@ -127,22 +127,22 @@ def test_clients_do_not_need_each_other(rpc_name, client, port):
   assert client.double(21) == 42
 
 
-def test_a_call_waits_for_a_server_that_is_started(rpc_name, port, service):
-  client = rpc_name.make_client(
+def test_a_call_waits_for_a_server_that_is_started(library, port, service):
+  client = library.make_client(
     f'localhost:{port}', called.SECONDS, called.TOKEN
   )
   call = client.futures.double(21)
   assert not concurrent.futures.wait([call], timeout=0.5).done
-  with called.serving(rpc_name, port, service):
+  with called.serving(library, port, service):
     assert call.result(called.SECONDS) == 42
 
 
-def test_a_server_that_is_started_again_is_found(rpc_name, port, service):
-  client = rpc_name.make_client(
+def test_a_server_that_is_started_again_is_found(library, port, service):
+  client = library.make_client(
     f'localhost:{port}', called.SECONDS, called.TOKEN
   )
   for number in range(3):
-    with called.serving(rpc_name, port, service):
+    with called.serving(library, port, service):
       calls.wait_for_server(client)
       assert client.double(number) == 2 * number
     assert not calls.is_listening(client)
@@ -179,8 +179,8 @@ def _killed(carrier_name, port, seconds):
 
 
 def test_a_call_whose_server_is_killed_goes_to_the_next(each_carrier, port):
-  rpc_name = rpc.get(each_carrier)
-  client = rpc_name.make_client(
+  library = rpc.get(each_carrier)
+  client = library.make_client(
     f'localhost:{port}', 4 * called.SECONDS, called.TOKEN
   )
   with concurrent.futures.ThreadPoolExecutor(1) as executor:
@@ -195,8 +195,8 @@ def test_a_call_whose_server_is_killed_goes_to_the_next(each_carrier, port):
 
 
 def test_a_call_whose_server_is_killed_can_be_canceled(each_carrier, port):
-  rpc_name = rpc.get(each_carrier)
-  client = rpc_name.make_client(
+  library = rpc.get(each_carrier)
+  client = library.make_client(
     f'localhost:{port}', 4 * called.SECONDS, called.TOKEN
   )
   num_threads = threading.active_count()
@@ -213,22 +213,22 @@ def test_a_call_whose_server_is_killed_can_be_canceled(each_carrier, port):
   )
 
 
-def test_a_server_is_asked_to_end(rpc_name, port):
+def test_a_server_is_asked_to_end(library, port):
   received = threading.Event()
-  server = rpc_name.make_server(port, called.NUM_THREADS, called.TOKEN)
-  client = rpc_name.make_client(
+  server = library.make_server(port, called.NUM_THREADS, called.TOKEN)
+  client = library.make_client(
     f'localhost:{port}', called.SECONDS, called.TOKEN
   )
-  with rpc_name.serving(server, {}, received.set):
+  with library.serving(server, {}, received.set):
     client.futures.shutdown().result(called.SECONDS)
     assert received.is_set()
 
 
-def test_nothing_is_left_of_a_server(rpc_name, port, service):
+def test_nothing_is_left_of_a_server(library, port, service):
   num_threads, before = threading.active_count(), psutil.Process().num_fds()
   for _ in range(10):
-    with called.serving(rpc_name, port, service):
-      client = rpc_name.make_client(
+    with called.serving(library, port, service):
+      client = library.make_client(
         f'localhost:{port}', called.SECONDS, called.TOKEN
       )
       assert client.futures.double(1).result(called.SECONDS) == 2

@@ -141,7 +141,7 @@ class TestObserver:
       wiring={'topology_settings': {'num': 2}},
     )  # fmt: skip
     # Threads make calls in any order: the first changes first.
-    (_, thread), *_ = coordinator._callback_list._callbacks
+    (_, thread), *_ = coordinator._callbacks._callbacks
     assert thread.wait_until_idle(_SECONDS)
     coordinator.write('learner', {'loss': 0.5})
     coordinator.report_evaluation([1.0], [5], {'falls': [2.0]})
