@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-import architecture_rules as rules
+from support.system import architecture_rules as rules
 
 ROOT = pathlib.Path(__file__).parent.parent
 SOURCES = {

@@ -9,9 +9,8 @@ import time
 
 import pytest
 
-import program
-import stacks
 from repertory.launch.launchers import rpc
+from support.system import program, stacks
 
 # Tests in the background of a shell may ignore these signals, and their child
 # processes would inherit that.

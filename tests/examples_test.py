@@ -17,8 +17,6 @@ import numpy as np
 import psutil
 import pytest
 
-import architecture_rules
-import rare_cases
 from repertory import launch
 from repertory.agents import dqn
 from repertory.agents.interface import registry as agents_registry
@@ -37,6 +35,7 @@ from repertory.launch.running import run
 from repertory.launch.sweeps import manifest, sweep
 from repertory.launch.topologies import topology
 from repertory.launch.trained import evaluation, loading, recording
+from support.system import architecture_rules, rare_cases
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _README = 'README.md'

@@ -11,7 +11,7 @@ import pytest
 from packaging import requirements, specifiers, utils
 
 import repertory
-import stacks
+from support.system import stacks
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 

@@ -6,7 +6,7 @@ import functools
 import pathlib
 import re
 
-import architecture_rules
+from support.system import architecture_rules
 
 _ROOT = pathlib.Path(__file__).parent.parent
 _FIRST_WORD = re.compile(r'(What|Who|Whom|Whose|How|Where|Which|Whatever)\b')

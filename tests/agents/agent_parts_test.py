@@ -3,13 +3,11 @@
 import pytest
 import tensorflow as tf
 
-import acting_policies
-import agent_batches
-import rare_cases
-import started_updates
 from repertory.agents.interface import builder
 from repertory.agents.interface import conformance as agents_conformance
 from repertory.components import testing
+from support.agents import acting_policies, agent_batches, started_updates
+from support.system import rare_cases
 
 # Settings that make parts of another kind, by agent.
 _VARIANTS = {

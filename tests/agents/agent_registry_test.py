@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import pytest
 
-import known_agents
 from repertory.agents import dqn
 from repertory.agents.interface import agent_config, builder, registry
 from repertory.components import specs
 from repertory.components.config import settings as settings_lib
+from support.agents import known_agents
 
 
 class TestGet:

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import agent_batches
-import late_builders
 from repertory.agents import dqn
 from repertory.agents.dqn import learning
 from repertory.agents.interface import conformance
+from support.agents import agent_batches, late_builders
 
 _AGENT = agent_batches.AGENTS['dqn']
 _CONFIG = dqn.DQNConfig(hidden_sizes=(4,), jit_compile=False, **_AGENT.settings)

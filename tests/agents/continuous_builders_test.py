@@ -7,11 +7,11 @@ import sonnet as snt
 import tensorflow as tf
 from acme import specs
 
-import rare_cases
-import recording_writer
 from repertory.agents import d4pg, iql, qtopt, sac, td3
 from repertory.agents.interface import builder as builder_lib
 from repertory.components import networks, replay
+from support.replay import recording_writer
+from support.system import rare_cases
 
 FLOAT = specs.Array((), np.float32)
 AGENTS = {

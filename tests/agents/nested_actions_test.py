@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import acting_policies
-import agent_batches
-import known_agents
-import rare_cases
-import started_updates
 from repertory.agents.interface import builder, registry
 from repertory.agents.interface import conformance as agents_conformance
 from repertory.components import specs, testing
+from support.agents import (
+  acting_policies,
+  agent_batches,
+  known_agents,
+  started_updates,
+)
+from support.system import rare_cases
 
 _DIALS = specs.BoundedArray((2,), np.int64, 0, [1, 2])
 _GRIP = specs.DiscreteArray(2, np.int32)

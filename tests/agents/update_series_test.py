@@ -5,11 +5,9 @@ import pytest
 import tensorflow as tf
 import tree
 
-import acting_policies
-import agent_batches
-import rare_cases
-import started_updates
 from repertory import launch
+from support.agents import acting_policies, agent_batches, started_updates
+from support.system import rare_cases
 
 _AGENTS = ('dqn', 'r2d2', 'sac', 'd4pg')
 _K = 3

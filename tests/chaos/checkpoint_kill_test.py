@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-import program
 from repertory.launch.opening import resuming
+from support.system import program
 
 pytestmark = pytest.mark.chaos
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-import log_files
-import program
+from support.launch import log_files
+from support.system import program
 
 pytestmark = pytest.mark.chaos
 

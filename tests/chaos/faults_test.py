@@ -8,9 +8,9 @@ import time
 import psutil
 import pytest
 
-import log_files
-import program
 from repertory.launch.launchers import rpc
+from support.launch import log_files
+from support.system import program
 
 pytestmark = pytest.mark.chaos
 

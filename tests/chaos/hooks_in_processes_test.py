@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-import log_files
-import program
+from support.launch import log_files
+from support.system import program
 
 pytestmark = pytest.mark.chaos
 

@@ -10,13 +10,12 @@ import sys
 import numpy as np
 import pytest
 
-import cluster_hosts
-import namespaces
 from repertory import launch
 from repertory.agents.interface import registry
 from repertory.components import transports
 from repertory.components.replay import local
 from repertory.launch.opening import resuming
+from support.system import cluster_hosts, namespaces
 
 pytestmark = [
   pytest.mark.chaos,

@@ -8,10 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-import log_files
-import program
-import stack_checkpoints
-import stacks
+from support.launch import log_files, stack_checkpoints
+from support.system import program, stacks
 
 pytestmark = pytest.mark.chaos
 

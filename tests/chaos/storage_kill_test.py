@@ -9,11 +9,11 @@ import time
 
 import pytest
 
-import log_files
-import program
 from repertory.components import checkpoints
 from repertory.components.checkpoints import backends
 from repertory.launch.opening import resuming
+from support.launch import log_files
+from support.system import program
 
 pytestmark = pytest.mark.chaos
 

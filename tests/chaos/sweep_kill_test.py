@@ -11,8 +11,7 @@ import optuna
 import psutil
 import pytest
 
-import program
-import terminal_window
+from support.system import program, terminal_window
 
 pytestmark = pytest.mark.chaos
 

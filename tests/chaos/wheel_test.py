@@ -7,8 +7,7 @@ import sysconfig
 
 import pytest
 
-import program
-import stacks
+from support.system import program, stacks
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 

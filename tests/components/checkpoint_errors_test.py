@@ -9,8 +9,8 @@ import tempfile
 import numpy as np
 import pytest
 
-import real_disk_errors
 from repertory.components.checkpoints import checkpointing
+from support.system import real_disk_errors
 
 _SOURCE = """
 import json, os, subprocess, sys

@@ -5,8 +5,8 @@ import tensorflow as tf
 from acme import core as acme_core
 from acme.adders import base as acme_adders
 
-import counting_policy
 from repertory.components import actors, core, interfaces, learners, types
+from support.agents import counting_policy
 
 
 class TestVocabulary:

@@ -10,9 +10,9 @@ import pytest
 import tree
 from dm_env import specs
 
-import rare_cases
 from repertory.environments import conformance
 from repertory.environments.registry import registry
+from support.system import rare_cases
 
 _MID = int(dm_env.StepType.MID)
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import log_files
 from repertory import launch
 from repertory.agents.interface import conformance
 from repertory.components import specs, types
 from repertory.environments.registry import registry
 from repertory.launch.opening import resuming
+from support.launch import log_files
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _SPEC = specs.EnvironmentSpec(

@@ -12,7 +12,7 @@ from base64 import b64decode
 
 import pytest
 
-import run_notebook
+from support.system import run_notebook
 
 _EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / 'examples'
 _NOTEBOOKS = sorted(_EXAMPLES.glob('*.ipynb'))

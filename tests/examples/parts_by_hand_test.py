@@ -7,9 +7,8 @@ import re
 import numpy as np
 import pytest
 
-import local_fixture
-import replay_fixture
 from repertory.components import datasets, replay
+from support.replay import local_fixture, replay_fixture
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 

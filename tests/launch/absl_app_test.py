@@ -2,7 +2,7 @@
 
 import pytest
 
-import program
+from support.system import program
 
 _SCRIPT = """
 {import_first}

@@ -2,11 +2,11 @@
 
 import pytest
 
-import lone_nodes
 from repertory import launch
 from repertory.launch.coordination import coordinator
 from repertory.launch.nodes import acting, policies
 from repertory.launch.opening import resuming
+from support.launch import lone_nodes
 
 
 class _Node(acting.ActingNode):

@@ -4,9 +4,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import log_files
-import rare_cases
-import recorded_episodes
 from repertory import launch
 from repertory.agents import dqn, impala, ppo, sac
 from repertory.components import losses
@@ -14,6 +11,9 @@ from repertory.components.runtime import data_parallel
 from repertory.environments.registry import registry
 from repertory.launch.opening import resuming
 from repertory.launch.topologies import offline
+from support.launch import log_files
+from support.replay import recorded_episodes
+from support.system import rare_cases
 
 pytestmark = pytest.mark.usefixtures('threads_end')
 

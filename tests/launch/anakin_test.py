@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import log_files
-import rare_cases
 from repertory import launch
 from repertory.agents import dqn, impala
 from repertory.environments import tensor
@@ -17,6 +15,8 @@ from repertory.environments.registry import registry
 from repertory.environments.tensor import catch
 from repertory.launch.nodes import anakin_node
 from repertory.launch.opening import resuming
+from support.launch import log_files
+from support.system import rare_cases
 
 # Episodes of this Catch have 8 steps; the ninth step record is the next start.
 _CATCH = 'tensor:catch:9x5'

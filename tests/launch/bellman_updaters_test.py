@@ -11,7 +11,6 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
-import log_files
 from repertory import launch
 from repertory.agents import qtopt
 from repertory.agents.qtopt import targets
@@ -20,6 +19,7 @@ from repertory.components.checkpoints import checkpointing
 from repertory.environments.registry import registry
 from repertory.launch.cli import commands
 from repertory.launch.topologies import central, distributed
+from support.launch import log_files
 
 _CONFIG = qtopt.QTOptConfig(
   hidden_sizes=(4,), num_samples=5, num_elites=2, batch_size=4,

@@ -10,9 +10,6 @@ import numpy as np
 import pytest
 from dm_env import specs
 
-import log_files
-import lone_nodes
-import rare_cases
 from repertory import launch
 from repertory.agents import dqn
 from repertory.components import replay, variables
@@ -21,6 +18,8 @@ from repertory.launch.coordination import coordinator
 from repertory.launch.nodes import inference
 from repertory.launch.opening import resuming
 from repertory.launch.topologies import central
+from support.launch import log_files, lone_nodes
+from support.system import rare_cases
 
 _LENGTH = 12
 

@@ -9,10 +9,6 @@ import pytest
 import tensorflow as tf
 import tree
 
-import follow
-import lone_nodes
-import rare_cases
-import replay_fixture
 from repertory import launch
 from repertory.agents import d4pg, dqn, impala, ppo, r2d2, sac
 from repertory.components import core, replay
@@ -23,6 +19,10 @@ from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import inference, policies
 from repertory.launch.nodes import thin_actor as thin
 from repertory.launch.opening import environment_batches, resuming
+from support.environments import follow
+from support.launch import lone_nodes
+from support.replay import replay_fixture
+from support.system import rare_cases
 
 _NUM_ACTORS, _PER_ACTOR, _NUM_STEPS = 2, 3, 60
 # XLA takes most of the time: it compiles for one agent of each kind.

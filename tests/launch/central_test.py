@@ -8,10 +8,10 @@ import sys
 import psutil
 import pytest
 
-import log_files
-import program
 from repertory import launch
 from repertory.launch.topologies import central
+from support.launch import log_files
+from support.system import program
 
 _SECONDS = 300
 _STEPS = 1_500

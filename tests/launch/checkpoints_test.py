@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import lone_nodes
-import real_disk_errors
 from repertory import launch
 from repertory.components import replay
 from repertory.components.checkpoints import checkpointing
@@ -22,6 +20,8 @@ from repertory.launch.nodes import learner as nodes
 from repertory.launch.nodes import replay as replay_lib
 from repertory.launch.opening import resuming
 from repertory.launch.platform import interrupts
+from support.launch import lone_nodes
+from support.system import real_disk_errors
 
 _NEVER = 1e6
 # Less than the arrays have, more than a log.

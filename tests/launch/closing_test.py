@@ -4,9 +4,9 @@ import pathlib
 
 import pytest
 
-import program
-import troubled_environments
 from repertory import launch
+from support.environments import troubled_environments
+from support.system import program
 
 
 def _raise(error):
@@ -33,7 +33,7 @@ _HANGING = """
 import pathlib, sys, time
 from repertory import launch
 sys.path.insert(0, {tests!r})
-import troubled_environments
+from support.environments import troubled_environments
 
 if __name__ == '__main__':
   factory = troubled_environments.Troubled(

@@ -8,10 +8,9 @@ import gymnasium
 import numpy as np
 import pytest
 
-import rare_cases
-import real_disk_errors
 from repertory.launch.cli import command, flags
 from repertory.launch.cli import commands as command_line
+from support.system import rare_cases, real_disk_errors
 
 # Just enough for the learner to take steps.
 _FEW_STEPS = (

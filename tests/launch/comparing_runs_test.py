@@ -7,11 +7,11 @@ import shutil
 import numpy as np
 import pytest
 
-import log_files
-import troubled_environments
 from repertory import launch
 from repertory.launch import results
 from repertory.launch.cli import commands as command_line
+from support.environments import troubled_environments
+from support.launch import log_files
 
 _DQN = {'min_replay_size': 20, 'jit_compile': False, 'hidden_sizes': (8,)}
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-import called
 from repertory.launch.platform import ports
+from support.launch import called
 
 
 @pytest.fixture(name='port')

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-import follow
-import rare_cases
 from repertory import launch
 from repertory.agents.interface import registry
+from support.environments import follow
+from support.system import rare_cases
 
 _SMALL = {
   'hidden_sizes': (8,),

@@ -2,7 +2,7 @@
 
 import pytest
 
-import trainings
+from support.agents import trainings
 
 pytestmark = pytest.mark.learning
 

@@ -6,12 +6,12 @@ import time
 
 import pytest
 
-import pretended_nodes
 from repertory import launch
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import failures
 from repertory.launch.opening import resuming
+from support.launch import pretended_nodes
 
 
 @pytest.fixture(name='clock')

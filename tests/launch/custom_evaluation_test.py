@@ -4,14 +4,13 @@ import dm_env
 import numpy as np
 import pytest
 
-import log_files
-import rare_cases
-import recording_hooks
 from repertory import launch
 from repertory.agents import dqn, r2d2
 from repertory.components.actors import episode_metrics
 from repertory.components.config.settings import SettingError
 from repertory.environments.games import catch
+from support.launch import log_files, recording_hooks
+from support.system import rare_cases
 
 _CONFIGS = {
   'dqn': dqn.DQNConfig(

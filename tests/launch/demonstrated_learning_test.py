@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import recorded_episodes
 from repertory import launch
 from repertory.launch.topologies import offline
+from support.replay import recorded_episodes
 
 pytestmark = pytest.mark.learning
 

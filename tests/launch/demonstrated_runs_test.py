@@ -2,9 +2,9 @@
 
 import pytest
 
-import recorded_episodes
 from repertory import launch
 from repertory.launch.cli import commands
+from support.replay import recorded_episodes
 
 _CONFIG = {
   'hidden_sizes': (8,), 'min_replay_size': 50, 'batch_size': 8,

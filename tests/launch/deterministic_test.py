@@ -13,7 +13,6 @@ import pytest
 import tensorflow as tf
 from dm_env import specs
 
-import rare_cases
 from repertory import launch
 from repertory.agents import dqn, impala, r2d2, sac
 from repertory.components import interfaces
@@ -22,6 +21,7 @@ from repertory.environments.adapters import gymnasium_adapter
 from repertory.environments.registry import registry
 from repertory.launch.nodes import learner as learner_lib
 from repertory.launch.nodes import run_loop
+from support.system import rare_cases
 
 _STEPS = 240
 

@@ -5,13 +5,11 @@ import time
 
 import pytest
 
-import log_files
-import program
-import rare_cases
-import stacks
 from repertory import launch
 from repertory.agents import dqn
 from repertory.environments.registry import registry
+from support.launch import log_files
+from support.system import program, rare_cases, stacks
 
 _in_both = pytest.mark.parametrize('launch_type', ['local_mt', 'local_mp'])
 _SECONDS = 300

@@ -5,13 +5,13 @@ import functools
 import numpy as np
 import pytest
 
-import follow
-import log_files
-import rare_cases
 from repertory import launch
 from repertory.agents import impala, ppo
 from repertory.environments.registry import registry
 from repertory.launch.opening import resuming
+from support.environments import follow
+from support.launch import log_files
+from support.system import rare_cases
 
 _LARGEST = np.finfo(np.float32).max
 

@@ -13,10 +13,8 @@ import time
 
 import pytest
 
-import log_files
-import program
-import rare_cases
-import written_runs
+from support.launch import log_files, written_runs
+from support.system import program, rare_cases
 
 _CODE = 'from repertory.launch.cli import entry_point; entry_point.main()'
 

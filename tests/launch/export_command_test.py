@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import trained_agents
 from repertory import launch
 from repertory.launch.cli import commands
+from support.agents import trained_agents
 
 
 @pytest.fixture(autouse=True, scope='module')

@@ -15,17 +15,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import agent_batches
-import log_files
-import program
-import rare_cases
-import troubled_environments
 from repertory import launch
 from repertory.components import gossip, learners
 from repertory.components.runtime import callers
 from repertory.launch.nodes import gossip_learner
 from repertory.launch.opening import resuming
 from repertory.launch.topologies import gossip as topology_lib
+from support.agents import agent_batches
+from support.environments import troubled_environments
+from support.launch import log_files
+from support.system import program, rare_cases
 
 pytestmark = pytest.mark.usefixtures('threads_end')
 

@@ -14,12 +14,10 @@ import types
 import psutil
 import pytest
 
-import called
-import links
-import program
-import services
 from repertory.components.runtime import network_interfaces
 from repertory.launch.launchers import rpc
+from support.launch import called, services
+from support.system import links, program
 
 
 @pytest.fixture(name='library')

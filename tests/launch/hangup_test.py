@@ -7,9 +7,8 @@ import threading
 
 import pytest
 
-import program
-import terminal_window
 from repertory.launch.platform import interrupts, lost_readers
+from support.system import program, terminal_window
 
 _SECONDS = 300
 _TRAIN = (

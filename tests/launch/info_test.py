@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-import log_files
-import rare_cases
 from repertory.components.actors import episode_metrics
 from repertory.components.config.settings import SettingError
 from repertory.launch.cli import commands as command_line
+from support.launch import log_files
+from support.system import rare_cases
 
 _MODULE = """
   import json

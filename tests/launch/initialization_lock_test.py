@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import lone_nodes
 from repertory import launch
 from repertory.components.runtime import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.nodes import initialization_lock, learner, policies
 from repertory.launch.opening import resuming
 from repertory.launch.platform import watchdog
+from support.launch import lone_nodes
 
 _SECONDS = 60
 

@@ -2,15 +2,15 @@
 
 import pytest
 
-import late_builders
-import rare_cases
-import recorded_episodes
 from repertory import launch
 from repertory.agents import dqn
 from repertory.agents.interface import builder
 from repertory.components import specs
 from repertory.environments.registry import registry
 from repertory.launch.topologies import offline
+from support.agents import late_builders
+from support.replay import recorded_episodes
+from support.system import rare_cases
 
 pytestmark = pytest.mark.usefixtures('threads_end')
 

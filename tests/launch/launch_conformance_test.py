@@ -6,9 +6,6 @@ import sys
 import pytest
 from absl import flags
 
-import rare_cases
-import recorded_episodes
-import stacks
 from repertory.environments.registry import registry
 from repertory.launch.launchers import conformance as launchers_conformance
 from repertory.launch.launchers import launcher, node_graph
@@ -22,6 +19,8 @@ from repertory.launch.topologies import (
   sebulba,
   single,
 )
+from support.replay import recorded_episodes
+from support.system import rare_cases, stacks
 
 
 @stacks.usual_carrier

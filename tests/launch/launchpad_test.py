@@ -7,13 +7,13 @@ import threading
 
 import pytest
 
-import services
-import stacks
 from repertory import launch
 from repertory.components.config import settings
 from repertory.launch import launchers
 from repertory.launch.launchers import node_graph
 from repertory.launch.running import conformance
+from support.launch import services
+from support.system import stacks
 
 worker_manager = pytest.importorskip(
   'launchpad.launch.worker_manager', reason=stacks.NO_LAUNCHPAD

@@ -4,10 +4,10 @@ import statistics
 
 import pytest
 
-import follow
-import trainings
 from repertory import launch
 from repertory.agents import impala
+from support.agents import trainings
+from support.environments import follow
 
 pytestmark = pytest.mark.learning
 

@@ -9,10 +9,10 @@ import threading
 import psutil
 import pytest
 
-import services
 from repertory import launch
 from repertory.launch.launchers import local_nodes, local_workers, rpc
 from repertory.launch.platform import child_processes
+from support.launch import services
 
 _LAUNCH = {
   'local_mt': local_nodes.launch_threads,

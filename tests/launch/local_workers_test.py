@@ -11,10 +11,10 @@ from concurrent import futures
 import psutil
 import pytest
 
-import program
 from repertory.launch.launchers import local_workers
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.platform import child_processes
+from support.system import program
 
 # Processes end after a minute, even if the tests are killed.
 _SLEEP = 'import time; time.sleep(60)'

@@ -7,13 +7,12 @@ import shutil
 
 import pytest
 
-import log_files
-import real_disk_errors
-import stacks
-import troubled_environments
 from repertory import launch
 from repertory.components.config.settings import SettingError
 from repertory.launch.opening import directories
+from support.environments import troubled_environments
+from support.launch import log_files
+from support.system import real_disk_errors, stacks
 
 
 def _run(folder, topology='single', trouble=lambda: None, **settings):

@@ -4,9 +4,6 @@ import json
 
 import pytest
 
-import log_files
-import lone_nodes
-import program
 from repertory import launch
 from repertory.components import datasets, replay
 from repertory.components.runtime import signals
@@ -15,6 +12,8 @@ from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.nodes import learner as nodes
 from repertory.launch.nodes import replay as replay_lib
 from repertory.launch.opening import resuming
+from support.launch import log_files, lone_nodes
+from support.system import program
 
 _SECONDS = 120
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-import log_files
 from repertory import launch
+from support.launch import log_files
 
 _SMALL = {'hidden_sizes': (8,), 'jit_compile': False}
 _UNROLLS = {**_SMALL, 'unroll_length': 5, 'batch_size': 2}

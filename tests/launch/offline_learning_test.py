@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import pytest
 
-import recorded_episodes
-import stacks
 from repertory import launch
 from repertory.components import offline
 from repertory.launch.topologies import offline as topologies_offline
+from support.replay import recorded_episodes
+from support.system import stacks
 
 pytestmark = pytest.mark.learning
 

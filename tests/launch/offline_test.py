@@ -10,7 +10,6 @@ import dm_env
 import numpy as np
 import pytest
 
-import recorded_episodes
 from repertory import launch
 from repertory.agents import dqn
 from repertory.components import offline, specs
@@ -24,6 +23,7 @@ from repertory.launch.nodes import run_loop
 from repertory.launch.opening import environment_batches
 from repertory.launch.opening import offline as runs_offline
 from repertory.launch.topologies import offline as topology
+from support.replay import recorded_episodes
 
 _CONFIG = {
   'hidden_sizes': (8,), 'min_replay_size': 50, 'batch_size': 8,

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-import log_files
 from repertory import launch
 from repertory.launch.cli import commands as command_line
 from repertory.launch.experiments import naming
 from repertory.launch.opening import session, smoke_test
+from support.launch import log_files
 
 _ENVIRONMENT = """
   from repertory.environments.games import catch

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from dm_env import specs as dm_env_specs
 
-import rare_cases
 from repertory import launch
 from repertory.agents import dqn, impala
 from repertory.components import replay
@@ -19,6 +18,7 @@ from repertory.environments.registry import registry
 from repertory.launch.opening import preflight, smoke_test
 from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import machine_memory
+from support.system import rare_cases
 
 _SMALL = {'hidden_sizes': (8,), 'jit_compile': False}
 _DQN = {**_SMALL, 'min_replay_size': 50, 'samples_per_insert': 8.0}

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-import program
 from repertory.launch.platform import printed
+from support.system import program
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import log_files
 from repertory import launch
+from support.launch import log_files
 
 _SMALL = {
   'hidden_sizes': (8,), 'batch_size': 4, 'min_replay_size': 40,

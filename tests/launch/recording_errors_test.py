@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-import real_disk_errors
+from support.system import real_disk_errors
 
 # Room for the manifest, and not for the steps of a run.
 _DISK = '24k'

@@ -13,8 +13,6 @@ import numpy as np
 import pytest
 from dm_env import specs
 
-import log_files
-import rare_cases
 from repertory import launch
 from repertory.agents import r2d2
 from repertory.components.checkpoints import checkpointing
@@ -22,6 +20,8 @@ from repertory.environments.registry import registry
 from repertory.launch.opening import identities, resuming
 from repertory.launch.opening import session as session_lib
 from repertory.launch.topologies import single
+from support.launch import log_files
+from support.system import rare_cases
 
 # XLA would take most of the time.
 _SETTINGS = {

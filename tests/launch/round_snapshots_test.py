@@ -14,8 +14,6 @@ import pytest
 import tensorflow as tf
 from dm_env import specs
 
-import acting_policies
-import replay_fixture
 from repertory import launch
 from repertory.agents import impala, ppo
 from repertory.components import variables
@@ -34,6 +32,8 @@ from repertory.launch.nodes import (
 )
 from repertory.launch.nodes import learner as learner_lib
 from repertory.launch.topologies import sebulba
+from support.agents import acting_policies
+from support.replay import replay_fixture
 
 _STEPS = 400
 _NUM_ENVIRONMENTS = 4

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from dm_env import specs
 
-import acting_policies
 from repertory import launch
 from repertory.agents import impala
 from repertory.components.runtime import signals
 from repertory.environments.registry import registry
 from repertory.launch.nodes import rounds
 from repertory.launch.topologies import sebulba
+from support.agents import acting_policies
 
 _SECONDS = 60.0
 

@@ -13,13 +13,12 @@ import numpy as np
 import psutil
 import pytest
 
-import called
-import program
-import stacks
 from repertory import launch
 from repertory.components.config import settings
 from repertory.components.runtime import signals
 from repertory.launch.launchers import calls, launcher, rpc
+from support.launch import called
+from support.system import program, stacks
 
 
 @pytest.fixture(name='library')

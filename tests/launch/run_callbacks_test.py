@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import recording_hooks
 from repertory import launch
 from repertory.components.runtime import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import callbacks
 from repertory.launch.opening import resuming
+from support.launch import recording_hooks
 
 _SECONDS = 30
 

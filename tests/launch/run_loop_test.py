@@ -6,15 +6,14 @@ import time
 
 import pytest
 
-import program
-import rare_cases
-import troubled_environments
 from repertory import launch
 from repertory.environments.registry import registry
 from repertory.launch.coordination import coordinator
 from repertory.launch.nodes import single_loop
 from repertory.launch.opening import resuming, smoke_test
 from repertory.launch.platform import interrupts, watchdog
+from support.environments import troubled_environments
+from support.system import program, rare_cases
 
 
 def _raise(error):
@@ -95,7 +94,7 @@ import pathlib, sys, time
 from repertory import launch
 from repertory.launch.platform import watchdog
 sys.path.insert(0, {tests!r})
-import troubled_environments
+from support.environments import troubled_environments
 
 watchdog.START_SECONDS = 8.0
 factory = troubled_environments.Troubled(

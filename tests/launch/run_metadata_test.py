@@ -5,10 +5,10 @@ import signal
 
 import pytest
 
-import real_disk_errors
 from repertory.components import loggers
 from repertory.launch.experiments import failures
 from repertory.launch.opening import run_metadata
+from support.system import real_disk_errors
 
 _STATUS = loggers.Status('title', steps=7, learner_steps=3, elapsed_seconds=2.5)
 

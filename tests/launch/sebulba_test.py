@@ -8,11 +8,6 @@ import time
 
 import pytest
 
-import log_files
-import pretended_nodes
-import program
-import stacks
-import troubled_environments
 from repertory import launch
 from repertory.agents import dqn, impala
 from repertory.components.runtime import signals
@@ -22,6 +17,9 @@ from repertory.launch.coordination import starts
 from repertory.launch.nodes import local_learner, node
 from repertory.launch.opening import resuming
 from repertory.launch.topologies import sebulba, single
+from support.environments import troubled_environments
+from support.launch import log_files, pretended_nodes
+from support.system import program, stacks
 
 pytestmark = pytest.mark.usefixtures('threads_end')
 

@@ -9,8 +9,6 @@ import pytest
 import tensorflow as tf
 from dm_env import specs
 
-import log_files
-import rare_cases
 from repertory import launch
 from repertory.agents import dqn
 from repertory.components import interfaces
@@ -20,6 +18,8 @@ from repertory.environments.registry import registry
 from repertory.launch.opening import resuming
 from repertory.launch.platform import machine_memory
 from repertory.launch.topologies import single
+from support.launch import log_files
+from support.system import rare_cases
 
 _SETTINGS = {
   'min_replay_size': 100, 'samples_per_insert': 16.0, 'jit_compile': False

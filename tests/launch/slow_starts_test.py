@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-import log_files
 from repertory import launch
 from repertory.agents import dqn
 from repertory.environments.registry import registry
+from support.launch import log_files
 
 _TIMEOUT_SECONDS = 6
 _START_SECONDS = 15

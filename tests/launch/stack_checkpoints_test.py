@@ -10,14 +10,13 @@ import dataclasses
 
 import pytest
 
-import rare_cases
-import stack_checkpoints
-import stacks
 from repertory import launch
 from repertory.components import transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import versions
 from repertory.launch.opening import resume_checks, resuming
+from support.launch import stack_checkpoints
+from support.system import rare_cases, stacks
 
 _MORE_STEPS = 40
 

@@ -7,11 +7,11 @@ import threading
 
 import pytest
 
-import storage_runs
 from repertory import launch
 from repertory.components.checkpoints import backends
 from repertory.launch.cli import commands
 from repertory.launch.opening import uploads
+from support.launch import storage_runs
 
 _quickly = storage_runs.quickly
 

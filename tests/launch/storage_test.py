@@ -9,14 +9,13 @@ import time
 import pytest
 from fsspec.implementations import memory
 
-import log_files
-import rare_cases
-import storage_runs
 from repertory import launch
 from repertory.components.checkpoints import backends, checkpointing
 from repertory.launch.cli import commands
 from repertory.launch.opening import resuming
 from repertory.launch.platform import watchdog
+from support.launch import log_files, storage_runs
+from support.system import rare_cases
 
 _quickly = storage_runs.quickly
 

@@ -10,11 +10,10 @@ import time
 
 import pytest
 
-import storage_fixture
-import storage_runs
 from repertory.components import checkpoints, loggers
 from repertory.components.checkpoints import backends, checkpointing
 from repertory.launch.opening import uploads
+from support.launch import storage_fixture, storage_runs
 
 _quickly = storage_runs.quickly
 

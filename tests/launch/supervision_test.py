@@ -9,13 +9,13 @@ import pathlib
 
 import pytest
 
-import pretended_nodes
 from repertory import launch
 from repertory.launch.coordination import restarts
 from repertory.launch.launchers import supervision
 from repertory.launch.opening import resuming
 from repertory.launch.platform import interrupts
 from repertory.launch.topologies import central, distributed
+from support.launch import pretended_nodes
 
 _STEPS = 3_000
 _SERVERS = central.Central(num_inference_servers=1)

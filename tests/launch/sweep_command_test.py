@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-import log_files
 from repertory.agents import ppo
 from repertory.launch import sweeps
 from repertory.launch.cli import commands as command_line
 from repertory.launch.cli import dry_runs
 from repertory.launch.sweeps import children
+from support.launch import log_files
 
 _HERE = ('sweep', '--directory=here')
 

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 import tree
 
-import known_agents
-import rare_cases
-import trained_agents
 from repertory import launch
 from repertory.components import specs
+from support.agents import known_agents, trained_agents
+from support.system import rare_cases
 
 _AGENTS = known_agents.NAMES
 _DAILY = ('dqn', 'r2d2')

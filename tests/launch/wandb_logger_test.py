@@ -8,11 +8,11 @@ import os
 
 import pytest
 
-import log_files
-import program
 from repertory.components.config import settings
 from repertory.launch.experiments import callbacks
 from repertory.launch.experiments.callbacks import wandb_logger
+from support.launch import log_files
+from support.system import program
 
 _SECONDS = 120
 

@@ -8,12 +8,12 @@ import shutil
 import numpy as np
 import pytest
 
-import log_files
 from repertory import launch
 from repertory.components import learners
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.cli import commands
 from repertory.launch.opening import resuming
+from support.launch import log_files
 
 _SETTINGS = {
   'min_replay_size': 20, 'hidden_sizes': (8,), 'jit_compile': False

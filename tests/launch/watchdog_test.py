@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-import program
 from repertory.launch.platform import interrupts, watchdog
+from support.system import program
 
 _SECONDS = 120
 

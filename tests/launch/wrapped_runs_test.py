@@ -2,11 +2,11 @@
 
 import pytest
 
-import recorded_episodes
 from repertory import launch
 from repertory.agents.reward_models import gail, rnd
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.cli import commands, dry_runs
+from support.replay import recorded_episodes
 
 _CONFIG = {
   'hidden_sizes': (8,), 'min_replay_size': 50, 'batch_size': 8,

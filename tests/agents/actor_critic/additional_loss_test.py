@@ -9,7 +9,6 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
-import agent_batches
 from repertory.agents import r2d2
 from repertory.agents.actor_critic import additional_loss as additional_loss_lib
 from repertory.agents.actor_critic import policy_and_critic
@@ -17,6 +16,7 @@ from repertory.agents.interface import registry
 from repertory.agents.reward_models import registry as wrappers_registry
 from repertory.components import interfaces, learners, losses, specs
 from repertory.components.runtime import compilation
+from support.agents import agent_batches
 
 # The first values of a variable that each network gets besides its own.
 _WEIGHTS = {'network': 3.0, 'policy': 3.0, 'critic': -2.0}

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import numeric_gradients
-import transition_updates
 from repertory.agents import bc
 from repertory.agents.interface import builder as builder_lib
 from repertory.components import specs
+from support.agents import numeric_gradients, transition_updates
 
 arrays = transition_updates.arrays
 B = transition_updates.B

@@ -6,15 +6,17 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import numeric_gradients
-import numpy_categorical
-import numpy_dqn
-import numpy_offline
-import policy_and_critic_twin
-import transition_updates
 from repertory.agents import crr
 from repertory.agents.crr import learning
 from repertory.components.actions import action_scaling
+from support.agents import (
+  numeric_gradients,
+  numpy_categorical,
+  numpy_dqn,
+  numpy_offline,
+  policy_and_critic_twin,
+  transition_updates,
+)
 
 B, D = transition_updates.B, transition_updates.D
 SPEC = transition_updates.CONTINUOUS_SPEC

@@ -8,12 +8,11 @@ import pytest
 import tensorflow as tf
 from acme import specs
 
-import numpy_dqn
-import rare_cases
-import transition_updates
 from repertory.agents import dqn
 from repertory.agents.dqn import learning
 from repertory.components import types
+from support.agents import numpy_dqn, transition_updates
+from support.system import rare_cases
 
 arrays = transition_updates.arrays
 to_sample = transition_updates.to_sample

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import rare_cases
-import transition_updates
 from repertory.agents import dqn
 from repertory.agents.dqn import learning
 from repertory.agents.interface import builder as builder_lib
 from repertory.components import actors, losses
 from repertory.components.actors import saved_model
+from support.agents import transition_updates
+from support.system import rare_cases
 
 SPEC = transition_updates.DISCRETE_SPEC
 B, A = transition_updates.B, 3

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import sequence_updates
 from repertory.agents import impala
 from repertory.agents.impala import learning
 from repertory.components import distributions, learners
+from support.agents import sequence_updates
 
 B, T = sequence_updates.B, sequence_updates.T
 MASK, SPEC = sequence_updates.MASK, sequence_updates.SPEC

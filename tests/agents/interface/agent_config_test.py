@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-import known_agents
 from repertory.agents.interface import agent_config, registry
 from repertory.agents.replay import replay_config
 from repertory.agents.unrolls import unroll_config
 from repertory.components.config import settings
+from support.agents import known_agents
 
 
 @dataclasses.dataclass(frozen=True)

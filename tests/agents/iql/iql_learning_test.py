@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import numeric_gradients
-import numpy_dqn
-import numpy_offline
-import transition_updates
 from repertory.agents import iql
 from repertory.agents.iql import learning
 from repertory.components.actions import action_scaling
+from support.agents import (
+  numeric_gradients,
+  numpy_dqn,
+  numpy_offline,
+  transition_updates,
+)
 
 B = transition_updates.B
 SPEC = transition_updates.CONTINUOUS_SPEC

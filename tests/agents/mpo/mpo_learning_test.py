@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import numpy_mpo
-import policy_and_critic_twin
-import transition_updates
 from repertory.agents import mpo
 from repertory.agents.mpo import action_kinds, learning
 from repertory.agents.replay import replay_config
 from repertory.components.actions import action_scaling, discrete_actions
+from support.agents import numpy_mpo, policy_and_critic_twin, transition_updates
 
 to_sample = transition_updates.to_sample
 B, D, N = transition_updates.B, transition_updates.D, 3

@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 import tree
 
-import rare_cases
-import sequence_updates
 from repertory.agents import ppo
 from repertory.components import distributions, specs
+from support.agents import sequence_updates
+from support.system import rare_cases
 
 B, T = sequence_updates.B, sequence_updates.T
 MASK, SPEC = sequence_updates.MASK, sequence_updates.SPEC

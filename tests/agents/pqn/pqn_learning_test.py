@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import numeric_gradients
-import sequence_updates
 from repertory.agents import pqn
+from support.agents import numeric_gradients, sequence_updates
 
 B, T = sequence_updates.B, sequence_updates.T
 FIRST, MASK = sequence_updates.FIRST, sequence_updates.MASK

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import numpy_qtopt
-import transition_updates
 from repertory.agents import qtopt
 from repertory.agents.interface import builder
 from repertory.agents.qtopt import learning, networks
 from repertory.components.actions import action_scaling
+from support.agents import numpy_qtopt, transition_updates
 
 arrays = transition_updates.arrays
 make_batch = transition_updates.make_continuous_batch

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import numpy_qtopt
-import transition_updates
 from repertory.agents import qtopt
 from repertory.agents.interface import conformance
 from repertory.components import types
+from support.agents import numpy_qtopt, transition_updates
 
 B, D = transition_updates.B, transition_updates.D
 SPEC = transition_updates.CONTINUOUS_SPEC

@@ -11,8 +11,6 @@ import pytest
 import tensorflow as tf
 import tree
 
-import rare_cases
-import recording_writer
 from repertory.agents import r2d2
 from repertory.agents.interface import builder as builder_lib
 from repertory.components import actors, networks, specs
@@ -20,6 +18,8 @@ from repertory.environments import wrappers
 from repertory.environments.batches import batch
 from repertory.environments.games import memory_chain
 from repertory.environments.wrappers import previous_action
+from support.replay import recording_writer
+from support.system import rare_cases
 
 B = 3
 NUM_STEPS = 60

@@ -5,10 +5,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-import sequence_updates
 from repertory.agents import r2d2
 from repertory.agents.r2d2 import learning
 from repertory.components import learners
+from support.agents import sequence_updates
 
 SPEC = sequence_updates.SPEC
 B, T, BURN_IN = 3, 4, 2

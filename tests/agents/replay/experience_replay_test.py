@@ -4,14 +4,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import acting_policies
-import agent_batches
-import known_agents
-import rare_cases
 from repertory.agents.interface import registry
 from repertory.agents.replay import experience_replay
 from repertory.components import adders, types
 from repertory.components.config import settings
+from support.agents import acting_policies, agent_batches, known_agents
+from support.system import rare_cases
 
 _PROBABILITIES = np.array([0.01, 0.02, 0.05])
 _SAMPLE = types.Sample(

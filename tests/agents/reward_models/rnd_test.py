@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import numeric_gradients
-import wrapped_batches
 from repertory.agents.reward_models.rnd import RNDConfig, learning
 from repertory.components import specs
 from repertory.components.config import settings
+from support.agents import numeric_gradients, wrapped_batches
 
 _SPEC = specs.Array((3,), np.float32)
 _CONFIG = RNDConfig(

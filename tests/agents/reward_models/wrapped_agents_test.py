@@ -5,18 +5,20 @@ import pytest
 import tensorflow as tf
 import tree
 
-import acting_policies
-import agent_batches
-import known_agents
-import rare_cases
-import started_updates
-import wrapped_batches
 from repertory.agents import dqn
 from repertory.agents.interface import conformance as agents_conformance
 from repertory.agents.reward_models import rewarding, rnd, sqil
 from repertory.agents.reward_models import steps as steps_lib
 from repertory.components import interfaces, types
 from repertory.components.config import settings
+from support.agents import (
+  acting_policies,
+  agent_batches,
+  known_agents,
+  started_updates,
+  wrapped_batches,
+)
+from support.system import rare_cases
 
 _REPLAYING = known_agents.learning_from('replay')
 _CASES = {

@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import numeric_gradients
-import numpy_dqn
-import numpy_sac
-import transition_updates
 from repertory.agents import sac
 from repertory.agents.sac import discrete_learning, networks
 from repertory.components.actions import discrete_actions
+from support.agents import (
+  numeric_gradients,
+  numpy_dqn,
+  numpy_sac,
+  transition_updates,
+)
 
 arrays = transition_updates.arrays
 to_sample = transition_updates.to_sample

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import numpy_sac
-import policy_and_critic_twin
-import transition_updates
 from repertory.agents import sac
 from repertory.agents.sac import learning, networks, proposals
 from repertory.components.actions import action_scaling
+from support.agents import numpy_sac, policy_and_critic_twin, transition_updates
 
 arrays = transition_updates.arrays
 make_batch = transition_updates.make_continuous_batch

@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import numeric_gradients
-import numpy_dqn
-import policy_and_critic_twin
-import transition_updates
 from repertory.agents import td3
 from repertory.agents.td3 import learning
 from repertory.components.actions import action_scaling
+from support.agents import (
+  numeric_gradients,
+  numpy_dqn,
+  policy_and_critic_twin,
+  transition_updates,
+)
 
 make_batch = transition_updates.make_continuous_batch
 to_sample = transition_updates.to_sample

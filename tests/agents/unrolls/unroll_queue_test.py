@@ -4,10 +4,10 @@ import dm_env
 import numpy as np
 import pytest
 
-import recording_writer
-import sequence_updates
 from repertory.agents import impala, ppo, vmpo
 from repertory.components import types
+from support.agents import sequence_updates
+from support.replay import recording_writer
 
 AGENTS = {
   'impala': (impala.IMPALABuilder, impala.IMPALAConfig),

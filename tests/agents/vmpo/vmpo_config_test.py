@@ -2,8 +2,8 @@
 
 import pytest
 
-import sequence_updates
 from repertory.agents import vmpo
+from support.agents import sequence_updates
 
 
 class TestSettings:

@@ -7,11 +7,10 @@ import pytest
 import tensorflow as tf
 import tree
 
-import numpy_vmpo
-import sequence_updates
 from repertory.agents import vmpo
 from repertory.agents.unrolls import unroll_config
 from repertory.components import specs
+from support.agents import numpy_vmpo, sequence_updates
 
 B, T = sequence_updates.B, sequence_updates.T
 MASK = sequence_updates.MASK

@@ -8,15 +8,14 @@ import numpy as np
 import pytest
 from acme.utils import loggers as acme_loggers
 
-import acme_actor
-import counting_policy
-import recording_adder
-import stacks
 from repertory.components import actors, core
 from repertory.components.actors import environment_loop
 from repertory.environments import wrappers
 from repertory.environments.batches import batch
 from repertory.environments.games import catch
+from support.agents import counting_policy
+from support.replay import acme_actor, recording_adder
+from support.system import stacks
 
 
 def make_catch_batch(num_environments):

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import counting_policy
-import recording_adder
 from repertory.components import actors, interfaces, variables
 from repertory.components.config import settings
 from repertory.components.runtime import compilation, numpy_functions
 from repertory.environments import wrappers
 from repertory.environments.batches import batch
 from repertory.environments.games import catch
+from support.agents import counting_policy
+from support.replay import recording_adder
 
 
 def make_environments(lengths):

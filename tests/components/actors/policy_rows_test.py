@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import acting_policies
-import counting_policy
 from repertory.components import actors, specs
 from repertory.components.runtime import compilation
+from support.agents import acting_policies, counting_policy
 
 _SPEC = specs.Array((2,), np.float32)
 

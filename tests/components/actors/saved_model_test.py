@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import acting_policies
-import counting_policy
 from repertory.components import actors, interfaces, policies, specs
 from repertory.components.actions import action_scaling
 from repertory.components.actors import saved_model
+from support.agents import acting_policies, counting_policy
 
 _SPEC = specs.Array((2,), np.float32)
 

@@ -5,10 +5,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import recording_writer
-import sequence_tables as tables
-import sequence_twin
 from repertory.components import adders, types
+from support.replay import recording_writer, sequence_twin
+from support.replay import sequence_tables as tables
 
 
 @pytest.mark.parametrize(

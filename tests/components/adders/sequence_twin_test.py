@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-import rare_cases
-import sequence_twin
 from repertory.components import adders
+from support.replay import sequence_twin
+from support.system import rare_cases
 
 # Episodes to choose from, in steps: mixed, short, hardly any end, long.
 _LENGTHS = [[1, 2, 3, 4, 5, 6, 13], [1, 2], [1], [40], [5, 9, 17]]

@@ -6,10 +6,9 @@ import pytest
 import tree
 from dm_env import specs as dm_env_specs
 
-import rare_cases
-import recording_writer
-import transition_twin
 from repertory.components import adders, specs
+from support.replay import recording_writer, transition_twin
+from support.system import rare_cases
 
 FIRST, MID, LAST = dm_env.StepType
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import rare_cases
 from repertory.components import (
   adders,
   anakin,
@@ -21,6 +20,7 @@ from repertory.components.checkpoints import checkpointing
 from repertory.components.transports import experience as experience_lib
 from repertory.environments import tensor
 from repertory.environments.tensor import catch
+from support.system import rare_cases
 
 _NUM_ENVIRONMENTS = 3
 _NAN = float('nan')

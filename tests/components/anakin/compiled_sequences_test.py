@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import scripted_rollouts
-import sequence_twin
 from repertory.components.anakin import sequences
+from support.replay import scripted_rollouts, sequence_twin
 
 
 def _make_histories(num_moments, lengths, seed=0):

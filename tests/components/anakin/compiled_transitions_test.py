@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import rare_cases
-import scripted_rollouts
-import sequence_twin
 from repertory.components import adders, replay, types
 from repertory.components.anakin import transitions
 from repertory.components.runtime import random_streams
+from support.replay import scripted_rollouts, sequence_twin
+from support.system import rare_cases
 
 _G = 0.9
 

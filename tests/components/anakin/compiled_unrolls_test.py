@@ -7,12 +7,11 @@ import pytest
 import tensorflow as tf
 import tree
 
-import scripted_rollouts
-import sequence_twin
 from repertory.components import replay
 from repertory.components.anakin import unrolls
 from repertory.components.config import settings
 from repertory.components.transports import experience as experience_lib
+from support.replay import scripted_rollouts, sequence_twin
 
 _NO_PRIORITY: Any = None
 

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-import storage_fixture
 from repertory.components import checkpoints
 from repertory.components.checkpoints import backends, fsspec_backend
 from repertory.components.config.settings import SettingError
+from support.launch import storage_fixture
 
 
 @pytest.fixture(name='place', params=['path', 'file', 'memory'])

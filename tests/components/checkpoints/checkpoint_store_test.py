@@ -5,13 +5,13 @@ import pathlib
 
 import pytest
 
-import storage_fixture
 from repertory.components import checkpoints
 from repertory.components.checkpoints import (
   backends,
   checkpointing,
   fsspec_backend,
 )
+from support.launch import storage_fixture
 
 KINDS = ('path', 'file', 'memory')
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import replay_fixture
 from repertory.components import replay
 from repertory.components.checkpoints import checkpointing
+from support.replay import replay_fixture
 
 # Names as TensorFlow gives them.
 ARRAYS = {

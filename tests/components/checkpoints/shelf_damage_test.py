@@ -7,8 +7,8 @@ import zlib
 
 import pytest
 
-import storage_fixture
 from repertory.components.checkpoints import checkpointing
+from support.launch import storage_fixture
 
 
 @pytest.fixture(name='place', params=['path', 'file', 'memory'])

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-import storage_fixture
 from repertory.components import checkpoints
 from repertory.components.checkpoints import storage_lock
 from repertory.components.config.settings import SettingError
+from support.launch import storage_fixture
 
 
 @pytest.fixture(name='place', params=['path', 'file', 'memory'])

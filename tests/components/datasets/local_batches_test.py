@@ -5,11 +5,10 @@ import pytest
 import tensorflow as tf
 import tree
 
-import local_fixture
-import replay_fixture
 from repertory.components import datasets, replay
 from repertory.components.replay import local
 from repertory.components.runtime import compilation, signals
+from support.replay import local_fixture, replay_fixture
 
 
 @pytest.fixture(name='make')

@@ -8,11 +8,10 @@ import pytest
 import tensorflow as tf
 import tree
 
-import heap
-import replay_fixture
-import transition_twin
 from repertory.components import adders, datasets, replay, types
 from repertory.components.runtime import signals
+from support.replay import replay_fixture, transition_twin
+from support.system import heap
 
 
 @pytest.fixture(autouse=True)

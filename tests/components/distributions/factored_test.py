@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 import tree
 
-import numeric_gradients
 from repertory.components import distributions, specs
+from support.agents import numeric_gradients
 
 GRIP = specs.DiscreteArray(3, np.int64)
 DIALS = specs.BoundedArray((2,), np.int32, [0, 1], [1, 3])

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import numeric_gradients
 from repertory.components import distributions, specs
 from repertory.components.runtime import random_streams
+from support.agents import numeric_gradients
 
 NUM_ROWS = 20_000
 COUNTS = {

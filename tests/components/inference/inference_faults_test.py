@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import inference_fixture
-import raw_lane
-import replay_fixture
 from repertory.components.inference import client, frames, handshakes
 from repertory.environments.games import catch
+from support.launch import inference_fixture, raw_lane
+from support.replay import replay_fixture
 
 DEADLINE_SECONDS = inference_fixture.DEADLINE_SECONDS
 

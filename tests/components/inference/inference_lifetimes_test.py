@@ -13,9 +13,6 @@ import threading
 import numpy as np
 import pytest
 
-import inference_fixture
-import raw_lane
-import replay_fixture
 from repertory.components import specs
 from repertory.components.inference import (
   addresses,
@@ -24,13 +21,15 @@ from repertory.components.inference import (
   handshakes,
 )
 from repertory.components.runtime import callers, signals
+from support.launch import inference_fixture, raw_lane
+from support.replay import replay_fixture
 
 DEADLINE_SECONDS = inference_fixture.DEADLINE_SECONDS
 
 _ACTOR_SOURCE = """
 import sys
 import time
-import raw_lane
+from support.launch import raw_lane
 
 lane = raw_lane.RawLane(sys.argv[1], [0, 1], actor='child')
 lane.step(0)
@@ -50,7 +49,7 @@ class TestDeath:
     with inference_fixture.serving() as it, contextlib.ExitStack() as stack:
       other = it.connection([2, 3, 4], actor='other')
       other.step(0)
-      paths = [os.path.dirname(raw_lane.__file__), *filter(None, sys.path)]
+      paths = filter(None, sys.path)
       child = stack.enter_context(
         subprocess.Popen(
           [sys.executable, '-c', _ACTOR_SOURCE, it.address, how],

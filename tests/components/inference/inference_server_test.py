@@ -7,19 +7,16 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import acting_policies
-import counting_policy
-import inference_fixture
-import raw_lane
-import recording_adder
-import replay_fixture
-from raw_lane import LAST
 from repertory.components import actors, variables
 from repertory.components.actors import environment_loop
 from repertory.components.inference import client, frames
 from repertory.components.inference import connections as connections_lib
 from repertory.environments import wrappers
 from repertory.environments.games import catch, memory_chain
+from support.agents import acting_policies, counting_policy
+from support.launch import inference_fixture, raw_lane
+from support.launch.raw_lane import LAST
+from support.replay import recording_adder, replay_fixture
 
 NUM_ENVIRONMENTS = 10
 

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import inference_fixture
-import program
-import raw_lane
-import replay_fixture
 from repertory.components import variables
 from repertory.components.inference import frames
+from support.launch import inference_fixture, raw_lane
+from support.replay import replay_fixture
+from support.system import program
 
 NUM_THREADS = 4
 LANE_SIZES = [1, 7, 2, 5, 3, 6, 4, 1]  # Of each thread.

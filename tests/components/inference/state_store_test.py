@@ -9,15 +9,13 @@ import pytest
 import tensorflow as tf
 import tree
 
-import acting_policies
-import counting_policy
-import inference_fixture
-import rare_cases
-import raw_lane
-from raw_lane import FIRST, LAST, MID
 from repertory.components import interfaces, specs
 from repertory.components.inference import state_store
 from repertory.components.runtime import compilation
+from support.agents import acting_policies, counting_policy
+from support.launch import inference_fixture, raw_lane
+from support.launch.raw_lane import FIRST, LAST, MID
+from support.system import rare_cases
 
 N = 7  # Environments.
 
@@ -29,7 +27,7 @@ cpu, = tf.config.list_physical_devices('CPU')
 two = [tf.config.LogicalDeviceConfiguration()] * 2
 tf.config.set_logical_device_configuration(cpu, two)
 
-import counting_policy
+from support.agents import counting_policy
 from repertory.components import specs
 from repertory.components.inference import state_store
 
@@ -276,7 +274,7 @@ def test_bad_buckets(buckets):
 
 
 def test_device():
-  paths = [os.path.dirname(raw_lane.__file__), *filter(None, sys.path)]
+  paths = filter(None, sys.path)
   ended = subprocess.run(
     [sys.executable, '-c', _DEVICE_SOURCE],
     env=os.environ | {'PYTHONPATH': os.pathsep.join(paths)},

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import agent_batches
-import rare_cases
 from repertory.agents import sac
 from repertory.components import interfaces, learners
+from support.agents import agent_batches
+from support.system import rare_cases
 
 
 class _Learner(learners.LearnerState):

@@ -7,10 +7,10 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
-import agent_batches
-import rare_cases
 from repertory.components import interfaces, learners, networks, specs, types
 from repertory.components.runtime import compilation
+from support.agents import agent_batches
+from support.system import rare_cases
 
 _LARGEST = float(np.finfo(np.float32).max)
 # The leaf whose largest numbers overflow: not rewards with CRR and D4PG, whose

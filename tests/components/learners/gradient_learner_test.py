@@ -7,10 +7,10 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
-import agent_batches
-import rare_cases
 from repertory.components import interfaces, learners, types
 from repertory.components.config import settings
+from support.agents import agent_batches
+from support.system import rare_cases
 
 B = 2
 ELEMENT_SPEC = types.Sample(

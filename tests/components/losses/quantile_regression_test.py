@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import numeric_gradients
 from repertory.components import losses
+from support.agents import numeric_gradients
 
 
 def constant(values):

@@ -7,10 +7,10 @@ import pytest
 import sonnet as snt
 import tensorflow as tf
 
-import rare_cases
 from repertory.components import networks
 from repertory.components.config import choices
 from repertory.components.networks import image_torsos
+from support.system import rare_cases
 
 TORSOS = tuple(networks.IMAGE_TORSOS.values())
 

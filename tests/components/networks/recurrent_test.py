@@ -6,9 +6,9 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
-import rare_cases
 from repertory.components import networks, specs
 from repertory.components.config import choices
+from support.system import rare_cases
 
 T, B, D, H = 7, 4, 3, 5
 # Starts at once, never, in the middle and twice in a row, at the end.

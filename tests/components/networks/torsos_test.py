@@ -10,9 +10,9 @@ import tensorflow as tf
 from acme import specs
 from dm_env import specs as dm_env_specs
 
-import rare_cases
 from repertory.components import networks
 from repertory.components.networks import torsos
+from support.system import rare_cases
 
 B = 4
 

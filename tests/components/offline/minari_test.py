@@ -9,8 +9,8 @@ import pytest
 import tree
 from dm_env import specs as dm_env_specs
 
-from recorded_episodes import FIRST, LAST, MID, SPEC
 from repertory.components import offline
+from support.replay.recorded_episodes import FIRST, LAST, MID, SPEC
 
 # Minari's layout: episodes by name, growing columns, and spaces.
 _SPACES = {

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-import recorded_episodes
-from recorded_episodes import FIRST, LAST, MID
 from repertory.components import offline
+from support.replay import recorded_episodes
+from support.replay.recorded_episodes import FIRST, LAST, MID
 
 
 def test_returns_of_all_time_steps():

@@ -10,11 +10,11 @@ import pytest
 import tree
 from dm_env import specs as dm_env_specs
 
-import real_disk_errors
-import recorded_episodes
-from recorded_episodes import FIRST, LAST, MID, SPEC
 from repertory.components import offline
 from repertory.components.config import settings
+from support.replay import recorded_episodes
+from support.replay.recorded_episodes import FIRST, LAST, MID, SPEC
+from support.system import real_disk_errors
 
 # Two slots: episodes 1, 2, 3 of 2, 1 and 3 steps; and one of 50.
 _SLOTS = ([(1, 2, True), (2, 1, False), (3, 3, True)], [(7, 50, False)])

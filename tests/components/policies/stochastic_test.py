@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 import tree
 
-import rare_cases
 from repertory.components import distributions, networks, policies, specs
+from support.system import rare_cases
 
 IDS = [3, 0, 5]
 B = len(IDS)

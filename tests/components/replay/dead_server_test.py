@@ -7,10 +7,10 @@ import dm_env
 import numpy as np
 import pytest
 
-import replay_fixture
 from repertory.components import adders, datasets, replay
 from repertory.components.replay import server as server_lib
 from repertory.components.runtime import signals
+from support.replay import replay_fixture
 
 
 def _batch(step_type, number):

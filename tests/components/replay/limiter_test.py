@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import replay_fixture
 from repertory.components import replay
 from repertory.components.replay import limiter
+from support.replay import replay_fixture
 
 
 def _make(samples_per_insert, min_size, error_buffer):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-import replay_fixture
 from repertory.components import replay
 from repertory.components.runtime import signals
+from support.replay import replay_fixture
 
 FLOOR = 0.25
 

@@ -10,11 +10,11 @@ import pytest
 import reverb
 import tensorflow as tf
 
-import real_disk_errors
-import replay_fixture
 from repertory.components import replay
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import server as server_lib
+from support.replay import replay_fixture
+from support.system import real_disk_errors
 
 # Incompressible items, so that file sizes are predictable.
 SIZE = 5_000

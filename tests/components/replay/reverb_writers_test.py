@@ -7,14 +7,16 @@ import pytest
 import tensorflow as tf
 import tree
 
-import rare_cases
-import recording_writer
-import replay_fixture
-import sequence_twin
-import transition_twin
 from repertory.components import adders, replay
 from repertory.components.replay import packing
 from repertory.components.runtime import signals
+from support.replay import (
+  recording_writer,
+  replay_fixture,
+  sequence_twin,
+  transition_twin,
+)
+from support.system import rare_cases
 
 
 @pytest.fixture(autouse=True)

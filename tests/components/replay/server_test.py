@@ -5,9 +5,9 @@ import socket
 
 import pytest
 
-import replay_fixture
 from repertory.components import replay
 from repertory.components.replay import server as server_lib
+from support.replay import replay_fixture
 
 # With 2 samples per item and a buffer of 4: inserts wait above
 # 2 · 3 + 4 = 10, samples below 2 · 3 − 4 = 2.

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import replay_fixture
 from repertory.components import replay
 from repertory.components.replay import reverb_tables
+from support.replay import replay_fixture
 
 LIMIT = replay.RateLimit(4.0, min_size=10, error_buffer=16.0)
 

@@ -6,10 +6,9 @@ import re
 import numpy as np
 import pytest
 
-import local_fixture
-import replay_fixture
 from repertory.components import datasets, replay
 from repertory.components.replay import local, waits
+from support.replay import local_fixture, replay_fixture
 
 _LIMIT = replay.RateLimit(2.0, min_size=5, error_buffer=8.0)
 _TABLE = replay.uniform(replay_fixture.SIGNATURE, 100, _LIMIT)

@@ -6,9 +6,8 @@ import time
 import numpy as np
 import pytest
 
-import recording_writer
-import replay_fixture
 from repertory.components import replay, testing
+from support.replay import recording_writer, replay_fixture
 
 
 class _ReverbTable(testing.ServedTable):

@@ -10,8 +10,8 @@ import pytest
 import tensorflow as tf
 import tree
 
-import known_agents
 from repertory.components.runtime import data_parallel
+from support.agents import known_agents
 
 # Logical devices must be made before TensorFlow's first operation.
 _SCRIPT = """
@@ -26,7 +26,7 @@ tf.config.set_logical_device_configuration(
 )
 tf.debugging.set_log_device_placement(True)
 
-import agent_batches
+from support.agents import agent_batches
 from repertory.components import learners
 from repertory.components.runtime import data_parallel
 

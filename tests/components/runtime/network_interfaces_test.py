@@ -10,10 +10,8 @@ import sys
 
 import pytest
 
-import namespaces
-import stacks
-import two_machines
 from repertory.components.runtime import network_interfaces
+from support.system import namespaces, stacks, two_machines
 
 
 @pytest.mark.chaos

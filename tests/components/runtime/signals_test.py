@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-import replay_fixture
 from repertory.components.runtime import signals
+from support.replay import replay_fixture
 
 
 @pytest.fixture(autouse=True)

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-import recorded_episodes
-from recorded_episodes import SPEC
 from repertory.components import adders, offline, replay, transports
 from repertory.components.config import settings
 from repertory.components.replay import local
 from repertory.components.runtime import signals
 from repertory.components.transports import experience
+from support.replay import recorded_episodes
+from support.replay.recorded_episodes import SPEC
 
 _ITEMS = adders.Transitions(1, 0.9)
 _SIZE = 8

@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 import tree
 
-import recorded_episodes
-import recording_writer
-from recorded_episodes import SPEC
 from repertory.components import adders, offline, replay, transports, types
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.runtime import signals
 from repertory.components.transports import experience
+from support.replay import recorded_episodes, recording_writer
+from support.replay.recorded_episodes import SPEC
 
 _EPISODES = [
   (1, 2, True), (2, 7, False), (3, 1, True), (4, 4, False), (5, 9, True),

@@ -6,11 +6,11 @@ import dm_env
 import numpy as np
 import pytest
 
-import replay_fixture
 from repertory.components import adders, replay, transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import signals
 from repertory.components.transports import experience
+from support.replay import replay_fixture
 
 _SPEC = replay_fixture.TRANSITION_SPEC
 _ITEMS = adders.Transitions(1, 0.9)

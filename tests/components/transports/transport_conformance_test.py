@@ -9,9 +9,9 @@ from collections.abc import Mapping
 import pytest
 import tensorflow as tf
 
-import replay_fixture
 from repertory.components import replay, testing, transports
 from repertory.components.checkpoints import checkpointing
+from support.replay import replay_fixture
 
 
 @contextlib.contextmanager

@@ -8,11 +8,11 @@ import pytest
 import tensorflow as tf
 import tree
 
-import replay_fixture
 from repertory.components import adders, replay, transports
 from repertory.components.replay import local
 from repertory.components.runtime import signals
 from repertory.components.transports import experience
+from support.replay import replay_fixture
 
 _SPEC = replay_fixture.TRANSITION_SPEC
 _ITEMS = adders.Transitions(1, 0.9)

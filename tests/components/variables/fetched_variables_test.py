@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import replay_fixture
 from repertory.components import core, variables
 from repertory.components.runtime import signals
+from support.replay import replay_fixture
 
 SHAPES = [(2, 3), (3,), ()]
 

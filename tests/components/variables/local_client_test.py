@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import replay_fixture
 from repertory.components import variables
 from repertory.components.variables import local_client
+from support.replay import replay_fixture
 
 SHAPES = [(2, 3), (), (1000,)]
 

@@ -15,11 +15,11 @@ import pytest
 import tensorflow as tf
 from dm_env import specs
 
-import random_draws
 from repertory.environments import conformance, tensor
 from repertory.environments.registry import registry
 from repertory.environments.tensor import gymnax_adapter
 from repertory.environments.values.argument_checks import ArgumentError
+from support.agents import random_draws
 
 gymnax = pytest.importorskip('gymnax')
 jax = pytest.importorskip('jax')

@@ -3,13 +3,13 @@
 import pytest
 import tensorflow as tf
 
-import rare_cases
 from repertory.environments import conformance as batch_conformance
 from repertory.environments import tensor
 from repertory.environments.registry import registry
 from repertory.environments.tensor import conformance
 from repertory.environments.tensor import minatar as games
 from repertory.environments.values import argument_checks
+from support.system import rare_cases
 
 
 class GameConformance(conformance.TensorEnvironmentConformance):

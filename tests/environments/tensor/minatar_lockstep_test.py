@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import minatar_players
-import minatar_twins
-import rare_cases
 from repertory.environments import tensor
 from repertory.environments.tensor import minatar as games
+from support.environments import minatar_players, minatar_twins
+from support.system import rare_cases
 
 minatar = pytest.importorskip('minatar')
 

@@ -9,13 +9,12 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-import log_files
-import recording_hooks
 from repertory import launch
 from repertory.components import loggers
 from repertory.components.config.settings import SettingError
 from repertory.launch.experiments import callbacks
 from repertory.launch.opening import resuming
+from support.launch import log_files, recording_hooks
 
 
 def _make(directory, **settings):

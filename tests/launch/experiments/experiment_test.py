@@ -4,13 +4,13 @@ import dataclasses
 
 import pytest
 
-import known_agents
 from repertory import launch
 from repertory.agents import dqn, ppo
 from repertory.agents.interface import registry
 from repertory.components.config.settings import SettingError
 from repertory.launch.experiments import naming
 from repertory.launch.opening import session, smoke_test
+from support.agents import known_agents
 
 
 def _make(agent='dqn', **settings):

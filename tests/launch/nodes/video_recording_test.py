@@ -13,8 +13,6 @@ import psutil
 import pytest
 from dm_env import specs
 
-import films
-import rare_cases
 from repertory import launch
 from repertory.components.actors import environment_loop
 from repertory.components.config import settings
@@ -25,6 +23,8 @@ from repertory.environments.registry import registry
 from repertory.environments.rendering import rendering
 from repertory.launch.cli import commands
 from repertory.launch.nodes import video_recording, videos
+from support.environments import films
+from support.system import rare_cases
 
 
 class Acrobat:

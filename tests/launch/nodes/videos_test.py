@@ -9,9 +9,9 @@ import numpy as np
 import psutil
 import pytest
 
-import films
 from repertory.components.config import settings
 from repertory.launch.nodes import videos
+from support.environments import films
 
 
 def make_noise(count, height, width):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-import written_runs
 from repertory.components.config.settings import SettingError
 from repertory.launch import results
 from repertory.launch.results import curves, quantities, scores
+from support.launch import written_runs
 
 
 def _panels(folder, what='return', **settings):

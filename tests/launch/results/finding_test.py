@@ -6,10 +6,10 @@ import os
 
 import pytest
 
-import written_runs
 from repertory.components.config.settings import SettingError
 from repertory.launch import results
 from repertory.launch.opening import directories
+from support.launch import written_runs
 
 
 def _states(*paths):

@@ -2,10 +2,10 @@
 
 import json
 
-import written_runs
 from repertory.agents import dqn
 from repertory.launch import results
 from repertory.launch.experiments import experiment
+from support.launch import written_runs
 
 
 def _group(folder):

@@ -5,10 +5,10 @@ import os
 
 import pytest
 
-import written_runs
 from repertory.launch import results
 from repertory.launch.cli import commands as command_line
 from repertory.launch.results import report, throughput, videos
+from support.launch import written_runs
 
 _SECRET = 'the secret'
 

@@ -8,10 +8,10 @@ import xml.etree.ElementTree
 import pytest
 from matplotlib import figure
 
-import written_runs
 from repertory.components.config.settings import SettingError
 from repertory.launch import results
 from repertory.launch.results import drawing, plots
+from support.launch import written_runs
 
 _SVG = '{http://www.w3.org/2000/svg}'
 

@@ -9,10 +9,10 @@ import urllib.parse
 
 import pytest
 
-import written_runs
 from repertory.components.config.settings import SettingError
 from repertory.launch import results
 from repertory.launch.results import markup, report, throughput, videos
+from support.launch import written_runs
 
 _VOID = {'meta', 'img', 'br'}
 

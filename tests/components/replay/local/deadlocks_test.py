@@ -5,12 +5,11 @@ import threading
 import numpy as np
 import pytest
 
-import local_fixture
-import replay_fixture
 from repertory.components import adders, datasets, replay, transports
 from repertory.components.replay import local
 from repertory.components.runtime import signals
 from repertory.components.transports import experience
+from support.replay import local_fixture, replay_fixture
 
 _LIMIT = replay.RateLimit(2.0, min_size=5, error_buffer=8.0)
 

@@ -9,11 +9,10 @@ import pytest
 import tensorflow as tf
 import tree
 
-import local_fixture
-import replay_fixture
 from repertory.components import replay
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
+from support.replay import local_fixture, replay_fixture
 
 # Both images have the same shape, so items may share them; the map differs.
 _SIGNATURE = {

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import local_fixture
-import replay_fixture
 from repertory.components import replay
 from repertory.components.config.settings import SettingError
 from repertory.components.replay import local
+from support.replay import local_fixture, replay_fixture
 
 
 class _Twin:

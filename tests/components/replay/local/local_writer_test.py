@@ -9,14 +9,16 @@ import pytest
 import tensorflow as tf
 import tree
 
-import local_fixture
-import recording_writer
-import replay_fixture
-import sequence_twin
-import transition_twin
 from repertory.components import adders, replay
 from repertory.components.replay import local, packing
 from repertory.components.runtime import signals
+from support.replay import (
+  local_fixture,
+  recording_writer,
+  replay_fixture,
+  sequence_twin,
+  transition_twin,
+)
 
 
 def _drain(table):

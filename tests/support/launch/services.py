@@ -4,10 +4,10 @@ import threading
 
 import psutil
 
-import program
 from repertory.components.runtime import network_interfaces
 from repertory.launch.launchers import calls, conformance
 from repertory.launch.launchers import node_graph as node_graph_lib
+from support.system import program
 
 SECONDS = 60
 

@@ -7,9 +7,9 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-import known_agents
 from repertory.agents.interface import registry
 from repertory.components import specs, types
+from support.agents import known_agents
 
 _NUMBER = specs.Array((), np.float32)
 _DISCRETE = specs.EnvironmentSpec(

@@ -5,11 +5,11 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-import agent_batches
 from repertory.agents.reward_models import steps as steps_lib
 from repertory.agents.reward_models.gail import GAILBuilder, GAILConfig
 from repertory.agents.reward_models.rnd import RNDBuilder, RNDConfig
 from repertory.agents.reward_models.sqil import SQILBuilder
+from support.agents import agent_batches
 
 _SMALL = {'hidden_sizes': (4,)}
 # Settings for wrapping an agent that observes unnormalized states.

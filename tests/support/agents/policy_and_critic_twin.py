@@ -3,9 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
-import numeric_gradients
-import transition_updates
 from repertory.agents.actor_critic import policy_and_critic
+from support.agents import numeric_gradients, transition_updates
 
 
 def make_networks(make_policy, make_critic, seed=0):

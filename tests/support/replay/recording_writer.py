@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import tree
 
-import replay_fixture
 from repertory.components import replay
 from repertory.components.runtime import signals
+from support.replay import replay_fixture
 
 
 class _Place:

@@ -2,10 +2,12 @@
 
 import numpy as np
 
-import numeric_gradients
-import numpy_categorical
-import numpy_dqn
-import policy_and_critic_twin
+from support.agents import (
+  numeric_gradients,
+  numpy_categorical,
+  numpy_dqn,
+  policy_and_critic_twin,
+)
 
 _LOG_2_PI = np.log(2 * np.pi)
 

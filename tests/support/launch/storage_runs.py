@@ -4,11 +4,11 @@ import contextlib
 
 import pytest
 
-import log_files
 from repertory import launch
 from repertory.components import checkpoints
 from repertory.components.checkpoints import backends, storage_lock
 from repertory.launch.opening import resuming, uploads
+from support.launch import log_files
 
 # XLA would take most of the time.
 SETTINGS = {

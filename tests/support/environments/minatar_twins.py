@@ -9,7 +9,7 @@ import functools
 
 import numpy as np
 
-from random_draws import Stream
+from support.agents.random_draws import Stream
 
 NUM_MOVES = 6
 

@@ -7,9 +7,8 @@ import sys
 
 import pytest
 
-import program
-import rare_cases
 from repertory.launch.launchers import rpc
+from support.system import program, rare_cases
 
 NO_LAUNCHPAD = 'about Launchpad, which does not support this Python'
 HAS_LAUNCHPAD = importlib.util.find_spec('launchpad') is not None
@@ -27,7 +26,7 @@ usual_carrier = pytest.mark.parametrize(
   indirect=True,
 )
 
-_ROOT = pathlib.Path(__file__).resolve().parents[1]
+_ROOT = pathlib.Path(__file__).resolve().parents[3]
 # Prints the version of a Python that has this checkout.
 _TELL = (
   'import sys, repertory; '

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-import numeric_gradients
+from support.agents import numeric_gradients
 
 
 def values(arrays, num_critics, observation, action):

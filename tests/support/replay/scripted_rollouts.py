@@ -4,11 +4,10 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-import recording_writer
-import sequence_twin
 from repertory.components import replay, types
 from repertory.components.anakin import acting
 from repertory.components.transports import experience as experience_lib
+from support.replay import recording_writer, sequence_twin
 
 FIRST, MID, LAST = 0, 1, 2
 

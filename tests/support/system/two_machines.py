@@ -15,14 +15,14 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 
-import namespaces
-import replay_fixture
 from repertory.components import replay
 from repertory.components.inference import addresses
 from repertory.components.runtime import network_interfaces
 from repertory.launch.launchers import node_graph, node_runner, rpc
 from repertory.launch.nodes import node
 from repertory.launch.platform import ports
+from support.replay import replay_fixture
+from support.system import namespaces
 
 _HERE, _THERE = '10.77.0.1', '10.77.0.2'
 # A second address of this machine on the same interface, without a server.

@@ -4,12 +4,12 @@ import dm_env
 import numpy as np
 import tree
 
-import known_agents
 from repertory import launch
 from repertory.agents.interface import registry
 from repertory.components import learners, specs
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.opening import session, smoke_test
+from support.agents import known_agents
 
 STEPS, LEARNER_STEPS = 60, 7
 

@@ -30,7 +30,7 @@ from typing import Any
 
 import psutil
 
-import namespaces
+from support.system import namespaces
 
 HERE = '10.78.0.1'
 _HUB = 'hub'

@@ -39,7 +39,7 @@ NO_LIMIT = replay.RateLimit(1.0, min_size=1, error_buffer=float('inf'))
 
 _SERVER_SOURCE = """
 import sys
-import replay_fixture
+from support.replay import replay_fixture
 from repertory.components import replay
 
 server = replay.make_server(replay_fixture.make_process_tables())
@@ -168,13 +168,13 @@ class ServerProcess:
   """A server in a child process, which may be killed."""
 
   def __init__(self):
-    paths = [os.path.dirname(__file__), os.environ.get('PYTHONPATH', '')]
+    paths = filter(None, sys.path)
     self._process = subprocess.Popen(
       [sys.executable, '-c', _SERVER_SOURCE],
       stdin=subprocess.PIPE,
       stdout=subprocess.PIPE,
       stderr=subprocess.DEVNULL,
-      env=os.environ | {'PYTHONPATH': os.pathsep.join(filter(None, paths))},
+      env=os.environ | {'PYTHONPATH': os.pathsep.join(paths)},
       text=True,
     )
     self._port = int(Call(self._process.stdout.readline).result(60))

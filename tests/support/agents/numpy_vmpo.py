@@ -2,7 +2,7 @@
 
 import numpy as np
 
-import numeric_gradients
+from support.agents import numeric_gradients
 
 _LOG_2_PI = np.log(2 * np.pi)
 

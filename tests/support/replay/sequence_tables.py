@@ -4,8 +4,8 @@ import dm_env
 import numpy as np
 from dm_env import specs as dm_env_specs
 
-import recording_writer
 from repertory.components import adders, specs, types
+from support.replay import recording_writer
 
 FIRST, MID, LAST = dm_env.StepType
 

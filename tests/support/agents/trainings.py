@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-import program
+from support.system import program
 
 SEEDS = (1, 2, 3)
 TOPOLOGIES = (

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-import replay_fixture
 from repertory.components import replay
 from repertory.components.replay import local
+from support.replay import replay_fixture
 
 SIGNATURE = replay_fixture.SIGNATURE
 

@@ -8,9 +8,6 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-import raw_lane
-import recording_adder
-import replay_fixture
 from repertory.components import interfaces, specs
 from repertory.components.actors import environment_loop
 from repertory.components.inference import (
@@ -23,6 +20,8 @@ from repertory.components.inference import (
 )
 from repertory.components.runtime import callers, signals
 from repertory.environments.batches import batch
+from support.launch import raw_lane
+from support.replay import recording_adder, replay_fixture
 
 DEADLINE_SECONDS = raw_lane.DEADLINE_SECONDS
 

@@ -2,9 +2,7 @@
 
 import numpy as np
 
-import numeric_gradients
-import numpy_dqn
-import transition_updates
+from support.agents import numeric_gradients, numpy_dqn, transition_updates
 
 
 class Twin:

@@ -1,10 +1,10 @@
 """Checkpoints written by each stack, and their expected contents.
 
 They are committed, as a stack cannot write those of the other. If their format
-changes, the interpreter of each stack writes them again:
+changes, the interpreter of each stack writes them again, in the folder `tests`:
 
-  .venv/bin/python tests/stack_checkpoints.py
-  .venv311/bin/python tests/stack_checkpoints.py
+  ../.venv/bin/python -m support.launch.stack_checkpoints
+  ../.venv311/bin/python -m support.launch.stack_checkpoints
 """
 
 import hashlib
@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-import stacks
 from repertory import launch
 from repertory.components import transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.runtime import versions
 from repertory.launch.opening import resuming
+from support.system import stacks
 
-_FOLDER = pathlib.Path(__file__).parent / 'launch' / 'stack_checkpoints'
+_FOLDER = pathlib.Path(__file__).parents[2] / 'launch' / 'stack_checkpoints'
 _FACTS = 'facts.json'
 # XLA would take most of the time.
 _SMALL = {'batch_size': 4, 'jit_compile': False}

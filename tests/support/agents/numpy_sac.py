@@ -4,10 +4,8 @@ import math
 
 import numpy as np
 
-import numeric_gradients
-import numpy_dqn
-import transition_updates
 from repertory.agents.sac import learning
+from support.agents import numeric_gradients, numpy_dqn, transition_updates
 
 B, D = transition_updates.B, transition_updates.D
 

@@ -13,9 +13,8 @@ import numpy as np
 import tree
 from dm_env import specs as dm_env_specs
 
-import recording_writer
-import transition_twin
 from repertory.components import adders, types
+from support.replay import recording_writer, transition_twin
 
 SPEC = transition_twin.SPEC
 EXTRAS_SPEC = types.SequenceExtras(
