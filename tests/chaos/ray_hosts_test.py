@@ -24,7 +24,7 @@ pytestmark = [
   ),
 ]
 
-_FOLDER = pathlib.Path(cluster_hosts.__file__).parent
+_TESTS = pathlib.Path(__file__).parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ class _Run:
   def __init__(self, tmp_path):
     self.directory = tmp_path / 'run'
     self._script = tmp_path / 'script'
-    shutil.copytree(_FOLDER / 'cluster_training', self._script)
+    shutil.copytree(_TESTS / 'cluster_training', self._script)
     self.signals = importlib.import_module('signals_to_follow')
 
   def play(self, *events, hosts=3, without=(), **settings):
@@ -62,15 +62,15 @@ class _Run:
     }
     program = subprocess.run(
       [
-        *namespaces.ONE_HOST, sys.executable, cluster_hosts.__file__,
-        json.dumps(scenario),
+        *namespaces.ONE_HOST,
+        *(sys.executable, '-m', cluster_hosts.__name__, json.dumps(scenario)),
       ],
-      cwd=_FOLDER,
+      cwd=_TESTS,
       check=False,
       timeout=500,
       capture_output=True,
       text=True,
-    )  # fmt: skip
+    )
     assert program.returncode == 0, program.stderr
     result = json.loads(program.stdout)
     assert result['left'] == [], result
@@ -113,7 +113,7 @@ class _Run:
 
 @pytest.fixture(name='run')
 def _make_run(tmp_path, monkeypatch):
-  monkeypatch.syspath_prepend(_FOLDER / 'cluster_training')
+  monkeypatch.syspath_prepend(_TESTS / 'cluster_training')
   return _Run(tmp_path)
 
 

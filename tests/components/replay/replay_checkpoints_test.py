@@ -178,10 +178,8 @@ replay.remove_checkpoints(served.directory)
 print(os.listdir(served.directory), served.status().size)
 os._exit(0 if not sys.stdout.flush() else 1)
 """
-  modules = (replay_fixture, sys.modules[__name__])
-  folders = [os.path.dirname(str(module.__file__)) for module in modules]
   output = real_disk_errors.run_on_small_disk(
-    source.format(folders=folders), tmp_path, '500k'
+    source.format(folders=sys.path), tmp_path, '500k'
   )
   # Reverb leaves incomplete files each time; all are removed.
   assert output.split('\n')[:-1] == ['True 1', 'True 2', 'True 3', '[] 150']

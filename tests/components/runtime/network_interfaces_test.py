@@ -21,8 +21,14 @@ from support.system import namespaces, stacks, two_machines
 def test_another_machine_reaches_only_what_is_opened_to_it():
   names = [*(['courier'] if stacks.HAS_LAUNCHPAD else []), 'grpc']
   program = subprocess.run(
-    [*namespaces.WITHIN_ONE, sys.executable, two_machines.__file__, *names],
-    cwd=pathlib.Path(two_machines.__file__).parent,
+    [
+      *namespaces.WITHIN_ONE,
+      sys.executable,
+      '-m',
+      two_machines.__name__,
+      *names,
+    ],
+    cwd=pathlib.Path(__file__).parents[2],
     check=True,
     timeout=200,
     stdout=subprocess.PIPE,
