@@ -13,7 +13,7 @@ from docutils.parsers import rst
 import repertory
 
 sys.path.append(str(pathlib.Path(__file__).parent))
-import flags_table
+import tables
 
 project = 'Repertory'
 version = release = repertory.__version__
@@ -164,20 +164,31 @@ def _visit_block_math(writer, node) -> None:
   raise nodes.SkipNode
 
 
-class _Flags(rst.Directive):
-  """Table of the flags of `repertory train` under a heading of its help."""
+class _Table(rst.Directive):
+  """A table in Markdown that is generated from the code."""
 
   required_arguments = 1
   final_argument_whitespace = True
 
   def run(self) -> list[nodes.Node]:
-    source = 'launch/cli/flags.py'
-    lines = flags_table.markdown(self.arguments[0])
+    lines = self.make(self.arguments[0])
     container = nodes.Element()
     self.state.nested_parse(
-      statemachine.StringList(lines, source), 0, container
+      statemachine.StringList(lines, self.name), 0, container
     )
     return container.children
+
+
+class _Flags(_Table):
+  """Flags of `repertory train` under a heading of its help."""
+
+  make = staticmethod(tables.flags)
+
+
+class _Settings(_Table):
+  """Settings of an agent or a reward model."""
+
+  make = staticmethod(tables.settings)
 
 
 def _add_font(app, exception) -> None:
@@ -191,6 +202,7 @@ def _add_font(app, exception) -> None:
 def setup(app) -> None:
   """Registers the hooks above; called by Sphinx."""
   app.add_directive('flags', _Flags)
+  app.add_directive('settings', _Settings)
   app.add_directive('mermaid', _Mermaid)
   app.add_html_math_renderer(
     'mathml',

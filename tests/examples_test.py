@@ -223,7 +223,7 @@ class TestFlags:
     tables = re.findall(r'(?m)^```\{flags\} (.*)$', _read('docs/flags.md'))
     assert headings == tables == list(flag_tables.TRAIN_GROUPS)
 
-  def test_tables_are_what_help_says(self, flags_table):
+  def test_tables_are_what_help_says(self, tables):
     _, text, _ = _call(['train', '--help'])
     flags = dict(
       re.findall(
@@ -235,7 +235,7 @@ class TestFlags:
     rows = [
       row
       for group in flag_tables.TRAIN_GROUPS
-      for row in flags_table.rows(group)
+      for row in tables.flag_rows(group)
     ]
     assert sorted(name for name, *_ in rows) == sorted(flags)
     for name, default, meaning in rows:
@@ -249,20 +249,20 @@ class TestFlags:
         shown = shown.replace(text, '')
       assert shown.startswith(_joined(meaning)), name
 
-  def test_code_is_marked(self, flags_table):
-    lines = flags_table.markdown('Directories')
+  def test_code_is_marked(self, tables):
+    lines = tables.flags('Directories')
     assert lines[2] == (
       '| `--directory` | `runs/<agent>/<environment>/seed_<seed>` | '
       'Directory of logs and checkpoints. An existing run is resumed. |'
     )
-    lines = flags_table.markdown('Agent, environment and steps')
+    lines = tables.flags('Agent, environment and steps')
     assert '`--config.<name>=<value>`; `repertory agents <agent>`' in lines[2]
 
 
-@pytest.fixture(name='flags_table')
-def _flags_table(monkeypatch):
+@pytest.fixture(name='tables')
+def _tables(monkeypatch):
   monkeypatch.syspath_prepend(_ROOT / 'docs')
-  return importlib.import_module('flags_table')
+  return importlib.import_module('tables')
 
 
 @pytest.fixture(scope='module', name='trained')
@@ -472,12 +472,19 @@ class TestDocs:
     assert f'at most {3 * batch} items' in _words(_read('docs/resuming.md'))
 
   @pytest.mark.parametrize('name', [a.name for a in agents_registry.agents()])
-  def test_settings_of_agent_are_those_of_its_config(self, name):
+  def test_agents_have_one_order(self, name, tables):
+    page = _read(f'docs/agents/{name}.md')
+    titles = re.findall('(?m)^## (.*)', page)
     expected = [
-      [f'`{setting.name}`', f'`{setting.default}`', setting.help]
-      for setting in agents_registry.settings(name)
+      'Support',
+      'Example',
+      'Results',
+      'Speed',
+      'Stability',
+      'Settings',
     ]
-    rows = '\n'.join(f'| {" | ".join(row)} |' for row in expected)
-    assert _table(f'docs/agents/{name}.md', '## Settings') == expected, (
-      f'The table should be:\n{rows}'
-    )
+    first = titles[: titles.index('Settings') + 1]
+    assert first == [title for title in expected if title in titles]
+    assert {'Support', 'Example', 'Equations', 'Sources'} <= {*titles}
+    assert f'```{{settings}} {name}\n' in page
+    assert len(tables.settings(name)) > 2

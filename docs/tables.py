@@ -1,28 +1,43 @@
-"""Tables of the flags of `repertory train`, for `flags.md`."""
+"""Tables in the docs that are generated from the code."""
 
 import re
 
-from repertory.launch.cli import flags
+from repertory.agents.interface import registry
+from repertory.launch.cli import flags as flags_lib
 
 _STATED = re.compile(r'; default: (.*?)(?=\.(?:\s|$))')
 _CODE = re.compile(r'--[\w.<>=]*[\w>]|[\w./:<>=]*[_<][\w./:<>=]*[\w>]')
 
 
-def rows(group: str) -> list[tuple[str, str, str]]:
+def flag_rows(group: str) -> list[tuple[str, str, str]]:
   """Returns name, default and meaning of the flags under a heading of the help.
 
   Args:
-    group: One of `flags.TRAIN_GROUPS`.
+    group: One of `flags_lib.TRAIN_GROUPS`.
   """
-  known = {name: (value, text) for name, _, value, text in flags.TRAIN_FLAGS}
-  return [_row(name, *known[name]) for name in flags.TRAIN_GROUPS[group]]
+  known = {
+    name: (value, text) for name, _, value, text in flags_lib.TRAIN_FLAGS
+  }
+  return [_row(name, *known[name]) for name in flags_lib.TRAIN_GROUPS[group]]
 
 
-def markdown(group: str) -> list[str]:
-  """Returns the lines of a table in Markdown; see `rows`."""
+def flags(group: str) -> list[str]:
+  """Returns the lines of a table of flags; see `flag_rows`."""
   return ['| Flag | Default | Meaning |', '| --- | --- | --- |'] + [
     f'| `--{name}` | {_mark_code(default)} | {_mark_code(meaning)} |'
-    for name, default, meaning in rows(group)
+    for name, default, meaning in flag_rows(group)
+  ]
+
+
+def settings(agent: str) -> list[str]:
+  """Returns the lines of a table of an agent's settings."""
+  return [
+    '| Setting | Default | Meaning, and where the default comes from |',
+    '| --- | --- | --- |',
+    *(
+      f'| `{s.name}` | `{s.default}` | {s.help} |'
+      for s in registry.settings(agent)
+    ),
   ]
 
 
