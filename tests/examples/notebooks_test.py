@@ -64,7 +64,7 @@ def test_they_run_in_a_fresh_interpreter_to_outputs_of_the_stored_form(
     for output in cell.get('outputs', ())
     for line in output.get('text', ())
   )
-  assert 'This thread would wait for ever' in printed
+  assert 'This thread would wait forever' in printed
   for what in ('the last 100 episodes', 'the last evaluation'):
     (learned,) = re.findall(rf'Mean return of {what}: (\S+)', printed)
     assert float(learned) > 0.5, printed
