@@ -335,8 +335,8 @@ class SoftUpdate(tf.Module):
       raise ValueError(f'rate must be in (0, 1], got {rate}.')
     self._source, self._target = _variables(source), _variables(target)
     self._rate = rate
-    for source, target in zip(self._source, self._target, strict=True):
-      target.assign(source)
+    for online, follower in zip(self._source, self._target, strict=True):
+      follower.assign(online)
 
   def __call__(self) -> None:
     """Moves the target variables."""

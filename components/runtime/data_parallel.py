@@ -96,6 +96,7 @@ def _divide(
 
   def run(*leaves):
     parts = []  # Per device: its tape, inputs and outputs.
+    outputs, flat = (), []
     for name, part in zip(names, _split(leaves, axes, sizes)):
       with tf.device(name), tf.GradientTape(persistent=True) as tape:
         tape.watch([leaf for leaf in part if leaf.dtype.is_floating])

@@ -104,7 +104,10 @@ def find_faster(
         return None
   except Exception:  # TensorFlow acts, whatever the reason.
     return None
-  zeros = [np.zeros_like(leaf) for leaf in leaves]
+  zeros = [
+    np.zeros(spec.shape, spec.dtype.as_numpy_dtype)
+    for spec in compiled.argument_specs
+  ]
   ours, theirs = [], []
   for _ in range(_NUM_MEASUREMENTS):
     translated.forget()
