@@ -34,7 +34,6 @@ from repertory.components import (
 from repertory.components.runtime import (
   compilation,
   numpy_functions,
-  numpy_translations,
   signals,
 )
 
@@ -154,7 +153,7 @@ class BuilderConformance:
     )
     try:
       translated = numpy_functions.NumpyFunction(compiled, lambda: 0)
-    except numpy_translations.CannotTranslateError as error:
+    except numpy_functions.CannotTranslateError as error:
       raise unittest.SkipTest(f'NumPy cannot act: {error}') from error
     leaves = [np.asarray(leaf) for leaf in tree.flatten(state)]
     for timestep in itertools.islice(self.live(), 20):

@@ -7,9 +7,11 @@ from repertory.components.config import lazy_imports
 if TYPE_CHECKING:
   from repertory.components.actors import saved_model
   from repertory.components.actors.adapters import Batched, Unbatched
-  from repertory.components.actors.initial_states import InitialStates
   from repertory.components.actors.policy_actor import PolicyActor
-  from repertory.components.actors.policy_rows import PolicyRows
+  from repertory.components.actors.policy_rows import (
+    InitialStates,
+    PolicyRows,
+  )
 
 __all__ = [
   'Batched',
@@ -24,7 +26,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_imports.modules(
   __name__,
   Batched='adapters',
-  InitialStates='initial_states',
+  InitialStates='policy_rows',
   PolicyActor='policy_actor',
   PolicyRows='policy_rows',
   Unbatched='adapters',

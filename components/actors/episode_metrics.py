@@ -128,11 +128,8 @@ def check(makers: Any) -> None:
         f'got {name!r}.',
       )
     if not callable(make):
-      hint = (
-        f' Write {type(make).__name__}.'
-        if isinstance(make, EpisodeMetric)
-        else ''
-      )
+      is_metric = isinstance(make, EpisodeMetric)
+      hint = f' Write {type(make).__name__}.' if is_metric else ''
       raise SettingError(
         setting,
         'must have callables that return a new metric, such as its class; got '

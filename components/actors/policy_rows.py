@@ -10,10 +10,52 @@ import tensorflow as tf
 import tree
 
 from repertory.components import interfaces, specs, types
-from repertory.components.actors import initial_states as initial_states_lib
 from repertory.components.runtime import compilation, nests, numpy_functions
 
 _FIRST, _MID = int(dm_env.StepType.FIRST), int(dm_env.StepType.MID)
+
+
+class InitialStates:
+  """Assigns environments' initial states to rows, with distinct random streams.
+
+  Row r gets the settings of environment r mod N. So there may be more rows than
+  a run has environments.
+  """
+
+  def __init__(
+    self,
+    make_policy: Callable[[int], interfaces.Policy],
+    num_environments: int,
+    seed: int,
+  ):
+    """Stores the arguments; no policy is created yet.
+
+    Args:
+      make_policy: Maps a seed to a policy; policies differ in nothing else.
+      num_environments: N, number of environments of the policies.
+      seed: Seed of all random numbers.
+    """
+    self._make_policy = make_policy
+    self._num_environments = num_environments
+    self._seed = seed
+
+  def nest(self) -> types.Nest:
+    """Returns the state of one row, `[1, ...]`, in the policy's structure."""
+    return self._of_round(0, 1)
+
+  def leaves(self, num_rows: int) -> list[np.ndarray]:
+    """Returns the leaves of the first rows, `[num_rows, ...]` each."""
+    size = self._num_environments
+    rounds = [
+      tree.flatten(self._of_round(start // size, min(size, num_rows - start)))
+      for start in range(0, num_rows, size)
+    ]
+    return [np.concatenate(parts) for parts in zip(*rounds)]
+
+  def _of_round(self, index: int, num_rows: int) -> types.Nest:
+    entropy = np.random.SeedSequence([self._seed, index])
+    seed = int(entropy.generate_state(1)[0] >> 1)
+    return self._make_policy(seed).initial_state(range(num_rows))
 
 
 class PolicyRows:
@@ -31,7 +73,7 @@ class PolicyRows:
     self,
     policy: interfaces.Policy,
     observation_spec: types.Nest,
-    initial_states: initial_states_lib.InitialStates,
+    initial_states: InitialStates,
   ):
     """Compiles the policy for one row.
 
@@ -51,8 +93,6 @@ class PolicyRows:
     self._functions: dict[int | None, Any] = {}
     self._compiled: Any = None
     self._function(1)
-    # States of all rows so far, and of the current ones.
-    self._all = initial_states.leaves(1)
     self._state: list[np.ndarray] = []  # [B, ...]
     self._step_type = np.zeros([0], np.int32)  # [B]
 
@@ -67,21 +107,15 @@ class PolicyRows:
     return nests.Unflattener(self._compiled.output_structure[0])
 
   def resize(self, num_rows: int) -> None:
-    """Sets the number of rows: the first ones are kept, new ones appended."""
-    if num_rows == len(self._step_type):
-      return
-    self._set_aside()
-    missing = num_rows - len(self._all[0]) if self._all else 0
-    if missing > 0:
-      fresh = self._initial_states.leaves(num_rows)
-      self._all = [
-        np.concatenate([leaf, new[-missing:]])
-        for leaf, new in zip(self._all, fresh)
-      ]
-    self._state = [leaf[:num_rows] for leaf in self._all]
-    before = self._step_type[:num_rows]
-    self._step_type = np.full([num_rows], _FIRST, np.int32)
-    self._step_type[: len(before)] = before
+    """Sets the number of rows: the first ones stay, others are new."""
+    num_kept = min(num_rows, len(self._step_type))
+    leaves = self._initial_states.leaves(num_rows)
+    for leaf, old in zip(leaves, self._state):
+      leaf[:num_kept] = old[:num_kept]
+    self._state = leaves
+    step_type = np.full([num_rows], _FIRST, np.int32)
+    step_type[:num_kept] = self._step_type[:num_kept]
+    self._step_type = step_type
 
   def begin(self, rows: np.ndarray | slice = slice(None)) -> None:
     """Makes rows begin an episode in the next call."""
@@ -106,15 +140,6 @@ class PolicyRows:
     # A new array, because NumPy may still refer to the old one.
     self._step_type = np.full([num_rows], _MID, np.int32)
     return self._unflatten(arrays[:num_actions])
-
-  def _set_aside(self) -> None:
-    """Stores the states of the current rows."""
-    num_rows = len(self._step_type)
-    if num_rows:
-      self._all = [
-        np.concatenate([mine, leaf[num_rows:]])
-        for mine, leaf in zip(self._state, self._all)
-      ]
 
   def _function(self, num_rows: int) -> Callable[..., list[Any]]:
     size = 1 if num_rows == 1 else None

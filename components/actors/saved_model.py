@@ -11,7 +11,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import interfaces, specs, types
-from repertory.components.actors import initial_states as initial_states_lib
+from repertory.components.actors import policy_rows
 
 # Rows in a model's initial state, if they differ, as by random streams.
 MAX_DIFFERING_ROWS = 1024
@@ -23,7 +23,7 @@ def export(
   policy: interfaces.Policy,
   observation_spec: types.Nest,
   observation_names: Sequence[str],
-  initial_states: initial_states_lib.InitialStates,
+  initial_states: policy_rows.InitialStates,
   path: str,
 ) -> None:
   """Exports a policy.

@@ -3,9 +3,12 @@
 from repertory.components.anakin.acting import Carry, Environments, begin
 from repertory.components.anakin.compiled_loop import LoopParts
 from repertory.components.anakin.compiled_transport import CompiledTransport
-from repertory.components.anakin.learner import CompiledLearner, EpisodeBatch
+from repertory.components.anakin.learner import (
+  CompiledLearner,
+  CompiledSnapshots,
+  EpisodeBatch,
+)
 from repertory.components.anakin.sequences import SequenceTransport
-from repertory.components.anakin.snapshots import CompiledSnapshots
 from repertory.components.anakin.transitions import TransitionTransport
 from repertory.components.anakin.unrolls import UnrollTransport
 

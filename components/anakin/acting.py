@@ -84,7 +84,7 @@ class EndedEpisodes(NamedTuple):
 
 
 def episodes_spec(num_steps: int, num_environments: int) -> EndedEpisodes:
-  """Returns the specs of `Episodes` for `num_steps` steps."""
+  """Returns the specs of ended episodes for `num_steps` steps."""
   shape = [num_steps, num_environments]
   return EndedEpisodes(
     num_steps=tf.TensorSpec([num_steps], tf.int64),

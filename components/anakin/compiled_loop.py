@@ -21,14 +21,7 @@ _MAX_TURNS = 512
 
 
 class LoopParts(NamedTuple):
-  """Components of a program.
-
-  Attributes:
-    policy: Policy with the variables that the update changes.
-    environments: Environments of the policy.
-    transport: Transport of experience from the policy to the update.
-    update: Update of the variables.
-  """
+  """Components of a program; the policy has the update's variables."""
 
   policy: interfaces.Policy
   environments: acting.Environments
@@ -83,14 +76,7 @@ class CompiledLoop:
     max_skips: int,
     jit_compile: bool,
   ):
-    """Compiles the loop.
-
-    Args:
-      parts: Components of the program.
-      carry: State before the first step.
-      max_skips: Maximum number of consecutive undone updates.
-      jit_compile: Whether to compile with XLA.
-    """
+    """Compiles a loop with up to `max_skips` consecutive undone updates."""
     self._parts = parts
     self._transport = transport = parts.transport
     self._max_skips = max_skips
@@ -140,11 +126,10 @@ class CompiledLoop:
     max_priority: float,
     carry: acting.Carry,
   ) -> tuple[acting.Carry, LoopResult]:
-    """Runs iterations.
+    """Runs iterations, fewer if an update diverges and may not be skipped.
 
     Args:
-      num_turns: Number of iterations, at most `max_turns`. The loop stops
-        earlier if an update is not finite and may not be skipped.
+      num_turns: Number of iterations, at most `max_turns`.
       learner_steps: Updates so far.
       num_skips: Number of the latest updates that were undone in a row.
       max_priority: Largest priority so far.

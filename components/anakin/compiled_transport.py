@@ -52,7 +52,7 @@ class CompiledTransport(tf.Module, abc.ABC):
     """Takes environment steps, and records them.
 
     Args:
-      act: Function that takes one step.
+      act: Takes one step.
       carry: State before the first step.
       version: Learner steps of the acting variables, int64.
       max_priority: Largest priority so far, float64.
@@ -64,12 +64,7 @@ class CompiledTransport(tf.Module, abc.ABC):
 
   @abc.abstractmethod
   def is_due(self, held: types.Nest, num_updates: tf.Tensor) -> tf.Tensor:
-    """Returns whether another update is due, a bool.
-
-    Args:
-      held: Data from `collect`.
-      num_updates: Updates since `collect`.
-    """
+    """Returns whether an update is due, after `num_updates` since `collect`."""
 
   @abc.abstractmethod
   def sample(self, held: types.Nest, num_updates: tf.Tensor) -> types.Sample:
@@ -79,13 +74,7 @@ class CompiledTransport(tf.Module, abc.ABC):
   def set_priorities(
     self, sample: types.Sample, priorities: tf.Tensor, finite: tf.Tensor
   ) -> None:
-    """Updates the priorities of a batch, if items have any.
-
-    Args:
-      sample: The batch.
-      priorities: New priorities, `[B]`.
-      finite: Whether the update was finite; otherwise nothing changes.
-    """
+    """Sets new priorities `[B]` of a batch, if the update was finite."""
 
   @property
   @abc.abstractmethod

@@ -1,6 +1,9 @@
-"""Learner that also acts, in one compiled program."""
+"""Learner that also acts, in one compiled program, and its snapshots."""
 
+import glob
+import os
 import re
+import threading
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -8,17 +11,18 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import learners, loggers, replay
+from repertory.components import learners, loggers, replay, transports
 from repertory.components.anakin import acting
 from repertory.components.anakin import compiled_loop as compiled_loop_lib
+from repertory.components.checkpoints import checkpointing
 
 
 class EpisodeBatch(NamedTuple):
-  """Experience of a call.
+  """Number of environment steps of a call, and its ended episodes.
 
   Attributes:
     num_steps: Number of environment steps.
-    episodes: Return and length of ended episodes, in order of time.
+    episodes: Return and length of each, in order of time.
   """
 
   num_steps: int
@@ -75,10 +79,7 @@ class CompiledLearner(learners.LearnerState):
     self.advance(1)
 
   def advance(self, num_turns: int) -> EpisodeBatch:
-    """Runs iterations of environment steps and the updates that are due.
-
-    Args:
-      num_turns: Number of iterations, at most `max_turns`.
+    """Runs at most `max_turns` iterations of steps and due updates.
 
     Raises:
       FloatingPointError: If an update was not finite and may not be skipped.
@@ -187,3 +188,76 @@ def _find_ended(outcome: compiled_loop_lib.LoopResult) -> EpisodeBatch:
   lengths = episodes.episode_length.numpy()[ended].tolist()
   num_steps = int(episodes.num_steps.numpy().sum())
   return EpisodeBatch(num_steps, list(zip(returns, lengths)))
+
+
+_FILE = 'program.npz'
+
+
+class CompiledSnapshots(transports.Snapshots):
+  """Snapshots of environments, policy state and experience of a program.
+
+  A restored program resumes exactly.
+  """
+
+  def __init__(self, learner: CompiledLearner, directory: str):
+    """Restores a snapshot in a folder of the directory, and removes it.
+
+    Raises:
+      CheckpointError: If the snapshot does not fit the program.
+    """
+    self._learner = learner
+    self._directory = directory
+    self._is_taken = threading.Event()
+    self._counts = learner.count_items()
+    pattern = os.path.join(glob.escape(directory), '*', _FILE)
+    paths = sorted(glob.glob(pattern))
+    if paths:
+      self._restore(paths[-1])
+    self.remove_snapshots()
+
+  def __str__(self) -> str:
+    return 'the program'
+
+  def flush(self) -> None:
+    """Does nothing, because no update is pending."""
+
+  def describe(self):
+    return {
+      'transport': transports.COMPILED,
+      'is_exact': True,
+      'tables': self._learner.count_items(),
+    }
+
+  def check_restored(self, checkpoint):
+    expected = checkpoint.state['tables']
+    if self._counts != expected:
+      raise checkpointing.CheckpointError(
+        f'The tables should resume from {expected}, as in checkpoint '
+        f'{checkpoint.path}, but restored {self._counts}.'
+      )
+
+  def write_snapshot(self):
+    arrays = self._learner.save_acting()
+    self._is_taken.set()
+    folder = os.path.join(self._directory, 'program')
+    os.makedirs(folder)
+    checkpointing.write_arrays(os.path.join(folder, _FILE), arrays.items())
+    return folder
+
+  def is_snapshot_taken(self):
+    return self._is_taken.is_set()
+
+  def remove_snapshots(self):
+    self._is_taken.clear()
+    replay.remove_checkpoints(self._directory)
+
+  def _restore(self, path: str) -> None:
+    try:
+      # NumPy would not close a damaged file.
+      with open(path, 'rb') as opened, np.load(opened) as file:
+        self._learner.restore_acting({name: file[name] for name in file})
+    except Exception as error:  # Broken bytes may raise anything.
+      raise checkpointing.CheckpointError(
+        f'{path} does not fit this run: {error}', fresh=True
+      ) from error
+    self._counts = self._learner.count_items()

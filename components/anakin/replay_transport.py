@@ -19,15 +19,7 @@ _STREAM = 0  # Random stream of the sampler.
 class StepRecord(NamedTuple):
   """Step record of all environments, without observations: see `acting.Step`.
 
-  Attributes:
-    action: a_t.
-    reward: r_{t+1}.
-    discount: d_{t+1}.
-    happened: Whether the step was no reset between two episodes.
-    ended: Whether o_{t+1} is an episode's last.
-    extras: Extra outputs of the policy.
-    state: Recurrent state of the policy, if it is kept.
-    version: Learner steps of the acting variables.
+  Fields that a kind of item does not need are ().
   """
 
   action: Any
@@ -36,8 +28,8 @@ class StepRecord(NamedTuple):
   happened: Any
   ended: Any
   extras: Any
-  state: Any
-  version: Any
+  state: Any = ()  # Recurrent state of the policy.
+  version: Any = ()  # Learner steps of the acting variables.
 
 
 class ReplayTransport(compiled_transport.CompiledTransport):
@@ -105,14 +97,7 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     """Sets the weights of the items that a step completes.
 
     Items whose anchors were already replaced get none, because it would never
-    be removed.
-
-    Args:
-      step: Results of the step.
-      weight: Weight of new items, float64.
-
-    Returns:
-      Number of completed items, and number of items with a weight, int64.
+    be removed. Returns the numbers of completed items and of weights.
     """
 
   @property
@@ -125,8 +110,7 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     """Cuts the items with the given anchors, int32 `[B]`."""
 
   @property
-  def num_bytes(self) -> int:
-    """Memory of the step records, in bytes."""
+  def num_bytes(self):
     specs = tree.flatten((self._observation_spec, self._moment_spec))
     row = sum(spec.dtype.size * spec.shape.num_elements() for spec in specs)
     return row * self._num_moments * self._num_environments
@@ -313,14 +297,7 @@ def count(which: tf.Tensor) -> tf.Tensor:
 def rows_of(
   variables: types.Nest, rows: tf.Tensor, kept: tf.Tensor | None = None
 ) -> types.Nest:
-  """Reads rows of step records.
-
-  Args:
-    variables: Nest of variables of `ReplayTransport`.
-    rows: int32, of any shape.
-    kept: Mask of rows to keep, bool of the same shape; others become zero. None
-      keeps all.
-  """
+  """Reads rows of a nest of variables; those not `kept` become zeros."""
   leaves = sum_tree.gather(tree.flatten(variables), rows)
   nest = tree.unflatten_as(variables, leaves)
   return nest if kept is None else loops.zero_unless(kept, nest)

@@ -48,29 +48,20 @@ class SequenceTransport(replay_transport.ReplayTransport):
 
   @property
   def _observation_spec(self):
-    return tree.map_structure(
-      lambda spec: tf.TensorSpec(spec.shape[1:], spec.dtype),
-      self._signature.observation,
-    )
+    return _of_step(self._signature.observation)
 
   @property
   def _moment_spec(self):
     signature = self._signature
-
-    def of_step(nest):
-      return tree.map_structure(
-        lambda spec: tf.TensorSpec(spec.shape[1:], spec.dtype), nest
-      )
-
     return replay_transport.StepRecord(
-      action=of_step(signature.action),
-      reward=of_step(signature.reward),
-      discount=of_step(signature.discount),
-      happened=_BOOL,
-      ended=_BOOL,
-      extras=of_step(signature.extras),
-      state=signature.state,
-      version=signature.version,
+      _of_step(signature.action),
+      _of_step(signature.reward),
+      _of_step(signature.discount),
+      _BOOL,
+      _BOOL,
+      _of_step(signature.extras),
+      signature.state,
+      signature.version,
     )
 
   def _note(self, step, version):
@@ -132,15 +123,7 @@ class SequenceTransport(replay_transport.ReplayTransport):
     )
 
   def _item_mask(self, anchors: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
-    """Returns the mask of steps around the anchors that belong to the items.
-
-    Args:
-      anchors: int32 `[B]`.
-      rows: Rows of the steps, int32 `[B, T + 1]`.
-
-    Returns:
-      Bool `[B, T + 1]`.
-    """
+    """Returns the mask of rows `[B, T + 1]` that belong to the items."""
     items, burn_in = self._items, self._items.burn_in
     if items.across_episodes:  # From the very first step.
       offsets = tf.range(-burn_in, items.length - burn_in)
@@ -163,3 +146,10 @@ class SequenceTransport(replay_transport.ReplayTransport):
     places = tf.cast(anchors // self._num_environments, tf.int64)
     ages = tf.math.floormod(self._now - places, self._num_moments)
     return self._now - ages
+
+
+def _of_step(nest: types.Nest) -> types.Nest:
+  """Returns the specs of a step of sequences."""
+  return tree.map_structure(
+    lambda spec: tf.TensorSpec(spec.shape[1:], spec.dtype), nest
+  )

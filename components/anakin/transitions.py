@@ -48,15 +48,9 @@ class TransitionTransport(replay_transport.ReplayTransport):
   def _moment_spec(self):
     signature = self._signature
     return replay_transport.StepRecord(
-      action=signature.action,
-      reward=signature.reward,
-      discount=signature.discount,
-      happened=(),
-      ended=_BOOL,
-      extras=signature.extras,
-      state=(),
-      version=(),
-    )
+      signature.action, signature.reward, signature.discount, happened=(),
+      ended=_BOOL, extras=signature.extras,
+    )  # fmt: skip
 
   def _note(self, step, version):
     del version
@@ -64,15 +58,9 @@ class TransitionTransport(replay_transport.ReplayTransport):
     if limit is not None:
       reward = tf.clip_by_value(reward, -limit, limit)
     return replay_transport.StepRecord(
-      action=step.action,
-      reward=reward,
-      discount=step.discount,
-      happened=(),
-      ended=step.ended,
+      step.action, reward, step.discount, happened=(), ended=step.ended,
       extras=step.extras,
-      state=(),
-      version=(),
-    )
+    )  # fmt: skip
 
   @property
   def _lead(self):

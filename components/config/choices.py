@@ -6,7 +6,7 @@ IMAGE_TORSOS = ('auto', 'nature', 'residual', 'data_efficient', 'minatar')
 BODIES = (
   'mlp', 'layer_norm_mlp', 'normalized_mlp', 'batch_renorm_mlp', 'simba',
 )  # fmt: skip
-# Recurrent cores, see `networks.recurrent`.
+# Recurrent cores, see `networks.make_core`.
 CORES = ('none', 'lstm', 'gru')
 # Parameterizations of returns, see `return_distributions`.
 RETURN_DISTRIBUTIONS = (

@@ -5,8 +5,10 @@ from repertory.components.distributions.categorical import (
   MultiCategorical,
 )
 from repertory.components.distributions.distribution import Distribution
-from repertory.components.distributions.factored import Factored
-from repertory.components.distributions.factory import make_distribution
+from repertory.components.distributions.factored import (
+  Factored,
+  make_distribution,
+)
 from repertory.components.distributions.gaussian import DiagonalGaussian
 
 __all__ = [

@@ -1,10 +1,15 @@
-"""Factored distributions over nested actions."""
+"""Factored distributions over nested actions, and the choice by specs."""
 
 import tensorflow as tf
 import tree
 
-from repertory.components import types
-from repertory.components.distributions import distribution
+from repertory.components import specs, types
+from repertory.components.actions import action_parts
+from repertory.components.distributions import (
+  categorical,
+  distribution,
+  gaussian,
+)
 
 
 class Factored(distribution.Distribution):
@@ -77,3 +82,33 @@ class Factored(distribution.Distribution):
 
   def _join(self, leaves: list) -> types.Nest:
     return tree.unflatten_as(self._structure, leaves)
+
+
+def make_distribution(action_spec: types.Nest) -> distribution.Distribution:
+  """Creates the distribution for an environment's actions.
+
+  Args:
+    action_spec: A `DiscreteArray`, a bounded array of integers or an array of
+      floats; or a nest of these, whose parts are sampled independently.
+
+  Raises:
+    ValueError: If a part of the actions is none of these; it names the part.
+  """
+  made = [_make_part(part) for part in action_parts.parts_of(action_spec)]
+  if not tree.is_nested(action_spec):
+    return made[0]
+  return Factored(tree.unflatten_as(action_spec, made))
+
+
+def _make_part(part: action_parts.ActionPart) -> distribution.Distribution:
+  spec = part.spec
+  if action_parts.is_continuous(spec):
+    return gaussian.DiagonalGaussian(spec)
+  if action_parts.is_discrete(spec):
+    if isinstance(spec, specs.DiscreteArray):
+      return categorical.Categorical(spec)
+    return categorical.MultiCategorical(spec)
+  raise ValueError(
+    f'{part.name} must be a DiscreteArray, a bounded array of integers or an '
+    f'array of floats, and not empty, got {spec!r}.'
+  )

@@ -57,14 +57,10 @@ class DiagonalGaussian(distribution.Distribution):
   def log_prob(self, parameters, sample):
     mean, scale = self._split(parameters)  # [..., D]
     flat = tf.reshape(sample, tf.shape(mean))
-    errors = (flat - mean) / scale
-    terms = -0.5 * errors**2 - tf.math.log(scale) - 0.5 * math.log(2 * math.pi)
-    return tf.reduce_sum(terms, axis=-1)
+    return losses.gaussian_log_prob(flat, mean, scale)
 
   def entropy(self, parameters):
-    _, scale = self._split(parameters)  # [..., D]
-    terms = tf.math.log(scale) + 0.5 * math.log(2 * math.pi * math.e)
-    return tf.reduce_sum(terms, axis=-1)
+    return losses.gaussian_entropy(self._split(parameters)[1])
 
   def kl(self, parameters, others):
     mean, scale = self._split(parameters)  # [..., D]

@@ -1,6 +1,7 @@
 """Handling of non-finite updates: stop, or skip and restore."""
 
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ import tree
 from repertory.components import interfaces, types
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config import choices
-from repertory.components.learners import amsgrad
+from repertory.components.learners import optimizers
 from repertory.components.runtime import nests
 
 # Not `module.variables`: Sonnet's raises an error for a module without any, and
@@ -73,39 +74,15 @@ def undone_unless_finite(
     finite. It is called inside a `tf.function`, and raises the errors of
     `interfaces.call_update`.
   """
-
-  def call(sample: types.Sample) -> tuple[interfaces.UpdateResult, tf.Tensor]:
-    result, undo = _call(update, sample)
-    finite = _is_finite(result) & _are_finite(_kept_state(update))
-    # Not `tf.where`: that would copy all variables in every update.
-    tf.cond(finite, lambda: None, undo)
-    return result, finite
-
-  return call
-
-
-def make_variables(update: interfaces.Update, spec: types.Sample) -> None:
-  """Creates the variables that an eager update creates in its first call.
-
-  It is called on a batch of zeros, and then undone.
-
-  Args:
-    update: The update.
-    spec: Nest of `tf.TensorSpec` of a batch.
-  """
-  _, undo = _call(
-    update, tree.map_structure(lambda s: tf.zeros(s.shape, s.dtype), spec)
-  )
-  undo()
+  return functools.partial(_call, update)
 
 
 def _call(
   update: interfaces.Update, sample: types.Sample
-) -> tuple[interfaces.UpdateResult, Callable[[], None]]:
-  """Calls an update; returns its result, and a function that undoes it."""
+) -> tuple[interfaces.UpdateResult, tf.Tensor]:
   # TensorFlow retraces a function whose first trace created variables, so the
   # final trace includes them.
-  before = [(variable, variable.read_value()) for variable in update.variables]
+  before = [(one, one.read_value()) for one in update.variables]
 
   def keep(variable):
     if tf.executing_eagerly():
@@ -118,7 +95,10 @@ def _call(
     for variable, value in before:
       variable.assign(value)
 
-  return result, undo
+  finite = _is_finite(result) & _are_finite(_kept_state(update))
+  # Not `tf.where`: that would copy all variables in every update.
+  tf.cond(finite, lambda: None, undo)
+  return result, finite
 
 
 def names_of_nonfinite(arrays: Mapping[str, np.ndarray]) -> list[str]:
@@ -162,7 +142,7 @@ def _kept_state(update: interfaces.Update) -> list[tf.Variable]:
   covered = set()
   for module in update.submodules:
     variables = list(_flatten(module, predicate=_is_variable))
-    if isinstance(module, (snt.Optimizer, amsgrad.AMSGrad)):
+    if isinstance(module, (snt.Optimizer, optimizers.AMSGrad)):
       covered.update(one.ref() for one in variables)
     elif isinstance(module, snt.Module):
       covered.update(one.ref() for one in variables if one.trainable)

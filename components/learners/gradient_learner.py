@@ -1,6 +1,6 @@
 """The learner of agents that learn from batches by an `Update`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import tree
@@ -56,19 +56,12 @@ class GradientLearner(learner_state.LearnerState):
     self._update = compilation.CompiledFunction(
       lambda sample: tuple(guarded(sample)), (element_spec,), jit_compile
     )
-    self._element_spec = element_spec
     self._dataset = dataset
     self._priority_updater = priority_updater
 
   @property
   def open_slices(self) -> list[str]:
     return self._update.open_slices
-
-  def restore(self, state: Mapping[str, np.ndarray]) -> None:
-    known = {*self._named_variables(), 'learner_steps', 'max_priority'}
-    if self._update.is_eager and state.keys() - known:
-      divergence_lib.make_variables(self._module, self._element_spec)
-    super().restore(state)
 
   def step(self) -> None:
     """Waits for a batch and learns from it.

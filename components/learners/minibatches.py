@@ -1,4 +1,4 @@
-"""Several epochs of shuffled minibatches over one batch."""
+"""Minibatches of several epochs over one batch, and time-major batches."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components.learners.time_major import swap_leading_axes
+from repertory.components import types
 
 
 def take_minibatch_steps(
@@ -131,3 +131,22 @@ def shuffled_minibatches(
   indices = tf.gather(orders, tf.constant(places), axis=1)
   counts = np.tile(places < num_items, [num_epochs, 1])
   return tf.reshape(indices, shape), tf.constant(counts)
+
+
+def time_major(sequences: types.Sequence) -> types.Sequence:
+  """Transposes sequences `[B, T, ...]` from replay to `[T, B, ...]`.
+
+  The state and the version, which have no time axis, stay as they are.
+  """
+  swapped = swap_leading_axes(sequences._replace(state=(), version=()))
+  return swapped._replace(state=sequences.state, version=sequences.version)
+
+
+def swap_leading_axes(nest: types.Nest) -> types.Nest:
+  """Transposes each leaf `[B, T, ...]` to `[T, B, ...]`, and vice versa."""
+
+  def swap(leaf):
+    axes = [1, 0, *range(2, len(leaf.shape))]
+    return tf.transpose(leaf, axes)
+
+  return tree.map_structure(swap, nest)

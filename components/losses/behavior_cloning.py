@@ -1,4 +1,6 @@
-"""Behavior cloning losses."""
+"""Behavior cloning, also weighted by advantages (AWR, CRR), and IQL."""
+
+import math
 
 import tensorflow as tf
 
@@ -11,9 +13,6 @@ def squared_cloning_loss(a: tf.Tensor, a_data: tf.Tensor) -> tf.Tensor:
   Args:
     a: Actions of the policy, `[B, D]`.
     a_data: The data set's actions in the same states, `[B, D]`.
-
-  Raises:
-    ValueError: If a shape is invalid.
   """
   shape_checks.check_ranks(a=(a, 2), a_data=(a_data, 2))
   return tf.reduce_mean((a - a_data) ** 2)
@@ -27,9 +26,6 @@ def cross_entropy_cloning_loss(
   Args:
     logits: Logits of π, `[B, A]`.
     a_data: Indices of the data set's actions, integer `[B]`.
-
-  Raises:
-    ValueError: If a shape is invalid.
   """
   shape_checks.check_ranks(logits=(logits, 2), a_data=(a_data, 1))
   return tf.reduce_mean(
@@ -43,9 +39,6 @@ def weighted_cloning_loss(log_prob: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
   Args:
     log_prob: log π of the data set's actions, `[B]`.
     weights: w, `[B]`; no gradient flows into them.
-
-  Raises:
-    ValueError: If a shape is invalid.
   """
   shape_checks.check_ranks(log_prob=(log_prob, 1), weights=(weights, 1))
   return -tf.reduce_mean(tf.stop_gradient(weights) * log_prob)
@@ -64,12 +57,51 @@ def td3_bc_policy_loss(
     a: Actions of the policy, `[B, D]`.
     a_data: The data set's actions in the same states, `[B, D]`.
     alpha: α, the weight of the values.
-
-  Raises:
-    ValueError: If a shape is invalid.
   """
   shape_checks.check_ranks(q=(q, 1))
   size = tf.reduce_mean(tf.abs(tf.stop_gradient(q)))
   # If all values are 0, only the cloning term remains.
   scale = tf.math.divide_no_nan(alpha, size)
   return squared_cloning_loss(a, a_data) - scale * tf.reduce_mean(q)
+
+
+def expectile_losses(errors: tf.Tensor, expectile: float) -> tf.Tensor:
+  """Expectile loss of IQL, |τ − 1[u < 0]| u².
+
+  Its minimizer is the τ-expectile: the mean for τ = ½, and close to the maximum
+  for τ close to 1. See https://arxiv.org/abs/2110.06169,
+  equation 4.
+
+  Args:
+    errors: u, targets minus predictions, `[...]`.
+    expectile: τ, in (0, 1).
+
+  Returns:
+    Losses, `[...]`.
+  """
+  weights = tf.where(errors < 0, 1.0 - expectile, expectile)
+  return weights * errors**2
+
+
+def exponential_weights(
+  advantages: tf.Tensor, scale: float, limit: float
+) -> tf.Tensor:
+  """Exponential advantage weights, min(exp(scale · A), limit).
+
+  Finite even where exp(scale · A) overflows.
+
+  Args:
+    advantages: A, `[...]`.
+    scale: Inverse temperature.
+    limit: The largest weight.
+  """
+  return tf.exp(tf.minimum(scale * advantages, math.log(limit)))
+
+
+def binary_weights(advantages: tf.Tensor) -> tf.Tensor:
+  """Binary advantage weights of CRR, 1[A > 0].
+
+  Args:
+    advantages: A, `[...]`.
+  """
+  return tf.cast(advantages > 0, advantages.dtype)

@@ -1,12 +1,13 @@
-"""Maximum a posteriori policy optimization (MPO): losses of E-step and M-step.
+"""Maximum a posteriori policy optimization: losses of MPO and V-MPO.
 
-The E-step reweights the policy by action values; the M-step fits the policy to
-the result within a trust region. Symbols are those of
-https://arxiv.org/abs/1812.02256: η is the temperature, α a KL multiplier, and
-each ε a bound of a KL divergence, in nats.
+The E-step reweights the policy by action values (MPO) or advantages (V-MPO);
+the M-step fits the policy to the result within a trust region. Symbols are
+those of https://arxiv.org/abs/1812.02256 and https://arxiv.org/abs/1909.12238:
+η is the temperature, α a KL multiplier, ψ the weights of steps, and each ε a
+bound of a KL divergence, in nats.
 
-Candidates are N actions sampled from the policy, each of prior probability 1/N,
-or all discrete actions, with the policy's probabilities.
+Candidates of MPO are N actions sampled from the policy, each of prior
+probability 1/N, or all discrete actions, with the policy's probabilities.
 """
 
 from typing import NamedTuple
@@ -46,9 +47,6 @@ def mpo_e_step(
     log_prior: log π, `[B, N]`; no gradient flows into them either.
     temperature: η, a scalar above 0.
     epsilon: ε, the bound of the mean KL divergence.
-
-  Raises:
-    ValueError: If a shape is invalid.
   """
   shape_checks.check_ranks(q=(q, 2), log_prior=(log_prior, 2))
   q, log_prior = tf.stop_gradient(q), tf.stop_gradient(log_prior)
@@ -94,9 +92,6 @@ def mpo_kl_loss(
 
   Returns:
     The penalty and the dual loss, scalars.
-
-  Raises:
-    ValueError: If a shape is invalid.
   """
   shape_checks.check_ranks(kl=(kl, 2), alpha=(alpha, 1))
   mean = tf.reduce_mean(kl, axis=0)  # [D]
@@ -119,3 +114,84 @@ def categorical_mixture(logits: tf.Tensor, log_weights: tf.Tensor) -> tf.Tensor:
   # In probabilities: the update needs the same softmax for the values.
   weighted = tf.exp(log_weights)[..., None] * tf.nn.softmax(logits)
   return tf.math.log(tf.reduce_sum(weighted, axis=1))  # [B, M]
+
+
+# Stands for log 0, but finite.
+_NEVER = -1e30
+
+
+def top_half(advantages: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+  """Returns the mask of the top half of advantages.
+
+  The half of an odd number is rounded up. Steps that tie with the last one are
+  included, so the order of steps does not matter.
+
+  Args:
+    advantages: A_t, `[T, B]`.
+    mask: Bool `[T, B]`.
+
+  Returns:
+    Bool `[T, B]`.
+  """
+  shape_checks.check_shapes(advantages=advantages, mask=mask)
+  lowest = tf.fill(tf.shape(advantages), advantages.dtype.min)
+  kept = tf.where(mask, advantages, lowest)
+  ranked = tf.sort(tf.reshape(kept, [-1]), direction='DESCENDING')  # [T · B]
+  count = tf.reduce_sum(tf.cast(mask, tf.int32))
+  least = tf.gather(ranked, tf.maximum((count + 1) // 2 - 1, 0))
+  return mask & (advantages >= least)
+
+
+def vmpo_e_step(
+  advantages: tf.Tensor,
+  mask: tf.Tensor,
+  temperature: tf.Tensor,
+  epsilon: float,
+) -> EStep:
+  """Computes the weights ψ and the temperature loss of V-MPO (section 4.1).
+
+    ψ_t ∝ exp(A_t / η) in the top half, else 0
+    g(η) = η ε_η + η log mean exp(A_t / η), over the top half
+
+  It is `mpo_e_step` with the steps of the top half as candidates of one state.
+
+  Args:
+    advantages: A_t, `[T, B]`; no gradient flows into them.
+    mask: Bool `[T, B]`.
+    temperature: η, a scalar above 0.
+    epsilon: ε_η.
+
+  Returns:
+    ψ `[T, B]`, all 0 if the mask is empty; its KL divergence from uniform
+    weights; and g.
+  """
+  is_best = top_half(advantages, mask)  # [T, B]
+  count = tf.reduce_sum(tf.cast(is_best, advantages.dtype))
+  # With an empty mask, the prior is uniform and all weights are 0 below.
+  has_any = count > 0
+  prior = tf.where(is_best | ~has_any, tf.zeros_like(advantages), _NEVER)
+  tempered = mpo_e_step(
+    tf.reshape(tf.where(is_best, advantages, 0.0), [1, -1]),
+    tf.nn.log_softmax(tf.reshape(prior, [1, -1])),
+    temperature,
+    epsilon,
+  )
+  probs = tf.reshape(tempered.probs, tf.shape(advantages))
+  return tempered._replace(
+    probs=tf.where(is_best, probs, tf.zeros_like(probs)), kl=tempered.kl[0]
+  )
+
+
+def vmpo_policy_loss(
+  weights: tf.Tensor, log_probs: tf.Tensor, mask: tf.Tensor
+) -> tf.Tensor:
+  """V-MPO policy loss, −Σ_t ψ_t log π(a_t | x_t).
+
+  Args:
+    weights: ψ_t, `[T, B]`; no gradient flows into them.
+    log_probs: log π(a_t | x_t), `[T, B]`.
+    mask: Bool `[T, B]`.
+  """
+  shape_checks.check_shapes(weights=weights, log_probs=log_probs, mask=mask)
+  kept = tf.where(mask, log_probs, tf.zeros_like(log_probs))
+  return -tf.reduce_sum(tf.stop_gradient(weights) * kept)

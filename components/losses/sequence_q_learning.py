@@ -1,4 +1,4 @@
-"""Q-learning over sequences (R2D2).
+"""Q-learning over sequences, and value rescaling (R2D2).
 
 Sequences are `[T, B]`: entry t is of the step from x_t to x_{t+1}. Values are
 `[T + 1, B, ...]`, because the state after the last step is bootstrapped from.
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from repertory.components.losses import masking
+from repertory.components.losses import shape_checks
 
 
 def n_step_returns(
@@ -33,11 +33,8 @@ def n_step_returns(
 
   Returns:
     `[T, B]`; V(x_t) outside the mask.
-
-  Raises:
-    ValueError: If a shape or n is invalid.
   """
-  masking.check_shapes(rewards=rewards, discounts=discounts, mask=mask)
+  shape_checks.check_shapes(rewards=rewards, discounts=discounts, mask=mask)
   shape = tf.TensorShape(values.shape)
   if shape.rank != 2 or not tf.TensorShape(
     values[:-1].shape
@@ -46,8 +43,6 @@ def n_step_returns(
       'values must have shape [T + 1, B], with T and B of rewards, got '
       f'{shape}, with rewards of shape {rewards.shape}.'
     )
-  if n_step < 1:
-    raise ValueError(f'n_step must be at least 1, got {n_step}.')
   returns = values  # [T + 1, B], 0-step returns.
   for _ in range(n_step):
     # One step longer; outside the mask the return remains the value.
@@ -81,15 +76,12 @@ def sequence_double_q_errors(  # noqa: PLR0913 - the symbols of its equation.
     target_q: Target network's values, `[T + 1, B, A]`.
     mask: Bool `[T, B]`, false for padding.
     n_step: n, at least 1.
-    transform: h, see `value_transforms.rescale`.
+    transform: h, such as `rescale`.
     inverse_transform: h⁻¹.
 
   Returns:
     TD errors, `[T, B]`, positive where the value is too low; 0 outside the
     mask.
-
-  Raises:
-    ValueError: If a shape or n is invalid.
   """
   shape = tf.TensorShape(q.shape)
   if shape.rank != 3 or not shape.is_compatible_with(target_q.shape):
@@ -97,7 +89,7 @@ def sequence_double_q_errors(  # noqa: PLR0913 - the symbols of its equation.
       'q and target_q must have the same shape [T + 1, B, A], got '
       f'{shape} and {target_q.shape}.'
     )
-  masking.check_shapes(rewards=rewards, actions=actions, mask=mask)
+  shape_checks.check_shapes(rewards=rewards, actions=actions, mask=mask)
   best = tf.argmax(q, axis=-1, output_type=tf.int32)  # [T + 1, B]
   values = inverse_transform(tf.gather(target_q, best, batch_dims=2))
   returns = n_step_returns(rewards, discounts, values, mask, n_step)
@@ -122,10 +114,40 @@ def sequence_priorities(
   Returns:
     Priorities, `[B]`; 0 where the mask is empty.
   """
-  masking.check_shapes(errors=errors, mask=mask)
-  if not 0 <= max_share <= 1:
-    raise ValueError(f'max_share must be in [0, 1], got {max_share}.')
+  shape_checks.check_shapes(errors=errors, mask=mask)
   sizes = tf.where(mask, tf.abs(errors), tf.zeros_like(errors))
   counts = tf.reduce_sum(tf.cast(mask, sizes.dtype), axis=0)  # [B]
   means = tf.reduce_sum(sizes, axis=0) / tf.maximum(counts, 1)  # [B]
   return max_share * tf.reduce_max(sizes, axis=0) + (1 - max_share) * means
+
+
+def rescale(x: tf.Tensor, epsilon: float) -> tf.Tensor:
+  """Value rescaling, h(x) = sign(x) (√(|x| + 1) − 1) + ε x.
+
+  Accurate in single precision near 0, where the formula subtracts nearly equal
+  numbers. See https://arxiv.org/abs/1805.11593, section 3.2.
+
+  Args:
+    x: Values, of any shape.
+    epsilon: ε, positive; the inverse's slope is at most 1 / ε.
+  """
+  # sign(x) (√(|x| + 1) − 1), multiplied and divided by √(|x| + 1) + 1.
+  return x / (tf.sqrt(tf.abs(x) + 1) + 1) + epsilon * x
+
+
+def inverse_rescale(x: tf.Tensor, epsilon: float) -> tf.Tensor:
+  """Inverse of `rescale`, sign(x) (((√(1 + 4ε (|x| + 1 + ε)) − 1) / 2ε)² − 1).
+
+  As accurate near 0. See https://arxiv.org/abs/1805.11593, proposition A.2.
+
+  Args:
+    x: Rescaled values, of any shape.
+    epsilon: The ε of `rescale`.
+  """
+  # With u = √(|h⁻¹| + 1) − 1, |x| = ε u² + (1 + 2ε) u and |h⁻¹| = u² + 2u.
+  slope = 1 + 2 * epsilon
+  size = tf.abs(x)
+  u_per_size = 2 / (slope + tf.sqrt(slope**2 + 4 * epsilon * size))
+  u = size * u_per_size
+  # sign(x) u (u + 2), with x instead of sign(x), for the slope at 0.
+  return x * (u_per_size * (u + 2))

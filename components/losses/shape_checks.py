@@ -1,4 +1,4 @@
-"""Rank checks of loss arguments."""
+"""Shape checks of arguments, and means over masks."""
 
 import tensorflow as tf
 
@@ -10,3 +10,43 @@ def check_ranks(**tensors: tuple[tf.Tensor, int]) -> None:
       raise ValueError(
         f'{name} must have rank {rank}, got shape {tensor.shape}.'
       )
+
+
+def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
+  """Mean over the steps of the mask; 0 if the mask is empty.
+
+  Args:
+    values: `[T, B]`; values outside the mask have no effect, not even on
+      gradients.
+    mask: Bool `[T, B]`.
+
+  Returns:
+    A scalar.
+  """
+  kept = tf.where(mask, values, tf.zeros_like(values))
+  count = tf.reduce_sum(tf.cast(mask, values.dtype))
+  return tf.reduce_sum(kept) / tf.maximum(count, 1)
+
+
+def check_shapes(**tensors: tf.Tensor) -> None:
+  """Raises a ValueError unless all tensors have the same shape `[T, B]`."""
+  # Shapes of NumPy arrays are tuples.
+  shapes = {name: tf.TensorShape(x.shape) for name, x in tensors.items()}
+  first_name, first_shape = next(iter(shapes.items()))
+  for name, shape in shapes.items():
+    if shape.rank != 2 or not shape.is_compatible_with(first_shape):
+      raise ValueError(
+        f'{name} must have shape [T, B] like {first_name}, got {shape}, with '
+        f'{first_name} of shape {first_shape}.'
+      )
+
+
+def check_bootstrap_value(
+  bootstrap_value: tf.Tensor, values: tf.Tensor
+) -> None:
+  """Raises a ValueError unless it has shape `[B]` for values `[T, B]`."""
+  shape = tf.TensorShape(bootstrap_value.shape)
+  if not shape.is_compatible_with(values.shape[1:]):
+    raise ValueError(
+      f'bootstrap_value must have shape [B] = {values.shape[1:]}, got {shape}.'
+    )

@@ -31,9 +31,6 @@ def soft_q_targets(
 
   Returns:
     Targets, `[B, M]`.
-
-  Raises:
-    ValueError: If a shape is invalid.
   """
   shape_checks.check_ranks(
     r_t=(r_t, 1), discount_t=(discount_t, 1), q_t=(q_t, 2)
@@ -55,9 +52,6 @@ def truncated_quantiles(quantiles: tf.Tensor, num_dropped: int) -> tf.Tensor:
 
   Returns:
     The remaining quantiles, ascending, `[B, N (K − num_dropped)]`.
-
-  Raises:
-    ValueError: If a shape is invalid.
   """
   shape_checks.check_ranks(quantiles=(quantiles, 3))
   number, size = quantiles.shape[1:]

@@ -1,13 +1,5 @@
 """Network building blocks: torsos, cores, heads and critics."""
 
-from repertory.components.networks.batch_renorm_mlp import (
-  BatchRenormMLP,
-  batch_statistics,
-)
-from repertory.components.networks.bounded_gaussian_network import (
-  BoundedGaussianHead,
-  make_bounded_gaussian_network,
-)
 from repertory.components.networks.critics import (
   Critic,
   CriticEnsemble,
@@ -16,8 +8,10 @@ from repertory.components.networks.critics import (
 from repertory.components.networks.heads import (
   ActorCriticHead,
   ActorCriticOutput,
+  BoundedGaussianHead,
   DuelingHead,
   GaussianHead,
+  make_bounded_gaussian_network,
   make_policy_head,
   make_value_head,
 )
@@ -28,28 +22,35 @@ from repertory.components.networks.image_torsos import (
   NatureTorso,
   ResidualTorso,
 )
-from repertory.components.networks.initialization import (
-  create_critic_variables,
-  create_variables,
+from repertory.components.networks.normalization import (
+  ObservationNormalizer,
 )
-from repertory.components.networks.layer_norm_mlp import LayerNormMLP
-from repertory.components.networks.noisy_linear import NoisyLinear
-from repertory.components.networks.normalization import ObservationNormalizer
-from repertory.components.networks.normalized_mlp import NormalizedMLP
-from repertory.components.networks.recurrent import (
+from repertory.components.networks.return_network import (
+  NoisyLinear,
+  ReturnNetwork,
+)
+from repertory.components.networks.sequence_network import (
   CORES,
+  SequenceNetwork,
   make_core,
   reset_where,
   unroll,
 )
-from repertory.components.networks.return_network import ReturnNetwork
-from repertory.components.networks.sequence_network import SequenceNetwork
-from repertory.components.networks.simba import SimBa
 from repertory.components.networks.torsos import (
   ObservationTorso,
   check_observation,
+  create_critic_variables,
+  create_variables,
 )
-from repertory.components.networks.trunks import BODIES, make_trunk
+from repertory.components.networks.trunks import (
+  BODIES,
+  BatchRenormMLP,
+  LayerNormMLP,
+  NormalizedMLP,
+  SimBa,
+  batch_statistics,
+  make_trunk,
+)
 
 __all__ = [
   'BODIES',

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from repertory.components import specs, types
 from repertory.components.actions import action_scaling
-from repertory.components.networks import initialization, torsos, trunks
+from repertory.components.networks import torsos, trunks
 
 
 class Critic(snt.Module):
@@ -152,5 +152,5 @@ def make_critics(
     ]
   )
   size = action_scaling.ActionScaling(spec.actions).size
-  initialization.create_critic_variables(critics, spec.observations, size)
+  torsos.create_critic_variables(critics, spec.observations, size)
   return critics

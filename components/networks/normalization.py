@@ -1,4 +1,6 @@
-"""Observation normalization by running statistics."""
+"""Running mean and variance of batches, and normalization by them."""
+
+from typing import NamedTuple
 
 import numpy as np
 import sonnet as snt
@@ -6,8 +8,66 @@ import tensorflow as tf
 import tree
 
 from repertory.components import specs, types
-from repertory.components.networks import moments, previous_actions
+from repertory.components.networks import previous_actions
 from repertory.components.runtime import nests
+
+
+class Moments(NamedTuple):
+  """Mean and variance of a set of numbers.
+
+  In double precision: after 10⁷ numbers, single precision would lose the next
+  one.
+
+  Attributes:
+    size: Number of values, a scalar.
+    mean: `[...]`.
+    variance: Mean squared deviation from the mean, `[...]`.
+  """
+
+  size: tf.Tensor | tf.Variable
+  mean: tf.Tensor | tf.Variable
+  variance: tf.Tensor | tf.Variable
+
+
+def of_batch(leaf: tf.Tensor, mask: tf.Tensor) -> Moments:
+  """Computes the moments of a batch; zeros if it is fully masked.
+
+  Args:
+    leaf: `[T, B, ...]`.
+    mask: Bool `[T, B]`, true for valid entries.
+  """
+  x = tf.cast(leaf, tf.float64)
+  mask = tf.reshape(mask, [*mask.shape, *[1] * (len(x.shape) - 2)])
+  count = tf.reduce_sum(tf.cast(mask, tf.float64))
+  divisor = tf.maximum(count, 1)
+  zeros = tf.zeros_like(x)
+  mean = tf.reduce_sum(tf.where(mask, x, zeros), axis=[0, 1]) / divisor
+  squares = tf.where(mask, (x - mean) ** 2, zeros)
+  variance = tf.reduce_sum(squares, axis=[0, 1]) / divisor
+  return Moments(count, mean, variance)
+
+
+def merge(before: Moments, new: Moments) -> Moments:
+  """Merges the moments of two disjoint sets of numbers.
+
+  For n and m numbers whose means are δ apart, the mean is μ_n + δ m / (n + m)
+  and the variance (n σ²_n + m σ²_m + δ² n m / (n + m)) / (n + m): see Chan et
+  al., https://doi.org/10.1080/00031305.1983.10483115, equation 2.1. An empty
+  second set changes nothing.
+  """
+  total = tf.maximum(before.size + new.size, 1)
+  gap = new.mean - before.mean
+  merged = (
+    before.size * before.variance
+    + new.size * new.variance
+    + gap**2 * before.size * new.size / total
+  ) / total
+  return Moments(
+    before.size + new.size,
+    before.mean + gap * new.size / total,
+    tf.where(new.size > 0, merged, before.variance),
+  )
+
 
 # Avoids division by 0 for constant observations.
 _MIN_VARIANCE = 1e-8
@@ -92,9 +152,9 @@ class ObservationNormalizer(snt.Module):
     leaves = self._leaves_of(observation)
     before = tf.identity(self._count)
     for i, mean, variance in zip(self._indices, self._means, self._variances):
-      merged = moments.merge(
-        moments.Moments(before, mean, variance),
-        moments.of_batch(leaves[i], mask),
+      merged = merge(
+        Moments(before, mean, variance),
+        of_batch(leaves[i], mask),
       )
       mean.assign(merged.mean)
       variance.assign(merged.variance)

@@ -1,7 +1,8 @@
 """Observation torsos: map nested observations to feature vectors."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import sonnet as snt
@@ -198,3 +199,38 @@ def _to_vector(leaf: tf.Tensor, spec: specs.Array) -> tf.Tensor:
     return tf.one_hot(tf.cast(leaf, tf.int64), spec.num_values)
   size = int(np.prod(spec.shape))
   return tf.reshape(tf.cast(leaf, tf.float32), [tf.shape(leaf)[0], size])
+
+
+def create_variables(
+  network: Callable[[types.Nest], Any], observation_spec: types.Nest
+) -> None:
+  """Creates the variables of a network by calling it once.
+
+  Parts that the network does not call, such as an auxiliary head, have to be
+  called separately.
+
+  Args:
+    network: Maps a nest of observations `[B, ...]` to anything.
+    observation_spec: Nest of array specs, without a batch axis.
+  """
+  observation = specs.zeros(observation_spec, 1)
+  network(tree.map_structure(tf.convert_to_tensor, observation))
+
+
+def create_critic_variables(
+  critic: Callable[[types.Nest, tf.Tensor], Any],
+  observation_spec: types.Nest,
+  action_size: int,
+) -> None:
+  """Creates the variables of a critic by calling it once.
+
+  Args:
+    critic: Maps a nest of observations `[B, ...]` and actions `[B, D]` to
+      anything.
+    observation_spec: Nest of array specs, without a batch axis.
+    action_size: D, dimensions of an action.
+  """
+  action = tf.zeros([1, action_size])
+  create_variables(
+    lambda observation: critic(observation, action), observation_spec
+  )

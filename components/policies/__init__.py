@@ -1,7 +1,9 @@
 """Policies: ε-greedy, categorical, continuous and stochastic."""
 
-from repertory.components.policies.categorical import CategoricalPolicy
-from repertory.components.policies.continuous import ContinuousPolicy
+from repertory.components.policies.actor_critic import (
+  CategoricalPolicy,
+  ContinuousPolicy,
+)
 from repertory.components.policies.epsilon_greedy import (
   EpsilonGreedyPolicy,
   NoisyEpsilonGreedyPolicy,

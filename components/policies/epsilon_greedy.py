@@ -37,8 +37,8 @@ def epsilon_ladder(
   return [base ** (1 + exponent * position) for position in positions]
 
 
-class _EpsilonGreedy(interfaces.Policy):
-  """Shared parts of the ε-greedy policies.
+class EpsilonGreedyPolicy(interfaces.Policy):
+  """Takes a random action with probability ε, else the greedy one.
 
   Each environment has its own ε and random stream, so its actions are the same
   in every topology and do not depend on the rest of the batch.
@@ -46,6 +46,7 @@ class _EpsilonGreedy(interfaces.Policy):
 
   def __init__(
     self,
+    network: Callable[..., Any],
     epsilons: Sequence[float],
     seed: int,
     *,
@@ -56,6 +57,7 @@ class _EpsilonGreedy(interfaces.Policy):
     """Initializes the policy.
 
     Args:
+      network: Maps observations `[B, ...]` to action values `[B, A]`.
       epsilons: ε by environment id, each in [0, 1].
       seed: Seeds the random streams.
       anneal_steps: Steps of an environment over which its ε decreases linearly
@@ -63,13 +65,14 @@ class _EpsilonGreedy(interfaces.Policy):
         methods).
       steps_done: Steps that each environment already made, in earlier runs.
       to_action: Converts action indices, int32 `[B]`, to the environment's
-        actions.
+        actions, such as `DiscreteActions.to_action`; the identity by default.
     """
     super().__init__()
     if anneal_steps < 0:
       raise ValueError(f'anneal_steps must be at least 0, got {anneal_steps}.')
     if not all(0 <= epsilon <= 1 for epsilon in epsilons):
       raise ValueError(f'epsilons must be in [0, 1], got {list(epsilons)}.')
+    self._network = network
     self._epsilons = tuple(epsilons)
     self._seed = seed
     self._anneal_steps = anneal_steps
@@ -90,6 +93,11 @@ class _EpsilonGreedy(interfaces.Policy):
       'epsilons': [self._epsilons[i] for i in environment_ids],
       'anneal_steps': self._anneal_steps,
     }
+
+  def step(
+    self, observation: types.Nest, state: types.Nest
+  ) -> interfaces.PolicyOutput:
+    return self._choose(self._network(observation), state)
 
   def _choose(
     self, values: tf.Tensor, state: types.Nest
@@ -124,39 +132,7 @@ class _EpsilonGreedy(interfaces.Policy):
     return 1 + (epsilon - 1) * tf.minimum(progress, 1)  # [B]
 
 
-class EpsilonGreedyPolicy(_EpsilonGreedy):
-  """Takes a random action with probability ε, else the greedy one."""
-
-  def __init__(
-    self,
-    network: Callable[[types.Nest], tf.Tensor],
-    epsilons: Sequence[float],
-    seed: int,
-    **settings,
-  ):
-    """Initializes the policy.
-
-    Args:
-      network: Maps observations `[B, ...]` to action values `[B, A]`.
-      epsilons: ε by environment id, each in [0, 1].
-      seed: Seeds the random streams.
-      **settings: `anneal_steps`, 0 by default: steps of an environment over
-        which its ε decreases linearly from 1 to its final value
-        (https://doi.org/10.1038/nature14236, methods). `steps_done`, 0 by
-        default: steps that each environment already made, in earlier runs.
-        `to_action`: converts action indices, int32 `[B]`, to the environment's
-        actions, such as `DiscreteActions.to_action`; the identity by default.
-    """
-    super().__init__(epsilons, seed, **settings)
-    self._network = network
-
-  def step(
-    self, observation: types.Nest, state: types.Nest
-  ) -> interfaces.PolicyOutput:
-    return self._choose(self._network(observation), state)
-
-
-class NoisyEpsilonGreedyPolicy(_EpsilonGreedy):
+class NoisyEpsilonGreedyPolicy(EpsilonGreedyPolicy):
   """ε-greedy policy for noisy networks, with new noise in each step.
 
   Each environment has its own noise stream. To evaluate without noise, use
@@ -181,8 +157,7 @@ class NoisyEpsilonGreedyPolicy(_EpsilonGreedy):
       seed: Seeds the random streams.
       **settings: As for `EpsilonGreedyPolicy`.
     """
-    super().__init__(epsilons, seed, **settings)
-    self._network = network
+    super().__init__(network, epsilons, seed, **settings)
     self._noise_size = noise_size
 
   def step(
@@ -195,29 +170,13 @@ class NoisyEpsilonGreedyPolicy(_EpsilonGreedy):
     return self._choose(values, {**state, 'random': counters})
 
 
-class RecurrentEpsilonGreedyPolicy(_EpsilonGreedy):
-  """ε-greedy policy for recurrent networks.
+class RecurrentEpsilonGreedyPolicy(EpsilonGreedyPolicy):
+  """ε-greedy policy for a `SequenceNetwork` that outputs action values.
 
   Its extras are `types.SequenceExtras`: the recurrent state before each step.
   """
 
-  def __init__(
-    self,
-    network: networks.SequenceNetwork,
-    epsilons: Sequence[float],
-    seed: int,
-    **settings,
-  ):
-    """Initializes the policy.
-
-    Args:
-      network: Recurrent network that outputs action values `[B, A]`.
-      epsilons: ε by environment id, each in [0, 1].
-      seed: Seeds the random streams.
-      **settings: As for `EpsilonGreedyPolicy`.
-    """
-    super().__init__(epsilons, seed, **settings)
-    self._network = network
+  _network: networks.SequenceNetwork
 
   def initial_state(self, environment_ids: Sequence[int]) -> types.Nest:
     return {

@@ -1,10 +1,9 @@
 """TensorFlow functions that are called often."""
 
 import contextlib
-import copy
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -159,10 +158,9 @@ class CompiledFunction:
       set_xla_flags()
       xla_checks.check_calls_no_python(self._function)
     self._captured = list(self._function.captured_inputs)
-    self._kept: dict[int, tf.Variable] = {}
     self._num_outputs = len(self._function.outputs)
     self._unflatten = nests.Unflattener(self.output_structure)
-    self._context = _context()
+    self._context: Any = context.context()
     in_caller = in_caller and WRAPS_OPERATIONS and not jit_compile
     self._operation = _CALL if in_caller else self._function.name
     self._attributes = _attributes_of(self._function, in_caller)
@@ -211,20 +209,6 @@ class CompiledFunction:
       outputs.insert(place, None)
     return outputs
 
-  def with_variables(self, values: Mapping[int, np.ndarray]) -> Any:
-    """Returns a copy of the function with other values for its variables.
-
-    Args:
-      values: The values, by the `id` of the captured handle of the variable.
-    """
-    other = copy.copy(self)
-    other._kept = {key: tf.Variable(value) for key, value in values.items()}
-    other._captured = [
-      other._kept[id(one)].handle if id(one) in other._kept else one
-      for one in self._captured
-    ]
-    return other
-
   @property
   def function(self) -> Any:
     """TensorFlow's concrete function."""
@@ -233,9 +217,9 @@ class CompiledFunction:
   @property
   def open_slices(self) -> list[str]:
     """See `xla_checks.find_open_slices`; none without XLA."""
-    return (
-      xla_checks.find_open_slices(self._function) if self._is_for_xla else []
-    )
+    if not self._is_for_xla:
+      return []
+    return xla_checks.find_open_slices(self._function)
 
   @property
   def output_structure(self) -> types.Nest:
@@ -356,14 +340,11 @@ def _place_of(device: str | None) -> str:
   return spec.replace(job='localhost', replica=0, task=0).to_string()
 
 
-def _context() -> Any:
-  """Returns TensorFlow's context, which its annotations declare as None."""
-  return context.context()
-
-
 def _attributes_of(function: Any, in_caller: bool) -> tuple[Any, ...]:
   """Returns alternating names and values of attributes for the call."""
-  options = _context().function_call_options
+  # TensorFlow's annotations declare the context as None.
+  current: Any = context.context()
+  options = current.function_call_options
   attributes = (
     *('executor_type', options.executor_type or ''),
     *('config_proto', options.config_proto_serialized),

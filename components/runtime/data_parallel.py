@@ -68,92 +68,78 @@ def split_rows(
     if not is_dividing():
       return function(*inputs)
     _scope.is_used = True
-    division = _Division(
-      function, _scope.devices, inputs, input_axes, output_axes
-    )
-    return division.call()
+    axes = _axes_of_leaves(inputs, input_axes or [0] * len(inputs))
+    return _divide(function, inputs, axes, output_axes)
 
   return call
 
 
-class _Division:
-  """A single call, split over devices."""
+def _divide(
+  function: Callable[..., types.Nest],
+  inputs: tuple[types.Nest, ...],
+  axes: Sequence[int],
+  output_axes: Sequence[int] | None,
+) -> types.Nest:
+  """Makes a single call, split over devices."""
+  leaves = [tf.convert_to_tensor(x) for x in tree.flatten(inputs)]
+  num_rows = leaves[0].shape[axes[0]]
+  if num_rows is None:
+    raise ValueError(
+      'The number of rows must be known when a function is split over '
+      f'{list(_scope.devices)}, got shape {leaves[0].shape}.'
+    )
+  names = _scope.devices[:num_rows]
+  each, left = divmod(num_rows, len(names))
+  # Equal shares; the first devices take the remainder.
+  sizes = [each + (i < left) for i in range(len(names))]
+  structure: list[Any] = []
 
-  def __init__(self, function, names, inputs, input_axes, output_axes):
-    self._function = function
-    self._inputs = inputs
-    self._leaves = [tf.convert_to_tensor(x) for x in tree.flatten(inputs)]
-    self._axes = _axes_of_leaves(inputs, input_axes or [0] * len(inputs))
-    self._output_axes = output_axes
-    num_rows = self._leaves[0].shape[self._axes[0]]
-    if num_rows is None:
-      raise ValueError(
-        'The number of rows must be known when a function is split over '
-        f'{list(names)}, got shape {self._leaves[0].shape}.'
-      )
-    self._names = names[:num_rows]
-    each, left = divmod(num_rows, len(self._names))
-    # Equal shares; the first devices take the remainder.
-    self._sizes = [each + (i < left) for i in range(len(self._names))]
-    # Per device: its tape, inputs and outputs.
-    self._parts: list[tuple[tf.GradientTape, list, list]] = []
-    self._structure: Any = None
-    self._axes_of_outputs: list[int] = []
-
-  def call(self) -> types.Nest:
-    outputs = tf.custom_gradient(self._run)(*self._leaves)
-    return tree.unflatten_as(self._structure, tree.flatten(outputs))
-
-  def _run(self, *leaves: tf.Tensor):
-    for name, part in zip(self._names, self._split(leaves, self._axes)):
+  def run(*leaves):
+    parts = []  # Per device: its tape, inputs and outputs.
+    outputs, flat = (), []
+    for name, part in zip(names, _split(leaves, axes, sizes)):
       with tf.device(name), tf.GradientTape(persistent=True) as tape:
         tape.watch([leaf for leaf in part if leaf.dtype.is_floating])
-        outputs = self._function(*tree.unflatten_as(self._inputs, part))
+        outputs = function(*tree.unflatten_as(inputs, part))
         flat = [tf.identity(leaf) for leaf in tree.flatten(outputs)]
-      self._parts.append((tape, part, flat))
-      self._structure = outputs
-    if self._output_axes is None:
-      self._axes_of_outputs = [0] * len(self._parts[0][2])
-    else:
-      self._axes_of_outputs = _axes_of_leaves(
-        self._structure, self._output_axes
-      )
-    joined = [
-      tf.concat(column, axis)
-      for column, axis in zip(
-        zip(*(flat for _, _, flat in self._parts)), self._axes_of_outputs
-      )
-    ]
-    return joined, self._gradient
+      parts.append((tape, part, flat))
+    structure[:] = [outputs]
+    axes_out = [0] * len(flat)
+    if output_axes is not None:
+      axes_out = _axes_of_leaves(outputs, output_axes)
 
-  def _gradient(self, *upstream: tf.Tensor, variables=None):
-    """Returns gradients of the inputs, None for integers, and of variables."""
-    variables = list(variables or [])
-    of_parts = []
-    pieces = self._split(upstream, self._axes_of_outputs)
-    for name, (tape, part, flat), piece in zip(
-      self._names, self._parts, pieces
-    ):
-      floats = [leaf for leaf in part if leaf.dtype.is_floating]
-      with tf.device(name):
-        gradients = tape.gradient(
-          flat, [*floats, *variables], piece, tf.UnconnectedGradients.ZERO
-        )
-        of_parts.append([tf.convert_to_tensor(g) for g in gradients])
-    columns = iter(zip(*of_parts))
-    of_inputs = [
-      tf.concat(next(columns), axis) if leaf.dtype.is_floating else None
-      for leaf, axis in zip(self._leaves, self._axes)
-    ]
-    of_variables = [tf.add_n(column) for column in columns]
-    return (of_inputs, of_variables) if variables else of_inputs
+    def gradient(*upstream, variables=None):
+      """Returns gradients of the inputs, None for integers, and variables."""
+      variables, of_parts = list(variables or []), []
+      pieces = _split(upstream, axes_out, sizes)
+      for name, (tape, part, flat), piece in zip(names, parts, pieces):
+        floats = [leaf for leaf in part if leaf.dtype.is_floating]
+        with tf.device(name):
+          gradients = tape.gradient(
+            flat, [*floats, *variables], piece, tf.UnconnectedGradients.ZERO
+          )
+          of_parts.append([tf.convert_to_tensor(g) for g in gradients])
+      columns = iter(zip(*of_parts))
+      of_inputs = [
+        tf.concat(next(columns), axis) if leaf.dtype.is_floating else None
+        for leaf, axis in zip(leaves, axes)
+      ]
+      of_variables = [tf.add_n(column) for column in columns]
+      return (of_inputs, of_variables) if variables else of_inputs
 
-  def _split(
-    self, leaves: Sequence[tf.Tensor], axes: Sequence[int]
-  ) -> list[list[tf.Tensor]]:
-    """Returns the leaves of each device."""
-    columns = [tf.split(x, self._sizes, axis) for x, axis in zip(leaves, axes)]
-    return [list(part) for part in zip(*columns)]
+    columns = zip(*(flat for _, _, flat in parts))
+    return [tf.concat(c, axis) for c, axis in zip(columns, axes_out)], gradient
+
+  outputs = tf.custom_gradient(run)(*leaves)
+  return tree.unflatten_as(structure[0], tree.flatten(outputs))
+
+
+def _split(
+  leaves: Sequence[tf.Tensor], axes: Sequence[int], sizes: Sequence[int]
+) -> list[list[tf.Tensor]]:
+  """Returns the leaves of each device."""
+  columns = [tf.split(x, sizes, axis) for x, axis in zip(leaves, axes)]
+  return [list(part) for part in zip(*columns)]
 
 
 def _axes_of_leaves(

@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from repertory.components.config.settings import SettingError
 
@@ -39,23 +39,15 @@ def check(argument: str, names: Sequence[str]) -> None:
       )
 
 
-def has_accelerator(kinds: Iterable[str] | None = None) -> bool:
-  """Returns whether any device is not a CPU.
+def has_accelerator() -> bool:
+  """Returns whether TensorFlow sees any device besides CPUs."""
+  import tensorflow as tf  # noqa: PLC0415  As in `check`.
 
-  Args:
-    kinds: Device types, such as 'CPU' and 'GPU'; None for those that TensorFlow
-      sees.
-  """
-  if kinds is None:
-    import tensorflow as tf  # noqa: PLC0415  As in `check`.
-
-    kinds = [device.device_type for device in tf.config.get_visible_devices()]
-  return any(kind != 'CPU' for kind in kinds)
+  devices = tf.config.get_visible_devices()
+  return any(device.device_type != 'CPU' for device in devices)
 
 
-def should_use_xla(
-  num_updates: int, least: int, kinds: Iterable[str] | None = None
-) -> bool:
+def should_use_xla(num_updates: int, least: int) -> bool:
   """Returns whether to compile updates with XLA by default.
 
   On a CPU, if there are enough updates to amortize the compilation. With an
@@ -66,9 +58,8 @@ def should_use_xla(
   Args:
     num_updates: Number of updates to come.
     least: Smallest number of updates for which it pays on a CPU.
-    kinds: See `has_accelerator`.
   """
-  return has_accelerator(kinds) or num_updates >= least
+  return has_accelerator() or num_updates >= least
 
 
 def prepare(argument: str, names: Sequence[str]) -> None:

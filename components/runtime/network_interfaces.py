@@ -162,17 +162,17 @@ def _addresses_of_all(names: Sequence[str]) -> list[str]:
   ]
 
 
+def _without_link(address: str) -> str:
+  """Removes the scope that psutil appends to a link-local address."""
+  return address.partition('%')[0]
+
+
 def _find_addresses() -> dict[str, list[str]]:
   """Returns this machine's IP addresses by interface, as psutil lists them."""
   return {
     name: [one.address for one in entries if one.family in _IP]
     for name, entries in psutil.net_if_addrs().items()
   }
-
-
-def _without_link(address: str) -> str:
-  """Removes the scope that psutil appends to a link-local address."""
-  return address.partition('%')[0]
 
 
 def restrict(
@@ -182,15 +182,9 @@ def restrict(
 ) -> None:
   """Restricts a TCP server of this process to an interface.
 
-  Other machines reach it at the host's address only, even if the interface has
-  more addresses.
-
-  To all others its port looks like one behind a firewall: connections time out.
-  This includes connections accepted before, but not one that has arrived
-  without being accepted yet.
-
-  If the system has no such filters, a warning is logged that the port stays
-  open.
+  Other machines reach it at the host's address only. For all others, also on
+  accepted connections, it times out, as behind a firewall. If the system has no
+  such filters, a warning is logged that the port stays open.
 
   Args:
     port: A port on which a server listens already.
@@ -235,19 +229,16 @@ def _sockets_at(port: int) -> Iterator[socket.socket]:
       )
     except OSError:  # Not a socket, or closed by now.
       continue
+    is_it = False
+    with contextlib.suppress(OSError):
+      protocol = borrowed.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL)
+      is_tcp = protocol == socket.IPPROTO_TCP
+      is_it = is_tcp and borrowed.getsockname()[1] == port
     try:
-      if _is_tcp_at(borrowed, port):
+      if is_it:
         yield borrowed
     finally:
       borrowed.detach()
-
-
-def _is_tcp_at(connection: socket.socket, port: int) -> bool:
-  with contextlib.suppress(OSError):
-    protocol = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL)
-    if protocol == socket.IPPROTO_TCP:
-      return connection.getsockname()[1] == port
-  return False
 
 
 def _write_filter(
@@ -276,7 +267,10 @@ def _write_filter(
     refusals = []
     for address in shut_out:
       if address.version == version:
-        refusals += _refuse(address.packed, _NETWORK_HEADER + sender_at)
+        refusals += [
+          *_compare(address.packed, _NETWORK_HEADER + sender_at),
+          _Instruction(_RETURN, 0, 0, _NO_BYTES),
+        ]
     if refusals:
       parts += [
         _Instruction(_LOAD_BYTE, 0, 0, _NETWORK_HEADER),
@@ -300,14 +294,6 @@ def _demand_receiver(host: _Address) -> list[_Instruction]:
     _Instruction(_JUMP_IF_EQUAL, 0, len(comparison) + 1, host.version << 4),
     *comparison,
     _Instruction(_JUMP, 0, 0, 1),
-    _Instruction(_RETURN, 0, 0, _NO_BYTES),
-  ]
-
-
-def _refuse(address: bytes, place: int) -> list[_Instruction]:
-  """Builds code that drops packets with this address at an offset."""
-  return [
-    *_compare(address, place),
     _Instruction(_RETURN, 0, 0, _NO_BYTES),
   ]
 

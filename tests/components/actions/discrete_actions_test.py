@@ -39,14 +39,13 @@ def combinations(spec):
 
 
 @pytest.mark.parametrize('name', SPECS)
-@pytest.mark.parametrize('jit_compile', [False, True])
-def test_numbers_all_combinations(name, jit_compile):
+def test_numbers_all_combinations(name):
   spec = SPECS[name]
   actions = discrete_actions.DiscreteActions(spec)
   expected = list(combinations(spec))
   assert actions.num_actions == len(expected)
 
-  @tf.function(jit_compile=jit_compile, autograph=False)
+  @tf.function(jit_compile=name == 'dict', autograph=False)
   def there_and_back(numbers):
     action = actions.to_action(numbers)
     return action, actions.from_action(action)
@@ -85,7 +84,7 @@ def test_lists_may_have_become_tuples():
   np.testing.assert_array_equal(actions.from_action(action), [5])
 
 
-@pytest.mark.parametrize('dtype', [np.int32, np.int64, np.uint8])
+@pytest.mark.parametrize('dtype', [np.int64, np.uint8])
 def test_one_discrete_action_is_its_number(dtype):
   # More than there may be combinations, too.
   actions = discrete_actions.DiscreteActions(specs.DiscreteArray(250, dtype))

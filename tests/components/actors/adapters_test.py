@@ -1,7 +1,5 @@
 """Tests of `components/actors/adapters.py`."""
 
-import signal
-
 import acme
 import dm_env
 import numpy as np
@@ -10,12 +8,10 @@ from acme.utils import loggers as acme_loggers
 
 from repertory.components import actors, core
 from repertory.components.actors import environment_loop
-from repertory.environments import wrappers
 from repertory.environments.batches import batch
 from repertory.environments.games import catch
 from support.agents import counting_policy
 from support.replay import acme_actor, recording_adder
-from support.system import stacks
 
 
 def make_catch_batch(num_environments):
@@ -46,28 +42,6 @@ class TestUnbatched:
     assert {float(row['episode_return']) for row in rows} == {-1, 1}
     self.check_calls(adder.calls, rows)
 
-  @pytest.mark.skipif(
-    stacks.HAS_LAUNCHPAD,
-    reason='Acme with Launchpad heeds no Ctrl-C outside of its programs',
-  )
-  def test_acmes_loop_ends_with_ctrl_c(self):
-    class Interrupting(acme_loggers.InMemoryLogger):
-      def write(self, data):
-        super().write(data)
-        if len(self.data) == 3:
-          signal.raise_signal(signal.SIGINT)
-
-    environment = catch.Catch(seed=3)
-    policy = counting_policy.CountingPolicy()
-    actor = actors.PolicyActor(policy, environment.observation_spec(), [2])
-    logger = Interrupting()
-    loop = acme.EnvironmentLoop(
-      environment, actors.Unbatched(actor), logger=logger
-    )
-    with pytest.raises(KeyboardInterrupt):
-      loop.run()
-    assert len(logger.data) == 3
-
   def check_calls(self, calls, rows):
     assert len(calls) == 30 * 10
     for i, row in enumerate(rows):
@@ -76,23 +50,17 @@ class TestUnbatched:
       assert timestep.step_type.tolist() == [dm_env.StepType.FIRST]
       assert timestep.reward.tolist() == [0]
       assert timestep.discount.tolist() == [1]
-      assert timestep.observation.shape == (1, 10, 5)
-      rewards, discounts = [], []
+      total = 0
       for step in range(9):
         action, timestep, extras = calls[10 * i + 1 + step]
         # The policy of id 2 counts from 0 in each episode.
         assert action.tolist() == [(2 + step) % 3]
         assert extras['count'].tolist() == [step]
         assert timestep.observation.shape == (1, 10, 5)
-        assert timestep.reward.shape == (1,)
-        assert timestep.reward.dtype == np.float32
-        # The ball is in row step + 1.
-        assert timestep.observation[0, step + 1].max() == 1
-        rewards.append(timestep.reward[0])
-        discounts.append(timestep.discount[0])
+        total += timestep.reward[0]
       assert timestep.step_type.tolist() == [dm_env.StepType.LAST]
-      assert sum(rewards) == row['episode_return']
-      assert discounts == [1] * 8 + [0]
+      assert total == row['episode_return']
+      assert timestep.discount.tolist() == [0]
 
   def test_nests_lose_and_gain_the_batch_axis(self):
     seen = []
@@ -155,36 +123,6 @@ class TestBatched:
       # Steps of the episodes, without those that only start one.
       assert len(actor.actions) == 4 * 9 + 4
 
-  def test_slots_of_different_lengths(self):
-    acting = [acme_actor.AcmeActor(seed=i) for i in range(3)]
-    environments = batch.EnvironmentBatch(
-      [wrappers.StepLimit(catch.Catch(seed=n), n) for n in (1, 2, 9)]
-    )
-    loop = environment_loop.EnvironmentLoop(
-      environments, actors.Batched(acting)
-    )
-    episodes = []
-    for _ in range(60):
-      episodes += loop.step()[1]
-    # Episodes of 2, 3 and 10 timesteps.
-    assert [len(a.returns) for a in acting] == [30, 20, 6]
-    for slot, actor in enumerate(acting):
-      assert [
-        e.episode_return for e in episodes if e.slot == slot
-      ] == actor.returns
-
-  def test_each_environment_gets_its_own_actors_action(self):
-    acting = [acme_actor.AcmeActor(seed=i) for i in range(3)]
-    actor = actors.Batched(acting)
-    environments = make_catch_batch(3)
-    timestep = environments.reset()
-    actor.observe_first(timestep)
-    for _ in range(9):
-      action = actor.select_action(timestep.observation)
-      assert action.tolist() == [a.actions[-1] for a in acting]
-      timestep = environments.step(action)
-      actor.observe(action, timestep)
-
   def test_fresh_start_right_after_an_end(self):
     # `run_episodes` resets when the last episode has ended. The actors must
     # select the new episodes' first actions.
@@ -198,37 +136,6 @@ class TestBatched:
       assert actor.num_episodes == 3
       assert len(actor.actions) == 3 * 9
 
-  def test_nested_actions_are_stacked(self):
-    class Nested(acme_actor.AcmeActor):
-      def select_action(self, observation):
-        move = super().select_action(observation)
-        return {'move': move, 'force': np.full(2, move, np.float32)}
-
-    acting = [Nested(seed=i) for i in range(3)]
-    actor = actors.Batched(acting)
-    timestep = make_catch_batch(3).reset()
-    actor.observe_first(timestep)
-    action = actor.select_action(timestep.observation)
-    moves = [a.actions[-1] for a in acting]
-    assert action['move'].tolist() == moves
-    assert action['force'].tolist() == [[m, m] for m in moves]
-
   def test_needs_an_actor(self):
     with pytest.raises(ValueError, match='one actor per slot, got none'):
       actors.Batched([])
-
-  def test_there_and_back(self):
-    # Unbatching and batching again changes nothing.
-    def run(wrap):
-      environments = make_catch_batch(1)
-      policy = counting_policy.CountingPolicy()
-      adder = recording_adder.RecordingAdder()
-      actor = actors.PolicyActor(
-        policy, environments.observation_spec(), [5], adder=adder
-      )
-      loop = environment_loop.EnvironmentLoop(environments, wrap(actor))
-      return loop.run_episodes(5)
-
-    assert run(lambda actor: actors.Batched([actors.Unbatched(actor)])) == run(
-      lambda actor: actor
-    )

@@ -35,25 +35,13 @@ class TestPolicyRows:
     rows.begin()
     assert act(rows, 3) == [0, 1, 2]
 
-  def test_removed_rows_resume_when_they_come_back(self):
+  def test_removed_rows_begin_an_episode_when_they_come_back(self):
     rows = make()
     assert act(rows, 3) == [0, 1, 2]
     assert act(rows, 1) == [1]
-    assert act(rows, 1) == [2]
-    before = act(rows, 2)
-    # Row 0 has counted to 3. Row 1 left, and begins an episode.
-    assert before == [0, 1]
-    assert act(rows, 4) == [1, 2, 2, 0]
-
-  @pytest.mark.parametrize('name', sorted(acting_policies.MAKERS))
-  def test_memory_is_what_episodes_begin_without(self, name):
-    spec = acting_policies.SPEC
-    policy = acting_policies.MAKERS[name](spec, 3)
-    states = actors.InitialStates(lambda seed: policy, 3, 0)
-    for is_eager in (False, True):
-      with compilation.eagerly(is_eager):
-        rows = actors.PolicyRows(policy, spec.observations, states)
-      assert rows.has_memory == (name != 'epsilon_greedy')
+    # Row 0 has counted to 2.
+    assert act(rows, 2) == [2, 1]
+    assert act(rows, 4) == [0, 2, 2, 0]
 
   def test_acts_eagerly(self):
     with compilation.eagerly(True):
@@ -68,6 +56,7 @@ class TestPolicyRows:
     policy = acting_policies.MAKERS[name](spec, 3)
     states = actors.InitialStates(lambda seed: policy, 3, 0)
     rows = actors.PolicyRows(policy, spec.observations, states)
+    assert rows.has_memory == (name != 'epsilon_greedy')
     rows.resize(3)
     actor = actors.PolicyActor(policy, spec.observations, range(3))
     random = np.random.default_rng(0)

@@ -9,7 +9,7 @@ import tensorflow as tf
 from repertory.components import actors, interfaces, policies, specs
 from repertory.components.actions import action_scaling
 from repertory.components.actors import saved_model
-from support.agents import acting_policies, counting_policy
+from support.agents import counting_policy
 
 _SPEC = specs.Array((2,), np.float32)
 
@@ -79,15 +79,6 @@ def test_noise_is_the_only_state_of_continuous_actions(tmp_path, evaluation):
   # More rows than a model with random numbers supports; actions within ± 2.
   action = act(observation=tf.fill([2000, 2], 0.25))['action']
   np.testing.assert_array_equal(action, np.full([2000, 2], 0.5))
-
-
-def test_without_any_there_is_no_state(tmp_path):
-  policy = acting_policies.make_epsilon_greedy(acting_policies.SPEC, 3)
-  policy._epsilons, policy._anneal_steps = (0.0,) * 3, 0
-  spec = acting_policies.SPEC.observations
-  signatures = export(policy, tmp_path / 'model', spec, 3)
-  assert list(signatures) == ['serving_default']
-  assert names_of(signatures['serving_default']) == ['observation']
 
 
 def test_rows_that_differ_are_limited(tmp_path):

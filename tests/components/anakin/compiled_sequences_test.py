@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from repertory.components.anakin import sequences
 from support.replay import scripted_rollouts, sequence_twin
@@ -43,24 +42,15 @@ def _record(items, histories):
   return anchored, counts
 
 
-# Length, period and burn-in: one step; overlaps; burn-in as long as and longer
-# than the window; windows without overlap after a burn-in. In practice, windows
-# after a burn-in overlap.
-_RARE = [
-  (2, None, 0),
-  (6, None, 0),
-  (6, 2, 0),
-  (4, 1, 1),
-  (7, None, 4),
-]
-
-
+# In practice, windows after a burn-in overlap. Rare: one step; a burn-in longer
+# than the window, and windows without overlap.
 @pytest.mark.parametrize('across_episodes', [False, True])
 @pytest.mark.parametrize(
   ('length', 'period', 'burn_in'),
   [
     (7, 2, 3),
-    *[pytest.param(*case, marks=pytest.mark.chaos) for case in _RARE],
+    pytest.param(2, None, 0, marks=pytest.mark.chaos),
+    pytest.param(7, None, 4, marks=pytest.mark.chaos),
   ],
 )
 def test_all_items_equal_those_of_the_adder(
@@ -92,24 +82,16 @@ def test_all_items_equal_those_of_the_adder(
   ('max_size', 'lengths', 'across_episodes'),
   [
     (12, [[1, 2, 3, 4, 7], [5], [100]], False),
-    pytest.param(8, [[9, 17]], False, marks=pytest.mark.chaos),
     pytest.param(2, [[6], [11]], False, marks=pytest.mark.chaos),
     (12, [[1, 2, 3, 4, 7], [100]], True),
     pytest.param(8, [[1], [1]], True, marks=pytest.mark.chaos),
   ],
 )
-@pytest.mark.parametrize(
-  ('length', 'period', 'burn_in'),
-  [pytest.param(4, None, 0, marks=pytest.mark.chaos), (6, 2, 2)],
-)
 def test_the_oldest_are_replaced_when_it_is_full(
-  length, period, burn_in, max_size, lengths, across_episodes
+  max_size, lengths, across_episodes
 ):
   items = sequence_twin.make_sequences(
-    length=length,
-    period=period,
-    burn_in=burn_in,
-    across_episodes=across_episodes,
+    length=6, period=2, burn_in=2, across_episodes=across_episodes
   )
   histories = _make_histories(80, lengths, seed=1)
   anchored, counts = _record(items, histories)
@@ -139,56 +121,3 @@ def test_items_with_replaced_anchors_are_dropped():
     scripted_rollouts.check_held(player, dict(anchored[:count]), 4)
     oldest = int(player.transport._oldest.numpy())
     assert all(time >= oldest for _, time in player.drawable())
-
-
-def test_a_table_of_long_episodes_gets_full():
-  """No item is removed for lack of step records."""
-  histories = _make_histories(75, [[100], [100]])
-  items = sequence_twin.make_sequences(length=6, period=2, burn_in=2)
-  player = _make_player(items, histories, max_size=12)
-  sizes = []
-  for _ in range(74):
-    player.step()
-    sizes.append(player.status().size)
-  assert sizes[40:] == [12] * 34
-
-
-def test_new_items_get_the_largest_priority():
-  items = sequence_twin.make_sequences(length=5, period=2, burn_in=1)
-  histories = _make_histories(40, [[4, 6], [5], [100]])
-  player = _make_player(
-    items, histories, priority_exponent=0.5, min_priority=0.25
-  )
-  largest = [1.0, 4.0, 16.0, 2.25]
-  expected = []
-  for t in range(39):
-    before = player.status().inserts
-    player.step(largest[t % 4])
-    new = player.status().inserts - before
-    # √1, √4, √16 and √2.25.
-    expected += [[1.0, 2.0, 4.0, 1.5][t % 4]] * new
-  weights = player.weights()
-  assert sorted(weights[weights > 0]) == sorted(expected)
-  assert len(set(expected)) == 4
-
-
-def test_resumes_from_saved_arrays():
-  items = sequence_twin.make_sequences(length=6, period=2, burn_in=2)
-  histories = _make_histories(60, [[4, 6], [9], [1, 2]])
-  whole = _make_player(items, histories, max_size=9)
-  for _ in range(37):
-    whole.step()
-  whole.transport.sample((), tf.constant(0))
-  other = _make_player(items, histories, max_size=9)
-  other.transport.restore(whole.transport.save())
-  other._carry, other.time = whole._carry, whole.time
-  for player in (whole, other):
-    for _ in range(11):
-      player.step()
-  scripted_rollouts.assert_same_items(other.drawable(), whole.drawable())
-  assert whole.status() == other.status()
-  keys = [
-    player.transport.sample((), tf.constant(0)).keys.numpy().tolist()
-    for player in (whole, other)
-  ]
-  assert keys[0] == keys[1]

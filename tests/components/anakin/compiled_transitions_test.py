@@ -8,7 +8,6 @@ from repertory.components import adders, replay, types
 from repertory.components.anakin import transitions
 from repertory.components.runtime import random_streams
 from support.replay import scripted_rollouts, sequence_twin
-from support.system import rare_cases
 
 _G = 0.9
 
@@ -50,9 +49,7 @@ def _anchors(items, histories):
   ]
 
 
-@pytest.mark.parametrize(
-  ('n_step', 'max_abs_reward'), [(1, None), (3, 2.0), (5, None)]
-)
+@pytest.mark.parametrize(('n_step', 'max_abs_reward'), [(1, None), (5, 2.0)])
 def test_all_items_equal_those_of_the_adder(n_step, max_abs_reward):
   """Rows end at different times, one at every other step, one never."""
   items = _make_items(n_step, max_abs_reward=max_abs_reward)
@@ -76,13 +73,11 @@ def test_all_items_equal_those_of_the_adder(n_step, max_abs_reward):
   [
     (20, [[1, 2, 3, 4, 7], [5], [100]]),
     (17, [[1], [1]]),
-    pytest.param(10, [[4, 9]], marks=pytest.mark.chaos),
     (7, [[3, 4], [6], [2]]),
   ],
 )
-@pytest.mark.parametrize('n_step', rare_cases.daily([1, 3], [3]))
-def test_the_oldest_are_replaced_when_it_is_full(n_step, max_size, lengths):
-  items = _make_items(n_step)
+def test_the_oldest_are_replaced_when_it_is_full(max_size, lengths):
+  items = _make_items(n_step=3)
   histories = _make_histories(60, lengths, seed=1)
   made, counts = scripted_rollouts.record(items, histories)
   anchored = _anchors(made, histories)
@@ -98,21 +93,6 @@ def test_the_oldest_are_replaced_when_it_is_full(n_step, max_size, lengths):
     player.time > 2 * player.transport._num_moments
   )  # The ring wrapped around.
   assert num_dropped[-1] >= len(made) - max_size > max_size
-
-
-@pytest.mark.parametrize('n_step', [1, 4])
-def test_a_table_of_long_episodes_gets_full(n_step):
-  """No item is removed for lack of step records."""
-  histories = _make_histories(40, [[100], [100]])
-  experience = scripted_rollouts.make_experience(
-    _make_items(n_step), max_size=20
-  )
-  player = _make_player(experience, histories)
-  sizes = []
-  for _ in range(39):
-    player.step()
-    sizes.append(player.status().size)
-  assert sizes[30:] == [20] * 9
 
 
 def _weights_by_key(player):
@@ -218,10 +198,8 @@ def test_draws_follow_the_weights(priority_exponent):
 @pytest.mark.parametrize(
   ('samples_per_insert', 'min_size', 'batch_size'),
   [
-    (1.0, 1, 4),
-    pytest.param(0.3, 10, 8, marks=pytest.mark.chaos),
+    (0.3, 10, 8),
     (1.7, 5, 3),
-    pytest.param(4.0, 7, 4, marks=pytest.mark.chaos),
   ],
 )
 def test_updates_are_due_as_elsewhere(samples_per_insert, min_size, batch_size):
@@ -254,30 +232,3 @@ def test_updates_are_due_as_elsewhere(samples_per_insert, min_size, batch_size):
   expected = (status.inserts - min_size) * samples_per_insert // batch_size
   assert steps == expected
   assert most > 0
-
-
-def test_resumes_from_saved_arrays():
-  """Also at an odd position of the ring, with open episodes."""
-  items = _make_items(3)
-  histories = _make_histories(60, [[4, 6], [9], [1, 2]])
-  experience = scripted_rollouts.make_experience(
-    items, max_size=20, priority_exponent=0.5, min_priority=0.25
-  )
-  whole = _make_player(experience, histories)
-  for _ in range(37):
-    whole.step(4.0)
-  whole.transport.sample((), tf.constant(0))
-  other = _make_player(experience, histories, seed=9)
-  other.transport.restore(whole.transport.save())
-  other._carry, other.time = whole._carry, whole.time
-  for player in (whole, other):
-    for _ in range(11):
-      player.step(9.0)
-  scripted_rollouts.assert_same_items(other.drawable(), whole.drawable())
-  assert whole.status() == other.status()
-  np.testing.assert_array_equal(whole.weights(), other.weights())
-  keys = [
-    player.transport.sample((), tf.constant(0)).keys.numpy().tolist()
-    for player in (whole, other)
-  ]
-  assert keys[0] == keys[1]

@@ -53,16 +53,14 @@ def _act_with_versions_of_iterations(histories, num_steps):
   ]
 
 
-# One batch per iteration; three; one of three unrolls of each environment; and
-# one batch of one unroll.
+# Three batches per iteration; one of three unrolls of each environment; and one
+# of single steps.
 @pytest.mark.parametrize(
   ('num_environments', 'batch_size', 'length', 'steps', 'updates'),
   [
-    (3, 3, 5, 4, 1),
     (6, 2, 5, 4, 3),
     (2, 6, 5, 12, 1),
     (3, 3, 2, 1, 1),
-    (1, 1, 4, 3, 1),
   ],
 )
 def test_batches_equal_those_of_the_adder(
@@ -114,12 +112,6 @@ def test_batches_equal_those_of_the_adder(
   assert num_steps == sum(bool(moment.mask) for moment in moments)
   following = [moment for history in histories for moment in history[1:]]
   assert num_ended == sum(not moment.mask for moment in following)
-
-
-def test_each_unroll_is_learned_from_once():
-  transport, _ = _make_transport(6, 2)
-  due = [bool(transport.is_due((), tf.constant(j))) for j in range(5)]
-  assert due == [True, True, True, False, False]
 
 
 def test_counts_resume_from_saved_arrays():

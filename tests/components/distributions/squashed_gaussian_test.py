@@ -28,7 +28,7 @@ def sample(mean, log_scale, noise):
 
 @pytest.mark.parametrize(
   ('mean', 'log_scale'),
-  [(0.0, 0.0), (0.5, -1.0), (-1.0, 0.5), (2.0, -2.0), (0.3, 0.9)],
+  [(0.5, -1.0), (-1.0, 0.5)],
 )
 def test_density_is_that_of_the_change_of_variables(mean, log_scale):
   # The probability of actions below a is Φ((atanh(a) − μ) / σ); its slope is
@@ -36,6 +36,11 @@ def test_density_is_that_of_the_change_of_variables(mean, log_scale):
   noise = np.linspace(-1.5, 1.5, 7)[:, None]
   ones = np.ones_like(noise)
   action, log_prob = sample(mean * ones, log_scale * ones, noise)
+  # Numbers of an action add up.
+  _, twice = sample(
+    *(np.tile(x, 2) for x in (mean * ones, log_scale * ones, noise))
+  )
+  np.testing.assert_allclose(twice, 2 * log_prob, rtol=1e-5, atol=1e-5)
   a = action.numpy()[:, 0].astype(np.float64)
   scale, h = math.exp(log_scale), 1e-5 * (1 - a**2)
 
@@ -46,32 +51,7 @@ def test_density_is_that_of_the_change_of_variables(mean, log_scale):
   np.testing.assert_allclose(log_prob, np.log(slope), atol=2e-3)
 
 
-def test_adds_up_over_the_numbers_of_an_action():
-  random = np.random.default_rng(0)
-  mean, log_scale, noise = random.normal(size=(3, 6, 4))
-  action, log_prob = sample(mean, log_scale, noise)
-  assert action.shape == [6, 4]
-  assert log_prob.shape == [6]
-  expected = 0
-  for d in range(4):
-    one = slice(d, d + 1)
-    part, part_log_prob = sample(mean[:, one], log_scale[:, one], noise[:, one])
-    expected += part_log_prob.numpy()
-    np.testing.assert_allclose(action[:, one], part, rtol=1e-6)
-  np.testing.assert_allclose(log_prob, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_density_integrates_to_one():
-  # ∫ π(a) da over actions, as a sum over evenly spaced u with da = a'(u) du.
-  u = np.linspace(-12, 12, 20_001)[:, None]
-  mean, log_scale = 0.7 * np.ones_like(u), -0.3 * np.ones_like(u)
-  _, log_prob = sample(mean, log_scale, (u - mean) / np.exp(log_scale))
-  slope = 1 / np.cosh(u[:, 0]) ** 2
-  total = np.sum(np.exp(log_prob) * slope) * (u[1, 0] - u[0, 0])
-  np.testing.assert_allclose(total, 1, atol=1e-4)
-
-
-@pytest.mark.parametrize('u', [5.0, 10.0, 30.0, 1000.0])
+@pytest.mark.parametrize('u', [5.0, 1000.0])
 def test_is_exact_where_tanh_is_flat(u):
   # log(1 − tanh²(u)) → log 4 − 2 |u|, for all but small u.
   means = np.array([[u], [-u]])
@@ -91,23 +71,6 @@ def test_is_exact_where_tanh_is_flat(u):
   assert np.max(np.abs(action)) <= 1
 
 
-def test_gradient_flows_through_the_sample():
-  # a = tanh(μ + e^s ε): da/dμ = 1 − a², da/ds = (1 − a²) e^s ε.
-  parameters = constant([[0.4, -0.5]])
-  with tf.GradientTape() as tape:
-    tape.watch(parameters)
-    action, _ = squashed_gaussian.SquashedGaussian(1).sample(
-      parameters, constant([[1.5]])
-    )
-  a = math.tanh(0.4 + math.exp(-0.5) * 1.5)
-  np.testing.assert_allclose(action, [[a]], rtol=1e-6)
-  np.testing.assert_allclose(
-    tape.gradient(action, parameters),
-    [[1 - a**2, (1 - a**2) * math.exp(-0.5) * 1.5]],
-    rtol=1e-5,
-  )
-
-
 @pytest.mark.parametrize(
   ('log_scale', 'limit'), [(-1000.0, -20.0), (1000.0, 2.0)]
 )
@@ -117,8 +80,3 @@ def test_deviations_stay_within_limits(log_scale, limit):
   np.testing.assert_array_equal(found[0], expected[0])
   np.testing.assert_array_equal(found[1], expected[1])
   assert np.all(np.isfinite(found[1]))
-
-
-def test_zero_noise_gives_the_median():
-  action, _ = sample([[0.4, -2.0]], [[1.0, 1.0]], [[0.0, 0.0]])
-  np.testing.assert_allclose(action, np.tanh([[0.4, -2.0]]), rtol=1e-6)

@@ -98,22 +98,6 @@ def test_takes_what_normalized_critics_know_of_their_inputs(kind, changes):
   assert not [n for n in left if '/adam/' not in n and 'gradient' not in n]
 
 
-def test_of_another_shape_nothing_is_taken():
-  source, _ = make('dqn', seed=1)
-  learner, _ = make('dqn', seed=2)
-  learned = learners.select_learned(source.save())
-  before = learner.save()
-  name = sorted(learned)[-1]
-  for wrong in (
-    {**learned, name: np.zeros([3, 3])},
-    {key: value for key, value in learned.items() if key != name},
-  ):
-    with pytest.raises(ValueError, match=f'{name}: expected'):
-      learner.begin_with(wrong)
-  for key, array in learner.save().items():
-    np.testing.assert_array_equal(array, before[key], key)
-
-
 class _Update(interfaces.Update):
   """Has a policy, a target of it, a count, and given learned variables."""
 

@@ -5,174 +5,217 @@ import pytest
 import tensorflow as tf
 
 from repertory.components import losses
+from repertory.components.losses import advantages
 
 
-def slow_advantages(rewards, discounts, values, bootstrap_value, mask, lambda_):
-  """Equation 16 as a sum over steps, up to the end of the mask."""
+def slow_vtrace(
+  target_log_probs,
+  behavior_log_probs,
+  rewards,
+  discounts,
+  values,
+  bootstrap_value,
+  mask,
+  max_rho=1.0,
+  max_pg_rho=1.0,
+  max_c=1.0,
+  lambda_=1.0,
+):
+  """Equation 1, close to the notation; sums end with the mask."""
   length, batch = rewards.shape
-  v = np.concatenate([values, bootstrap_value[None]])
-  advantages = np.zeros([length, batch])
+  v = np.concatenate([values, bootstrap_value[None]])  # V(x_0) … V(x_T)
+  ratios = np.where(mask, np.exp(target_log_probs - behavior_log_probs), 0)
+  targets = v.copy()  # v_T = V(x_T)
+  gains = np.zeros([length, batch])
   for s, b in np.ndindex(length, batch):
+    product = 1.0
     for t in range(s, length):
       if not mask[t, b]:
         break
+      rho = min(max_rho, ratios[t, b])
       delta = rewards[t, b] + discounts[t, b] * v[t + 1, b] - v[t, b]
-      product = 1.0
-      for i in range(s, t):
-        product *= lambda_ * discounts[i, b]
-      advantages[s, b] += product * delta
-  return losses.Advantages(advantages, advantages + values)
+      targets[s, b] += product * rho * delta
+      product *= discounts[t, b] * lambda_ * min(max_c, ratios[t, b])
+  for s, b in np.ndindex(length, batch):
+    if mask[s, b]:
+      q = rewards[s, b] + discounts[s, b] * targets[s + 1, b]
+      gains[s, b] = min(max_pg_rho, ratios[s, b]) * (q - v[s, b])
+  return losses.VTrace(targets[:-1], gains, ratios)
 
 
-def random_arguments(length, batch, seed=0, masked=0.25):
+def random_arguments(length, batch, masked=0.25):
   """Returns a batch with some terminal and some masked steps."""
-  random = np.random.default_rng([seed, length, batch])
+  random = np.random.default_rng([length, batch])
   size = [length, batch]
   return {
+    'target_log_probs': random.normal(-1, 0.7, size=size),
+    'behavior_log_probs': random.normal(-1, 0.7, size=size),
     'rewards': random.normal(size=size),
-    'discounts': random.choice([0.0, 0.6, 0.99], size, p=[0.1, 0.45, 0.45]),
+    'discounts': random.choice(
+      [0.0, 0.6, 0.99, 1.0], size, p=[0.1, *[0.3] * 3]
+    ),
     'values': random.normal(size=size),
     'bootstrap_value': random.normal(size=batch),
     'mask': random.uniform(size=size) >= masked,
   }
 
 
-def advantages_of(lambda_=0.9, **arguments):
-  tensors = {name: tf.constant(value) for name, value in arguments.items()}
-  outputs = losses.generalized_advantages(**tensors, lambda_=lambda_)
-  return losses.Advantages(*(output.numpy() for output in outputs))
-
-
-def one_sequence(**changes):
-  """Three steps with γ = ½."""
-  arguments = {
-    'rewards': np.array([[1.0], [2.0], [3.0]]),
-    'discounts': np.array([[0.5], [0.5], [0.5]]),
-    'values': np.array([[2.0], [4.0], [6.0]]),
-    'bootstrap_value': np.array([8.0]),
-    'mask': np.array([[True], [True], [True]]),
+def vtrace_of(**arguments):
+  tensors = {
+    name: tf.constant(value) if isinstance(value, np.ndarray) else value
+    for name, value in arguments.items()
   }
-  return {**arguments, **changes}
+  return losses.VTrace(*(x.numpy() for x in losses.vtrace(**tensors)))
 
 
-class TestByHand:
-  # Errors: 1 + ½·4 − 2 = 1, 2 + ½·6 − 4 = 1, 3 + ½·8 − 6 = 1; λγ = ¼.
+def assert_alike(actual, expected, **tolerances):
+  for name, x, y in zip(losses.VTrace._fields, actual, expected):
+    np.testing.assert_allclose(x, y, err_msg=name, **tolerances)
+
+
+# Powers of two, their neighbors, and a length of one.
+@pytest.mark.parametrize('length', [1, 2, 4, 5, 33])
+def test_recurrence_equals_the_loop(length):
+  random = np.random.default_rng(length)
+  terms = random.normal(size=(length, 2))
+  decays = random.uniform(-1.2, 1.2, size=(length, 2))
+  decays[random.uniform(size=decays.shape) < 0.1] = 0
+  expected, following = [], np.zeros([2])
+  for term, decay in zip(terms[::-1], decays[::-1]):
+    following = term + decay * following
+    expected.insert(0, following)
+  found = advantages.backward_recurrence(
+    tf.constant(terms), tf.constant(decays)
+  )
+  np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_recurrence_refuses_unknown_lengths():
+  spec = tf.TensorSpec([None, 2], tf.float32)
+  traced = tf.function(
+    advantages.backward_recurrence,
+    input_signature=[spec, spec],
+    autograph=False,
+  )
+  with pytest.raises(ValueError, match='terms must have a known length'):
+    traced(tf.ones([3, 2]), tf.ones([3, 2]))
+
+
+class TestVTrace:
+  # Three steps with π/μ = 2, ½ and 1, and γ = ½. Errors not yet weighted:
+  # 1 + ½·2 − 1 = 1, 2 + ½·4 − 2 = 2, 2 + ½·8 − 4 = 2.
   @pytest.mark.parametrize(
-    ('changes', 'expected'),
+    ('changes', 'targets', 'expected_advantages', 'ratios'),
     [
-      pytest.param({}, [1 + 0.25 * 1.25, 1 + 0.25, 1], id='mid_episode'),
-      # The second error is 2 − 4, and nothing of the third is propagated.
       pytest.param(
-        {'discounts': np.array([[0.5], [0.0], [0.5]])},
-        [1 + 0.25 * -2, -2, 1],
-        id='the_second_step_terminates',
+        {'max_rho': 1.5, 'max_pg_rho': 1.25, 'max_c': 1.0},
+        # ρ = 1.5, ½, 1, thus δ = 1.5, 1, 2; γc = ½·1, ½·½.
+        [1 + 1.5 + 0.5 * 1 + 0.5 * 0.25 * 2, 2 + 1 + 0.25 * 2, 4 + 2],
+        # v_1 = 3.5 and v_2 = 6; behind the last step V(x_3) = 8.
+        [
+          1.25 * (1 + 0.5 * 3.5 - 1),
+          0.5 * (2 + 0.5 * 6 - 2),
+          1 * (2 + 0.5 * 8 - 4),
+        ],
+        (2, 0.5, 1),
+        id='all_clips_differ',
       ),
-      # Positive discounts at the end of the episode: truncation. The first step
-      # bootstraps from V(x_1), where the episode ended.
+      pytest.param(
+        {'lambda_': 0.5},
+        # γc = ½·½·1, ½·½·½.
+        [1 + 1 + 0.25 * 1 + 0.25 * 0.125 * 2, 2 + 1 + 0.125 * 2, 6],
+        [1 + 0.5 * 3.25 - 1, 0.5 * (2 + 0.5 * 6 - 2), 2],
+        (2, 0.5, 1),
+        id='default_clips_and_lambda',
+      ),
       pytest.param(
         {'mask': np.array([[True], [False], [True]])},
-        [1, 0, 1],
-        id='the_second_step_never_happened',
-      ),
-      pytest.param(
-        {'mask': np.array([[True], [True], [False]])},
-        [1 + 0.25, 1, 0],
-        id='the_sequence_is_shorter',
+        # The first bootstraps from V(x_1) = 2.
+        [1 + 1, 2, 6],
+        [1 + 0.5 * 2 - 1, 0, 2],
+        [2, 0, 1],
+        id='mask',
       ),
     ],
   )
-  def test_advantages(self, changes, expected):
-    arguments = one_sequence(**changes)
-    outputs = advantages_of(0.5, **arguments)
-    np.testing.assert_allclose(outputs.advantages[:, 0], expected)
-    np.testing.assert_allclose(
-      outputs.targets[:, 0], expected + arguments['values'][:, 0]
-    )
-
-
-class TestAdvantages:
-  @pytest.mark.parametrize('length', [1, 2, 7, 32])
-  @pytest.mark.parametrize('batch', [1, 3])
-  @pytest.mark.parametrize('lambda_', [0.0, 0.8, 1.0])
-  def test_equals_the_equation(self, length, batch, lambda_):
-    for seed in range(3):
-      arguments = random_arguments(length, batch, seed)
-      actual = advantages_of(lambda_, **arguments)
-      expected = slow_advantages(**arguments, lambda_=lambda_)
-      np.testing.assert_allclose(actual.advantages, expected[0], atol=1e-12)
-      np.testing.assert_allclose(actual.targets, expected[1], atol=1e-12)
-
-  def test_is_vtrace_on_policy(self):
-    arguments = random_arguments(20, 3)
-    actual = advantages_of(0.8, **arguments)
-    tensors = {name: tf.constant(value) for name, value in arguments.items()}
-    zeros = tf.zeros([20, 3], tf.float64)
-    trace = losses.vtrace(zeros, zeros, **tensors, lambda_=0.8)
-    np.testing.assert_allclose(actual.targets, trace.targets, atol=1e-12)
+  def test_by_hand(self, changes, targets, expected_advantages, ratios):
+    arguments = {
+      'target_log_probs': np.log([[0.5], [0.25], [0.5]]),
+      'behavior_log_probs': np.log([[0.25], [0.5], [0.5]]),
+      'rewards': np.array([[1.0], [2.0], [2.0]]),
+      'discounts': np.array([[0.5], [0.5], [0.5]]),
+      'values': np.array([[1.0], [2.0], [4.0]]),
+      'bootstrap_value': np.array([8.0]),
+      'mask': np.array([[True], [True], [True]]),
+      **changes,
+    }
+    expected = np.array([targets, expected_advantages, ratios])[..., None]
+    assert_alike(vtrace_of(**arguments), expected, atol=1e-12)
 
   @pytest.mark.parametrize(
-    'last_discount',
-    [pytest.param(1.0, id='truncated'), pytest.param(0.0, id='terminated')],
+    'options',
+    [
+      {},
+      {'max_rho': 2.0, 'max_pg_rho': 0.7, 'max_c': 1.3, 'lambda_': 0.9},
+      {'lambda_': 0.0},
+    ],
   )
-  def test_three_episodes_are_as_each_by_itself(self, last_discount):
-    # Steps 0 to 4, 6 to 11 and 13 to 19; 5 and 12 lead to the next episode.
-    arguments = random_arguments(20, 2, masked=0)
-    arguments['discounts'][:] = 0.95
-    for last in (4, 11):
-      arguments['discounts'][last] = last_discount
-      arguments['mask'][last + 1] = False
-    whole = advantages_of(**arguments)
-    values = np.concatenate(
-      [arguments['values'], arguments['bootstrap_value'][None]]
+  def test_equals_the_equation(self, options):
+    arguments = {**random_arguments(20, 4), **options}
+    assert_alike(
+      vtrace_of(**arguments), slow_vtrace(**arguments), rtol=1e-9, atol=1e-10
     )
-    for start, end in [(0, 5), (6, 12), (13, 20)]:
-      part = {name: value[start:end] for name, value in arguments.items()}
-      part['bootstrap_value'] = values[end]
-      for actual, expected in zip(whole, advantages_of(**part)):
-        np.testing.assert_allclose(actual[start:end], expected, atol=1e-12)
 
-  @pytest.mark.parametrize('spoil', [np.nan, np.inf, 1e30])
-  def test_padding_has_no_effect(self, spoil):
+  @pytest.mark.parametrize(
+    ('log_probs', 'reward', 'value', 'discount'),
+    [
+      pytest.param((1e4, 0.0), 1e30, -1e30, 1e30, id='infinite_ratios'),
+      pytest.param((np.inf, -np.inf), np.nan, np.nan, np.nan, id='nan'),
+    ],
+  )
+  def test_padding_has_no_effect(self, log_probs, reward, value, discount):
     arguments = random_arguments(20, 3, masked=0)
-    arguments['mask'][15:, 1:] = False
-    before = advantages_of(**arguments)
+    # Two steps of padding in the middle, and at the end, of all but the first.
     mask = arguments['mask']
-    for name in ('rewards', 'discounts'):
-      arguments[name][~mask] = spoil
-    arguments['values'][16:, 1:] = spoil  # The 15th is bootstrapped from.
-    after = advantages_of(**arguments)
-    np.testing.assert_array_equal(before.advantages, after.advantages)
-    np.testing.assert_array_equal(before.targets[mask], after.targets[mask])
+    mask[5:7] = mask[15:, 1:] = False
+    before = vtrace_of(**arguments)
+    arguments['target_log_probs'][~mask] = log_probs[0]
+    arguments['behavior_log_probs'][~mask] = log_probs[1]
+    arguments['rewards'][~mask] = reward
+    arguments['discounts'][~mask] = discount
+    # The value of where a masked step begins counts if a step leads there.
+    led_to = np.concatenate([np.zeros([1, 3], bool), mask[:-1]])
+    arguments['values'][~mask & ~led_to] = value
+    arguments['bootstrap_value'][1:] = value
+    after = vtrace_of(**arguments)
+    assert_alike([x[mask] for x in after], [x[mask] for x in before])
+    np.testing.assert_array_equal(after.advantages[~mask], 0)
+    np.testing.assert_array_equal(after.ratios[~mask], 0)
 
-  def test_no_gradient_flows(self):
-    arguments = random_arguments(5, 2)
-    mask = tf.constant(arguments.pop('mask'))
-    variables = {name: tf.Variable(x) for name, x in arguments.items()}
-    with tf.GradientTape() as tape:
-      outputs = losses.generalized_advantages(
-        **variables, mask=mask, lambda_=0.9
-      )
-      loss = tf.reduce_sum(outputs.advantages + outputs.targets)
-    assert tape.gradient(loss, list(variables.values())) == [None] * 4
 
-  @pytest.mark.parametrize('name', ['discounts', 'values', 'mask'])
-  @pytest.mark.parametrize('size', [(4, 2), (5, 1), (2,)])
-  def test_wrong_shape_is_named(self, name, size):
-    arguments = random_arguments(5, 2)
-    arguments[name] = np.zeros(size, arguments[name].dtype)
-    with pytest.raises(ValueError, match=f'^{name} must have shape'):
-      advantages_of(**arguments)
+class TestGeneralizedAdvantages:
+  def test_by_hand(self):
+    # Errors: 1 + ½·4 − 2, 2 + ½·6 − 4 and 3 + ½·8 − 6 are all 1; λγ = ¼.
+    found = losses.generalized_advantages(
+      rewards=tf.constant([[1.0], [2.0], [3.0]]),
+      discounts=tf.fill([3, 1], 0.5),
+      values=tf.constant([[2.0], [4.0], [6.0]]),
+      bootstrap_value=tf.constant([8.0]),
+      mask=tf.constant([[True], [True], [True]]),
+      lambda_=0.5,
+    )
+    expected = [1 + 0.25 * 1.25, 1.25, 1]
+    np.testing.assert_allclose(found.advantages[:, 0], expected)
+    np.testing.assert_allclose(found.targets[:, 0], np.add(expected, [2, 4, 6]))
 
-  def test_takes_arrays(self):
-    arguments = random_arguments(5, 2)
-    outputs = losses.generalized_advantages(**arguments, lambda_=0.9)
-    for found, expected in zip(outputs, advantages_of(0.9, **arguments)):
-      np.testing.assert_allclose(found, expected, rtol=1e-12)
-
-  def test_wrong_bootstrap_value_and_lambda_are_named(self):
-    arguments = random_arguments(5, 2)
-    with pytest.raises(ValueError, match=r'^lambda_ must be in'):
-      advantages_of(1.1, **arguments)
-    arguments['bootstrap_value'] = np.zeros([1])
-    with pytest.raises(ValueError, match=r'^bootstrap_value must have'):
-      advantages_of(**arguments)
+  def test_are_those_of_vtrace_on_policy(self):
+    arguments = random_arguments(20, 3)
+    del arguments['target_log_probs'], arguments['behavior_log_probs']
+    tensors = {name: tf.constant(value) for name, value in arguments.items()}
+    found = losses.generalized_advantages(**tensors, lambda_=0.8)
+    zeros = tf.zeros([20, 3], tf.float64)
+    trace = losses.vtrace(zeros, zeros, **tensors, lambda_=0.8)
+    np.testing.assert_allclose(found.targets, trace.targets, atol=1e-12)
+    np.testing.assert_allclose(
+      found.advantages, found.targets - arguments['values'], atol=1e-12
+    )

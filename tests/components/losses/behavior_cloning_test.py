@@ -35,7 +35,7 @@ def test_weighted_cloning_loss():
 
 
 @pytest.mark.parametrize('unit', [1.0, 1e3])
-def test_values_weigh_the_same_in_any_unit(unit):
+def test_td3_bc_policy_loss_is_the_same_in_any_unit(unit):
   q, a = tf.constant([3.0, -1.0]) * unit, tf.constant(_A)
   with tf.GradientTape() as tape:
     tape.watch([q, a])
@@ -46,18 +46,22 @@ def test_values_weigh_the_same_in_any_unit(unit):
   # None flows through λ.
   np.testing.assert_allclose(dq * unit, [-2.5 / 2 / 2] * 2, rtol=1e-6)
   np.testing.assert_allclose(da, [[0.25, -0.5], [0, 0.2]], atol=1e-7)
-
-
-def test_no_value_is_no_problem():
-  a = tf.constant(_A)
-  loss = losses.td3_bc_policy_loss(tf.zeros([2]), a, tf.constant(_DATA), 2.5)
+  # Values of 0 leave the distance.
+  loss = losses.td3_bc_policy_loss(0 * q, a, tf.constant(_DATA), 2.5)
   np.testing.assert_allclose(loss, _DISTANCE, rtol=1e-6)
 
 
-def test_refuses_shapes():
-  with pytest.raises(ValueError, match='a_data must have rank 2'):
-    losses.squared_cloning_loss(tf.zeros([2, 1]), tf.zeros([2]))
-  with pytest.raises(ValueError, match='q must have rank 1'):
-    losses.td3_bc_policy_loss(
-      tf.zeros([2, 1]), tf.zeros([2, 1]), tf.zeros([2, 1]), 1.0
-    )
+def test_expectile_losses():
+  found = losses.expectile_losses(tf.constant([[2.0, -2.0], [0.0, -1.0]]), 0.7)
+  np.testing.assert_allclose(found, [[0.7 * 4, 0.3 * 4], [0, 0.3]], rtol=1e-6)
+
+
+def test_exponential_weights():
+  advantages = tf.constant([0.0, 1.0, -2.0, 1e30, -1e30])
+  found = losses.exponential_weights(advantages, 3.0, 20.0)
+  np.testing.assert_allclose(found, [1, 20, np.exp(-6), 20, 0], rtol=1e-5)
+
+
+def test_binary_weights():
+  found = losses.binary_weights(tf.constant([0.1, 0.0, -0.1, 5.0]))
+  np.testing.assert_array_equal(found, [1, 0, 0, 1])

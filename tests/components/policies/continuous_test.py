@@ -1,4 +1,4 @@
-"""Tests of `components/policies/continuous.py`."""
+"""Tests of the continuous policy of off-policy agents."""
 
 import numpy as np
 import pytest
@@ -62,27 +62,17 @@ def test_adds_noise_of_mean_0_and_deviation_1():
     np.testing.assert_allclose(action, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize('jit_compile', [None, False, True])
-def test_evaluation_is_without_noise(jit_compile):
+def test_evaluation_is_without_noise():
   policy = make(evaluation=True, num_random_steps=100)
-  actions = run(policy, [0, 1, 2], jit_compile=jit_compile)
+  actions = run(policy, [0, 1, 2], jit_compile=True)
   for t, action in enumerate(actions):
     expected = np.clip(0.25 * observe(3, t), -1, 1)
     np.testing.assert_allclose(action, expected, atol=1e-6)
 
 
-def test_noise_belongs_to_the_environment():
-  together = run(make(), [3, 0, 5], observation=tf.zeros([3, 2]))
-  for row, i in enumerate([3, 0, 5]):
-    alone = run(make(), [i], observation=tf.zeros([1, 2]))
-    np.testing.assert_allclose(together[:, row], alone[:, 0], atol=1e-6)
-  other = run(make(seed=8), [3, 0, 5], observation=tf.zeros([3, 2]))
-  assert np.abs(together - other).min() > 0
-
-
 @pytest.mark.parametrize(
   ('num_random_steps', 'steps_done', 'expected'),
-  [(3, 0, 3), (3, 2, 1), (3, 9, 0), (0, 0, 0), (9, 0, 6)],
+  [(3, 0, 3), (3, 2, 1), (0, 0, 0)],
 )
 def test_random_steps(num_random_steps, steps_done, expected):
   policy = make(
@@ -96,16 +86,6 @@ def test_random_steps(num_random_steps, steps_done, expected):
     np.testing.assert_array_equal(is_random[t], [t < expected] * 2)
 
 
-def test_random_steps_are_counted_by_environment():
-  policy = make(lambda action, noise: action, num_random_steps=2)
-  state = policy.initial_state([0, 1])
-  state['steps'] = tf.constant([0, 5])
-  output = policy.step(tf.zeros([2, 2]), state)
-  is_random = np.any(np.abs(output.action - MIDDLE) > 1e-6, axis=-1)
-  np.testing.assert_array_equal(is_random, [True, False])
-  np.testing.assert_array_equal(output.state['steps'], [1, 6])
-
-
 def test_random_actions_are_uniform():
   actions = run(make(num_random_steps=99), range(1000), 10)
   flat = np.sort(actions.reshape(-1))
@@ -116,8 +96,3 @@ def test_random_actions_are_uniform():
   assert np.abs(flat - uniform).max() / 2 < 2 / np.sqrt(n)
   correlation = np.corrcoef(actions.reshape(-1, 2).T)[0, 1]
   assert abs(correlation) < 4.5 / np.sqrt(n / 2)
-
-
-def test_describes():
-  assert make(num_random_steps=5).describe([0]) == {'num_random_steps': 5}
-  assert make().describe([0]) == {}

@@ -62,9 +62,6 @@ class TestEpsilonLadder:
   def test_equation(self, n, expected):
     np.testing.assert_allclose(policies.epsilon_ladder(n), expected, rtol=1e-12)
 
-  def test_one_environment_is_as_documented(self):
-    assert policies.epsilon_ladder(1)[0] == pytest.approx(0.016, abs=5e-4)
-
   def test_base_and_exponent(self):
     np.testing.assert_allclose(
       policies.epsilon_ladder(3, base=0.5, exponent=2.0), [1 / 2, 1 / 4, 1 / 8]
@@ -96,33 +93,15 @@ class TestEpsilonGreedyPolicy:
         deviation = (num_steps * p * (1 - p)) ** 0.5
         assert abs(count - num_steps * p) <= 4.5 * deviation, (row, action)
 
-  def test_greedy_without_epsilon(self):
-    policy = policies.EpsilonGreedyPolicy(table_network, [0.0] * 6, seed=0)
-    values = values_of(6)
-    actions = run(policy, range(6), values, 20)
-    np.testing.assert_array_equal(
-      actions, np.tile(np.argmax(values, axis=-1), [20, 1])
-    )
-
-  def test_coin_and_draw_are_not_the_same_number(self):
-    # With one number for both, ε = ½ would never take the two last actions
-    # by chance.
-    policy = policies.EpsilonGreedyPolicy(table_network, [0.5], seed=0)
-    values = tf.constant([[1.0, 0.0, 0.0, 0.0]])
-    actions = run_long(policy, [0], values, 400)
-    assert set(actions[:, 0]) == {0, 1, 2, 3}
-
-  @pytest.mark.parametrize('jit_compile', [False, True])
-  def test_row_is_the_same_in_any_batch(self, jit_compile):
+  def test_row_is_the_same_in_any_batch_also_compiled(self):
     epsilons = policies.epsilon_ladder(8, base=0.9, exponent=2.0)
-    policy = policies.EpsilonGreedyPolicy(table_network, epsilons, seed=5)
+    policy = policies.EpsilonGreedyPolicy(
+      table_network, epsilons, seed=5, anneal_steps=30
+    )
     values = values_of(8)
-    together = run(policy, range(8), values, 100, jit_compile)
-    for i in range(8):
-      alone = run(policy, [i], values[i : i + 1], 100, jit_compile)
-      np.testing.assert_array_equal(alone[:, 0], together[:, i])
+    together = run(policy, range(8), values, 60)
     ids = [6, 1, 4]
-    others = run(policy, ids, tf.gather(values, ids), 100, jit_compile)
+    others = run(policy, ids, tf.gather(values, ids), 60, jit_compile=True)
     np.testing.assert_array_equal(others, together[:, ids])
 
   def test_environments_and_seeds_differ(self):
@@ -134,32 +113,6 @@ class TestEpsilonGreedyPolicy:
     others = run(other_seed, range(8), values, 50)
     assert not np.any(np.all(actions == others, axis=0))
     np.testing.assert_array_equal(actions, run(policy, range(8), values, 50))
-
-  def test_compiled_by_xla_acts_the_same(self):
-    policy = policies.EpsilonGreedyPolicy(table_network, [0.5] * 8, seed=2)
-    values = values_of(8)
-    np.testing.assert_array_equal(
-      run(policy, range(8), values, 200, jit_compile=True),
-      run(policy, range(8), values, 200, jit_compile=False),
-    )
-
-  def test_random_streams_continue_across_episodes(self):
-    policy = policies.EpsilonGreedyPolicy(table_network, [1.0] * 2, seed=2)
-    state = policy.initial_state([0, 1])
-    after = policy.step(values_of(2), state).state
-    again = policy.reset_state(after, tf.constant([True, True]))
-    for leaf, expected in zip(
-      tf.nest.flatten(again), tf.nest.flatten(after), strict=True
-    ):
-      np.testing.assert_array_equal(leaf, expected)
-    assert state['random'].numpy().tolist() != after['random'].numpy().tolist()
-
-  def test_state_has_a_row_per_environment(self):
-    policy = policies.EpsilonGreedyPolicy(table_network, [0.1, 0.2, 0.3], 0)
-    state = policy.initial_state([2, 0])
-    np.testing.assert_allclose(state['epsilon'], [0.3, 0.1])
-    for leaf in tf.nest.flatten(state):
-      assert leaf.shape == [2]
 
   def test_to_action(self):
     policy = policies.EpsilonGreedyPolicy(
@@ -179,15 +132,15 @@ class TestEpsilonGreedyPolicy:
     policy = policies.EpsilonGreedyPolicy(table_network, [0.1, 0.2, 0.3], 0)
     assert policy.describe([2, 0])['epsilons'] == [0.3, 0.1]
 
-  @pytest.mark.parametrize('epsilon', [-0.1, 1.1, float('nan')])
-  def test_refuses_what_is_no_probability(self, epsilon):
+  def test_wrong_settings(self):
     with pytest.raises(ValueError, match=r'epsilons must be in \[0, 1\]'):
-      policies.EpsilonGreedyPolicy(table_network, [0.5, epsilon], 0)
+      policies.EpsilonGreedyPolicy(table_network, [0.5, 1.1], 0)
+    with pytest.raises(ValueError, match=r'anneal_steps .* at least 0, got -1'):
+      policies.EpsilonGreedyPolicy(table_network, [0.5], 0, anneal_steps=-1)
 
 
 class TestAnnealing:
-  @pytest.mark.parametrize('jit_compile', [False, True])
-  def test_falls_from_one_linearly(self, jit_compile):
+  def test_falls_from_one_linearly(self):
     # Streams are independent, so the rows of one step estimate the share of
     # random actions.
     num_rows, anneal_steps = 4000, 4
@@ -196,7 +149,7 @@ class TestAnnealing:
       table_network, [0.2] * num_rows, 3, anneal_steps=anneal_steps
     )
     values = tf.tile([[1.0, 0.0, 0.0, 0.0]], [num_rows, 1])
-    actions = run(policy, ids, values, 7, jit_compile)
+    actions = run(policy, ids, values, 7)
     expected = [1, 0.8, 0.6, 0.4, 0.2, 0.2, 0.2]
     for step, epsilon in enumerate(expected):
       # Three of four random actions are not the greedy one.
@@ -223,18 +176,34 @@ class TestAnnealing:
     np.testing.assert_array_equal(run(make(100), ids, values, 30), greedy)
     assert np.any(run(make(0), ids, values, 30) != greedy)
 
-  def test_row_counts_for_itself(self):
-    policy = policies.EpsilonGreedyPolicy(
-      table_network, [0.1] * 8, 3, anneal_steps=30
-    )
-    values = values_of(8)
-    together = run(policy, range(8), values, 60)
-    for i in range(8):
-      alone = run(policy, [i], values[i : i + 1], 60)
-      np.testing.assert_array_equal(alone[:, 0], together[:, i])
 
-  def test_refuses_negative_steps(self):
-    with pytest.raises(
-      ValueError, match='anneal_steps must be at least 0, got -1'
-    ):
-      policies.EpsilonGreedyPolicy(table_network, [0.5], 0, anneal_steps=-1)
+class TestNoisyEpsilonGreedyPolicy:
+  size = 6
+
+  def make(self, epsilons=(0.0,) * 8, seed=3):
+    return policies.NoisyEpsilonGreedyPolicy(
+      lambda observation, noise: observation + noise, self.size, epsilons, seed
+    )
+
+  def run(self, policy, ids):
+    return run(policy, ids, tf.zeros([len(ids), self.size]), 60)
+
+  def test_noise_is_new_in_each_step_and_each_environment(self):
+    actions = self.run(self.make(), range(8))
+    # Each of six values is the largest as often as any other.
+    counts = np.bincount(actions.ravel(), minlength=self.size)
+    p, n = 1 / self.size, actions.size
+    assert np.abs(counts - n * p).max() < 4.5 * np.sqrt(n * p * (1 - p))
+    assert len({tuple(column) for column in actions.T}) == 8
+    np.testing.assert_array_equal(
+      self.run(self.make(), [3, 0]), actions[:, [3, 0]]
+    )
+    assert (self.run(self.make(seed=4), range(8)) != actions).any()
+
+  def test_epsilon_adds_random_actions(self):
+    # Noise is far smaller than the values, so only ε changes the action.
+    values = tf.tile(100.0 * tf.one_hot([2], self.size), [500, 1])
+    actions = run(self.make([0.5] * 500), range(500), values, 1)
+    p = 0.5 * (self.size - 1) / self.size
+    others = np.count_nonzero(actions != 2)
+    assert abs(others - 500 * p) < 4.5 * np.sqrt(500 * p * (1 - p))

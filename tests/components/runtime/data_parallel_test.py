@@ -157,7 +157,7 @@ def _run(num_devices, num_rows, dynamic=False):
     )
 
 
-@pytest.mark.parametrize('num_rows', [1, 2, 3, 7])
+@pytest.mark.parametrize('num_rows', [1, 7])
 def test_outputs_and_gradients_are_those_of_one_device(num_rows):
   whole = _run(1, num_rows)
   assert np.abs(whole[2][2]).min() > 0.01  # Of w.

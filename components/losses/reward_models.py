@@ -1,11 +1,11 @@
-"""Adversarial imitation learning (GAIL, AIRL): discriminator loss and rewards.
+"""Losses and rewards of learned reward models: GAIL, AIRL and RND.
 
 D = σ(l) is the probability that a step with logit l is a demonstration.
 """
 
 import tensorflow as tf
 
-from repertory.components.losses import masking, shape_checks
+from repertory.components.losses import shape_checks
 
 
 def discriminator_loss(
@@ -24,18 +24,15 @@ def discriminator_loss(
 
   Returns:
     A scalar.
-
-  Raises:
-    ValueError: If a shape is invalid.
   """
   shape_checks.check_ranks(
     logits=(logits, 1), is_demonstration=(is_demonstration, 1), mask=(mask, 1)
   )
   # −log σ(l) = softplus(−l), and −log(1 − σ(l)) = softplus(l).
-  demonstration_loss = masking.masked_mean(
+  demonstration_loss = shape_checks.masked_mean(
     tf.nn.softplus(-logits), mask & is_demonstration
   )
-  policy_loss = masking.masked_mean(
+  policy_loss = shape_checks.masked_mean(
     tf.nn.softplus(logits), mask & ~is_demonstration
   )
   return demonstration_loss + policy_loss
@@ -53,14 +50,11 @@ def gradient_penalty(gradients: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
   Returns:
     A scalar. Its own gradient is finite where g is 0.
-
-  Raises:
-    ValueError: If a shape is invalid.
   """
   shape_checks.check_ranks(gradients=(gradients, 2), mask=(mask, 1))
   squares = tf.reduce_sum(gradients**2, axis=-1)  # [N]
   norms = tf.sqrt(squares + 1e-12)
-  return masking.masked_mean((norms - 1) ** 2, mask)
+  return shape_checks.masked_mean((norms - 1) ** 2, mask)
 
 
 def imitation_rewards(logits: tf.Tensor, kind: str) -> tf.Tensor:
@@ -75,11 +69,27 @@ def imitation_rewards(logits: tf.Tensor, kind: str) -> tf.Tensor:
 
   Returns:
     Rewards, in the shape of `logits`; no gradient flows through them.
-
-  Raises:
-    ValueError: If the kind is unknown.
   """
   if kind not in ('gail', 'airl'):
     raise ValueError(f"kind must be 'gail' or 'airl', got {kind!r}.")
   logits = tf.stop_gradient(logits)
   return tf.nn.softplus(logits) if kind == 'gail' else logits
+
+
+def prediction_errors(predicted: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
+  """RND prediction error, the mean of (f̂(x) − f(x))² over the embedding.
+
+  With a fixed random f that f̂ learns to predict, errors are large for novel
+  observations: https://arxiv.org/abs/1810.12894, section 2.2. No gradient flows
+  into f.
+
+  Args:
+    predicted: f̂(x), `[N, E]`.
+    target: f(x), `[N, E]`.
+
+  Returns:
+    Errors, `[N]`.
+  """
+  shape_checks.check_ranks(predicted=(predicted, 2), target=(target, 2))
+  differences = predicted - tf.stop_gradient(target)  # [N, E]
+  return tf.reduce_mean(differences**2, axis=-1)

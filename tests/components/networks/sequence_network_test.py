@@ -1,14 +1,12 @@
-"""Tests of `components/networks/recurrent.py` and `sequence_network.py`."""
+"""Tests of `components/networks/sequence_network.py`."""
 
 import numpy as np
 import pytest
-import sonnet as snt
 import tensorflow as tf
 import tree
 
 from repertory.components import networks, specs
 from repertory.components.config import choices
-from support.system import rare_cases
 
 T, B, D, H = 7, 4, 3, 5
 # Starts at once, never, in the middle and twice in a row, at the end.
@@ -68,9 +66,10 @@ def learn(function, core, inputs, first, state):
 
 
 class TestUnroll:
-  @pytest.mark.parametrize('kind', ['lstm', 'gru'])
-  @pytest.mark.parametrize('mode', ['eager', 'graph', 'xla'])
-  @pytest.mark.parametrize('length', rare_cases.daily([1, T], [T]))
+  @pytest.mark.parametrize(
+    ('kind', 'mode', 'length'), [('gru', 'eager', T), ('lstm', 'xla', T),
+                                 ('lstm', 'graph', 1)]
+  )  # fmt: skip
   def test_equals_the_loop(self, kind, mode, length):
     core = networks.make_core(kind, H)
     inputs, state = normal(length, B, D), make_state(core)
@@ -90,55 +89,6 @@ class TestUnroll:
     assert len(gradients) == len(expected[2])
     for found, gradient in zip(gradients, expected[2], strict=True):
       np.testing.assert_allclose(found, gradient, rtol=1e-3, atol=1e-4)
-
-  @pytest.mark.parametrize('kind', ['lstm', 'gru'])
-  def test_reset_is_a_wall(self, kind):
-    # Nothing from before a start matters, and no gradient goes there.
-    core = networks.make_core(kind, H)
-    inputs, state = normal(T, B, D), make_state(core)
-    first = tf.constant(np.arange(T) == 3)[:, None] & tf.ones([1, B], tf.bool)
-    with tf.GradientTape() as tape:
-      tape.watch([inputs, *tree.flatten(state)])
-      outputs, _ = networks.unroll(core, inputs, first, state)
-      after = tf.reduce_sum(outputs[3:])
-    gradients = tape.gradient(after, [inputs, *tree.flatten(state)])
-    assert np.all(gradients[0][:3].numpy() == 0)
-    assert np.any(gradients[0][3].numpy() != 0)
-    for gradient in gradients[1:]:
-      assert np.all(gradient.numpy() == 0)
-    other = tf.concat([normal(3, B, D, seed=9), inputs[3:]], axis=0)
-    changed, _ = networks.unroll(core, other, first, state)
-    np.testing.assert_array_equal(changed[3:], outputs[3:])
-    assert np.all(changed[:3].numpy() != outputs[:3].numpy())
-
-  def test_makes_variables_and_trains_in_one_graph(self):
-    core = networks.make_core('gru', H)
-    state = core.initial_state(B)
-
-    @tf.function
-    def call(inputs):
-      return networks.unroll(core, inputs, tf.constant(FIRST), state)
-
-    outputs, _ = call(normal(T, B, D))
-    assert_close(outputs, loop(core, normal(T, B, D), FIRST, state)[0])
-
-  def test_unknown_batch_size(self):
-    core = networks.make_core('lstm', H)
-    core(normal(B, D), core.initial_state(B))
-
-    @tf.function(
-      input_signature=[
-        tf.TensorSpec([T, None, D]),
-        tf.TensorSpec([T, None], tf.bool),
-      ]
-    )
-    def call(inputs, first):
-      state = core.initial_state(tf.shape(inputs)[1])
-      return networks.unroll(core, inputs, first, state)[0]
-
-    inputs = normal(T, B, D)
-    expected, _ = loop(core, inputs, FIRST, core.initial_state(B))
-    assert_close(call(inputs, tf.constant(FIRST)), expected)
 
   def test_refuses_an_unknown_length(self):
     core = networks.make_core('lstm', H)
@@ -164,29 +114,13 @@ class TestParts:
       np.testing.assert_array_equal(x[1], y[1])
     assert networks.reset_where(tf.constant([True]), ()) == ()
 
-  @pytest.mark.parametrize(
-    ('kind', 'cls'), [('lstm', snt.LSTM), ('gru', snt.GRU)]
-  )
-  def test_make_core(self, kind, cls):
-    core = networks.make_core(kind, H)
-    assert isinstance(core, cls)
-    output, _ = core(normal(B, D), core.initial_state(B))
-    assert output.shape == [B, H]
-    # `reset_where` puts zeros where an episode starts.
-    for leaf in tree.flatten(core.initial_state(B)):
-      np.testing.assert_array_equal(leaf, np.zeros_like(leaf))
-
-  def test_no_core(self):
-    assert networks.make_core('none', H) is None
-
-  @pytest.mark.parametrize('kind', ['rnn', '', 'LSTM'])
-  def test_refuses_other_cores(self, kind):
+  def test_refuses_other_cores(self):
     with pytest.raises(
-      ValueError, match=rf"kind must be one of \[.*'lstm'.*\], got '{kind}'"
+      ValueError, match=r"kind must be one of \[.*'lstm'.*\], got 'rnn'"
     ):
-      networks.make_core(kind, H)
+      networks.make_core('rnn', H)
 
-  @pytest.mark.parametrize('kind', ['lstm', 'gru'])
+  @pytest.mark.parametrize('kind', ['none', 'lstm', 'gru'])
   def test_state_spec(self, kind):
     network, _ = make_network(kind)
     spec = network.state_spec()
@@ -212,8 +146,9 @@ def make_network(kind):
 
 
 class TestSequenceNetwork:
-  @pytest.mark.parametrize('kind', ['none', 'lstm', 'gru'])
-  @pytest.mark.parametrize('jit', [None, False, True])
+  @pytest.mark.parametrize(
+    ('kind', 'jit'), [('none', False), ('lstm', None), ('gru', True)]
+  )
   def test_unroll_equals_steps(self, kind, jit):
     network, observation = make_network(kind)
     state = network.initial_state(B)
@@ -233,32 +168,6 @@ class TestSequenceNetwork:
     assert_close(
       unroll(observation, tf.constant(FIRST), state), (expected, now)
     )
-
-  def test_without_core_the_state_is_empty(self):
-    network, observation = make_network('none')
-    assert network.initial_state(B) == ()
-    assert network.state_spec() == ()
-    step = tree.map_structure(lambda leaf: leaf[0], observation)
-    assert network.step(step, ())[1] == ()
-    first = tf.constant(FIRST)
-    assert network.unroll(observation, first, ())[1] == ()
-
-  def test_memory_reaches_the_output(self):
-    # Precondition of the first test: the recurrent state has an effect.
-    network, observation = make_network('lstm')
-    step = tree.map_structure(lambda leaf: leaf[0], observation)
-    one, state = network.step(step, network.initial_state(B))
-    other, _ = network.step(step, state)
-    assert np.abs(one.value - other.value).max() > 1e-3
-
-  @pytest.mark.parametrize(
-    ('kind', 'expected'), [('none', 6), ('lstm', 9), ('gru', 9)]
-  )
-  def test_owns_its_variables(self, kind, expected):
-    # Torso and both heads have weights and biases; a core has three.
-    network, observation = make_network(kind)
-    network.unroll(observation, tf.constant(FIRST), network.initial_state(B))
-    assert len(network.trainable_variables) == expected
 
 
 def test_names_of_cores_are_those_of_the_settings():

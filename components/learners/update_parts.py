@@ -1,0 +1,353 @@
+"""Parts of updates that keep state: schedules, noise, targets and scales.
+
+Their state is variables of the update, so a resumed run continues it.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from repertory.components import losses
+from repertory.components.networks import normalization
+
+
+class LinearAnnealing(tf.Module):
+  """Anneals from 1 to 0 over `num_calls` calls, and stays at 0."""
+
+  def __init__(self, num_calls: int | None):
+    """Creates the count, a variable of the update.
+
+    Args:
+      num_calls: Number of calls until 0; None for a constant 1.
+    """
+    super().__init__()
+    self._num_calls = num_calls
+    self._done = tf.Variable(
+      0, dtype=tf.int32, trainable=False, name='annealing_calls'
+    )
+
+  def __call__(self) -> tf.Tensor:
+    """Returns the current value, a float32 in [0, 1], and counts this call."""
+    if self._num_calls is None:
+      return tf.constant(1.0)
+    done = tf.cast(self._done.assign_add(1) - 1, tf.float32)
+    return tf.maximum(1 - done / self._num_calls, 0)
+
+
+class CosineAnnealing(LinearAnnealing):
+  """Anneals along a cosine: ½ (1 + cos(π t / N)) after t of N calls.
+
+  It falls slowly at both ends. See https://arxiv.org/abs/1608.03983, equation
+  5, without restarts.
+  """
+
+  def __call__(self) -> tf.Tensor:
+    """Returns the current value, a float32 in [0, 1], and counts this call."""
+    return 0.5 * (1 - tf.cos(math.pi * super().__call__()))
+
+
+class DelayedUpdate(tf.Module):
+  """Runs part of an update in every `period`-th call.
+
+  TD3 delays the policy in this way, so that it follows critics which have
+  settled: https://arxiv.org/abs/1802.09477, section 5.2. All variables that it
+  changes must exist before, optimizers' moments included: `ClippedAdam`'s do.
+  """
+
+  def __init__(
+    self,
+    update: Callable[..., Mapping[str, tf.Tensor]],
+    metrics: Sequence[str],
+    period: int,
+  ):
+    """Starts with no calls counted.
+
+    Args:
+      update: Changes variables, and returns scalars by name.
+      metrics: Names of these scalars.
+      period: Number of calls, in learner steps, per update; the first update is
+        made in call `period`.
+
+    Raises:
+      ValueError: If the period is less than 1.
+    """
+    super().__init__()
+    if period < 1:
+      raise ValueError(f'period must be at least 1, got {period}.')
+    self._update = update
+    self._period = period
+    self._num_calls = tf.Variable(0, dtype=tf.int64, trainable=False)
+    self._latest = {
+      name: tf.Variable(0.0, trainable=False, name=name) for name in metrics
+    }
+
+  def __call__(self, *inputs) -> dict[str, tf.Tensor]:
+    """Counts the call, and makes the update at the end of a period.
+
+    Args:
+      *inputs: Arguments of the update.
+
+    Returns:
+      The metrics of its last run, scalars by name; 0 before the first.
+
+    Raises:
+      ValueError: If the metrics have unexpected names.
+    """
+    num_calls = self._num_calls.assign_add(1)
+
+    def make():
+      metrics = self._update(*inputs)
+      if sorted(metrics) != sorted(self._latest):
+        raise ValueError(
+          f'The update must return the metrics {sorted(self._latest)}, got '
+          f'{sorted(metrics)}.'
+        )
+      return [tf.cast(metrics[name], tf.float32) for name in self._latest]
+
+    def keep():
+      return [variable.read_value() for variable in self._latest.values()]
+
+    current = tf.cond(num_calls % self._period == 0, make, keep)
+    for variable, value in zip(self._latest.values(), current):
+      variable.assign(value)
+    return dict(zip(self._latest, current))
+
+
+class UpdateNoise(tf.Module):
+  """Draws random numbers that depend only on a seed and a count.
+
+  Both are variables of the update: a resumed run continues the same random
+  stream, and XLA supports stateless random numbers only. The seed is drawn by
+  TensorFlow's generator, see `tf.random.set_seed`.
+  """
+
+  def __init__(self):
+    super().__init__()
+    self._seed = tf.Variable(
+      tf.random.uniform([], maxval=tf.int32.max, dtype=tf.int32),
+      trainable=False,
+      name='seed',
+    )
+    self._num_calls = tf.Variable(
+      0, dtype=tf.int32, trainable=False, name='num_calls'
+    )
+
+  def seed(self) -> tf.Tensor:
+    """Returns a new seed for stateless random operations, int32 `[2]`.
+
+    Its second entry is the number of previous draws.
+    """
+    return tf.stack([self._seed, self._num_calls.assign_add(1) - 1])
+
+  def normals(self, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
+    """Returns new standard normal numbers, float32."""
+    return tf.random.stateless_normal(shape, self.seed())
+
+  def uniforms(self, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
+    """Returns new uniform numbers in [0, 1), float32."""
+    return tf.random.stateless_uniform(shape, self.seed())
+
+
+# Lower bound of the variable: softplus(-18) is 1.5e-8. Below, it could fall
+# without limit and would take as long to recover.
+_MIN_RAW = -18.0
+# Keeps quotients by it finite.
+_MIN_VALUE = 1e-8
+
+
+class KLBound(NamedTuple):
+  """Bound on the KL divergence of a policy update.
+
+  Attributes:
+    epsilon: Bound on each mean divergence.
+    initial_alpha: Initial value of its multiplier, a `DualVariable`.
+  """
+
+  epsilon: float
+  initial_alpha: float
+
+
+class DualVariable(tf.Module):
+  """A Lagrange multiplier, softplus(x) + 10⁻⁸ > 0, where x is learned.
+
+  Unlike an exponential, softplus lets large values change no faster than small
+  ones. The offset is Acme's, https://arxiv.org/abs/2006.00979.
+  """
+
+  def __init__(self, initial_value: float, shape: Sequence[int], name: str):
+    """Creates the variable.
+
+    Args:
+      initial_value: Above 0.
+      shape: `[]`, or the shape of several multipliers.
+      name: Name of the variable.
+    """
+    super().__init__()
+    # The inverse of softplus, log(exp(y) − 1), which cannot overflow.
+    raw = initial_value + math.log(-math.expm1(-initial_value))
+    self._raw = tf.Variable(tf.fill(shape, max(raw, _MIN_RAW)), name=name)
+
+  def __call__(self) -> tf.Tensor:
+    """Returns the multipliers."""
+    return tf.nn.softplus(self._raw) + _MIN_VALUE
+
+  def limit(self) -> None:
+    """Clips the variable from below, after a step of an optimizer."""
+    self._raw.assign(tf.maximum(self._raw, _MIN_RAW))
+
+
+# Avoids division by 0 for constant numbers.
+_MIN_VARIANCE = 1e-8
+
+
+class RunningScale(tf.Module):
+  """Standard deviation of all numbers so far, such as returns, to divide by.
+
+  Scaled numbers deviate by about 1, whatever their unit. The statistics are
+  variables of the update.
+  """
+
+  def __init__(self):
+    """Starts with a deviation of 1, which the first `update` replaces."""
+    super().__init__()
+    self._variables = [
+      tf.Variable(value, trainable=False, dtype=tf.float64, name=name)
+      for name, value in (
+        ('count', 0.0),
+        ('mean', 0.0),
+        ('variance', 1.0),
+      )
+    ]
+
+  def __call__(self) -> tf.Tensor:
+    """Returns the standard deviation, a float32 above 0."""
+    _, _, variance = self._variables
+    return tf.cast(tf.sqrt(variance + _MIN_VARIANCE), tf.float32)
+
+  def update(self, numbers: tf.Tensor, mask: tf.Tensor) -> None:
+    """Adds numbers to the statistics.
+
+    Args:
+      numbers: Unscaled, `[T, B]`.
+      mask: Bool `[T, B]`, true for valid numbers.
+    """
+    before = normalization.Moments(*self._variables)
+    merged = normalization.merge(before, normalization.of_batch(numbers, mask))
+    for variable, value in zip(self._variables, merged):
+      variable.assign(value)
+
+  def scale_rewards(
+    self,
+    rewards: tf.Tensor,
+    discounts: tf.Tensor,
+    values: tf.Tensor,
+    mask: tf.Tensor,
+  ) -> tf.Tensor:
+    """Updates the statistics with the returns of unrolls, and scales rewards.
+
+    Args:
+      rewards: Unscaled rewards, `[T, B]`.
+      discounts: With γ, `[T, B]`.
+      values: V(x_t), in the previous scale, `[T + 1, B]`.
+      mask: Bool `[T, B]`, true for valid steps.
+
+    Returns:
+      Rewards divided by the standard deviation, `[T, B]`.
+    """
+    values = self() * values
+    _, returns = losses.generalized_advantages(
+      rewards=rewards,
+      discounts=discounts,
+      values=values[:-1],
+      bootstrap_value=values[-1],
+      mask=mask,
+      lambda_=1.0,
+    )
+    self.update(returns, mask)
+    return rewards / self()
+
+
+class PeriodicCopy(tf.Module):
+  """Copies online variables into target variables every `period` calls.
+
+  See https://doi.org/10.1038/nature14236, algorithm 1. The first copy is made
+  at construction.
+  """
+
+  def __init__(
+    self,
+    source: Sequence[tf.Variable | tf.Module],
+    target: Sequence[tf.Variable | tf.Module],
+    period: int,
+  ):
+    """Makes the first copy.
+
+    Args:
+      source: Online variables, or modules with all of theirs.
+      target: Target variables, of the same shapes in the same order.
+      period: Calls between copies, in learner steps.
+    """
+    super().__init__()
+    if period < 1:
+      raise ValueError(f'period must be at least 1, got {period}.')
+    self._source, self._target = _variables(source), _variables(target)
+    self._period = period
+    self._num_calls = tf.Variable(0, dtype=tf.int64, trainable=False)
+    self._copy()
+
+  def __call__(self) -> None:
+    """Counts the call, and copies at the end of a period."""
+    num_calls = self._num_calls.assign_add(1)
+    if self._period == 1:
+      self._copy()
+    else:
+      tf.cond(num_calls % self._period == 0, self._copy, lambda: None)
+
+  def _copy(self) -> None:
+    for source, target in zip(self._source, self._target, strict=True):
+      target.assign(source)
+
+
+class SoftUpdate(tf.Module):
+  """Moves target variables towards the online ones (Polyak averaging).
+
+  θ⁻ ← θ⁻ + τ (θ − θ⁻) in every call, see https://arxiv.org/abs/1509.02971,
+  algorithm 1. They are made equal at construction.
+  """
+
+  def __init__(
+    self,
+    source: Sequence[tf.Variable | tf.Module],
+    target: Sequence[tf.Variable | tf.Module],
+    rate: float,
+  ):
+    """Makes the variables equal.
+
+    Args:
+      source: Online variables, θ, or modules with all of theirs.
+      target: Target variables, θ⁻, of the same shapes in the same order.
+      rate: τ, in (0, 1].
+    """
+    super().__init__()
+    if not 0 < rate <= 1:
+      raise ValueError(f'rate must be in (0, 1], got {rate}.')
+    self._source, self._target = _variables(source), _variables(target)
+    self._rate = rate
+    for online, follower in zip(self._source, self._target, strict=True):
+      follower.assign(online)
+
+  def __call__(self) -> None:
+    """Moves the target variables."""
+    for source, target in zip(self._source, self._target, strict=True):
+      target.assign_add(self._rate * (source - target))
+
+
+def _variables(
+  holders: Sequence[tf.Variable | tf.Module],
+) -> list[tf.Variable]:
+  variables = []
+  for one in holders:
+    variables += one.variables if isinstance(one, tf.Module) else [one]
+  return variables

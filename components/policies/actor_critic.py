@@ -1,0 +1,148 @@
+"""Policies of off-policy actor-critic agents."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from repertory.components import distributions, interfaces, specs, types
+from repertory.components.actions import action_scaling, discrete_actions
+from repertory.components.runtime import random_streams
+
+
+class _ActorCriticPolicy(interfaces.Policy):
+  """Shared parts: random streams, and uniformly random first steps.
+
+  Each environment has its own random stream, as in `EpsilonGreedyPolicy`. The
+  policies have no extras: they serve agents that need no log-probabilities.
+  """
+
+  def __init__(
+    self,
+    network: Callable[[types.Nest], tf.Tensor],
+    seed: int,
+    num_random_steps: int,
+    steps_done: int,
+    evaluation: bool,
+  ):
+    super().__init__()
+    self._network = network
+    self._seed = seed
+    self._num_random_steps = 0 if evaluation else num_random_steps
+    self._steps_done = steps_done
+    self._evaluation = evaluation
+
+  def initial_state(self, environment_ids: Sequence[int]) -> types.Nest:
+    return {
+      'random': random_streams.initial_counters(self._seed, environment_ids),
+      'steps': tf.fill([len(environment_ids)], self._steps_done),
+    }
+
+  def describe(self, environment_ids: Sequence[int]) -> Mapping[str, Any]:
+    if not self._num_random_steps:
+      return {}
+    return {'num_random_steps': self._num_random_steps}
+
+
+class CategoricalPolicy(_ActorCriticPolicy):
+  """Samples the index of an action from a network's logits."""
+
+  def __init__(
+    self,
+    network: Callable[[types.Nest], tf.Tensor],
+    actions: discrete_actions.DiscreteActions,
+    seed: int,
+    *,
+    num_random_steps: int = 0,
+    steps_done: int = 0,
+    evaluation: bool = False,
+  ):
+    """Initializes the policy.
+
+    Args:
+      network: Maps observations `[B, ...]` to logits `[B, A]`.
+      actions: Converts action indices to actions of the environment.
+      seed: Seeds the random streams.
+      num_random_steps: First steps of each environment, with uniformly random
+        actions.
+      steps_done: Steps that each environment already made, in earlier runs.
+      evaluation: Whether to take the most probable action.
+    """
+    super().__init__(network, seed, num_random_steps, steps_done, evaluation)
+    self._distribution = distributions.Categorical(
+      specs.DiscreteArray(actions.num_actions)
+    )
+    self._to_action = actions.to_action
+
+  def step(
+    self, observation: types.Nest, state: types.Nest
+  ) -> interfaces.PolicyOutput:
+    logits = self._network(observation)  # [B, A]
+    counters = state['random']
+    if self._num_random_steps:
+      is_random = state['steps'] < self._num_random_steps  # [B]
+      logits = tf.where(is_random[:, None], 0.0, logits)
+    if self._evaluation:
+      number = self._distribution.mode(logits)  # [B]
+    else:
+      number, counters = self._distribution.sample(logits, counters)
+    return interfaces.PolicyOutput(
+      action=self._to_action(number),
+      extras=(),
+      state={'random': counters, 'steps': state['steps'] + 1},
+    )
+
+
+class ContinuousPolicy(_ActorCriticPolicy):
+  """Chooses bounded actions from network outputs and Gaussian noise."""
+
+  def __init__(
+    self,
+    network: Callable[[types.Nest], tf.Tensor],
+    choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
+    scaling: action_scaling.ActionScaling,
+    seed: int,
+    *,
+    num_random_steps: int = 0,
+    steps_done: int = 0,
+    evaluation: bool = False,
+  ):
+    """Initializes the policy.
+
+    Args:
+      network: Maps observations `[B, ...]` to parameters `[B, P]`.
+      choose: Maps parameters `[B, P]` and Gaussian noise `[B, D]` to actions in
+        [−1, 1], `[B, D]`.
+      scaling: Converts them to actions of the environment.
+      seed: Seeds the random streams.
+      num_random_steps: First steps of each environment, with uniformly random
+        actions within the bounds.
+      steps_done: Steps that each environment already made, in earlier runs.
+      evaluation: Whether to act without random steps and without noise.
+    """
+    super().__init__(network, seed, num_random_steps, steps_done, evaluation)
+    self._choose = choose
+    self._scaling = scaling
+
+  def step(
+    self, observation: types.Nest, state: types.Nest
+  ) -> interfaces.PolicyOutput:
+    parameters = self._network(observation)  # [B, P]
+    size, counters = self._scaling.size, state['random']
+    if self._evaluation:
+      # The state is not even read for the batch size: otherwise an exported
+      # model would take it as an input.
+      noise = tf.zeros([tf.shape(parameters)[0], size])  # [B, D]
+    else:
+      noise, counters = random_streams.next_normals(counters, size)
+    action = self._choose(parameters, noise)  # [B, D]
+    if self._num_random_steps:
+      is_random = state['steps'] < self._num_random_steps  # [B]
+      # 2 Φ(ε) − 1 of a normal number is uniform in [−1, 1].
+      uniform = tf.math.erf(noise * 0.5**0.5)  # [B, D]
+      action = tf.where(is_random[:, None], uniform, action)
+    return interfaces.PolicyOutput(
+      action=self._scaling.to_action(action),
+      extras=(),
+      state={'random': counters, 'steps': state['steps'] + 1},
+    )
