@@ -1,7 +1,5 @@
 """Conformance tests of tensor environments, and of their host batches."""
 
-import functools
-
 import pytest
 
 from repertory.environments import conformance as batch_conformance
@@ -15,7 +13,6 @@ from repertory.environments.tensor import (
   memory_chain,
   pendulum,
 )
-from repertory.environments.wrappers import previous_action
 
 
 class Conformance(conformance.TensorEnvironmentConformance):
@@ -50,11 +47,7 @@ class TestPendulum(Conformance):
 
 @pytest.mark.chaos
 class TestLock(Conformance):
-  environment = lock.Lock()
-
-
-class TestLockWithKey(Conformance):
-  environment = tensor.TensorPreviousActionAndReward(lock.Lock(key=True))
+  environment = lock.Lock(key=True)
 
 
 class TestPreviousAction(Conformance):
@@ -63,10 +56,8 @@ class TestPreviousAction(Conformance):
   )
 
 
-class HostBatchConformance(batch_conformance.EnvironmentBatchConformance):
-  """Tests of one batch per name of a tensor environment."""
-
-  name = ''
+class TestOnHost(batch_conformance.EnvironmentBatchConformance):
+  name = 'tensor:lock?key=true'
   batch_size = 9
   end_discounts = (0,)
 
@@ -75,37 +66,3 @@ class HostBatchConformance(batch_conformance.EnvironmentBatchConformance):
 
   def make_batch(self, seeds):
     return registry.make_factory(self.name).make_batch(seeds)
-
-
-@pytest.mark.chaos
-class TestCatchOnHost(HostBatchConformance):
-  name = 'tensor:catch:5x4'
-
-
-@pytest.mark.chaos
-class TestMemoryChainOnHost(HostBatchConformance):
-  name = 'tensor:memory_chain:3'
-
-
-@pytest.mark.chaos
-class TestCartPoleOnHost(HostBatchConformance):
-  name = 'tensor:cartpole'
-
-
-@pytest.mark.chaos
-class TestPendulumOnHost(HostBatchConformance):
-  name = 'tensor:pendulum'
-  num_steps = 210
-  end_discounts = (1,)
-
-
-class TestLockOnHost(HostBatchConformance):
-  name = 'tensor:lock?key=true'
-
-
-class TestPreviousActionOnHost(batch_conformance.EnvironmentBatchConformance):
-  def make_batch(self, seeds):
-    make = functools.partial(memory_chain.TensorMemoryChain, 3)
-    return previous_action.PreviousActionAndReward(
-      tensor.Factory(make).make_batch(seeds)
-    )
