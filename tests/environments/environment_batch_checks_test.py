@@ -33,17 +33,6 @@ class TestActions:
     self.batch = batch.EnvironmentBatch(self.slots)
     self.batch.reset()
 
-  def test_each_slot_gets_its_row(self):
-    actions = {
-      'move': np.array([3, 2], np.int32),
-      'force': np.array([[0.1, 0.2], [0.3, 0.4]], np.float32),
-    }
-    self.batch.step(actions)
-    np.testing.assert_array_equal(self.slots[0].actions[0]['move'], 3)
-    np.testing.assert_array_equal(
-      self.slots[1].actions[0]['force'], np.array([0.3, 0.4], np.float32)
-    )
-
   def test_wider_actions_are_cast(self):
     self.batch.step({'move': [1, 2], 'force': np.zeros((2, 2), np.float64)})
     assert self.slots[1].actions[0]['move'].dtype == np.int32
@@ -306,20 +295,3 @@ class TestOutputs:
     timestep = environments.step(make_actions(2))
     np.testing.assert_array_equal(timestep.step_type, [FIRST, FIRST])
     assert [s.num_resets for s in slots] == [2, 2]
-
-  @pytest.mark.parametrize(
-    ('reward', 'discount'),
-    [
-      pytest.param(np.float64(0.25), np.float64(1), id='float64'),
-      pytest.param(np.array(0.25), np.array(1.0, np.float32), id='array'),
-      pytest.param(0.25, True, id='boolean_discount'),
-    ],
-  )
-  def test_scalars_of_any_kind(self, reward, discount):
-    environments = batch.EnvironmentBatch(
-      [Scripted(override_step=1, reward=reward, discount=discount)]
-    )
-    environments.reset()
-    timestep = environments.step(make_actions(1))
-    np.testing.assert_array_equal(timestep.reward, np.float32([0.25]))
-    np.testing.assert_array_equal(timestep.discount, np.float32([1.0]))

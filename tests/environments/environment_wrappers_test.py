@@ -75,19 +75,6 @@ class TestEnvironmentWrapper:
 
 
 class TestSinglePrecision:
-  def test_specs(self):
-    environment = wrappers.SinglePrecision(WideEnvironment())
-    assert environment.observation_spec() == {
-      'force': specs.BoundedArray((2,), np.float32, -0.1, 0.1),
-      'counter': specs.Array((), np.int32),
-      'image': specs.Array((1,), np.uint8),
-    }
-    assert environment.action_spec()['move'] == specs.DiscreteArray(3, np.int32)
-    assert environment.reward_spec() == specs.Array((), np.float32)
-    assert environment.discount_spec() == specs.BoundedArray(
-      (), np.float32, 0, 1
-    )
-
   def test_values(self):
     inner = WideEnvironment(counter=5)
     environment = wrappers.SinglePrecision(inner)
@@ -268,15 +255,6 @@ class TestFrameStack:
       [0, 0, 0],
       [0, 0, 1],
     ]
-
-  def test_all_leaves_keep_their_axes_in_front(self):
-    environment = wrappers.FrameStack(ScriptedEnvironment(), 2)
-    environment.reset()
-    observation = environment.step(None).observation
-    # 10 times the episode plus the step.
-    expected = np.broadcast_to(np.float32([10, 11]), (2, 3, 2))
-    np.testing.assert_array_equal(observation['board'], expected)
-    np.testing.assert_array_equal(observation['inner'][1], [[0, 1], [0, -1]])
 
   def test_images_are_joined_along_their_channels(self):
     environment = wrappers.FrameStack(CountedImage(), 3)

@@ -48,11 +48,11 @@ CASES = (
   Case('gym:LunarLander-v3', (0,), 150),
   Case('gym:CarRacing-v3', (), 10),
   Case('gym:Taxi-v4', (1,), 420),
-  Case('atari:Breakout?life_loss=true&max_frames=140', (0, 1), 150),
-  Case('atari:Pong?max_frames=60&sticky_actions=0.25&stack=2', (1,), 60),
+  Case('atari:Breakout?life_loss=true&max_frames=140&threads=1', (0, 1), 150),
   Case(
-    'atari:Pong?max_frames=60&noops=0&full_actions=true', (1,), 60, random=False
+    'atari:Pong?max_frames=60&sticky_actions=0.25&stack=2&threads=1', (1,), 60
   ),
+  Case('atari:Pong?max_frames=60&noops=0&threads=1', (1,), 60, random=False),
   Case('envpool:CartPole-v1', (0,), alone=False),
   Case('envpool:Pong-v5?threads=1', (), 20, alone=False),
   Case('envpool:CheetahRun-v1', (), 20, alone=False),
@@ -65,7 +65,7 @@ CASES = (
   Case('bsuite:memory_len/5', (0,)),
   Case('minigrid:MiniGrid-DoorKey-5x5-v0', (1,), 510),
   Case('minigrid:MiniGrid-LavaCrossingS9N1-v0?one_hot=true', (0,), 210),
-  Case('minigrid:MiniGrid-MultiRoom-N6-v0?full=true&one_hot=true', (1,), 130),
+  Case('minigrid:MiniGrid-MultiRoom-N6-v0?full=true&one_hot=true', (1,), 125),
   Case('minatar:breakout', (0,)),
   Case('minatar:seaquest?full_actions=false&ramping=false', (0,), 210),
 )

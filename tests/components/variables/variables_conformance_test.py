@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,7 +79,7 @@ class _Pair:
 
   learner: _Learner
   variables: list
-  variable_client: variables.VariableClient
+  variable_client: Any
   stop: signals.StopSignal
 
   @property

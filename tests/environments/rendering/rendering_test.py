@@ -36,9 +36,15 @@ _SCREEN = (4, 210, 160, 3)
 CASES = (
   Case('reach', (10, 10, 3), 5),
   Case('gym:CartPole-v1', (400, 600, 3), 50, num_slots=8),
-  Case('atari:Breakout?life_loss=true&sticky_actions=0.25', _SCREEN, 60, 1, 80),
   Case(
-    'atari:Breakout?max_frames=40&noops=0&frame_skip=2',
+    'atari:Breakout?life_loss=true&sticky_actions=0.25&threads=1',
+    _SCREEN,
+    60,
+    1,
+    80,
+  ),
+  Case(
+    'atari:Breakout?max_frames=40&noops=0&frame_skip=2&threads=1',
     (2, 210, 160, 3),
     60,
     2,
@@ -114,12 +120,12 @@ class TestContent:
 
   def test_atari_shows_the_screens_in_color(self):
     # The observation is the maximum of the last two frames, gray and small.
-    case = Case('atari:Breakout', _SCREEN, 60, 2)
+    case = Case('atari:Breakout?threads=1', _SCREEN, 60, 2)
     _, filmed = make_pair(case)
     with contextlib.closing(filmed):
       filmed.reset()
       frames = np.zeros([0])
-      for action in draw_actions(filmed.action_spec(), 2, 30):
+      for action in draw_actions(filmed.action_spec(), 2, 15):
         timestep = filmed.step(action)
         for slot, frames in enumerate(filmed.render([0, 1])):
           gray = [Image.fromarray(f).convert('L') for f in frames[-2:]]

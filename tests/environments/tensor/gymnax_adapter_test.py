@@ -211,19 +211,6 @@ class TestEnds:
     environment = gymnax_adapter.Gymnax('CartPole-v1')
     assert self.step_from(environment, 0, **values) == expected
 
-  @pytest.mark.parametrize(
-    ('values', 'expected'),
-    [
-      # The state is marked as terminal then.
-      ({'time': 999}, (LAST, 1)),
-      ({'time': 999, 'ball_y': 8, 'ball_dir': 2, 'pos': 9}, (LAST, 0)),
-    ],
-  )
-  @pytest.mark.filterwarnings('ignore:scatter inputs:FutureWarning')
-  def test_breakout(self, values, expected):
-    environment = gymnax_adapter.Gymnax('Breakout-MinAtar')
-    assert self.step_from(environment, 0, **values) == expected
-
   def test_game_without_limit(self):
     environment = make_fake()
     assert take_steps(environment, 12) == {0}
@@ -294,23 +281,6 @@ class TestWhatDoesNotFit:
       ArgumentError, match=f"`id`: 'Fake' of gymnax does not fit.*{message}"
     ):
       make_fake(**changes)
-
-  def test_discrete_observations(self):
-    environment = make_fake(
-      reset_env=lambda key, params: (0, {'count': 0}),
-      step_env=lambda key, state, action, params: (
-        action,
-        {'count': state['count'] + 1},
-        True,
-        state['count'] == 5,
-        {},
-      ),
-      observation_space=lambda _: spaces.Discrete(2),
-    )
-    assert environment.observation_spec() == specs.DiscreteArray(
-      2, name='observation'
-    )
-    assert take_steps(environment, 12) == {0}
 
 
 class TestProcess:

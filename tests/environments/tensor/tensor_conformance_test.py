@@ -10,7 +10,6 @@ from repertory.environments.tensor import (
   catch,
   conformance,
   lock,
-  memory_chain,
   pendulum,
 )
 
@@ -25,10 +24,6 @@ class Conformance(conformance.TensorEnvironmentConformance):
 
 class TestCatch(Conformance):
   environment = catch.TensorCatch(5, 4)
-
-
-class TestMemoryChain(Conformance):
-  environment = memory_chain.TensorMemoryChain(3)
 
 
 class TestCartPole(Conformance):
@@ -47,18 +42,12 @@ class TestPendulum(Conformance):
 
 @pytest.mark.chaos
 class TestLock(Conformance):
-  environment = lock.Lock(key=True)
-
-
-class TestPreviousAction(Conformance):
-  environment = tensor.TensorPreviousActionAndReward(
-    memory_chain.TensorMemoryChain(3)
-  )
+  environment = tensor.TensorPreviousActionAndReward(lock.Lock(key=True))
 
 
 class TestOnHost(batch_conformance.EnvironmentBatchConformance):
   name = 'tensor:lock?key=true'
-  batch_size = 9
+  num_steps = 30
   end_discounts = (0,)
 
   def make_environment(self, seed):

@@ -107,17 +107,6 @@ class TestStep:
     timesteps, _ = play(Table(), make_action(3), make_action(100))
     assert [t.step_type[0] for t in timesteps] == [FIRST, LAST, FIRST]
 
-  def test_end_and_time_limit_at_once_is_an_end(self):
-    # 2 + 3 is 5, which terminates and is above 3.
-    environment = Count()
-    state = tensor.State(
-      {'number': tf.constant([2]), 'before': tf.constant([0])},
-      tf.zeros([1], tf.uint64),
-      tf.constant([False]),
-    )
-    _, timestep = environment.step(state, make_action(3))
-    assert (timestep.step_type, timestep.discount) == (LAST, 0)
-
   def test_episodes_may_keep_something(self):
     timesteps, state = play(
       Count(), make_action(3), make_action(0), make_action(1), make_action(1)
@@ -127,12 +116,6 @@ class TestStep:
     # `reset` observes the end of the last episode, complete or not.
     _, timestep = Count().reset(state)
     assert timestep.observation['before'] == 2
-
-  def test_counters_of_rows_move_by_themselves(self):
-    start = int(tensor.initial_counters([0])[0])
-    _, state = play(Count(), make_action(3, 1), make_action(0, 0))
-    # One start in each row, and the restart of row 0.
-    assert [int(c) - start for c in state.counters] == [2, 1]
 
   @pytest.mark.parametrize(
     ('change', 'message'),
@@ -327,10 +310,3 @@ def test_conformance_finds_violations(wrong, test):
   checks.make_environment = functools.partial(Walk, wrong)
   with pytest.raises((AssertionError, ValueError)):
     getattr(checks, test)()
-
-
-def test_conformance_asks_for_the_discounts():
-  checks = TestWalk()
-  checks.end_discounts = (1,)
-  with pytest.raises(AssertionError, match='must end with'):
-    checks.test_timesteps()

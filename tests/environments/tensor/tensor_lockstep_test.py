@@ -162,7 +162,7 @@ class TestCartPole:
 
   @pytest.mark.parametrize(('position', 'discount'), [(0, 1), (2.4001, 0)])
   def test_last_step(self, position, discount):
-    limit = gymnasium.spec('CartPole-v1').max_episode_steps
+    limit = gymnasium.spec('CartPole-v1').max_episode_steps or 0
     core = make_core(
       cartpole.CartPoleCore, [position], [0], [0], [0], num_steps=limit - 1
     )
@@ -212,7 +212,7 @@ class TestPendulum:
     assert np.abs(state.core.angle.numpy()).max() <= np.float32(np.pi)
 
   def test_truncation(self):
-    limit = gymnasium.spec('Pendulum-v1').max_episode_steps
+    limit = gymnasium.spec('Pendulum-v1').max_episode_steps or 0
     core = make_core(pendulum.PendulumCore, [0], [0], num_steps=limit - 1)
     check_last(pendulum.Pendulum(), core, tf.zeros([1, 1]), 1)
 
