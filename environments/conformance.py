@@ -84,7 +84,9 @@ class EnvironmentBatchConformance:
     """
     with self.opened(first_seed) as environments:
       timesteps = [_copy(environments.reset())]
-      for actions in self._some_of(self.actions(environments)):
+      for actions in itertools.islice(
+        self.actions(environments), self.num_steps
+      ):
         ended = timesteps[-1].step_type == _LAST
         timestep = environments.step(spoil(actions, ended))
         timesteps.append(_copy(timestep))
@@ -93,16 +95,10 @@ class EnvironmentBatchConformance:
           check(environments, timestep)
     return timesteps
 
-  def _some_of(self, actions):
-    for _ in range(self.num_steps):
-      yield next(actions)
-
   def test_specs_are_of_one_environment(self):
-    with self.opened() as environments:
+    alone = self._make_alone(0)
+    with self.opened() as environments, contextlib.closing(alone):
       assert environments.batch_size == self.batch_size
-      alone = self.make_environment(0)
-      if alone is None:
-        raise unittest.SkipTest('No single environment to compare with.')
       for name in ('observation', 'action', 'reward', 'discount'):
         ours, theirs = (
           getattr(e, f'{name}_spec')() for e in (environments, alone)
@@ -111,57 +107,16 @@ class EnvironmentBatchConformance:
           f'The {name} spec must be that of one environment, {theirs}; got '
           f'{ours}.'
         )
-      alone.close()
 
-  def _check_form(self, environments, timestep):
-    shape = (self.batch_size,)
-    fields = {
-      'step_type': np.dtype(np.int32),
-      'reward': environments.reward_spec().dtype,
-      'discount': environments.discount_spec().dtype,
-    }
-    for name, dtype in fields.items():
-      array = getattr(timestep, name)
-      assert (array.shape, array.dtype) == (shape, dtype), (
-        f'{name} must be {dtype} {shape}; got {array.dtype} {array.shape}.'
-      )
-    for one in timestep.discount:
-      environments.discount_spec().validate(one)
-    spec = environments.observation_spec()
-    tree.assert_same_structure(spec, timestep.observation)
-
-    def check(leaf, array):
-      expected = (*shape, *leaf.shape)
-      assert array.shape == expected, (
-        f'{leaf.name} must have shape {expected}; got {array.shape}.'
-      )
-      for row in array:
-        leaf.validate(row)
-
-    tree.map_structure(check, spec, timestep.observation)
+  def _make_alone(self, seed: int) -> dm_env.Environment:
+    environment = self.make_environment(seed)
+    if environment is None:
+      raise unittest.SkipTest('No single environment to compare with.')
+    return environment
 
   def test_timesteps(self):
-    timesteps, found = self.play(check=self._check_form), set()
-    assert (timesteps[0].step_type == _FIRST).all()
-    for before, after in itertools.pairwise(timesteps):
-      ended, first = before.step_type == _LAST, after.step_type == _FIRST
-      np.testing.assert_array_equal(
-        first, ended, 'Slots are at FIRST after LAST, and only then.'
-      )
-      found |= set(after.discount[after.step_type == _LAST].tolist())
-    for timestep in timesteps:
-      first = timestep.step_type == _FIRST
-      assert (timestep.reward[first] == 0).all(), 'At FIRST, the reward is 0.'
-      assert (timestep.discount[first] == 1).all(), (
-        'At FIRST, the discount is 1.'
-      )
-    if self.end_discounts is None:
-      assert found, f'No episode ended in {self.num_steps} steps; take more.'
-    else:
-      expected = {float(np.float32(d)) for d in self.end_discounts}
-      assert found == expected, (
-        f'Episodes must end with the discounts {expected}; got {found}.'
-      )
+    timesteps = self.play(check=check_form)
+    check_ends(timesteps, self.end_discounts)
 
   def test_arrays_stay_as_they_are(self):
     with self.opened() as environments:
@@ -171,16 +126,15 @@ class EnvironmentBatchConformance:
       for _ in range(5):
         timesteps.append(environments.step(next(actions)))
         copies.append(_copy(timesteps[-1]))
-      for timestep, copy in zip(timesteps, copies):
-        assert _same(timestep, copy), (
-          'A step must not change arrays that were returned before.'
-        )
+      assert same(timesteps, copies), (
+        'A step must not change arrays that were returned before.'
+      )
 
   def test_first_step_is_a_reset(self):
     with self.opened() as environments:
       stepped = _copy(environments.step(next(self.actions(environments))))
     with self.opened() as environments:
-      assert _same(stepped, environments.reset()), (
+      assert same(stepped, environments.reset()), (
         'The first step of a fresh batch must be a reset, with any actions.'
       )
 
@@ -188,20 +142,20 @@ class EnvironmentBatchConformance:
     with self.opened() as environments:
       for _ in range(2):
         timestep = environments.reset()
-        self._check_form(environments, timestep)
+        check_form(environments, timestep)
         assert (timestep.step_type == _FIRST).all()
         environments.step(next(self.actions(environments)))
 
   def test_seeds(self):
     timesteps = self.play()
-    assert all(map(_same, timesteps, self.play())), (
+    assert same(timesteps, self.play()), (
       'Batches of equal seeds must behave alike.'
     )
     if self.is_random:
-      slots = [[_row(t, slot) for t in timesteps] for slot in (0, 1)]
-      assert not _same(*slots), 'Slots of different seeds must differ.'
-      others = self.play(first_seed=100)
-      assert not _same(timesteps, others), (
+      assert not same(take(timesteps, 0), take(timesteps, 1)), (
+        'Slots of different seeds must differ.'
+      )
+      assert not same(timesteps, self.play(first_seed=100)), (
         'Different seeds must play differently.'
       )
 
@@ -214,22 +168,21 @@ class EnvironmentBatchConformance:
 
       return tree.map_structure(replace, actions)
 
-    assert all(map(_same, self.play(), self.play(spoil=spoil))), (
+    assert same(self.play(), self.play(spoil=spoil)), (
       'FIRST must follow LAST, with any action.'
     )
 
   def test_slots_do_what_environments_do_alone(self):
-    made = [self.make_environment(seed) for seed in range(self.batch_size)]
-    alone = [environment for environment in made if environment is not None]
-    if not alone:
-      raise unittest.SkipTest('No single environment to compare with.')
+    alone = [self._make_alone(seed) for seed in range(self.batch_size)]
     with self.opened() as environments:
       timestep = environments.reset()
       expected = [environment.reset() for environment in alone]
-      for actions in self._some_of(self.actions(environments)):
+      for actions in itertools.islice(
+        self.actions(environments), self.num_steps
+      ):
         for slot in range(self.batch_size):
-          _check_slot(_row(timestep, slot), expected[slot], slot)
-          expected[slot] = alone[slot].step(_row(actions, slot))
+          _check_slot(take(timestep, slot), expected[slot], slot)
+          expected[slot] = alone[slot].step(take(actions, slot))
         timestep = environments.step(actions)
     for environment in alone:
       environment.close()
@@ -237,11 +190,9 @@ class EnvironmentBatchConformance:
   def test_wrong_actions_are_refused(self):
     with self.opened() as environments:
       environments.reset()
-      wrong = tree.map_structure(
-        lambda leaf: leaf[:-1], next(self.actions(environments))
-      )
+      actions = next(self.actions(environments))
       try:
-        environments.step(wrong)
+        environments.step(take(actions, slice(None, -1)))
       except ValueError:
         return
       raise AssertionError('Too few actions must be a ValueError.')
@@ -249,6 +200,74 @@ class EnvironmentBatchConformance:
   def test_close_twice(self):
     with self.opened() as environments:
       environments.close()
+
+
+def check_form(environments: Any, timestep: dm_env.TimeStep) -> None:
+  """Compares shapes, dtypes and values of a timestep `[B]` with the specs.
+
+  Args:
+    environments: Has the specs of one environment.
+    timestep: A timestep of arrays.
+  """
+  rows = timestep.step_type.shape
+  fields = {
+    'step_type': np.dtype(np.int32),
+    'reward': environments.reward_spec().dtype,
+    'discount': environments.discount_spec().dtype,
+  }
+  for name, dtype in fields.items():
+    array = getattr(timestep, name)
+    assert (len(rows), array.shape, array.dtype) == (1, rows, dtype), (
+      f'{name} must be {dtype} {rows}; got {array.dtype} {array.shape}.'
+    )
+  for one in timestep.discount:
+    environments.discount_spec().validate(one)
+  for one in timestep.reward[timestep.step_type != _FIRST]:
+    environments.reward_spec().validate(one)
+  spec = environments.observation_spec()
+  tree.assert_same_structure(spec, timestep.observation)
+
+  def check(leaf, array):
+    expected = (*rows, *leaf.shape)
+    assert array.shape == expected, (
+      f'{leaf.name} must have shape {expected}; got {array.shape}.'
+    )
+    for row in array:
+      leaf.validate(row)
+
+  tree.map_structure(check, spec, timestep.observation)
+
+
+def check_ends(
+  timesteps: Sequence[dm_env.TimeStep],
+  end_discounts: Collection[float] | None,
+) -> None:
+  """Checks starts and ends of episodes.
+
+  Args:
+    timesteps: Successive timesteps of a batch, `[B]`, from a reset on.
+    end_discounts: See `EnvironmentBatchConformance`.
+  """
+  found = set()
+  assert (timesteps[0].step_type == _FIRST).all()
+  for before, after in itertools.pairwise(timesteps):
+    np.testing.assert_array_equal(
+      after.step_type == _FIRST,
+      before.step_type == _LAST,
+      'Slots are at FIRST after LAST, and only then.',
+    )
+    found |= set(after.discount[after.step_type == _LAST].tolist())
+  for timestep in timesteps:
+    first = timestep.step_type == _FIRST
+    assert (timestep.reward[first] == 0).all(), 'At FIRST, the reward is 0.'
+    assert (timestep.discount[first] == 1).all(), 'At FIRST, the discount is 1.'
+  if end_discounts is None:
+    assert found, f'No episode ended in {len(timesteps)} steps; take more.'
+  else:
+    expected = {float(np.float32(d)) for d in end_discounts}
+    assert found == expected, (
+      f'Episodes must end with the discounts {expected}; got {found}.'
+    )
 
 
 def _check_slot(row, expected, slot):
@@ -260,7 +279,7 @@ def _check_slot(row, expected, slot):
     f'Slot {slot} must match its single environment: step type, reward '
     f'and discount {(expected.step_type, reward, discount)}; got {found}.'
   )
-  assert _same(row.observation, expected.observation), (
+  assert same(row.observation, expected.observation), (
     f'Slot {slot} must show the observation of its single environment.'
   )
 
@@ -279,14 +298,16 @@ def draw_actions(
   return drawn.astype(spec.dtype)
 
 
-def _row(nest: Any, slot: int) -> Any:
-  return tree.map_structure(lambda array: array[slot], nest)
+def take(nest: Any, rows: int | slice) -> Any:
+  """Returns one or more rows of each leaf."""
+  return tree.map_structure(lambda array: array[rows], nest)
+
+
+def same(one: Any, other: Any) -> bool:
+  """Returns whether the leaves of two nests are equal arrays."""
+  pairs = zip(tree.flatten(one), tree.flatten(other), strict=True)
+  return all(np.array_equal(a, b) for a, b in pairs)
 
 
 def _copy(nest: Any) -> Any:
   return tree.map_structure(np.copy, nest)
-
-
-def _same(one: Any, other: Any) -> bool:
-  pairs = zip(tree.flatten(one), tree.flatten(other), strict=True)
-  return all(np.array_equal(a, b) for a, b in pairs)

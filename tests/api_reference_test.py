@@ -27,19 +27,18 @@ _INTERNAL = {
   },
   'environments': set(),
   'environments/adapters': {
-    'atari_replicas', 'extras', 'gymnasium_results', 'gymnasium_sources',
-    'gymnasium_spaces',
+    'extras', 'gymnasium_sources', 'gymnasium_spaces',
   },
   'environments/batches': {
-    'batch_columns', 'channels', 'layout', 'seeds', 'single_slot',
+    'batch_columns', 'layout', 'seeds', 'single_slot',
   },
   'environments/games': set(),
   'environments/registry': {
     'close_names', 'families', 'name_options', 'user_options',
   },
   'environments/rendering': {'headless', 'quieting'},
-  'environments/tensor': {'entries', 'source', 'trigonometry'},
-  'environments/values': {'casting', 'timestep_checker'},
+  'environments/tensor': {'trigonometry'},
+  'environments/values': {'casting'},
   'agents': set(),
   'agents/actor_critic': set(),
   'agents/interface': set(),

@@ -6,13 +6,9 @@ from typing import Any
 import numpy as np
 from dm_env import specs
 
-from repertory.environments.adapters import (
-  atari_replicas,
-  extras,
-  gymnasium_results,
-)
-from repertory.environments.batches import channels, vector_batch
+from repertory.environments.adapters import extras, gymnasium_sources
 from repertory.environments.batches import seeds as seeds_lib
+from repertory.environments.batches import vector_batch
 from repertory.environments.registry import close_names, name_options
 from repertory.environments.rendering import rendering
 
@@ -60,7 +56,7 @@ def games() -> list[str]:
   return sorted(_roms())
 
 
-class AtariSource(gymnasium_results.GymnasiumOutcomes):
+class AtariSource(vector_batch.VectorSource):
   """B games in ALE's own vector environment, as a `vector_batch.VectorSource`.
 
   Each action is repeated for `frame_skip` frames. An observation is the stack
@@ -73,10 +69,13 @@ class AtariSource(gymnasium_results.GymnasiumOutcomes):
   the episode but not the game: the step that restarts the slot is one no-op,
   and the stack still holds the screens of the previous life.
 
-  `render` returns every frame in color: see `atari_replicas`.
+  `render` returns every frame in color. ALE's vector environment only shows
+  small gray screens, one per action; to be rendered, each game is therefore
+  replayed frame by frame with the same seed and the same actions, which is
+  deterministic.
   """
 
-  render_fps = atari_replicas.FRAMES_PER_SECOND
+  render_fps = 60
 
   def __init__(
     self, game: str, settings: Mapping[str, Any], seeds: Sequence[int]
@@ -115,59 +114,47 @@ class AtariSource(gymnasium_results.GymnasiumOutcomes):
       use_fire_reset=False,
       autoreset_mode='NextStep',
     )
-    self._replicas = None
+    # One per slot if the games are to be rendered.
+    self._replicas: list[_Replica] = []
     if settings.get('needs_picture'):
-      self._replicas = atari_replicas.Replicas(
-        roms[game], settings, self._seeds.tolist()
-      )
-    self._size = len(seeds)
-    _, height, width = self._env.single_observation_space.shape
-    self._observation_spec = specs.BoundedArray(
-      (height, width, settings['stack']), np.uint8, 0, 255, 'screens'
-    )
-    self._action_spec = specs.DiscreteArray(
-      int(self._env.single_action_space.n), np.int32, 'action'
-    )
+      self._replicas = [
+        _Replica(roms[game], settings, seed) for seed in self._seeds.tolist()
+      ]
     self._life_loss = settings['life_loss']
-
-  @property
-  def batch_size(self) -> int:
-    """The number of slots, B."""
-    return self._size
-
-  def observation_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the screens, `[84, 84, stack]`."""
-    return self._observation_spec
-
-  def action_spec(self) -> specs.DiscreteArray:
-    """Returns the spec of the action, whose first value is the no-op."""
-    return self._action_spec
+    _, height, width = self._env.single_observation_space.shape
+    num_actions = int(self._env.single_action_space.n)
+    super().__init__(
+      len(seeds),
+      specs.BoundedArray(
+        (height, width, settings['stack']), np.uint8, 0, 255, 'screens'
+      ),
+      specs.DiscreteArray(num_actions, np.int32, 'action'),
+    )
 
   def reset(self) -> np.ndarray:
     """Starts all games; the first reset seeds them."""
     seeds, self._seeds = self._seeds, None
     screens, info = self._env.reset(seed=seeds)
-    if self._replicas is not None:
-      self._replicas.reset(info)
-    return channels.move_last(screens)
+    self._reset_replicas(info, range(self.batch_size))
+    return gymnasium_sources.move_channels_last(screens)
 
   def step(
     self, actions: np.ndarray, ended: np.ndarray | None
   ) -> vector_batch.StepResult:
     """Steps each game; restarts it, or its next life, where it has ended."""
     screens, rewards, terminated, truncated, info = self._env.step(actions)
-    if self._replicas is not None:
-      self._replicas.step(actions, rewards, truncated, info)
+    self._step_replicas(actions, rewards, truncated, info)
     if self._life_loss and ended is not None:
       # The game may end during the no-op that begins the next life.
       over = ended & (terminated | truncated)
       if over.any():
         started, info = self._env.reset(options={'reset_mask': over})
-        if self._replicas is not None:
-          self._replicas.reset(info, np.flatnonzero(over).tolist())
+        self._reset_replicas(info, np.flatnonzero(over).tolist())
         screens = np.where(over[:, None, None, None], started, screens)
-    screens = channels.move_last(screens)
-    return self.to_outcome(screens, rewards, terminated, truncated, ended)
+    screens = gymnasium_sources.move_channels_last(screens)
+    return gymnasium_sources.to_step_result(
+      screens, rewards, terminated, truncated, ended
+    )
 
   def render(self, slots: Sequence[int]) -> rendering.Pictures:
     """Returns the frames of the last step, `[T, 210, 160, 3]` per slot.
@@ -175,16 +162,47 @@ class AtariSource(gymnasium_results.GymnasiumOutcomes):
     Raises:
       NoPictureError: If `FILMED` was not among the settings.
     """
-    if self._replicas is None:
+    if not self._replicas:
       raise rendering.NoPictureError(
         f'its games were made without rendering, {rendering.HOW_TO_FILM}'
       )
-    return self._replicas.render(slots)
+    return [np.stack(self._replicas[slot].frames) for slot in slots]
 
   def close(self) -> None:
     """Stops the threads; the environment must not be referenced elsewhere."""
     self._env.close()
     del self._env
+
+  def _reset_replicas(
+    self, info: Mapping[str, np.ndarray], slots: Sequence[int]
+  ) -> None:
+    """Restarts the replicas of some slots, as `reset` did their games."""
+    frames = info['episode_frame_number']
+    for slot in slots if self._replicas else ():
+      self._replicas[slot].reset(int(frames[slot]))
+
+  def _step_replicas(
+    self,
+    actions: np.ndarray,
+    rewards: np.ndarray,
+    truncated: np.ndarray,
+    info: Mapping[str, np.ndarray],
+  ) -> None:
+    """Repeats a step of the games in each replica."""
+    frames, lives = info['episode_frame_number'], info['lives']
+    for slot, replica in enumerate(self._replicas):
+      if replica.is_over:
+        replica.reset(int(frames[slot]))
+        continue
+      reward = replica.step(int(actions[slot]))
+      found = (reward, *replica.where())
+      expected = (float(rewards[slot]), int(frames[slot]), int(lives[slot]))
+      if found != expected:
+        raise RuntimeError(
+          'the replica of a game must match the game, but reward, frame '
+          f'and lives are {expected} in the game and {found} in the replica'
+        )
+      replica.is_over |= bool(truncated[slot])
 
 
 def _roms() -> dict[str, str]:
@@ -201,3 +219,47 @@ def _roms() -> dict[str, str]:
     for name, spec in gymnasium.registry.items()
     if name.startswith('ALE/') and name.endswith('-v5')
   }
+
+
+class _Replica:
+  """Replica of one game.
+
+  Attributes:
+    frames: Frames of the last step.
+    is_over: Whether the next step restarts the game.
+  """
+
+  def __init__(self, rom: str, settings: Mapping[str, Any], seed: int):
+    ale_py = extras.import_extra('ale_py', 'atari')
+    self._ale = ale = ale_py.ALEInterface()
+    ale.setFloat('repeat_action_probability', settings['sticky_actions'])
+    ale.setInt('random_seed', int(seed))
+    ale.loadROM(ale_py.roms.get_rom_path(rom))
+    is_full = settings['full_actions']
+    self._actions = (
+      ale.getLegalActionSet() if is_full else ale.getMinimalActionSet()
+    )
+    self._frame_skip = settings['frame_skip']
+    self.frames: list[np.ndarray] = []
+    self.is_over = True
+
+  def reset(self, num_noops: int) -> None:
+    self._ale.reset_game()
+    for _ in range(num_noops):
+      self._ale.act(self._actions[0])
+    self.frames = [self._ale.getScreenRGB()]
+    self.is_over = False
+
+  def step(self, action: int) -> float:
+    """Repeats an action for `frame_skip` frames; returns the reward."""
+    reward = 0.0
+    self.frames = []
+    while len(self.frames) < self._frame_skip and not self.is_over:
+      reward += self._ale.act(self._actions[action])
+      self.frames.append(self._ale.getScreenRGB())
+      self.is_over = self._ale.game_over()
+    return reward
+
+  def where(self) -> tuple[int, int]:
+    """Returns the frame number within the game, and the remaining lives."""
+    return self._ale.getEpisodeFrameNumber(), self._ale.lives()

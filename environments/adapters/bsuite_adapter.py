@@ -9,7 +9,6 @@ import numpy as np
 
 from repertory.environments.adapters import extras
 from repertory.environments.batches import seeds as seeds_lib
-from repertory.environments.batches.layout import Nest
 from repertory.environments.registry import close_names
 from repertory.environments.rendering import drawing, rendering
 from repertory.environments.values.argument_checks import ArgumentError
@@ -83,13 +82,9 @@ def make(
 class _Board(environment_wrapper.EnvironmentWrapper):
   """Renders the observation, which must be a board."""
 
-  def reset(self) -> dm_env.TimeStep:
-    self._timestep = self._environment.reset()
-    return self._timestep
-
-  def step(self, action: Nest) -> dm_env.TimeStep:
-    self._timestep = self._environment.step(action)
-    return self._timestep
+  def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+    self._timestep = timestep
+    return timestep
 
   @property
   def render_fps(self) -> float:

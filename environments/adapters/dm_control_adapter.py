@@ -105,16 +105,8 @@ class _Task(environment_wrapper.EnvironmentWrapper):
 class _Vector(_Task):
   """Extracts the vector from the dictionary that holds nothing else."""
 
-  def reset(self) -> dm_env.TimeStep:
-    return _unwrap(self._environment.reset())
-
-  def step(self, action: Any) -> dm_env.TimeStep:
-    return _unwrap(self._environment.step(action))
-
   def observation_spec(self) -> specs.Array:
     return self._environment.observation_spec()[_FLAT]
 
-
-def _unwrap(timestep: dm_env.TimeStep) -> dm_env.TimeStep:
-  step_type, reward, discount, observation = timestep
-  return dm_env.TimeStep(step_type, reward, discount, observation[_FLAT])
+  def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+    return timestep._replace(observation=timestep.observation[_FLAT])

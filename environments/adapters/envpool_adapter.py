@@ -6,14 +6,8 @@ from typing import Any
 import numpy as np
 from dm_env import specs
 
-from repertory.environments.adapters import (
-  extras,
-  gymnasium_results,
-  gymnasium_spaces,
-)
-from repertory.environments.batches import channels, layout, vector_batch
+from repertory.environments.adapters import extras, gymnasium_sources
 from repertory.environments.batches import seeds as seeds_lib
-from repertory.environments.batches.layout import Nest
 from repertory.environments.registry import close_names, name_options
 from repertory.environments.rendering import quieting
 
@@ -33,7 +27,7 @@ def ids() -> list[str]:
   return _import_envpool().list_all_envs()
 
 
-class EnvPoolSource(gymnasium_results.GymnasiumOutcomes):
+class EnvPoolSource(gymnasium_sources.VectorEnvSource):
   """EnvPool as a `vector_batch.VectorSource`.
 
   It uses EnvPool's Gymnasium interface: the dm_env interface gives truncated
@@ -63,71 +57,35 @@ class EnvPoolSource(gymnasium_results.GymnasiumOutcomes):
     close_names.check('id', environment_id, envpool.list_all_envs())
     # EnvPool casts float64 bounds to float32, and warns.
     with quieting.ignored_warnings('.*precision lowered by casting.*'):
-      self._pool = envpool.make_gymnasium(
+      pool = envpool.make_gymnasium(
         environment_id,
         num_envs=len(seeds),
         num_threads=settings['threads'],
         seed=seeds_lib.combine(seeds),
       )
-      observation_space = self._pool.observation_space
-      action_space = self._pool.action_space
-    self._size = len(seeds)
-    self._infos: Mapping[str, Any] = {}
-    self._observation = gymnasium_spaces.make_batch_codec(
-      observation_space, 'observation_space'
-    )
-    self._action = gymnasium_spaces.make_batch_codec(
-      action_space, 'action_space'
-    )
-    leaves = layout.NestLayout(self._observation.spec, 'observation')
-    self._layout = leaves
-    self._moves = [_move_of(spec) for spec in leaves.specs]
-    self._is_array = isinstance(self._observation.spec, specs.Array)
-    self._observation_spec = leaves.unflatten(
-      [_move_spec(spec) for spec in leaves.specs]
-    )
-
-  @property
-  def batch_size(self) -> int:
-    """The number of slots, B."""
-    return self._size
-
-  def observation_spec(self) -> Nest:
-    """Returns the nest of specs of the observation space."""
-    return self._observation_spec
-
-  def action_spec(self) -> Nest:
-    """Returns the nest of specs of the action space."""
-    return self._action.spec
-
-  def reset(self) -> Nest:
-    """Starts all episodes."""
-    return self._decode(self._pool.reset()[0])
-
-  def step(
-    self, actions: Nest, ended: np.ndarray | None
-  ) -> vector_batch.StepResult:
-    """Steps or restarts each slot; the pool restarts ended ones itself."""
-    actions = self._action.encode(actions)
-    results = self._pool.step(actions)
-    observation, rewards, terminated, truncated, self._infos = results
-    return self.to_outcome(
-      self._decode(observation), rewards, terminated, truncated, ended
-    )
-
-  def info(self, slot: int) -> Mapping[str, Any]:
-    """Returns EnvPool's info of the last step of a slot."""
-    return gymnasium_results.info_of(self._infos, slot)
+      spaces = pool.observation_space, pool.action_space
+    super().__init__(pool, len(seeds), *spaces)
 
   def close(self) -> None:
     """Stops the threads; the pool must not be referenced elsewhere."""
-    del self._pool
+    del self._env
 
-  def _decode(self, observation: Any) -> Nest:
-    nest = self._observation.decode(observation)
-    if self._is_array:
-      return self._moves[0](nest)
-    return self._layout.map(self._moves, nest)
+  def _converter(self, leaf: specs.Array) -> Any:
+    # EnvPool returns new arrays.
+    if _is_image(leaf):
+      return gymnasium_sources.move_channels_last
+    return lambda array: array
+
+  def _converted_spec(self, leaf: specs.Array) -> specs.Array:
+    if leaf.dtype.kind == 'f':
+      # Some bounds are wrong: positions of the Control Suite fall below their
+      # 0.
+      return specs.Array(leaf.shape, leaf.dtype, leaf.name)
+    if not _is_image(leaf):
+      return leaf
+    channel, height, width = leaf.shape
+    shape = (height, width, channel)
+    return specs.BoundedArray(shape, np.uint8, 0, 255, leaf.name)
 
 
 def _import_envpool() -> Any:
@@ -141,18 +99,3 @@ def _is_image(spec: specs.Array) -> bool:
   # The images of CarRacing have their channels last already.
   is_image = len(spec.shape) == 3 and spec.dtype == np.uint8
   return is_image and spec.shape[2] != 3
-
-
-def _move_of(spec: specs.Array):
-  return channels.move_last if _is_image(spec) else lambda array: array
-
-
-def _move_spec(spec: specs.Array) -> specs.Array:
-  if spec.dtype.kind == 'f':
-    # Some bounds are wrong: positions of the Control Suite fall below their 0.
-    return specs.Array(spec.shape, spec.dtype, spec.name)
-  if not _is_image(spec):
-    return spec
-  channel, height, width = spec.shape
-  shape = (height, width, channel)
-  return specs.BoundedArray(shape, np.uint8, 0, 255, spec.name)

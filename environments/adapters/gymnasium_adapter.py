@@ -1,5 +1,9 @@
 """Adapter from Gymnasium to dm_env."""
 
+import inspect
+import pathlib
+import re
+import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -9,12 +13,10 @@ from dm_env import specs
 
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
-from repertory.environments.adapters import (
-  extras,
-  gymnasium_results,
-  gymnasium_spaces,
+from repertory.environments.adapters import extras, gymnasium_spaces
+from repertory.environments.batches.batch_columns import (
+  EnvironmentContractError,
 )
-from repertory.environments.batches import vector_batch
 from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import headless, quieting, rendering
 from repertory.environments.values import argument_checks, casting
@@ -109,6 +111,9 @@ def register(environment_id: str) -> str:
   return rest
 
 
+_, _MID, _LAST = dm_env.StepType
+
+
 class GymnasiumAdapter(dm_env.Environment):
   """Adapter of a `gymnasium.Env` to `dm_env.Environment`.
 
@@ -137,10 +142,10 @@ class GymnasiumAdapter(dm_env.Environment):
     self._env = gym_env
     self.info: Mapping[str, Any] = {}
     self._seed: int | None = seed
-    self._observation = gymnasium_spaces.make_codec(
+    self._observation_spec, self._decode, _ = gymnasium_spaces.make_codec(
       gym_env.observation_space, 'observation_space'
     )
-    self._action = gymnasium_spaces.make_codec(
+    self._action_spec, _, self._encode = gymnasium_spaces.make_codec(
       gym_env.action_space, 'action_space'
     )
     self._ended = True
@@ -171,11 +176,15 @@ class GymnasiumAdapter(dm_env.Environment):
   def reset(self) -> dm_env.TimeStep:
     """Starts an episode; the first reset seeds the environment."""
     seed, self._seed = self._seed, None
-    result = gymnasium_results.reset(self._env, seed=seed)
-    observation = gymnasium_results.observation_of(result)
+    try:
+      result = self._env.reset(seed=seed)
+    except (TypeError, ValueError) as error:
+      _check_interface(self._env, error)
+      raise
+    observation = _observation_of(result)
     self.info = result[1]
     self._ended = False
-    return dm_env.restart(self._decode(observation))
+    return dm_env.restart(self._convert(observation))
 
   def step(self, action: Nest) -> dm_env.TimeStep:
     """Steps the environment, or resets it if the episode has ended.
@@ -190,33 +199,33 @@ class GymnasiumAdapter(dm_env.Environment):
     """
     if self._ended:
       return self.reset()
-    action = self._action.encode(action)
+    action = self._encode(action)
     try:
       results = self._env.step(action)
       observation, reward, terminated, truncated, self.info = results
     except (TypeError, ValueError) as error:
-      gymnasium_results.check_interface(self._env, error)
+      _check_interface(self._env, error)
       raise
-    terminated = gymnasium_results.to_flag('terminated', terminated)
-    truncated = gymnasium_results.to_flag('truncated', truncated)
-    if not isinstance(reward, float):
+    if type(terminated) is not bool or type(truncated) is not bool:
+      terminated = _to_flag('terminated', terminated)
+      truncated = _to_flag('truncated', truncated)
+    if type(reward) is not float:
       reward = _to_float(reward)
-    observation = self._decode(observation)
     self._ended = terminated or truncated
     return dm_env.TimeStep(
-      dm_env.StepType.LAST if self._ended else dm_env.StepType.MID,
+      _LAST if self._ended else _MID,
       reward,
       0.0 if terminated else 1.0,
-      observation,
+      self._convert(observation),
     )
 
   def observation_spec(self) -> Nest:
     """Returns the nest of specs of the observation space."""
-    return self._observation.spec
+    return self._observation_spec
 
   def action_spec(self) -> Nest:
     """Returns the nest of specs of the action space."""
-    return self._action.spec
+    return self._action_spec
 
   def reward_spec(self) -> specs.Array:
     """Returns the spec of the reward, a float64."""
@@ -239,11 +248,11 @@ class GymnasiumAdapter(dm_env.Environment):
     """Closes the Gymnasium environment."""
     self._env.close()
 
-  def _decode(self, observation: Any) -> Nest:
+  def _convert(self, observation: Any) -> Nest:
     try:
-      return self._observation.decode(observation)
+      return self._decode(observation)
     except ValueError as error:
-      raise vector_batch.EnvironmentContractError(str(error)) from error
+      raise EnvironmentContractError(str(error)) from error
 
 
 def draw(env: Any) -> Any:
@@ -277,10 +286,86 @@ def draw(env: Any) -> Any:
     ) from e
 
 
+def _check_interface(env: Any, error: Exception) -> None:
+  """Raises a helpful error for an environment with the interface of old Gym."""
+  message = _explain(env, error)
+  if message is not None:
+    name = type(getattr(env, 'unwrapped', env)).__name__
+    raise EnvironmentContractError(f'{name}: {message}') from error
+
+
+def _explain(env: Any, error: Exception) -> str | None:
+  if isinstance(error, TypeError):
+    missing = [
+      word
+      for word in ('seed', 'options')
+      if f"unexpected keyword argument '{word}'" in str(error)
+    ]
+    if not missing or _takes(env, missing[0]):
+      return None
+    return (
+      f'`reset` must take the keyword `{missing[0]}`, as in Gymnasium, got '
+      f'{str(error)!r}. Write `def reset(self, *, seed=None, options=None)`, '
+      'call `super().reset(seed=seed)`, and return the observation and a '
+      'dictionary.'
+    )
+  found = re.search(
+    r'values to unpack \(expected 5(?:, got (\d+))?\)', str(error)
+  )
+  if found is None or 'gymnasium' not in _file_of(error):
+    return None
+  return (
+    '`step` must return five values, observation, reward, terminated, '
+    f"truncated and info, got {found[1] or 'more'}. Old Gym's `done` is "
+    '`terminated` if the task is over, and `truncated` if a time limit cuts it '
+    'off.'
+  )
+
+
+def _file_of(error: Exception) -> str:
+  """Returns the path of the module that raised, starting at its package."""
+  frame = traceback.extract_tb(error.__traceback__)[-1]
+  return '/'.join(pathlib.Path(frame.filename).parts[-4:])
+
+
+def _takes(env: Any, keyword: str) -> bool:
+  """Returns whether `reset` of the innermost environment takes a keyword."""
+  parameters = inspect.signature(
+    getattr(env, 'unwrapped', env).reset
+  ).parameters
+  kinds = {parameter.kind for parameter in parameters.values()}
+  return keyword in parameters or inspect.Parameter.VAR_KEYWORD in kinds
+
+
+def _observation_of(result: Any) -> Any:
+  """Returns the observation of a result of `reset`."""
+  if (
+    isinstance(result, tuple)
+    and len(result) == 2
+    and isinstance(result[1], Mapping)
+  ):
+    return result[0]
+  raise EnvironmentContractError(
+    '`reset` must return an observation and a dictionary, its info, got '
+    f'{casting.shorten(result)}. Return `observation, {{}}`.'
+  )
+
+
+def _to_flag(name: str, value: Any) -> bool:
+  """Returns `terminated` or `truncated`, a bool or 0 or 1, as a Python bool."""
+  if isinstance(value, (bool, np.bool_)):
+    return bool(value)
+  array = np.asarray(value)
+  if array.dtype.kind in 'biuf' and array.size == 1 and array.item() in (0, 1):
+    return bool(array.item())
+  raise EnvironmentContractError(
+    f'{name}: expected True or False, found {casting.shorten(value)}. Return '
+    "the five values of Gymnasium's `step` in their order."
+  )
+
+
 def _to_float(reward: Any) -> float:
   try:
     return float(casting.cast(reward, (), np.dtype(np.float64)))
   except ValueError as error:
-    raise vector_batch.EnvironmentContractError(
-      f'reward of `gym_env`: {error}.'
-    ) from error
+    raise EnvironmentContractError(f'reward of `gym_env`: {error}.') from error

@@ -2,7 +2,7 @@
 
 import operator
 from collections import abc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,10 +49,8 @@ def make_codec(space: Any, place: str) -> Codec:
     ValueError: If the space is of another kind.
   """
   spaces = import_gymnasium().spaces
-  if isinstance(space, spaces.Dict):
-    return _make_mapping_codec(space.spaces, place)
-  if isinstance(space, spaces.Tuple):
-    return _make_tuple_codec(space.spaces, place)
+  if isinstance(space, (spaces.Dict, spaces.Tuple)):
+    return _make_nest_codec(space.spaces, place)
   if isinstance(space, spaces.Discrete):
     return _make_discrete_codec(int(space.n), int(space.start), space, place)
   if isinstance(space, spaces.MultiBinary):
@@ -124,7 +122,7 @@ def _make_array_codec(spec: specs.Array, place: str) -> Codec:
 def _make_discrete_codec(n: int, start: int, space: Any, place: str) -> Codec:
   make = space.dtype.type
 
-  def shift(value: Any, lowest: int, offset: int) -> int:
+  def shift(value: Any, lowest: int, offset: int) -> Any:
     try:
       number = operator.index(value)
     except TypeError:
@@ -134,57 +132,44 @@ def _make_discrete_codec(n: int, start: int, space: Any, place: str) -> Codec:
         f'{place}: expected an integer from {lowest} to {lowest + n - 1}, found'
         f' {casting.shorten(value)}.'
       )
-    return number + offset
+    return make(number + offset)
 
   return Codec(
     specs.DiscreteArray(n, space.dtype, place),
-    lambda value: make(shift(value, start, -start)),
-    lambda action: make(shift(action, 0, start)),
+    lambda value: shift(value, start, -start),
+    lambda action: shift(action, 0, start),
   )
 
 
-def _make_mapping_codec(children: abc.Mapping, place: str) -> Codec:
-  codecs = {
-    key: make_codec(child, f'{place}[{key!r}]')
-    for key, child in children.items()
-  }
+def _make_nest_codec(
+  children: abc.Mapping | tuple[Any, ...], place: str
+) -> Codec:
+  is_mapping = isinstance(children, abc.Mapping)
+  items = children.items() if is_mapping else enumerate(children)
+  codecs = {key: make_codec(c, f'{place}[{key!r}]') for key, c in items}
+
+  def build(values: Iterable[Any]) -> Nest:
+    return dict(zip(codecs, values)) if is_mapping else tuple(values)
 
   def check(nest: Any) -> Any:
-    if (
-      not isinstance(nest, (dict, abc.Mapping)) or nest.keys() != codecs.keys()
-    ):
+    if is_mapping:
+      expected = f'a mapping with the keys {list(codecs)}'
+      fits = isinstance(nest, abc.Mapping) and nest.keys() == codecs.keys()
+    else:
+      expected = f'a tuple of {len(codecs)} parts'
+      fits = isinstance(nest, (list, tuple)) and len(nest) == len(codecs)
+    if not fits:
       raise ValueError(
-        f'{place}: expected a mapping with the keys {list(codecs)}, found'
-        f' {casting.shorten(nest)}.'
+        f'{place}: expected {expected}, found {casting.shorten(nest)}.'
       )
     return nest
 
   def decode(nest: Any) -> Nest:
     check(nest)
-    return {key: codec.decode(nest[key]) for key, codec in codecs.items()}
+    return build(codec.decode(nest[key]) for key, codec in codecs.items())
 
   def encode(nest: Nest) -> Any:
     check(nest)
-    return {key: codec.encode(nest[key]) for key, codec in codecs.items()}
+    return build(codec.encode(nest[key]) for key, codec in codecs.items())
 
-  return Codec({k: codec.spec for k, codec in codecs.items()}, decode, encode)
-
-
-def _make_tuple_codec(children: tuple[Any, ...], place: str) -> Codec:
-  codecs = [make_codec(c, f'{place}[{i}]') for i, c in enumerate(children)]
-
-  def check(nest: Any) -> Any:
-    if not isinstance(nest, (list, tuple)) or len(nest) != len(codecs):
-      raise ValueError(
-        f'{place}: expected a tuple of {len(codecs)} parts, found'
-        f' {casting.shorten(nest)}.'
-      )
-    return nest
-
-  def decode(nest: Any) -> Nest:
-    return tuple(c.decode(part) for c, part in zip(codecs, check(nest)))
-
-  def encode(nest: Nest) -> Any:
-    return tuple(c.encode(part) for c, part in zip(codecs, check(nest)))
-
-  return Codec(tuple(codec.spec for codec in codecs), decode, encode)
+  return Codec(build(codec.spec for codec in codecs.values()), decode, encode)

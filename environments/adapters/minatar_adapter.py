@@ -30,7 +30,7 @@ OPTIONS = (
 )
 
 
-class MinAtarSource:
+class MinAtarSource(vector_batch.VectorSource):
   """Games as a `vector_batch.VectorSource`, stepped one after the other.
 
   An observation is a board, `[10, 10, C]` of 0 and 1. Episodes end with
@@ -71,27 +71,11 @@ class MinAtarSource:
     if not settings['full_actions']:
       self._actions = list(first.minimal_action_set())
     self._shape = tuple(first.state_shape())
-
-  @property
-  def batch_size(self) -> int:
-    """The number of slots, B."""
-    return len(self._games)
-
-  def observation_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the board, one channel per kind of object."""
-    return specs.BoundedArray(self._shape, np.float32, 0, 1, 'board')
-
-  def action_spec(self) -> specs.DiscreteArray:
-    """Returns the spec of the action."""
-    return specs.DiscreteArray(len(self._actions), np.int32, 'action')
-
-  def reward_spec(self) -> specs.Array:
-    """Returns the spec of the reward."""
-    return specs.Array((), np.float32, 'reward')
-
-  def discount_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the discount, 0 at the end and 1 before it."""
-    return specs.BoundedArray((), np.float32, 0, 1, 'discount')
+    super().__init__(
+      len(seeds),
+      specs.BoundedArray(self._shape, np.float32, 0, 1, 'board'),
+      specs.DiscreteArray(len(self._actions), np.int32, 'action'),
+    )
 
   def reset(self) -> np.ndarray:
     """Starts all games."""
@@ -129,9 +113,6 @@ class MinAtarSource:
   def render(self, slots: Sequence[int]) -> rendering.Pictures:
     """Renders some slots, uint8 `[10, 10, 3]` each."""
     return [drawing.draw_channels(self._states[slot]()) for slot in slots]
-
-  def close(self) -> None:
-    """Does nothing; the games hold no resources."""
 
   def _make_boards(self) -> np.ndarray:
     # The dtype of the games: casting the whole batch at once is faster.

@@ -1,17 +1,12 @@
 """MiniGrid and BabyAI: partially observed grid worlds."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import dm_env
 import numpy as np
 
-from repertory.environments.adapters import (
-  extras,
-  gymnasium_adapter,
-  gymnasium_sources,
-)
-from repertory.environments.batches import vector_batch
+from repertory.environments.adapters import extras, gymnasium_adapter
 from repertory.environments.registry import close_names, name_options
 from repertory.environments.wrappers import single_precision
 
@@ -56,14 +51,6 @@ def make(
   return single_precision.SinglePrecision(
     gymnasium_adapter.GymnasiumAdapter(make_env(world_id, settings), seed)
   )
-
-
-def make_batch(
-  world_id: str, settings: Mapping[str, Any], seeds: Sequence[int]
-) -> vector_batch.VectorBatch:
-  """Makes a batch of environments: see `make`."""
-  envs = [make_env(world_id, settings) for _ in seeds]
-  return vector_batch.VectorBatch(gymnasium_sources.GymnasiumLoop(envs, seeds))
 
 
 def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':

@@ -139,16 +139,11 @@ class ActionColumn:
     self._wide = wide
     self._is_float = spec.dtype.kind == 'f'
     self._range = find_range(path, spec)
-    # Valid discrete actions, for a fast look-up.
-    self._common: frozenset[int] = frozenset()
-    zero = np.zeros(spec.shape, wide)
-    if isinstance(spec, specs.DiscreteArray):
-      if size <= 128:  # For larger batches, NumPy is faster than Python.
-        self._common = frozenset(range(min(spec.num_values, 1024)))
-    elif isinstance(spec, specs.BoundedArray):
-      zero = np.clip(zero, spec.minimum, spec.maximum).astype(wide)
     # The action of an ended slot.
-    self._idle = zero
+    self._idle = np.zeros(spec.shape, wide)
+    if isinstance(spec, specs.BoundedArray):
+      idle = np.clip(self._idle, spec.minimum, spec.maximum)
+      self._idle = idle.astype(wide)
 
   def widen(self, leaf: Any, ended: np.ndarray | None) -> np.ndarray:
     """Returns a copy of the source's dtype, with idle actions in ended slots.
@@ -174,9 +169,7 @@ class ActionColumn:
       array[ended] = self._idle
     if self._is_float:
       self._check_finite(array)
-    elif self._range is not None and not (
-      self._common and self._common.issuperset(array.tolist())
-    ):
+    elif self._range is not None:
       self._range.check(array)
     return array
 

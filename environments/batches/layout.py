@@ -14,6 +14,9 @@ from dm_env import specs
 # named tuples, mappings, or a single leaf.
 Nest: TypeAlias = Any
 
+_Build: TypeAlias = Callable[[Sequence[Any]], Nest]
+_Visit: TypeAlias = Callable[[Nest, list[Any]], None]
+
 
 class NestLayout:
   """Flattens and unflattens nests of one structure.
@@ -38,9 +41,8 @@ class NestLayout:
     self.specs: list[specs.Array] = []
     self.paths: list[str] = []
     self.is_leaf = isinstance(nested_spec, specs.Array)
-    self._build = self._learn(nested_spec, name)
-    # A visitor appends the leaves of a nest to a list.
-    self._visit = _make_visitor(nested_spec, name)
+    # The visitor appends the leaves of a nest to a list.
+    self._build, self._visit = self._learn(nested_spec, name)
 
   def describe(self) -> str:
     """Returns the shape and the dtype of each leaf, without its bounds."""
@@ -69,74 +71,64 @@ class NestLayout:
     leaves = self.flatten(nest)
     return self._build([f(leaf) for f, leaf in zip(functions, leaves)])
 
-  def _learn(self, spec: Nest, path: str) -> Callable[[Sequence[Any]], Nest]:
+  def _learn(self, spec: Nest, path: str) -> tuple[_Build, _Visit]:
+    if isinstance(spec, specs.Array):
+      index = len(self.specs)
+      self.specs.append(spec)
+      self.paths.append(path)
+      return lambda leaves: leaves[index], lambda nest, out: out.append(nest)
     if isinstance(spec, abc.Mapping):
-      keys = list(spec)
-      parts = [self._learn(spec[key], f'{path}[{key!r}]') for key in keys]
-      make = type(spec) if isinstance(spec, dict) else dict
-      return lambda leaves: make(zip(keys, [part(leaves) for part in parts]))
-    if isinstance(spec, (list, tuple)):
-      parts = [self._learn(s, f'{path}[{i}]') for i, s in enumerate(spec)]
+      keys, children = list(spec), list(spec.values())
+      check = _key_checker(spec, path)
+      kind: Any = type(spec) if isinstance(spec, dict) else dict
+      make = lambda parts: kind(zip(keys, parts))  # noqa: E731
+    elif isinstance(spec, (list, tuple)):
+      keys, children = range(len(spec)), spec
+      check = _length_checker(spec, path)
       make = getattr(spec, '_make', type(spec))
-      return lambda leaves: make([part(leaves) for part in parts])
-    if not isinstance(spec, specs.Array):
+    else:
       raise ValueError(
         f'{path}: expected a `dm_env.specs.Array`, got {spec!r}.'
         ' Describe every array by its spec, in mappings, lists or tuples.'
       )
-    index = len(self.specs)
-    self.specs.append(spec)
-    self.paths.append(path)
-    return lambda leaves: leaves[index]
+    parts = [
+      (key, *self._learn(child, f'{path}[{key!r}]'))
+      for key, child in zip(keys, children)
+    ]
+
+    def visit(nest: Nest, leaves: list[Any]) -> None:
+      check(nest)
+      for key, _, visit_part in parts:
+        visit_part(nest[key], leaves)
+
+    return lambda leaves: make([build(leaves) for _, build, _ in parts]), visit
 
 
-def _make_visitor(spec: Nest, path: str) -> Callable[[Nest, list[Any]], None]:
-  if isinstance(spec, abc.Mapping):
-    return _make_mapping_visitor(spec, path)
-  if isinstance(spec, (list, tuple)):
-    return _make_sequence_visitor(spec, path)
-  return lambda nest, leaves: leaves.append(nest)
-
-
-def _make_mapping_visitor(
-  spec: abc.Mapping, path: str
-) -> Callable[[Nest, list[Any]], None]:
+def _key_checker(spec: abc.Mapping, path: str) -> Callable[[Any], None]:
   keys = spec.keys()
-  visitors = [(k, _make_visitor(s, f'{path}[{k!r}]')) for k, s in spec.items()]
 
-  def visit(nest: Nest, leaves: list[Any]) -> None:
-    if not isinstance(nest, (dict, abc.Mapping)):
-      found = type(nest).__name__
-    elif nest.keys() != keys:
-      found = f'the keys {list(nest)}'
-    else:
-      for key, visitor in visitors:
-        visitor(nest[key], leaves)
+  def check(nest: Any) -> None:
+    is_mapping = isinstance(nest, (dict, abc.Mapping))
+    if is_mapping and nest.keys() == keys:
       return
+    found = f'the keys {list(nest)}' if is_mapping else type(nest).__name__
     raise ValueError(
       f'{path}: expected a mapping with the keys {list(keys)}, found {found}'
     )
 
-  return visit
+  return check
 
 
-def _make_sequence_visitor(
-  spec: Sequence[Any], path: str
-) -> Callable[[Nest, list[Any]], None]:
+def _length_checker(spec: Sequence[Any], path: str) -> Callable[[Any], None]:
   kind, length = type(spec), len(spec)
-  visitors = [_make_visitor(s, f'{path}[{i}]') for i, s in enumerate(spec)]
 
-  def visit(nest: Nest, leaves: list[Any]) -> None:
-    if not isinstance(nest, kind):
-      found = type(nest).__name__
-    elif len(nest) != length:
-      found = f'{len(nest)} parts'
-    else:
-      for visitor, part in zip(visitors, nest):
-        visitor(part, leaves)
+  def check(nest: Any) -> None:
+    is_kind = isinstance(nest, kind)
+    if is_kind and len(nest) == length:
       return
+    found = f'{len(nest)} parts' if is_kind else type(nest).__name__
     raise ValueError(
       f'{path}: expected a {kind.__name__} of {length} parts, found {found}'
     )
 
-  return visit
+  return check

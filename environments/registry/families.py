@@ -1,5 +1,7 @@
 """Environment families: name patterns of the registry and their factories."""
 
+import functools
+import importlib
 import re
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +22,6 @@ from repertory.environments.adapters import (
 from repertory.environments.batches import batch, single_slot, vector_batch
 from repertory.environments.games import catch, memory_chain, reach
 from repertory.environments.registry import name_options
-from repertory.environments.tensor import entries as tensor_entries
 from repertory.environments.wrappers import channels_last, single_precision
 
 if TYPE_CHECKING:
@@ -33,39 +34,32 @@ Settings = Mapping[str, Any]
 # Takes an id, options and seeds, one per slot.
 MakeSource = Callable[[str, Settings, Sequence[int]], vector_batch.VectorSource]
 
+_NOTHING: Settings = types.MappingProxyType({})
+# Parts of patterns that are integers.
+_SIZES = frozenset({'rows', 'columns', 'length'})
 
-class EnvironmentFamily(NamedTuple):
-  """Name pattern of environments, as shown to users.
+
+class Family(NamedTuple):
+  """Name pattern of environments, and their factories.
 
   Attributes:
     pattern: The name, with its free parts in angle brackets.
     description: One line.
-    requirement: Packages to install, '' if none.
+    make: Makes one environment of match, settings and seed; None for those of
+      users.
+    extra: The extra to install, '' if none.
     options: Options that may follow a question mark.
-  """
-
-  pattern: str
-  description: str
-  requirement: str = ''
-  options: tuple[name_options.Option, ...] = ()
-
-
-class Family(NamedTuple):
-  """Parser and factories of one name pattern.
-
-  Attributes:
-    entry: The pattern and its description.
-    syntax: Regular expression of the whole name without options.
-    make: Makes one environment.
     make_batch: Makes a vectorized batch; None for a loop over environments.
     cheap: Whether `make` is cheap enough for a factory to try it at once.
     make_tensor: Makes a tensor environment; None if the family has none.
     filmed: Settings that enable rendering, besides the options.
   """
 
-  entry: EnvironmentFamily
-  syntax: re.Pattern
-  make: Callable[[Match, Settings, int], dm_env.Environment]
+  pattern: str
+  description: str
+  make: Any = None
+  extra: str = ''
+  options: tuple[name_options.Option, ...] = ()
   make_batch: (
     Callable[[Match, Settings, Sequence[int]], vector_batch.VectorBatch] | None
   ) = None
@@ -73,7 +67,23 @@ class Family(NamedTuple):
   make_tensor: (
     Callable[[Match, Settings], 'tensor_environment.TensorEnvironment'] | None
   ) = None
-  filmed: Settings = types.MappingProxyType({})
+  filmed: Settings = _NOTHING
+
+  @property
+  def requirement(self) -> str:
+    """The command that installs the packages it needs, '' if none."""
+    return f"pip install 'repertory[{self.extra}]'" if self.extra else ''
+
+  @property
+  def syntax(self) -> re.Pattern:
+    """The regular expression of a whole name, without options.
+
+    Sizes have groups of their names; all other free parts are the group 'id'.
+    """
+    fixed, *parts = re.split('<(.+?)>', self.pattern)
+    if not _SIZES.intersection(parts):
+      return re.compile(f'{fixed}(?P<id>.+)' if parts else fixed)
+    return re.compile(re.sub(r'<(\w+)>', r'(?P<\1>[0-9]+)', self.pattern))
 
 
 _CHANNELS_FIRST = name_options.Option(
@@ -81,23 +91,13 @@ _CHANNELS_FIRST = name_options.Option(
 )
 
 
-def _make_catch(match: Match, settings: Settings, seed: int):
-  del settings
-  return catch.Catch(**_read_sizes(match), seed=seed)
+def _game(make: Callable[..., dm_env.Environment]):
+  """Adapts the class of a game to a match."""
+  return lambda match, settings, seed: make(**_read(match), seed=seed)
 
 
-def _make_memory_chain(match: Match, settings: Settings, seed: int):
-  del settings
-  return memory_chain.MemoryChain(**_read_sizes(match), seed=seed)
-
-
-def _make_reach(match: Match, settings: Settings, seed: int):
-  del match, settings
-  return reach.Reach(seed=seed)
-
-
-def _read_sizes(match: Match) -> dict[str, int]:
-  return {name: int(digits) for name, digits in match.items()}
+def _read(match: Match) -> dict[str, Any]:
+  return {k: int(part) if k in _SIZES else part for k, part in match.items()}
 
 
 def _make_gymnasium(match: Match, settings: Settings, seed: int):
@@ -111,12 +111,14 @@ def _make_gymnasium(match: Match, settings: Settings, seed: int):
 def _make_gymnasium_batch(
   match: Match, settings: Settings, seeds: Sequence[int]
 ):
-  if settings[_CHANNELS_FIRST.name]:
-    return batch.EnvironmentBatch(
-      [_make_gymnasium(match, settings, seed) for seed in seeds]
-    )
   own = {k: v for k, v in settings.items() if k != _CHANNELS_FIRST.name}
-  return gymnasium_sources.make_batch(match['id'], seeds, **own)
+  if not settings[_CHANNELS_FIRST.name]:
+    source = gymnasium_sources.make_source(match['id'], seeds, **own)
+    if source is not None:
+      return vector_batch.VectorBatch(source)
+  return batch.EnvironmentBatch(
+    [_make_gymnasium(match, settings, seed) for seed in seeds]
+  )
 
 
 def _make_bsuite(match: Match, settings: Settings, seed: int):
@@ -128,35 +130,60 @@ def _with_id(function: Callable[[str, Settings, Any], Any]):
   return lambda match, settings, seeds: function(match['id'], settings, seeds)
 
 
-def _one_of(make_source: MakeSource):
-  """Returns a function that makes a single environment of a source."""
-  return lambda match, settings, seed: single_slot.SingleSlot(
-    make_source(match['id'], settings, [seed])
-  )
+def _of_source(
+  pattern: str,
+  description: str,
+  extra: str,
+  options: tuple[name_options.Option, ...],
+  make_source: MakeSource,
+  filmed: Settings = _NOTHING,
+) -> Family:
+  """Returns the family of a vectorized source."""
 
+  def make(match: Match, settings: Settings, seed: int):
+    return single_slot.SingleSlot(make_source(match['id'], settings, [seed]))
 
-def _batch_of(make_source: MakeSource):
-  """Returns a function that makes a batch of a source."""
-  return lambda match, settings, seeds: vector_batch.VectorBatch(
-    make_source(match['id'], settings, seeds)
-  )
-
-
-def _of_tensor(entry: tensor_entries.TensorFamily) -> Family:
-  """Returns the family of a tensor environment."""
-
-  def make_factory(match: Match, settings: Settings):
-    return tensor_entries.make_factory(entry, match, settings)
+  def make_batch(match: Match, settings: Settings, seeds: Sequence[int]):
+    return vector_batch.VectorBatch(make_source(match['id'], settings, seeds))
 
   return Family(
-    EnvironmentFamily(
-      f'tensor:{entry.pattern}',
-      entry.description,
-      _requires(entry.extra) if entry.extra else '',
-      entry.options,
-    ),
-    re.compile(f'tensor:{tensor_entries.read_syntax(entry).pattern}'),
+    pattern, description, make, extra, options, make_batch, filmed=filmed
+  )
+
+
+def _of_tensor(
+  pattern: str,
+  description: str,
+  module: str,
+  class_name: str,
+  options: tuple[name_options.Option, ...] = (),
+  extra: str = '',
+) -> Family:
+  """Returns the family of a tensor environment; imports TensorFlow when used.
+
+  Args:
+    pattern: The name after 'tensor:'; its parts are arguments of the class.
+    description: One line.
+    module: Module of the class, within `environments.tensor`.
+    class_name: Name of the class.
+    options: Further arguments of the class.
+    extra: The extra to install, '' if none.
+  """
+
+  def make_factory(match: Match, settings: Settings):
+    package = 'repertory.environments.tensor'
+    found = importlib.import_module(f'{package}.{module}')
+    make = functools.partial(
+      getattr(found, class_name), **_read(match), **settings
+    )
+    return importlib.import_module(f'{package}.factory').Factory(make)
+
+  return Family(
+    f'tensor:{pattern}',
+    description,
     lambda match, settings, seed: make_factory(match, settings)(seed),
+    extra,
+    options,
     lambda match, settings, seeds: make_factory(match, settings).make_batch(
       seeds
     ),
@@ -164,133 +191,154 @@ def _of_tensor(entry: tensor_entries.TensorFamily) -> Family:
   )
 
 
-def _requires(extra: str) -> str:
-  return f"pip install 'repertory[{extra}]'"
+_TENSOR_MINATAR = {
+  'asterix': 'Asterix',
+  'breakout': 'Breakout',
+  'freeway': 'Freeway',
+  'seaquest': 'Seaquest',
+  'space_invaders': 'SpaceInvaders',
+}
 
-
-def _compile(prefix: str) -> re.Pattern:
-  return re.compile(f'{prefix}:(?P<id>.+)')
-
-
+# To add a tensor environment, add a module to `environments/tensor`, and a line
+# here.
 FAMILIES = (
   Family(
-    EnvironmentFamily(
-      'catch', 'Catch a falling ball on a board of 10 rows, 5 columns'
-    ),
-    re.compile('catch'),
-    _make_catch,
+    'catch',
+    'Catch a falling ball on a board of 10 rows, 5 columns',
+    _game(catch.Catch),
     cheap=True,
   ),
   Family(
-    EnvironmentFamily(
-      'catch:<rows>x<columns>',
-      'Catch on a board of another size, for example catch:12x7',
-    ),
-    re.compile('catch:(?P<rows>[0-9]+)x(?P<columns>[0-9]+)'),
-    _make_catch,
+    'catch:<rows>x<columns>',
+    'Catch on a board of another size, for example catch:12x7',
+    _game(catch.Catch),
     cheap=True,
   ),
   Family(
-    EnvironmentFamily(
-      'memory_chain', 'Recall after 10 steps which of two cues was shown'
-    ),
-    re.compile('memory_chain'),
-    _make_memory_chain,
+    'memory_chain',
+    'Recall after 10 steps which of two cues was shown',
+    _game(memory_chain.MemoryChain),
     cheap=True,
   ),
   Family(
-    EnvironmentFamily(
-      'memory_chain:<length>',
-      'Memory chain of another length, for example memory_chain:30',
-    ),
-    re.compile('memory_chain:(?P<length>[0-9]+)'),
-    _make_memory_chain,
+    'memory_chain:<length>',
+    'Memory chain of another length, for example memory_chain:30',
+    _game(memory_chain.MemoryChain),
     cheap=True,
   ),
   Family(
-    EnvironmentFamily('reach', 'Move a hand onto a goal, from 10 x 10 pixels'),
-    re.compile('reach'),
-    _make_reach,
+    'reach',
+    'Move a hand onto a goal, from 10 x 10 pixels',
+    _game(reach.Reach),
     cheap=True,
   ),
   Family(
-    EnvironmentFamily(
-      'gym:<id>',
-      'A registered Gymnasium environment, for example gym:CartPole-v1',
-      _requires('gymnasium'),
-      (_CHANNELS_FIRST,),
-    ),
-    _compile('gym'),
+    'gym:<id>',
+    'A registered Gymnasium environment, for example gym:CartPole-v1',
     _make_gymnasium,
+    'gymnasium',
+    (_CHANNELS_FIRST,),
     _make_gymnasium_batch,
     filmed=gymnasium_adapter.FILMED,
   ),
-  Family(
-    EnvironmentFamily(
-      'atari:<game>',
-      'An Atari game with the usual preprocessing, for example atari:Pong',
-      _requires('atari'),
-      atari.OPTIONS,
-    ),
-    _compile('atari'),
-    _one_of(atari.AtariSource),
-    _batch_of(atari.AtariSource),
-    filmed=atari.FILMED,
+  _of_source(
+    'atari:<game>',
+    'An Atari game with the usual preprocessing, for example atari:Pong',
+    'atari',
+    atari.OPTIONS,
+    atari.AtariSource,
+    atari.FILMED,
+  ),
+  _of_source(
+    'envpool:<id>',
+    'An environment of EnvPool, for example envpool:CartPole-v1',
+    'envpool',
+    envpool_adapter.OPTIONS,
+    envpool_adapter.EnvPoolSource,
   ),
   Family(
-    EnvironmentFamily(
-      'envpool:<id>',
-      'An environment of EnvPool, for example envpool:CartPole-v1',
-      _requires('envpool'),
-      envpool_adapter.OPTIONS,
-    ),
-    _compile('envpool'),
-    _one_of(envpool_adapter.EnvPoolSource),
-    _batch_of(envpool_adapter.EnvPoolSource),
-  ),
-  Family(
-    EnvironmentFamily(
-      'dm_control:<domain>/<task>',
-      'A Control Suite task, for example dm_control:cartpole/swingup',
-      _requires('dm-control'),
-      dm_control_adapter.OPTIONS,
-    ),
-    _compile('dm_control'),
+    'dm_control:<domain>/<task>',
+    'A Control Suite task, for example dm_control:cartpole/swingup',
     _with_id(dm_control_adapter.make),
+    'dm-control',
+    dm_control_adapter.OPTIONS,
     filmed=dm_control_adapter.FILMED,
   ),
   Family(
-    EnvironmentFamily(
-      'bsuite:<experiment>/<number>',
-      'A Behaviour Suite environment, for example bsuite:catch/0',
-      _requires('bsuite'),
-    ),
-    _compile('bsuite'),
+    'bsuite:<experiment>/<number>',
+    'A Behaviour Suite environment, for example bsuite:catch/0',
     _make_bsuite,
+    'bsuite',
     filmed=bsuite_adapter.FILMED,
   ),
   Family(
-    EnvironmentFamily(
-      'minigrid:<id>',
-      'A grid world, for example minigrid:MiniGrid-DoorKey-5x5-v0',
-      _requires('minigrid'),
-      minigrid_adapter.OPTIONS,
-    ),
-    _compile('minigrid'),
+    'minigrid:<id>',
+    'A grid world, for example minigrid:MiniGrid-DoorKey-5x5-v0',
     _with_id(minigrid_adapter.make),
-    _with_id(minigrid_adapter.make_batch),
+    'minigrid',
+    minigrid_adapter.OPTIONS,
     filmed=minigrid_adapter.FILMED,
   ),
-  Family(
-    EnvironmentFamily(
-      'minatar:<game>',
-      'A small Atari game on a board, for example minatar:breakout',
-      _requires('minatar'),
-      minatar_adapter.OPTIONS,
-    ),
-    _compile('minatar'),
-    _one_of(minatar_adapter.MinAtarSource),
-    _batch_of(minatar_adapter.MinAtarSource),
+  _of_source(
+    'minatar:<game>',
+    'A small Atari game on a board, for example minatar:breakout',
+    'minatar',
+    minatar_adapter.OPTIONS,
+    minatar_adapter.MinAtarSource,
   ),
-  *map(_of_tensor, tensor_entries.ENTRIES),
+  _of_tensor(
+    'catch', 'Catch a falling ball, in TensorFlow', 'catch', 'TensorCatch'
+  ),
+  _of_tensor(
+    'catch:<rows>x<columns>',
+    'The same on a board of another size, for example tensor:catch:12x7',
+    'catch',
+    'TensorCatch',
+  ),
+  _of_tensor(
+    'memory_chain',
+    'Remember a cue for 10 steps, in TensorFlow',
+    'memory_chain',
+    'TensorMemoryChain',
+  ),
+  _of_tensor(
+    'memory_chain:<length>',
+    'The same of another length, for example tensor:memory_chain:30',
+    'memory_chain',
+    'TensorMemoryChain',
+  ),
+  _of_tensor(
+    'cartpole', "Gymnasium's CartPole-v1, in TensorFlow", 'cartpole', 'CartPole'
+  ),
+  _of_tensor(
+    'pendulum', "Gymnasium's Pendulum-v1, in TensorFlow", 'pendulum', 'Pendulum'
+  ),
+  _of_tensor(
+    'lock',
+    'Set two dials as shown, with actions of several parts',
+    'lock',
+    'Lock',
+    (
+      name_options.Option(
+        'key', False, 'Whether to turn a key by an angle as well'
+      ),
+    ),
+  ),
+  *(
+    _of_tensor(
+      f'minatar/{game}',
+      f'The game of minatar:{game}, in TensorFlow',
+      f'minatar.{game}',
+      class_name,
+      minatar_adapter.OPTIONS,
+    )
+    for game, class_name in _TENSOR_MINATAR.items()
+  ),
+  _of_tensor(
+    'gymnax/<id>',
+    'A game of gymnax, for example tensor:gymnax/Breakout-MinAtar',
+    'gymnax_adapter',
+    'Gymnax',
+    extra='gymnax',
+  ),
 )

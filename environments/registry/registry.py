@@ -24,7 +24,7 @@ if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
 
 # User-defined environments, listed beside the families.
-_OWN = families.EnvironmentFamily(
+_OWN = families.Family(
   '<module>:<factory>',
   'Your own environment, for example my_module:make_environment?size=5',
 )
@@ -206,14 +206,14 @@ def make_tensor_environment(
   return make_environment()
 
 
-def names() -> list[families.EnvironmentFamily]:
+def names() -> list[families.Family]:
   """Returns all name patterns, in display order."""
-  return [*(family.entry for family in families.FAMILIES), _OWN]
+  return [*families.FAMILIES, _OWN]
 
 
 def _prefixes() -> list[str]:
   """Returns the prefixes of family names, up to the colon."""
-  return [f.entry.pattern.partition(':')[0] for f in families.FAMILIES]
+  return [f.pattern.partition(':')[0] for f in families.FAMILIES]
 
 
 def _suggest_tensors(bare: str) -> str:
@@ -229,7 +229,7 @@ def _suggest_tensors(bare: str) -> str:
 
 def _ask_for_tensors(found: str, hint: str = '') -> str:
   patterns = [
-    family.entry.pattern
+    family.pattern
     for family in families.FAMILIES
     if family.make_tensor is not None
   ]
@@ -264,7 +264,7 @@ def _parse(name: str) -> _Parsed:
     raise ArgumentError('name', _describe_unknown(name))
   family, match = found
   try:
-    settings = name_options.parse(query if mark else None, family.entry.options)
+    settings = name_options.parse(query if mark else None, family.options)
   except ValueError as error:
     raise ArgumentError('name', f'in {name!r}, {error}') from error
   return _Parsed(family, match.groupdict(), settings)
@@ -281,7 +281,7 @@ def _find_family(bare: str) -> tuple[families.Family, re.Match] | None:
 
 def _describe_unknown(name: str) -> str:
   bare = name.partition('?')[0]
-  patterns = [entry.pattern for entry in names()]
+  patterns = [family.pattern for family in names()]
   prefix = bare.partition(':')[0]
   of_family = [one for one in patterns if one.partition(':')[0] == prefix]
   close = _suggest(bare)
@@ -319,7 +319,7 @@ def _suggest(name: str) -> str | None:
   guess = close[0] + colon + rest
   if _find_family(guess) is not None:
     return guess
-  patterns = [family.entry.pattern for family in families.FAMILIES]
+  patterns = [family.pattern for family in families.FAMILIES]
   patterns = [pattern for pattern in patterns if pattern.startswith(close[0])]
   fixed = [p for p in patterns if ':' in p and '<' not in p]
   return (*settings_lib.nearest(guess, fixed), patterns[-1])[0]

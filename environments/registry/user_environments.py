@@ -10,7 +10,7 @@ import dm_env
 
 from repertory.components.config import import_paths
 from repertory.environments import tensor
-from repertory.environments.adapters import gymnasium_adapter, gymnasium_sources
+from repertory.environments.adapters import gymnasium_adapter
 from repertory.environments.batches import batch, vector_batch
 from repertory.environments.registry import user_options
 from repertory.environments.rendering import rendering
@@ -88,13 +88,7 @@ class OwnFactory:
     make_own = getattr(self._find(), _BATCH, None)
     if make_own is not None:
       return self._run(make_own, seeds)
-    made = list(map(self._make, seeds))
-    are_gymnasium = all(_is_gymnasium(environment) for environment, *_ in made)
-    if are_gymnasium and not self._is_channels_first:
-      environments = [environment for environment, *_ in made]
-      loop = gymnasium_sources.GymnasiumLoop(environments, seeds)
-      return vector_batch.VectorBatch(loop)
-    return batch.EnvironmentBatch([self._adapt(*each) for each in made])
+    return batch.EnvironmentBatch([self(seed) for seed in seeds])
 
   def make_tensor_environment(self) -> 'tensor_environment.TensorEnvironment':
     """Makes a tensor environment: see `environments.tensor`.

@@ -1,7 +1,8 @@
 """Environments in TensorFlow, for compiled loops and for the host."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.environments.tensor.environment import (
@@ -24,19 +25,12 @@ __all__ = [
   'initial_counters',
 ]
 
-_MODULES = {
-  'Advance': 'environment',
-  'Factory': 'factory',
-  'TensorPreviousActionAndReward': 'previous_action',
-  'State': 'environment',
-  'TensorEnvironment': 'environment',
-  'initial_counters': 'environment',
-}
-
-
-def __getattr__(name: str) -> Any:
-  """Imports attributes lazily: the module itself needs no TensorFlow."""
-  if name not in _MODULES:
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-  module = importlib.import_module(f'{__name__}.{_MODULES[name]}')
-  return getattr(module, name)
+__getattr__, __dir__ = lazy_imports.modules(
+  __name__,
+  Advance='environment',
+  Factory='factory',
+  State='environment',
+  TensorEnvironment='environment',
+  TensorPreviousActionAndReward='previous_action',
+  initial_counters='environment',
+)

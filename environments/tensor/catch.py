@@ -7,9 +7,9 @@ import tensorflow as tf
 from dm_env import specs
 
 from repertory.components.runtime import random_streams
+from repertory.environments.games import catch
 from repertory.environments.rendering import drawing
 from repertory.environments.tensor import environment
-from repertory.environments.values import argument_checks
 
 
 class CatchCore(NamedTuple):
@@ -39,18 +39,18 @@ class TensorCatch(environment.TensorEnvironment):
     Raises:
       ArgumentError: If an argument is not an integer, or is too small.
     """
-    self._rows = argument_checks.check_integer('rows', rows, 2)
-    self._columns = argument_checks.check_integer('columns', columns, 1)
+    # It checks the arguments, and has the specs.
+    self._host = catch.Catch(rows, columns)
+    self._rows, self._columns = rows, columns
 
   def observation_spec(self) -> specs.BoundedArray:
-    shape = (self._rows, self._columns)
-    return specs.BoundedArray(shape, np.float32, 0, 1, name='board')
+    return self._host.observation_spec()
 
   def action_spec(self) -> specs.DiscreteArray:
-    return specs.DiscreteArray(3, np.int32, name='move')
+    return self._host.action_spec()
 
   def reward_spec(self) -> specs.BoundedArray:
-    return specs.BoundedArray((), np.float32, -1, 1, name='reward')
+    return self._host.reward_spec()
 
   def start(
     self, counters: tf.Tensor, before: CatchCore | None

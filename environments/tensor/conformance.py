@@ -9,7 +9,6 @@ Batches of a `tensor.Factory` have the contract of all batches:
 """
 
 import functools
-import itertools
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
@@ -20,8 +19,6 @@ import tree
 
 from repertory.environments import conformance
 from repertory.environments.tensor import environment as environment_lib
-
-_FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
 
 class TensorEnvironmentConformance:
@@ -68,7 +65,6 @@ class TensorEnvironmentConformance:
     self,
     step: Callable | None = None,
     first_seed: int = 0,
-    spoil: Callable[[Any, np.ndarray], Any] = lambda action, ended: action,
   ) -> list[dm_env.TimeStep]:
     """Returns the timesteps from `reset` on, as arrays.
 
@@ -76,7 +72,6 @@ class TensorEnvironmentConformance:
       step: Function of state and action; None for the environment's step as a
         graph.
       first_seed: Seed of the first row; the others have the seeds that follow.
-      spoil: Changes the actions; called with the actions and the ended rows.
     """
     environment = self.make_environment()
     take_step: Callable = step or _graphs(environment).step
@@ -86,7 +81,6 @@ class TensorEnvironmentConformance:
     )
     timesteps = [_to_arrays(timestep)]
     for action in self.draw_actions():
-      action = spoil(action, timesteps[-1].step_type == _LAST)
       state, timestep = take_step(state, _to_tensors(action))
       timesteps.append(_to_arrays(timestep))
     return timesteps
@@ -108,97 +102,28 @@ class TensorEnvironmentConformance:
         f'The {name} spec must be a float32 of shape (); got {spec}.'
       )
 
-  def test_timesteps_fit_the_specs(self):
-    environment = self.make_environment()
-    spec = environment.observation_spec()
-    for timestep in self.play():
-      for name, dtype in zip(timestep._fields, (np.int32, *[np.float32] * 2)):
-        array = getattr(timestep, name)
-        assert (array.shape, array.dtype) == ((self.batch_size,), dtype), (
-          f'{name} must be {np.dtype(dtype)} [{self.batch_size}]; got '
-          f'{array.dtype} {array.shape}.'
-        )
-      continues = timestep.step_type != _FIRST
-      for name in ('reward', 'discount'):
-        for one in getattr(timestep, name)[continues]:
-          getattr(environment, f'{name}_spec')().validate(one)
-      tree.assert_same_structure(spec, timestep.observation)
-      tree.map_structure(self._check_leaf, spec, timestep.observation)
-
-  def _check_leaf(self, spec, array):
-    assert array.shape == (self.batch_size, *spec.shape), (
-      f'{spec.name} must have shape {(self.batch_size, *spec.shape)}; got '
-      f'{array.shape}.'
-    )
-    for row in array:
-      spec.validate(row)
-
-  def test_restarts(self):
-    timesteps, found = self.play(), set()
-    assert (timesteps[0].step_type == _FIRST).all()
-    for before, after in itertools.pairwise(timesteps):
-      np.testing.assert_array_equal(
-        after.step_type == _FIRST,
-        before.step_type == _LAST,
-        'Rows are at FIRST after LAST, and only then.',
-      )
-      last = after.step_type == _LAST
-      found |= set(after.discount[last].tolist())
-      assert (after.discount[~last] == 1).all(), (
-        'Before the end, the discount is 1.'
-      )
+  def test_timesteps(self):
+    environment, timesteps = self.make_environment(), self.play()
     for timestep in timesteps:
-      assert (timestep.reward[timestep.step_type == _FIRST] == 0).all(), (
-        'At FIRST, the reward is 0.'
-      )
-    if self.end_discounts is None:
-      assert found, f'No episode ended in {self.num_steps} steps; take more.'
-    else:
-      assert found == set(self.end_discounts), (
-        f'Episodes must end with the discounts {set(self.end_discounts)}; got '
-        f'{found}.'
-      )
+      conformance.check_form(environment, timestep)
+    conformance.check_ends(timesteps, self.end_discounts)
 
-  def test_first_step_is_a_reset(self):
-    environment, state = self.make_environment(), self.start_state()
+  def test_abandoned_episodes_do_not_repeat(self):
+    environment = self.make_environment()
+    first, _ = environment.reset(self.start_state())
     action = _to_tensors(self.draw_actions()[0])
-    stepped, reset = environment.step(state, action), environment.reset(state)
-    assert _same(stepped, reset), (
-      'The first step must be a reset, with any actions.'
-    )
-
-  def test_reset_begins_all_episodes(self):
-    environment, state = self.make_environment(), self.start_state()
-    before = None
-    for action in self.draw_actions()[:2]:
-      state, timestep = environment.reset(state)
-      assert (timestep.step_type.numpy() == _FIRST).all()
-      assert before is None or not np.array_equal(before, state.counters), (
-        'An abandoned episode must not repeat.'
+    second, _ = environment.reset(environment.step(first, action)[0])
+    if self.is_random:
+      assert not np.array_equal(first.counters, second.counters), (
+        'An episode must draw other numbers than the abandoned one.'
       )
-      before = state.counters if self.is_random else None
-      state, timestep = environment.step(state, _to_tensors(action))
-      assert (timestep.step_type.numpy() != _FIRST).all()
-
-  def test_actions_of_ended_rows_are_ignored(self):
-    def spoil(action, ended):
-      def replace(leaf):
-        leaf = leaf.copy()
-        leaf[ended] = 100
-        return leaf
-
-      return tree.map_structure(replace, action)
-
-    assert _same(self.play(), self.play(spoil=spoil)), (
-      'FIRST must follow LAST, with any action.'
-    )
 
   def test_rows_know_nothing_of_each_other(self):
     state = self.start_state()
     step = _graphs(self.make_environment()).step
     for row in range(self.batch_size):
-      assert _same(
-        self.start_state([row]), _take(state, slice(row, row + 1))
+      assert conformance.same(
+        self.start_state([row]), conformance.take(state, slice(row, row + 1))
       ), f'Row {row} must start alone as it does in a batch.'
     for i, action in enumerate(self.draw_actions()):
       action = _to_tensors(action)
@@ -206,10 +131,12 @@ class TensorEnvironmentConformance:
       # Three rows per step, cyclically.
       for row in ((3 * i + j) % self.batch_size for j in range(3)):
         one = slice(row, row + 1)
-        alone = step(_take(state, one), _take(action, one))
+        alone = step(
+          conformance.take(state, one), conformance.take(action, one)
+        )
         self._check_close(
           alone,
-          _take(together, one),
+          conformance.take(together, one),
           self.row_tolerance,
           f'At step {i}, row {row} alone must equal the row of the batch',
         )
@@ -217,20 +144,21 @@ class TensorEnvironmentConformance:
 
   def test_counters_decide(self):
     timesteps = self.play()
-    assert _same(timesteps, self.play()), (
+    assert conformance.same(timesteps, self.play()), (
       'Equal counters must give equal episodes.'
     )
     if self.is_random:
-      rows = [[_take(t, row) for t in timesteps] for row in (0, 1)]
-      assert not _same(*rows), 'Rows of different counters must differ.'
-      assert not _same(timesteps, self.play(first_seed=100)), (
+      assert not conformance.same(
+        conformance.take(timesteps, 0), conformance.take(timesteps, 1)
+      ), 'Rows of different counters must differ.'
+      assert not conformance.same(timesteps, self.play(first_seed=100)), (
         'Different counters must play differently.'
       )
 
   def test_graph_does_what_is_done_without(self):
-    assert _same(self.play(), self.play(self.make_environment().step)), (
-      'A graph must equal the same operations run eagerly.'
-    )
+    assert conformance.same(
+      self.play(), self.play(self.make_environment().step)
+    ), 'A graph must equal the same operations run eagerly.'
 
   def test_xla(self):
     environment, state = self.make_environment(), self.start_state()
@@ -290,12 +218,12 @@ class TensorEnvironmentConformance:
 
     looped = _to_arrays(_function(loop)(state, timestep))
     for i, expected in enumerate(self.play()[1:]):
-      assert _same(_take(looped, i), expected), (
+      assert conformance.same(conformance.take(looped, i), expected), (
         f'A loop must equal its single steps; it differs at step {i}.'
       )
     compiled = _function(loop, jit_compile=True)(state, timestep)
     if not self.xla_tolerance:
-      assert _same(_to_arrays(compiled), looped), (
+      assert conformance.same(_to_arrays(compiled), looped), (
         'A loop must give the same results when XLA compiles it.'
       )
 
@@ -321,12 +249,3 @@ def _to_tensors(action: Any) -> Any:
 
 def _to_arrays(nest: Any) -> Any:
   return tree.map_structure(lambda tensor: tensor.numpy(), nest)
-
-
-def _take(nest: Any, rows: Any) -> Any:
-  return tree.map_structure(lambda array: array[rows], nest)
-
-
-def _same(one: Any, other: Any) -> bool:
-  pairs = zip(tf.nest.flatten(one), tf.nest.flatten(other), strict=True)
-  return all(np.array_equal(a, b) for a, b in pairs)

@@ -2,13 +2,12 @@
 
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
 from repertory.components.runtime import random_streams
+from repertory.environments.games import memory_chain
 from repertory.environments.tensor import environment
-from repertory.environments.values import argument_checks
 
 
 class MemoryChainCore(NamedTuple):
@@ -34,16 +33,18 @@ class TensorMemoryChain(environment.TensorEnvironment):
     Raises:
       ArgumentError: If it is not an integer, or is too small.
     """
-    self._length = argument_checks.check_integer('length', length, 1)
+    # It checks the argument, and has the specs.
+    self._host = memory_chain.MemoryChain(length)
+    self._length = length
 
   def observation_spec(self) -> specs.BoundedArray:
-    return specs.BoundedArray((3,), np.float32, 0, 1, name='cue_and_flag')
+    return self._host.observation_spec()
 
   def action_spec(self) -> specs.DiscreteArray:
-    return specs.DiscreteArray(2, np.int32, name='answer')
+    return self._host.action_spec()
 
   def reward_spec(self) -> specs.BoundedArray:
-    return specs.BoundedArray((), np.float32, -1, 1, name='reward')
+    return self._host.reward_spec()
 
   def start(
     self, counters: tf.Tensor, before: MemoryChainCore | None

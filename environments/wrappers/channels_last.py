@@ -46,14 +46,6 @@ class ChannelsLast(environment_wrapper.EnvironmentWrapper):
         )
     self._moves = [_move if is_image else _keep for is_image in are_images]
 
-  def reset(self) -> dm_env.TimeStep:
-    """Starts an episode."""
-    return self._transpose(self._environment.reset())
-
-  def step(self, action: Nest) -> dm_env.TimeStep:
-    """Takes one step, or starts an episode after the last one."""
-    return self._transpose(self._environment.step(action))
-
   def observation_spec(self) -> Nest:
     """Returns the specs, `[H, W, C]` for images; others are unchanged."""
     return self._layout.unflatten(
@@ -63,7 +55,7 @@ class ChannelsLast(environment_wrapper.EnvironmentWrapper):
       ]
     )
 
-  def _transpose(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+  def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     observation = self._layout.map(self._moves, timestep.observation)
     return timestep._replace(observation=observation)
 

@@ -11,7 +11,10 @@ from repertory.environments.rendering import rendering
 
 
 class EnvironmentWrapper(dm_env.Environment):
-  """Forwards all calls to an environment; subclasses override some."""
+  """Forwards all calls to an environment; subclasses override some.
+
+  One that changes timesteps overrides `_convert`.
+  """
 
   def __init__(self, environment: dm_env.Environment):
     self._environment = environment
@@ -23,11 +26,15 @@ class EnvironmentWrapper(dm_env.Environment):
 
   def reset(self) -> dm_env.TimeStep:
     """Starts an episode."""
-    return self._environment.reset()
+    return self._convert(self._environment.reset())
 
   def step(self, action: Nest) -> dm_env.TimeStep:
     """Takes one step, or starts an episode after the last one."""
-    return self._environment.step(action)
+    return self._convert(self._environment.step(action))
+
+  def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+    """Returns the timestep that `reset` and `step` return."""
+    return timestep
 
   def observation_spec(self) -> Nest:
     """Returns the nest of specs of the observation."""

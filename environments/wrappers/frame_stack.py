@@ -53,21 +53,13 @@ class FrameStack(environment_wrapper.EnvironmentWrapper):
     # One queue of frames per leaf.
     self._frames: list[collections.deque] = []
 
-  def reset(self) -> dm_env.TimeStep:
-    """Starts an episode, with the first observation repeated."""
-    return self._stack(self._environment.reset())
-
-  def step(self, action: Nest) -> dm_env.TimeStep:
-    """Takes one step, or starts an episode after the last one."""
-    return self._stack(self._environment.step(action))
-
   def observation_spec(self) -> Nest:
     """Returns the specs, `[H, W, C · T]` of images and `[..., T]` of others."""
     return self._layout.unflatten(
       [_stack_spec(spec, self._num_frames) for spec in self._layout.specs]
     )
 
-  def _stack(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+  def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     leaves = self._layout.flatten(timestep.observation)
     # Copies, because the environment may reuse its buffers.
     leaves = [np.array(leaf) for leaf in leaves]

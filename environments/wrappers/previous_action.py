@@ -1,21 +1,19 @@
 """Batch wrapper that adds the previous action and reward to observations."""
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments.batches import batch, layout
+from repertory.environments.batches import layout, vector_batch
 from repertory.environments.batches.layout import Nest
-from repertory.environments.rendering import rendering
 from repertory.environments.values import casting
 
 _FIRST = int(dm_env.StepType.FIRST)
 
 
-class PreviousActionAndReward:
+class PreviousActionAndReward(vector_batch.BatchWrapper):
   """Adds the previous action and reward to a batch's observations.
 
   Recurrent agents feed them to their network, which otherwise does not know
@@ -34,9 +32,13 @@ class PreviousActionAndReward:
   clipped to its bounds.
   """
 
-  def __init__(self, environment_batch: batch.EnvironmentBatch):
-    """Takes ownership of the batch; `close` closes it."""
-    self._batch = environment_batch
+  def __init__(self, environment_batch: Any):
+    """Takes ownership of the batch; `close` closes it.
+
+    Args:
+      environment_batch: A `batch.EnvironmentBatch`, or one like it.
+    """
+    super().__init__(environment_batch)
     self._actions = layout.NestLayout(
       environment_batch.action_spec(), '`actions`'
     )
@@ -52,16 +54,6 @@ class PreviousActionAndReward:
       'previous_reward': include_zero(environment_batch.reward_spec()),
     }
 
-  @property
-  def batch(self) -> batch.EnvironmentBatch:
-    """The wrapped batch."""
-    return self._batch
-
-  @property
-  def batch_size(self) -> int:
-    """The number of slots, B."""
-    return self._batch.batch_size
-
   def observation_spec(self) -> dict[str, Nest]:
     """Returns the dict of specs without `[B]`.
 
@@ -69,42 +61,13 @@ class PreviousActionAndReward:
     """
     return self._observation_spec
 
-  def action_spec(self) -> Nest:
-    """Returns the nest of specs of one environment, without `[B]`."""
-    return self._batch.action_spec()
-
-  def reward_spec(self) -> specs.Array:
-    """Returns the spec of one environment's reward, of shape `()`."""
-    return self._batch.reward_spec()
-
-  def discount_spec(self) -> specs.Array:
-    """Returns the spec of one environment's discount, of shape `()`."""
-    return self._batch.discount_spec()
-
   def reset(self) -> dm_env.TimeStep:
     """Starts a new episode in every slot: see `EnvironmentBatch.reset`."""
-    return self._extend(self._batch.reset(), None)
+    return self._extend(self.batch.reset(), None)
 
   def step(self, actions: Nest) -> dm_env.TimeStep:
     """Steps every slot, or resets it: see `EnvironmentBatch.step`."""
-    return self._extend(self._batch.step(actions), actions)
-
-  def info(self, slot: int) -> Mapping[str, Any] | None:
-    """Returns the info of a slot: see `VectorBatch.info`."""
-    return self._batch.info(slot)
-
-  def render(self, slots: Sequence[int]) -> rendering.Pictures:
-    """Renders some slots: see `EnvironmentBatch.render`."""
-    return self._batch.render(slots)
-
-  @property
-  def render_fps(self) -> float:
-    """Frames per second of a slot's video."""
-    return self._batch.render_fps
-
-  def close(self) -> None:
-    """Closes the batch."""
-    self._batch.close()
+    return self._extend(self.batch.step(actions), actions)
 
   def _extend(
     self, timestep: dm_env.TimeStep, actions: Nest

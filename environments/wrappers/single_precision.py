@@ -47,17 +47,13 @@ class SinglePrecision(environment_wrapper.EnvironmentWrapper):
     self._discount = _Narrowing('discount', environment.discount_spec())
     self._action = _Narrowing('action', environment.action_spec(), True)
 
-  def reset(self) -> dm_env.TimeStep:
-    """Starts an episode."""
-    return self._narrow(self._environment.reset())
-
   def step(self, action: Nest) -> dm_env.TimeStep:
     """Takes one step, or starts an episode after the last one.
 
     Raises:
       ValueError: If a value cannot be cast; names the value.
     """
-    return self._narrow(self._environment.step(self._action.widen(action)))
+    return super().step(self._action.widen(action))
 
   def observation_spec(self) -> Nest:
     """Returns the specs of the observation, at most 32 bits wide."""
@@ -75,7 +71,7 @@ class SinglePrecision(environment_wrapper.EnvironmentWrapper):
     """Returns the spec of the discount, at most 32 bits wide."""
     return self._discount.spec
 
-  def _narrow(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+  def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     reward, discount = timestep.reward, timestep.discount
     return dm_env.TimeStep(
       timestep.step_type,
@@ -105,17 +101,12 @@ class _Narrowing:
 
   def __init__(self, name: str, wide_spec: Nest, inwards: bool = False):
     self._layout = layout.NestLayout(wide_spec, name)
-    wide = self._layout.specs
-    names = self._layout.paths
+    wide, names = self._layout.specs, self._layout.paths
     narrow = [_narrow_spec(*pair, inwards) for pair in zip(names, wide)]
     self.spec = self._layout.unflatten(narrow)
     self._unchanged = all(n.dtype == w.dtype for n, w in zip(narrow, wide))
-    self._narrow_casts = [
-      _make_cast(*parts) for parts in zip(names, wide, narrow)
-    ]
-    self._widen_casts = [
-      _make_cast(*parts) for parts in zip(names, narrow, wide)
-    ]
+    self._narrow_casts = list(map(_make_cast, names, narrow))
+    self._widen_casts = list(map(_make_cast, names, wide))
 
   def narrow(self, nest: Nest) -> Nest:
     if self._unchanged:
@@ -128,28 +119,12 @@ class _Narrowing:
     return self._layout.map(self._widen_casts, nest)
 
 
-def _make_cast(
-  name: str, source: specs.Array, target: specs.Array
-) -> Callable[[Any], Any]:
-  if source.dtype == target.dtype:
-    return lambda value: value
-  shape, dtype, source_dtype = target.shape, target.dtype, source.dtype
-  # Widening needs no range check, and rounding only a fast one.
-  widens = dtype.itemsize > source_dtype.itemsize
-  rounds = dtype.kind == 'f' and not widens
-  scalars = {source_dtype.type, float if dtype.kind == 'f' else int}
-
+def _make_cast(name: str, target: specs.Array) -> Callable[[Any], Any]:
   def cast(value: Any) -> Any:
-    kind = type(value)
-    if kind in scalars and (
-      widens or (rounds and abs(value) <= casting.MAX_SINGLE)
-    ):
-      return dtype.type(value)
-    is_plain = kind is np.ndarray and value.dtype == source_dtype
-    if is_plain and (widens or (rounds and casting.fits_single(value))):
-      return value.astype(dtype)
+    if getattr(value, 'dtype', None) == target.dtype:
+      return value
     try:
-      return casting.cast(value, shape, dtype)
+      return casting.cast(value, target.shape, target.dtype)[()]
     except ValueError as error:
       raise ValueError(f'{name}: {error}.') from error
 

@@ -9,7 +9,6 @@ from repertory.environments import conformance, wrappers
 from repertory.environments.adapters import gymnasium_adapter
 from repertory.environments.batches import batch
 from repertory.environments.games import catch
-from repertory.environments.registry import registry
 
 Scripted = scripted_environment.ScriptedEnvironment
 
@@ -26,13 +25,6 @@ class TestCatchBatch(conformance.EnvironmentBatchConformance):
 
   def make_environment(self, seed):
     return wrappers.StepLimit(catch.Catch(seed=seed), 3 + 2 * seed)
-
-
-class TestCartPoleBatch(conformance.EnvironmentBatchConformance):
-  num_steps = 150
-
-  def make_environment(self, seed):
-    return registry.make('gym:CartPole-v1', seed=seed)
 
 
 class TestNestedBatch(conformance.EnvironmentBatchConformance):
@@ -59,22 +51,17 @@ class TestSinglePrecisionBatch(conformance.EnvironmentBatchConformance):
   """The batch takes over the casts of the wrappers around its environments."""
 
   batch_size = 2
-  num_steps = 450
+  num_steps = 210
 
   def make_environment(self, seed):
     environment = gymnasium_adapter.make('Pendulum-v1', seed=seed)
-    limited = wrappers.StepLimit(environment, 100 + 50 * seed)
+    limited = wrappers.StepLimit(environment, 60 + 50 * seed)
     return wrappers.SinglePrecision(limited)
 
 
 class VectorReward(Scripted):
   def reward_spec(self):
     return specs.Array((2,), np.float32)
-
-
-class IntegerReward(Scripted):
-  def reward_spec(self):
-    return specs.Array((), np.int64)
 
 
 class TestConstruction:
@@ -89,10 +76,6 @@ class TestConstruction:
     ):
       batch.EnvironmentBatch(environments)
 
-  def test_different_structures(self):
-    with pytest.raises(ValueError, match=r'observation_spec\(\).*slot 1'):
-      batch.EnvironmentBatch([catch.Catch(), Scripted()])
-
   def test_same_environment_twice(self):
     environment = catch.Catch()
     with pytest.raises(ValueError, match='slots 0 and 2 hold the same'):
@@ -101,10 +84,6 @@ class TestConstruction:
   def test_vector_reward(self):
     with pytest.raises(ValueError, match=r'reward_spec\(\).*scalar.*\(2,\)'):
       batch.EnvironmentBatch([VectorReward()])
-
-  def test_integer_reward(self):
-    with pytest.raises(ValueError, match=r'reward_spec\(\).*floats.*int64'):
-      batch.EnvironmentBatch([IntegerReward()])
 
 
 class FailingClose(Scripted):

@@ -55,33 +55,13 @@ class WideEnvironment(dm_env.Environment):
 
 
 # dm_env's mixin calls methods of unittest's TestCase.
-class TestSinglePrecisionConformance(
-  test_utils.EnvironmentTestMixin, unittest.TestCase
-):
+class TestConformance(test_utils.EnvironmentTestMixin, unittest.TestCase):
   def make_object_under_test(self):
-    return wrappers.SinglePrecision(WideEnvironment())
+    stacked = wrappers.FrameStack(WideEnvironment(), 3)
+    return wrappers.SinglePrecision(wrappers.StepLimit(stacked, 3))
 
 
-class TestStepLimitConformance(
-  test_utils.EnvironmentTestMixin, unittest.TestCase
-):
-  def make_object_under_test(self):
-    return wrappers.StepLimit(catch.Catch(), 3)
-
-
-class TestFrameStackConformance(
-  test_utils.EnvironmentTestMixin, unittest.TestCase
-):
-  def make_object_under_test(self):
-    return wrappers.FrameStack(ScriptedEnvironment(), 3)
-
-
-class TestEnvironmentWrapper(
-  test_utils.EnvironmentTestMixin, unittest.TestCase
-):
-  def make_object_under_test(self):
-    return wrappers.EnvironmentWrapper(ScriptedEnvironment())
-
+class TestEnvironmentWrapper:
   def test_forwards(self):
     inner = ScriptedEnvironment()
     wrapper = wrappers.EnvironmentWrapper(inner)
@@ -95,19 +75,6 @@ class TestEnvironmentWrapper(
 
 
 class TestSinglePrecision:
-  def test_specs(self):
-    environment = wrappers.SinglePrecision(WideEnvironment())
-    assert environment.observation_spec() == {
-      'force': specs.BoundedArray((2,), np.float32, -0.1, 0.1),
-      'counter': specs.Array((), np.int32),
-      'image': specs.Array((1,), np.uint8),
-    }
-    assert environment.action_spec()['move'] == specs.DiscreteArray(3, np.int32)
-    assert environment.reward_spec() == specs.Array((), np.float32)
-    assert environment.discount_spec() == specs.BoundedArray(
-      (), np.float32, 0, 1
-    )
-
   def test_values(self):
     inner = WideEnvironment(counter=5)
     environment = wrappers.SinglePrecision(inner)
@@ -159,8 +126,8 @@ class TestSinglePrecision:
     ):
       environment.reset()
 
-  @pytest.mark.parametrize('dtype', [np.uint8, np.float32, np.float64])
-  def test_an_equal_bound_of_all_pixels_is_one_number(self, dtype):
+  def test_an_equal_bound_of_all_pixels_is_one_number(self):
+    dtype = np.float64
     shape = (30, 30, 3)
     low, high = np.zeros(shape, dtype), np.full(shape, 200, dtype)
     spec = specs.BoundedArray(shape, dtype, low, high, 'image')
@@ -174,13 +141,6 @@ class TestSinglePrecision:
     assert found.minimum == 0
     np.testing.assert_array_equal(found.maximum, high)
 
-  def test_single_precision_already(self):
-    inner = catch.Catch()
-    environment = wrappers.SinglePrecision(inner)
-    assert environment.action_spec() == inner.action_spec()
-    environment.reset()
-    assert environment.step(1).reward.dtype == np.float32
-
 
 class TestStepLimit:
   def test_truncates(self):
@@ -193,29 +153,16 @@ class TestStepLimit:
     assert timesteps[2].reward == 2
     assert inner.num_resets == 2
 
-  @pytest.mark.parametrize('max_steps', [3, 4])
-  def test_leaves_termination_alone(self, max_steps):
-    environment = wrappers.StepLimit(ScriptedEnvironment(length=3), max_steps)
+  def test_leaves_termination_alone(self):
+    environment = wrappers.StepLimit(ScriptedEnvironment(length=3), 3)
     timesteps = [environment.step(None) for _ in range(5)]
     assert [t.step_type for t in timesteps] == [0, 1, 1, 2, 0]
     assert timesteps[3].discount == 0
 
-  def test_reset_restarts_the_count(self):
-    environment = wrappers.StepLimit(ScriptedEnvironment(length=5), 2)
-    environment.reset()
-    environment.step(None)
-    environment.reset()
-    assert environment.step(None).mid()
-
-  @pytest.mark.parametrize('max_steps', [0, 1.5, None])
+  @pytest.mark.parametrize('max_steps', [0, 1.5])
   def test_wrong_argument(self, max_steps):
     with pytest.raises(ValueError, match=f'`max_steps`.*got {max_steps}'):
       wrappers.StepLimit(catch.Catch(), max_steps)
-
-
-class VectorBounds(ScriptedEnvironment):
-  def observation_spec(self):
-    return specs.BoundedArray((2,), np.float32, [0, -2], [1, 3])
 
 
 class CountedImage(ScriptedEnvironment):
@@ -253,36 +200,20 @@ class TestChannelsLast:
       assert timestep.observation['vector'].shape == (3, 5)
 
   def test_needs_an_image(self):
-    with pytest.raises(ValueError, match=r'expected an image .*channels, hei'):
+    with pytest.raises(
+      ValueError,
+      match=r'expected an image .*channels, hei.*, got observation of shape '
+      r'\(10, 5\) and dtype float32\.$',
+    ):
       wrappers.ChannelsLast(catch.Catch())
 
-  @pytest.mark.parametrize('shape', [(84, 84), (4, 84, 84, 3)], ids=str)
-  def test_names_shapes_without_their_bounds(self, shape):
-    spec = specs.BoundedArray(
-      shape, np.float32, np.zeros(shape), np.ones(shape)
-    )
-    with pytest.raises(ValueError, match='got ') as caught:
-      wrappers.ChannelsLast(_Shaped(spec))
-    found = f'got observation of shape {shape} and dtype float32.'
-    assert str(caught.value).endswith(found)
-
-  @pytest.mark.parametrize(
-    'shape', [(84, 84, 3), (210, 160, 3), (84, 84, 12), (10, 10, 4)], ids=str
-  )
+  @pytest.mark.parametrize('shape', [(84, 84, 3), (10, 10, 4)], ids=str)
   def test_refuses_channels_that_are_last(self, shape):
     with pytest.raises(
       ValueError, match=r'Leave out .channels_first'
     ) as caught:
       wrappers.ChannelsLast(_Shaped(specs.Array(shape, np.uint8)))
     assert f'got observation of shape {shape}, which' in str(caught.value)
-
-  @pytest.mark.parametrize(
-    'shape', [(3, 84, 84), (3, 210, 160), (4, 10, 10), (16, 4, 4)], ids=str
-  )
-  def test_takes_channels_that_are_first(self, shape):
-    spec = specs.Array(shape, np.uint8)
-    found = wrappers.ChannelsLast(_Shaped(spec)).observation_spec()
-    assert found.shape == (*shape[1:], shape[0])
 
 
 class _Shaped(ScriptedEnvironment):
@@ -325,25 +256,6 @@ class TestFrameStack:
       [0, 0, 1],
     ]
 
-  def test_all_leaves_keep_their_axes_in_front(self):
-    environment = wrappers.FrameStack(ScriptedEnvironment(), 2)
-    environment.reset()
-    observation = environment.step(None).observation
-    # 10 times the episode plus the step.
-    expected = np.broadcast_to(np.float32([10, 11]), (2, 3, 2))
-    np.testing.assert_array_equal(observation['board'], expected)
-    np.testing.assert_array_equal(observation['inner'][1], [[0, 1], [0, -1]])
-
-  def test_bounds(self):
-    spec = wrappers.FrameStack(VectorBounds(), 4).observation_spec()
-    assert spec.shape == (2, 4)
-    np.testing.assert_array_equal(
-      np.broadcast_to(spec.minimum, spec.shape), [[0] * 4, [-2] * 4]
-    )
-    np.testing.assert_array_equal(
-      np.broadcast_to(spec.maximum, spec.shape), [[1] * 4, [3] * 4]
-    )
-
   def test_images_are_joined_along_their_channels(self):
     environment = wrappers.FrameStack(CountedImage(), 3)
     spec = environment.observation_spec()
@@ -364,7 +276,7 @@ class TestFrameStack:
     stack = wrappers.FrameStack(wrappers.ChannelsLast(environment), 4)
     assert stack.observation_spec()['eye'].shape == (84, 84, 12)
 
-  @pytest.mark.parametrize('num_frames', [0, 1.5, None])
+  @pytest.mark.parametrize('num_frames', [0, 1.5])
   def test_wrong_argument(self, num_frames):
     with pytest.raises(ValueError, match=f'`num_frames`.*got {num_frames}'):
       wrappers.FrameStack(catch.Catch(), num_frames)

@@ -8,8 +8,8 @@ from repertory.environments.tensor.minatar import game
 from repertory.environments.tensor.minatar.game import LAST, SIZE
 
 # Each of rows 1 to 8 holds at most one enemy or treasure.
-_NUM_CONNECTIONS = 8
-_CONNECTIONS = tuple(range(1, 1 + _NUM_CONNECTIONS))
+_NUM_LANES = 8
+_LANES = tuple(range(1, 1 + _NUM_LANES))
 _SPAWN_PERIOD = 10
 _MOVE_PERIOD = 5
 _RAMP_PERIOD = 100
@@ -35,7 +35,7 @@ class AsterixState(NamedTuple):
   Attributes:
     x: Column of the player.
     y: Row of the player.
-    connections: Enemies and treasures.
+    lanes: Enemies and treasures.
     spawn_wait: Steps until the next arrival.
     move_wait: Steps until everything in the lanes moves.
     spawn_period: Steps between two arrivals.
@@ -46,7 +46,7 @@ class AsterixState(NamedTuple):
 
   x: tf.Tensor
   y: tf.Tensor
-  connections: Lanes
+  lanes: Lanes
   spawn_wait: tf.Tensor
   move_wait: tf.Tensor
   spawn_period: tf.Tensor
@@ -71,7 +71,7 @@ class Asterix(game.Game):
 
   def _begin(self, draws: tf.Tensor) -> AsterixState:
     size = draws.shape[0]
-    empty = tf.zeros([size, _NUM_CONNECTIONS], tf.int32)
+    empty = tf.zeros([size, _NUM_LANES], tf.int32)
 
     def fill(value: int) -> tf.Tensor:
       return tf.fill([size], value)
@@ -79,7 +79,7 @@ class Asterix(game.Game):
     return AsterixState(
       x=fill(5),
       y=fill(5),
-      connections=Lanes(empty, empty, tf.zeros_like(empty, tf.bool)),
+      lanes=Lanes(empty, empty, tf.zeros_like(empty, tf.bool)),
       spawn_wait=fill(_SPAWN_PERIOD),
       move_wait=fill(_MOVE_PERIOD),
       spawn_period=fill(_SPAWN_PERIOD),
@@ -92,7 +92,7 @@ class Asterix(game.Game):
     self, state: AsterixState, move: tf.Tensor, draws: tf.Tensor
   ) -> tuple[AsterixState, tf.Tensor, tf.Tensor]:
     spawns = tf.equal(state.spawn_wait, 0)
-    connections = _spawn(state.connections, spawns, draws)
+    lanes = _spawn(state.lanes, spawns, draws)
     x = game.shift(
       state.x, tf.equal(move, game.LEFT), tf.equal(move, game.RIGHT)
     )
@@ -100,18 +100,18 @@ class Asterix(game.Game):
       state.y,
       tf.equal(move, game.UP),
       tf.equal(move, game.DOWN),
-      _CONNECTIONS[0],
-      _CONNECTIONS[-1],
+      _LANES[0],
+      _LANES[-1],
     )
     # First the player's own collisions, then those with moving things.
-    connections, found_before, hit_before = _meet(connections, x, y)
+    lanes, found_before, hit_before = _meet(lanes, x, y)
     moves = tf.equal(state.move_wait, 0)
-    connections = _drift(connections, moves)
-    connections, found_after, hit_after = _meet(connections, x, y)
+    lanes = _drift(lanes, moves)
+    lanes, found_after, hit_after = _meet(lanes, x, y)
     state = state._replace(
       x=x,
       y=y,
-      connections=connections,
+      lanes=lanes,
       spawn_wait=tf.where(spawns, state.spawn_period, state.spawn_wait) - 1,
       move_wait=tf.where(moves, state.move_period, state.move_wait) - 1,
     )
@@ -121,40 +121,40 @@ class Asterix(game.Game):
     return state, reward, hit_before | hit_after
 
   def _show(self, state: AsterixState) -> list[tf.Tensor]:
-    connections = state.connections
-    things = tf.one_hot(connections.x, SIZE)  # [B, 8, 10]
-    present = tf.not_equal(connections.step, 0)
+    lanes = state.lanes
+    things = tf.one_hot(lanes.x, SIZE)  # [B, 8, 10]
+    present = tf.not_equal(lanes.step, 0)
     return [
       game.mark(state.x, state.y),
-      _pad(things, present & ~connections.gold),
-      _pad(tf.one_hot(connections.x - connections.step, SIZE), present),
-      _pad(things, present & connections.gold),
+      _pad(things, present & ~lanes.gold),
+      _pad(tf.one_hot(lanes.x - lanes.step, SIZE), present),
+      _pad(things, present & lanes.gold),
     ]
 
 
-def _spawn(connections: Lanes, spawns: tf.Tensor, draws: tf.Tensor) -> Lanes:
+def _spawn(lanes: Lanes, spawns: tf.Tensor, draws: tf.Tensor) -> Lanes:
   """Adds an arrival to a free lane, if a lane is free."""
-  free = tf.equal(connections.step, 0)
+  free = tf.equal(lanes.step, 0)
   place = tf.cumsum(game.to_int(free), axis=1)  # [B, 8]: from 1 on.
   chosen = game.pick(draws[:, 2], place[:, -1])
   here = free & tf.equal(place - 1, chosen[:, None]) & spawns[:, None]
   rightward = draws[:, :1] < 1 / 2
   return Lanes(
-    tf.where(here, tf.where(rightward, 0, LAST), connections.x),
-    tf.where(here, tf.where(rightward, 1, -1), connections.step),
-    tf.where(here, draws[:, 1:2] < 1 / 3, connections.gold),
+    tf.where(here, tf.where(rightward, 0, LAST), lanes.x),
+    tf.where(here, tf.where(rightward, 1, -1), lanes.step),
+    tf.where(here, draws[:, 1:2] < 1 / 3, lanes.gold),
   )
 
 
-def _drift(connections: Lanes, moves: tf.Tensor) -> Lanes:
+def _drift(lanes: Lanes, moves: tf.Tensor) -> Lanes:
   """Moves everything in the lanes by one field, and off the board."""
-  x = tf.where(moves[:, None], connections.x + connections.step, connections.x)
+  x = tf.where(moves[:, None], lanes.x + lanes.step, lanes.x)
   inside = tf.equal(x, tf.clip_by_value(x, 0, LAST))
-  return connections._replace(x=x, step=tf.where(inside, connections.step, 0))
+  return lanes._replace(x=x, step=tf.where(inside, lanes.step, 0))
 
 
 def _meet(
-  connections: Lanes, x: tf.Tensor, y: tf.Tensor
+  lanes: Lanes, x: tf.Tensor, y: tf.Tensor
 ) -> tuple[Lanes, tf.Tensor, tf.Tensor]:
   """Collects treasure at the player's position.
 
@@ -162,14 +162,12 @@ def _meet(
     The remaining lanes, whether there was treasure, and whether there is an
     enemy.
   """
-  here = tf.equal(y[:, None], tf.constant(_CONNECTIONS))
-  here &= tf.equal(connections.x, x[:, None]) & tf.not_equal(
-    connections.step, 0
-  )
-  found = here & connections.gold
-  connections = connections._replace(step=tf.where(found, 0, connections.step))
-  hit = tf.reduce_any(here & ~connections.gold, axis=1)
-  return connections, tf.reduce_any(found, axis=1), hit
+  here = tf.equal(y[:, None], tf.constant(_LANES))
+  here &= tf.equal(lanes.x, x[:, None]) & tf.not_equal(lanes.step, 0)
+  found = here & lanes.gold
+  lanes = lanes._replace(step=tf.where(found, 0, lanes.step))
+  hit = tf.reduce_any(here & ~lanes.gold, axis=1)
+  return lanes, tf.reduce_any(found, axis=1), hit
 
 
 def _ramp(state: AsterixState) -> AsterixState:
@@ -187,7 +185,7 @@ def _ramp(state: AsterixState) -> AsterixState:
   )
 
 
-def _pad(connections: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
+def _pad(lanes: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
   """Adds the rows above and below the lanes."""
-  connections = tf.where(shown[..., None], connections, 0.0)
-  return tf.pad(connections, [[0, 0], [1, 1], [0, 0]])
+  lanes = tf.where(shown[..., None], lanes, 0.0)
+  return tf.pad(lanes, [[0, 0], [1, 1], [0, 0]])

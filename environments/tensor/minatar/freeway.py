@@ -8,7 +8,7 @@ from repertory.environments.tensor.minatar import game
 from repertory.environments.tensor.minatar.game import LAST, SIZE
 
 # One car per lane, on rows 1 to 8.
-_NUM_CONNECTIONS = 8
+_NUM_LANES = 8
 _COLUMN = 4
 _SLOWEST = 5
 _PAUSE = 3
@@ -49,8 +49,8 @@ class Freeway(game.Game):
 
   num_channels = 2 + _SLOWEST
   useful_moves = (game.STAY, game.UP, game.DOWN)
-  draws_at_start = _NUM_CONNECTIONS
-  draws_per_step = _NUM_CONNECTIONS
+  draws_at_start = _NUM_LANES
+  draws_per_step = _NUM_LANES
 
   def _begin(self, draws: tf.Tensor) -> FreewayState:
     pace = _draw_paces(draws)
@@ -83,8 +83,8 @@ class Freeway(game.Game):
     wait = tf.where(drives, tf.abs(pace), wait - 1)
     # A car that moves on hits the chicken behind it, too.
     over_column = tf.equal(state.x, _COLUMN) | tf.equal(x, _COLUMN)
-    in_connection = tf.equal(y[:, None], tf.range(1, 1 + _NUM_CONNECTIONS))
-    hit = tf.reduce_any(over_column & in_connection, axis=1)
+    in_lane = tf.equal(y[:, None], tf.range(1, 1 + _NUM_LANES))
+    hit = tf.reduce_any(over_column & in_lane, axis=1)
     time = state.time - 1
     state = FreewayState(
       tf.where(hit, LAST, y),
@@ -120,6 +120,6 @@ def _wrap(x: tf.Tensor) -> tf.Tensor:
   return tf.math.floormod(x, SIZE)
 
 
-def _pad(connections: tf.Tensor) -> tf.Tensor:
+def _pad(lanes: tf.Tensor) -> tf.Tensor:
   """Adds the rows above and below the lanes, `[B, 10, 10]`."""
-  return tf.pad(connections, [[0, 0], [1, 1], [0, 0]])
+  return tf.pad(lanes, [[0, 0], [1, 1], [0, 0]])

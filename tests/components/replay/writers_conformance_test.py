@@ -1,27 +1,329 @@
-"""Tests that writers pass all checks, and that each check can fail."""
+"""Tests of the contract of `replay.Writer`, for each kind of writer."""
 
 import contextlib
-import time
+import itertools
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from repertory.components import replay, testing
+from repertory.components import replay
+from repertory.components.runtime import signals
 from support.replay import recording_writer, replay_fixture
+from support.system import calls
+
+# The leaves of an item, in this order: two large enough to be shared, and a
+# small one.
+_SIGNATURE = {
+  'image': tf.TensorSpec([2000], tf.uint8),
+  'mask': tf.TensorSpec([1500], tf.uint8),
+  'number': tf.TensorSpec([], tf.int64),
+}
+
+# A call still running after this time counts as waiting.
+_MOMENT_SECONDS = 0.3
 
 
-class _ReverbTable(testing.ServedTable):
+class WriterConformance:
+  """The contract of `replay.Writer`.
+
+  Subclasses have a context `serve(table)` that yields a queue, with the methods
+  `make_writer`, `count` of the items inserted so far, and `take`, which returns
+  items in the order of insertion, each with its priority.
+
+  Attributes:
+    is_held_back: Whether a full table blocks it, as required for training.
+    deadline_seconds: Time after which a call counts as hanging.
+  """
+
+  is_held_back = True
+  deadline_seconds = 60.0
+
+  @contextlib.contextmanager
+  def open(self, max_size=1000, bundle_size=1, **settings):
+    """Yields a table and an opened writer to it."""
+    with calls.no_threads_left(self.deadline_seconds):
+      table = replay.queue(_SIGNATURE, max_size).bundled(bundle_size)
+      with (
+        self.serve(table) as served,
+        self.closing(served, **settings) as writer,
+      ):
+        yield served, writer
+
+  @contextlib.contextmanager
+  def closing(self, served, num_alive=1, **settings):
+    """Yields an opened writer, and closes it even if the table is full."""
+    stop = signals.StopSignal()
+    settings = {'timeout_seconds': self.deadline_seconds, **settings}
+    writer = served.make_writer(stop=stop, **settings)
+    writer.open(num_alive)
+    try:
+      yield writer
+    finally:
+      stop.set()
+      self.call(writer.close)
+
+  def call(self, function, *args):
+    """Calls a function that may block, with the deadline."""
+    return calls.Call(function, *args).result(self.deadline_seconds)
+
+  def write(self, writer, *numbers):
+    """Puts items, which must not block, and then waits as an adder does."""
+    self.call(writer.put, _leaves(numbers))
+    if writer.is_ahead():
+      self.call(writer.wait)
+
+  def test_items_come_in_order_each_with_a_priority(self):
+    priorities = itertools.count(1)
+    with self.open(priority=lambda: float(next(priorities))) as (table, writer):
+      self.write(writer, 5, 3)
+      self.write(writer, 4)
+      # Without pending items, the table has all items after a wait.
+      assert writer.num_items == table.count() == 3
+      taken = table.take(3)
+    _check(taken, [5, 3, 4])
+    assert [priority for _, priority in taken] == [1, 2, 3]
+
+  def test_what_is_put_may_be_changed_afterwards(self):
+    with self.open(num_alive=9, max_pending_items=9) as (table, writer):
+      leaves = _leaves([1])
+      self.call(writer.put, leaves)
+      for leaf in leaves:
+        leaf[:] = 99
+      numbers = [1]
+      if writer.shared:
+        leaves = _leaves([2])
+        references = writer.keep([leaves[i][0] for i in writer.shared])
+        for i in writer.shared:
+          leaves[i][:] = 99
+        self.call(writer.put, leaves, [references])
+        numbers.append(2)
+      self.call(writer.flush)
+      taken = table.take(len(numbers))
+    _check(taken, numbers)
+
+  def test_knows_its_table_and_version(self):
+    with self.open(version=lambda: 7) as (_, writer):
+      assert writer.version() == 7
+      assert writer.table.signature == _SIGNATURE
+      assert set(writer.shared) <= {0, 1, 2}
+
+  def test_other_leaves_are_refused(self):
+    with self.open() as (table, writer):
+      *images, _ = _leaves([1])
+      self._check_refusal(writer, [*images, np.array([1], np.int32)])
+      self._check_refusal(writer, [*images, np.array([[1]], np.int64)])
+      assert table.count() == 0
+
+  def test_impossible_priorities_are_refused(self):
+    for priority in (float('nan'), float('inf'), -0.5):
+      with self.open(priority=lambda p=priority: p) as (table, writer):
+        self._check_refusal(writer, _leaves([1]))
+        assert table.count() == 0
+
+  def _check_refusal(self, writer, leaves):
+    with pytest.raises(ValueError):
+      self.call(writer.put, leaves)
+    assert writer.num_items == 0
+
+  def test_all_comes_before_it_flushes_or_resets_or_closes(self):
+    for end in ('flush', 'reset', 'close'):
+      with (
+        calls.no_threads_left(self.deadline_seconds),
+        self.serve(replay.queue(_SIGNATURE, 1000)) as table,
+      ):
+        writer = table.make_writer(
+          self.deadline_seconds, signals.StopSignal(), max_pending_items=1000
+        )
+        writer.open(1)
+        for number in range(100):
+          self.write(writer, number)
+        self.call(getattr(writer, end))
+        found = table.count()
+        if end != 'close':
+          self.write(writer, 100)
+          self.call(writer.close)
+        taken = table.take(table.count())
+      assert found == 100, end
+      _check(taken, range(100 if end == 'close' else 101))
+
+  def test_items_refer_to_what_is_kept(self):
+    with self.open(num_alive=3, max_pending_items=10) as (table, writer):
+      shared = list(writer.shared)
+      if not shared:
+        pytest.skip('Its items hold all their leaves.')
+      kept = []
+      for number in range(60):
+        leaves = _leaves([number])
+        kept = [*kept, writer.keep([leaves[i][0] for i in shared])][-3:]
+        own = [None if i in shared else leaf for i, leaf in enumerate(leaves)]
+        self.call(writer.put, own, [kept[0]])  # The oldest that is alive.
+        if writer.is_ahead():
+          self.call(writer.wait)
+      self.call(writer.flush)
+      items = [item for item, _ in table.take(60)]
+    for number, item in enumerate(items):
+      older = max(0, number - 2)
+      for i, (name, leaf) in enumerate(zip(_SIGNATURE, _leaves([number]))):
+        expected = _leaves([older])[i] if i in shared else leaf
+        np.testing.assert_array_equal(
+          np.asarray(item[name]), expected[0], f'{name!r} of item {number}'
+        )
+
+  def test_leaves_may_be_left_out(self):
+    with self.open(num_alive=3) as (_, writer):
+      shared = list(writer.shared)
+      if len(shared) < 2:
+        pytest.skip('Only one leaf can be shared.')
+      leaves = _leaves([1])
+      first, *others = writer.keep(
+        [leaves[shared[0]][0], *[None for _ in shared[1:]]]
+      )
+      assert first is not None
+      assert others == [None for _ in shared[1:]]
+
+  def test_bundles_are_of_items_that_come_together(self):
+    with self.open(bundle_size=2, max_pending_items=3) as (table, writer):
+      self.call(writer.put, _leaves([0, 1]))
+      assert not writer.is_ahead()
+      self.call(writer.put, _leaves([2, 3]))
+      assert writer.is_ahead()
+      self.call(writer.wait)
+      assert not writer.is_ahead()
+      self.write(writer, 4, 5, 6, 7)
+      with pytest.raises(ValueError):
+        self.call(writer.put, _leaves([8, 9, 10]))
+      self.call(writer.flush)
+      assert (writer.num_items, table.count()) == (8, 8)
+      taken = table.take(8)
+    _check(taken, range(8))
+
+  def test_full_table_blocks(self):
+    self._skip_unheld()
+    with self.open(max_size=2) as (table, writer):
+      self.write(writer, 0, 1)
+      for number in (2, 3):
+        self.call(writer.put, _leaves([number]))  # `put` never waits.
+        assert writer.is_ahead()
+      waiting = calls.Call(writer.wait)
+      assert waiting.is_waiting(_MOMENT_SECONDS)
+      assert table.count() == 2
+      taken = [*table.take(2)]
+      waiting.result(self.deadline_seconds)
+      assert not writer.is_ahead()
+      assert table.count() == 4
+      taken += table.take(2)
+    _check(taken, range(4))
+
+  def test_some_may_be_pending(self):
+    self._skip_unheld()
+    with self.open(max_size=2, max_pending_items=2) as (table, writer):
+      for number in range(4):
+        self.write(writer, number)
+      self.call(writer.put, _leaves([4]))
+      assert writer.is_ahead()
+      waiting = calls.Call(writer.wait)
+      assert waiting.is_waiting(_MOMENT_SECONDS)
+      taken = [*table.take(2)]
+      waiting.result(self.deadline_seconds)  # Half of two may be left.
+      calls.wait_until(
+        lambda: table.count() == 4, 'two more', self.deadline_seconds
+      )
+      taken += table.take(2)
+      self.call(writer.flush)
+      taken += table.take(1)
+    _check(taken, range(5))
+
+  def test_wait_ends_after_its_time(self):
+    self._skip_unheld()
+    with self.open(max_size=2) as (table, patient):
+      self.write(patient, 0, 1)
+      writer = table.make_writer(0.2, signals.StopSignal())
+      writer.open(1)
+      self.call(writer.put, _leaves([2]))
+      for name in ('wait', 'flush', 'close'):
+        with pytest.raises(TimeoutError, match=r'0\.2'):
+          self.call(getattr(writer, name))
+
+  def test_continues_after_a_time_out(self):
+    self._skip_unheld()
+    with self.open(max_size=2) as (table, patient):
+      self.write(patient, 0, 1)
+      with self.closing(table, timeout_seconds=0.2) as writer:
+        self.call(writer.put, _leaves([2]))
+        with contextlib.suppress(TimeoutError):
+          self.call(writer.wait)
+        taken = [*table.take(2)]
+        calls.wait_until(
+          lambda: table.count() == 3, 'the item', self.deadline_seconds
+        )
+        taken += table.take(1)
+
+        def is_flushed() -> bool:
+          with contextlib.suppress(TimeoutError):
+            self.call(writer.flush)
+            return True
+          return False
+
+        calls.wait_until(is_flushed, 'a flush', self.deadline_seconds)
+        assert table.count() == 3
+    _check(taken, range(3))
+
+  def test_stop_ends_a_wait(self):
+    self._skip_unheld()
+    stop = signals.StopSignal()
+    table = replay.queue(_SIGNATURE, 1)
+    with (
+      calls.no_threads_left(self.deadline_seconds),
+      self.serve(table) as served,
+    ):
+      writer = served.make_writer(10 * self.deadline_seconds, stop)
+      writer.open(1)
+      self.write(writer, 0)
+      self.call(writer.put, _leaves([1]))
+      waiting = calls.Call(writer.wait)
+      assert waiting.is_waiting(_MOMENT_SECONDS)
+      stop.set()
+      with pytest.raises(signals.Stopped):
+        waiting.result(self.deadline_seconds)
+      self.call(writer.close)  # It does not wait for room.
+
+  def _skip_unheld(self):
+    if not self.is_held_back:
+      pytest.skip('Its table is unbounded.')
+
+
+def _leaves(numbers):
+  """Returns the leaves of items, each made of its number."""
+  column = np.array(numbers, np.int64)
+  return [
+    np.repeat(column[:, np.newaxis].astype(np.uint8), 2000, 1),
+    np.repeat(column[:, np.newaxis].astype(np.uint8) + 1, 1500, 1),
+    column,
+  ]
+
+
+def _check(taken, numbers):
+  """Compares items with the expected ones."""
+  assert [int(item['number']) for item, _ in taken] == [*numbers]
+  for (item, _), number in zip(taken, numbers):
+    for name, leaf in zip(_SIGNATURE, _leaves([number])):
+      np.testing.assert_array_equal(
+        np.asarray(item[name]), leaf[0], f'{name!r} of item {number}'
+      )
+
+
+class _ReverbTable:
   """A table of a replay server."""
 
-  def __init__(self, connection, writer_class=replay.ReverbWriter):
+  def __init__(self, connection):
     self._connection = connection
     self._table = replay_fixture.table_of(connection)
-    self._writer_class = writer_class
 
   def make_writer(self, timeout_seconds, stop, **settings):
     address = self._connection.address
     connection = replay.Connection(address, timeout_seconds, stop)
-    return self._writer_class(connection, self._table, **settings)
+    return replay.ReverbWriter(connection, self._table, **settings)
 
   def count(self):
     tables = [self._table]
@@ -34,30 +336,23 @@ class _ReverbTable(testing.ServedTable):
     return [(item.data, item.info.priority) for item in items]
 
 
-class _ReverbWriters(testing.WriterConformance):
-  writer_class: type[replay.Writer] = replay.ReverbWriter
-
+class TestReverbWriter(WriterConformance):
   @contextlib.contextmanager
   def serve(self, table):
     with replay_fixture.serve(table) as connection:
-      yield _ReverbTable(connection, self.writer_class)
+      yield _ReverbTable(connection)
 
 
-class TestReverbWriter(_ReverbWriters):
-  pass
-
-
-class _Records(testing.ServedTable):
+class _Records:
   """Items of a recording writer."""
 
-  def __init__(self, table, shared, writer_class):
+  def __init__(self, table, shared):
     self._table = table
     self._shared = shared
-    self._writer_class = writer_class
     self._taken = 0
 
   def make_writer(self, timeout_seconds, stop, **settings):
-    self._writer = self._writer_class(
+    self._writer = recording_writer.RecordingWriter(
       self._table.signature,
       shared=self._shared,
       bundle_size=self._table.bundle_size,
@@ -75,209 +370,9 @@ class _Records(testing.ServedTable):
     return [*pairs][begin : self._taken]
 
 
-class _RecordingWriters(testing.WriterConformance):
+class TestRecordingWriter(WriterConformance):
   is_held_back = False
-  shared = (0, 1)
-  writer_class: type[replay.Writer] = recording_writer.RecordingWriter
 
   @contextlib.contextmanager
   def serve(self, table):
-    yield _Records(table, self.shared, self.writer_class)
-
-
-class TestRecordingWriter(_RecordingWriters):
-  pass
-
-
-class TestRecordingWriterOfWholeItems(_RecordingWriters):
-  shared = ()
-
-
-class _Backwards(recording_writer.RecordingWriter):
-  def put(self, leaves, references=None):
-    super().put([leaf[::-1] for leaf in leaves], references)
-
-
-class _OnePriority(recording_writer.RecordingWriter):
-  def _insert(self, priority, item):
-    super()._insert(1.0, item)
-
-
-class _KeepsViews(recording_writer.RecordingWriter):
-  """Stores views of its arguments instead of copies."""
-
-  def put(self, leaves, references=None):
-    super().put(leaves, references)
-    if references is None:
-      self.items[-1]['image'] = leaves[0][-1]
-
-
-class _KeepsViewsOfShared(recording_writer.RecordingWriter):
-  def keep(self, leaves):
-    references = super().keep(leaves)
-    for reference, leaf in zip(references, leaves):
-      if reference is not None:
-        reference.leaf = leaf
-    return references
-
-
-class _Versionless(recording_writer.RecordingWriter):
-  def __init__(self, *arguments, version=None, **settings):
-    super().__init__(*arguments, **settings)
-
-
-class _Casting(recording_writer.RecordingWriter):
-  def put(self, leaves, references=None):
-    *images, numbers = leaves
-    numbers = np.asarray(numbers, np.int64).reshape([len(numbers)])
-    super().put([*images, numbers], references)
-
-
-class _TakesAnyPriority(recording_writer.RecordingWriter):
-  def _put_one(self, item):
-    self._insert(self._priority(), item)
-    self.num_items += 1
-
-
-class _CountsRefused(recording_writer.RecordingWriter):
-  def _put_one(self, item):
-    self.num_items += 1
-    super()._put_one(item)
-
-
-class _LosesTheLast(recording_writer.RecordingWriter):
-  """Writes an item when the next one comes."""
-
-  _open: tuple = ()
-
-  def _insert(self, priority, item):
-    if self._open:
-      super()._insert(*self._open)
-    self._open = (priority, item)
-
-
-class _RefersToTheNewest(recording_writer.RecordingWriter):
-  def _follow(self, reference):
-    super()._follow(reference)
-    return self._newest[len(reference.leaf)]
-
-  def keep(self, leaves):
-    self._newest = {len(leaf): leaf for leaf in leaves}
-    return super().keep(leaves)
-
-
-class _KeepsNothing(recording_writer.RecordingWriter):
-  def keep(self, leaves):
-    return super().keep([np.zeros(1) if x is None else x for x in leaves])
-
-
-class _CountsBundles(recording_writer.RecordingWriter):
-  def is_ahead(self):
-    return self._num_pending > self._max_pending_items
-
-
-class _BreaksBundles(recording_writer.RecordingWriter):
-  def put(self, leaves, references=None):
-    size = self.table.bundle_size
-    count = len(leaves[0]) // size * size
-    super().put([leaf[:count] for leaf in leaves], references)
-
-
-_SHARED_CASES = [
-  (_Backwards, 'items_come_in_order_each_with_a_priority'),
-  (_OnePriority, 'items_come_in_order_each_with_a_priority'),
-  (_LosesTheLast, 'items_come_in_order_each_with_a_priority'),
-  (_KeepsViews, 'what_is_put_may_be_changed_afterwards'),
-  (_KeepsViewsOfShared, 'what_is_put_may_be_changed_afterwards'),
-  (_Versionless, 'knows_its_table_and_version'),
-  (_Casting, 'other_leaves_are_refused'),
-  (_TakesAnyPriority, 'impossible_priorities_are_refused'),
-  (_CountsRefused, 'impossible_priorities_are_refused'),
-  (_LosesTheLast, 'all_comes_before_it_flushes_or_resets_or_closes'),
-  (_RefersToTheNewest, 'items_refer_to_what_is_kept'),
-  (_KeepsNothing, 'leaves_may_be_left_out'),
-  (_CountsBundles, 'bundles_are_of_items_that_come_together'),
-  (_BreaksBundles, 'bundles_are_of_items_that_come_together'),
-]
-
-
-@pytest.mark.parametrize(('writer_class', 'check'), _SHARED_CASES)
-def test_finds_wrong_writers(writer_class, check):
-  checks = _RecordingWriters()
-  checks.writer_class = writer_class
-  with pytest.raises(AssertionError):
-    getattr(checks, f'test_{check}')()
-
-
-class _WaitsInPut(replay.ReverbWriter):
-  def put(self, leaves, references=None):
-    super().put(leaves, references)
-    self.wait()
-
-
-class _NeverWaits(replay.ReverbWriter):
-  def wait(self):
-    self._num_pending = 0
-
-
-class _NeverAhead(replay.ReverbWriter):
-  def is_ahead(self):
-    return False
-
-
-class _WaitsForAll(replay.ReverbWriter):
-  def wait(self):
-    self.flush()
-
-
-class _GivesUp(replay.ReverbWriter):
-  """Has no timeout; stops waiting silently."""
-
-  def _drain(self, max_pending_items):
-    with contextlib.suppress(TimeoutError):
-      super()._drain(max_pending_items)
-
-
-class _Deaf(replay.ReverbWriter):
-  """Ignores the stop signal."""
-
-  def _drain(self, max_pending_items):
-    deadline = time.monotonic() + 2.0
-    while not self._try_to_drain(max_pending_items, 0.1):
-      if time.monotonic() > deadline:
-        return
-
-
-class _PutsAgain(replay.ReverbWriter):
-  """Writes again what did not arrive in time."""
-
-  def put(self, leaves, references=None):
-    self._last = leaves
-    super().put(leaves, references)
-
-  def wait(self):
-    try:
-      super().wait()
-    except TimeoutError:
-      self.put(self._last)
-      raise
-
-
-@pytest.mark.parametrize(
-  ('writer_class', 'check'),
-  [
-    (_WaitsInPut, 'full_table_blocks'),
-    (_NeverWaits, 'full_table_blocks'),
-    (_NeverAhead, 'full_table_blocks'),
-    (_WaitsForAll, 'some_may_be_pending'),
-    (_GivesUp, 'wait_ends_after_its_time'),
-    (_PutsAgain, 'continues_after_a_time_out'),
-    (_Deaf, 'stop_ends_a_wait'),
-  ],
-)
-def test_finds_writers_that_are_not_held_back(writer_class, check):
-  checks = _ReverbWriters()
-  checks.writer_class = writer_class
-  checks.deadline_seconds = 1.5
-  with pytest.raises((AssertionError, TimeoutError)):
-    getattr(checks, f'test_{check}')()
+    yield _Records(table, shared=(0, 1))

@@ -1,17 +1,28 @@
-"""Tests that transports pass all checks, and that each check can fail."""
+"""Tests of the contract of transports and their two sides, with Reverb."""
 
 import contextlib
-import dataclasses
+import itertools
 import os
-import types
-from collections.abc import Mapping
 
+import numpy as np
 import pytest
-import tensorflow as tf
+import tree
 
-from repertory.components import replay, testing, transports
+from repertory.components import adders, replay, transports
 from repertory.components.checkpoints import checkpointing
-from support.replay import replay_fixture
+from repertory.components.runtime import signals
+from repertory.components.transports import experience
+from support.replay import numbered_steps
+from support.system import calls
+
+_TRANSITIONS = adders.Transitions(1, 0.9)
+_BATCH_SIZE = 4
+
+# A rate limit that never blocks.
+_NO_LIMIT = replay.RateLimit(1.0, min_size=1, error_buffer=float('inf'))
+
+# A call still running after this time counts as waiting.
+_MOMENT_SECONDS = 0.3
 
 
 @contextlib.contextmanager
@@ -24,183 +35,300 @@ def _serve(described, directory, timeout_seconds, stop):
     server.stop()
 
 
-class _ReverbRoads(testing.TransportConformance):
-  road_class: type[transports.ReverbTransport] = transports.ReverbTransport
-  parts: transports.TransportParts = transports.TransportParts()
+class TestReverbTransport:
+  """The contract of `transports.Transport` and its two sides.
+
+  Attributes:
+    deadline_seconds: Time after which a call counts as hanging.
+  """
+
+  deadline_seconds = 60.0
 
   @contextlib.contextmanager
   def serve(self, described, directory, timeout_seconds, stop):
+    """Yields a transport, with the snapshots of a directory."""
+    parts = transports.TransportParts()
     with _serve(described, directory, timeout_seconds, stop) as connection:
-      yield self.road_class(connection, described, self.parts, directory)
+      yield transports.ReverbTransport(connection, described, parts, directory)
 
+  @contextlib.contextmanager
+  def open(
+    self,
+    directory,
+    table=None,
+    timeout_seconds=None,
+    stop=None,
+    **settings,
+  ):
+    """Yields a transport of transitions, or of the items in `settings`."""
+    settings = {'items': _TRANSITIONS, 'prefetch': 0, **settings}
+    described = experience.Experience(
+      tables=[table or _uniform(_NO_LIMIT)], batch_size=_BATCH_SIZE, **settings
+    )
+    with (
+      calls.no_threads_left(self.deadline_seconds),
+      self.serve(
+        described,
+        str(directory),
+        timeout_seconds or self.deadline_seconds,
+        stop or signals.StopSignal(),
+      ) as transport,
+    ):
+      yield transport
 
-class TestReverbRoad(_ReverbRoads):
-  pass
+  @contextlib.contextmanager
+  def learn(self, transport):
+    """Yields the learner side, and closes it."""
+    end = self.call(transport.make_learner_side)
+    try:
+      yield end
+    finally:
+      self.call(end.close)
 
+  def call(self, function, *args):
+    """Calls a function that may block, with the deadline."""
+    return calls.Call(function, *args).result(self.deadline_seconds)
 
-class _WithoutSnapshots(_ReverbRoads):
-  """The server restores nothing."""
+  def add(self, transport, *numbers, **settings):
+    """Adds a one-step episode for each number, see `numbered_steps`."""
+    num_slots = settings.pop('num_slots', 1)
+    adder = _make_adder(transport, num_slots, **settings)
+    numbered_steps.play(
+      adder, numbers, lambda *step: self.call(adder.add, *step), num_slots
+    )
+    self.call(adder.close)
 
-  def serve(self, described, directory, timeout_seconds, stop):
-    elsewhere = os.path.join(directory, 'elsewhere')
-    return super().serve(described, elsewhere, timeout_seconds, stop)
+  def draw(self, end):
+    """Samples a batch."""
+    return self.call(next, end.batches)
 
-
-class _Newest(_ReverbRoads):
-  """A table that samples the newest items first."""
-
-  def serve(self, described, directory, timeout_seconds, stop):
-    if described.table.is_queue:
-      # Newest since the last sample; here all items come at once.
-      described = described.with_table(
-        sampler='lifo', rate_limit=replay_fixture.NO_LIMIT
+  def test_items_come_out_whole(self, tmp_path):
+    with self.open(tmp_path) as transport:
+      self.add(transport, *range(6))
+      with self.learn(transport) as end:
+        sample = self.draw(end)
+        tree.assert_same_structure(sample, end.batches.element_spec)
+    numbers = numbered_steps.check_transitions(sample.data)
+    assert set(numbers) <= set(range(6))
+    assert np.shape(sample.keys) == (_BATCH_SIZE,)
+    for name, found, expected in (
+      ('probabilities', sample.probabilities, 1 / 6),
+      ('table_sizes', sample.table_sizes, 6),
+    ):
+      np.testing.assert_allclose(
+        np.asarray(found), np.full([_BATCH_SIZE], expected), 1e-6, err_msg=name
       )
-    return super().serve(described, directory, timeout_seconds, stop)
+
+  def test_queue_gives_each_item_once_and_in_order(self, tmp_path):
+    signature = _TRANSITIONS.signature(numbered_steps.SPEC)
+    with self.open(tmp_path, replay.queue(signature, 100)) as transport:
+      self.add(transport, *range(8))
+      with self.learn(transport) as end:
+        numbers = [
+          number
+          for _ in range(2)
+          for number in numbered_steps.check_transitions(self.draw(end).data)
+        ]
+    assert numbers == [*range(8)]
+
+  def test_adders_share_the_transport(self, tmp_path):
+    with self.open(tmp_path) as transport:
+      self.add(transport, 0, 1)
+      self.add(transport, 2, 3, 4, num_slots=2)
+      with self.learn(transport) as end:
+        (status,) = end.statuses().values()
+        assert status.inserts == status.size == 2 + 2 * 3
+        assert set(end.statuses()) == {replay.DEFAULT_TABLE}
+
+  def test_items_have_the_version_that_acted(self, tmp_path):
+    sequences = adders.Sequences(length=2)
+    queue = replay.queue(sequences.signature(numbered_steps.SPEC), 100)
+    with self.open(tmp_path, queue, items=sequences) as transport:
+      versions = itertools.count(3)
+      self.add(transport, *range(4), version=lambda: next(versions))
+      with self.learn(transport) as end:
+        data = self.draw(end).data
+    found = np.asarray(data.version).tolist()
+    assert all(a < b for a, b in zip([2, *found], found)), found
+
+  def test_limit_of_pending_items(self, tmp_path):
+    for limit, settings in ((2, {}), (6, {'max_pending_items': 6})):
+      with self.open(
+        tmp_path, max_pending_items_per_environment=2
+      ) as transport:
+        adder = _make_adder(transport, **settings)
+        try:
+          numbered_steps.play(
+            adder, range(limit), lambda *step, to=adder: to.put(*step)
+          )
+          assert not adder.is_ahead()
+          numbered_steps.play(adder, [9], lambda *step, to=adder: to.put(*step))
+          assert adder.is_ahead()
+        finally:
+          self.call(adder.close)
+
+  def test_batches_are_due_by_the_ratio(self, tmp_path):
+    rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
+    with (
+      self.open(tmp_path, _uniform(rate_limit)) as transport,
+      self.learn(transport) as end,
+    ):
+      end.begin(7)
+      assert not end.updates_due(7)
+      self.add(transport, *range(5))
+      assert not end.updates_due(7)  # (5 − 4) × 2 samples make no batch of 4.
+      assert end.updates_due(7, num_items=6)
+      self.add(transport, 5)
+      assert end.updates_due(7)
+      self.draw(end)
+      assert not end.updates_due(8)
+
+  def test_waits_for_enough_items(self, tmp_path):
+    rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
+    table, stop = _uniform(rate_limit), signals.StopSignal()
+    with (
+      self.open(tmp_path, table, stop=stop) as transport,
+      self.learn(transport) as end,
+    ):
+      self.add(transport, *range(3))
+      waiting = calls.Call(end.wait_for_items)
+      assert waiting.is_waiting(_MOMENT_SECONDS)
+      self.add(transport, 3)
+      waiting.result(self.deadline_seconds)
+    with (
+      self.open(tmp_path, table, stop=stop) as transport,
+      self.learn(transport) as end,
+    ):
+      stop.set()
+      with pytest.raises(signals.Stopped):
+        self.call(end.wait_for_items)
+    with (
+      self.open(tmp_path, table, timeout_seconds=0.2) as transport,
+      self.learn(transport) as end,
+      pytest.raises(TimeoutError),
+    ):
+      self.call(end.wait_for_items)
+
+  def test_waits_for_a_batch(self, tmp_path):
+    with self.open(tmp_path) as transport, self.learn(transport) as end:
+      waiting = calls.Call(next, end.batches)
+      assert waiting.is_waiting(_MOMENT_SECONDS)
+      self.add(transport, *range(6))
+      numbered_steps.check_transitions(
+        waiting.result(self.deadline_seconds).data
+      )
+    with self.open(tmp_path) as transport, self.learn(transport) as end:
+      waiting = calls.Call(next, end.batches)
+      assert waiting.is_waiting(_MOMENT_SECONDS)
+      self.call(end.close)
+      with pytest.raises(signals.Stopped):
+        waiting.result(self.deadline_seconds)
+    with (
+      self.open(tmp_path, timeout_seconds=0.2) as transport,
+      self.learn(transport) as end,
+      pytest.raises(TimeoutError),
+    ):
+      self.draw(end)
+
+  def test_new_items_have_the_given_priority(self, tmp_path):
+    with self.open(tmp_path, _prioritized()) as transport:
+      priorities = iter([1.0, 3.0])
+      self.add(transport, 0, 1, priority=lambda: next(priorities))
+      with self.learn(transport) as end:
+        sample = self.draw(end)
+    expected = {0: 1 / 4, 1: 3 / 4}
+    for number, probability in _probabilities(sample):
+      assert probability == pytest.approx(expected[number], 1e-6)
+
+  def test_learner_changes_priorities(self, tmp_path):
+    with self.open(tmp_path, _prioritized(), min_priority=0.5) as transport:
+      self.add(transport, 0, 1)
+      with self.learn(transport) as end:
+        assert end.priorities is not None
+        keys = {}
+        while len(keys) < 2:
+          sample = self.draw(end)
+          numbers = numbered_steps.check_transitions(sample.data)
+          keys.update(zip(numbers, np.asarray(sample.keys)))
+        new = np.array([0.0, 7.5])  # The first is raised to the minimum.
+        end.priorities.update(np.array([keys[0], keys[1]]), new)
+        self.call(end.flush)
+        # Some batches were prefetched.
+        expected, deadline = {0: 1 / 16, 1: 15 / 16}, self.deadline_seconds
+        calls.wait_until(
+          lambda: all(
+            abs(probability - expected[number]) < 1e-6
+            for number, probability in _probabilities(self.draw(end))
+          ),
+          'priorities of 0.5 and 7.5',
+          deadline,
+        )
+
+  def test_priorities_are_optional(self, tmp_path):
+    with self.open(tmp_path) as transport, self.learn(transport) as end:
+      assert end.priorities is None
+      self.call(end.flush)
+
+  def test_snapshot_is_restored(self, tmp_path):
+    signature = _TRANSITIONS.signature(numbered_steps.SPEC)
+    first, second, third = (
+      os.path.join(tmp_path, name) for name in ('first', 'second', 'third')
+    )
+    queue = replay.queue(signature, 100)
+    with self.open(first, queue) as transport:
+      self.add(transport, *range(20))
+      with self.learn(transport) as end:
+        numbers = numbered_steps.check_transitions(self.draw(end).data)
+        assert not end.is_snapshot_taken()
+        state = end.describe()
+        path = self.call(end.write_snapshot)
+        assert end.is_snapshot_taken()
+        checkpointing.prepare_replay(path, second)
+        end.remove_snapshots()
+        assert not os.path.exists(path)
+    checkpoint = checkpointing.Checkpoint('path', {}, state, second)
+    with (
+      self.open(second, queue) as transport,
+      self.learn(transport) as end,
+    ):
+      end.check_restored(checkpoint)
+      numbers += numbered_steps.check_transitions(self.draw(end).data)
+      (status,) = end.statuses().values()
+      assert status.inserts == 20
+    assert numbers[:4] == [0, 1, 2, 3]
+    # Prefetched batches are lost to the learner.
+    start = numbers[4]
+    assert start >= 4 and numbers[4:] == [*range(start, start + 4)]
+    checkpointing.prepare_replay(None, third)
+    with (
+      self.open(third, queue) as transport,
+      self.learn(transport) as end,
+      pytest.raises(checkpointing.CheckpointError),
+    ):
+      end.check_restored(checkpoint)
 
 
-class _Shuffling(transports.TransportParts):
-  """Pairs each item with the successor of another one."""
-
-  def make_dataset(self, experience, connection):
-    batches = super().make_dataset(experience, connection)
-    get_next = batches._get_next
-
-    def shuffle():
-      sample = get_next()
-      after = tf.roll(sample.data.next_observation, 1, 0)
-      data = sample.data._replace(next_observation=after)
-      return sample._replace(data=data)
-
-    batches._get_next = shuffle
-    return batches
+def _uniform(rate_limit):
+  return replay.uniform(
+    _TRANSITIONS.signature(numbered_steps.SPEC), 1000, rate_limit
+  )
 
 
-class _Deaf(transports.TransportParts):
-  """Batches end in their own way."""
-
-  def make_dataset(self, experience, connection):
-    batches = super().make_dataset(experience, connection)
-    get_next = batches._get_next
-
-    def end():
-      try:
-        return get_next()
-      except tf.errors.CancelledError:
-        raise StopIteration from None
-
-    batches._get_next = end
-    return batches
+def _prioritized():
+  return replay.prioritized(
+    _TRANSITIONS.signature(numbered_steps.SPEC),
+    1000,
+    _NO_LIMIT,
+    priority_exponent=1.0,
+  )
 
 
-class _DropsPriorities(transports.TransportParts):
-  def make_priority_updater(self, experience, connection):
-    updater = super().make_priority_updater(experience, connection)
-    if updater is not None:
-      updater.update = lambda keys, priorities: None
-    return updater
+def _make_adder(transport, num_slots=1, **settings):
+  settings = {'priority': lambda: 1.0, 'version': lambda: 0, **settings}
+  return transport.make_adder(num_slots, **settings)
 
 
-class _WithoutLeast(transports.TransportParts):
-  def make_priority_updater(self, experience, connection):
-    experience = dataclasses.replace(experience, min_priority=1e-9)
-    return super().make_priority_updater(experience, connection)
-
-
-class _Forgetting(transports.ReverbTransport):
-  """Creates adders without one of the settings."""
-
-  forgotten: Mapping = types.MappingProxyType({})
-
-  def make_adder(self, batch_size, **settings):
-    return super().make_adder(batch_size, **{**settings, **self.forgotten})
-
-
-class _ForgetsPriority(_Forgetting):
-  forgotten = types.MappingProxyType({'priority': lambda: 1.0})
-
-
-class _ForgetsVersion(_Forgetting):
-  forgotten = types.MappingProxyType({'version': lambda: 0})
-
-
-class _ForgetsLimit(_Forgetting):
-  forgotten = types.MappingProxyType({'max_pending_items': None})
-
-
-class _LooksOnce(transports.ReverbTransport):
-  """Records the status only once."""
-
-  def make_learner_side(self):
-    end = super().make_learner_side()
-    end.statuses = lambda: end._opened_with
-    return end
-
-
-class _TakesOne(transports.ReverbTransport):
-  """Allows only one adder."""
-
-  is_taken = False
-
-  def make_adder(self, batch_size, **settings):
-    adder = super().make_adder(batch_size, **settings)
-    if self.is_taken:
-      adder.put = lambda *step: None
-    self.is_taken = True
-    return adder
-
-
-class _AlwaysDue(transports.ReverbTransport):
-  def make_learner_side(self):
-    end = super().make_learner_side()
-    end.updates_due = lambda learner_steps, num_items=None: True
-    return end
-
-
-class _Impatient(transports.ReverbTransport):
-  def make_learner_side(self):
-    end = super().make_learner_side()
-    end.wait_for_items = lambda: None
-    return end
-
-
-class _Careless(transports.ReverbTransport):
-  """Does not check restored tables."""
-
-  def make_learner_side(self):
-    end = super().make_learner_side()
-    end.check_restored = lambda checkpoint: None
-    return end
-
-
-def _with(road_class=transports.ReverbTransport, parts=None):
-  checks = _ReverbRoads()
-  checks.road_class = road_class
-  checks.parts = parts or transports.TransportParts()
-  return checks
-
-
-@pytest.mark.parametrize(
-  ('checks', 'check'),
-  [
-    (_with(parts=_Shuffling()), 'items_come_out_whole'),
-    (_Newest(), 'queue_gives_each_item_once_and_in_order'),
-    (_with(_TakesOne), 'adders_share_the_transport'),
-    (_with(_LooksOnce), 'batches_are_due_by_the_ratio'),
-    (_with(_AlwaysDue), 'batches_are_due_by_the_ratio'),
-    (_with(_ForgetsVersion), 'items_have_the_version_that_acted'),
-    (_with(_ForgetsLimit), 'limit_of_pending_items'),
-    (_with(_Impatient), 'waits_for_enough_items'),
-    (_with(parts=_Deaf()), 'waits_for_a_batch'),
-    (_with(_ForgetsPriority), 'new_items_have_the_given_priority'),
-    (_with(parts=_DropsPriorities()), 'learner_changes_priorities'),
-    (_with(parts=_WithoutLeast()), 'learner_changes_priorities'),
-    (_with(parts=_WithoutLeast()), 'priorities_are_optional'),
-    (_WithoutSnapshots(), 'snapshot_is_restored'),
-    (_with(_Careless), 'snapshot_is_restored'),
-  ],
-)
-def test_finds_wrong_roads(checks, check):
-  checks.deadline_seconds = 2.0
-  errors = (AssertionError, checkpointing.CheckpointError, StopIteration)
-  with pytest.raises(errors):
-    getattr(checks, f'test_{check}')()
+def _probabilities(sample):
+  """Returns number and probability of each item."""
+  numbers = numbered_steps.check_transitions(sample.data)
+  return [*zip(numbers, np.asarray(sample.probabilities).tolist())]

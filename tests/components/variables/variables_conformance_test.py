@@ -1,193 +1,253 @@
-"""Tests that variable clients pass all checks, and that each check can fail."""
+"""Tests of the contract of variable clients, for each kind of client."""
 
+import contextlib
+import dataclasses
 import threading
 import time
+from typing import Any
 
+import numpy as np
 import pytest
+import tensorflow as tf
 
-from repertory.components import testing, variables
+from repertory.components import core, variables
+from repertory.components.runtime import signals
+from support.system import calls
+
+_SHAPES = [(2, 3), (3,), ()]
+
+# Time after which background updates would have shown.
+_MOMENT_SECONDS = 0.3
+
+# Maximum time a learner blocks fetches.
+_GATE_SECONDS = 600.0
 
 
-class TestShared(testing.VariableClientConformance):
+class _Learner(core.VariableSource):
+  """A learner whose steps fill its variables with the step number.
+
+  The largest priority is then that number plus 0.5.
+
+  Attributes:
+    variables: The learner's variables.
+    version: Steps so far.
+    publish: Called in each step, with its number and the largest priority,
+      while the variables are not written to.
+    gate: Blocks fetches while it is not set.
+  """
+
+  def __init__(self):
+    self.variables = _make_variables(0)
+    self.version = 0
+    self.publish = lambda *_: None
+    self.gate = threading.Event()
+    self.gate.set()
+    self._lock = threading.Lock()
+
+  @property
+  def max_priority(self) -> float:
+    return self.version + 0.5
+
+  def step(self) -> None:
+    """Takes a learner step."""
+    with self._lock:
+      self.version += 1
+      for variable in self.variables:
+        variable.assign(tf.fill(variable.shape, float(self.version)))
+      self.publish(self.version, self.max_priority)
+
+  def get_variables(self, names):
+    """Returns 'policy' and the counts, as a `core.VariableSource`."""
+    if not self.gate.wait(_GATE_SECONDS):
+      raise TimeoutError(f'Waited {_GATE_SECONDS:g} s for the gate.')
+    with self._lock:
+      found = {
+        'policy': [variable.numpy() for variable in self.variables],
+        'learner_steps': np.int64(self.version),
+        'max_priority': np.float64(self.max_priority),
+      }
+    return [found[name] for name in names]
+
+
+@dataclasses.dataclass
+class _Pair:
+  """A learner and its variable client.
+
+  Attributes:
+    variables: The client's, all filled with the number of their version.
+  """
+
+  learner: _Learner
+  variables: list
+  variable_client: Any
+  stop: signals.StopSignal
+
+  @property
+  def age_seconds(self) -> float:
+    """Age of the variables, which must be known."""
+    age = self.variable_client.age_seconds
+    assert age is not None
+    return age
+
+  def check(self) -> int:
+    """Checks that all variables are of one version, and returns it."""
+    version = self.variable_client.version
+    numbers = {float(x) for v in self.variables for x in np.ravel(v.numpy())}
+    assert numbers == {float(version)}
+    if version >= 0:
+      assert self.variable_client.max_priority == version + 0.5
+    return version
+
+
+class VariableClientConformance:
+  """The contract of `variables.VariableClient`.
+
+  Subclasses have a method `make_variable_client` of a learner, of the variables
+  to update, and of a signal that ends waits.
+
+  Attributes:
+    is_shared: Whether the variables are the learner's own, in the same thread.
+    deadline_seconds: Time after which a call counts as hanging.
+    num_updates: Number of updates while the learner is learning.
+  """
+
+  is_shared = False
+  deadline_seconds = 60.0
+  num_updates = 100
+
+  @contextlib.contextmanager
+  def follow(self):
+    """Yields a learner and its variable client, which must end its threads."""
+    with calls.no_threads_left(self.deadline_seconds):
+      learner, stop = _Learner(), signals.StopSignal()
+      own = learner.variables if self.is_shared else _make_variables(-1)
+      made = self.make_variable_client(learner, own, stop)
+      try:
+        yield _Pair(learner, own, made, stop)
+      finally:
+        learner.gate.set()
+        self.call(made.close)
+
+  def call(self, function, *args):
+    """Calls a function that may block, with the deadline."""
+    return calls.Call(function, *args).result(self.deadline_seconds)
+
+  def test_has_nothing_at_first(self):
+    with self.follow() as pair:
+      assert pair.check() == (0 if self.is_shared else -1)
+      assert 0 < pair.variable_client.max_priority < np.inf
+
+  def test_waiting_update_comes_back_with_the_newest(self):
+    with self.follow() as pair:
+      for _ in range(3):
+        # A fetch that began earlier does not return the newest.
+        self.call(pair.variable_client.update)
+        pair.learner.step()
+        self.call(pair.variable_client.update, True)
+        assert pair.check() == pair.learner.version
+      self.call(pair.variable_client.update, True)  # Nothing is new.
+      assert pair.check() == pair.learner.version
+
+  def test_updates_keep_up(self):
+    with self.follow() as pair:
+      pair.learner.step()
+
+      def update() -> bool:
+        self.call(pair.variable_client.update)
+        return pair.check() == pair.learner.version
+
+      calls.wait_until(
+        update, 'a new version without waiting', self.deadline_seconds
+      )
+
+  def test_variables_change_in_updates_alone(self):
+    self._skip_shared()
+    with self.follow() as pair:
+      self.call(pair.variable_client.update, True)
+      pair.learner.step()
+      self.call(pair.variable_client.update)
+      before = pair.check()
+      pair.learner.step()
+      time.sleep(_MOMENT_SECONDS)
+      assert pair.check() == before
+
+  def test_versions_are_never_mixed_and_never_fall(self):
+    self._skip_shared()
+    with self.follow() as pair:
+      done = threading.Event()
+
+      def learn():
+        while not done.is_set():
+          pair.learner.step()
+
+      learning, last = calls.Call(learn), -1
+      try:
+        for _ in range(self.num_updates):
+          self.call(pair.variable_client.update)
+          version = pair.check()
+          assert version >= last
+          last = version
+      finally:
+        done.set()
+        learning.result(self.deadline_seconds)
+
+  def test_age(self):
+    with self.follow() as pair:
+      pair.learner.step()
+      self.call(pair.variable_client.update, True)
+      if self.is_shared:
+        assert pair.variable_client.age_seconds is None
+        return
+      young = pair.age_seconds
+      calls.wait_until(
+        lambda: pair.age_seconds > young + 0.05,
+        'the variables to grow old',
+        self.deadline_seconds,
+      )
+      begun = time.monotonic()
+      pair.learner.step()
+      self.call(pair.variable_client.update, True)
+      age = pair.age_seconds
+      assert 0 <= age <= time.monotonic() - begun
+
+  def test_stop_ends_a_wait(self):
+    with self.follow() as pair:
+      pair.learner.gate.clear()
+      waiting = calls.Call(pair.variable_client.update, True)
+      waiting.is_waiting(_MOMENT_SECONDS)
+      pair.stop.set()
+      with contextlib.suppress(signals.Stopped):  # Or they were there at once.
+        waiting.result(self.deadline_seconds)
+      pair.check()
+
+  def test_close_ends_all_threads(self):
+    with self.follow() as pair:
+      self.call(pair.variable_client.update, True)
+      self.call(pair.variable_client.update)
+
+  def _skip_shared(self):
+    if self.is_shared:
+      pytest.skip('The learner is in the same thread.')
+
+
+def _make_variables(number):
+  return [tf.Variable(tf.fill(shape, float(number))) for shape in _SHAPES]
+
+
+class TestShared(VariableClientConformance):
   is_shared = True
 
   def make_variable_client(self, learner, variables_in_use, stop):
     return variables.SharedVariableClient(learner)
 
 
-class TestPublished(testing.VariableClientConformance):
+class TestPublished(VariableClientConformance):
   def make_variable_client(self, learner, variables_in_use, stop):
     publisher = variables.Publisher(learner.variables)
     learner.publish = publisher.publish
     return variables.LocalVariableClient(publisher, variables_in_use)
 
 
-class TestFetched(testing.VariableClientConformance):
+class TestFetched(VariableClientConformance):
   def make_variable_client(self, learner, variables_in_use, stop):
     return variables.RemoteVariableClient(learner, variables_in_use, stop=stop)
-
-
-class _Asking(variables.VariableClient):
-  """Queries the learner in each update."""
-
-  def __init__(self, learner, variables_in_use):
-    self._learner = learner
-    self._variables = variables_in_use
-    self._version, self._max_priority = -1, 1.0
-    self._since = time.monotonic()
-
-  @property
-  def version(self):
-    return self._version
-
-  @property
-  def age_seconds(self):
-    return time.monotonic() - self._since
-
-  @property
-  def max_priority(self):
-    return self._max_priority
-
-  def update(self, wait=False):
-    self._take_over(self._ask())
-
-  def _ask(self):
-    names = ['policy', 'learner_steps', 'max_priority']
-    return self._learner.get_variables(names)
-
-  def _take_over(self, found):
-    values, self._version, self._max_priority = found
-    for variable, value in zip(self._variables, values):
-      variable.assign(value)
-    self._since = time.monotonic()
-
-  def close(self):
-    pass
-
-
-class _BegunAtOnce(_Asking):
-  def __init__(self, learner, variables_in_use):
-    super().__init__(learner, variables_in_use)
-    self.update()
-
-
-class _WithoutPriority(_Asking):
-  def __init__(self, learner, variables_in_use):
-    super().__init__(learner, variables_in_use)
-    self._max_priority = float('nan')
-
-
-class _OneBehind(_Asking):
-  """Applies the variables of the previous query."""
-
-  _found = None
-
-  def update(self, wait=False):
-    self._found, found = self._ask(), self._found
-    if found is not None:
-      self._take_over(found)
-
-
-class _WaitsAlone(_Asking):
-  def update(self, wait=False):
-    if wait:
-      super().update()
-
-
-class _ReportsTheNewest(_Asking):
-  """Reports the newest version instead of the one in use."""
-
-  @property
-  def version(self):
-    return self._learner.version if self._version >= 0 else -1
-
-
-class _Restless(_Asking):
-  """Applies new variables at its own time, which is soon."""
-
-  def update(self, wait=False):
-    super().update()
-    timer = threading.Timer(0.1, super().update)
-    timer.daemon = True
-    timer.start()
-
-
-class _AsksTwice(_Asking):
-  """Takes version and priority from other steps than the variables."""
-
-  def _ask(self):
-    values, *_ = super()._ask()
-    time.sleep(0.001)
-    return [values, *super()._ask()[1:]]
-
-
-class _GoesBack(_Asking):
-  """Applies old variables, once in a while."""
-
-  _calls, _oldest = 0, None
-
-  def _ask(self):
-    self._calls += 1
-    self._oldest = self._oldest or super()._ask()
-    return self._oldest if self._calls % 3 == 2 else super()._ask()
-
-
-class _ForgetsPriority(_Asking):
-  @property
-  def max_priority(self):
-    return 1.0
-
-
-class _Ageless(_Asking):
-  @property
-  def age_seconds(self):
-    return None
-
-
-class _NeverOld(_Asking):
-  @property
-  def age_seconds(self):
-    return 0.0
-
-
-class _NeverYoung(_Asking):
-  def _take_over(self, found):
-    since = self._since
-    super()._take_over(found)
-    self._since = since
-
-
-class _Immortal(_Asking):
-  def update(self, wait=False):
-    super().update()
-    threading.Thread(target=time.sleep, args=[3], daemon=True).start()
-
-
-@pytest.mark.parametrize(
-  ('followed_class', 'check'),
-  [
-    (_BegunAtOnce, 'has_nothing_at_first'),
-    (_WithoutPriority, 'has_nothing_at_first'),
-    (_OneBehind, 'waiting_update_comes_back_with_the_newest'),
-    (_ForgetsPriority, 'waiting_update_comes_back_with_the_newest'),
-    (_WaitsAlone, 'updates_keep_up'),
-    (_ReportsTheNewest, 'variables_change_in_updates_alone'),
-    (_Restless, 'variables_change_in_updates_alone'),
-    (_AsksTwice, 'versions_are_never_mixed_and_never_fall'),
-    (_GoesBack, 'versions_are_never_mixed_and_never_fall'),
-    (_Ageless, 'age'),
-    (_NeverOld, 'age'),
-    (_NeverYoung, 'age'),
-    (_Asking, 'stop_ends_a_wait'),
-    (_Immortal, 'close_ends_all_threads'),
-  ],
-)
-def test_finds_what_is_wrong(followed_class, check):
-  class Checks(testing.VariableClientConformance):
-    deadline_seconds = 1.0
-
-    def make_variable_client(self, learner, variables_in_use, stop):
-      return followed_class(learner, variables_in_use)
-
-  with pytest.raises(AssertionError):
-    getattr(Checks(), f'test_{check}')()

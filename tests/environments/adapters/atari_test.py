@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pytest
 
-from repertory.environments.adapters import atari
 from repertory.environments.registry import registry
 
 
@@ -22,9 +21,8 @@ def run(name, num_steps, action=0):
 @pytest.mark.parametrize(
   ('option', 'num_steps'),
   [
-    # 60 frames are 15 actions of 4 frames, or 60 of 1: none are skipped twice.
+    # 60 frames are 15 actions of 4 frames.
     ('', 15),
-    ('&frame_skip=1', 60),
     ('&frame_skip=7', 9),
   ],
 )
@@ -47,12 +45,14 @@ def test_the_newest_screen_is_last():
 
 
 def test_seeds_make_different_starts():
-  environments = registry.make_factory('atari:Breakout').make_batch(range(6))
+  environments = registry.make_factory('atari:Breakout?threads=1').make_batch(
+    range(3)
+  )
   environments.reset()
   # The ball's position depends on the number of no-ops.
-  screens = environments.step(np.ones(6, np.int32)).observation
+  screens = environments.step(np.ones(3, np.int32)).observation
   for _ in range(10):
-    screens = environments.step(np.zeros(6, np.int32)).observation
+    screens = environments.step(np.zeros(3, np.int32)).observation
   environments.close()
   assert len({screen.tobytes() for screen in screens}) > 1
 
@@ -82,9 +82,3 @@ def test_a_lost_life_ends_an_episode_and_not_the_game():
   # The stack continues between lives; a new game starts with black screens.
   assert lives[life_ends[0] + 1].observation[..., 0].any()
   assert not lives[life_ends[4] + 1].observation[..., 0].any()
-
-
-def test_all_games_are_there():
-  games = atari.games()
-  assert {'Pong', 'Breakout', 'MontezumaRevenge', 'SpaceInvaders'} <= set(games)
-  assert len(games) > 100

@@ -21,8 +21,10 @@ def _make_twin(game: str, settings: dict, seed: int):
   return twin
 
 
-@pytest.mark.parametrize('full_actions', [True, False])
-@pytest.mark.parametrize('game', minatar_adapter.GAMES)
+@pytest.mark.parametrize(
+  ('game', 'full_actions'),
+  [('asterix', True), ('breakout', False), ('space_invaders', False)],
+)
 def test_equals_the_games(game, full_actions):
   settings = {o.name: o.default for o in minatar_adapter.OPTIONS}
   settings['full_actions'] = full_actions
@@ -52,5 +54,4 @@ def test_equals_the_games(game, full_actions):
       reward, restarts[slot] = twin.act(moves[actions[slot]])
       rewards += reward
       assert found == ([2, reward, 0.0] if restarts[slot] else [1, reward, 1.0])
-  if game not in ('freeway', 'seaquest'):  # Random play hardly scores there.
-    assert rewards
+  assert rewards

@@ -1,6 +1,5 @@
 """Tests that translated games equal gymnax's own in JAX."""
 
-import copy
 import dataclasses
 import functools
 import os
@@ -29,15 +28,7 @@ mnist = pytest.importorskip('gymnax.environments.bsuite.mnist')
 FIRST, MID, LAST = 0, 1, 2
 
 # One of each kind of spec and state; the others take too long to compile.
-_SOME_IDS = (
-  'MountainCarContinuous-v0',
-  'DeepSea-bsuite',
-  'DiscountingChain-bsuite',
-  'SimpleBandit-bsuite',
-  'FourRooms-misc',
-  'GaussianBandit-misc',
-  'Pong-misc',
-)
+_SOME_IDS = ('MountainCarContinuous-v0', 'DeepSea-bsuite', 'FourRooms-misc')
 # Its images are downloaded.
 _MNIST = 'MNISTBandit-bsuite'
 _ALL_IDS = tuple(id for id in gymnax.registered_envs if id != _MNIST)
@@ -90,9 +81,7 @@ class Twin:
 @pytest.mark.parametrize(
   ('id', 'tolerance'),
   [
-    ('Catch-bsuite', 0),
     ('Breakout-MinAtar', 0),
-    ('CartPole-v1', 1e-6),
     ('UmbrellaChain-bsuite', 1e-6),  # Draws random numbers in each step.
   ],
 )
@@ -104,7 +93,7 @@ def test_equals_gymnax(id, tolerance):
   step = tf.function(environment.step, autograph=False)
   random = np.random.default_rng(0)
   ends = 0
-  for _ in range(200):
+  for _ in range(100):
     action = conformance.draw_actions(environment.action_spec(), 11, random)
     leaves, observation, reward, done = twin.play(state, action)
     state, timestep = step(state, tf.constant(action))
@@ -114,7 +103,7 @@ def test_equals_gymnax(id, tolerance):
       np.testing.assert_allclose(one, other, tolerance, tolerance)
     np.testing.assert_array_equal(timestep.step_type == LAST, done)
     ends += done.sum()
-  assert ends > 10
+  assert ends > 5
 
 
 def take_steps(environment, num_steps):
@@ -137,12 +126,6 @@ def take_steps(environment, num_steps):
 
 
 class TestGames:
-  @pytest.mark.parametrize('id', _ALL_IDS)
-  def test_is_made(self, id):
-    environment = gymnax_adapter.Gymnax(id)
-    for spec in (environment.observation_spec(), environment.action_spec()):
-      assert spec.dtype in (np.int32, np.float32)
-
   @pytest.mark.parametrize('id', _SOME_IDS)
   def test_steps_fit_the_specs(self, id):
     take_steps(gymnax_adapter.Gymnax(id), 12)
@@ -158,16 +141,10 @@ class TestGames:
     assert cart_pole.observation_spec() == specs.Array(
       (4,), np.float32, 'observation'
     )
-    point = gymnax_adapter.Gymnax('PointRobot-misc').action_spec()
-    assert (point.shape, point.dtype) == ((2,), np.float32)
-    np.testing.assert_array_equal(point.minimum, np.float32([-0.1, -0.1]))
-    np.testing.assert_array_equal(point.maximum, np.float32([0.1, 0.1]))
     pendulum = gymnax_adapter.Gymnax('Pendulum-v1').action_spec()
+    assert (pendulum.shape, pendulum.dtype) == ((1,), np.float32)
+    np.testing.assert_array_equal(pendulum.minimum, np.float32([-2]))
     np.testing.assert_array_equal(pendulum.maximum, np.float32([2]))
-    assert (
-      gymnax_adapter.Gymnax('FourRooms-misc').observation_spec().dtype
-      == np.int32
-    )
 
   def test_pictures_that_cannot_be_loaded(self, monkeypatch):
     def load():
@@ -179,23 +156,8 @@ class TestGames:
     ):
       gymnax_adapter.Gymnax(_MNIST)
 
-  def test_pictures_that_can_be_loaded(self, monkeypatch):
-    pictures = np.arange(9 * 28 * 28).reshape(9, 28, 28).astype(np.int8)
-    data = pictures, np.arange(9, dtype=np.uint8)
-    monkeypatch.setattr(mnist, 'load_mnist', lambda: (data, data))
-    environment = gymnax_adapter.Gymnax(_MNIST)
-    gymnax_adapter._translate.cache_clear()
-    assert take_steps(environment, 4) == {0}
-    assert environment.observation_spec().shape == (28, 28)
-
-  def test_unknown_id(self):
-    with pytest.raises(
-      ArgumentError, match=r"`id`.*'CartPol-v1'.*Did you mean 'CartPole-v1'"
-    ):
-      registry.make('tensor:gymnax/CartPol-v1', 0)
-
-  @pytest.mark.parametrize('package', ['gymnax', 'jax'])
-  def test_not_installed(self, monkeypatch, package):
+  def test_not_installed(self, monkeypatch):
+    package = 'gymnax'
     monkeypatch.setitem(sys.modules, package, None)
     factory = registry.make_factory('tensor:gymnax/CartPole-v1')
     for make in (lambda: factory(0), factory.make_tensor_environment):
@@ -217,11 +179,6 @@ class TestGames:
     for _ in range(15):
       one, two = environments.step(action), other.step(action)
       tf.nest.map_structure(np.testing.assert_array_equal, one, two)
-
-  def test_copied(self):
-    assert take_steps(
-      copy.deepcopy(gymnax_adapter.Gymnax('CartPole-v1')), 60
-    ) == {0}
 
 
 class TestEnds:
@@ -248,29 +205,11 @@ class TestEnds:
       ({'time': 499}, (LAST, 1)),
       ({'time': 3, 'x': 2.5}, (LAST, 0)),
       ({'time': 499, 'x': 2.5}, (LAST, 0)),
-      ({'time': 499, 'theta': 0.3}, (LAST, 0)),
     ],
   )
   def test_cart_pole(self, values, expected):
     environment = gymnax_adapter.Gymnax('CartPole-v1')
     assert self.step_from(environment, 0, **values) == expected
-
-  @pytest.mark.parametrize(
-    ('values', 'expected'),
-    [
-      ({'time': 998}, (MID, 1)),
-      # The state is marked as terminal then.
-      ({'time': 999}, (LAST, 1)),
-      ({'time': 999, 'ball_y': 8, 'ball_dir': 2, 'pos': 9}, (LAST, 0)),
-    ],
-  )
-  @pytest.mark.filterwarnings('ignore:scatter inputs:FutureWarning')
-  def test_breakout(self, values, expected):
-    environment = gymnax_adapter.Gymnax('Breakout-MinAtar')
-    assert self.step_from(environment, 0, **values) == expected
-
-  def test_limit_of_a_bandit_truncates(self):
-    assert take_steps(gymnax_adapter.Gymnax('GaussianBandit-misc'), 101) == {1}
 
   def test_game_without_limit(self):
     environment = make_fake()
@@ -320,14 +259,6 @@ class TestWhatDoesNotFit:
         r'expected observation: float32\[3\], found float32\[2\]',
       ),
       (
-        {'reset_env': lambda *_: (jax.numpy.zeros(2), {'count': False})},
-        r'expected state: bool\[\], found int32\[\]',
-      ),
-      (
-        {'reset_env': lambda *_: (jax.numpy.zeros(2), {'count': 0, 'a': 0})},
-        'expected a state PyTreeDef',
-      ),
-      (
         {
           'step_env': lambda *_: (
             jax.numpy.zeros(2),
@@ -350,23 +281,6 @@ class TestWhatDoesNotFit:
       ArgumentError, match=f"`id`: 'Fake' of gymnax does not fit.*{message}"
     ):
       make_fake(**changes)
-
-  def test_discrete_observations(self):
-    environment = make_fake(
-      reset_env=lambda key, params: (0, {'count': 0}),
-      step_env=lambda key, state, action, params: (
-        action,
-        {'count': state['count'] + 1},
-        True,
-        state['count'] == 5,
-        {},
-      ),
-      observation_space=lambda _: spaces.Discrete(2),
-    )
-    assert environment.observation_spec() == specs.DiscreteArray(
-      2, name='observation'
-    )
-    assert take_steps(environment, 12) == {0}
 
 
 class TestProcess:

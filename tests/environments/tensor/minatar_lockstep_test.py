@@ -22,8 +22,8 @@ _FEW = ['breakout', 'space_invaders']
 _DEFAULTS = {'sticky_actions': 0.1, 'full_actions': True, 'ramping': True}
 _PLAIN = {'sticky_actions': 0.0, 'full_actions': False, 'ramping': False}
 # Total steps over all rows.
-_TOTAL_STEPS = 10_400
-_NUM_ROWS = 40
+_TOTAL_STEPS = 5_200
+_NUM_ROWS = 20
 
 
 def _fill(value):

@@ -1,7 +1,5 @@
 """Conformance tests of tensor environments, and of their host batches."""
 
-import functools
-
 import pytest
 
 from repertory.environments import conformance as batch_conformance
@@ -12,10 +10,8 @@ from repertory.environments.tensor import (
   catch,
   conformance,
   lock,
-  memory_chain,
   pendulum,
 )
-from repertory.environments.wrappers import previous_action
 
 
 class Conformance(conformance.TensorEnvironmentConformance):
@@ -28,10 +24,6 @@ class Conformance(conformance.TensorEnvironmentConformance):
 
 class TestCatch(Conformance):
   environment = catch.TensorCatch(5, 4)
-
-
-class TestMemoryChain(Conformance):
-  environment = memory_chain.TensorMemoryChain(3)
 
 
 class TestCartPole(Conformance):
@@ -50,24 +42,12 @@ class TestPendulum(Conformance):
 
 @pytest.mark.chaos
 class TestLock(Conformance):
-  environment = lock.Lock()
-
-
-class TestLockWithKey(Conformance):
   environment = tensor.TensorPreviousActionAndReward(lock.Lock(key=True))
 
 
-class TestPreviousAction(Conformance):
-  environment = tensor.TensorPreviousActionAndReward(
-    memory_chain.TensorMemoryChain(3)
-  )
-
-
-class HostBatchConformance(batch_conformance.EnvironmentBatchConformance):
-  """Tests of one batch per name of a tensor environment."""
-
-  name = ''
-  batch_size = 9
+class TestOnHost(batch_conformance.EnvironmentBatchConformance):
+  name = 'tensor:lock?key=true'
+  num_steps = 30
   end_discounts = (0,)
 
   def make_environment(self, seed):
@@ -75,37 +55,3 @@ class HostBatchConformance(batch_conformance.EnvironmentBatchConformance):
 
   def make_batch(self, seeds):
     return registry.make_factory(self.name).make_batch(seeds)
-
-
-@pytest.mark.chaos
-class TestCatchOnHost(HostBatchConformance):
-  name = 'tensor:catch:5x4'
-
-
-@pytest.mark.chaos
-class TestMemoryChainOnHost(HostBatchConformance):
-  name = 'tensor:memory_chain:3'
-
-
-@pytest.mark.chaos
-class TestCartPoleOnHost(HostBatchConformance):
-  name = 'tensor:cartpole'
-
-
-@pytest.mark.chaos
-class TestPendulumOnHost(HostBatchConformance):
-  name = 'tensor:pendulum'
-  num_steps = 210
-  end_discounts = (1,)
-
-
-class TestLockOnHost(HostBatchConformance):
-  name = 'tensor:lock?key=true'
-
-
-class TestPreviousActionOnHost(batch_conformance.EnvironmentBatchConformance):
-  def make_batch(self, seeds):
-    make = functools.partial(memory_chain.TensorMemoryChain, 3)
-    return previous_action.PreviousActionAndReward(
-      tensor.Factory(make).make_batch(seeds)
-    )

@@ -107,17 +107,6 @@ class TestStep:
     timesteps, _ = play(Table(), make_action(3), make_action(100))
     assert [t.step_type[0] for t in timesteps] == [FIRST, LAST, FIRST]
 
-  def test_end_and_time_limit_at_once_is_an_end(self):
-    # 2 + 3 is 5, which terminates and is above 3.
-    environment = Count()
-    state = tensor.State(
-      {'number': tf.constant([2]), 'before': tf.constant([0])},
-      tf.zeros([1], tf.uint64),
-      tf.constant([False]),
-    )
-    _, timestep = environment.step(state, make_action(3))
-    assert (timestep.step_type, timestep.discount) == (LAST, 0)
-
   def test_episodes_may_keep_something(self):
     timesteps, state = play(
       Count(), make_action(3), make_action(0), make_action(1), make_action(1)
@@ -128,26 +117,12 @@ class TestStep:
     _, timestep = Count().reset(state)
     assert timestep.observation['before'] == 2
 
-  def test_counters_of_rows_move_by_themselves(self):
-    start = int(tensor.initial_counters([0])[0])
-    _, state = play(Count(), make_action(3, 1), make_action(0, 0))
-    # One start in each row, and the restart of row 0.
-    assert [int(c) - start for c in state.counters] == [2, 1]
-
   @pytest.mark.parametrize(
     ('change', 'message'),
     [
       (
         lambda a: a._replace(reward=tf.constant([1, 1])),
         r'reward of `advance`: expected float32 \(2,\), found int32 \(2,\)',
-      ),
-      (
-        lambda a: a._replace(reward=tf.constant([[1.0, 1.0]])),
-        r'reward of `advance`: expected float32 \(2,\), found float32 \(1, 2\)',
-      ),
-      (
-        lambda a: a._replace(terminated=tf.constant([0.0, 0.0])),
-        'terminated of `advance`: expected bool',
       ),
       (
         lambda a: a._replace(truncated=tf.constant(False)),
@@ -175,14 +150,6 @@ class TestStep:
     ('change', 'message'),
     [
       (
-        lambda o: {**o, 'number': tf.cast(o['number'], tf.float64)},
-        r'of `observe`: expected int32 \(2,\), found float64 \(2,\)',
-      ),
-      (
-        lambda o: {**o, 'number': o['number'][:, None]},
-        r'of `observe`: expected int32 \(2,\), found int32 \(2, 1\)',
-      ),
-      (
         lambda o: {**o, 'number': o['number'][:1]},
         r'of `observe`: expected int32 \(2,\), found int32 \(1,\)',
       ),
@@ -200,7 +167,6 @@ class TestStep:
   @pytest.mark.parametrize(
     ('name', 'found', 'message'),
     [
-      ('advance', None, 'core, reward, .*counters; got None'),
       ('advance', (1, 2), 'must return a tuple of core, .* got 2 of them'),
       (
         'start',
@@ -224,7 +190,7 @@ class TestInitialCounters:
     assert len(set(alone)) == 3
     assert together.dtype == np.uint64
 
-  @pytest.mark.parametrize('seed', [-1, 1.5, True])
+  @pytest.mark.parametrize('seed', [-1, 1.5])
   def test_wrong_seeds(self, seed):
     with pytest.raises(ValueError, match='`seed`'):
       tensor.initial_counters([0, seed])
@@ -245,7 +211,7 @@ def test_previous_action_is_that_of_host_batches():
   random = np.random.default_rng(0)
   timesteps = [host.reset(), wrapped.reset()]
   num_first = 0
-  for _ in range(30):
+  for _ in range(20):
     tf.nest.map_structure(np.testing.assert_array_equal, *timesteps)
     actions = {
       'add': random.integers(4, size=3, dtype=np.int32),
@@ -304,8 +270,6 @@ class Walk(tensor.TensorEnvironment):
     core += tf.cast(action - 1, tf.float32)
     if self._wrong == 'neighbors':
       core += 0 * core[::-1] + tf.reduce_mean(core) * 0.5
-    if self._wrong == 'python':
-      core += np.random.default_rng().random()
     if self._wrong == 'graph' and not tf.executing_eagerly():
       core += 1
     if self._wrong == 'unequal_streams':
@@ -316,7 +280,7 @@ class Walk(tensor.TensorEnvironment):
     )
 
   def observe(self, core):
-    return core if self._wrong == 'shape' else core[:, None]
+    return core[:, None]
 
 
 class TestWalk(conformance.TensorEnvironmentConformance):
@@ -330,11 +294,9 @@ class TestWalk(conformance.TensorEnvironmentConformance):
   ('wrong', 'test'),
   [
     ('wide', 'test_specs_are_of_single_precision'),
-    ('bounds', 'test_timesteps_fit_the_specs'),
-    ('shape', 'test_timesteps_fit_the_specs'),
+    ('bounds', 'test_timesteps'),
     ('neighbors', 'test_rows_know_nothing_of_each_other'),
-    ('same_episodes', 'test_reset_begins_all_episodes'),
-    ('python', 'test_graph_does_what_is_done_without'),
+    ('same_episodes', 'test_abandoned_episodes_do_not_repeat'),
     ('graph', 'test_graph_does_what_is_done_without'),
     ('unequal_streams', 'test_counters_decide'),
     ('unequal_streams', 'test_xla'),
@@ -348,10 +310,3 @@ def test_conformance_finds_violations(wrong, test):
   checks.make_environment = functools.partial(Walk, wrong)
   with pytest.raises((AssertionError, ValueError)):
     getattr(checks, test)()
-
-
-def test_conformance_asks_for_the_discounts():
-  checks = TestWalk()
-  checks.end_discounts = (1,)
-  with pytest.raises(AssertionError, match='must end with'):
-    checks.test_restarts()

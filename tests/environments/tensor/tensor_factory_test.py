@@ -9,18 +9,15 @@ import numpy as np
 import pytest
 
 from repertory.environments import tensor
-from repertory.environments.registry import registry
-from repertory.environments.tensor import catch, entries
+from repertory.environments.registry import families, registry
+from repertory.environments.tensor import catch
 
 
 @pytest.mark.parametrize(
   ('name', 'shape'),
   [
-    ('tensor:catch', (10, 5)),
     ('tensor:catch:12x7', (12, 7)),
-    ('tensor:memory_chain:30', (3,)),
     ('tensor:cartpole', (4,)),
-    ('tensor:pendulum', (3,)),
   ],
 )
 def test_names(name, shape):
@@ -32,21 +29,16 @@ def test_names(name, shape):
   assert type(registry.make_tensor_environment(factory)) is type(environment)
 
 
-def test_number_in_a_name_reaches_the_environment():
-  environments = registry.make_factory('tensor:memory_chain:3').make_batch([0])
-  environments.reset()
-  steps = [environments.step(np.array([0], np.int32)) for _ in range(4)]
-  assert [step.step_type[0] for step in steps] == [1, 1, 1, 2]
-
-
 def test_every_entry_can_be_made():
-  for entry in entries.ENTRIES:
-    parts = dict.fromkeys(entries.read_syntax(entry).groupindex, '4')
-    if entry.extra:
-      pytest.importorskip(entry.extra)
+  for family in families.FAMILIES:
+    if family.make_tensor is None:
+      continue
+    parts = dict.fromkeys(family.syntax.groupindex, '4')
+    if family.extra:
+      pytest.importorskip(family.extra)
       parts['id'] = 'CartPole-v1'
-    settings = {option.name: option.default for option in entry.options}
-    made = entries.make_factory(entry, parts, settings).make()
+    settings = {option.name: option.default for option in family.options}
+    made = family.make_tensor(parts, settings)
     assert isinstance(made, tensor.TensorEnvironment)
 
 
@@ -77,7 +69,6 @@ class Wrapped(registry.EnvironmentFactory):
   ('factory', 'found'),
   [
     (registry.make_factory('catch'), "'catch'"),
-    (registry.make_factory('gym:CartPole-v1'), "'gym:CartPole-v1'"),
     (Wrapped('tensor:catch'), "'tensor:catch'"),
     (len, 'built-in function len'),
   ],
@@ -91,33 +82,11 @@ def test_other_environments_are_refused(factory, found):
     registry.make_tensor_environment(factory)
 
 
-@pytest.mark.parametrize(
-  ('name', 'message'),
-  [
-    ('tensor:catch:1x5', r'`rows`.*at least 2, got 1'),
-    ('tensor:memory_chain:0', r'`length`.*at least 1, got 0'),
-  ],
-)
-def test_wrong_numbers(name, message):
-  factory = registry.make_factory(name)
-  with pytest.raises(ValueError, match=message):
-    factory.make_tensor_environment()
-  with pytest.raises(ValueError, match=message):
-    factory.make_batch([0])
-
-
-@pytest.mark.parametrize(
-  ('name', 'suggestion'),
-  [
-    ('tensor:cach', 'tensor:catch'),
-    ('tensor:cart_pole', 'tensor:cartpole'),
-    ('tensor:Pendulum', 'tensor:pendulum'),
-    ('tensr:pendulum', 'tensor:pendulum'),
-  ],
-)
-def test_unknown_names(name, suggestion):
-  with pytest.raises(ValueError, match=f"Did you mean '{suggestion}'"):
-    registry.make_factory(name)
+def test_wrong_numbers():
+  factory = registry.make_factory('tensor:catch:1x5')
+  for make in (factory.make_tensor_environment, lambda: factory(0)):
+    with pytest.raises(ValueError, match=r'`rows`.*at least 2, got 1'):
+      make()
 
 
 def test_names_alone_load_no_tensorflow():

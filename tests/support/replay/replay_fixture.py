@@ -14,7 +14,7 @@ import tree
 from dm_env import specs as dm_env_specs
 
 from repertory.components import adders, replay, specs
-from repertory.components.testing import calls
+from support.system import calls
 
 # Time-out of calls that should not block.
 DEADLINE_SECONDS = 20.0
