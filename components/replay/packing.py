@@ -32,12 +32,7 @@ class Packing:
   """
 
   def __init__(self, signature: types.Nest, bundle_size: int = 1):
-    """Assigns each leaf to a column.
-
-    Args:
-      signature: Nest of `tf.TensorSpec` of one item.
-      bundle_size: Items per bundle.
-    """
+    """Assigns each leaf of an item to a column."""
     self._signature = signature
     self._bundle_size = bundle_size
     self._specs = tree.flatten(signature)
@@ -136,10 +131,9 @@ class Packing:
     return tree.unflatten_as(self._signature, leaves)
 
   def _is_small(self, index: int) -> bool:
-    shape, dtype = self.shapes[index], self.dtypes[index]
-    if dtype.hasobject or None in shape:
+    if self.dtypes[index].hasobject or None in self.shapes[index]:
       return False
-    return dtype.itemsize * int(np.prod(shape)) <= _MAX_PACKED_BYTES
+    return num_bytes(self._specs[index]) <= _MAX_PACKED_BYTES
 
   def _open_bundles(self, column: tf.Tensor, shape: Sequence) -> tf.Tensor:
     """Splits bundles of items of a shape into items."""
@@ -170,3 +164,9 @@ class Packing:
       f'{self.shapes[index]} in each item, as in the signature of the table; '
       f'got {leaf.dtype} of shape {leaf.shape[1:]}.'
     )
+
+
+def num_bytes(spec: tf.TensorSpec) -> int:
+  """Returns the bytes of an array of known shape."""
+  shape = spec.shape.as_list()
+  return spec.dtype.size * int(np.prod(shape, dtype=np.int64))

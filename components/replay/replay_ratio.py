@@ -2,7 +2,7 @@
 
 import sys
 
-from repertory.components.replay import limiter, tables
+from repertory.components.replay import rate_limiters, tables
 
 
 class ReplayRatio:
@@ -89,7 +89,9 @@ class ReplayRatio:
       num_items: Items ever written to the table.
     """
     samples = self._count_samples(learner_steps)
-    counts = limiter.Limiter(self._table, num_items, samples)
+    counts = rate_limiters.Limiter(
+      self._table.rate_limit, self._table.max_size, num_items, samples
+    )
     return counts.num_insertable(sys.maxsize) // self._items_per_step
 
   def reset_count(self, learner_steps: int, samples: int) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import datasets, replay, types
+from repertory.components import replay, types
 from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import offline_transport
 
@@ -39,7 +39,7 @@ class Demonstrations:
     self._end = transport.make_learner_side()
     self._is_demonstrated = places(experience)
 
-  def mix(self, replayed: datasets.Batches) -> datasets.Batches:
+  def mix(self, replayed: replay.Batches) -> replay.Batches:
     """Returns batches with rows of both, which close both sources."""
     return _MixedBatches(replayed, self._end.batches, self._is_demonstrated)
 
@@ -66,13 +66,13 @@ def places(experience: experience_lib.Experience) -> np.ndarray:
   return np.diff(np.arange(size + 1) * count // size) > 0
 
 
-class _MixedBatches(datasets.Batches):
+class _MixedBatches(replay.Batches):
   """Merges rows of two sources, at fixed positions."""
 
   def __init__(
     self,
-    replayed: datasets.Batches,
-    demonstrated: datasets.Batches,
+    replayed: replay.Batches,
+    demonstrated: replay.Batches,
     is_demonstrated: np.ndarray,
   ):
     self._replayed = replayed

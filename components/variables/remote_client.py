@@ -69,17 +69,14 @@ class RemoteVariableClient(variable_client.VariableClient):
 
   @property
   def version(self) -> int:
-    """Learner steps of the current variables; −1 before the first fetch."""
     return self._version
 
   @property
   def age_seconds(self) -> float:
-    """Time since the current variables were fetched."""
     return time.monotonic() - self._fetched_at
 
   @property
   def max_priority(self) -> float:
-    """Largest priority of the learner at the version of the variables."""
     return self._max_priority
 
   def update(self, wait: bool = False) -> None:

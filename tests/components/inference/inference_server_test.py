@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from repertory.components import actors, variables
 from repertory.components.actors import environment_loop
-from repertory.components.inference import client, frames
-from repertory.components.inference import connections as connections_lib
+from repertory.components.inference import client
 from repertory.environments import wrappers
 from repertory.environments.games import catch, memory_chain
 from support.agents import acting_policies, counting_policy
@@ -121,17 +120,6 @@ class TestLikeLocal:
       buckets=(1, 2, 4, 6),
       address=address,
     )
-
-  @pytest.mark.parametrize('kind', ['counting', 'epsilon_greedy'])
-  def test_catch(self, kind):
-    connections = [(3,), (7, 0, 5), (4,)]
-    self.check(kind, ENVIRONMENTS['catch'], connections, 40)
-
-  @pytest.mark.parametrize(
-    'ids', [pytest.param((4,), id='one'), pytest.param((4, 0, 8), id='three')]
-  )
-  def test_one_lane_alone(self, ids):
-    self.check('stochastic', ENVIRONMENTS['memory_chain'], [ids], 30)
 
   def test_episodes_that_end_independently(self):
     self.check('counting', short_catch, [(0, 1, 2), (4, 7), (5,)], 40)
@@ -258,25 +246,6 @@ class TestRaw:
     for version, (action, _, _) in zip(versions, adder.calls[1:]):
       assert action[0, 3] == version
 
-  def test_versions_change_between_batches_alone(self):
-    policy = inference_fixture.EchoPolicy()
-
-    class Ticking:
-      version = 0
-
-      def update(self, wait=False):
-        del wait
-        self.version += 1
-        for variable in policy.versions:
-          variable.assign(self.version)
-
-    with inference_fixture.serving(policy, variables=Ticking()) as it:
-      connection = it.connection(range(11))  # In three calls.
-      for now, version in enumerate((1, 2)):
-        assert set(connection.step(now)[:, 3]) == {version}
-      connection.finish()
-      assert it.adders[0].versions == [1]
-
   def test_evaluation_starts_with_the_newest_variables(self):
     waits = []
 
@@ -311,18 +280,6 @@ class TestRaw:
       evaluation.receive()
       assert variables.has_answered
 
-  def test_evaluation_waits_for_variables_while_an_adder_waits(self):
-    variables = _SlowVariables()
-    variables.gate.set()
-    with serving_evaluation(variables) as it:
-      training = it.connection([0])
-      training.step(0)
-      it.adders[0].gate.clear()
-      training.step(1)
-      replay_fixture.wait_until(lambda: it.adders[0].num_waits, 'the adder')
-      it.connection([0], purpose='evaluation').step(0)
-      assert variables.has_answered
-
   def test_variables_that_never_come_end_the_server(self):
     class Failing:
       version = 0
@@ -336,28 +293,6 @@ class TestRaw:
     ):
       it.connection([0], purpose='evaluation').send(0)
       it.call.result()
-
-  def test_an_actor_that_goes_while_variables_are_fetched(self):
-    variables = _SlowVariables()
-    with serving_evaluation(variables) as it:
-      gone = it.connection([0], purpose='evaluation')
-      gone.send(0)
-      assert variables.asked.wait(inference_fixture.DEADLINE_SECONDS)
-      gone.close()
-      successor = it.connection([0], purpose='evaluation')
-      variables.gate.set()
-      successor.step(0)
-
-  @pytest.mark.parametrize(
-    ('name', 'settings'),
-    [
-      ('variables', {}),
-      ('make_adder', {'variables': object(), 'make_adder': object()}),
-    ],
-  )
-  def test_roles_that_cannot_refresh_at_the_start(self, name, settings):
-    with pytest.raises(ValueError, match=f'^{name} must'):
-      connections_lib.Role(None, refreshes_at_start=True, **settings)
 
   def test_what_the_adder_gets_is_its_own_row_by_row(self):
     with inference_fixture.serving() as it:
@@ -445,28 +380,3 @@ class TestStatistics:
       row = it.server.report()
       assert row['rows_per_batch'] == 9
       assert row['fill'] == 9 / (4 + 4 + 1)
-
-  def test_rates_and_times(self):
-    with inference_fixture.serving() as it:
-      connection = it.connection([0, 1])
-      connection.send(0)
-      connection.receive()
-      frame = bytearray(connection.frames[1])
-      frame[: frames.HEADER_SIZE] = frames.header(
-        frames.STEP, len(frame) - frames.HEADER_SIZE, 0.125
-      )
-      connection.stream.sendall(frame)
-      raw_lane.read_frame(connection.stream)
-      row = it.server.report()
-      assert row['requests_per_second'] > 0
-      assert row['rows_per_second'] / row[
-        'requests_per_second'
-      ] == pytest.approx(2, abs=5e-8)
-      assert row['round_trip_ms_p50'] == 125
-      assert 0 <= row['adding_share'] <= 1
-      assert row['run_ms_p95'] > 0
-      connection.finish()  # By now all is counted.
-      it.server.report()
-      row = it.server.report()
-      assert row['requests_per_second'] == 0
-      assert row['fill'] == 0

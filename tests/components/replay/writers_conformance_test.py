@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from repertory.components import replay, testing
+from repertory.components.replay import local
 from support.replay import recording_writer, replay_fixture
 
 
@@ -77,20 +78,48 @@ class _Records(testing.ServedTable):
 
 class _RecordingWriters(testing.WriterConformance):
   is_held_back = False
-  shared = (0, 1)
   writer_class: type[replay.Writer] = recording_writer.RecordingWriter
 
   @contextlib.contextmanager
   def serve(self, table):
-    yield _Records(table, self.shared, self.writer_class)
+    yield _Records(table, (0, 1), self.writer_class)
 
 
 class TestRecordingWriter(_RecordingWriters):
   pass
 
 
-class TestRecordingWriterOfWholeItems(_RecordingWriters):
-  shared = ()
+class _LocalTable(testing.ServedTable):
+  """A table of this process."""
+
+  def __init__(self, table):
+    self._table = local.Table(table, seed=0)
+
+  def make_writer(self, timeout_seconds, stop, **settings):
+    place = local.WaitPolicy(timeout_seconds, stop)
+    return local.LocalWriter(self._table, place, **settings)
+
+  def count(self):
+    return self._table.status().inserts
+
+  def take(self, num_items):
+    size = self._table.status().size
+    priorities = self._table.copy().priorities[:num_items]
+    assert size >= num_items
+    data = self._table.sample(num_items, 0).data
+    rows = zip(*(data[name] for name in sorted(data)), strict=True)
+    return [
+      (dict(zip(sorted(data), row)), priority)
+      for row, priority in zip(rows, priorities)
+    ]
+
+
+class TestLocalWriter(testing.WriterConformance):
+  test_bundles_are_of_items_that_come_together = None  # It has no bundles.
+
+  @contextlib.contextmanager
+  def serve(self, table):
+    yield _LocalTable(table)
 
 
 class _Backwards(recording_writer.RecordingWriter):
@@ -98,21 +127,7 @@ class _Backwards(recording_writer.RecordingWriter):
     super().put([leaf[::-1] for leaf in leaves], references)
 
 
-class _OnePriority(recording_writer.RecordingWriter):
-  def _insert(self, priority, item):
-    super()._insert(1.0, item)
-
-
 class _KeepsViews(recording_writer.RecordingWriter):
-  """Stores views of its arguments instead of copies."""
-
-  def put(self, leaves, references=None):
-    super().put(leaves, references)
-    if references is None:
-      self.items[-1]['image'] = leaves[0][-1]
-
-
-class _KeepsViewsOfShared(recording_writer.RecordingWriter):
   def keep(self, leaves):
     references = super().keep(leaves)
     for reference, leaf in zip(references, leaves):
@@ -137,12 +152,6 @@ class _TakesAnyPriority(recording_writer.RecordingWriter):
   def _put_one(self, item):
     self._insert(self._priority(), item)
     self.num_items += 1
-
-
-class _CountsRefused(recording_writer.RecordingWriter):
-  def _put_one(self, item):
-    self.num_items += 1
-    super()._put_one(item)
 
 
 class _LosesTheLast(recording_writer.RecordingWriter):
@@ -176,53 +185,10 @@ class _CountsBundles(recording_writer.RecordingWriter):
     return self._num_pending > self._max_pending_items
 
 
-class _BreaksBundles(recording_writer.RecordingWriter):
-  def put(self, leaves, references=None):
-    size = self.table.bundle_size
-    count = len(leaves[0]) // size * size
-    super().put([leaf[:count] for leaf in leaves], references)
-
-
-_SHARED_CASES = [
-  (_Backwards, 'items_come_in_order_each_with_a_priority'),
-  (_OnePriority, 'items_come_in_order_each_with_a_priority'),
-  (_LosesTheLast, 'items_come_in_order_each_with_a_priority'),
-  (_KeepsViews, 'what_is_put_may_be_changed_afterwards'),
-  (_KeepsViewsOfShared, 'what_is_put_may_be_changed_afterwards'),
-  (_Versionless, 'knows_its_table_and_version'),
-  (_Casting, 'other_leaves_are_refused'),
-  (_TakesAnyPriority, 'impossible_priorities_are_refused'),
-  (_CountsRefused, 'impossible_priorities_are_refused'),
-  (_LosesTheLast, 'all_comes_before_it_flushes_or_resets_or_closes'),
-  (_RefersToTheNewest, 'items_refer_to_what_is_kept'),
-  (_KeepsNothing, 'leaves_may_be_left_out'),
-  (_CountsBundles, 'bundles_are_of_items_that_come_together'),
-  (_BreaksBundles, 'bundles_are_of_items_that_come_together'),
-]
-
-
-@pytest.mark.parametrize(('writer_class', 'check'), _SHARED_CASES)
-def test_finds_wrong_writers(writer_class, check):
-  checks = _RecordingWriters()
-  checks.writer_class = writer_class
-  with pytest.raises(AssertionError):
-    getattr(checks, f'test_{check}')()
-
-
 class _WaitsInPut(replay.ReverbWriter):
   def put(self, leaves, references=None):
     super().put(leaves, references)
     self.wait()
-
-
-class _NeverWaits(replay.ReverbWriter):
-  def wait(self):
-    self._num_pending = 0
-
-
-class _NeverAhead(replay.ReverbWriter):
-  def is_ahead(self):
-    return False
 
 
 class _WaitsForAll(replay.ReverbWriter):
@@ -266,18 +232,27 @@ class _PutsAgain(replay.ReverbWriter):
 @pytest.mark.parametrize(
   ('writer_class', 'check'),
   [
+    (_Backwards, 'items_come_in_order_each_with_a_priority'),
+    (_KeepsViews, 'what_is_put_may_be_changed_afterwards'),
+    (_Versionless, 'knows_its_table_and_version'),
+    (_Casting, 'other_leaves_are_refused'),
+    (_TakesAnyPriority, 'impossible_priorities_are_refused'),
+    (_LosesTheLast, 'all_comes_before_it_flushes_or_resets_or_closes'),
+    (_RefersToTheNewest, 'items_refer_to_what_is_kept'),
+    (_KeepsNothing, 'leaves_may_be_left_out'),
+    (_CountsBundles, 'bundles_are_of_items_that_come_together'),
     (_WaitsInPut, 'full_table_blocks'),
-    (_NeverWaits, 'full_table_blocks'),
-    (_NeverAhead, 'full_table_blocks'),
     (_WaitsForAll, 'some_may_be_pending'),
     (_GivesUp, 'wait_ends_after_its_time'),
     (_PutsAgain, 'continues_after_a_time_out'),
     (_Deaf, 'stop_ends_a_wait'),
   ],
 )
-def test_finds_writers_that_are_not_held_back(writer_class, check):
-  checks = _ReverbWriters()
+def test_finds_wrong_writers(writer_class, check):
+  is_served = issubclass(writer_class, replay.ReverbWriter)
+  checks = _ReverbWriters() if is_served else _RecordingWriters()
   checks.writer_class = writer_class
-  checks.deadline_seconds = 1.5
+  if is_served:
+    checks.deadline_seconds = 1.5
   with pytest.raises((AssertionError, TimeoutError)):
     getattr(checks, f'test_{check}')()

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from repertory.components import replay, testing, transports
 from repertory.components.checkpoints import checkpointing
+from repertory.components.replay import local
 from support.replay import replay_fixture
 
 
@@ -24,21 +25,35 @@ def _serve(described, directory, timeout_seconds, stop):
     server.stop()
 
 
-class _ReverbRoads(testing.TransportConformance):
-  road_class: type[transports.ReverbTransport] = transports.ReverbTransport
+class _ReverbTransports(testing.TransportConformance):
+  transport_class: type[transports.ReverbTransport] = transports.ReverbTransport
   parts: transports.TransportParts = transports.TransportParts()
 
   @contextlib.contextmanager
   def serve(self, described, directory, timeout_seconds, stop):
     with _serve(described, directory, timeout_seconds, stop) as connection:
-      yield self.road_class(connection, described, self.parts, directory)
+      yield self.transport_class(connection, described, self.parts, directory)
 
 
-class TestReverbRoad(_ReverbRoads):
+class TestReverbTransport(_ReverbTransports):
   pass
 
 
-class _WithoutSnapshots(_ReverbRoads):
+class TestInProcessTransport(testing.TransportConformance):
+  test_limit_of_pending_items = None  # Items are inserted at once.
+
+  @contextlib.contextmanager
+  def serve(self, described, directory, timeout_seconds, stop):
+    yield transports.InProcessTransport(
+      described,
+      transports.TransportParts(),
+      seed=0,
+      place=local.WaitPolicy(timeout_seconds, stop),
+      checkpoint_directory=directory,
+    )
+
+
+class _WithoutSnapshots(_ReverbTransports):
   """The server restores nothing."""
 
   def serve(self, described, directory, timeout_seconds, stop):
@@ -46,7 +61,7 @@ class _WithoutSnapshots(_ReverbRoads):
     return super().serve(described, elsewhere, timeout_seconds, stop)
 
 
-class _Newest(_ReverbRoads):
+class _Newest(_ReverbTransports):
   """A table that samples the newest items first."""
 
   def serve(self, described, directory, timeout_seconds, stop):
@@ -127,15 +142,6 @@ class _ForgetsLimit(_Forgetting):
   forgotten = types.MappingProxyType({'max_pending_items': None})
 
 
-class _LooksOnce(transports.ReverbTransport):
-  """Records the status only once."""
-
-  def make_learner_side(self):
-    end = super().make_learner_side()
-    end.statuses = lambda: end._opened_with
-    return end
-
-
 class _TakesOne(transports.ReverbTransport):
   """Allows only one adder."""
 
@@ -163,18 +169,9 @@ class _Impatient(transports.ReverbTransport):
     return end
 
 
-class _Careless(transports.ReverbTransport):
-  """Does not check restored tables."""
-
-  def make_learner_side(self):
-    end = super().make_learner_side()
-    end.check_restored = lambda checkpoint: None
-    return end
-
-
-def _with(road_class=transports.ReverbTransport, parts=None):
-  checks = _ReverbRoads()
-  checks.road_class = road_class
+def _with(transport_class=transports.ReverbTransport, parts=None):
+  checks = _ReverbTransports()
+  checks.transport_class = transport_class
   checks.parts = parts or transports.TransportParts()
   return checks
 
@@ -185,7 +182,6 @@ def _with(road_class=transports.ReverbTransport, parts=None):
     (_with(parts=_Shuffling()), 'items_come_out_whole'),
     (_Newest(), 'queue_gives_each_item_once_and_in_order'),
     (_with(_TakesOne), 'adders_share_the_transport'),
-    (_with(_LooksOnce), 'batches_are_due_by_the_ratio'),
     (_with(_AlwaysDue), 'batches_are_due_by_the_ratio'),
     (_with(_ForgetsVersion), 'items_have_the_version_that_acted'),
     (_with(_ForgetsLimit), 'limit_of_pending_items'),
@@ -193,13 +189,11 @@ def _with(road_class=transports.ReverbTransport, parts=None):
     (_with(parts=_Deaf()), 'waits_for_a_batch'),
     (_with(_ForgetsPriority), 'new_items_have_the_given_priority'),
     (_with(parts=_DropsPriorities()), 'learner_changes_priorities'),
-    (_with(parts=_WithoutLeast()), 'learner_changes_priorities'),
     (_with(parts=_WithoutLeast()), 'priorities_are_optional'),
     (_WithoutSnapshots(), 'snapshot_is_restored'),
-    (_with(_Careless), 'snapshot_is_restored'),
   ],
 )
-def test_finds_wrong_roads(checks, check):
+def test_finds_wrong_transports(checks, check):
   checks.deadline_seconds = 2.0
   errors = (AssertionError, checkpointing.CheckpointError, StopIteration)
   with pytest.raises(errors):

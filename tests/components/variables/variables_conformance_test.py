@@ -15,14 +15,14 @@ class TestShared(testing.VariableClientConformance):
     return variables.SharedVariableClient(learner)
 
 
-class TestPublished(testing.VariableClientConformance):
+class TestLocal(testing.VariableClientConformance):
   def make_variable_client(self, learner, variables_in_use, stop):
     publisher = variables.Publisher(learner.variables)
     learner.publish = publisher.publish
     return variables.LocalVariableClient(publisher, variables_in_use)
 
 
-class TestFetched(testing.VariableClientConformance):
+class TestRemote(testing.VariableClientConformance):
   def make_variable_client(self, learner, variables_in_use, stop):
     return variables.RemoteVariableClient(learner, variables_in_use, stop=stop)
 
@@ -71,12 +71,6 @@ class _BegunAtOnce(_Asking):
     self.update()
 
 
-class _WithoutPriority(_Asking):
-  def __init__(self, learner, variables_in_use):
-    super().__init__(learner, variables_in_use)
-    self._max_priority = float('nan')
-
-
 class _OneBehind(_Asking):
   """Applies the variables of the previous query."""
 
@@ -102,16 +96,6 @@ class _ReportsTheNewest(_Asking):
     return self._learner.version if self._version >= 0 else -1
 
 
-class _Restless(_Asking):
-  """Applies new variables at its own time, which is soon."""
-
-  def update(self, wait=False):
-    super().update()
-    timer = threading.Timer(0.1, super().update)
-    timer.daemon = True
-    timer.start()
-
-
 class _AsksTwice(_Asking):
   """Takes version and priority from other steps than the variables."""
 
@@ -121,40 +105,10 @@ class _AsksTwice(_Asking):
     return [values, *super()._ask()[1:]]
 
 
-class _GoesBack(_Asking):
-  """Applies old variables, once in a while."""
-
-  _calls, _oldest = 0, None
-
-  def _ask(self):
-    self._calls += 1
-    self._oldest = self._oldest or super()._ask()
-    return self._oldest if self._calls % 3 == 2 else super()._ask()
-
-
-class _ForgetsPriority(_Asking):
-  @property
-  def max_priority(self):
-    return 1.0
-
-
-class _Ageless(_Asking):
-  @property
-  def age_seconds(self):
-    return None
-
-
 class _NeverOld(_Asking):
   @property
   def age_seconds(self):
     return 0.0
-
-
-class _NeverYoung(_Asking):
-  def _take_over(self, found):
-    since = self._since
-    super()._take_over(found)
-    self._since = since
 
 
 class _Immortal(_Asking):
@@ -164,30 +118,24 @@ class _Immortal(_Asking):
 
 
 @pytest.mark.parametrize(
-  ('followed_class', 'check'),
+  ('client_class', 'check'),
   [
     (_BegunAtOnce, 'has_nothing_at_first'),
-    (_WithoutPriority, 'has_nothing_at_first'),
     (_OneBehind, 'waiting_update_comes_back_with_the_newest'),
-    (_ForgetsPriority, 'waiting_update_comes_back_with_the_newest'),
     (_WaitsAlone, 'updates_keep_up'),
     (_ReportsTheNewest, 'variables_change_in_updates_alone'),
-    (_Restless, 'variables_change_in_updates_alone'),
     (_AsksTwice, 'versions_are_never_mixed_and_never_fall'),
-    (_GoesBack, 'versions_are_never_mixed_and_never_fall'),
-    (_Ageless, 'age'),
     (_NeverOld, 'age'),
-    (_NeverYoung, 'age'),
     (_Asking, 'stop_ends_a_wait'),
     (_Immortal, 'close_ends_all_threads'),
   ],
 )
-def test_finds_what_is_wrong(followed_class, check):
+def test_finds_wrong_clients(client_class, check):
   class Checks(testing.VariableClientConformance):
     deadline_seconds = 1.0
 
     def make_variable_client(self, learner, variables_in_use, stop):
-      return followed_class(learner, variables_in_use)
+      return client_class(learner, variables_in_use)
 
   with pytest.raises(AssertionError):
     getattr(Checks(), f'test_{check}')()

@@ -102,19 +102,6 @@ def test_equals_its_twin(max_size, exponent):
   assert table.status().samples == 60 * 9
 
 
-def test_samples_have_the_types_of_batches():
-  table = local_fixture.make_table()
-  local_fixture.insert(table, [1, 2])
-  drawn = local_fixture.sample(table, 3)
-  assert drawn.is_demonstration == ()
-  found = [
-    drawn.data['x'], drawn.keys, drawn.probabilities, drawn.table_sizes
-  ]  # fmt: skip
-  types = ['int64', 'uint64', 'float64', 'int64']
-  assert [leaf.dtype for leaf in found] == types
-  assert [leaf.shape for leaf in found] == [(3,)] * 4
-
-
 def test_items_of_zero_weight_are_sampled_if_all_have_it():
   table = local_fixture.make_table(replay_fixture.make_prioritized(1.0))
   local_fixture.insert(table, [1, 2], priorities=[0.0, 0.0])
@@ -214,16 +201,6 @@ def test_allocates_only_used_memory():
   assert (local_fixture.sample(table, 2).data['x'] == 1).all()
   with pytest.raises(SettingError, match=r'max_size .* too large'):
     local.Table(dataclasses.replace(small, max_size=2**55), 0)
-
-
-def test_equal_seeds_give_equal_draws():
-  def draw(seed):
-    table = local_fixture.make_table(seed=seed)
-    local_fixture.insert(table, range(100))
-    return local_fixture.values(local_fixture.sample(table, 20))
-
-  assert draw(1) == draw(1)
-  assert draw(1) != draw(2)
 
 
 def test_many_threads_lose_and_double_nothing():
