@@ -54,19 +54,12 @@ class Role:
 
 
 class _Step(NamedTuple):
-  """A step to be written to the adder.
-
-  Attributes:
-    timestep: `[B]`.
-    action: The action that led there, `[B, ...]`; None for the first timestep.
-    extras: The policy's extras of that action, `[B, ...]`.
-    version: Learner steps of the variables that chose the action.
-  """
+  """A timestep for the adder, and the action that led there, if any."""
 
   timestep: dm_env.TimeStep
   action: types.Nest = None
   extras: types.Nest = ()
-  version: int = 0
+  version: int = 0  # Of the variables that chose the action.
 
 
 class ActorConnection:
@@ -89,14 +82,7 @@ class ActorConnection:
     role: Role,
     spec: specs.EnvironmentSpec,
   ):
-    """Takes over a connection whose handshake has been accepted.
-
-    Args:
-      stream: Non-blocking socket.
-      hello: The actor's message.
-      role: Purpose of its actions.
-      spec: Spec of one environment.
-    """
+    """Takes over a connection whose handshake has been accepted."""
     self.stream = stream
     self.actor: str = hello['actor']
     self.run_id: str = hello['run_id']
@@ -181,14 +167,7 @@ class ActorConnection:
     return kind, round_trip
 
   def fill(self, inputs: list[np.ndarray], place: int, start: int, num: int):
-    """Copies rows into a batch.
-
-    Args:
-      inputs: Inputs of the batch, see `StateStore.inputs`.
-      place: First row in the batch.
-      start: First row in the frame.
-      num: Number of rows.
-    """
+    """Copies `num` rows from row `start` on to row `place` of a batch."""
     there, here = slice(place, place + num), slice(start, start + num)
     step_type, _, _, *observation = self.leaves
     inputs[0][there] = self.ids[here]
@@ -323,7 +302,7 @@ class ActorConnection:
 def act_for(
   store: state_store.StateStore, batch: Sequence[ActorConnection]
 ) -> int:
-  """Runs the policy for connections that fit a bucket, or for one larger one.
+  """Runs the policy for connections that fit a bucket, or for a larger one.
 
   Returns:
     Number of computed rows, padding included.

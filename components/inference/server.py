@@ -56,13 +56,7 @@ class _Waiter:
     *,
     closes: bool = False,
   ) -> None:
-    """Queues a wait for a connection.
-
-    Args:
-      wait: Returns when the connection can continue.
-      closes: Whether it must be called even if the connection has ended, at the
-        latest by `close`.
-    """
+    """Queues a wait, which is called even after the end if it `closes`."""
     connection.submitted += 1
     self._jobs.append((connection, wait, closes))
     self._wanted.set()

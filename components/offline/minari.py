@@ -73,15 +73,7 @@ class MinariData(data_set.DataSet):
   """Minari data set in a local folder, in HDF5."""
 
   def __init__(self, path: str, file: str):
-    """Reads the lengths of all episodes.
-
-    Args:
-      path: Folder of the data set, for errors.
-      file: File with the episodes.
-
-    Raises:
-      DataError: If there are no episodes, or the file is damaged.
-    """
+    """Reads the lengths of all episodes from a file of the folder `path`."""
     self.path = path
     self._file = file
     with self._open() as opened:

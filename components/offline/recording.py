@@ -121,11 +121,7 @@ def prepare(
 
 
 def read_manifest(directory: str) -> RecordingManifest:
-  """Reads the manifest of a recording.
-
-  Raises:
-    DataError: If it cannot be read.
-  """
+  """Reads the manifest of a recording, or raises a DataError."""
   try:
     with regular_files.open_file(os.path.join(directory, FILE)) as file:
       found = json.load(file)
@@ -206,11 +202,7 @@ class Recording(data_set.DataSet):
   """
 
   def __init__(self, path: str):
-    """Opens the recording, and reads the lengths of all episodes.
-
-    Raises:
-      DataError: If there are no episodes, or a file is damaged.
-    """
+    """Opens the recording, and reads the lengths of all episodes."""
     self.path = path
     self.manifest = read_manifest(path)
     self._files = sorted(

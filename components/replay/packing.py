@@ -61,13 +61,7 @@ class Packing:
     return columns
 
   def bundle(self, leaves: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Maps the leaves of items to the columns of their bundles.
-
-    Args:
-      leaves: All arrays of the signature, `[K, ...]`.
-
-    Returns:
-      The columns, `[K / bundle_size, ...]`.
+    """Maps leaves `[K, ...]` to columns of bundles `[K / bundle_size, ...]`.
 
     Raises:
       ValueError: If the items do not fill their bundles, or the shape or dtype
@@ -91,13 +85,7 @@ class Packing:
     return columns
 
   def pack(self, leaves: Sequence) -> np.ndarray:
-    """Packs the small leaves of K items.
-
-    Args:
-      leaves: All arrays of the signature, `[K, ...]`; large ones are ignored.
-
-    Returns:
-      uint8 `[K, bytes]`, with no bytes if no leaf is small.
+    """Packs the small ones of leaves `[K, ...]` to uint8 `[K, bytes]`.
 
     Raises:
       ValueError: If the shape or dtype of a small leaf differs from the
@@ -113,11 +101,7 @@ class Packing:
     return records.view(np.uint8).reshape(count, self._record.itemsize)
 
   def unpack(self, columns: Sequence[tf.Tensor]) -> types.Nest:
-    """Maps the columns of a batch, `[B / bundle_size, ...]`, to its leaves.
-
-    Returns:
-      The leaves of all items, `[B, ...]`, in the structure of the signature.
-    """
+    """Maps columns `[B / bundle_size, ...]` to a nest of leaves `[B, ...]`."""
     columns = list(columns)
     leaves: list = [None] * len(self._specs)
     if self.packed:

@@ -190,14 +190,7 @@ class Limiter:
     inserts: int = 0,
     samples: int = 0,
   ):
-    """Starts at the given counts.
-
-    Args:
-      limit: The rate limit; None for a queue.
-      max_size: Capacity of the queue.
-      inserts: Items inserted so far.
-      samples: Items sampled so far.
-    """
+    """Starts at the given counts; without a limit for a queue."""
     self.inserts = inserts
     self.samples = samples
     if limit is None:
@@ -212,9 +205,7 @@ class Limiter:
   def may_sample(self, num_samples: int, size: int) -> bool:
     """Returns whether `num_samples` items may be sampled at once.
 
-    Args:
-      num_samples: Items of one request.
-      size: Items left in the table when the last of them is drawn.
+    `size` items are left in the table when the last of them is drawn.
     """
     error = self.inserts * self._ratio - (self.samples + num_samples)
     return size >= self._min_size and error >= self._least

@@ -29,12 +29,7 @@ class Demonstrations:
     experience: experience_lib.Experience,
     transport: offline_transport.OfflineTransport,
   ):
-    """Creates the learner side of the recorded data.
-
-    Args:
-      experience: The agent's experience, with `num_demonstrations`.
-      transport: Filled transport of `experience.demonstrated`.
-    """
+    """Takes a filled transport of `experience.demonstrated`."""
     self._transport = transport
     self._end = transport.make_learner_side()
     self._is_demonstrated = places(experience)

@@ -4,7 +4,7 @@ import copy
 import dataclasses
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from repertory.components import replay
@@ -119,11 +119,7 @@ class InProcessTransport(transport.Transport):
       self.actors.restored = self.actors.restored or contents.actors
 
   def in_turn(self, turn: int) -> 'InProcessTransport':
-    """Returns this transport for one writer of a round-robin order.
-
-    Args:
-      turn: Position from 0. Only one adder at a time may have each position.
-    """
+    """Returns this transport for the writer with a position, from 0."""
     one = copy.copy(self)
     one._turn = turn
     return one
@@ -144,27 +140,13 @@ class InProcessTransport(transport.Transport):
     )
 
   def make_learner_side(self) -> learner_side.LearnerSide:
-    return InProcessLearnerSide(
-      self._experience,
-      self._tables,
-      self._place,
-      self._checkpoint_directory,
-      self.actors,
-    )
+    return InProcessLearnerSide(self)
 
 
 def check_in_process(
   experience: experience_lib.Experience, parts: transport.TransportParts
 ) -> None:
-  """Validates that an experience works without a replay server.
-
-  Args:
-    experience: Description of the agent's experience.
-    parts: Factory of the agent.
-
-  Raises:
-    ValueError: Naming what needs a server.
-  """
+  """Raises a ValueError that names what needs a replay server, if anything."""
   for name in _OF_SERVERS:
     own = getattr(type(parts), name)
     if own is not getattr(transport.TransportParts, name):
@@ -184,33 +166,23 @@ def check_in_process(
 
 
 class InProcessLearnerSide(learner_side.LearnerSide):
-  """Learner side for the last of some tables of this process."""
+  """Learner side of an in-process transport, for its last table."""
 
   kind = InProcessTransport.kind
 
-  def __init__(
-    self,
-    experience: experience_lib.Experience,
-    tables: Sequence[local.Table],
-    place: local.WaitPolicy,
-    checkpoint_directory: str,
-    actors: ActorStates,
-  ):
-    self._local_table = tables[-1]
-    self._local_tables = tables
-    self._actors = actors
+  def __init__(self, transport: InProcessTransport):
+    self._local_tables = transport._tables
+    self._local_table = table = transport._tables[-1]
+    self._actors = transport.actors
     self._actor_state: snapshots.ActorState | None = None
-    self._checkpoint_directory = checkpoint_directory
+    self._checkpoint_directory = transport._checkpoint_directory
     self._is_taken = threading.Event()
+    experience, place = transport._experience, transport._place
     super().__init__(experience, place)
-    self.batches = local.LocalBatches(
-      self._local_table, experience.batch_size, place
-    )
+    self.batches = local.LocalBatches(table, experience.batch_size, place)
     self.priorities = None
     if experience.min_priority is not None:
-      self.priorities = local.LocalPriorities(
-        self._local_table, experience.min_priority
-      )
+      self.priorities = local.LocalPriorities(table, experience.min_priority)
 
   def statuses(self) -> Mapping[str, replay.TableInfo]:
     return {

@@ -39,12 +39,7 @@ class LearnerSide(snapshots.Snapshots):
   def __init__(
     self, experience: experience_lib.Experience, place: local.WaitPolicy
   ):
-    """Records the tables' status; batches, which prefetch, come afterwards.
-
-    Args:
-      experience: Description of the agent's experience.
-      place: Its timeout and stop signal end a wait.
-    """
+    """Records the tables' status; batches, which prefetch, come afterwards."""
     self._experience = experience
     self._table = experience.table
     self._place = place
@@ -149,10 +144,7 @@ class LearnerSide(snapshots.Snapshots):
     batches.batch_timeout_seconds = batch_timeout
 
   def reset_count(self, learner_steps: int) -> int:
-    """Restarts the count; earlier samples no longer exist.
-
-    Args:
-      learner_steps: Updates so far.
+    """Restarts the count after `learner_steps`; earlier samples are lost.
 
     Returns:
       The number of sampled items that the learner never received.
@@ -189,11 +181,6 @@ class LearnerSide(snapshots.Snapshots):
     }
 
   def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
-    """Compares the tables' initial status with the result of `describe`.
-
-    Raises:
-      CheckpointError: If a table lacks items of the checkpoint.
-    """
     for name, counts in checkpoint.state['tables'].items():
       found = self._opened_with.get(name, replay.TableInfo(0, 0, 0, 0))
       if found.inserts < counts['inserts'] or found.samples < counts['samples']:

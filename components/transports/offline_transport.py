@@ -25,7 +25,7 @@ _NO_VERSION = -1
 _STATE, _PRIORITIES = 'draws.json', 'priorities.npy'
 
 
-class OfflineTransport(transport.Transport):
+class OfflineTransport(in_process.InProcessTransport):
   """Cuts recorded episodes into items once, and samples them indefinitely.
 
   The items are in a local table, which differs from the agent's in size and
@@ -68,11 +68,10 @@ class OfflineTransport(transport.Transport):
       ValueError: If the experience does not work with recorded data.
     """
     check_offline(experience, parts)
-    self._experience = unlimited(experience, lengths)
-    self._parts = parts
-    self._place = place or local.WaitPolicy()
+    super().__init__(
+      unlimited(experience, lengths), parts, seed=seed, place=place
+    )
     self._checkpoint_directory = checkpoint_directory
-    self._table = local.Table(self._experience.table, seed)
     self.checksum = 0
     self.is_resumed = False
 
@@ -85,7 +84,7 @@ class OfflineTransport(transport.Transport):
 
     Args:
       chunks: Recorded steps.
-      report: Callback that is often called with the number of cut time steps.
+      report: Often called, with the number of cut time steps.
 
     Raises:
       DataError: If the data cannot be read.
@@ -149,13 +148,7 @@ class OfflineTransport(transport.Transport):
     raise RuntimeError('Recorded data must not change: nothing can be added.')
 
   def make_learner_side(self) -> learner_side.LearnerSide:
-    return _OfflineLearnerSide(
-      self._experience,
-      self._table,
-      self._place,
-      self._checkpoint_directory,
-      self.checksum,
-    )
+    return _OfflineLearnerSide(self)
 
   def _make_adder(self, num_slots: int) -> adders.Adder:
     writer = local.LocalWriter(
@@ -171,12 +164,7 @@ class OfflineTransport(transport.Transport):
 def unlimited(
   experience: experience_lib.Experience, lengths: np.ndarray
 ) -> experience_lib.Experience:
-  """Returns the experience with a table for all episodes, without limits.
-
-  Args:
-    experience: Description of the agent's experience.
-    lengths: Steps of all episodes, `[E]`.
-  """
+  """Returns the experience with a table for episodes of `lengths`, `[E]`."""
   num_items = max(1, experience.items.max_items_of(lengths))
   return experience.with_table(
     max_size=num_items, bundle_size=1, rate_limit=replay.UNLIMITED
@@ -186,11 +174,7 @@ def unlimited(
 def check_offline(
   experience: experience_lib.Experience, parts: transport.TransportParts
 ) -> None:
-  """Validates that an experience works with recorded data.
-
-  Raises:
-    ValueError: With the reason.
-  """
+  """Raises a ValueError that says why recorded data do not suffice, if so."""
   table, extras = experience.table, experience.items.extras_spec
   if table.is_queue or table.max_times_sampled:
     raise ValueError(
@@ -213,18 +197,9 @@ class _OfflineLearnerSide(in_process.InProcessLearnerSide):
 
   kind = OfflineTransport.kind
 
-  def __init__(
-    self,
-    experience: experience_lib.Experience,
-    table: local.Table,
-    place: local.WaitPolicy,
-    checkpoint_directory: str,
-    checksum: int,
-  ):
-    super().__init__(
-      experience, [table], place, checkpoint_directory, in_process.ActorStates()
-    )
-    self._checksum = checksum
+  def __init__(self, transport: OfflineTransport):
+    super().__init__(transport)
+    self._checksum = transport.checksum
 
   def describe(self) -> dict[str, Any]:
     return {**super().describe(), 'is_exact': True}

@@ -52,12 +52,7 @@ class ReverbTransport(transport.Transport):
     return replay.ReverbWriter(self._connection, table, **settings)
 
   def make_learner_side(self) -> learner_side.LearnerSide:
-    return _ReverbLearnerSide(
-      self._connection,
-      self._experience,
-      self._parts,
-      self._checkpoint_directory,
-    )
+    return _ReverbLearnerSide(self)
 
 
 class _ReverbLearnerSide(learner_side.LearnerSide):
@@ -65,15 +60,10 @@ class _ReverbLearnerSide(learner_side.LearnerSide):
 
   kind = ReverbTransport.kind
 
-  def __init__(
-    self,
-    connection: replay.Connection,
-    experience: experience_lib.Experience,
-    parts: transport.TransportParts,
-    checkpoint_directory: str,
-  ):
-    self._connection = connection
-    self._checkpoint_directory = checkpoint_directory
+  def __init__(self, transport: ReverbTransport):
+    self._connection = connection = transport._connection
+    self._checkpoint_directory = transport._checkpoint_directory
+    experience, parts = transport._experience, transport._parts
     super().__init__(experience, connection)
     self.batches = parts.make_dataset(experience, connection)
     try:

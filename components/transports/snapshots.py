@@ -93,10 +93,6 @@ class ActorSnapshots(abc.ABC):
 
     Args:
       num_sampled: Items ever sampled from the table.
-
-    Raises:
-      signals.Stopped: If the stop signal was set during a wait.
-      TimeoutError: If a wait was too long.
     """
     del num_sampled
     return True

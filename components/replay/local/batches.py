@@ -27,16 +27,7 @@ class LocalBatches(batches.Batches):
     batch_size: int,
     place: waits.WaitPolicy | None = None,
   ):
-    """Initializes the iterator, without sampling.
-
-    Args:
-      table: Table to sample.
-      batch_size: B, at least 1.
-      place: Timeout and stop signal of a wait; by default a timeout of ten
-        minutes.
-    """
-    if batch_size < 1:
-      raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
+    """Initializes the iterator over batches `[B]`, without sampling."""
     self._table = table
     self._batch_size = batch_size
     self._place = place or waits.WaitPolicy()

@@ -30,26 +30,14 @@ class WriterQueues:
   """
 
   def __init__(self, num_turns: int | None):
-    """Starts without queues.
-
-    Args:
-      num_turns: Number of writers in the round-robin order; None for first
-        come, first served.
-    """
+    """Starts without queues; `num_turns` is None for first come."""
     self._num_turns = num_turns
     self._now = 0
     self._by_turn: dict[int, WriterQueue] = {}
     self._order: collections.deque[WriterQueue] = collections.deque()
 
   def open(self, turn: int | None) -> WriterQueue:
-    """Opens a queue for a writer.
-
-    Args:
-      turn: Position in the round-robin order, from 0; None without it.
-
-    Raises:
-      ValueError: If the position is out of range or taken.
-    """
+    """Opens a queue for a writer, at its position in the round-robin order."""
     queue = WriterQueue(turn)
     if self._num_turns is None:
       return queue

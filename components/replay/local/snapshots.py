@@ -111,14 +111,7 @@ def read(
 
 @contextlib.contextmanager
 def reading(what: str) -> Iterator[None]:
-  """Converts every error of damaged contents to a CheckpointError.
-
-  Args:
-    what: Name of the contents that the block reads, for the message.
-
-  Raises:
-    CheckpointError: If the block raises any error.
-  """
+  """Converts every error to a CheckpointError about `what` the block reads."""
   try:
     yield
   except checkpointing.CheckpointError:

@@ -30,8 +30,7 @@ class LocalWriter(writers.Writer):
 
     Args:
       table: Table for the items.
-      place: Timeout and stop signal of waits; by default a timeout of ten
-        minutes.
+      place: Settings of waits.
       turn: Position of the writer in a round-robin order.
       **settings: See `writers.Writer`.
     """

@@ -1,16 +1,9 @@
 """Tests of connecting and disconnecting actors and inference servers."""
 
-import contextlib
-import os
 import select
-import signal
-import subprocess
-import sys
 
-import numpy as np
 import pytest
 
-from repertory.components import specs
 from repertory.components.inference import (
   addresses,
   client,
@@ -23,55 +16,8 @@ from support.replay import replay_fixture
 
 DEADLINE_SECONDS = inference_fixture.DEADLINE_SECONDS
 
-_ACTOR_SOURCE = """
-import sys
-import time
-from support.launch import raw_lane
-
-lane = raw_lane.RawLane(sys.argv[1], [0, 1], actor='child')
-lane.step(0)
-lane.step(1)
-if sys.argv[2] == 'torn':
-  lane.stream.sendall(lane.frames[1][:70])
-elif sys.argv[2] == 'unread':
-  lane.send(1)
-print('ready', flush=True)
-time.sleep(600)
-"""
-
 
 class TestDeath:
-  @pytest.mark.parametrize('how', ['torn', 'unread', 'idle'])
-  def test_kill(self, how):
-    with inference_fixture.serving() as it, contextlib.ExitStack() as stack:
-      other = it.connection([2, 3, 4], actor='other')
-      other.step(0)
-      paths = filter(None, sys.path)
-      child = stack.enter_context(
-        subprocess.Popen(
-          [sys.executable, '-c', _ACTOR_SOURCE, it.address, how],
-          stdout=subprocess.PIPE,
-          env=os.environ | {'PYTHONPATH': os.pathsep.join(paths)},
-          text=True,
-        )
-      )
-      stack.callback(child.kill)
-      line = replay_fixture.Call(child.stdout.readline).result(60)
-      assert line == 'ready\n'
-      adder = it.adder('child')
-      replay_fixture.wait_until(lambda: adder.calls[1:], 'what came whole')
-      other.step()
-      child.send_signal(signal.SIGKILL)
-      child.wait(DEADLINE_SECONDS)
-      replay_fixture.wait_until(lambda: adder.is_closed, 'the adder closed')
-      # START and the first step; the second if it came whole, and in time.
-      assert len(adder.calls) in ((2, 3) if how == 'unread' else (2,))
-      other.step()
-      connection = it.connection([0, 1], actor='another')
-      connection.step(0)
-      connection.step()
-      other.finish()
-
   def test_gone_during_the_handshake(self):
     with inference_fixture.serving() as it:
       other = it.connection([0, 1], actor='other')
@@ -213,42 +159,6 @@ class TestServerGone:
         caller=callers.Caller('a'),
         timeout_seconds=0.3,
       )
-
-  def test_no_actions_in_time(self):
-    with inference_fixture.serving(window_seconds=DEADLINE_SECONDS) as it:
-      it.connection([1, 2])
-      thin = it.client([0], timeout_seconds=0.3)
-      thin.send(inference_fixture.restart([[1, 2]]), start=True)
-      with pytest.raises(
-        TimeoutError,
-        match=f'Waited 0.3 seconds for actions on .* at {it.address}',
-      ):
-        thin.receive()
-
-  def test_server_that_takes_nothing(self):
-    spec = raw_lane.SPEC._replace(
-      observations=specs.Array((4 << 20,), np.float32)
-    )
-    listener, address = addresses.listen(addresses.make_address())
-    with listener, contextlib.ExitStack() as stack:
-
-      def welcome():
-        listener.setblocking(True)
-        stream = stack.enter_context(listener.accept()[0])
-        raw_lane.read_frame(stream)
-        stream.sendall(frames.header(frames.WELCOME, 0))
-
-      call = replay_fixture.Call(welcome)
-      thin = client.InferenceClient(
-        address, spec, [0], caller=callers.Caller('a'), timeout_seconds=0.5
-      )
-      stack.callback(thin.close)
-      call.result()
-      with pytest.raises(TimeoutError, match=f'to take timesteps.*{address}'):
-        thin.send(
-          inference_fixture.restart(np.zeros([1, 4 << 20], np.float32)),
-          start=True,
-        )
 
   def test_stop_ends_the_wait_for_actions(self):
     with inference_fixture.serving(window_seconds=DEADLINE_SECONDS) as it:

@@ -121,9 +121,6 @@ class TestLikeLocal:
       address=address,
     )
 
-  def test_episodes_that_end_independently(self):
-    self.check('counting', short_catch, [(0, 1, 2), (4, 7), (5,)], 40)
-
   def test_lane_larger_than_the_largest_bucket(self):
     self.check(
       'stochastic',
@@ -156,27 +153,6 @@ class TestLikeLocal:
       inference_fixture.assert_same_calls(
         adder.calls, local_calls(make(), make_environment, (2, 6), 40)
       )
-
-  def test_starting_anew(self):
-    make_environment = functools.partial(catch.Catch, 5, 5)
-    spec = inference_fixture.make_spec(make_environment)
-    with inference_fixture.serving(
-      counting_policy.CountingPolicy(), spec, num_environments=10
-    ) as it:
-      thin = inference_fixture.ThinLoop(it, make_environment, (2, 6))
-      for num_steps in (2, 3, 4, 5):  # LAST comes with the fourth.
-        thin.loop.reset()
-        for _ in range(num_steps):
-          thin.loop.step()
-      thin.run(0)
-      calls = it.adder('thin').calls
-    starts = [n for n, call in enumerate(calls) if len(call) == 2]
-    assert starts == [0, 3, 7, 12]
-    for start, num_steps in zip(starts, (2, 3, 4, 5)):
-      for count in range(min(num_steps, 4)):
-        action, _, extras = calls[start + 1 + count]
-        assert extras['count'].tolist() == [count] * 2
-        assert action.tolist() == [(2 + count) % 3, (6 + count) % 3]
 
 
 class TestRaw:
@@ -294,38 +270,6 @@ class TestRaw:
       it.connection([0], purpose='evaluation').send(0)
       it.call.result()
 
-  def test_what_the_adder_gets_is_its_own_row_by_row(self):
-    with inference_fixture.serving() as it:
-      connections = [
-        it.connection(ids, num_frames=9) for ids in ([4, 1, 6], [0], [2, 3])
-      ]
-      for now in range(10):
-        for connection in connections:
-          connection.send(now)
-        for connection in connections:
-          connection.receive()
-      for connection, adder in zip(connections, it.adders):
-        connection.finish()
-        assert len(adder.calls) == 10
-        for now, call in enumerate(adder.calls):
-          np.testing.assert_array_equal(
-            call[1].observation, connection.observations[now]
-          )
-          assert call[1].reward.tolist() == [0.5] * len(connection.ids)
-          if now == 0:
-            continue
-          # Of the timestep before.
-          asked = connection.step_types[now - 1] != LAST
-          expected = raw_lane.mix(
-            connection.ids, connection.observations[now - 1]
-          )
-          np.testing.assert_array_equal(
-            call[0][asked, 1], expected[asked], f'step {now}'
-          )
-          np.testing.assert_array_equal(
-            call[0][asked, 2], call[2]['count'][asked]
-          )
-
 
 class TestStatistics:
   def test_target(self):
@@ -359,17 +303,6 @@ class TestStatistics:
       assert row['rows_per_batch'] == 1
       assert row['fill'] == 1
       assert row['wait_ms_p50'] >= 1.0
-
-  def test_target_follows_the_lanes(self):
-    with inference_fixture.serving(
-      window_seconds=inference_fixture.DEADLINE_SECONDS
-    ) as it:
-      one, two, three = (it.connection([i]) for i in range(3))
-      one.send(0)  # Of three rows the server waits for a second one.
-      two.finish()
-      three.finish()  # Now it is all there is.
-      one.receive()
-      one.step()
 
   def test_fill_of_a_lane_larger_than_the_largest_bucket(self):
     with inference_fixture.serving(buckets=(1, 4)) as it:

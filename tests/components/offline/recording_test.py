@@ -107,23 +107,6 @@ def test_an_episode_of_two_files_stays_whole(tmp_path, num_slots):
   ]
 
 
-def test_a_name_that_another_run_takes_meanwhile_is_left_to_it(
-  tmp_path, monkeypatch
-):
-  taken, fsync = tmp_path / 'steps_000000.npz', os.fsync
-
-  def take(file):
-    taken.touch()
-    fsync(file)
-
-  writer = recorded_episodes.write(tmp_path, _SLOTS, 2)
-  monkeypatch.setattr(os, 'fsync', take)
-  writer.close()
-  assert not taken.read_bytes()
-  taken.unlink()
-  assert len(_read(tmp_path)) == 6
-
-
 def test_a_copy_continues_after_the_first_one(tmp_path):
   directory = recorded_episodes.prepare(tmp_path)
   writer = offline.RecordingWriter(directory, 'steps')
@@ -159,31 +142,6 @@ def test_no_step_is_lost_if_the_disk_was_full_for_a_while(tmp_path):
   writer.close()
   assert [row[3:] for row in _read(tmp_path) if row[3] == 7] == [
     [7, t] for t in range(6)
-  ]
-
-
-def test_unwritten_steps_are_counted_at_close(tmp_path):
-  writer = recorded_episodes.write(tmp_path, _SLOTS, 8)
-  with real_disk_errors.file_size_limit(500):
-    # Slot 0: episodes of 2, 1 and 3 steps, with two resets. Slot 1: 8 steps.
-    with pytest.raises(offline.RecordingError, match='14 steps cannot be'):
-      writer.close()
-    writer.close()  # They are lost, and reported once.
-
-
-def test_writing_between_two_steps_keeps_each_step_once(tmp_path):
-  writer = recorded_episodes.write(tmp_path, _SLOTS, 1)
-  stream = recorded_episodes.timesteps(_SLOTS)
-  for _ in range(2):
-    next(stream)
-  writer.close()
-  for _ in range(7):
-    writer.add(*next(stream))
-  writer.close()
-  assert [row[3:] for row in _read(tmp_path)] == [
-    *([1, 0], [1, 1], [7, 0], [7, 1]),
-    *([1, 1], [1, 2], [2, 0], [2, 1], [3, 0], [3, 1], [3, 2], [3, 3]),
-    *([7, t] for t in range(1, 9)),
   ]
 
 

@@ -1,7 +1,6 @@
 """Tests of the contents of a replay server's checkpoints."""
 
 import os
-import sys
 import threading
 from typing import Any
 
@@ -144,34 +143,6 @@ def test_a_file_with_damage_in_the_middle_is_no_checkpoint(served):
     replay.ReplayCheckpointError, match=r'chunks.tfrecord, but .* damaged'
   ):
     replay.write_checkpoint(served.connection)
-
-
-def test_full_disk(tmp_path):
-  if not real_disk_errors.can_mount(tmp_path):
-    pytest.skip('may not mount a small disk here')
-  source = """
-import os, sys
-sys.path[:0] = {folders}
-import replay_checkpoints_test as test
-from repertory.components import replay
-from repertory.components.checkpoints import checkpointing
-
-served = test.Served(os.path.join(sys.argv[1], 'replay'))
-served.insert(150)
-for _ in range(3):
-  try:
-    replay.write_checkpoint(served.connection)
-  except replay.ReplayCheckpointError as error:
-    print('No space left' in str(error), len(os.listdir(served.directory)))
-replay.remove_checkpoints(served.directory)
-print(os.listdir(served.directory), served.status().size)
-os._exit(0 if not sys.stdout.flush() else 1)
-"""
-  output = real_disk_errors.run_on_small_disk(
-    source.format(folders=sys.path), tmp_path, '500k'
-  )
-  # Reverb leaves incomplete files each time; all are removed.
-  assert output.split('\n')[:-1] == ['True 1', 'True 2', 'True 3', '[] 150']
 
 
 def test_server_that_is_gone_is_another_error(tmp_path, monkeypatch):

@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-import tree
 
-from repertory.components import adders, replay, types
+from repertory.components import replay
 from repertory.components.runtime import signals
-from support.replay import replay_fixture, transition_twin
+from support.replay import replay_fixture
 from support.system import heap
 
 
@@ -46,50 +45,6 @@ def _serve():
 
 def _next(dataset):
   return replay_fixture.Call(next, dataset).result()
-
-
-def test_batches_are_as_the_signature_says():
-  transitions = adders.Transitions(
-    2, 0.5, extras_spec=transition_twin.EXTRAS_SPEC
-  )
-  signature = transitions.signature(transition_twin.SPEC)
-  table = replay.uniform(signature, 100, replay_fixture.NO_LIMIT)
-  discounts = rewards = np.ones(20, np.float32)
-  with replay_fixture.serve(table) as connection:
-    writer = replay_fixture.make_writer(connection)
-    adder = transitions.make_adder(writer, 1)
-    slots = [transition_twin.Slot(0, [(rewards, discounts)])]
-    transition_twin.run(adder, slots, 20)
-    adder.close()
-    dataset = replay.ReplayDataset(connection, table, 5)
-    batch = _next(dataset)
-    element_spec = dataset.element_spec
-    dataset.close()
-  assert isinstance(batch, types.Sample)
-  assert isinstance(batch.data, types.Transition)
-  tree.map_structure(_assert_spec, batch.data, signature)
-  for found, dtype in (
-    (batch.keys, tf.uint64),
-    (batch.probabilities, tf.float64),
-    (batch.table_sizes, tf.int64),
-  ):
-    assert (found.shape, found.dtype) == ((5,), dtype)
-  tree.assert_same_structure(element_spec, batch)
-  for found, spec in zip(tree.flatten(batch), tree.flatten(element_spec)):
-    assert (found.shape, found.dtype) == (spec.shape, spec.dtype)
-  # Row by row, all leaves are of one transition.
-  expected = transition_twin.make_transitions(0, 0, rewards, discounts, 2, 0.5)
-  for row in range(5):
-    item = tree.map_structure(
-      lambda leaf, row=row: leaf[row].numpy(), batch.data
-    )
-    start = item.observation['place'][2]
-    tree.map_structure(np.testing.assert_array_equal, item, expected[start])
-
-
-def _assert_spec(found, spec):
-  assert found.shape == (5, *spec.shape)
-  assert found.dtype == spec.dtype
 
 
 @pytest.mark.parametrize('exponent', [0.5])

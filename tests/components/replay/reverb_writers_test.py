@@ -10,7 +10,6 @@ from repertory.components.replay import packing
 from support.replay import (
   recording_writer,
   replay_fixture,
-  sequence_twin,
   transition_twin,
 )
 from support.system import rare_cases
@@ -49,31 +48,6 @@ def test_a_reset_drops_kept_arrays():
       writer.put([None, np.array([1])], [kept])
     writer.close()
     assert replay_fixture.table_status(connection).inserts == 0
-
-
-@pytest.mark.parametrize('max_pending_items', [0, 20])
-@pytest.mark.parametrize('across_episodes', [False, True])
-def test_sequences_are_as_in_memory(across_episodes, max_pending_items):
-  random = np.random.default_rng(max_pending_items)
-  sequences = sequence_twin.make_sequences(
-    length=5, burn_in=1, period=2, across_episodes=across_episodes
-  )
-  histories = [
-    sequence_twin.make_history(
-      slot, [range(1, n + 1) for n in random.integers(1, 9, 300)], 300
-    )
-    for slot in (1, 2, 3)
-  ]
-  table = replay_fixture.make_fifo(sequences.signature(sequence_twin.SPEC))
-  with replay_fixture.serve(table) as connection:
-    writer = replay_fixture.make_writer(
-      connection, max_pending_items=max_pending_items
-    )
-    adder = sequences.make_adder(writer, 3)
-    sequence_twin.play(writer, adder, histories)
-    adder.close()
-    items = [item.data for item in replay_fixture.drain(connection)]
-  sequence_twin.assert_equal(items, sequence_twin.record(sequences, histories))
 
 
 @pytest.mark.parametrize('max_pending_items', rare_cases.daily([0, 20], [20]))

@@ -136,22 +136,11 @@ class _KeepsViews(recording_writer.RecordingWriter):
     return references
 
 
-class _Versionless(recording_writer.RecordingWriter):
-  def __init__(self, *arguments, version=None, **settings):
-    super().__init__(*arguments, **settings)
-
-
 class _Casting(recording_writer.RecordingWriter):
   def put(self, leaves, references=None):
     *images, numbers = leaves
     numbers = np.asarray(numbers, np.int64).reshape([len(numbers)])
     super().put([*images, numbers], references)
-
-
-class _TakesAnyPriority(recording_writer.RecordingWriter):
-  def _put_one(self, item):
-    self._insert(self._priority(), item)
-    self.num_items += 1
 
 
 class _LosesTheLast(recording_writer.RecordingWriter):
@@ -165,43 +154,10 @@ class _LosesTheLast(recording_writer.RecordingWriter):
     self._open = (priority, item)
 
 
-class _RefersToTheNewest(recording_writer.RecordingWriter):
-  def _follow(self, reference):
-    super()._follow(reference)
-    return self._newest[len(reference.leaf)]
-
-  def keep(self, leaves):
-    self._newest = {len(leaf): leaf for leaf in leaves}
-    return super().keep(leaves)
-
-
-class _KeepsNothing(recording_writer.RecordingWriter):
-  def keep(self, leaves):
-    return super().keep([np.zeros(1) if x is None else x for x in leaves])
-
-
-class _CountsBundles(recording_writer.RecordingWriter):
-  def is_ahead(self):
-    return self._num_pending > self._max_pending_items
-
-
 class _WaitsInPut(replay.ReverbWriter):
   def put(self, leaves, references=None):
     super().put(leaves, references)
     self.wait()
-
-
-class _WaitsForAll(replay.ReverbWriter):
-  def wait(self):
-    self.flush()
-
-
-class _GivesUp(replay.ReverbWriter):
-  """Has no timeout; stops waiting silently."""
-
-  def _drain(self, max_pending_items):
-    with contextlib.suppress(TimeoutError):
-      super()._drain(max_pending_items)
 
 
 class _Deaf(replay.ReverbWriter):
@@ -214,37 +170,14 @@ class _Deaf(replay.ReverbWriter):
         return
 
 
-class _PutsAgain(replay.ReverbWriter):
-  """Writes again what did not arrive in time."""
-
-  def put(self, leaves, references=None):
-    self._last = leaves
-    super().put(leaves, references)
-
-  def wait(self):
-    try:
-      super().wait()
-    except TimeoutError:
-      self.put(self._last)
-      raise
-
-
 @pytest.mark.parametrize(
   ('writer_class', 'check'),
   [
     (_Backwards, 'items_come_in_order_each_with_a_priority'),
     (_KeepsViews, 'what_is_put_may_be_changed_afterwards'),
-    (_Versionless, 'knows_its_table_and_version'),
     (_Casting, 'other_leaves_are_refused'),
-    (_TakesAnyPriority, 'impossible_priorities_are_refused'),
     (_LosesTheLast, 'all_comes_before_it_flushes_or_resets_or_closes'),
-    (_RefersToTheNewest, 'items_refer_to_what_is_kept'),
-    (_KeepsNothing, 'leaves_may_be_left_out'),
-    (_CountsBundles, 'bundles_are_of_items_that_come_together'),
     (_WaitsInPut, 'full_table_blocks'),
-    (_WaitsForAll, 'some_may_be_pending'),
-    (_GivesUp, 'wait_ends_after_its_time'),
-    (_PutsAgain, 'continues_after_a_time_out'),
     (_Deaf, 'stop_ends_a_wait'),
   ],
 )

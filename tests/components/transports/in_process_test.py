@@ -93,15 +93,6 @@ def test_each_side_may_have_its_own_stop_signal():
     assert status.size == 2
 
 
-def test_queues_have_no_bundles():
-  described = _describe(_make_queue().bundled(2))
-  transport = _open(described)
-  end = transport.make_learner_side()
-  _add(transport, 5).close()
-  assert _numbers(next(end.batches)) == [0, 1, 2, 3]
-  assert end.describe()['bundle_sizes'] == {'replay': 1}
-
-
 def _run(seed, described):
   """Alternates acting and learning in one thread; returns all batches."""
   transport = _open(described, seed=seed)
@@ -167,23 +158,6 @@ class TestRefusals:
     described = dataclasses.replace(described, tables=tables)
     with pytest.raises(ValueError, match=r"one table; got \['replay', 'b'\]"):
       _open(described)
-
-  def test_tables_that_need_a_server(self):
-    described = _describe().with_table(remover='lifo')
-    with pytest.raises(ValueError, match=r"remover .* 'replay'"):
-      _open(described)
-
-
-def test_agents_may_cut_items_themselves():
-  class Parts(transports.TransportParts):
-    def make_adder(self, described, writer, batch_size):
-      return adders.TransitionAdder(
-        writer, batch_size, adders.Transitions(1, 0.5)
-      )
-
-  transport = _open(parts=Parts())
-  _add(transport, 4).close()
-  assert transport.make_learner_side().statuses()['replay'].inserts == 4
 
 
 class TestSnapshots:
@@ -266,7 +240,3 @@ class TestSnapshots:
     end.write_snapshot()
     restored = _open(checkpoint_directory=directory).make_learner_side()
     assert restored.statuses()['replay'].inserts == 11
-
-  def test_without_a_directory_there_are_none(self):
-    with pytest.raises(ValueError, match='checkpoint_directory must be given'):
-      _open().make_learner_side().write_snapshot()

@@ -12,7 +12,6 @@ import tensorflow as tf
 from repertory.components import replay, testing, transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
-from support.replay import replay_fixture
 
 
 @contextlib.contextmanager
@@ -61,18 +60,6 @@ class _WithoutSnapshots(_ReverbTransports):
     return super().serve(described, elsewhere, timeout_seconds, stop)
 
 
-class _Newest(_ReverbTransports):
-  """A table that samples the newest items first."""
-
-  def serve(self, described, directory, timeout_seconds, stop):
-    if described.table.is_queue:
-      # Newest since the last sample; here all items come at once.
-      described = described.with_table(
-        sampler='lifo', rate_limit=replay_fixture.NO_LIMIT
-      )
-    return super().serve(described, directory, timeout_seconds, stop)
-
-
 class _Shuffling(transports.TransportParts):
   """Pairs each item with the successor of another one."""
 
@@ -88,31 +75,6 @@ class _Shuffling(transports.TransportParts):
 
     batches._get_next = shuffle
     return batches
-
-
-class _Deaf(transports.TransportParts):
-  """Batches end in their own way."""
-
-  def make_dataset(self, experience, connection):
-    batches = super().make_dataset(experience, connection)
-    get_next = batches._get_next
-
-    def end():
-      try:
-        return get_next()
-      except tf.errors.CancelledError:
-        raise StopIteration from None
-
-    batches._get_next = end
-    return batches
-
-
-class _DropsPriorities(transports.TransportParts):
-  def make_priority_updater(self, experience, connection):
-    updater = super().make_priority_updater(experience, connection)
-    if updater is not None:
-      updater.update = lambda keys, priorities: None
-    return updater
 
 
 class _WithoutLeast(transports.TransportParts):
@@ -138,10 +100,6 @@ class _ForgetsVersion(_Forgetting):
   forgotten = types.MappingProxyType({'version': lambda: 0})
 
 
-class _ForgetsLimit(_Forgetting):
-  forgotten = types.MappingProxyType({'max_pending_items': None})
-
-
 class _TakesOne(transports.ReverbTransport):
   """Allows only one adder."""
 
@@ -153,13 +111,6 @@ class _TakesOne(transports.ReverbTransport):
       adder.put = lambda *step: None
     self.is_taken = True
     return adder
-
-
-class _AlwaysDue(transports.ReverbTransport):
-  def make_learner_side(self):
-    end = super().make_learner_side()
-    end.updates_due = lambda learner_steps, num_items=None: True
-    return end
 
 
 class _Impatient(transports.ReverbTransport):
@@ -180,15 +131,10 @@ def _with(transport_class=transports.ReverbTransport, parts=None):
   ('checks', 'check'),
   [
     (_with(parts=_Shuffling()), 'items_come_out_whole'),
-    (_Newest(), 'queue_gives_each_item_once_and_in_order'),
     (_with(_TakesOne), 'adders_share_the_transport'),
-    (_with(_AlwaysDue), 'batches_are_due_by_the_ratio'),
     (_with(_ForgetsVersion), 'items_have_the_version_that_acted'),
-    (_with(_ForgetsLimit), 'limit_of_pending_items'),
     (_with(_Impatient), 'waits_for_enough_items'),
-    (_with(parts=_Deaf()), 'waits_for_a_batch'),
     (_with(_ForgetsPriority), 'new_items_have_the_given_priority'),
-    (_with(parts=_DropsPriorities()), 'learner_changes_priorities'),
     (_with(parts=_WithoutLeast()), 'priorities_are_optional'),
     (_WithoutSnapshots(), 'snapshot_is_restored'),
   ],

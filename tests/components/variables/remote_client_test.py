@@ -128,25 +128,6 @@ def test_update_period(make, period):
   assert asked == ([0] * (period - 1) + [1]) * (9 // period)
 
 
-def test_no_request_is_lost(make):
-  """Not even if it comes just when the thread's wait has ended."""
-  harness = make()
-  harness.source.version = 4
-  wait, requested = harness.client._wanted.wait, []
-
-  def wait_and_be_late(seconds):
-    is_wanted = wait(0.01)
-    if not is_wanted and not requested:
-      requested.append(True)
-      harness.client._fetch()  # As if the actor did it now.
-    return is_wanted
-
-  harness.client._wanted.wait = wait_and_be_late
-  harness.wait_for_arrival()
-  harness.update()
-  assert harness.values() == 4
-
-
 def test_wait_is_for_a_fetch_after_the_call(make):
   """An earlier fetch may return older variables."""
   harness = make()

@@ -71,31 +71,6 @@ class _BegunAtOnce(_Asking):
     self.update()
 
 
-class _OneBehind(_Asking):
-  """Applies the variables of the previous query."""
-
-  _found = None
-
-  def update(self, wait=False):
-    self._found, found = self._ask(), self._found
-    if found is not None:
-      self._take_over(found)
-
-
-class _WaitsAlone(_Asking):
-  def update(self, wait=False):
-    if wait:
-      super().update()
-
-
-class _ReportsTheNewest(_Asking):
-  """Reports the newest version instead of the one in use."""
-
-  @property
-  def version(self):
-    return self._learner.version if self._version >= 0 else -1
-
-
 class _AsksTwice(_Asking):
   """Takes version and priority from other steps than the variables."""
 
@@ -103,12 +78,6 @@ class _AsksTwice(_Asking):
     values, *_ = super()._ask()
     time.sleep(0.001)
     return [values, *super()._ask()[1:]]
-
-
-class _NeverOld(_Asking):
-  @property
-  def age_seconds(self):
-    return 0.0
 
 
 class _Immortal(_Asking):
@@ -121,11 +90,7 @@ class _Immortal(_Asking):
   ('client_class', 'check'),
   [
     (_BegunAtOnce, 'has_nothing_at_first'),
-    (_OneBehind, 'waiting_update_comes_back_with_the_newest'),
-    (_WaitsAlone, 'updates_keep_up'),
-    (_ReportsTheNewest, 'variables_change_in_updates_alone'),
     (_AsksTwice, 'versions_are_never_mixed_and_never_fall'),
-    (_NeverOld, 'age'),
     (_Asking, 'stop_ends_a_wait'),
     (_Immortal, 'close_ends_all_threads'),
   ],

@@ -131,26 +131,6 @@ def test_may_end_earlier_and_have_the_actors(tmp_path):
   assert data['number'].tolist() == list(range(5, 31))
 
 
-def test_later_changes_are_not_in_it(tmp_path):
-  description = _TABLES['prioritized']
-  table = local.Table(description, 0)
-  player = _Player(table)
-  player.play(50)
-  contents = table.copy()
-  player.play(50)
-  _learn(table)
-  local.write(str(tmp_path), description, contents)
-  read = local.read(str(tmp_path), description)
-  assert (read.inserts, read.samples) == (50, 0)
-  restored = local.Table(description, 0)
-  restored.restore(read)
-  data = local_fixture.sample(restored, 100).data
-  assert set(data['number']) <= set(range(1, 51))
-  np.testing.assert_array_equal(data['after'][:, 0, 0], data['number'])
-  np.testing.assert_array_equal(data['before'][:, 0, 0], data['number'] - 1)
-  np.testing.assert_array_equal(data['map'][:, 0], data['number'])
-
-
 def test_no_snapshot_reads_none(tmp_path):
   description = _TABLES['uniform']
   assert local.read(str(tmp_path), description) is None

@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import threading
 
 import numpy as np
 import pytest
@@ -227,40 +226,3 @@ def test_many_threads_lose_and_double_nothing():
   for number in range(num_writers):
     own = [value for value in drawn if value // 1000 == number]
     assert own == list(range(1000 * number, 1000 * number + 2 * num_puts))
-
-
-def test_limits_hold_with_many_threads():
-  limit = replay.RateLimit(2.0, min_size=10, error_buffer=50.0)
-  table = local_fixture.make_table(
-    replay_fixture.make_prioritized(1.0, limit, 100)
-  )
-  is_over = threading.Event()
-
-  def write():
-    writer = local_fixture.open_writer(table, max_pending_items=0)
-    for k in range(300):
-      writer.put([np.arange(k, k + 3)])
-      if writer.is_ahead():
-        writer.wait()
-    writer.close()
-
-  def learn():
-    # The last inserts happen when e = 2 · 1800 − samples is 70 at most.
-    while table.status().samples < 2 * 1800 - 70:
-      sample = table.sample(20, replay_fixture.DEADLINE_SECONDS)
-      table.update_priorities(sample.keys, 1.0 + sample.keys % 5)
-
-  def watch():
-    while not is_over.wait(0.001):
-      status = table.status()
-      error = 2.0 * status.inserts - status.samples
-      assert status.inserts <= 10 or error <= 20 + 50
-      assert not status.samples or error >= 20 - 50
-
-  watching = replay_fixture.Call(watch)
-  calls = [replay_fixture.Call(f) for f in (write, write, learn)]
-  for call in calls:
-    call.result()
-  is_over.set()
-  watching.result()
-  assert table.status().inserts == 1800

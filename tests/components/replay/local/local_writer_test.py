@@ -14,7 +14,6 @@ from support.replay import (
   local_fixture,
   recording_writer,
   replay_fixture,
-  sequence_twin,
   transition_twin,
 )
 
@@ -190,28 +189,6 @@ class TestTurns:
   def test_positions_out_of_range_are_refused(self, table, turn):
     with pytest.raises(ValueError, match=rf'turn .*\[0, 3\).* {turn}'):
       local_fixture.open_writer(table, turn=turn)
-
-
-@pytest.mark.parametrize('across_episodes', [False, True])
-def test_sequences_are_as_recorded(across_episodes):
-  random = np.random.default_rng(0)
-  sequences = sequence_twin.make_sequences(
-    length=5, burn_in=1, period=2, across_episodes=across_episodes
-  )
-  histories = [
-    sequence_twin.make_history(
-      slot, [range(1, n + 1) for n in random.integers(1, 9, 300)], 300
-    )
-    for slot in (1, 2, 3)
-  ]
-  table = _make_queue(sequences.signature(sequence_twin.SPEC))
-  writer = local_fixture.open_writer(table)
-  adder = sequences.make_adder(writer, 3)
-  sequence_twin.play(writer, adder, histories)
-  adder.close()
-  expected = sequence_twin.record(sequences, histories)
-  items = _split(_drain(table))
-  sequence_twin.assert_equal(items, expected)
 
 
 def test_transitions_are_as_recorded(monkeypatch):
