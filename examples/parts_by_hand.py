@@ -16,7 +16,6 @@ from repertory.agents import dqn
 from repertory.components import (
   actors,
   adders,
-  datasets,
   learners,
   policies,
   replay,
@@ -46,11 +45,11 @@ def main(over_server=False, max_steps=4_000):
     server = replay.make_server([description])
     connection = replay.Connection(f'localhost:{server.port}')
     writer = replay.ReverbWriter(connection, description)
-    dataset = datasets.ReplayDataset(connection, description, BATCH_SIZE)
+    dataset = replay.ReplayDataset(connection, description, BATCH_SIZE)
   else:
     table = local.Table(description, SEED)
     writer = local.LocalWriter(table)
-    dataset = datasets.LocalBatches(table, BATCH_SIZE)
+    dataset = local.LocalBatches(table, BATCH_SIZE)
 
   # Learning: network, update, learner.
   agent = dqn.DQNBuilder(dqn.DQNConfig(n_step=1, prioritized=False))

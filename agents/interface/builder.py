@@ -11,7 +11,6 @@ import sonnet as snt
 
 from repertory.agents.interface import agent_config
 from repertory.components import (
-  datasets,
   interfaces,
   learners,
   loggers,
@@ -199,7 +198,7 @@ class Builder(transports.TransportParts, abc.ABC):
   def make_learner(
     self,
     update: interfaces.Update,
-    dataset: datasets.Batches,
+    dataset: replay.Batches,
     priority_updater: replay.Priorities | None,
     logger: loggers.Logger,
     divergence: learners.Divergence | None = None,

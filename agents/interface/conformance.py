@@ -24,7 +24,6 @@ import tree
 from repertory.agents.interface import builder as builder_lib
 from repertory.components import (
   actors,
-  datasets,
   interfaces,
   replay,
   specs,
@@ -249,7 +248,7 @@ class BuilderConformance:
     finished = tree.map_structure(
       lambda leaf: tf.gather(leaf, indices), finished
     )
-    expected = datasets.sample_spec(with_targets.table.signature, size)
+    expected = replay.sample_spec(with_targets.table.signature, size)
     tree.assert_same_structure(finished.data, expected.data)
     for leaf, spec in zip(tree.flatten(finished.data), tree.flatten(expected)):
       assert (leaf.shape, leaf.dtype) == (spec.shape, spec.dtype), (

@@ -1,12 +1,13 @@
-"""Base class of adders."""
+"""Base classes of adders and of descriptions of their items."""
 
 import abc
 from collections.abc import Mapping
 from typing import Any
 
 import dm_env
+import numpy as np
 
-from repertory.components import core, types
+from repertory.components import core, specs, types
 from repertory.components.replay import writers
 
 
@@ -91,10 +92,10 @@ class Adder(core.Adder):
     next_timestep: dm_env.TimeStep,
     extras: types.Nest = (),
   ) -> None:
-    """Adds one step of every slot, and writes completed items without a wait.
+    """Adds one step of every slot, as `add` does, but never waits.
 
     Callers that must not block check `is_ahead`, and let another thread `wait`
-    before they continue. The arguments are those of `add`.
+    before they continue.
     """
 
   def is_ahead(self) -> bool:
@@ -132,3 +133,57 @@ class Adder(core.Adder):
   def close(self) -> None:
     """Writes complete items and closes the writer."""
     self._writer.close()
+
+
+class ItemSpec(abc.ABC):
+  """Description of items: a frozen dataclass of all settings of their adder.
+
+  It is defined next to the adder. Other code that creates or reads the same
+  items uses the same description.
+  """
+
+  # Nests of array specs of the policy's extra outputs.
+  extras_spec: Any = ()
+
+  @property
+  def slots_end_together(self) -> bool:
+    """Whether the items of all slots of an adder end at the same steps."""
+    return False
+
+  @property
+  @abc.abstractmethod
+  def max_items_per_step(self) -> int:
+    """Maximum number of items that one environment step can create.
+
+    Rate limits and queues are validated with it, so that an actor that has
+    taken a step never waits for a learner that waits for the actor.
+    """
+
+  def max_items(self, num_steps: int) -> int:
+    """Returns the maximum number of items that `num_steps` can create.
+
+    Args:
+      num_steps: Steps of all slots, without resets.
+    """
+    return num_steps * self.max_items_per_step
+
+  def max_items_of(self, lengths: np.ndarray) -> int:
+    """Returns the maximum number of items from episodes of given lengths.
+
+    Args:
+      lengths: Steps per episode, `[E]`.
+    """
+    return self.max_items(int(lengths.sum()))
+
+  @abc.abstractmethod
+  def signature(self, spec: specs.EnvironmentSpec) -> types.Nest:
+    """Returns the `tf.TensorSpec`s of one item, for its table."""
+
+  @abc.abstractmethod
+  def make_adder(self, writer: writers.Writer, batch_size: int) -> Adder:
+    """Creates the adder that converts time steps to such items.
+
+    Args:
+      writer: Writer of the items.
+      batch_size: Slots of the environment batch.
+    """

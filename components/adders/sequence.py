@@ -1,4 +1,4 @@
-"""Adder of sequences of a fixed length."""
+"""Adders of sequences of a fixed length, and of whole episodes."""
 
 import dataclasses
 
@@ -8,18 +8,17 @@ import tensorflow as tf
 import tree
 
 from repertory.components import specs, types
-from repertory.components.adders import adder, item_spec, rings
+from repertory.components.adders import adder, rings
 from repertory.components.replay import writers
 
 # Integers: NumPy compares arrays with enum members slowly.
-_FIRST = int(dm_env.StepType.FIRST)
-_LAST = int(dm_env.StepType.LAST)
+_FIRST, _MID, _LAST = (int(one) for one in dm_env.StepType)
 
 _NO_EXTRAS = types.SequenceExtras()
 
 
 @dataclasses.dataclass(frozen=True)
-class Sequences(item_spec.ItemSpec):
+class Sequences(adder.ItemSpec):
   """Sequences of `length` observations and the steps between them.
 
   The first `burn_in` steps of an item warm up a recurrent state; the others are
@@ -230,3 +229,39 @@ class SequenceAdder(adder.Adder):
         self._versions[begins % length],
       ]
     )
+
+
+class EpisodeAdder(SequenceAdder):
+  """Adds whole episodes, padded to a fixed length."""
+
+  def __init__(
+    self, writer: writers.Writer, batch_size: int, *, max_length: int
+  ):
+    """Opens the writer.
+
+    Args:
+      writer: Writer of the episodes; its table's signature is that of sequences
+        of length `max_length` + 1.
+      batch_size: B, slots of the environment batch.
+      max_length: Maximum number of steps per episode, at least 1.
+    """
+    if max_length < 1:
+      raise ValueError(f'max_length must be at least 1, got {max_length}.')
+    sequences = Sequences(length=max_length + 1)
+    super().__init__(writer, batch_size, sequences)
+
+  def put(
+    self,
+    action: types.Nest,
+    next_timestep: dm_env.TimeStep,
+    extras: types.Nest = (),
+  ) -> None:
+    lengths = self._now + 1 - self._origins
+    continues = next_timestep.step_type == _MID
+    if np.any(continues & (lengths >= self._length - 1)):
+      raise ValueError(
+        f'An episode must end within max_length = {self._length - 1} steps, '
+        'got a longer one. Raise max_length, or wrap the environment in '
+        '`wrappers.StepLimit`.'
+      )
+    super().put(action, next_timestep, extras)

@@ -8,14 +8,14 @@ import numpy as np
 import tree
 
 from repertory.components import specs, types
-from repertory.components.adders import adder, item_spec, rings
+from repertory.components.adders import adder, rings
 from repertory.components.replay import writers
 
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
 
 @dataclasses.dataclass(frozen=True)
-class Transitions(item_spec.ItemSpec):
+class Transitions(adder.ItemSpec):
   """n-step transitions (o_t, a_t, Σ, Πd, o_{t+n}, extras_t).
 
   Each step starts one transition. In the last n − 1 steps of an episode,

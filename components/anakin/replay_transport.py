@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import datasets, replay, types
+from repertory.components import replay, types
 from repertory.components.anakin import acting, compiled_transport, sum_tree
 from repertory.components.runtime import loops, random_streams
 from repertory.components.transports import experience as experience_lib
@@ -136,7 +136,7 @@ class ReplayTransport(compiled_transport.CompiledTransport):
 
   @property
   def sample_spec(self) -> types.Sample:
-    return datasets.sample_spec(self._table.signature, self._batch_size)
+    return replay.sample_spec(self._table.signature, self._batch_size)
 
   def collect(self, act, carry, version, max_priority):
     carry, step, episodes = act(carry)

@@ -6,7 +6,7 @@ from typing import Any
 import tensorflow as tf
 import tree
 
-from repertory.components import datasets, learners, replay, types
+from repertory.components import learners, replay, types
 from repertory.components.anakin import acting, compiled_transport
 from repertory.components.config import settings
 from repertory.components.runtime import loops
@@ -71,7 +71,7 @@ class UnrollTransport(compiled_transport.CompiledTransport):
 
   @property
   def sample_spec(self) -> types.Sample:
-    return datasets.sample_spec(self._table.signature, self._batch_size)
+    return replay.sample_spec(self._table.signature, self._batch_size)
 
   def collect(self, act, carry, version, max_priority):
     del max_priority

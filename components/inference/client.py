@@ -276,27 +276,15 @@ def is_answerless(step_types: np.ndarray) -> bool:
 
 
 def timestep_leaves(spec: Any) -> list[frames.LeafSpec]:
-  """Returns the leaf specs of a timestep of one environment.
-
-  Args:
-    spec: `specs.EnvironmentSpec`.
-  """
-  return [
-    ((), np.dtype(np.int32)),
-    *(
-      (tuple(leaf.shape), np.dtype(leaf.dtype))
-      for leaf in (
-        spec.rewards,
-        spec.discounts,
-        *tree.flatten(spec.observations),
-      )
-    ),
-  ]
+  """Returns the leaf specs of a timestep of one environment."""
+  leaves = [spec.rewards, spec.discounts, *tree.flatten(spec.observations)]
+  return [((), np.dtype(np.int32)), *map(_leaf_spec, leaves)]
 
 
 def action_leaves(spec: Any) -> list[frames.LeafSpec]:
   """Returns the leaf specs of an action."""
-  return [
-    (tuple(leaf.shape), np.dtype(leaf.dtype))
-    for leaf in tree.flatten(spec.actions)
-  ]
+  return list(map(_leaf_spec, tree.flatten(spec.actions)))
+
+
+def _leaf_spec(leaf: Any) -> frames.LeafSpec:
+  return tuple(leaf.shape), np.dtype(leaf.dtype)

@@ -5,14 +5,15 @@ import dataclasses
 import socket
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import dm_env
 import numpy as np
 
-from repertory.components import specs
+from repertory.components import specs, types
 from repertory.components.inference import client as client_lib
-from repertory.components.inference import frames, recorder, state_store
+from repertory.components.inference import frames, state_store
+from repertory.components.runtime import nests
 
 _LAST = int(dm_env.StepType.LAST)
 
@@ -23,14 +24,15 @@ class Role:
 
   Attributes:
     store: Policy and states that compute the actions.
-    make_adder: Maps a lane to its adder; None to store nothing.
+    make_adder: Maps a connection to its adder; None to store nothing.
     variables: Variable client: an object with `update(wait)` and `version`.
       None if the variables never change.
-    refreshes_at_start: Whether variables are refreshed when a lane starts,
-      waiting for the newest, and not before each batch. Other lanes are not
-      blocked; so this is for roles of one lane at a time that store nothing.
-    owners: The lane of each environment id.
-    pending: Lanes that wait for the policy.
+    refreshes_at_start: Whether variables are refreshed when a connection
+      starts, waiting for the newest, and not before each batch. Others are not
+      blocked; so this is for roles of one connection at a time that store
+      nothing.
+    owners: The connection of each environment id.
+    pending: Connections that wait for the policy.
   """
 
   store: state_store.StateStore
@@ -42,20 +44,6 @@ class Role:
     default_factory=collections.deque
   )
 
-  def __post_init__(self):
-    if not self.refreshes_at_start:
-      return
-    if self.variables is None:
-      raise ValueError(
-        'variables must be given where a lane refreshes them when it starts; '
-        'got None.'
-      )
-    if self.make_adder is not None:
-      raise ValueError(
-        'make_adder must be None where a lane refreshes variables when it '
-        f'starts; got {self.make_adder!r}.'
-      )
-
   @property
   def target(self) -> int:
     """Number of waiting rows that triggers a batch: half of all.
@@ -65,12 +53,26 @@ class Role:
     return min((len(self.owners) + 1) // 2, self.store.buckets[-1])
 
 
+class _Step(NamedTuple):
+  """A timestep for the adder, and the action that led there, if any."""
+
+  timestep: dm_env.TimeStep
+  action: types.Nest = None
+  extras: types.Nest = ()
+  version: int = 0  # Of the variables that chose the action.
+
+
 class ActorConnection:
   """An actor's environments, from its handshake to its end.
 
+  It joins timesteps with the actions that led to them: each action is stored
+  until the timestep that follows it has arrived. A timestep is written to the
+  adder after its answer has been sent.
+
   Attributes:
-    recorder: Writes the lane's experience to its adder; None if it is not
-      stored.
+    adder: Adder of its experience; None if nothing is stored.
+    written_version: Learner steps of the variables behind the action of the
+      step being written.
   """
 
   def __init__(
@@ -80,13 +82,7 @@ class ActorConnection:
     role: Role,
     spec: specs.EnvironmentSpec,
   ):
-    """Takes over a connection whose handshake has been accepted.
-
-    Args:
-      stream: Non-blocking socket.
-      hello: The actor's message.
-      role: Purpose of its actions.
-    """
+    """Takes over a connection whose handshake has been accepted."""
     self.stream = stream
     self.actor: str = hello['actor']
     self.run_id: str = hello['run_id']
@@ -114,20 +110,20 @@ class ActorConnection:
     )
     self._unsent = memoryview(b'')
     self._has_started = False
-    self.recorder: recorder.Recorder | None = None
+    self.written_version = 0
+    self._to_observation = nests.Unflattener(spec.observations)
+    self._to_action = nests.Unflattener(spec.actions)
+    self._action: types.Nest = None
+    self._extras: list[np.ndarray] = []
+    self._chosen_by = 0  # The version behind the stored action.
+    self._next: _Step | None = None
+    self.adder: Any = None
     if role.make_adder is not None:
-      self.recorder = recorder.Recorder(
-        role.make_adder(self), spec, role.store, self.batch_size
-      )
-    self.forget_action()
+      self.adder = role.make_adder(self)
+      self.forget_action()
 
   def __str__(self) -> str:
     return f"'{self.actor}'"
-
-  @property
-  def written_version(self) -> int:
-    """Learner steps of the variables behind the adder's latest action."""
-    return 0 if self.recorder is None else self.recorder.written_version
 
   @property
   def is_held(self) -> bool:
@@ -171,14 +167,7 @@ class ActorConnection:
     return kind, round_trip
 
   def fill(self, inputs: list[np.ndarray], place: int, start: int, num: int):
-    """Copies rows into a batch.
-
-    Args:
-      inputs: Inputs of the batch, see `StateStore.inputs`.
-      place: First row in the batch.
-      start: First row in the frame.
-      num: Number of rows.
-    """
+    """Copies `num` rows from row `start` on to row `place` of a batch."""
     there, here = slice(place, place + num), slice(start, start + num)
     step_type, _, _, *observation = self.leaves
     inputs[0][there] = self.ids[here]
@@ -193,56 +182,62 @@ class ActorConnection:
     start: int,
     num: int,
   ) -> None:
-    """Copies rows from a batch's outputs.
-
-    Args:
-      actions: Leaves of the batch.
-      extras: Leaves of the batch.
-      place: First row in the batch.
-      start: First row in the lane.
-      num: Number of rows.
-    """
+    """Copies rows from the outputs of a batch; see `fill`."""
     there, here = slice(place, place + num), slice(start, start + num)
     for array, leaf in zip(self._answer_leaves, actions):
       array[here] = leaf[there]
-    if self.recorder is not None:
-      self.recorder.take_extras(extras, place, start, num)
+    if self.adder is None:
+      return
+    if num == self.batch_size:
+      self._extras = [leaf[there] for leaf in extras]
+      return
+    if start == 0:
+      self._extras = self.role.store.empty_extras(self.batch_size)
+    for array, leaf in zip(self._extras, extras):
+      array[here] = leaf[there]
 
   def note_frame(self, kind: int) -> None:
-    """Passes the received timesteps to the recorder."""
-    if self.recorder is None:
+    """Joins the received timesteps with the stored action."""
+    if self.adder is None:
       return
+    step_type, reward, discount, *observation = self.leaves
+    timestep: Any = dm_env.TimeStep(
+      step_type, reward, discount, self._to_observation(observation)
+    )
     if kind == frames.START:
-      self.recorder.note_first(self.leaves)
-    else:
-      self.recorder.note_step(self.leaves)
+      self._next = _Step(timestep)
+      return
+    extras = self.role.store.unflatten_extras(self._extras)
+    self._next = _Step(timestep, self._action, extras, self._chosen_by)
 
   def keep_action(self) -> None:
     """Stores the answered action, for the next step."""
-    if self.recorder is not None:
+    if self.adder is not None:
       variables = self.role.variables
-      version = 0 if variables is None else variables.version
-      self.recorder.keep_action(self._answer_leaves, version)
+      self._chosen_by = 0 if variables is None else variables.version
+      self._action = self._to_action(
+        [leaf.copy() for leaf in self._answer_leaves]
+      )
 
   def forget_action(self) -> None:
     """Stores zeros for the next step, when the policy is not run."""
-    if self.recorder is not None:
-      self.recorder.forget_action(self._answer_leaves)
+    if self.adder is not None:
+      zeros = [np.zeros_like(leaf) for leaf in self._answer_leaves]
+      self._action = self._to_action(zeros)
+      self._extras = self.role.store.empty_extras(self.batch_size)
 
-  def go_on(self) -> bool:
-    """Gives the frame to the adder; returns whether the adder must wait."""
+  def write_step(self) -> bool:
+    """Writes the frame to the adder; returns whether the adder must wait."""
     self.is_pending = False
-    return self.recorder is not None and self.recorder.go_on()
-
-  def wait_for_adder(self) -> None:
-    """Waits until its adder can take more."""
-    if self.recorder is not None:
-      self.recorder.adder.wait()
-
-  def close_adder(self) -> None:
-    """Writes complete items; does nothing if nothing is stored."""
-    if self.recorder is not None:
-      self.recorder.adder.close()
+    step, self._next = self._next, None
+    if step is None:
+      return False
+    if step.action is None:
+      self.adder.add_first(step.timestep)
+      return False
+    self.written_version = step.version
+    self.adder.put(step.action, step.timestep, step.extras)
+    return self.adder.is_ahead()
 
   def check_silence(self) -> None:
     """Checks that an actor sends nothing now.
@@ -260,7 +255,7 @@ class ActorConnection:
     raise frames.ProtocolError(f'{self} must wait for its answer.')
 
   def send_answer(self) -> None:
-    """Sends the actions, as far as the socket takes them."""
+    """Sends the actions, as far as the socket takes them; see `send_rest`."""
     self._unsent = self._answer
     self.send_rest()
 
@@ -307,39 +302,35 @@ class ActorConnection:
 def act_for(
   store: state_store.StateStore, batch: Sequence[ActorConnection]
 ) -> int:
-  """Runs the policy for lanes that fit a bucket, or for one larger lane.
+  """Runs the policy for connections that fit a bucket, or for a larger one.
 
   Returns:
     Number of computed rows, padding included.
   """
   first, largest = batch[0], store.buckets[-1]
   if len(batch) > 1 or first.batch_size <= largest:
-    return _act(store, batch)
+    rows = [(connection, 0, connection.batch_size) for connection in batch]
+    return _act(store, rows)
   return sum(
-    _act(store, [first], start, min(largest, first.batch_size - start))
+    _act(store, [(first, start, min(largest, first.batch_size - start))])
     for start in range(0, first.batch_size, largest)
   )
 
 
 def _act(
   store: state_store.StateStore,
-  batch: Sequence[ActorConnection],
-  start: int = 0,
-  num: int | None = None,
+  rows: Sequence[tuple[ActorConnection, int, int]],
 ) -> int:
-  """Runs the policy once; returns its bucket."""
-  counts = (
-    [connection.batch_size for connection in batch] if num is None else [num]
-  )
-  bucket = store.bucket_for(sum(counts))
+  """Runs the policy once, for some rows of each connection; see `fill`."""
+  bucket = store.bucket_for(sum(num for _, _, num in rows))
   inputs = store.inputs(bucket)
   place = 0
-  for connection, count in zip(batch, counts):
-    connection.fill(inputs, place, start, count)
-    place += count
+  for connection, start, num in rows:
+    connection.fill(inputs, place, start, num)
+    place += num
   actions, extras = store.act(bucket, place)
   place = 0
-  for connection, count in zip(batch, counts):
-    connection.take(actions, extras, place, start, count)
-    place += count
+  for connection, start, num in rows:
+    connection.take(actions, extras, place, start, num)
+    place += num
   return bucket

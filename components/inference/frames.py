@@ -48,13 +48,7 @@ class ProtocolError(ValueError):
 
 
 def header(kind: int, size: int, round_trip: float = 0.0) -> bytes:
-  """Packs a header.
-
-  Args:
-    kind: Kind of the frame.
-    size: Bytes of the payload.
-    round_trip: Seconds of the sender's last request.
-  """
+  """Packs a header; `round_trip` is the time of the last request, in s."""
   microseconds = min(int(round_trip * 1e6), 2**32 - 1)
   return _HEADER.pack(_MAGIC, kind, size, microseconds)
 
@@ -104,12 +98,7 @@ class FrameLayout:
   """Offsets of a payload's leaves, for B rows."""
 
   def __init__(self, leaves: Sequence[LeafSpec], batch_size: int):
-    """Computes the offsets.
-
-    Args:
-      leaves: Specs of the leaves, in order.
-      batch_size: B.
-    """
+    """Computes the offsets of leaves `[batch_size, ...]`."""
     self._places = []
     offset = 0
     for shape, dtype in leaves:
@@ -130,12 +119,7 @@ class FrameLayout:
 def make_frame(
   leaves: Sequence[LeafSpec], batch_size: int
 ) -> tuple[memoryview, list[np.ndarray]]:
-  """Allocates a frame; returns it with views of its payload's leaves.
-
-  Args:
-    leaves: Specs of the payload's leaves.
-    batch_size: B.
-  """
+  """Allocates a frame; returns it with views of its payload's leaves."""
   layout = FrameLayout(leaves, batch_size)
   frame = make_buffer(layout.size)
   return frame, layout.views(frame[HEADER_SIZE:])

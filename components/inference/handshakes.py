@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -21,20 +22,15 @@ _TYPES = {'actor': str, 'run_id': str, 'generation': int, 'token': str}
 class Handshake:
   """A connection whose handshake is not complete."""
 
-  def __init__(self, stream: socket.socket, began_at: float):
-    """Starts with no data.
-
-    Args:
-      stream: Non-blocking socket.
-      began_at: Time of the connection, in seconds.
-    """
+  def __init__(self, stream: socket.socket):
+    """Starts with no data; the socket is non-blocking."""
     self.stream = stream
-    self._began_at = began_at
+    self._began_at = time.monotonic()
     self._data = b''
 
-  def is_late(self, now: float) -> bool:
+  def is_late(self) -> bool:
     """Returns whether `TIMEOUT_SECONDS` are over."""
-    return now - self._began_at > TIMEOUT_SECONDS
+    return time.monotonic() - self._began_at > TIMEOUT_SECONDS
 
   def describe_lateness(self) -> frames.ProtocolError:
     """Returns the error for a late handshake."""
@@ -54,21 +50,18 @@ class Handshake:
       ConnectionError: If the other side has gone.
       frames.ProtocolError: If it is not a handshake.
     """
-    has_gone = self._receive_all()
+    has_gone = False
+    with contextlib.suppress(BlockingIOError):
+      while len(self._data) < frames.HEADER_SIZE + frames.MAX_JSON_SIZE:
+        data = self.stream.recv(1 << 16)
+        self._data += data
+        if not data:
+          has_gone = True
+          break
     hello = self._parse()
     if hello is None and has_gone:
       raise ConnectionError
     return hello
-
-  def _receive_all(self) -> bool:
-    """Receives available data; returns whether the other side has gone."""
-    with contextlib.suppress(BlockingIOError):
-      while len(self._data) < frames.HEADER_SIZE + frames.MAX_JSON_SIZE:
-        data = self.stream.recv(1 << 16)
-        if not data:
-          return True
-        self._data += data
-    return False
 
   def _parse(self) -> dict[str, Any] | None:
     if len(self._data) < frames.HEADER_SIZE:

@@ -1,9 +1,11 @@
 """Inference server: batches thin actors' timesteps for one policy call."""
 
+import collections
 import contextlib
 import functools
 import selectors
 import socket
+import threading
 import time
 from collections.abc import Callable, Mapping
 
@@ -15,12 +17,84 @@ from repertory.components.inference import (
   frames,
   handshakes,
   statistics,
-  waiter,
 )
 from repertory.components.runtime import callers, signals
 
 # Interval at which the loop checks the stop signal.
 _SLICE_SECONDS = 0.2
+
+
+class _Waiter:
+  """A thread that processes the blocking waits of connections, one by one.
+
+  Meanwhile the connection is not read, which blocks its actor, while the server
+  continues for all others.
+  """
+
+  def __init__(self, notify: Callable[[], None]):
+    """Starts the thread, which calls `notify` when a wait has ended."""
+    self._notify = notify
+    # Each with its connection, function to call, and whether the call is
+    # mandatory.
+    self._jobs: collections.deque[
+      tuple[connections.ActorConnection, Callable[[], None], bool]
+    ] = collections.deque()
+    self._wanted = threading.Event()
+    self._closed = False
+    self._busy_since = 0.0
+    self._seconds = 0.0
+    self.error: BaseException | None = None
+    self._thread = threading.Thread(
+      target=self._run, name='inference_waiter', daemon=True
+    )
+    self._thread.start()
+
+  def submit(
+    self,
+    connection: connections.ActorConnection,
+    wait: Callable[[], None],
+    *,
+    closes: bool = False,
+  ) -> None:
+    """Queues a wait, which is called even after the end if it `closes`."""
+    connection.submitted += 1
+    self._jobs.append((connection, wait, closes))
+    self._wanted.set()
+
+  def seconds(self) -> float:
+    """Returns the total time spent waiting."""
+    since = self._busy_since
+    return self._seconds + (time.monotonic() - since if since else 0.0)
+
+  def close(self, timeout_seconds: float = 5.0) -> None:
+    """Ends the thread, after the current wait."""
+    self._closed = True
+    self._wanted.set()
+    self._thread.join(timeout_seconds)
+    for _, wait, closes in self._jobs:
+      if closes:
+        with contextlib.suppress(Exception):  # The server has ended.
+          wait()
+
+  def _run(self) -> None:
+    while not self._closed:
+      self._wanted.wait(_SLICE_SECONDS)
+      self._wanted.clear()
+      while self._jobs and not self._closed:
+        connection, wait, closes = self._jobs.popleft()
+        self._busy_since = time.monotonic()
+        try:
+          if closes or not connection.is_closed:
+            wait()
+        except signals.Stopped:
+          self._closed = True
+        except BaseException as error:  # Raised in the server's thread.
+          self.error = error
+          self._closed = True
+        self._seconds += time.monotonic() - self._busy_since
+        self._busy_since = 0.0
+        connection.completed += 1
+        self._notify()
 
 
 class InferenceServer:
@@ -40,7 +114,6 @@ class InferenceServer:
     token: str = '',
     window_seconds: float = 0.001,
     stop: signals.StopSignal | None = None,
-    clock: Callable[[], float] = time.monotonic,
   ):
     """Starts to listen.
 
@@ -51,7 +124,6 @@ class InferenceServer:
       token: The run's token; clients without it are refused.
       window_seconds: Time limit for the first row of a batch to wait.
       stop: Ends `serve`.
-      clock: Returns seconds; used for the time-out of handshakes.
     """
     self._listener, self.address = addresses.listen(address)
     self._spec = spec
@@ -59,14 +131,13 @@ class InferenceServer:
     self._fencing = callers.Fencing(token)
     self._window_seconds = window_seconds
     self._stop = stop or signals.StopSignal()
-    self._clock = clock
     self.statistics = statistics.Statistics()
     self._wake_up, self._waker = socket.socketpair()
     self._wake_up.setblocking(False)
     self._waker.setblocking(False)
     # Two threads, because refreshes and adders must not wait for each other.
-    self._waiter = waiter.Waiter(self._notify)
-    self._refresher = waiter.Waiter(self._notify)
+    self._waiter = _Waiter(self._notify)
+    self._refresher = _Waiter(self._notify)
     self._adding_seconds = 0.0
     self._selector = selectors.DefaultSelector()
     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
@@ -116,7 +187,7 @@ class InferenceServer:
       if not addresses.is_of_this_user(stream):
         stream.close()
         return
-      handshake = handshakes.Handshake(stream, self._clock())
+      handshake = handshakes.Handshake(stream)
       self._handshakes[stream] = handshake
       self._selector.register(
         stream, selectors.EVENT_READ, lambda: self._shake_hands(handshake)
@@ -149,8 +220,7 @@ class InferenceServer:
       self._end(connection)
 
   def _end_late_handshakes(self) -> None:
-    now = self._clock()
-    late = [h for h in self._handshakes.values() if h.is_late(now)]
+    late = [one for one in self._handshakes.values() if one.is_late()]
     for handshake in late:
       # It may have arrived while others were served.
       self._shake_hands(handshake)
@@ -195,7 +265,7 @@ class InferenceServer:
     connection.note_frame(kind)
     if client.is_answerless(connection.leaves[0]):
       connection.forget_action()
-      self._go_on(connection)
+      self._write_step(connection)
     elif kind == frames.START and connection.role.refreshes_at_start:
       connection.is_refreshing = True
       self._hold(connection)
@@ -208,21 +278,21 @@ class InferenceServer:
     connection.is_pending = True
     connection.role.pending.append(connection)
 
-  def _go_on(self, connection: connections.ActorConnection) -> bool:
+  def _write_step(self, connection: connections.ActorConnection) -> bool:
     """Gives the frame to the adder; returns False if the adder must wait.
 
-    The lane is not read meanwhile.
+    The connection is not read meanwhile.
     """
     started_at = time.perf_counter()
-    must_wait = connection.go_on()
+    must_wait = connection.write_step()
     self._adding_seconds += time.perf_counter() - started_at
     if must_wait:
       self._hold(connection)
-      self._waiter.submit(connection, connection.wait_for_adder)
+      self._waiter.submit(connection, connection.adder.wait)
     return not must_wait
 
   def _hold(self, connection: connections.ActorConnection) -> None:
-    """Stops reading a lane while a waiter has a job for it."""
+    """Stops reading a connection while a waiter has a job for it."""
     self._selector.unregister(connection.stream)
     self._held.append(connection)
 
@@ -246,8 +316,8 @@ class InferenceServer:
   def _leave(self, connection: connections.ActorConnection) -> None:
     """Writes open experience, and then answers."""
     connection.is_leaving = True
-    if connection.recorder is not None:
-      self._waiter.submit(connection, connection.close_adder, closes=True)
+    if connection.adder is not None:
+      self._waiter.submit(connection, connection.adder.close, closes=True)
     else:
       self._say_goodbye(connection)
 
@@ -257,7 +327,7 @@ class InferenceServer:
     self._end(connection)
 
   def _end(self, connection: connections.ActorConnection) -> None:
-    """Frees a lane's environments; unwritten experience is lost."""
+    """Frees a connection's environments; unwritten experience is lost."""
     if connection.is_closed:
       return
     connection.is_closed = True
@@ -267,8 +337,8 @@ class InferenceServer:
         del connection.role.owners[i]
     with contextlib.suppress(ValueError):
       connection.role.pending.remove(connection)
-    if connection.recorder is not None and not connection.is_leaving:
-      self._waiter.submit(connection, connection.close_adder, closes=True)
+    if connection.adder is not None and not connection.is_leaving:
+      self._waiter.submit(connection, connection.adder.close, closes=True)
     self._forget(connection.stream)
 
   def _forget(self, stream: socket.socket) -> None:
@@ -278,7 +348,7 @@ class InferenceServer:
     stream.close()
 
   def _send_rest(self, connection: connections.ActorConnection) -> bool:
-    """Sends the rest of an answer; returns whether the lane is still open."""
+    """Sends the rest of an answer; returns whether the actor is there."""
     try:
       connection.send_rest()
     except ConnectionError:
@@ -291,7 +361,7 @@ class InferenceServer:
   def _watch(
     self, connection: connections.ActorConnection, change: Callable
   ) -> None:
-    """Registers or modifies the events to select for a lane."""
+    """Registers or modifies the events to select for a connection."""
     events = selectors.EVENT_READ
     if connection.has_unsent:
       events |= selectors.EVENT_WRITE
@@ -326,7 +396,7 @@ class InferenceServer:
     return ''
 
   def _run_batch(self, role: connections.Role, reason: str) -> None:
-    """Runs a batch of waiting lanes, and answers them."""
+    """Runs a batch of waiting connections, and answers them."""
     if role.variables is not None and not role.refreshes_at_start:
       role.variables.update()
     largest = role.store.buckets[-1]
@@ -343,7 +413,7 @@ class InferenceServer:
     batch: list[connections.ActorConnection],
     reason: str,
   ):
-    """Acts for some lanes and answers them; if that fails, for each alone."""
+    """Acts for connections and answers them; if that fails, each alone."""
     started_at = time.perf_counter()
     try:
       bucket = connections.act_for(role.store, batch)
@@ -373,7 +443,7 @@ class InferenceServer:
       self._end(connection)
       return
     connection.keep_action()
-    if self._go_on(connection) and connection.has_unsent:
+    if self._write_step(connection) and connection.has_unsent:
       self._watch(connection, self._selector.modify)
 
   # Other threads.
@@ -400,9 +470,9 @@ class InferenceServer:
     self._waiter.close()
     self._refresher.close()
     for connection in self._connections:
-      if not connection.is_leaving:
+      if connection.adder is not None and not connection.is_leaving:
         with contextlib.suppress(Exception):
-          connection.close_adder()
+          connection.adder.close()
     self._selector.close()
     self._listener.close()
     self._wake_up.close()

@@ -81,11 +81,7 @@ class StateStore:
   def act(
     self, bucket: int, num_rows: int
   ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Takes a step for the first rows of a bucket's inputs.
-
-    Args:
-      bucket: The bucket.
-      num_rows: Number of rows that are filled in, with distinct ids.
+    """Takes a step for the first rows of a bucket's inputs, of distinct ids.
 
     Returns:
       The leaves of the actions and of the extras, `[bucket, ...]`.

@@ -40,15 +40,7 @@ class Statistics:
     run: float,
     reason: str,
   ) -> None:
-    """Records a batch.
-
-    Args:
-      rows: Number of rows without padding.
-      bucket: Number of rows computed.
-      waits: Seconds that each request waited for it.
-      run: Seconds of the policy call.
-      reason: Reason to run it.
-    """
+    """Records a batch of `rows`, padded to `bucket`, and times in seconds."""
     with self._lock:
       self._counts['batches'] += 1
       self._counts['requests'] += len(waits)
@@ -81,10 +73,8 @@ class Statistics:
       seconds, self._since = max(now - self._since, 1e-9), now
       counts, self._counts = self._counts, collections.Counter()
       times = {name: np.array(values) for name, values in self._times.items()}
-      blocked, self._blocked = (
-        blocked_seconds - self._blocked,
-        blocked_seconds,
-      )
+      blocked = blocked_seconds - self._blocked
+      self._blocked = blocked_seconds
     batches = max(counts['batches'], 1)
     row = {
       'requests_per_second': counts['requests'] / seconds,

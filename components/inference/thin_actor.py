@@ -21,13 +21,6 @@ class ThinActor(core.Actor):
     spec: specs.EnvironmentSpec,
     batch_size: int,
   ):
-    """Stores the connection.
-
-    Args:
-      client: A connection for these environments.
-      spec: Spec of one environment.
-      batch_size: B.
-    """
     self._client = client
     # For environments whose episode has ended, and which ignore it.
     self._no_action = tree.map_structure(

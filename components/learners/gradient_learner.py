@@ -35,7 +35,7 @@ class GradientLearner(learner_state.LearnerState):
       update: The update, which owns all learned variables.
       dataset: Iterator of batches.
       element_spec: Nest of `tf.TensorSpec` of a batch; by default the dataset's
-        own, as of `datasets.Batches`.
+        own, as of `replay.Batches`.
       priority_updater: Writes new priorities to replay; None without
         priorities.
       logger: Gets the metrics of every step, see `LearnerState`.

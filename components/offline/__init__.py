@@ -11,11 +11,14 @@ from repertory.components.offline.data_set import (
   DataError,
   DataSet,
   DataSetSteps,
+  discounted_returns,
 )
-from repertory.components.offline.formats import open_data
-from repertory.components.offline.manifest import RecordingManifest, prepare
-from repertory.components.offline.reader import Recording
-from repertory.components.offline.returns import discounted_returns
+from repertory.components.offline.recording import (
+  Recording,
+  RecordingManifest,
+  open_data,
+  prepare,
+)
 from repertory.components.offline.writer import (
   RecordingError,
   RecordingWriter,

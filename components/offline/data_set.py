@@ -88,6 +88,36 @@ def episode_lengths(step_type: np.ndarray) -> np.ndarray:
   return np.diff(starts, append=len(step_type)) - 1
 
 
+def discounted_returns(steps: DataSetSteps, discount: float) -> np.ndarray:
+  """Computes G_t = r_{t+1} + γ d_{t+1} G_{t+1} at all time steps.
+
+  Returns after the end of an episode are 0, also after truncation.
+
+  Args:
+    steps: Time steps of whole episodes, `[N]`, or of parts of them.
+    discount: γ.
+
+  Returns:
+    Return of the action at each time step, 0 at the last one of an episode,
+    `[N]`, float64.
+  """
+  starts = steps.starts
+  lasts = np.append(starts[1:], len(steps.step_type)) - 1
+  found = np.zeros([len(steps.step_type)])
+  # Backward, one time step of all episodes at once; ended ones drop out.
+  rows = lasts - 1
+  is_open = rows >= starts
+  while is_open.any():
+    rows, starts = rows[is_open], starts[is_open]
+    after = rows + 1
+    found[rows] = (
+      steps.reward[after] + discount * steps.discount[after] * found[after]
+    )
+    rows = rows - 1
+    is_open = rows >= starts
+  return found
+
+
 class DataSet(abc.ABC):
   """Recorded episodes, which can be read repeatedly.
 
@@ -122,7 +152,7 @@ class DataSet(abc.ABC):
 def check_kind(
   path: str, what: str, shape: tuple, dtype: np.dtype, spec: specs.Array
 ) -> None:
-  """Raises an error if a column cannot be converted to a spec.
+  """Raises a DataError if a column cannot be converted to a spec.
 
   Floats may have another precision, and integers another size.
 
@@ -132,9 +162,6 @@ def check_kind(
     shape: Shape of one time step.
     dtype: Dtype in the data set.
     spec: Spec of the environment.
-
-  Raises:
-    DataError: Naming the column.
   """
   kinds = [_KINDS.get(np.dtype(one).kind) for one in (dtype, spec.dtype)]
   if tuple(shape) != tuple(spec.shape) or None in kinds or len(set(kinds)) > 1:
@@ -180,12 +207,7 @@ def _refuse(
 
 
 def check_step_type(path: str, values: np.ndarray) -> np.ndarray:
-  """Returns step types `[N]` as int32.
-
-  Raises:
-    DataError: If they are not integers, of another rank, or not of
-      `dm_env.StepType`.
-  """
+  """Returns step types `[N]` as int32, or raises a DataError."""
   if values.ndim != 1 or values.dtype.kind not in 'iu':
     raise DataError(
       path,
@@ -214,20 +236,20 @@ def clear_first(values: np.ndarray, step_type: np.ndarray) -> np.ndarray:
 def check_discounts(
   path: str, discounts: np.ndarray, step_type: np.ndarray
 ) -> None:
-  """Raises an error for discounts `[N]` out of [0, 1]; FIRST is ignored.
-
-  Raises:
-    DataError: With the first of them.
-  """
+  """Raises a DataError for discounts out of [0, 1]; FIRST is ignored."""
   is_bad = ((discounts < 0) | (discounts > 1)) & (step_type != _FIRST)
   if is_bad.any():
     _refuse(path, 'discount', 'are out of [0, 1]', discounts, is_bad)
 
 
 def check_bounds(
-  path: str, what: str, values: np.ndarray, spec: specs.Array, matters: Any
+  path: str,
+  what: str,
+  values: np.ndarray,
+  spec: specs.Array,
+  matters: Any = True,
 ) -> None:
-  """Raises an error for values out of the bounds of a spec, if it has any.
+  """Raises a DataError for values out of the bounds of a spec, if it has any.
 
   Args:
     path: Path of the data set.
@@ -235,9 +257,6 @@ def check_bounds(
     values: `[N, ...]`.
     spec: Spec of one row.
     matters: Booleans `[N]` of the rows to check, or True for all.
-
-  Raises:
-    DataError: With the first of them.
   """
   if not isinstance(spec, specs.BoundedArray):
     return
@@ -259,18 +278,9 @@ def check_bounds(
 def check_numbers(
   path: str, what: str, values: np.ndarray, spec: specs.Array
 ) -> None:
-  """Raises an error for integer observations out of their spec's bounds.
+  """Raises a DataError for integer observations out of their spec's bounds.
 
   Floats may be out of bounds, as in many environments.
-
-  Args:
-    path: Path of the data set.
-    what: Name of the column.
-    values: `[N, ...]`.
-    spec: Spec of one row.
-
-  Raises:
-    DataError: With the first of them.
   """
   dtype = np.dtype(spec.dtype)
   if dtype.kind not in 'iu' or not isinstance(spec, specs.BoundedArray):
@@ -278,4 +288,4 @@ def check_numbers(
   limits = np.iinfo(dtype)
   has_all = (spec.minimum <= limits.min) & (spec.maximum >= limits.max)
   if not np.all(has_all):  # True for images.
-    check_bounds(path, what, values, spec, matters=True)
+    check_bounds(path, what, values, spec)

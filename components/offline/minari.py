@@ -7,11 +7,11 @@ keys, a tuple one with `_index_<i>`. In newer versions `metadata.json` next to
 it describes the spaces.
 """
 
-import functools
+import contextlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import dm_env
@@ -25,9 +25,7 @@ from repertory.components.offline import data_set
 FILE = 'main_data.hdf5'
 
 _METADATA = 'metadata.json'
-# Display names of Minari's other formats.
 _HDF5 = 'hdf5'
-_FORMAT_NAMES = {'arrow': 'Arrow'}
 
 # Errors that h5py and NumPy raise for damaged files.
 _DAMAGES = (
@@ -37,36 +35,28 @@ _DAMAGES = (
 _FIRST, _MID, _LAST = (int(one) for one in dm_env.StepType)
 
 
-def find_file(path: str) -> str | None:
-  """Returns the file of a data set's episodes; None without one."""
+def find_file(path: str, name: str = FILE) -> str | None:
+  """Returns a file of a data set or its `data`; None without one."""
   for folder in (path, os.path.join(path, 'data')):
-    file = os.path.join(folder, FILE)
+    file = os.path.join(folder, name)
     if os.path.isfile(file):
       return file
   return None
 
 
 def check_format(path: str) -> None:
-  """Raises an error if a data set's format is not HDF5.
-
-  Raises:
-    DataError: Naming the format, if `metadata.json` specifies another.
-  """
-  for folder in (path, os.path.join(path, 'data')):
-    file = os.path.join(folder, _METADATA)
-    if not os.path.isfile(file):
-      continue
-    found = _read_metadata(file).get('data_format')
-    if found not in (None, _HDF5):
-      raise data_set.DataError(
-        path,
-        f"must be in HDF5, which Minari writes with data_format='{_HDF5}'; got "
-        f'{_FORMAT_NAMES.get(str(found), repr(found))}.',
-      )
+  """Raises a DataError if a data set's format is not HDF5."""
+  file = find_file(path, _METADATA)
+  found = _read_metadata(file).get('data_format') if file else None
+  if found not in (None, _HDF5):
+    raise data_set.DataError(
+      path,
+      f"must be in HDF5, which Minari writes with data_format='{_HDF5}'; got "
+      f'{found!r}.',
+    )
 
 
 def _read_metadata(path: str) -> Mapping[str, Any]:
-  """Returns the metadata of a data set."""
   try:
     with regular_files.open_file(path) as file:
       found = json.load(file)
@@ -83,18 +73,10 @@ class MinariData(data_set.DataSet):
   """Minari data set in a local folder, in HDF5."""
 
   def __init__(self, path: str, file: str):
-    """Reads the lengths of all episodes.
-
-    Args:
-      path: Folder of the data set, for errors.
-      file: File with the episodes.
-
-    Raises:
-      DataError: If there are no episodes, or the file is damaged.
-    """
+    """Reads the lengths of all episodes from a file of the folder `path`."""
     self.path = path
     self._file = file
-    with _Opened(self) as opened:
+    with self._open() as opened:
       numbers = [
         int(name.removeprefix('episode_'))
         for name in opened
@@ -109,90 +91,48 @@ class MinariData(data_set.DataSet):
 
   def check(self, spec: specs.EnvironmentSpec) -> None:
     self._check_metadata()
-    with _Opened(self) as opened:
+    expected = {
+      root: list(_leaves(nest, root))
+      for root, nest in (
+        ('observations', spec.observations),
+        ('actions', spec.actions),
+        ('rewards', spec.rewards),
+      )
+    }
+    with self._open() as opened:
       group = opened[self._groups[0]]
-      for name, one in (*_leaves(spec.observations, 'observations'),
-                        *_leaves(spec.actions, 'actions'),
-                        ('rewards', spec.rewards)):  # fmt: skip
-        found = group.get(name)
-        if not hasattr(found, 'dtype'):
-          raise data_set.DataError(
-            self.path,
-            f"must have '{name}', which the environment has; got "
-            f'{", ".join(_names(group))}.',
-          )
-        data_set.check_kind(self.path, name, found.shape[1:], found.dtype, one)
-      for name, is_known in (('observations', spec.observations),
-                             ('actions', spec.actions)):  # fmt: skip
-        paths = [one for one, _ in _leaves(is_known, name)]
+      for root, leaves in expected.items():
+        paths = [name for name, _ in leaves]
         if len(set(paths)) < len(paths):
           raise data_set.DataError(
             self.path,
-            f'must have {name} at different paths: in HDF5, a key with "/" and '
+            f'must have {root} at different paths: in HDF5, a key with "/" and '
             f'nested keys coincide; got {", ".join(paths)}.',
           )
-        more = set(_names(group, name)) - set(paths)
+        for name, one in leaves:
+          found = group.get(name)
+          if not hasattr(found, 'dtype'):
+            raise data_set.DataError(
+              self.path,
+              f"must have '{name}', which the environment has; got "
+              f'{", ".join(_names(group))}.',
+            )
+          shape = found.shape[1:]
+          data_set.check_kind(self.path, name, shape, found.dtype, one)
+        more = set(_names(group, root)) - set(paths)
         if more:
           raise data_set.DataError(
             self.path,
-            f"must have no more in '{name}' than the environment; got "
+            f"must have no more in '{root}' than the environment; got "
             f"'{min(more)}'.",
           )
 
   def read(
     self, spec: specs.EnvironmentSpec
   ) -> Iterator[data_set.DataSetSteps]:
-    with _Opened(self) as opened:
+    with self._open() as opened:
       for name in self._groups:
-        where = f'{self.path}, {name},'
-        yield self._read_episode(opened[name], where, spec)
-
-  def _read_episode(
-    self, group: Any, where: str, spec: specs.EnvironmentSpec
-  ) -> data_set.DataSetSteps:
-    """Returns the time steps of an episode."""
-    num_steps = len(group['rewards'])
-
-    def load(name: str, count: int) -> np.ndarray:
-      column = group[name]
-      if len(column) != count:  # Before a wrong length is allocated.
-        raise data_set.DataError(
-          where,
-          f"is damaged: '{name}' must have {count} rows; got {len(column)}.",
-        )
-      return column[()]
-
-    def load_nest(
-      nest: types.Nest, root: str, count: int, check=None
-    ) -> types.Nest:
-      found = []
-      for name, one in _leaves(nest, root):
-        found.append(data_set.cast(where, name, load(name, count), one))
-        if check is not None:
-          check(where, name, found[-1], one)
-      return tree.unflatten_as(nest, found)
-
-    terminations = _check_ends(
-      where, 'terminations', load('terminations', num_steps)
-    )
-    if 'truncations' in group:
-      _check_ends(where, 'truncations', load('truncations', num_steps))
-    step_type = np.full([num_steps + 1], _MID, np.int32)
-    step_type[0], step_type[-1] = _FIRST, _LAST
-    check = functools.partial(data_set.check_bounds, matters=True)
-    actions = load_nest(spec.actions, 'actions', num_steps, check)
-    rewards = load_nest(spec.rewards, 'rewards', num_steps)
-    discounts = 1 - terminations.astype(spec.discounts.dtype)
-    # The action at LAST is undefined, because none was taken.
-    actions = tree.map_structure(lambda one: _pad(one, after=1), actions)
-    check, count = data_set.check_numbers, num_steps + 1
-    return data_set.DataSetSteps(
-      step_type,
-      _pad(rewards, before=1),
-      np.concatenate([np.ones([1], discounts.dtype), discounts]),
-      load_nest(spec.observations, 'observations', count, check),
-      actions,
-    )
+        yield _read_episode(opened[name], f'{self.path}, {name},', spec)
 
   def _check_metadata(self) -> None:
     """Raises an error for missing episodes, or unsupported spaces."""
@@ -200,12 +140,13 @@ class MinariData(data_set.DataSet):
     if not os.path.exists(path):
       return
     metadata = _read_metadata(path)
-    for name, count in (('total_episodes', len(self.lengths)),
-                        ('total_steps', self.lengths.sum())):  # fmt: skip
+    for name, count in (
+      ('total_episodes', len(self.lengths)),
+      ('total_steps', self.lengths.sum()),
+    ):
       if metadata.get(name, count) != count:
         raise data_set.DataError(
-          path,
-          f'must have {name} = {count}, got {metadata[name]}.',
+          path, f'must have {name} = {count}, got {metadata[name]}.'
         )
     for name in ('observation_space', 'action_space'):  # Ours start at 0.
       start = re.search(r'"start": *(-?[1-9]\d*)', str(metadata.get(name, '')))
@@ -215,56 +156,89 @@ class MinariData(data_set.DataSet):
           f'must have a {name} whose numbers start at 0; got {start[1]}.',
         )
 
-
-def _check_ends(where: str, name: str, values: np.ndarray) -> np.ndarray:
-  """Returns whether the episode ended with each step, as booleans `[T]`.
-
-  Raises:
-    DataError: If the values are not booleans, or one before the last is true.
-  """
-  is_flags = values.ndim == 1 and values.dtype.kind in 'bui'
-  if not is_flags or not np.isin(values, (0, 1)).all():
-    got = f'{values.dtype} of shape {values.shape}'
-    raise data_set.DataError(
-      where,
-      f"must have '{name}' of booleans, one per step; got "
-      + (f'numbers up to {abs(values).max()}.' if is_flags else f'{got}.'),
-    )
-  flags = values.astype(bool)
-  if flags[:-1].any():
-    raise data_set.DataError(
-      where,
-      f"is damaged: '{name}' must be false before the last step; got step "
-      f'{flags.argmax() + 1} of {len(flags)}.',
-    )
-  return flags
-
-
-class _Opened:
-  """The opened file of a data set; converts h5py's errors to `DataError`."""
-
-  def __init__(self, data: MinariData):
-    self._path, self._file = data.path, data._file
-
-  def __enter__(self) -> Any:
+  @contextlib.contextmanager
+  def _open(self) -> Iterator[Any]:
+    """Opens the file; converts errors of its readers to `DataError`."""
     # h5py comes with TensorFlow; reading other data does not need it.
     import h5py  # noqa: PLC0415
 
     try:
-      self._opened = h5py.File(self._file, 'r')
-    except OSError as error:
-      raise self._damaged(error) from error
-    return self._opened
+      with h5py.File(self._file, 'r') as opened:
+        yield opened
+    except data_set.DataError:
+      raise
+    except _DAMAGES as error:
+      raise data_set.DataError(
+        self.path,
+        f'is damaged: {self._file}: {type(error).__name__}: {error}.',
+      ) from error
 
-  def __exit__(self, kind, error, trace) -> None:
-    self._opened.close()
-    is_data_error = isinstance(error, data_set.DataError)
-    if isinstance(error, _DAMAGES) and not is_data_error:
-      raise self._damaged(error) from error
 
-  def _damaged(self, error: Exception) -> data_set.DataError:
-    return data_set.DataError(
-      self._path, f'is damaged: {self._file}: {type(error).__name__}: {error}.'
+def _read_episode(
+  group: Any, where: str, spec: specs.EnvironmentSpec
+) -> data_set.DataSetSteps:
+  """Returns the time steps of an episode."""
+  num_steps = len(group['rewards'])
+
+  def load(name: str, count: int) -> np.ndarray:
+    column = group[name]
+    if len(column) != count:  # Before a wrong length is allocated.
+      raise data_set.DataError(
+        where,
+        f"is damaged: '{name}' must have {count} rows; got {len(column)}.",
+      )
+    return column[()]
+
+  def load_nest(
+    nest: types.Nest, root: str, count: int, check: Callable | None = None
+  ) -> types.Nest:
+    found = []
+    for name, one in _leaves(nest, root):
+      found.append(data_set.cast(where, name, load(name, count), one))
+      if check is not None:
+        check(where, name, found[-1], one)
+    return tree.unflatten_as(nest, found)
+
+  ends = load('terminations', num_steps)
+  _check_ends(where, 'terminations', ends)
+  if 'truncations' in group:
+    _check_ends(where, 'truncations', load('truncations', num_steps))
+  step_type = np.full([num_steps + 1], _MID, np.int32)
+  step_type[0], step_type[-1] = _FIRST, _LAST
+  discount = np.ones([num_steps + 1], spec.discounts.dtype)
+  discount[1:] -= ends.astype(discount.dtype)
+  reward = load_nest(spec.rewards, 'rewards', num_steps)
+  action = load_nest(spec.actions, 'actions', num_steps, data_set.check_bounds)
+  return data_set.DataSetSteps(
+    step_type,
+    _pad(reward, before=1),
+    discount,
+    load_nest(
+      spec.observations,
+      'observations',
+      num_steps + 1,
+      data_set.check_numbers,
+    ),
+    # The action at LAST is undefined, because none was taken.
+    tree.map_structure(lambda one: _pad(one, after=1), action),
+  )
+
+
+def _check_ends(where: str, name: str, values: np.ndarray) -> None:
+  """Raises a DataError unless `values` are booleans that end an episode."""
+  is_flags = values.ndim == 1 and values.dtype.kind in 'bui'
+  if not is_flags or not np.isin(values, (0, 1)).all():
+    got = f'{values.dtype} of shape {values.shape}'
+    if is_flags:
+      got = f'numbers up to {abs(values).max()}'
+    raise data_set.DataError(
+      where, f"must have '{name}' of booleans, one per step; got {got}."
+    )
+  if values[:-1].any():
+    raise data_set.DataError(
+      where,
+      f"is damaged: '{name}' must be false before the last step; got step "
+      f'{values.argmax() + 1} of {len(values)}.',
     )
 
 
@@ -280,10 +254,11 @@ def _names(group: Any, root: str = '') -> list[str]:
   start = group[root] if root else group
   if hasattr(start, 'dtype'):
     return [root]
-  found = []
-  for name in start:
-    found += _names(group, f'{root}/{name}' if root else name)
-  return found
+  return [
+    leaf
+    for name in start
+    for leaf in _names(group, f'{root}/{name}' if root else name)
+  ]
 
 
 def _pad(column: np.ndarray, before: int = 0, after: int = 0) -> np.ndarray:

@@ -115,13 +115,8 @@ class RecordingWriter:
 
   def _empty_state(self) -> dict[str, Any]:
     none = np.zeros([0], np.int64)
-    return {
-      '_blocks': [],
-      '_latest': [],
-      '_num_moments': 0,
-      '_starts': none,
-      '_stops': none,
-    }
+    lists = {'_blocks': [], '_latest': []}
+    return {**lists, '_num_moments': 0, '_starts': none, '_stops': none}
 
   def begin(self, timestep: dm_env.TimeStep) -> None:
     """Adds the first time step of all slots, `[B]`; open episodes stay open."""
@@ -245,11 +240,8 @@ class RecordingWriter:
 
   def _spans(self, stops: np.ndarray) -> list[_Span]:
     """Returns the unwritten time steps of each slot that has any."""
-    return [
-      _Span(slot, start, stop)
-      for slot, (start, stop) in enumerate(zip(self._starts, stops))
-      if stop > start
-    ]
+    rows = enumerate(zip(self._starts.tolist(), stops.tolist()))
+    return [_Span(slot, *span) for slot, span in rows if span[0] < span[1]]
 
   def _count_unwritten(self) -> int:
     """Returns the number of unwritten steps of all slots."""

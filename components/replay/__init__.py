@@ -1,14 +1,12 @@
-"""Replay tables, their rate limits, their writers, and the server."""
+"""Replay tables, their rate limits, writers and batches, and the server."""
 
-from repertory.components.replay.checkpoints import (
-  ReplayCheckpointError,
-  is_snapshot_taken,
-  remove_checkpoints,
-  write_checkpoint,
+from repertory.components.replay.batches import (
+  Batches,
+  BatchTimeout,
+  sample_spec,
 )
-from repertory.components.replay.connection import Connection
 from repertory.components.replay.packing import Packing
-from repertory.components.replay.priorities import Priorities, PriorityUpdater
+from repertory.components.replay.priorities import Priorities
 from repertory.components.replay.rate_limiters import (
   UNLIMITED,
   NamesOf,
@@ -16,15 +14,22 @@ from repertory.components.replay.rate_limiters import (
   default_error_buffer,
 )
 from repertory.components.replay.replay_ratio import ReplayRatio
-from repertory.components.replay.reverb_writers import ReverbWriter
-from repertory.components.replay.server import (
-  TableInfo,
-  make_server,
+from repertory.components.replay.reverb.client import (
+  Connection,
+  PriorityUpdater,
+  ReplayCheckpointError,
+  is_snapshot_taken,
+  remove_checkpoints,
   table_status,
+  write_checkpoint,
 )
+from repertory.components.replay.reverb.dataset import ReplayDataset
+from repertory.components.replay.reverb.server import make_server
+from repertory.components.replay.reverb.writer import ReverbWriter
 from repertory.components.replay.tables import (
   DEFAULT_TABLE,
   TRAIN_BUFFER,
+  TableInfo,
   TableSpec,
   prioritized,
   queue,
@@ -37,6 +42,8 @@ __all__ = [
   'DEFAULT_TABLE',
   'TRAIN_BUFFER',
   'UNLIMITED',
+  'BatchTimeout',
+  'Batches',
   'Connection',
   'DeadlockError',
   'NamesOf',
@@ -45,6 +52,7 @@ __all__ = [
   'PriorityUpdater',
   'RateLimit',
   'ReplayCheckpointError',
+  'ReplayDataset',
   'ReplayRatio',
   'ReverbWriter',
   'TableInfo',
@@ -56,6 +64,7 @@ __all__ = [
   'prioritized',
   'queue',
   'remove_checkpoints',
+  'sample_spec',
   'table_status',
   'uniform',
   'write_checkpoint',

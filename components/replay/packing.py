@@ -32,12 +32,7 @@ class Packing:
   """
 
   def __init__(self, signature: types.Nest, bundle_size: int = 1):
-    """Assigns each leaf to a column.
-
-    Args:
-      signature: Nest of `tf.TensorSpec` of one item.
-      bundle_size: Items per bundle.
-    """
+    """Assigns each leaf of an item to a column."""
     self._signature = signature
     self._bundle_size = bundle_size
     self._specs = tree.flatten(signature)
@@ -66,13 +61,7 @@ class Packing:
     return columns
 
   def bundle(self, leaves: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Maps the leaves of items to the columns of their bundles.
-
-    Args:
-      leaves: All arrays of the signature, `[K, ...]`.
-
-    Returns:
-      The columns, `[K / bundle_size, ...]`.
+    """Maps leaves `[K, ...]` to columns of bundles `[K / bundle_size, ...]`.
 
     Raises:
       ValueError: If the items do not fill their bundles, or the shape or dtype
@@ -96,13 +85,7 @@ class Packing:
     return columns
 
   def pack(self, leaves: Sequence) -> np.ndarray:
-    """Packs the small leaves of K items.
-
-    Args:
-      leaves: All arrays of the signature, `[K, ...]`; large ones are ignored.
-
-    Returns:
-      uint8 `[K, bytes]`, with no bytes if no leaf is small.
+    """Packs the small ones of leaves `[K, ...]` to uint8 `[K, bytes]`.
 
     Raises:
       ValueError: If the shape or dtype of a small leaf differs from the
@@ -118,11 +101,7 @@ class Packing:
     return records.view(np.uint8).reshape(count, self._record.itemsize)
 
   def unpack(self, columns: Sequence[tf.Tensor]) -> types.Nest:
-    """Maps the columns of a batch, `[B / bundle_size, ...]`, to its leaves.
-
-    Returns:
-      The leaves of all items, `[B, ...]`, in the structure of the signature.
-    """
+    """Maps columns `[B / bundle_size, ...]` to a nest of leaves `[B, ...]`."""
     columns = list(columns)
     leaves: list = [None] * len(self._specs)
     if self.packed:
@@ -136,10 +115,9 @@ class Packing:
     return tree.unflatten_as(self._signature, leaves)
 
   def _is_small(self, index: int) -> bool:
-    shape, dtype = self.shapes[index], self.dtypes[index]
-    if dtype.hasobject or None in shape:
+    if self.dtypes[index].hasobject or None in self.shapes[index]:
       return False
-    return dtype.itemsize * int(np.prod(shape)) <= _MAX_PACKED_BYTES
+    return num_bytes(self._specs[index]) <= _MAX_PACKED_BYTES
 
   def _open_bundles(self, column: tf.Tensor, shape: Sequence) -> tf.Tensor:
     """Splits bundles of items of a shape into items."""
@@ -170,3 +148,9 @@ class Packing:
       f'{self.shapes[index]} in each item, as in the signature of the table; '
       f'got {leaf.dtype} of shape {leaf.shape[1:]}.'
     )
+
+
+def num_bytes(spec: tf.TensorSpec) -> int:
+  """Returns the bytes of an array of known shape."""
+  shape = spec.shape.as_list()
+  return spec.dtype.size * int(np.prod(shape, dtype=np.int64))

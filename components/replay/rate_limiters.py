@@ -57,14 +57,7 @@ class RateLimit:
     batch_size: int,
     items_per_insert: int = 1,
   ) -> 'RateLimit':
-    """Returns a rate limit with the buffer of `default_error_buffer`.
-
-    Args:
-      samples_per_insert: Mean samples per item.
-      min_size: Items in the table before the first sample.
-      batch_size: Items of each update.
-      items_per_insert: Maximum items that one step of all environments creates.
-    """
+    """Returns a rate limit with the buffer of `default_error_buffer`."""
     return cls(
       samples_per_insert,
       min_size,
@@ -119,16 +112,8 @@ def check(
 ) -> None:
   """Raises an error if the learner or an actor would wait forever.
 
-  Args:
-    limit: The rate limit of the table.
-    table: Name of the table, for the error.
-    max_size: Capacity of the table, in items.
-    batch_size: Items of each update.
-    items_per_insert: Maximum items that one thread inserts before the learner
-      can continue: those of one step of all its environments.
-    max_times_sampled: Samples after which an item is removed; 0 for no limit.
-    names: Names of 'max_size', 'min_size' and other settings in errors, where
-      they differ.
+  The arguments are those of `TableSpec` and its `check`; `items_per_insert` is
+  the maximum that one thread inserts before the learner can continue.
 
   Raises:
     SettingError: Naming the setting to change.
@@ -156,26 +141,8 @@ def check(
       f'alternate would both wait forever; got {limit.error_buffer:g}. Raise '
       'it, or lower the others.',
     )
-  if max_times_sampled:
-    _check_items_that_leave(
-      limit,
-      table,
-      max_size,
-      batch_size + items_per_insert,
-      max_times_sampled,
-      called,
-    )
-
-
-def _check_items_that_leave(
-  limit: RateLimit,
-  table: str,
-  max_size: int,
-  turn: int,
-  max_times_sampled: int,
-  called: 'NamesOf',
-) -> None:
-  """Raises an error if the limit needs samples of removed items."""
+  if not max_times_sampled:
+    return
   if limit.samples_per_insert > max_times_sampled:
     raise SettingError(
       called['max_times_sampled'],
@@ -183,6 +150,7 @@ def _check_items_that_leave(
       f'{limit.samples_per_insert:g}, or its items are removed before the '
       f'learner has sampled its share; got {max_times_sampled}.',
     )
+  turn = batch_size + items_per_insert
   if max_size < limit.min_size + turn:
     raise SettingError(
       called['max_size'],
@@ -201,3 +169,61 @@ class NamesOf(dict):
 
   def __missing__(self, name: str) -> str:
     return name
+
+
+class Limiter:
+  """Counts inserts and samples, and computes how many more are allowed.
+
+  It implements `RateLimit`, or the limits of a queue: inserts wait while it is
+  full, and samples while it has too few items. The first `min_size` inserts are
+  always allowed, because nothing can be sampled before.
+
+  Attributes:
+    inserts: Items ever inserted.
+    samples: Items ever sampled.
+  """
+
+  def __init__(
+    self,
+    limit: RateLimit | None,
+    max_size: int,
+    inserts: int = 0,
+    samples: int = 0,
+  ):
+    """Starts at the given counts; without a limit for a queue."""
+    self.inserts = inserts
+    self.samples = samples
+    if limit is None:
+      self._min_size, self._ratio = 1, 1.0
+      self._least, self._most = 0.0, float(max_size)
+    else:
+      self._min_size, self._ratio = limit.min_size, limit.samples_per_insert
+      middle = limit.samples_per_insert * limit.min_size
+      self._least = middle - limit.error_buffer
+      self._most = middle + limit.error_buffer
+
+  def may_sample(self, num_samples: int, size: int) -> bool:
+    """Returns whether `num_samples` items may be sampled at once.
+
+    `size` items are left in the table when the last of them is drawn.
+    """
+    error = self.inserts * self._ratio - (self.samples + num_samples)
+    return size >= self._min_size and error >= self._least
+
+  def num_insertable(self, at_most: int) -> int:
+    """Returns the number of items that may be inserted now, up to `at_most`."""
+    if self._may_insert(at_most):
+      return at_most
+    # Rounding may be off by one.
+    highest = (self._most + self.samples) / self._ratio
+    count = math.floor(highest) - self.inserts + 1
+    count = max(count, self._min_size - self.inserts, 0)
+    while count and not self._may_insert(count):
+      count -= 1
+    return min(count, at_most)
+
+  def _may_insert(self, num_items: int) -> bool:
+    inserts = self.inserts + num_items
+    if inserts <= self._min_size:
+      return True
+    return inserts * self._ratio - self.samples <= self._most

@@ -2,7 +2,7 @@
 
 import sys
 
-from repertory.components.replay import limiter, tables
+from repertory.components.replay import rate_limiters, tables
 
 
 class ReplayRatio:
@@ -82,22 +82,16 @@ class ReplayRatio:
     """Returns how many steps of all environments the table has room for.
 
     At least one if no update is due. Actors that take more steps before the
-    next update are blocked.
-
-    Args:
-      learner_steps: Updates so far.
-      num_items: Items ever written to the table.
+    next update are blocked. The arguments are those of `updates_due`.
     """
     samples = self._count_samples(learner_steps)
-    counts = limiter.Limiter(self._table, num_items, samples)
+    counts = rate_limiters.Limiter(
+      self._table.rate_limit, self._table.max_size, num_items, samples
+    )
     return counts.num_insertable(sys.maxsize) // self._items_per_step
 
   def reset_count(self, learner_steps: int, samples: int) -> int:
     """Restarts the count; earlier samples no longer exist.
-
-    Args:
-      learner_steps: Updates so far.
-      samples: Items sampled from the table so far.
 
     Returns:
       The number of sampled items that the learner never received.
@@ -107,6 +101,5 @@ class ReplayRatio:
     return lost
 
   def _count_samples(self, learner_steps: int) -> int:
-    """Returns the number of samples if the learner received all of them."""
     samples, first_step = self._origin
     return samples + (learner_steps - first_step) * self._batch_size

@@ -1,15 +1,13 @@
 """Descriptions of replay tables.
 
 A description is data: it can be validated, printed, sent to other processes and
-compared with a checkpoint before anything starts. `reverb_tables` converts it
-to a Reverb table.
+compared with a checkpoint before anything starts.
 """
 
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
 
-import numpy as np
 import tensorflow as tf
 import tree
 
@@ -38,6 +36,25 @@ _MAX_INTEGER = 2**31 - 1
 
 # For the frames of a game, which Reverb stores as differences: 6 or more.
 _IMAGE_COMPRESSION = 6
+
+
+@dataclasses.dataclass(frozen=True)
+class TableInfo:
+  """State of a replay table.
+
+  Attributes:
+    size: Items in the table.
+    max_size: Capacity, in items.
+    inserts: Items ever inserted.
+    samples: Items ever sampled.
+    waiting: The side that the rate limiter blocks: 'insert', 'sample' or ''.
+  """
+
+  size: int
+  max_size: int
+  inserts: int
+  samples: int
+  waiting: str = ''
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,7 +180,7 @@ class TableSpec:
     observation are ignored too: they are shared with a later item, except at
     the end of an episode.
     """
-    return self._estimate_bytes(_num_bytes)
+    return self._estimate_bytes(packing.num_bytes)
 
   @functools.cached_property
   def least_item_bytes(self) -> int:
@@ -186,14 +203,13 @@ class TableSpec:
     items_per_insert: int,
     names: Mapping[str, str] | None = None,
   ) -> None:
-    """Validates the table: no deadlocks, no overflow of Reverb's integers.
-
-    See `rate_limiters.check`.
+    """Refuses deadlocks, and numbers that overflow Reverb's integers.
 
     Args:
       batch_size: Items of each update.
       items_per_insert: Maximum items that one step of all environments creates.
-      names: Names of 'max_size' and 'min_size' in errors, where they differ.
+      names: Names of 'max_size', 'min_size' and other settings in errors, where
+        they differ.
 
     Raises:
       SettingError: Naming the setting to change.
@@ -243,11 +259,7 @@ def prioritized(
 ) -> TableSpec:
   """Describes a table that samples item i with probability p_i^α / Σ_j p_j^α.
 
-  Args:
-    signature: Nest of `tf.TensorSpec` of one item.
-    max_size: Capacity, in items.
-    rate_limit: Ratio of samples to inserts.
-    priority_exponent: α, see https://arxiv.org/abs/1511.05952, equation 1.
+  See https://arxiv.org/abs/1511.05952, equation 1; α is `priority_exponent`.
   """
   return TableSpec(
     DEFAULT_TABLE,
@@ -275,9 +287,4 @@ def queue(
 
 def _num_compressed_bytes(spec: tf.TensorSpec) -> int:
   is_image = spec.dtype == tf.uint8 and spec.shape.rank >= 2
-  return _num_bytes(spec) // (_IMAGE_COMPRESSION if is_image else 1)
-
-
-def _num_bytes(spec: tf.TensorSpec) -> int:
-  shape = spec.shape.as_list()
-  return spec.dtype.size * int(np.prod(shape, dtype=np.int64))
+  return packing.num_bytes(spec) // (_IMAGE_COMPRESSION if is_image else 1)

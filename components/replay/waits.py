@@ -1,21 +1,16 @@
-"""Explanations of waits on a table: log messages and errors."""
+"""Wait settings of tables, and descriptions of waits in logs and errors."""
 
+import dataclasses
 import logging
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from repertory.components.config import settings
-from repertory.components.replay import limiter, server, tables
+from repertory.components.replay import tables
+from repertory.components.runtime import signals
 
 # Status of a table, or the reason why it is unknown.
-Seen: TypeAlias = server.TableInfo | str
-
-# Timeout of a status query during a wait.
-_LOOK_SECONDS = 2
-
-_ALONE = (
-  'This thread would wait forever: no other thread uses the table, so none can'
-)
+Seen: TypeAlias = tables.TableInfo | str
 
 _log = logging.getLogger(__name__)
 
@@ -24,84 +19,69 @@ class DeadlockError(RuntimeError):
   """A thread waits for a table that only this thread could change."""
 
 
-def before_samples(
-  table: tables.TableSpec, seen: Seen, num_samples: int
-) -> str:
-  """Describes a table, and the inserts needed to sample `num_samples` items."""
+@dataclasses.dataclass(eq=False)
+class WaitPolicy:
+  """Wait settings of a table in this process; `str` is its name in errors.
+
+  Attributes:
+    timeout_seconds: Maximum duration of any wait.
+    stop: Ends any wait.
+    warning_seconds: Duration after which a wait is logged as a warning if
+      meanwhile the table had neither inserts nor samples; None for no warnings.
+  """
+
+  timeout_seconds: float = 600.0
+  stop: signals.StopSignal = dataclasses.field(
+    default_factory=signals.StopSignal
+  )
+  warning_seconds: float | None = 5.0
+
+  def __str__(self) -> str:
+    return 'this process'
+
+
+def describe(table: tables.TableSpec, seen: Seen) -> str:
+  """Describes a table's limits and counts, or why they are unknown."""
   if isinstance(seen, str):
     return seen
-  counts = limiter.Limiter(table, seen.inserts, seen.samples)
-  size = seen.size
-  if table.max_times_sampled == 1:  # All but the last are removed by then.
-    size -= num_samples - 1
-  missing = counts.inserts_missing(num_samples, size)
-  text = _describe(table, seen)
-  if not missing:
-    return (
-      f'{text} So {num_samples} can be sampled: missing samples may have been '
-      'lost in transit, see `Batches.patience_seconds`.'
+  limit = table.rate_limit
+  kind = 'a queue'
+  if limit is not None:
+    kind = (
+      f'samples_per_insert {limit.samples_per_insert:g}, min_size '
+      f'{limit.min_size}, error_buffer {limit.error_buffer:g}'
     )
-  text += f' To sample {num_samples} takes {missing} more inserts'
-  possible = counts.num_insertable(missing)
-  if possible == missing:
-    return f'{text}.'
-  setting = 'max_size' if table.rate_limit is None else 'error_buffer'
   return (
-    f'{text}, but {setting} is too small: it allows no more than {possible}.'
+    f"Table '{table.name}' ({kind}) holds {seen.size} of at most "
+    f'{seen.max_size} items, after {seen.inserts} inserts and '
+    f'{seen.samples} samples.'
   )
 
 
-def before_inserts(table: tables.TableSpec, seen: Seen, num_items: int) -> str:
-  """Describes a table, and the samples needed to insert `num_items` more."""
-  if isinstance(seen, str):
-    return seen
-  counts = limiter.Limiter(table, seen.inserts, seen.samples)
-  missing = counts.samples_missing(num_items)
-  text = _describe(table, seen)
-  if not missing:
-    return f'{text} So there is room for {num_items} more.'
-  return f'{text} To insert {num_items} takes {missing} more samples.'
+def deadlock(
+  table: tables.TableSpec, status: tables.TableInfo, need: str, advice: str
+) -> DeadlockError:
+  """Returns the error of a thread that only itself could wake."""
+  return DeadlockError(
+    'This thread would wait forever: no other thread uses the table, so none '
+    f'can {need}. {describe(table, status)} {advice}'
+  )
 
 
 def insert_deadlock(
-  table: tables.TableSpec, status: server.TableInfo, num_samples: int
+  table: tables.TableSpec, status: tables.TableInfo, num_samples: int
 ) -> DeadlockError:
   """Returns the error for sampling more than was inserted."""
-  return DeadlockError(
-    f'{_ALONE} insert. {before_samples(table, status, num_samples)} Continue '
-    'acting before the next update: `replay.ReplayRatio` computes when one is '
-    'due.'
+  return deadlock(
+    table,
+    status,
+    f'insert, and too few items are left to sample {num_samples}',
+    'Continue acting before the next update: `replay.ReplayRatio` computes '
+    'when one is due.',
   )
 
 
-def sample_deadlock(
-  table: tables.TableSpec,
-  status: server.TableInfo,
-  num_items: int,
-  other_writer: str = '',
-) -> DeadlockError:
-  """Returns the error for inserting more than the table accepts.
-
-  Args:
-    table: Description of the table.
-    status: Status of the table.
-    num_items: Pending items.
-    other_writer: Text that names another writer that has to insert first; '' if
-      there is no such writer.
-  """
-  return DeadlockError(
-    f'{_ALONE} sample{other_writer}. '
-    f'{before_inserts(table, status, num_items)} Do the updates that are due '
-    'before acting: `replay.ReplayRatio` computes their number.'
-  )
-
-
-def ask_server(client: Any, table: tables.TableSpec) -> server.TableInfo:
-  """Queries a table's status; raises an error after a short timeout."""
-  return server.table_status(client, [table], _LOOK_SECONDS)[table.name]
-
-
-def look(ask: Callable[[], server.TableInfo | None]) -> Seen:
+def look(ask: Callable[[], tables.TableInfo | None]) -> Seen:
   """Returns a table's status, or the reason why it is unknown."""
   try:
     return ask() or ''
@@ -114,37 +94,34 @@ class WaitMonitor:
 
   def __init__(
     self,
-    seconds: float | None,
-    ask: Callable[[], server.TableInfo | None],
-    describe: Callable[[Seen], str],
+    policy: WaitPolicy,
+    ask: Callable[[], tables.TableInfo | None],
+    describe_wait: Callable[[Seen], str],
   ):
     """Starts with the wait.
 
     Args:
-      seconds: Duration without activity before the warning; None to disable it.
+      policy: Time before the warning.
       ask: Returns the table's status; raises an error that explains why not.
-      describe: Returns a text of the wait.
+      describe_wait: Returns the text of the warning.
     """
+    seconds = policy.warning_seconds
     self._ask = ask
-    self._describe_wait = describe
+    self._describe_wait = describe_wait
     self._pause = float('inf') if seconds is None else seconds / 2
     self._next_look = self._pause
-    self._seen: tuple[int, int] | None = None
+    self._counts: tuple[int, int] | None = None
 
   def keep(self, waited: float) -> None:
-    """Checks the table if a check is due.
-
-    Args:
-      waited: Seconds since the wait began.
-    """
+    """Checks the table if a check is due, `waited` seconds after the start."""
     if waited < self._next_look:
       return
     self._next_look = waited + self._pause
     seen = look(self._ask)
-    before, self._seen = self._seen, None
+    before, self._counts = self._counts, None
     if not isinstance(seen, str):
-      self._seen = seen.inserts, seen.samples
-      if before != self._seen:
+      self._counts = seen.inserts, seen.samples
+      if before != self._counts:
         return
     elif not seen:
       return
@@ -152,19 +129,3 @@ class WaitMonitor:
       'Waited %.0f seconds for %s', waited, self._describe_wait(seen)
     )
     self._next_look = float('inf')
-
-
-def _describe(table: tables.TableSpec, status: server.TableInfo) -> str:
-  """Describes a table's fill level, and the counts of its rate limiter."""
-  limit = table.rate_limit
-  kind = 'a queue'
-  if limit is not None:
-    kind = (
-      f'samples_per_insert {limit.samples_per_insert:g}, min_size '
-      f'{limit.min_size}, error_buffer {limit.error_buffer:g}'
-    )
-  return (
-    f"Table '{table.name}' ({kind}) holds {status.size} of at most "
-    f'{status.max_size} items, after {status.inserts} inserts and '
-    f'{status.samples} samples.'
-  )

@@ -4,32 +4,10 @@ import abc
 import contextlib
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from repertory.components.replay import server, tables, waits
+from repertory.components.replay import tables, waits
 from repertory.components.runtime import signals
-
-
-class WaitSettings(Protocol):
-  """Location and wait settings of a table; `str` gives its name for errors."""
-
-  @property
-  def timeout_seconds(self) -> float:
-    """Maximum duration of any wait."""
-    ...
-
-  @property
-  def stop(self) -> signals.StopSignal:
-    """Ends any wait."""
-    ...
-
-  @property
-  def warning_seconds(self) -> float | None:
-    """Duration without activity after which a wait is logged as a warning.
-
-    None for no warnings.
-    """
-    ...
 
 
 class Writer(abc.ABC):
@@ -50,7 +28,7 @@ class Writer(abc.ABC):
   def __init__(
     self,
     table: tables.TableSpec,
-    place: WaitSettings,
+    place: waits.WaitPolicy,
     *,
     priority: Callable[[], float] = lambda: 1.0,
     version: Callable[[], int] = lambda: 0,
@@ -60,7 +38,7 @@ class Writer(abc.ABC):
 
     Args:
       table: Description of the table.
-      place: Location of the table; its timeout and stop signal end a wait.
+      place: Settings of waits.
       priority: Returns the priority of a new item.
       version: Returns the learner steps of the acting variables.
       max_pending_items: Maximum number of pending items without a wait.
@@ -80,12 +58,7 @@ class Writer(abc.ABC):
 
   @abc.abstractmethod
   def open(self, num_alive: int) -> None:
-    """Opens the writer.
-
-    Args:
-      num_alive: Number of the latest calls of `keep`, or items, that can still
-        be referred to.
-    """
+    """Opens the writer; `num_alive` latest calls of `keep` can be used."""
 
   @abc.abstractmethod
   def keep(self, leaves: Sequence) -> list:
@@ -164,11 +137,7 @@ class Writer(abc.ABC):
 
   @abc.abstractmethod
   def _try_to_drain(self, num_pending: int, seconds: float) -> bool:
-    """Waits up to `seconds` until at most `num_pending` items are pending.
-
-    Returns:
-      Whether that is the case.
-    """
+    """Waits up to `seconds` until at most `num_pending` items are pending."""
 
   @abc.abstractmethod
   def _close(self) -> None:
@@ -181,11 +150,7 @@ class Writer(abc.ABC):
     self._num_pending += 1
 
   def _next_priority(self) -> float:
-    """Returns the priority of a new item.
-
-    Raises:
-      ValueError: If the priority is invalid.
-    """
+    """Returns the priority of a new item, if it is valid."""
     priority = self._priority()
     if not math.isfinite(priority) or priority < 0:
       raise ValueError(
@@ -194,11 +159,8 @@ class Writer(abc.ABC):
       )
     return priority
 
-  def _ask(self) -> server.TableInfo | None:
-    """Returns the table's status, or raises an error that explains why not.
-
-    None if the table has no status.
-    """
+  def _ask(self) -> tables.TableInfo | None:
+    """Returns the table's status, None if it has none, or raises the reason."""
     return None
 
   def _explain_wait(self) -> str:
@@ -207,15 +169,13 @@ class Writer(abc.ABC):
 
   def _drain(self, max_pending_items: int) -> None:
     num_pending = max_pending_items // self.table.bundle_size
-    vigil = waits.WaitMonitor(
-      self._place.warning_seconds, self._ask, self._describe_wait
-    )
+    monitor = waits.WaitMonitor(self._place, self._ask, self._describe_wait)
     signals.wait_for(
       lambda seconds: self._try_to_drain(num_pending, seconds),
       lambda: self._describe_wait(waits.look(self._ask)).removesuffix('.'),
       self._place.timeout_seconds,
       self._place.stop,
-      vigil.keep,
+      monitor.keep,
     )
     self._num_pending = num_pending
 
@@ -226,5 +186,4 @@ class Writer(abc.ABC):
       'rate limiter blocks actors until the learner has sampled enough'
       f'{self._explain_wait()}.'
     )
-    numbers = waits.before_inserts(self.table, seen, self.table.bundle_size)
-    return f'{wait} {numbers}'.rstrip()
+    return f'{wait} {waits.describe(self.table, seen)}'.rstrip()

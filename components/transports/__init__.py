@@ -1,9 +1,5 @@
 """Experience transports, from actors to the learner."""
 
-from repertory.components.transports.actor_snapshots import (
-  ActorSnapshots,
-  ActorState,
-)
 from repertory.components.transports.demonstrations import Demonstrations
 from repertory.components.transports.in_process import (
   ActorStates,
@@ -16,14 +12,18 @@ from repertory.components.transports.offline_transport import (
   check_offline,
   unlimited,
 )
-from repertory.components.transports.parts import TransportParts
 from repertory.components.transports.reverb_transport import ReverbTransport
-from repertory.components.transports.snapshots import Snapshots
+from repertory.components.transports.snapshots import (
+  ActorSnapshots,
+  ActorState,
+  Snapshots,
+)
 from repertory.components.transports.transport import (
   COMPILED,
   OFFLINE,
   SHARES,
   Transport,
+  TransportParts,
 )
 
 __all__ = [

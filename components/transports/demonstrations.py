@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import datasets, replay, types
+from repertory.components import replay, types
 from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import offline_transport
 
@@ -29,17 +29,12 @@ class Demonstrations:
     experience: experience_lib.Experience,
     transport: offline_transport.OfflineTransport,
   ):
-    """Creates the learner side of the recorded data.
-
-    Args:
-      experience: The agent's experience, with `num_demonstrations`.
-      transport: Filled transport of `experience.demonstrated`.
-    """
+    """Takes a filled transport of `experience.demonstrated`."""
     self._transport = transport
     self._end = transport.make_learner_side()
     self._is_demonstrated = places(experience)
 
-  def mix(self, replayed: datasets.Batches) -> datasets.Batches:
+  def mix(self, replayed: replay.Batches) -> replay.Batches:
     """Returns batches with rows of both, which close both sources."""
     return _MixedBatches(replayed, self._end.batches, self._is_demonstrated)
 
@@ -66,13 +61,13 @@ def places(experience: experience_lib.Experience) -> np.ndarray:
   return np.diff(np.arange(size + 1) * count // size) > 0
 
 
-class _MixedBatches(datasets.Batches):
+class _MixedBatches(replay.Batches):
   """Merges rows of two sources, at fixed positions."""
 
   def __init__(
     self,
-    replayed: datasets.Batches,
-    demonstrated: datasets.Batches,
+    replayed: replay.Batches,
+    demonstrated: replay.Batches,
     is_demonstrated: np.ndarray,
   ):
     self._replayed = replayed

@@ -96,10 +96,8 @@ class Experience:
   @property
   def all_tables(self) -> Sequence[replay.TableSpec]:
     """All tables, including those of `with_targets`."""
-    return [
-      *self.tables,
-      *(self.with_targets.tables if self.with_targets else []),
-    ]
+    further = self.with_targets.tables if self.with_targets else []
+    return [*self.tables, *further]
 
   @property
   def learned(self) -> 'Experience':
@@ -115,10 +113,6 @@ class Experience:
   def called(self) -> replay.NamesOf:
     """Names of batch and table settings in error messages."""
     return replay.NamesOf(self.setting_names)
-
-  def max_pending_items(self, batch_size: int) -> int:
-    """Returns the number of items in flight allowed for `batch_size` slots."""
-    return self.max_pending_items_per_environment * batch_size
 
   @property
   def bundle_sizes(self) -> dict[str, int]:
@@ -175,11 +169,9 @@ class Experience:
   def updates_due(self, num_items: int) -> int:
     """Returns the total learner steps due after `num_items` inserted items."""
     due = int(self.table.sample_target(num_items) // self.batch_size)
-    return (
-      self.with_targets.updates_due(due * self.rows)
-      if self.with_targets
-      else due
-    )
+    if self.with_targets is None:
+      return due
+    return self.with_targets.updates_due(due * self.rows)
 
   def with_demonstrations(self, fraction: float) -> 'Experience':
     """Returns a copy that takes a share of every batch from a data set.
@@ -240,9 +232,6 @@ class Experience:
         num_environments * self.items.max_items_per_step,
         self.setting_names,
       )
-    if self.with_targets is None:
-      return
-    for table in self.with_targets.tables:
-      table.check(
-        self.with_targets.batch_size, self.rows, self.with_targets.setting_names
-      )
+    if (targets := self.with_targets) is not None:
+      for table in targets.tables:
+        table.check(targets.batch_size, self.rows, targets.setting_names)

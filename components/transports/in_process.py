@@ -7,17 +7,16 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from repertory.components import datasets, replay
+from repertory.components import replay
 from repertory.components.replay import local, waits
+from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import (
-  actor_snapshots,
   learner_side,
+  snapshots,
   transport,
 )
-from repertory.components.transports import experience as experience_lib
-from repertory.components.transports import parts as parts_lib
 
-# Methods of `Parts` that need a replay server.
+# Methods of `TransportParts` that need a replay server.
 _OF_SERVERS = ('make_dataset', 'make_priority_updater')
 
 
@@ -31,7 +30,7 @@ class ActorStates:
   """
 
   restored: bytes = b''
-  source: actor_snapshots.ActorSnapshots | None = None
+  source: snapshots.ActorSnapshots | None = None
 
 
 class InProcessTransport(transport.Transport):
@@ -55,7 +54,7 @@ class InProcessTransport(transport.Transport):
   def __init__(
     self,
     experience: experience_lib.Experience,
-    parts: parts_lib.TransportParts,
+    parts: transport.TransportParts,
     *,
     seed: int,
     place: local.WaitPolicy | None = None,
@@ -91,16 +90,13 @@ class InProcessTransport(transport.Transport):
     self._checkpoint_directory = checkpoint_directory
     self._turn: int | None = None
     self._table = local.Table(experience.table, seed, num_turns)
+    self._tables = [self._table]  # The table that actors write to is first.
     self.actors = ActorStates()
-    self._before = before
+    if before is not None:
+      self._tables, self.actors = [before._table, self._table], before.actors
     self._with_targets: InProcessTransport | None = None
     if checkpoint_directory:
-      part = '' if before is None else experience.table.name
-      contents = local.read(checkpoint_directory, experience.table, part)
-      if contents is not None:
-        with local.reading(f'{checkpoint_directory} of a checkpoint'):
-          self._table.restore(contents)
-        self.actors.restored = contents.actors
+      self._restore('' if before is None else experience.table.name)
     if experience.with_targets is not None:
       self._with_targets = InProcessTransport(
         experience.with_targets,
@@ -113,24 +109,23 @@ class InProcessTransport(transport.Transport):
     elif checkpoint_directory:
       replay.remove_checkpoints(checkpoint_directory)
 
-  def in_turn(self, turn: int) -> 'InProcessTransport':
-    """Returns this transport for one writer of a round-robin order.
+  def _restore(self, part: str) -> None:
+    """Restores the table from its part of a snapshot, if there is one."""
+    directory = self._checkpoint_directory
+    contents = local.read(directory, self._experience.table, part)
+    if contents is not None:
+      with local.reading(f'{directory} of a checkpoint'):
+        self._table.restore(contents)
+      self.actors.restored = self.actors.restored or contents.actors
 
-    Args:
-      turn: Position from 0. Only one adder at a time may have each position.
-    """
+  def in_turn(self, turn: int) -> 'InProcessTransport':
+    """Returns this transport for the writer with a position, from 0."""
     one = copy.copy(self)
     one._turn = turn
     return one
 
   def at(self, place: local.WaitPolicy) -> 'InProcessTransport':
-    """Returns this transport with a timeout and stop signal of its own.
-
-    With it, single threads can be stopped before others.
-
-    Args:
-      place: Timeout and stop signal of its adders and learner sides.
-    """
+    """Returns this transport with a timeout and stop signal of its own."""
     one = copy.copy(self)
     one._place = place
     return one
@@ -145,32 +140,16 @@ class InProcessTransport(transport.Transport):
     )
 
   def make_learner_side(self) -> learner_side.LearnerSide:
-    return InProcessLearnerSide(
-      self._experience,
-      self._table,
-      self._place,
-      self._checkpoint_directory,
-      self.actors,
-      self._before,
-    )
+    return InProcessLearnerSide(self)
 
 
 def check_in_process(
-  experience: experience_lib.Experience, parts: parts_lib.TransportParts
+  experience: experience_lib.Experience, parts: transport.TransportParts
 ) -> None:
-  """Validates that an experience works without a replay server.
-
-  Args:
-    experience: Description of the agent's experience.
-    parts: Factory of the agent.
-
-  Raises:
-    ValueError: Naming what needs a server.
-  """
+  """Raises a ValueError that names what needs a replay server, if anything."""
   for name in _OF_SERVERS:
-    if getattr(type(parts), name) is not getattr(
-      parts_lib.TransportParts, name
-    ):
+    own = getattr(type(parts), name)
+    if own is not getattr(transport.TransportParts, name):
       raise ValueError(
         f'{type(parts).__name__} must not have a {name} of its own without a '
         'replay server: it would not be called.'
@@ -187,31 +166,20 @@ def check_in_process(
 
 
 class InProcessLearnerSide(learner_side.LearnerSide):
-  """Learner side for a table of this process."""
+  """Learner side of an in-process transport, for its last table."""
 
   kind = InProcessTransport.kind
 
-  def __init__(
-    self,
-    experience: experience_lib.Experience,
-    table: local.Table,
-    place: local.WaitPolicy,
-    checkpoint_directory: str,
-    actors: ActorStates,
-    before: InProcessTransport | None = None,
-  ):
-    self._local_table = table
-    # The first one is the table that actors write to.
-    self._local_tables = [table]
-    if before is not None:
-      self._local_tables.insert(0, before._table)
-      actors = before.actors
-    self._actors = actors
-    self._moment: actor_snapshots.ActorState | None = None
-    self._checkpoint_directory = checkpoint_directory
+  def __init__(self, transport: InProcessTransport):
+    self._local_tables = transport._tables
+    self._local_table = table = transport._tables[-1]
+    self._actors = transport.actors
+    self._actor_state: snapshots.ActorState | None = None
+    self._checkpoint_directory = transport._checkpoint_directory
     self._is_taken = threading.Event()
+    experience, place = transport._experience, transport._place
     super().__init__(experience, place)
-    self.batches = datasets.LocalBatches(table, experience.batch_size, place)
+    self.batches = local.LocalBatches(table, experience.batch_size, place)
     self.priorities = None
     if experience.min_priority is not None:
       self.priorities = local.LocalPriorities(table, experience.min_priority)
@@ -234,21 +202,21 @@ class InProcessLearnerSide(learner_side.LearnerSide):
   def flush(self) -> None:
     super().flush()
     source = self._actors.source
-    self._moment = None if source is None else source.take()
+    self._actor_state = None if source is None else source.take()
 
   def counts(self) -> Mapping[str, int]:
-    return self._moment.counts if self._moment else {}
+    return self._actor_state.counts if self._actor_state else {}
 
   def describe(self) -> dict[str, Any]:
     """Returns the state that restored tables must match.
 
     `is_exact` says whether a run would resume exactly.
     """
-    described, moment = super().describe(), self._moment
-    described['is_exact'] = moment is not None
-    if moment is not None and moment.num_inserts is not None:
+    described, state = super().describe(), self._actor_state
+    described['is_exact'] = state is not None
+    if state is not None and state.num_inserts is not None:
       name = self._local_tables[0].description.name
-      described['tables'][name]['inserts'] = moment.num_inserts
+      described['tables'][name]['inserts'] = state.num_inserts
     return described
 
   def write_snapshot(self) -> str:
@@ -257,11 +225,11 @@ class InProcessLearnerSide(learner_side.LearnerSide):
       raise ValueError('checkpoint_directory must be given to write snapshots.')
     os.makedirs(directory, exist_ok=True)
     contents, *others = [table.copy() for table in self._local_tables]
-    moment = self._moment
-    if moment is not None:
-      if moment.num_inserts is not None:
-        contents = contents.until(moment.num_inserts)
-      contents = dataclasses.replace(contents, actors=moment.saved)
+    state = self._actor_state
+    if state is not None:
+      if state.num_inserts is not None:
+        contents = contents.until(state.num_inserts)
+      contents = dataclasses.replace(contents, actors=state.saved)
     self._is_taken.set()
     first, *further = [table.description for table in self._local_tables]
     return local.write(directory, first, contents, list(zip(further, others)))

@@ -4,11 +4,11 @@ import abc
 import contextlib
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
-from repertory.components import datasets, replay
+from repertory.components import replay
 from repertory.components.checkpoints import checkpointing
-from repertory.components.replay import local, writers
+from repertory.components.replay import batches, local
 from repertory.components.runtime import signals
 from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import snapshots
@@ -18,18 +18,6 @@ BATCH_TIMEOUT_SECONDS = 5.0
 
 # Interval of checks for the minimum number of items.
 _POLL_SECONDS = 0.1
-
-
-class BatchMixer(Protocol):
-  """Adds rows of another source to every batch, see `Demonstrations`."""
-
-  def mix(self, replayed: datasets.Batches) -> datasets.Batches: ...
-
-  def without(self, priorities: replay.Priorities) -> replay.Priorities: ...
-
-  def describe(self) -> dict[str, Any]: ...
-
-  def restore(self, described: dict[str, Any] | None) -> None: ...
 
 
 class LearnerSide(snapshots.Snapshots):
@@ -42,23 +30,16 @@ class LearnerSide(snapshots.Snapshots):
   """
 
   kind: str
-  batches: datasets.Batches
+  batches: replay.Batches
   priorities: replay.Priorities | None
-  _demonstrations: BatchMixer | None = None
+  _demonstrations: Any = None  # See `mix_in`.
   # Batches from replay that may have to wait, if `batches` merges them.
-  _replayed: datasets.Batches | None = None
+  _replayed: replay.Batches | None = None
 
   def __init__(
-    self, experience: experience_lib.Experience, place: writers.WaitSettings
+    self, experience: experience_lib.Experience, place: local.WaitPolicy
   ):
-    """Records the status of the tables.
-
-    Call this before creating batches, because they prefetch samples.
-
-    Args:
-      experience: Description of the agent's experience.
-      place: Location of the tables; its timeout and stop signal end a wait.
-    """
+    """Records the tables' status; batches, which prefetch, come afterwards."""
     self._experience = experience
     self._table = experience.table
     self._place = place
@@ -81,8 +62,8 @@ class LearnerSide(snapshots.Snapshots):
       learner_steps=learner_steps,
     )
 
-  def mix_in(self, demonstrations: BatchMixer) -> None:
-    """Adds demonstrations to all batches; call it before taking a batch."""
+  def mix_in(self, demonstrations: Any) -> None:
+    """Adds `Demonstrations` to all batches; call it before taking a batch."""
     self._demonstrations = demonstrations
     self._replayed = self.batches
     self.batches = demonstrations.mix(self._replayed)
@@ -156,18 +137,14 @@ class LearnerSide(snapshots.Snapshots):
   def expect_batches(self, seconds: float | None = None) -> None:
     """Sets the time after which a due batch counts as lost, from now on.
 
-    Args:
-      seconds: The time; None for `BATCH_TIMEOUT_SECONDS`.
+    The default is `BATCH_TIMEOUT_SECONDS`.
     """
     batches = self._replayed or self.batches
     batch_timeout = BATCH_TIMEOUT_SECONDS if seconds is None else seconds
     batches.batch_timeout_seconds = batch_timeout
 
   def reset_count(self, learner_steps: int) -> int:
-    """Restarts the count; earlier samples no longer exist.
-
-    Args:
-      learner_steps: Updates so far.
+    """Restarts the count after `learner_steps`; earlier samples are lost.
 
     Returns:
       The number of sampled items that the learner never received.
@@ -179,9 +156,7 @@ class LearnerSide(snapshots.Snapshots):
     if learner_steps != self._starving_at_step:
       self._starving_at_step, self._starving_since = learner_steps, now
     if now - self._starving_since > limit:
-      wait = datasets.describe_wait(
-        self._table, self._place, self._status(), self._table.bundle_size
-      )
+      wait = batches.describe_wait(self._table, self._place, self._status())
       raise TimeoutError(f'Waited {limit:g} seconds for {wait}')
     return self._replay_ratio.reset_count(learner_steps, self._status().samples)
 
@@ -206,11 +181,6 @@ class LearnerSide(snapshots.Snapshots):
     }
 
   def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
-    """Compares the tables' initial status with the result of `describe`.
-
-    Raises:
-      CheckpointError: If a table lacks items of the checkpoint.
-    """
     for name, counts in checkpoint.state['tables'].items():
       found = self._opened_with.get(name, replay.TableInfo(0, 0, 0, 0))
       if found.inserts < counts['inserts'] or found.samples < counts['samples']:

@@ -16,7 +16,6 @@ from repertory.components.replay import local
 from repertory.components.replay.local import snapshots
 from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import in_process, learner_side, transport
-from repertory.components.transports import parts as parts_lib
 
 # Initial priority, as the learner has computed none.
 _FIRST_PRIORITY = 1.0
@@ -26,29 +25,7 @@ _NO_VERSION = -1
 _STATE, _PRIORITIES = 'draws.json', 'priorities.npy'
 
 
-class _Fingerprint:
-  """Checksum that identifies recorded data.
-
-  Attributes:
-    checksum: CRC-32 of all actions, rewards and further leaves so far.
-  """
-
-  def __init__(self):
-    self.checksum = 0
-
-  def taken_of(
-    self, chunks: Iterable[offline.DataSetSteps]
-  ) -> Iterator[offline.DataSetSteps]:
-    """Yields the chunks unchanged, and updates the checksum."""
-    for steps in chunks:
-      # Observations follow from the rest, and may be large.
-      for leaf in tree.flatten(steps._replace(observation=())):
-        data = np.ascontiguousarray(leaf).data
-        self.checksum = zlib.crc32(data, self.checksum)
-      yield steps
-
-
-class OfflineTransport(transport.Transport):
+class OfflineTransport(in_process.InProcessTransport):
   """Cuts recorded episodes into items once, and samples them indefinitely.
 
   The items are in a local table, which differs from the agent's in size and
@@ -61,6 +38,7 @@ class OfflineTransport(transport.Transport):
 
   Attributes:
     is_resumed: Whether sampling resumes from a snapshot; known after `fill`.
+    checksum: CRC-32 of the data, without observations; known after `fill`.
   """
 
   kind = transport.OFFLINE
@@ -68,7 +46,7 @@ class OfflineTransport(transport.Transport):
   def __init__(
     self,
     experience: experience_lib.Experience,
-    parts: parts_lib.TransportParts,
+    parts: transport.TransportParts,
     lengths: np.ndarray,
     *,
     seed: int,
@@ -90,24 +68,23 @@ class OfflineTransport(transport.Transport):
       ValueError: If the experience does not work with recorded data.
     """
     check_offline(experience, parts)
-    self._experience = unlimited(experience, lengths)
-    self._parts = parts
-    self._place = place or local.WaitPolicy()
+    super().__init__(
+      unlimited(experience, lengths), parts, seed=seed, place=place
+    )
     self._checkpoint_directory = checkpoint_directory
-    self._table = local.Table(self._experience.table, seed)
-    self._fingerprint = _Fingerprint()
+    self.checksum = 0
     self.is_resumed = False
 
   def fill(
     self,
     chunks: Iterable[offline.DataSetSteps],
-    report: Callable[[int], None] = lambda num_moments: None,
+    report: Callable[[int], None] = lambda num_timesteps: None,
   ) -> None:
     """Cuts all items, and restores the sampler from a snapshot.
 
     Args:
       chunks: Recorded steps.
-      report: Callback that is often called with the number of cut time steps.
+      report: Often called, with the number of cut time steps.
 
     Raises:
       DataError: If the data cannot be read.
@@ -115,47 +92,51 @@ class OfflineTransport(transport.Transport):
       CheckpointError: If the snapshot cannot be read.
     """
 
-    def check(num_moments: int) -> None:
+    def check(num_timesteps: int) -> None:
       self._place.stop.check()
-      report(num_moments)
+      report(num_timesteps)
 
+    items = self._experience.items
+    # Images are copied one by one, however many slots there are. And if items
+    # cross the ends of episodes, a slot without further episodes would create
+    # empty items.
+    has_images = bool(self._experience.table.packing.whole)
+    is_cut_one_by_one = has_images or items.slots_end_together
     offline.fill(
-      self._fingerprint.taken_of(chunks),
+      self._note(chunks),
       self._make_adder,
-      lambda num_slots: _make_extras(self._experience.items, num_slots),
+      lambda num_slots: _make_extras(items, num_slots),
       check=check,
-      **({'max_slots': 1} if self._is_cut_one_by_one else {}),
+      **({'max_slots': 1} if is_cut_one_by_one else {}),
     )
     directory = self._checkpoint_directory
     if directory:
       with local.reading(f'{directory} of a checkpoint'):
-        contents = _read_sampler(directory, self._fingerprint)
+        contents = _read_sampler(directory, self.checksum)
         if contents is not None:
           self._table.restore(contents)
           self.is_resumed = True
       replay.remove_checkpoints(directory)
 
-  @property
-  def _is_cut_one_by_one(self) -> bool:
-    # Images are copied one by one, however many slots there are. And if items
-    # cross the ends of episodes, a slot without further episodes would create
-    # empty items.
-    experience = self._experience
-    has_images = bool(experience.table.packing.whole)
-    return has_images or experience.items.slots_end_together
+  def _note(
+    self, chunks: Iterable[offline.DataSetSteps]
+  ) -> Iterator[offline.DataSetSteps]:
+    """Yields the chunks unchanged, and updates the checksum."""
+    for steps in chunks:
+      # Observations follow from the rest, and may be large.
+      for leaf in tree.flatten(steps._replace(observation=())):
+        data = np.ascontiguousarray(leaf).data
+        self.checksum = zlib.crc32(data, self.checksum)
+      yield steps
 
   def sampler_state(self) -> dict[str, Any]:
     """Returns plain values with the state of uniform sampling."""
-    contents = self._table.copy(has_leaves=False)
-    return {**vars(self._fingerprint), 'random': contents.random}
+    random = self._table.copy(has_leaves=False).random
+    return {'checksum': self.checksum, 'random': random}
 
   def restore_sampler(self, described: dict[str, Any]) -> bool:
-    """Restores the sampler if it belongs to the same data.
-
-    Returns:
-      Whether it does.
-    """
-    if described['checksum'] != self._fingerprint.checksum:
+    """Restores the sampler if it belongs to the same data; returns success."""
+    if described['checksum'] != self.checksum:
       return False
     contents = self._table.copy(has_leaves=False)
     self._table.restore(
@@ -167,13 +148,7 @@ class OfflineTransport(transport.Transport):
     raise RuntimeError('Recorded data must not change: nothing can be added.')
 
   def make_learner_side(self) -> learner_side.LearnerSide:
-    return _DataEnd(
-      self._experience,
-      self._table,
-      self._place,
-      self._checkpoint_directory,
-      self._fingerprint,
-    )
+    return _OfflineLearnerSide(self)
 
   def _make_adder(self, num_slots: int) -> adders.Adder:
     writer = local.LocalWriter(
@@ -189,60 +164,42 @@ class OfflineTransport(transport.Transport):
 def unlimited(
   experience: experience_lib.Experience, lengths: np.ndarray
 ) -> experience_lib.Experience:
-  """Returns the experience with a table for all episodes, without limits.
-
-  Args:
-    experience: Description of the agent's experience.
-    lengths: Steps of all episodes, `[E]`.
-  """
+  """Returns the experience with a table for episodes of `lengths`, `[E]`."""
   num_items = max(1, experience.items.max_items_of(lengths))
   return experience.with_table(
-    max_size=num_items,
-    bundle_size=1,
-    rate_limit=replay.UNLIMITED,
+    max_size=num_items, bundle_size=1, rate_limit=replay.UNLIMITED
   )
 
 
 def check_offline(
-  experience: experience_lib.Experience, parts: parts_lib.TransportParts
+  experience: experience_lib.Experience, parts: transport.TransportParts
 ) -> None:
-  """Validates that an experience works with recorded data.
-
-  Raises:
-    ValueError: With the reason.
-  """
-  table, items = experience.table, experience.items
+  """Raises a ValueError that says why recorded data do not suffice, if so."""
+  table, extras = experience.table, experience.items.extras_spec
   if table.is_queue or table.max_times_sampled:
     raise ValueError(
       'it learns from each item once, soon after acting: recorded data come '
       'from another policy, and are sampled repeatedly. Use an agent with a '
       'replay buffer'
     )
-  if _step_extras(items) != ():
+  if isinstance(extras, types.SequenceExtras):
+    extras = extras.step
+  if extras != ():
     raise ValueError(
-      'its items need outputs of its own policy with each action '
-      f'({_step_extras(items)}), which recorded data lack'
+      f'its items need outputs of its own policy with each action ({extras}), '
+      'which recorded data lack'
     )
   in_process.check_in_process(experience, parts)
 
 
-class _DataEnd(in_process.InProcessLearnerSide):
+class _OfflineLearnerSide(in_process.InProcessLearnerSide):
   """Learner side for a table of recorded data; saves the sampler's state."""
 
   kind = OfflineTransport.kind
 
-  def __init__(
-    self,
-    experience: experience_lib.Experience,
-    table: local.Table,
-    place: local.WaitPolicy,
-    checkpoint_directory: str,
-    fingerprint: _Fingerprint,
-  ):
-    super().__init__(
-      experience, table, place, checkpoint_directory, in_process.ActorStates()
-    )
-    self._fingerprint = fingerprint
+  def __init__(self, transport: OfflineTransport):
+    super().__init__(transport)
+    self._checksum = transport.checksum
 
   def describe(self) -> dict[str, Any]:
     return {**super().describe(), 'is_exact': True}
@@ -251,55 +208,35 @@ class _DataEnd(in_process.InProcessLearnerSide):
     """Does nothing, because all data were read again."""
 
   def write_snapshot(self) -> str:
+    """Writes the sampler's state; returns the snapshot's folder."""
     contents = self._local_table.copy(has_leaves=False)
     self._is_taken.set()
-    return _write_sampler(
-      self._checkpoint_directory, contents, self._fingerprint
-    )
+    state = {**dataclasses.asdict(contents), 'checksum': self._checksum}
+    priorities = state.pop('priorities')
+    del state['leaves'], state['actors']
+    with snapshots.replacing(self._checkpoint_directory) as (folder, path):
+      np.save(os.path.join(folder, _PRIORITIES), priorities, allow_pickle=False)
+      with open(os.path.join(folder, _STATE), 'w') as file:
+        json.dump(state, file, indent=2)
+    return path
 
 
-def _write_sampler(
-  directory: str, contents: local.Contents, fingerprint: _Fingerprint
-) -> str:
-  """Writes the sampler's state; returns the snapshot's folder."""
-  state = {**dataclasses.asdict(contents), **vars(fingerprint)}
-  priorities = state.pop('priorities')
-  del state['leaves'], state['actors']
-  with snapshots.replacing(directory) as (folder, path):
-    np.save(os.path.join(folder, _PRIORITIES), priorities, allow_pickle=False)
-    with open(os.path.join(folder, _STATE), 'w') as file:
-      json.dump(state, file, indent=2)
-  return path
-
-
-def _read_sampler(
-  directory: str, fingerprint: _Fingerprint
-) -> local.Contents | None:
-  """Reads the sampler's state; None without one for these data.
-
-  Raises:
-    CheckpointError: If the file is not such a snapshot.
-  """
+def _read_sampler(directory: str, checksum: int) -> local.Contents | None:
+  """Reads the sampler's state; None without one for these data."""
   folder = snapshots.find(directory)
   if folder is None:
     return None
-  try:
-    with open(os.path.join(folder, _STATE)) as file:
-      state = json.load(file)
-    is_same = state.pop('checksum') == fingerprint.checksum
-    priorities = np.load(os.path.join(folder, _PRIORITIES), allow_pickle=False)
-    snapshots.check_priorities(priorities)
-    contents = local.Contents(leaves=[], priorities=priorities, **state)
-  except (OSError, KeyError, ValueError, TypeError) as error:
+  path = os.path.join(folder, _STATE)
+  if not os.path.exists(path):
     raise checkpointing.CheckpointError(
       f'{folder} cannot be read: it is not the state of a sampler.'
-    ) from error
-  return contents if is_same else None
-
-
-def _step_extras(items: adders.ItemSpec) -> types.Nest:
-  extras = items.extras_spec
-  return extras.step if isinstance(extras, types.SequenceExtras) else extras
+    )
+  with open(path) as file:
+    state = json.load(file)
+  if state.pop('checksum') != checksum:
+    return None
+  priorities = np.load(os.path.join(folder, _PRIORITIES), allow_pickle=False)
+  return local.Contents(leaves=[], priorities=priorities, **state)
 
 
 def _make_extras(items: adders.ItemSpec, num_slots: int) -> types.Nest:

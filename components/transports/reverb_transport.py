@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from repertory.components import replay
 from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import learner_side, transport
-from repertory.components.transports import parts as parts_lib
 
 
 class ReverbTransport(transport.Transport):
@@ -21,7 +20,7 @@ class ReverbTransport(transport.Transport):
     self,
     connection: replay.Connection,
     experience: experience_lib.Experience,
-    parts: parts_lib.TransportParts,
+    parts: transport.TransportParts,
     checkpoint_directory: str = '',
   ):
     """Initializes the transport without connecting.
@@ -41,13 +40,11 @@ class ReverbTransport(transport.Transport):
 
   @property
   def with_targets(self) -> 'ReverbTransport | None':
-    if self._experience.with_targets is None:
+    experience = self._experience.with_targets
+    if experience is None:
       return None
     return ReverbTransport(
-      self._connection,
-      self._experience.with_targets,
-      self._parts,
-      self._checkpoint_directory,
+      self._connection, experience, self._parts, self._checkpoint_directory
     )
 
   def make_writer(self, **settings) -> replay.Writer:
@@ -55,28 +52,18 @@ class ReverbTransport(transport.Transport):
     return replay.ReverbWriter(self._connection, table, **settings)
 
   def make_learner_side(self) -> learner_side.LearnerSide:
-    return _ServersEnd(
-      self._connection,
-      self._experience,
-      self._parts,
-      self._checkpoint_directory,
-    )
+    return _ReverbLearnerSide(self)
 
 
-class _ServersEnd(learner_side.LearnerSide):
+class _ReverbLearnerSide(learner_side.LearnerSide):
   """Learner side for a replay server."""
 
   kind = ReverbTransport.kind
 
-  def __init__(
-    self,
-    connection: replay.Connection,
-    experience: experience_lib.Experience,
-    parts: parts_lib.TransportParts,
-    checkpoint_directory: str,
-  ):
-    self._connection = connection
-    self._checkpoint_directory = checkpoint_directory
+  def __init__(self, transport: ReverbTransport):
+    self._connection = connection = transport._connection
+    self._checkpoint_directory = transport._checkpoint_directory
+    experience, parts = transport._experience, transport._parts
     super().__init__(experience, connection)
     self.batches = parts.make_dataset(experience, connection)
     try:

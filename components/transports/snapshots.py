@@ -1,6 +1,7 @@
-"""Interface of checkpointed experience."""
+"""Interfaces of checkpointed experience, and of the actors' state with it."""
 
 import abc
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,3 +61,42 @@ class Snapshots(abc.ABC):
   @abc.abstractmethod
   def remove_snapshots(self) -> None:
     """Removes all snapshots, including incomplete ones."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ActorState:
+  """State of the actors at one point in time, for an exact resume.
+
+  Attributes:
+    saved: Serialized environments, policies and open episodes.
+    num_inserts: Items inserted by then; None for all current items.
+    counts: Steps and episodes of the run by then; empty if the reported counts
+      match.
+  """
+
+  saved: bytes
+  num_inserts: int | None = None
+  counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+
+class ActorSnapshots(abc.ABC):
+  """Interface that captures the actors' state.
+
+  The learner's thread calls its methods between two updates.
+  """
+
+  def prepare(self, num_sampled: int) -> bool:
+    """Returns whether the learner has reached a state that can be saved.
+
+    If not, it is called again after the next update. It may also wait, before
+    an update that the snapshot must not include.
+
+    Args:
+      num_sampled: Items ever sampled from the table.
+    """
+    del num_sampled
+    return True
+
+  @abc.abstractmethod
+  def take(self) -> ActorState | None:
+    """Returns the actors' state; None if they are not at the same step."""

@@ -1,4 +1,4 @@
-"""Interface of experience transports."""
+"""Interface of experience transports, and the parts that agents may replace."""
 
 import abc
 from collections.abc import Callable
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from repertory.components import adders, replay
 from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import learner_side
-from repertory.components.transports import parts as parts_lib
 
 # Kind, in checkpoints, of the experience that a compiled program keeps itself,
 # see `anakin`.
@@ -17,6 +16,55 @@ OFFLINE = 'data'
 
 # Kind of a run with several learners, each with its own transport.
 SHARES = 'parts'
+
+
+class TransportParts:
+  """Creates the parts of a transport from the experience's description.
+
+  An agent overrides a method where a description is not enough. Methods for
+  replay servers are called by `ReverbTransport` only; other transports
+  reject agents that override them.
+  """
+
+  def make_adder(
+    self,
+    experience: experience_lib.Experience,
+    writer: replay.Writer,
+    batch_size: int,
+  ) -> adders.Adder:
+    """Creates the adder that cuts an actor's steps into items.
+
+    Args:
+      experience: Description of the items.
+      writer: Writer of the items.
+      batch_size: Slots of the actor's environment batch.
+    """
+    return experience.items.make_adder(writer, batch_size)
+
+  def make_dataset(
+    self,
+    experience: experience_lib.Experience,
+    connection: replay.Connection,
+  ) -> replay.ReplayDataset:
+    """Creates the learner's batches from a replay server."""
+    return replay.ReplayDataset(
+      connection,
+      experience.table,
+      experience.batch_size,
+      prefetch=experience.prefetch,
+    )
+
+  def make_priority_updater(
+    self,
+    experience: experience_lib.Experience,
+    connection: replay.Connection,
+  ) -> replay.PriorityUpdater | None:
+    """Creates the priority updates of a server; None without priorities."""
+    if experience.min_priority is None:
+      return None
+    return replay.PriorityUpdater(
+      connection, experience.table.name, experience.min_priority
+    )
 
 
 class Transport(abc.ABC):
@@ -35,7 +83,7 @@ class Transport(abc.ABC):
 
   kind: str
   _experience: experience_lib.Experience
-  _parts: parts_lib.TransportParts
+  _parts: TransportParts
 
   @property
   def with_targets(self) -> 'Transport | None':
@@ -65,7 +113,8 @@ class Transport(abc.ABC):
         for the experience's default.
     """
     if max_pending_items is None:
-      max_pending_items = self._experience.max_pending_items(batch_size)
+      each = self._experience.max_pending_items_per_environment
+      max_pending_items = each * batch_size
     writer = self.make_writer(
       priority=priority,
       version=version,

@@ -1,19 +1,17 @@
-"""Variable clients, which update actors with the learner's variables."""
+"""Variable clients, which keep an actor's variables up to date."""
 
-from repertory.components.variables.copying_client import CopyingVariableClient
 from repertory.components.variables.local_client import (
+  CopyingVariableClient,
   LocalVariableClient,
   Publisher,
-)
-from repertory.components.variables.remote_client import RemoteVariableClient
-from repertory.components.variables.scheduled_client import (
   ScheduledVariableClient,
 )
-from repertory.components.variables.shared_client import (
+from repertory.components.variables.remote_client import RemoteVariableClient
+from repertory.components.variables.variable_client import (
   SharedVariableClient,
+  VariableClient,
   Versioned,
 )
-from repertory.components.variables.variable_client import VariableClient
 
 __all__ = [
   'CopyingVariableClient',

@@ -1,16 +1,16 @@
-"""Variable client for actors in the learner's process."""
+"""Variable clients for actors in the learner's process."""
 
 import collections
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from repertory.components.runtime import compilation
+from repertory.components.runtime import compilation, signals
 from repertory.components.variables import variable_client
 
 
@@ -27,22 +27,21 @@ class Publisher:
   Reading a variable does not copy it: TensorFlow copies when the variable is
   written while a tensor still refers to its old value. Assigning it to another
   variable of the same device does not copy either.
+
+  Attributes:
+    shapes: Shapes of the variables.
+    newest: The latest snapshot; None without one.
   """
 
   def __init__(self, variables: Sequence[tf.Variable]):
-    """Initializes the publisher without a snapshot."""
     self._variables = list(variables)  # Keeps them alive.
+    self.shapes = [variable.shape for variable in variables]
     self._kept: collections.deque[_Snapshot] = collections.deque(maxlen=1)
     self._has_come = threading.Condition()
     self._read = compilation.compile_variable_reads(
       [(variable.handle, variable.dtype) for variable in self._variables]
     )
     self.newest: _Snapshot | None = None
-
-  @property
-  def shapes(self) -> list[tf.TensorShape]:
-    """The shapes of the variables."""
-    return [variable.shape for variable in self._variables]
 
   def publish(self, version: int, max_priority: float) -> None:
     """Takes a snapshot; no thread may write to the variables meanwhile."""
@@ -119,10 +118,7 @@ class LocalVariableClient(variable_client.VariableClient):
 
     Args:
       publisher: Publisher of the learner.
-      variables: Targets of the copies, in the same order.
-
-    Raises:
-      ValueError: If their shapes differ from the published ones.
+      variables: Targets of the copies, in the same order and of equal shapes.
     """
     variable_client.check_alike('variables', publisher.shapes, variables)
     self._publisher = publisher
@@ -131,17 +127,14 @@ class LocalVariableClient(variable_client.VariableClient):
 
   @property
   def version(self) -> int:
-    """Learner steps of the current variables; −1 before there are any."""
     return self._taken.version if self._taken else -1
 
   @property
   def age_seconds(self) -> float:
-    """Time since the current variables were published."""
     return time.monotonic() - self._taken.at if self._taken else 0.0
 
   @property
   def max_priority(self) -> float:
-    """Largest priority of the learner at the version of the variables."""
     return self._taken.max_priority if self._taken else 1.0
 
   def update(self, wait: bool = False) -> None:
@@ -167,3 +160,102 @@ class LocalVariableClient(variable_client.VariableClient):
       with tf.device(variable.device):
         tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
     self._taken = snapshot
+
+
+class CopyingVariableClient(LocalVariableClient):
+  """Copies the current variables of a learner in the same thread.
+
+  For actors whose variables are not the learner's own; otherwise see
+  `SharedVariableClient`.
+  """
+
+  def __init__(
+    self,
+    learner: variable_client.Versioned,
+    sources: Sequence[tf.Variable],
+    variables: Sequence[tf.Variable],
+  ):
+    """Initializes the client, without copying.
+
+    Args:
+      learner: Learner with the version of the sources.
+      sources: Variables of the learner.
+      variables: Targets of the copies, in the same order.
+    """
+    super().__init__(Publisher(sources), variables)
+    self._learner = learner
+
+  def update(self, wait: bool = False) -> None:
+    if self.version != self._learner.version:
+      self._publisher.publish(self._learner.version, self._learner.max_priority)
+    super().update(wait)
+
+
+class ScheduledVariableClient(LocalVariableClient):
+  """Copies variables that a learner in the same process publishes, on schedule.
+
+  So the version at each step does not depend on thread speeds: variables change
+  at the start of a round, which waits for its scheduled version.
+  """
+
+  def __init__(
+    self,
+    publisher: Publisher,
+    variables: Sequence[tf.Variable],
+    *,
+    period: int,
+    first_round: int = 0,
+    version_of: Callable[[int], int],
+    timeout_seconds: float,
+    stop: signals.StopSignal,
+  ):
+    """Initializes the client.
+
+    Args:
+      publisher: Publisher of the learner; keeps as many versions as the learner
+        may be ahead of the actors.
+      variables: Targets of the copies, in the same order.
+      period: Steps per round, at least 1.
+      first_round: Index of the round of the first step.
+      version_of: Returns the version for a round, from 0; must not decrease.
+      timeout_seconds: Timeout of a wait.
+      stop: Signal that ends a wait.
+    """
+    super().__init__(publisher, variables)
+    self._period = period
+    self._version_of = version_of
+    self._timeout_seconds = timeout_seconds
+    self._stop = stop
+    self._num_steps = first_round * period
+
+  def update(self, wait: bool = False) -> None:
+    """Applies the scheduled variables at the start of a round.
+
+    Args:
+      wait: Whether this call precedes the first step; other calls follow a
+        step.
+
+    Raises:
+      LookupError: If the version is no longer kept.
+      signals.Stopped: If the stop signal was set during a wait.
+      TimeoutError: If a wait was too long.
+    """
+    if not wait:
+      self._num_steps += 1
+    if self._num_steps % self._period:
+      return
+    version = self._version_of(self._num_steps // self._period)
+    if version == self.version:
+      return
+    signals.wait_for(
+      lambda seconds: self._try_to_take(version, seconds),
+      lambda: f'version {version} of the variables from the learner',
+      self._timeout_seconds,
+      self._stop,
+    )
+
+  def _try_to_take(self, version: int, seconds: float) -> bool:
+    snapshot = self._publisher.wait_for(version, seconds)
+    if snapshot is not None:
+      self._take(snapshot)
+    return snapshot is not None

@@ -1,5 +1,6 @@
 """Variable client for actors in other processes."""
 
+import queue
 import threading
 import time
 from collections.abc import Sequence
@@ -49,6 +50,7 @@ class RemoteVariableClient(variable_client.VariableClient):
     self._source = source
     self._variables = list(variables)
     self._names = [*names, 'learner_steps', 'max_priority']
+    self._description = f'variables {", ".join(map(repr, names))}'
     self._update_period = update_period
     self._timeout_seconds = timeout_seconds
     self._stop = stop or signals.StopSignal()
@@ -60,40 +62,30 @@ class RemoteVariableClient(variable_client.VariableClient):
     self._error: Exception | None = None
     self._is_fetching = False
     self._closed = False
-    self._wanted = threading.Event()
+    self._requests: queue.SimpleQueue[None] = queue.SimpleQueue()
     self._arrived = threading.Event()
     self._thread = threading.Thread(
-      target=self._run, name='fetched_variables', daemon=True
+      target=self._run, name='remote_variables', daemon=True
     )
     self._thread.start()
 
   @property
   def version(self) -> int:
-    """Learner steps of the current variables; −1 before the first fetch."""
     return self._version
 
   @property
   def age_seconds(self) -> float:
-    """Time since the current variables were fetched."""
     return time.monotonic() - self._fetched_at
 
   @property
   def max_priority(self) -> float:
-    """Largest priority of the learner at the version of the variables."""
     return self._max_priority
 
   def update(self, wait: bool = False) -> None:
     """Applies fetched values, and starts a fetch every `update_period` calls.
 
-    Args:
-      wait: Whether to block until values are fetched that are no older than
-        this call.
-
-    Raises:
-      ValueError: If the shapes of the fetched variables differ.
-      signals.Stopped: If the stop signal was set during a wait.
-      TimeoutError: If a wait was too long.
-      Exception: Any error of the source.
+    With `wait`, it blocks until values are fetched that are no older than this
+    call. It raises a ValueError if shapes differ, and any error of the source.
     """
     self._calls_since_fetch += 1
     self._take_over()
@@ -108,19 +100,15 @@ class RemoteVariableClient(variable_client.VariableClient):
   def close(self, timeout_seconds: float = 5.0) -> None:
     """Ends the thread, within the timeout."""
     self._closed = True
-    self._wanted.set()
+    self._requests.put(None)
     self._thread.join(timeout_seconds)
-
-  @property
-  def _description(self) -> str:
-    return f'variables {", ".join(map(repr, self._names[:-2]))}'
 
   def _fetch(self) -> None:
     """Starts a fetch unless one is running."""
     if not self._is_fetching:
       self._calls_since_fetch = 0
       self._is_fetching = True
-      self._wanted.set()
+      self._requests.put(None)
 
   def _wait_for_fetch(self) -> None:
     signals.wait_for(
@@ -151,16 +139,13 @@ class RemoteVariableClient(variable_client.VariableClient):
     self._fetched_at = self._arrived_at
 
   def _run(self) -> None:
-    while True:
-      is_wanted = self._wanted.wait(_SLICE_SECONDS)
-      # Clear only a seen request: later ones must stay. Clear it before the
-      # check of `_closed`, or a request in between would be missed.
-      if is_wanted:
-        self._wanted.clear()
-      if self._closed or self._stop.is_set():
-        return
-      if not is_wanted:
+    while not (self._closed or self._stop.is_set()):
+      try:
+        self._requests.get(timeout=_SLICE_SECONDS)
+      except queue.Empty:
         continue
+      if self._closed:
+        return
       try:
         self._fetched = self._source.get_variables(self._names)
       except Exception as error:  # `update` raises it in the actor's thread.

@@ -1,7 +1,8 @@
-"""Interface of variable clients."""
+"""Interface of variable clients, and the client of a learner's own."""
 
 import abc
 from collections.abc import Sequence
+from typing import Protocol
 
 import tensorflow as tf
 
@@ -48,6 +49,45 @@ class VariableClient(abc.ABC):
   @abc.abstractmethod
   def close(self) -> None:
     """Ends all threads."""
+
+
+class Versioned(Protocol):
+  """Learner with a version of its variables."""
+
+  @property
+  def version(self) -> int:
+    """Learner steps of its variables."""
+    ...
+
+  @property
+  def max_priority(self) -> float:
+    """Largest priority so far."""
+    ...
+
+
+class SharedVariableClient(VariableClient):
+  """Exposes the version of the learner's own variables, without a copy."""
+
+  def __init__(self, learner: Versioned):
+    self._learner = learner
+
+  @property
+  def version(self) -> int:
+    return self._learner.version
+
+  @property
+  def age_seconds(self) -> None:
+    return None
+
+  @property
+  def max_priority(self) -> float:
+    return self._learner.max_priority
+
+  def update(self, wait: bool = False) -> None:
+    del wait  # They are always up to date.
+
+  def close(self) -> None:
+    """Does nothing."""
 
 
 def check_alike(

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import datasets, interfaces, transports, variables
+from repertory.components import interfaces, replay, transports, variables
 from repertory.components.runtime import compilation
 from repertory.launch.coordination import rates, reports
 from repertory.launch.nodes import data_set_changes, lost_items, node
@@ -137,7 +137,7 @@ class BellmanUpdaterNode(node.Node):
     """
     try:
       sample = next(self._end.batches)
-    except datasets.BatchTimeout:
+    except replay.BatchTimeout:
       if not self._is_ending:
         lost_items.report(
           self.name, self._coordinator, self._end, self._num_batches

@@ -4,7 +4,7 @@ import contextlib
 import time
 from collections.abc import Callable
 
-from repertory.components import datasets, transports
+from repertory.components import replay, transports
 from repertory.components.runtime import signals
 from repertory.components.transports import learner_side
 from repertory.launch.coordination import reports
@@ -117,7 +117,7 @@ class LearnerNode(learning.LearningNode):
     """
     try:
       self.learner.step()
-    except datasets.BatchTimeout:
+    except replay.BatchTimeout:
       lost_items.report(self.name, self._coordinator, self._end, self.version)
       return
     self._publish()

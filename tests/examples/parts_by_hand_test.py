@@ -7,7 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from repertory.components import datasets, replay
+from repertory.components import replay
+from repertory.components.replay import local
 from support.replay import local_fixture, replay_fixture
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -54,5 +55,5 @@ def test_deadlock_error_is_that_of_the_page():
   table = local_fixture.make_table(local_fixture.make_uniform(10_000, limit))
   local_fixture.insert(table, range(12))
   with pytest.raises(replay.DeadlockError) as error:
-    next(datasets.LocalBatches(table, 32))
+    next(local.LocalBatches(table, 32))
   assert str(error.value).split() == message.split()

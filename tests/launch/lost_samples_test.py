@@ -5,7 +5,7 @@ import json
 import pytest
 
 from repertory import launch
-from repertory.components import datasets, replay
+from repertory.components import replay
 from repertory.components.runtime import signals
 from repertory.components.transports import learner_side
 from repertory.launch.coordination import coordinator as coordinator_lib
@@ -22,16 +22,16 @@ import threading
 import time
 from repertory import launch
 from repertory.agents import impala
-from repertory.components import datasets
-from repertory.components.transports import learner_end
+from repertory.components import replay
+from repertory.components.transports import learner_side
 from repertory.environments.registry import registry
 
-learner_end.PATIENCE_SECONDS = 1.0
+learner_side.BATCH_TIMEOUT_SECONDS = 1.0
 
 class Builder(impala.IMPALABuilder):
   def make_dataset(self, experience, connection):
     def steal():
-      thief = datasets.ReplayDataset(
+      thief = replay.ReplayDataset(
         connection, experience.table, experience.batch_size)
       next(thief)
       thief.close()
@@ -86,7 +86,7 @@ def session(tmp_path):
 def _steal_samples(address, table) -> int:
   """Samples all the rate limiter allows; returns the number of items."""
   connection = replay.Connection(address, 1.0, signals.StopSignal())
-  thief = datasets.ReplayDataset(connection, table, 4)
+  thief = replay.ReplayDataset(connection, table, 4)
   before = replay.table_status(connection.client)[table.name].samples
   with pytest.raises(TimeoutError):
     while True:

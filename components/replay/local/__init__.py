@@ -1,18 +1,20 @@
 """Replay tables in this process, without a server."""
 
+from repertory.components.replay.local.batches import LocalBatches
 from repertory.components.replay.local.columns import copied_bytes, item_bytes
-from repertory.components.replay.local.priorities import LocalPriorities
 from repertory.components.replay.local.snapshots import read, reading, write
 from repertory.components.replay.local.table import (
   Contents,
+  LocalPriorities,
   Table,
   check,
 )
-from repertory.components.replay.local.wait_policy import WaitPolicy
 from repertory.components.replay.local.writer import LocalWriter
+from repertory.components.replay.waits import WaitPolicy
 
 __all__ = [
   'Contents',
+  'LocalBatches',
   'LocalPriorities',
   'LocalWriter',
   'Table',

@@ -1,14 +1,14 @@
 """Storage of the leaves of items in a table of this process."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import tree
 
 from repertory.components import types
 from repertory.components.config.settings import SettingError, text_of
-from repertory.components.replay import tables
+from repertory.components.replay import packing, tables
 from repertory.components.runtime import nests
 
 # Measured overhead per item: its priority, and its weight and sums in a
@@ -60,28 +60,25 @@ class Columns:
   def __init__(self, table: tables.TableSpec):
     """Allocates the columns.
 
-    Args:
-      table: Description of the table.
-
     Raises:
       SettingError: If the columns exceed the address space.
       ValueError: If the shape of a leaf is unknown.
     """
-    packing = table.packing
-    for shape, dtype in zip(packing.shapes, packing.dtypes):
+    layout = table.packing
+    for shape, dtype in zip(layout.shapes, layout.dtypes):
       if None in shape or dtype.hasobject:
         raise ValueError(
           f"signature of table '{table.name}' must have numeric leaves of "
           f'known shape, got {dtype} of shape {shape}.'
         )
-    self._packing = packing
+    self._packing = layout
     size = table.max_size
     try:
       self._small = [
-        np.empty([size, *packing.shapes[i]], packing.dtypes[i])
-        for i in packing.packed
+        np.empty([size, *layout.shapes[i]], layout.dtypes[i])
+        for i in layout.packed
       ]
-      self._large = [np.empty([size], object) for _ in packing.whole]
+      self._large = [np.empty([size], object) for _ in layout.whole]
     except (MemoryError, ValueError) as error:
       raise SettingError(
         'max_size', f"of table '{table.name}' is too large: {text_of(error)}."
@@ -117,12 +114,12 @@ class Columns:
 
   def assemble(self, taken: Sequence[np.ndarray]) -> types.Nest:
     """Converts the output of `take` to items, `[B, ...]` in a nest."""
-    packing = self._packing
-    leaves: list = [None] * len(packing.shapes)
-    for i, leaf in zip((*packing.packed, *packing.whole), taken):
+    layout = self._packing
+    leaves: list = [None] * len(layout.shapes)
+    for i, leaf in zip((*layout.packed, *layout.whole), taken):
       leaves[i] = leaf
-    for i in packing.whole:
-      leaves[i] = _stack(leaves[i], packing.shapes[i], packing.dtypes[i])
+    for i in layout.whole:
+      leaves[i] = _stack(leaves[i], layout.shapes[i], layout.dtypes[i])
     return self._unflatten(leaves)
 
 
@@ -151,12 +148,9 @@ def copied_bytes(table: tables.TableSpec) -> int:
   return _num_bytes(table, table.packing.packed) + _PRIORITY_BYTES
 
 
-def _num_bytes(table: tables.TableSpec, leaves: Sequence[int]) -> int:
-  packing = table.packing
-  return sum(
-    packing.dtypes[i].itemsize * int(np.prod(packing.shapes[i], dtype=np.int64))
-    for i in leaves
-  )
+def _num_bytes(table: tables.TableSpec, indices: Iterable[int]) -> int:
+  leaves = tree.flatten(table.signature)
+  return sum(packing.num_bytes(leaves[i]) for i in indices)
 
 
 def _stack(

@@ -29,6 +29,7 @@ from repertory.components.replay.local import table as table_lib
 _FORMAT = 1
 _STATE, _TEMPORARY, _NAME = 'table.json', '.writing', 'snapshot'
 _ACTORS = 'actors'
+_COUNTS = ('inserts', 'samples', 'times_sampled', 'random')
 
 
 def write(
@@ -64,26 +65,21 @@ def write(
 def _write(
   folder: str, table: tables.TableSpec, contents: table_lib.Contents
 ) -> None:
-  packing = table.packing
-  num_small = len(packing.packed)
+  layout = table.packing
+  leaves = dict(zip((*layout.packed, *layout.whole), contents.leaves))
   _save(folder, 'priorities', contents.priorities)
-  for i, leaf in zip(packing.packed, contents.leaves):
-    _save(folder, f'leaf_{i}', leaf)
-  for n, leaves in enumerate(_by_kind(table)):
-    columns = [contents.leaves[num_small + k] for k in leaves]
-    indices = [packing.whole[k] for k in leaves]
-    _save_large(folder, n, indices, columns, packing)
-  state = {
-    'format': _FORMAT,
-    'table': _describe(table),
-    'inserts': contents.inserts,
-    'samples': contents.samples,
-    'times_sampled': contents.times_sampled,
-    'random': contents.random,
-  }
+  for i in layout.packed:
+    _save(folder, f'leaf_{i}', leaves[i])
+  for n, indices in enumerate(_by_kind(table)):
+    _save_large(folder, n, {i: leaves[i] for i in indices}, table)
   if contents.actors:
     with open(os.path.join(folder, _ACTORS), 'wb') as file:
       file.write(contents.actors)
+  state = {
+    'format': _FORMAT,
+    'table': _describe(table),
+    **{name: getattr(contents, name) for name in _COUNTS},
+  }
   with open(os.path.join(folder, _STATE), 'w') as file:
     json.dump(state, file, indent=2)
 
@@ -105,8 +101,7 @@ def read(
   if folder is None:
     return None
   folder = os.path.join(folder, part) if part else folder
-  state_path = os.path.join(folder, _STATE)
-  if not os.path.exists(state_path):
+  if not os.path.exists(os.path.join(folder, _STATE)):
     raise checkpointing.CheckpointError(
       f'{folder} cannot be read: it is not a snapshot of a table.'
     )
@@ -116,14 +111,7 @@ def read(
 
 @contextlib.contextmanager
 def reading(what: str) -> Iterator[None]:
-  """Converts every error of damaged contents to a CheckpointError.
-
-  Args:
-    what: Name of the contents that the block reads, for the message.
-
-  Raises:
-    CheckpointError: If the block raises any error.
-  """
+  """Converts every error to a CheckpointError about `what` the block reads."""
   try:
     yield
   except checkpointing.CheckpointError:
@@ -135,76 +123,29 @@ def reading(what: str) -> Iterator[None]:
 
 
 def _read(folder: str, table: tables.TableSpec) -> table_lib.Contents:
-  """Reads and validates the files of a snapshot.
-
-  Raises:
-    CheckpointError: If it belongs to another table.
-    Exception: Any, if a file is damaged.
-  """
   with open(os.path.join(folder, _STATE)) as file:
     state = json.load(file)
   _check(folder, state, table)
-  packing = table.packing
-  priorities = _load(folder, 'priorities')
-  size = len(priorities)
-  _expect('priorities', priorities, (size,), np.dtype(float))
-  check_priorities(priorities)
-  counts = [state[name] for name in ('inserts', 'samples', 'times_sampled')]
-  if not all(isinstance(one, int) for one in counts) or min(counts) < 0:
-    raise ValueError(f'counts must be integers of at least 0, got {counts}.')
-  if not size <= min(counts[0], table.max_size):
-    raise ValueError(
-      f'number of items must be at most {table.max_size}, and at most the '
-      f'{counts[0]} inserts, got {size}.'
-    )
-  leaves: dict[int, np.ndarray] = {}
-  for i in packing.packed:
-    leaves[i] = _load(folder, f'leaf_{i}')
-    shape = (size, *packing.shapes[i])
-    _expect(f'leaf_{i}', leaves[i], shape, packing.dtypes[i])
-  for n, columns in enumerate(_by_kind(table)):
-    first = packing.whole[columns[0]]
-    arrays = _load_each(folder, n, packing.shapes[first], packing.dtypes[first])
-    for k in columns:
-      i = packing.whole[k]
-      which = _load(folder, f'which_{i}')
-      _expect(f'which_{i}', which, (size,), np.dtype(np.int64))
-      if (which < 0).any():
-        raise ValueError(f'which_{i} must be at least 0, got {which.min()}.')
-      leaves[i] = arrays[which]
+  layout = table.packing
+  leaves = {i: _load(folder, f'leaf_{i}') for i in layout.packed}
+  for n, indices in enumerate(_by_kind(table)):
+    # Separate arrays, which are freed with the last item that has them.
+    mapped = _load(folder, f'arrays_{n}', mmap_mode='r')
+    arrays = np.empty([len(mapped)], object)
+    for k, array in enumerate(mapped):
+      arrays[k] = np.array(array)
+    for i in indices:
+      leaves[i] = arrays[_load(folder, f'which_{i}')]
   actors_path, actors = os.path.join(folder, _ACTORS), b''
   if os.path.exists(actors_path):
     with open(actors_path, 'rb') as file:
       actors = file.read()
   return table_lib.Contents(
-    leaves=[leaves[i] for i in (*packing.packed, *packing.whole)],
-    priorities=priorities,
-    inserts=state['inserts'],
-    samples=state['samples'],
-    times_sampled=state['times_sampled'],
-    random=state['random'],
+    leaves=[leaves[i] for i in (*layout.packed, *layout.whole)],
+    priorities=_load(folder, 'priorities'),
     actors=actors,
+    **{name: state[name] for name in _COUNTS},
   )
-
-
-def check_priorities(priorities: np.ndarray) -> None:
-  """Raises ValueError unless all are finite and at least 0."""
-  is_bad = ~((priorities >= 0) & np.isfinite(priorities))
-  if is_bad.any():
-    raise ValueError(
-      f'priorities must be finite and at least 0, got {priorities[is_bad][0]}.'
-    )
-
-
-def _expect(
-  name: str, array: np.ndarray, shape: Sequence[int], dtype: np.dtype
-) -> None:
-  """Raises ValueError unless an array has the given shape and dtype."""
-  if array.shape != tuple(shape) or array.dtype != dtype:
-    raise ValueError(
-      f'{name} must be of {dtype} and shape {tuple(shape)}, got {array.dtype} '
-      f'and shape {array.shape}.'
-    )
 
 
 @contextlib.contextmanager
@@ -250,16 +191,11 @@ def _check(folder: str, state: dict[str, Any], table: tables.TableSpec) -> None:
 
 def _describe(table: tables.TableSpec) -> dict[str, Any]:
   """Returns the properties that must match when a snapshot is read."""
-  paths = tree.flatten_with_path(table.signature)
   return {
     'name': table.name,
     'signature': [
-      [
-        '/'.join(map(str, path)),
-        spec.dtype.name,
-        [int(size) for size in spec.shape],
-      ]
-      for path, spec in paths
+      ['/'.join(map(str, path)), spec.dtype.name, [int(n) for n in spec.shape]]
+      for path, spec in tree.flatten_with_path(table.signature)
     ],
     'max_size': table.max_size,
     'sampler': table.sampler,
@@ -268,67 +204,46 @@ def _describe(table: tables.TableSpec) -> dict[str, Any]:
 
 
 def _by_kind(table: tables.TableSpec) -> list[list[int]]:
-  """Groups the indices of large leaves by shape and dtype.
-
-  Leaves of one group may share arrays.
-  """
-  packing = table.packing
+  """Groups large leaves by shape and dtype; those of a group share arrays."""
+  layout = table.packing
   kinds: dict[tuple, list[int]] = {}
-  for k, i in enumerate(packing.whole):
-    kinds.setdefault((packing.shapes[i], packing.dtypes[i]), []).append(k)
+  for i in layout.whole:
+    kinds.setdefault((layout.shapes[i], layout.dtypes[i]), []).append(i)
   return list(kinds.values())
 
 
 def _save_large(
   folder: str,
   number: int,
-  indices: Sequence[int],
-  columns: Sequence[np.ndarray],
-  packing: Any,
+  columns: dict[int, np.ndarray],
+  table: tables.TableSpec,
 ) -> None:
   """Saves large leaves of one shape and dtype, array by array."""
   places: dict[int, int] = {}
   arrays = []
-  for index, column in zip(indices, columns):
+  for index, column in columns.items():
     which = np.empty([len(column)], np.int64)
     for k, array in enumerate(column):
-      place = places.setdefault(id(array), len(arrays))
-      if place == len(arrays):
+      which[k] = places.setdefault(id(array), len(arrays))
+      if which[k] == len(arrays):
         arrays.append(array)
-      which[k] = place
     _save(folder, f'which_{index}', which)
-  shape, dtype = packing.shapes[indices[0]], packing.dtypes[indices[0]]
+  first = next(iter(columns))
   header = {
-    'descr': np.lib.format.dtype_to_descr(dtype),
+    'descr': np.lib.format.dtype_to_descr(table.packing.dtypes[first]),
     'fortran_order': False,
-    'shape': (len(arrays), *shape),
+    'shape': (len(arrays), *table.packing.shapes[first]),
   }
-  with open(_path(folder, f'arrays_{number}'), 'wb') as file:
+  with open(os.path.join(folder, f'arrays_{number}.npy'), 'wb') as file:
     np.lib.format.write_array_header_2_0(file, header)
     for array in arrays:
       file.write(np.ascontiguousarray(array).data)
 
 
-def _load_each(
-  folder: str, number: int, shape: Sequence[int], dtype: np.dtype
-) -> np.ndarray:
-  """Returns the large arrays of one shape and dtype as objects `[N]`."""
-  name = f'arrays_{number}'
-  mapped = np.load(_path(folder, name), mmap_mode='r', allow_pickle=False)
-  _expect(name, mapped, (len(mapped), *shape), dtype)
-  arrays = np.empty([len(mapped)], object)
-  for k in range(len(mapped)):
-    arrays[k] = np.array(mapped[k])
-  return arrays
-
-
 def _save(folder: str, name: str, array: np.ndarray) -> None:
-  np.save(_path(folder, name), array, allow_pickle=False)
+  np.save(os.path.join(folder, f'{name}.npy'), array, allow_pickle=False)
 
 
-def _load(folder: str, name: str) -> np.ndarray:
-  return np.load(_path(folder, name), allow_pickle=False)
-
-
-def _path(folder: str, name: str) -> str:
-  return os.path.join(folder, f'{name}.npy')
+def _load(folder: str, name: str, mmap_mode: Any = None) -> np.ndarray:
+  path = os.path.join(folder, f'{name}.npy')
+  return np.load(path, mmap_mode, allow_pickle=False)

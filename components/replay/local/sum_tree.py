@@ -18,11 +18,7 @@ class SumTree:
   """
 
   def __init__(self, size: int):
-    """Initializes all weights with zero; memory is allocated on write.
-
-    Args:
-      size: Number of weights.
-    """
+    """Initializes `size` zeros; memory is allocated on write."""
     width = _MIN_WIDTH
     while width**3 < size:
       width *= 2

@@ -2,17 +2,17 @@
 
 import dataclasses
 import threading
+import weakref
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from repertory.components import types
-from repertory.components.replay import limiter as limiter_lib
-from repertory.components.replay import server, tables, waits
+from repertory.components.replay import priorities as priorities_lib
+from repertory.components.replay import rate_limiters, tables, waits
 from repertory.components.replay.local import columns as columns_lib
-from repertory.components.replay.local import lines as lines_lib
-from repertory.components.replay.local import sum_tree, users
+from repertory.components.replay.local import pending, sum_tree
 
 _SAMPLERS = ('uniform', tables.PRIORITIZED, 'fifo', 'lifo')
 
@@ -80,6 +80,23 @@ def check(table: tables.TableSpec) -> None:
     raise ValueError(f'bundle_size {where} must be 1, got {table.bundle_size}.')
 
 
+class LocalPriorities(priorities_lib.Priorities):
+  """Updates priorities of a table in this process, at once."""
+
+  def __init__(self, table: 'Table', floor: float):
+    super().__init__(floor)
+    self._table = table
+
+  def update(self, keys: np.ndarray, priorities: np.ndarray) -> None:
+    self._table.update_priorities(keys, self._raise_to_floor(priorities))
+
+  def flush(self) -> None:
+    """Does nothing, because no update is pending."""
+
+  def close(self) -> None:
+    """Does nothing."""
+
+
 class Table:
   """Thread-safe replay table with a rate limiter.
 
@@ -98,7 +115,7 @@ class Table:
       table: Description of the table.
       seed: Seed of the sampler.
       num_turns: Number of writers whose items are inserted in round-robin
-        order, see `lines.Lines`; None for no such order. Only for queues:
+        order, see `pending.WriterQueues`; None for none. Only for queues:
         samples of other tables depend on timing anyway.
 
     Raises:
@@ -118,61 +135,68 @@ class Table:
     if table.priority_exponent is not None:
       self._tree = sum_tree.SumTree(table.max_size)
     self._random = np.random.Generator(np.random.PCG64(seed))
-    self._limiter = limiter_lib.Limiter(table)
+    self._limiter = rate_limiters.Limiter(table.rate_limit, table.max_size)
     self._size = 0
     self._times_sampled = 0
-    self._lines = lines_lib.Lines(num_turns)
-    self._users = users.Users()
+    self._queues = pending.WriterQueues(num_turns)
+    # To detect that a single thread inserts and samples.
+    self._owner = threading.get_ident()
+    self._older_threads = weakref.WeakSet(threading.enumerate())
+    self._is_shared = self._has_writer = False
     # Size of the latest request, for the status.
     self._num_asked = 1
     self._lock = threading.Lock()
     self._has_come = threading.Condition(self._lock)
     self._has_taken = threading.Condition(self._lock)
 
-  def status(self) -> server.TableInfo:
+  def status(self) -> tables.TableInfo:
     """Returns the status of the table."""
     with self._lock:
       return self._status()
 
   def is_of_one_thread(self) -> bool:
-    """Returns whether the calling thread is the table's only user.
+    """Returns whether only the calling thread inserts and samples.
 
-    If so, it must not wait for the table: see `users.Users`.
+    That holds if no other thread used the table so far, and none was started
+    since the table was created. So no other thread has access to the table,
+    unless an older thread received a reference and has not used it yet: such a
+    thread should create its own writers and batches.
     """
     with self._lock:
-      return self._users.is_alone()
+      return self._is_alone()
 
   # For writers.
 
-  def open_line(self, turn: int | None) -> lines_lib.Line:
-    """Opens a queue for a writer; see `lines.Lines`."""
+  def open_queue(self, turn: int | None) -> pending.WriterQueue:
+    """Opens a queue for a writer; see `pending.WriterQueues`."""
     with self._lock:
-      self._users.note(writes=True)
-      return self._lines.open(turn)
+      self._note_user()
+      self._has_writer = True
+      return self._queues.open(turn)
 
-  def close_line(self, line: lines_lib.Line) -> None:
+  def close_queue(self, queue: pending.WriterQueue) -> None:
     """Closes a queue and drops its items."""
     with self._lock:
-      self._lines.close(line)
+      self._queues.close(queue)
       self._has_taken.notify_all()
       self._take_in()
 
-  def put(self, line: lines_lib.Line, block: columns_lib.Block) -> int:
+  def put(self, queue: pending.WriterQueue, block: columns_lib.Block) -> int:
     """Inserts items at once, or appends them to the writer's queue.
 
     Returns:
       Number of items in the queue.
     """
     with self._lock:
-      self._users.note()
-      self._lines.append(line, block)
+      self._note_user()
+      self._queues.append(queue, block)
       self._take_in()
       if block.num_left:
         block.own()
-      return line.num_pending
+      return queue.num_pending
 
-  def wait_for_line(
-    self, line: lines_lib.Line, num_pending: int, seconds: float
+  def wait_for_queue(
+    self, queue: pending.WriterQueue, num_pending: int, seconds: float
   ) -> bool:
     """Waits up to `seconds` until a queue is short; returns whether it is.
 
@@ -180,24 +204,26 @@ class Table:
       DeadlockError: If a wait is needed, and no other thread can sample.
     """
     with self._lock:
-      self._users.note()
-      if line.num_pending <= num_pending:
+      self._note_user()
+      if queue.num_pending <= num_pending:
         return True
-      if seconds and self._users.is_alone():
-        raise waits.sample_deadlock(
+      if seconds and self._is_alone():
+        raise waits.deadlock(
           self.description,
           self._status(),
-          line.num_pending - num_pending,
-          self._lines.explain(line),
+          f'sample{self._queues.explain(queue)}, and '
+          f'{queue.num_pending - num_pending} more items do not fit',
+          'Do the updates that are due before acting: `replay.ReplayRatio` '
+          'computes their number.',
         )
       return self._has_taken.wait_for(
-        lambda: line.num_pending <= num_pending, seconds
+        lambda: queue.num_pending <= num_pending, seconds
       )
 
-  def explain_wait(self, line: lines_lib.Line) -> str:
+  def explain_wait(self, queue: pending.WriterQueue) -> str:
     """Returns the cause of a queue's wait besides the rate limiter, or ''."""
     with self._lock:
-      return self._lines.explain(line)
+      return self._queues.explain(queue)
 
   # For the learner.
 
@@ -215,7 +241,7 @@ class Table:
       DeadlockError: If a wait is needed, and no other thread can insert.
     """
     with self._lock:
-      self._users.note()
+      self._note_user()
       self._num_asked = num_samples
       if not self._may_sample(num_samples) and not (
         seconds and self._wait_for_items(num_samples, seconds)
@@ -297,7 +323,18 @@ class Table:
 
   # The following methods require the lock.
 
-  def _status(self) -> server.TableInfo:
+  def _note_user(self) -> None:
+    if threading.get_ident() != self._owner:
+      self._is_shared = True
+
+  def _is_alone(self) -> bool:
+    if self._is_shared or not self._has_writer:
+      return False
+    if threading.get_ident() != self._owner:
+      return False
+    return all(one in self._older_threads for one in threading.enumerate())
+
+  def _status(self) -> tables.TableInfo:
     limiter = self._limiter
     waiting = ''
     if self._size < self.description.min_size:
@@ -306,7 +343,7 @@ class Table:
       waiting = 'insert'
     elif not self._may_sample(self._num_asked):
       waiting = 'sample'
-    return server.TableInfo(
+    return tables.TableInfo(
       size=self._size,
       max_size=self._max_size,
       inserts=limiter.inserts,
@@ -316,7 +353,7 @@ class Table:
 
   def _wait_for_items(self, num_samples: int, seconds: float) -> bool:
     """Waits until `num_samples` items may be sampled; returns success."""
-    if self._users.is_alone():
+    if self._is_alone():
       raise waits.insert_deadlock(self.description, self._status(), num_samples)
     return self._has_come.wait_for(
       lambda: self._may_sample(num_samples), seconds
@@ -325,13 +362,13 @@ class Table:
   def _take_in(self) -> None:
     """Inserts pending items, as far as the rate limiter allows."""
     num_taken = 0
-    while (line := self._lines.first()) is not None:
-      block = line.blocks[0]
+    while (queue := self._queues.first()) is not None:
+      block = queue.blocks[0]
       count = self._limiter.num_insertable(block.num_left)
       if not count:
         break
       self._write(block, count)
-      self._lines.advance(line, count)
+      self._queues.advance(queue, count)
       num_taken += count
     if num_taken:
       self._has_come.notify_all()

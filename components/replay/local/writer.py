@@ -5,10 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from repertory.components.replay import server, writers
-from repertory.components.replay.local import columns, lines
+from repertory.components.replay import tables, waits, writers
+from repertory.components.replay.local import columns, pending
 from repertory.components.replay.local import table as table_lib
-from repertory.components.replay.local import wait_policy as wait_policy_lib
 
 
 class LocalWriter(writers.Writer):
@@ -22,7 +21,7 @@ class LocalWriter(writers.Writer):
   def __init__(
     self,
     table: table_lib.Table,
-    place: wait_policy_lib.WaitPolicy | None = None,
+    place: waits.WaitPolicy | None = None,
     *,
     turn: int | None = None,
     **settings: Any,
@@ -31,17 +30,14 @@ class LocalWriter(writers.Writer):
 
     Args:
       table: Table for the items.
-      place: Timeout and stop signal of waits; by default a timeout of ten
-        minutes.
+      place: Settings of waits.
       turn: Position of the writer in a round-robin order.
       **settings: See `writers.Writer`.
     """
-    super().__init__(
-      table.description, place or wait_policy_lib.WaitPolicy(), **settings
-    )
+    super().__init__(table.description, place or waits.WaitPolicy(), **settings)
     self._table = table
     self._turn = turn
-    self._line: lines.Line | None = None
+    self._queue: pending.WriterQueue | None = None
     self._packing = table.description.packing
 
   @property
@@ -58,7 +54,7 @@ class LocalWriter(writers.Writer):
   def put(
     self, leaves: Sequence, references: Sequence[Sequence] | None = None
   ) -> None:
-    if self._line is None:
+    if self._queue is None:
       raise RuntimeError('The writer must be open for put, but is closed.')
     packing = self._packing
     small = []
@@ -68,7 +64,10 @@ class LocalWriter(writers.Writer):
         packing.refuse(i, leaf)
       small.append(leaf)
     if references is None:
-      large = [self._keep_each(i, leaves[i]) for i in packing.whole]
+      large = [
+        self._collect(i, [np.array(each) for each in leaves[i]])
+        for i in packing.whole
+      ]
       count = len(small[0] if small else large[0])
     else:
       count = len(references)
@@ -81,20 +80,16 @@ class LocalWriter(writers.Writer):
     priorities = np.array([self._next_priority() for _ in range(count)])
     self.num_items += count
     block = columns.Block(small, large, priorities)
-    self._num_pending = self._table.put(self._line, block)
+    self._num_pending = self._table.put(self._queue, block)
 
   def is_ahead(self) -> bool:
-    if self._line is not None:
-      self._num_pending = self._line.num_pending
+    if self._queue is not None:
+      self._num_pending = self._queue.num_pending
     return super().is_ahead()
 
   def reset(self) -> None:
     # There is nothing to drop, and the round-robin position is kept.
     self._drain(0)
-
-  def _keep_each(self, index: int, leaf: np.ndarray) -> np.ndarray:
-    """Copies a large leaf of K items, as separate arrays."""
-    return self._collect(index, [np.array(each) for each in leaf])
 
   def _collect(self, index: int, arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Returns a large leaf of K items as K objects."""
@@ -107,22 +102,22 @@ class LocalWriter(writers.Writer):
     return collected
 
   def _reopen(self) -> None:
-    self._line = self._table.open_line(self._turn)
+    self._queue = self._table.open_queue(self._turn)
 
   def _try_to_drain(self, num_pending: int, seconds: float) -> bool:
-    if self._line is None:
+    if self._queue is None:
       return True
     if self._place.stop.is_set():
       seconds = 0.0
-    return self._table.wait_for_line(self._line, num_pending, seconds)
+    return self._table.wait_for_queue(self._queue, num_pending, seconds)
 
   def _close(self) -> None:
-    if self._line is not None:
-      self._table.close_line(self._line)
-      self._line = None
+    if self._queue is not None:
+      self._table.close_queue(self._queue)
+      self._queue = None
 
-  def _ask(self) -> server.TableInfo:
+  def _ask(self) -> tables.TableInfo:
     return self._table.status()
 
   def _explain_wait(self) -> str:
-    return self._table.explain_wait(self._line) if self._line else ''
+    return self._table.explain_wait(self._queue) if self._queue else ''

@@ -67,16 +67,6 @@ def test_open_items_are_forgotten(forget, across_episodes):
   ]
 
 
-def test_reset_forgets_what_is_open():
-  player = tables.Player()
-  player.play([tables.mid(1)] * 2)
-  player.adder.reset()
-  # Of the continued episode, the steps after the reset.
-  for _ in range(3):
-    player.step(*tables.mid(1))
-  assert [observations for observations, *_ in player.items()] == [[3, 4, 5, 6]]
-
-
 @pytest.mark.parametrize(
   ('settings', 'message'),
   [
@@ -96,14 +86,6 @@ def test_arguments_are_checked(settings, message):
   with pytest.raises(ValueError, match=message):
     writer = recording_writer.RecordingWriter(())
     adders.Sequences(**settings).make_adder(writer, batch_size)
-
-
-def test_arguments_of_the_episode_adder_are_checked():
-  writer = recording_writer.RecordingWriter(())
-  with pytest.raises(ValueError, match='max_length must be at least 1, got 0'):
-    adders.EpisodeAdder(writer, 1, max_length=0)
-  with pytest.raises(ValueError, match='batch_size must be at least 1, got 0'):
-    adders.EpisodeAdder(writer, 0, max_length=1)
 
 
 def test_signature_has_the_specs_of_a_sequence():

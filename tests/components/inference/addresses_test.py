@@ -46,24 +46,6 @@ def test_connect(address):
       assert found == address
 
 
-def test_listener_does_not_block():
-  for address in (addresses.make_address(), 'tcp:127.0.0.1:0'):
-    listener, _ = addresses.listen(address)
-    with listener, pytest.raises(BlockingIOError):
-      listener.accept()
-
-
-def test_port_0_is_a_free_one():
-  ports = set()
-  with contextlib.ExitStack() as stack:
-    for _ in range(3):
-      listener, address = addresses.listen('tcp:127.0.0.1:0')
-      stack.enter_context(listener)
-      assert re.search(r'^tcp:127\.0\.0\.1:[1-9]\d*$', address)
-      ports.add(address)
-  assert len(ports) == 3
-
-
 def test_port_is_free_again():
   with connected('tcp:127.0.0.1:0') as (address, _, _):
     pass  # Connections of the port are in TIME_WAIT now.
@@ -88,16 +70,13 @@ def test_unix_addresses_differ_and_leave_no_file(tmp_path, monkeypatch):
   'address',
   [
     '',
-    'unix',
     'unix:',
-    'tcp:',
     'tcp:localhost',
-    'tcp:localhost:',
     'tcp::80',
     'tcp:localhost:http',
-    'tcp:localhost:-1',
-    'localhost:80',
     'udp:localhost:80',
+    'tcp:127.0.0.1:65536',
+    'tcp:127.0.0.1:\u00b2',
   ],
 )
 def test_bad_addresses(address):
@@ -106,25 +85,6 @@ def test_bad_addresses(address):
     addresses.listen(address)
   with pytest.raises(ValueError, match=message):
     addresses.connect(address, DEADLINE_SECONDS)
-
-
-@pytest.mark.parametrize(
-  'address', ['tcp:127.0.0.1:65536', 'tcp:127.0.0.1:\u00b2']
-)
-def test_ports_that_there_are_not(address):
-  for function in (
-    addresses.listen,
-    lambda a: addresses.connect(a, DEADLINE_SECONDS),
-  ):
-    with pytest.raises(ValueError, match='address'):
-      function(address)
-
-
-def test_taken():
-  for address in (addresses.make_address(), 'tcp:127.0.0.1:0'):
-    listener, address = addresses.listen(address)
-    with listener, pytest.raises(OSError):
-      addresses.listen(address)
 
 
 def test_connecting_without_a_server_fails():
@@ -144,12 +104,6 @@ def test_small_frames_are_sent_at_once():
         (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
       ):
         assert side.getsockopt(level, option) != 0
-
-
-def test_same_user_passes():
-  for address in (addresses.make_address(), 'tcp:127.0.0.1:0'):
-    with connected(address) as (_, _, accepted):
-      assert addresses.is_of_this_user(accepted)
 
 
 def test_another_user_does_not():

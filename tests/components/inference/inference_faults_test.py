@@ -1,9 +1,7 @@
 """Tests of faults between inference servers and their actors."""
 
-import os
 import re
 import socket
-import time
 
 import numpy as np
 import pytest
@@ -62,24 +60,17 @@ class TestRefusal:
     }
     changes = [
       ({'protocol': 1}, r'protocol must be 2, got 1\.'),
-      ({'protocol': None}, r'protocol must be 2, got None\.'),
       ({'purpose': 'fun'}, r"must be one of \['training'\], got 'fun'"),
-      ({'purpose': client.EVALUATION}, "one of .*got 'evaluation'"),
-      ({'purpose': 3}, 'purpose must be one of .*, got 3'),
+      ({'purpose': []}, r'purpose must be one of .*, got \[\]'),
       ({'actor': 3}, r'actor must be of type str, got 3\.'),
       ({'run_id': None}, r'run_id must be of type str, got None\.'),
-      ({'generation': '1'}, r"generation must be of type int, got '1'\."),
       ({'generation': True}, r'generation must be of type int, got True\.'),
       ({'token': None}, r'token must be of type str\.$'),
       ({'timestep': other_specs['timestep']}, r'timestep must .*\[3\], "<i4"'),
       ({'timestep': None}, 'timestep must have the leaves .*got null'),
       ({'action': other_specs['action']}, r'action must .*got \[\[\[\], "<i4"'),
-      ({'environment_ids': []}, r'distinct and in \[0, 16\), got \[\]\.'),
       ({'environment_ids': [2, 2]}, r'distinct and .*, got \[2, 2\]\.'),
       ({'environment_ids': [2, 16]}, r'in \[0, 16\), got \[2, 16\]\.'),
-      ({'environment_ids': [-1]}, r'in \[0, 16\), got \[-1\]\.'),
-      ({'environment_ids': [True]}, r'in \[0, 16\), got \[True\]\.'),
-      ({'environment_ids': ['2']}, r"in \[0, 16\), got \['2'\]\."),
       ({'environment_ids': {'2': 3}}, r'in \[0, 16\), got {'),
       # Another actor has them.
       ({'environment_ids': [2, 1]}, r"free; 'other' has some of \[2, 1\]\."),
@@ -99,33 +90,11 @@ class TestRefusal:
     self.check(
       [
         (b'GET / HTTP/1.1\r\nHost: here\r\n\r\n', "must begin with b'rprt'"),
-        (os.urandom(8) + b'\0' * 100, "must begin with b'rprt'"),
         (with_header(b'', frames.STEP), 'begin with a handshake.*kind 3'),
         (frames.header(frames.HELLO, 2**32 - 1), 'at most 262144 bytes'),
         (with_header(b'{'), 'must be JSON'),
-        (with_header(b'[1, 2]'), 'must be a JSON object'),
-        (with_header(b'\xff\xff'), 'must be JSON'),
+        (with_header(b'[' * 100_000), 'must be JSON'),
       ],
-      before=None,
-    )
-
-  @pytest.mark.parametrize(
-    'message',
-    [
-      pytest.param(raw_lane.hello([2], purpose=[]), id='purpose'),
-      pytest.param(raw_lane.hello([2], purpose={}), id='purpose_object'),
-    ],
-  )
-  def test_unhashable(self, message):
-    self.check(
-      [(frames.pack_json(frames.HELLO, message), 'purpose must be')],
-      before=None,
-    )
-
-  def test_nested_handshake(self):
-    payload = b'[' * 100_000
-    self.check(
-      [(frames.header(frames.HELLO, len(payload)) + payload, 'JSON')],
       before=None,
     )
 
@@ -138,17 +107,12 @@ class TestRefusal:
       [
         (b'\0' * 16, "must begin with b'rprt'"),
         (frames.header(77, 0), "'wrong' sent a frame of kind 77 with 0 bytes"),
-        (frames.header(frames.HELLO, size), 'kind 1'),
-        (frames.header(frames.ACTION, size), 'kind 6'),
         (
           frames.header(frames.STEP, size + 64),
           f'with {size + 64} bytes; for 2 environments timesteps have {size}',
         ),
-        (frames.header(frames.STEP, size - 64), f'with {size - 64} bytes'),
-        (frames.header(frames.STEP, 2**32 - 1), 'with 4294967295 bytes'),
         (frames.header(frames.BYE, 1), 'with 1 bytes'),
         (timesteps([1, 3]), r'other than 0, 1 and 2: \[1, 3\]'),
-        (timesteps([-1, 1]), r'other than 0, 1 and 2: \[-1, 1\]'),
         (timesteps([0, 1], frames.START), 'must start with FIRST in all rows'),
         # If it is too large, the header is sufficient.
         (frames.header(frames.STEP, size * 99) + bytes(size * 99), 'bytes'),
@@ -196,14 +160,6 @@ class TestRefusal:
       ):
         it.client([2])
 
-  def test_same_generation_cannot_connect_twice(self):
-    with inference_fixture.serving() as it:
-      connection = it.connection([0, 1], actor='a', run_id='x')
-      with pytest.raises(frames.ProtocolError, match="'a' has some of"):
-        it.connection([1], actor='a', run_id='x')
-      connection.step(0)
-      it.connection([2], actor='a', run_id='x').step(0)  # These are free.
-
 
 class TestAdder:
   def test_one_that_waits_holds_back_its_lane(self):
@@ -240,18 +196,7 @@ class TestAdder:
           call[1].step_type, connection.step_types[now]
         )
 
-  def test_waiting_is_reported(self):
-    with inference_fixture.serving() as it:
-      connection = it.connection([0])
-      it.adders[0].gate.clear()
-      it.server.report()
-      connection.step(0)
-      connection.step()
-      replay_fixture.wait_until(
-        lambda: it.server.report()['adding_share'] > 0.5, 'the share'
-      )
-
-  @pytest.mark.parametrize('when', ['add_first', 'add', 'close'])
+  @pytest.mark.parametrize('when', ['add_first', 'close'])
   def test_one_that_raises_ends_the_server(self, when):
     with replay_fixture.no_threads_left():
       it = inference_fixture.Serving()
@@ -260,17 +205,14 @@ class TestAdder:
         it.connection([2], actor='other'),
       )
       it.adders[0].error = (
-        OSError('table is full') if when == 'add_first' else (None)
+        OSError('table is full') if when == 'add_first' else None
       )
       connection.step(0)
       if when != 'add_first':
         connection.step()
         replay_fixture.wait_until(lambda: it.adders[0].calls[1:], 'a step')
         it.adders[0].error = OSError('table is full')
-        if when == 'add':
-          connection.step()
-        else:
-          connection.close()
+        connection.close()
       with pytest.raises(OSError, match='table is full'):
         it.call.result()
       assert it.stop.is_set()
@@ -324,31 +266,3 @@ class TestPolicy:
         connection.send(1)
       for connection in good[1:]:
         connection.receive()
-
-  def test_others_are_stepped_once(self):
-    class Failing(inference_fixture.EchoPolicy):
-      def step(self, observation, state):
-        def check(values):
-          if (values.numpy() < 0).any():
-            time.sleep(0.3)  # Time for everything else.
-            raise ValueError('observe!')
-          return np.int32(0)
-
-        zero = tf.py_function(check, [observation], tf.int32)
-        zero = tf.ensure_shape(zero, [])
-        output = super().step(observation, state)
-        return output._replace(action=output.action + zero)
-
-    with inference_fixture.serving(
-      Failing(), buckets=(1, 2), window_seconds=DEADLINE_SECONDS
-    ) as it:
-      bad, good, _ = (it.connection([i]) for i in range(3))
-      for now in (0, 1):
-        for connection in (bad, good):
-          connection.send(now)
-        for connection in (bad, good):
-          connection.receive()
-      bad.stream.sendall(raw_lane.timestep_frame(np.full([1, 2], -1), 1))
-      good.send(1)
-      assert re.search('observe!', raw_lane.read_reason(bad.stream))
-      good.receive()

@@ -9,8 +9,7 @@ import tensorflow as tf
 
 from repertory.components import actors, variables
 from repertory.components.actors import environment_loop
-from repertory.components.inference import client, frames
-from repertory.components.inference import connections as connections_lib
+from repertory.components.inference import client
 from repertory.environments import wrappers
 from repertory.environments.games import catch, memory_chain
 from support.agents import acting_policies, counting_policy
@@ -122,20 +121,6 @@ class TestLikeLocal:
       address=address,
     )
 
-  @pytest.mark.parametrize('kind', ['counting', 'epsilon_greedy'])
-  def test_catch(self, kind):
-    connections = [(3,), (7, 0, 5), (4,)]
-    self.check(kind, ENVIRONMENTS['catch'], connections, 40)
-
-  @pytest.mark.parametrize(
-    'ids', [pytest.param((4,), id='one'), pytest.param((4, 0, 8), id='three')]
-  )
-  def test_one_lane_alone(self, ids):
-    self.check('stochastic', ENVIRONMENTS['memory_chain'], [ids], 30)
-
-  def test_episodes_that_end_independently(self):
-    self.check('counting', short_catch, [(0, 1, 2), (4, 7), (5,)], 40)
-
   def test_lane_larger_than_the_largest_bucket(self):
     self.check(
       'stochastic',
@@ -168,27 +153,6 @@ class TestLikeLocal:
       inference_fixture.assert_same_calls(
         adder.calls, local_calls(make(), make_environment, (2, 6), 40)
       )
-
-  def test_starting_anew(self):
-    make_environment = functools.partial(catch.Catch, 5, 5)
-    spec = inference_fixture.make_spec(make_environment)
-    with inference_fixture.serving(
-      counting_policy.CountingPolicy(), spec, num_environments=10
-    ) as it:
-      thin = inference_fixture.ThinLoop(it, make_environment, (2, 6))
-      for num_steps in (2, 3, 4, 5):  # LAST comes with the fourth.
-        thin.loop.reset()
-        for _ in range(num_steps):
-          thin.loop.step()
-      thin.run(0)
-      calls = it.adder('thin').calls
-    starts = [n for n, call in enumerate(calls) if len(call) == 2]
-    assert starts == [0, 3, 7, 12]
-    for start, num_steps in zip(starts, (2, 3, 4, 5)):
-      for count in range(min(num_steps, 4)):
-        action, _, extras = calls[start + 1 + count]
-        assert extras['count'].tolist() == [count] * 2
-        assert action.tolist() == [(2 + count) % 3, (6 + count) % 3]
 
 
 class TestRaw:
@@ -258,25 +222,6 @@ class TestRaw:
     for version, (action, _, _) in zip(versions, adder.calls[1:]):
       assert action[0, 3] == version
 
-  def test_versions_change_between_batches_alone(self):
-    policy = inference_fixture.EchoPolicy()
-
-    class Ticking:
-      version = 0
-
-      def update(self, wait=False):
-        del wait
-        self.version += 1
-        for variable in policy.versions:
-          variable.assign(self.version)
-
-    with inference_fixture.serving(policy, variables=Ticking()) as it:
-      connection = it.connection(range(11))  # In three calls.
-      for now, version in enumerate((1, 2)):
-        assert set(connection.step(now)[:, 3]) == {version}
-      connection.finish()
-      assert it.adders[0].versions == [1]
-
   def test_evaluation_starts_with_the_newest_variables(self):
     waits = []
 
@@ -311,18 +256,6 @@ class TestRaw:
       evaluation.receive()
       assert variables.has_answered
 
-  def test_evaluation_waits_for_variables_while_an_adder_waits(self):
-    variables = _SlowVariables()
-    variables.gate.set()
-    with serving_evaluation(variables) as it:
-      training = it.connection([0])
-      training.step(0)
-      it.adders[0].gate.clear()
-      training.step(1)
-      replay_fixture.wait_until(lambda: it.adders[0].num_waits, 'the adder')
-      it.connection([0], purpose='evaluation').step(0)
-      assert variables.has_answered
-
   def test_variables_that_never_come_end_the_server(self):
     class Failing:
       version = 0
@@ -336,60 +269,6 @@ class TestRaw:
     ):
       it.connection([0], purpose='evaluation').send(0)
       it.call.result()
-
-  def test_an_actor_that_goes_while_variables_are_fetched(self):
-    variables = _SlowVariables()
-    with serving_evaluation(variables) as it:
-      gone = it.connection([0], purpose='evaluation')
-      gone.send(0)
-      assert variables.asked.wait(inference_fixture.DEADLINE_SECONDS)
-      gone.close()
-      successor = it.connection([0], purpose='evaluation')
-      variables.gate.set()
-      successor.step(0)
-
-  @pytest.mark.parametrize(
-    ('name', 'settings'),
-    [
-      ('variables', {}),
-      ('make_adder', {'variables': object(), 'make_adder': object()}),
-    ],
-  )
-  def test_roles_that_cannot_refresh_at_the_start(self, name, settings):
-    with pytest.raises(ValueError, match=f'^{name} must'):
-      connections_lib.Role(None, refreshes_at_start=True, **settings)
-
-  def test_what_the_adder_gets_is_its_own_row_by_row(self):
-    with inference_fixture.serving() as it:
-      connections = [
-        it.connection(ids, num_frames=9) for ids in ([4, 1, 6], [0], [2, 3])
-      ]
-      for now in range(10):
-        for connection in connections:
-          connection.send(now)
-        for connection in connections:
-          connection.receive()
-      for connection, adder in zip(connections, it.adders):
-        connection.finish()
-        assert len(adder.calls) == 10
-        for now, call in enumerate(adder.calls):
-          np.testing.assert_array_equal(
-            call[1].observation, connection.observations[now]
-          )
-          assert call[1].reward.tolist() == [0.5] * len(connection.ids)
-          if now == 0:
-            continue
-          # Of the timestep before.
-          asked = connection.step_types[now - 1] != LAST
-          expected = raw_lane.mix(
-            connection.ids, connection.observations[now - 1]
-          )
-          np.testing.assert_array_equal(
-            call[0][asked, 1], expected[asked], f'step {now}'
-          )
-          np.testing.assert_array_equal(
-            call[0][asked, 2], call[2]['count'][asked]
-          )
 
 
 class TestStatistics:
@@ -425,17 +304,6 @@ class TestStatistics:
       assert row['fill'] == 1
       assert row['wait_ms_p50'] >= 1.0
 
-  def test_target_follows_the_lanes(self):
-    with inference_fixture.serving(
-      window_seconds=inference_fixture.DEADLINE_SECONDS
-    ) as it:
-      one, two, three = (it.connection([i]) for i in range(3))
-      one.send(0)  # Of three rows the server waits for a second one.
-      two.finish()
-      three.finish()  # Now it is all there is.
-      one.receive()
-      one.step()
-
   def test_fill_of_a_lane_larger_than_the_largest_bucket(self):
     with inference_fixture.serving(buckets=(1, 4)) as it:
       connection = it.connection(range(9))
@@ -445,28 +313,3 @@ class TestStatistics:
       row = it.server.report()
       assert row['rows_per_batch'] == 9
       assert row['fill'] == 9 / (4 + 4 + 1)
-
-  def test_rates_and_times(self):
-    with inference_fixture.serving() as it:
-      connection = it.connection([0, 1])
-      connection.send(0)
-      connection.receive()
-      frame = bytearray(connection.frames[1])
-      frame[: frames.HEADER_SIZE] = frames.header(
-        frames.STEP, len(frame) - frames.HEADER_SIZE, 0.125
-      )
-      connection.stream.sendall(frame)
-      raw_lane.read_frame(connection.stream)
-      row = it.server.report()
-      assert row['requests_per_second'] > 0
-      assert row['rows_per_second'] / row[
-        'requests_per_second'
-      ] == pytest.approx(2, abs=5e-8)
-      assert row['round_trip_ms_p50'] == 125
-      assert 0 <= row['adding_share'] <= 1
-      assert row['run_ms_p95'] > 0
-      connection.finish()  # By now all is counted.
-      it.server.report()
-      row = it.server.report()
-      assert row['requests_per_second'] == 0
-      assert row['fill'] == 0

@@ -128,8 +128,8 @@ class Caller:
 
 @pytest.mark.parametrize(
   'num_requests',
-  # A twentieth is enough for ordinary runs.
-  [5_000, pytest.param(100_000, marks=pytest.mark.chaos)],
+  # A few percent are enough for ordinary runs.
+  [3_000, pytest.param(100_000, marks=pytest.mark.chaos)],
 )
 def test_stress(num_requests):
   policy = inference_fixture.EchoPolicy()
@@ -175,7 +175,7 @@ def test_stress(num_requests):
   assert asked >= num_requests
   # A fiftieth of the rounds, of eight requests each, has one.
   assert num_deaths > num_requests / 8 / 50 / 2
-  assert version > 20
+  assert version > 10
 
 
 def _check_adders(adders, num_requests, num_deaths):

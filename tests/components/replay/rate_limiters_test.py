@@ -1,4 +1,4 @@
-"""Tests of rate limits: arithmetic, and absence of deadlocks."""
+"""Tests of rate limits: refusals, absence of deadlocks, and the limiter."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from repertory.components import replay
-from repertory.components.replay import rate_limiters, reverb_tables
+from repertory.components.replay import rate_limiters
 
 INF = float('inf')
 
@@ -28,28 +28,6 @@ INF = float('inf')
 def test_impossible_limits_are_refused(settings, message):
   with pytest.raises(ValueError, match=message):
     replay.RateLimit(*settings)
-
-
-@pytest.mark.parametrize('settings', [(0.25, 1, 1.0), (8.0, 1, 8.0)])
-def test_smallest_error_buffer_is_accepted(settings):
-  """Also by Reverb."""
-  reverb_tables.make_limiter(replay.RateLimit(*settings))
-
-
-@pytest.mark.parametrize(
-  ('limit', 'inserts', 'expected'),
-  [
-    ((8.0, 1, 8.0), 0, 0),
-    ((8.0, 5, 8.0), 4, 0),
-    ((8.0, 5, 8.0), 5, 0),
-    ((8.0, 5, 8.0), 7, (7 - 5) * 8),
-    ((0.25, 10, 1.0), 13, (13 - 10) * 0.25),
-    # Even where the limiter does not enforce it.
-    ((2.0, 3, INF), 10, (10 - 3) * 2),
-  ],
-)
-def test_sample_target(limit, inserts, expected):
-  assert replay.RateLimit(*limit).sample_target(inserts) == expected
 
 
 def _check(limit, **settings):
@@ -114,101 +92,85 @@ def test_deadlocks_are_refused(limit, settings, names, numbers):
     assert expected in str(error.value)
 
 
-@pytest.mark.parametrize(
-  ('limit', 'settings'),
-  [
-    ((1.0, 100, INF), {}),
-    # A batch may contain an item twice.
-    ((1.0, 1, INF), {'batch_size': 101}),
-    ((1.0, 1, INF), {'max_times_sampled': 1}),
-    ((1.0, 2, INF), {'max_times_sampled': 1, 'max_size': 8}),
-    ((8.0, 1, 20.0), {}),
-    ((0.5, 1, 5.0), {}),
-  ],
-)
-def test_tight_limits_are_accepted(limit, settings):
-  _check(replay.RateLimit(*limit), **settings)
-
-
-class _Limiter:
-  """A slow twin of Reverb's limiter, from the inequality in the docstring."""
-
-  def __init__(self, limit):
-    self._limit = limit
-    self.inserts = self.samples = 0
-
-  def insert(self):
-    """Returns whether an insert went through."""
-    limit = self._limit
-    center = limit.samples_per_insert * limit.min_size
-    ahead = (self.inserts + 1) * limit.samples_per_insert - self.samples
-    free = self.inserts < limit.min_size
-    if not free and ahead > center + limit.error_buffer:
-      return False
-    self.inserts += 1
-    return True
-
-  def sample(self):
-    """Returns whether a sample went through."""
-    limit = self._limit
-    center = limit.samples_per_insert * limit.min_size
-    ahead = self.inserts * limit.samples_per_insert - self.samples - 1
-    if self.inserts < limit.min_size or ahead < center - limit.error_buffer:
-      return False
-    self.samples += 1
-    return True
-
-
 def _alternate(limit, batch_size, items_per_insert, num_turns=100):
-  """Acts and learns in one thread, as the topology `single` does.
-
-  Returns whether neither ever had to wait.
-  """
-  limiter = _Limiter(limit)
+  """Acts and learns in one thread; returns whether neither had to wait."""
+  limiter = rate_limiters.Limiter(limit, 10**6)
   for _ in range(num_turns):
-    if not all(limiter.insert() for _ in range(items_per_insert)):
+    if limiter.num_insertable(items_per_insert) < items_per_insert:
       return False
+    limiter.inserts += items_per_insert
     while limiter.samples + batch_size <= limit.sample_target(limiter.inserts):
-      if not all(limiter.sample() for _ in range(batch_size)):
+      if not limiter.may_sample(batch_size, limiter.inserts):
         return False
+      limiter.samples += batch_size
   return True
-
-
-def _random_settings(random):
-  samples_per_insert = float(random.choice([0.1, 0.25, 1, 1.5, 4, 16]))
-  batch_size = int(random.integers(1, 40))
-  items_per_insert = int(random.integers(1, 10))
-  min_size = int(random.integers(1, 30))
-  return samples_per_insert, batch_size, items_per_insert, min_size
 
 
 def test_checked_limits_never_block_alternation():
   random = np.random.default_rng(0)
   for _ in range(200):
-    spi, batch_size, items, min_size = _random_settings(random)
+    spi = float(random.choice([0.1, 0.25, 1, 1.5, 4, 16]))
+    batch_size, items, min_size = random.integers(1, [40, 10, 30]).tolist()
     limit = replay.RateLimit(
       spi, min_size, max(1, spi, batch_size + spi * items)
     )
     _check(limit, batch_size=batch_size, items_per_insert=items)
     assert _alternate(limit, batch_size, items), (limit, batch_size, items)
-
-
-def test_some_refused_limits_do_block():
-  """The check is necessary."""
+  # The check is necessary.
   limit = replay.RateLimit(1.0, 1, 4.0)
   with pytest.raises(ValueError, match='error_buffer'):
     _check(limit, batch_size=8, items_per_insert=4)
   assert not _alternate(limit, batch_size=8, items_per_insert=4)
 
 
-def test_learner_and_actor_on_their_own_never_both_wait():
-  """Every valid limit allows one of the two sides to continue."""
-  random = np.random.default_rng(1)
-  for _ in range(50):
-    spi, _, _, min_size = _random_settings(random)
-    limiter = _Limiter(replay.RateLimit(spi, min_size, max(1, spi)))
-    for _ in range(300):
-      first, second = limiter.insert, limiter.sample
-      if random.random() < 0.5:
-        first, second = second, first
-      assert first() or second(), limiter.__dict__
+def test_limiter_by_hand():
+  # Inserts wait above 2 · 3 + 4 = 10, samples below 2 · 3 − 4 = 2.
+  limiter = rate_limiters.Limiter(replay.RateLimit(2.0, 3, 4.0), 1000)
+  assert limiter.num_insertable(100) == 5
+  limiter.inserts = 5
+  assert limiter.num_insertable(1) == 0
+  # 10 − 8 = 2.
+  assert limiter.may_sample(8, size=5)
+  assert not limiter.may_sample(9, size=5)
+  assert not limiter.may_sample(1, size=2)  # Fewer than 3 items.
+  limiter.samples = 2
+  assert limiter.num_insertable(100) == 1  # 12 − 2 = 10.
+
+
+def test_limiter_of_a_queue():
+  limiter = rate_limiters.Limiter(None, 5)
+  assert limiter.num_insertable(100) == 5
+  assert not limiter.may_sample(1, size=0)
+  limiter.inserts = 5
+  assert limiter.num_insertable(1) == 0
+  assert limiter.may_sample(5, size=1)
+  assert not limiter.may_sample(6, size=1)
+  limiter.samples = 2
+  assert limiter.num_insertable(100) == 2
+
+
+@pytest.mark.parametrize('seed', range(5))
+def test_limiter_keeps_the_inequality(seed):
+  random = np.random.default_rng(seed)
+  ratio = float(random.choice([0.1, 0.3, 1, 1.7, 16]))
+  min_size = int(random.integers(1, 20))
+  buffer = max(1.0, ratio) * float(random.integers(1, 10))
+  limit = replay.RateLimit(ratio, min_size, buffer)
+  limiter, center = rate_limiters.Limiter(limit, 1000), ratio * min_size
+  for _ in range(500):
+    asked = int(random.integers(1, 30))
+    num_allowed = 0
+    while num_allowed < asked:
+      inserts = limiter.inserts + num_allowed + 1
+      error = inserts * ratio - limiter.samples
+      if inserts > min_size and error > center + buffer:
+        break
+      num_allowed += 1
+    assert limiter.num_insertable(asked) == num_allowed
+    error = limiter.inserts * ratio - (limiter.samples + asked)
+    may_sample = limiter.inserts >= min_size and error >= center - buffer
+    assert limiter.may_sample(asked, limiter.inserts) == may_sample
+    if random.random() < 0.5:
+      limiter.inserts += num_allowed
+    elif may_sample:
+      limiter.samples += asked

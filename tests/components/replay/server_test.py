@@ -6,7 +6,6 @@ import socket
 import pytest
 
 from repertory.components import replay
-from repertory.components.replay import server as server_lib
 from support.replay import replay_fixture
 
 # With 2 samples per item and a buffer of 4: inserts wait above
@@ -33,26 +32,6 @@ def test_port_in_use_is_refused():
       replay.make_server([TABLE], port)
 
 
-def test_port_of_another_replay_server_is_refused():
-  with replay_fixture.serve(TABLE) as connection:
-    port = int(connection.address.rpartition(':')[2])
-    with pytest.raises(
-      ValueError, match=f'port must be free .* listens on {port}'
-    ):
-      replay.make_server([TABLE], port)
-
-
-def test_given_port_is_used():
-  with socket.socket() as probe:
-    probe.bind(('localhost', 0))
-    port = probe.getsockname()[1]
-  server = replay.make_server([TABLE], port)
-  assert server.port == port
-  connection = replay.Connection(f'localhost:{port}')
-  assert replay_fixture.table_status(connection).size == 0
-  server.stop()
-
-
 def test_status_of_several_tables():
   queue = replay.queue(replay_fixture.SIGNATURE, 7, name='unrolls')
   with replay_fixture.serve(TABLE, queue) as connection:
@@ -62,15 +41,6 @@ def test_status_of_several_tables():
       'replay': replay.TableInfo(2, 100, 2, 0, waiting='sample'),
       'unrolls': replay.TableInfo(0, 7, 0, 0, waiting='sample'),
     }
-
-
-def test_status_counts_removed_items():
-  table = replay.uniform(replay_fixture.SIGNATURE, 4, replay_fixture.NO_LIMIT)
-  with replay_fixture.serve(table) as connection:
-    replay_fixture.insert(connection, range(6))
-    replay_fixture.sample(connection, 11)
-    status = replay_fixture.table_status(connection)
-    assert status == replay.TableInfo(4, 4, 6, 11, waiting='')
 
 
 def test_waiting_side_is_the_one_that_waits():
@@ -109,22 +79,6 @@ def test_waiting_side_is_the_one_that_waits():
     assert_waiting(7, 11, '')  # 2 · 7 − 12 = 2
 
 
-def test_waiting_side_when_samples_have_emptied_the_table():
-  """`min_size` limits current items, not all that were ever inserted."""
-  table = replay_fixture.make_fifo(
-    replay_fixture.SIGNATURE, rate_limit=replay.RateLimit(1.0, 3, float('inf'))
-  )
-  with replay_fixture.serve(table) as connection:
-    replay_fixture.insert(connection, range(4))
-    assert replay_fixture.table_status(connection).waiting == ''
-    replay_fixture.sample(connection, 2)
-    call = replay_fixture.Call(replay_fixture.sample, connection, 1)
-    assert call.is_waiting()
-    assert replay_fixture.table_status(connection).waiting == 'sample'
-    replay_fixture.insert(connection, [4])
-    call.result()
-
-
 def test_waiting_side_of_a_queue():
   queue = replay.queue(replay_fixture.SIGNATURE, 2)
   with replay_fixture.serve(queue) as connection:
@@ -136,18 +90,6 @@ def test_waiting_side_of_a_queue():
       replay_fixture.sample(connection, 1)
       sides.append(replay_fixture.table_status(connection).waiting)
     assert sides == ['sample', '', 'insert', '', 'sample']
-
-
-def test_status_of_a_server_that_never_was(monkeypatch):
-  monkeypatch.setattr(server_lib, 'STATUS_TIMEOUT_SECONDS', 1)
-  with socket.socket() as probe:
-    probe.bind(('localhost', 0))  # No server listens there.
-    address = f'localhost:{probe.getsockname()[1]}'
-    connection = replay.Connection(address)
-    call = replay_fixture.Call(replay.table_status, connection.client)
-    message = f'{address} did not answer within 1 seconds'
-    with pytest.raises(TimeoutError, match=message):
-      call.result()
 
 
 def test_checkpoint_is_restored(tmp_path):
@@ -164,15 +106,3 @@ def test_checkpoint_is_restored(tmp_path):
   # Size and limiter are as they were.
   assert replay_fixture.table_status(connection) == before
   server.stop()
-
-
-def test_without_a_checkpoint_it_starts_empty(tmp_path):
-  server = replay.make_server([TABLE], checkpoint_directory=str(tmp_path))
-  connection = replay.Connection(f'localhost:{server.port}')
-  assert replay_fixture.table_status(connection).size == 0
-  server.stop()
-
-
-def test_connection_names_its_server():
-  connection = replay.Connection('somewhere:1234')
-  assert str(connection) == 'the replay server at somewhere:1234'

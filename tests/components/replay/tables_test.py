@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from repertory.components import replay
-from repertory.components.replay import reverb_tables
+from repertory.components.replay.reverb import server as server_lib
 from support.replay import replay_fixture
 
 LIMIT = replay.RateLimit(4.0, min_size=10, error_buffer=16.0)
@@ -25,17 +25,6 @@ def _assert_limit(info, samples_per_insert, min_size, error_buffer):
   assert limiter.min_size_to_sample == min_size
   assert limiter.min_diff == center - error_buffer
   assert limiter.max_diff == center + error_buffer
-
-
-def test_uniform():
-  info = _info(replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT, name='u'))
-  assert info.name == 'u'
-  assert info.max_size == 50
-  assert info.max_times_sampled == 0
-  assert info.sampler_options.WhichOneof('distribution') == 'uniform'
-  assert info.remover_options.WhichOneof('distribution') == 'fifo'
-  assert info.signature == [tf.TensorSpec([8], tf.uint8, 'packed')]
-  _assert_limit(info, 4.0, 10, 16.0)
 
 
 def test_prioritized():
@@ -56,25 +45,6 @@ def test_impossible_exponents_are_refused(exponent):
 
 
 @pytest.mark.parametrize(
-  ('name', 'option'),
-  [
-    ('uniform', 'uniform'),
-    ('fifo', 'fifo'),
-    ('lifo', 'lifo'),
-    ('min_heap', 'heap'),
-    ('max_heap', 'heap'),
-  ],
-)
-def test_selectors(name, option):
-  table = replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT)
-  table = dataclasses.replace(table, sampler=name, remover=name)
-  info = reverb_tables.make_table(table).info
-  for options in (info.sampler_options, info.remover_options):
-    assert options.WhichOneof('distribution') == option
-    assert options.heap.min_heap == (name == 'min_heap')
-
-
-@pytest.mark.parametrize(
   ('changes', 'message'),
   [
     ({'sampler': 'random'}, "sampler of table 'replay' .* got 'random'"),
@@ -87,31 +57,6 @@ def test_impossible_selectors_are_refused(changes, message):
   table = replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT)
   with pytest.raises(ValueError, match=message):
     dataclasses.replace(table, **changes)
-
-
-def test_queue():
-  info = _info(replay.queue(replay_fixture.SIGNATURE, 3))
-  assert info.max_size == 3
-  assert info.max_times_sampled == 1
-  assert info.sampler_options.WhichOneof('distribution') == 'fifo'
-  assert info.remover_options.WhichOneof('distribution') == 'fifo'
-
-
-def test_without_limit_only_the_first_sample_waits():
-  info = _info(replay_fixture.make_prioritized())
-  assert info.rate_limiter_info.min_size_to_sample == 1
-  assert info.rate_limiter_info.max_diff > 1e300
-  assert info.rate_limiter_info.min_diff < -1e300
-
-
-def test_uniform_replaces_the_oldest():
-  table = replay.uniform(replay_fixture.SIGNATURE, 3, replay_fixture.NO_LIMIT)
-  with replay_fixture.serve(table) as connection:
-    replay_fixture.insert(connection, range(10))
-    items = replay_fixture.sample(connection, 200)
-    found = {int(item.data['x']) for item in items}
-    assert found == {7, 8, 9}
-    assert {item.info.probability for item in items} == {1 / 3}
 
 
 def test_queue_returns_each_item_once_and_in_order():
@@ -183,14 +128,6 @@ def test_counts_are_of_items_not_of_bundles():
     assert (status.size, status.samples) == (3, 3)
 
 
-def test_sample_target():
-  limited = replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT)
-  assert [limited.sample_target(n) for n in (0, 10, 12)] == [0, 0, 2 * 4]
-  # All items of a queue are due.
-  queue = replay.queue(replay_fixture.SIGNATURE, 3)
-  assert [queue.sample_target(n) for n in (0, 7)] == [0, 7]
-
-
 def test_check_of_a_queue():
   queue = replay.queue(replay_fixture.SIGNATURE, 6, name='unrolls')
   queue.check(batch_size=4, items_per_insert=2)
@@ -216,24 +153,13 @@ def test_check_of_a_limited_table():
 
 
 @pytest.mark.parametrize('name', ['max_size', 'max_times_sampled'])
-@pytest.mark.parametrize('limit', [LIMIT, None])
-def test_check_of_what_reverb_can_count(name, limit):
+def test_check_of_what_reverb_can_count(name):
   largest = 2**31 - 1
-  table = replay.TableSpec('t', replay_fixture.SIGNATURE, 50, limit)
+  table = replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT)
   fitting = dataclasses.replace(table, **{name: largest})
   fitting.check(4, 3)
-  assert getattr(reverb_tables.make_table(fitting).info, name) == largest
+  assert getattr(server_lib.make_table(fitting).info, name) == largest
   beyond = dataclasses.replace(table, **{name: largest + 1})
-  with pytest.raises(TypeError, match='incompatible'):
-    reverb_tables.make_table(beyond)
-  message = "room of table 't' must be at most 2147483647, got 2147483648"
+  message = "room of table 'replay' must be at most 2147483647, got 2147483648"
   with pytest.raises(ValueError, match=message):
     beyond.check(4, 3, names={name: 'room'})
-
-
-def test_zero_exponent_samples_uniformly():
-  table = replay_fixture.make_prioritized(priority_exponent=0.0)
-  with replay_fixture.serve(table) as connection:
-    replay_fixture.insert(connection, range(4), [1.0, 10.0, 100.0, 1000.0])
-    items = replay_fixture.sample(connection, 20)
-    np.testing.assert_allclose([i.info.probability for i in items], 0.25)

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from repertory.components import replay
+from repertory.components.replay import local
 from repertory.components.runtime import signals
 from support.replay import recording_writer, replay_fixture
 from support.system import calls
@@ -376,3 +377,36 @@ class TestRecordingWriter(WriterConformance):
   @contextlib.contextmanager
   def serve(self, table):
     yield _Records(table, shared=(0, 1))
+
+
+class _LocalTable:
+  """A table of this process."""
+
+  def __init__(self, table):
+    self._table = local.Table(table, seed=0)
+
+  def make_writer(self, timeout_seconds, stop, **settings):
+    place = local.WaitPolicy(timeout_seconds, stop)
+    return local.LocalWriter(self._table, place, **settings)
+
+  def count(self):
+    return self._table.status().inserts
+
+  def take(self, num_items):
+    size = self._table.status().size
+    priorities = self._table.copy().priorities[:num_items]
+    assert size >= num_items
+    data = self._table.sample(num_items, 0).data
+    rows = zip(*(data[name] for name in sorted(data)), strict=True)
+    return [
+      (dict(zip(sorted(data), row)), priority)
+      for row, priority in zip(rows, priorities)
+    ]
+
+
+class TestLocalWriter(WriterConformance):
+  test_bundles_are_of_items_that_come_together = None  # It has no bundles.
+
+  @contextlib.contextmanager
+  def serve(self, table):
+    yield _LocalTable(table)

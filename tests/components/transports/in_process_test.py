@@ -78,24 +78,6 @@ def _numbers(sample):
   return sample.data.observation.tolist()
 
 
-@pytest.mark.parametrize('max_pending_items', [None, 6])
-def test_pending_items_are_limited(max_pending_items):
-  described = _describe(_make_queue(5), max_pending_items_per_environment=2)
-  transport = _open(described)
-  # Five are in the queue.
-  adder = _make_adder(transport, max_pending_items=max_pending_items)
-  _put(adder, range(5 + (max_pending_items or 2)))
-  with pytest.raises(replay.DeadlockError, match='5 of at most 5 items'):
-    _put(adder, [0])
-
-
-def test_new_items_have_the_given_priority(tmp_path):
-  transport = _open(checkpoint_directory=str(tmp_path))
-  _add(transport, 2, priority=lambda: 7.0).close()
-  path = transport.make_learner_side().write_snapshot()
-  assert np.load(os.path.join(path, 'priorities.npy')).tolist() == [7, 7]
-
-
 def test_each_side_may_have_its_own_stop_signal():
   transport = _open(_describe(_make_queue(5)))
   stop = signals.StopSignal()
@@ -109,75 +91,6 @@ def test_each_side_may_have_its_own_stop_signal():
   for one in (transport, stopped):
     (status,) = one.make_learner_side().statuses().values()
     assert status.size == 2
-
-
-def test_learner_gets_added_items():
-  transport = _open(_describe(min_priority=0.5))
-  end = transport.make_learner_side()
-  end.begin(7)
-  assert not end.updates_due(7)
-  _add(transport, 5).close()
-  # (5 − 4) · 2 samples are due, and two items more make them a batch.
-  assert not end.updates_due(7)
-  assert end.updates_due(7, num_items=6)
-  _add(transport, 1).close()
-  assert end.updates_due(7)
-  sample = next(end.batches)
-  assert not end.updates_due(8)
-  end.priorities.update(np.asarray(sample.keys), np.zeros(4))
-  end.flush()
-  end.close()
-  assert end.statuses() == {
-    'replay': replay.TableInfo(6, 1000, inserts=6, samples=4)
-  }
-
-
-def test_without_priorities_none_are_written():
-  end = _open().make_learner_side()
-  assert end.priorities is None
-  end.flush()
-  end.close()
-
-
-def test_waits_for_enough_items():
-  transport = _open(timeout_seconds=0.5)
-  end = transport.make_learner_side()
-  _add(transport, 3).close()
-  message = (
-    r"0\.5 seconds for a new item in table 'replay' of this process; it has 3"
-  )
-  with pytest.raises(TimeoutError, match=message):
-    replay_fixture.Call(end.wait_for_items).result()
-  _add(transport, 1).close()
-  end.wait_for_items()
-
-
-def test_one_stop_signal_ends_all_waits():
-  place = local.WaitPolicy()
-  described = _describe(_make_queue(5))
-  transport = transports.InProcessTransport(
-    described, transports.TransportParts(), seed=0, place=place
-  )
-  batches = transport.make_learner_side().batches
-  waits = [replay_fixture.Call(next, batches)]
-  full = transports.InProcessTransport(
-    described, transports.TransportParts(), seed=0, place=place
-  )
-  waits.append(replay_fixture.Call(_add, full, 20))
-  assert all(wait.is_waiting() for wait in waits)
-  place.stop.set()
-  for wait in waits:
-    with pytest.raises(signals.Stopped):
-      wait.result()
-
-
-def test_queues_have_no_bundles():
-  described = _describe(_make_queue().bundled(2))
-  transport = _open(described)
-  end = transport.make_learner_side()
-  _add(transport, 5).close()
-  assert _numbers(next(end.batches)) == [0, 1, 2, 3]
-  assert end.describe()['bundle_sizes'] == {'replay': 1}
 
 
 def _run(seed, described):
@@ -214,11 +127,11 @@ def test_round_robin_threads_make_equal_batches():
       adder = _make_adder(transport.in_turn(turn), max_pending_items=0)
       for k in range(8):
         if turn == slow:
-          road_signal.wait(0.01)
+          pause.wait(0.01)
         _put(adder, [100 * turn + k])
       adder.close()
 
-    road_signal = signals.StopSignal()
+    pause = signals.StopSignal()
     calls = [replay_fixture.Call(act, turn) for turn in range(3)]
     learned = [_numbers(next(batches)) for _ in range(6)]
     for call in calls:
@@ -245,27 +158,6 @@ class TestRefusals:
     described = dataclasses.replace(described, tables=tables)
     with pytest.raises(ValueError, match=r"one table; got \['replay', 'b'\]"):
       _open(described)
-
-  def test_tables_that_need_a_server(self):
-    described = _describe().with_table(remover='lifo')
-    with pytest.raises(ValueError, match=r"remover .* 'replay'"):
-      _open(described)
-
-  def test_turns_without_a_queue(self):
-    with pytest.raises(ValueError, match=r'num_turns .* queue'):
-      _open(num_turns=2)
-
-
-def test_agents_may_cut_items_themselves():
-  class Parts(transports.TransportParts):
-    def make_adder(self, described, writer, batch_size):
-      return adders.TransitionAdder(
-        writer, batch_size, adders.Transitions(1, 0.5)
-      )
-
-  transport = _open(parts=Parts())
-  _add(transport, 4).close()
-  assert transport.make_learner_side().statuses()['replay'].inserts == 4
 
 
 class TestSnapshots:
@@ -348,22 +240,3 @@ class TestSnapshots:
     end.write_snapshot()
     restored = _open(checkpoint_directory=directory).make_learner_side()
     assert restored.statuses()['replay'].inserts == 11
-
-  def test_without_a_directory_there_are_none(self):
-    with pytest.raises(ValueError, match='checkpoint_directory must be given'):
-      _open().make_learner_side().write_snapshot()
-
-  def test_name_the_kind_of_transport(self):
-    assert _open().make_learner_side().describe() == {
-      'transport': 'local',
-      'bundle_sizes': {'replay': 1},
-      'is_exact': False,
-      'tables': {'replay': {'inserts': 0, 'samples': 0}},
-    }
-
-  def test_tables_that_lack_something_are_named(self):
-    end = _open().make_learner_side()
-    state = {'tables': {'replay': {'inserts': 4, 'samples': 0}}}
-    message = 'from 4 inserts .* this process restored 0'
-    with pytest.raises(checkpointing.CheckpointError, match=message):
-      end.check_restored(checkpointing.Checkpoint('path', {}, state, None))

@@ -191,15 +191,6 @@ class TestDraws:
     end = transport.make_learner_side()
     np.testing.assert_allclose(next(end.batches).probabilities, 1 / 23)
 
-  def test_sampling_never_waits(self, tmp_path):
-    # The agent's own limit is one sample per item.
-    end = _open(_record(tmp_path), _describe(_ITEMS['transitions']))
-    end = end.make_learner_side()
-    for _ in range(100):
-      next(end.batches)
-    (status,) = end.statuses().values()
-    assert (status.samples, status.inserts, status.waiting) == (400, 23, '')
-
   def test_other_files_are_refused(self, tmp_path):
     data, folder = _record(tmp_path / 'data'), tmp_path / 'snapshots'
     (folder / 'draws').mkdir(parents=True)
@@ -221,11 +212,6 @@ class TestRefusals:
     items = adders.Transitions(1, 0.9, extras_spec={'logits': SPEC.rewards})
     with pytest.raises(ValueError, match='outputs of its own policy'):
       transports.check_offline(_describe(items), transports.TransportParts())
-
-  def test_further_items(self, tmp_path):
-    transport = _open(_record(tmp_path), _describe(_ITEMS['transitions']))
-    with pytest.raises(RuntimeError, match='nothing can be added'):
-      transport.make_adder(1, priority=lambda: 1.0, version=lambda: 0)
 
   def test_a_stop_ends_the_reading(self, tmp_path):
     stop = signals.StopSignal()

@@ -8,7 +8,6 @@ import pytest
 
 from repertory.components import adders, replay, transports
 from repertory.components.checkpoints import checkpointing
-from repertory.components.runtime import signals
 from repertory.components.transports import experience
 from support.replay import replay_fixture
 
@@ -22,13 +21,13 @@ def _no_threads_left():
     yield
 
 
-@pytest.fixture(name='open_road')
-def _open_road():
+@pytest.fixture(name='open_transport')
+def _open_transport():
   """Opens transports through a table with two samples per item."""
   rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
   table = replay.uniform(_ITEMS.signature(_SPEC), 1000, rate_limit)
 
-  def open_road(timeout_seconds=20.0, **settings):
+  def open_transport(timeout_seconds=20.0, **settings):
     connection = replay.Connection(address, timeout_seconds)
     described = experience.Experience(
       _ITEMS, [table], batch_size=4, prefetch=0, **settings
@@ -39,7 +38,7 @@ def _open_road():
 
   with replay_fixture.serve(table) as served:
     address = served.address
-    yield open_road
+    yield open_transport
 
 
 def _add(transport, num_items, **settings):
@@ -61,73 +60,8 @@ def _add(transport, num_items, **settings):
   return adder
 
 
-@pytest.mark.parametrize('max_pending_items', [None, 6])
-def test_pending_items_are_limited(open_road, max_pending_items):
-  _, transport = open_road(max_pending_items_per_environment=2)
-  limit = max_pending_items or 2
-  for num_items in (limit, limit + 1):
-    adder = _add(transport, num_items, max_pending_items=max_pending_items)
-    assert adder.is_ahead() == (num_items > limit)
-    adder.close()
-
-
-def test_new_items_have_the_given_priority(open_road):
-  connection, transport = open_road()
-  _add(transport, 4, priority=lambda: 7.0).close()
-  (item,) = replay_fixture.sample(connection, 1)
-  assert item.info.priority == 7
-
-
-def test_learner_gets_added_items(open_road):
-  _, transport = open_road(min_priority=0.5)
-  end = transport.make_learner_side()
-  try:
-    end.begin(7)
-    assert not end.updates_due(7)
-    _add(transport, 5).close()
-    # (5 − 4) · 2 samples are due, and two items more make them a batch.
-    assert not end.updates_due(7)
-    assert end.updates_due(7, num_items=6)
-    _add(transport, 1).close()
-    assert end.updates_due(7)
-    sample = next(end.batches)
-    assert not end.updates_due(8)
-    end.priorities.update(np.asarray(sample.keys), np.zeros(4))
-    end.flush()
-  finally:
-    end.close()
-  assert end.statuses()['replay'].inserts == 6
-
-
-def test_without_priorities_none_are_written(open_road):
-  _, transport = open_road()
-  end = transport.make_learner_side()
-  assert end.priorities is None
-  end.flush()
-  end.close()
-
-
-def test_waits_for_enough_items(open_road):
-  connection, transport = open_road(0.5)
-  end = transport.make_learner_side()
-  adder = _add(transport, 3)
-  adder.flush()
-  try:
-    message = r"0\.5 seconds for a new item .*'replay'.* has 3 and needs 4"
-    with pytest.raises(TimeoutError, match=message):
-      replay_fixture.Call(end.wait_for_items).result()
-    connection.stop.set()
-    with pytest.raises(signals.Stopped):
-      end.wait_for_items()
-    _add(transport, 1).close()
-    end.wait_for_items()
-  finally:
-    adder.close()
-    end.close()
-
-
-def test_waits_for_one_batch_no_longer_than_the_time_out(open_road):
-  _, transport = open_road(0.2)
+def test_waits_for_one_batch_no_longer_than_the_time_out(open_transport):
+  _, transport = open_transport(0.2)
   end = transport.make_learner_side()
   try:
     end.reset_count(0)
@@ -143,8 +77,8 @@ def test_waits_for_one_batch_no_longer_than_the_time_out(open_road):
     end.close()
 
 
-def test_tables_that_lack_something_are_named(open_road):
-  _, transport = open_road()
+def test_tables_that_lack_something_are_named(open_transport):
+  _, transport = open_transport()
   _add(transport, 3).close()  # Fewer than are sampled from.
   end = transport.make_learner_side()
   state = end.describe()
@@ -160,8 +94,8 @@ def test_tables_that_lack_something_are_named(open_road):
     end.check_restored(checkpointing.Checkpoint('path', {}, state, None))
 
 
-def test_close_ends_all_whichever_fails(open_road, monkeypatch):
-  _, transport = open_road(min_priority=0.1)
+def test_close_ends_all_whichever_fails(open_transport, monkeypatch):
+  _, transport = open_transport(min_priority=0.1)
   end = transport.make_learner_side()
   close = end.batches.close
 
@@ -174,8 +108,8 @@ def test_close_ends_all_whichever_fails(open_road, monkeypatch):
     end.close()  # Then there are no threads left.
 
 
-def test_failed_learner_side_leaves_nothing(open_road, monkeypatch):
-  _, transport = open_road(min_priority=0.1)
+def test_failed_learner_side_leaves_nothing(open_transport, monkeypatch):
+  _, transport = open_transport(min_priority=0.1)
 
   def fail(*arguments):
     raise OSError('no room')

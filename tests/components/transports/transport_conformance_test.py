@@ -10,6 +10,7 @@ import tree
 
 from repertory.components import adders, replay, transports
 from repertory.components.checkpoints import checkpointing
+from repertory.components.replay import local
 from repertory.components.runtime import signals
 from repertory.components.transports import experience
 from support.replay import numbered_steps
@@ -35,21 +36,17 @@ def _serve(described, directory, timeout_seconds, stop):
     server.stop()
 
 
-class TestReverbTransport:
+class TransportConformance:
   """The contract of `transports.Transport` and its two sides.
+
+  Subclasses have a context `serve(described, directory, timeout_seconds, stop)`
+  that yields a transport, with the snapshots of a directory.
 
   Attributes:
     deadline_seconds: Time after which a call counts as hanging.
   """
 
   deadline_seconds = 60.0
-
-  @contextlib.contextmanager
-  def serve(self, described, directory, timeout_seconds, stop):
-    """Yields a transport, with the snapshots of a directory."""
-    parts = transports.TransportParts()
-    with _serve(described, directory, timeout_seconds, stop) as connection:
-      yield transports.ReverbTransport(connection, described, parts, directory)
 
   @contextlib.contextmanager
   def open(
@@ -332,3 +329,25 @@ def _probabilities(sample):
   """Returns number and probability of each item."""
   numbers = numbered_steps.check_transitions(sample.data)
   return [*zip(numbers, np.asarray(sample.probabilities).tolist())]
+
+
+class TestReverbTransport(TransportConformance):
+  @contextlib.contextmanager
+  def serve(self, described, directory, timeout_seconds, stop):
+    parts = transports.TransportParts()
+    with _serve(described, directory, timeout_seconds, stop) as connection:
+      yield transports.ReverbTransport(connection, described, parts, directory)
+
+
+class TestInProcessTransport(TransportConformance):
+  test_limit_of_pending_items = None  # Items are inserted at once.
+
+  @contextlib.contextmanager
+  def serve(self, described, directory, timeout_seconds, stop):
+    yield transports.InProcessTransport(
+      described,
+      transports.TransportParts(),
+      seed=0,
+      place=local.WaitPolicy(timeout_seconds, stop),
+      checkpoint_directory=directory,
+    )

@@ -10,7 +10,6 @@ import tree
 
 from repertory.components import adders, replay, transports
 from repertory.components.replay import local
-from repertory.components.runtime import signals
 from repertory.components.transports import experience
 from support.replay import replay_fixture
 
@@ -177,37 +176,3 @@ def test_leads_over_a_server(tmp_path):
     end = transport.with_targets.make_learner_side()
     assert _inserts(end) == inserts
     end.close()
-
-
-def test_learner_waits_during_any_progress(monkeypatch):
-  """Targets may take longer to arrive than the timeout."""
-  transport = _open()
-  end = transport.with_targets.make_learner_side()
-  statuses, looks = end.statuses, []
-
-  def look():
-    looks.append(1)
-    # The actor makes progress: after ten checks all items are there.
-    found = dict(statuses())
-    inserts = 4 if len(looks) > 10 else 0
-    for name, count in (('replay', len(looks)), ('train_buffer', inserts)):
-      status = found[name]
-      found[name] = replay.TableInfo(
-        status.size, status.max_size, count, status.samples
-      )
-    return found
-
-  class Watch(signals.StopSignal):
-    """Time passes in waits only, and quickly."""
-
-    def wait(self, seconds):
-      clock[0] += 15.0
-      return False
-
-  clock = [0.0]
-  end.statuses = look
-  end._place = local.WaitPolicy(20.0, Watch())
-  monkeypatch.setattr('time.monotonic', lambda: clock[0])
-  monkeypatch.setattr(end, '_check_wait', lambda status: None)
-  end.wait_for_items()
-  assert clock[0] == 150

@@ -241,13 +241,13 @@ class TestShared(VariableClientConformance):
     return variables.SharedVariableClient(learner)
 
 
-class TestPublished(VariableClientConformance):
+class TestLocal(VariableClientConformance):
   def make_variable_client(self, learner, variables_in_use, stop):
     publisher = variables.Publisher(learner.variables)
     learner.publish = publisher.publish
     return variables.LocalVariableClient(publisher, variables_in_use)
 
 
-class TestFetched(VariableClientConformance):
+class TestRemote(VariableClientConformance):
   def make_variable_client(self, learner, variables_in_use, stop):
     return variables.RemoteVariableClient(learner, variables_in_use, stop=stop)

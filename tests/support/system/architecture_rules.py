@@ -37,7 +37,7 @@ _RANKS_OF_COMPONENTS = (
     'variables',
     'loggers',
   ),
-  ('datasets', 'actors', 'learners', 'inference', 'offline'),
+  ('actors', 'learners', 'inference', 'offline'),
   ('gossip', 'transports', 'anakin'),
   ('testing',),
 )
@@ -91,13 +91,7 @@ _FENCES = {
     'components/loggers/counting.py',
     'components/loggers/',
   ),
-  'reverb': (
-    'components/replay/connection.py',
-    'components/replay/reverb_tables.py',
-    'components/replay/reverb_writers.py',
-    'components/replay/server.py',
-    'components/datasets/replay_dataset.py',
-  ),
+  'reverb': ('components/replay/reverb/',),
   'h5py': ('components/offline/minari.py',),
   'matplotlib': ('launch/results/drawing.py',),
   'wandb': ('launch/experiments/callbacks/wandb_logger.py',),

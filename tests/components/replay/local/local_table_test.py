@@ -2,7 +2,6 @@
 
 import dataclasses
 import itertools
-import threading
 
 import numpy as np
 import pytest
@@ -100,19 +99,6 @@ def test_equals_its_twin(max_size, exponent):
     twin.update(keys.tolist(), priorities.tolist())
   assert table.status().inserts == twin.num_inserts
   assert table.status().samples == 60 * 9
-
-
-def test_samples_have_the_types_of_batches():
-  table = local_fixture.make_table()
-  local_fixture.insert(table, [1, 2])
-  drawn = local_fixture.sample(table, 3)
-  assert drawn.is_demonstration == ()
-  found = [
-    drawn.data['x'], drawn.keys, drawn.probabilities, drawn.table_sizes
-  ]  # fmt: skip
-  types = ['int64', 'uint64', 'float64', 'int64']
-  assert [leaf.dtype for leaf in found] == types
-  assert [leaf.shape for leaf in found] == [(3,)] * 4
 
 
 def test_items_of_zero_weight_are_sampled_if_all_have_it():
@@ -216,16 +202,6 @@ def test_allocates_only_used_memory():
     local.Table(dataclasses.replace(small, max_size=2**55), 0)
 
 
-def test_equal_seeds_give_equal_draws():
-  def draw(seed):
-    table = local_fixture.make_table(seed=seed)
-    local_fixture.insert(table, range(100))
-    return local_fixture.values(local_fixture.sample(table, 20))
-
-  assert draw(1) == draw(1)
-  assert draw(1) != draw(2)
-
-
 def test_many_threads_lose_and_double_nothing():
   table = local_fixture.make_table(replay.queue(local_fixture.SIGNATURE, 40))
   num_writers, num_puts = 4, 150
@@ -250,40 +226,3 @@ def test_many_threads_lose_and_double_nothing():
   for number in range(num_writers):
     own = [value for value in drawn if value // 1000 == number]
     assert own == list(range(1000 * number, 1000 * number + 2 * num_puts))
-
-
-def test_limits_hold_with_many_threads():
-  limit = replay.RateLimit(2.0, min_size=10, error_buffer=50.0)
-  table = local_fixture.make_table(
-    replay_fixture.make_prioritized(1.0, limit, 100)
-  )
-  is_over = threading.Event()
-
-  def write():
-    writer = local_fixture.open_writer(table, max_pending_items=0)
-    for k in range(300):
-      writer.put([np.arange(k, k + 3)])
-      if writer.is_ahead():
-        writer.wait()
-    writer.close()
-
-  def learn():
-    # The last inserts happen when e = 2 · 1800 − samples is 70 at most.
-    while table.status().samples < 2 * 1800 - 70:
-      sample = table.sample(20, replay_fixture.DEADLINE_SECONDS)
-      table.update_priorities(sample.keys, 1.0 + sample.keys % 5)
-
-  def watch():
-    while not is_over.wait(0.001):
-      status = table.status()
-      error = 2.0 * status.inserts - status.samples
-      assert status.inserts <= 10 or error <= 20 + 50
-      assert not status.samples or error >= 20 - 50
-
-  watching = replay_fixture.Call(watch)
-  calls = [replay_fixture.Call(f) for f in (write, write, learn)]
-  for call in calls:
-    call.result()
-  is_over.set()
-  watching.result()
-  assert table.status().inserts == 1800

@@ -1,7 +1,6 @@
 """Tests of writers to local tables: order of items, and waits."""
 
 import gc
-import itertools
 import weakref
 
 import numpy as np
@@ -11,12 +10,10 @@ import tree
 
 from repertory.components import adders, replay
 from repertory.components.replay import local, packing
-from repertory.components.runtime import signals
 from support.replay import (
   local_fixture,
   recording_writer,
   replay_fixture,
-  sequence_twin,
   transition_twin,
 )
 
@@ -35,48 +32,6 @@ def _split(data):
 
 def _make_queue(signature, max_size=100_000):
   return local.Table(replay.queue(signature, max_size), 0)
-
-
-def test_items_arrive_in_order_each_with_a_priority():
-  table = _make_queue(local_fixture.SIGNATURE)
-  priorities = itertools.count(1)
-  writer = local_fixture.open_writer(
-    table, priority=lambda: float(next(priorities))
-  )
-  writer.put([np.array([5, 3])])
-  assert writer.num_items == table.status().inserts == 2
-  writer.put([np.array([], np.int64)])
-  writer.put([np.array([4])])
-  writer.close()
-  assert table.copy().priorities.tolist() == [1, 2, 3]
-  assert _drain(table)['x'].tolist() == [5, 3, 4]
-
-
-@pytest.mark.parametrize('priority', [float('nan'), float('inf'), -0.5])
-def test_impossible_priorities_are_refused(priority):
-  table = local_fixture.make_table()
-  writer = local_fixture.open_writer(table, priority=lambda: priority)
-  with pytest.raises(ValueError, match=f'priority .* {priority}'):
-    writer.put([np.array([1])])
-  assert writer.num_items == table.status().inserts == 0
-
-
-@pytest.mark.parametrize('max_size', [1000, 1])
-def test_arrays_may_change_after_put(max_size):
-  """Whether the item is in the table already, or pending."""
-  table = _make_queue(_SIGNATURE, max_size)
-  writer = local_fixture.open_writer(table)
-  images = np.stack([_image(7), _image(8)])
-  numbers, kept = np.array([7, 8]), _image(9)
-  writer.put([images, numbers])
-  references = writer.keep([kept])
-  writer.put([None, numbers[:1]], [references])
-  for array in (images, numbers, kept):
-    array[...] = 0
-  for expected, image in ((7, 7), (8, 8), (7, 9)):
-    item = local_fixture.sample(table, 1).data
-    assert item['number'].tolist() == [expected]
-    np.testing.assert_array_equal(item['image'][0], _image(image))
 
 
 # 'image' is an object, 'number' is not.
@@ -133,25 +88,6 @@ def test_batches_are_as_tensorflow_takes_them():
   assert image.flags.c_contiguous
 
 
-@pytest.mark.parametrize(
-  ('leaves', 'message'),
-  [
-    (
-      [np.zeros([2, 2000], np.uint8), np.zeros([2], np.int32)],
-      "'number'.*int32",
-    ),
-    ([np.zeros([2, 2000], np.int8), np.zeros([2], np.int64)], "'image'.*int8"),
-    ([np.zeros([2, 2001], np.uint8), np.zeros([2], np.int64)], "'image'.*2001"),
-  ],
-)
-def test_leaves_that_do_not_fit_are_named(leaves, message):
-  table = _make_queue(_SIGNATURE)
-  writer = local_fixture.open_writer(table)
-  with pytest.raises(ValueError, match=message):
-    writer.put(leaves)
-  assert writer.num_items == table.status().inserts == 0
-
-
 class TestBackPressure:
   """With 1 sample per item and a buffer of 1, two items run ahead."""
 
@@ -173,48 +109,6 @@ class TestBackPressure:
 
     return make
 
-  def test_time_out(self, make):
-    _, place, writer = make(0.3)
-    message = r"0\.3 seconds .*table 'replay' of this process to accept new"
-    with pytest.raises(TimeoutError, match=message):
-      replay_fixture.Call(_put, writer, 2).result()
-    with pytest.raises(TimeoutError, match=message):
-      writer.flush()
-    place.stop.set()
-    with pytest.raises(signals.Stopped):
-      writer.flush()
-    writer.close()
-
-  def test_stop_signal(self, make):
-    _, place, writer = make(60)
-    call = replay_fixture.Call(_put, writer, 2)
-    assert call.is_waiting()
-    place.stop.set()
-    with pytest.raises(signals.Stopped):
-      call.result()
-    replay_fixture.Call(writer.close).result()
-
-  def test_resumes_once_sampled(self, make):
-    table, _, writer = make(60)
-    call = replay_fixture.Call(_put, writer, 2)
-    assert call.is_waiting()
-    assert table.status().waiting == 'insert'
-    found = local_fixture.values(local_fixture.sample(table, 1))
-    call.result()
-    assert table.status().inserts == 3
-    found += local_fixture.values(local_fixture.sample(table, 1))
-    _put(writer, 3)
-    found += local_fixture.values(local_fixture.sample(table, 2))
-    assert found == [0, 1, 2, 3]
-
-  def test_resumes_after_a_time_out(self, make):
-    table, _, writer = make(0.3)
-    with pytest.raises(TimeoutError):
-      replay_fixture.Call(_put, writer, 2).result()
-    local_fixture.sample(table, 2)
-    _put(writer, 3)
-    assert local_fixture.values(local_fixture.sample(table, 2)) == [2, 3]
-
   def test_close_that_times_out_still_closes(self, make):
     table, _, writer = make(0.3)
     with pytest.raises(TimeoutError):
@@ -226,30 +120,6 @@ class TestBackPressure:
     # The pending item was dropped.
     local_fixture.sample(table, 2)
     assert table.status().inserts == 2
-
-  def test_put_never_waits(self, make):
-    table, _, writer = make(60)
-    for value in range(2, 5):
-      writer.put([np.array([value])])
-      assert writer.is_ahead()
-    waiting = replay_fixture.Call(writer.wait)
-    assert waiting.is_waiting()
-    assert local_fixture.values(local_fixture.sample(table, 1)) == [0]
-    assert waiting.is_waiting(0.1)
-    assert local_fixture.values(local_fixture.sample(table, 2)) == [1, 2]
-    waiting.result()
-    assert not writer.is_ahead()
-
-  def test_some_may_be_pending(self, make):
-    table, _, writer = make(0.3, max_pending_items=2, num_items=4)
-    writer.put([np.array([4])])
-    assert writer.is_ahead()
-    with pytest.raises(TimeoutError):
-      replay_fixture.Call(writer.wait).result()
-    # Samples alone let pending items in.
-    local_fixture.sample(table, 1)
-    assert not writer.is_ahead()
-    assert table.status().inserts == 3
 
   def test_writers_come_in_the_order_in_which_they_put(self, make):
     table, place, first = make(60, max_pending_items=9)
@@ -275,16 +145,6 @@ class TestTurns:
   def _table(self):
     description = replay.queue(local_fixture.SIGNATURE, 1000)
     return local_fixture.make_table(description, num_turns=3)
-
-  def test_the_order_is_round_robin(self, table):
-    writers = [local_fixture.open_writer(table, turn=n) for n in range(3)]
-    writers[2].put([np.array([20, 21])])
-    writers[0].put([np.array([0])])
-    assert table.status().inserts == 1  # Writer 1 is next.
-    writers[0].put([np.array([1])])
-    writers[1].put([np.array([10])])
-    assert table.status().inserts == 5
-    assert _drain(table)['x'].tolist() == [0, 10, 20, 21, 1]
 
   def test_the_order_does_not_depend_on_speed(self, table):
     def write(turn, order):
@@ -325,48 +185,10 @@ class TestTurns:
     writer.close()
     local_fixture.open_writer(table, turn=0)
 
-  def test_a_reset_keeps_the_position(self, table):
-    writers = [local_fixture.open_writer(table, turn=n) for n in range(3)]
-    writers[1].put([np.array([10])])
-    writers[0].reset()
-    assert table.status().inserts == 0
-    writers[0].put([np.array([0])])
-    assert _drain(table)['x'].tolist() == [0, 10]
-
   @pytest.mark.parametrize('turn', [None, -1, 3])
   def test_positions_out_of_range_are_refused(self, table, turn):
     with pytest.raises(ValueError, match=rf'turn .*\[0, 3\).* {turn}'):
       local_fixture.open_writer(table, turn=turn)
-
-  def test_other_tables_have_no_order(self):
-    with pytest.raises(
-      ValueError, match=r"num_turns .* got 2 for table 'replay'"
-    ):
-      local_fixture.make_table(num_turns=2)
-    with pytest.raises(ValueError, match=r'turn must be None .* 1'):
-      local_fixture.open_writer(local_fixture.make_table(), turn=1)
-
-
-@pytest.mark.parametrize('across_episodes', [False, True])
-def test_sequences_are_as_recorded(across_episodes):
-  random = np.random.default_rng(0)
-  sequences = sequence_twin.make_sequences(
-    length=5, burn_in=1, period=2, across_episodes=across_episodes
-  )
-  histories = [
-    sequence_twin.make_history(
-      slot, [range(1, n + 1) for n in random.integers(1, 9, 300)], 300
-    )
-    for slot in (1, 2, 3)
-  ]
-  table = _make_queue(sequences.signature(sequence_twin.SPEC))
-  writer = local_fixture.open_writer(table)
-  adder = sequences.make_adder(writer, 3)
-  sequence_twin.play(writer, adder, histories)
-  adder.close()
-  expected = sequence_twin.record(sequences, histories)
-  items = _split(_drain(table))
-  sequence_twin.assert_equal(items, expected)
 
 
 def test_transitions_are_as_recorded(monkeypatch):

@@ -3,8 +3,8 @@
 import time
 
 from repertory.components import types
-from repertory.components.datasets import batches
-from repertory.components.replay import local, waits
+from repertory.components.replay import batches, waits
+from repertory.components.replay.local import table as table_lib
 from repertory.components.runtime import signals
 
 # Interval of checks for the end of a wait.
@@ -23,23 +23,14 @@ class LocalBatches(batches.Batches):
 
   def __init__(
     self,
-    table: local.Table,
+    table: table_lib.Table,
     batch_size: int,
-    place: local.WaitPolicy | None = None,
+    place: waits.WaitPolicy | None = None,
   ):
-    """Initializes the iterator, without sampling.
-
-    Args:
-      table: Table to sample.
-      batch_size: B, at least 1.
-      place: Timeout and stop signal of a wait; by default a timeout of ten
-        minutes.
-    """
-    if batch_size < 1:
-      raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
+    """Initializes the iterator over batches `[B]`, without sampling."""
     self._table = table
     self._batch_size = batch_size
-    self._place = place or local.WaitPolicy()
+    self._place = place or waits.WaitPolicy()
     self._timeout_start = 0.0
     self._is_closed = False
 
@@ -62,9 +53,7 @@ class LocalBatches(batches.Batches):
 
   def _wait(self) -> types.Sample:
     place, since = self._place, time.monotonic()
-    vigil = waits.WaitMonitor(
-      place.warning_seconds, self._table.status, self._describe_wait
-    )
+    monitor = waits.WaitMonitor(place, self._table.status, self._describe_wait)
     while True:
       if self._is_closed or place.stop.is_set():
         raise signals.Stopped
@@ -80,9 +69,7 @@ class LocalBatches(batches.Batches):
       batch_timeout = self.batch_timeout_seconds
       if batch_timeout is not None and waited > batch_timeout:
         raise batches.BatchTimeout
-      vigil.keep(waited)
+      monitor.keep(waited)
 
   def _describe_wait(self, seen: waits.Seen) -> str:
-    return batches.describe_wait(
-      self._table.description, self._place, seen, self._batch_size
-    )
+    return batches.describe_wait(self._table.description, self._place, seen)

@@ -78,14 +78,6 @@ def _make():
       harness.client.close()
 
 
-def test_before_the_first_fetch(make):
-  harness = make()
-  assert harness.client.version == -1
-  assert harness.client.max_priority == 1.0
-  assert harness.values() == -7
-  assert harness.source.asked == []
-
-
 def test_wait_returns_with_the_variables(make):
   harness = make(names=('target', 'policy'))
   for version in (3, 8):
@@ -136,32 +128,6 @@ def test_update_period(make, period):
   assert asked == ([0] * (period - 1) + [1]) * (9 // period)
 
 
-def test_wait_fetches_whatever_the_period(make):
-  harness = make(update_period=1000)
-  harness.source.version = 4
-  harness.update(wait=True)
-  assert harness.values() == 4
-
-
-def test_no_request_is_lost(make):
-  """Not even if it comes just when the thread's wait has ended."""
-  harness = make()
-  harness.source.version = 4
-  wait, requested = harness.client._wanted.wait, []
-
-  def wait_and_be_late(seconds):
-    is_wanted = wait(0.01)
-    if not is_wanted and not requested:
-      requested.append(True)
-      harness.client._fetch()  # As if the actor did it now.
-    return is_wanted
-
-  harness.client._wanted.wait = wait_and_be_late
-  harness.wait_for_arrival()
-  harness.update()
-  assert harness.values() == 4
-
-
 def test_wait_is_for_a_fetch_after_the_call(make):
   """An earlier fetch may return older variables."""
   harness = make()
@@ -178,18 +144,6 @@ def test_wait_is_for_a_fetch_after_the_call(make):
   assert harness.client.version == 5
 
 
-def test_age(make):
-  harness = make()
-  harness.update(wait=True)
-  young = harness.client.age_seconds
-  assert young >= 0
-  replay_fixture.wait_until(
-    lambda: harness.client.age_seconds > young + 0.1, 'that time passes'
-  )
-  harness.update(wait=True)
-  assert harness.client.age_seconds < young + 0.1
-
-
 def test_age_counts_from_the_fetch(make):
   """Variables that arrived long ago are old when they are applied."""
   harness = make(update_period=2)
@@ -200,18 +154,6 @@ def test_age_counts_from_the_fetch(make):
   harness.update()
   assert harness.client.version == 0
   assert harness.client.age_seconds >= 0.5
-
-
-def test_errors_of_the_source_are_raised_where_it_acts(make):
-  harness = make()
-  harness.source.error = KeyError("Unknown variables 'policy'")
-  with pytest.raises(KeyError, match='Unknown variables'):
-    harness.update(wait=True)
-  harness.update()
-  harness.wait_for_arrival()
-  with pytest.raises(KeyError, match='Unknown variables'):
-    harness.update()
-  assert harness.client.version == -1
 
 
 def test_resumes_after_an_error_of_the_source(make):
@@ -250,16 +192,6 @@ def test_time_out_of_a_wait(make):
   )
 
 
-def test_stop_ends_a_wait(make):
-  harness = make()
-  harness.source.gate.clear()
-  call = replay_fixture.Call(harness.client.update, True)
-  assert call.is_waiting()
-  harness.stop.set()
-  with pytest.raises(signals.Stopped):
-    call.result(1)
-
-
 def test_close_ends_the_thread(make):
   before = threading.active_count()
   harness = make()
@@ -270,15 +202,6 @@ def test_close_ends_the_thread(make):
   replay_fixture.Call(harness.client.close).result(2)
 
 
-def test_stop_ends_the_thread(make):
-  before = threading.active_count()
-  harness = make()
-  harness.stop.set()
-  replay_fixture.wait_until(
-    lambda: threading.active_count() == before, 'the thread to end'
-  )
-
-
 def test_close_does_not_wait_forever_for_the_source(make):
   harness = make()
   harness.source.gate.clear()
@@ -286,8 +209,3 @@ def test_close_does_not_wait_forever_for_the_source(make):
   replay_fixture.wait_until(lambda: harness.source.asked, 'a fetch')
   replay_fixture.Call(harness.client.close, 0.3).result(3)
   # The thread ends after its call, which the fixture releases.
-
-
-def test_update_period_is_checked():
-  with pytest.raises(ValueError, match=r'update_period .* at least 1, got 0'):
-    variables.RemoteVariableClient(Source(), [], update_period=0)

@@ -10,10 +10,8 @@ import tree
 from tensorflow.python.eager import cancellation, context, execute
 
 from repertory.components import types
-from repertory.components.datasets import batches
-from repertory.components.replay import connection as connection_lib
-from repertory.components.replay import server, waits
-from repertory.components.replay import tables as tables_lib
+from repertory.components.replay import batches, tables, waits
+from repertory.components.replay.reverb import client
 from repertory.components.runtime import nests, signals
 
 _WATCH_PERIOD_SECONDS = 0.5
@@ -37,8 +35,8 @@ class ReplayDataset(batches.Batches):
 
   def __init__(
     self,
-    connection: connection_lib.Connection,
-    table: tables_lib.TableSpec,
+    connection: client.Connection,
+    table: tables.TableSpec,
     batch_size: int,
     *,
     prefetch: int = 1,
@@ -184,24 +182,23 @@ class ReplayDataset(batches.Batches):
       ]
     return (*tree.flatten(self._table.packing.unpack(sample.data)), *leaves)
 
-  def _ask(self) -> server.TableInfo:
-    return waits.ask_server(self._connection.client, self._table)
+  def _ask(self) -> tables.TableInfo:
+    return self._connection.look(self._table)
 
   def _describe_wait(self, seen: waits.Seen) -> str:
-    # It is unknown how much of the batch has been sampled already.
-    num_samples = self._table.bundle_size
-    return batches.describe_wait(
-      self._table, self._connection, seen, num_samples
-    )
+    return batches.describe_wait(self._table, self._connection, seen)
 
   def _watch(self) -> None:
-    vigil, watched = self._begin_vigil(), None
+    monitor = watched = None
     while not self._closed.wait(_WATCH_PERIOD_SECONDS):
       since = self._waiting_since
       if since is None:
         continue
-      if since != watched:
-        vigil, watched = self._begin_vigil(), since
+      if monitor is None or since != watched:
+        watched = since
+        monitor = waits.WaitMonitor(
+          self._connection, self._ask, self._describe_wait
+        )
       if self._connection.stop.is_set():
         self._cancellation.start_cancel()
         return
@@ -214,9 +211,4 @@ class ReplayDataset(batches.Batches):
       if batch_timeout is not None and waited > batch_timeout:
         self._is_starved = True
         self._cancellation.start_cancel()
-      vigil.keep(waited)
-
-  def _begin_vigil(self) -> waits.WaitMonitor:
-    return waits.WaitMonitor(
-      self._connection.warning_seconds, self._ask, self._describe_wait
-    )
+      monitor.keep(waited)

@@ -7,7 +7,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import types
-from repertory.components.replay import tables, waits, writers
+from repertory.components.replay import tables, waits
 
 
 class BatchTimeout(Exception):
@@ -56,21 +56,11 @@ class Batches(Iterator[types.Sample], abc.ABC):
 
 
 def describe_wait(
-  table: tables.TableSpec,
-  place: writers.WaitSettings,
-  seen: waits.Seen,
-  num_samples: int,
+  table: tables.TableSpec, place: waits.WaitPolicy, seen: waits.Seen
 ) -> str:
-  """Describes a wait for a batch and the table's status.
-
-  Args:
-    table: Description of the table.
-    place: Location of the table.
-    seen: Status of the table.
-    num_samples: Items of one request.
-  """
-  numbers = waits.before_samples(table, seen, num_samples)
-  return f"a batch from table '{table.name}' of {place}. {numbers}".rstrip()
+  """Describes a wait for a batch and the table's status."""
+  text = waits.describe(table, seen)
+  return f"a batch from table '{table.name}' of {place}. {text}".rstrip()
 
 
 def sample_spec(signature: types.Nest, batch_size: int) -> types.Sample:

@@ -1,16 +1,12 @@
 """Tests of the replay dataset against real tables."""
 
-import time
-import weakref
-
 import numpy as np
 import pytest
 import tensorflow as tf
-import tree
 
-from repertory.components import adders, datasets, replay, types
+from repertory.components import replay
 from repertory.components.runtime import signals
-from support.replay import replay_fixture, transition_twin
+from support.replay import replay_fixture
 from support.system import heap
 
 
@@ -33,9 +29,7 @@ def _serve():
 
     def make(batch_size=4, **dataset_settings):
       made.append(
-        datasets.ReplayDataset(
-          connection, table, batch_size, **dataset_settings
-        )
+        replay.ReplayDataset(connection, table, batch_size, **dataset_settings)
       )
       return made[-1]
 
@@ -53,51 +47,7 @@ def _next(dataset):
   return replay_fixture.Call(next, dataset).result()
 
 
-def test_batches_are_as_the_signature_says():
-  transitions = adders.Transitions(
-    2, 0.5, extras_spec=transition_twin.EXTRAS_SPEC
-  )
-  signature = transitions.signature(transition_twin.SPEC)
-  table = replay.uniform(signature, 100, replay_fixture.NO_LIMIT)
-  discounts = rewards = np.ones(20, np.float32)
-  with replay_fixture.serve(table) as connection:
-    writer = replay_fixture.make_writer(connection)
-    adder = transitions.make_adder(writer, 1)
-    slots = [transition_twin.Slot(0, [(rewards, discounts)])]
-    transition_twin.run(adder, slots, 20)
-    adder.close()
-    dataset = datasets.ReplayDataset(connection, table, 5)
-    batch = _next(dataset)
-    element_spec = dataset.element_spec
-    dataset.close()
-  assert isinstance(batch, types.Sample)
-  assert isinstance(batch.data, types.Transition)
-  tree.map_structure(_assert_spec, batch.data, signature)
-  for found, dtype in (
-    (batch.keys, tf.uint64),
-    (batch.probabilities, tf.float64),
-    (batch.table_sizes, tf.int64),
-  ):
-    assert (found.shape, found.dtype) == ((5,), dtype)
-  tree.assert_same_structure(element_spec, batch)
-  for found, spec in zip(tree.flatten(batch), tree.flatten(element_spec)):
-    assert (found.shape, found.dtype) == (spec.shape, spec.dtype)
-  # Row by row, all leaves are of one transition.
-  expected = transition_twin.make_transitions(0, 0, rewards, discounts, 2, 0.5)
-  for row in range(5):
-    item = tree.map_structure(
-      lambda leaf, row=row: leaf[row].numpy(), batch.data
-    )
-    start = item.observation['place'][2]
-    tree.map_structure(np.testing.assert_array_equal, item, expected[start])
-
-
-def _assert_spec(found, spec):
-  assert found.shape == (5, *spec.shape)
-  assert found.dtype == spec.dtype
-
-
-@pytest.mark.parametrize('exponent', [1.0, 0.5])
+@pytest.mark.parametrize('exponent', [0.5])
 def test_probabilities_of_a_prioritized_table(serve, exponent):
   priorities = np.array([1.0, 4.0, 9.0, 16.0])
   table = replay_fixture.make_prioritized(exponent)
@@ -129,32 +79,6 @@ def test_a_batch_leaves_no_memory_behind(serve):
   assert used[1] - used[0] < 4000 * 100
 
 
-def test_keys_name_the_items(serve):
-  """The key of an item changes the priority of that item."""
-  connection, make = serve(replay_fixture.make_prioritized(), num_items=3)
-  batch = _next(make(batch_size=100))
-  row = batch.data['x'].numpy().tolist().index(2)
-  updater = replay.PriorityUpdater(connection, replay.DEFAULT_TABLE, 0.1)
-  updater.update(batch.keys.numpy()[row : row + 1], np.array([8.0]))
-  updater.close()
-  batch = _next(make(batch_size=100))
-  found = dict(zip(batch.data['x'].numpy(), batch.probabilities.numpy()))
-  assert found == {0: 1 / 10, 1: 1 / 10, 2: 8 / 10}
-
-
-def test_queue_comes_in_order(serve):
-  _, make = serve(replay.queue(replay_fixture.SIGNATURE, 12), num_items=12)
-  dataset = make(batch_size=4)
-  batches = [_next(dataset).data['x'].numpy().tolist() for _ in range(3)]
-  assert batches == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
-
-
-def test_iterates(serve):
-  _, make = serve(replay_fixture.make_prioritized(), num_items=4)
-  dataset = make(batch_size=2)
-  assert iter(dataset) is dataset
-
-
 @pytest.fixture(scope='module', name='server')
 def _server():
   server = replay_fixture.ServerProcess()
@@ -162,18 +86,17 @@ def _server():
   server.kill()
 
 
-@pytest.mark.parametrize('prefetch', [0, 1])
 class TestWaiting:
   """The table is empty, in another process, so no batch can arrive."""
 
   @pytest.fixture(name='make')
-  def _make(self, server, prefetch):
+  def _make(self, server):
     made = []
 
     def make(**settings):
       connection = server.connect(**settings)
       _, table = replay_fixture.make_process_tables()
-      dataset = datasets.ReplayDataset(connection, table, 4, prefetch=prefetch)
+      dataset = replay.ReplayDataset(connection, table, 4)
       made.append(dataset)
       return connection, dataset
 
@@ -192,35 +115,6 @@ class TestWaiting:
       _next(dataset)
     replay_fixture.Call(dataset.close).result(2)
 
-  def test_close_ends_the_sampling_although_it_is_held(self, make):
-    _, dataset = make(timeout_seconds=60)
-    call = replay_fixture.Call(next, dataset)
-    assert call.is_waiting()
-    iterator = weakref.ref(dataset._iterator)
-    dataset.close()
-    with pytest.raises(signals.Stopped):
-      call.result(2)
-    # TensorFlow ends what samples in the background when this goes.
-    assert iterator() is None
-
-  def test_stop_signal_ends_a_wait(self, make):
-    connection, dataset = make(timeout_seconds=60)
-    call = replay_fixture.Call(next, dataset)
-    assert call.is_waiting()
-    connection.stop.set()
-    with pytest.raises(signals.Stopped):
-      call.result(2)
-
-  def test_time_that_is_excused_does_not_count(self, make):
-    _, dataset = make(timeout_seconds=2)
-    call = replay_fixture.Call(next, dataset)
-    for _ in range(15):  # For two seconds more than the time-out.
-      time.sleep(0.2)
-      dataset.reset_timeout()
-    assert call.is_waiting()
-    with pytest.raises(TimeoutError, match='Waited 2 seconds'):
-      call.result(10)
-
   def test_time_out(self, make):
     connection, dataset = make(timeout_seconds=0.5)
     call = replay_fixture.Call(next, dataset)
@@ -229,14 +123,6 @@ class TestWaiting:
     assert '0.5 seconds' in str(error.value)
     assert f"table '{replay_fixture.TRANSITIONS}'" in str(error.value)
     assert f'replay server at {connection.address}' in str(error.value)
-
-
-def test_resumes_when_items_come(serve):
-  connection, make = serve(replay_fixture.make_prioritized())
-  call = replay_fixture.Call(next, make())
-  assert call.is_waiting()
-  replay_fixture.insert(connection, [7])
-  assert call.result().data['x'].numpy().tolist() == [7, 7, 7, 7]
 
 
 # A table in the same process is read without gRPC. There Reverb 0.7.2 looks
@@ -261,18 +147,6 @@ def test_close_and_stop_end_waits_in_the_same_process(serve):
     calls[1].result(LOCAL_SECONDS)
 
 
-def test_time_between_batches_is_no_wait(serve):
-  """The learner may take its time, and the limiter that of several batches."""
-  _, make = serve(
-    replay_fixture.make_prioritized(), num_items=2, timeout_seconds=0.5
-  )
-  dataset = make()
-  for _ in range(2):
-    _next(dataset)
-    assert not signals.StopSignal().wait(1.2)
-  _next(dataset)
-
-
 def _settle(connection):
   """Returns the number of samples, once it no longer grows."""
   counts = [-1, -2]
@@ -283,9 +157,7 @@ def _settle(connection):
   return counts[-1]
 
 
-@pytest.mark.parametrize(
-  ('batch_size', 'prefetch'), [(4, 1), (4, 0), (4, 3), (8, 1)]
-)
+@pytest.mark.parametrize(('batch_size', 'prefetch'), [(4, 0), (8, 3)])
 def test_what_lies_in_between_is_bounded(serve, batch_size, prefetch):
   """In transit, `prefetch` batches, and the batch in assembly."""
   bound = batch_size + (prefetch + 1) * batch_size
@@ -295,21 +167,6 @@ def test_what_lies_in_between_is_bounded(serve, batch_size, prefetch):
   for _ in range(5):
     _next(dataset)
   assert 5 * batch_size <= _settle(connection) <= 5 * batch_size + bound
-
-
-def test_bound_over_the_network(server):
-  """The same holds for a server in another process."""
-  connection = server.connect()
-  replay_fixture.insert(connection, range(20))
-  before = replay_fixture.table_status(connection).samples
-  dataset = datasets.ReplayDataset(
-    connection, replay_fixture.make_prioritized(), 4, prefetch=2
-  )
-  for _ in range(5):
-    _next(dataset)
-  samples = _settle(connection) - before
-  dataset.close()
-  assert 5 * 4 <= samples <= 5 * 4 + 4 + (2 + 1) * 4
 
 
 @pytest.mark.parametrize(

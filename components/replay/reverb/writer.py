@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from reverb import errors as reverb_errors
 
-from repertory.components.replay import connection as connection_lib
-from repertory.components.replay import server, tables, waits, writers
+from repertory.components.replay import tables, writers
+from repertory.components.replay.reverb import client
 
 
 class ReverbWriter(writers.Writer):
@@ -18,20 +18,13 @@ class ReverbWriter(writers.Writer):
 
   def __init__(
     self,
-    connection: connection_lib.Connection,
+    connection: client.Connection,
     table: tables.TableSpec,
     **settings,
   ):
-    """Initializes the writer; `open` connects it.
-
-    Args:
-      connection: Connection to the server; its timeout and stop signal end a
-        wait.
-      table: Description of the server's table.
-      **settings: See `writers.Writer`.
-    """
+    """Initializes the writer; `open` connects it. See `writers.Writer`."""
     super().__init__(table, connection, **settings)
-    self._client = connection.client
+    self._connection = connection
     self._packing = table.packing
 
   @property
@@ -86,10 +79,10 @@ class ReverbWriter(writers.Writer):
 
   def _reopen(self) -> None:
     self._columns: list = []
-    self._writer = self._client.trajectory_writer(self._num_alive)
+    self._writer = self._connection.client.trajectory_writer(self._num_alive)
 
   def _close(self) -> None:
     self._writer.close()
 
-  def _ask(self) -> server.TableInfo:
-    return waits.ask_server(self._client, self.table)
+  def _ask(self) -> tables.TableInfo:
+    return self._connection.look(self.table)

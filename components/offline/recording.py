@@ -1,0 +1,320 @@
+"""Recordings of this package: their manifests and their reader.
+
+A recording is a folder with `manifest.json` and files of steps.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, cast
+
+import numpy as np
+import tree
+from numpy.lib import npyio
+
+from repertory.components import specs
+from repertory.components.config import regular_files
+from repertory.components.config.settings import SettingError, text_of
+from repertory.components.offline import data_set, minari, writer
+from repertory.components.runtime import nests
+
+FILE = 'manifest.json'
+
+# Version of the layout; readers reject others.
+_FORMAT = 1
+
+_STEP_TYPE = 'step_type'
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordingManifest:
+  """Description of a recording.
+
+  Attributes:
+    agent: Name of the acting agent.
+    environment: Name of the environment.
+    spec: Specs of observations, actions, rewards and discounts by column:
+      'shape', 'dtype', and 'minimum' and 'maximum' if there are bounds.
+    version: Version of this package.
+  """
+
+  agent: str
+  environment: str
+  spec: dict[str, dict[str, Any]]
+  version: str = ''
+
+  @classmethod
+  def of(
+    cls, agent: str, environment: str, spec: specs.EnvironmentSpec, version: str
+  ) -> 'RecordingManifest':
+    """Creates the manifest for an agent in an environment."""
+    columns = {name: _describe(one) for name, one in columns_of(spec)}
+    return cls(agent, environment, columns, version)
+
+  def explain_difference(self, other: 'RecordingManifest') -> str:
+    """Describes a difference to another manifest; '' if they match."""
+    for name in ('agent', 'environment', 'spec'):
+      mine, its = getattr(self, name), getattr(other, name)
+      if mine != its:
+        return f'{name} is {its!r} there, and {mine!r} here'
+    return ''
+
+
+def prepare(
+  directory: str,
+  manifest: RecordingManifest,
+  writes: bool = True,
+  setting: str = 'record',
+) -> None:
+  """Creates the folder of a recording, or validates an existing one.
+
+  Args:
+    directory: Folder of the recording.
+    manifest: Manifest of the recording.
+    writes: Whether to create the folder, or only to validate.
+    setting: Name of the setting, for the message.
+
+  Raises:
+    SettingError: If the folder holds other data or is not writable; nothing was
+      written then.
+  """
+  names = os.listdir(directory) if os.path.isdir(directory) else []
+  # Hidden files may belong to a run that creates the folder or writes there.
+  names = [name for name in names if not name.startswith('.')]
+  if os.path.lexists(directory) and not os.path.isdir(directory):
+    raise SettingError(
+      setting, f'must be a folder, or a new one; {directory} is a file.'
+    )
+  if FILE in names:
+    difference = manifest.explain_difference(read_manifest(directory))
+    if difference:
+      raise SettingError(
+        setting,
+        f'must be a new folder, or one of recordings with the same manifest; '
+        f'in {directory}, {difference}. Name another folder: data may be read '
+        'from several.',
+      )
+    return
+  if names:
+    raise SettingError(
+      setting,
+      f'must be a folder of recordings, or a new one; {directory} has other '
+      f'files, such as {min(names)}.',
+    )
+  if not writes:
+    return
+  is_new = not os.path.isdir(directory)
+  try:
+    os.makedirs(directory, exist_ok=True)
+    _write(directory, manifest)
+  except OSError as error:
+    if is_new:
+      with contextlib.suppress(OSError):
+        os.rmdir(directory)
+    raise SettingError(
+      setting,
+      f'must be writable, got {directory}: {error.strerror} '
+      f'({error.filename or FILE}).',
+    ) from error
+
+
+def read_manifest(directory: str) -> RecordingManifest:
+  """Reads the manifest of a recording, or raises a DataError."""
+  try:
+    with regular_files.open_file(os.path.join(directory, FILE)) as file:
+      found = json.load(file)
+    version = found.pop('format')
+    if version != _FORMAT:
+      raise data_set.DataError(
+        directory,
+        f'must be of format {_FORMAT}, which this version reads; got '
+        f'{version!r}.',
+      )
+    names = [field.name for field in dataclasses.fields(RecordingManifest)]
+    manifest = RecordingManifest(**{name: found[name] for name in names})
+    for one in manifest.spec.values():
+      specs.Array(one['shape'], np.dtype(one['dtype']))
+  except data_set.DataError:
+    raise
+  except Exception as error:  # Any other JSON may raise anything.
+    raise data_set.DataError(
+      directory,
+      f'has a {FILE} that cannot be read: {type(error).__name__}: {error}.',
+    ) from error
+  return manifest
+
+
+def columns_of(
+  spec: specs.EnvironmentSpec,
+) -> Iterator[tuple[str, specs.Array]]:
+  """Yields name and spec of a recording's columns, without step types."""
+  yield 'reward', spec.rewards
+  yield 'discount', spec.discounts
+  for nest, root in (
+    (spec.observations, 'observation'),
+    (spec.actions, 'action'),
+  ):
+    yield from zip(nests.paths_of(nest, root), tree.flatten(nest))
+
+
+def _describe(spec: specs.Array) -> dict[str, Any]:
+  described = {'shape': list(spec.shape), 'dtype': np.dtype(spec.dtype).name}
+  if isinstance(spec, specs.BoundedArray):
+    for name in ('minimum', 'maximum'):
+      bound = np.asarray(getattr(spec, name))
+      # Most bounds are uniform; JSON has no infinity.
+      is_same = bound.size and (bound == bound.flat[0]).all()
+      values = bound.flat[0] if is_same else bound
+      described[name] = _plain(values)
+  return described
+
+
+def _plain(values: Any) -> Any:
+  if isinstance(values, np.ndarray):
+    return [_plain(one) for one in values]
+  number = values.item()
+  return number if np.isfinite(number) else str(number)
+
+
+def _write(directory: str, manifest: RecordingManifest) -> None:
+  temporary = os.path.join(directory, f'.{FILE}.{os.getpid()}')
+  try:
+    with open(temporary, 'w', encoding='utf-8') as file:
+      json.dump(
+        {'format': _FORMAT, **dataclasses.asdict(manifest)}, file, indent=2
+      )
+      file.flush()
+      os.fsync(file.fileno())
+    os.replace(temporary, os.path.join(directory, FILE))
+  except OSError:
+    with contextlib.suppress(OSError):
+      os.remove(temporary)
+    raise
+
+
+class Recording(data_set.DataSet):
+  """Recording written by `--record` or `repertory record`.
+
+  Attributes:
+    manifest: Agent and environment of the recording.
+  """
+
+  def __init__(self, path: str):
+    """Opens the recording, and reads the lengths of all episodes."""
+    self.path = path
+    self.manifest = read_manifest(path)
+    self._files = sorted(
+      name
+      for name in os.listdir(path)
+      if name.endswith(writer.SUFFIX) and not name.startswith('.')
+    )
+    lengths = [
+      data_set.episode_lengths(self._read(name, [])[0]) for name in self._files
+    ]
+    self.lengths = np.concatenate(lengths) if lengths else np.zeros([0], int)
+    if not self.lengths.sum():
+      raise data_set.DataError(path, 'is empty: it has no steps.')
+
+  def check(self, spec: specs.EnvironmentSpec) -> None:
+    found, columns = self.manifest.spec, dict(columns_of(spec))
+    if found.keys() != columns.keys():
+      raise data_set.DataError(
+        self.path,
+        f'has other columns than the environment, which has {_join(columns)}; '
+        f'got {_join(found)}, of {self.manifest.environment}.',
+      )
+    for name, one in columns.items():
+      shape, dtype = found[name]['shape'], np.dtype(found[name]['dtype'])
+      data_set.check_kind(self.path, name, tuple(shape), dtype, one)
+    for _ in self.read(spec._replace(observations=())):
+      pass  # Observations may be large: `read` checks them.
+
+  def read(
+    self, spec: specs.EnvironmentSpec
+  ) -> Iterator[data_set.DataSetSteps]:
+    columns = dict(columns_of(spec))
+    observations = nests.paths_of(spec.observations, 'observation')
+    actions = nests.paths_of(spec.actions, 'action')
+    for file in self._files:
+      step_type, *found = self._read(file, [*columns])
+      path = os.path.join(self.path, file)
+      values = {}
+      for (name, one), column in zip(columns.items(), found):
+        if name in ('reward', 'discount'):
+          column = data_set.clear_first(column, step_type)
+        values[name] = data_set.cast(path, name, column, one)
+      data_set.check_discounts(path, values['discount'], step_type)
+      for name in observations:
+        data_set.check_numbers(path, name, values[name], columns[name])
+      taken = data_set.are_actions(step_type)
+      for name in actions:
+        data_set.check_bounds(path, name, values[name], columns[name], taken)
+      yield data_set.DataSetSteps(
+        step_type,
+        values['reward'],
+        values['discount'],
+        tree.unflatten_as(spec.observations, [values[n] for n in observations]),
+        tree.unflatten_as(spec.actions, [values[n] for n in actions]),
+      )
+
+  def _read(self, name: str, columns: list[str]) -> list[np.ndarray]:
+    """Reads step types and columns of a file, all of the same length."""
+    path = os.path.join(self.path, name)
+    try:
+      with (
+        regular_files.open_file(path) as opened,
+        npyio.NpzFile(cast(Any, opened), allow_pickle=False) as file,
+      ):
+        # With the suffix, because NumPy might read 'x.npy' instead of 'x'.
+        names = [f'{name}.npy' for name in (_STEP_TYPE, *columns)]
+        missing = sorted(set(names) - set(file.zip.namelist()))
+        if missing:
+          raise ValueError(
+            f'it has no column {missing[0].removesuffix(".npy")!r}'
+          )
+        found = [file[name] for name in names]
+    except Exception as error:  # Broken bytes may raise anything.
+      raise data_set.DataError(
+        path, f'is damaged: {text_of(error)}.'
+      ) from error
+    step_type = data_set.check_step_type(path, found[0])
+    shapes = sorted({column.shape[:1] for column in found})
+    if len(shapes) > 1:
+      raise data_set.DataError(
+        path,
+        f'is damaged: its columns must have the same length; got {shapes}.',
+      )
+    return [step_type, *found[1:]]
+
+
+def _join(names) -> str:
+  return ', '.join(sorted(names))
+
+
+def open_data(path: str) -> data_set.DataSet:
+  """Opens a recording of this package, or a Minari data set.
+
+  Args:
+    path: Folder of a recording, or of a Minari data set, or its `data`.
+
+  Raises:
+    DataError: If it is neither, empty or damaged.
+  """
+  if not os.path.isdir(path):
+    what = 'a file' if os.path.lexists(path) else 'nothing'
+    raise data_set.DataError(path, f'must be a folder; got {what}.')
+  if os.path.exists(os.path.join(path, FILE)):
+    return Recording(path)
+  found = minari.find_file(path)
+  if found is not None:
+    return minari.MinariData(path, found)
+  minari.check_format(path)
+  names = sorted(os.listdir(path))
+  raise data_set.DataError(
+    path,
+    f'must have a {FILE} of a recording or a '
+    f'{minari.FILE} of Minari; got '
+    + (f'other files, such as {names[0]}.' if names else 'an empty folder.'),
+  )

@@ -1,0 +1,1 @@
+"""Replay tables of a Reverb server: the only modules that import Reverb."""

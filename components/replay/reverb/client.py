@@ -1,0 +1,295 @@
+"""Connection to a replay server: status, checkpoints and priority updates."""
+
+import functools
+import glob
+import os
+import queue
+import shutil
+import threading
+import time
+import zlib
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import reverb
+from reverb import errors as reverb_errors
+
+from repertory.components.config import settings
+from repertory.components.replay import priorities as priorities_lib
+from repertory.components.replay import tables as tables_lib
+from repertory.components.replay import waits
+from repertory.components.runtime import signals
+
+# A server answers at once, unless it is dead or its machine overloaded.
+STATUS_TIMEOUT_SECONDS = 60
+
+# Timeout of a status query during a wait.
+_LOOK_SECONDS = 2
+
+# The last file of a Reverb checkpoint, with the data of the items.
+_DATA_FILE = 'chunks.tfrecord'
+_CHUNK_BYTES = 2**20
+
+# Updates that may be queued before the learner has to wait.
+_QUEUE_LENGTH = 8
+
+# Interval of the check that the thread is alive during a flush.
+_SLICE_SECONDS = 0.2
+
+
+class ReplayCheckpointError(RuntimeError):
+  """A replay server that is otherwise healthy could not write a checkpoint."""
+
+
+class Connection(waits.WaitPolicy):
+  """Address of a replay server, with the settings of waits on it."""
+
+  def __init__(
+    self,
+    address: str,
+    timeout_seconds: float = 600.0,
+    stop: signals.StopSignal | None = None,
+    warning_seconds: float | None = 5.0,
+  ):
+    """Initializes the settings, without connecting.
+
+    Args:
+      address: 'host:port'.
+      timeout_seconds: See `WaitPolicy`, as the following ones.
+      stop: Ends any wait on the server.
+      warning_seconds: Duration of an idle wait before a warning.
+    """
+    super().__init__(
+      timeout_seconds, stop or signals.StopSignal(), warning_seconds
+    )
+    self.address = address
+
+  @functools.cached_property
+  def client(self) -> reverb.Client:
+    """The client, created on first use."""
+    return reverb.Client(self.address)
+
+  def __str__(self) -> str:
+    return f'the replay server at {self.address}'
+
+  def look(self, table: tables_lib.TableSpec) -> tables_lib.TableInfo:
+    """Queries a table's status; raises an error after a short timeout."""
+    return table_status(self.client, [table], _LOOK_SECONDS)[table.name]
+
+
+def table_status(
+  client: reverb.Client,
+  tables: Sequence[tables_lib.TableSpec] = (),
+  timeout_seconds: int | None = None,
+) -> Mapping[str, tables_lib.TableInfo]:
+  """Queries the status of the server's tables.
+
+  Args:
+    client: Client of the server.
+    tables: Descriptions of the tables that may hold bundles.
+    timeout_seconds: Maximum wait for the answer; None for
+      `STATUS_TIMEOUT_SECONDS`.
+
+  Raises:
+    TimeoutError: If the server does not answer.
+    ConnectionError: If the server goes away before its answer.
+  """
+  if timeout_seconds is None:
+    timeout_seconds = STATUS_TIMEOUT_SECONDS
+  try:
+    infos = client.server_info(timeout=timeout_seconds)
+  except reverb_errors.DeadlineExceededError as error:
+    raise TimeoutError(
+      f'The replay server at {client.server_address} did not answer within '
+      f'{timeout_seconds} seconds.'
+    ) from error
+  except RuntimeError as error:
+    raise ConnectionError(
+      f'The replay server at {client.server_address} went away: '
+      f'{settings.text_of(error)}.'
+    ) from error
+  sizes = {table.name: table.bundle_size for table in tables}
+  return {
+    name: _to_status(info, sizes.get(name, 1)) for name, info in infos.items()
+  }
+
+
+def _to_status(info, bundle_size: int) -> tables_lib.TableInfo:
+  limiter = info.rate_limiter_info
+  inserts = limiter.insert_stats.completed
+  samples = limiter.sample_stats.completed
+  difference = inserts * limiter.samples_per_insert - samples
+  waiting = ''
+  if info.current_size < limiter.min_size_to_sample:
+    waiting = 'sample'
+  elif difference + limiter.samples_per_insert > limiter.max_diff:
+    waiting = 'insert'
+  elif difference - 1 < limiter.min_diff:
+    waiting = 'sample'
+  return tables_lib.TableInfo(
+    size=info.current_size * bundle_size,
+    max_size=info.max_size * bundle_size,
+    inserts=inserts * bundle_size,
+    samples=samples * bundle_size,
+    waiting=waiting,
+  )
+
+
+def write_checkpoint(connection: Connection) -> str:
+  """Asks the server to write a checkpoint.
+
+  Reverb's call has no timeout, so it needs a thread of its own.
+
+  Returns:
+    The checkpoint's folder.
+
+  Raises:
+    ReplayCheckpointError: If writing fails, perhaps because the disk is full.
+    TimeoutError: If the server no longer answers.
+    ConnectionError: If the server went away.
+  """
+  try:
+    path = connection.client.checkpoint()
+  except Exception as error:  # Reverb raises no specific type.
+    table_status(connection.client)  # Raises if the server is gone.
+    raise ReplayCheckpointError(
+      f'{connection} could not write a checkpoint: {settings.text_of(error)}'
+    ) from error
+  for file in sorted(glob.glob(os.path.join(path, '*.tfrecord'))):
+    _check_complete(file)
+  return path
+
+
+def is_snapshot_taken(directory: str) -> bool:
+  """Returns whether the contents of the checkpoint being written are fixed.
+
+  Reverb first collects the items of all tables, which is quick. Only then it
+  begins the file with their data, which is slow. Later changes of the tables
+  are not in the checkpoint.
+
+  Args:
+    directory: The server's checkpoint directory; empty before the request.
+  """
+  return bool(glob.glob(os.path.join(directory, '*', _DATA_FILE)))
+
+
+def remove_checkpoints(directory: str) -> None:
+  """Removes all checkpoints in a directory, including unfinished ones.
+
+  The server itself keeps the newest checkpoint, and never removes unfinished
+  ones.
+  """
+  if os.path.isdir(directory):
+    for name in os.listdir(directory):
+      shutil.rmtree(os.path.join(directory, name))
+
+
+def _check_complete(file: str) -> None:
+  """Raises an error for a truncated or damaged file.
+
+  Reverb does not notice if the disk has no room for the last bytes of a file.
+  The files are zlib streams, which mark their end.
+  """
+  stream = zlib.decompressobj()
+  try:
+    with open(file, 'rb') as opened:
+      while chunk := opened.read(_CHUNK_BYTES):
+        stream.decompress(chunk)
+  except zlib.error as error:
+    raise ReplayCheckpointError(
+      f'The replay server wrote {file}, but it is damaged: {error}.'
+    ) from error
+  if not stream.eof:
+    raise ReplayCheckpointError(
+      f'The replay server wrote {file}, but its end is missing. Is the disk '
+      'full?'
+    )
+
+
+class PriorityUpdater(priorities_lib.Priorities):
+  """Writes priorities to a replay server in a background thread.
+
+  Reverb's call has no timeout and a dead server never answers it, so it must
+  not block the learner. Updates keep the order of `update`. A non-finite
+  priority would freeze the table for good.
+  """
+
+  def __init__(self, connection: Connection, table: str, floor: float):
+    """Starts the thread.
+
+    Args:
+      connection: Connection to the replay server; its timeout and stop signal
+        end a wait of `update` for earlier updates.
+      table: Name of the table.
+      floor: Smallest priority, positive.
+    """
+    super().__init__(floor)
+    self._connection = connection
+    self._table = table
+    self._error: BaseException | None = None
+    self._is_closed = False
+    self._queue: queue.Queue = queue.Queue(_QUEUE_LENGTH)
+    self._thread = threading.Thread(
+      target=self._run, name='priority_updater', daemon=True
+    )
+    self._thread.start()
+
+  def update(self, keys: np.ndarray, priorities: np.ndarray) -> None:
+    priorities = self._raise_to_floor(priorities)
+    updates = dict(zip(keys.tolist(), priorities.tolist()))
+    if self._try_to_put(updates, 0):
+      return
+    signals.wait_for(
+      lambda seconds: self._try_to_put(updates, seconds),
+      lambda: (
+        f"{self._connection} to take new priorities for table '{self._table}'"
+      ),
+      self._connection.timeout_seconds,
+      self._connection.stop,
+    )
+
+  def flush(self) -> None:
+    deadline = time.monotonic() + self._connection.timeout_seconds
+    is_flushed = threading.Event()
+    is_queued = False
+    while not (is_queued and is_flushed.wait(_SLICE_SECONDS)):
+      if time.monotonic() > deadline:
+        raise TimeoutError(
+          f'Waited {self._connection.timeout_seconds:g} seconds for '
+          f'{self._connection} to take the last priorities for table '
+          f"'{self._table}'."
+        )
+      if self._error is not None:
+        raise self._error
+      is_queued = is_queued or self._try_to_put(is_flushed, _SLICE_SECONDS)
+
+  def close(self, timeout_seconds: float = 5.0) -> None:
+    """Writes the enqueued updates and ends the thread, within the timeout."""
+    try:
+      self._queue.put(None, timeout=timeout_seconds)
+    except queue.Full:
+      # The server does not answer; the thread ends after its current call.
+      self._is_closed = True
+      return
+    self._thread.join(timeout_seconds)
+
+  def _try_to_put(self, updates, seconds: float) -> bool:
+    """Enqueues updates, or raises the error of earlier ones."""
+    if self._error is not None:
+      raise self._error
+    try:
+      self._queue.put(updates, block=seconds > 0, timeout=seconds)
+    except queue.Full:
+      return False
+    return True
+
+  def _run(self) -> None:
+    while not self._is_closed and (updates := self._queue.get()) is not None:
+      if isinstance(updates, threading.Event):
+        updates.set()
+        continue
+      try:
+        self._connection.client.mutate_priorities(self._table, updates=updates)
+      except Exception as error:  # The learner's next update raises it.
+        self._error = error
+        return

@@ -1,0 +1,112 @@
+"""Replay server."""
+
+import os
+import socket
+from collections.abc import Sequence
+
+import reverb
+
+from repertory.components.checkpoints import checkpointing
+from repertory.components.replay import rate_limiters
+from repertory.components.replay import tables as tables_lib
+from repertory.components.runtime import network_interfaces
+
+_SELECTORS = {
+  'uniform': reverb.selectors.Uniform,
+  'fifo': reverb.selectors.Fifo,
+  'lifo': reverb.selectors.Lifo,
+  'min_heap': reverb.selectors.MinHeap,
+  'max_heap': reverb.selectors.MaxHeap,
+}
+
+
+def make_server(
+  tables: Sequence[tables_lib.TableSpec],
+  port: int | None = None,
+  checkpoint_directory: str | None = None,
+  interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
+) -> reverb.Server:
+  """Starts a replay server in this process.
+
+  Args:
+    tables: Descriptions of its tables.
+    port: Port of the server; None picks a free port.
+    checkpoint_directory: Directory for `client.checkpoint()`. The tables are
+      restored from it if it holds a complete checkpoint. None disables both.
+    interface: Network interface of the server. Reverb has no authentication:
+      all clients may read and change everything, and request checkpoints.
+
+  Raises:
+    CheckpointError: If the checkpoint cannot be read.
+    ValueError: If the port is in use. Reverb itself would start, and clients
+      would reach either server.
+  """
+  if port is not None:
+    _check_port_is_free(port)
+  checkpointer = None
+  if checkpoint_directory is not None:
+    os.makedirs(checkpoint_directory, exist_ok=True)
+    checkpointer = reverb.checkpointers.DefaultCheckpointer(
+      checkpoint_directory
+    )
+  made = [make_table(table) for table in tables]
+  try:
+    server = reverb.Server(made, port, checkpointer)
+  except RuntimeError as error:  # Reverb raises no specific type.
+    if checkpoint_directory is None or not os.listdir(checkpoint_directory):
+      raise
+    raise checkpointing.CheckpointError(
+      f'{checkpoint_directory} of a checkpoint cannot be read: {error}',
+      fresh=True,
+    ) from error
+  try:
+    network_interfaces.restrict(server.port, interface)
+  except BaseException:
+    server.stop()
+    raise
+  return server
+
+
+def make_table(table: tables_lib.TableSpec) -> reverb.Table:
+  """Converts a description to a Reverb table."""
+  max_size = table.max_size // table.bundle_size
+  return reverb.Table(
+    name=table.name,
+    sampler=(
+      _SELECTORS[table.sampler]()
+      if table.priority_exponent is None
+      else reverb.selectors.Prioritized(table.priority_exponent)
+    ),
+    remover=_SELECTORS[table.remover](),
+    max_size=max_size,
+    max_times_sampled=table.max_times_sampled,
+    rate_limiter=(
+      make_limiter(table.rate_limit)
+      if table.rate_limit
+      else reverb.rate_limiters.Queue(max_size)
+    ),
+    signature=table.packing.stored_signature,
+  )
+
+
+def make_limiter(
+  limit: rate_limiters.RateLimit,
+) -> reverb.rate_limiters.RateLimiter:
+  """Converts a rate limit to a Reverb rate limiter."""
+  if limit.error_buffer == float('inf'):
+    return reverb.rate_limiters.MinSize(limit.min_size)
+  return reverb.rate_limiters.SampleToInsertRatio(
+    samples_per_insert=limit.samples_per_insert,
+    min_size_to_sample=limit.min_size,
+    error_buffer=limit.error_buffer,
+  )
+
+
+def _check_port_is_free(port: int) -> None:
+  with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+    probe.settimeout(1)
+    if probe.connect_ex(('localhost', port)) == 0:
+      raise ValueError(
+        'port must be free for the replay server, but another process listens '
+        f'on {port}. Choose another.'
+      )
