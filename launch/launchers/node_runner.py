@@ -7,8 +7,7 @@ import contextlib
 import os
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from absl import logging
@@ -16,7 +15,7 @@ from absl import logging
 from repertory.components.runtime import network_interfaces, signals
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.experiments import failures
-from repertory.launch.launchers import calls, launcher, node_graph
+from repertory.launch.launchers import calls, node_graph
 from repertory.launch.nodes import node as node_lib
 from repertory.launch.platform import watchdog
 
@@ -24,7 +23,7 @@ from repertory.launch.platform import watchdog
 # of 5 ms is the time of several steps and many requests.
 _SWITCH_SECONDS = 0.0005
 
-# Time-out of nodes in threads after they were asked to end.
+# Time-out of threads after they were asked to end.
 _JOIN_SECONDS = 5
 
 Serve = Callable[
@@ -65,11 +64,6 @@ class NodeRunner:
     self._plan = plan
     self._peers = peers
     self._coordinator = peers.get(kinds.COORDINATOR.name)
-    self._report_failure = None
-    if self._coordinator is not None:
-      self._report_failure = (
-        self._coordinator.fail if beside is None else self._coordinator.abort
-      )
     self._can_restart = can_restart
     self._call_timeout_seconds = call_timeout_seconds
     self._stop = signals.StopSignal()
@@ -154,23 +148,22 @@ class NodeRunner:
         take longer than the heartbeat time-out.
     """
     kind = self._plan.kind
-    with self._reporting_failures():
-      try:
-        # Failures are reported before the close, which dependent nodes would
-        # report as failures of their own.
-        with self._reporting_failures(), self._heartbeat(node):
-          for part in (begin, node.run):
-            with contextlib.suppress(signals.Stopped):
-              part()
-      except BaseException:
-        self._stop.set()  # Ends all waits of a failed node.
-        self._close(node)
-        raise
-      if self._coordinator is not None and kind.phase is not None:
-        self._coordinator.finish(self._plan.name)
-      if (problem := self._close(node)) and self._coordinator is not None:
-        with contextlib.suppress(Exception):  # The coordinator may have ended.
-          self._coordinator.warn(self._plan.name, problem)
+    try:
+      # Failures are reported before the close, which dependent nodes would
+      # report as failures of their own.
+      with self._reporting_failures(), self._heartbeat(node):
+        for part in (begin, node.run):
+          with contextlib.suppress(signals.Stopped):
+            part()
+    except BaseException:
+      self._stop.set()  # Ends all waits of a failed node.
+      self._close(node)
+      raise
+    if self._coordinator is not None and kind.phase is not None:
+      self._coordinator.finish(self._plan.name)
+    if (problem := self._close(node)) and self._coordinator is not None:
+      with contextlib.suppress(Exception):  # The coordinator may have ended.
+        self._coordinator.warn(self._plan.name, problem)
     if kind.serves:
       # Without a time-out, since others may need the service until the run
       # ends. It ends with the launcher: leaving `launch` shuts it down or kills
@@ -183,7 +176,7 @@ class NodeRunner:
     self, node: node_lib.Node, plan: node_graph.PlannedNode
   ) -> Iterator[node_lib.Node]:
     """Makes a colocated node and runs it in a thread until the block ends."""
-    host = NodeRunner(
+    runner = NodeRunner(
       plan,
       self._peers,
       generation=self._context.generation,
@@ -193,16 +186,16 @@ class NodeRunner:
       interface=self._context.interface,
       call_timeout_seconds=self._call_timeout_seconds,
     )
-    made = host.make()
+    made = runner.make()
     thread = threading.Thread(
-      target=host.finish, args=[made], name=plan.name, daemon=True
+      target=runner.finish, args=[made], name=plan.name, daemon=True
     )
     with shared_interpreter():
       thread.start()
       try:
         yield made
       finally:
-        host.shut_down()
+        runner.shut_down()
         thread.join(_JOIN_SECONDS)
         if thread.is_alive():
           logging.warning('The thread of %s did not end.', plan.name)
@@ -222,79 +215,28 @@ class NodeRunner:
   def _heartbeat(self, node: node_lib.Node):
     if self._coordinator is None:
       return contextlib.nullcontext()
-    does_part = self._plan.kind.phase is not None
     return _Heartbeat(
       node.report,
       self._stop,
-      stops_with_run=does_part,
+      stops_with_run=self._plan.kind.phase is not None,
       timeout_seconds=self._call_timeout_seconds,
     )
 
   @contextlib.contextmanager
   def _reporting_failures(self) -> Iterator[None]:
-    """Reports an exception to the coordinator, once, and re-raises it."""
+    """Reports an exception to the coordinator, and re-raises it."""
     try:
       yield
     except signals.Stopped:
       raise
     except BaseException as error:
-      report, self._report_failure = self._report_failure, None
-      if report is not None:
-        report(failures.of_exception(self._plan.name, error))
+      if self._coordinator is not None:
+        failure = failures.of_exception(self._plan.name, error)
+        if self._context.beside is None:
+          self._coordinator.fail(failure)
+        else:
+          self._coordinator.abort(failure)
       raise
-
-
-class NodeRunners:
-  """Node runners in threads of this process, which cannot be killed.
-
-  Attributes:
-    is_forced: See `launcher.Workers`.
-  """
-
-  def __init__(self):
-    self.is_forced = False
-    self._lock = threading.Lock()
-    self._added: list[tuple[kinds.Kind, NodeRunner, threading.Thread]] = []
-    self._is_ended = False
-
-  def add(self, kind: kinds.Kind, host: NodeRunner) -> None:
-    """Adds a node runner; called in the node's thread."""
-    with self._lock:
-      self._added.append((kind, host, threading.current_thread()))
-      is_ended = self._is_ended
-    if is_ended:
-      host.shut_down()
-
-  def end(self, threads: Sequence[threading.Thread]) -> None:
-    """Asks all nodes to end, and warns of those that do not.
-
-    Args:
-      threads: All started threads, including those of nodes not made yet.
-    """
-    with self._lock:
-      self._is_ended = True
-      added = list(self._added)
-    # The coordinator last: nodes that send heartbeats would wait for it in
-    # vain.
-    for is_last in (False, True):
-      ending = []
-      for kind, host, thread in added:
-        if (kind is kinds.COORDINATOR) == is_last and thread.is_alive():
-          host.shut_down()
-          ending.append(thread)
-      self._join(ending)
-    known = {thread for _, _, thread in added}
-    self._join([thread for thread in threads if thread not in known])
-    for thread in threads:
-      if thread.is_alive():
-        logging.warning('A thread of %s did not end.', thread.name)
-
-  def _join(self, threads: Sequence[threading.Thread]) -> None:
-    """Waits for threads to end, with a common time-out."""
-    seconds = launcher.HURRIED_SECONDS if self.is_forced else _JOIN_SECONDS
-    deadline = time.monotonic() + seconds
-    for thread in threads:
-      thread.join(max(0.0, deadline - time.monotonic()))
 
 
 class _Heartbeat(contextlib.AbstractContextManager):
@@ -329,7 +271,7 @@ class _Heartbeat(contextlib.AbstractContextManager):
     self._run_stops = False
     self._error: BaseException | None = None
     self._thread = threading.Thread(
-      target=self._beat, name='pulse', daemon=True
+      target=self._beat, name='heartbeat', daemon=True
     )
 
   def __enter__(self) -> None:

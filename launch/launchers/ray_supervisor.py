@@ -21,7 +21,6 @@ from repertory.components.runtime import network_interfaces
 from repertory.launch.platform import child_processes, ports
 
 # Maximum bytes of a node's output per read, and kept.
-_READ_BYTES = 2**20
 _MAX_BYTES = 2**24
 # Polling period of a superseded wait for the end.
 _TURN_SECONDS = 1.0
@@ -33,13 +32,11 @@ class NodeAddress(NamedTuple):
   Attributes:
     address: IP address of its host in the cluster.
     interface: Network interface of its server.
-    senders: Source addresses of its calls.
     port: Port of its server; None for a node that does not serve.
   """
 
   address: str
   interface: network_interfaces.Interface
-  senders: Sequence[str]
   port: int | None
 
 
@@ -100,8 +97,7 @@ class Supervisor:
         address = ray.util.get_node_ip_address()
         interface = _choose_interface(address, network, allows_public)
         port = self._held.enter_context(ports.held()) if serves else None
-        senders = network_interfaces.addresses_of(interface)
-        self._place = NodeAddress(address, interface, senders, port)
+        self._place = NodeAddress(address, interface, port)
       return self._place
 
   def start(
@@ -191,7 +187,7 @@ class Supervisor:
     Returns:
       A part of the output, and the next position.
     """
-    found = os.pread(self._printed.fileno(), _READ_BYTES, start)
+    found = os.pread(self._printed.fileno(), _MAX_BYTES, start)
     end = start + len(found)
     if not found and start > _MAX_BYTES:  # All output has been read.
       self._printed.truncate(0)

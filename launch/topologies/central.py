@@ -17,7 +17,7 @@ from repertory.components.config.settings import SettingError
 from repertory.components.inference import client
 from repertory.components.runtime import devices
 from repertory.launch import nodes, opening
-from repertory.launch.coordination import addresses, kinds
+from repertory.launch.coordination import kinds, starts
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import (
@@ -279,7 +279,7 @@ def _make_evaluator(context, session, server, home):
   if experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
   context.report_start(f'waiting for {server}')
-  address = addresses.find(
+  address = starts.find_address(
     context.coordinator,
     server,
     asks=context.name,

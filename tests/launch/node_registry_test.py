@@ -2,7 +2,7 @@
 
 import pytest
 
-from repertory.launch.coordination import node_registry, restarts
+from repertory.launch.coordination import node_registry
 
 
 class _Clock:
@@ -67,7 +67,7 @@ class TestRestarts:
       clock.now += 10
     assert not nodes.may_restart('actor/0')
     assert nodes.may_restart('actor/1')
-    clock.now += restarts.WINDOW_SECONDS - 15
+    clock.now += node_registry.WINDOW_SECONDS - 15
     assert nodes.may_restart('actor/0')
     nodes.restart('actor/0')
     assert not nodes.may_restart('actor/0')

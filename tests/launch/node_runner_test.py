@@ -270,7 +270,7 @@ def test_report_that_hangs_keeps_no_failure_back(coordinator, monkeypatch):
   with pytest.raises(ValueError, match='no'):
     host.run(lambda served: contextlib.nullcontext())
   # It was not waited for.
-  assert any(thread.name == 'pulse' for thread in threading.enumerate())
+  assert any(thread.name == 'heartbeat' for thread in threading.enumerate())
   assert coordinator.calls[1:] == [('fail', 'actor/0', 'ValueError: no')]
   assert coordinator.num_polls == 1
 

@@ -10,7 +10,7 @@ import pathlib
 import pytest
 
 from repertory import launch
-from repertory.launch.coordination import restarts
+from repertory.launch.coordination import node_registry
 from repertory.launch.launchers import supervision
 from repertory.launch.opening import resuming
 from repertory.launch.platform import interrupts
@@ -255,7 +255,7 @@ class TestRestartOfANode:
 
   def test_oftener_if_time_passes(self, run):
     for number in range(4):
-      run.kill(20 + number * (restarts.WINDOW_SECONDS + 1), 'actor/0')
+      run.kill(20 + number * (node_registry.WINDOW_SECONDS + 1), 'actor/0')
     status = run.run(max_steps=60_000, max_restarts=1)
     assert status.num_restarts == 4
     assert status.steps == 60_000
@@ -344,7 +344,7 @@ class TestRestartOfAll:
 
   def test_oftener_if_time_passes(self, run):
     for number in range(3):
-      start = number * (restarts.WINDOW_SECONDS + 1)
+      start = number * (node_registry.WINDOW_SECONDS + 1)
       run.save(start + 599)
       run.kill(start + 600, 'replay')
     status = run.run(max_steps=60_000, max_restarts=1)

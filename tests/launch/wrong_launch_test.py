@@ -5,41 +5,23 @@ import threading
 
 import pytest
 
-from repertory.components import loggers
 from repertory.components.config import settings
 from repertory.launch.experiments import failures
 from repertory.launch.launchers import conformance as launchers_conformance
-from repertory.launch.launchers import local_launcher, local_workers, node_graph
+from repertory.launch.launchers import local_launcher, local_nodes, node_graph
 from repertory.launch.running import conformance
-from repertory.launch.topologies import central, distributed, single, topology
+from repertory.launch.topologies import distributed, single, topology
 
 
 class _Launchers(launchers_conformance.LauncherConformance):
-  launcher_class = local_launcher.ThreadLauncher
-
   def make_launcher(self):
-    return self.launcher_class()
-
-
-class _Unnamed(local_launcher.ThreadLauncher):
-  help = ''
-
-
-def test_finds_launchers_without_description():
-  checks = _Launchers()
-  checks.launcher_class = _Unnamed
-  with pytest.raises(AssertionError, match='must have a help'):
-    checks.test_describes_itself()
+    return local_launcher.ThreadLauncher()
 
 
 @pytest.mark.parametrize(
   ('method', 'wrong'),
   [
-    ('kill', lambda self, name: name),
-    ('stacks', lambda self, names: {}),
     ('find_ended', lambda self: []),
-    ('find_killed_service', lambda self: 'replay'),
-    ('failure_of', lambda self, name: failures.Failure(name, 'It ended.')),
     (
       'failure_of',
       lambda self, name: failures.Failure(
@@ -49,14 +31,9 @@ def test_finds_launchers_without_description():
   ],
 )
 def test_finds_wrong_workers(monkeypatch, tmp_path, method, wrong):
-  monkeypatch.setattr(local_workers.ThreadWorkers, method, wrong)
+  monkeypatch.setattr(local_nodes.ThreadWorkers, method, wrong)
   with pytest.raises(AssertionError):
-    _Launchers().test_hosts_a_program(tmp_path)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Helpless(single.Single):
-  depth: int = settings.field(1, '')
+    _Launchers().test_runs_a_graph(tmp_path)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,21 +49,9 @@ class _WrongGraph(single.Single):
     return graph._replace(calls=[*graph.calls, ('actor/0', 'nobody')])
 
 
-class _WrongNeighbor(single.Single):
-  def call_graph(self, session):
-    return super().call_graph(session)._replace(shared=[('learner', 'nobody')])
-
-
 class _Hiding(distributed.Distributed):
   def call_graph(self, session):
     return _without(super().call_graph(session), 'actor/1')
-
-
-class _HidingNeighbor(central.Central):
-  def call_graph(self, session):
-    return _without(super().call_graph(session), 'inference/0')._replace(
-      shared=[]
-    )
 
 
 def _without(graph: topology.Graph, hidden: str) -> topology.Graph:
@@ -129,14 +94,6 @@ class _Short(single.Single):
     )
 
 
-class _Silencing(single.Single):
-  def run(self, session, stage):
-    try:
-      return super().run(session, stage)
-    except failures.NodeError:
-      return loggers.Status('title')
-
-
 class _Topologies(conformance.TopologyConformance):
   def __init__(self, topology_class):
     self._topology_class = topology_class
@@ -148,16 +105,12 @@ class _Topologies(conformance.TopologyConformance):
 @pytest.mark.parametrize(
   ('topology_class', 'check'),
   [
-    (_Helpless, 'describes_itself'),
     (_Restless, 'describes_itself'),
     (_WrongGraph, 'graph_shows_all_nodes'),
-    (_WrongNeighbor, 'graph_shows_all_nodes'),
     (_Hiding, 'graph_shows_all_nodes'),
-    (_HidingNeighbor, 'graph_shows_all_nodes'),
     (_Silent, 'program_can_be_sent'),
     (_Unsendable, 'program_can_be_sent'),
     (_Short, 'runs_to_the_end_and_resumes'),
-    (_Silencing, 'reports_failing_environment'),
   ],
 )
 def test_finds_wrong_topologies(tmp_path, topology_class, check):

@@ -193,7 +193,7 @@ class _Futures:
       if not self._workers.can_be_called(self._name) or not node.is_listening:
         return called
       if method == 'shutdown':
-        seconds = self._workers.exit_seconds.get(self._name)
+        seconds = self._workers.exits.get(self._name)
         if seconds is not None:
           self._workers.clock.after(seconds, node.end)
         elif not node.is_stubborn:
@@ -225,11 +225,11 @@ class Workers(launcher.Workers):
   """The fake nodes of one launch."""
 
   def __init__(self, program, session, host):
-    super().__init__(program)
+    super().__init__(program, {})
     self.clock = host.clock
     self.start_seconds = host.start_seconds
     self.save_seconds = host.save_seconds
-    self.exit_seconds = host.exit_seconds
+    self.exits = host.exit_seconds
     self.restarted = []
     self.killed = []
     self._can_restart = host.can_restart
@@ -284,17 +284,11 @@ class Workers(launcher.Workers):
   def stacks(self, names):
     return {name: f'stack of {name}\n' for name in names}
 
-  def wait_for_end(self, seconds, but=None):
-    end = self.clock() + seconds
-    while self.clock() < end:
-      alive = {name for name in self.names if self.is_alive(name)}
-      if alive <= {but} or (but and but not in alive):
-        return
-      self.clock.sleep(0.1)
-
   def end(self):
     """Ends all; returns the nodes that cannot be ended."""
-    self.wait_for_end(0.2 if self.is_forced else 5)
+    end = self.clock() + self.exit_seconds
+    while self.clock() < end and any(map(self.is_alive, self.names)):
+      self.clock.sleep(0.1)
     for name in self.names:
       if self.is_alive(name):
         self.kill(name)
