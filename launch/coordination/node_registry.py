@@ -87,7 +87,7 @@ class NodeRegistry:
     max_restarts: int,
     clock: Callable[[], float] = time.monotonic,
     num_restarts: int = 0,
-    keeps_step: bool = False,
+    is_deterministic: bool = False,
   ):
     """Starts empty.
 
@@ -96,11 +96,11 @@ class NodeRegistry:
         `WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
       clock: Clock in seconds.
       num_restarts: Node restarts of earlier starts of the run.
-      keeps_step: Whether the run is deterministic. Then no acting node is
+      is_deterministic: Whether the run is deterministic. Then no acting node is
         restarted alone, for the others would wait for its lost items.
     """
     self._num_restarts_before = num_restarts
-    self._keeps_step = keeps_step
+    self._is_deterministic = is_deterministic
     self._max_restarts = max_restarts
     self._first_doing = ''
     self._clock = clock
@@ -184,7 +184,7 @@ class NodeRegistry:
     node = self._nodes.get(name)
     if node is None or not node.is_ready:
       return False
-    if self._keeps_step and kinds.kind_of(name).acts:
+    if self._is_deterministic and kinds.kind_of(name).acts:
       return False
     return kinds.kind_of(name).is_replaceable and node.restarts.is_left()
 

@@ -68,6 +68,8 @@ class NodeRunner:
     self._call_timeout_seconds = call_timeout_seconds
     self._stop = signals.StopSignal()
     self._shut_down = threading.Event()
+    self._has_failed = self._run_stops = False
+    self._heartbeat_error: BaseException | None = None
     self._context = node_lib.Context(
       plan.name,
       self._coordinator,
@@ -151,7 +153,7 @@ class NodeRunner:
     try:
       # Failures are reported before the close, which dependent nodes would
       # report as failures of their own.
-      with self._reporting_failures(), self._heartbeat(node):
+      with self._reporting_failures(), self._heartbeats(node):
         for part in (begin, node.run):
           with contextlib.suppress(signals.Stopped):
             part()
@@ -212,15 +214,65 @@ class NodeRunner:
       return failure.not_closed
     return ''
 
-  def _heartbeat(self, node: node_lib.Node):
+  @contextlib.contextmanager
+  def _heartbeats(self, node: node_lib.Node) -> Iterator[None]:
+    """Sends heartbeats in another thread during the block and once after.
+
+    A failing heartbeat sets the stop signal, and its exception is raised at the
+    end. If the block raises, there is no last heartbeat, and its exception
+    takes precedence.
+
+    Raises:
+      TimeoutError: If the last heartbeat takes too long, unless the run is
+        stopping.
+    """
     if self._coordinator is None:
-      return contextlib.nullcontext()
-    return _Heartbeat(
-      node.report,
-      self._stop,
-      stops_with_run=self._plan.kind.phase is not None,
-      timeout_seconds=self._call_timeout_seconds,
+      yield
+      return
+    ended = threading.Event()
+    thread = threading.Thread(
+      target=self._beat, args=[node, ended], name='heartbeat', daemon=True
     )
+    thread.start()
+    try:
+      yield
+    except BaseException:
+      self._has_failed = True
+      raise
+    finally:
+      ended.set()
+      thread.join(
+        _JOIN_SECONDS if self._has_failed else self._call_timeout_seconds
+      )
+    if self._heartbeat_error is not None:
+      raise self._heartbeat_error
+    if thread.is_alive() and not self._may_be_last():
+      raise TimeoutError(
+        f'Waited {self._call_timeout_seconds:g} seconds for the last heartbeat '
+        'of a completed node.'
+      )
+
+  def _beat(self, node: node_lib.Node, ended: threading.Event) -> None:
+    try:
+      while not ended.wait(reports.PERIOD_SECONDS):
+        if node.report().phase == reports.STOPPING:
+          self._run_stops = True
+          if self._plan.kind.phase is not None:
+            self._stop.set()
+    except BaseException as error:
+      self._heartbeat_error = error
+      self._stop.set()
+      return
+    try:
+      if not self._has_failed:
+        node.report()
+    except BaseException as error:
+      if not self._may_be_last():
+        self._heartbeat_error = error
+
+  def _may_be_last(self) -> bool:
+    """Returns whether the coordinator may have ended before the node."""
+    return self._stop.is_set() or self._run_stops
 
   @contextlib.contextmanager
   def _reporting_failures(self) -> Iterator[None]:
@@ -237,89 +289,6 @@ class NodeRunner:
         else:
           self._coordinator.abort(failure)
       raise
-
-
-class _Heartbeat(contextlib.AbstractContextManager):
-  """Sends heartbeats in a background thread during the block and once after.
-
-  A failing heartbeat sets the stop signal and its exception is raised at the
-  end. A hanging one is abandoned. If the block raises, there is no last
-  heartbeat, and its exception takes precedence.
-  """
-
-  def __init__(
-    self,
-    report: Callable[[], reports.HeartbeatReply],
-    stop: signals.StopSignal,
-    *,
-    stops_with_run: bool,
-    timeout_seconds: float,
-  ):
-    """Sends no heartbeats yet.
-
-    Args:
-      report: Sends a heartbeat and returns the reply.
-      stop: Stop signal of the node.
-      stops_with_run: Whether to set `stop` when the run stops.
-      timeout_seconds: Time-out of the last heartbeat, including a pending one.
-    """
-    self._report = report
-    self._stop = stop
-    self._stops_with_run = stops_with_run
-    self._timeout_seconds = timeout_seconds
-    self._ended, self._failed = threading.Event(), threading.Event()
-    self._run_stops = False
-    self._error: BaseException | None = None
-    self._thread = threading.Thread(
-      target=self._beat, name='heartbeat', daemon=True
-    )
-
-  def __enter__(self) -> None:
-    self._thread.start()
-
-  def __exit__(self, kind, error, trace) -> None:
-    """Sends the last heartbeat.
-
-    Raises:
-      TimeoutError: If it takes too long, unless the run is stopping.
-      BaseException: The exception of a heartbeat.
-    """
-    if error is not None:
-      self._failed.set()
-      self._ended.set()
-      self._thread.join(_JOIN_SECONDS)
-      return
-    self._ended.set()
-    self._thread.join(self._timeout_seconds)
-    if self._error is not None:
-      raise self._error
-    if self._thread.is_alive() and not self._may_fail():
-      raise TimeoutError(
-        f'Waited {self._timeout_seconds:g} seconds for the last heartbeat of a '
-        'completed node.'
-      )
-
-  def _beat(self) -> None:
-    try:
-      while not self._ended.wait(reports.PERIOD_SECONDS):
-        if self._report().phase == reports.STOPPING:
-          self._run_stops = True
-          if self._stops_with_run:
-            self._stop.set()
-    except BaseException as error:
-      self._error = error
-      self._stop.set()
-      return
-    try:
-      if not self._failed.is_set():
-        self._report()
-    except BaseException as error:
-      if not self._may_fail():
-        self._error = error
-
-  def _may_fail(self) -> bool:
-    """Returns whether the coordinator may have ended before the node."""
-    return self._stop.is_set() or self._run_stops
 
 
 @contextlib.contextmanager

@@ -31,9 +31,6 @@ _OBJECT_STORE_BYTES = 80 * 2**20
 _END_SECONDS = 5.0
 _CONNECT_SECONDS = 5.0
 
-# By default, Ray gives its workers, and so the nodes, low CPU priority.
-_NICENESS = {'RAY_worker_niceness': '0'}
-
 # Sources of Ray's token, and whether Ray requires it.
 _TOKEN, _TOKEN_PATH = 'RAY_AUTH_TOKEN', 'RAY_AUTH_TOKEN_PATH'
 _TOKEN_MODE = 'RAY_AUTH_MODE'
@@ -166,12 +163,13 @@ def connected(address: str) -> Iterator[Heartbeat]:
         'object_store_memory': _OBJECT_STORE_BYTES,
         '_temp_dir': directory,
       }
+    # By default, Ray gives its workers, and so the nodes, low CPU priority.
+    os.environ.setdefault('RAY_worker_niceness', '0')
     handlers = interrupts.current_handlers()
     try:
       with (
         _setting_errors(address),
         interrupts.blocked(),
-        _environment(_NICENESS),
       ):
         stack.callback(_shut_down)
         ray.init(configure_logging=False, log_to_driver=False, **settings)
@@ -291,18 +289,3 @@ def _shut_down() -> None:
     for one in processes:
       with contextlib.suppress(subprocess.TimeoutExpired):
         one.process.wait(_END_SECONDS)  # Ray kills without waiting.
-
-
-@contextlib.contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-  """Sets environment variables while the block runs."""
-  before = {name: os.environ.get(name) for name in variables}
-  os.environ.update(variables)
-  try:
-    yield
-  finally:
-    for name, value in before.items():
-      if value is None:
-        del os.environ[name]
-      else:
-        os.environ[name] = value

@@ -22,8 +22,8 @@ from repertory.launch.platform import child_processes, ports
 
 # Maximum bytes of a node's output per read, and kept.
 _MAX_BYTES = 2**24
-# Polling period of a superseded wait for the end.
-_TURN_SECONDS = 1.0
+# Duration of a wait for the end of the process, which is then repeated.
+_WAIT_SECONDS = 5.0
 
 
 class NodeAddress(NamedTuple):
@@ -72,7 +72,6 @@ class Supervisor:
     self._process: subprocess.Popen | None = None
     self._place: NodeAddress | None = None
     self._generation: int | None = None
-    self._turn = 0
     self._lock = threading.Lock()  # Guards the place.
     self._run = uuid.uuid4().hex  # Identifies its processes.
     # The kernel kills a process when the thread that started it ends.
@@ -152,19 +151,10 @@ class Supervisor:
       pipe.write(pickle.dumps(server))
       pipe.write(launch_spec)
 
-  def wait_for_end(self, turn: int) -> int | None:
-    """Waits until the process ends, or another call supersedes this one.
-
-    Args:
-      turn: Sequence number of the call.
-
-    Returns:
-      The exit code; None if superseded.
-    """
-    self._turn = turn
-    while self._turn == turn:
-      with contextlib.suppress(subprocess.TimeoutExpired):
-        return self._started.wait(_TURN_SECONDS)
+  def wait_for_end(self) -> int | None:
+    """Waits some seconds for the process to end; returns its exit code."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+      return self._started.wait(_WAIT_SECONDS)
     return None
 
   def kill(self) -> None:

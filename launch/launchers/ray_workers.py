@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import ray
 from ray import exceptions as ray_errors
@@ -28,6 +28,7 @@ from repertory.launch.platform import printed
 _ANSWER_SECONDS = 10.0
 _START_SECONDS = 60.0
 _END_SECONDS = 10.0
+_POLL_SECONDS = 0.05
 
 
 @contextlib.contextmanager
@@ -68,15 +69,14 @@ def launch(
 class _Node:
   """State of a node in its current generation.
 
-  Calls to its supervisor are asynchronous and polled. The call that waits for
-  the end of the process lasts as long as the process; if it fails because the
-  supervisor is lost, so is the node.
+  Calls to its supervisor are asynchronous and polled. There is always one that
+  waits for the end of the process; if it fails because the supervisor is lost,
+  so is the node.
 
   Attributes:
     supervisor: Ray's handle of the supervisor.
     placing: Pending call that returns the node's address.
     since: Time of the call for placing or starting.
-    turn: Sequence number of the last wait for the end of the process.
     generation: Generation: number of earlier starts of the node.
     place: Address of the node; None until it is placed.
     starting: Pending call that starts its process.
@@ -91,7 +91,6 @@ class _Node:
   supervisor: Any
   placing: Any
   since: float
-  turn: int = 0
   generation: int = 0
   place: ray_supervisor.NodeAddress | None = None
   starting: Any = None
@@ -177,14 +176,20 @@ class RayWorkers(process_workers.ProcessWorkers):
     return owner
 
   def kill_all(self, names: Collection[str]) -> None:
-    nodes = [self._nodes[name] for name in names if self.is_alive(name)]
+    alive = [name for name in names if self.is_alive(name)]
     seconds = launcher.HURRIED_SECONDS if self.is_forced else _ANSWER_SECONDS
-    started = [node for node in nodes if node.ending is not None]
-    kills = [node.supervisor.kill.remote() for node in started]
-    _wait_for_all(kills, seconds)
-    _wait_for_all([node.ending for node in started], seconds)
-    for node in nodes:
-      if not _is_answered(node.ending):
+    nodes = [self._nodes[name] for name in alive]
+    _wait_for_all(
+      [n.supervisor.kill.remote() for n in nodes if n.ending is not None],
+      seconds,
+    )
+    deadline = time.monotonic() + seconds
+    for name, node in zip(alive, nodes):
+      while node.ending is not None and self.is_alive(name):
+        if time.monotonic() > deadline:
+          break
+        time.sleep(_POLL_SECONDS)
+      if self.is_alive(name):
         self._kill_supervisor(node)
         self._lose(node, f'{self._describe_place(node)} did not reply.')
 
@@ -260,9 +265,11 @@ class RayWorkers(process_workers.ProcessWorkers):
         node.since = time.monotonic()
       if node.ending is None and _is_answered(node.starting):
         ray.get(node.starting)
-        self._ask_for_end(node)
+        node.ending = node.supervisor.wait_for_end.remote()
       if _is_answered(node.ending):
-        node.code = ray.get(node.ending)
+        node.code = ray.get(cast(Any, node.ending))
+        if node.code is None:
+          node.ending = node.supervisor.wait_for_end.remote()
     except ray_errors.ActorUnavailableError:  # It may recover.
       self._ask_again(name, node)
     except (ray_errors.RayTaskError, ray_errors.RuntimeEnvSetupError) as error:
@@ -282,10 +289,6 @@ class RayWorkers(process_workers.ProcessWorkers):
     else:
       self._check_time(name, node)
 
-  def _ask_for_end(self, node: _Node) -> None:
-    node.turn += 1
-    node.ending = node.supervisor.wait_for_end.remote(node.turn)
-
   def _ask_again(self, name: str, node: _Node) -> None:
     """Repeats a pending call that could not be delivered."""
     if node.place is None:
@@ -293,7 +296,7 @@ class RayWorkers(process_workers.ProcessWorkers):
     elif node.ending is None:
       node.starting = None
     else:
-      self._ask_for_end(node)
+      node.ending = node.supervisor.wait_for_end.remote()
 
   def _lose(self, node: _Node, loss: str, address: str = '') -> None:
     """Records a loss, after which the node's host is avoided.

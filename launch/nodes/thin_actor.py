@@ -52,7 +52,7 @@ class ThinActorNode(acting.ActingNode):
   When the server is lost, it connects to the new one with new environments.
   """
 
-  def __init__(self, settings: ThinSettings, context: node.Context):
+  def __init__(self, context: node.Context, settings: ThinSettings):
     """Makes the environments and connects."""
     super().__init__(context, [], settings.environment_ids)
     self._settings = settings

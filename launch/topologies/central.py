@@ -141,13 +141,13 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
       self._plan_server(session, index) for index in range(self.num_servers)
     ]
     is_apart = self.num_inference_servers > 0
-    planned.add(
-      node_graph_lib.PlannedNode(
-        kinds.LEARNER.name,
-        functools.partial(_make_learner, session=session, central=self),
-        [kinds.REPLAY.name, kinds.COORDINATOR.name],
-        beside=() if is_apart else servers,
-      )
+    planned.plan(
+      kinds.LEARNER.name,
+      _make_learner,
+      [kinds.REPLAY.name, kinds.COORDINATOR.name],
+      beside=() if is_apart else servers,
+      session=session,
+      central=self,
     )
     parts.add_bellman_updaters(planned, session, self.num_bellman_updaters)
     for server in servers if is_apart else ():
@@ -159,24 +159,21 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
       )
       return [home, kinds.COORDINATOR.name]
 
-    make = functools.partial(
+    planned.plan(
+      kinds.EVALUATOR.name,
       _make_evaluator,
+      calls(0),
       session=session,
       server=servers[0].name,
       home=calls(0)[0],
     )
-    planned.add(
-      node_graph_lib.PlannedNode(kinds.EVALUATOR.name, make, calls(0))
-    )
     for index in range(session.experiment.num_actors):
-      thin = self._thin_settings(
-        session, index, servers[index % len(servers)].name
-      )
-      make = functools.partial(nodes.thin_actor.ThinActorNode, thin)
-      planned.add(
-        node_graph_lib.PlannedNode(
-          kinds.ACTOR.numbered(index), make, calls(index)
-        )
+      server = servers[index % len(servers)].name
+      planned.plan(
+        kinds.ACTOR.numbered(index),
+        nodes.thin_actor.ThinActorNode,
+        calls(index),
+        settings=self._thin_settings(session, index, server),
       )
     return planned
 

@@ -83,7 +83,6 @@ def _evaluations(tmp_path):
     [
       'single',
       'distributed',
-      central.Central(),
       central.Central(num_inference_servers=1),
     ],
     ['single'],
@@ -172,14 +171,6 @@ def test_the_first_of_the_best_is_kept(tmp_path, make_coordinator):
   assert (status.evaluation_return, status.best_return) == (2.0, 2.0)
 
 
-def test_only_runs_that_are_resumed_look_back(tmp_path, make_coordinator):
-  first = make_coordinator()
-  first.report_evaluation([5.0], [1])
-  first.keep_best('evaluator', _policy(7))
-  assert make_coordinator(is_resumed=True).status().best_return == 5.0
-  assert make_coordinator().status().best_return is None
-
-
 def test_unreadable_checkpoint_is_a_warning(tmp_path, make_coordinator):
   first = make_coordinator()
   first.report_evaluation([5.0], [1])
@@ -210,16 +201,6 @@ def test_a_full_disk_keeps_the_last(tmp_path, make_coordinator, monkeypatch):
   assert _kept(tmp_path).state['counts']['learner_steps'] == 1
   # So that a policy better than the saved one can replace it.
   assert counts.report_evaluation([1.5], [1])
-
-
-def test_a_full_disk_may_end_the_run(make_coordinator, monkeypatch):
-  counts = make_coordinator(checkpoint_errors='raise')
-  counts.report_evaluation([1.0], [1])
-  monkeypatch.setattr(checkpointing.Checkpointer, 'save', _fail)
-  with pytest.raises(
-    checkpointing.CheckpointWriteError, match=r'saved: .*no space'
-  ):
-    counts.keep_best('evaluator', _policy(1))
 
 
 def test_server_that_was_started_since_has_nothing_to_keep(tmp_path):

@@ -76,25 +76,6 @@ def test_dqn_runs_to_the_end_at_the_stated_ratio(tmp_path):
   assert log_files.rows(tmp_path / 'run', 'evaluator')
 
 
-@pytest.mark.chaos
-def test_r2d2_runs_with_servers_of_their_own(tmp_path):
-  _run(
-    tmp_path, 'r2d2', 'memory_chain:4',
-    central.Central(num_inference_servers=2, double_buffering=True),
-    config={'min_replay_size': 20, 'hidden_sizes': (8,), 'core_size': 8,
-            'jit_compile': False},
-  )  # fmt: skip
-  assert {'inference/0', 'inference/1'} <= set(_nodes(tmp_path))
-  # Each server has one actor, whose halves are a request each, of one row.
-  rows = [
-    row['rows_per_batch']
-    for row in _inference_rows(tmp_path)
-    if row['node'] == 'inference/1' and row['requests_per_second']
-  ]
-  assert rows
-  assert 1 <= min(rows) <= max(rows) <= 2
-
-
 def test_who_only_steps_environments_loads_no_tensorflow():
   # In a process of its own, as other tests have imported it.
   code = (

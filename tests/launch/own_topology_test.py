@@ -123,10 +123,3 @@ def test_own_launcher_gets_the_program(experiment):
     'coordinator', 'replay', 'learner', 'evaluator', 'actor/0', 'actor/1'
   ]  # fmt: skip
   assert list(recorded['actor/1'].calls) == ['replay', 'learner', 'coordinator']
-
-
-@pytest.mark.parametrize('launch_type', ['local_mp', 'recorder'])
-def test_one_thread_is_hosted_by_nobody(experiment, launch_type):
-  launcher.register(Recorder)
-  with pytest.raises(ValueError, match='launch_type must be local_mt'):
-    launch.run(experiment, 'single', launch_type)

@@ -62,7 +62,6 @@ class Node:
     is_silent: Whether it hangs, without heartbeats.
     is_stuck: Whether it reports, but makes no progress.
     is_stubborn: Whether it continues although it should end.
-    environment_seconds: Duration of the current step of its environment.
     failure: Its failure, if any.
   """
 
@@ -72,7 +71,6 @@ class Node:
     self.is_alive = True
     self.is_listening = False
     self.is_silent = self.is_stuck = self.is_stubborn = False
-    self.environment_seconds = 0.0
     self.failure = None
     self._workers = workers
     self._clock = workers.clock
@@ -126,7 +124,7 @@ class Node:
 
   def _report(self):
     coordinator = self._workers.coordinator
-    return coordinator.poll(self.name, self.environment_seconds).phase
+    return coordinator.poll(self.name).phase
 
   def _report_actor(self):
     coordinator, steps = self._workers.coordinator, 0
@@ -134,9 +132,7 @@ class Node:
       steps = min(self._open, _STEPS_PER_BEAT)
     self._open -= steps
     self._total += steps
-    report = reports.ActorReport(
-      steps, self._total, [], self.environment_seconds
-    )
+    report = reports.ActorReport(steps, self._total, [])
     phase = coordinator.report_actor(self.name, report).phase
     if not self.is_stuck:
       self._open = self._open or coordinator.acquire_steps(self.name, 1)
@@ -306,7 +302,6 @@ class Launcher(launcher.Launcher):
     start_seconds: Start-up times of nodes other than one second.
     save_seconds: Duration of a checkpoint.
     exit_seconds: Shutdown times of services other than 0.
-    on_launch: Called with the workers of each launch.
     launches: Workers of all launches so far.
   """
 
@@ -318,7 +313,6 @@ class Launcher(launcher.Launcher):
     self.start_seconds = {}
     self.save_seconds = 2.0
     self.exit_seconds = {}
-    self.on_launch = lambda workers: None
     self.launches = []
     self.session = None
 
@@ -327,7 +321,6 @@ class Launcher(launcher.Launcher):
     del log_directory
     workers = Workers(program, self.session, self)
     self.launches.append(workers)
-    self.on_launch(workers)
     try:
       yield workers
     finally:
