@@ -185,25 +185,6 @@ def test_all_start_again_without_what_they_need(node, run):
   assert f'{node} was lost; all started again' in result['output']
 
 
-def test_inference_server_elsewhere_is_placed_anew(run):
-  result = run.play(
-    ['wait_for_steps', 2000],
-    ['kill_node', 'inference/1'],
-    ['wait_for_output', 'inference/1 was started again'],
-    ['sleep', 3],
-    ['kill_host_of', 'inference/0'],
-    topology='central-apart',
-    resources='inference:elsewhere=1',
-    steps=25_000,
-  )
-  assert result['code'] == 0, result['output']
-  assert '25,000 of 25,000 steps' in result['output']
-  hosts = run.hosts()
-  for index in range(2):
-    assert cluster_hosts.HERE not in hosts[f'inference/{index}']
-  assert len(set(hosts['inference/0'])) == 2
-
-
 def test_loss_of_the_head_ends_the_run_which_resumes_later(run):
   result = run.play(['wait_for_steps', 3000], ['kill_head'], steps=100_000)
   assert result['code'] == 1, result['output']

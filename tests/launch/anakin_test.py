@@ -13,7 +13,6 @@ from repertory.agents import dqn, impala
 from repertory.environments import tensor
 from repertory.environments.registry import registry
 from repertory.environments.tensor import catch
-from repertory.launch.nodes import anakin_loop
 from repertory.launch.opening import resuming
 from support.launch import log_files
 from support.system import rare_cases
@@ -123,29 +122,6 @@ def test_learns_what_single_learns_to_the_last_bit(name, tmp_path):
   _assert_same(saved['single'], saved['anakin'])
 
 
-class _TimingBuilder(dqn.DQNBuilder):
-  """Records the number of items before each learner step."""
-
-  def __init__(self, config=None):
-    super().__init__(config)
-    self.timing = []
-
-  def make_adder(self, *parts):
-    self._adder = super().make_adder(*parts)
-    return self._adder
-
-  def make_learner(self, *parts):
-    learner = super().make_learner(*parts)
-    step = learner.step
-
-    def timed_step():
-      self.timing.append(self._adder.num_items)
-      step()
-
-    learner.step = timed_step
-    return learner
-
-
 def _with_builder(directory, builder, **settings):
   return launch.Experiment(
     builder=builder,
@@ -155,33 +131,6 @@ def _with_builder(directory, builder, **settings):
     evaluation_episodes=0,
     **settings,
   )
-
-
-@pytest.mark.chaos
-def test_learner_steps_come_after_the_same_items_as_in_single(
-  tmp_path, monkeypatch
-):
-  config = dqn.DQNConfig(**{**_SMALL, **_DQN, 'samples_per_insert': 1.7})
-  timed = _TimingBuilder(config)
-  experiment = _with_builder(tmp_path / 'single', timed, max_steps=400)
-  single = launch.run(experiment, display=False).status
-  timing = []
-  advance = anakin_loop.AnakinNode.advance
-
-  def advance_once(node, max_steps):
-    before = node._program.steps
-    num_steps = advance(node, 1)
-    (count,) = node._program.count_items().values()
-    timing.extend([count['inserts']] * (node._program.steps - before))
-    return num_steps
-
-  monkeypatch.setattr(anakin_loop.AnakinNode, 'advance', advance_once)
-  builder = dqn.DQNBuilder(config)
-  experiment = _with_builder(tmp_path / 'anakin', builder, max_steps=400)
-  anakin = launch.run(experiment, 'anakin', display=False).status
-  assert timing == timed.timing
-  assert (anakin.steps, anakin.episodes) == (single.steps, single.episodes)
-  assert anakin.learner_steps == single.learner_steps == len(timing) > 30
 
 
 @pytest.mark.chaos
@@ -242,6 +191,11 @@ def test_single_resumes_from_it_with_empty_tables(trained):
   assert result.status.learner_steps > learner_steps
 
 
+class _OwnAdder(dqn.DQNBuilder):
+  def make_adder(self, *parts):
+    return super().make_adder(*parts)
+
+
 class _OwnLearner(dqn.DQNBuilder):
   def make_learner(self, *parts):
     return super().make_learner(*parts)
@@ -249,7 +203,7 @@ class _OwnLearner(dqn.DQNBuilder):
 
 @pytest.mark.parametrize(
   ('builder', 'method'),
-  [(_TimingBuilder, 'make_adder'), (_OwnLearner, 'make_learner')],
+  [(_OwnAdder, 'make_adder'), (_OwnLearner, 'make_learner')],
 )
 def test_agents_that_override_what_it_replaces_are_refused(
   builder, method, tmp_path

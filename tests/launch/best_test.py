@@ -103,23 +103,6 @@ def test_saves_the_evaluated_policy(tmp_path, topology):
   assert episode.episode_return == pytest.approx(max(returns), rel=1e-6)
 
 
-@pytest.mark.chaos
-def test_the_best_counts_over_all_runs(tmp_path):
-  experiment = _make_experiment(tmp_path, max_steps=300)
-  first = launch.run(experiment, display=False).status
-  longer = dataclasses.replace(experiment, max_steps=600)
-  second = launch.run(longer, display=False).status
-  returns = _evaluations(tmp_path)
-  assert first.best_return is not None
-  assert second.best_return == max(returns)
-  assert second.best_steps is not None
-  (episode,) = launch.evaluate(longer, 1, best=True)
-  assert episode.episode_return == pytest.approx(max(returns), rel=1e-6)
-  (folder,) = (tmp_path / 'run' / 'best').iterdir()
-  state = checkpointing.Checkpointer(str(folder.parent)).load().state
-  assert state['counts']['steps'] == second.best_steps
-
-
 def test_without_evaluations_none_is_saved(tmp_path):
   experiment = _make_experiment(
     tmp_path, max_steps=50, evaluation_episodes=0

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 
-import psutil
 import pytest
 
 from repertory import launch
@@ -116,35 +115,6 @@ def test_ctrl_c_saves_and_another_topology_resumes(tmp_path):
   status = launch.run(experiment, display=False).status
   assert status.steps >= steps + 500
   assert 'resumed' in status.message
-
-
-@pytest.mark.chaos
-def test_killed_inference_server_is_replaced_and_actors_continue(tmp_path):
-  running = _train(
-    tmp_path,
-    'local_mp',
-    '--num_inference_servers=1',
-    '--evaluation_episodes=0',
-    steps=6000,
-  )
-  program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
-  running.node('inference/0').kill()
-  ended = running.wait(_SECONDS)
-  assert ended.code == 0, ended.output
-  assert ended.left == []
-  # The actors lost what they had not reported, and nothing else.
-  assert '6,000 of 6,000 steps' in ended.output
-  assert ', 1 restart' in ended.output
-  rows = [
-    row
-    for row in log_files.nodes(tmp_path / 'run')
-    if row['node'] == 'inference/0' and 'address' in row
-  ]
-  assert len(rows) == 2
-  names = [row['address'].removeprefix('unix:') for row in rows]
-  assert names[0] != names[1]
-  sockets = [connection.laddr for connection in psutil.net_connections('unix')]
-  assert not any(name in socket for name in names for socket in sockets)
 
 
 @pytest.mark.parametrize(

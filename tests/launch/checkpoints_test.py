@@ -154,13 +154,6 @@ class TestWhen:
       run.settle()
       assert run.names()[-1] == name
 
-  def test_number_of_kept_checkpoints(self, start):
-    run = start(checkpoints_to_keep=3)
-    run.learn(1)
-    for _ in range(5):
-      run.checkpoint()
-    assert run.names() == ['.replay', '00000003', '00000004', '00000005']
-
   @pytest.mark.parametrize(
     ('field', 'value', 'message'),
     [
@@ -286,43 +279,15 @@ def _full_disk(run):
     yield
 
 
-@contextlib.contextmanager
-def _damaged_replay(run):
-  client: Any = run.connection.client
-  write = client.checkpoint
-
-  def write_and_damage():
-    path = write()
-    with open(os.path.join(path, 'chunks.tfrecord'), 'r+b') as file:
-      file.seek(os.path.getsize(file.name) // 2)
-      file.write(bytes(50))
-    return path
-
-  client.checkpoint = write_and_damage
-  yield
-  client.checkpoint = write
-
-
 class TestErrors:
-  @pytest.mark.parametrize(
-    ('obstacle', 'words'),
-    [
-      (_full_disk, 'OSError: [Errno 27] File too large'),
-      pytest.param(
-        _damaged_replay,
-        'ReplayCheckpointError: The replay server wrote',
-        marks=pytest.mark.chaos,
-      ),
-    ],
-  )
-  def test_warn_keeps_the_last_and_tries_again(self, start, obstacle, words):
+  def test_warn_keeps_the_last_and_tries_again(self, start):
     run = start(checkpoint_period_learner_steps=10)
     run.learn(10)
     run.learner.checkpoint_if_due()
     run.settle()
     first = run.learner.version
     run.learn(10)
-    with obstacle(run):
+    with _full_disk(run):
       run.learner.checkpoint_if_due()
       run.settle()
       assert run.learner.checkpoint() is None
@@ -331,7 +296,7 @@ class TestErrors:
       kept = [name for name in run.names() if name != '.replay']
       assert kept == ['00000001']
       for warning in run.warnings():
-        assert words in warning
+        assert 'OSError: [Errno 27] File too large' in warning
       assert len(run.warnings()) == 2
     # Not before the period is over.
     failed = run.learner.version

@@ -132,13 +132,6 @@ class TestObservation:
     coordinator.finish('actor/0')
     assert coordinator.observe().idle_seconds == 0  # The learner ends alone.
 
-  def test_learner_is_heard_by_its_name(self, coordinator, clock):
-    coordinator.register('learner/0', {})
-    coordinator.register('learner/1', {})
-    clock.sleep(21)
-    coordinator.report_learner('learner/1', 3, {})
-    assert set(coordinator.observe().overdue) == {'learner/0'}
-
 
 class TestStatus:
   def test_time_left_is_estimated_once_learning_is_steady(

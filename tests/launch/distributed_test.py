@@ -166,25 +166,6 @@ class TestProcesses:
     assert 'signal 9' in ended.output
 
   @pytest.mark.chaos
-  @pytest.mark.usefixtures('each_carrier')
-  def test_killed_actor_is_replaced(self, tmp_path):
-    running = _train(tmp_path, 'local_mp', steps=4000)
-    program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
-    running.node('actor/1').kill()
-    ended = running.wait(_SECONDS)
-    assert ended.code == 0, ended.output
-    assert ended.left == []
-    # What it had not reported was done again.
-    assert '4,000 of 4,000 steps' in ended.output
-    assert ', 1 restart' in ended.output
-    starts = [
-      row.get('restarted_after', 'start')
-      for row in log_files.nodes(tmp_path / 'run')
-      if row['node'] == 'actor/1'
-    ]
-    assert starts == ['start', 'Its process ended with signal 9.', 'start']
-
-  @pytest.mark.chaos
   def test_ctrl_c_while_the_nodes_start_ends_them(self, tmp_path):
     running = _train(tmp_path, 'local_mp', steps=10**6)
     program.wait_until(

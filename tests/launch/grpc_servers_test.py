@@ -1,9 +1,7 @@
 """Tests of RPC by gRPC that differ from Courier."""
 
 import concurrent.futures
-import contextlib
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -95,45 +93,6 @@ print(call.cancel())  # It waited for another server.
     timeout=120,
   )
   assert (ended.stdout, ended.stderr) == ('True\n', '')
-
-
-def _exit_code_of(child):
-  """Returns the exit code of a child, which is killed after a time-out."""
-  ended = []
-
-  def has_ended():
-    pid, status = os.waitpid(child, os.WNOHANG)
-    if pid:
-      ended.append(os.waitstatus_to_exitcode(status))
-    return bool(pid)
-
-  try:
-    program.wait_until(has_ended, called.SECONDS, 'the child')
-  finally:
-    if not ended:
-      os.kill(child, signal.SIGKILL)
-      os.waitpid(child, 0)
-  return ended[0]
-
-
-def test_processes_can_be_forked_beside_it(client):
-  with contextlib.ExitStack() as stack:
-    stop = threading.Event()
-
-    def call():
-      while not stop.is_set():
-        client.double(1)
-
-    thread = threading.Thread(target=call)
-    thread.start()
-    stack.callback(thread.join)
-    stack.callback(stop.set)
-    for _ in range(5):
-      child = os.fork()
-      if not child:
-        os._exit(7)
-      assert _exit_code_of(child) == 7
-  assert client.double(1) == 2
 
 
 @pytest.mark.parametrize('is_answered', [False, True])

@@ -3,14 +3,12 @@
 import concurrent.futures
 import subprocess
 import sys
-import threading
 
 import psutil
 import pytest
 
 from repertory import launch
 from repertory.launch.launchers import local_nodes, rpc
-from repertory.launch.platform import child_processes
 from support.launch import services
 
 _LAUNCH = {
@@ -22,13 +20,6 @@ _LAUNCH = {
 @pytest.fixture(autouse=True)
 def _without_launchpad(monkeypatch):
   monkeypatch.setenv(rpc.VARIABLE, rpc.GRPC)
-
-
-@pytest.fixture(name='nothing_left')
-def _nothing_left():
-  threads = threading.active_count()
-  yield
-  services.wait_for_end(threads)
 
 
 def test_nothing_of_launchpad_is_used(tmp_path):
@@ -109,28 +100,3 @@ def test_nodes_serve_only_callers_with_the_token(name, tmp_path):
     assert client.double(21) == 42
     client.futures.shutdown().result(services.SECONDS)
     workers.wait_for_end(services.SECONDS)
-
-
-@pytest.mark.usefixtures('nothing_left')
-class TestNothingIsLeft:
-  def test_of_processes_of_which_one_cannot_be_started(
-    self, monkeypatch, tmp_path
-  ):
-    failing = services.Failing(child_processes.start, 3)
-    monkeypatch.setattr(child_processes, 'start', failing)
-    with pytest.raises(OSError, match='no more'):
-      services.launch_in_vain(_LAUNCH['local_mp'], services.plan(3), tmp_path)
-
-  def test_of_threads_of_which_one_cannot_be_started(
-    self, monkeypatch, tmp_path
-  ):
-    start = threading.Thread.start
-    failing = services.Failing(start, 3)
-    planned = services.plan(3)
-
-    def start_node(thread):
-      (failing if thread.name in planned.names else start)(thread)
-
-    monkeypatch.setattr(threading.Thread, 'start', start_node)
-    with pytest.raises(OSError, match='no more'):
-      services.launch_in_vain(_LAUNCH['local_mt'], planned, tmp_path)

@@ -165,14 +165,3 @@ def test_what_xla_prints_in_any_case_is_left_out(run, tmp_path):
   (tmp_path / 'learner').mkdir()
   (tmp_path / 'learner/0').write_text('\n'.join(printed))
   assert workers.log_of('learner').endswith('learner/0:\nit learns\n')
-
-
-def test_end_kills_what_ended_nodes_left(run):
-  learner = run.start(_PARENT)
-  workers = run.workers(learner=learner)
-  run.wait_for(2)
-  _kill(learner)
-  assert len(run.living()) == 1
-  workers.end()
-  workers.end_orphans()
-  run.wait_for(0)

@@ -8,7 +8,6 @@ import pytest
 
 from repertory import launch
 from repertory.components.config import settings
-from repertory.launch.cli import graph
 from repertory.launch.experiments import failures
 from repertory.launch.launchers import launcher, node_graph
 from repertory.launch.nodes import node
@@ -97,13 +96,6 @@ def test_own_topology_runs(experiment):
   assert sorted(TwoLearners.log) == [
     f'learner/{i} {what}' for i in range(3) for what in ('closes', 'runs')
   ]
-
-
-def test_own_topology_is_shown(experiment):
-  lines = graph.mermaid(experiment, TwoLearners()).splitlines()
-  assert '  learner_1["learner/1"]' in lines
-  assert '  learner_1 --> coordinator' in lines
-  assert '  launcher --> learner_0' in lines
 
 
 def test_registered_topology_is_known_by_name(experiment):

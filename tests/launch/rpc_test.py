@@ -78,14 +78,6 @@ def test_answers_that_take_too_long(library, client, port, service):
   assert client.wait() == 'waited'
 
 
-def test_calls_that_wait_do_not_hold_up_others(client, service):
-  waiting = [client.futures.wait() for _ in range(called.NUM_THREADS - 1)]
-  service.expect_waiting(called.NUM_THREADS - 1)
-  assert client.double(21) == 42
-  service.release.set()
-  assert {call.result(called.SECONDS) for call in waiting} == {'waited'}
-
-
 def test_a_call_that_is_canceled(client, service):
   call = client.futures.wait()
   service.expect_waiting(1)

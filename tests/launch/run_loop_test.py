@@ -132,14 +132,3 @@ def test_reports_the_steps_of_its_start(tmp_path):
     ('evaluator', 'making its environments, and compiling its policy'),
   ]
   assert shown[-1].starts == ()
-
-
-def test_display_is_updated_during_compilation(tmp_path, capsys):
-  experiment = launch.make_experiment(
-    'dqn', 'catch', max_steps=300, directory=str(tmp_path)
-  )
-  launch.run(experiment)
-  first, *others = capsys.readouterr().out.splitlines()
-  assert first.startswith('dqn on catch, single: 0 of 300 steps, starting: ')
-  assert others
-  assert 'starting' not in others[-1]

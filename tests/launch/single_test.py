@@ -63,20 +63,6 @@ class TestSingle:
     assert [row['steps'] for row in rows] == [*range(100, 1001, 100)]
     assert all(row['count'] == 3 for row in rows)
 
-  def test_batch_of_environments_spreads_the_epsilons(self, tmp_path):
-    launch.run(
-      _experiment(
-        tmp_path, max_steps=200, num_actors=2, environments_per_actor=2
-      ),
-      display=False,
-    )
-    actor = next(
-      node for node in log_files.nodes(tmp_path) if node['node'] == 'actor/0'
-    )
-    assert actor['environment_ids'] == [0, 1, 2, 3]
-    expected = [0.4 ** (1 + 7 * i / 3) for i in range(4)]
-    assert actor['epsilons'] == pytest.approx(expected)
-
 
 class _Screen(catch.Catch):
   """Shows images."""

@@ -188,18 +188,6 @@ class TestToTheEnd:
     assert 'learner' in run.workers.killed
     assert run.clock.now < 23
 
-  def test_second_interrupt_ends_the_wait_for_nodes(self, run):
-    seconds = 28
-    run.after(10, 'actor/1', 'is_stubborn')
-    run.interrupt(20)
-    run.clock.after(seconds, lambda: _raise(KeyboardInterrupt()))
-    with pytest.raises(KeyboardInterrupt):
-      run.run()
-    run.check_nothing_is_left()
-    assert 'actor/1' in run.workers.killed
-    assert run.clock.now < seconds + 1
-    assert run.num_checkpoints() == 1
-
 
 class TestRestartOfANode:
   @pytest.mark.parametrize(
@@ -288,13 +276,6 @@ class TestRestartOfAll:
     assert failure.message == f'It ended with signal 9.\nlog of {name}'
     assert len(run.launcher.launches) == 1
 
-  def test_counts_the_restarts_of_nodes_before(self, run):
-    run.save(10)
-    run.kill(20, 'actor/0')
-    run.kill(30, 'learner')
-    run.kill(50, 'actor/0')
-    assert run.run().num_restarts == 3
-
   def test_not_when_the_run_was_interrupted(self, run):
     run.save(10)
     run.interrupt(20)
@@ -325,13 +306,6 @@ class TestSilence:
     (cause,) = run.notes(name)
     assert cause.startswith('It has not reported for 45 seconds.')
     assert cause.endswith('Its process was killed.')
-
-  def test_silent_thread_ends_the_run(self, run):
-    run.launcher.can_restart = False
-    run.after(20, 'actor/1', 'is_silent')
-    failure = run.fail(timeout_seconds=90)
-    assert failure.node == 'actor/1'
-    assert failure.cause.startswith('It has not reported for 45 seconds.')
 
   def test_learner_beside_a_silent_server_is_not_to_blame(self, run):
     """It waits for the server, so both are silent."""
@@ -433,12 +407,3 @@ class TestStopping:
     assert run.workers.killed == []
     assert run.clock.now < 20 + 25
     assert run.shown[-1].message == 'interrupted; learner: ending'
-
-  def test_thread_that_does_not_stop_is_named(self, run):
-    run.launcher.can_restart = False
-    run.after(10, 'actor/1', 'is_stubborn')
-    run.interrupt(20)
-    failure = run.fail()
-    assert (failure.node, failure.cause) == (
-      'actor/1', 'Its thread did not end.'
-    )  # fmt: skip
