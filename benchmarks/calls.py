@@ -52,11 +52,12 @@ def _serve(way: str) -> None:
   """Serves until the standard input is closed; prints the address."""
   library, reply = rpc.get(way), os.urandom(_REPLY_BYTES)
   served = {'same': lambda number: number, 'reply': lambda: reply}
-  with ports.held() as port:
-    server = library.make_server(port, 2 * _CALLERS, _TOKEN)
-    with library.serving(server, served, lambda: None):
-      print(port, flush=True)
-      sys.stdin.read()
+  with (
+    ports.held() as port,
+    library.serving(port, served, num_threads=2 * _CALLERS, token=_TOKEN),
+  ):
+    print(port, flush=True)
+    sys.stdin.read()
 
 
 @contextlib.contextmanager

@@ -49,9 +49,9 @@ def _trace(monkeypatch, directory, **settings):
   learner steps, after the first of the run, that end no episode.
   """
   turns = []
-  take_turn = single_loop.SingleLoop._take_turn
+  iterate = single_loop.SingleLoop._iterate
 
-  def take_traced(self):
+  def iterate_traced(self):
     entered = {}
 
     def note(frame, event, argument):
@@ -63,14 +63,14 @@ def _trace(monkeypatch, directory, **settings):
     steps, episodes = self._learner.version, self._actor.total_episodes
     sys.setprofile(note)
     try:
-      return take_turn(self)
+      return iterate(self)
     finally:
       sys.setprofile(None)
       is_mid = self._actor.total_episodes == episodes
       if steps and is_mid and self._learner.version > steps:
         turns.append([(_path_of(file), line) for file, line in entered])
 
-  monkeypatch.setattr(single_loop.SingleLoop, '_take_turn', take_traced)
+  monkeypatch.setattr(single_loop.SingleLoop, '_iterate', iterate_traced)
   experiment = launch.make_experiment(
     'dqn',
     'catch',

@@ -30,10 +30,9 @@ _JUMP, _JUMP_IF_EQUAL = 0x05, 0x15
 _RETURN = 0x06
 _INTERFACE_INDEX = 0xFFFFF000 + 8
 _NETWORK_HEADER = 0xFFF00000
-# Offsets in the network header: version (upper half of a byte), source and
-# destination addresses.
+# Offsets in the network header: version (upper half of a byte), and destination
+# address.
 _VERSION_BITS = 0xF0
-_SENDER_AT = {4: 12, 6: 8}
 _RECEIVER_AT = {4: 16, 6: 24}
 
 _ALL_BYTES = 0xFFFFFFFF
@@ -134,12 +133,6 @@ def of_network(network: str) -> Interface:
   )
 
 
-def addresses_of(interface: Interface) -> list[str]:
-  """Returns the IP addresses this machine may use to connect to others."""
-  names = [name for name in interface.names if name not in LOOPBACK.names]
-  return _addresses_of_all(names)
-
-
 def addresses_to_bind(interface: Interface) -> list[str]:
   """Returns the addresses for servers that can bind: loopback and the host.
 
@@ -175,11 +168,7 @@ def _find_addresses() -> dict[str, list[str]]:
   }
 
 
-def restrict(
-  port: int,
-  interface: Interface = LOOPBACK,
-  shut_out: Sequence[str] = (),
-) -> None:
+def restrict(port: int, interface: Interface = LOOPBACK) -> None:
   """Restricts a TCP server of this process to an interface.
 
   Other machines reach it at the host's address only. For all others, also on
@@ -189,15 +178,11 @@ def restrict(
   Args:
     port: A port on which a server listens already.
     interface: The interface to restrict it to.
-    shut_out: IP addresses of machines whose packets are dropped on every
-      interface, until the next call without them.
 
   Raises:
     ValueError: If no socket of this process listens there.
   """
-  instructions = _write_filter(
-    interface, [ipaddress.ip_address(one) for one in shut_out]
-  )
+  instructions = _write_filter(interface)
   is_listening = False
   for server in _sockets_at(port):
     listens = False
@@ -241,10 +226,8 @@ def _sockets_at(port: int) -> Iterator[socket.socket]:
       borrowed.detach()
 
 
-def _write_filter(
-  interface: Interface, shut_out: Sequence[_Address]
-) -> list[_Instruction]:
-  """Builds a filter for packets of an interface and allowed senders.
+def _write_filter(interface: Interface) -> list[_Instruction]:
+  """Builds a filter for packets of an interface.
 
   A jump holds the numbers of instructions to skip if its comparison succeeds
   and if it fails.
@@ -262,25 +245,12 @@ def _write_filter(
       behind += len(demand)
     index = socket.if_nametoindex(name)
     parts.append(_Instruction(_JUMP_IF_EQUAL, behind, 0, index))
-  parts += [_Instruction(_RETURN, 0, 0, _NO_BYTES), *demand]
-  for version, sender_at in _SENDER_AT.items():
-    refusals = []
-    for address in shut_out:
-      if address.version == version:
-        refusals += [
-          *_compare(address.packed, _NETWORK_HEADER + sender_at),
-          _Instruction(_RETURN, 0, 0, _NO_BYTES),
-        ]
-    if refusals:
-      parts += [
-        _Instruction(_LOAD_BYTE, 0, 0, _NETWORK_HEADER),
-        _Instruction(_AND, 0, 0, _VERSION_BITS),
-        _Instruction(_JUMP_IF_EQUAL, 1, 0, version << 4),
-        _Instruction(_JUMP, 0, 0, len(refusals)),
-        *refusals,
-      ]
-  parts.append(_Instruction(_RETURN, 0, 0, _ALL_BYTES))
-  return parts
+  return [
+    *parts,
+    _Instruction(_RETURN, 0, 0, _NO_BYTES),
+    *demand,
+    _Instruction(_RETURN, 0, 0, _ALL_BYTES),
+  ]
 
 
 def _demand_receiver(host: _Address) -> list[_Instruction]:

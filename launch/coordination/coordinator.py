@@ -15,7 +15,6 @@ from absl import logging
 from repertory.components import loggers, replay
 from repertory.components.runtime import callers, signals
 from repertory.launch.coordination import (
-  episodes,
   evaluations,
   kinds,
   logs,
@@ -27,10 +26,12 @@ from repertory.launch.coordination import (
   reports,
   run_callbacks,
   statuses,
-  step_budget,
 )
 from repertory.launch.experiments import failures
 from repertory.launch.opening import session as session_lib
+
+# Maximum environment steps of one grant.
+_MAX_GRANT = 1000
 
 
 class Coordinator:
@@ -49,7 +50,7 @@ class Coordinator:
     Args:
       title: Display title of the run.
       max_restarts: Maximum restarts of one node within
-        `restarts.WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
+        `node_registry.WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
       clock: Clock in seconds.
       fencing: Fencing that shuts out the old process of a restarted node.
     """
@@ -57,9 +58,7 @@ class Coordinator:
     self._session = session
     self._title = title
     self._progress = progress.Progress(session, clock)
-    self._step_budget = step_budget.StepBudget(
-      experiment.max_steps, experiment.num_actors
-    )
+    self._step_budget = StepBudget(experiment.max_steps, experiment.num_actors)
     self._node_registry = node_registry.NodeRegistry(
       max_restarts, clock, session.num_restarts, experiment.deterministic
     )
@@ -67,7 +66,7 @@ class Coordinator:
     self._lock = threading.RLock()
     self._phases = phases.Phases()
     self._message = session.message
-    self._episodes = episodes.EpisodeStatistics(session)
+    self._episodes = statuses.EpisodeStatistics(session)
     self._speed = rates.Speed(
       experiment.max_steps, self._progress.learner_steps, clock
     )
@@ -405,3 +404,59 @@ class Coordinator:
     """Warns on the console, since the logs cannot be written."""
     logging.warning('%s', message)
     self._message = ' '.join(filter(None, [self._session.message, message]))
+
+
+class StepBudget:
+  """Step budget: grants environment steps to actors, takes back unused ones.
+
+  A step is first granted, then reported. Granted plus reported steps exceed
+  `max_steps` by less than one environment batch.
+  """
+
+  def __init__(self, max_steps: int, num_actors: int):
+    """Starts without grants.
+
+    Args:
+      max_steps: Environment steps at which the run ends, those of resumed runs
+        included.
+      num_actors: Number of actors; more actors get smaller grants.
+    """
+    self._max_steps = max_steps
+    self._num_actors = num_actors
+    self._open: dict[str, int] = {}
+    self._num_open = 0  # Their sum.
+
+  def acquire(self, node: str, wanted: int, steps_done: int) -> int:
+    """Grants steps to an actor.
+
+    Args:
+      wanted: Minimum number of steps the actor can use.
+      steps_done: Environment steps reported so far.
+
+    Returns:
+      At least `wanted` steps, or 0 when none are left.
+    """
+    left = self._max_steps - steps_done - self._num_open
+    if left <= 0:
+      return 0
+    # Smaller grants towards the end, so that all actors end together.
+    share = left // (4 * self._num_actors)
+    granted = max(wanted, min(share, _MAX_GRANT))
+    self._add(node, granted)
+    return granted
+
+  def give_back(self, node: str, unused: int) -> None:
+    """Takes back granted steps that were not taken."""
+    self._add(node, -unused)
+
+  def use(self, node: str, steps: int) -> None:
+    """Moves reported steps out of the grants."""
+    self._add(node, -steps)
+
+  def drop(self, node: str) -> None:
+    """Takes back all grants of an actor that has ended."""
+    self._num_open -= self._open.pop(node, 0)
+
+  def _add(self, node: str, steps: int) -> None:
+    self._open[node] = self._open.get(node, 0) + steps
+    self._num_open += steps

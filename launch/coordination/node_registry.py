@@ -6,14 +6,46 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from repertory.components import loggers
-from repertory.launch.coordination import kinds, restarts
+from repertory.launch.coordination import kinds
 from repertory.launch.experiments import failures
 from repertory.launch.platform import watchdog
 
 # A healthy node never pauses this long between two heartbeats.
 _PAUSE_SECONDS = 2.0
 
+# Time window of a restart budget.
+WINDOW_SECONDS = 600.0
+
 _STARTING = ('starting', 'restarting')
+
+
+class RestartBudget:
+  """Limit on the number of restarts within a time window."""
+
+  def __init__(
+    self, max_restarts: int, clock: Callable[[], float] = time.monotonic
+  ):
+    """Starts with the full budget.
+
+    Args:
+      max_restarts: Maximum restarts within `WINDOW_SECONDS`.
+      clock: Clock in seconds.
+    """
+    self._max_restarts = max_restarts
+    self._clock = clock
+    self._taken_at: list[float] = []
+    self.num_taken = 0
+
+  def is_left(self) -> bool:
+    """Returns whether another restart is allowed now."""
+    since = self._clock() - WINDOW_SECONDS
+    self._taken_at = [t for t in self._taken_at if t >= since]
+    return len(self._taken_at) < self._max_restarts
+
+  def take(self) -> None:
+    """Counts a restart."""
+    self._taken_at.append(self._clock())
+    self.num_taken += 1
 
 
 @dataclasses.dataclass
@@ -34,7 +66,7 @@ class _Node:
     host: Name of its host, if there are several.
   """
 
-  restarts: restarts.RestartBudget
+  restarts: RestartBudget
   state: str = 'starting'
   started_at: float = 0.0
   doing: str = ''
@@ -55,20 +87,20 @@ class NodeRegistry:
     max_restarts: int,
     clock: Callable[[], float] = time.monotonic,
     num_restarts: int = 0,
-    keeps_step: bool = False,
+    is_deterministic: bool = False,
   ):
     """Starts empty.
 
     Args:
       max_restarts: Maximum restarts of one node within
-        `restarts.WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
+        `WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
       clock: Clock in seconds.
       num_restarts: Node restarts of earlier starts of the run.
-      keeps_step: Whether the run is deterministic. Then no acting node is
+      is_deterministic: Whether the run is deterministic. Then no acting node is
         restarted alone, for the others would wait for its lost items.
     """
     self._num_restarts_before = num_restarts
-    self._keeps_step = keeps_step
+    self._is_deterministic = is_deterministic
     self._max_restarts = max_restarts
     self._first_doing = ''
     self._clock = clock
@@ -152,9 +184,9 @@ class NodeRegistry:
     node = self._nodes.get(name)
     if node is None or not node.is_ready:
       return False
-    if self._keeps_step and kinds.kind_of(name).acts:
+    if self._is_deterministic and kinds.kind_of(name).acts:
       return False
-    return restarts.may_replace(name, node.restarts)
+    return kinds.kind_of(name).is_replaceable and node.restarts.is_left()
 
   def keep_cause(self, failure: failures.Failure) -> bool:
     """Stores the failure of a node until its process has ended.
@@ -314,7 +346,7 @@ class NodeRegistry:
 
   def _get(self, name: str) -> _Node:
     if name not in self._nodes:
-      budget = restarts.RestartBudget(self._max_restarts, self._clock)
+      budget = RestartBudget(self._max_restarts, self._clock)
       self._nodes[name] = _Node(budget)
       self._enter(name, self._nodes[name].state)
     return self._nodes[name]

@@ -286,7 +286,7 @@ def _describe(session: session_lib.Session, title: str) -> callbacks.RunEvent:
   return callbacks.RunEvent(
     title,
     session.experiment.directory,
-    {**settings, **session.identity, **session.wiring},
+    {**settings, **session.identity, **session.run_layout},
     steps=counts['steps'],
     learner_steps=counts['learner_steps'],
     episodes=counts['episodes'],

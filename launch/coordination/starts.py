@@ -52,3 +52,25 @@ def wait_for(
       raise TimeoutError(f'Waited {timeout_seconds:g} seconds for {what}.')
     if stop.wait(_LOOK_SECONDS):
       raise signals.Stopped
+
+
+def find_address(
+  coordinator: Any,
+  node: str,
+  *,
+  asks: str,
+  timeout_seconds: float,
+  stop: signals.StopSignal,
+) -> str:
+  """Blocks until a node's server listens; returns its address.
+
+  For arguments and exceptions, see `wait_for`.
+  """
+  return wait_for(
+    lambda: coordinator.address_of(node),
+    f"node '{node}' to listen",
+    coordinator=coordinator,
+    asks=asks,
+    timeout_seconds=timeout_seconds,
+    stop=stop,
+  )

@@ -1,10 +1,17 @@
-"""Display figures of tables, inference servers, variables and learners."""
+"""Display figures of episodes, tables, inference, variables and learners."""
 
+import collections
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from repertory.components import loggers, replay
 from repertory.launch.coordination import reports
+from repertory.launch.opening import session as session_lib
+
+# Number of episodes in the mean return.
+_NUM_RETURNS = 100
 
 
 class Gauges:
@@ -78,18 +85,18 @@ class Gauges:
     Args:
       learner_steps: Learner steps so far.
     """
-    achieved, target = samples_per_insert(self.tables, self._limits)
+    achieved, target = _samples_per_insert(self.tables, self._limits)
     return {
       'samples_per_insert': achieved,
       'target_samples_per_insert': target,
-      'tables': list_tables(self.tables),
-      **variables_age(self._versions.values(), learner_steps),
-      'inference': list_inference(self._inference),
+      'tables': _list_tables(self.tables),
+      **_variables_age(self._versions.values(), learner_steps),
+      'inference': _list_inference(self._inference),
       'targets_per_second': (
         sum(self._target_rates.values()) if self._target_rates else None
       ),
       'target_age_steps': self._target_age,
-      **gossip_figures(self._learners, self._evaluations),
+      **_gossip_figures(self._learners, self._evaluations),
       'not_recorded': _describe_unrecorded(
         self._num_unrecorded, self._unrecorded_reason
       ),
@@ -97,12 +104,7 @@ class Gauges:
 
 
 def _describe_unrecorded(counts: Mapping[str, int], reason: str) -> str:
-  """Returns a message on unrecorded steps; '' if there are none.
-
-  Args:
-    counts: Number of unrecorded steps, by node.
-    reason: Cause of the write failure.
-  """
+  """Returns a message on unrecorded steps; '' if there are none."""
   if not counts:
     return ''
   parts = ', '.join(f'{count:,} of {node}' for node, count in counts.items())
@@ -112,7 +114,7 @@ def _describe_unrecorded(counts: Mapping[str, int], reason: str) -> str:
   )
 
 
-def list_tables(
+def _list_tables(
   tables: Mapping[str, replay.TableInfo],
 ) -> tuple[loggers.TableStatus, ...]:
   """Returns the display status of each table."""
@@ -124,14 +126,10 @@ def list_tables(
   )
 
 
-def list_inference(
+def _list_inference(
   servers: Mapping[str, Mapping[str, float]],
 ) -> tuple[loggers.InferenceStatus, ...]:
-  """Returns the display status of each inference server.
-
-  Args:
-    servers: Figures of each server, by node name.
-  """
+  """Returns the display status of each inference server."""
   return tuple(
     loggers.InferenceStatus(
       name=name,
@@ -147,15 +145,10 @@ def list_inference(
   )
 
 
-def gossip_figures(
+def _gossip_figures(
   learners: Mapping[str, Mapping[str, Any]], evaluations: Mapping[str, float]
 ) -> dict[str, Any]:
-  """Returns the display figures of learners that gossip.
-
-  Args:
-    learners: Newest log row of each learner, by node name.
-    evaluations: Latest evaluation return of each learner, by node name.
-  """
+  """Returns the display figures of learners that gossip."""
   if not learners:
     return {}
   rows = learners.values()
@@ -185,15 +178,11 @@ def achieved_ratio(
   return table.samples / beyond if beyond > 0 and table.samples else None
 
 
-def samples_per_insert(
+def _samples_per_insert(
   tables: Mapping[str, replay.TableInfo],
   limits: Mapping[str, replay.RateLimit | None],
 ) -> tuple[float | None, float | None]:
-  """Returns achieved and target samples per insert of the learner's table.
-
-  Args:
-    limits: Rate limit of each table; the learner samples the first.
-  """
+  """Returns achieved and target samples per insert of the first table."""
   name, limit = next(iter(limits.items()))
   table = tables.get(name)
   if table is None or limit is None:
@@ -201,15 +190,10 @@ def samples_per_insert(
   return achieved_ratio(table, limit), limit.samples_per_insert
 
 
-def variables_age(
+def _variables_age(
   versions: Collection[tuple[int, float]], learner_steps: int
 ) -> dict[str, Any]:
-  """Returns the mean age of the variables that actors use.
-
-  Args:
-    versions: Version (learner steps) and age in seconds, for each acting node.
-    learner_steps: Learner steps so far.
-  """
+  """Returns the mean age of the variables that actors use."""
   # The learner reports later than actors fetch.
   lags = [max(0, learner_steps - version) for version, _ in versions]
   return {
@@ -221,3 +205,50 @@ def variables_age(
 def mean(values: Collection[float]) -> float | None:
   """Returns the mean; None without values."""
   return sum(values) / len(values) if values else None
+
+
+class EpisodeStatistics:
+  """Counts training episodes, and averages the latest returns."""
+
+  def __init__(self, session: session_lib.Session):
+    """Continues the count of a resumed run."""
+    self.count = session.counts['episodes']
+    self._info_names = session.experiment.info
+    self._returns: collections.deque[float] = collections.deque(
+      maxlen=_NUM_RETURNS
+    )
+
+  def take(
+    self,
+    episodes: Sequence[tuple[float, ...]],
+    position: Mapping[str, float],
+  ) -> dict[str, np.ndarray]:
+    """Records finished episodes.
+
+    Args:
+      episodes: Return, length and `info` values of each; at least one.
+      position: Step counts and elapsed time of the run.
+
+    Returns:
+      Log columns `[K]` by name, for K episodes.
+    """
+    returns, lengths, *info = (np.asarray(column) for column in zip(*episodes))
+    size = len(returns)
+    self._returns.extend(returns[-_NUM_RETURNS:].tolist())
+    self.count += size
+    return {
+      'episode_return': returns,
+      'episode_length': lengths,
+      **dict(zip(self._info_names, info, strict=True)),
+      **{name: np.full([size], value) for name, value in position.items()},
+      'episodes': np.arange(self.count - size + 1, self.count + 1),
+    }
+
+  def figures(self) -> dict[str, Any]:
+    """Returns the display figures of episodes."""
+    returns = self._returns
+    return {
+      'episodes': self.count,
+      'mean_return': mean(returns),
+      'num_returns': len(returns),
+    }

@@ -28,24 +28,18 @@ class AuthenticatedClient:
       caller: Identity of the caller.
     """
     self._client = client
-    self.futures = _SignedCalls(client.futures, caller)
-    self._calls = _SignedCalls(client, caller)
+    self._caller = caller
 
   @property
   def address(self) -> str:
     return self._client.address
 
-  def __getattr__(self, method: str) -> Callable[..., Any]:
-    return getattr(self._calls, method)
-
-
-class _SignedCalls:
-  def __init__(self, calls: Any, caller: callers.Caller):
-    self._calls = calls
-    self._caller = tuple(caller)
+  @property
+  def futures(self) -> 'AuthenticatedClient':
+    return AuthenticatedClient(self._client.futures, self._caller)
 
   def __getattr__(self, method: str) -> Callable[..., Any]:
-    return functools.partial(getattr(self._calls, method), self._caller)
+    return functools.partial(getattr(self._client, method), tuple(self._caller))
 
 
 def signed(

@@ -9,7 +9,6 @@ that the node processes of the tests start fast.
 
 import threading
 import time
-import unittest
 from collections.abc import Callable
 from typing import Any
 
@@ -82,7 +81,7 @@ class LauncherConformance:
     """Makes the launcher."""
     raise NotImplementedError
 
-  def make_program(self) -> node_graph.NodeGraph:
+  def make_graph(self) -> node_graph.NodeGraph:
     """Makes a node graph of a service, a client and a failing node."""
     planned = node_graph.NodeGraph(_SECONDS)
     planned.add(node_graph.PlannedNode(_SERVICE, _Service))
@@ -97,8 +96,8 @@ class LauncherConformance:
       assert isinstance(text, str) and text, f'The launcher must have a {name}.'
     assert isinstance(launcher.can_restart, bool)
 
-  def test_hosts_a_program(self, tmp_path):
-    launcher, planned = self.make_launcher(), self.make_program()
+  def test_runs_a_graph(self, tmp_path):
+    launcher, planned = self.make_launcher(), self.make_graph()
     threads = threading.active_count()
     with launcher.launch(planned, str(tmp_path)) as workers:
       try:
@@ -131,7 +130,7 @@ class LauncherConformance:
     assert workers.is_alive(_SERVICE)
     service = workers.client(_SERVICE)
     assert service.futures.double(21).result(_SECONDS) == 42
-    for i in range(1000):  # Canceled calls must not crash.
+    for i in range(200):  # Canceled calls must not crash.
       call = service.futures.double(21)
       end = time.perf_counter() + i * 1e-6
       while not call.done() and time.perf_counter() < end:
@@ -177,16 +176,6 @@ class LauncherConformance:
     service = workers.client(_SERVICE)
     generation = service.futures.generation().result(_SECONDS)
     assert generation == 1, f'The generation must be 1; got {generation}.'
-
-  def test_kills_nodes_that_do_not_end(self, tmp_path):
-    launcher = self.make_launcher()
-    if not launcher.can_restart:
-      raise unittest.SkipTest('Nodes of this launcher cannot be killed.')
-    planned = node_graph.NodeGraph(_SECONDS)
-    planned.add(node_graph.PlannedNode(_SERVICE, _Service))
-    with launcher.launch(planned, str(tmp_path)) as workers:
-      assert workers.is_alive(_SERVICE)
-    assert not workers.is_alive(_SERVICE)
 
 
 def _wait(condition: Callable[[], Any], what: str) -> None:

@@ -12,18 +12,6 @@ from courier.python.client import translate_status
 from repertory.components.runtime import network_interfaces
 
 
-def make_server(port: int, num_threads: int, token: str) -> courier.Server:
-  """Makes a server, not started yet.
-
-  Args:
-    port: Port of the server.
-    num_threads: Maximum concurrent calls.
-    token: Ignored: Courier does not authenticate callers.
-  """
-  del token
-  return courier.Server(port=port, thread_pool_size=num_threads)
-
-
 def make_client(
   address: str, timeout_seconds: float, token: str
 ) -> courier.Client:
@@ -88,25 +76,26 @@ class _Calls:
 
 @contextlib.contextmanager
 def serving(
-  server: courier.Server | None,
+  port: int,
   served: Mapping[str, Callable[..., Any]],
-  shut_down: Callable[[], None],
+  *,
+  num_threads: int,
+  token: str,
   interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
 ) -> Iterator[None]:
   """Serves calls while the block runs.
 
   Args:
-    server: The server; None to serve nothing.
+    port: Port of the server.
     served: Served methods, by name.
-    shut_down: Served as `shutdown`.
+    num_threads: Maximum concurrent calls.
+    token: Ignored: Courier does not authenticate callers.
     interface: Network interface to serve on.
   """
-  if server is None:
-    yield
-    return
+  del token
+  server = courier.Server(port=port, thread_pool_size=num_threads)
   for name, method in served.items():
     server.Bind(name, method)
-  server.Bind('shutdown', shut_down)
   server.Start()
   try:
     network_interfaces.restrict(server.port, interface)

@@ -8,8 +8,8 @@ arrive first; without the token, the message is not received.
 import contextlib
 import functools
 import hmac
+import json
 import os
-import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +33,17 @@ _SERVICE = 'repertory'
 # Metadata keys of a call: the token, and the id of the call, which is the same
 # for retries.
 _TOKEN, _CALL = 'token', 'call'
+
+_RETRIES = {
+  'name': [{}],  # All methods.
+  'retryPolicy': {
+    'maxAttempts': 5,  # The most that gRPC allows.
+    'initialBackoff': '0.1s',
+    'maxBackoff': '0.5s',
+    'backoffMultiplier': 2,
+    'retryableStatusCodes': ['UNAVAILABLE'],
+  },
+}
 
 _ANY_SIZE = (
   ('grpc.max_send_message_length', -1),
@@ -58,6 +69,11 @@ _CLIENT_OPTIONS = (
   ('grpc.http2.max_pings_without_data', 0),
   ('grpc.http2.ping_timeout_ms', 20_000),
   ('grpc.keepalive_timeout_ms', 20_000),
+  # A call whose connection is lost is retried. If the server was lost, a
+  # restarted server handles the retry, as with Courier; otherwise the server
+  # recognizes the call, see `ReplyCache`.
+  ('grpc.service_config', json.dumps({'methodConfig': [_RETRIES]})),
+  ('grpc.per_rpc_retry_buffer_size', 2**31 - 1),
 )
 
 # Grace period of open calls when the server ends, and time-out of its end.
@@ -73,26 +89,6 @@ class CallError(Exception):
   """
 
 
-class Server:
-  """Configuration of a server, which listens in `serving`."""
-
-  def __init__(self, port: int, num_threads: int, token: str):
-    self.port = port
-    self.num_threads = num_threads
-    self.token = token.encode()
-
-
-def make_server(port: int, num_threads: int, token: str) -> Server:
-  """Makes a server, not started yet.
-
-  Args:
-    port: Port of the server.
-    num_threads: Maximum concurrent calls.
-    token: Secret that authenticates callers.
-  """
-  return Server(port, num_threads, token)
-
-
 def make_client(address: str, timeout_seconds: float, token: str) -> 'Client':
   """Makes a client, which connects on the first call.
 
@@ -106,45 +102,44 @@ def make_client(address: str, timeout_seconds: float, token: str) -> 'Client':
 
 @contextlib.contextmanager
 def serving(
-  server: Server | None,
+  port: int,
   served: Mapping[str, Callable[..., Any]],
-  shut_down: Callable[[], None],
+  *,
+  num_threads: int,
+  token: str,
   interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
 ) -> Iterator[None]:
   """Serves calls while the block runs.
 
   Args:
-    server: The server; None to serve nothing.
+    port: Port of the server.
     served: Served methods, by name.
-    shut_down: Served as `shutdown`.
+    num_threads: Maximum concurrent calls.
+    token: Secret that authenticates callers.
     interface: Network interface to serve on.
 
   Raises:
     RuntimeError: If the port is in use.
   """
-  if server is None:
-    yield
-    return
-  methods = {**served, 'shutdown': shut_down}
   answers = idempotency.ReplyCache()
   handlers = {
     f'/{_SERVICE}/{name}': grpc.unary_unary_rpc_method_handler(
       functools.partial(_take, method, answers)
     )
-    for name, method in methods.items()
+    for name, method in served.items()
   }
-  threads: Any = idempotency.DaemonThreads(server.num_threads)
+  threads: Any = idempotency.DaemonThreads(num_threads)
   listener = grpc.server(
     threads,
-    handlers=[_Admitting(handlers, server.token)],
+    handlers=[_Admitting(handlers, token.encode())],
     options=_SERVER_OPTIONS,
   )
   try:
     try:
       for address in network_interfaces.addresses_to_bind(interface):
         bound = network_interfaces.Interface(address, interface.names)
-        listener.add_insecure_port(bound.address(server.port))
-      network_interfaces.restrict(server.port, interface)
+        listener.add_insecure_port(bound.address(port))
+      network_interfaces.restrict(port, interface)
     finally:
       listener.start()  # Only a started server closes its ports.
     yield
@@ -231,62 +226,42 @@ class Client:
     return getattr(self._calls, method)
 
   def _call(self, method: str, *arguments: Any, **named: Any) -> Any:
-    call = self._prepare(self._stub(method), arguments, named)
-    end, loss = time.monotonic() + self._timeout_seconds, ''
-    while True:
-      try:
-        reply = call(timeout=end - time.monotonic())
-      except grpc.RpcError as error:
-        if not _can_retry(error):
-          raise self._describe(method, error, loss) from None
-        loss = error.details() or ''
-      else:
-        return _unpack(reply)
+    try:
+      return _unpack(self._start(self._stub(method), arguments, named))
+    except grpc.RpcError as error:
+      raise self._describe(method, error) from None
 
   def _begin(
     self, method: str, *arguments: Any, **named: Any
   ) -> futures.Future:
     found: futures.Future = futures.Future()
-    start = self._prepare(self._stub(method).future, arguments, named)
-    end, losses = time.monotonic() + self._timeout_seconds, ['']
-
-    def begin() -> None:
-      call = start(timeout=end - time.monotonic())
-      # Runs at once if already canceled.
-      found.add_done_callback(
-        lambda found: call.cancel() if found.cancelled() else None
-      )
-      call.add_done_callback(settle)
 
     def settle(call: Any) -> None:
-      if not found.cancelled() and _can_retry(call):
-        losses.append(call.details() or '')
-        try:
-          begin()
-        except BaseException as error:
-          if found.set_running_or_notify_cancel():
-            found.set_exception(error)
-      elif found.set_running_or_notify_cancel():
-        try:
-          found.set_result(_unpack(call.result()))
-        except grpc.RpcError as error:
-          found.set_exception(self._describe(method, error, losses[-1]))
-        except BaseException as error:
-          found.set_exception(error)
+      if not found.set_running_or_notify_cancel():
+        return
+      try:
+        found.set_result(_unpack(call.result()))
+      except grpc.RpcError as error:
+        found.set_exception(self._describe(method, error))
+      except BaseException as error:
+        found.set_exception(error)
 
-    begin()
+    call = self._start(self._stub(method).future, arguments, named)
+    found.add_done_callback(
+      lambda found: call.cancel() if found.cancelled() else None
+    )
+    call.add_done_callback(settle)
     return found
 
-  def _prepare(
+  def _start(
     self,
     stub: Callable[..., Any],
     arguments: Sequence[Any],
     named: Mapping[str, Any],
-  ) -> Callable[..., Any]:
-    """Returns a function that starts a call, or retries it, with a time-out."""
-    return functools.partial(
-      stub,
+  ) -> Any:
+    return stub(
       _pickle((arguments, named)),
+      timeout=self._timeout_seconds,
       metadata=((_TOKEN, self._token), (_CALL, uuid.uuid4().hex)),
       wait_for_ready=True,
     )
@@ -297,13 +272,10 @@ class Client:
       self._stubs[method] = channel.unary_unary(f'/{_SERVICE}/{method}')
     return self._stubs[method]
 
-  def _describe(self, method: str, error: Any, loss: str) -> CallError:
-    """Makes the error of a failed call, with any earlier connection loss."""
+  def _describe(self, method: str, error: Any) -> CallError:
     if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
       problem = f'Waited {self._timeout_seconds:g} seconds for a reply'
-      if loss:
-        problem += f'; an earlier connection was lost: {loss}'
-      elif not calls.is_listening(self):
+      if not calls.is_listening(self):
         problem += '; no server is listening'
       problem += '.'
     else:
@@ -321,15 +293,6 @@ class _Calls:
     if method.startswith('__'):  # Python protocols are not remote.
       raise AttributeError(method)
     return functools.partial(self._call, method)
-
-
-def _can_retry(call: Any) -> bool:
-  """Returns whether a call failed because its connection was lost.
-
-  If the server was lost, a restarted server handles the retry, as with Courier;
-  otherwise the server recognizes the call, see `ReplyCache`.
-  """
-  return call.code() == grpc.StatusCode.UNAVAILABLE
 
 
 def _unpack(reply: bytes) -> Any:

@@ -3,14 +3,20 @@
 import abc
 import contextlib
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
+
+from absl import logging
 
 from repertory.launch.experiments import failures, registries
 from repertory.launch.launchers import node_graph as node_graph_lib
 
-# Time-out of ending nodes after a second Ctrl-C.
+# Time-out of nodes after they were asked to end; and after a second Ctrl-C.
+_EXIT_SECONDS = 5.0
 HURRIED_SECONDS = 0.5
+
+_POLL_SECONDS = 0.1
 
 
 class Workers(abc.ABC):
@@ -23,8 +29,19 @@ class Workers(abc.ABC):
 
   is_forced = False
 
-  def __init__(self, program: node_graph_lib.NodeGraph):
+  def __init__(
+    self,
+    program: node_graph_lib.NodeGraph,
+    clients: Mapping[str, Callable[[], Any]],
+  ):
+    """Takes over started nodes.
+
+    Args:
+      program: The node graph of these workers.
+      clients: Client factories of serving nodes, by node.
+    """
     self.program = program
+    self._clients = clients
 
   @property
   def names(self) -> list[str]:
@@ -70,13 +87,34 @@ class Workers(abc.ABC):
     """Describes what starting nodes are waiting for; '' if nothing."""
     return ''
 
-  @abc.abstractmethod
   def client(self, name: str) -> Any:
     """Makes a client of a serving node.
 
     Calls have the node graph's time-out. `futures` has the same methods without
     waiting; `address` is the address of the node.
     """
+    return self._clients[name]()
+
+  @property
+  def exit_seconds(self) -> float:
+    """Time-out of nodes after they were asked to end."""
+    return HURRIED_SECONDS if self.is_forced else _EXIT_SECONDS
+
+  def wait_for_end(self, seconds: float) -> None:
+    """Waits until all nodes have ended, or for `seconds`."""
+    deadline = time.monotonic() + seconds
+    while any(map(self.is_alive, self.names)):
+      if time.monotonic() > deadline:
+        return
+      time.sleep(_POLL_SECONDS)
+
+  def end(self) -> None:
+    """Waits for nodes to end, then kills them; warns of those still alive."""
+    self.wait_for_end(self.exit_seconds)
+    self.kill_all(self.names)
+    for name in self.names:
+      if self.is_alive(name):
+        logging.warning('%s did not end.', name)
 
   @abc.abstractmethod
   def is_alive(self, name: str) -> bool:
@@ -113,10 +151,6 @@ class Workers(abc.ABC):
     Args:
       names: Names of registered nodes; the signal would kill others.
     """
-
-  @abc.abstractmethod
-  def wait_for_end(self, seconds: float, but: str | None = None) -> None:
-    """Waits until all nodes except `but` have ended, or `but` has."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,6 @@
-"""Launchers on this host, by Launchpad where it is installed.
+"""Launchers on this host.
 
-The help of a flag lists them, so Launchpad, which imports TensorFlow, is only
-imported at launch.
+The help of a flag lists them, so what they launch is only imported at launch.
 """
 
 import threading
@@ -15,9 +14,9 @@ class _Local(launcher.Launcher):
   """Shared parts of the launchers of threads and processes."""
 
   def check(self):
-    uses_launchpad = _uses_launchpad()  # Also checks the variable.
     is_main = threading.current_thread() is threading.main_thread()
-    if uses_launchpad and not is_main:
+    # Also checks the variable. Courier comes with Launchpad.
+    if rpc.chosen() == rpc.COURIER and not is_main:
       raise SettingError(
         'launch_type',
         f'must be used in the main thread, got {self.name!r} in another: '
@@ -37,10 +36,6 @@ class ThreadLauncher(_Local):
   rank = 0
 
   def launch(self, program, log_directory):
-    if _uses_launchpad():
-      return launchers.launchpad.LaunchpadThreads().launch(
-        program, log_directory
-      )
     return launchers.local_nodes.launch_threads(program, log_directory)
 
 
@@ -55,13 +50,4 @@ class ProcessLauncher(_Local):
   rank = 1
 
   def launch(self, program, log_directory):
-    if _uses_launchpad():
-      return launchers.launchpad.LaunchpadProcesses().launch(
-        program, log_directory
-      )
     return launchers.local_nodes.launch_processes(program, log_directory)
-
-
-def _uses_launchpad() -> bool:
-  """Returns whether Launchpad launches nodes, with Courier for calls."""
-  return rpc.chosen() == rpc.COURIER

@@ -1,9 +1,10 @@
-"""Nodes in threads or processes of this host, launched without Launchpad.
+"""Nodes in threads or processes of this host.
 
-Used where Launchpad is not installed. Works in any thread, since it handles no
-signals.
+Launchpad starts the threads and processes where it is installed. Without it,
+nodes can be launched in any thread, since no signals are handled.
 """
 
+import collections
 import contextlib
 import functools
 import os
@@ -12,190 +13,292 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
-from typing import Any
+from typing import Any, cast
 
 import cloudpickle
 from absl import logging
 
 from repertory.components.runtime import network_interfaces
+from repertory.launch import launchers
+from repertory.launch.coordination import kinds
+from repertory.launch.experiments import failures
 from repertory.launch.launchers import (
-  local_workers,
+  launcher,
   node_process,
   node_runner,
-  polled_workers,
+  process_workers,
   rpc,
 )
 from repertory.launch.launchers import node_graph as node_graph_lib
-from repertory.launch.platform import child_processes, printed
-from repertory.launch.platform import ports as ports_lib
+from repertory.launch.platform import (
+  child_processes,
+  ports,
+  printed,
+  stacks,
+)
 
 
 @contextlib.contextmanager
 def launch_threads(
   program: node_graph_lib.NodeGraph, log_directory: str
-) -> Iterator[local_workers.ThreadWorkers]:
+) -> Iterator[launcher.Workers]:
   """Launches nodes in threads of this process; see `Launcher.launch`."""
   printed.set_aside(log_directory)
-  hosts, threads, outcomes = node_runner.NodeRunners(), {}, {}
   with contextlib.ExitStack() as stack:  # Ends all that was started.
     stack.enter_context(node_runner.shared_interpreter())
-    ports = stack.enter_context(held_ports(program))
-    stack.callback(lambda: hosts.end(list(threads.values())))
-    rpc_name = rpc.chosen()
-    for name, launch_spec in _load(program, ports, rpc_name).items():
-      outcomes[name] = futures.Future()
-      thread = threading.Thread(
-        target=_run,
-        args=[launch_spec, ports.get(name), hosts, outcomes[name]],
-        name=name,
-        daemon=True,
+    specs = stack.enter_context(_launch_specs(program))
+    workers = ThreadWorkers(program, _clients_of(specs))
+    stack.callback(workers.end)
+    runs = {
+      name: functools.partial(workers.run, launch_spec, port)
+      for name, (launch_spec, port) in specs.items()
+    }
+    if _uses_launchpad():
+      stack.enter_context(
+        launchers.launchpad.started(program.labels, runs, log_directory)
       )
-      thread.start()
-      threads[name] = thread  # Only after a successful start.
-    clients = _clients_of(program, ports, rpc_name)
-    workers = local_workers.ThreadWorkers(program, clients, threads, outcomes)
-    stack.callback(end, workers, hosts)
+    else:
+      for name, run in runs.items():
+        threading.Thread(target=run, name=name, daemon=True).start()
     yield workers
+
+
+class ThreadWorkers(launcher.Workers):
+  """Workers in threads of this process, which cannot be killed."""
+
+  def __init__(
+    self,
+    program: node_graph_lib.NodeGraph,
+    clients: Mapping[str, Callable[[], Any]],
+  ):
+    """Waits for threads that call `run`."""
+    super().__init__(program, clients)
+    self._runners: dict[str, node_runner.NodeRunner] = {}
+    self._outcomes: dict[str, futures.Future] = {
+      name: futures.Future() for name in program.names
+    }
+
+  def run(
+    self, launch_spec: node_process.NodeLaunchSpec, port: int | None
+  ) -> None:
+    """Runs a node in its thread, and keeps its exception."""
+    name = launch_spec.plan.name
+    outcome = self._outcomes[name]
+    try:
+      runner = launch_spec.make_runner(generation=0, can_restart=False)
+      self._runners[name] = runner
+      if outcome.set_running_or_notify_cancel():
+        launch_spec.run(runner, port)
+        outcome.set_result(None)
+    except BaseException as error:
+      outcome.set_exception(error)
+
+  def is_alive(self, name: str) -> bool:
+    return not self._outcomes[name].done()
+
+  def failure_of(self, name: str) -> failures.Failure:
+    outcome = self._outcomes[name]
+    error = outcome.exception() if outcome.done() else None
+    if error is None:
+      return process_workers.describe_end(name, 0)
+    return failures.Failure(name, repr(error))
+
+  def kill(self, name: str) -> None:
+    del name
+
+  def restart(self, name: str) -> None:
+    raise NotImplementedError(f'{name} is a thread.')
+
+  def log_of(self, name: str) -> str:
+    del name
+    return ''
+
+  def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
+    del names
+    return {'all nodes, in one process': stacks.of_this_process()}
+
+  def end(self) -> None:
+    """Waits for nodes to end, then asks them; warns of those still alive."""
+    self.wait_for_end(self.exit_seconds)
+    for outcome in self._outcomes.values():
+      outcome.cancel()  # Of threads that have not started.
+    # The coordinator last: nodes that send heartbeats would wait for it in
+    # vain.
+    for is_last in (False, True):
+      ending = [
+        name
+        for name in self.names
+        if (name == kinds.COORDINATOR.name) == is_last and self.is_alive(name)
+      ]
+      for name in ending:
+        self._runners[name].shut_down()
+      futures.wait([self._outcomes[n] for n in ending], self.exit_seconds)
+    for name in self.names:
+      if self.is_alive(name):
+        logging.warning('A thread of %s did not end.', name)
 
 
 @contextlib.contextmanager
 def launch_processes(
   program: node_graph_lib.NodeGraph, log_directory: str
-) -> Iterator[local_workers.LocalProcesses]:
+) -> Iterator[launcher.Workers]:
   """Launches nodes in processes of this host; see `Launcher.launch`."""
   printed.set_aside(log_directory)
-  environment, processes = make_environment(), {}
-  with contextlib.ExitStack() as stack:  # Ends all that was started.
-    ports = stack.enter_context(held_ports(program))
-    rpc_name = rpc.chosen()
-    given = {
-      name: pickle.dumps((ports.get(name), network_interfaces.LOOPBACK))
-      + cloudpickle.dumps(launch_spec)
-      for name, launch_spec in _load(program, ports, rpc_name).items()
-    }
-    paths = paths_of(program, log_directory)
-    stack.callback(lambda: end_processes(processes.values(), environment))
-    for name in program.names:
-      processes[name] = child_processes.start(
-        child_processes.node_command(name),
-        environment,
-        paths[name],
-        given[name],
-      )
-    clients = _clients_of(program, ports, rpc_name)
-    workers = local_workers.LocalProcesses(
-      program, clients, processes, paths, environment, given
-    )
-    stack.callback(end, workers)
-    yield workers
-
-
-@contextlib.contextmanager
-def held_ports(
-  program: node_graph_lib.NodeGraph,
-) -> Iterator[Mapping[str, int]]:
-  """Yields a reserved port for each serving node, by name; see `ports.held`."""
-  with contextlib.ExitStack() as stack:
-    yield {
-      name: stack.enter_context(ports_lib.held()) for name in program.served
-    }
-
-
-def make_environment() -> dict[str, str]:
-  """Returns additional environment variables of the processes of a launch."""
-  return {
+  environment = {
     # Child processes must find the same modules as this process.
     'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
     child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
     child_processes.RUN_VARIABLE: uuid.uuid4().hex,
   }
-
-
-def paths_of(
-  program: node_graph_lib.NodeGraph, log_directory: str
-) -> dict[str, str]:
-  """Returns the output file of each node's process, by name."""
-  return {
-    name: os.path.join(log_directory, label)
-    for name, label in program.labels.items()
-  }
-
-
-def end(
-  workers: polled_workers.PolledWorkers,
-  hosts: node_runner.NodeRunners | None = None,
-) -> None:
-  """Ends nodes, and warns of those that do not end.
-
-  Args:
-    workers: The nodes.
-    hosts: Node runners in threads, which are ended afterwards; None for
-      processes.
-  """
-  if hosts is not None:
-    hosts.is_forced = workers.is_forced
-  for name in workers.end():
-    logging.warning('%s did not end.', name)
-
-
-def end_processes(
-  processes: Iterable[subprocess.Popen], environment: Mapping[str, str]
-) -> None:
-  """Ends all started processes, and their orphans."""
-  for process in processes:
-    # The process id of an ended process may have been reused.
-    if process.poll() is None:
-      child_processes.kill_tree(process)
-  child_processes.kill_orphans(environment[child_processes.RUN_VARIABLE], set())
-
-
-def _load(
-  program: node_graph_lib.NodeGraph, ports: Mapping[str, int], rpc_name: str
-) -> dict[str, node_process.NodeLaunchSpec]:
-  """Returns the launch spec of each node, by name."""
-  addresses = _addresses_of(ports)
-  return {
-    name: node_process.NodeLaunchSpec.of(
-      program,
-      name,
-      {callee: addresses[callee] for callee in program.callees_of(name)},
-      rpc_name,
+  with contextlib.ExitStack() as stack:  # Ends all that was started.
+    specs = stack.enter_context(_launch_specs(program))
+    workers = LocalProcesses(
+      program, _clients_of(specs), log_directory, environment
     )
-    for name in program.names
-  }
+    stack.callback(workers.end_orphans)
+    if _uses_launchpad():
+      runs = {
+        name: functools.partial(node_process.run, launch_spec, port)
+        for name, (launch_spec, port) in specs.items()
+      }
+      workers.processes.update(
+        stack.enter_context(
+          launchers.launchpad.started(
+            program.labels, runs, log_directory, environment
+          )
+        )
+      )
+      stack.callback(workers.end)
+    else:
+      stack.callback(workers.end)
+      for name, (launch_spec, port) in specs.items():
+        workers.start(
+          name,
+          child_processes.node_command(name),
+          pickle.dumps((port, network_interfaces.LOOPBACK))
+          + cloudpickle.dumps(launch_spec),
+        )
+    yield workers
 
 
-def _addresses_of(ports: Mapping[str, int]) -> dict[str, str]:
-  return {
-    n: network_interfaces.LOOPBACK.address(port) for n, port in ports.items()
-  }
+class LocalProcesses(process_workers.ProcessWorkers):
+  """Workers in processes of this host.
+
+  Attributes:
+    processes: Started processes, by node.
+  """
+
+  def __init__(
+    self,
+    program: node_graph_lib.NodeGraph,
+    clients: Mapping[str, Callable[[], Any]],
+    log_directory: str,
+    environment: Mapping[str, str],
+  ):
+    """Starts no processes yet.
+
+    Args:
+      program: The node graph of these workers.
+      clients: Client factories of serving nodes, by node.
+      log_directory: Folder for the nodes' output.
+      environment: Environment variables of the processes, besides those of this
+        one.
+    """
+    super().__init__(program, clients, log_directory)
+    self.processes: dict[str, subprocess.Popen] = {}
+    self._environment = environment
+    self._inputs: dict[str, bytes] = {}
+    self._generations: collections.Counter = collections.Counter()
+
+  def start(
+    self, name: str, command: Sequence[str], given: bytes | None = None
+  ) -> None:
+    """Starts a node's process.
+
+    Args:
+      command: Its command line.
+      given: Contents of its standard input; None if it does not read it.
+    """
+    if given is not None:
+      self._inputs[name] = given
+    generation = str(self._generations[name])
+    self.processes[name] = child_processes.start(
+      command,
+      {**self._environment, child_processes.GENERATION_VARIABLE: generation},
+      self._paths[name],
+      given,
+    )
+
+  def is_alive(self, name: str) -> bool:
+    return name in self.processes and self.processes[name].poll() is None
+
+  def failure_of(self, name: str) -> failures.Failure:
+    code = self.processes[name].poll() or 0
+    return process_workers.describe_end(name, code)
+
+  def kill(self, name: str) -> str:
+    owner = self.program.owner_of(name)
+    # The process id of an ended process may have been reused.
+    if self.is_alive(owner):
+      child_processes.kill_tree(self.processes[owner])
+    return owner
+
+  def restart(self, name: str) -> None:
+    self._generations[name] += 1
+    self.end_orphans()
+    command = cast(Sequence[str], self.processes[name].args)
+    self.start(name, command, self._inputs.get(name))
+
+  def _ask_for_stacks(self, name: str) -> None:
+    self.processes[name].send_signal(child_processes.STACKS_SIGNAL)
+
+  def end_orphans(self) -> None:
+    """Kills processes of the run that no running node has started."""
+    child_processes.kill_orphans(
+      self._environment[child_processes.RUN_VARIABLE],
+      {p.pid for p in self.processes.values() if p.poll() is None},
+    )
+
+
+def _uses_launchpad() -> bool:
+  return rpc.chosen() == rpc.COURIER
+
+
+@contextlib.contextmanager
+def _launch_specs(
+  program: node_graph_lib.NodeGraph,
+) -> Iterator[dict[str, tuple[node_process.NodeLaunchSpec, int | None]]]:
+  """Yields launch spec and reserved port of each node, by name."""
+  with contextlib.ExitStack() as stack:
+    held = {name: stack.enter_context(ports.held()) for name in program.served}
+    rpc_name = rpc.chosen()
+    yield {
+      name: (
+        node_process.NodeLaunchSpec.of(
+          program,
+          name,
+          {
+            callee: network_interfaces.LOOPBACK.address(held[callee])
+            for callee in program.callees_of(name)
+          },
+          rpc_name,
+        ),
+        held.get(name),
+      )
+      for name in program.names
+    }
 
 
 def _clients_of(
-  program: node_graph_lib.NodeGraph, ports: Mapping[str, int], rpc_name: str
+  specs: Mapping[str, tuple[node_process.NodeLaunchSpec, int | None]],
 ) -> dict[str, Callable[[], Any]]:
   """Returns a client factory of each serving node, by name."""
-  make = rpc.get(rpc_name).make_client
-  seconds = program.call_timeout_seconds
   return {
-    name: functools.partial(make, address, seconds, program.token)
-    for name, address in _addresses_of(ports).items()
+    name: functools.partial(
+      launch_spec.make_client, network_interfaces.LOOPBACK.address(port)
+    )
+    for name, (launch_spec, port) in specs.items()
+    if port is not None
   }
-
-
-def _run(
-  launch_spec: node_process.NodeLaunchSpec,
-  port: int | None,
-  hosts: node_runner.NodeRunners,
-  outcome: futures.Future,
-) -> None:
-  """Runs a node in a thread, and stores its exception."""
-  try:
-    host = launch_spec.make_host(generation=0, can_restart=False)
-    hosts.add(launch_spec.plan.kind, host)
-    launch_spec.run(host, port)
-    outcome.set_result(None)
-  except BaseException as error:
-    outcome.set_exception(error)

@@ -5,8 +5,10 @@ Independent of the launcher.
 
 import collections
 import dataclasses
+import functools
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from repertory.launch.coordination import kinds
 from repertory.launch.nodes import node as node_lib
@@ -103,6 +105,23 @@ class NodeGraph:
           )
     self._nodes[node.name] = node
     return node.name
+
+  def plan(
+    self,
+    name: str,
+    make: Callable[..., node_lib.Node],
+    calls: Sequence[str] = (),
+    beside: Sequence[PlannedNode] = (),
+    **arguments: Any,
+  ) -> str:
+    """Adds a node; returns its name.
+
+    Args:
+      make: Factory, called with the node's context and `arguments`.
+      calls: See `PlannedNode`, as for `beside`.
+    """
+    make = functools.partial(make, **arguments)
+    return self.add(PlannedNode(name, make, calls, beside))
 
   def callees_of(self, name: str) -> list[str]:
     """Returns the callees of a node and its colocated nodes, sorted."""

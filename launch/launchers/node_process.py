@@ -3,10 +3,12 @@
 Used by launchers that start threads or processes themselves.
 """
 
+import contextlib
 import dataclasses
 import pickle
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from absl import flags, logging
 
@@ -44,14 +46,7 @@ class NodeLaunchSpec:
     peers: Mapping[str, str],
     rpc_name: str,
   ) -> 'NodeLaunchSpec':
-    """Makes the launch spec of a node.
-
-    Args:
-      program: The node graph.
-      name: Name of the node.
-      peers: Addresses of the nodes that it calls, by name.
-      rpc_name: Name of the RPC library.
-    """
+    """Makes the launch spec of a node of a graph; for arguments, see above."""
     return cls(
       program[name],
       peers,
@@ -61,18 +56,20 @@ class NodeLaunchSpec:
       rpc_name,
     )
 
-  def make_host(
+  def make_client(self, address: str) -> Any:
+    """Makes a client of another node."""
+    return rpc.get(self.rpc_name).make_client(
+      address, self.call_timeout_seconds, self.token
+    )
+
+  def make_runner(
     self,
     generation: int,
     can_restart: bool,
     interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
   ) -> node_runner.NodeRunner:
     """Makes the node runner; see `node_runner.NodeRunner`."""
-    seconds, library = self.call_timeout_seconds, rpc.get(self.rpc_name)
-    peers = {
-      name: library.make_client(address, seconds, self.token)
-      for name, address in self.peers.items()
-    }
+    peers = {name: self.make_client(at) for name, at in self.peers.items()}
     caller = callers.Caller(self.plan.name, generation, self.token)
     return node_runner.NodeRunner(
       self.plan,
@@ -81,28 +78,49 @@ class NodeLaunchSpec:
       token=self.token,
       can_restart=can_restart,
       interface=interface,
-      call_timeout_seconds=seconds,
+      call_timeout_seconds=self.call_timeout_seconds,
     )
 
   def run(
     self,
-    host: node_runner.NodeRunner,
+    runner: node_runner.NodeRunner,
     port: int | None,
     interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
   ) -> None:
     """Runs the node to its end.
 
     Args:
-      host: The node runner.
+      runner: The node runner.
       port: Port of the node's server; None for a node that does not serve.
       interface: Network interface of the server.
     """
-    library, server = rpc.get(self.rpc_name), None
-    if port is not None:
-      server = library.make_server(port, self.max_waiting_calls, self.token)
-    host.run(
-      lambda served: library.serving(server, served, host.shut_down, interface)
-    )
+
+    def serve(served):
+      if port is None:
+        return contextlib.nullcontext()
+      return rpc.get(self.rpc_name).serving(
+        port,
+        {**served, 'shutdown': runner.shut_down},
+        num_threads=self.max_waiting_calls,
+        token=self.token,
+        interface=interface,
+      )
+
+    runner.run(serve)
+
+
+def run(
+  launch_spec: NodeLaunchSpec,
+  port: int | None,
+  interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
+) -> None:
+  """Runs a node in this process, which can be killed and restarted."""
+  child_processes.ignore_terminal_signals()
+  logging.set_verbosity(logging.WARNING)
+  runner = launch_spec.make_runner(
+    child_processes.generation(), True, interface
+  )
+  launch_spec.run(runner, port, interface)
 
 
 def main() -> None:
@@ -115,9 +133,7 @@ def main() -> None:
   child_processes.ignore_terminal_signals()
   if not flags.FLAGS.is_parsed():
     flags.FLAGS.mark_as_parsed()
-  logging.set_verbosity(logging.WARNING)
   port, interface = pickle.load(sys.stdin.buffer)
   launch_spec: NodeLaunchSpec = pickle.load(sys.stdin.buffer)
   child_processes.release_input()
-  host = launch_spec.make_host(child_processes.generation(), True, interface)
-  launch_spec.run(host, port, interface)
+  run(launch_spec, port, interface)

@@ -7,8 +7,7 @@ import contextlib
 import os
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from absl import logging
@@ -16,7 +15,7 @@ from absl import logging
 from repertory.components.runtime import network_interfaces, signals
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.experiments import failures
-from repertory.launch.launchers import calls, launcher, node_graph
+from repertory.launch.launchers import calls, node_graph
 from repertory.launch.nodes import node as node_lib
 from repertory.launch.platform import watchdog
 
@@ -24,7 +23,7 @@ from repertory.launch.platform import watchdog
 # of 5 ms is the time of several steps and many requests.
 _SWITCH_SECONDS = 0.0005
 
-# Time-out of nodes in threads after they were asked to end.
+# Time-out of threads after they were asked to end.
 _JOIN_SECONDS = 5
 
 Serve = Callable[
@@ -65,15 +64,12 @@ class NodeRunner:
     self._plan = plan
     self._peers = peers
     self._coordinator = peers.get(kinds.COORDINATOR.name)
-    self._report_failure = None
-    if self._coordinator is not None:
-      self._report_failure = (
-        self._coordinator.fail if beside is None else self._coordinator.abort
-      )
     self._can_restart = can_restart
     self._call_timeout_seconds = call_timeout_seconds
     self._stop = signals.StopSignal()
     self._shut_down = threading.Event()
+    self._has_failed = self._run_stops = False
+    self._heartbeat_error: BaseException | None = None
     self._context = node_lib.Context(
       plan.name,
       self._coordinator,
@@ -154,23 +150,22 @@ class NodeRunner:
         take longer than the heartbeat time-out.
     """
     kind = self._plan.kind
-    with self._reporting_failures():
-      try:
-        # Failures are reported before the close, which dependent nodes would
-        # report as failures of their own.
-        with self._reporting_failures(), self._heartbeat(node):
-          for part in (begin, node.run):
-            with contextlib.suppress(signals.Stopped):
-              part()
-      except BaseException:
-        self._stop.set()  # Ends all waits of a failed node.
-        self._close(node)
-        raise
-      if self._coordinator is not None and kind.phase is not None:
-        self._coordinator.finish(self._plan.name)
-      if (problem := self._close(node)) and self._coordinator is not None:
-        with contextlib.suppress(Exception):  # The coordinator may have ended.
-          self._coordinator.warn(self._plan.name, problem)
+    try:
+      # Failures are reported before the close, which dependent nodes would
+      # report as failures of their own.
+      with self._reporting_failures(), self._heartbeats(node):
+        for part in (begin, node.run):
+          with contextlib.suppress(signals.Stopped):
+            part()
+    except BaseException:
+      self._stop.set()  # Ends all waits of a failed node.
+      self._close(node)
+      raise
+    if self._coordinator is not None and kind.phase is not None:
+      self._coordinator.finish(self._plan.name)
+    if (problem := self._close(node)) and self._coordinator is not None:
+      with contextlib.suppress(Exception):  # The coordinator may have ended.
+        self._coordinator.warn(self._plan.name, problem)
     if kind.serves:
       # Without a time-out, since others may need the service until the run
       # ends. It ends with the launcher: leaving `launch` shuts it down or kills
@@ -183,7 +178,7 @@ class NodeRunner:
     self, node: node_lib.Node, plan: node_graph.PlannedNode
   ) -> Iterator[node_lib.Node]:
     """Makes a colocated node and runs it in a thread until the block ends."""
-    host = NodeRunner(
+    runner = NodeRunner(
       plan,
       self._peers,
       generation=self._context.generation,
@@ -193,16 +188,16 @@ class NodeRunner:
       interface=self._context.interface,
       call_timeout_seconds=self._call_timeout_seconds,
     )
-    made = host.make()
+    made = runner.make()
     thread = threading.Thread(
-      target=host.finish, args=[made], name=plan.name, daemon=True
+      target=runner.finish, args=[made], name=plan.name, daemon=True
     )
     with shared_interpreter():
       thread.start()
       try:
         yield made
       finally:
-        host.shut_down()
+        runner.shut_down()
         thread.join(_JOIN_SECONDS)
         if thread.is_alive():
           logging.warning('The thread of %s did not end.', plan.name)
@@ -219,165 +214,81 @@ class NodeRunner:
       return failure.not_closed
     return ''
 
-  def _heartbeat(self, node: node_lib.Node):
+  @contextlib.contextmanager
+  def _heartbeats(self, node: node_lib.Node) -> Iterator[None]:
+    """Sends heartbeats in another thread during the block and once after.
+
+    A failing heartbeat sets the stop signal, and its exception is raised at the
+    end. If the block raises, there is no last heartbeat, and its exception
+    takes precedence.
+
+    Raises:
+      TimeoutError: If the last heartbeat takes too long, unless the run is
+        stopping.
+    """
     if self._coordinator is None:
-      return contextlib.nullcontext()
-    does_part = self._plan.kind.phase is not None
-    return _Heartbeat(
-      node.report,
-      self._stop,
-      stops_with_run=does_part,
-      timeout_seconds=self._call_timeout_seconds,
+      yield
+      return
+    ended = threading.Event()
+    thread = threading.Thread(
+      target=self._beat, args=[node, ended], name='heartbeat', daemon=True
     )
+    thread.start()
+    try:
+      yield
+    except BaseException:
+      self._has_failed = True
+      raise
+    finally:
+      ended.set()
+      thread.join(
+        _JOIN_SECONDS if self._has_failed else self._call_timeout_seconds
+      )
+    if self._heartbeat_error is not None:
+      raise self._heartbeat_error
+    if thread.is_alive() and not self._may_be_last():
+      raise TimeoutError(
+        f'Waited {self._call_timeout_seconds:g} seconds for the last heartbeat '
+        'of a completed node.'
+      )
+
+  def _beat(self, node: node_lib.Node, ended: threading.Event) -> None:
+    try:
+      while not ended.wait(reports.PERIOD_SECONDS):
+        if node.report().phase == reports.STOPPING:
+          self._run_stops = True
+          if self._plan.kind.phase is not None:
+            self._stop.set()
+    except BaseException as error:
+      self._heartbeat_error = error
+      self._stop.set()
+      return
+    try:
+      if not self._has_failed:
+        node.report()
+    except BaseException as error:
+      if not self._may_be_last():
+        self._heartbeat_error = error
+
+  def _may_be_last(self) -> bool:
+    """Returns whether the coordinator may have ended before the node."""
+    return self._stop.is_set() or self._run_stops
 
   @contextlib.contextmanager
   def _reporting_failures(self) -> Iterator[None]:
-    """Reports an exception to the coordinator, once, and re-raises it."""
+    """Reports an exception to the coordinator, and re-raises it."""
     try:
       yield
     except signals.Stopped:
       raise
     except BaseException as error:
-      report, self._report_failure = self._report_failure, None
-      if report is not None:
-        report(failures.of_exception(self._plan.name, error))
+      if self._coordinator is not None:
+        failure = failures.of_exception(self._plan.name, error)
+        if self._context.beside is None:
+          self._coordinator.fail(failure)
+        else:
+          self._coordinator.abort(failure)
       raise
-
-
-class NodeRunners:
-  """Node runners in threads of this process, which cannot be killed.
-
-  Attributes:
-    is_forced: See `launcher.Workers`.
-  """
-
-  def __init__(self):
-    self.is_forced = False
-    self._lock = threading.Lock()
-    self._added: list[tuple[kinds.Kind, NodeRunner, threading.Thread]] = []
-    self._is_ended = False
-
-  def add(self, kind: kinds.Kind, host: NodeRunner) -> None:
-    """Adds a node runner; called in the node's thread."""
-    with self._lock:
-      self._added.append((kind, host, threading.current_thread()))
-      is_ended = self._is_ended
-    if is_ended:
-      host.shut_down()
-
-  def end(self, threads: Sequence[threading.Thread]) -> None:
-    """Asks all nodes to end, and warns of those that do not.
-
-    Args:
-      threads: All started threads, including those of nodes not made yet.
-    """
-    with self._lock:
-      self._is_ended = True
-      added = list(self._added)
-    # The coordinator last: nodes that send heartbeats would wait for it in
-    # vain.
-    for is_last in (False, True):
-      ending = []
-      for kind, host, thread in added:
-        if (kind is kinds.COORDINATOR) == is_last and thread.is_alive():
-          host.shut_down()
-          ending.append(thread)
-      self._join(ending)
-    known = {thread for _, _, thread in added}
-    self._join([thread for thread in threads if thread not in known])
-    for thread in threads:
-      if thread.is_alive():
-        logging.warning('A thread of %s did not end.', thread.name)
-
-  def _join(self, threads: Sequence[threading.Thread]) -> None:
-    """Waits for threads to end, with a common time-out."""
-    seconds = launcher.HURRIED_SECONDS if self.is_forced else _JOIN_SECONDS
-    deadline = time.monotonic() + seconds
-    for thread in threads:
-      thread.join(max(0.0, deadline - time.monotonic()))
-
-
-class _Heartbeat(contextlib.AbstractContextManager):
-  """Sends heartbeats in a background thread during the block and once after.
-
-  A failing heartbeat sets the stop signal and its exception is raised at the
-  end. A hanging one is abandoned. If the block raises, there is no last
-  heartbeat, and its exception takes precedence.
-  """
-
-  def __init__(
-    self,
-    report: Callable[[], reports.HeartbeatReply],
-    stop: signals.StopSignal,
-    *,
-    stops_with_run: bool,
-    timeout_seconds: float,
-  ):
-    """Sends no heartbeats yet.
-
-    Args:
-      report: Sends a heartbeat and returns the reply.
-      stop: Stop signal of the node.
-      stops_with_run: Whether to set `stop` when the run stops.
-      timeout_seconds: Time-out of the last heartbeat, including a pending one.
-    """
-    self._report = report
-    self._stop = stop
-    self._stops_with_run = stops_with_run
-    self._timeout_seconds = timeout_seconds
-    self._ended, self._failed = threading.Event(), threading.Event()
-    self._run_stops = False
-    self._error: BaseException | None = None
-    self._thread = threading.Thread(
-      target=self._beat, name='pulse', daemon=True
-    )
-
-  def __enter__(self) -> None:
-    self._thread.start()
-
-  def __exit__(self, kind, error, trace) -> None:
-    """Sends the last heartbeat.
-
-    Raises:
-      TimeoutError: If it takes too long, unless the run is stopping.
-      BaseException: The exception of a heartbeat.
-    """
-    if error is not None:
-      self._failed.set()
-      self._ended.set()
-      self._thread.join(_JOIN_SECONDS)
-      return
-    self._ended.set()
-    self._thread.join(self._timeout_seconds)
-    if self._error is not None:
-      raise self._error
-    if self._thread.is_alive() and not self._may_fail():
-      raise TimeoutError(
-        f'Waited {self._timeout_seconds:g} seconds for the last heartbeat of a '
-        'completed node.'
-      )
-
-  def _beat(self) -> None:
-    try:
-      while not self._ended.wait(reports.PERIOD_SECONDS):
-        if self._report().phase == reports.STOPPING:
-          self._run_stops = True
-          if self._stops_with_run:
-            self._stop.set()
-    except BaseException as error:
-      self._error = error
-      self._stop.set()
-      return
-    try:
-      if not self._failed.is_set():
-        self._report()
-    except BaseException as error:
-      if not self._may_fail():
-        self._error = error
-
-  def _may_fail(self) -> bool:
-    """Returns whether the coordinator may have ended before the node."""
-    return self._stop.is_set() or self._run_stops
 
 
 @contextlib.contextmanager

@@ -6,8 +6,11 @@ import os
 import re
 import secrets
 import shutil
+import site
 import socket
 import subprocess
+import sys
+import sysconfig
 import tempfile
 import threading
 import time
@@ -20,7 +23,6 @@ from ray._private import ray_logging
 from ray._private import worker as ray_worker
 
 from repertory.components.config.settings import SettingError, text_of
-from repertory.launch.launchers import user_code
 from repertory.launch.platform import interrupts
 
 # Ray's object store only transfers the output of nodes.
@@ -28,9 +30,6 @@ _OBJECT_STORE_BYTES = 80 * 2**20
 
 _END_SECONDS = 5.0
 _CONNECT_SECONDS = 5.0
-
-# By default, Ray gives its workers, and so the nodes, low CPU priority.
-_NICENESS = {'RAY_worker_niceness': '0'}
 
 # Sources of Ray's token, and whether Ray requires it.
 _TOKEN, _TOKEN_PATH = 'RAY_AUTH_TOKEN', 'RAY_AUTH_TOKEN_PATH'
@@ -45,6 +44,13 @@ _TOKEN_HINT = (
 SILENCE_SECONDS = 10.0
 _BEAT_SECONDS = 1.0
 _BEAT_TIMEOUT_SECONDS = 3.0
+
+
+# Patterns of files that are not the user's code or secret, as in .gitignore.
+_EXCLUDED = (
+  '.?*', '__pycache__', '*.pyc', '/venv', '/runs', '/build', '/dist', '/logs',
+  '/checkpoints',
+)  # fmt: skip
 
 
 class Heartbeat:
@@ -79,11 +85,8 @@ class Heartbeat:
         self.is_late = True
         self.is_silent = time.monotonic() - replied_at > SILENCE_SECONDS
       else:
-        replied_at, self.is_late, self.is_silent = (
-          time.monotonic(),
-          False,
-          False,
-        )
+        replied_at, self.is_late = time.monotonic(), False
+        self.is_silent = False
 
 
 class ClusterHost(NamedTuple):
@@ -124,7 +127,7 @@ def connected(address: str) -> Iterator[Heartbeat]:
   """Connects this process to a cluster while the block runs.
 
   An existing connection is kept. Ray copies the user's own modules to other
-  hosts, see `user_code`.
+  hosts, see `code_folder`.
 
   Args:
     address: 'host:port' of the cluster's head; '' for a new cluster on this
@@ -147,7 +150,7 @@ def connected(address: str) -> Iterator[Heartbeat]:
     return
   with contextlib.ExitStack() as stack:
     if address:
-      code = user_code.runtime_environment()
+      code = _runtime_environment()
       settings: dict[str, Any] = {'address': address, 'runtime_env': code}
     else:
       # Short, since paths of sockets are limited to 107 characters.
@@ -160,12 +163,13 @@ def connected(address: str) -> Iterator[Heartbeat]:
         'object_store_memory': _OBJECT_STORE_BYTES,
         '_temp_dir': directory,
       }
+    # By default, Ray gives its workers, and so the nodes, low CPU priority.
+    os.environ.setdefault('RAY_worker_niceness', '0')
     handlers = interrupts.current_handlers()
     try:
       with (
         _setting_errors(address),
         interrupts.blocked(),
-        _environment(_NICENESS),
       ):
         stack.callback(_shut_down)
         ray.init(configure_logging=False, log_to_driver=False, **settings)
@@ -190,7 +194,7 @@ def _setting_errors(address: str) -> Iterator[None]:
     raise SettingError(
       'ray_address',
       'must be of a cluster that accepts the folder of your code, '
-      f'{user_code.folder()}: {text_of(error)}',
+      f'{code_folder()}: {text_of(error)}',
     ) from error
   except (ray_errors.RayError, RuntimeError, ValueError) as error:
     # Such as another version, or a missing token file.
@@ -225,6 +229,44 @@ def check(address: str) -> None:
     ) from error
 
 
+def code_folder() -> str | None:
+  """Returns the folder of the user's modules, or None.
+
+  The folder of a module given by name, or of the script, or otherwise the first
+  of PYTHONPATH; not the folders of installed packages.
+  """
+  installed = [
+    *sysconfig.get_paths().values(), *site.getsitepackages(),
+    site.getusersitepackages(), sys.prefix, sys.base_prefix,
+  ]  # fmt: skip
+  real = [os.path.realpath(path) + os.sep for path in installed]
+  # A system's Python has a prefix such as /usr, but never the root.
+  real = [path for path in real if path != os.sep * 2]
+  for path in sys.path:
+    found = os.path.realpath(path or os.getcwd())
+    if os.path.isdir(found) and not (found + os.sep).startswith(tuple(real)):
+      return found
+  return None
+
+
+def _runtime_environment() -> dict[str, Any] | None:
+  """Returns Ray's runtime environment with `code_folder`; None without one.
+
+  Raises:
+    SettingError: If the folder is the home directory or the root.
+  """
+  path = code_folder()
+  if path is None:
+    return None
+  if path in (os.sep, os.path.realpath(os.path.expanduser('~'))):
+    raise SettingError(
+      'ray_address',
+      'needs your code in its own folder, which is copied to all hosts; got '
+      f'{path}.',
+    )
+  return {'working_dir': path, 'excludes': list(_EXCLUDED)}
+
+
 def _ensure_token() -> None:
   """Sets a token for a cluster of this process, unless the user has set one.
 
@@ -247,18 +289,3 @@ def _shut_down() -> None:
     for one in processes:
       with contextlib.suppress(subprocess.TimeoutExpired):
         one.process.wait(_END_SECONDS)  # Ray kills without waiting.
-
-
-@contextlib.contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-  """Sets environment variables while the block runs."""
-  before = {name: os.environ.get(name) for name in variables}
-  os.environ.update(variables)
-  try:
-    yield
-  finally:
-    for name, value in before.items():
-      if value is None:
-        del os.environ[name]
-      else:
-        os.environ[name] = value

@@ -105,7 +105,7 @@ class RayLauncher(launcher.Launcher):
     launchers.ray_cluster.check(self.ray_address)
 
   def launch(self, program, log_directory):
-    return launchers.ray_nodes.launch(
+    return launchers.ray_workers.launch(
       program,
       log_directory,
       address=self.ray_address,

@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import os
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -73,27 +72,22 @@ class Printed:
   def _fetch(self, names: Sequence[str], seconds: float) -> None:
     """Fetches from some nodes concurrently; skips those that do not reply."""
     with self._lock:
-      deadline = time.monotonic() + seconds
-      asked = {}
-
-      def ask(name: str, source: _Source) -> None:
-        call = source.supervisor.read.remote(source.position)
-        asked[call] = name, source
-
-      for name in names:
-        ask(name, self._sources[name])
-      while asked:
-        left = max(0.0, deadline - time.monotonic())
-        answered, _ = ray.wait(list(asked), timeout=left)
-        if not answered:
-          return
-        name, source = asked.pop(answered[0])
+      sources = {name: self._sources[name] for name in names}
+      asked = {
+        source.supervisor.read.remote(source.position): name
+        for name, source in sources.items()
+      }
+      if not asked:
+        return
+      answered, _ = ray.wait(
+        list(asked), num_returns=len(asked), timeout=seconds
+      )
+      for call in answered:
+        name = asked[call]
         with contextlib.suppress(OSError, ray_errors.RayError):
-          found, position = ray.get(answered[0])
-          source.position = position
+          found, sources[name].position = ray.get(call)
           if found:
             self._write(name, found)
-            ask(name, source)
 
   def _write(self, name: str, found: bytes) -> None:
     path = self._paths[name]

@@ -21,10 +21,9 @@ from repertory.components.runtime import network_interfaces
 from repertory.launch.platform import child_processes, ports
 
 # Maximum bytes of a node's output per read, and kept.
-_READ_BYTES = 2**20
 _MAX_BYTES = 2**24
-# Polling period of a superseded wait for the end.
-_TURN_SECONDS = 1.0
+# Duration of a wait for the end of the process, which is then repeated.
+_WAIT_SECONDS = 5.0
 
 
 class NodeAddress(NamedTuple):
@@ -33,13 +32,11 @@ class NodeAddress(NamedTuple):
   Attributes:
     address: IP address of its host in the cluster.
     interface: Network interface of its server.
-    senders: Source addresses of its calls.
     port: Port of its server; None for a node that does not serve.
   """
 
   address: str
   interface: network_interfaces.Interface
-  senders: Sequence[str]
   port: int | None
 
 
@@ -75,7 +72,6 @@ class Supervisor:
     self._process: subprocess.Popen | None = None
     self._place: NodeAddress | None = None
     self._generation: int | None = None
-    self._turn = 0
     self._lock = threading.Lock()  # Guards the place.
     self._run = uuid.uuid4().hex  # Identifies its processes.
     # The kernel kills a process when the thread that started it ends.
@@ -100,8 +96,7 @@ class Supervisor:
         address = ray.util.get_node_ip_address()
         interface = _choose_interface(address, network, allows_public)
         port = self._held.enter_context(ports.held()) if serves else None
-        senders = network_interfaces.addresses_of(interface)
-        self._place = NodeAddress(address, interface, senders, port)
+        self._place = NodeAddress(address, interface, port)
       return self._place
 
   def start(
@@ -156,19 +151,10 @@ class Supervisor:
       pipe.write(pickle.dumps(server))
       pipe.write(launch_spec)
 
-  def wait_for_end(self, turn: int) -> int | None:
-    """Waits until the process ends, or another call supersedes this one.
-
-    Args:
-      turn: Sequence number of the call.
-
-    Returns:
-      The exit code; None if superseded.
-    """
-    self._turn = turn
-    while self._turn == turn:
-      with contextlib.suppress(subprocess.TimeoutExpired):
-        return self._started.wait(_TURN_SECONDS)
+  def wait_for_end(self) -> int | None:
+    """Waits some seconds for the process to end; returns its exit code."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+      return self._started.wait(_WAIT_SECONDS)
     return None
 
   def kill(self) -> None:
@@ -191,7 +177,7 @@ class Supervisor:
     Returns:
       A part of the output, and the next position.
     """
-    found = os.pread(self._printed.fileno(), _READ_BYTES, start)
+    found = os.pread(self._printed.fileno(), _MAX_BYTES, start)
     end = start + len(found)
     if not found and start > _MAX_BYTES:  # All output has been read.
       self._printed.truncate(0)

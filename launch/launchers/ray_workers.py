@@ -3,8 +3,8 @@
 import contextlib
 import dataclasses
 import time
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 import ray
 from ray import exceptions as ray_errors
@@ -14,36 +14,69 @@ from repertory.launch.coordination import kinds
 from repertory.launch.experiments import failures
 from repertory.launch.launchers import (
   launcher,
-  polled_workers,
+  process_workers,
   ray_cluster,
+  ray_placement,
   ray_printed,
   ray_supervisor,
   rpc,
 )
 from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.platform import printed
 
 # A supervisor replies at once if its host can be reached.
 _ANSWER_SECONDS = 10.0
 _START_SECONDS = 60.0
 _END_SECONDS = 10.0
-# Period and duration of polling for Ray's lost hosts, after a loss.
-_LOOK_FOR_LOST_SECONDS = 2.0
-_LOST_SECONDS = 180.0
+_POLL_SECONDS = 0.05
+
+
+@contextlib.contextmanager
+def launch(
+  program: node_graph_lib.NodeGraph,
+  log_directory: str,
+  *,
+  address: str,
+  resources: Mapping[str, Mapping[str, float]],
+  network: str,
+  allows_public: bool,
+) -> Iterator[launcher.Workers]:
+  """Launches a node graph; see `launcher.Launcher.launch`.
+
+  Args:
+    program: The node graph.
+    log_directory: Folder for the output of nodes.
+    address: Address of the cluster's head, see `ray_cluster.connected`.
+    resources: Resources per node, see `ray_placement.Placement`.
+    network: Network between hosts, likewise.
+    allows_public: Whether hosts may have public addresses, likewise.
+  """
+  printed.set_aside(log_directory)
+  with ray_cluster.connected(address) as heartbeat:
+    placement = ray_placement.Placement(
+      program, resources, network, allows_public
+    )
+    workers = RayWorkers(program, placement, heartbeat, log_directory)
+    try:
+      for name in program.names:
+        workers.place(name)
+      yield workers
+    finally:
+      workers.end()
 
 
 @dataclasses.dataclass
 class _Node:
   """State of a node in its current generation.
 
-  Calls to its supervisor are asynchronous and polled. The call that waits for
-  the end of the process lasts as long as the process; if it fails because the
-  supervisor is lost, so is the node.
+  Calls to its supervisor are asynchronous and polled. There is always one that
+  waits for the end of the process; if it fails because the supervisor is lost,
+  so is the node.
 
   Attributes:
     supervisor: Ray's handle of the supervisor.
     placing: Pending call that returns the node's address.
     since: Time of the call for placing or starting.
-    turn: Sequence number of the last wait for the end of the process.
     generation: Generation: number of earlier starts of the node.
     place: Address of the node; None until it is placed.
     starting: Pending call that starts its process.
@@ -58,7 +91,6 @@ class _Node:
   supervisor: Any
   placing: Any
   since: float
-  turn: int = 0
   generation: int = 0
   place: ray_supervisor.NodeAddress | None = None
   starting: Any = None
@@ -70,41 +102,32 @@ class _Node:
   wanted: str = ''
 
 
-class RayWorkers(polled_workers.ProcessWorkers):
+class RayWorkers(process_workers.ProcessWorkers):
   """Workers in processes started by supervisors on the hosts of a cluster."""
 
   def __init__(
     self,
     program: node_graph_lib.NodeGraph,
-    placement: Any,
+    placement: ray_placement.Placement,
     heartbeat: ray_cluster.Heartbeat,
-    paths: Mapping[str, str],
+    log_directory: str,
   ):
     """Places no nodes yet.
 
     Args:
       program: The node graph of these workers.
-      placement: Placement of nodes, a `ray_placement.Placement`.
+      placement: Placement of nodes.
       heartbeat: Monitor of the cluster's head.
-      paths: Files of this host for the output of nodes, by node.
+      log_directory: Folder of this host for the output of nodes.
     """
-    super().__init__(program, {}, paths)
+    super().__init__(program, {}, log_directory)
     self._placement = placement
     self._heartbeat = heartbeat
     self._nodes: dict[str, _Node] = {}
     self._hosts = placement.hosts  # As of the last query.
-    # Source addresses of the calls of nodes, by their host's address.
-    self._senders: dict[str, Sequence[str]] = {}
-    self._shut_out: Sequence[str] = []
     # Living hosts where nodes were lost or did not start.
     self._avoided: set[str] = set()
-    self._looks_for_lost_until = self._looked_at = 0.0
-    self._printed = ray_printed.Printed(paths)
-
-  def begin(self) -> None:
-    """Starts placing all nodes."""
-    for name in self.program.names:
-      self._place(name)
+    self._printed = ray_printed.Printed(self._paths)
 
   def is_placed(self, name: str) -> bool:
     return self._address_of(name) is not None
@@ -128,14 +151,10 @@ class RayWorkers(polled_workers.ProcessWorkers):
     node = self._nodes[name]
     if node.loss:
       return failures.Failure(name, node.loss, node.is_bad_input, node.is_lost)
-    return polled_workers.describe_end(name, node.code or 0)
+    return process_workers.describe_end(name, node.code or 0)
 
   def imminent_failure(self) -> failures.Failure | None:
     if not self._heartbeat.is_silent:
-      now = time.monotonic()
-      is_due = now - self._looked_at > _LOOK_FOR_LOST_SECONDS
-      if is_due and now < self._looks_for_lost_until:
-        self._shut_out_lost_hosts()
       return None
     return failures.Failure(
       kinds.COORDINATOR.name,
@@ -157,14 +176,20 @@ class RayWorkers(polled_workers.ProcessWorkers):
     return owner
 
   def kill_all(self, names: Collection[str]) -> None:
-    nodes = [self._nodes[name] for name in names if self.is_alive(name)]
+    alive = [name for name in names if self.is_alive(name)]
     seconds = launcher.HURRIED_SECONDS if self.is_forced else _ANSWER_SECONDS
-    started = [node for node in nodes if node.ending is not None]
-    kills = [node.supervisor.kill.remote() for node in started]
-    _wait_for_all(kills, seconds)
-    _wait_for_all([node.ending for node in started], seconds)
-    for node in nodes:
-      if not _is_answered(node.ending):
+    nodes = [self._nodes[name] for name in alive]
+    _wait_for_all(
+      [n.supervisor.kill.remote() for n in nodes if n.ending is not None],
+      seconds,
+    )
+    deadline = time.monotonic() + seconds
+    for name, node in zip(alive, nodes):
+      while node.ending is not None and self.is_alive(name):
+        if time.monotonic() > deadline:
+          break
+        time.sleep(_POLL_SECONDS)
+      if self.is_alive(name):
         self._kill_supervisor(node)
         self._lose(node, f'{self._describe_place(node)} did not reply.')
 
@@ -173,29 +198,27 @@ class RayWorkers(polled_workers.ProcessWorkers):
     node = self._nodes[name]
     generation = node.generation + 1
     if node.loss:
-      self._shut_out_lost_hosts()
       self._kill_supervisor(node)
       if not self._heartbeat.is_late:  # Otherwise the query would hang.
         self._hosts = ray_cluster.living_hosts()
-      self._place(name)
+      self.place(name)
       self._nodes[name].generation = generation
       return
     node.starting = node.ending = node.code = None
     node.generation, node.since = generation, time.monotonic()
     self._advance(name, node)
 
-  def end(self) -> list[str]:
+  def end(self) -> None:
     for node in self._nodes.values():
       if node.starting is None:
         self._kill_supervisor(node)
         node.loss = node.loss or 'It was ended before it started.'
-    hanging = super().end()
+    super().end()
     self._printed.close()
     supervisors = [node.supervisor for node in self._nodes.values()]
     _wait_for_all([one.end.remote() for one in supervisors], _END_SECONDS)
     for node in self._nodes.values():
       self._kill_supervisor(node)
-    return hanging
 
   def _choose_host(self) -> ray_cluster.ClusterHost | None:
     """Returns the host with the fewest nodes per CPU; None for any.
@@ -215,7 +238,7 @@ class RayWorkers(polled_workers.ProcessWorkers):
     fit = [host for host in self._hosts if host.address not in self._avoided]
     return min(fit, key=load, default=None)
 
-  def _place(self, name: str) -> None:
+  def place(self, name: str) -> None:
     """Starts placing a new supervisor of a node."""
     host = self._placement.own_host_of(name) or self._choose_host()
     supervisor = self._placement.make_supervisor(name, host and host.name)
@@ -236,15 +259,17 @@ class RayWorkers(polled_workers.ProcessWorkers):
     """Advances a node's state by the results of its pending calls."""
     try:
       if node.place is None and _is_answered(node.placing):
-        self._take_place(node, _result_of(node.placing))
+        node.place, node.since = ray.get(node.placing), time.monotonic()
       if node.place is not None and node.starting is None:
         node.starting = self._start(name, node)
         node.since = time.monotonic()
       if node.ending is None and _is_answered(node.starting):
-        _result_of(node.starting)
-        self._ask_for_end(node)
+        ray.get(node.starting)
+        node.ending = node.supervisor.wait_for_end.remote()
       if _is_answered(node.ending):
-        node.code = _result_of(node.ending)
+        node.code = ray.get(cast(Any, node.ending))
+        if node.code is None:
+          node.ending = node.supervisor.wait_for_end.remote()
     except ray_errors.ActorUnavailableError:  # It may recover.
       self._ask_again(name, node)
     except (ray_errors.RayTaskError, ray_errors.RuntimeEnvSetupError) as error:
@@ -264,16 +289,6 @@ class RayWorkers(polled_workers.ProcessWorkers):
     else:
       self._check_time(name, node)
 
-  def _take_place(self, node: _Node, place: ray_supervisor.NodeAddress) -> None:
-    node.place, node.since = place, time.monotonic()
-    self._senders[place.address] = place.senders
-    if set(place.senders) & set(self._shut_out):
-      self._shut_out_lost_hosts()  # Readmits this host.
-
-  def _ask_for_end(self, node: _Node) -> None:
-    node.turn += 1
-    node.ending = node.supervisor.wait_for_end.remote(node.turn)
-
   def _ask_again(self, name: str, node: _Node) -> None:
     """Repeats a pending call that could not be delivered."""
     if node.place is None:
@@ -281,10 +296,10 @@ class RayWorkers(polled_workers.ProcessWorkers):
     elif node.ending is None:
       node.starting = None
     else:
-      self._ask_for_end(node)
+      node.ending = node.supervisor.wait_for_end.remote()
 
   def _lose(self, node: _Node, loss: str, address: str = '') -> None:
-    """Records a loss, which may turn out to be the loss of a host.
+    """Records a loss, after which the node's host is avoided.
 
     Args:
       node: The lost node.
@@ -293,7 +308,6 @@ class RayWorkers(polled_workers.ProcessWorkers):
     """
     node.loss = loss
     self._avoid_host_of(node, address)
-    self._looks_for_lost_until = time.monotonic() + _LOST_SECONDS
 
   def _avoid_host_of(self, node: _Node, address: str = '') -> None:
     # An unplaced node may not be on its preferred host.
@@ -333,41 +347,6 @@ class RayWorkers(polled_workers.ProcessWorkers):
       return None
     return place.interface.address(place.port)
 
-  def _shut_out_lost_hosts(self) -> None:
-    """Makes the replay server refuse writes from lost hosts.
-
-    Nodes there may still run after a network partition. When it ends, the
-    coordinator fences replaced nodes, but before that they could write to
-    replay.
-
-    Raises:
-      failures.NodeError: If the replay server does not reply.
-    """
-    replay = kinds.REPLAY.name
-    if replay not in self.program.served or self._heartbeat.is_late:
-      return
-    self._looked_at = time.monotonic()
-    living = {host.address for host in ray_cluster.living_hosts()}
-    lost = sorted(
-      sender
-      for address, senders in self._senders.items()
-      for sender in senders
-      if address not in living
-    )
-    if lost == self._shut_out:
-      return
-    service = self.client(replay)  # Must outlive the call.
-    call = service.futures.shut_out(lost)
-    try:
-      call.result(_ANSWER_SECONDS)
-    except Exception as error:
-      call.cancel()
-      cause = f'It did not shut out {lost}: {type(error).__name__}: {error}'
-      raise failures.NodeError(
-        failures.Failure(replay, cause, is_lost=True)
-      ) from error
-    self._shut_out = lost
-
   def _kill_supervisor(self, node: _Node) -> None:
     """Kills a supervisor; the kernel then kills its process."""
     if not self._heartbeat.is_silent:  # Without the head, this hangs.
@@ -389,10 +368,6 @@ class RayWorkers(polled_workers.ProcessWorkers):
 def _wait_for_all(calls: Sequence[Any], seconds: float) -> None:
   if calls:
     ray.wait(list(calls), num_returns=len(calls), timeout=seconds)
-
-
-def _result_of(call: Any) -> Any:
-  return ray.get(call)
 
 
 def _is_answered(call: Any) -> bool:

@@ -42,8 +42,7 @@ def chosen() -> str:
 def get(name: str) -> Any:
   """Returns the RPC module of this name.
 
-  Both modules have `make_server`, `make_client` and `serving`; see
-  `grpc_servers`.
+  Both modules have `make_client` and `serving`; see `grpc_servers`.
   """
   if name == COURIER:
     return launchers.courier_servers

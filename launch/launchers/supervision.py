@@ -4,27 +4,33 @@ import contextlib
 import dataclasses
 import os
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NoReturn
 
 from absl import logging
 
 from repertory.components import loggers
+from repertory.components.runtime import callers
 from repertory.launch.coordination import (
   kinds,
+  node_registry,
   reports,
-  restarts,
   stall_reports,
 )
 from repertory.launch.experiments import failures
-from repertory.launch.launchers import calls, coordinator_calls
+from repertory.launch.launchers import calls
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.opening import resuming
 from repertory.launch.opening import session as session_lib
-from repertory.launch.platform import clocks, interrupts, printed
+from repertory.launch.platform import clocks, interrupts, printed, watchdog
 
 _COORDINATOR = kinds.COORDINATOR.name
 
 _STATUS_PERIOD_SECONDS = 0.25
+_POLL_SECONDS = 0.1
+
+# Once started, the coordinator replies at once.
+_ANSWER_TIMEOUT_SECONDS = 30
 
 # After a stop: minimum time-out of saving a checkpoint, which takes 20 s per GB
 # of replay, and time-out of ending.
@@ -69,7 +75,7 @@ def run(
     failures.NodeError: If a node failed and cannot be restarted.
   """
   max_restarts = session.experiment.max_restarts if launcher.can_restart else 0
-  budget = restarts.RestartBudget(max_restarts, clock)
+  budget = node_registry.RestartBudget(max_restarts, clock)
   log_directory = os.path.join(session.log_directory, printed.NODES)
   while True:
     doing = 'importing' if launcher.needs_pickles else ''
@@ -78,8 +84,12 @@ def run(
       with launcher.launch(make_program(session), log_directory) as workers:
         return watch.run(workers)
     except failures.NodeError as error:
-      may_restart = restarts.may_start_all_again(error.failure, budget)
-      if not may_restart or interruption.is_set():
+      # A node that raised would raise again, and the coordinator has restarted
+      # replaceable nodes within their own budgets.
+      is_replaceable = kinds.kind_of(error.failure.node).is_replaceable
+      if is_replaceable or not error.failure.is_lost or not budget.is_left():
+        raise
+      if interruption.is_set():
         raise
       budget.take()
       resumed = resuming.resume(session, watch.num_restarts + 1, error.failure)
@@ -121,7 +131,7 @@ class _Watch:
   def run(self, workers: launcher_lib.Workers) -> loggers.Status:
     """Supervises nodes to the end, and shuts them down."""
     self._workers, self._names = workers, workers.names
-    self._coordinator = coordinator_calls.CoordinatorCalls(
+    self._coordinator = _CoordinatorCalls(
       workers, self._interruption, self._clock
     )
     try:
@@ -147,24 +157,26 @@ class _Watch:
       if name != _COORDINATOR:
         self._wait_for_server(name, deadline)
         self._shut_down(name)
-    self._workers.wait_for_end(
-      max(deadline - self._clock(), 0), but=_COORDINATOR
-    )
+    final = deadline
     if self._last is not None and not is_forced:
-      self._wait_for_services(self._last)
-
-  def _wait_for_services(self, last: loggers.Status) -> None:
-    """Waits until stopped services have ended, showing those that have not."""
-    program = self._workers.program
-    owners = {program.owner_of(name) for name in program.served}
-    deadline = self._clock() + _SERVICE_EXIT_TIMEOUT_SECONDS
-    while self._clock() < deadline:
-      alive = {name for name in owners if self._workers.is_alive(name)}
-      ending = ', '.join(sorted(alive - {_COORDINATOR}))
-      if not ending or _COORDINATOR not in alive:
+      # Services may take longer, unless the run has failed.
+      final = self._clock() + _SERVICE_EXIT_TIMEOUT_SECONDS
+    while ending := self._find_ending(self._clock() > deadline):
+      if self._clock() > final or not self._workers.is_alive(_COORDINATOR):
         return
-      self._show(last.with_messages(last.message, f'{ending}: ending'))
-      self._clock.sleep(coordinator_calls.POLL_SECONDS)
+      if self._last is not None:
+        message = f'{", ".join(ending)}: ending'
+        self._show(self._last.with_messages(self._last.message, message))
+      self._clock.sleep(_POLL_SECONDS)
+
+  def _find_ending(self, only_services: bool) -> list[str]:
+    """Returns the nodes except the coordinator that have not ended, sorted."""
+    program = self._workers.program
+    names = self._workers.names
+    if only_services:
+      names = {program.owner_of(name) for name in program.served}
+    alive = {name for name in names if self._workers.is_alive(name)}
+    return sorted(alive - {_COORDINATOR})
 
   def _wait_for_server(self, name: str, deadline: float) -> None:
     """Waits until a starting service accepts the call to shut down.
@@ -175,7 +187,7 @@ class _Watch:
     while self._can_be_asked(name) and self._clock() < deadline:
       if calls.is_listening(self._workers.client(name)):
         return
-      self._clock.sleep(coordinator_calls.POLL_SECONDS)
+      self._clock.sleep(_POLL_SECONDS)
 
   def _end_callbacks(self) -> None:
     """Waits until callbacks have ended; they have their own time-out."""
@@ -187,7 +199,7 @@ class _Watch:
       ):
         status = self._coordinator.call('status')
         self._show(status.with_messages(status.message, waiting))
-        self._clock.sleep(coordinator_calls.POLL_SECONDS)
+        self._clock.sleep(_POLL_SECONDS)
 
   @contextlib.contextmanager
   def _hurrying(self) -> Iterator[None]:
@@ -381,6 +393,103 @@ class _Watch:
     failed = failures.NodeError(dataclasses.replace(failure, details=details))
     failed.add_details(self._coordinator.call('status').not_recorded)
     raise failed
+
+
+class _CoordinatorCalls:
+  """Client of the coordinator that detects its death and hangs.
+
+  Attributes:
+    is_lost: Whether the coordinator died or hung in a call.
+  """
+
+  def __init__(
+    self,
+    workers: launcher_lib.Workers,
+    interruption: interrupts.Interruption,
+    clock: clocks.Clock,
+  ):
+    """Makes no calls yet.
+
+    Args:
+      workers: The nodes, including the coordinator.
+      interruption: Stop signal that limits waits to the answer time-out.
+      clock: Clock of waits and time-outs.
+    """
+    self.is_lost = False
+    self._workers = workers
+    self._interruption = interruption
+    self._clock = clock
+    self._client: Any = None  # Set once the coordinator is placed.
+
+  def wait_for_start(self, show: Callable[[], None]) -> bool:
+    """Waits until the coordinator accepts calls.
+
+    Args:
+      show: Called repeatedly during the wait.
+
+    Returns:
+      False if interrupted before, in which case the coordinator was killed. A
+      thread cannot be killed; it is waited for nevertheless, since only the
+      coordinator can stop the other nodes.
+    """
+    is_killed = False
+
+    def is_settled():
+      nonlocal is_killed
+      if self._interruption.is_set():
+        is_killed = self._workers.kill(_COORDINATOR) is not None
+        if is_killed:
+          return True
+      show()
+      self._clock.sleep(_POLL_SECONDS)
+      if self._client is None and self._workers.is_placed(_COORDINATOR):
+        self._client = calls.AuthenticatedClient(
+          self._workers.client(_COORDINATOR),
+          callers.Caller('launcher', token=self._workers.program.token),
+        )
+      return self._client and calls.is_listening(self._client)
+
+    self._wait_for(is_settled, watchdog.START_SECONDS, 'start')
+    return not is_killed
+
+  def call(self, method: str, *arguments: Any) -> Any:
+    """Calls a method and returns its result.
+
+    Raises:
+      failures.NodeError: If the coordinator has died or does not reply.
+    """
+    call = getattr(self._client.futures, method)(*arguments)
+    try:
+      self._wait_for(
+        lambda: self._clock.wait_for(call, _POLL_SECONDS),
+        _ANSWER_TIMEOUT_SECONDS,
+      )
+      return call.result()
+    finally:
+      call.cancel()
+
+  def _wait_for(
+    self, is_ready: Callable[[], Any], seconds: float, what: str = 'answer'
+  ) -> None:
+    start = self._clock()
+    interrupted_at = None
+    while not is_ready():
+      if not self._workers.is_alive(_COORDINATOR):
+        failure = self._workers.failure_of(_COORDINATOR)
+        details = self._workers.log_of(_COORDINATOR)
+        self._lose(dataclasses.replace(failure, details=details))
+      if self._interruption.is_set():
+        interrupted_at = interrupted_at or self._clock()
+        if self._clock() - interrupted_at > _ANSWER_TIMEOUT_SECONDS:
+          cause = 'It did not answer when interrupted.'
+          self._lose(failures.Failure(_COORDINATOR, cause))
+      if self._clock() - start > seconds:
+        cause = f'It did not {what} within {seconds:g} seconds.'
+        self._lose(failures.Failure(_COORDINATOR, cause, is_lost=True))
+
+  def _lose(self, failure: failures.Failure) -> NoReturn:
+    self.is_lost = True
+    raise failures.NodeError(failure)
 
 
 def _starting(seen: reports.Observation) -> set[str]:

@@ -148,3 +148,44 @@ class ActorNode(acting.ActingNode):
     if age_seconds is None:  # They are the learner's own.
       return super()._variables_in_use()
     return self._variable_client.version, age_seconds
+
+
+class SingleActorSnapshots(transports.ActorSnapshots):
+  """Snapshots of an actor in the thread of the learner."""
+
+  def __init__(self, actor: ActorNode):
+    self._actor = actor
+    # So that the warning comes at the start, and once.
+    self._can_be_saved = actor.save() is not None
+
+  def take(self) -> transports.ActorState | None:
+    saved = self._actor.save() if self._can_be_saved else None
+    self._can_be_saved = saved is not None
+    return None if saved is None else transports.ActorState(saved)
+
+  def give_up(self) -> None:
+    """Takes no more snapshots."""
+    self._can_be_saved = False
+
+
+def restore_actor(
+  session: session_lib.Session,
+  actor: ActorNode,
+  states: transports.ActorStates,
+) -> SingleActorSnapshots | None:
+  """Restores an actor from a checkpoint, and adds it to the next ones.
+
+  Args:
+    session: Session of the run.
+    actor: Actor to restore.
+    states: Actor states of the checkpoint and its successors.
+
+  Returns:
+    Snapshots of the actor; None if checkpoints have no replay.
+  """
+  if states.restored:
+    actor.restore(states.restored)
+  if not session.experiment.checkpoint_replay:
+    return None
+  states.source = source = SingleActorSnapshots(actor)
+  return source

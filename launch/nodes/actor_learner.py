@@ -5,7 +5,7 @@ import dataclasses
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from repertory.components import gossip, variables
@@ -17,12 +17,10 @@ from repertory.launch.nodes import (
   gossip_means,
   gossip_messages,
   gossip_shipping,
-  in_step,
   initialization_lock,
+  lockstep,
   node,
-  one_actor,
   parcels,
-  part_coordinator,
 )
 from repertory.launch.opening import session as session_lib
 from repertory.launch.opening import shares
@@ -59,7 +57,7 @@ class ActorLearnerNode(actor.ActorNode):
     self,
     context: node.Context,
     own: session_lib.Session,
-    place: LearnerIndex,
+    learner_index: LearnerIndex,
     gossip_node: Any,
   ):
     """Makes actor and learner, and restores their state.
@@ -67,17 +65,17 @@ class ActorLearnerNode(actor.ActorNode):
     Args:
       context: Context of this node, 'actor_learner/<index>'.
       own: Its own session, as of a new run, see `shares.make_sessions`.
-      place: Its index among the others, and mixing settings.
+      learner_index: Its index among the others, and mixing settings.
       gossip_node: Client of the gossip node, which already listens.
     """
     self._caller = tuple(context.caller)
     self._gossip = gossip_node
     first_stop = context.stop
     if own.experiment.deterministic:
-      context = in_step.finish_rounds(context)
+      context = lockstep.finish_rounds(context)
     context.report_start('fetching its initial state')
     own, beginning = self._begin(own)
-    self._counts, self._turns = own.counts, 0
+    self._counts, self._iterations = own.counts, 0
     self._followed_order = self._missed_order = 0
     self._orders = gossip_messages.Orders()
     self._schedule = None
@@ -87,21 +85,21 @@ class ActorLearnerNode(actor.ActorNode):
       initialization_lock.held(context, own.experiment.timeout_seconds),
       contextlib.ExitStack() as unless_made,
     ):
-      self._make(context, own, place, beginning, unless_made)
-      if len(place.names) > 1:
-        self._join(context, place)
+      self._make(context, own, learner_index, beginning, unless_made)
+      if len(learner_index.names) > 1:
+        self._join(context, learner_index)
       unless_made.pop_all()
 
   def _make(
     self,
     context: node.Context,
     own: session_lib.Session,
-    place: LearnerIndex,
+    learner_index: LearnerIndex,
     beginning: gossip_messages.LearnerStart,
     unless_made: contextlib.ExitStack,
   ) -> None:
     """Makes the learner, then the actor."""
-    part = part_coordinator.PartCoordinator(context.coordinator, context.name)
+    part = _LearnerCoordinator(context.coordinator, context.name)
     part.save = lambda: self._describe(own)
     transport = own.make_in_process_transport(context.stop)
     self.learner = gossip_learner.GossipLearnerNode(
@@ -109,14 +107,14 @@ class ActorLearnerNode(actor.ActorNode):
       own,
       transport,
       beginning,
-      place.mix_period,
+      learner_index.mix_period,
     )
     unless_made.callback(self.learner.close)
     size = own.experiment.num_environments
     super().__init__(
       context,
       own,
-      range(place.index * size, (place.index + 1) * size),
+      range(learner_index.index * size, (learner_index.index + 1) * size),
       network=self.learner.network,
       variable_client=variables.SharedVariableClient(self.learner),
       transport=transport,
@@ -126,18 +124,18 @@ class ActorLearnerNode(actor.ActorNode):
     )
     unless_made.callback(super().close)
     if self._schedule is not None:
-      one_actor.restore_actor(own, self, transport.actors)
+      actor.restore_actor(own, self, transport.actors)
     self._shipping = gossip_shipping.Shipping(
       own, self.learner.checkpoint_writer, self._gossip, self._caller
     )
 
-  def _join(self, context: node.Context, place: LearnerIndex) -> None:
+  def _join(self, context: node.Context, learner_index: LearnerIndex) -> None:
     self.learner.join(
       gossip.Neighborhood.of(
-        place.graph,
-        place.index,
-        place.names,
-        place.mix_weight,
+        learner_index.graph,
+        learner_index.index,
+        learner_index.names,
+        learner_index.mix_weight,
         keeps_step=self._schedule is not None,
       ),
       context.coordinator.address_of,
@@ -154,9 +152,9 @@ class ActorLearnerNode(actor.ActorNode):
   def step(self) -> int:
     num_steps = super().step()
     self.learner.catch_up(self.num_items, self.flush)
-    self._turns += 1
+    self._iterations += 1
     if self._schedule is not None:
-      self._schedule.turns = self._turns
+      self._schedule.iterations = self._iterations
     self._follow_orders()
     return num_steps
 
@@ -169,7 +167,7 @@ class ActorLearnerNode(actor.ActorNode):
     if schedule is None or is_last or schedule.is_at_end:
       self.learner.end()
       self._send_variables()
-      label = gossip_messages.Label(0, self._turns, is_last)
+      label = gossip_messages.Label(0, self._iterations, is_last)
       self._shipping.finish(label)
 
   def report(self) -> reports.HeartbeatReply:
@@ -179,7 +177,7 @@ class ActorLearnerNode(actor.ActorNode):
       self._caller,
       gossip_messages.LearnerReport(
         self.learner.version,
-        self._turns,
+        self._iterations,
         self.mean_return,
         self.learner.tables,
         self.learner.figures,
@@ -225,14 +223,16 @@ class ActorLearnerNode(actor.ActorNode):
     orders = self._orders
     if orders.number <= max(self._followed_order, self._missed_order):
       return
-    if orders.save_at is not None and self._turns < orders.save_at:
+    if orders.save_at is not None and self._iterations < orders.save_at:
       return
-    if self._shipping.is_busy or self._turns != (orders.save_at or self._turns):
+    if self._shipping.is_busy or self._iterations != (
+      orders.save_at or self._iterations
+    ):
       self._missed_order = orders.number
       return
     self._followed_order = orders.number
     self._shipping.begin(
-      gossip_messages.Label(orders.number, self._turns, is_last=False)
+      gossip_messages.Label(orders.number, self._iterations, is_last=False)
     )
 
   def _send_variables(self) -> None:
@@ -253,11 +253,28 @@ class ActorLearnerNode(actor.ActorNode):
     }
 
 
+class _LearnerCoordinator:
+  """Coordinator that adds the node name to log rows, and saves own counts."""
+
+  def __init__(self, coordinator: Any, node: str):
+    self._coordinator = coordinator
+    self._node = node
+    # Returns the run state of this learner's checkpoint.
+    self.save: Callable[[], dict[str, Any]] = dict
+
+  def write(self, label: str, row: Mapping[str, Any]) -> None:
+    """Logs a learner row with the node name."""
+    self._coordinator.write(label, {'node': self._node, **row})
+
+  def __getattr__(self, name: str) -> Any:
+    return getattr(self._coordinator, name)
+
+
 class _Schedule:
   """Step budget of one actor-learner in a deterministic run.
 
   Attributes:
-    turns: Iterations so far, which are steps of the environment batch.
+    iterations: Iterations so far, which are steps of the environment batch.
     end_at: Iteration after which it ends; None to take its whole share.
     wants_end: Whether the run is to end early.
   """
@@ -272,7 +289,7 @@ class _Schedule:
     self._left = own.experiment.max_steps - own.counts['steps']
     self._stop = stop
     self._is_ending = False
-    self.turns = 0
+    self.iterations = 0
     self.end_at: int | None = None
 
   @property
@@ -287,12 +304,12 @@ class _Schedule:
   @property
   def is_at_end(self) -> bool:
     """Whether it is at the common last iteration."""
-    return self.end_at is not None and self.turns == self.end_at
+    return self.end_at is not None and self.iterations == self.end_at
 
   def acquire_steps(self, name: str, wanted: int) -> int:
     """Grants a step of the environment batch, unless it must end."""
     del name
-    must_end = self.end_at is not None and self.turns >= self.end_at
+    must_end = self.end_at is not None and self.iterations >= self.end_at
     if must_end or self.has_taken_all:
       return 0
     self._left -= wanted

@@ -1,7 +1,16 @@
-"""Single-threaded Anakin run with evaluations between calls."""
+"""Anakin: acting and learning in one compiled loop, with evaluations."""
 
-from repertory.launch.coordination import kinds
-from repertory.launch.nodes import anakin_node, run_loop
+import time
+
+from repertory.components import anakin
+from repertory.environments import tensor
+from repertory.launch.coordination import kinds, reports
+from repertory.launch.nodes import learning, node, policies, run_loop
+from repertory.launch.opening import compiled
+from repertory.launch.opening import session as session_lib
+
+# Target duration of a call, between which it reports and checks Ctrl-C.
+_CALL_SECONDS = 0.25
 
 # Pairs (caller, callee) of nodes.
 CALLS = (
@@ -10,22 +19,113 @@ CALLS = (
 )
 
 
+class AnakinNode(learning.LearningNode):
+  """Steps tensor environments and learns, several iterations per call."""
+
+  def __init__(self, context: node.Context, session: session_lib.Session):
+    """Compiles the loop, and restores it if the session is resumed."""
+    super().__init__(context, session)
+    experiment = session.experiment
+    self._num_environments = experiment.num_environments
+    ids = range(self._num_environments)
+    policy = policies.make_training_policy(context, session, self.network)
+    self._policy_description = policy.describe(ids)
+    context.report_start('making its environments')
+    environment = compiled.make_environment(experiment)
+    seeds = session.environment_seeds(ids)
+    state, timestep = environment.reset(
+      environment.initial_state(tensor.initial_counters(seeds))
+    )
+    transport = compiled.make_transport(
+      session.experience,
+      self._num_environments,
+      session.make_seed(session_lib.SAMPLING),
+    )
+    self._num_steps = transport.num_steps
+    context.report_start('compiling its loop')
+    learner = anakin.CompiledLearner(
+      anakin.LoopParts(policy, environment, transport, self._update),
+      anakin.begin(timestep, state, policy.initial_state(ids)),
+      logger=self._logger,
+      jit_compile=session.jit_compile,
+      divergence=session.divergence,
+    )
+    self._program = learner
+    snapshots = anakin.CompiledSnapshots(learner, session.replay_directory)
+    self._begin_with(learner, snapshots)
+    self._num_iterations = 1
+    self._total_steps = 0
+    self._unreported = anakin.EpisodeBatch(0, [])
+
+  @property
+  def description(self):
+    ids = list(range(self._num_environments))
+    return {
+      **super().description,
+      'environment_ids': ids,
+      **self._policy_description,
+    }
+
+  @property
+  def total_steps(self) -> int:
+    """Environment steps since its start."""
+    return self._total_steps
+
+  def run(self) -> None:
+    raise NotImplementedError('A AnakinNode runs by calls of advance.')
+
+  def advance(self, max_steps: int) -> int:
+    """Runs some iterations; returns their environment steps.
+
+    Args:
+      max_steps: Environment steps after which no further iteration begins.
+    """
+    steps_per_iteration = self._num_steps * self._num_environments
+    most = min(self._program.max_turns, -(-max_steps // steps_per_iteration))
+    num_iterations = max(1, min(self._num_iterations, most))
+    start = time.monotonic()
+    ended = self._program.advance(num_iterations)
+    seconds = time.monotonic() - start
+    # At most doubled, since the first call may have included compilation.
+    fitting = int(num_iterations * _CALL_SECONDS / max(seconds, 1e-6))
+    self._num_iterations = max(1, min(fitting, 2 * num_iterations))
+    self._total_steps += ended.num_steps
+    before = self._unreported
+    self._unreported = anakin.EpisodeBatch(
+      before.num_steps + ended.num_steps, [*before.episodes, *ended.episodes]
+    )
+    self._publish()
+    return ended.num_steps
+
+  def report(self) -> reports.HeartbeatReply:
+    ended, self._unreported = self._unreported, anakin.EpisodeBatch(0, [])
+    self._coordinator.report_actor(
+      self.name,
+      reports.ActorReport(
+        steps=ended.num_steps,
+        total_steps=self._total_steps,
+        episodes=ended.episodes,
+      ),
+    )
+    return self._report_tables(self._program.statuses())
+
+
 class AnakinLoop(run_loop.RunLoop):
   """Runs a compiled loop, with evaluations between its calls."""
 
   def _make_learner(self):
     session = self._session
-    self._program = self._add(
+    self._node = self._add(
       kinds.LEARNER.name,
-      lambda context: anakin_node.AnakinNode(context, session),
+      lambda context: AnakinNode(context, session),
     )
-    return self._program
+    return self._node
 
-  def _take_turn(self):
+  def _iterate(self):
     stop = min(self._max_steps, self._evaluator.next_at)
-    with self._named(self._program.name):
-      return self._program.advance(stop - self._steps)
+    with self._named(self._node.name):
+      return self._node.advance(stop - self._steps)
 
   @property
   def _total_steps(self):
-    return self._program.total_steps
+    return self._node.total_steps

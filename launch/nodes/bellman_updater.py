@@ -11,7 +11,7 @@ import tree
 from repertory.components import interfaces, replay, transports, variables
 from repertory.components.runtime import compilation
 from repertory.launch.coordination import rates, reports
-from repertory.launch.nodes import data_set_changes, lost_items, node
+from repertory.launch.nodes import learning, node
 from repertory.launch.opening import offline
 from repertory.launch.opening import session as session_lib
 
@@ -61,7 +61,7 @@ class BellmanUpdaterNode(node.Node):
     self._end = transport.make_learner_side()
     if mixed is not None:
       paths = session.experiment.demonstrations
-      data_set_changes.report(context, session, paths)
+      learning.report_data_change(context, session, paths)
       self._end.mix_in(mixed)
     self._num_rows = session.experience.rows
     self._writer = transport.learned.make_writer(
@@ -139,7 +139,7 @@ class BellmanUpdaterNode(node.Node):
       sample = next(self._end.batches)
     except replay.BatchTimeout:
       if not self._is_ending:
-        lost_items.report(
+        learning.report_lost_items(
           self.name, self._coordinator, self._end, self._num_batches
         )
       return False

@@ -157,7 +157,7 @@ class CheckpointWriter:
       **self._snapshots.counts(),
     }
     state['versions'] = dict(versions.versions())
-    state['division'] = self._session.division
+    state['sharding'] = self._session.sharding
     state['transport'] = self._session.transport  # Also without replay.
     arrays = self._learner.save()
     has_replay = self._experiment.checkpoint_replay

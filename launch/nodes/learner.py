@@ -8,7 +8,7 @@ from repertory.components import replay, transports
 from repertory.components.runtime import signals
 from repertory.components.transports import learner_side
 from repertory.launch.coordination import reports
-from repertory.launch.nodes import data_set_changes, learning, lost_items, node
+from repertory.launch.nodes import learning, node
 from repertory.launch.opening import offline
 from repertory.launch.opening import session as session_lib
 
@@ -62,7 +62,7 @@ class LearnerNode(learning.LearningNode):
       )
       self._begin_with(learner, self._end)
       if mixed is not None and not mixed.is_resumed:
-        data_set_changes.report(
+        learning.report_data_change(
           context, session, session.experiment.demonstrations
         )
       self._end.begin(learner.steps)
@@ -118,7 +118,9 @@ class LearnerNode(learning.LearningNode):
     try:
       self.learner.step()
     except replay.BatchTimeout:
-      lost_items.report(self.name, self._coordinator, self._end, self.version)
+      learning.report_lost_items(
+        self.name, self._coordinator, self._end, self.version
+      )
       return
     self._publish()
 

@@ -17,6 +17,7 @@ from repertory.components import (
   types,
   variables,
 )
+from repertory.components.checkpoints import checkpointing
 from repertory.launch.coordination import kinds, logs, reports, statuses
 from repertory.launch.nodes import (
   checkpoints,
@@ -176,6 +177,47 @@ def report_tables(
       logs.label_of(table), _describe_table(table, found[table.name])
     )
   return reply
+
+
+def report_lost_items(
+  name: str, coordinator: Any, end: transports.LearnerSide, num_batches: int
+) -> None:
+  """Resets batch counts after a batch timeout, and warns of lost items.
+
+  Args:
+    name: Name of the waiting node.
+    coordinator: The coordinator or its client.
+    end: Learner side of the transport.
+    num_batches: Number of batches that arrived.
+  """
+  if lost := end.reset_count(num_batches):
+    coordinator.warn(name, f'Reverb lost at most {lost} sampled items')
+
+
+def report_data_change(
+  context: node.Context, session: session_lib.Session, paths: Sequence[str]
+) -> None:
+  """Warns, in a resumed run, that sampling of the data sets restarts.
+
+  Args:
+    paths: Folders of the data sets.
+
+  Raises:
+    CheckpointError: If the run is deterministic.
+  """
+  if not session.is_resumed:
+    return
+  if session.experiment.deterministic:
+    raise checkpointing.CheckpointError(
+      'A deterministic run can only resume with the same data: those of '
+      f'{", ".join(paths)} have changed. Leave deterministic out to resume '
+      'nevertheless, or start afresh.',
+      fresh=True,
+    )
+  context.coordinator.warn(
+    context.name,
+    'sampling of the data restarts: the checkpoint has no state for them',
+  )
 
 
 class _RemoteLogger(loggers.Logger):

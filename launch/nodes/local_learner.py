@@ -9,8 +9,8 @@ from repertory.components.replay import local
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.coordination import kinds, starts
 from repertory.launch.nodes import actor, node, rounds
-from repertory.launch.nodes import in_step as in_step_lib
 from repertory.launch.nodes import learner as learner_lib
+from repertory.launch.nodes import lockstep as lockstep_lib
 from repertory.launch.opening import session as session_lib
 
 
@@ -47,29 +47,31 @@ class LocalLearner:
     self._num_actors = num_actors
     self._lag = lag
     experience = session.experience
-    if lag is not None and not can_keep_step(experience):
+    if lag is not None and not supports_lockstep(experience):
       raise ValueError(
         'lag must be None, except for a queue of unrolls that continue across '
         f'episodes without overlap, got {lag} for {experience.items}.'
       )
-    self._num_turns = num_actors if _can_take_turns(experience) else None
+    self._num_round_robin = (
+      num_actors if _inserts_round_robin(experience) else None
+    )
     self._made: _Made | None = None
 
   def make(self, context: node.Context) -> learner_lib.LearnerNode:
     """Makes the learner in the calling thread, and publishes it to actors."""
     if self._lag is not None:
-      context = in_step_lib.finish_rounds(context)
+      context = lockstep_lib.finish_rounds(context)
     transport = self._session.make_in_process_transport(
-      context.stop, self._num_turns
+      context.stop, self._num_round_robin
     )
     with contextlib.ExitStack() as unless_made:
       learner = learner_lib.LearnerNode(context, self._session, transport)
       unless_made.callback(learner.close)
       # Before the first update, which must not overlap with a read.
       publisher = learner.publisher
-      in_step = None
+      lockstep = None
       if self._lag is not None:
-        in_step = in_step_lib.make(
+        lockstep = lockstep_lib.make(
           self._session,
           publisher,
           transport,
@@ -78,7 +80,7 @@ class LocalLearner:
           stop=context.stop,
         )
       unless_made.pop_all()
-    self._made = _Made(publisher, transport, in_step)
+    self._made = _Made(publisher, transport, lockstep)
     return learner
 
   def follow(
@@ -111,25 +113,23 @@ class LocalLearner:
       signals.Stopped: If the run stops before the learner is made.
       TimeoutError: If the learner was not made in time.
     """
-    publisher, transport, in_step = self._find(context)
+    publisher, transport, lockstep = self._find(context)
     network = self._make_network()
     timeout_seconds = self._session.experiment.timeout_seconds
     step_budget = None
-    if in_step is not None:
-      first, context = context.stop, in_step_lib.finish_rounds(context)
-      step_budget = rounds.RoundBudget(in_step.rounds, first, context.stop)
-    place = local.WaitPolicy(
-      timeout_seconds, context.stop, warning_seconds=None
-    )
-    transport = transport.at(place)
-    if self._num_turns is not None:
+    if lockstep is not None:
+      first, context = context.stop, lockstep_lib.finish_rounds(context)
+      step_budget = rounds.RoundBudget(lockstep.rounds, first, context.stop)
+    wait = local.WaitPolicy(timeout_seconds, context.stop, warning_seconds=None)
+    transport = transport.at(wait)
+    if self._num_round_robin is not None:
       transport = transport.in_turn(index)
-    if in_step is None:
+    if lockstep is None:
       variable_client = variables.LocalVariableClient(
         publisher, network.variables
       )
     else:
-      variable_client = in_step.follow(
+      variable_client = lockstep.follow(
         publisher, network.variables, timeout_seconds, context.stop
       )
     made = actor.ActorNode(
@@ -141,10 +141,10 @@ class LocalLearner:
       transport=transport,
       step_budget=step_budget,
     )
-    if in_step is not None and step_budget is not None:
+    if lockstep is not None and step_budget is not None:
       with contextlib.ExitStack() as unless_restored:
         unless_restored.callback(made.close)
-        in_step.admit(index, made, step_budget)
+        lockstep.admit(index, made, step_budget)
         unless_restored.pop_all()
     return made
 
@@ -164,14 +164,14 @@ class LocalLearner:
     )
 
 
-def can_keep_step(experience: experience_lib.Experience) -> bool:
+def supports_lockstep(experience: experience_lib.Experience) -> bool:
   """Returns whether acting and learning can follow a schedule."""
   items = experience.items
   is_unrolls = isinstance(items, adders.Sequences) and items.are_unrolls
-  return is_unrolls and _can_take_turns(experience)
+  return is_unrolls and _inserts_round_robin(experience)
 
 
-def _can_take_turns(experience: experience_lib.Experience) -> bool:
+def _inserts_round_robin(experience: experience_lib.Experience) -> bool:
   return experience.table.is_queue and experience.items.slots_end_together
 
 
@@ -181,9 +181,9 @@ class _Made(NamedTuple):
   Attributes:
     publisher: Publisher of the learner's variables.
     transport: Transport of experience.
-    in_step: Rounds of a deterministic run; None without a lag.
+    lockstep: Rounds of a deterministic run; None without a lag.
   """
 
   publisher: variables.Publisher
   transport: transports.InProcessTransport
-  in_step: in_step_lib.InStep | None
+  lockstep: lockstep_lib.Lockstep | None

@@ -12,10 +12,9 @@ from repertory.launch.coordination import reports
 class Node(abc.ABC):
   """Interface of a node: a part of a run with its own loop.
 
-  The node runner (`launchers.hosting`) makes a node in a thread or process,
-  registers it with the coordinator, runs it, sends heartbeats from another
-  thread, and closes it. In `single`, one thread runs all nodes round-robin, see
-  `nodes.turns`.
+  `launchers.node_runner` makes a node in a thread or process, registers it with
+  the coordinator, runs it, sends heartbeats from another thread, and closes it.
+  In `single`, one thread runs all nodes round-robin, see `nodes.run_loop`.
 
   Attributes:
     name: Name of the node, '<kind>' or '<kind>/<index>'.

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Sequence
 
-from repertory.components import loggers
-from repertory.launch.coordination import kinds
+from repertory.components import loggers, transports
+from repertory.launch.coordination import kinds, reports
 from repertory.launch.nodes import (
-  data_set_changes,
+  learner,
+  learning,
   node,
-  offline_learner,
   run_loop,
 )
 from repertory.launch.opening import offline, offline_checks
@@ -19,6 +19,32 @@ CALLS = (
   (kinds.LEARNER.name, kinds.COORDINATOR.name),
   (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
 )
+
+
+class OfflineLearnerNode(learner.LearnerNode):
+  """Learns from a table of data; learner steps count as the run's steps."""
+
+  def __init__(
+    self,
+    context: node.Context,
+    session: session_lib.Session,
+    transport: transports.OfflineTransport,
+  ):
+    """Makes the learner, and restores it if the session is resumed."""
+    super().__init__(context, session, transport)
+    self._reported = self.version
+
+  def report(self) -> reports.HeartbeatReply:
+    new, self._reported = self.version - self._reported, self.version
+    self._coordinator.report_actor(
+      self.name,
+      reports.ActorReport(
+        steps=new,
+        total_steps=self.version - self._begins_at_step,
+        episodes=[],
+      ),
+    )
+    return super().report()
 
 
 class OfflineLoop(run_loop.RunLoop):
@@ -41,14 +67,10 @@ class OfflineLoop(run_loop.RunLoop):
     self._paths = paths
 
   def _make_learner(self):
-    learner = self._data_learner = self._add(
-      kinds.LEARNER.name, self._make_data_learner
-    )
-    return learner
+    self._data_learner = self._add(kinds.LEARNER.name, self._make_data_learner)
+    return self._data_learner
 
-  def _make_data_learner(
-    self, context: node.Context
-  ) -> offline_learner.OfflineLearnerNode:
+  def _make_data_learner(self, context: node.Context) -> OfflineLearnerNode:
     session = self._session
     context.report_start('reading its data')
     data = offline_checks.open_all(self._paths)
@@ -61,10 +83,10 @@ class OfflineLoop(run_loop.RunLoop):
     )
     offline.fill(transport, session, data, context.report_start)
     if not transport.is_resumed:
-      data_set_changes.report(context, session, self._paths)
-    return offline_learner.OfflineLearnerNode(context, session, transport)
+      learning.report_data_change(context, session, self._paths)
+    return OfflineLearnerNode(context, session, transport)
 
-  def _take_turn(self):
+  def _iterate(self):
     with self._named(self._data_learner.name):
       self._data_learner.step()
     return 1

@@ -1,14 +1,10 @@
-"""Factories of policies, and of networks with variable clients."""
+"""Factories of policies."""
 
-from collections.abc import Sequence
 from typing import Any
 
-import tensorflow as tf
-
 from repertory.agents.interface import builder
-from repertory.components import core, interfaces, variables
-from repertory.components.runtime import signals
-from repertory.launch.nodes import initialization_lock, node
+from repertory.components import interfaces
+from repertory.launch.nodes import node
 from repertory.launch.opening import session as session_lib
 
 # Maximum size of an evaluation batch.
@@ -63,58 +59,3 @@ def make_evaluation_policy(
 def evaluation_ids(session: session_lib.Session) -> range:
   """Returns the ids of the environments in an evaluation batch."""
   return range(min(_BATCH_SIZE, session.experiment.evaluation_episodes))
-
-
-def fetch(
-  context: node.Context,
-  session: session_lib.Session,
-  source: core.VariableSource,
-  update_period: int,
-) -> tuple[Any, variables.RemoteVariableClient]:
-  """Makes a network, and a client that fetches its variables remotely.
-
-  Args:
-    context: Context of the acting node.
-    session: Session of the run.
-    source: Remote learner.
-    update_period: Steps between fetches.
-
-  Returns:
-    The network, and its variable client.
-  """
-  experiment = session.experiment
-  with initialization_lock.held(context, experiment.timeout_seconds):
-    context.report_start('making its network')
-    network = experiment.builder.make_network(session.spec)
-  return network, follow(
-    session,
-    source,
-    context.stop,
-    network.variables,
-    update_period=update_period,
-  )
-
-
-def follow(
-  session: session_lib.Session,
-  source: core.VariableSource,
-  stop: signals.StopSignal,
-  followers: Sequence[tf.Variable],
-  **settings: Any,
-) -> variables.RemoteVariableClient:
-  """Makes a client that fetches variables from a remote learner.
-
-  Args:
-    session: Session of the run.
-    source: Remote learner.
-    stop: Signal that ends every wait.
-    followers: Variables that take the values.
-    **settings: Further arguments of `variables.RemoteVariableClient`.
-  """
-  return variables.RemoteVariableClient(
-    source,
-    followers,
-    timeout_seconds=session.experiment.timeout_seconds,
-    stop=stop,
-    **settings,
-  )

@@ -1,10 +1,7 @@
 """Replay server node, and connections to it."""
 
-from collections.abc import Sequence
-
 from repertory.components import replay
-from repertory.components.runtime import network_interfaces
-from repertory.launch.coordination import addresses, kinds, reports
+from repertory.launch.coordination import kinds, reports, starts
 from repertory.launch.nodes import node
 from repertory.launch.opening import session as session_lib
 
@@ -34,18 +31,6 @@ class ReplayNode(node.Node):
     return self._interface.address(self._server.port)
 
   @property
-  def served(self):
-    return {'shut_out': self.shut_out}
-
-  def shut_out(self, hosts: Sequence[str]) -> None:
-    """Rejects connections from some hosts, until a call without them.
-
-    Args:
-      hosts: IP addresses of lost hosts, whose processes may still run.
-    """
-    network_interfaces.restrict(self._server.port, self._interface, hosts)
-
-  @property
   def description(self):
     return {'address': self.address}
 
@@ -70,7 +55,7 @@ def connect(
   """
   timeout_seconds = session.experiment.timeout_seconds
   context.report_start(f'waiting for {kinds.REPLAY.name}')
-  address = addresses.find(
+  address = starts.find_address(
     context.coordinator,
     kinds.REPLAY.name,
     asks=context.name,

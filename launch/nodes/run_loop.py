@@ -106,7 +106,7 @@ class RunLoop(abc.ABC):
     """Makes all nodes but the evaluator; returns the learner."""
 
   @abc.abstractmethod
-  def _take_turn(self) -> int:
+  def _iterate(self) -> int:
     """Runs one iteration; returns its environment steps."""
 
   def _flush(self) -> None:  # noqa: B027
@@ -159,7 +159,7 @@ class RunLoop(abc.ABC):
     """Runs all iterations, the final checkpoint and the final evaluation."""
     try:
       with self._watched():
-        self._take_turns()
+        self._run_iterations()
     except failures.NodeError as error:
       if error.failure.node != self._learner.name:
         self._save_in_spite_of_failure(error.failure.node)
@@ -175,7 +175,7 @@ class RunLoop(abc.ABC):
       with self._watched():
         self._evaluate()
 
-  def _take_turns(self) -> None:
+  def _run_iterations(self) -> None:
     """Iterates until all steps are taken or the run ends early."""
     reported_at = 0.0
     learner, evaluator = self._learner, self._evaluator
@@ -185,7 +185,7 @@ class RunLoop(abc.ABC):
       self._show(status.with_messages(status.message, 'compiling with XLA'))
     while self._steps < self._max_steps and not is_ending:
       self._interruption.check()
-      self._steps += self._take_turn()
+      self._steps += self._iterate()
       if evaluator.is_due(self._steps):
         self._report()
         self._evaluate()
@@ -321,7 +321,11 @@ class RunLoop(abc.ABC):
       try:
         stalls.append(self._describe_stall(seconds))
       except Exception as error:  # The block must end in any case.
-        stalls.append(self._name_stall(seconds, error))
+        stalls.append(
+          failures.NodeError(
+            failures.of_exception(kinds.COORDINATOR.name, error)
+          )
+        )
       if self._find_in_environment():
         demand(stalls[0])
       else:
@@ -369,18 +373,3 @@ class RunLoop(abc.ABC):
       self._session,
     )
     return failures.NodeError(failure)
-
-  def _name_stall(self, seconds: float, error: Exception) -> failures.NodeError:
-    """Describes a stall without a report.
-
-    Args:
-      seconds: Time without progress.
-      error: Error that prevented the report.
-    """
-    return failures.NodeError(
-      failures.Failure(
-        self._find_in_environment() or self._busy or kinds.COORDINATOR.name,
-        f'The run has made no progress for {seconds:.0f} seconds. A report '
-        f'could not be written: {type(error).__name__}: {error}',
-      )
-    )

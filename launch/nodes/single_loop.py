@@ -8,7 +8,7 @@ from repertory.components import replay, transports, variables
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.coordination import kinds
 from repertory.launch.nodes import actor as actor_lib
-from repertory.launch.nodes import bellman_updater, one_actor, run_loop
+from repertory.launch.nodes import bellman_updater, run_loop
 from repertory.launch.nodes import learner as learner_lib
 from repertory.launch.nodes import replay as replay_lib
 
@@ -45,7 +45,7 @@ class SingleLoop(run_loop.RunLoop):
   takes the target batches that are due.
   """
 
-  _one_actor: one_actor.OneActor | None = None
+  _snapshots: actor_lib.SingleActorSnapshots | None = None
   _updater: bellman_updater.BellmanUpdaterNode | None = None
 
   def _make_learner(self):
@@ -84,7 +84,7 @@ class SingleLoop(run_loop.RunLoop):
     )
     if session.experiment.deterministic:
       with self._named(self._actor.name):
-        self._one_actor = one_actor.restore_actor(
+        self._snapshots = actor_lib.restore_actor(
           session,
           self._actor,
           cast(transports.InProcessTransport, transport).actors,
@@ -106,7 +106,7 @@ class SingleLoop(run_loop.RunLoop):
       )
     )
 
-  def _take_turn(self):
+  def _iterate(self):
     with self._named(self._actor.name):
       num_steps = self._actor.step()
     if self._updater is None:
@@ -130,8 +130,8 @@ class SingleLoop(run_loop.RunLoop):
       self._updater.flush()
 
   def _save_in_spite_of_failure(self, failed):
-    if self._one_actor is not None and failed == self._actor.name:
-      self._one_actor.give_up()  # It may have failed in the middle of a step.
+    if self._snapshots is not None and failed == self._actor.name:
+      self._snapshots.give_up()  # It may have failed in the middle of a step.
     super()._save_in_spite_of_failure(failed)
 
   @property

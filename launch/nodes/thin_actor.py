@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from repertory.components.actors import environment_loop
-from repertory.components.inference import addresses as stream_addresses
+from repertory.components.inference import addresses, thin_actor
 from repertory.components.inference import client as client_lib
-from repertory.components.inference import thin_actor
 from repertory.components.runtime import signals
-from repertory.launch.coordination import addresses, reports
+from repertory.launch.coordination import reports, starts
 from repertory.launch.nodes import acting, node
 from repertory.launch.opening import environment_batches
 
@@ -53,7 +52,7 @@ class ThinActorNode(acting.ActingNode):
   When the server is lost, it connects to the new one with new environments.
   """
 
-  def __init__(self, settings: ThinSettings, context: node.Context):
+  def __init__(self, context: node.Context, settings: ThinSettings):
     """Makes the environments and connects."""
     super().__init__(context, [], settings.environment_ids)
     self._settings = settings
@@ -95,7 +94,7 @@ class ThinActorNode(acting.ActingNode):
     self._is_checked = True
     waiting = sum(one.waiting_seconds for one in waits) / count
     stepping = sum(one.stepping_seconds for one in waits) / count
-    if waiting < stepping or stream_addresses.is_at(self._address, self._host):
+    if waiting < stepping or addresses.is_at(self._address, self._host):
       return
     help_text = 'more environments for each actor, or more actors'
     if self._settings.num_connections == 1:
@@ -120,7 +119,7 @@ class ThinActorNode(acting.ActingNode):
     since = time.monotonic()
     while True:
       self._report_start(f'waiting for {self._settings.server}')
-      address = addresses.find(
+      address = starts.find_address(
         self._coordinator,
         self._settings.server,
         asks=self.name,

@@ -49,7 +49,7 @@ def _explain_inexact(
   checkpoint: checkpointing.Checkpoint, session: session_lib.Session
 ) -> tuple[str, str]:
   """Returns why a run would not resume bit by bit, or '', and a remedy."""
-  state, division = checkpoint.state, session.division
+  state, sharding = checkpoint.state, session.sharding
   if moved := describe_move(checkpoint):
     return (
       f'was {moved}; other versions round differently, and may not unpickle '
@@ -64,9 +64,9 @@ def _explain_inexact(
       'ended in the middle of a step or round',
       older,
     )
-  written_by = state.get('division', '')
-  if written_by != division:
-    return f"was written by '{written_by}', and this is '{division}'", older
+  written_by = state.get('sharding', state.get('division', ''))
+  if written_by != sharding:
+    return f"was written by '{written_by}', and this is '{sharding}'", older
   return '', ''
 
 

@@ -35,7 +35,7 @@ def open_session(
   smallest_batch: int | None = None,
   kinds: Sequence[str] = (transports.ReverbTransport.kind,),
   check: Callable[[Any, Any, Any], None] = lambda *checked: None,
-  division: str = '',
+  sharding: str = '',
   report: Callable[[str], None] = lambda message: None,
   stored: checkpoints.Storage | None = None,
 ) -> Iterator[session_lib.Session]:
@@ -47,7 +47,7 @@ def open_session(
       environments of an actor.
     kinds: Allowed kinds of transport, the best first.
     check: Raises if experiment, experience and spec cannot run this way.
-    division: Sharding of the run among nodes, in words.
+    sharding: Sharding of the run among nodes, in words.
     report: Called with a description of what may take minutes.
     stored: The experiment's storage, if any; it is locked, too, and its newer
       checkpoints are fetched.
@@ -77,7 +77,7 @@ def open_session(
     if checkpoint is not None:
       check_ours(checkpoint)
     start.settle(checkpoint)
-    option, session = _choose(options, checkpoint, experiment, spec, division)
+    option, session = _choose(options, checkpoint, experiment, spec, sharding)
     resume_checks.check(checkpoint, session)
     cleared = _clear(session)
     _prepare_replay(checkpoint, session)
@@ -208,12 +208,12 @@ def _choose(
   checkpoint: checkpointing.Checkpoint | None,
   experiment: experiment_lib.Experiment,
   spec: specs.EnvironmentSpec,
-  division: str,
+  sharding: str,
 ) -> tuple[preflight.ReplayOption, session_lib.Session]:
   """Returns the best option that restores the checkpoint's tables, if any."""
 
   def begin(option: preflight.ReplayOption) -> session_lib.Session:
-    parts = experiment, spec, option.experience, option.transport, division
+    parts = experiment, spec, option.experience, option.transport, sharding
     return _begin(checkpoint, *parts)
 
   found = [(option, begin(option)) for option in options]
@@ -250,7 +250,7 @@ def _begin(
   spec: specs.EnvironmentSpec,
   experience: experience_lib.Experience,
   transport: str,
-  division: str,
+  sharding: str,
 ) -> session_lib.Session:
   """Returns a session that continues the counts of a checkpoint, if any."""
   state = checkpoint.state if checkpoint else {}
@@ -265,7 +265,7 @@ def _begin(
     is_resumed=checkpoint is not None,
     initial=state.get(warm_start.KEY),
     transport=transport,
-    division=division,
+    sharding=sharding,
   )
 
 

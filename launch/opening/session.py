@@ -49,10 +49,10 @@ class Session:
     message: Note for the user about this start.
     restarted_after: Failure after which all nodes were restarted, if any.
     transport: Kind of experience transport: see `transports.Road.kind`.
-    division: Sharding of the run among nodes, in words.
+    sharding: Sharding of the run among nodes, in words.
     initial: Description of the run whose networks this one began with, if any.
     callback_list: Callbacks of the coordinator.
-    wiring: Run layout: topology, launcher and their settings as plain values by
+    run_layout: Topology, launcher and their settings as plain values by
       name, for callbacks.
     part: The learner's index and share; None for the whole run.
   """
@@ -67,10 +67,10 @@ class Session:
   message: str = ''
   restarted_after: failures.Failure | None = None
   transport: str = transports.ReverbTransport.kind
-  division: str = ''
+  sharding: str = ''
   initial: Mapping[str, Any] | None = None
   callback_list: callbacks_lib.CallbackList = callbacks_lib.NONE
-  wiring: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  run_layout: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   part: LearnerShare | None = None
 
   @property

@@ -105,20 +105,20 @@ def run(
       # May split the CPU into virtual devices, so precedes use of TensorFlow.
       topology = _check(topology, launch_type, experiment, callback_list)
       _check_tensorflow()
-      place = experiment.storage, experiment.directory
-      stored = checkpoints.open_storage(*place)
+      where = experiment.storage, experiment.directory
+      stored = checkpoints.open_storage(*where)
       opened = _open(topology, experiment, stored, fresh, display)
       with brief_notes.saying('trying environment and network', display):
         session = stack.enter_context(opened)
-      wiring = topology.describe_wiring(launch_type)
-      changes = {'callback_list': callback_list, 'wiring': wiring}
+      layout = topology.run_layout(launch_type)
+      changes = {'callback_list': callback_list, 'run_layout': layout}
       session = dataclasses.replace(session, **changes)
       if not experiment.eager:  # Debugger prompts must stay visible.
         stack.enter_context(native_output.redirected(session.native_log))
       show = stack.enter_context(_display(session, display))
     title = topology.title(experiment, launch_type)
     stage = topology_lib.Stage(title, interruption, show, launch_type)
-    start = {**session.wiring, **session.description}
+    start = {**session.run_layout, **session.description}
     with run_metadata.writing(session.log_directory, start) as log_end:
       status, not_stored = _run(topology, session, stage, stored)
       log_end(status, interruption.number)
@@ -195,7 +195,7 @@ def _open(
     topology.smallest_batch(experiment),
     topology.transports(experiment),
     topology.check_experience,
-    topology.division(experiment),
+    topology.sharding(experiment),
     _print if display else lambda message: None,
     stored,
   )

@@ -17,7 +17,7 @@ from repertory.components.config.settings import SettingError
 from repertory.components.inference import client
 from repertory.components.runtime import devices
 from repertory.launch import nodes, opening
-from repertory.launch.coordination import addresses, kinds
+from repertory.launch.coordination import kinds, starts
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import (
@@ -141,13 +141,13 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
       self._plan_server(session, index) for index in range(self.num_servers)
     ]
     is_apart = self.num_inference_servers > 0
-    planned.add(
-      node_graph_lib.PlannedNode(
-        kinds.LEARNER.name,
-        functools.partial(_make_learner, session=session, central=self),
-        [kinds.REPLAY.name, kinds.COORDINATOR.name],
-        beside=() if is_apart else servers,
-      )
+    planned.plan(
+      kinds.LEARNER.name,
+      _make_learner,
+      [kinds.REPLAY.name, kinds.COORDINATOR.name],
+      beside=() if is_apart else servers,
+      session=session,
+      central=self,
     )
     parts.add_bellman_updaters(planned, session, self.num_bellman_updaters)
     for server in servers if is_apart else ():
@@ -159,24 +159,21 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
       )
       return [home, kinds.COORDINATOR.name]
 
-    make = functools.partial(
+    planned.plan(
+      kinds.EVALUATOR.name,
       _make_evaluator,
+      calls(0),
       session=session,
       server=servers[0].name,
       home=calls(0)[0],
     )
-    planned.add(
-      node_graph_lib.PlannedNode(kinds.EVALUATOR.name, make, calls(0))
-    )
     for index in range(session.experiment.num_actors):
-      thin = self._thin_settings(
-        session, index, servers[index % len(servers)].name
-      )
-      make = functools.partial(nodes.thin_actor.ThinActorNode, thin)
-      planned.add(
-        node_graph_lib.PlannedNode(
-          kinds.ACTOR.numbered(index), make, calls(index)
-        )
+      server = servers[index % len(servers)].name
+      planned.plan(
+        kinds.ACTOR.numbered(index),
+        nodes.thin_actor.ThinActorNode,
+        calls(index),
+        settings=self._thin_settings(session, index, server),
       )
     return planned
 
@@ -279,7 +276,7 @@ def _make_evaluator(context, session, server, home):
   if experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
   context.report_start(f'waiting for {server}')
-  address = addresses.find(
+  address = starts.find_address(
     context.coordinator,
     server,
     asks=context.name,

@@ -1,11 +1,9 @@
 """Distributed actors, learner, evaluator and replay server."""
 
 import dataclasses
-import functools
 
 from repertory.launch import nodes
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import bellman_updaters, parts, topology
 
 
@@ -20,29 +18,16 @@ class Distributed(bellman_updaters.BellmanUpdaterTopology):
 
   def program(self, session, title):
     planned = parts.make_program(session, title)
-    planned.add(
-      node_graph_lib.PlannedNode(
-        kinds.LEARNER.name,
-        functools.partial(parts.make_learner, session=session),
-        [kinds.REPLAY.name, kinds.COORDINATOR.name],
-      )
-    )
+    coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
+    calls = [kinds.REPLAY.name, coordinator]
+    planned.plan(learner, parts.make_learner, calls, session=session)
     parts.add_bellman_updaters(planned, session, self.num_bellman_updaters)
-    planned.add(
-      node_graph_lib.PlannedNode(
-        kinds.EVALUATOR.name,
-        functools.partial(_make_evaluator, session=session),
-        [kinds.LEARNER.name, kinds.COORDINATOR.name],
-      )
-    )
+    calls = [learner, coordinator]
+    planned.plan(kinds.EVALUATOR.name, _make_evaluator, calls, session=session)
+    calls = [kinds.REPLAY.name, learner, coordinator]
     for index in range(session.experiment.num_actors):
-      planned.add(
-        node_graph_lib.PlannedNode(
-          kinds.ACTOR.numbered(index),
-          functools.partial(_make_actor, session=session, index=index),
-          [kinds.REPLAY.name, kinds.LEARNER.name, kinds.COORDINATOR.name],
-        )
-      )
+      name = kinds.ACTOR.numbered(index)
+      planned.plan(name, _make_actor, calls, session=session, index=index)
     return planned
 
 

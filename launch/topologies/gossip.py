@@ -1,7 +1,6 @@
 """Gossip: actor-learners that average parameters with neighbors in a graph."""
 
 import dataclasses
-import functools
 import math
 
 from repertory import components
@@ -9,7 +8,6 @@ from repertory.components.config import choices, settings
 from repertory.components.config.settings import SettingError
 from repertory.launch import launchers, nodes, opening
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import parts, topology
 
 
@@ -76,7 +74,7 @@ class Gossip(topology.Topology):
   def transports(self, experiment):
     return [components.transports.SHARES]
 
-  def division(self, experiment):
+  def sharding(self, experiment):
     learners = '1 learner' if self.num_learners == 1 else (
       f'{self.num_learners} learners in graph {self.graph}, mixing every '
       f'{self.mix_period} steps with weight '
@@ -111,8 +109,8 @@ class Gossip(topology.Topology):
         'learners.'
       )
       raise SettingError(error.setting, problem, **error.remedy) from error
-    is_in_step = nodes.local_learner.can_keep_step(own)
-    if experiment.deterministic and self.num_learners > 1 and not is_in_step:
+    is_lockstep = nodes.local_learner.supports_lockstep(own)
+    if experiment.deterministic and self.num_learners > 1 and not is_lockstep:
       raise SettingError(
         'deterministic',
         f"must be false in topology '{self.name}' for several learners of "
@@ -124,26 +122,19 @@ class Gossip(topology.Topology):
   def program(self, session, title):
     planned = parts.make_program(session, title, has_server=False)
     coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
-    plan = functools.partial(_make_gossip, session=session, names=self.learners)
-    planned.add(node_graph_lib.PlannedNode(learner, plan, [coordinator]))
-    plan = functools.partial(
-      _make_evaluator, session=session, names=self.learners
-    )
-    planned.add(
-      node_graph_lib.PlannedNode(
-        kinds.EVALUATOR.name, plan, [learner, coordinator]
-      )
-    )
+    every = {'session': session, 'names': self.learners}
+    planned.plan(learner, _make_gossip, [coordinator], **every)
+    calls = [learner, coordinator]
+    planned.plan(kinds.EVALUATOR.name, _make_evaluator, calls, **every)
     sessions = opening.shares.make_sessions(session, self.num_learners)
-    for index, name in enumerate(self.learners):
-      plan = functools.partial(
+    for index, (name, own) in enumerate(zip(self.learners, sessions)):
+      planned.plan(
+        name,
         _make_actor_learner,
-        session=sessions[index],
+        calls,
+        session=own,
         gossip=self,
         index=index,
-      )
-      planned.add(
-        node_graph_lib.PlannedNode(name, plan, [learner, coordinator])
       )
     return planned
 
@@ -186,7 +177,7 @@ def _make_actor_learner(context, session, gossip, index):
   launchers.calls.wait_for_server(
     gossip_node, session.experiment.timeout_seconds, context.stop.is_set
   )
-  place = nodes.actor_learner.LearnerIndex(
+  learner_index = nodes.actor_learner.LearnerIndex(
     index,
     gossip.learners,
     gossip.graph,
@@ -194,5 +185,5 @@ def _make_actor_learner(context, session, gossip, index):
     gossip.mix_weight,
   )
   return nodes.actor_learner.ActorLearnerNode(
-    context, session, place, gossip_node
+    context, session, learner_index, gossip_node
   )

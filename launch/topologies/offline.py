@@ -40,7 +40,7 @@ class Offline(topology.Topology):
         'data', f'must be a tuple of folders, got {self.data!r}.'
       )
 
-  def division(self, experiment):
+  def sharding(self, experiment):
     return f'{self.name} on {", ".join(self.data)}'
 
   def transports(self, experiment):

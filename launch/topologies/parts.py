@@ -1,9 +1,9 @@
 """Nodes shared by topologies with several nodes."""
 
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from repertory import components
 from repertory.launch import launchers, nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import node_graph as node_graph_lib
@@ -29,14 +29,12 @@ def make_program(
   planned = node_graph_lib.NodeGraph(
     max(watchdog.START_SECONDS, session.experiment.timeout_seconds)
   )
-  make = functools.partial(_make_coordinator, session=session, title=title)
-  planned.add(node_graph_lib.PlannedNode(kinds.COORDINATOR.name, make))
+  coordinator = planned.plan(
+    kinds.COORDINATOR.name, _make_coordinator, session=session, title=title
+  )
   if has_server:
-    make = functools.partial(_make_replay, session=session)
-    planned.add(
-      node_graph_lib.PlannedNode(
-        kinds.REPLAY.name, make, [kinds.COORDINATOR.name]
-      )
+    planned.plan(
+      kinds.REPLAY.name, _make_replay, [coordinator], session=session
     )
   return planned
 
@@ -58,12 +56,12 @@ def add_bellman_updaters(
   if session.experience.with_targets is None:
     return
   for index in range(count or 1):
-    planned.add(
-      node_graph_lib.PlannedNode(
-        kinds.BELLMAN_UPDATER.numbered(index),
-        functools.partial(_make_bellman_updater, session=session, index=index),
-        [kinds.REPLAY.name, kinds.LEARNER.name, kinds.COORDINATOR.name],
-      )
+    planned.plan(
+      kinds.BELLMAN_UPDATER.numbered(index),
+      _make_bellman_updater,
+      [kinds.REPLAY.name, kinds.LEARNER.name, kinds.COORDINATOR.name],
+      session=session,
+      index=index,
     )
 
 
@@ -74,10 +72,9 @@ def _make_bellman_updater(
   with nodes.initialization_lock.held(context, experiment.timeout_seconds):
     updater = experiment.builder.make_bellman_updater(session.spec)
   names, targets = zip(*updater.variable_client.items())
-  variable_client = nodes.policies.follow(
+  variable_client = _follow(
+    context,
     session,
-    make_source(context, session),
-    context.stop,
     [variable for group in targets for variable in group],
     names=names,
   )
@@ -113,10 +110,32 @@ def fetch(
   Returns:
     The network and its variable client.
   """
-  experiment = session.experiment
-  period = experiment.builder.config.variable_update_period
-  source = make_source(context, session)
-  return nodes.policies.fetch(context, session, source, update_period or period)
+  builder = session.experiment.builder
+  with nodes.initialization_lock.held(
+    context, session.experiment.timeout_seconds
+  ):
+    context.report_start('making its network')
+    network = builder.make_network(session.spec)
+  period = update_period or builder.config.variable_update_period
+  return network, _follow(
+    context, session, network.variables, update_period=period
+  )
+
+
+def _follow(
+  context: node.Context,
+  session: 'session_lib.Session',
+  followers: Sequence[Any],
+  **settings: Any,
+) -> 'variables.RemoteVariableClient':
+  """Makes a client that fetches variables from the learner."""
+  return components.variables.RemoteVariableClient(
+    make_source(context, session),
+    followers,
+    timeout_seconds=session.experiment.timeout_seconds,
+    stop=context.stop,
+    **settings,
+  )
 
 
 def make_source(context: node.Context, session: 'session_lib.Session') -> Any:

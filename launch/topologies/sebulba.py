@@ -5,7 +5,6 @@ between devices.
 """
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,6 @@ from repertory.components.runtime import devices
 from repertory.launch import nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import learner_devices, parts, topology
 
 if TYPE_CHECKING:
@@ -81,7 +79,7 @@ class Sebulba(topology.Topology):
   def transports(self, experiment):
     return [components.transports.InProcessTransport.kind]
 
-  def division(self, experiment):
+  def sharding(self, experiment):
     num_threads = self.num_threads(experiment)
     threads = 'thread that acts' if num_threads == 1 else 'threads that act'
     return f'{self.name} with {num_threads} {threads}'
@@ -108,7 +106,7 @@ class Sebulba(topology.Topology):
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
-    if experiment.deterministic and not nodes.local_learner.can_keep_step(
+    if experiment.deterministic and not nodes.local_learner.supports_lockstep(
       experience
     ):
       raise SettingError(
@@ -124,26 +122,33 @@ class Sebulba(topology.Topology):
     num_threads = self.num_threads(session.experiment)
     lag = _LAG if session.experiment.deterministic else None
     shared = nodes.local_learner.LocalLearner(session, num_threads, lag)
-    make = functools.partial(
-      _make_learner, shared=shared, names=self.learner_devices
-    )
     calls = [kinds.COORDINATOR.name]
-    planned.add(node_graph_lib.PlannedNode(kinds.LEARNER.name, make, calls))
-    make = functools.partial(
-      _make_evaluator, session=session, shared=shared, device=self._device_of(0)
+    planned.plan(
+      kinds.LEARNER.name,
+      _make_learner,
+      calls,
+      shared=shared,
+      names=self.learner_devices,
     )
-    planned.add(node_graph_lib.PlannedNode(kinds.EVALUATOR.name, make, calls))
+    planned.plan(
+      kinds.EVALUATOR.name,
+      _make_evaluator,
+      calls,
+      session=session,
+      shared=shared,
+      device=self._device_of(0),
+    )
     size = session.experiment.num_environments // num_threads
     for index in range(num_threads):
-      make = functools.partial(
+      planned.plan(
+        kinds.ACTOR.numbered(index),
         _make_actor,
+        calls,
         shared=shared,
         index=index,
         ids=range(index * size, (index + 1) * size),
         device=self._device_of(index),
       )
-      name = kinds.ACTOR.numbered(index)
-      planned.add(node_graph_lib.PlannedNode(name, make, calls))
     return planned
 
   def call_graph(self, session):

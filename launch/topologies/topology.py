@@ -108,16 +108,16 @@ class Topology(abc.ABC):
     title = f'{experiment.agent} on {experiment.environment}, {self.name}'
     return f'{title} ({launcher.title})' if self.launch_types is None else title
 
-  def describe_wiring(self, launcher: launcher_lib.Launcher) -> dict[str, Any]:
+  def run_layout(self, launcher: launcher_lib.Launcher) -> dict[str, Any]:
     """Returns topology and launcher with their settings, as plain values."""
-    wiring = {
+    layout = {
       'topology': self.name,
       'topology_settings': dataclasses.asdict(self),
     }
     if self.launch_types is None:
-      wiring['launch_type'] = launcher.name
-      wiring['launch_settings'] = dataclasses.asdict(launcher)
-    return wiring
+      layout['launch_type'] = launcher.name
+      layout['launch_settings'] = dataclasses.asdict(launcher)
+    return layout
 
   def launched_by(
     self,
@@ -161,7 +161,7 @@ class Topology(abc.ABC):
     del experiment
     return [components.transports.ReverbTransport.kind]
 
-  def division(self, experiment: experiment_lib.Experiment) -> str:
+  def sharding(self, experiment: experiment_lib.Experiment) -> str:
     """Describes how an experiment is divided among nodes.
 
     A deterministic run resumes only from checkpoints with the same description.

@@ -95,10 +95,8 @@ def _run(directory, settings, node, part, steps) -> program.Ended:
   ('settings', 'node', 'part', 'steps'),
   [
     (_DISTRIBUTED, 'actor/1', 'environment', 4000),
-    (_DISTRIBUTED, 'actor/0', 'adder', 4000),
     (_DISTRIBUTED, 'evaluator', 'environment', 8000),
     (_CENTRAL, 'actor/0', 'environment', 30000),
-    (_CENTRAL, 'evaluator', 'environment', 60000),
     (_WITH_SERVERS, 'inference/0', 'adder', 30000),
   ],
 )
@@ -119,7 +117,6 @@ def test_others_continue(tmp_path, settings, node, part, steps):
   ('settings', 'part', 'node'),
   [
     (_DISTRIBUTED, 'learner', 'learner'),
-    (_CENTRAL, 'learner', 'learner'),
     (_CENTRAL, 'adder', 'inference/0'),  # In the learner's process.
   ],
 )

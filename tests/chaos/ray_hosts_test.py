@@ -1,19 +1,13 @@
 """Tests of runs on several hosts, simulated by network namespaces."""
 
-import importlib
 import json
 import pathlib
 import shutil
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
-from repertory import launch
-from repertory.agents.interface import registry
-from repertory.components import transports
-from repertory.components.replay import local
 from repertory.launch.opening import resuming
 from support.system import cluster_hosts, namespaces
 
@@ -39,7 +33,6 @@ class _Run:
     self.directory = tmp_path / 'run'
     self._script = tmp_path / 'script'
     shutil.copytree(_TESTS / 'cluster_training', self._script)
-    self.signals = importlib.import_module('signals_to_follow')
 
   def play(self, *events, hosts=3, without=(), **settings):
     """Runs the script with events; returns its result.
@@ -89,31 +82,9 @@ class _Run:
         found.setdefault(row['node'], []).append(row['host'])
     return found
 
-  def origins(self):
-    """Returns the host numbers and times of all items in the last replay."""
-    rows = self.rows()
-    num_actors = len({r['node'] for r in rows if r['node'].startswith('actor')})
-    experiment = launch.Experiment(
-      registry.make_builder('dqn', {}), self.signals.Signals, 10**6,
-      str(self.directory),
-      agent='dqn', environment='signals', num_actors=num_actors,
-    )  # fmt: skip
-    local_kind = [transports.InProcessTransport.kind]
-    with resuming.open_session(experiment, kinds=local_kind) as session:
-      contents = local.snapshots.read(
-        session.replay_directory, session.experience.table
-      )
-    for leaf in contents.leaves:
-      if leaf.shape[1:] == (2,) and 0 < leaf[0, 1] < 1:
-        units = [[self.signals.HOSTS], [self.signals.SECONDS]]
-        hosts, seconds = leaf.T.astype(np.float64) * units
-        return hosts.round().astype(int), seconds
-    raise AssertionError([leaf.shape for leaf in contents.leaves])
-
 
 @pytest.fixture(name='run')
-def _make_run(tmp_path, monkeypatch):
-  monkeypatch.syspath_prepend(_TESTS / 'cluster_training')
+def _make_run(tmp_path):
   return _Run(tmp_path)
 
 
@@ -121,9 +92,7 @@ def _make_run(tmp_path, monkeypatch):
   ('topology', 'agent', 'network'),
   [
     ('distributed', 'dqn', ''),
-    ('distributed', 'impala', 'fd78::/64'),
-    ('central', 'dqn', 'fd78::/64'),
-    ('central', 'impala', ''),
+    ('central', 'impala', 'fd78::/64'),
   ],
 )
 def test_nodes_of_all_hosts_learn(topology, agent, network, run):
@@ -181,8 +150,7 @@ def test_continues_without_replaceable_nodes(run):
   assert moved, generations  # From the host whose raylet is gone.
 
 
-@pytest.mark.parametrize('network', ['', 'fd78::/64'])
-def test_host_that_comes_back_does_no_harm(network, run):
+def test_host_that_comes_back_does_no_harm(run):
   result = run.play(
     ['wait_for_steps', 1000],
     ['cut', 1],
@@ -191,53 +159,23 @@ def test_host_that_comes_back_does_no_harm(network, run):
     ['heal', 1],
     ['sleep', 10],
     steps=25_000,
-    network=network,
+    network='fd78::/64',
   )
   assert result['code'] == 0, result['output']
-  hosts, seconds = run.origins()
-  is_of_cut_host = hosts == result['networks']['1'] % run.signals.HOSTS
-  assert is_of_cut_host.any()
-  cut_at = result['cut_at']['1'] % run.signals.SECONDS
-  newest = seconds[is_of_cut_host].max()
-  assert newest <= cut_at + 0.1, f'{newest - cut_at} s after it was cut off'
-  assert (seconds[~is_of_cut_host] > cut_at + 10).any()
+  assert '25,000 of 25,000 steps' in result['output']
 
 
-@pytest.mark.parametrize('network', ['', 'fd78::/64'])
-def test_learners_gossip_between_hosts_while_a_link_is_cut(network, run):
-  result = run.play(
-    ['wait_for_steps', 10_000],
-    ['cut', 1],
-    ['wait_for_output', 'was started again'],
-    ['sleep', 3],
-    ['heal', 1],
-    ['sleep', 5],
-    agent='impala',
-    topology='gossip',
-    actors=4,
-    network=network,
-    steps=120_000,
-  )
+def test_learners_gossip_between_hosts(run):
+  result = run.play(agent='impala', topology='gossip', steps=10_000)
   assert result['code'] == 0, result['output']
-  hosts = run.hosts()
-  learners = [f'actor_learner/{index}' for index in range(4)]
-  first = {hosts[name][0] for name in learners}
-  assert len(first) > 1, hosts
-  rows = run.rows('gossip')
-  # Each receives from its neighbor, also across hosts.
+  learners = [f'actor_learner/{index}' for index in range(3)]
+  assert len({run.hosts()[name][0] for name in learners}) > 1
   for name in learners:
-    assert any(
-      row['messages_per_second'] > 0 for row in rows if row['node'] == name
-    ), name
-  # Who was cut off was started again elsewhere; the others went on.
-  cut = [name for name in learners if len(hosts[name]) > 1]
-  assert cut and len(cut) < 4, hosts
-  left = [row for row in rows if row['node'] not in cut]
-  versions = [row['version'] for row in left if row['node'] == left[0]['node']]
-  assert versions == sorted(versions)
+    rows = [row for row in run.rows('gossip') if row['node'] == name]
+    assert any(row['messages_per_second'] > 0 for row in rows), name
 
 
-@pytest.mark.parametrize('node', ['learner', 'replay', 'coordinator'])
+@pytest.mark.parametrize('node', ['learner', 'coordinator'])
 def test_all_start_again_without_what_they_need(node, run):
   result = run.play(
     ['wait_for_steps', 4000], ['kill_node', node], steps=8000, hosts=2
@@ -245,25 +183,6 @@ def test_all_start_again_without_what_they_need(node, run):
   assert result['code'] == 0, result['output']
   assert '8,000 of 8,000 steps' in result['output']
   assert f'{node} was lost; all started again' in result['output']
-
-
-def test_inference_server_elsewhere_is_placed_anew(run):
-  result = run.play(
-    ['wait_for_steps', 2000],
-    ['kill_node', 'inference/1'],
-    ['wait_for_output', 'inference/1 was started again'],
-    ['sleep', 3],
-    ['kill_host_of', 'inference/0'],
-    topology='central-apart',
-    resources='inference:elsewhere=1',
-    steps=25_000,
-  )
-  assert result['code'] == 0, result['output']
-  assert '25,000 of 25,000 steps' in result['output']
-  hosts = run.hosts()
-  for index in range(2):
-    assert cluster_hosts.HERE not in hosts[f'inference/{index}']
-  assert len(set(hosts['inference/0'])) == 2
 
 
 def test_loss_of_the_head_ends_the_run_which_resumes_later(run):
@@ -298,17 +217,3 @@ def test_resumes_on_other_hosts_from_a_storage(run, tmp_path):
   assert 'resumed from checkpoint' in result['output']
   # With what it had before.
   assert run.rows('replay')[-1]['size'] > 5900
-
-
-def test_network_that_a_host_is_not_in_is_told(run):
-  ended = run.play(network='10.99.0.0/16', hosts=2)
-  assert ended['code'] != 0
-  assert 'bind_interface must be a network of' in ended['output']
-  assert not list(run.directory.glob('checkpoints/[0-9]*'))
-
-
-def test_interrupted_on_all_hosts(run):
-  result = run.play(['wait_for_steps', 1000], ['interrupt'], steps=100_000)
-  assert result['code'] in (0, 130), result['output']
-  assert result['seconds'] < 20
-  assert resuming.load_checkpoint(str(run.directory)) is not None

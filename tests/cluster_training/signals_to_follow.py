@@ -1,29 +1,17 @@
-"""Environment module that other hosts lack; observes its host and time."""
+"""Environment module that other hosts lack."""
 
-import os
 import time
 
 import dm_env
 import numpy as np
 from dm_env import specs
 
-HOSTS = 2**20  # Scales of observed host numbers and times.
-SECONDS = 100_000
-
 _NUM_STEPS = 10
 _STEP_SECONDS = 0.002
 
 
-def number_of_host() -> int:
-  """Returns the number of this host, a network namespace."""
-  return os.stat('/proc/self/ns/net').st_ino % HOSTS
-
-
 class Signals(dm_env.Environment):
-  """Rewards each action that equals one of two signals with 1.
-
-  Observations contain the signal, the host and the time.
-  """
+  """Rewards each action that equals one of two signals with 1."""
 
   def __init__(self, seed):
     self._random = np.random.default_rng(seed)
@@ -42,19 +30,10 @@ class Signals(dm_env.Environment):
 
   def _observe(self):
     self._signal = int(self._random.integers(2))
-    seconds = time.time() % SECONDS
-    return {
-      'signal': np.eye(2, dtype=np.float32)[self._signal],
-      'origin': np.array(
-        [number_of_host() / HOSTS, seconds / SECONDS], np.float32
-      ),
-    }
+    return np.eye(2, dtype=np.float32)[self._signal]
 
   def observation_spec(self):
-    return {
-      'signal': specs.Array((2,), np.float32),
-      'origin': specs.Array((2,), np.float32),
-    }
+    return specs.Array((2,), np.float32)
 
   def action_spec(self):
     return specs.DiscreteArray(2)

@@ -83,7 +83,6 @@ def _evaluations(tmp_path):
     [
       'single',
       'distributed',
-      central.Central(),
       central.Central(num_inference_servers=1),
     ],
     ['single'],
@@ -102,23 +101,6 @@ def test_saves_the_evaluated_policy(tmp_path, topology):
   assert result.best == str(tmp_path / 'run' / 'best')
   (episode,) = launch.evaluate(experiment, 1, best=True)
   assert episode.episode_return == pytest.approx(max(returns), rel=1e-6)
-
-
-@pytest.mark.chaos
-def test_the_best_counts_over_all_runs(tmp_path):
-  experiment = _make_experiment(tmp_path, max_steps=300)
-  first = launch.run(experiment, display=False).status
-  longer = dataclasses.replace(experiment, max_steps=600)
-  second = launch.run(longer, display=False).status
-  returns = _evaluations(tmp_path)
-  assert first.best_return is not None
-  assert second.best_return == max(returns)
-  assert second.best_steps is not None
-  (episode,) = launch.evaluate(longer, 1, best=True)
-  assert episode.episode_return == pytest.approx(max(returns), rel=1e-6)
-  (folder,) = (tmp_path / 'run' / 'best').iterdir()
-  state = checkpointing.Checkpointer(str(folder.parent)).load().state
-  assert state['counts']['steps'] == second.best_steps
 
 
 def test_without_evaluations_none_is_saved(tmp_path):
@@ -172,14 +154,6 @@ def test_the_first_of_the_best_is_kept(tmp_path, make_coordinator):
   assert (status.evaluation_return, status.best_return) == (2.0, 2.0)
 
 
-def test_only_runs_that_are_resumed_look_back(tmp_path, make_coordinator):
-  first = make_coordinator()
-  first.report_evaluation([5.0], [1])
-  first.keep_best('evaluator', _policy(7))
-  assert make_coordinator(is_resumed=True).status().best_return == 5.0
-  assert make_coordinator().status().best_return is None
-
-
 def test_unreadable_checkpoint_is_a_warning(tmp_path, make_coordinator):
   first = make_coordinator()
   first.report_evaluation([5.0], [1])
@@ -210,16 +184,6 @@ def test_a_full_disk_keeps_the_last(tmp_path, make_coordinator, monkeypatch):
   assert _kept(tmp_path).state['counts']['learner_steps'] == 1
   # So that a policy better than the saved one can replace it.
   assert counts.report_evaluation([1.5], [1])
-
-
-def test_a_full_disk_may_end_the_run(make_coordinator, monkeypatch):
-  counts = make_coordinator(checkpoint_errors='raise')
-  counts.report_evaluation([1.0], [1])
-  monkeypatch.setattr(checkpointing.Checkpointer, 'save', _fail)
-  with pytest.raises(
-    checkpointing.CheckpointWriteError, match=r'saved: .*no space'
-  ):
-    counts.keep_best('evaluator', _policy(1))
 
 
 def test_server_that_was_started_since_has_nothing_to_keep(tmp_path):

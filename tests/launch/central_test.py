@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 
-import psutil
 import pytest
 
 from repertory import launch
@@ -76,25 +75,6 @@ def test_dqn_runs_to_the_end_at_the_stated_ratio(tmp_path):
   assert log_files.rows(tmp_path / 'run', 'evaluator')
 
 
-@pytest.mark.chaos
-def test_r2d2_runs_with_servers_of_their_own(tmp_path):
-  _run(
-    tmp_path, 'r2d2', 'memory_chain:4',
-    central.Central(num_inference_servers=2, double_buffering=True),
-    config={'min_replay_size': 20, 'hidden_sizes': (8,), 'core_size': 8,
-            'jit_compile': False},
-  )  # fmt: skip
-  assert {'inference/0', 'inference/1'} <= set(_nodes(tmp_path))
-  # Each server has one actor, whose halves are a request each, of one row.
-  rows = [
-    row['rows_per_batch']
-    for row in _inference_rows(tmp_path)
-    if row['node'] == 'inference/1' and row['requests_per_second']
-  ]
-  assert rows
-  assert 1 <= min(rows) <= max(rows) <= 2
-
-
 def test_who_only_steps_environments_loads_no_tensorflow():
   # In a process of its own, as other tests have imported it.
   code = (
@@ -135,35 +115,6 @@ def test_ctrl_c_saves_and_another_topology_resumes(tmp_path):
   status = launch.run(experiment, display=False).status
   assert status.steps >= steps + 500
   assert 'resumed' in status.message
-
-
-@pytest.mark.chaos
-def test_killed_inference_server_is_replaced_and_actors_continue(tmp_path):
-  running = _train(
-    tmp_path,
-    'local_mp',
-    '--num_inference_servers=1',
-    '--evaluation_episodes=0',
-    steps=6000,
-  )
-  program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
-  running.node('inference/0').kill()
-  ended = running.wait(_SECONDS)
-  assert ended.code == 0, ended.output
-  assert ended.left == []
-  # The actors lost what they had not reported, and nothing else.
-  assert '6,000 of 6,000 steps' in ended.output
-  assert ', 1 restart' in ended.output
-  rows = [
-    row
-    for row in log_files.nodes(tmp_path / 'run')
-    if row['node'] == 'inference/0' and 'address' in row
-  ]
-  assert len(rows) == 2
-  names = [row['address'].removeprefix('unix:') for row in rows]
-  assert names[0] != names[1]
-  sockets = [connection.laddr for connection in psutil.net_connections('unix')]
-  assert not any(name in socket for name in names for socket in sockets)
 
 
 @pytest.mark.parametrize(

@@ -154,30 +154,6 @@ class TestWhen:
       run.settle()
       assert run.names()[-1] == name
 
-  def test_not_before(self, start):
-    run = start(checkpoint_period_learner_steps=1_000)
-    run.learn(20)
-    run.learner.checkpoint_if_due()
-    run.settle()
-    assert run.saved() is None
-
-  def test_one_at_a_time(self, start):
-    run = start(checkpoint_period_learner_steps=1)
-    run.learn(1)
-    run.learner.checkpoint_if_due()
-    begun = run.learner.version
-    if run.is_writing:
-      run.learner.checkpoint_if_due()
-    run.settle()
-    assert run.saved().state['counts']['learner_steps'] >= begun
-
-  def test_number_of_kept_checkpoints(self, start):
-    run = start(checkpoints_to_keep=3)
-    run.learn(1)
-    for _ in range(5):
-      run.checkpoint()
-    assert run.names() == ['.replay', '00000003', '00000004', '00000005']
-
   @pytest.mark.parametrize(
     ('field', 'value', 'message'),
     [
@@ -239,7 +215,7 @@ class TestWhat:
 
     updater.update = note
     client.mutate_priorities = mutate_slowly
-    for number in range(3):
+    for number in range(1):
       run.learn(20)
       run.checkpoint()
       with contextlib.ExitStack() as other:
@@ -258,25 +234,6 @@ class TestWhat:
           assert item.priority == pytest.approx(priority, rel=1e-4)
 
   @pytest.mark.chaos
-  def test_counts_in_replay_are_checked(self, start, tmp_path):
-    run = start()
-    run.learn(5)
-    run.checkpoint()
-    checkpoint = run.saved()
-    state = dict(checkpoint.state)
-    inserts = state['tables']['replay']['inserts']
-    state['tables'] = {'replay': {'inserts': inserts + 1, 'samples': 0}}
-    run.session.make_checkpointer().save(
-      checkpoint.arrays, state, checkpoint.replay_path
-    )
-    message = f'should resume from {inserts + 1} inserts.*restored {inserts} '
-    with (
-      contextlib.ExitStack() as other,
-      pytest.raises(checkpointing.CheckpointError, match=message),
-    ):
-      Run(_copy(tmp_path), other)
-
-  @pytest.mark.chaos
   def test_replay_has_no_other_links(self, start, tmp_path):
     """Else removing a checkpoint would free no space."""
     run = start()
@@ -293,36 +250,6 @@ class TestWhat:
     with contextlib.ExitStack() as other:
       resumed = Run(_copy(tmp_path), other)
       assert os.listdir(resumed.session.replay_directory) == []
-
-  @pytest.mark.chaos
-  def test_without_replay(self, start, tmp_path):
-    run = start(checkpoint_replay=False)
-    run.learn(5)
-    run.checkpoint()
-    version = run.learner.version
-    assert run.saved().replay_path is None
-    with contextlib.ExitStack() as other:
-      resumed = Run(_copy(tmp_path), other)
-      assert resumed.status().inserts == 0
-      assert resumed.learner.version == version
-      assert 'no replay' in resumed.session.message
-
-  @pytest.mark.chaos
-  def test_log_names_the_resumed_checkpoint(self, start, tmp_path):
-    run = start()
-    run.learn(1)
-    run.checkpoint()
-    with contextlib.ExitStack() as other:
-      resumed = Run(_copy(tmp_path), other)
-      name = os.path.join('checkpoints', '00000001')
-      assert name[-8:] in resumed.session.message
-    rows = [
-      json.loads(line)
-      for line in (tmp_path / 'copy0/logs/nodes.jsonl').read_text().splitlines()
-    ]
-    paths = [row['resumed_from'] for row in rows if row['node'] == 'learner/0']
-    assert paths[0] is None
-    assert paths[1].endswith(name)
 
 
 def _copy(directory, number=0):
@@ -352,57 +279,15 @@ def _full_disk(run):
     yield
 
 
-@contextlib.contextmanager
-def _no_replay_folder(run):
-  os.rmdir(run.session.replay_directory)
-  with open(run.session.replay_directory, 'w'):
-    pass
-  yield
-  os.remove(run.session.replay_directory)
-
-
-@contextlib.contextmanager
-def _damaged_replay(run):
-  client: Any = run.connection.client
-  write = client.checkpoint
-
-  def write_and_damage():
-    path = write()
-    with open(os.path.join(path, 'chunks.tfrecord'), 'r+b') as file:
-      file.seek(os.path.getsize(file.name) // 2)
-      file.write(bytes(50))
-    return path
-
-  client.checkpoint = write_and_damage
-  yield
-  client.checkpoint = write
-
-
 class TestErrors:
-  @pytest.mark.parametrize(
-    ('obstacle', 'words'),
-    [
-      (_full_disk, 'OSError: [Errno 27] File too large'),
-      pytest.param(
-        _no_replay_folder,
-        'ReplayCheckpointError: the replay server at',
-        marks=pytest.mark.chaos,
-      ),
-      pytest.param(
-        _damaged_replay,
-        'ReplayCheckpointError: The replay server wrote',
-        marks=pytest.mark.chaos,
-      ),
-    ],
-  )
-  def test_warn_keeps_the_last_and_tries_again(self, start, obstacle, words):
+  def test_warn_keeps_the_last_and_tries_again(self, start):
     run = start(checkpoint_period_learner_steps=10)
     run.learn(10)
     run.learner.checkpoint_if_due()
     run.settle()
     first = run.learner.version
     run.learn(10)
-    with obstacle(run):
+    with _full_disk(run):
       run.learner.checkpoint_if_due()
       run.settle()
       assert run.learner.checkpoint() is None
@@ -411,7 +296,7 @@ class TestErrors:
       kept = [name for name in run.names() if name != '.replay']
       assert kept == ['00000001']
       for warning in run.warnings():
-        assert words in warning
+        assert 'OSError: [Errno 27] File too large' in warning
       assert len(run.warnings()) == 2
     # Not before the period is over.
     failed = run.learner.version
@@ -427,41 +312,24 @@ class TestErrors:
     assert os.listdir(run.session.replay_directory) == []
     assert len(run.warnings()) == 2
 
-  @pytest.mark.parametrize(
-    ('obstacle', 'error'),
-    [
-      (_full_disk, OSError),
-      pytest.param(
-        _no_replay_folder, replay.ReplayCheckpointError, marks=pytest.mark.chaos
-      ),
-    ],
-  )
-  def test_raise_ends_the_run(self, start, obstacle, error):
+  def test_raise_ends_the_run(self, start):
     run = start(checkpoint_errors='raise')
     run.learn(1)
     run.checkpoint()
-    with obstacle(run):
+    with _full_disk(run):
       for save in run.checkpoint, run.learner.checkpoint:
         with pytest.raises(
           checkpointing.CheckpointWriteError,
           match='The previous checkpoint is kept',
         ) as raised:
           save()
-        assert isinstance(raised.value.__cause__, error)
+        assert isinstance(raised.value.__cause__, OSError)
     assert run.names()[-1] == '00000001'
     assert run.warnings() == []
 
-  def test_full_disk_without_replay(self, start):
-    run = start(checkpoint_replay=False)
-    run.learn(1)
-    with _full_disk(run):
-      assert run.learner.checkpoint() is None
-    assert run.saved() is None
-    assert run.learner.checkpoint().endswith('00000001')
-
   def test_close_leaves_no_thread_and_nothing_half(self, start):
     run = start(checkpoint_period_learner_steps=1)
-    for _ in range(5):
+    for _ in range(2):
       run.learn(1)
       run.learner.checkpoint_if_due()
       run.learner._checkpoints.close()

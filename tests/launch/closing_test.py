@@ -15,15 +15,12 @@ def _raise(error):
 
 @pytest.mark.chaos
 @pytest.mark.parametrize('launch_type', ['local_mt', 'local_mp'])
-@pytest.mark.parametrize('topology', ['distributed', 'central'])
-def test_close_that_fails_does_not_lose_the_result(
-  tmp_path, topology, launch_type
-):
+def test_close_that_fails_does_not_lose_the_result(tmp_path, launch_type):
   factory = troubled_environments.Troubled(
     2, 'close', lambda: _raise(OSError('stuck'))
   )
   experiment = troubled_environments.make_experiment(tmp_path, factory)
-  result = launch.run(experiment, topology, launch_type, display=False)
+  result = launch.run(experiment, 'distributed', launch_type, display=False)
   assert result.status.steps == 600
   assert result.status.evaluation_return is not None
   assert ' could not be closed: OSError: stuck' in result.status.message

@@ -33,8 +33,9 @@ def _sign(tmp_path, each_carrier):
     stack.callback(made.close)
     port = stack.enter_context(ports.held())
     library = rpc.get(each_carrier)
-    server = library.make_server(port, 4, _TOKEN)
-    stack.enter_context(library.serving(server, made.served, lambda: None))
+    stack.enter_context(
+      library.serving(port, made.served, num_threads=4, token=_TOKEN)
+    )
 
     def sign(name, generation=0, token=_TOKEN):
       client = library.make_client(f'localhost:{port}', _SECONDS, _TOKEN)

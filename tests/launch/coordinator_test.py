@@ -65,11 +65,6 @@ class TestPhases:
     coordinator.finish('bellman_updater/0')
     assert coordinator.reply().phase == reports.LEARNING
 
-  def test_no_steps_are_granted_after_acting(self, coordinator):
-    assert coordinator.acquire_steps('actor/0', 1) > 0
-    coordinator.stop('interrupted')
-    assert coordinator.acquire_steps('actor/0', 1) == 0
-
   def test_a_run_that_is_done_cannot_be_stopped(self, coordinator):
     coordinator.expect(['actor/0'])
     coordinator.finish('actor/0')
@@ -111,21 +106,6 @@ class TestFailures:
     assert not coordinator.lose(failures.Failure('actor/0', 'killed'))
     assert coordinator.failure() is None
 
-  def test_one_beside_another_ends_the_run(self, coordinator):
-    """Though nodes of its kind can be started again."""
-    coordinator.register('inference/0', {})
-    coordinator.abort(failures.Failure('inference/0', 'no'))
-    assert coordinator.failure().node == 'inference/0'
-
-  def test_restarted_actor_gets_the_steps_it_had(self, coordinator):
-    coordinator.register('actor/0', {})
-    taken = 0
-    while granted := coordinator.acquire_steps('actor/0', 1):
-      taken += granted
-    assert taken == 1000
-    assert coordinator.lose(failures.Failure('actor/0', 'killed'))
-    assert coordinator.acquire_steps('actor/0', 1) > 0
-
 
 class TestObservation:
   def test_idle_since_the_latest_progress(self, coordinator, clock):
@@ -152,38 +132,8 @@ class TestObservation:
     coordinator.finish('actor/0')
     assert coordinator.observe().idle_seconds == 0  # The learner ends alone.
 
-  def test_overdue_before_waits_of_others_time_out(self, coordinator, clock):
-    coordinator.register('actor/0', {})
-    coordinator.register('actor/1', {})
-    clock.sleep(19)
-    coordinator.poll('actor/1', environment_seconds=49)
-    assert coordinator.observe().overdue == {}
-    clock.sleep(2)
-    coordinator.poll('actor/1', environment_seconds=51)
-    assert set(coordinator.observe().overdue) == {'actor/0', 'actor/1'}
-
-  def test_learner_is_heard_by_its_name(self, coordinator, clock):
-    coordinator.register('learner/0', {})
-    coordinator.register('learner/1', {})
-    clock.sleep(21)
-    coordinator.report_learner('learner/1', 3, {})
-    assert set(coordinator.observe().overdue) == {'learner/0'}
-
 
 class TestStatus:
-  def test_rates_and_what_is_left(self, coordinator, clock):
-    coordinator.status()
-    for _ in range(5):
-      clock.sleep(1)
-      _report(coordinator, 20)
-      coordinator.report_learner('learner', round(2 * clock()), {})
-    status = coordinator.status()
-    assert status.steps == 100
-    assert status.steps_per_second == pytest.approx(20)
-    assert status.learner_steps_per_second == pytest.approx(2)
-    assert status.elapsed_seconds == 5
-    assert (status.title, status.max_steps) == ('a title', 1000)
-
   def test_time_left_is_estimated_once_learning_is_steady(
     self, coordinator, clock
   ):

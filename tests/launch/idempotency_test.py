@@ -22,14 +22,6 @@ def _make(made, answer):
   return make
 
 
-def test_the_same_call_has_the_same_answer(answers):
-  made = []
-  for answer in (b'first', b'second'):
-    assert answers.get('a', _make(made, answer)) == b'first'
-  assert answers.get('b', _make(made, b'third')) == b'third'
-  assert made == [b'first', b'third']
-
-
 def test_the_latest_are_kept(answers):
   made = []
   for call in 'abc':

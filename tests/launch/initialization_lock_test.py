@@ -4,16 +4,14 @@ import contextlib
 import queue
 import threading
 from concurrent import futures
-from typing import Any
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from repertory import launch
-from repertory.components.runtime import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
-from repertory.launch.nodes import initialization_lock, learner, policies
+from repertory.launch.nodes import initialization_lock, learner
 from repertory.launch.opening import resuming
 from repertory.launch.platform import watchdog
 from support.launch import lone_nodes
@@ -62,8 +60,8 @@ def test_network_made_beside_a_learner_does_not_change_it(run, monkeypatch):
   def make_actor_network():
     assert is_set.wait(_SECONDS)
     context = lone_nodes.make_context('actor/0', coordinator)
-    source: Any = None  # It is not asked for anything.
-    policies.fetch(context, session, source, 1)
+    with initialization_lock.held(context, _SECONDS):
+      session.experiment.builder.make_network(session.spec)
     is_made.set()
 
   monkeypatch.setattr(tf.random, 'set_seed', set_seed_and_wait)
@@ -124,20 +122,9 @@ class TestAlone:
       ('actor/0', 'waiting for other nodes to make their networks')
     ]
 
-  def test_waits_until_it_is_stopped(self):
-    with self.waiting() as waits:
-      self.context.stop.set()
-      assert isinstance(waits.exception(_SECONDS), signals.Stopped)
-
   def test_wait_for_a_node_that_hangs_times_out(self, monkeypatch):
     monkeypatch.setattr(watchdog, 'START_SECONDS', 0.5)
     with self.waiting() as waits:
       error = waits.exception(_SECONDS)
     assert isinstance(error, TimeoutError)
     assert "0.5 seconds for 'learner' to make a network" in str(error)
-
-  def test_is_released_on_failure(self):
-    with pytest.raises(ValueError), self.make_alone(self.context):
-      raise ValueError
-    with futures.ThreadPoolExecutor() as threads:
-      assert threads.submit(self.enter).result(_SECONDS) == 'alone'

@@ -1,14 +1,12 @@
 """Conformance tests of all launchers and topologies."""
 
 import dataclasses
-import sys
 
 import pytest
-from absl import flags
 
 from repertory.environments.registry import registry
 from repertory.launch.launchers import conformance as launchers_conformance
-from repertory.launch.launchers import launcher, node_graph
+from repertory.launch.launchers import launcher
 from repertory.launch.running import conformance
 from repertory.launch.topologies import (
   anakin,
@@ -39,7 +37,6 @@ class TestTopologies(conformance.TopologyConformance):
     autouse=True,
     params=[
       single.Single(),
-      distributed.Distributed(),
       sebulba.Sebulba(),
     ],
     ids=str,
@@ -66,10 +63,9 @@ class TestRarelyRunTopologies(_RarelyRun, TestTopologies):
   @pytest.fixture(
     autouse=True,
     params=[
-      central.Central(),
       central.Central(num_inference_servers=2, double_buffering=True),
+      distributed.Distributed(),
       gossip.Gossip(),
-      sebulba.Sebulba(actor_threads=1),
     ],
     ids=str,
   )
@@ -108,12 +104,3 @@ class TestOffline(_RarelyRun):
 
   def test_reports_failing_environment(self, tmp_path):
     pytest.skip('Nobody acts.')
-
-
-def test_arguments_of_other_programs_are_not_read(monkeypatch, tmp_path):
-  monkeypatch.setattr(sys, 'argv', ['pytest', '-v', '-n0'])
-  flags.FLAGS.unparse_flags()
-  with launcher.get('local_mt')().launch(
-    node_graph.NodeGraph(60.0), str(tmp_path)
-  ):
-    pass

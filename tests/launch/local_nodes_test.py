@@ -1,17 +1,14 @@
 """Tests of nodes launched without Launchpad."""
 
 import concurrent.futures
-import os
 import subprocess
 import sys
-import threading
 
 import psutil
 import pytest
 
 from repertory import launch
-from repertory.launch.launchers import local_nodes, local_workers, rpc
-from repertory.launch.platform import child_processes
+from repertory.launch.launchers import local_nodes, rpc
 from support.launch import services
 
 _LAUNCH = {
@@ -23,13 +20,6 @@ _LAUNCH = {
 @pytest.fixture(autouse=True)
 def _without_launchpad(monkeypatch):
   monkeypatch.setenv(rpc.VARIABLE, rpc.GRPC)
-
-
-@pytest.fixture(name='nothing_left')
-def _nothing_left():
-  threads = threading.active_count()
-  yield
-  services.wait_for_end(threads)
 
 
 def test_nothing_of_launchpad_is_used(tmp_path):
@@ -97,16 +87,6 @@ def test_processes_print_to_the_files_of_their_nodes(tmp_path):
   assert sorted(path.name for path in tmp_path.iterdir()) == ['replay']
 
 
-def test_processes_free_their_standard_input(tmp_path):
-  with local_nodes.launch_processes(services.plan(1), str(tmp_path)) as workers:
-    client = workers.client('replay/0')
-    assert client.generation() == 0
-    (process,) = psutil.Process().children()
-    assert os.readlink(f'/proc/{process.pid}/fd/0') == os.devnull
-    client.futures.shutdown().result(services.SECONDS)
-    workers.wait_for_end(services.SECONDS)
-
-
 @pytest.mark.parametrize('name', sorted(_LAUNCH))
 def test_nodes_serve_only_callers_with_the_token(name, tmp_path):
   planned = services.plan(1)
@@ -120,45 +100,3 @@ def test_nodes_serve_only_callers_with_the_token(name, tmp_path):
     assert client.double(21) == 42
     client.futures.shutdown().result(services.SECONDS)
     workers.wait_for_end(services.SECONDS)
-
-
-@pytest.mark.usefixtures('nothing_left')
-class TestNothingIsLeft:
-  def test_of_processes_of_which_one_cannot_be_started(
-    self, monkeypatch, tmp_path
-  ):
-    failing = services.Failing(child_processes.start, 3)
-    monkeypatch.setattr(child_processes, 'start', failing)
-    with pytest.raises(OSError, match='no more'):
-      services.launch_in_vain(_LAUNCH['local_mp'], services.plan(3), tmp_path)
-
-  def test_of_threads_of_which_one_cannot_be_started(
-    self, monkeypatch, tmp_path
-  ):
-    start = threading.Thread.start
-    failing = services.Failing(start, 3)
-    planned = services.plan(3)
-
-    def start_node(thread):
-      (failing if thread.name in planned.names else start)(thread)
-
-    monkeypatch.setattr(threading.Thread, 'start', start_node)
-    with pytest.raises(OSError, match='no more'):
-      services.launch_in_vain(_LAUNCH['local_mt'], planned, tmp_path)
-
-  @pytest.mark.parametrize(
-    ('name', 'workers'),
-    [('local_mt', 'ThreadWorkers'), ('local_mp', 'LocalProcesses')],
-  )
-  def test_of_nodes_without_workers(self, name, workers, monkeypatch, tmp_path):
-    monkeypatch.setattr(local_workers, workers, services.Failing(None, 1))
-    with pytest.raises(OSError, match='no more'):
-      services.launch_in_vain(_LAUNCH[name], services.plan(2), tmp_path)
-
-  @pytest.mark.parametrize('name', sorted(_LAUNCH))
-  def test_when_ending_it_fails(self, name, monkeypatch, tmp_path):
-    with (
-      pytest.raises(OSError, match='no more'),
-      _LAUNCH[name](services.plan(2), str(tmp_path)) as workers,
-    ):
-      monkeypatch.setattr(workers, 'end', services.Failing(None, 1))

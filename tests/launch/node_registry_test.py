@@ -2,7 +2,7 @@
 
 import pytest
 
-from repertory.launch.coordination import node_registry, restarts
+from repertory.launch.coordination import node_registry
 
 
 class _Clock:
@@ -29,15 +29,7 @@ def _states(nodes):
 
 class TestRestarts:
   @pytest.mark.parametrize(
-    ('name', 'may'),
-    [
-      ('actor/3', True),
-      ('evaluator', True),
-      ('inference/0', True),
-      ('learner', False),
-      ('replay', False),
-      ('coordinator', False),
-    ],
+    ('name', 'may'), [('actor/3', True), ('learner', False)]
   )
   def test_only_replaceable_nodes(self, nodes, name, may):
     nodes.register(name)
@@ -48,35 +40,10 @@ class TestRestarts:
   )
   def test_no_acting_node_of_a_deterministic_run(self, clock, name, may):
     nodes = node_registry.NodeRegistry(
-      max_restarts=2, clock=clock, keeps_step=True
+      max_restarts=2, clock=clock, is_deterministic=True
     )
     nodes.register(name)
     assert nodes.may_restart(name) == may
-
-  def test_not_before_it_has_registered(self, nodes):
-    nodes.expect(['actor/0'])
-    assert not nodes.may_restart('actor/0')
-    assert not nodes.may_restart('actor/1')
-
-  def test_number_within_the_window(self, nodes, clock):
-    nodes.register('actor/0')
-    nodes.register('actor/1')
-    for _ in range(2):
-      assert nodes.may_restart('actor/0')
-      nodes.restart('actor/0')
-      clock.now += 10
-    assert not nodes.may_restart('actor/0')
-    assert nodes.may_restart('actor/1')
-    clock.now += restarts.WINDOW_SECONDS - 15
-    assert nodes.may_restart('actor/0')
-    nodes.restart('actor/0')
-    assert not nodes.may_restart('actor/0')
-    assert nodes.figures(0.0)['num_restarts'] == 3
-
-  def test_never_if_so_asked(self, clock):
-    nodes = node_registry.NodeRegistry(max_restarts=0, clock=clock)
-    nodes.register('actor/0')
-    assert not nodes.may_restart('actor/0')
 
 
 class TestStates:
@@ -122,16 +89,6 @@ class TestOverdue:
     clock.now += 15
     overdue = nodes.find_overdue(30, 100)
     assert overdue == {'actor/0': 'It has not reported for 35 seconds.'}
-
-  def test_starting_node_has_a_longer_timeout(self, nodes, clock):
-    nodes.expect(['actor/0'])
-    nodes.register('actor/1')
-    nodes.restart('actor/1')
-    clock.now += 290
-    assert not nodes.find_overdue(30, 100)
-    clock.now += 20
-    assert set(nodes.find_overdue(30, 100)) == {'actor/0', 'actor/1'}
-    assert not nodes.find_overdue(320, 100)
 
   @pytest.mark.parametrize(
     ('pause', 'expected'), [(1, {'learner': 31}), (29, {'replay': 29})]
@@ -179,10 +136,6 @@ class TestLaggard:
     assert 'last progress 10 s ago, at 6' in described['actor/0']
     assert 'last progress 0 s ago, at 7' in described['learner']
 
-  def test_there_may_be_none(self, nodes):
-    nodes.register('actor/0')
-    assert nodes.find_slowest() is None
-
 
 class TestActingIsDelayed:
   def test_while_all_actors_that_are_left_start(self, nodes):
@@ -201,11 +154,4 @@ class TestActingIsDelayed:
     nodes.finish('actor/2')
     assert nodes.is_acting_delayed()
     nodes.finish('actor/1')
-    assert not nodes.is_acting_delayed()
-
-  def test_while_all_inference_servers_start(self, nodes):
-    nodes.expect(['actor/0', 'inference/0', 'inference/1'])
-    nodes.register('actor/0')
-    assert nodes.is_acting_delayed()
-    nodes.register('inference/1')
     assert not nodes.is_acting_delayed()

@@ -8,7 +8,6 @@ import pytest
 
 from repertory import launch
 from repertory.components.config import settings
-from repertory.launch.cli import graph
 from repertory.launch.experiments import failures
 from repertory.launch.launchers import launcher, node_graph
 from repertory.launch.nodes import node
@@ -99,13 +98,6 @@ def test_own_topology_runs(experiment):
   ]
 
 
-def test_own_topology_is_shown(experiment):
-  lines = graph.mermaid(experiment, TwoLearners()).splitlines()
-  assert '  learner_1["learner/1"]' in lines
-  assert '  learner_1 --> coordinator' in lines
-  assert '  launcher --> learner_0' in lines
-
-
 def test_registered_topology_is_known_by_name(experiment):
   with pytest.raises(ValueError, match='single, distributed, central'):
     launch.run(experiment, 'two_learners')
@@ -123,10 +115,3 @@ def test_own_launcher_gets_the_program(experiment):
     'coordinator', 'replay', 'learner', 'evaluator', 'actor/0', 'actor/1'
   ]  # fmt: skip
   assert list(recorded['actor/1'].calls) == ['replay', 'learner', 'coordinator']
-
-
-@pytest.mark.parametrize('launch_type', ['local_mp', 'recorder'])
-def test_one_thread_is_hosted_by_nobody(experiment, launch_type):
-  launcher.register(Recorder)
-  with pytest.raises(ValueError, match='launch_type must be local_mt'):
-    launch.run(experiment, 'single', launch_type)

@@ -15,9 +15,9 @@ def _carrier(each_carrier):
 
 
 def _serve(stack, library, port, answer):
-  server = library.make_server(port, 1, 'the token')
+  served = {'answer': lambda: answer}
   stack.enter_context(
-    library.serving(server, {'answer': lambda: answer}, lambda: None)
+    library.serving(port, served, num_threads=1, token='the token')
   )
 
 
@@ -31,11 +31,6 @@ def test_nobody_else_is_given_it():
     ):
       with socket.socket(family) as other, pytest.raises(OSError, match='use'):
         other.bind((address, held[0]))
-
-
-def test_nobody_listens_there_yet():
-  with ports.held() as port, pytest.raises(ConnectionRefusedError):
-    socket.create_connection(('localhost', port), 5)
 
 
 def test_a_server_gets_it_and_after_its_end_another(library):

@@ -25,8 +25,8 @@ from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
   actor,
   checkpoints,
-  in_step,
   local_learner,
+  lockstep,
   round_snapshots,
   rounds,
 )
@@ -194,7 +194,7 @@ def test_interrupted_before_the_first_step(tmp_path, whole, monkeypatch):
     patched.setattr(
       local_learner.LocalLearner, 'make_actor', interrupt_and_make
     )
-    patched.setattr(in_step, '_FINISH_SECONDS', 0.0)
+    patched.setattr(lockstep, '_FINISH_SECONDS', 0.0)
     assert _run(tmp_path).interrupted == signal.SIGINT
   assert sorted((tmp_path / 'checkpoints').iterdir()) == before
   assert _hash(_run(tmp_path)) == whole
@@ -217,7 +217,7 @@ def test_rounds_that_do_not_end_in_time(tmp_path, monkeypatch, whole):
     patched.setattr(
       gymnasium_adapter.GymnasiumAdapter, 'step', interrupt_and_step
     )
-    patched.setattr(in_step, '_FINISH_SECONDS', 0.5)
+    patched.setattr(lockstep, '_FINISH_SECONDS', 0.5)
     assert _run(tmp_path).interrupted == signal.SIGINT
   with pytest.raises(checkpointing.CheckpointError, match='middle of a step'):
     _run(tmp_path)

@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import contextlib
-import gc
 import importlib.util
 import os
 import subprocess
@@ -26,17 +25,12 @@ def _carrier(each_carrier):
   return rpc.get(each_carrier)
 
 
-@pytest.mark.parametrize('dtype', [np.float32, np.int64, np.uint8])
-def test_numpy_arguments_come_back_within_the_deadline(client, dtype):
+def test_numpy_arguments_come_back_within_the_deadline(client):
   # Some published versions of Launchpad never answer a call like this.
-  array = np.arange(32 * 8).reshape(32, 8).astype(dtype)
-  for _ in range(10):
-    call = client.futures.double(array)
-    done, _ = concurrent.futures.wait([call], timeout=called.SECONDS)
-    assert done, 'There was no answer.'
-    result = call.result()
-    np.testing.assert_array_equal(result, 2 * array)
-    assert result.dtype == dtype
+  array = np.arange(32 * 8).reshape(32, 8).astype(np.uint8)
+  result = client.futures.double(array).result(called.SECONDS)
+  np.testing.assert_array_equal(result, 2 * array)
+  assert result.dtype == np.uint8
 
 
 def test_arguments_arrive(client, port):
@@ -84,20 +78,6 @@ def test_answers_that_take_too_long(library, client, port, service):
   assert client.wait() == 'waited'
 
 
-def test_a_server_that_is_not_there(library, port):
-  client = library.make_client(f'localhost:{port}', 0.5, called.TOKEN)
-  with pytest.raises(Exception, match=r'Deadline Exceeded|Waited 0\.\d'):
-    client.double(1)
-
-
-def test_calls_that_wait_do_not_hold_up_others(client, service):
-  waiting = [client.futures.wait() for _ in range(called.NUM_THREADS - 1)]
-  service.expect_waiting(called.NUM_THREADS - 1)
-  assert client.double(21) == 42
-  service.release.set()
-  assert {call.result(called.SECONDS) for call in waiting} == {'waited'}
-
-
 def test_a_call_that_is_canceled(client, service):
   call = client.futures.wait()
   service.expect_waiting(1)
@@ -109,31 +89,6 @@ def test_a_call_that_is_canceled(client, service):
   with pytest.raises(concurrent.futures.CancelledError):
     call.result(called.SECONDS)
   assert client.double(21) == 42
-
-
-def test_an_answer_can_no_longer_be_canceled(client):
-  call = client.futures.double(21)
-  assert call.result(called.SECONDS) == 42
-  assert not call.cancel()
-
-
-def test_clients_do_not_need_each_other(library, client, port):
-  held = library.make_client(f'localhost:{port}', called.SECONDS, called.TOKEN)
-  call = held.futures.double(21)
-  assert call.result(called.SECONDS) == 42
-  del held
-  gc.collect()
-  assert client.double(21) == 42
-
-
-def test_a_call_waits_for_a_server_that_is_started(library, port, service):
-  client = library.make_client(
-    f'localhost:{port}', called.SECONDS, called.TOKEN
-  )
-  call = client.futures.double(21)
-  assert not concurrent.futures.wait([call], timeout=0.5).done
-  with called.serving(library, port, service):
-    assert call.result(called.SECONDS) == 42
 
 
 def test_a_server_that_is_started_again_is_found(library, port, service):
@@ -156,8 +111,9 @@ def wait():
   os.write(1, b'called\\n')  # In one piece, beside other threads.
   time.sleep(seconds)
   return os.getpid()
-server = carrier.make_server(port, 4, 'the token')
-with carrier.serving(server, {'wait': wait}, lambda: None):
+with carrier.serving(
+  port, {'wait': wait}, num_threads=4, token='the token'
+):
   print('ready', flush=True)
   time.sleep(60)
 """
@@ -185,42 +141,14 @@ def test_a_call_whose_server_is_killed_goes_to_the_next(each_carrier, port):
   with concurrent.futures.ThreadPoolExecutor(1) as executor:
     with _killed(each_carrier, port, 60) as process:
       found = [client.futures.wait(), executor.submit(client.wait)]
-      for _ in found:
+      canceled = client.futures.wait()
+      for _ in range(3):
         assert process.stdout.readline() == 'called\n'
     assert not concurrent.futures.wait(found, timeout=0.5).done
+    assert canceled.cancel()
     with _killed(each_carrier, port, 0) as process:
       for call in found:
         assert call.result(called.SECONDS) == process.pid
-
-
-def test_a_call_whose_server_is_killed_can_be_canceled(each_carrier, port):
-  library = rpc.get(each_carrier)
-  client = library.make_client(
-    f'localhost:{port}', 4 * called.SECONDS, called.TOKEN
-  )
-  num_threads = threading.active_count()
-  with _killed(each_carrier, port, 60) as process:
-    call = client.futures.wait()
-    assert process.stdout.readline() == 'called\n'
-  assert not concurrent.futures.wait([call], timeout=0.5).done
-  assert call.cancel()
-  # Of what waits for the answer, too.
-  program.wait_until(
-    lambda: threading.active_count() <= num_threads,
-    called.SECONDS,
-    'all threads',
-  )
-
-
-def test_a_server_is_asked_to_end(library, port):
-  received = threading.Event()
-  server = library.make_server(port, called.NUM_THREADS, called.TOKEN)
-  client = library.make_client(
-    f'localhost:{port}', called.SECONDS, called.TOKEN
-  )
-  with library.serving(server, {}, received.set):
-    client.futures.shutdown().result(called.SECONDS)
-    assert received.is_set()
 
 
 def test_nothing_is_left_of_a_server(library, port, service):

@@ -82,7 +82,8 @@ class TestObserver:
   def test_receives_all_events_in_order(self, make):
     callback = recording_hooks.Callback()
     coordinator = make(
-      callbacks=[callback], wiring={'topology': 'central', 'num_connections': 2}
+      callbacks=[callback],
+      run_layout={'topology': 'central', 'num_connections': 2},
     )
     _report(coordinator, 30, [(1.0, 9), (-1.0, 4)])
     coordinator.write('learner', {'loss': 0.5, 'count': 3})
@@ -138,7 +139,7 @@ class TestObserver:
     callback, logger = recording_hooks.Callback(), recording_hooks.Logger()
     coordinator = make(
       callbacks=[Changing(), callback], loggers=[logger],
-      wiring={'topology_settings': {'num': 2}},
+      run_layout={'topology_settings': {'num': 2}},
     )  # fmt: skip
     # Threads make calls in any order: the first changes first.
     (_, thread), *_ = coordinator._callbacks._callbacks

@@ -2,28 +2,21 @@
 
 import dataclasses
 import itertools
-import signal
-import threading
-import time
 
 import pytest
 
 from repertory import launch
 from repertory.agents import dqn, impala
 from repertory.components.runtime import signals
-from repertory.environments.registry import registry
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import starts
 from repertory.launch.nodes import local_learner, node
 from repertory.launch.opening import resuming
 from repertory.launch.topologies import sebulba, single
-from support.environments import troubled_environments
 from support.launch import log_files, pretended_nodes
-from support.system import program, stacks
 
 pytestmark = pytest.mark.usefixtures('threads_end')
 
-_SECONDS = 300
 _IMPALA = {
   'unroll_length': 5,
   'batch_size': 2,
@@ -79,19 +72,9 @@ class TestCounts:
     assert epsilons == pytest.approx([0.4 ** (1 + 7 * i / 3) for i in range(4)])
     assert 'replay' not in dict(status.nodes)
 
-  @pytest.mark.parametrize(
-    ('actor_threads', 'ids'),
-    [
-      (4, [1, 1, 1, 1]),
-      pytest.param(0, [2, 2], marks=pytest.mark.chaos),
-      pytest.param(1, [4], marks=pytest.mark.chaos),
-    ],
-  )
-  def test_impala_learns_once_from_each_unroll(
-    self, tmp_path, actor_threads, ids
-  ):
+  def test_impala_learns_once_from_each_unroll(self, tmp_path):
     experiment = _experiment(tmp_path, 'impala', evaluation_episodes=4)
-    status = _run(experiment, actor_threads=actor_threads).status
+    status = _run(experiment, actor_threads=4).status
     (table,) = status.tables
     # Of 2 unrolls each; one may be left over.
     assert status.learner_steps == table.inserts // 2
@@ -106,80 +89,7 @@ class TestCounts:
       for name, row in found.items()
       if name.startswith('actor')
     }
-    numbers = itertools.count()
-    assert acting == {
-      f'actor/{i}': [next(numbers) for _ in range(size)]
-      for i, size in enumerate(ids)
-    }
-
-
-class _Slow:
-  """Makes environments; the second one is slow."""
-
-  def __init__(self, seconds):
-    self._seconds = seconds
-    self._numbers = itertools.count(1)
-
-  def __call__(self, seed):
-    environment = registry.make('catch', seed)
-    if next(self._numbers) == 2:  # After the one that is tried.
-      step = environment.step
-
-      def slow_step(action):
-        time.sleep(self._seconds)
-        return step(action)
-
-      environment.step = slow_step
-    return environment
-
-
-class _Batches:
-  """Records the variable age of items."""
-
-  def __init__(self, batches, lags):
-    self._batches = batches
-    self._lags = lags
-    self.num_taken = 0
-
-  def __getattr__(self, name):
-    return getattr(self._batches, name)
-
-  def __iter__(self):
-    return self
-
-  def __next__(self):
-    sample = next(self._batches)
-    self._lags += [self.num_taken - v for v in sample.data.version.tolist()]
-    self.num_taken += 1
-    return sample
-
-
-class _Noting(impala.IMPALABuilder):
-  """Records the lag of each unroll."""
-
-  def __init__(self, config):
-    super().__init__(config)
-    self.lags = []
-
-  def make_learner(self, update, batches, *parts):
-    return super().make_learner(update, _Batches(batches, self.lags), *parts)
-
-
-@pytest.mark.chaos
-def test_lag_is_bounded_although_an_actor_is_slow(tmp_path):
-  config = {**_IMPALA, 'unroll_length': 2, 'batch_size': 1}
-  builder = _Noting(impala.IMPALAConfig(**config, max_queue_size=3))
-  experiment = launch.Experiment(
-    builder, _Slow(0.15), max_steps=120, directory=str(tmp_path / 'run'),
-    num_actors=2, environments_per_actor=1, evaluation_episodes=0,
-  )  # fmt: skip
-  status = _run(experiment).status
-  assert len(builder.lags) == status.learner_steps
-  # 3 N + max_queue_size items, of which each is a batch, and 2 updates. While
-  # the slow one makes an unroll, the other could make dozens.
-  assert 0 <= min(builder.lags) <= max(builder.lags) <= 3 * 2 + 3 + 2
-  rows = log_files.rows(tmp_path / 'run', 'learner')
-  assert max(row['policy_lag'] for row in rows) <= max(builder.lags)
+    assert acting == {f'actor/{i}': [i] for i in range(4)}
 
 
 class TestResuming:
@@ -214,30 +124,11 @@ class TestResuming:
 
 
 class TestFailures:
-  def test_environment_is_named_and_the_rest_saved(self, tmp_path):
-    def fail():
-      raise RuntimeError('out of balls')
-
-    experiment = dataclasses.replace(
-      _experiment(tmp_path, 'impala', max_steps=10**6),
-      # The last of those that are made.
-      environment_factory=troubled_environments.Troubled(5, 'step', fail),
-    )
-    with pytest.raises(launch.NodeError, match='out of balls') as error:
-      _run(experiment)
-    assert error.value.failure.node.startswith('actor/')
-    found = resuming.load_checkpoint(str(tmp_path / 'run'))
-    assert found.state['counts']['learner_steps'] > 0
-
-  @pytest.mark.parametrize('method', ['make_update', 'make_learner'])
-  def test_learner_that_cannot_be_made_is_named(self, tmp_path, method):
+  def test_learner_that_cannot_be_made_is_named(self, tmp_path):
     class Failing(dqn.DQNBuilder):
-      pass
+      def make_learner(self, *parts):
+        raise RuntimeError('nothing to learn')
 
-    def fail(*arguments):
-      raise RuntimeError('nothing to learn')
-
-    setattr(Failing, method, fail)
     experiment = dataclasses.replace(
       _experiment(tmp_path),
       builder=Failing(dqn.DQNConfig(jit_compile=False)),
@@ -247,7 +138,7 @@ class TestFailures:
     assert error.value.failure.node == 'learner'
 
   def test_failed_learner_ends_the_waits_of_actors(self, tmp_path):
-    class Failing(_Noting):
+    class Failing(impala.IMPALABuilder):
       def make_learner(self, *parts):
         learner = super().make_learner(*parts)
         steps, step = itertools.count(), learner.step
@@ -267,28 +158,6 @@ class TestFailures:
     with pytest.raises(launch.NodeError, match='nothing to learn') as error:
       _run(experiment)
     assert error.value.failure.node == 'learner'
-
-  @pytest.mark.chaos
-  def test_ctrl_c_saves_and_ends(self, tmp_path):
-    running = program.repertory(
-      'train',
-      '--agent=impala',
-      '--topology=sebulba',
-      '--num_actors=2',
-      '--environments_per_actor=2',
-      '--inference_devices=CPU:1',
-      '--learner_devices=CPU:0,CPU:2',
-      '--config.jit_compile=false',
-      f'--steps={10**6}',
-      '--directory=run',
-      cwd=tmp_path,
-    )
-    program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
-    running.interrupt(signal.SIGINT)
-    ended = running.wait(_SECONDS)
-    assert ended.code == 128 + signal.SIGINT, ended.output
-    assert ended.left == []
-    assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
 
 
 class TestLocalLearner:
@@ -314,12 +183,6 @@ class TestLocalLearner:
     context.coordinator.stop('interrupted')
     with pytest.raises(signals.Stopped):
       learner.follow(context)
-
-  def test_wait_ends_with_the_node(self, made):
-    learner, context = made
-    context.stop.set()
-    with pytest.raises(signals.Stopped):
-      learner.make_actor(context, 0, [0])
 
 
 class TestRefusals:
@@ -352,23 +215,6 @@ class TestRefusals:
   def test_processes(self, tmp_path):
     with pytest.raises(ValueError, match='launch_type must be local_mt'):
       launch.run(_experiment(tmp_path), 'sebulba', 'local_mp', display=False)
-
-  @pytest.mark.skipif(
-    not stacks.HAS_LAUNCHPAD, reason='only Launchpad needs the main thread'
-  )
-  def test_another_thread_than_the_main_one(self, tmp_path):
-    raised = []
-
-    def run():
-      try:
-        _run(_experiment(tmp_path))
-      except ValueError as error:
-        raised.append(str(error))
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join(60)
-    assert 'must be used in the main thread' in raised[0]
 
   def test_a_data_set_of_its_own(self, tmp_path):
     class Own(dqn.DQNBuilder):

@@ -19,7 +19,6 @@ from repertory.launch.opening import resuming
 from repertory.launch.platform import machine_memory
 from repertory.launch.topologies import single
 from support.launch import log_files
-from support.system import rare_cases
 
 _SETTINGS = {
   'min_replay_size': 100, 'samples_per_insert': 16.0, 'jit_compile': False
@@ -34,29 +33,6 @@ def _experiment(directory, **settings) -> launch.Experiment:
     'directory': str(directory),
   }
   return launch.make_experiment('dqn', 'catch', **{**defaults, **settings})
-
-
-class TimingBuilder(dqn.DQNBuilder):
-  """Records the number of items before each learner step."""
-
-  def __init__(self, config=None):
-    super().__init__(config)
-    self.timing = []
-
-  def make_adder(self, *parts):
-    self._adder = super().make_adder(*parts)
-    return self._adder
-
-  def make_learner(self, *parts):
-    learner = super().make_learner(*parts)
-    step = learner.step
-
-    def timed_step():
-      self.timing.append(self._adder.num_items)
-      step()
-
-    learner.step = timed_step
-    return learner
 
 
 @pytest.fixture(scope='module', name='ended')
@@ -86,67 +62,6 @@ class TestSingle:
     rows = log_files.rows(ended[1], 'evaluator')
     assert [row['steps'] for row in rows] == [*range(100, 1001, 100)]
     assert all(row['count'] == 3 for row in rows)
-
-  def test_same_seed_gives_same_learner_step_timing(self, tmp_path):
-    timings = []
-    for run in range(2):
-      builder = TimingBuilder(dqn.DQNConfig(**_SETTINGS))
-      experiment = launch.Experiment(
-        builder=builder,
-        environment_factory=registry.make_factory('catch'),
-        max_steps=300,
-        directory=str(tmp_path / str(run)),
-        environments_per_actor=4,
-      )
-      result = launch.run(experiment, display=False)
-      timings.append((builder.timing, result.status.episodes))
-    assert timings[0] == timings[1]
-    # The first batch of 32 is due at item 100 + 32 / 16 = 102. Each of the four
-    # environments has made 2 × 9 + 5 = 23 items after 8 steps of its third
-    # episode, of which the last three and the one that was waiting come with
-    # the ninth: from 92 items to 108.
-    assert timings[0][0][0] == 108
-
-  def test_batch_of_environments_spreads_the_epsilons(self, tmp_path):
-    launch.run(
-      _experiment(
-        tmp_path, max_steps=200, num_actors=2, environments_per_actor=2
-      ),
-      display=False,
-    )
-    actor = next(
-      node for node in log_files.nodes(tmp_path) if node['node'] == 'actor/0'
-    )
-    assert actor['environment_ids'] == [0, 1, 2, 3]
-    expected = [0.4 ** (1 + 7 * i / 3) for i in range(4)]
-    assert actor['epsilons'] == pytest.approx(expected)
-
-  @pytest.mark.chaos
-  def test_failing_environment_is_named_and_the_rest_saved(self, tmp_path):
-    class Failing(registry.EnvironmentFactory):
-      def __call__(self, seed):
-        environment = super().__call__(seed)
-        step, count = environment.step, iter(range(10**9))
-
-        def failing_step(action):
-          if next(count) == 500:
-            raise RuntimeError('out of balls')
-          return step(action)
-
-        environment.step = failing_step
-        return environment
-
-    experiment = launch.Experiment(
-      builder=dqn.DQNBuilder(dqn.DQNConfig(**_SETTINGS)),
-      environment_factory=Failing('catch'),
-      max_steps=1000,
-      directory=str(tmp_path),
-      evaluation_episodes=0,
-    )
-    with pytest.raises(launch.NodeError, match='out of balls') as error:
-      launch.run(experiment, display=False)
-    assert error.value.failure.node == 'actor/0'
-    assert (tmp_path / 'checkpoints' / '00000001' / 'state.json').exists()
 
 
 class _Screen(catch.Catch):
@@ -206,34 +121,6 @@ class TestRoad:
         machine_memory, 'total_bytes', functools.partial(int, memory)
       )
       assert self.transport(experiment) == transport
-
-  def test_stays_in_the_process_where_a_server_would_take_more(
-    self, tmp_path, monkeypatch
-  ):
-    # Observations of 50 floats; two of them, action, reward and discount are
-    # small. A server takes 1,500 bytes besides.
-    item = 2 * 200 + 12 + 32 + 2 * 200 + 12 + 8
-    experiment = _experiment(tmp_path)
-    monkeypatch.setattr(
-      machine_memory, 'total_bytes', functools.partial(int, 1000 * item)
-    )
-    assert self.transport(experiment) == 'local'
-    monkeypatch.setattr(
-      machine_memory, 'total_bytes', functools.partial(int, 1000 * item - 1)
-    )
-    # Both are refused; the error is that of the one that holds more.
-    with pytest.raises(ValueError, match=r'at most 999,.*uncompressed'):
-      self.transport(experiment)
-
-  @pytest.mark.chaos
-  def test_server_without_tables_in_its_checkpoint_may_go(self, tmp_path):
-    with_server = single.Single(replay_server=True)
-    launch.run(
-      _experiment(tmp_path, max_steps=300, checkpoint_replay=False),
-      with_server,
-      display=False,
-    )
-    assert self.transport(_experiment(tmp_path)) == 'local'
 
   def test_server_cannot_be_deterministic(self, tmp_path):
     experiment = _experiment(tmp_path, deterministic=True)
@@ -304,12 +191,9 @@ def _run_looking(directory, look, topology='single', **settings):
 
 
 class TestEager:
-  @pytest.mark.parametrize('is_switch', [False, True])
-  def test_update_has_values_and_may_be_stopped_at(self, is_switch, tmp_path):
-    losses, settings = [], {'eager': True}
-    if is_switch:
-      settings = {}
-      tf.config.run_functions_eagerly(True)
+  def test_update_has_values_and_may_be_stopped_at(self, tmp_path):
+    losses = []
+    tf.config.run_functions_eagerly(True)
 
     def look(loss):
       losses.append(float(loss))
@@ -317,10 +201,8 @@ class TestEager:
         time.sleep(2)  # Like somebody at a breakpoint.
 
     try:
-      result, arrays = _run_looking(
-        tmp_path / 'eager', look, stall_seconds=0.5, **settings
-      )
-      assert tf.config.functions_run_eagerly() == is_switch
+      result, arrays = _run_looking(tmp_path / 'eager', look, stall_seconds=0.5)
+      assert tf.config.functions_run_eagerly()
     finally:
       tf.config.run_functions_eagerly(False)
     assert len(losses) == result.status.learner_steps == 9
@@ -344,13 +226,8 @@ class TestEager:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(
-  'topology', rare_cases.daily(['single', 'distributed'], ['single'])
-)
-def test_prints_of_tensorflow_reach_the_standard_output(
-  topology, tmp_path, capsys
-):
-  _run_looking(tmp_path, lambda loss: tf.print('Loss:', loss), topology)
+def test_prints_of_tensorflow_reach_the_standard_output(tmp_path, capsys):
+  _run_looking(tmp_path, lambda loss: tf.print('Loss:', loss))
   printed = capsys.readouterr().out.splitlines()
   assert sum(line.startswith('Loss: 0.') for line in printed) >= 1
   assert 'Loss' not in (tmp_path / 'logs' / 'native.log').read_text()

@@ -4,7 +4,6 @@ import pytest
 
 from repertory.components import loggers, replay
 from repertory.launch.coordination import reports, stall_reports
-from repertory.launch.platform import stacks
 
 
 def _observe(**status) -> reports.Observation:
@@ -40,14 +39,3 @@ def test_names_the_waiting_side(blocked, expected):
   assert expected in lines[1]
   assert 'samples_per_insert=4.0' in lines[2]
   assert lines[3] == 'actor/0: running; last progress.'
-
-
-def test_a_queue_is_limited_by_its_size():
-  seen = _observe(tables=(loggers.TableStatus('queue', 7, 7, 'insert'),))
-  table = replay.TableSpec('queue', (), max_size=7, rate_limit=None)
-  text = stall_reports.describe(seen, {}, [table])
-  assert 'It is limited by its size.' in text
-
-
-def test_stacks_are_of_all_threads():
-  assert 'test_stacks_are_of_all_threads' in stacks.of_this_process()

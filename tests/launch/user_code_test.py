@@ -9,7 +9,10 @@ import zipfile
 import pytest
 
 from repertory.components.config import import_paths, settings
-from repertory.launch.launchers import user_code
+
+pytest.importorskip('ray')
+
+from repertory.launch.launchers import ray_cluster
 
 
 @pytest.fixture(name='folder')
@@ -28,7 +31,7 @@ def _folder(tmp_path, monkeypatch):
 
 def test_folder_of_the_script_is_copied(folder):
   packaging = pytest.importorskip('ray._private.runtime_env.packaging')
-  environment = user_code.runtime_environment()
+  environment = ray_cluster._runtime_environment()
   assert environment['working_dir'] == os.path.realpath(folder)
   archive = folder.parent / 'copied.zip'
   # Newer versions of Ray have an argument for it.
@@ -50,7 +53,7 @@ def test_installed_packages_are_not(monkeypatch):
   installed = [p for p in sys.path if p.startswith(sys.prefix)]
   monkeypatch.setattr(sys, 'path', installed)
   assert installed
-  assert user_code.runtime_environment() is None
+  assert ray_cluster._runtime_environment() is None
 
 
 def test_folder_of_a_module_that_was_given_by_name_is(
@@ -59,12 +62,12 @@ def test_folder_of_a_module_that_was_given_by_name_is(
   (tmp_path / 'current').mkdir()
   monkeypatch.chdir(tmp_path / 'current')
   write_module('current.own_code', 'thing = 1')
-  assert user_code.folder() == os.path.realpath(folder)
+  assert ray_cluster.code_folder() == os.path.realpath(folder)
   assert import_paths.find('own_code:thing') == 1
-  assert user_code.folder() == os.path.realpath(tmp_path / 'current')
+  assert ray_cluster.code_folder() == os.path.realpath(tmp_path / 'current')
 
 
 def test_home_directory_is_refused(folder, monkeypatch):
   monkeypatch.setenv('HOME', str(folder))
   with pytest.raises(settings.SettingError, match='in its own folder'):
-    user_code.runtime_environment()
+    ray_cluster._runtime_environment()

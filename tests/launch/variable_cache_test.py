@@ -1,7 +1,5 @@
 """Tests of the variable cache of learners."""
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -50,13 +48,6 @@ def test_returns_the_requested_variables(ask, learner):
   assert steps == 3
 
 
-def test_each_has_arrays_of_its_own(ask):
-  ((first, _),) = ask('policy')
-  first += 1
-  ((second, _),) = ask('policy')
-  np.testing.assert_array_equal(second, [0, 0])
-
-
 def test_are_read_once_per_learner_step(ask, learner):
   for _ in range(3):
     ask('policy')
@@ -88,21 +79,3 @@ def test_unknown_names_are_refused_every_time(ask):
   for _ in range(2):
     with pytest.raises(KeyError, match='polcy'):
       ask('polcy')
-
-
-def test_concurrent_requests_share_a_read(ask, learner):
-  may_go_on, has_begun = threading.Event(), threading.Event()
-
-  def wait():
-    has_begun.set()
-    assert may_go_on.wait(20)
-
-  learner.on_read = wait
-  threads = [threading.Thread(target=ask, args=['policy']) for _ in range(8)]
-  for thread in threads:
-    thread.start()
-  assert has_begun.wait(20)
-  may_go_on.set()
-  for thread in threads:
-    thread.join(20)
-  assert learner.num_reads == 1

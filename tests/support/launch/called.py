@@ -38,7 +38,7 @@ class Service:
       assert self.waiting.acquire(timeout=SECONDS)
 
 
-def serving(library, port, service):
-  """Returns a context manager that serves it during a block."""
-  server = library.make_server(port, NUM_THREADS, TOKEN)
-  return library.serving(server, service.served, lambda: None)
+def serving(library, port, served):
+  """Returns a context manager that serves methods, or a service's."""
+  served = getattr(served, 'served', served)
+  return library.serving(port, served, num_threads=NUM_THREADS, token=TOKEN)

@@ -62,7 +62,6 @@ class Node:
     is_silent: Whether it hangs, without heartbeats.
     is_stuck: Whether it reports, but makes no progress.
     is_stubborn: Whether it continues although it should end.
-    environment_seconds: Duration of the current step of its environment.
     failure: Its failure, if any.
   """
 
@@ -72,7 +71,6 @@ class Node:
     self.is_alive = True
     self.is_listening = False
     self.is_silent = self.is_stuck = self.is_stubborn = False
-    self.environment_seconds = 0.0
     self.failure = None
     self._workers = workers
     self._clock = workers.clock
@@ -126,7 +124,7 @@ class Node:
 
   def _report(self):
     coordinator = self._workers.coordinator
-    return coordinator.poll(self.name, self.environment_seconds).phase
+    return coordinator.poll(self.name).phase
 
   def _report_actor(self):
     coordinator, steps = self._workers.coordinator, 0
@@ -134,9 +132,7 @@ class Node:
       steps = min(self._open, _STEPS_PER_BEAT)
     self._open -= steps
     self._total += steps
-    report = reports.ActorReport(
-      steps, self._total, [], self.environment_seconds
-    )
+    report = reports.ActorReport(steps, self._total, [])
     phase = coordinator.report_actor(self.name, report).phase
     if not self.is_stuck:
       self._open = self._open or coordinator.acquire_steps(self.name, 1)
@@ -193,7 +189,7 @@ class _Futures:
       if not self._workers.can_be_called(self._name) or not node.is_listening:
         return called
       if method == 'shutdown':
-        seconds = self._workers.exit_seconds.get(self._name)
+        seconds = self._workers.exits.get(self._name)
         if seconds is not None:
           self._workers.clock.after(seconds, node.end)
         elif not node.is_stubborn:
@@ -225,11 +221,11 @@ class Workers(launcher.Workers):
   """The fake nodes of one launch."""
 
   def __init__(self, program, session, host):
-    super().__init__(program)
+    super().__init__(program, {})
     self.clock = host.clock
     self.start_seconds = host.start_seconds
     self.save_seconds = host.save_seconds
-    self.exit_seconds = host.exit_seconds
+    self.exits = host.exit_seconds
     self.restarted = []
     self.killed = []
     self._can_restart = host.can_restart
@@ -284,17 +280,11 @@ class Workers(launcher.Workers):
   def stacks(self, names):
     return {name: f'stack of {name}\n' for name in names}
 
-  def wait_for_end(self, seconds, but=None):
-    end = self.clock() + seconds
-    while self.clock() < end:
-      alive = {name for name in self.names if self.is_alive(name)}
-      if alive <= {but} or (but and but not in alive):
-        return
-      self.clock.sleep(0.1)
-
   def end(self):
     """Ends all; returns the nodes that cannot be ended."""
-    self.wait_for_end(0.2 if self.is_forced else 5)
+    end = self.clock() + self.exit_seconds
+    while self.clock() < end and any(map(self.is_alive, self.names)):
+      self.clock.sleep(0.1)
     for name in self.names:
       if self.is_alive(name):
         self.kill(name)
@@ -312,7 +302,6 @@ class Launcher(launcher.Launcher):
     start_seconds: Start-up times of nodes other than one second.
     save_seconds: Duration of a checkpoint.
     exit_seconds: Shutdown times of services other than 0.
-    on_launch: Called with the workers of each launch.
     launches: Workers of all launches so far.
   """
 
@@ -324,7 +313,6 @@ class Launcher(launcher.Launcher):
     self.start_seconds = {}
     self.save_seconds = 2.0
     self.exit_seconds = {}
-    self.on_launch = lambda workers: None
     self.launches = []
     self.session = None
 
@@ -333,7 +321,6 @@ class Launcher(launcher.Launcher):
     del log_directory
     workers = Workers(program, self.session, self)
     self.launches.append(workers)
-    self.on_launch(workers)
     try:
       yield workers
     finally:

@@ -1,13 +1,8 @@
 """Node graphs of services, and checks of launchers."""
 
-import threading
-
-import psutil
-
 from repertory.components.runtime import network_interfaces
 from repertory.launch.launchers import calls, conformance
 from repertory.launch.launchers import node_graph as node_graph_lib
-from support.system import program
 
 SECONDS = 60
 
@@ -39,35 +34,3 @@ def check_ports(launch, directory):
       assert list(network_interfaces._sockets_at(number))
   for number in numbers:
     assert not list(network_interfaces._sockets_at(number))
-
-
-def wait_for_end(num_threads):
-  """Waits until no processes are left, and no more threads than before."""
-  program.wait_until(
-    lambda: (
-      not psutil.Process().children(recursive=True)
-      and threading.active_count() <= num_threads
-    ),
-    SECONDS,
-    'the end of all that was started',
-  )
-
-
-def launch_in_vain(launch, planned, directory):
-  """Launches nodes that fail to start."""
-  with launch(planned, str(directory)):
-    raise AssertionError('It was launched.')
-
-
-class Failing:
-  """Service that fails in its last call."""
-
-  def __init__(self, real, num_calls):
-    self._real = real
-    self._num_left = num_calls
-
-  def __call__(self, *arguments, **named):
-    self._num_left -= 1
-    if not self._num_left:
-      raise OSError('no more')
-    return self._real(*arguments, **named)

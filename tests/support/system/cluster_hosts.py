@@ -12,9 +12,7 @@ argument is JSON:
     events: Events during the command, in order; see `_Cluster`.
 
 It prints JSON: the exit code and output of the command, the duration of each
-event and of the time after the last one, the processes left on the hosts, the
-number of each host's network namespace, and the times at which hosts were cut
-off.
+event and of the time after the last one, and the processes left on the hosts.
 """
 
 import contextlib
@@ -105,7 +103,6 @@ class _Cluster:
     self._num_hosts = num_hosts
     self.driver: subprocess.Popen | None = None
     self.output = self.logs = ''
-    self.cut_at: dict[int, float] = {}
     self.networks = {0: os.stat('/proc/self/ns/net').st_ino}
 
   @contextlib.contextmanager
@@ -213,7 +210,6 @@ class _Cluster:
   def cut(self, host: int) -> None:
     """Disconnects a host from the hub."""
     namespaces.run(f'ip link set port{host} down')
-    self.cut_at[host] = time.time()
 
   def heal(self, host: int) -> None:
     """Connects a host to the hub again."""
@@ -309,7 +305,6 @@ def main() -> None:
     results['code'] = cluster.driver.poll()
     time.sleep(3)
     results['left'] = cluster.find_left()
-    results['networks'], results['cut_at'] = cluster.networks, cluster.cut_at
     with open(output.name, errors='replace') as file:
       results['output'] = file.read()
   print(json.dumps(results))

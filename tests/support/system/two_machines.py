@@ -84,12 +84,15 @@ def _service(carrier_name: str, interface: network_interfaces.Interface):
   plan = node_graph.PlannedNode(_Doubler.name, _Doubler)
   host = node_runner.NodeRunner(plan, {}, token='token', interface=interface)
   with ports.held() as port:
-    server = library.make_server(port, 4, 'token')
     thread = threading.Thread(
       target=host.run,
       args=[
         lambda served: library.serving(
-          server, served, host.shut_down, interface
+          port,
+          {**served, 'shutdown': host.shut_down},
+          num_threads=4,
+          token='token',
+          interface=interface,
         )
       ],
     )

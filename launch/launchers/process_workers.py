@@ -1,4 +1,4 @@
-"""Base classes of workers that are polled."""
+"""Base class of workers in processes, on any host."""
 
 import abc
 import collections
@@ -13,11 +13,6 @@ from repertory.launch.experiments import failures
 from repertory.launch.launchers import launcher
 from repertory.launch.launchers import node_graph as node_graph_lib
 
-# Time-out of nodes after they were asked to end.
-EXIT_TIMEOUT_SECONDS = 5
-
-_POLL_SECONDS = 0.1
-
 # Time for processes to print their stacks.
 _STACKS_SECONDS = 1.0
 
@@ -30,67 +25,35 @@ _NOISE = re.compile(
 )
 
 
-class PolledWorkers(launcher.Workers):
-  """Base class of workers whose end is detected by polling."""
+class ProcessWorkers(launcher.Workers):
+  """Base class of workers in processes, whose output goes to files."""
 
   def __init__(
     self,
     program: node_graph_lib.NodeGraph,
     clients: Mapping[str, Callable[[], Any]],
-  ):
-    """Takes over started nodes.
-
-    Args:
-      program: The node graph of these workers.
-      clients: Client factories of serving nodes, by node.
-    """
-    super().__init__(program)
-    self._clients = clients
-
-  def client(self, name: str) -> Any:
-    return self._clients[name]()
-
-  def wait_for_end(self, seconds: float, but: str | None = None) -> None:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-      alive = {name for name in self.names if self.is_alive(name)}
-      if not alive or alive == {but} or (but and but not in alive):
-        return
-      time.sleep(_POLL_SECONDS)
-
-  def end(self) -> list[str]:
-    """Waits for nodes to end, then kills them; returns those still alive."""
-    self.wait_for_end(
-      launcher.HURRIED_SECONDS if self.is_forced else EXIT_TIMEOUT_SECONDS
-    )
-    self.kill_all(self.names)
-    return [name for name in self.names if self.is_alive(name)]
-
-
-class ProcessWorkers(PolledWorkers):
-  """Base class of workers in processes, on any host."""
-
-  def __init__(
-    self,
-    program: node_graph_lib.NodeGraph,
-    clients: Mapping[str, Callable[[], Any]],
-    paths: Mapping[str, str],
+    log_directory: str,
   ):
     """Takes over started processes.
 
     Args:
       program: The node graph of these workers.
       clients: Client factories of serving nodes, by node.
-      paths: Files of this host with the nodes' output, by node.
+      log_directory: Folder of this host for the nodes' output.
     """
     super().__init__(program, clients)
-    self._paths = paths
+    self._paths = paths_of(program, log_directory)
 
   def log_of(self, name: str) -> str:
     if name not in self._paths:
       return ''
     self._fetch(name)
-    return _end_of_log(self._paths[name])
+    path = self._paths[name]
+    with contextlib.suppress(OSError), open(path, errors='replace') as file:
+      relevant = (line for line in file if not _NOISE.match(line))
+      lines = ''.join(collections.deque(relevant, _LOG_LINES))
+      return f'\nEnd of {path}:\n{lines}' if lines.strip() else ''
+    return ''
 
   def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
     asked = {}
@@ -116,6 +79,16 @@ class ProcessWorkers(PolledWorkers):
     """Makes a process print the stacks of its threads."""
 
 
+def paths_of(
+  program: node_graph_lib.NodeGraph, log_directory: str
+) -> dict[str, str]:
+  """Returns the output file of each node's process, by name."""
+  return {
+    name: os.path.join(log_directory, label)
+    for name, label in program.labels.items()
+  }
+
+
 def describe_end(name: str, code: int) -> failures.Failure:
   """Describes the end of a node's process.
 
@@ -126,15 +99,6 @@ def describe_end(name: str, code: int) -> failures.Failure:
     cause = f'Its process ended with signal {-code}.'
     return failures.Failure(name, cause, is_lost=True)
   return failures.Failure(name, f'It ended early, with exit code {code}.')
-
-
-def _end_of_log(path: str) -> str:
-  """Returns the last lines of a node's output; '' if there are none."""
-  with contextlib.suppress(OSError), open(path, errors='replace') as file:
-    relevant = (line for line in file if not _NOISE.match(line))
-    lines = ''.join(collections.deque(relevant, _LOG_LINES))
-    return f'\nEnd of {path}:\n{lines}' if lines.strip() else ''
-  return ''
 
 
 def _rest_of_log(path: str, start: int) -> str:

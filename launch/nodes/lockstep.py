@@ -19,7 +19,7 @@ from repertory.launch.opening import session as session_lib
 _FINISH_SECONDS = 5.0
 
 
-class InStep(NamedTuple):
+class Lockstep(NamedTuple):
   """Shared state of the actors of a deterministic run.
 
   Attributes:
@@ -88,7 +88,7 @@ def make(
   num_actors: int,
   lag: int,
   stop: signals.StopSignal,
-) -> InStep:
+) -> Lockstep:
   """Makes the rounds, starting with the first or with that of a checkpoint.
 
   Args:
@@ -127,7 +127,7 @@ def make(
     transport.actors.source = snapshots
   else:
     snapshots.give_up()
-  return InStep(rounds, snapshots, restored)
+  return Lockstep(rounds, snapshots, restored)
 
 
 def finish_rounds(context: node_lib.Context) -> node_lib.Context:

