@@ -13,15 +13,14 @@ from repertory.components.runtime import signals
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
   actor,
+  checkpoint_transfer,
   gossip_learner,
   gossip_means,
   gossip_messages,
-  gossip_shipping,
   in_step,
   initialization_lock,
   node,
   one_actor,
-  parcels,
   part_coordinator,
 )
 from repertory.launch.opening import session as session_lib
@@ -77,7 +76,7 @@ class ActorLearnerNode(actor.ActorNode):
       context = in_step.finish_rounds(context)
     context.report_start('fetching its initial state')
     own, beginning = self._begin(own)
-    self._counts, self._turns = own.counts, 0
+    self._counts, self._iterations = own.counts, 0
     self._followed_order = self._missed_order = 0
     self._orders = gossip_messages.Orders()
     self._schedule = None
@@ -127,7 +126,7 @@ class ActorLearnerNode(actor.ActorNode):
     unless_made.callback(super().close)
     if self._schedule is not None:
       one_actor.restore_actor(own, self, transport.actors)
-    self._shipping = gossip_shipping.Shipping(
+    self._upload = checkpoint_transfer.CheckpointUpload(
       own, self.learner.checkpoint_writer, self._gossip, self._caller
     )
 
@@ -154,9 +153,9 @@ class ActorLearnerNode(actor.ActorNode):
   def step(self) -> int:
     num_steps = super().step()
     self.learner.catch_up(self.num_items, self.flush)
-    self._turns += 1
+    self._iterations += 1
     if self._schedule is not None:
-      self._schedule.turns = self._turns
+      self._schedule.iterations = self._iterations
     self._follow_orders()
     return num_steps
 
@@ -169,8 +168,8 @@ class ActorLearnerNode(actor.ActorNode):
     if schedule is None or is_last or schedule.is_at_end:
       self.learner.end()
       self._send_variables()
-      label = gossip_messages.Label(0, self._turns, is_last)
-      self._shipping.finish(label)
+      label = gossip_messages.Label(0, self._iterations, is_last)
+      self._upload.finish(label)
 
   def report(self) -> reports.HeartbeatReply:
     reply = super().report()
@@ -179,7 +178,7 @@ class ActorLearnerNode(actor.ActorNode):
       self._caller,
       gossip_messages.LearnerReport(
         self.learner.version,
-        self._turns,
+        self._iterations,
         self.mean_return,
         self.learner.tables,
         self.learner.figures,
@@ -196,7 +195,7 @@ class ActorLearnerNode(actor.ActorNode):
   def close(self) -> None:
     """Closes learner, actor and uploads."""
     with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      stack.callback(self._shipping.close)
+      stack.callback(self._upload.close)
       stack.callback(self.learner.close)
       stack.callback(super().close)
 
@@ -206,12 +205,12 @@ class ActorLearnerNode(actor.ActorNode):
     """Returns session and initial state, after fetching a checkpoint."""
     shutil.rmtree(own.experiment.directory, ignore_errors=True)
     beginning = self._gossip.begin(self._caller)
-    if beginning.parcel_bytes is not None:
-      path = os.path.join(own.experiment.directory, '.parcel')
-      parcels.fetch(
-        path, lambda offset: self._gossip.read_parcel(self._caller, offset)
+    if beginning.has_checkpoint:
+      path = os.path.join(own.experiment.directory, '.archive')
+      checkpoint_transfer.download(
+        path, lambda offset: self._gossip.read_checkpoint(self._caller, offset)
       )
-      parcels.unpack(path, own.checkpoint_directory)
+      checkpoint_transfer.unpack(path, own.checkpoint_directory)
       os.remove(path)
       own = shares.resume(own)
     elif beginning.whole:
@@ -221,23 +220,25 @@ class ActorLearnerNode(actor.ActorNode):
 
   def _follow_orders(self) -> None:
     """Begins an ordered checkpoint, and advances the current one."""
-    self._shipping.go_on()
+    self._upload.advance()
     orders = self._orders
     if orders.number <= max(self._followed_order, self._missed_order):
       return
-    if orders.save_at is not None and self._turns < orders.save_at:
+    if orders.save_at is not None and self._iterations < orders.save_at:
       return
-    if self._shipping.is_busy or self._turns != (orders.save_at or self._turns):
+    if self._upload.is_busy or self._iterations != (
+      orders.save_at or self._iterations
+    ):
       self._missed_order = orders.number
       return
     self._followed_order = orders.number
-    self._shipping.begin(
-      gossip_messages.Label(orders.number, self._turns, is_last=False)
+    self._upload.begin(
+      gossip_messages.Label(orders.number, self._iterations, is_last=False)
     )
 
   def _send_variables(self) -> None:
     learned = gossip_means.pack(self.learner.learner.get_learned())
-    self._gossip.tell_variables(self._caller, learned)
+    self._gossip.update_variables(self._caller, learned)
 
   def _describe(self, own: session_lib.Session) -> dict[str, Any]:
     """Returns the checkpoint state besides learner and replay."""
@@ -257,7 +258,7 @@ class _Schedule:
   """Step budget of one actor-learner in a deterministic run.
 
   Attributes:
-    turns: Iterations so far, which are steps of the environment batch.
+    iterations: Iterations so far, which are steps of the environment batch.
     end_at: Iteration after which it ends; None to take its whole share.
     wants_end: Whether the run is to end early.
   """
@@ -272,7 +273,7 @@ class _Schedule:
     self._left = own.experiment.max_steps - own.counts['steps']
     self._stop = stop
     self._is_ending = False
-    self.turns = 0
+    self.iterations = 0
     self.end_at: int | None = None
 
   @property
@@ -287,12 +288,12 @@ class _Schedule:
   @property
   def is_at_end(self) -> bool:
     """Whether it is at the common last iteration."""
-    return self.end_at is not None and self.turns == self.end_at
+    return self.end_at is not None and self.iterations == self.end_at
 
   def acquire_steps(self, name: str, wanted: int) -> int:
     """Grants a step of the environment batch, unless it must end."""
     del name
-    must_end = self.end_at is not None and self.turns >= self.end_at
+    must_end = self.end_at is not None and self.iterations >= self.end_at
     if must_end or self.has_taken_all:
       return 0
     self._left -= wanted

@@ -15,18 +15,15 @@ import tensorflow as tf
 from dm_env import specs
 
 from repertory import launch
-from repertory.agents import impala, ppo
+from repertory.agents import impala
 from repertory.components import variables
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import signals
-from repertory.environments.adapters import gymnasium_adapter
 from repertory.environments.registry import registry
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
   actor,
   checkpoints,
-  in_step,
-  local_learner,
   round_snapshots,
   rounds,
 )
@@ -47,19 +44,6 @@ def _impala(**settings):
       hidden_sizes=(8,),
       jit_compile=False,
       **settings,
-    )
-  )
-
-
-def _ppo():
-  return acting_policies.row_by_row(ppo.PPOBuilder)(
-    ppo.PPOConfig(
-      unroll_length=5,
-      batch_size=_NUM_ENVIRONMENTS,
-      num_epochs=2,
-      num_minibatches=2,
-      hidden_sizes=(8,),
-      jit_compile=False,
     )
   )
 
@@ -105,16 +89,11 @@ def test_stopped_by_its_steps(tmp_path, whole):
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize(
-  ('make_builder', 'env'),
-  [
-    (_ppo, 'gym:CartPole-v1'),
-    (lambda: _impala(core='lstm', core_size=8), 'memory_chain:4'),
-  ],
-  ids=['ppo', 'recurrent'],
-)
-def test_other_agents(tmp_path, make_builder, env):
-  agent = {'make_builder': make_builder, 'env': env}
+def test_recurrent_agent(tmp_path):
+  agent = {
+    'make_builder': lambda: _impala(core='lstm', core_size=8),
+    'env': 'memory_chain:4',
+  }
   (expected,) = {
     _hash(_run(tmp_path / str(threads), threads, **agent)) for threads in (1, 2)
   }
@@ -178,54 +157,6 @@ def test_from_intermediate_checkpoints(tmp_path, whole, monkeypatch):
     assert _hash(_run(parts, threads)) == whole, name
 
 
-@pytest.mark.chaos
-def test_interrupted_before_the_first_step(tmp_path, whole, monkeypatch):
-  _run(tmp_path, steps=100)
-  before = sorted((tmp_path / 'checkpoints').iterdir())
-  make = local_learner.LocalLearner.make_actor
-
-  def interrupt_and_make(learner, context, index, ids):
-    if index == 0:
-      os.kill(os.getpid(), signal.SIGINT)
-    context.stop.wait(60)
-    return make(learner, context, index, ids)
-
-  with monkeypatch.context() as patched:
-    patched.setattr(
-      local_learner.LocalLearner, 'make_actor', interrupt_and_make
-    )
-    patched.setattr(in_step, '_FINISH_SECONDS', 0.0)
-    assert _run(tmp_path).interrupted == signal.SIGINT
-  assert sorted((tmp_path / 'checkpoints').iterdir()) == before
-  assert _hash(_run(tmp_path)) == whole
-
-
-@pytest.mark.chaos
-def test_rounds_that_do_not_end_in_time(tmp_path, monkeypatch, whole):
-  _run(tmp_path, steps=100)
-  step = gymnasium_adapter.GymnasiumAdapter.step
-  interrupted = threading.Event()
-
-  def interrupt_and_step(environment, action):
-    if not interrupted.is_set():
-      interrupted.set()
-      os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(0.2)  # A round has five for each thread, twice.
-    return step(environment, action)
-
-  with monkeypatch.context() as patched:
-    patched.setattr(
-      gymnasium_adapter.GymnasiumAdapter, 'step', interrupt_and_step
-    )
-    patched.setattr(in_step, '_FINISH_SECONDS', 0.5)
-    assert _run(tmp_path).interrupted == signal.SIGINT
-  with pytest.raises(checkpointing.CheckpointError, match='middle of a step'):
-    _run(tmp_path)
-  *_, newest = sorted((tmp_path / 'checkpoints').glob('0*'))
-  shutil.rmtree(newest)
-  assert _hash(_run(tmp_path)) == whole  # The one before is as it was.
-
-
 def test_failed_actor_ends_the_wait_for_all_actors(tmp_path, monkeypatch):
   arrive = round_snapshots.RoundSnapshots.arrive
   wait = round_snapshots.RoundSnapshots._wait
@@ -277,19 +208,6 @@ class TestRoundSnapshots:
       thread.start()
     for thread in threads:
       thread.join(60)
-
-  def test_incomplete_snapshot_is_not_taken(self):
-    self.begin(0)
-    assert not self.snapshots.prepare(0)
-    self.begin(1)
-    self.arrive(0, 1)
-    assert self.snapshots.take() is None
-    self.arrive(1, 1)
-    assert self.snapshots.prepare(0)
-    moment = self.snapshots.take()
-    assert moment.num_inserts == 4
-    assert moment.counts == {'steps': 8, 'episodes': 7}
-    assert self.snapshots.take() is None  # It was taken.
 
   def test_the_end_replaces_a_requested_round(self):
     self.begin(0)

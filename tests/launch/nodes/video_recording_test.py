@@ -118,6 +118,32 @@ def test_a_video_of_each_family(name, tmp_path):
   assert (found[0] != found[-1]).any()
 
 
+@pytest.mark.parametrize(
+  'name',
+  rare_cases.daily(
+    ['dm_control:cartpole/swingup', 'gym:InvertedPendulum-v5'],
+    ['gym:InvertedPendulum-v5'],
+  ),
+)
+def test_a_video_of_mujoco(name, tmp_path):
+  factory = registry.make_factory(name).filmed()
+  try:
+    environments = limited(factory, 3)([7])
+    environments.reset()
+    (first,) = rendering.take(environments, [0])[0]
+    environments.close()
+  except rendering.NoPictureError as error:
+    assert 'MUJOCO_GL' in str(error) or 'OpenGL' in str(error)
+    pytest.skip(f'no OpenGL on this machine: {error}')
+  environments = limited(factory, 3)([7])
+  record(environments, tmp_path, 1)
+  (path,) = tmp_path.iterdir()
+  found = video_files.read(path)
+  assert found.shape == (4, *first.shape)
+  error = np.abs(found[0].astype(float) - first)
+  assert error.mean() < 6
+
+
 class TestVideoRecorder:
   def test_gif_is_what_was_seen(self, tmp_path):
     record(batch.EnvironmentBatch([Numbered()]), tmp_path, 2, 'gif')
