@@ -254,7 +254,7 @@ def _draw_tables(
     size = text.Text.assemble(
       (figures.number(row.size), VALUE), f' of {figures.number(row.max_size)}'
     )
-    cells = [size, text.Text(_WAITS[row.blocked], style=WATCH)]
+    cells: list[Any] = [size, text.Text(_WAITS[row.blocked], style=WATCH)]
     if width >= _SIDE_BY_SIDE_WIDTH:
       cells.insert(0, make_bar(row.size, row.max_size, width=16))
     rows.append((row.name, *cells))

@@ -48,9 +48,10 @@ _STATUS = loggers.Status(
 
 def _draw(status=_STATUS, returns=(), width=80):
   """Returns the panel as text."""
-  console = rich.console.Console(file=io.StringIO(), width=width)
+  file = io.StringIO()
+  console = rich.console.Console(file=file, width=width)
   console.print(dashboard_view.StatusView(status, returns))
-  return console.file.getvalue()
+  return file.getvalue()
 
 
 def _change(**changes):

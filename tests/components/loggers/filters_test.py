@@ -53,7 +53,7 @@ def test_nothing_is_lost(sink, clock):
   for i in range(1000):
     clock.now += rng.exponential(1.0)
     values.append(rng.normal())
-    row = {'value': np.float64(values[-1])}
+    row: dict[str, float] = {'value': np.float64(values[-1])}
     if i % 7 == 0:
       rare.append(rng.integers(100))
       row['rare'] = rare[-1]
