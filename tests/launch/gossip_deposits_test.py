@@ -138,16 +138,6 @@ def test_restored_files_are_removed_when_not_needed(tmp_path):
   assert not (tmp_path / '.replay').exists()
 
 
-def test_parts_of_another_number_of_learners_are_ignored(tmp_path):
-  for number in (1, 3):
-    path = tmp_path / str(number)
-    folder = _restore(path, number)
-    deposits = _make(path)
-    assert deposits.kept_of(_NAMES[0]) is None
-    deposits.flush()
-    assert not list(folder.iterdir())
-
-
 def test_a_wait_has_a_time_out(tmp_path):
   deposits = _make(tmp_path, timeout_seconds=0.0)
   deposits.prepare()

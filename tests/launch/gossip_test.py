@@ -1,6 +1,5 @@
 """Tests of learners that average parameters with their neighbors."""
 
-import dataclasses
 import itertools
 import json
 import os
@@ -17,7 +16,6 @@ from repertory import launch
 from repertory.launch.nodes import gossip_learner
 from repertory.launch.opening import resuming
 from repertory.launch.topologies import gossip as topology_lib
-from support.environments import troubled_environments
 from support.launch import log_files
 from support.system import program, rare_cases
 
@@ -136,14 +134,14 @@ class TestEqualRuns:
       'topology': topology_lib.Gossip(3, 'ring'),
       'deterministic': True,
       'environments_per_actor': 3,
-      'max_steps': 60_000,
-      'checkpoint_period_seconds': 1.0,
+      'max_steps': 20_000,
+      'checkpoint_period_seconds': 0.2,
       'checkpoints_to_keep': 99,
     }
     whole = _run(tmp_path / 'whole', **settings)
     checkpoints = sorted((tmp_path / 'whole' / 'checkpoints').glob('0*'))
-    assert len(checkpoints) > 3
-    for checkpoint in checkpoints[:-1:3]:
+    assert len(checkpoints) > 2
+    for checkpoint in checkpoints[1:2]:
       parts = tmp_path / checkpoint.name
       shutil.copytree(checkpoint, parts / 'checkpoints' / checkpoint.name)
       last = _run(parts, **settings)
@@ -264,27 +262,6 @@ class TestResuming:
     _run(tmp_path, **settings)
     with pytest.raises(ValueError, match=r'by .*2 learners.*4 learn'):
       _run(tmp_path, **settings, topology=topology_lib.Gossip(4))
-
-
-class TestFailures:
-  @pytest.mark.chaos
-  def test_learner_is_named_and_the_rest_saved(self, tmp_path):
-    def fail():
-      raise RuntimeError('out of poles')
-
-    experiment = launch.make_experiment(
-      'impala', 'catch', directory=str(tmp_path / 'run'), max_steps=10**6,
-      config=_IMPALA, num_actors=2, environments_per_actor=2,
-      evaluation_episodes=0, checkpoint_period_seconds=0.5,
-    )  # fmt: skip
-    experiment = dataclasses.replace(
-      experiment,
-      # The last of those that are made, after seconds.
-      environment_factory=troubled_environments.Troubled(5, 'step', fail),
-    )
-    with pytest.raises(launch.NodeError, match='out of poles') as error:
-      launch.run(experiment, topology_lib.Gossip(2), display=False)
-    assert error.value.failure.node.startswith('actor_learner/')
 
 
 class TestRefusals:

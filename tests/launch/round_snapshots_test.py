@@ -221,27 +221,6 @@ class TestRoundSnapshots:
       moment = self.snapshots.take()
       assert moment.num_inserts == 8
 
-  def test_the_end_may_come_while_a_deposit_is_made(self):
-    self.begin(0)
-    assert not self.snapshots.prepare(0)
-    self.begin(1)
-
-    def come_to_the_end():
-      self.begin(2)
-      self.arrive(0, 2, takes_place=False)
-      return round_snapshots.ActorDeposit(4, 1, b'before')
-
-    self.arrive(0, 1)
-    self.snapshots.arrive(1, 1, True, come_to_the_end)
-    assert self.snapshots.take() is None  # One has not come to the end.
-    self.arrive(1, 2, takes_place=False)
-    moment = self.snapshots.take()
-    assert moment.num_inserts == 8
-    restored = round_snapshots.Restored.read(moment.saved)
-    assert {deposit.saved for deposit in restored.deposits.values()} == {
-      b'here'
-    }
-
   def test_waits_before_an_update_from_the_round(self):
     self.begin(0)
     assert not self.snapshots.prepare(0)
@@ -252,17 +231,6 @@ class TestRoundSnapshots:
     assert call.is_waiting(0.1)
     self.arrive(1, 1)
     assert call.result(60)
-
-  def test_one_actor_that_cannot_be_saved_ends_snapshots(self):
-    self.begin(0)
-    assert not self.snapshots.prepare(0)
-    call = replay_fixture.Call(self.snapshots.prepare, 1)
-    assert call.is_waiting(0.1)
-    self.arrive(0, 1, saved=None)
-    assert call.result(60)
-    self.arrive(1, 1)
-    assert self.snapshots.take() is None
-    assert self.snapshots.prepare(100)
 
 
 def test_another_number_of_threads_is_refused(tmp_path):

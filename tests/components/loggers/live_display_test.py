@@ -133,26 +133,6 @@ def test_time_advances_on_a_terminal_without_news(is_terminal):
       _wait(lambda: '1 m 16 s' in terminal.getvalue())
 
 
-def test_lines_are_rarer_after_a_while(monkeypatch):
-  waits = []
-  display = _make(_Terminal(), is_terminal=False)
-  monkeypatch.setattr(live_display, '_LINE_SECONDS', 60.0)
-  monkeypatch.setattr(live_display, '_FIRST_LINE_SECONDS', 10.0)
-  now = 0.0
-
-  def wait(seconds):
-    nonlocal now
-    waits.append(seconds)
-    now += seconds
-    display._is_closing = len(waits) == 8
-
-  monkeypatch.setattr(display, '_print_for', wait)
-  monkeypatch.setattr(live_display.time, 'monotonic', lambda: now)
-  display._newest = _status(1), 0.0
-  display._write_lines()
-  assert waits == [10] * 6 + [60] * 2
-
-
 def test_terminal_without_cursor_control_gets_lines(monkeypatch):
   monkeypatch.setenv('TERM', 'dumb')
   terminal = _Terminal()
@@ -184,12 +164,6 @@ def test_stored_streams_still_work_after_the_end(capsys):
     assert kept.encoding.lower() == 'utf-8'
   print('later', file=kept, flush=True)
   assert capsys.readouterr().out == 'later\n'
-
-
-def test_nothing_is_shown_before_the_first_update():
-  terminal = _Terminal()
-  _make(terminal).close()
-  assert terminal.getvalue() == ''
 
 
 def test_status_that_cannot_be_drawn_ends_the_display_alone(caplog, capsys):

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from repertory import launch
-from repertory.components import loggers
 from repertory.components.config.settings import SettingError
 from repertory.launch.experiments import callbacks
 from repertory.launch.opening import resuming
@@ -62,15 +61,6 @@ class TestRefused:
   def test_return_that_is_no_number(self, value):
     with pytest.raises(SettingError, match='stop_at_return must be a finite'):
       callbacks.StopAtReturn(value)
-
-  def test_return_that_is_just_enough(self):
-    stop_when = callbacks.StopAtReturn(2.5)
-    reached, missed = (
-      loggers.Status('a run', evaluation_return=value, evaluation_steps=7)
-      for value in (2.5, 2.4)
-    )
-    assert stop_when(reached).startswith('after 7 steps')
-    assert not stop_when(missed)
 
   def test_return_without_evaluations(self, tmp_path):
     with pytest.raises(SettingError, match='stop_at_return must be left out'):

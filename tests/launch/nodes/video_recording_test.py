@@ -3,7 +3,6 @@
 import contextlib
 import os
 import re
-import signal
 from typing import Any
 
 import dm_env
@@ -17,7 +16,6 @@ from repertory.components.actors import environment_loop
 from repertory.components.config import settings
 from repertory.environments import wrappers
 from repertory.environments.batches import batch
-from repertory.environments.games import catch
 from repertory.environments.registry import registry
 from repertory.environments.rendering import rendering
 from repertory.launch.cli import commands
@@ -311,25 +309,3 @@ class TestEvaluate:
       code, _, complaint = run(*flag.split())
       assert code == 2
       assert re.search(message, complaint)
-
-  def test_a_signal_leaves_complete_videos(
-    self, experiment, tmp_path, monkeypatch
-  ):
-    num_frames = 0
-    render = catch.Catch.render
-
-    def interrupt(environment):
-      nonlocal num_frames
-      num_frames += 1
-      if num_frames == 63:  # Of ten slots, six frames of an episode.
-        os.kill(os.getpid(), signal.SIGINT)
-      return render(environment)
-
-    monkeypatch.setattr(catch.Catch, 'render', interrupt)
-    folder = tmp_path / 'videos'
-    with pytest.raises(KeyboardInterrupt):
-      launch.evaluate(experiment, 12, video=str(folder), video_format='gif')
-    names = os.listdir(folder)
-    assert len(names) == 10
-    assert {len(video_files.read(folder / name)) for name in names} == {6}
-    check_no_process_is_left()

@@ -120,10 +120,6 @@ class TestFailures:
 
 
 class TestCheck:
-  def test_unknown_format(self):
-    with pytest.raises(settings.SettingError, match="mp4, gif; got 'avi'"):
-      videos.check('avi')
-
   def test_program_that_is_not_there(self, monkeypatch):
     monkeypatch.setenv('IMAGEIO_FFMPEG_EXE', '/nowhere/ffmpeg')
     with pytest.raises(settings.SettingError, match='/nowhere/ffmpeg cannot'):
