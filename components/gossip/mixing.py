@@ -6,9 +6,9 @@ import numpy as np
 
 
 def mix(
-  own: np.ndarray, heard: Sequence[np.ndarray], weight: float
+  own: np.ndarray, received: Sequence[np.ndarray], weight: float
 ) -> np.ndarray:
-  """Returns own + Σ weight · (heard − own).
+  """Returns own + Σ weight · (received − own).
 
   With all D neighbors and weight 1 / (1 + D) that is the mean of all, GALA's
   algorithm 1, line 7. In this form it changes nothing, to the last bit, if all
@@ -16,11 +16,11 @@ def mix(
 
   Args:
     own: `[P]`.
-    heard: Variables of each neighbor, `[P]`.
+    received: Variables of each neighbor, `[P]`.
     weight: Weight of each neighbor.
   """
   moved = own.copy()
-  for one in heard:
+  for one in received:
     moved += own.dtype.type(weight) * (one - own)
   return moved
 

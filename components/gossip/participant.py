@@ -166,20 +166,20 @@ class Participant:
       one.put(version, own)
     neighborhood = self._neighborhood
     if neighborhood.keeps_step:
-      heard = self._box.wait_for(version, self._timeout_seconds, self._stop)
+      received = self._box.wait_for(version, self._timeout_seconds, self._stop)
     else:
-      heard = self._box.take_unread()
+      received = self._box.take_unread()
     self._mixed = own
-    if not heard:
+    if not received:
       return None
-    vectors_heard = [one.vector for one in heard]
-    self._mixed = mixing.mix(own, vectors_heard, neighborhood.weight)
-    if len(heard) == len(neighborhood.in_neighbors):
+    received_vectors = [one.vector for one in received]
+    self._mixed = mixing.mix(own, received_vectors, neighborhood.weight)
+    if len(received) == len(neighborhood.in_neighbors):
       self._trail.contract()
     now = time.monotonic()
     self._ages = (
-      sum(now - one.arrived_at for one in heard) / len(heard),
-      sum(version - one.version for one in heard) / len(heard),
+      sum(now - one.arrived_at for one in received) / len(received),
+      sum(version - one.version for one in received) / len(received),
     )
     return self._layout.split(self._mixed, arrays)
 

@@ -105,10 +105,8 @@ def _read_columns(path: str) -> list[str]:
     rows = csv.reader(lines, strict=True)
     columns = next(rows, [])
     longest = max(map(len, rows), default=0)
-  except csv.Error as error:
+  except (csv.Error, torn_lines.GarbledError) as error:
     raise torn_lines.GarbledError(f'{path}: {error}') from error
-  except torn_lines.GarbledError as error:
-    raise torn_lines.GarbledError(f'{path}: {error}') from None
   if len(set(columns)) != len(columns) or any(map(_is_no_name, columns)):
     raise torn_lines.GarbledError(
       f'{path}: expected a header of names without repeated columns, found '

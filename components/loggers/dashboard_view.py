@@ -1,16 +1,36 @@
-"""Layout of the dashboard."""
+"""Layout of the dashboard.
+
+Colors are the terminal's own, to suit light and dark ones.
+"""
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 from rich import console as rich_console
-from rich import panel, table, text
+from rich import panel, progress_bar, table, text
 
-from repertory.components.loggers import dashboard_lists, figures, sparkline
-from repertory.components.loggers import dashboard_style as style
+from repertory.components.loggers import figures
 from repertory.components.loggers import status as status_lib
 
+LABEL, VALUE, NOTE, ACCENT = 'dim', 'bold', 'dim', 'cyan'
+GOOD, WATCH, BAD = 'green', 'yellow', 'bold red'
+
 _MAX_WIDTH = 100
+# Minimum width for groups side by side.
+_SIDE_BY_SIDE_WIDTH = 68
+_BLOCKS = '▁▂▃▄▅▆▇█'
+
+# Highlighted states, the most urgent first.
+_STATE_STYLES = {
+  **dict.fromkeys(('failed', 'dead', 'lost', 'stalled', 'error'), BAD),
+  **dict.fromkeys(('restarting', 'waiting', 'blocked', 'starting'), WATCH),
+  **dict.fromkeys(('running', 'ready', 'serving', 'alive'), GOOD),
+  **dict.fromkeys(('done', 'finished', 'stopped'), 'dim'),
+}
+_WAITS = {'': '', 'insert': 'inserts wait', 'sample': 'samples wait'}
 
 
 class StatusView:
@@ -32,39 +52,85 @@ class StatusView:
     options: rich_console.ConsoleOptions,
   ) -> rich_console.RenderResult:
     """Yields the panel; called by rich."""
-    glyphs = style.ASCII if options.ascii_only else style.UNICODE
+    status = self._status
     width = min(options.max_width, _MAX_WIDTH)
     inner = width - 4
-    sections = (
-      _draw_progress(self._status),
-      _draw_figures(self._status, inner),
-      _draw_curve(self._returns, inner, glyphs),
-      dashboard_lists.draw_tables(self._status.tables, inner),
-      dashboard_lists.draw_inference(self._status.inference),
-      dashboard_lists.draw_learners(self._status),
-      dashboard_lists.draw_nodes(self._status, glyphs),
-      dashboard_lists.draw_hosts(self._status.hosts, glyphs),
-      _draw_message(self._status.message),
-    )
-    yield panel.Panel(
-      rich_console.Group(*_separate(sections)),
-      title=text.Text(f' {self._status.title} ', style='bold'),
-      title_align='left',
-      border_style=style.ACCENT,
-      padding=(0, 1),
-      width=width,
-    )
+    sections = [
+      _draw_progress(status),
+      _draw_figures(status, inner),
+      _draw_curve(self._returns, inner),
+      _draw_tables(status, inner),
+      _draw_inference(status),
+      _draw_learners(status),
+      _draw_nodes(status),
+      _draw_hosts(status),
+      text.Text(status.message, style=WATCH) if status.message else None,
+    ]
+    grid = make_grid(1)
+    for section in filter(None, sections):
+      if grid.row_count:
+        grid.add_row('')
+      grid.add_row(section)
+    yield make_panel(grid, status.title, width)
 
 
-def _separate(sections) -> Iterable[rich_console.RenderableType]:
-  first = True
-  for section in sections:
-    if section is None:
-      continue
-    if not first:
-      yield text.Text()
-    yield section
-    first = False
+def make_panel(
+  content: rich_console.RenderableType, title: str, width: int | None = None
+) -> panel.Panel:
+  """Returns a panel with a title."""
+  return panel.Panel(
+    content,
+    title=text.Text(f' {title} ', style='bold'),
+    title_align='left',
+    border_style=ACCENT,
+    padding=(0, 1),
+    width=width,
+  )
+
+
+def make_grid(num_wide: int = 0, **settings: Any) -> table.Table:
+  """Returns a grid of `num_wide` equal columns over the whole width."""
+  grid = table.Table.grid(expand=bool(num_wide), **settings)
+  for _ in range(num_wide):
+    grid.add_column(ratio=1)
+  return grid
+
+
+def make_bar(
+  done: int, total: int, width: int | None = None
+) -> progress_bar.ProgressBar:
+  """Returns a progress bar that fills the available width by default."""
+  return progress_bar.ProgressBar(
+    total=total,
+    completed=done,
+    width=width,
+    style='bright_black',
+    complete_style=ACCENT,
+    finished_style=GOOD,
+  )
+
+
+def draw_sparkline(values: Sequence[float], width: int) -> str:
+  """Draws a series between its minimum and maximum, in a line of text.
+
+  Args:
+    values: The finite series, not empty.
+    width: Maximum number of characters. A longer series is averaged in nearly
+      equal pieces.
+  """
+  num = max(1, min(width, len(values)))
+  starts = np.arange(num) * len(values) // num
+  sums = np.add.reduceat(np.asarray(values, np.float64), starts)
+  means = sums / np.diff(starts, append=len(values))
+  low, high = means.min(), means.max()
+  scale = (len(_BLOCKS) - 1) / (high - low) if high > low else 0.0
+  return ''.join(_BLOCKS[round((mean - low) * scale)] for mean in means)
+
+
+def list_starts(status: status_lib.Status) -> list[str]:
+  """Returns starting nodes, with their activities and durations."""
+  notes = _describe_starts(status)
+  return _describe_members(list(notes), notes)
 
 
 def _draw_progress(status: status_lib.Status) -> rich_console.RenderableType:
@@ -73,7 +139,7 @@ def _draw_progress(status: status_lib.Status) -> rich_console.RenderableType:
   left = status.seconds_left
   if left is not None and math.isfinite(left):
     clock += f', {figures.duration(left)} left'
-  steps = text.Text.assemble((figures.number(status.steps), style.VALUE))
+  steps = text.Text.assemble((figures.number(status.steps), VALUE))
   if status.max_steps is not None:
     steps.append(f' of {figures.number(status.max_steps)}')
   steps.append(' steps')
@@ -83,14 +149,13 @@ def _draw_progress(status: status_lib.Status) -> rich_console.RenderableType:
   counts.add_row(steps, clock)
   if not status.max_steps:
     return counts
-  bar = table.Table.grid(expand=True, padding=(0, 1))
-  bar.add_column(ratio=1)
+  bar = make_grid(1, padding=(0, 1))
   bar.add_column(justify='right')
   # Rounded down, so that 100 % means the end.
   percent = min(100, 100 * status.steps // status.max_steps)
   bar.add_row(
-    style.make_bar(status.steps, status.max_steps),
-    text.Text(f'{percent} %', style=style.VALUE),
+    make_bar(status.steps, status.max_steps),
+    text.Text(f'{percent} %', style=VALUE),
   )
   return rich_console.Group(bar, counts)
 
@@ -99,19 +164,17 @@ def _draw_figures(status: status_lib.Status, width: int) -> table.Table:
   """Draws two groups of metrics, side by side if there is room."""
   acting = _make_group('acting', _list_acting(status))
   learning = _make_group('learning', _list_learning(status))
-  grid = table.Table.grid(expand=True)
-  grid.add_column(ratio=1)
-  if width < style.SIDE_BY_SIDE_WIDTH:
-    grid.add_row(acting)
-    grid.add_row('')
-    grid.add_row(learning)
+  if width < _SIDE_BY_SIDE_WIDTH:
+    grid = make_grid(1)
+    for part in (acting, '', learning):
+      grid.add_row(part)
   else:
-    grid.add_column(ratio=1)
+    grid = make_grid(2)
     grid.add_row(acting, learning)
   return grid
 
 
-def _list_acting(status: status_lib.Status) -> list[tuple]:
+def _list_acting(status: status_lib.Status) -> list[tuple[str, str, str]]:
   rows = []
   if status.mean_return is not None:
     note = f'mean of {status.num_returns}'
@@ -130,7 +193,7 @@ def _list_acting(status: status_lib.Status) -> list[tuple]:
   return rows
 
 
-def _list_learning(status: status_lib.Status) -> list[tuple]:
+def _list_learning(status: status_lib.Status) -> list[tuple[str, str, str]]:
   rate = figures.number(status.learner_steps_per_second)
   rows = [
     ('updates', figures.number(status.learner_steps), ''),
@@ -156,19 +219,17 @@ def _list_learning(status: status_lib.Status) -> list[tuple]:
 
 
 def _make_group(title: str, rows: Iterable[tuple]) -> table.Table:
-  grid = table.Table.grid(padding=(0, 2, 0, 0))
-  grid.add_column(style=style.LABEL, no_wrap=True)
-  grid.add_column(style=style.VALUE, justify='right', no_wrap=True)
-  grid.add_column(style=style.NOTE, no_wrap=True)
-  grid.add_row(style.make_heading(title))
+  grid = make_grid(padding=(0, 2, 0, 0))
+  grid.add_column(style=LABEL, no_wrap=True)
+  grid.add_column(style=VALUE, justify='right', no_wrap=True)
+  grid.add_column(style=NOTE, no_wrap=True)
+  grid.add_row(_make_heading(title))
   for row in rows:
     grid.add_row(*row)
   return grid
 
 
-def _draw_curve(
-  returns: Sequence[float], width: int, glyphs: style.Glyphs
-) -> rich_console.RenderableType | None:
+def _draw_curve(returns: Sequence[float], width: int) -> text.Text | None:
   """Draws a curve of the mean return, between its minimum and maximum."""
   finite = [value for value in returns if math.isfinite(value)]
   if len(finite) < 2:
@@ -176,13 +237,180 @@ def _draw_curve(
   low, high = figures.number(min(finite)), figures.number(max(finite))
   room = width - len(low) - len(high) - len('return    ')
   return text.Text.assemble(
-    ('return  ', style.LABEL),
-    (low + ' ', style.NOTE),
-    (sparkline.draw(finite, room, glyphs.blocks), style.GOOD),
-    (' ' + high, style.NOTE),
+    ('return  ', LABEL),
+    (low + ' ', NOTE),
+    (draw_sparkline(finite, room), GOOD),
+    (' ' + high, NOTE),
     no_wrap=True,
   )
 
 
-def _draw_message(message: str) -> text.Text | None:
-  return text.Text(message, style=style.WATCH) if message else None
+def _draw_tables(
+  status: status_lib.Status, width: int
+) -> rich_console.RenderableType | None:
+  """Draws each replay table's size, and whether its rate limiter blocks."""
+  rows = []
+  for row in status.tables:
+    size = text.Text.assemble(
+      (figures.number(row.size), VALUE), f' of {figures.number(row.max_size)}'
+    )
+    cells: list[Any] = [size, text.Text(_WAITS[row.blocked], style=WATCH)]
+    if width >= _SIDE_BY_SIDE_WIDTH:
+      cells.insert(0, make_bar(row.size, row.max_size, width=16))
+    rows.append((row.name, *cells))
+  return _draw_rows('replay', rows)
+
+
+def _draw_inference(
+  status: status_lib.Status,
+) -> rich_console.RenderableType | None:
+  """Draws each inference server's throughput and latencies."""
+  rows = [
+    (
+      row.name,
+      text.Text.assemble(
+        (figures.number(row.rows_per_second), VALUE), ' rows/s'
+      ),
+      f'{row.rows_per_batch:.0f} a batch, {row.fill:.0%} full',
+      f'{row.wait_ms:.1f} + {row.run_ms:.1f} + {row.transport_ms:.1f} ms'
+      f', adding {row.adding_share:.0%}',
+    )
+    for row in status.inference
+  ]
+  return _draw_rows('inference (wait + run + transport)', rows)
+
+
+def _draw_learners(
+  status: status_lib.Status,
+) -> rich_console.RenderableType | None:
+  """Draws the metrics of each of several learners, and their distance."""
+  rows = []
+  for row in status.learners:
+    mean_return = text.Text.assemble(
+      'return ', (_number_or_dash(row.mean_return), VALUE)
+    )
+    evaluation = f'evaluation {_number_or_dash(row.evaluation_return)}'
+    updates = f'{figures.number(row.learner_steps)} updates'
+    gossip = f'{row.messages_per_second:.1f} messages/s'
+    if row.age_seconds is not None:
+      gossip += f', {1000 * row.age_seconds:.0f} ms old'
+    rows.append((row.name, mean_return, evaluation, updates, gossip))
+  heading = 'learners'
+  if status.learners_distance is not None:
+    heading += (
+      f' ({figures.number(status.learners_distance)} from their mean, bound '
+      f'{figures.number(status.learners_distance_bound or 0.0)})'
+    )
+  return _draw_rows(heading, rows)
+
+
+def _number_or_dash(value: float | None) -> str:
+  return '-' if value is None else figures.number(value)
+
+
+def _draw_rows(
+  heading: str, rows: Sequence[tuple]
+) -> rich_console.RenderableType | None:
+  """Draws rows of a name and further cells; None if there are none."""
+  if not rows:
+    return None
+  grid = make_grid(padding=(0, 2, 0, 0))
+  grid.add_column(style=LABEL, no_wrap=True, max_width=24)
+  for _ in rows[0][1:]:
+    grid.add_column(no_wrap=True)
+  for name, *cells in rows:
+    grid.add_row(text.Text(name), *cells)
+  return rich_console.Group(_make_heading(heading), grid)
+
+
+def _make_heading(name: str) -> text.Text:
+  return text.Text(name, style=f'bold not dim {ACCENT}')
+
+
+def _draw_nodes(status: status_lib.Status) -> table.Table | None:
+  """Draws one line per state, with equal nodes counted: `actor ×4`.
+
+  Starting nodes have one line for each activity.
+  """
+  urgency = list(_STATE_STYLES)
+  return _draw_groups(
+    status.nodes,
+    lambda s: urgency.index(s) if s in urgency else len(urgency) // 2,
+    lambda s: text.Text(f'● {s}', style=_STATE_STYLES.get(s, '')),
+    _describe_starts(status),
+  )
+
+
+def _draw_hosts(status: status_lib.Status) -> rich_console.Group | None:
+  """Draws one line per host, with its nodes."""
+  grid = _draw_groups(status.hosts, str, text.Text, {})
+  return grid and rich_console.Group(_make_heading('hosts'), grid)
+
+
+def _draw_groups(
+  members: Sequence[tuple[str, str]],
+  rank: Callable[[str], Any],
+  draw: Callable[[str], text.Text],
+  notes: Mapping[str, str],
+) -> table.Table | None:
+  """Draws one line per group, with equal nodes counted.
+
+  Args:
+    members: Name and group of each node.
+    rank: Sort key of groups.
+    draw: Draws the name of a group.
+    notes: Notes on nodes, by name; nodes with different notes get separate
+      lines.
+  """
+  if not members:
+    return None
+  groups: dict[str, list[str]] = {}
+  for name, group in members:
+    groups.setdefault(group, []).append(name)
+  grid = make_grid(padding=(0, 2, 0, 0))
+  grid.add_column(no_wrap=True)
+  grid.add_column(ratio=1)
+  for group in sorted(groups, key=rank):
+    for line in _describe_members(groups[group], notes):
+      grid.add_row(draw(group), text.Text(line))
+  return grid
+
+
+def _describe_starts(status: status_lib.Status) -> dict[str, str]:
+  """Returns the activities of starting nodes and their durations, by name.
+
+  Nodes with the same activity share the longest duration.
+  """
+  since: dict[str, float] = {}
+  for one in status.starts:
+    since[one.doing] = min(one.since_seconds, since.get(one.doing, math.inf))
+  notes = {}
+  for one in status.starts:
+    seconds = max(0.0, status.elapsed_seconds - since[one.doing])
+    duration = figures.duration(seconds)
+    notes[one.name] = f'{one.doing}, {duration}' if one.doing else duration
+  return notes
+
+
+def _describe_members(
+  names: Sequence[str], notes: Mapping[str, str]
+) -> list[str]:
+  """Returns a line for all nodes of each note."""
+  by_note: dict[str, list[str]] = {}
+  for name in names:
+    by_note.setdefault(notes.get(name, ''), []).append(name)
+  return [
+    ': '.join(filter(None, [_count_equal(alike), note]))
+    for note, alike in by_note.items()
+  ]
+
+
+def _count_equal(names: Iterable[str]) -> str:
+  kinds: dict[str, list[str]] = {}
+  for name in names:
+    kind = re.sub(r'[/_:. -]*\d+$', '', name) or name
+    kinds.setdefault(kind, []).append(name)
+  return ', '.join(
+    f'{kind} ×{len(members)}' if len(members) > 1 else members[0]
+    for kind, members in kinds.items()
+  )

@@ -14,13 +14,8 @@ from repertory.components.loggers import scalars
 
 _COUNT = 'count'
 _LATEST, _AVERAGED, _OTHER = 'latest', 'averaged', 'other'
-
-# Suffixes of the merged entries of a key, by kind.
-_SUFFIXES = {
-  _LATEST: ('',),
-  _AVERAGED: ('', '_min', '_max', '_count', '_nonfinite'),
-  _OTHER: ('',),
-}
+# Suffixes of the merged entries of averaged keys; others have ''.
+_SUFFIXES = ('', '_min', '_max', '_count', '_nonfinite')
 
 
 @dataclasses.dataclass
@@ -106,11 +101,11 @@ class Aggregate(base.Logger):
     self._clock = clock
     self._lock = threading.Lock()
     self._closed = False
-    self._kinds = dict.fromkeys(latest, _LATEST)
+    self._kinds: dict[str, str] = {}
     # The key of each entry of merged rows.
     self._sources = {_COUNT: ''}
-    for key, kind in self._kinds.items():
-      self._claim_names(key, kind)
+    for key in latest:
+      self._claim_names(key, _LATEST)
     self._start()
 
   def write(self, data: base.LoggingData) -> None:
@@ -124,15 +119,14 @@ class Aggregate(base.Logger):
     row = {key: scalars.to_plain(value) for key, value in data.items()}
     row = {key: value for key, value in row.items() if value is not None}
     with self._lock:
-      if self._closed:
-        raise ValueError('write() after close()')
-      for key, value in row.items():
-        self._check(key, value)
+      self._check(row)
       self._count += 1
       for key, value in row.items():
-        self._add(key, value)
-      if self._clock() - self._started >= self._period_seconds:
-        self._write_merged()
+        if self._kinds[key] == _AVERAGED:
+          self._entries.setdefault(key, _Figures()).add(value)
+        else:
+          self._entries[key] = value
+      self._write_if_due()
 
   def write_rows(self, columns: Mapping[str, np.ndarray]) -> None:
     """Adds rows faster than separate writes.
@@ -145,26 +139,19 @@ class Aggregate(base.Logger):
     Raises:
       ValueError: As in `write`; then none of the rows is counted.
     """
-    if not columns:
+    num_rows = len(next(iter(columns.values()), ()))
+    if not num_rows:
       return
-    size = {len(column) for column in columns.values()}
-    if len(size) != 1:
-      raise ValueError(f'columns: expected one length, found {sorted(size)}')
-    if not (num_rows := size.pop()):
-      return
+    last = {key: column[-1].item() for key, column in columns.items()}
     with self._lock:
-      if self._closed:
-        raise ValueError('write_rows() after close()')
-      for key, column in columns.items():
-        self._check(key, column[-1].item())
+      self._check(last)
       self._count += num_rows
       for key, column in columns.items():
         if self._kinds[key] == _AVERAGED:
           self._entries.setdefault(key, _Figures()).add_all(column)
         else:
-          self._entries[key] = column[-1].item()
-      if self._clock() - self._started >= self._period_seconds:
-        self._write_merged()
+          self._entries[key] = last[key]
+      self._write_if_due()
 
   def flush(self) -> None:
     """Writes the merged row so far and starts a new period."""
@@ -188,28 +175,32 @@ class Aggregate(base.Logger):
     # Aggregates or the last value, by key.
     self._entries: dict[str, Any] = {}
 
+  def _write_if_due(self) -> None:
+    if self._clock() - self._started >= self._period_seconds:
+      self._write_merged()
+
   def _write_merged(self) -> None:
     row = self._merge()
     self._start()
     if row:
       self._to.write(row)
 
-  def _check(self, key: str, value: Any) -> None:
-    is_number = scalars.is_number(value)
-    kind = self._kinds.get(key)
-    if kind is None:
-      kind = _AVERAGED if is_number else _OTHER
-      self._claim_names(key, kind)
-      self._kinds[key] = kind
-    expected = {_AVERAGED: True, _OTHER: False}.get(kind)
-    if expected not in (None, is_number):
-      raise ValueError(
-        f'data: expected {"a" if expected else "no"} number under {key!r}, '
-        f'as before, found {value!r}'
-      )
+  def _check(self, row: Mapping[str, Any]) -> None:
+    if self._closed:
+      raise ValueError('write() after close()')
+    for key, value in row.items():
+      kind = _AVERAGED if scalars.is_number(value) else _OTHER
+      expected = self._kinds.get(key)
+      if expected is None:
+        self._claim_names(key, kind)
+      elif expected not in (_LATEST, kind):
+        raise ValueError(
+          f'data: expected {"a" if expected == _AVERAGED else "no"} number '
+          f'under {key!r}, as before, found {value!r}'
+        )
 
   def _claim_names(self, key: str, kind: str) -> None:
-    names = [key + suffix for suffix in _SUFFIXES[kind]]
+    names = [key + one for one in (_SUFFIXES if kind == _AVERAGED else ('',))]
     for name in names:
       if name in self._sources:
         raise ValueError(
@@ -218,12 +209,7 @@ class Aggregate(base.Logger):
           f'both give {name!r}'
         )
     self._sources.update(dict.fromkeys(names, key))
-
-  def _add(self, key: str, value: Any) -> None:
-    if self._kinds[key] == _AVERAGED:
-      self._entries.setdefault(key, _Figures()).add(value)
-    else:
-      self._entries[key] = value
+    self._kinds[key] = kind
 
   def _merge(self) -> dict[str, Any]:
     if not self._count:

@@ -2,8 +2,6 @@
 
 import dataclasses
 
-_SIDES = ('', 'insert', 'sample')
-
 
 @dataclasses.dataclass(frozen=True)
 class TableStatus:
@@ -16,9 +14,6 @@ class TableStatus:
     blocked: Side currently blocked by the rate limiter, 'insert' or 'sample';
       '' if neither.
     inserts: Total number of items inserted.
-
-  Raises:
-    ValueError: If `blocked` has another value.
   """
 
   name: str
@@ -26,12 +21,6 @@ class TableStatus:
   max_size: int
   blocked: str = ''
   inserts: int = 0
-
-  def __post_init__(self):
-    if self.blocked not in _SIDES:
-      raise ValueError(
-        f'blocked: expected one of {_SIDES}, found {self.blocked!r}'
-      )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,6 @@ from repertory.launch.coordination import (
   kinds,
   logs,
   node_registry,
-  observing,
   phases,
   progress,
   rates,
@@ -354,8 +353,20 @@ class Coordinator:
     """Returns the observation for the launcher's supervision."""
     status, experiment = self.status(), self._session.experiment
     with self._lock:
-      return observing.observe(
-        status, self._phases, self._progress, self._node_registry, experiment
+      if not self._node_registry.have_all_started():
+        self._progress.mark_progress()  # A start is no stall.
+      is_acting = self._phases.phase == reports.ACTING
+      return reports.Observation(
+        status=status,
+        phase=self._phases.phase,
+        finished=self._node_registry.finished(),
+        overdue=self._node_registry.find_overdue(
+          # Before the waits of other nodes time out.
+          experiment.timeout_seconds / 2,
+          experiment.stall_seconds,
+        ),
+        idle_seconds=self._progress.idle_seconds if is_acting else 0.0,
+        slowest=self._node_registry.find_slowest(),
       )
 
   def describe_nodes(self) -> Mapping[str, str]:

@@ -1,38 +1,83 @@
 """Callbacks, user loggers and the stop criterion of a run."""
 
+import collections
 import copy
 import dataclasses
 import functools
 import re
+import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from repertory.components import loggers
 from repertory.components.runtime import signals
-from repertory.launch.coordination import callback_threads, kinds
+from repertory.launch.coordination import kinds
 from repertory.launch.experiments import callbacks, failures
 from repertory.launch.opening import session as session_lib
 
-# Approximate memory of one value of a row.
-_BYTES_PER_VALUE = 150
+# Delay of an event after which a callback is reported as slow.
+_SLOW_SECONDS = 10.0
+# Interval of calls of the stop criterion.
+_ASK_SECONDS = 1.0
+
+
+@dataclasses.dataclass(eq=False)
+class _Subscriber:
+  """Callback, logger or stop criterion; errors of loggers are not fatal."""
+
+  name: str
+  target: Any
+  is_fatal: bool
+  is_dropped: bool = False
+
+
+@dataclasses.dataclass
+class _Event:
+  """Queued event.
+
+  Attributes:
+    method: Method of callbacks to call with the last payload; '' for none.
+    logger_method: Method of loggers to call with all payloads; '' for none.
+    payloads: Arguments; several for episodes, which are joined.
+    since: Time at which it was queued.
+  """
+
+  method: str
+  logger_method: str
+  payloads: list[Any]
+  since: float
+
+
+class _Call(NamedTuple):
+  """Call of one subscriber."""
+
+  subscriber: _Subscriber
+  what: str
+  function: Callable[[], Any]
+  since: float
+
+  def __str__(self) -> str:
+    return f'{self.subscriber.name} is in {self.what}'
 
 
 class RunCallbacks:
   """Calls the callbacks, loggers and stop criterion of a run.
 
-  Each has its own thread, so none blocks the coordinator or another callback. A
-  callback or stop criterion that raises ends the run; a logger that raises
-  causes a warning.
+  One thread makes all calls, so none blocks the coordinator. A callback or stop
+  criterion that raises ends the run; a logger that raises causes a warning. If
+  a call, or the wait for one, exceeds `timeout_seconds`, what is being called
+  then is given up: a callback ends the run, a logger gets no more rows, and a
+  new thread calls the others.
   """
 
   def __init__(self, session: session_lib.Session, coordinator: Any):
-    """Prepares one thread for each.
+    """Prepares the thread; `start` starts it.
 
     Args:
-      coordinator: Coordinator to warn, stop or abort from these threads.
+      coordinator: Coordinator to warn, stop or abort from the thread.
     """
     self._coordinator = coordinator
     experiment = session.experiment
@@ -42,40 +87,30 @@ class RunCallbacks:
     self._decision_seconds = 0.5 * min(
       experiment.timeout_seconds, experiment.stall_seconds
     )
+    found = session.callback_list
+    self._callbacks = _subscribe('callbacks', found.callbacks, True)
+    self._loggers = _subscribe('loggers', found.loggers, False)
+    self._stop_when = _Subscriber('stop_when', found.stop_when, True)
+    self._stop_when.is_dropped = found.stop_when is None
     self._warned: set[str] = set()
     self._end_deadline: float | None = None
-    carried = session.callback_list
-    self._callbacks = [
-      (one, self._make_thread('callbacks', i, one, self._fail))
-      for i, one in enumerate(carried.callbacks)
-    ]
-    self._loggers = [
-      (one, self._make_thread('loggers', i, one, self._warn_of))
-      for i, one in enumerate(carried.loggers)
-    ]
-    self._stopping: callback_threads.CallbackThread | None = None
-    if carried.stop_when is not None:
-      self._stop_when = carried.stop_when
-      self._stopping = callback_threads.CallbackThread(
-        'stop_when',
-        functools.partial(self._fail, 'stop_when'),
-        self._warn,
-        idle=lambda: self._ask(coordinator.status()),
-      )
+    self._has_changed = threading.Condition()
+    self._events: collections.deque[_Event] = collections.deque()
+    self._calls: collections.deque[_Call] = collections.deque()
+    self._running: _Call | None = None
+    # Whether an answer of the stop criterion is due.
+    self._is_asking, self._ask_at = False, 0.0
+    self._is_slow = self._is_ending = self._is_closed = False
+    self._thread: threading.Thread | None = None
 
   def start(self, session: session_lib.Session, title: str) -> None:
-    """Reports the start to all callbacks, each with a copy of the settings.
+    """Reports the start to all, each with a copy of the settings.
 
     Args:
       title: Display title of the run.
     """
-    run = _describe(session, title)
-    for callback, thread in self._callbacks:
-      thread.call('on_start', callback.on_start, copy.deepcopy(run))
-    for logger, thread in self._loggers:
-      start = functools.partial(self._start, logger, thread)
-      thread.call('start', start, copy.deepcopy(run))
     self._ask_to_stop()
+    self._put('on_start', 'start', _describe(session, title))
 
   def take_episodes(
     self, columns: Mapping[str, np.ndarray], position: Mapping[str, Any]
@@ -90,32 +125,18 @@ class RunCallbacks:
       return
     returns, lengths = columns['episode_return'], columns['episode_length']
     metrics = {name: columns[name] for name in self._info_names}
-    for array in (returns, lengths, *metrics.values()):
-      array.setflags(write=False)  # Shared by all callbacks.
     total = int(columns['episodes'][-1])
-    ended = callbacks.EpisodesEvent(
+    episodes = callbacks.EpisodesEvent(
       returns, lengths, total, **position, metrics=metrics
     )
-    for callback, thread in self._callbacks:
-      thread.call(
-        'on_episodes',
-        callback.on_episodes,
-        ended,
-        ended.num_bytes,
-        callbacks.EpisodesEvent.join,
-      )
+    self._put('on_episodes', '', episodes)
 
   def take_row(self, label: str, row: Mapping[str, Any]) -> None:
     """Reports a log row, as a copy for each callback and logger."""
-    num_bytes = _BYTES_PER_VALUE * len(row)
-    if label == kinds.LEARNER.name:
-      for callback, thread in self._callbacks:
-        thread.call(
-          'on_learner_row', callback.on_learner_row, dict(row), num_bytes
-        )
-    for logger, thread in self._loggers:
-      write = functools.partial(logger.write, label)
-      thread.call('write', write, dict(row), num_bytes)
+    is_learner = label == kinds.LEARNER.name
+    method = 'on_learner_row' if is_learner and self._callbacks else ''
+    if method or self._loggers:
+      self._put(method, 'write', label, row)
 
   def take_evaluation(
     self,
@@ -141,17 +162,8 @@ class RunCallbacks:
       is_best,
       **position,
     )
-    for array in (
-      evaluation.returns,
-      evaluation.lengths,
-      *evaluation.metrics.values(),
-    ):
-      array.setflags(write=False)  # Shared by all callbacks.
-    num_bytes = evaluation.returns.nbytes * (2 + len(metrics))
-    for callback, thread in self._callbacks:
-      own = dataclasses.replace(evaluation, metrics=dict(evaluation.metrics))
-      thread.call('on_evaluation', callback.on_evaluation, own, num_bytes)
     self._ask_to_stop()
+    self._put('on_evaluation', '', evaluation)
 
   def wait_for_decision(self, stop: signals.StopSignal) -> None:
     """Blocks until the stop criterion has answered on the last evaluation.
@@ -164,22 +176,24 @@ class RunCallbacks:
     Raises:
       signals.Stopped: If the stop signal was set.
     """
-    thread = self._stopping
-    if thread is None:
-      return
+
+    def is_answered(seconds: float) -> bool:
+      with self._has_changed:
+        return self._has_changed.wait_for(lambda: not self._is_asking, seconds)
+
     try:
       signals.wait_for(
-        thread.wait_until_idle,
-        lambda: 'stop_when to return',
+        is_answered,
+        lambda: f'stop_when to return ({self._describe_progress()})',
         self._decision_seconds,
         stop,
       )
     except TimeoutError as error:
-      thread.drop()
-      self._fail(thread.name, str(error))
+      self._give_up(self._stop_when)
+      self._take_trouble(self._stop_when, str(error))
 
   def end(self, outcome: str, reason: str) -> str:
-    """Reports the end on the first call; returns which threads still run.
+    """Reports the end on the first call; returns what is still called.
 
     A callback that takes too long fails the run, a logger causes a warning.
 
@@ -188,94 +202,224 @@ class RunCallbacks:
       reason: Reason as in `callbacks.EndEvent`.
 
     Returns:
-      Message on the running threads; '' once all have ended.
+      Message on the calls in progress; '' once all have ended.
     """
     if self._end_deadline is None:
       self._end_deadline = time.monotonic() + self._timeout_seconds
-      end = callbacks.EndEvent(outcome, reason, self._coordinator.status())
-      self._end_stopping()
-      for callback, thread in self._callbacks:
-        thread.end('on_end', callback.on_end, end)
-      for logger, thread in self._loggers:
-        thread.end('close', logger.close, end)
-    threads = [
-      *((thread, self._fail) for _, thread in self._callbacks),
-      *((thread, self._warn_of) for _, thread in self._loggers),
-    ]
-    waiting = [(thread, take) for thread, take in threads if not thread.is_over]
-    if time.monotonic() < self._end_deadline:
-      pending = '; '.join(thread.progress for thread, _ in waiting)
-      return f'waiting: {pending}' if pending else ''
-    for thread, take_trouble in waiting:
-      thread.drop()
-      seconds = f'{self._timeout_seconds:g} seconds'
-      take_trouble(
-        thread.name, f'It has not ended within {seconds}: {thread.progress}.'
-      )
-    return ''
+      if self._is_asking and not self._stop_when.is_dropped:
+        self._warn('the run ends without an answer of stop_when')
+      self._give_up(self._stop_when)
+      status = self._coordinator.status()
+      self._put('on_end', 'close', callbacks.EndEvent(outcome, reason, status))
+      with self._has_changed:
+        self._is_ending = True
+        self._has_changed.notify_all()
+    with self._has_changed:
+      if self._is_over:
+        return ''
+      running, progress = self._running, self._describe_progress()
+    if running is None or time.monotonic() < self._end_deadline:
+      return f'waiting: {progress}'
+    self._end_deadline = time.monotonic() + self._timeout_seconds
+    self._give_up(running.subscriber)
+    self._take_trouble(
+      running.subscriber,
+      f'It has not ended within {self._timeout_seconds:g} seconds: {progress}.',
+    )
+    return f'waiting: {progress}'
 
   def close(self) -> None:
     """Makes no further calls."""
-    for _, thread in [*self._callbacks, *self._loggers]:
-      thread.drop()
-    if self._stopping is not None:
-      self._stopping.drop()
+    with self._has_changed:
+      self._is_closed = True
+      self._has_changed.notify_all()
 
-  def _make_thread(self, setting, index, callback, take_trouble):
-    name = f'{setting}[{index}] ({type(callback).__name__})'
-    return callback_threads.CallbackThread(
-      name, functools.partial(take_trouble, name), self._warn
-    )
+  # Queueing, in any thread.
 
-  def _start(self, logger, thread, run) -> None:
-    try:
-      logger.start(run)
-    except BaseException:
-      thread.drop()
-      raise
-
-  def _end_stopping(self) -> None:
-    """Drops the stop criterion; a pending answer is ignored."""
-    thread = self._stopping
-    if thread is not None:
-      if not thread.wait_until_idle(0):
-        self._warn(f'the run ends without its answer: {thread.progress}')
-      thread.drop()
+  def _put(self, method: str, logger_method: str, *payload: Any) -> None:
+    """Queues an event, which may be merged with the previous one."""
+    if not (self._callbacks or self._loggers):
+      return
+    with self._has_changed:
+      if self._is_ending or self._is_closed:
+        return
+      last = self._events[-1] if self._events else None
+      if last is not None and last.method == method == 'on_episodes':
+        last.payloads += payload
+      else:
+        event = _Event(method, logger_method, [*payload], time.monotonic())
+        self._events.append(event)
+      self._start_thread()
+    self._check_delay()
 
   def _ask_to_stop(self) -> None:
-    if self._stopping is not None:
-      self._stopping.call('a call', self._ask, self._coordinator.status())
+    """Requests an answer of the stop criterion, before queued events."""
+    with self._has_changed:
+      if not self._stop_when.is_dropped:
+        self._is_asking = True
+        self._start_thread()
 
-  def _ask(self, status: loggers.Status) -> None:
+  def _check_delay(self) -> None:
+    """Warns of a slow callback, and gives it up after a time-out."""
+    with self._has_changed:
+      running, now = self._running, time.monotonic()
+      if running is None:
+        return
+      since = min(running.since, *(one.since for one in self._events))
+      was_slow, self._is_slow = self._is_slow, now - since > _SLOW_SECONDS
+      progress = (
+        f'{self._describe_progress()}, the first for {now - since:.0f} seconds'
+      )
+    if now - since > self._timeout_seconds:
+      self._give_up(running.subscriber)
+      self._take_trouble(running.subscriber, f'It is too slow: {progress}.')
+    elif self._is_slow and not was_slow:
+      self._warn(f'{progress}: it is slow')
+
+  def _give_up(self, one: _Subscriber) -> None:
+    """Makes no further calls of a subscriber; others are called meanwhile."""
+    with self._has_changed:
+      one.is_dropped = True
+      if one is self._stop_when:
+        self._is_asking = False
+      if self._running is not None and self._running.subscriber is one:
+        self._running = self._thread = None
+        self._start_thread()
+
+  def _start_thread(self) -> None:
+    if self._thread is None:
+      self._thread = threading.Thread(
+        target=self._run, name='callbacks', daemon=True
+      )
+      self._thread.start()
+    self._has_changed.notify_all()
+
+  @property
+  def _is_over(self) -> bool:
+    return (
+      self._is_closed or self._thread is None or not self._thread.is_alive()
+    )
+
+  def _describe_progress(self) -> str:
+    queued = len(self._events) + len(self._calls)
+    return f'{self._running or "callbacks"}, with {queued} calls queued'
+
+  # In the thread.
+
+  def _run(self) -> None:
+    while (call := self._next()) is not None:
+      one, trouble = call.subscriber, ''
+      try:
+        call.function()
+      except BaseException:  # SystemExit would end the thread silently.
+        trouble = traceback.format_exc()
+      if self._thread is not threading.current_thread():
+        return  # It was given up.
+      if trouble:
+        one.is_dropped = one.is_fatal or call.what == 'start'
+        self._take_trouble(one, trouble)
+      with self._has_changed:
+        self._running = None
+        if one is self._stop_when:
+          self._is_asking = False
+          self._ask_at = time.monotonic() + _ASK_SECONDS
+        self._has_changed.notify_all()
+
+  def _next(self) -> _Call | None:
+    """Blocks until the next call; returns None once the thread must end."""
+    with self._has_changed:
+      while self._thread is threading.current_thread() and not self._is_closed:
+        if (call := self._find_call()) is not None:
+          self._running = call._replace(since=time.monotonic())
+          return self._running
+        if self._is_ending:
+          return None
+        is_asked = not self._stop_when.is_dropped
+        seconds = (
+          max(0.0, self._ask_at - time.monotonic()) if is_asked else None
+        )
+        self._has_changed.wait(seconds)
+      return None
+
+  def _find_call(self) -> _Call | None:
+    is_due = self._is_asking or time.monotonic() >= self._ask_at
+    if is_due and not self._stop_when.is_dropped:
+      return _Call(self._stop_when, 'a call', self._ask, 0.0)
+    while self._calls or self._events:
+      if not self._calls:
+        self._calls.extend(self._make_calls(self._events.popleft()))
+        continue
+      call = self._calls.popleft()
+      if not call.subscriber.is_dropped:
+        return call
+    return None
+
+  def _make_calls(self, event: _Event) -> Iterator[_Call]:
+    """Yields the calls of an event, each with its own copy of it."""
+    payload = event.payloads
+    if event.method == 'on_episodes':
+      payload = [callbacks.EpisodesEvent.join(payload)]
+    for subscribers, method, arguments in (
+      (self._callbacks, event.method, payload[-1:]),
+      (self._loggers, event.logger_method, payload),
+    ):
+      for one in subscribers if method else ():
+        function = functools.partial(
+          getattr(one.target, method), *map(_copy, arguments)
+        )
+        yield _Call(one, method, function, 0.0)
+
+  def _ask(self) -> None:
     """Calls the stop criterion, and ends the run if it says so."""
-    answer = self._stop_when(status)
+    answer = self._stop_when.target(self._coordinator.status())
     if not isinstance(answer, (bool, np.bool_, str)):
       raise TypeError(
         'stop_when must return true or false, or the reason to stop, got '
         f'{answer!r}.'
       )
     if answer:
-      reason = answer if isinstance(answer, str) else 'stop_when returned true'
-      self._coordinator.stop_early(reason)
-      if self._stopping is not None:
-        self._stopping.drop()
+      self._stop_when.is_dropped = True
+      self._coordinator.stop_early(
+        answer if isinstance(answer, str) else 'stop_when returned true'
+      )
 
-  def _fail(self, name: str, trouble: str) -> bool:
-    cause = f'{name} failed:\n{trouble}'
-    self._coordinator.abort(failures.Failure(kinds.COORDINATOR.name, cause))
-    return False
-
-  def _warn_of(self, name: str, trouble: str) -> bool:
-    """Warns of an error once, whatever numbers it contains."""
-    summary = failures.Failure(name, trouble).summary
-    key = f'{name}: {re.sub("[0-9]+", "0", summary)}'
+  def _take_trouble(self, one: _Subscriber, trouble: str) -> None:
+    """Ends the run, or warns once of an error, whatever numbers it has."""
+    if one.is_fatal:
+      failure = failures.Failure(
+        kinds.COORDINATOR.name, f'{one.name} failed:\n{trouble}'
+      )
+      self._coordinator.abort(failure)
+      return
+    summary = failures.Failure(one.name, trouble).summary
+    key = f'{one.name}: {re.sub("[0-9]+", "0", summary)}'
     if key not in self._warned:
       self._warned.add(key)
-      self._warn(f'{name}: {summary}')
-    return True
+      self._warn(f'{one.name}: {summary}')
 
   def _warn(self, message: str) -> None:
     self._coordinator.warn(kinds.COORDINATOR.name, message)
+
+
+def _subscribe(setting: str, found: Sequence[Any], is_fatal: bool):
+  return [
+    _Subscriber(f'{setting}[{i}] ({type(one).__name__})', one, is_fatal)
+    for i, one in enumerate(found)
+  ]
+
+
+def _copy(payload: Any) -> Any:
+  """Copies an argument, but arrays, which become read-only."""
+  if isinstance(payload, callbacks.RunEvent):
+    return copy.deepcopy(payload)
+  if isinstance(payload, Mapping):
+    return dict(payload)
+  if isinstance(payload, (callbacks.EpisodesEvent, callbacks.EvaluationEvent)):
+    metrics = dict(payload.metrics)
+    for array in (payload.returns, payload.lengths, *metrics.values()):
+      array.setflags(write=False)
+    return dataclasses.replace(payload, metrics=metrics)
+  return payload
 
 
 def _describe(session: session_lib.Session, title: str) -> callbacks.RunEvent:

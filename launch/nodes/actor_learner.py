@@ -13,14 +13,13 @@ from repertory.components.runtime import signals
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
   actor,
+  checkpoint_transfer,
   gossip_learner,
   gossip_means,
   gossip_messages,
-  gossip_shipping,
   initialization_lock,
   lockstep,
   node,
-  parcels,
 )
 from repertory.launch.opening import session as session_lib
 from repertory.launch.opening import shares
@@ -125,7 +124,7 @@ class ActorLearnerNode(actor.ActorNode):
     unless_made.callback(super().close)
     if self._schedule is not None:
       actor.restore_actor(own, self, transport.actors)
-    self._shipping = gossip_shipping.Shipping(
+    self._upload = checkpoint_transfer.CheckpointUpload(
       own, self.learner.checkpoint_writer, self._gossip, self._caller
     )
 
@@ -168,7 +167,7 @@ class ActorLearnerNode(actor.ActorNode):
       self.learner.end()
       self._send_variables()
       label = gossip_messages.Label(0, self._iterations, is_last)
-      self._shipping.finish(label)
+      self._upload.finish(label)
 
   def report(self) -> reports.HeartbeatReply:
     reply = super().report()
@@ -194,7 +193,7 @@ class ActorLearnerNode(actor.ActorNode):
   def close(self) -> None:
     """Closes learner, actor and uploads."""
     with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      stack.callback(self._shipping.close)
+      stack.callback(self._upload.close)
       stack.callback(self.learner.close)
       stack.callback(super().close)
 
@@ -204,12 +203,12 @@ class ActorLearnerNode(actor.ActorNode):
     """Returns session and initial state, after fetching a checkpoint."""
     shutil.rmtree(own.experiment.directory, ignore_errors=True)
     beginning = self._gossip.begin(self._caller)
-    if beginning.parcel_bytes is not None:
-      path = os.path.join(own.experiment.directory, '.parcel')
-      parcels.fetch(
-        path, lambda offset: self._gossip.read_parcel(self._caller, offset)
+    if beginning.has_checkpoint:
+      path = os.path.join(own.experiment.directory, '.archive')
+      checkpoint_transfer.download(
+        path, lambda offset: self._gossip.read_checkpoint(self._caller, offset)
       )
-      parcels.unpack(path, own.checkpoint_directory)
+      checkpoint_transfer.unpack(path, own.checkpoint_directory)
       os.remove(path)
       own = shares.resume(own)
     elif beginning.whole:
@@ -219,25 +218,25 @@ class ActorLearnerNode(actor.ActorNode):
 
   def _follow_orders(self) -> None:
     """Begins an ordered checkpoint, and advances the current one."""
-    self._shipping.go_on()
+    self._upload.advance()
     orders = self._orders
     if orders.number <= max(self._followed_order, self._missed_order):
       return
     if orders.save_at is not None and self._iterations < orders.save_at:
       return
-    if self._shipping.is_busy or self._iterations != (
+    if self._upload.is_busy or self._iterations != (
       orders.save_at or self._iterations
     ):
       self._missed_order = orders.number
       return
     self._followed_order = orders.number
-    self._shipping.begin(
+    self._upload.begin(
       gossip_messages.Label(orders.number, self._iterations, is_last=False)
     )
 
   def _send_variables(self) -> None:
     learned = gossip_means.pack(self.learner.learner.get_learned())
-    self._gossip.tell_variables(self._caller, learned)
+    self._gossip.update_variables(self._caller, learned)
 
   def _describe(self, own: session_lib.Session) -> dict[str, Any]:
     """Returns the checkpoint state besides learner and replay."""

@@ -5,7 +5,6 @@ checkpoints and log rows. Learners mix their parameters without it.
 """
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ from repertory.components import replay
 from repertory.components.runtime import callers, signals
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
+  checkpoint_transfer,
   checkpoints,
   gossip_deposits,
   gossip_means,
@@ -21,7 +21,6 @@ from repertory.launch.nodes import (
   learner,
   learning,
   node,
-  parcels,
   variable_cache,
 )
 from repertory.launch.opening import session as session_lib
@@ -105,9 +104,9 @@ class GossipNode(node.Node):
     return {
       'get_variables': self._served.get,
       'begin': self._begin,
-      'read_parcel': self._read_parcel,
+      'read_checkpoint': self._read_checkpoint,
       'exchange': self._exchange,
-      'tell_variables': self._receive_variables,
+      'update_variables': self._receive_variables,
       'deposit': self._deposit,
       'fail_to_deposit': self._fail_to_deposit,
     }
@@ -196,7 +195,7 @@ class GossipNode(node.Node):
       whole = gossip_means.pack(self._means.begun_with)
     self._means.begin(learner_node.name, counts['learner_steps'])
     return gossip_messages.LearnerStart(
-      os.path.getsize(kept.path) if kept else None,
+      kept is not None,
       whole,
       counts,
       gossip_means.pack(learned) if learned else b'',
@@ -205,11 +204,11 @@ class GossipNode(node.Node):
       or (kept is None and not whole and bool(learned)),
     )
 
-  def _read_parcel(self, caller: Sequence[Any], offset: int) -> bytes:
+  def _read_checkpoint(self, caller: Sequence[Any], offset: int) -> bytes:
     kept = self._deposits.kept_of(self._admit(caller).name)
     if kept is None:
       raise ValueError(f'{caller[0]} must have a checkpoint, got none.')
-    return parcels.read_chunk(kept.path, offset)
+    return checkpoint_transfer.read_chunk(kept.path, offset)
 
   def _exchange(
     self, caller: Sequence[Any], report: gossip_messages.LearnerReport
@@ -218,9 +217,9 @@ class GossipNode(node.Node):
     name = self._admit(caller).name
     self._means.count(name, report.learner_steps)
     self._reports[name] = report
-    self._deposits.hear(name, report.turns, report.missed)
+    self._deposits.record_iteration(name, report.iterations, report.missed)
     if report.wants_end and self._end_at is None:
-      self._end_at = self._deposits.turn_to_come()
+      self._end_at = self._deposits.next_iteration()
     number, save_at = self._deposits.order()
     return gossip_messages.Orders(
       number, save_at, self._end_at, self._needs_variables(name)
@@ -276,7 +275,7 @@ class GossipNode(node.Node):
   # Served to other nodes, and logged.
 
   def _get_variables(self, names: Sequence[str]):
-    if not (self._means.have_told or self._means.begun_with):
+    if not (self._means.has_reports or self._means.begun_with):
       signals.wait_for(
         self._wait_for_variables,
         lambda: 'any learner to send its parameters',
@@ -287,9 +286,9 @@ class GossipNode(node.Node):
 
   def _wait_for_variables(self, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
-    while not self._means.have_told and time.monotonic() < deadline:
+    while not self._means.has_reports and time.monotonic() < deadline:
       time.sleep(reports.PERIOD_SECONDS / 10)
-    return self._means.have_told
+    return self._means.has_reports
 
   def _leave_out_the_lost(self) -> None:
     """Excludes learners that are being restarted from the mean.

@@ -13,7 +13,7 @@ import numpy as np
 
 from repertory.components import transports
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.nodes import gossip_messages, parcels
+from repertory.launch.nodes import checkpoint_transfer, gossip_messages
 
 _RECEIVED, _RECEIVING, _SNAPSHOT = 'received', 'receiving', 'snapshot'
 _END = 'end'
@@ -31,14 +31,14 @@ class LearnerDeposit:
   """A learner's checkpoint.
 
   Attributes:
-    path: Path of its parcel.
-    turns: Iterations of the learner in this run by then.
+    path: Path of its archive.
+    iterations: Iterations of the learner in this run by then.
     is_last: Whether the learner had taken all its steps.
     state: State of the checkpoint.
   """
 
   path: str
-  turns: int
+  iterations: int
   is_last: bool
   state: Mapping[str, Any]
 
@@ -63,7 +63,7 @@ class LearnerDeposits(transports.Snapshots):
     """Reads the restored checkpoint, if it has as many learners.
 
     Args:
-      directory: Folder of restored and received parcels.
+      directory: Folder of restored and received archives.
       names: Names of the learners.
       keeps_step: Whether the run is deterministic.
       timeout_seconds: Timeout of a joint checkpoint.
@@ -84,9 +84,9 @@ class LearnerDeposits(transports.Snapshots):
     self._save_at: int | None = None
     self._notice_seconds = _NOTICE_SECONDS
     self._ordered_at = self._failed_at = -float('inf')
-    self._turns: dict[str, int] = dict.fromkeys(names, 0)
-    self._heard_at: dict[str, float] = {}
-    self._turns_per_second = 0.0
+    self._iterations: dict[str, int] = dict.fromkeys(names, 0)
+    self._recorded_at: dict[str, float] = {}
+    self._iterations_per_second = 0.0
     self._ended: dict[str, LearnerDeposit | None] = {}
 
   def __str__(self) -> str:
@@ -100,18 +100,20 @@ class LearnerDeposits(transports.Snapshots):
   def saved(self) -> Iterator[dict[str, np.ndarray]]:
     """Yields the arrays of each learner in the current checkpoint."""
     for name in self._names:
-      yield parcels.read_arrays(self._moment[name].path)
+      yield checkpoint_transfer.read_arrays(self._moment[name].path)
 
   # Exchange with learners.
 
-  def hear(self, name: str, turns: int, missed: int) -> None:
+  def record_iteration(self, name: str, iterations: int, missed: int) -> None:
     """Records the iteration of a learner, and an order it missed."""
     now = time.monotonic()
     with self._lock:
-      seconds = now - self._heard_at.get(name, -float('inf'))
-      speed = (turns - self._turns[name]) / max(seconds, _LEAST_SECONDS)
-      self._turns_per_second = max(self._turns_per_second, speed)
-      self._turns[name], self._heard_at[name] = turns, now
+      seconds = now - self._recorded_at.get(name, -float('inf'))
+      speed = (iterations - self._iterations[name]) / max(
+        seconds, _LEAST_SECONDS
+      )
+      self._iterations_per_second = max(self._iterations_per_second, speed)
+      self._iterations[name], self._recorded_at[name] = iterations, now
       if self._is_open and missed == self._number:
         self._notice_seconds *= 2
         self._cancel_order()
@@ -121,11 +123,11 @@ class LearnerDeposits(transports.Snapshots):
     with self._lock:
       return (self._number, self._save_at) if self._is_open else (0, None)
 
-  def turn_to_come(self) -> int:
+  def next_iteration(self) -> int:
     """Returns an iteration early enough to announce to all learners."""
     with self._lock:
-      most = max(self._turns.values())
-      return most + 4 + int(self._turns_per_second * self._notice_seconds)
+      most = max(self._iterations.values())
+      return most + 4 + int(self._iterations_per_second * self._notice_seconds)
 
   def forget(self, name: str) -> None:
     """Stops waiting for a restarted learner; its latest checkpoint is used."""
@@ -144,7 +146,7 @@ class LearnerDeposits(transports.Snapshots):
     Args:
       name: Name of the learner.
       label: Label of the checkpoint.
-      chunk: See `parcels.chunks_of`.
+      chunk: See `checkpoint_transfer.read_chunks`.
 
     Returns:
       Its learner steps, once a final checkpoint is complete; else None.
@@ -157,7 +159,7 @@ class LearnerDeposits(transports.Snapshots):
     path = os.path.join(self._directory, _RECEIVING, str(index))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
-      parcels.write_chunk(path, offset, data)
+      checkpoint_transfer.write_chunk(path, offset, data)
     except OSError:
       with contextlib.suppress(OSError):
         os.remove(path)
@@ -170,8 +172,8 @@ class LearnerDeposits(transports.Snapshots):
     os.makedirs(os.path.dirname(received), exist_ok=True)
     with self._lock:
       os.replace(path, received)
-      state = parcels.read_state(received)
-      deposit = LearnerDeposit(received, label.turns, label.is_last, state)
+      state = checkpoint_transfer.read_state(received)
+      deposit = LearnerDeposit(received, label.iterations, label.is_last, state)
       self._take(name, label, deposit)
     return None if label.number else state['counts']['learner_steps']
 
@@ -278,7 +280,7 @@ class LearnerDeposits(transports.Snapshots):
     self._number += 1
     self._is_open = True
     self._ordered_at = time.monotonic()
-    self._save_at = self.turn_to_come() if self._keeps_step else None
+    self._save_at = self.next_iteration() if self._keeps_step else None
     # Learners that have ended save no more.
     self._met = dict(self._ended)
 
@@ -307,8 +309,10 @@ class LearnerDeposits(transports.Snapshots):
 
     Learners that have taken all their steps may be earlier.
     """
-    turns = {one.turns for one in deposits.values() if not one.is_last}
-    return not self._keeps_step or len(turns) <= 1
+    iterations = {
+      one.iterations for one in deposits.values() if not one.is_last
+    }
+    return not self._keeps_step or len(iterations) <= 1
 
   def _find_restored(self) -> list[str]:
     """Returns the paths of all files of the restored checkpoint."""
@@ -331,7 +335,7 @@ class LearnerDeposits(transports.Snapshots):
       return {}
     return {
       name: LearnerDeposit(
-        by_name[file], 0, False, parcels.read_state(by_name[file])
+        by_name[file], 0, False, checkpoint_transfer.read_state(by_name[file])
       )
       for name, file in zip(self._names, files)
     }

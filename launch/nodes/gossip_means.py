@@ -155,7 +155,7 @@ class LearnerMean:
     return name in self._away
 
   @property
-  def have_told(self) -> bool:
+  def has_reports(self) -> bool:
     """Whether any learner has reported parameters."""
     return bool(self._learned)
 

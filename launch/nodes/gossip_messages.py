@@ -12,7 +12,7 @@ class LearnerReport:
 
   Attributes:
     learner_steps: Its learner steps so far.
-    turns: Its iterations (environment batch steps) in this run.
+    iterations: Its iterations (environment batch steps) in this run.
     episode_return: Mean return of its latest episodes; None before the first.
     tables: Status of its own tables, by name.
     figures: Gossip figures; None without neighbors.
@@ -21,7 +21,7 @@ class LearnerReport:
   """
 
   learner_steps: int
-  turns: int
+  iterations: int
   episode_return: float | None
   tables: Mapping[str, replay.TableInfo]
   figures: gossip.Figures | None = None
@@ -52,12 +52,12 @@ class Label:
 
   Attributes:
     number: Number of its order; 0 for the final checkpoint.
-    turns: Iterations of the learner in this run.
+    iterations: Iterations of the learner in this run.
     is_last: Whether the learner has taken all its steps.
   """
 
   number: int
-  turns: int
+  iterations: int
   is_last: bool
 
 
@@ -66,7 +66,7 @@ class LearnerStart:
   """Initial state of a learner.
 
   Attributes:
-    parcel_bytes: Size of the checkpoint it resumes from; None without one.
+    has_checkpoint: Whether it resumes from its own checkpoint.
     whole: Packed mean of parameters and optimizer state, if the run's
       checkpoint has no part for each learner; else b''.
     counts: Steps, episodes and learner steps of the initial state.
@@ -76,7 +76,7 @@ class LearnerStart:
       its checkpoint.
   """
 
-  parcel_bytes: int | None = None
+  has_checkpoint: bool = False
   whole: bytes = b''
   counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
   learned: bytes = b''

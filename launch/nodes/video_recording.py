@@ -1,11 +1,12 @@
 """Video recording of evaluation episodes; needs no TensorFlow."""
 
+import contextlib
 import dataclasses
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import dm_env
@@ -164,8 +165,8 @@ class VideoRecorder:
       f'episode_{self._num_done:0{digits}}_return_'
       f'{_format_return(episode.episode_return)}.{self._format}'
     )
-    self._try(self._files[slot].save_as, os.path.join(self._folder, name))
-    del self._files[slot]
+    with self._naming_the_folder():
+      self._files.pop(slot).save_as(os.path.join(self._folder, name))
 
   def close(self) -> None:
     """Removes unfinished videos."""
@@ -179,17 +180,18 @@ class VideoRecorder:
     if not slots:
       return
     try:
-      taken = rendering.take(self._environments, slots)
+      rendered = rendering.take(self._environments, slots)
     except rendering.NoPictureError as error:
       raise rendering.NoPictureError(
         f'The environment cannot render: {str(error).rstrip(".")}. See '
         'docs/videos.md for environments that can, and how to add it.'
       ) from error
-    for slot, frames in zip(slots, taken, strict=True):
+    for slot, frames in zip(slots, rendered, strict=True):
       if slot not in self._files:
         self._files[slot] = self._begin(slot, frames)
-      for frame in frames:
-        self._try(self._files[slot].add, frame)
+      with self._naming_the_folder():
+        for frame in frames:
+          self._files[slot].add(frame)
 
   def _begin(self, slot: int, frames: np.ndarray) -> videos.VideoFile:
     if self._unfinished is None:
@@ -206,9 +208,10 @@ class VideoRecorder:
     _, height, width, _ = frames.shape
     return videos.VideoFile(path, height, width, self._rate, self._format)
 
-  def _try(self, write, *arguments) -> None:
+  @contextlib.contextmanager
+  def _naming_the_folder(self) -> Iterator[None]:
     try:
-      write(*arguments)
+      yield
     except videos.VideoError as error:
       raise videos.VideoError(
         f'Videos in {self._folder} cannot be written: {error}.'

@@ -7,10 +7,8 @@ variable IMAGEIO_FFMPEG_EXE.
 import contextlib
 import errno
 import os
-import select
 import shutil
 import subprocess
-import time
 from typing import Any, NoReturn
 
 import numpy as np
@@ -23,9 +21,8 @@ FORMATS = ('mp4', 'gif')
 _PIXELS = 480
 # Most players show faster GIFs very slowly.
 _MAX_GIF_FPS = 50.0
-# Limit on the time ffmpeg may block, or take to finish.
-_TIMEOUT_SECONDS = 120.0
-_KILL_SECONDS = 5.0
+# Time limit for ffmpeg to end.
+_END_SECONDS, _KILL_SECONDS = 120.0, 5.0
 
 # H.264 with chroma at half the resolution plays everywhere; its colors are
 # tagged as BT.709, which browsers assume.
@@ -134,35 +131,25 @@ class VideoFile:
       start_new_session=True,
     )
     self._pipe: Any = self._process.stdin
-    os.set_blocking(self._pipe.fileno(), False)
-    self._poll = select.poll()
-    self._poll.register(self._pipe.fileno(), select.POLLOUT)
 
-  def add(self, picture: np.ndarray) -> None:
+  def add(self, frame: np.ndarray) -> None:
     """Adds a frame, uint8 `[H, W, 3]` in RGB.
 
     Raises:
       VideoError: If it has another size, or cannot be written; the file is
         removed then.
     """
-    if picture.shape != self._shape:
-      old, new = (
-        f'{each[1]}x{each[0]}' for each in (self._shape, picture.shape)
-      )
+    if frame.shape != self._shape:
+      old, new = (f'{one[1]}x{one[0]}' for one in (self._shape, frame.shape))
       self._fail(f'frames must have the size of the first, {old}, got {new}')
     self._is_empty = False
-    left = memoryview(picture.tobytes())
-    deadline = time.monotonic() + _TIMEOUT_SECONDS
-    while left:
-      if not self._poll.poll(max(0, 1000 * (deadline - time.monotonic()))):
-        self._fail(f'ffmpeg took no data for {_TIMEOUT_SECONDS:g} seconds')
-      try:
-        left = left[os.write(self._pipe.fileno(), left) :]
-      except BlockingIOError:
-        continue
-      except BrokenPipeError:
-        self._wait()
-        self._fail(self._explain())
+    left = memoryview(frame.tobytes())
+    try:
+      while left:
+        left = left[self._pipe.write(left) :]
+    except BrokenPipeError:
+      self._wait()
+      self._fail(self._explain())
 
   def save_as(self, path: str) -> None:
     """Completes the video and renames it, in the same file system.
@@ -194,9 +181,9 @@ class VideoFile:
 
   def _wait(self) -> None:
     try:
-      self._process.wait(_TIMEOUT_SECONDS)
+      self._process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
-      self._fail(f'ffmpeg has not ended within {_TIMEOUT_SECONDS:g} seconds')
+      self._fail(f'ffmpeg has not ended within {_END_SECONDS:g} seconds')
 
   def _explain(self) -> str:
     """Returns ffmpeg's last messages."""

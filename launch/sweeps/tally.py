@@ -93,11 +93,11 @@ class Tally:
     if now - self._shown_at < _SHOW_SECONDS:
       return
     self._shown_at = now
-    self._display.show(self._status(running))
+    self._display.update(self._status(running))
 
   def close(self) -> None:
     """Shows the final status, and closes the display."""
-    self._display.show(self._status({}))
+    self._display.update(self._status({}))
     self._display.close()
 
   def _status(self, running: pool.Running) -> display.SweepStatus:

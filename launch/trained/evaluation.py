@@ -91,12 +91,12 @@ def run_episodes(
     if folder is None:
       loop = evaluator.make_loop(session, network, environments)
     else:
-      film = video_recording.VideoRecorder(
+      recorder = video_recording.VideoRecorder(
         environments, folder, num_episodes, video_format
       )
-      stack.callback(film.close)
-      loop = evaluator.make_loop(session, network, film)
-      loop.add_observer(film.keep)
+      stack.callback(recorder.close)
+      loop = evaluator.make_loop(session, network, recorder)
+      loop.add_observer(recorder.keep)
     evaluator.measure(session, loop)
     return loop.run_episodes(num_episodes, should_stop=is_interrupted)
 

@@ -8,9 +8,9 @@ import pytest
 
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.nodes import (
+  checkpoint_transfer,
   gossip_deposits,
   gossip_messages,
-  parcels,
 )
 
 _NAMES = ['actor_learner/0', 'actor_learner/1']
@@ -41,17 +41,17 @@ def _send(deposits, tmp_path, index, label, learner_steps=0):
     {'x': np.asarray(float(learner_steps))},
     {'counts': counts, 'is_exact': True},
   )
-  parcel = str(tmp_path / 'parcel')
-  parcels.pack(path, parcel)
+  archive = str(tmp_path / 'archive')
+  checkpoint_transfer.pack(path, archive)
   found = [
     deposits.receive(_NAMES[index], label, chunk)
-    for chunk in parcels.chunks_of(parcel)
+    for chunk in checkpoint_transfer.read_chunks(archive)
   ]
   return found[-1]
 
 
-def _label(number, turns=0, is_last=False):
-  return gossip_messages.Label(number, turns, is_last)
+def _label(number, iteration=0, is_last=False):
+  return gossip_messages.Label(number, iteration, is_last)
 
 
 def test_all_must_meet_an_order(tmp_path):
@@ -114,7 +114,7 @@ def _restore(tmp_path, num_learners=2):
     path = checkpointing.Checkpointer(str(tmp_path / 'before')).save(
       {'x': np.asarray(float(index))}, {'counts': {'learner_steps': index}}
     )
-    parcels.pack(path, str(folder / f'learner_{index}.zip'))
+    checkpoint_transfer.pack(path, str(folder / f'learner_{index}.zip'))
   return folder
 
 
@@ -138,16 +138,6 @@ def test_restored_files_are_removed_when_not_needed(tmp_path):
   assert not (tmp_path / '.replay').exists()
 
 
-def test_parts_of_another_number_of_learners_are_ignored(tmp_path):
-  for number in (1, 3):
-    path = tmp_path / str(number)
-    folder = _restore(path, number)
-    deposits = _make(path)
-    assert deposits.kept_of(_NAMES[0]) is None
-    deposits.flush()
-    assert not list(folder.iterdir())
-
-
 def test_a_wait_has_a_time_out(tmp_path):
   deposits = _make(tmp_path, timeout_seconds=0.0)
   deposits.prepare()
@@ -159,7 +149,7 @@ def test_a_wait_has_a_time_out(tmp_path):
 class TestKeepingStep:
   def test_iteration_lies_ahead_and_is_common(self, tmp_path):
     deposits = _make(tmp_path, keeps_step=True)
-    deposits.hear(_NAMES[0], 50, missed=0)
+    deposits.record_iteration(_NAMES[0], 50, missed=0)
     deposits.prepare()
     number, turn = _order(deposits)
     assert number == 1 and turn > 50
@@ -177,7 +167,7 @@ class TestKeepingStep:
     deposits.prepare()
     _, turn = _order(deposits)
     _send(deposits, tmp_path, 0, _label(1, turn))
-    deposits.hear(_NAMES[1], turn + 1, missed=1)
+    deposits.record_iteration(_NAMES[1], turn + 1, missed=1)
     assert deposits.order() == (0, None)
     deposits.prepare()
     number, later = _order(deposits)
@@ -190,7 +180,7 @@ class TestKeepingStep:
   def test_learner_that_is_done_keeps_its_checkpoint(self, tmp_path):
     deposits = _make(tmp_path, keeps_step=True)
     assert _send(deposits, tmp_path, 0, _label(0, 30, is_last=True), 8) == 8
-    deposits.hear(_NAMES[1], 40, missed=0)
+    deposits.record_iteration(_NAMES[1], 40, missed=0)
     deposits.prepare()
     _, turn = _order(deposits)
     _send(deposits, tmp_path, 1, _label(1, turn), 9)

@@ -34,14 +34,6 @@ class TestSteps:
     means.count('a', 11)
     assert means.steps == 10 + (11 - 6)
 
-  def test_repeated_steps_of_a_resumed_learner_count(self):
-    means = gossip_means.LearnerMean(_NAMES, list)
-    means.count(_NAMES[0], 10)
-    means.count(_NAMES[1], 4)
-    means.begin(_NAMES[0], 6)  # It was started again.
-    means.count(_NAMES[0], 9)
-    assert means.steps == 10 + 4 + 3
-
 
 class TestMeans:
   def test_mean_by_hand(self):
@@ -51,10 +43,6 @@ class TestMeans:
     ])  # fmt: skip
     np.testing.assert_array_equal(found['x'], np.array([2, 4], np.float32))
     assert found['x'].dtype == np.float32 and found['n'] == 5
-
-  def test_mean_of_one_is_the_same_to_the_bit(self):
-    one = np.random.default_rng(0).normal(size=99).astype(np.float32)
-    np.testing.assert_array_equal(gossip_means.mean([{'x': one}])['x'], one)
 
   def test_variables_of_all_and_of_one(self):
     means = gossip_means.LearnerMean(_NAMES, list)

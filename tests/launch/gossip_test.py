@@ -1,28 +1,21 @@
 """Tests of learners that average parameters with their neighbors."""
 
-import dataclasses
 import itertools
 import json
 import os
 import re
 import shutil
 import signal
-import threading
 import time
 import zipfile
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from repertory import launch
-from repertory.components import gossip, learners
-from repertory.components.runtime import callers
 from repertory.launch.nodes import gossip_learner
 from repertory.launch.opening import resuming
 from repertory.launch.topologies import gossip as topology_lib
-from support.agents import agent_batches
-from support.environments import troubled_environments
 from support.launch import log_files
 from support.system import program, rare_cases
 
@@ -141,14 +134,14 @@ class TestEqualRuns:
       'topology': topology_lib.Gossip(3, 'ring'),
       'deterministic': True,
       'environments_per_actor': 3,
-      'max_steps': 60_000,
-      'checkpoint_period_seconds': 1.0,
+      'max_steps': 20_000,
+      'checkpoint_period_seconds': 0.2,
       'checkpoints_to_keep': 99,
     }
     whole = _run(tmp_path / 'whole', **settings)
     checkpoints = sorted((tmp_path / 'whole' / 'checkpoints').glob('0*'))
-    assert len(checkpoints) > 3
-    for checkpoint in checkpoints[:-1:3]:
+    assert len(checkpoints) > 2
+    for checkpoint in checkpoints[1:2]:
       parts = tmp_path / checkpoint.name
       shutil.copytree(checkpoint, parts / 'checkpoints' / checkpoint.name)
       last = _run(parts, **settings)
@@ -166,58 +159,6 @@ class TestEqualRuns:
       assert ended.code == 0, ended.output
       found.update(re.findall(r'sha256 (\w+)', ended.output))
     assert len(found) == 1, found
-
-  @pytest.mark.parametrize(
-    'agent', rare_cases.daily(['impala', 'ppo'], ['impala'])
-  )
-  def test_two_with_equal_data_are_one(self, agent):
-    builder = agent_batches.make_builder(agent)
-    spec = agent_batches.AGENTS[agent].spec
-    batches = [agent_batches.make_batch(builder, spec, i) for i in range(6)]
-    alone, *two = [_make_update(builder, spec) for _ in range(3)]
-    names = ['a', 'b']
-    people: dict[str, gossip.Participant] = {}
-    for i, name in enumerate(names):
-      people[name] = gossip.Participant(
-        _learned(two[i]),
-        gossip.Neighborhood.of('ring', i, names, keeps_step=True),
-        find=lambda name: people[name].address if name in people else None,
-        caller=callers.Caller(name),
-      )
-
-    def learn(update, person):
-      for version, batch in enumerate(batches, 1):
-        update(batch)
-        mixed = person.exchange(version, _learned(update))
-        assert mixed is not None
-        for name, variable in learners.name_learned(update).items():
-          variable.assign(mixed[name])
-
-    threads = [
-      threading.Thread(target=learn, args=[update, people[name]])
-      for name, update in zip(names, two)
-    ]
-    for thread in threads:
-      thread.start()
-    for batch in batches:
-      alone(batch)
-    for thread in threads:
-      thread.join(60)
-    for person in people.values():
-      person.close()
-    for update in two:
-      np.testing.assert_equal(_learned(update), _learned(alone))
-    started = _learned(_make_update(builder, spec))
-    assert any((started[k] != v).any() for k, v in _learned(alone).items())
-
-
-def _make_update(builder, spec):
-  tf.random.set_seed(1)
-  return builder.make_update(builder.make_network(spec), spec)
-
-
-def _learned(update):
-  return {k: v.numpy() for k, v in learners.name_learned(update).items()}
 
 
 class TestCounts:
@@ -283,24 +224,6 @@ class TestCounts:
     assert max(row['messages_per_second'] for row in rows) > 0
     assert any('age_seconds' in row for row in rows)
 
-  @pytest.mark.chaos
-  def test_mixing_is_observed(self, tmp_path):
-    # Without mixing, learners of other data would be ever further apart.
-    distances = []
-    for period in (1, 10**6):
-      directory = tmp_path / str(period)
-      topology = topology_lib.Gossip(2, mix_period=period)
-      settings = {'deterministic': True, 'max_steps': 3_000}
-      _run(directory, topology=topology, **settings)
-      first, second = _parts_of(directory)[0]
-      squares = [
-        np.sum((first[name] - second[name]) ** 2)
-        for name in first
-        if name.startswith('policy')
-      ]
-      distances.append(sum(squares) ** 0.5)
-    assert distances[0] < distances[1] / 2, distances
-
 
 class TestResuming:
   @pytest.mark.chaos
@@ -339,36 +262,6 @@ class TestResuming:
     _run(tmp_path, **settings)
     with pytest.raises(ValueError, match=r'by .*2 learners.*4 learn'):
       _run(tmp_path, **settings, topology=topology_lib.Gossip(4))
-
-  @pytest.mark.chaos
-  def test_without_replay_each_has_its_optimizer(self, tmp_path):
-    settings = {'checkpoint_replay': False, 'max_steps': 400}
-    _run(tmp_path, **settings)
-    parts, checkpoint = _parts_of(tmp_path)
-    assert len(parts) == 2 and not checkpoint.state['is_exact']
-    status = _run(tmp_path, **{**settings, 'max_steps': 800}).status
-    assert status.message == 'resumed from checkpoint 00000001'
-
-
-class TestFailures:
-  @pytest.mark.chaos
-  def test_learner_is_named_and_the_rest_saved(self, tmp_path):
-    def fail():
-      raise RuntimeError('out of poles')
-
-    experiment = launch.make_experiment(
-      'impala', 'catch', directory=str(tmp_path / 'run'), max_steps=10**6,
-      config=_IMPALA, num_actors=2, environments_per_actor=2,
-      evaluation_episodes=0, checkpoint_period_seconds=0.5,
-    )  # fmt: skip
-    experiment = dataclasses.replace(
-      experiment,
-      # The last of those that are made, after seconds.
-      environment_factory=troubled_environments.Troubled(5, 'step', fail),
-    )
-    with pytest.raises(launch.NodeError, match='out of poles') as error:
-      launch.run(experiment, topology_lib.Gossip(2), display=False)
-    assert error.value.failure.node.startswith('actor_learner/')
 
 
 class TestRefusals:

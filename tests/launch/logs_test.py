@@ -24,7 +24,7 @@ def _run(folder, topology='single', trouble=lambda: None, **settings):
   return launch.run(experiment, topology, display=False)
 
 
-@pytest.mark.parametrize('name', ['logs', 'checkpoints', 'best', 'diverged'])
+@pytest.mark.parametrize('name', ['logs', 'checkpoints'])
 def test_file_in_place_of_a_folder_is_refused(tmp_path, name):
   directory = tmp_path / 'run'
   directory.mkdir()
@@ -42,9 +42,7 @@ def test_file_in_place_of_a_folder_is_refused(tmp_path, name):
 @pytest.mark.parametrize(
   'name',
   [
-    'logs/actors.csv', 'logs/actors.jsonl', 'logs/native.log', 'logs/nodes',
-    'logs/nodes/actor/0.log', 'checkpoints/.replay', 'best/00000001',
-    '.learners', '.storing', '.lock',
+    'logs/actors.csv', 'logs/nodes/actor/0.log', 'checkpoints/.replay', '.lock',
   ],
 )  # fmt: skip
 def test_a_link_or_fifo_of_a_run_is_refused(tmp_path, name, kind):
@@ -82,25 +80,10 @@ def test_a_link_to_a_run_and_links_of_others_in_it_do_not_matter(tmp_path):
   directories.check_entries(str(tmp_path / 'run'))
 
 
-def test_file_is_moved_along_when_started_afresh(tmp_path):
-  (tmp_path / 'run').mkdir()
-  (tmp_path / 'run' / 'logs').write_text('mine')
-  factory = troubled_environments.Troubled(2, 'step', lambda: None)
-  experiment = troubled_environments.make_experiment(tmp_path, factory)
-  launch.run(experiment, fresh=True, display=False)
-  (old,) = tmp_path.glob('run.*/logs')
-  assert old.read_text() == 'mine'
-
-
 @pytest.mark.chaos
 @pytest.mark.parametrize(
   ('topology', 'name'),
-  [
-    ('single', 'logs/learner.csv'),
-    ('distributed', 'logs'),
-    ('single', 'logs'),
-    ('distributed', 'logs/learner.csv'),
-  ],
+  [('single', 'logs/learner.csv'), ('distributed', 'logs')],
 )
 def test_run_goes_on_when_logs_are_removed(tmp_path, topology, name):
   path = tmp_path / 'run' / name

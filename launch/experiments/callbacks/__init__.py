@@ -4,9 +4,9 @@ from repertory.launch.experiments.callbacks.callback import Callback
 from repertory.launch.experiments.callbacks.callback_list import (
   NONE,
   CallbackList,
+  check,
   take,
 )
-from repertory.launch.experiments.callbacks.checks import check
 from repertory.launch.experiments.callbacks.events import (
   DONE,
   FAILED,

@@ -9,11 +9,11 @@ from repertory.launch.experiments.callbacks import events
 class Callback:
   """Callback for events of a run; override the methods of interest.
 
-  Calls are sequential, in a thread of the observer's own in the coordinator's
-  process; `on_start` comes first and `on_end` last. The run does not wait for
-  them. During a call, episodes are merged and other events are queued, up to
-  about 64 MB; beyond that the run ends with an error. It also ends if an
-  observer raises.
+  Calls are sequential, in one thread for all callbacks and loggers of the run,
+  in the coordinator's process; `on_start` comes first and `on_end` last. The
+  run does not wait for them. During a call, episodes are merged and other
+  events are queued. If one waits for `timeout_seconds`, the run ends with an
+  error, as it does if a callback raises.
   """
 
   def on_start(self, run: events.RunEvent) -> None:

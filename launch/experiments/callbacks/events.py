@@ -67,12 +67,6 @@ class EpisodesEvent:
   elapsed_seconds: float
   metrics: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
 
-  @property
-  def num_bytes(self) -> int:
-    """Memory of all arrays."""
-    arrays = (self.returns, self.lengths, *self.metrics.values())
-    return sum(array.nbytes for array in arrays)
-
   @classmethod
   def join(cls, bundles: 'Sequence[EpisodesEvent]') -> 'EpisodesEvent':
     """Concatenates several reports."""

@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 class RowLogger(abc.ABC):
   """Logger of all log rows of a run.
 
-  Calls are sequential, in a thread of the logger's own in the coordinator's
-  process. Its errors do not end the run: exceptions, and rows dropped because
-  it is too slow, are reported as warnings. If `start` raises, the logger is not
-  called again.
+  Calls are sequential, in the same thread as callbacks. Its errors do not end
+  the run: exceptions are reported as warnings. If `start` raises, or rows wait
+  for `timeout_seconds`, the logger is not called again.
   """
 
   def start(self, run: events.RunEvent) -> None:  # noqa: B027

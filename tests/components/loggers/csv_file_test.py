@@ -2,8 +2,6 @@
 
 import csv
 import os
-import sys
-import threading
 
 import numpy as np
 import pytest
@@ -29,19 +27,20 @@ def _path(tmp_path):
 
 
 def test_rows_under_one_header(path):
-  _write(path, {'a': 1, 'b': np.float32(0.5)}, {'b': True, 'a': 'x, "y"'})
-  assert _read(path) == [['a', 'b'], ['1', '0.5'], ['x, "y"', 'True']]
+  logger = loggers.CsvFile(path)
+  logger.write({'a': 2**60 + 1, 'b': np.float32(0.5)})
+  logger.write({'b': 0.1 + 0.2, 'a': 'x, "y"'})
+  # Before it is closed, too.
+  assert _read(path) == [
+    ['a', 'b'], [str(2**60 + 1), '0.5'], ['x, "y"', '0.30000000000000004'],
+  ]  # fmt: skip
+  logger.close()
 
 
 def test_missing_none_and_nonfinite(path):
   nan = np.float32('nan')
   _write(path, {'a': nan, 'b': -np.inf}, {'a': None}, {'b': 1})
   assert _read(path) == [['a', 'b'], ['nan', '-inf'], ['', ''], ['', '1']]
-
-
-def test_all_digits_are_kept(path):
-  _write(path, {'a': 0.1 + 0.2, 'b': 2**60 + 1})
-  assert _read(path)[1] == ['0.30000000000000004', str(2**60 + 1)]
 
 
 def test_new_columns_widen_the_header(path):
@@ -89,21 +88,6 @@ def test_failed_widening_leaves_the_old_file_in_use(path, monkeypatch):
   assert _read(path) == [['a', 'b'], ['1', ''], ['3', ''], ['', '4']]
 
 
-def test_widening_keeps_permissions(path):
-  _write(path, {'a': 1})
-  os.chmod(path, 0o640)
-  _write(path, {'b': 1})
-  assert os.stat(path).st_mode & 0o777 == 0o640
-
-
-def test_each_row_is_on_disk_before_close(path):
-  logger = loggers.CsvFile(path)
-  logger.write({'a': 1})
-  logger.write({'a': 2})
-  assert _read(path) == [['a'], ['1'], ['2']]
-  logger.close()
-
-
 def test_resumed_run_appends_under_the_old_header(path):
   _write(path, {'a': 1, 'b': 2})
   _write(path, {'b': 3, 'a': 4})
@@ -117,11 +101,11 @@ def test_resumed_run_appends_under_the_old_header(path):
 
 
 @pytest.mark.parametrize(
-  'torn', ['5,1', '5,12', '5', '"', ''], ids=lambda torn: f'<{torn}>'
+  'torn', [b'5,12', b'"', b'\0\xff', b''], ids=lambda torn: f'<{torn}>'
 )
 def test_torn_last_row_is_dropped(path, torn):
   _write(path, {'a': 1, 'b': 2})
-  with open(path, 'a', encoding='utf-8') as file:
+  with open(path, 'ab') as file:
     file.write(torn)
   _write(path, {'a': 3, 'b': 4})
   assert _read(path) == [['a', 'b'], ['1', '2'], ['3', '4']]
@@ -141,16 +125,6 @@ def test_row_is_always_one_line(path):
   assert lines == ['a,b,c d', 'one two three,"[1, 2]",3']
 
 
-def test_only_column_may_be_missing(path):
-  _write(path, {'a': 1}, {'a': None}, {'b': 2})
-  assert _read(path) == [['a', 'b'], ['1', ''], ['', ''], ['', '2']]
-
-
-def test_row_without_columns_is_none(path):
-  _write(path, {}, {'a': 1}, {})
-  assert _read(path) == [['a'], ['1']]
-
-
 def test_link_is_followed(path, tmp_path):
   _write(path, {'a': 1})
   link = tmp_path / 'link.csv'
@@ -160,13 +134,6 @@ def test_link_is_followed(path, tmp_path):
   assert _read(path) == [['a', 'b'], ['1', ''], ['', '2']]
 
 
-def test_repeated_column_is_refused(path):
-  path.parent.mkdir()
-  path.write_text('a,b,a\n', encoding='utf-8')
-  with pytest.raises(ValueError, match=r'expected .* found'):
-    loggers.CsvFile(path)
-
-
 @pytest.mark.parametrize(
   ('content', 'message'),
   [
@@ -174,7 +141,7 @@ def test_repeated_column_is_refused(path):
     (b'a,b\n1,\0\n3,4\n', 'zero byte'),
     (b'\x89PNG\r', 'line 1 is not text'),
     (b'1,2\n3,4\n', 'header of names'),
-    (b'\n1,2\n', 'at most 0 columns'),
+    (b'a,b,a\n', 'without repeated columns'),
     (b'a,b\n1,2,3\n', 'at most 2 columns'),
     (b'a,b\n1,"2\n3,4\n', 'unexpected end'),
   ],
@@ -188,13 +155,6 @@ def test_garbled_file_is_refused_and_left_alone(path, content, message):
   assert path.read_bytes() == content
 
 
-def test_torn_line_need_not_be_text(path):
-  path.parent.mkdir()
-  path.write_bytes(b'a,b\n1,2\n\0\xff')
-  loggers.CsvFile(path).close()
-  assert path.read_bytes() == b'a,b\n1,2\n'
-
-
 @pytest.mark.parametrize('row', [{'a': 2}, {'b': 2}])
 def test_write_after_close_raises(path, row):
   logger = loggers.CsvFile(path)
@@ -203,33 +163,3 @@ def test_write_after_close_raises(path, row):
   with pytest.raises(ValueError, match=r'close'):
     logger.write(row)
   assert _read(path) == [['a'], ['1']]
-
-
-@pytest.fixture(name='hasty_threads')
-def _hasty_threads():
-  seconds = sys.getswitchinterval()
-  sys.setswitchinterval(1e-6)
-  yield
-  sys.setswitchinterval(seconds)
-
-
-@pytest.mark.usefixtures('hasty_threads')
-def test_threads_share_a_file(path):
-  logger = loggers.CsvFile(path)
-
-  def write(thread):
-    for i in range(50):
-      logger.write({'thread': thread, f'column_{thread}': i, f'at_{i}': 1})
-
-  threads = [threading.Thread(target=write, args=(t,)) for t in range(4)]
-  for thread in threads:
-    thread.start()
-  for thread in threads:
-    thread.join(timeout=30)
-    assert not thread.is_alive()
-  logger.close()
-  with open(path, newline='', encoding='utf-8') as file:
-    rows = list(csv.DictReader(file))
-  for t in range(4):
-    values = [r[f'column_{t}'] for r in rows if r['thread'] == str(t)]
-    assert values == [str(i) for i in range(50)]

@@ -1,212 +1,238 @@
-"""Tests of when Dashboard draws, and of its end."""
+"""Tests of the dashboard's layout, and of its lines."""
 
+import dataclasses
 import io
-import sys
-import time
-from typing import Any
+import math
+import re
 
-import dashboard_fakes
 import pytest
 import rich.console
 
 from repertory.components import loggers
-from repertory.components.loggers import dashboard_thread
+from repertory.components.loggers import dashboard_view
+
+_STATUS = loggers.Status(
+  title='dqn on catch, distributed (threads)',
+  steps=123_400,
+  max_steps=200_000,
+  episodes=13_720,
+  mean_return=0.871,
+  num_returns=98,
+  steps_per_second=1652.3,
+  learner_steps=31_250,
+  learner_steps_per_second=412.2,
+  samples_per_insert=8.02,
+  target_samples_per_insert=8.5,
+  tables=(
+    loggers.TableStatus('priority_table', 67_012, 100_000, 'insert'),
+    loggers.TableStatus('queue', 12, 64, 'sample'),
+  ),
+  variables_age_steps=1234.0,
+  variables_age_seconds=0.41,
+  targets_per_second=5_120.0,
+  target_age_steps=21.4,
+  evaluation_return=0.95,
+  evaluation_steps=120_000,
+  elapsed_seconds=3723.0,
+  seconds_left=2290.0,
+  nodes=(
+    ('learner', 'running'),
+    ('actor/0', 'running'),
+    ('actor/1', 'running'),
+    ('actor/2', 'failed'),
+    ('evaluator', 'napping'),
+  ),
+  message='checkpoint 17 written',
+)
 
 
-@pytest.fixture(name='clock')
-def _clock():
-  return dashboard_fakes.Clock()
+def _draw(status=_STATUS, returns=(), width=80):
+  """Returns the panel as text."""
+  file = io.StringIO()
+  console = rich.console.Console(file=file, width=width)
+  console.print(dashboard_view.StatusView(status, returns))
+  return file.getvalue()
 
 
-@pytest.fixture(autouse=True)
-def _environment(monkeypatch):
-  dashboard_fakes.set_terminal(monkeypatch)
+def _change(**changes):
+  return dataclasses.replace(_STATUS, **changes)
 
 
-def _make_plain(clock):
-  console = rich.console.Console(file=io.StringIO(), width=80)
-  return console, loggers.Dashboard(console, clock=clock)
+def test_all_figures_are_shown():
+  text = re.sub(r' +', ' ', _draw())
+  for expected in (
+    'dqn on catch, distributed (threads)',
+    ' 61 % ',
+    '123 k of 200 k steps',
+    '1 h 02 m, 38 m 10 s left',
+    'return 0.87 mean of 98',
+    'evaluation 0.95 at 120 k steps',
+    'episodes 13.7 k',
+    'steps/s 1.65 k',
+    'updates 31.2 k',
+    'updates/s 412',
+    'samples/insert 8.02 target 8.50',
+    'targets/s 5.12 k',
+    "targets' age 21.4 updates",
+    "variables' age 1.23 k updates, 0.4 s",
+    '67.0 k of 100 k inserts wait',
+    '12 of 64 samples wait',
+    'checkpoint 17 written',
+  ):
+    assert expected in text
+  # Urgent states come first.
+  assert re.findall('● ([^│]+?) │', text) == [
+    'failed actor/2', 'napping evaluator', 'running learner, actor ×2',
+  ]  # fmt: skip
 
 
-def _play(console, dashboard, clock, times):
-  """Updates at given times, waits for due drawings, and returns them.
-
-  Args:
-    console: Console of the dashboard.
-    dashboard: The dashboard.
-    clock: Clock of the dashboard.
-    times: Pairs of a time and whether a drawing is due.
-  """
-  for now, is_due in times:
-    clock.now = now
-    number = round(100 * now)
-    dashboard.update(dashboard_fakes.change(episodes=number, steps=number))
-    if is_due:
-      dashboard_fakes.wait_until(
-        lambda number=number: number in _find_numbers(console)
-      )
-
-
-def _find_numbers(console):
-  return dashboard_fakes.find_numbers(dashboard_fakes.read_sent(console))
-
-
-@pytest.mark.parametrize('is_plain', [False, True])
-def test_period(clock, is_plain, monkeypatch):
-  monkeypatch.setattr(dashboard_thread, '_TICK_SECONDS', 60.0)
-  if is_plain:
-    console = rich.console.Console(file=io.StringIO(), width=80)
-  else:
-    console = dashboard_fakes.make_console(color_system=None)
-  dashboard = loggers.Dashboard(
-    console,
-    period_seconds=60 if is_plain else 0.5,
-    plain_period_seconds=0.5 if is_plain else 60,
-    first_plain_period_seconds=0.5,
-    clock=clock,
+def test_starting_nodes_are_shown_with_their_activities():
+  starts = (
+    loggers.NodeStart('actor/0', 'making 2 environments', 3_713.0),
+    loggers.NodeStart('actor/1', 'making 2 environments', 3_721.0),
+    loggers.NodeStart('learner', '', 3_703.0),
   )
-  times = (0.0, 0.4, 0.5, 0.6, 0.9, 1.0, 1.2)
-  due = (True, False, True, False, False, True, False)
-  _play(console, dashboard, clock, zip(times, due))
-  # The last is drawn at the end all the same.
-  dashboard.close()
-  assert _find_numbers(console) == [0, 50, 100, 120]
+  states = ('starting', 'restarting', 'starting', 'running')
+  names = ('actor/0', 'actor/1', 'learner', 'replay')
+  status = _change(nodes=tuple(zip(names, states)), starts=starts)
+  text = re.sub(r' +', ' ', _draw(status))
+  for expected in (
+    '● restarting actor/1: making 2 environments, 10 s',
+    '● starting actor/0: making 2 environments, 10 s',
+    '● starting learner: 20 s',
+    '● running replay',
+  ):
+    assert expected in text
+  # Of several with the same activity, the longest duration.
+  assert dashboard_view.list_starts(status) == [
+    'actor ×2: making 2 environments, 10 s', 'learner: 20 s',
+  ]  # fmt: skip
 
 
-def test_lines_are_more_frequent_at_first(clock):
-  console, dashboard = _make_plain(clock)
-  _play(
-    console,
-    dashboard,
-    clock,
-    [(0, True), (9, False), (10, True), (52, True), (59, False), (62, False),
-     (111, False), (112, True), (171, False), (172, True)],
-  )  # fmt: skip
-  dashboard.close()
-  found = _find_numbers(console)
-  assert found == [0, 1_000, 5_200, 11_200, 17_200, 17_200]
-
-
-def test_what_is_not_due_is_drawn_with_the_clock(clock, monkeypatch):
-  monkeypatch.setattr(dashboard_thread, '_TICK_SECONDS', 0.2)
-  console = dashboard_fakes.make_console(color_system=None)
-  with loggers.Dashboard(console, clock=clock) as dashboard:
-    _play(console, dashboard, clock, [(0.0, True), (0.1, False)])
-    dashboard_fakes.wait_until(lambda: 10 in _find_numbers(console))
-
-
-def test_time_advances_without_news(clock, monkeypatch):
-  monkeypatch.setattr(dashboard_thread, '_TICK_SECONDS', 0.2)
-  console = dashboard_fakes.make_console(color_system=None)
-  with loggers.Dashboard(console, clock=clock) as dashboard:
-    dashboard.update(dashboard_fakes.change(elapsed_seconds=75.0))
-    dashboard_fakes.wait_until(
-      lambda: '1 m 16 s' in dashboard_fakes.read_sent(console)
-    )
-    assert '1 m 15 s' in dashboard_fakes.read_sent(console)
-
-
-def test_time_stands_still_where_lines_stay(clock, monkeypatch):
-  monkeypatch.setattr(dashboard_thread, '_TICK_SECONDS', 0.01)
-  console, dashboard = _make_plain(clock)
-  dashboard.update(dashboard_fakes.STATUS)
-  time.sleep(0.2)
-  dashboard.close()
-  assert dashboard_fakes.read_sent(console).count('steps') == 2 + 1
-
-
-def test_printed_text_stays_above_the_panel(clock):
-  console = dashboard_fakes.make_console()
-  with loggers.Dashboard(console, clock=clock) as dashboard:
-    dashboard.update(dashboard_fakes.STATUS)
-    print('one')
-    print('two', file=sys.stderr)
-    print('three', end='', flush=True)
-    sys.stdout.write('fo')
-    sys.stdout.writelines(['ur\n', 'five'])
-  screen = dashboard_fakes.read_screen(console)
-  assert screen.rows[:5] == ['one', 'two', 'three', 'four', 'five']
-  assert screen.rows[5].startswith('╭')
-  assert screen.text.count('╭') == 1
-
-
-def test_stored_streams_still_work_after_the_end(clock, capsys):
-  with loggers.Dashboard(
-    dashboard_fakes.make_console(), clock=clock
-  ) as dashboard:
-    dashboard.update(dashboard_fakes.STATUS)
-    kept = sys.stdout
-    assert kept.encoding.lower() == 'utf-8'
-  print('later', file=kept, flush=True)
-  assert capsys.readouterr().out == 'later\n'
-
-
-@pytest.mark.parametrize('is_plain', [False, True])
-def test_exception_gives_the_terminal_back(clock, is_plain):
-  if is_plain:
-    console, dashboard = _make_plain(clock)
-  else:
-    console = dashboard_fakes.make_console(color_system=None)
-    dashboard = loggers.Dashboard(console, clock=clock)
-  streams = sys.stdout, sys.stderr
-  with pytest.raises(KeyError, match='broken'), dashboard:
-    dashboard.update(dashboard_fakes.STATUS)
-    assert (sys.stdout is streams[0]) == is_plain
-    dashboard.update(dashboard_fakes.change(episodes=777, steps=777))
-    raise KeyError('broken')
-  assert (sys.stdout, sys.stderr) == streams
-  sent = dashboard_fakes.read_sent(console)
-  assert dashboard_fakes.Screen(sent).cursor_visible
-  assert _find_numbers(console)[-1] == 777
-
-
-@pytest.mark.parametrize('first', [True, False])
-def test_status_that_cannot_be_drawn_ends_the_display_alone(
-  clock, first, caplog, capsys
-):
-  console = dashboard_fakes.make_console()
-  streams = sys.stdout, sys.stderr
-  with loggers.Dashboard(console, clock=clock) as dashboard:
-    if not first:
-      dashboard.update(dashboard_fakes.STATUS)
-    clock.now += 1
-    dashboard.update(dashboard_fakes.change(steps='many'))
-    dashboard_fakes.wait_until(lambda: caplog.records)
-    clock.now += 1
-    dashboard.update(dashboard_fakes.STATUS)
-    print('continues')
-  assert (sys.stdout, sys.stderr) == streams
-  assert dashboard_fakes.read_screen(console).cursor_visible
-  assert 'TypeError' in caplog.text
-  assert capsys.readouterr().out == 'continues\n'
-
-
-@pytest.mark.parametrize('force_terminal', [True, False])
-def test_close(force_terminal, clock):
-  console = rich.console.Console(
-    file=io.StringIO(), force_terminal=force_terminal, width=80, height=40
+def test_inference_learners_and_hosts_are_shown():
+  status = _change(
+    inference=(
+      loggers.InferenceStatus('learner', 900, 7.6, 0.9, 1, 2, 3, 0.1),
+    ),
+    learners=(
+      loggers.LearnerStatus('learner/0', 1_500, 0.5, None, 0.1, 2.5, 0.02),
+    ),
+    learners_distance=0.25,
+    learners_distance_bound=1.5,
+    hosts=(('actor/0', 'b'), ('actor/1', 'b'), ('learner', 'a')),
   )
-  dashboard = loggers.Dashboard(console, clock=clock)
-  dashboard.update(dashboard_fakes.STATUS)
-  dashboard.close()
-  sent = dashboard_fakes.read_sent(console)
-  dashboard.close()
-  assert dashboard_fakes.read_sent(console) == sent
-  with pytest.raises(ValueError, match=r'after close'):
-    dashboard.update(dashboard_fakes.STATUS)
-  assert dashboard_fakes.drawing_threads() == []
+  text = re.sub(r' +', ' ', _draw(status, width=100))
+  for expected in (
+    'learner 900 rows/s 8 a batch, 90% full 1.0 + 2.0 + 3.0 ms, adding 10%',
+    'learners (0.25 from their mean, bound 1.50)',
+    'return 0.50 evaluation - 1.50 k updates 2.5 messages/s, 20 ms old',
+    '│ a learner │\n│ b actor ×2 │',
+  ):
+    assert expected in text
 
 
-def test_nothing_is_shown_before_the_first_update():
-  console = dashboard_fakes.make_console()
-  loggers.Dashboard(console).close()
-  assert dashboard_fakes.read_sent(console) == ''
+@pytest.mark.parametrize(('width', 'panel_width'), [(50, 50), (200, 100)])
+def test_panel_fits(width, panel_width):
+  text = _draw(returns=[i % 7 for i in range(512)], width=width)
+  rows = text.splitlines()
+  assert {len(row) for row in rows} == {panel_width}
+  assert {row[0] + row[-1] for row in rows} == {'╭╮', '││', '╰╯'}
+  # Nothing is truncated or broken over two lines, and the curve fills it.
+  assert '…' not in text
+  assert re.search(r'12 of 64 +samples wait', text)
+  (curve,) = [row for row in rows if '▁' in row]
+  rest = len('│ return  0  6 │')
+  assert len(re.findall('[▁-█]', curve)) == panel_width - rest
+
+
+def test_what_is_unknown_is_not_shown():
+  text = _draw(loggers.Status(title='new'))
+  assert '0 steps' in text
+  for absent in ('None', '%', 'return', 'evaluation', 'insert', 'age', 'left'):
+    assert absent not in text
+  for absent in ('replay', '●'):
+    assert absent not in text
 
 
 @pytest.mark.parametrize(
-  'name', ['period_seconds', 'plain_period_seconds', 'close_seconds']
+  ('steps', 'percent', 'share'),
+  [(0, '0 %', 0), (199_999, '99 %', 1), (200_123, '100 %', 1)],
 )
-def test_times_are_checked(name):
-  times: dict[str, Any] = {name: -1}
-  with pytest.raises(ValueError, match=rf'{name}: expected .* found -1'):
-    loggers.Dashboard(**times)
+def test_progress(steps, percent, share):
+  text = _draw(_change(steps=steps, tables=()))
+  assert f' {percent} ' in text
+  assert (text.count('━') > 60) == bool(share)
+
+
+def test_brackets_are_text_not_markup():
+  text = _draw(
+    _change(
+      title='[bold]title[/bold]',
+      tables=(loggers.TableStatus('[red]', 1, 2),),
+      nodes=(('[a]', '[b]'),),
+      message='[/c]',
+    )
+  )
+  for expected in ('[bold]title[/bold]', '[red]', '[a]', '● [b]', '[/c]'):
+    assert expected in text
+
+
+@pytest.mark.parametrize(
+  ('values', 'width', 'expected'),
+  [
+    ([3.0, 3.0], 5, '▁▁'),
+    ([-1.0, 0.0, 2.5], 5, '▁▃█'),
+    # Pairs: 0.5, 2.5 and 4.5.
+    ([0, 1, 2, 3, 4, 5], 3, '▁▅█'),
+  ],
+)
+def test_sparkline(values, width, expected):
+  assert dashboard_view.draw_sparkline(values, width) == expected
+
+
+def test_curve_skips_what_is_not_finite():
+  text = _draw(returns=(-1.0, math.nan, 0.0, 1.0))
+  assert 'return  -1.00 ▁▅█ 1.00' in text
+
+
+def _read_lines(statuses):
+  """Returns the lines of statuses, and of the end with the last of them."""
+  dashboard = loggers.Dashboard(rich.console.Console(file=io.StringIO()))
+  lines = [dashboard._make_line(status, False) for status in statuses[:-1]]
+  return [*lines, dashboard._make_line(statuses[-1], True)]
+
+
+def test_lines_do_not_repeat_themselves():
+  assert _read_lines(
+    [
+      _STATUS,
+      _change(title='[new]', message='a\n[b]'),
+      loggers.Status(title='[new]', steps=1_234, message='a\n[b]'),
+      loggers.Status(title='[new]', num_restarts=2, message='c'),
+      loggers.Status(title='[new]', elapsed_seconds=62),
+    ]
+  ) == [
+    'dqn on catch, distributed (threads): 123,400 of 200,000 steps, '
+    'return 0.871, evaluation 0.95, 1,650 steps/s, 38 m 10 s left; '
+    'checkpoint 17 written',
+    '[new]: 123,400 of 200,000 steps, return 0.871, evaluation 0.95, '
+    '1,650 steps/s, 38 m 10 s left; a [b]',
+    '1,234 steps',
+    '0 steps, 2 restarts; c',
+    '0 steps, after 1 m 02 s',
+  ]
+
+
+def test_line_of_a_start():
+  starts = (loggers.NodeStart('replay', 'importing', 4.0),)
+  status = loggers.Status('new', elapsed_seconds=13.0, starts=starts)
+  lines = _read_lines([status, status])
+  assert lines[0] == 'new: 0 steps, starting: replay: importing, 9.0 s'
+
+
+def test_returns_are_evenly_thinned_out():
+  dashboard = loggers.Dashboard(rich.console.Console(file=io.StringIO()))
+  with dashboard:
+    for i in range(1300):
+      dashboard.update(loggers.Status('run', mean_return=float(i)))
+  assert dashboard._returns == [float(i) for i in range(0, 1300, 4)]

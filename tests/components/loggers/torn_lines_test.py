@@ -26,27 +26,9 @@ def test_repair(tmp_path, before, is_whole, after):
   assert path.read_bytes() == after
 
 
-def test_whole_torn_line_is_judged(tmp_path):
-  path = tmp_path / 'file'
-  path.write_bytes(b'one\n' + b'ab' * 70_000)
-  judged = []
-
-  def judge(line):
-    judged.append(line)
-    return False
-
-  torn_lines.repair(str(path), judge)
-  assert judged == [b'ab' * 70_000]
-
-
 def test_dropping_is_reported(tmp_path, caplog):
   path = tmp_path / 'file'
   path.write_bytes(b'one\ntwo')
   torn_lines.repair(str(path), lambda line: False)
   assert '3 bytes' in caplog.text
   assert str(path) in caplog.text
-
-
-def test_missing_file_stays_missing(tmp_path):
-  torn_lines.repair(str(tmp_path / 'file'), lambda line: False)
-  assert not list(tmp_path.iterdir())

@@ -1,23 +1,107 @@
-"""Uploads a learner's checkpoints to the gossip node."""
+"""Transfer of checkpoints between nodes, possibly on different hosts.
+
+An archive is an uncompressed zip file of a checkpoint's folder. It is sent in
+chunks, which bounds the size of a call.
+"""
 
 import contextlib
+import io
+import json
 import os
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import signals
-from repertory.launch.nodes import checkpoints, gossip_messages, parcels
+from repertory.launch.nodes import checkpoints, gossip_messages
 from repertory.launch.opening import directories
 from repertory.launch.opening import session as session_lib
 
+_CHUNK_BYTES = 4 << 20
 _JOIN_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 
 
-class Shipping:
+def pack(folder: str, path: str) -> None:
+  """Packs a checkpoint's folder into an archive.
+
+  Args:
+    folder: Folder of the checkpoint.
+    path: Path of the new archive.
+  """
+  with open(path, 'wb') as file, zipfile.ZipFile(file, 'w') as archive:
+    for root, _, names in os.walk(folder):
+      for name in sorted(names):
+        inside = os.path.relpath(os.path.join(root, name), folder)
+        archive.write(os.path.join(root, name), inside)
+
+
+def unpack(path: str, directory: str) -> None:
+  """Adds an archived checkpoint to those of a directory."""
+
+  def extract(folder: str) -> None:
+    with zipfile.ZipFile(path) as archive:
+      archive.extractall(folder)
+
+  checkpointing.Checkpointer(directory, max_to_keep=1).add(extract)
+
+
+def read_state(path: str) -> Mapping[str, Any]:
+  """Returns the state of an archived checkpoint."""
+  with zipfile.ZipFile(path) as archive:
+    return json.loads(archive.read(checkpointing.STATE))
+
+
+def read_arrays(path: str) -> dict[str, np.ndarray]:
+  """Returns the arrays of an archived checkpoint."""
+  with zipfile.ZipFile(path) as archive:
+    data = io.BytesIO(archive.read(checkpointing.ARRAYS))
+  with np.load(data, allow_pickle=False) as arrays:
+    return {name: arrays[name] for name in arrays.files}
+
+
+def read_chunk(path: str, offset: int) -> bytes:
+  """Returns the chunk of an archive at an offset; b'' at its end."""
+  with open(path, 'rb') as file:
+    file.seek(offset)
+    return file.read(_CHUNK_BYTES)
+
+
+def read_chunks(path: str) -> Iterator[tuple[int, bytes, bool]]:
+  """Yields offset, bytes and an is-last flag of each chunk of an archive."""
+  offset, size = 0, os.path.getsize(path)
+  while offset < size:
+    chunk = read_chunk(path, offset)
+    yield offset, chunk, offset + len(chunk) == size
+    offset += len(chunk)
+
+
+def write_chunk(path: str, offset: int, chunk: bytes) -> None:
+  """Writes a received chunk of an archive; chunks come in order."""
+  with open(path, 'ab' if offset else 'wb') as file:
+    file.write(chunk)
+
+
+def download(path: str, request: Callable[[int], bytes]) -> None:
+  """Downloads an archive.
+
+  Args:
+    path: Path of the new archive.
+    request: Returns the chunk at an offset, b'' at the end.
+  """
+  os.makedirs(os.path.dirname(path), exist_ok=True)
+  with open(path, 'wb') as file:
+    while chunk := request(file.tell()):
+      file.write(chunk)
+
+
+class CheckpointUpload:
   """Writes checkpoints of a learner, and uploads them in the background."""
 
   def __init__(
@@ -35,7 +119,7 @@ class Shipping:
       gossip_node: The gossip node or its client.
       caller: Caller identity of the learner.
     """
-    self._path = os.path.join(session.checkpoint_directory, '.parcel')
+    self._path = os.path.join(session.checkpoint_directory, '.archive')
     self._directory = session.experiment.directory
     self._timeout_seconds = session.experiment.timeout_seconds
     self._writer = writer
@@ -52,15 +136,11 @@ class Shipping:
     return self._label is not None
 
   def begin(self, label: gossip_messages.Label) -> None:
-    """Begins to write a checkpoint; calls of `go_on` then upload it.
-
-    Args:
-      label: Label of the checkpoint.
-    """
+    """Begins to write a checkpoint; calls of `advance` then upload it."""
     self._label = label
     self._writer.begin()
 
-  def go_on(self) -> None:
+  def advance(self) -> None:
     """Advances the checkpoint that is being written or uploaded.
 
     Raises:
@@ -71,7 +151,7 @@ class Shipping:
     if self._thread is None:
       if not self._writer.is_writing():
         self._thread = threading.Thread(
-          target=self._send, name='parcel', daemon=True
+          target=self._send, name='checkpoint_upload', daemon=True
         )
         self._thread.start()
     elif not self._thread.is_alive():
@@ -101,15 +181,15 @@ class Shipping:
       os.removedirs(self._directory)
 
   def _wait(self) -> None:
-    def look(seconds: float) -> bool:
-      self.go_on()
+    def is_done(seconds: float) -> bool:
+      self.advance()
       if self.is_busy:
         time.sleep(min(seconds, _POLL_SECONDS))
       return not self.is_busy
 
     # Not the node's own signal: a stopped node still saves.
     signals.wait_for(
-      look,
+      is_done,
       lambda: 'a checkpoint of this learner to be written and uploaded',
       self._timeout_seconds,
       signals.StopSignal(),
@@ -121,7 +201,7 @@ class Shipping:
       if written is None or not self._pack(written):
         self._gossip.fail_to_deposit(self._caller, label)
         return
-      for offset, data, is_last in parcels.chunks_of(self._path):
+      for offset, data, is_last in read_chunks(self._path):
         if self._is_closed:
           return
         if not self._gossip.deposit(self._caller, label, offset, data, is_last):
@@ -133,7 +213,7 @@ class Shipping:
   def _pack(self, written: str) -> bool:
     """Packs a checkpoint; returns False if the disk has no room for it."""
     try:
-      parcels.pack(written, self._path)
+      pack(written, self._path)
     except OSError as error:
       with contextlib.suppress(OSError):
         os.remove(self._path)
