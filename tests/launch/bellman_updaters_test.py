@@ -193,7 +193,10 @@ _ON = '--config.train_buffer_size=500'
       [_ON, '--config.prioritized=true'],
       '--config.prioritized must be false with train_buffer_size',
     ),
-    ([_ON, '--wrap=rnd'], '--wrap must be left out if Bellman updaters'),
+    (
+      [_ON, '--reward_model=rnd'],
+      '--reward_model must be left out if Bellman updaters',
+    ),
     ([_ON, '--steps=1000'], 'environment steps make 1000 items at most'),
   ],
 )

@@ -4,12 +4,12 @@ import dataclasses
 from typing import Literal
 
 from repertory.agents.interface import config_checks, config_fields
-from repertory.agents.reward_models import wrap_config
+from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import choices, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class GAILConfig(wrap_config.WrapConfig):
+class GAILConfig(reward_model_config.RewardModelConfig):
   """Settings of GAIL, with the sources of their defaults."""
 
   reward: Literal['gail', 'airl'] = settings.field(

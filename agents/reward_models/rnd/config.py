@@ -3,12 +3,12 @@
 import dataclasses
 
 from repertory.agents.interface import config_checks, config_fields
-from repertory.agents.reward_models import wrap_config
+from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import choices, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class RNDConfig(wrap_config.WrapConfig):
+class RNDConfig(reward_model_config.RewardModelConfig):
   """Settings of RND, with the sources of their defaults."""
 
   intrinsic_coefficient: float = settings.field(
