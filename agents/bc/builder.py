@@ -12,7 +12,6 @@ from repertory.agents.interface import builder
 from repertory.components import (
   adders,
   interfaces,
-  losses,
   networks,
   policies,
   specs,
@@ -34,9 +33,6 @@ class BCBuilder(builder.Builder):
 
   uses_rewards = False
   config: bc_config.BCConfig
-
-  def __init__(self, config: bc_config.BCConfig | None = None):
-    super().__init__(config or bc_config.BCConfig())
 
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     # Logits `[B, A]` of discrete actions, or actions in [−1, 1], `[B, D]`.
@@ -70,9 +66,7 @@ class BCBuilder(builder.Builder):
   def make_update(
     self, network: snt.Module, spec: specs.EnvironmentSpec
   ) -> interfaces.Update:
-    discrete = not action_parts.are_continuous(spec.actions)
-    loss = _cross_entropy(spec) if discrete else _squared_distance(spec)
-    return learning.BCUpdate(network, loss, self.config)
+    return learning.BCUpdate(network, spec, self.config)
 
   def experience(
     self, spec: specs.EnvironmentSpec, num_environments: int
@@ -81,17 +75,3 @@ class BCBuilder(builder.Builder):
     return experience_lib.Experience.offline(
       items, items.signature(spec), self.config.batch_size
     )
-
-
-def _cross_entropy(spec: specs.EnvironmentSpec) -> learning.Loss:
-  actions = discrete_actions.DiscreteActions(spec.actions)
-  return lambda logits, action: losses.cross_entropy_cloning_loss(
-    logits, actions.from_action(action)
-  )
-
-
-def _squared_distance(spec: specs.EnvironmentSpec) -> learning.Loss:
-  scaling = action_scaling.ActionScaling(spec.actions)
-  return lambda chosen, action: losses.squared_cloning_loss(
-    chosen, scaling.from_action(action)
-  )

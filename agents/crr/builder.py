@@ -22,9 +22,6 @@ class CRRBuilder(transition_replay.TransitionReplayBuilder):
 
   config: crr_config.CRRConfig
 
-  def __init__(self, config: crr_config.CRRConfig | None = None):
-    super().__init__(config or crr_config.CRRConfig())
-
   @property
   def return_bounds(self) -> tuple[float, float]:
     return self.config.vmin, self.config.vmax

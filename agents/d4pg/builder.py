@@ -26,9 +26,6 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
 
   config: d4pg_config.D4PGConfig
 
-  def __init__(self, config: d4pg_config.D4PGConfig | None = None):
-    super().__init__(config or d4pg_config.D4PGConfig())
-
   @property
   def return_bounds(self) -> tuple[float, float]:
     return self.config.vmin, self.config.vmax

@@ -25,9 +25,6 @@ class DQNBuilder(
 
   config: dqn_config.DQNConfig
 
-  def __init__(self, config: dqn_config.DQNConfig | None = None):
-    super().__init__(config or dqn_config.DQNConfig())
-
   @property
   def needs_demonstrations(self) -> bool:
     return self.config.margin_weight is not None

@@ -18,9 +18,6 @@ class IMPALABuilder(
 
   config: impala_config.IMPALAConfig
 
-  def __init__(self, config: impala_config.IMPALAConfig | None = None):
-    super().__init__(config or impala_config.IMPALAConfig())
-
   @property
   def across_episodes(self) -> bool:
     return self.config.across_episodes

@@ -22,9 +22,6 @@ class IQLBuilder(transition_replay.TransitionReplayBuilder):
 
   config: iql_config.IQLConfig
 
-  def __init__(self, config: iql_config.IQLConfig | None = None):
-    super().__init__(config or iql_config.IQLConfig())
-
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     return networks.make_bounded_gaussian_network(
       spec, self.config.hidden_sizes, self.config.image_torso

@@ -25,9 +25,6 @@ class MPOBuilder(transition_replay.TransitionReplayBuilder):
 
   config: mpo_config.MPOConfig
 
-  def __init__(self, config: mpo_config.MPOConfig | None = None):
-    super().__init__(config or mpo_config.MPOConfig())
-
   @property
   def return_bounds(self) -> tuple[float, float] | None:
     if self.config.distribution == 'none':

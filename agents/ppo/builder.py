@@ -18,9 +18,6 @@ class PPOBuilder(
 
   config: ppo_config.PPOConfig
 
-  def __init__(self, config: ppo_config.PPOConfig | None = None):
-    super().__init__(config or ppo_config.PPOConfig())
-
   def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
     config = self.config
     return actor_critic.make_network(

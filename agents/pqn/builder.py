@@ -19,9 +19,6 @@ class PQNBuilder(unroll_queue.UnrollQueueBuilder):
 
   config: pqn_config.PQNConfig
 
-  def __init__(self, config: pqn_config.PQNConfig | None = None):
-    super().__init__(config or pqn_config.PQNConfig())
-
   def make_network(
     self, spec: specs.EnvironmentSpec
   ) -> networks.SequenceNetwork:

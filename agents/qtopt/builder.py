@@ -5,7 +5,7 @@ import dataclasses
 from repertory.agents.actor_critic import exploration
 from repertory.agents.interface import builder
 from repertory.agents.qtopt import config as qtopt_config
-from repertory.agents.qtopt import learning, networks, targets
+from repertory.agents.qtopt import learning, networks
 from repertory.agents.replay import experience_replay, transition_replay
 from repertory.components import interfaces, specs
 from repertory.components.actions import action_scaling
@@ -21,9 +21,6 @@ class QTOptBuilder(transition_replay.TransitionReplayBuilder):
   """
 
   config: qtopt_config.QTOptConfig
-
-  def __init__(self, config: qtopt_config.QTOptConfig | None = None):
-    super().__init__(config or qtopt_config.QTOptConfig())
 
   def make_network(self, spec: specs.EnvironmentSpec) -> Critic:
     return networks.make_network(spec, self.config)
@@ -53,8 +50,8 @@ class QTOptBuilder(transition_replay.TransitionReplayBuilder):
   def make_bellman_updater(
     self, spec: specs.EnvironmentSpec
   ) -> interfaces.BellmanUpdater:
-    return targets.QTOptBellmanUpdater(
-      targets.Targets(
+    return learning.QTOptBellmanUpdater(
+      learning.Targets(
         self.make_network(spec),
         self.make_network(spec),
         action_scaling.ActionScaling(spec.actions),

@@ -25,13 +25,6 @@ class R2D2Builder(builder.Builder):
 
   config: r2d2_config.R2D2Config
 
-  def __init__(self, config: r2d2_config.R2D2Config | None = None):
-    super().__init__(config or r2d2_config.R2D2Config())
-
-  @property
-  def observes_previous_action_and_reward(self) -> bool:
-    return self.config.previous_action_and_reward
-
   def make_network(
     self, spec: specs.EnvironmentSpec
   ) -> networks.SequenceNetwork:

@@ -28,9 +28,6 @@ class SACBuilder(
 
   config: sac_config.SACConfig
 
-  def __init__(self, config: sac_config.SACConfig | None = None):
-    super().__init__(config or sac_config.SACConfig())
-
   @property
   def needs_whole_batches(self) -> bool:
     critic_body, _ = self.config.critic_layers

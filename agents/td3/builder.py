@@ -22,9 +22,6 @@ class TD3Builder(transition_replay.TransitionReplayBuilder):
 
   config: td3_config.TD3Config
 
-  def __init__(self, config: td3_config.TD3Config | None = None):
-    super().__init__(config or td3_config.TD3Config())
-
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     size = action_scaling.ActionScaling(spec.actions).size
     torso = networks.ObservationTorso(

@@ -17,9 +17,6 @@ class VMPOBuilder(unroll_queue.UnrollQueueBuilder):
 
   config: vmpo_config.VMPOConfig
 
-  def __init__(self, config: vmpo_config.VMPOConfig | None = None):
-    super().__init__(config or vmpo_config.VMPOConfig())
-
   def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
     config = self.config
     return actor_critic.make_network(

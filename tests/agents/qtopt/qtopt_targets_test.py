@@ -1,4 +1,4 @@
-"""Tests of `agents/qtopt/targets.py`."""
+"""Tests of the Bellman targets of `agents/qtopt/learning.py`."""
 
 import dataclasses
 

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from repertory.agents import sac
-from repertory.agents.sac import learning, networks, proposals
+from repertory.agents.sac import critic_learning, learning, networks
 from repertory.components.actions import action_scaling
 from support.agents import numpy_sac, policy_and_critic_twin, transition_updates
 
@@ -120,7 +120,7 @@ class TestSACUpdate:
     random = np.random.default_rng(1)
     proposed = random.uniform(-1, 1, (B, 3, D)), random.normal(size=(B, 3))
     if config.conservative_weight is not None:
-      update._propose = lambda data: proposals.Proposals(
+      update._propose = lambda data: critic_learning.Proposals(
         *(tf.constant(each, tf.float32) for each in proposed)
       )
     number = config.num_target_critics or config.num_critics
