@@ -5,7 +5,13 @@ import dataclasses
 import pytest
 
 from repertory.agents import dqn
-from repertory.agents.reward_models import registry, reward_model_config, rnd
+from repertory.agents.reward_models import (
+  gail,
+  registry,
+  reward_model_config,
+  rnd,
+  sqil,
+)
 from repertory.components.config import settings
 
 
@@ -54,3 +60,22 @@ def test_earlier_names_of_settings_are_read():
     'reward_model': 'rnd', 'reward_model.reward': 1, 'reward_model_config': {},
     'wrapper': 2,
   }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+  ('config_class', 'name', 'value'),
+  [
+    (gail.GAILConfig, 'reward', 'wgan'),
+    (gail.GAILConfig, 'hidden_sizes', (0,)),
+    (gail.GAILConfig, 'learning_rate', -1.0),
+    (gail.GAILConfig, 'gradient_penalty_coefficient', -1.0),
+    (rnd.RNDConfig, 'intrinsic_coefficient', 0.0),
+    (rnd.RNDConfig, 'extrinsic_coefficient', -1.0),
+    (rnd.RNDConfig, 'max_abs_observation', 0.0),
+    (rnd.RNDConfig, 'image_torso', 'nothing'),
+    (sqil.SQILConfig, 'demonstration_reward', -1.0),
+  ],
+)
+def test_configs_reject_invalid_values(config_class, name, value):
+  with pytest.raises(settings.SettingError, match=f'^{name} must be '):
+    config_class(**{name: value})

@@ -8,7 +8,7 @@ import tree
 from repertory.agents import dqn
 from repertory.agents.interface import conformance as agents_conformance
 from repertory.agents.reward_models import rewarding, rnd, sqil
-from repertory.components import interfaces, types
+from repertory.components import interfaces
 from repertory.components.config import settings
 from support.agents import (
   acting_policies,
@@ -187,10 +187,6 @@ class TestSQIL:
     with pytest.raises(ValueError, match='must have demonstrations besides'):
       rewarding.demonstrations_of(steps)
 
-  def test_demonstrations_must_be_worth_more(self):
-    with pytest.raises(settings.SettingError, match='must be above own_reward'):
-      sqil.SQILConfig(demonstration_reward=-1.0)
-
 
 class _WithALearner(dqn.DQNBuilder):
   def make_learner(self, *arguments, **settings):
@@ -227,7 +223,3 @@ class TestWrapping:
       'reward_model.own_reward': 0.0,
     }
     assert dqn.DQNBuilder().reward_model_identity == {}
-
-
-def test_samples_of_replay_alone_have_no_marks():
-  assert types.Sample((), (), (), ()).is_demonstration == ()
