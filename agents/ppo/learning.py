@@ -1,7 +1,6 @@
 """Update of PPO."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import tensorflow as tf
 import tree
@@ -25,26 +24,6 @@ _METRICS = (
   'loss', 'policy_loss', 'value_loss', 'entropy', 'approximate_kl',
   'clip_fraction', 'gradient_norm',
 )  # fmt: skip
-
-
-class _Others(NamedTuple):
-  """Data for the additional loss, `[K, T, ...]`.
-
-  Attributes:
-    action: a_t.
-    reward: r_{t+1}.
-    discount: d_{t+1}.
-    extras: Extras of the policy.
-    next_observation: x_{t+1}.
-    next_first: Whether x_{t+1} is the first of an episode.
-  """
-
-  action: types.Nest
-  reward: tf.Tensor
-  discount: tf.Tensor
-  extras: types.Nest
-  next_observation: types.Nest
-  next_first: tf.Tensor
 
 
 class PPOUpdate(interfaces.Update):
@@ -246,36 +225,32 @@ class PPOUpdate(interfaces.Update):
     }
 
 
-def _others_of(data: types.Sequence) -> _Others:
-  """Returns the data of unrolls `[T, B, ...]` for the additional loss."""
-  return _Others(
-    action=data.action,
-    reward=data.reward,
-    discount=data.discount,
-    extras=data.extras,
-    next_observation=tree.map_structure(lambda x: x[1:], data.observation),
-    next_first=data.first[1:],
+def _others_of(data: types.Sequence) -> types.Sequence:
+  """Returns what the additional loss needs of unrolls `[T, B, ...]` besides.
+
+  Observations and flags are those of the next steps.
+  """
+  return data._replace(
+    observation=tree.map_structure(lambda x: x[1:], data.observation),
+    first=data.first[1:],
+    mask=(),
+    state=(),
+    version=(),
   )
 
 
 def _to_sample(steps: steps_lib.Steps) -> types.Sample:
   """Converts steps `[T, K, ...]` to a batch of time-major sequences."""
-  others = steps.others
 
   def join(now, following):
     return tf.concat([now, following[-1:]], axis=0)  # [T + 1, K, ...]
 
-  data = types.Sequence(
+  data = steps.others._replace(
     observation=tree.map_structure(
-      join, steps.observation, others.next_observation
+      join, steps.observation, steps.others.observation
     ),
-    first=join(steps.first, others.next_first),
-    action=others.action,
-    reward=others.reward,
-    discount=others.discount,
+    first=join(steps.first, steps.others.first),
     mask=steps.mask,
-    extras=others.extras,
     state=steps.state,
-    version=(),
   )
   return types.Sample(data, keys=(), probabilities=(), table_sizes=())

@@ -120,7 +120,8 @@ def test_targets_of_the_adders_items(settings, discounts, expected):
     tf.fill([size], tf.constant(0.1, tf.float64)),
     tf.fill([size], tf.constant(9, tf.int64)),
   )
-  np.testing.assert_allclose(update(sample).priorities, expected, rtol=1e-5)
+  priorities = np.asarray(update(sample).priorities)
+  np.testing.assert_allclose(priorities, expected, rtol=1e-5)
 
 
 class TestTable:

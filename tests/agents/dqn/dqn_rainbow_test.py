@@ -246,7 +246,7 @@ def test_layers():
   )
   arrays = transition_updates.arrays(dqn.DQNBuilder(config).make_network(SPEC))
   for name, shape in {
-    'tau/w': (64, 4), 'advantage/w': (5, A), 'value/sigma_w': (5, 1),
+    'tau/w': (64, 4), 'advantage/sigma_w': (5, A), 'value/sigma_w': (5, 1),
   }.items():  # fmt: skip
     assert arrays[f'return_network/{name}:0'].shape == shape
   # Noise begins at σ_0 / √(inputs).
