@@ -328,7 +328,8 @@ class TestCommands:
     shown = {command.split()[1] for command in _commands(_GETTING_STARTED)}
     assert shown == {
       'train', 'evaluate', 'export', 'sweep', 'graph', 'agents', 'environments',
-      'record', 'runs', 'plot', 'report', 'wrappers',
+      'record', 'runs', 'plot', 'report',
+      'reward_models',
     }  # fmt: skip
 
   def test_unknown_flag_is_not_understood(self):

@@ -5,7 +5,6 @@ from typing import Any
 
 import tensorflow as tf
 
-from repertory.agents.unrolls import unroll_config
 from repertory.components import (
   distributions,
   learners,
@@ -18,8 +17,7 @@ from repertory.components import (
 
 def make_network(
   spec: specs.EnvironmentSpec,
-  config: unroll_config.UnrollConfig,
-  image_torso: str,
+  config: Any,
   shared_sizes: Sequence[int],
   hidden_sizes: Sequence[int] = (),
   normalize_observations: bool = False,
@@ -28,8 +26,7 @@ def make_network(
 
   Args:
     spec: Environment spec with discrete or continuous actions.
-    config: Settings of the recurrent core.
-    image_torso: One of `choices.IMAGE_TORSOS`.
+    config: Config with `core`, `core_size` and `image_torso`.
     shared_sizes: Sizes of the shared layers before the core.
     hidden_sizes: Sizes of the layers of policy and value after the core.
     normalize_observations: Whether to normalize observations.
@@ -39,7 +36,9 @@ def make_network(
   """
   distribution = distributions.make_distribution(spec.actions)
   network = networks.SequenceNetwork(
-    networks.ObservationTorso(spec.observations, shared_sizes, image_torso),
+    networks.ObservationTorso(
+      spec.observations, shared_sizes, config.image_torso
+    ),
     networks.make_core(config.core, config.core_size),
     networks.ActorCriticHead(distribution.num_parameters, hidden_sizes),
     normalizer=(

@@ -56,12 +56,7 @@ class TakesAdditionalLoss:
 
 
 def check(builder: Any) -> None:
-  """Raises an error for an additional loss that the update would ignore.
-
-  Raises:
-    ValueError: If the builder or the wrapped builder has an additional loss
-      that its update does not use.
-  """
+  """Raises a ValueError for an additional loss that the update would ignore."""
   builder = getattr(builder, 'wrapped', builder)
   kind = type(builder)
   if isinstance(builder, TakesAdditionalLoss):
@@ -80,14 +75,9 @@ def evaluate(
 ) -> tuple[tf.Tensor | float, dict[str, tf.Tensor]]:
   """Computes the additional loss and its metrics.
 
-  Args:
-    function: `TakesAdditionalLoss.given_loss`; None for a loss of 0 and no
-      metrics.
-    network: See `TakesAdditionalLoss.additional_loss`.
-    sample: See `TakesAdditionalLoss.additional_loss`.
-
   Returns:
-    The loss, a scalar, and metrics by name, `additional_loss` included.
+    The loss, a scalar, and metrics by name, `additional_loss` included; 0 and
+    none if the function is None.
 
   Raises:
     ValueError: If the function does not return a scalar loss and metrics.

@@ -48,11 +48,8 @@ def make_deterministic_policy(
   Args:
     network: Maps observations `[B, ...]` to actions in [−1, 1], `[B, D]`.
     sigma: Standard deviation of the noise, which is disabled in evaluation.
-    acting: Conditions under which the policy acts.
-    num_random_steps: Initial uniformly random steps, over all environments.
-
-  Raises:
-    ValueError: If not all actions are bounded floats.
+    acting: See `make_continuous_policy`.
+    num_random_steps: See `make_continuous_policy`.
   """
   return make_continuous_policy(
     network,

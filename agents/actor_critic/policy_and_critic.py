@@ -28,23 +28,6 @@ class Networks(NamedTuple):
     return [*self.policy.variables, *self.critic.variables]
 
 
-def make_critics(
-  spec: specs.EnvironmentSpec, config: Any
-) -> networks.CriticEnsemble:
-  """Creates critics of actions in [−1, 1], with values `[B, num_critics]`.
-
-  Args:
-    spec: Environment spec with bounded continuous actions.
-    config: Config with `hidden_sizes`, `num_critics` and `image_torso`.
-
-  Raises:
-    ValueError: If observations or actions are unsupported.
-  """
-  return networks.make_critics(
-    spec, config.hidden_sizes, config.num_critics, config.image_torso
-  )
-
-
 def make_critic(
   spec: specs.EnvironmentSpec, config: Any, num_outputs: int
 ) -> networks.Critic:

@@ -12,12 +12,11 @@ if TYPE_CHECKING:
 __all__ = ['PRESETS', 'BCBuilder', 'BCConfig']
 
 AGENT = Agent(
-  name='bc',
-  description='Behavior cloning, offline; discrete or bounded continuous '
-  'actions.',
-  config_class=BCConfig,
-  presets=PRESETS,
-  builder='repertory.agents.bc.builder:BCBuilder',
+  'bc',
+  'Behavior cloning, offline; discrete or bounded continuous actions.',
+  BCConfig,
+  PRESETS,
+  f'{__name__}.builder:BCBuilder',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, BCBuilder='builder')

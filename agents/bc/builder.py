@@ -9,14 +9,7 @@ from repertory.agents.actor_critic import exploration
 from repertory.agents.bc import config as bc_config
 from repertory.agents.bc import learning
 from repertory.agents.interface import builder
-from repertory.components import (
-  adders,
-  interfaces,
-  losses,
-  networks,
-  policies,
-  specs,
-)
+from repertory.components import adders, networks, policies
 from repertory.components.actions import (
   action_parts,
   action_scaling,
@@ -35,10 +28,7 @@ class BCBuilder(builder.Builder):
   uses_rewards = False
   config: bc_config.BCConfig
 
-  def __init__(self, config: bc_config.BCConfig | None = None):
-    super().__init__(config or bc_config.BCConfig())
-
-  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+  def make_network(self, spec):
     # Logits `[B, A]` of discrete actions, or actions in [−1, 1], `[B, D]`.
     if not action_parts.are_continuous(spec.actions):
       size = discrete_actions.DiscreteActions(spec.actions).num_actions
@@ -53,9 +43,7 @@ class BCBuilder(builder.Builder):
     networks.create_variables(network, spec.observations)
     return network
 
-  def make_policy(
-    self, network: snt.Module, acting: builder.Acting
-  ) -> interfaces.Policy:
+  def make_policy(self, network, acting):
     if not action_parts.are_continuous(acting.spec.actions):
       actions = discrete_actions.DiscreteActions(acting.spec.actions)
       return policies.EpsilonGreedyPolicy(
@@ -67,31 +55,11 @@ class BCBuilder(builder.Builder):
     greedy = dataclasses.replace(acting, evaluation=True)
     return exploration.make_deterministic_policy(network, 0.0, greedy)
 
-  def make_update(
-    self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
-    discrete = not action_parts.are_continuous(spec.actions)
-    loss = _cross_entropy(spec) if discrete else _squared_distance(spec)
-    return learning.BCUpdate(network, loss, self.config)
+  def make_update(self, network, spec):
+    return learning.BCUpdate(network, spec, self.config)
 
-  def experience(
-    self, spec: specs.EnvironmentSpec, num_environments: int
-  ) -> experience_lib.Experience:
+  def experience(self, spec, num_environments):
     items = adders.Transitions(1, self.config.discount)
     return experience_lib.Experience.offline(
       items, items.signature(spec), self.config.batch_size
     )
-
-
-def _cross_entropy(spec: specs.EnvironmentSpec) -> learning.Loss:
-  actions = discrete_actions.DiscreteActions(spec.actions)
-  return lambda logits, action: losses.cross_entropy_cloning_loss(
-    logits, actions.from_action(action)
-  )
-
-
-def _squared_distance(spec: specs.EnvironmentSpec) -> learning.Loss:
-  scaling = action_scaling.ActionScaling(spec.actions)
-  return lambda chosen, action: losses.squared_cloning_loss(
-    chosen, scaling.from_action(action)
-  )

@@ -1,38 +1,39 @@
 """Update of BC."""
 
-from collections.abc import Callable
-
 import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.bc import config as bc_config
-from repertory.components import interfaces, learners, types
+from repertory.components import interfaces, learners, losses, specs, types
+from repertory.components.actions import (
+  action_parts,
+  action_scaling,
+  discrete_actions,
+)
 from repertory.components.runtime import data_parallel
-
-# Maps network outputs `[B, N]` and the data set's actions `[B, ...]` to a
-# scalar.
-Loss = Callable[[tf.Tensor, types.Nest], tf.Tensor]
 
 
 class BCUpdate(interfaces.Update):
-  """Maximizes the likelihood of the data set's actions."""
+  """Maximizes the likelihood of the data set's actions.
+
+  The network maps observations `[B, ...]` to logits `[B, A]` of discrete
+  actions, or to continuous actions in [−1, 1], `[B, D]`.
+  """
 
   def __init__(
     self,
     network: snt.Module,
-    loss: Loss,
+    spec: specs.EnvironmentSpec,
     config: bc_config.BCConfig,
   ):
-    """Initializes the update.
-
-    Args:
-      network: Maps observations `[B, ...]` to `[B, N]`.
-      loss: Loss function.
-      config: The config.
-    """
     super().__init__()
     self._network = network
-    self._loss = loss
+    if action_parts.are_continuous(spec.actions):
+      self._loss = losses.squared_cloning_loss
+      self._scaling = action_scaling.ActionScaling(spec.actions)
+    else:
+      self._loss = losses.cross_entropy_cloning_loss
+      self._scaling = discrete_actions.DiscreteActions(spec.actions)
     self._optimizer = learners.ClippedAdam(
       network.trainable_variables,
       config.learning_rate,
@@ -48,6 +49,7 @@ class BCUpdate(interfaces.Update):
     data = sample.data
     network = data_parallel.split_rows(self._network)
     with tf.GradientTape() as tape:
-      loss = self._loss(network(data.observation), data.action)
+      outputs = network(data.observation)
+      loss = self._loss(outputs, self._scaling.from_action(data.action))
     norm = self._optimizer.minimize(tape, loss)
     return interfaces.UpdateResult({'loss': loss, 'gradient_norm': norm})

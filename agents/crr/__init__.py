@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 __all__ = ['PRESETS', 'CRRBuilder', 'CRRConfig']
 
 AGENT = Agent(
-  name='crr',
-  description='Critic-regularized regression, for offline data; bounded '
+  'crr',
+  'Critic-regularized regression, for offline data; bounded '
   'continuous actions.',
-  config_class=CRRConfig,
-  presets=PRESETS,
-  builder='repertory.agents.crr.builder:CRRBuilder',
+  CRRConfig,
+  PRESETS,
+  f'{__name__}.builder:CRRBuilder',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, CRRBuilder='builder')

@@ -1,13 +1,10 @@
 """Builder of CRR."""
 
-import sonnet as snt
-
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.crr import config as crr_config
 from repertory.agents.crr import learning
-from repertory.agents.interface import builder
 from repertory.agents.replay import experience_replay, transition_replay
-from repertory.components import interfaces, networks, specs
+from repertory.components import networks, specs
 from repertory.components.actions import action_scaling
 from repertory.components.distributions import bounded_gaussian
 from repertory.components.networks import Critic
@@ -22,14 +19,11 @@ class CRRBuilder(transition_replay.TransitionReplayBuilder):
 
   config: crr_config.CRRConfig
 
-  def __init__(self, config: crr_config.CRRConfig | None = None):
-    super().__init__(config or crr_config.CRRConfig())
-
   @property
-  def return_bounds(self) -> tuple[float, float]:
+  def return_bounds(self):
     return self.config.vmin, self.config.vmax
 
-  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+  def make_network(self, spec):
     return networks.make_bounded_gaussian_network(
       spec, self.config.hidden_sizes, self.config.image_torso
     )
@@ -40,18 +34,14 @@ class CRRBuilder(transition_replay.TransitionReplayBuilder):
       spec, self.config, self.config.num_atoms
     )
 
-  def make_policy(
-    self, network: snt.Module, acting: builder.Acting
-  ) -> interfaces.Policy:
+  def make_policy(self, network, acting):
     size = action_scaling.ActionScaling(acting.spec.actions).size
     distribution = bounded_gaussian.BoundedGaussian(size)
     return exploration.make_continuous_policy(
       network, distribution.sample, acting
     )
 
-  def make_update(
-    self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec):
     online = policy_and_critic.Networks(network, self.make_critic(spec))
     target = policy_and_critic.Networks(
       self.make_network(spec), self.make_critic(spec)

@@ -15,7 +15,8 @@ class CRRUpdate(interfaces.Update):
   """CRR: advantage-weighted behavior cloning, and categorical TD learning.
 
   See https://arxiv.org/abs/2006.15134, algorithm 1. The critic is categorical,
-  as in D4PG, and takes actions scaled to [−1, 1].
+  as in D4PG, with logits `[B, N]`, and takes actions scaled to [−1, 1]. The
+  policy has parameters of a `BoundedGaussian`, `[B, P]`.
   """
 
   def __init__(
@@ -25,15 +26,6 @@ class CRRUpdate(interfaces.Update):
     scaling: action_scaling.ActionScaling,
     config: crr_config.CRRConfig,
   ):
-    """Initializes the update.
-
-    Args:
-      online: Policy with parameters of a `BoundedGaussian`, `[B, P]`, and
-        critic with logits `[B, N]`.
-      target: Target networks of the same architecture.
-      scaling: Scaling of actions to [−1, 1].
-      config: The config.
-    """
     super().__init__()
     self._online = online
     self._target = target

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 __all__ = ['PRESETS', 'D4PGBuilder', 'D4PGConfig']
 
 AGENT = Agent(
-  name='d4pg',
-  description='Deterministic policy gradients with a distributional critic; '
+  'd4pg',
+  'Deterministic policy gradients with a distributional critic; '
   'bounded continuous actions.',
-  config_class=D4PGConfig,
-  presets=PRESETS,
-  builder='repertory.agents.d4pg.builder:D4PGBuilder',
+  D4PGConfig,
+  PRESETS,
+  f'{__name__}.builder:D4PGBuilder',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, D4PGBuilder='builder')

@@ -6,9 +6,8 @@ import tensorflow as tf
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.d4pg import config as d4pg_config
 from repertory.agents.d4pg import learning
-from repertory.agents.interface import builder
 from repertory.agents.replay import experience_replay, transition_replay
-from repertory.components import interfaces, networks, specs
+from repertory.components import networks, specs
 from repertory.components.actions import action_scaling
 from repertory.components.networks import Critic
 
@@ -26,14 +25,11 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
 
   config: d4pg_config.D4PGConfig
 
-  def __init__(self, config: d4pg_config.D4PGConfig | None = None):
-    super().__init__(config or d4pg_config.D4PGConfig())
-
   @property
-  def return_bounds(self) -> tuple[float, float]:
+  def return_bounds(self):
     return self.config.vmin, self.config.vmax
 
-  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+  def make_network(self, spec):
     size = action_scaling.ActionScaling(spec.actions).size
     torso = networks.ObservationTorso(
       spec.observations, (), self.config.image_torso
@@ -51,16 +47,12 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
       spec, self.config, self.config.num_atoms
     )
 
-  def make_policy(
-    self, network: snt.Module, acting: builder.Acting
-  ) -> interfaces.Policy:
+  def make_policy(self, network, acting):
     return exploration.make_deterministic_policy(
       network, self.config.sigma, acting
     )
 
-  def make_update(
-    self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec):
     online = policy_and_critic.Networks(network, self.make_critic(spec))
     target = policy_and_critic.Networks(
       self.make_network(spec), self.make_critic(spec)

@@ -3,13 +3,15 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks, config_fields
+from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
-from repertory.components.config import choices, settings
+from repertory.components.config import settings
 
 
 @dataclasses.dataclass(frozen=True)
-class D4PGConfig(replay_config.ReplayConfig):
+class D4PGConfig(
+  replay_config.TransitionReplayConfig, agent_config.CategoricalConfig
+):
   """Settings of D4PG, with the sources of their defaults.
 
   "The paper" is arXiv:1804.08617. The defaults suit small environments with
@@ -18,44 +20,18 @@ class D4PGConfig(replay_config.ReplayConfig):
 
   xla_pays_after: ClassVar[int] = 500
 
-  hidden_sizes: tuple[int, ...] = settings.field(
+  hidden_sizes: tuple[int, ...] = agent_config.default(
     (256, 256),
-    'Hidden layer sizes of the policy and of the critic, with layer '
-    'normalization of the first one; Acme has (256, 256, 256) and (512, 512, '
-    '256).',
+    ', with layer normalization of the first layer; Acme has (256, 256, 256) '
+    'and (512, 512, 256)',
   )
-  image_torso: str = config_fields.image_torso('policy and critic')
-  num_atoms: int = settings.field(
-    51, "Atoms of the critic's distribution: C51, arXiv:1707.06887, section 5."
+  n_step: int = agent_config.default(5, ': the paper, section 4')
+  discount: float = agent_config.default(0.99, ': the paper, appendix A')
+  batch_size: int = agent_config.default(256, ': the paper, section 4')
+  learning_rate: float = agent_config.default(
+    3e-4, "; for small networks larger than the paper's 1e-4"
   )
-  vmin: float = settings.field(
-    -150.0,
-    "Smallest atom of the critic, the least value it can represent: Acme's, "
-    'for rewards in [−1, 1]. Values beyond are clipped.',
-  )
-  vmax: float = settings.field(
-    150.0, 'Largest atom of the critic, the greatest value it can represent.'
-  )
-  n_step: int = settings.field(
-    5, 'n of n-step transitions: the paper, section 4.'
-  )
-  discount: float = settings.field(
-    0.99, 'Discount factor γ: the paper, appendix A.'
-  )
-  batch_size: int = settings.field(
-    256, 'Items per gradient step: the paper, section 4.'
-  )
-  learning_rate: float = settings.field(
-    3e-4,
-    'Learning rate of Adam for policy and critic; for small networks larger '
-    "than the paper's 1e-4.",
-  )
-  adam_epsilon: float = config_fields.adam_epsilon()
-  max_gradient_norm: float | None = settings.field(
-    40.0,
-    'Maximum global norm of gradients, separately for policy and critic: '
-    "Acme's.",
-  )
+  max_gradient_norm: float | None = agent_config.default(40.0, ": Acme's")
   max_action_gradient_norm: float | None = settings.field(
     None,
     'Maximum norm of ∂q/∂a of an item; None for no clipping, as in the paper. '
@@ -69,36 +45,22 @@ class D4PGConfig(replay_config.ReplayConfig):
     'Standard deviation of exploration noise, for actions scaled to [−1, 1]: '
     'the paper, section 4.',
   )
-  prioritized: bool = settings.field(
-    False,
-    'Use prioritized replay (arXiv:1511.05952); the paper finds little '
-    'benefit.',
+  prioritized: bool = agent_config.default(
+    False, '; the paper finds little benefit'
   )
-  max_replay_size: int = settings.field(
-    1_000_000, 'Capacity of the replay table, in items: the paper, section 4.'
+  max_replay_size: int = agent_config.default(
+    1_000_000, ': the paper, section 4'
   )
-  min_replay_size: int = settings.field(
-    1_000, 'Items in the table before learning starts.'
-  )
-  samples_per_insert: float = settings.field(
-    64.0,
-    'Replay ratio, average samples per item: with batches of 256, one learner '
-    'step per 4 environment steps. Acme has one per 8.',
+  samples_per_insert: float = agent_config.default(
+    64.0, '. 64 is one per 4 environment steps; Acme has one per 8'
   )
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_sizes(self, 'hidden_sizes')
-    config_checks.check(
-      self, 'hidden_sizes', len(self.hidden_sizes) >= 1, 'at least one number'
-    )
-    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
-    config_checks.check_support(self)
-    config_checks.check_at_least(self, 1, 'n_step', 'target_update_period')
+    config_checks.check_not_empty(self, 'hidden_sizes')
+    config_checks.check_at_least(self, 1, 'target_update_period')
     config_checks.check_at_least(self, 0, 'sigma')
-    config_checks.check_positive(
-      self, 'adam_epsilon', 'max_gradient_norm', 'max_action_gradient_norm'
-    )
+    config_checks.check_positive(self, 'max_action_gradient_norm')
 
 
 PRESETS = {

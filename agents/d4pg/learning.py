@@ -14,7 +14,7 @@ class D4PGUpdate(interfaces.Update):
   """D4PG: categorical TD learning and deterministic policy gradient.
 
   See https://arxiv.org/abs/1804.08617, algorithm 1. The critic takes actions
-  scaled to [−1, 1].
+  scaled to [−1, 1], as the policy has them, `[B, D]`, and has logits `[B, N]`.
   """
 
   def __init__(
@@ -24,15 +24,6 @@ class D4PGUpdate(interfaces.Update):
     scaling: action_scaling.ActionScaling,
     config: d4pg_config.D4PGConfig,
   ):
-    """Initializes the update.
-
-    Args:
-      online: Policy with actions in [−1, 1], `[B, D]`, and critic with logits
-        `[B, N]`.
-      target: Target networks of the same architecture.
-      scaling: Scaling of actions to [−1, 1].
-      config: The config.
-    """
     super().__init__()
     self._online = online
     self._target = target

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 __all__ = ['PRESETS', 'DQNBuilder', 'DQNConfig']
 
 AGENT = Agent(
-  name='dqn',
-  description='Double, dueling, n-step DQN with prioritized replay; '
+  'dqn',
+  'Double, dueling, n-step DQN with prioritized replay; '
   'discrete actions, vector and image observations.',
-  config_class=DQNConfig,
-  presets=PRESETS,
-  builder='repertory.agents.dqn.builder:DQNBuilder',
+  DQNConfig,
+  PRESETS,
+  f'{__name__}.builder:DQNBuilder',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, DQNBuilder='builder')

@@ -2,14 +2,11 @@
 
 import dataclasses
 
-import sonnet as snt
-
 from repertory.agents.actor_critic import additional_loss, exploration
 from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import learning, networks
-from repertory.agents.interface import builder
 from repertory.agents.replay import experience_replay, transition_replay
-from repertory.components import adders, interfaces, policies, specs
+from repertory.components import adders, policies
 from repertory.components.actions import discrete_actions
 
 
@@ -25,11 +22,8 @@ class DQNBuilder(
 
   config: dqn_config.DQNConfig
 
-  def __init__(self, config: dqn_config.DQNConfig | None = None):
-    super().__init__(config or dqn_config.DQNConfig())
-
   @property
-  def needs_demonstrations(self) -> bool:
+  def needs_demonstrations(self):
     return self.config.margin_weight is not None
 
   @property
@@ -39,19 +33,17 @@ class DQNBuilder(
     )
 
   @property
-  def return_bounds(self) -> tuple[float, float] | None:
+  def return_bounds(self):
     config = self.config
     # With clipped rewards, returns differ from those of the environment.
     if config.distribution != 'categorical' or config.max_abs_reward:
       return None
     return config.vmin, config.vmax
 
-  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+  def make_network(self, spec):
     return networks.make_network(spec, self.config)
 
-  def make_policy(
-    self, network: snt.Module, acting: builder.Acting
-  ) -> interfaces.Policy:
+  def make_policy(self, network, acting):
     settings = exploration.epsilon_settings(self.config, acting)
     values = networks.make_values(network, self.config)
     noise_size = networks.noise_size(network, self.config)
@@ -59,9 +51,7 @@ class DQNBuilder(
       return policies.NoisyEpsilonGreedyPolicy(values, noise_size, **settings)
     return policies.EpsilonGreedyPolicy(values, **settings)
 
-  def make_update(
-    self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec):
     target = self.make_network(spec)
     actions = discrete_actions.DiscreteActions(spec.actions)
     update = learning.DQNUpdate(

@@ -3,13 +3,17 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks, config_fields
+from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
 from repertory.components.config import choices, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class DQNConfig(replay_config.ReplayConfig):
+class DQNConfig(
+  replay_config.TransitionReplayConfig,
+  agent_config.CategoricalConfig,
+  agent_config.EpsilonConfig,
+):
   """Settings of DQN, with the sources of their defaults.
 
   The defaults suit small environments with vector observations.
@@ -17,10 +21,9 @@ class DQNConfig(replay_config.ReplayConfig):
 
   xla_pays_after: ClassVar[int] = 3_000
 
-  hidden_sizes: tuple[int, ...] = settings.field(
-    (128, 128), 'Hidden layer sizes of the network before its head.'
+  hidden_sizes: tuple[int, ...] = agent_config.default(
+    (128, 128), ', before its head'
   )
-  image_torso: str = config_fields.image_torso()
   dueling: bool = settings.field(
     True,
     'Use the dueling architecture, with separate streams for state value and '
@@ -37,22 +40,13 @@ class DQNConfig(replay_config.ReplayConfig):
     "(C51, arXiv:1707.06887), 'quantile' (QR-DQN, arXiv:1710.10044) or "
     "'implicit_quantile' (IQN, arXiv:1806.06923).",
   )
-  num_atoms: int = settings.field(
-    101,
-    'Atoms of a categorical distribution: twice the 51 of C51, for a support '
-    'ten times as wide.',
+  num_atoms: int = agent_config.default(
+    101, '; twice as many for a support ten times as wide'
   )
-  vmin: float = settings.field(
-    -100.0,
-    'Smallest atom of a categorical distribution, the least return it can '
-    'represent. With γ = 0.99, rewards in [−1, 1] give returns within ±100. '
-    'Values beyond are clipped.',
+  vmin: float = agent_config.default(
+    -100.0, '. With γ = 0.99, rewards in [−1, 1] give returns within ±100'
   )
-  vmax: float = settings.field(
-    100.0,
-    'Largest atom of a categorical distribution, the greatest return it can '
-    'represent.',
-  )
+  vmax: float = agent_config.default(100.0)
   num_quantiles: int = settings.field(
     51,
     'Quantiles of QR-DQN, whose paper has 200 (section 5), at 15 times the '
@@ -102,29 +96,24 @@ class DQNConfig(replay_config.ReplayConfig):
   munchausen_clip: float = settings.field(
     -1.0, 'l_0 of Munchausen DQN, minimum of the scaled log-policy: the paper.'
   )
-  n_step: int = settings.field(
-    3, 'n of n-step transitions: Rainbow, arXiv:1710.02298, table 1.'
-  )
-  discount: float = settings.field(
-    0.99,
-    'Discount factor γ: Nature DQN, doi:10.1038/nature14236, extended data '
-    'table 1.',
+  n_step: int = agent_config.default(3, ': Rainbow, arXiv:1710.02298, table 1')
+  discount: float = agent_config.default(
+    0.99, ': Nature DQN, doi:10.1038/nature14236, extended data table 1'
   )
   max_abs_reward: float | None = settings.field(
     None,
     'Rewards are clipped to ± this before they are summed up; None for no '
     'clipping. Nature DQN has 1.',
   )
-  batch_size: int = settings.field(32, 'Items per gradient step.')
-  learning_rate: float = settings.field(
-    1e-3, 'Learning rate of Adam; a common choice for small networks.'
+  batch_size: int = agent_config.default(32)
+  learning_rate: float = agent_config.default(
+    1e-3, ': a common choice for small networks'
   )
   adam_epsilon: float = settings.field(
     1.5e-4, 'ε of Adam, added to the denominator: Rainbow, table 1.'
   )
-  max_gradient_norm: float = settings.field(
-    10.0,
-    'Maximum global norm of gradients: dueling DQN, section 4.2.',
+  max_gradient_norm: float | None = agent_config.default(
+    10.0, ': dueling DQN, section 4.2'
   )
   huber_threshold: float = settings.field(
     1.0,
@@ -134,46 +123,25 @@ class DQNConfig(replay_config.ReplayConfig):
   target_update_period: int = settings.field(
     50, 'Learner steps between target network updates.'
   )
-  prioritized: bool = settings.field(
-    True, 'Use prioritized replay (arXiv:1511.05952).'
+  prioritized: bool = agent_config.default(True)
+  epsilon_base: float = agent_config.default(
+    0.4, '. With noisy networks it may be 0'
   )
-  epsilon_base: float = settings.field(
-    0.4,
-    'Largest ε of the ladder over environments: Ape-X, section 4.1. With '
-    'noisy networks it may be 0.',
-  )
-  epsilon_exponent: float = settings.field(
-    7.0, 'Steepness of the ladder: Ape-X, section 4.1.'
-  )
-  epsilon_anneal_steps: int = settings.field(
-    3_000,
-    'Steps, over all environments, over which ε decays linearly from 1 to its '
-    'final value: Nature DQN, methods, scaled down to small environments.',
-  )
-  evaluation_epsilon: float = settings.field(0.0, 'ε in evaluation.')
-  max_replay_size: int = settings.field(
-    100_000, 'Capacity of the replay table, in items.'
-  )
-  min_replay_size: int = settings.field(
-    200, 'Items in the table before learning starts.'
-  )
-  samples_per_insert: float = settings.field(
+  max_replay_size: int = agent_config.default(100_000)
+  min_replay_size: int = agent_config.default(200)
+  samples_per_insert: float = agent_config.default(
     16.0,
-    'Replay ratio, average samples per item: with batches of 32, one learner '
-    'step per 2 environment steps. Nature DQN has one per 4, but small '
-    'networks can afford more.',
+    '. 16 is one per 2 environment steps; Nature DQN has one per 4, but small '
+    'networks can afford more',
   )
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_sizes(self, 'hidden_sizes')
-    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
     config_checks.check_one_of(
       self, 'distribution', choices.RETURN_DISTRIBUTIONS
     )
-    config_checks.check_support(self)
     config_checks.check_at_least(
-      self, 1, 'n_step', 'target_update_period', 'num_quantiles', 'num_taus',
+      self, 1, 'target_update_period', 'num_quantiles', 'num_taus',
       'num_target_taus', 'num_policy_taus',
     )  # fmt: skip
     config_checks.check_at_least(
@@ -183,14 +151,11 @@ class DQNConfig(replay_config.ReplayConfig):
     config_checks.check(
       self, 'munchausen_clip', self.munchausen_clip <= 0, 'at most 0'
     )
-    config_checks.check_at_least(
-      self, 0, 'epsilon_exponent', 'epsilon_anneal_steps'
-    )
     config_checks.check_positive(
-      self, 'adam_epsilon', 'max_gradient_norm', 'huber_threshold',
-      'max_abs_reward', 'noisy_sigma', 'munchausen_temperature',
+      self, 'huber_threshold', 'max_abs_reward', 'noisy_sigma',
+      'munchausen_temperature',
     )  # fmt: skip
-    config_checks.check_fraction(self, 'evaluation_epsilon', 'munchausen_alpha')
+    config_checks.check_fraction(self, 'munchausen_alpha')
     is_epsilon = 0 < self.epsilon_base <= 1
     config_checks.check(
       self,

@@ -20,6 +20,9 @@ class DQNUpdate(interfaces.Update):
 
   A `return_distributions.ReturnDistribution` defines the representation of
   returns and the loss: by default, the Huber loss of Q-learning errors.
+  Networks map observations `[B, ...]` to outputs `[B, A, ...]`: to values
+  `[B, A]` without a distribution. `actions` maps actions to indices, if they
+  are not indices.
   """
 
   def __init__(
@@ -30,16 +33,6 @@ class DQNUpdate(interfaces.Update):
     actions: discrete_actions.DiscreteActions | None = None,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    """Initializes the update.
-
-    Args:
-      network: Online network from observations `[B, ...]` to outputs
-        `[B, A, ...]`; to values `[B, A]` without a distribution.
-      target_network: Target network of the same architecture.
-      config: The config.
-      actions: Mapping of actions to indices; None if actions are indices.
-      additional_loss: Additional loss; None for none.
-    """
     super().__init__()
     self._network = network
     self._target_network = target_network

@@ -5,22 +5,14 @@ defines their meaning: the action values and the loss, behind one interface.
 """
 
 import abc
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from repertory.components import losses
+from repertory.components import learners, losses
 from repertory.components.losses import shape_checks
-
-
-class Noise(Protocol):
-  """Random numbers of an update, as from `learners.UpdateNoise`."""
-
-  def uniforms(self, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
-    """Returns new numbers in [0, 1), float32."""
-    ...
 
 
 class Bootstrap(NamedTuple):
@@ -132,14 +124,14 @@ class ReturnDistribution(abc.ABC):
     return None
 
   def sample_taus(
-    self, noise: Noise, batch_size: int | tf.Tensor
+    self, noise: learners.UpdateNoise, batch_size: int | tf.Tensor
   ) -> tf.Tensor | None:
     """Samples the τ at which to train the online network."""
     del noise, batch_size
     return None
 
   def target_taus(
-    self, noise: Noise, batch_size: int | tf.Tensor
+    self, noise: learners.UpdateNoise, batch_size: int | tf.Tensor
   ) -> tf.Tensor | None:
     """Returns the τ of the outputs passed to `read_target`."""
     del noise, batch_size

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 __all__ = ['PRESETS', 'IMPALABuilder', 'IMPALAConfig']
 
 AGENT = Agent(
-  name='impala',
-  description='Actor-critic with V-trace, feed-forward or recurrent; '
+  'impala',
+  'Actor-critic with V-trace, feed-forward or recurrent; '
   'discrete or continuous actions.',
-  config_class=IMPALAConfig,
-  presets=PRESETS,
-  builder='repertory.agents.impala.builder:IMPALABuilder',
+  IMPALAConfig,
+  PRESETS,
+  f'{__name__}.builder:IMPALABuilder',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, IMPALABuilder='builder')

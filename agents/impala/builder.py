@@ -4,8 +4,7 @@ from repertory.agents.actor_critic import actor_critic, additional_loss
 from repertory.agents.impala import config as impala_config
 from repertory.agents.impala import learning
 from repertory.agents.unrolls import unroll_queue
-from repertory.components import distributions, interfaces, specs
-from repertory.components.networks import SequenceNetwork
+from repertory.components import distributions
 
 
 class IMPALABuilder(
@@ -18,22 +17,16 @@ class IMPALABuilder(
 
   config: impala_config.IMPALAConfig
 
-  def __init__(self, config: impala_config.IMPALAConfig | None = None):
-    super().__init__(config or impala_config.IMPALAConfig())
-
   @property
-  def across_episodes(self) -> bool:
+  def across_episodes(self):
     return self.config.across_episodes
 
-  def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
-    config = self.config
+  def make_network(self, spec):
     return actor_critic.make_network(
-      spec, config, config.image_torso, config.hidden_sizes
+      spec, self.config, self.config.hidden_sizes
     )
 
-  def make_update(
-    self, network: SequenceNetwork, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec):
     distribution = distributions.make_distribution(spec.actions)
     return learning.IMPALAUpdate(
       network, distribution, self.config, self.given_loss

@@ -3,13 +3,13 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks, config_fields
+from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.unrolls import unroll_config
-from repertory.components.config import choices, settings
+from repertory.components.config import settings
 
 
 @dataclasses.dataclass(frozen=True)
-class IMPALAConfig(unroll_config.UnrollConfig):
+class IMPALAConfig(unroll_config.UnrollConfig, agent_config.NetworkConfig):
   """Settings of IMPALA, with the sources of their defaults.
 
   The defaults suit small environments with vector observations; "the paper" is
@@ -18,36 +18,25 @@ class IMPALAConfig(unroll_config.UnrollConfig):
 
   xla_pays_after: ClassVar[int] = 3_000
 
-  hidden_sizes: tuple[int, ...] = settings.field(
-    (128, 128), 'Hidden layer sizes of the network before its core.'
+  hidden_sizes: tuple[int, ...] = agent_config.default(
+    (128, 128), ', before its core'
   )
-  image_torso: str = config_fields.image_torso()
-  core: str = settings.field(
-    'none', "Recurrent core: 'none', 'lstm' (the paper, figure 3) or 'gru'."
+  core: str = agent_config.default('none', "; the paper, figure 3, has 'lstm'")
+  previous_action_and_reward: bool = agent_config.default(
+    False, ", as the paper's recurrent network does"
   )
-  previous_action_and_reward: bool = settings.field(
-    False,
-    "Include the previous action and reward in observations, as the paper's "
-    'recurrent network does.',
-  )
-  unroll_length: int = settings.field(
-    10,
-    'T, steps per unroll; the paper has 20 for Atari, for fewer and larger '
-    'batches.',
+  unroll_length: int = agent_config.default(
+    10, '; the paper has 20 for Atari, for fewer and larger batches'
   )
   across_episodes: bool = settings.field(
     True,
     'Continue unrolls across episode boundaries; otherwise the last one of an '
     'episode is padded.',
   )
-  batch_size: int = settings.field(
-    8, 'Unrolls per learner step; the paper has 32.'
-  )
-  discount: float = settings.field(
-    0.99, 'Discount factor γ: the paper, appendix D.'
-  )
-  learning_rate: float = settings.field(
-    1e-3, "Learning rate of Adam; for small networks larger than the paper's."
+  batch_size: int = agent_config.default(8, '; the paper has 32')
+  discount: float = agent_config.default(0.99, ': the paper, appendix D')
+  learning_rate: float = agent_config.default(
+    1e-3, "; for small networks larger than the paper's"
   )
   anneal_learner_steps: int | None = settings.field(
     None,
@@ -62,10 +51,10 @@ class IMPALAConfig(unroll_config.UnrollConfig):
     'a task is solved, and steps on noise grow: CartPole was lost again, see '
     '"Stability".',
   )
-  max_gradient_norm: float = settings.field(
+  max_gradient_norm: float | None = agent_config.default(
     40.0,
-    'Maximum global norm of gradients: the paper, appendix D, for a loss '
-    'summed over steps. For a mean, as here, it only limits outliers.',
+    ': the paper, appendix D, for a loss summed over steps. For a mean, as '
+    'here, it only limits outliers',
   )
   baseline_cost: float = settings.field(
     0.5, 'Weight of the value loss: the paper, appendix D.'
@@ -73,10 +62,8 @@ class IMPALAConfig(unroll_config.UnrollConfig):
   entropy_cost: float = settings.field(
     0.01, 'Weight of the entropy bonus: the paper, appendix D, for Atari.'
   )
-  max_abs_reward: float | None = settings.field(
-    None,
-    'Rewards are clipped to ± this before learning; None for no clipping. The '
-    'paper has 1 for Atari.',
+  max_abs_reward: float | None = agent_config.default(
+    None, '. The paper has 1 for Atari'
   )
   max_rho: float = settings.field(
     1.0,
@@ -102,13 +89,10 @@ class IMPALAConfig(unroll_config.UnrollConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_sizes(self, 'hidden_sizes')
-    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
     config_checks.check_at_least(self, 1, 'anneal_learner_steps')
     config_checks.check_at_least(
       self, 0, 'baseline_cost', 'entropy_cost', 'max_rho', 'max_pg_rho', 'max_c'
     )
-    config_checks.check_positive(self, 'max_gradient_norm')
     config_checks.check_fraction(self, 'lambda_')
     config_checks.check(
       self,

@@ -20,6 +20,9 @@ class IMPALAUpdate(interfaces.Update):
   The loss is policy + `baseline_cost` · ½ (v − V)² − `entropy_cost` · H, each a
   masked mean. See https://arxiv.org/abs/1802.01561,
   section 4.2.
+
+  The network outputs `networks.ActorCriticOutput`, with parameters of the
+  distribution.
   """
 
   def __init__(
@@ -29,14 +32,6 @@ class IMPALAUpdate(interfaces.Update):
     config: impala_config.IMPALAConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    """Initializes the update.
-
-    Args:
-      network: Network that outputs `networks.ActorCriticOutput`.
-      distribution: Action distribution that the network parameterizes.
-      config: The config.
-      additional_loss: Additional loss; None for none.
-    """
     super().__init__()
     self._network = network
     self._distribution = distribution

@@ -1,8 +1,7 @@
 """Agent metadata that is available without importing TensorFlow."""
 
 import dataclasses
-import importlib
-import operator
+import pkgutil
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -32,5 +31,4 @@ class Agent:
   @property
   def builder_class(self) -> 'type[builder.Builder]':
     """The builder's class, whose argument is the config; imports TensorFlow."""
-    module, _, path = self.builder.partition(':')
-    return operator.attrgetter(path)(importlib.import_module(module))
+    return pkgutil.resolve_name(self.builder)

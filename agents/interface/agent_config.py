@@ -1,10 +1,48 @@
-"""Base class of agent configs."""
+"""Base classes of agent configs."""
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from repertory.agents.interface import config_checks
-from repertory.components.config import settings
+from repertory.components.config import choices, settings
+
+T = TypeVar('T')
+
+
+class _Default(NamedTuple):
+  """Changed default of an inherited setting, see `default`."""
+
+  value: Any
+  note: str
+
+
+def default(value: T, note: str = '') -> T:
+  """Redeclares an inherited setting with another default.
+
+    n_step: int = agent_config.default(3, ': Rainbow, table 1')
+
+  Args:
+    value: The default, immutable.
+    note: Text that is appended to the inherited description, such as the source
+      of the default.
+  """
+  changed: Any = _Default(value, note)
+  return changed
+
+
+def required(help_text: str) -> Any:
+  """Declares a setting without a default, with its description."""
+  return dataclasses.field(metadata={'help': help_text})
+
+
+def image_torso() -> str:
+  """Declares the name of the convolutional torso."""
+  return settings.field(
+    'auto',
+    "Convolutional torso for images, one for each network: 'nature', "
+    "'residual', 'data_efficient', 'minatar', or 'auto' to choose by image "
+    'size; see docs/environments.md.',
+  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -12,14 +50,11 @@ class AgentConfig:
   """Agent config: a frozen dataclass that validates itself.
 
   Agents add their own fields and redeclare fields to set or change defaults.
-  `settings.field` adds the help text for command line and docs. All fields are
-  saved in checkpoints; a run resumes only if they are unchanged.
+  `settings.field` adds the help text for command line and docs, and `default`
+  keeps an inherited one. All fields are saved in checkpoints; a run resumes
+  only if they are unchanged.
 
   Attributes:
-    batch_size: Items per batch; None to derive it from the number of
-      environments.
-    discount: Discount factor γ.
-    learning_rate: Learning rate of the optimizer.
     default_environments_per_actor: Default number of environments per actor;
       a recommendation of the agent, not a setting.
     xla_pays_after: Approximate number of gradient steps after which XLA has
@@ -30,9 +65,10 @@ class AgentConfig:
   default_environments_per_actor: ClassVar[int] = 1
   xla_pays_after: ClassVar[int] = 1_000
 
-  batch_size: int | None
-  discount: float
-  learning_rate: float
+  # None to derive it from the number of environments.
+  batch_size: int | None = required('Items per gradient step.')
+  discount: float = required('Discount factor γ.')
+  learning_rate: float = required('Learning rate of Adam.')
   prefetch: int = settings.field(
     1, 'Number of batches that the replay server prefetches.'
   )
@@ -49,6 +85,14 @@ class AgentConfig:
     'and in anakin and deterministic runs.',
   )
 
+  def __init_subclass__(cls, **kwargs: Any):
+    super().__init_subclass__(**kwargs)
+    for name, changed in list(vars(cls).items()):
+      if isinstance(changed, _Default):
+        help_text = _inherited_help(cls, name).removesuffix('.')
+        field = settings.field(changed.value, f'{help_text}{changed.note}.')
+        setattr(cls, name, field)
+
   @property
   def steps_until_xla_pays(self) -> int:
     """Learner steps equivalent to `xla_pays_after` gradient steps."""
@@ -62,3 +106,90 @@ class AgentConfig:
     config_checks.check_at_least(self, 0, 'prefetch')
     config_checks.check_fraction(self, 'discount')
     config_checks.check_positive(self, 'learning_rate')
+
+
+def _inherited_help(config_class: type, name: str) -> str:
+  for base in filter(dataclasses.is_dataclass, config_class.__mro__[1:]):
+    for field in dataclasses.fields(base):
+      if field.name == name:
+        return field.metadata['help']
+  raise TypeError(f'{name} of {config_class.__name__} must be inherited.')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class NetworkConfig(AgentConfig):
+  """Settings of networks and of their optimizer."""
+
+  # A config lists this and the classes below after bases that redeclare fields
+  # of `AgentConfig`: the first base with a field determines it.
+
+  hidden_sizes: tuple[int, ...] = settings.field(
+    (256, 256), 'Hidden layer sizes of each network.'
+  )
+  image_torso: str = image_torso()
+  adam_epsilon: float = settings.field(
+    1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
+  )
+  max_gradient_norm: float | None = settings.field(
+    None,
+    "Maximum global norm of each network's gradients; None for no clipping.",
+  )
+
+  def __post_init__(self):
+    super().__post_init__()
+    config_checks.check_sizes(self, 'hidden_sizes')
+    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
+    config_checks.check_positive(self, 'adam_epsilon', 'max_gradient_norm')
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CategoricalConfig(AgentConfig):
+  """Settings of a categorical distribution of returns."""
+
+  num_atoms: int = settings.field(
+    51,
+    'Atoms of a categorical distribution of returns: C51, arXiv:1707.06887, '
+    'section 5.',
+  )
+  vmin: float = settings.field(
+    -150.0,
+    'Smallest atom of a categorical distribution, the least return it can '
+    'represent; values beyond are clipped, and data sets with returns beyond '
+    'are rejected. Acme has ±150, for rewards in [−1, 1].',
+  )
+  vmax: float = settings.field(
+    150.0,
+    'Largest atom of a categorical distribution, the greatest return it can '
+    'represent.',
+  )
+
+  def __post_init__(self):
+    super().__post_init__()
+    config_checks.check_support(self)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EpsilonConfig(AgentConfig):
+  """Settings of ε-greedy exploration; agents check `epsilon_base`."""
+
+  epsilon_base: float = settings.field(
+    0.4,
+    'Largest ε of the ladder over environments: Ape-X, arXiv:1803.00933, '
+    'section 4.1.',
+  )
+  epsilon_exponent: float = settings.field(
+    7.0, 'Steepness of the ladder: Ape-X, section 4.1.'
+  )
+  epsilon_anneal_steps: int = settings.field(
+    3_000,
+    'Steps, over all environments, over which ε decays linearly from 1 to its '
+    'final value, as in Nature DQN, scaled down to small environments.',
+  )
+  evaluation_epsilon: float = settings.field(0.0, 'ε in evaluation.')
+
+  def __post_init__(self):
+    super().__post_init__()
+    config_checks.check_at_least(
+      self, 0, 'epsilon_exponent', 'epsilon_anneal_steps'
+    )
+    config_checks.check_fraction(self, 'evaluation_epsilon')

@@ -18,6 +18,7 @@ from repertory.components import (
   specs,
   transports,
 )
+from repertory.components.config import settings
 from repertory.components.runtime import nests
 from repertory.components.transports import experience as experience_lib
 
@@ -95,7 +96,15 @@ class Builder(transports.TransportParts, abc.ABC):
 
   uses_rewards: ClassVar[bool] = True
 
-  def __init__(self, config: agent_config.AgentConfig):
+  def __init__(self, config: agent_config.AgentConfig | None = None):
+    """Initializes the builder.
+
+    Args:
+      config: The config; None for the defaults of the class that the builder
+        declares, by `config: MyConfig` in its body.
+    """
+    if config is None:
+      config = settings.types_of(type(self))['config']()
     self.config: Any = config
 
   def __init_subclass__(cls, **kwargs: Any):
@@ -106,8 +115,8 @@ class Builder(transports.TransportParts, abc.ABC):
         setattr(cls, name, _checked(method))
 
   @property
-  def wrapping(self) -> Mapping[str, Any]:
-    """Plain values of the reward model: name and settings; see `wrappers`."""
+  def reward_model_identity(self) -> Mapping[str, Any]:
+    """Name and settings of the reward model, as entries of run identities."""
     return {}
 
   @property
@@ -130,9 +139,10 @@ class Builder(transports.TransportParts, abc.ABC):
     """Whether observations include the previous action and reward.
 
     If so, an observation is a dictionary of 'observation', 'previous_action'
-    and 'previous_reward', in the spec and for policy and update.
+    and 'previous_reward', in the spec and for policy and update. By default the
+    setting `previous_action_and_reward`, if there is one.
     """
-    return False
+    return getattr(self.config, 'previous_action_and_reward', False)
 
   @property
   def return_bounds(self) -> tuple[float, float] | None:

@@ -112,6 +112,11 @@ def check_sizes(config: Any, name: str) -> None:
   check(config, name, holds, 'a tuple of integers of at least 1')
 
 
+def check_not_empty(config: Any, name: str) -> None:
+  """Rejects empty tuples."""
+  check(config, name, len(getattr(config, name)) > 0, 'at least one number')
+
+
 def check_support(config: Any) -> None:
   """Checks the support of a categorical return distribution.
 

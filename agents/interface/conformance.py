@@ -10,7 +10,6 @@ Run them by pytest, or by unittest with `unittest.TestCase` as a further base.
 
 import contextlib
 import dataclasses
-import itertools
 import unittest
 from collections.abc import Iterator
 from typing import Any
@@ -31,8 +30,6 @@ from repertory.components import (
   types,
 )
 from repertory.components.runtime import (
-  compilation,
-  numpy_functions,
   signals,
 )
 
@@ -134,38 +131,6 @@ class BuilderConformance:
       ),
       *actions,
     )
-
-  def test_numpy_acts_alike(self):
-    """Compares NumPy with TensorFlow, if NumPy supports the policy."""
-    builder, spec = self.make_builder(), self.make_spec()
-    size = self.num_environments
-    policy = self.make_policy(builder.make_network(spec))
-    state = policy.initial_state(range(size))
-    compiled = compilation.CompiledFunction(
-      lambda *arguments: tuple(policy.act(*arguments)),
-      (
-        specs.tensor_spec(spec.observations, size),
-        tf.TensorSpec([size], tf.int32),
-        compilation.specs_of(state),
-      ),
-      jit_compile=False,
-    )
-    try:
-      translated = numpy_functions.NumpyFunction(compiled, lambda: 0)
-    except numpy_functions.CannotTranslateError as error:
-      raise unittest.SkipTest(f'NumPy cannot act: {error}') from error
-    leaves = [np.asarray(leaf) for leaf in tree.flatten(state)]
-    for timestep in itertools.islice(self.live(), 20):
-      step = [*tree.flatten(timestep.observation), timestep.step_type]
-      outputs = [np.asarray(one) for one in compiled(*step, *leaves)]
-      found = translated(*step, *leaves)
-      for ours, theirs in zip(found, outputs, strict=True):
-        assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape)
-        np.testing.assert_allclose(
-          ours, theirs, rtol=1e-5, atol=1e-5,
-          err_msg='NumPy must compute the same as TensorFlow.',
-        )  # fmt: skip
-      leaves = outputs[len(outputs) - len(leaves) :]
 
   def _act(self, policy):
     actor = self._make_actor(policy)

@@ -113,28 +113,52 @@ def make_config(
   agent = get(name)
   if preset is not None:
     settings = {**_get_preset(agent, preset), **settings}
-  kinds = settings_lib.types_of(agent.config_class)
-  defaults = {
-    setting.name: setting.default
-    for setting in settings_lib.describe(agent.config_class)
-  }
-  values = {}
-  for field, value in settings.items():
-    if field not in defaults:
-      hint = settings_lib.did_you_mean(OTHER_NAMES.get(field, field), defaults)
-      raise settings_lib.SettingError(
-        f'config.{field}',
-        f"is no setting of agent '{name}'.{hint} `repertory agents {name}` "
-        'lists them.',
-      )
-    values[field] = settings_lib.parse(f'config.{field}', value, kinds[field])
-  for field, default in defaults.items():
-    if default is dataclasses.MISSING and field not in values:
+  values = parse_settings(
+    settings, agent.config_class, 'config', f"agent '{name}'",
+    f'repertory agents {name}',
+  )  # fmt: skip
+  for setting in settings_lib.describe(agent.config_class):
+    field = setting.name
+    if setting.default is dataclasses.MISSING and field not in values:
       raise settings_lib.SettingError(
         f'config.{field}',
         f"must be given: agent '{name}' has no default for it.",
       )
   return agent.config_class(**values)
+
+
+def parse_settings(
+  settings: Mapping[str, Any],
+  config_class: type,
+  prefix: str,
+  owner: str,
+  command: str,
+) -> dict[str, Any]:
+  """Parses the settings of a config class.
+
+  Args:
+    settings: Values by field, as Python values or as text.
+    config_class: A dataclass.
+    prefix: Prefix of the settings' names in errors, without the dot.
+    owner: The config's owner, for errors.
+    command: Command that lists the settings.
+
+  Raises:
+    SettingError: If a field is unknown, or a value is invalid.
+  """
+  kinds = settings_lib.types_of(config_class)
+  known = [field.name for field in dataclasses.fields(config_class)]
+  for field in settings:
+    if field not in known:
+      hint = settings_lib.did_you_mean(OTHER_NAMES.get(field, field), known)
+      raise settings_lib.SettingError(
+        f'{prefix}.{field}',
+        f'is no setting of {owner}.{hint} `{command}` lists them.',
+      )
+  return {
+    field: settings_lib.parse(f'{prefix}.{field}', value, kinds[field])
+    for field, value in settings.items()
+  }
 
 
 def _get_preset(agent: Agent, preset: str) -> Mapping[str, Any]:

@@ -12,12 +12,11 @@ if TYPE_CHECKING:
 __all__ = ['PRESETS', 'IQLBuilder', 'IQLConfig']
 
 AGENT = Agent(
-  name='iql',
-  description='Implicit Q-learning, for offline data; bounded continuous '
-  'actions.',
-  config_class=IQLConfig,
-  presets=PRESETS,
-  builder='repertory.agents.iql.builder:IQLBuilder',
+  'iql',
+  'Implicit Q-learning, for offline data; bounded continuous actions.',
+  IQLConfig,
+  PRESETS,
+  f'{__name__}.builder:IQLBuilder',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, IQLBuilder='builder')

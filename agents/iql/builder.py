@@ -2,12 +2,11 @@
 
 import sonnet as snt
 
-from repertory.agents.actor_critic import exploration, policy_and_critic
-from repertory.agents.interface import builder
+from repertory.agents.actor_critic import exploration
 from repertory.agents.iql import config as iql_config
 from repertory.agents.iql import learning
 from repertory.agents.replay import experience_replay, transition_replay
-from repertory.components import interfaces, networks, specs
+from repertory.components import networks, specs
 from repertory.components.actions import action_scaling
 from repertory.components.distributions import bounded_gaussian
 from repertory.components.networks import CriticEnsemble
@@ -22,10 +21,7 @@ class IQLBuilder(transition_replay.TransitionReplayBuilder):
 
   config: iql_config.IQLConfig
 
-  def __init__(self, config: iql_config.IQLConfig | None = None):
-    super().__init__(config or iql_config.IQLConfig())
-
-  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+  def make_network(self, spec):
     return networks.make_bounded_gaussian_network(
       spec, self.config.hidden_sizes, self.config.image_torso
     )
@@ -41,20 +37,19 @@ class IQLBuilder(transition_replay.TransitionReplayBuilder):
 
   def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
     """Creates critics; also called for the target critics."""
-    return policy_and_critic.make_critics(spec, self.config)
+    config = self.config
+    return networks.make_critics(
+      spec, config.hidden_sizes, config.num_critics, config.image_torso
+    )
 
-  def make_policy(
-    self, network: snt.Module, acting: builder.Acting
-  ) -> interfaces.Policy:
+  def make_policy(self, network, acting):
     size = action_scaling.ActionScaling(acting.spec.actions).size
     distribution = bounded_gaussian.BoundedGaussian(size)
     return exploration.make_continuous_policy(
       network, distribution.sample, acting
     )
 
-  def make_update(
-    self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec):
     learned = learning.IQLNetworks(
       network, self.make_value_network(spec), self.make_critics(spec)
     )

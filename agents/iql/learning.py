@@ -43,14 +43,6 @@ class IQLUpdate(interfaces.Update):
     scaling: action_scaling.ActionScaling,
     config: iql_config.IQLConfig,
   ):
-    """Initializes the update.
-
-    Args:
-      learned: Online networks.
-      target_critics: Target critics of the same architecture.
-      scaling: Scaling of actions to [−1, 1].
-      config: The config.
-    """
     super().__init__()
     self._learned = learned
     self._target_critics = target_critics

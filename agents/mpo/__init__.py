@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 __all__ = ['PRESETS', 'MPOBuilder', 'MPOConfig']
 
 AGENT = Agent(
-  name='mpo',
-  description='Maximum a posteriori policy optimization, with DMPO as an '
+  'mpo',
+  'Maximum a posteriori policy optimization, with DMPO as an '
   'option; bounded continuous or discrete actions.',
-  config_class=MPOConfig,
-  presets=PRESETS,
-  builder='repertory.agents.mpo.builder:MPOBuilder',
+  MPOConfig,
+  PRESETS,
+  f'{__name__}.builder:MPOBuilder',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, MPOBuilder='builder')

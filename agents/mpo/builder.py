@@ -4,11 +4,10 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration, policy_and_critic
-from repertory.agents.interface import builder
 from repertory.agents.mpo import action_kinds, learning
 from repertory.agents.mpo import config as mpo_config
 from repertory.agents.replay import experience_replay, transition_replay
-from repertory.components import interfaces, networks, specs
+from repertory.components import networks, specs
 from repertory.components.actions import (
   action_parts,
   action_scaling,
@@ -25,16 +24,13 @@ class MPOBuilder(transition_replay.TransitionReplayBuilder):
 
   config: mpo_config.MPOConfig
 
-  def __init__(self, config: mpo_config.MPOConfig | None = None):
-    super().__init__(config or mpo_config.MPOConfig())
-
   @property
-  def return_bounds(self) -> tuple[float, float] | None:
+  def return_bounds(self):
     if self.config.distribution == 'none':
       return None
     return self.config.vmin, self.config.vmax
 
-  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+  def make_network(self, spec):
     if action_parts.are_continuous(spec.actions):
       size = action_scaling.ActionScaling(spec.actions).size
       head = networks.GaussianHead(size, self.config.initial_stddev)
@@ -71,16 +67,12 @@ class MPOBuilder(transition_replay.TransitionReplayBuilder):
     networks.create_variables(network, spec.observations)
     return network
 
-  def make_policy(
-    self, network: snt.Module, acting: builder.Acting
-  ) -> interfaces.Policy:
+  def make_policy(self, network, acting):
     if action_parts.are_continuous(acting.spec.actions):
       return exploration.make_continuous_policy(network, _draw, acting)
     return exploration.make_categorical_policy(network, acting)
 
-  def make_update(
-    self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec):
     online = policy_and_critic.Networks(network, self.make_critic(spec))
     target = policy_and_critic.Networks(
       self.make_network(spec), self.make_critic(spec)

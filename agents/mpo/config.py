@@ -3,74 +3,54 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks, config_fields
+from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
-from repertory.components.config import choices, settings
+from repertory.components.config import settings
 
 _DISTRIBUTIONS = ('none', 'categorical')
 
 
 @dataclasses.dataclass(frozen=True)
-class MPOConfig(replay_config.ReplayConfig):
+class MPOConfig(
+  replay_config.TransitionReplayConfig, agent_config.CategoricalConfig
+):
   """Settings of MPO, with the sources of their defaults.
 
-  "Acme" is the MPO agent of dm-acme. The defaults suit small environments with
-  vector observations.
+  "Acme" is the MPO agent of dm-acme, which samples uniformly. The defaults suit
+  small environments with vector observations.
   """
 
   xla_pays_after: ClassVar[int] = 500
 
-  hidden_sizes: tuple[int, ...] = settings.field(
+  hidden_sizes: tuple[int, ...] = agent_config.default(
     (256, 256),
-    'Hidden layer sizes of the policy and of the critic, with layer '
-    'normalization of the first one; Acme has (256, 256, 256) and (512, 512, '
-    '256).',
+    ', with layer normalization of the first layer; Acme has (256, 256, 256) '
+    'and (512, 512, 256)',
   )
-  image_torso: str = config_fields.image_torso('policy and critic')
   distribution: str = settings.field(
     'none',
     "Output of the critic: expected returns ('none') or, as DMPO, a "
     "categorical distribution ('categorical').",
-  )
-  num_atoms: int = settings.field(
-    51,
-    'Atoms of a categorical critic: C51, arXiv:1707.06887, section 5.',
-  )
-  vmin: float = settings.field(
-    -150.0,
-    'Smallest atom of a categorical critic, the least value it can represent: '
-    "Acme's, for rewards in [−1, 1]. Values beyond are clipped.",
-  )
-  vmax: float = settings.field(
-    150.0,
-    'Largest atom of a categorical critic, the greatest value it can '
-    'represent.',
   )
   num_samples: int = settings.field(
     20,
     "N, actions sampled in each state, if they are continuous: Acme's. "
     'Discrete actions are all summed over.',
   )
-  n_step: int = settings.field(3, 'n of n-step transitions; Acme has 5.')
-  discount: float = settings.field(0.99, "Discount factor γ: Acme's.")
-  batch_size: int = settings.field(256, "Items per gradient step: Acme's.")
-  learning_rate: float = settings.field(
-    5e-4,
-    'Learning rate of Adam for policy and critic; for small networks larger '
-    "than Acme's 1e-4.",
+  n_step: int = agent_config.default(3, '; Acme has 5')
+  discount: float = agent_config.default(0.99, ": Acme's")
+  batch_size: int = agent_config.default(256, ": Acme's")
+  learning_rate: float = agent_config.default(
+    5e-4, "; for small networks larger than Acme's 1e-4"
   )
   dual_learning_rate: float = settings.field(
     1e-2, "Learning rate of Adam for temperatures and KL multipliers: Acme's."
   )
-  adam_epsilon: float = config_fields.adam_epsilon()
-  max_gradient_norm: float | None = settings.field(
-    None,
-    'Maximum global norm of gradients, separately for policy and critic; None '
-    'for no clipping. Acme has 40, which slows down a critic of large values.',
+  max_gradient_norm: float | None = agent_config.default(
+    None, '. Acme has 40, which slows down a critic of large values'
   )
   epsilon: float = settings.field(
-    0.1,
-    "ε, KL bound of the E-step, in nats: Acme's.",
+    0.1, "ε, KL bound of the E-step, in nats: Acme's."
   )
   epsilon_mean: float = settings.field(
     2.5e-3,
@@ -83,12 +63,10 @@ class MPOConfig(replay_config.ReplayConfig):
     'Acme has 1e-6.',
   )
   epsilon_policy: float = settings.field(
-    1e-2,
-    'ε_π, KL bound of discrete policies; Acme has 2.5e-3.',
+    1e-2, 'ε_π, KL bound of discrete policies; Acme has 2.5e-3.'
   )
   initial_temperature: float = settings.field(
-    1.0,
-    'Initial temperature η of each E-step; Acme has 10.',
+    1.0, 'Initial temperature η of each E-step; Acme has 10.'
   )
   initial_alpha_mean: float = settings.field(
     1.0, 'Initial KL multiplier α_μ; Acme has 10.'
@@ -112,19 +90,8 @@ class MPOConfig(replay_config.ReplayConfig):
   target_update_period: int = settings.field(
     25, 'Learner steps between target network updates; Acme has 100.'
   )
-  prioritized: bool = settings.field(
-    False, 'Use prioritized replay (arXiv:1511.05952); Acme samples uniformly.'
-  )
-  max_replay_size: int = settings.field(
-    1_000_000, "Capacity of the replay table, in items: Acme's."
-  )
-  min_replay_size: int = settings.field(
-    1_000, "Items in the table before learning starts: Acme's."
-  )
-  samples_per_insert: float = settings.field(
-    128.0,
-    'Replay ratio, average samples per item: with batches of 256, one learner '
-    'step per 2 environment steps. Acme has one per 8.',
+  samples_per_insert: float = agent_config.default(
+    128.0, '. 128 is one per 2 environment steps; Acme has one per 8'
   )
 
   @property
@@ -134,21 +101,14 @@ class MPOConfig(replay_config.ReplayConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_sizes(self, 'hidden_sizes')
-    config_checks.check(
-      self, 'hidden_sizes', len(self.hidden_sizes) >= 1, 'at least one number'
-    )
-    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
+    config_checks.check_not_empty(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'distribution', _DISTRIBUTIONS)
-    config_checks.check_support(self)
-    config_checks.check_at_least(
-      self, 1, 'num_samples', 'n_step', 'target_update_period'
-    )
+    config_checks.check_at_least(self, 1, 'num_samples', 'target_update_period')
     config_checks.check_positive(
-      self, 'dual_learning_rate', 'adam_epsilon', 'max_gradient_norm',
-      'epsilon', 'epsilon_mean', 'epsilon_stddev', 'epsilon_policy',
-      'epsilon_penalty', 'initial_temperature', 'initial_alpha_mean',
-      'initial_alpha_stddev', 'initial_alpha_policy', 'initial_stddev',
+      self, 'dual_learning_rate', 'epsilon', 'epsilon_mean', 'epsilon_stddev',
+      'epsilon_policy', 'epsilon_penalty', 'initial_temperature',
+      'initial_alpha_mean', 'initial_alpha_stddev', 'initial_alpha_policy',
+      'initial_stddev',
     )  # fmt: skip
 
 

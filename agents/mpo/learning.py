@@ -14,7 +14,8 @@ class MPOUpdate(interfaces.Update):
   """MPO: TD learning of the critic; E-step and M-step for the policy.
 
   See https://arxiv.org/abs/1812.02256, and https://arxiv.org/abs/2006.00979 for
-  a shared batch. Critics take actions scaled to [−1, 1].
+  a shared batch. Critics take actions scaled to [−1, 1], and have M outputs for
+  each action, values or logits. The policy is of the given kind.
   """
 
   def __init__(
@@ -24,15 +25,6 @@ class MPOUpdate(interfaces.Update):
     kind: action_kinds.ActionKind,
     config: mpo_config.MPOConfig,
   ):
-    """Initializes the update.
-
-    Args:
-      online: Policy of the given kind, and critic with M outputs for each
-        action, values or logits.
-      target: Target networks of the same architecture.
-      kind: Policy family.
-      config: The config.
-    """
     super().__init__()
     self._online = online
     self._target = target

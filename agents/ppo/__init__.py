@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 __all__ = ['PRESETS', 'PPOBuilder', 'PPOConfig']
 
 AGENT = Agent(
-  name='ppo',
-  description='Proximal policy optimization, feed-forward or recurrent; '
+  'ppo',
+  'Proximal policy optimization, feed-forward or recurrent; '
   'discrete or continuous actions.',
-  config_class=PPOConfig,
-  presets=PRESETS,
-  builder='repertory.agents.ppo.builder:PPOBuilder',
+  PPOConfig,
+  PRESETS,
+  f'{__name__}.builder:PPOBuilder',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, PPOBuilder='builder')

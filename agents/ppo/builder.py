@@ -4,8 +4,7 @@ from repertory.agents.actor_critic import actor_critic, additional_loss
 from repertory.agents.ppo import config as ppo_config
 from repertory.agents.ppo import learning
 from repertory.agents.unrolls import unroll_queue
-from repertory.components import distributions, interfaces, specs
-from repertory.components.networks import SequenceNetwork
+from repertory.components import distributions
 
 
 class PPOBuilder(
@@ -18,23 +17,17 @@ class PPOBuilder(
 
   config: ppo_config.PPOConfig
 
-  def __init__(self, config: ppo_config.PPOConfig | None = None):
-    super().__init__(config or ppo_config.PPOConfig())
-
-  def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
+  def make_network(self, spec):
     config = self.config
     return actor_critic.make_network(
       spec,
       config,
-      config.image_torso,
       config.shared_sizes,
       config.hidden_sizes,
       config.normalize_observations,
     )
 
-  def make_update(
-    self, network: SequenceNetwork, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec):
     distribution = distributions.make_distribution(spec.actions)
     return learning.PPOUpdate(
       network, distribution, self.config, self.given_loss

@@ -3,17 +3,13 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks, config_fields
+from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.unrolls import unroll_config
-from repertory.components.config import choices, settings
-
-# Default minimum batch size, in unrolls: the number of actors in the paper, for
-# Atari.
-_MIN_BATCH_SIZE = 8
+from repertory.components.config import settings
 
 
 @dataclasses.dataclass(frozen=True)
-class PPOConfig(unroll_config.UnrollConfig):
+class PPOConfig(unroll_config.ActorCriticConfig):
   """Settings of PPO, with the sources of their defaults.
 
   The defaults suit small environments with vector observations; "the paper" is
@@ -23,51 +19,29 @@ class PPOConfig(unroll_config.UnrollConfig):
 
   xla_pays_after: ClassVar[int] = 200
 
-  shared_sizes: tuple[int, ...] = settings.field(
-    (),
-    'Hidden layer sizes shared by policy and value, before the recurrent core.',
-  )
-  hidden_sizes: tuple[int, ...] = settings.field(
+  hidden_sizes: tuple[int, ...] = agent_config.default(
     (64, 64),
-    'Hidden layer sizes of policy and value each, after the recurrent core: '
-    'the paper, section 6.1; separate networks: Andrychowicz, section 3.2.',
+    ': the paper, section 6.1; separate networks: Andrychowicz, section 3.2',
   )
-  image_torso: str = config_fields.image_torso()
   normalize_observations: bool = settings.field(
     False,
     'Normalize observations, except images, to mean 0 and standard deviation '
     '1, as recommended for MuJoCo: Andrychowicz, section 3.3.',
   )
-  scale_rewards: bool = settings.field(
-    False,
-    'Divide rewards by the running standard deviation of discounted returns, '
-    "as the paper's code does for MuJoCo: Engstrom, section 3.",
+  scale_rewards: bool = agent_config.default(
+    False, ", as the paper's code does for MuJoCo: Engstrom, section 3"
   )
-  max_abs_reward: float | None = settings.field(
-    None,
-    'Rewards are clipped to ± this before learning, after scale_rewards; None '
-    'for no clipping.',
+  unroll_length: int = agent_config.default(128, ': the paper, table 5')
+  num_epochs: int = agent_config.default(
+    4, '; the paper has 3 for Atari and 10 for MuJoCo'
   )
-  unroll_length: int = settings.field(
-    128, 'T, steps per unroll: the paper, table 5.'
+  num_minibatches: int = agent_config.default(
+    4, '; the paper has 4 for Atari and 32 for MuJoCo'
   )
-  batch_size: int | None = settings.field(
-    None,
-    'Unrolls per learner step; None for the same number of each environment, '
-    'at least 8 in total.',
+  discount: float = agent_config.default(0.99, ': the paper, tables 3 and 5')
+  lambda_: float = agent_config.default(
+    0.95, ' (GAE): the paper, tables 3 and 5'
   )
-  num_epochs: int = settings.field(
-    4, 'Epochs over each batch; the paper has 3 for Atari and 10 for MuJoCo.'
-  )
-  num_minibatches: int = settings.field(
-    4,
-    'Minibatches (gradient steps) per epoch; the paper has 4 for Atari and 32 '
-    'for MuJoCo.',
-  )
-  discount: float = settings.field(
-    0.99, 'Discount factor γ: the paper, tables 3 and 5.'
-  )
-  lambda_: float = settings.field(0.95, 'λ of GAE: the paper, tables 3 and 5.')
   clip_epsilon: float = settings.field(
     0.2,
     'ε, clipping range of the probability ratios: the paper, table 1.',
@@ -77,16 +51,8 @@ class PPOConfig(unroll_config.UnrollConfig):
     'Clipping range of the value loss, per learner step; None for no '
     'clipping: Andrychowicz, section 3.3.',
   )
-  normalize_advantages: bool = settings.field(
-    True,
-    'Normalize advantages to mean 0 and standard deviation 1 in each '
-    'minibatch.',
-  )
-  learning_rate: float = settings.field(
-    1e-3, 'Learning rate of Adam; the paper has 3e-4 for MuJoCo.'
-  )
-  max_gradient_norm: float = settings.field(
-    0.5, "Maximum global norm of gradients: that of the paper's code."
+  learning_rate: float = agent_config.default(
+    1e-3, '; the paper has 3e-4 for MuJoCo'
   )
   anneal_learner_steps: int | None = settings.field(
     None,
@@ -99,36 +65,21 @@ class PPOConfig(unroll_config.UnrollConfig):
     'Approximate KL divergence from the behavior policy at which a learner '
     'step stops early, per minibatch; None for no early stopping.',
   )
-  baseline_cost: float = settings.field(
-    0.5, "Weight of the value loss: that of the paper's code."
-  )
   entropy_cost: float = settings.field(
     0.01, 'Weight of the entropy bonus: the paper, table 5, for Atari.'
   )
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_sizes(self, 'shared_sizes')
-    config_checks.check_sizes(self, 'hidden_sizes')
-    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
-    config_checks.check_at_least(
-      self, 1, 'num_epochs', 'num_minibatches', 'anneal_learner_steps'
-    )
-    config_checks.check_at_least(self, 0, 'baseline_cost', 'entropy_cost')
+    config_checks.check_at_least(self, 0, 'entropy_cost')
     config_checks.check_positive(
-      self, 'clip_epsilon', 'value_clip_epsilon', 'target_kl',
-      'max_gradient_norm',
-    )  # fmt: skip
-    config_checks.check_fraction(self, 'lambda_')
-
-  def batch_size_for(self, num_environments: int) -> int:
-    return self.divided_batch_size(
-      num_environments,
-      self.num_minibatches,
-      min_size=_MIN_BATCH_SIZE,
-      # The normalized advantage of a single step would be 0.
-      min_steps=2 if self.normalize_advantages else 1,
+      self, 'clip_epsilon', 'value_clip_epsilon', 'target_kl'
     )
+
+  @property
+  def min_minibatch_steps(self) -> int:
+    # The normalized advantage of a single step would be 0.
+    return 2 if self.normalize_advantages else 1
 
 
 PRESETS = {

@@ -1,7 +1,6 @@
 """Update of PPO."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tree
@@ -9,6 +8,7 @@ import tree
 from repertory.agents.actor_critic import actor_critic
 from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.ppo import config as ppo_config
+from repertory.agents.unrolls import steps as steps_lib
 from repertory.components import (
   distributions,
   interfaces,
@@ -26,60 +26,15 @@ _METRICS = (
 )  # fmt: skip
 
 
-class _Others(NamedTuple):
-  """Data for the additional loss, `[K, T, ...]`.
-
-  Attributes:
-    action: a_t.
-    reward: r_{t+1}.
-    discount: d_{t+1}.
-    extras: Extras of the policy.
-    next_observation: x_{t+1}.
-    next_first: Whether x_{t+1} is the first of an episode.
-  """
-
-  action: types.Nest
-  reward: tf.Tensor
-  discount: tf.Tensor
-  extras: types.Nest
-  next_observation: types.Nest
-  next_first: tf.Tensor
-
-
-class _Steps(NamedTuple):
-  """Inputs of the losses for K items of a batch, `[K, T, ...]`.
-
-  Attributes:
-    observation: x_t.
-    first: Whether x_t is the first of an episode.
-    mask: False for padding.
-    sample: Sample of the distribution for a_t.
-    log_prob: log μ(a_t | x_t).
-    value: V(x_t) before the update.
-    advantage: A_t.
-    target: v_t.
-    state: Recurrent state before x_0, `[K, ...]`.
-    others: Data for the additional loss; () without one.
-  """
-
-  observation: types.Nest
-  first: tf.Tensor
-  mask: tf.Tensor
-  sample: types.Nest
-  log_prob: tf.Tensor
-  value: tf.Tensor
-  advantage: tf.Tensor
-  target: tf.Tensor
-  state: types.Nest
-  others: _Others | tuple[()] = ()
-
-
 class PPOUpdate(interfaces.Update):
   """PPO: several epochs of minibatch steps on the clipped surrogate loss.
 
   The loss of a minibatch is the clipped surrogate loss + `baseline_cost` ·
   ½ (v − V)² − `entropy_cost` · H, each a masked mean. See
   https://arxiv.org/abs/1707.06347, algorithm 1.
+
+  The network outputs `networks.ActorCriticOutput`, with parameters of the
+  distribution. The additional loss, if any, is added in each minibatch.
   """
 
   def __init__(
@@ -89,14 +44,6 @@ class PPOUpdate(interfaces.Update):
     config: ppo_config.PPOConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    """Initializes the update.
-
-    Args:
-      network: Network that outputs `networks.ActorCriticOutput`.
-      distribution: Action distribution that the network parameterizes.
-      config: The config.
-      additional_loss: Additional loss of each minibatch; None for none.
-    """
     super().__init__()
     self._network = network
     self._distribution = distribution
@@ -153,35 +100,31 @@ class PPOUpdate(interfaces.Update):
     steps, metrics = self._estimate(learners.time_major(data))
     return {**metrics, **self._take_steps(steps)}
 
-  def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
+  def _estimate(self, data: types.Sequence) -> tuple[steps_lib.Steps, dict]:
     """Computes advantages and targets, with the current network."""
     mask = data.mask  # [T, B]
     output, _ = self._network.unroll(data.observation, data.first, data.state)
     (advantages, targets), metrics = actor_critic.estimate_advantages(
       data, output.value, self._config, self._return_scale
     )
-    steps = _Steps(
-      observation=tree.map_structure(lambda x: x[:-1], data.observation),
-      first=data.first[:-1],
-      mask=mask,
-      sample=data.extras['sample'],
-      log_prob=data.extras['log_prob'],
-      value=output.value[:-1],
-      advantage=advantages,
+    steps = steps_lib.steps_of(
+      data,
+      action=data.extras['sample'],
       target=targets,
-      state=data.state,
+      advantage=advantages,
+      old={'log_prob': data.extras['log_prob'], 'value': output.value[:-1]},
       others=() if self._additional_loss is None else _others_of(data),
     )
     log_probs = self._distribution.log_prob(
-      output.parameters[:-1], steps.sample
+      output.parameters[:-1], steps.action
     )
-    ratios = losses.importance_ratios(log_probs, steps.log_prob, mask)
+    ratios = losses.importance_ratios(log_probs, steps.old['log_prob'], mask)
     return learners.to_items(steps), {
       **metrics,
       'importance_ratio': losses.masked_mean(ratios, mask),
     }
 
-  def _take_steps(self, steps: _Steps) -> dict[str, tf.Tensor]:
+  def _take_steps(self, steps: steps_lib.Steps) -> dict[str, tf.Tensor]:
     """Takes the gradient steps and returns mean metrics."""
     config = self._config
     left = self._annealing()
@@ -199,7 +142,7 @@ class PPOUpdate(interfaces.Update):
     )
 
   def _descend(
-    self, minibatch: _Steps, epsilon: tf.Tensor
+    self, minibatch: steps_lib.Steps, epsilon: tf.Tensor
   ) -> Mapping[str, tf.Tensor]:
     """Takes a gradient step on a minibatch `[K, T, ...]`."""
     steps = learners.to_steps(minibatch)  # [T, K, ...]
@@ -212,7 +155,7 @@ class PPOUpdate(interfaces.Update):
     return additional.merge(metrics, added_metrics)
 
   def _evaluate_additional(
-    self, steps: _Steps
+    self, steps: steps_lib.Steps
   ) -> tuple[tf.Tensor | float, dict[str, tf.Tensor]]:
     """Returns the additional loss of steps `[T, K, ...]`, and its metrics."""
     if self._additional_loss is None:
@@ -221,7 +164,7 @@ class PPOUpdate(interfaces.Update):
       self._additional_loss, self._network, _to_sample(steps)
     )
 
-  def _additional_metrics(self, items: _Steps) -> list[str]:
+  def _additional_metrics(self, items: steps_lib.Steps) -> list[str]:
     """Returns the names of the metrics of the additional loss."""
     if self._additional_loss is None:
       return []
@@ -240,14 +183,14 @@ class PPOUpdate(interfaces.Update):
     return sorted(metrics)
 
   def _loss(
-    self, steps: _Steps, epsilon: tf.Tensor
+    self, steps: steps_lib.Steps, epsilon: tf.Tensor
   ) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
     config, mask = self._config, steps.mask  # [T, K]
     output, _ = self._network.unroll(
       steps.observation, steps.first, steps.state
     )
-    log_probs = self._distribution.log_prob(output.parameters, steps.sample)
-    ratios = losses.importance_ratios(log_probs, steps.log_prob, mask)
+    log_probs = self._distribution.log_prob(output.parameters, steps.action)
+    ratios = losses.importance_ratios(log_probs, steps.old['log_prob'], mask)
     advantages = steps.advantage
     if config.normalize_advantages:
       advantages = losses.standardize(advantages, mask)
@@ -258,7 +201,11 @@ class PPOUpdate(interfaces.Update):
       value_loss = losses.value_loss(output.value, steps.target, mask)
     else:
       value_loss = losses.clipped_value_loss(
-        output.value, steps.value, steps.target, mask, config.value_clip_epsilon
+        output.value,
+        steps.old['value'],
+        steps.target,
+        mask,
+        config.value_clip_epsilon,
       )
     entropy_loss = losses.entropy_loss(
       self._distribution.entropy(output.parameters), mask
@@ -278,36 +225,32 @@ class PPOUpdate(interfaces.Update):
     }
 
 
-def _others_of(data: types.Sequence) -> _Others:
-  """Returns the data of unrolls `[T, B, ...]` for the additional loss."""
-  return _Others(
-    action=data.action,
-    reward=data.reward,
-    discount=data.discount,
-    extras=data.extras,
-    next_observation=tree.map_structure(lambda x: x[1:], data.observation),
-    next_first=data.first[1:],
+def _others_of(data: types.Sequence) -> types.Sequence:
+  """Returns what the additional loss needs of unrolls `[T, B, ...]` besides.
+
+  Observations and flags are those of the next steps.
+  """
+  return data._replace(
+    observation=tree.map_structure(lambda x: x[1:], data.observation),
+    first=data.first[1:],
+    mask=(),
+    state=(),
+    version=(),
   )
 
 
-def _to_sample(steps: _Steps) -> types.Sample:
+def _to_sample(steps: steps_lib.Steps) -> types.Sample:
   """Converts steps `[T, K, ...]` to a batch of time-major sequences."""
-  others: Any = steps.others
 
   def join(now, following):
     return tf.concat([now, following[-1:]], axis=0)  # [T + 1, K, ...]
 
-  data = types.Sequence(
+  data = steps.others._replace(
     observation=tree.map_structure(
-      join, steps.observation, others.next_observation
+      join, steps.observation, steps.others.observation
     ),
-    first=join(steps.first, others.next_first),
-    action=others.action,
-    reward=others.reward,
-    discount=others.discount,
+    first=join(steps.first, steps.others.first),
     mask=steps.mask,
-    extras=others.extras,
     state=steps.state,
-    version=(),
   )
   return types.Sample(data, keys=(), probabilities=(), table_sizes=())

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 __all__ = ['PRESETS', 'PQNBuilder', 'PQNConfig']
 
 AGENT = Agent(
-  name='pqn',
-  description='Q-learning in parallel environments with layer normalization, '
+  'pqn',
+  'Q-learning in parallel environments with layer normalization, '
   'without replay, feed-forward or recurrent; discrete actions.',
-  config_class=PQNConfig,
-  presets=PRESETS,
-  builder='repertory.agents.pqn.builder:PQNBuilder',
+  PQNConfig,
+  PRESETS,
+  f'{__name__}.builder:PQNBuilder',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, PQNBuilder='builder')

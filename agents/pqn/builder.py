@@ -3,11 +3,10 @@
 import sonnet as snt
 
 from repertory.agents.actor_critic import exploration
-from repertory.agents.interface import builder
 from repertory.agents.pqn import config as pqn_config
 from repertory.agents.pqn import learning
 from repertory.agents.unrolls import unroll_queue
-from repertory.components import interfaces, networks, policies, specs, types
+from repertory.components import networks, policies, types
 from repertory.components.actions import discrete_actions
 
 
@@ -19,12 +18,7 @@ class PQNBuilder(unroll_queue.UnrollQueueBuilder):
 
   config: pqn_config.PQNConfig
 
-  def __init__(self, config: pqn_config.PQNConfig | None = None):
-    super().__init__(config or pqn_config.PQNConfig())
-
-  def make_network(
-    self, spec: specs.EnvironmentSpec
-  ) -> networks.SequenceNetwork:
+  def make_network(self, spec):
     config = self.config
     num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
     torso = networks.ObservationTorso(spec.observations, (), config.image_torso)
@@ -37,17 +31,13 @@ class PQNBuilder(unroll_queue.UnrollQueueBuilder):
     network.create_variables(spec.observations)
     return network
 
-  def make_policy(
-    self, network: networks.SequenceNetwork, acting: builder.Acting
-  ) -> interfaces.Policy:
+  def make_policy(self, network, acting):
     settings = exploration.epsilon_settings(self.config, acting)
     return policies.RecurrentEpsilonGreedyPolicy(network, **settings)
 
-  def extras_spec(self, spec: specs.EnvironmentSpec) -> types.SequenceExtras:
+  def extras_spec(self, spec):
     return types.SequenceExtras(state=self.make_network(spec).state_spec())
 
-  def make_update(
-    self, network: networks.SequenceNetwork, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec):
     actions = discrete_actions.DiscreteActions(spec.actions)
     return learning.PQNUpdate(network, self.config, actions)

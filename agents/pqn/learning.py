@@ -1,34 +1,13 @@
 """Update of PQN."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import tensorflow as tf
-import tree
 
 from repertory.agents.pqn import config as pqn_config
+from repertory.agents.unrolls import steps as steps_lib
 from repertory.components import interfaces, learners, losses, networks, types
 from repertory.components.actions import discrete_actions
-
-
-class _Steps(NamedTuple):
-  """Inputs of the loss for K items of a batch, `[K, T, ...]`.
-
-  Attributes:
-    observation: x_t.
-    first: Whether x_t is the first of an episode.
-    mask: False for padding.
-    action: Index of a_t.
-    target: The λ-return G_t.
-    state: Recurrent state before x_0, `[K, ...]`.
-  """
-
-  observation: types.Nest
-  first: tf.Tensor
-  mask: tf.Tensor
-  action: tf.Tensor
-  target: tf.Tensor
-  state: types.Nest
 
 
 class PQNUpdate(interfaces.Update):
@@ -36,7 +15,8 @@ class PQNUpdate(interfaces.Update):
 
   The loss of a minibatch is the masked mean of ½ (G_t − q(x_t, a_t))². G is
   computed once, by the network before the first gradient step. See
-  https://arxiv.org/abs/2407.04811, algorithm 1.
+  https://arxiv.org/abs/2407.04811, algorithm 1. The network outputs action
+  values.
   """
 
   def __init__(
@@ -45,13 +25,6 @@ class PQNUpdate(interfaces.Update):
     config: pqn_config.PQNConfig,
     actions: discrete_actions.DiscreteActions,
   ):
-    """Initializes the update.
-
-    Args:
-      network: Network that outputs action values.
-      config: The config.
-      actions: Mapping of actions to indices.
-    """
     super().__init__()
     self._network = network
     self._config = config
@@ -87,7 +60,7 @@ class PQNUpdate(interfaces.Update):
     )
     return interfaces.UpdateResult({**metrics, **step_metrics})
 
-  def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
+  def _estimate(self, data: types.Sequence) -> tuple[steps_lib.Steps, dict]:
     """Computes the returns, with the current network."""
     config, mask = self._config, data.mask  # [T, B]
     q, _ = self._network.unroll(data.observation, data.first, data.state)
@@ -103,13 +76,8 @@ class PQNUpdate(interfaces.Update):
       mask=mask,
       lambda_=config.lambda_,
     )
-    steps = _Steps(
-      observation=tree.map_structure(lambda x: x[:-1], data.observation),
-      first=data.first[:-1],
-      mask=mask,
-      action=self._actions.from_action(data.action),
-      target=targets,
-      state=data.state,
+    steps = steps_lib.steps_of(
+      data, action=self._actions.from_action(data.action), target=targets
     )
     return learners.to_items(steps), {
       'q_value': losses.masked_mean(tf.reduce_mean(q[:-1], axis=-1), mask),
@@ -117,7 +85,7 @@ class PQNUpdate(interfaces.Update):
       'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
     }
 
-  def _descend(self, minibatch: _Steps) -> Mapping[str, tf.Tensor]:
+  def _descend(self, minibatch: steps_lib.Steps) -> Mapping[str, tf.Tensor]:
     """Takes a gradient step on a minibatch `[K, T, ...]`."""
     steps = learners.to_steps(minibatch)
     with tf.GradientTape() as tape:

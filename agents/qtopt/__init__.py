@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 __all__ = ['PRESETS', 'QTOptBuilder', 'QTOptConfig']
 
 AGENT = Agent(
-  name='qtopt',
-  description='Q-learning with the cross-entropy method (QT-Opt); bounded '
+  'qtopt',
+  'Q-learning with the cross-entropy method (QT-Opt); bounded '
   'continuous actions.',
-  config_class=QTOptConfig,
-  presets=PRESETS,
-  builder='repertory.agents.qtopt.builder:QTOptBuilder',
+  QTOptConfig,
+  PRESETS,
+  f'{__name__}.builder:QTOptBuilder',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, QTOptBuilder='builder')

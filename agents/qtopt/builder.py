@@ -3,14 +3,10 @@
 import dataclasses
 
 from repertory.agents.actor_critic import exploration
-from repertory.agents.interface import builder
 from repertory.agents.qtopt import config as qtopt_config
-from repertory.agents.qtopt import learning, networks, targets
+from repertory.agents.qtopt import learning, networks
 from repertory.agents.replay import experience_replay, transition_replay
-from repertory.components import interfaces, specs
 from repertory.components.actions import action_scaling
-from repertory.components.networks import Critic
-from repertory.components.transports import experience as experience_lib
 
 
 class QTOptBuilder(transition_replay.TransitionReplayBuilder):
@@ -22,15 +18,10 @@ class QTOptBuilder(transition_replay.TransitionReplayBuilder):
 
   config: qtopt_config.QTOptConfig
 
-  def __init__(self, config: qtopt_config.QTOptConfig | None = None):
-    super().__init__(config or qtopt_config.QTOptConfig())
-
-  def make_network(self, spec: specs.EnvironmentSpec) -> Critic:
+  def make_network(self, spec):
     return networks.make_network(spec, self.config)
 
-  def make_policy(
-    self, network: Critic, acting: builder.Acting
-  ) -> interfaces.Policy:
+  def make_policy(self, network, acting):
     return exploration.make_deterministic_policy(
       networks.make_action_network(network, acting.spec, self.config),
       self.config.sigma,
@@ -38,9 +29,7 @@ class QTOptBuilder(transition_replay.TransitionReplayBuilder):
       self.config.num_random_steps,
     )
 
-  def make_update(
-    self, network: Critic, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec):
     update = learning.QTOptUpdate(
       self.make_network(spec),
       network,
@@ -50,11 +39,9 @@ class QTOptBuilder(transition_replay.TransitionReplayBuilder):
     )
     return experience_replay.in_series(update, self.config)
 
-  def make_bellman_updater(
-    self, spec: specs.EnvironmentSpec
-  ) -> interfaces.BellmanUpdater:
-    return targets.QTOptBellmanUpdater(
-      targets.Targets(
+  def make_bellman_updater(self, spec):
+    return learning.QTOptBellmanUpdater(
+      learning.Targets(
         self.make_network(spec),
         self.make_network(spec),
         action_scaling.ActionScaling(spec.actions),
@@ -62,9 +49,7 @@ class QTOptBuilder(transition_replay.TransitionReplayBuilder):
       )
     )
 
-  def experience(
-    self, spec: specs.EnvironmentSpec, num_environments: int
-  ) -> experience_lib.Experience:
+  def experience(self, spec, num_environments):
     config = self.config
     if config.train_buffer_size is None:
       return super().experience(spec, num_environments)

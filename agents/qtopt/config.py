@@ -3,25 +3,25 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks, config_fields
+from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
-from repertory.components.config import choices, settings
+from repertory.components.config import settings
 
 
 @dataclasses.dataclass(frozen=True)
-class QTOptConfig(replay_config.ReplayConfig):
+class QTOptConfig(replay_config.TransitionReplayConfig):
   """Settings of QT-Opt, with the sources of their defaults.
 
-  "The paper" is arXiv:1806.10293. It learns from 580,000 grasps of months of
-  robot time; defaults of that scale are reduced to small tasks.
+  "The paper" is arXiv:1806.10293, which samples uniformly. It learns from
+  580,000 grasps of months of robot time; defaults of that scale are reduced to
+  small tasks, and others are those of TD3.
   """
 
   xla_pays_after: ClassVar[int] = 500
 
-  hidden_sizes: tuple[int, ...] = settings.field(
-    (256, 256), 'Hidden layer sizes of the Q-function: those of TD3.'
+  hidden_sizes: tuple[int, ...] = agent_config.default(
+    (256, 256), ': those of TD3'
   )
-  image_torso: str = config_fields.image_torso()
   num_samples: int = settings.field(
     64,
     'N, actions sampled per iteration of the cross-entropy method: the paper, '
@@ -44,20 +44,12 @@ class QTOptConfig(replay_config.ReplayConfig):
     'as in the paper, whose reward is 1 for a success; otherwise use squared '
     'errors.',
   )
-  n_step: int = settings.field(1, 'n of n-step transitions: the paper.')
-  discount: float = settings.field(
-    0.99, 'Discount factor γ: that of TD3; the paper, appendix D, has 0.9.'
+  n_step: int = agent_config.default(1, ': the paper')
+  discount: float = agent_config.default(
+    0.99, ': that of TD3; the paper, appendix D, has 0.9'
   )
-  batch_size: int = settings.field(
-    256, 'Items per gradient step: that of TD3; the paper has 32.'
-  )
-  learning_rate: float = settings.field(
-    1e-3, 'Learning rate of Adam: that of TD3.'
-  )
-  adam_epsilon: float = config_fields.adam_epsilon()
-  max_gradient_norm: float | None = settings.field(
-    None, 'Maximum global norm of gradients; None for no clipping.'
-  )
+  batch_size: int = agent_config.default(256, ': that of TD3; the paper has 32')
+  learning_rate: float = agent_config.default(1e-3, ': that of TD3')
   target_update_rate: float = settings.field(
     0.005,
     'τ, rate of the moving average of the average Q-function, per learner '
@@ -78,23 +70,6 @@ class QTOptConfig(replay_config.ReplayConfig):
     'Initial steps with uniformly random actions, over all environments: that '
     'of TD3.',
   )
-  prioritized: bool = settings.field(
-    False,
-    'Use prioritized replay (arXiv:1511.05952); the paper samples uniformly.',
-  )
-  max_replay_size: int = settings.field(
-    1_000_000, 'Capacity of the replay table, in items: that of TD3.'
-  )
-  min_replay_size: int = settings.field(
-    1_000,
-    'Items in the table before learning starts: the number of random steps.',
-  )
-  samples_per_insert: float = settings.field(
-    256.0,
-    'Replay ratio, average samples per item: with batches of 256, one learner '
-    'step per environment step.',
-  )
-
   train_buffer_size: int | None = settings.field(
     None,
     'Capacity of the train buffer of items with targets, which Bellman '
@@ -108,11 +83,9 @@ class QTOptConfig(replay_config.ReplayConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_sizes(self, 'hidden_sizes')
-    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
     config_checks.check_at_least(
-      self, 1, 'num_samples', 'num_elites', 'num_iterations', 'n_step',
-      'target_lag', 'train_buffer_size',
+      self, 1, 'num_samples', 'num_elites', 'num_iterations', 'target_lag',
+      'train_buffer_size',
     )  # fmt: skip
     config_checks.check(
       self,
@@ -122,9 +95,8 @@ class QTOptConfig(replay_config.ReplayConfig):
     )
     config_checks.check_at_least(self, 0, 'sigma', 'num_random_steps')
     config_checks.check_positive(
-      self, 'adam_epsilon', 'max_gradient_norm', 'target_update_rate',
-      'initial_stddev', 'samples_per_target',
-    )  # fmt: skip
+      self, 'target_update_rate', 'initial_stddev', 'samples_per_target'
+    )
     config_checks.check_fraction(self, 'target_update_rate')
     has_updaters = self.train_buffer_size is not None
     config_checks.check(

@@ -1,11 +1,11 @@
-"""Update of QT-Opt."""
+"""Update, Bellman targets and Bellman updater of QT-Opt."""
 
 import tensorflow as tf
 
 from repertory.agents.qtopt import config as qtopt_config
-from repertory.agents.qtopt import targets as targets_lib
+from repertory.agents.qtopt import networks
 from repertory.agents.replay import experience_replay
-from repertory.components import interfaces, learners, types
+from repertory.components import interfaces, learners, losses, types
 from repertory.components.actions import action_scaling
 from repertory.components.networks import Critic
 from repertory.components.runtime import data_parallel
@@ -16,7 +16,8 @@ class QTOptUpdate(interfaces.Update):
 
   See https://arxiv.org/abs/1806.10293, section 4.2. Actions are scaled to
   [−1, 1]. Batches are transitions, whose targets are computed here, or
-  `types.SampleWithTargets` of `targets.QTOptBellmanUpdater`.
+  `types.SampleWithTargets` of `QTOptBellmanUpdater`. `average` is θ̄_1, the
+  moving average of the Q-function, which also acts; `lagged` is θ̄_2, its copy.
   """
 
   def __init__(
@@ -27,18 +28,9 @@ class QTOptUpdate(interfaces.Update):
     scaling: action_scaling.ActionScaling,
     config: qtopt_config.QTOptConfig,
   ):
-    """Initializes the update.
-
-    Args:
-      network: Online Q-function of `networks.make_network`.
-      average: θ̄_1, moving average of the Q-function, which also acts.
-      lagged: θ̄_2, lagged copy of the average.
-      scaling: Scaling of actions to [−1, 1].
-      config: The config.
-    """
     super().__init__()
     self._network = network
-    self._targets = targets_lib.Targets(average, lagged, scaling, config)
+    self._targets = Targets(average, lagged, scaling, config)
     self._scaling = scaling
     self._config = config
     self._optimizer = learners.ClippedAdam(
@@ -100,3 +92,81 @@ class QTOptUpdate(interfaces.Update):
       return *data.data, data.target
     noise = self._noise.normals(self._targets.noise_shape(data))
     return data.observation, data.action, self._targets(data, noise)
+
+
+class Targets(tf.Module):
+  """Computes Bellman targets (the paper, equation 1 and section 4.2).
+
+  The value of the next state is the minimum of both networks.
+
+  Attributes:
+    average: θ̄_1, which is maximized over actions.
+    lagged: θ̄_2, lagged copy of the average.
+  """
+
+  def __init__(
+    self,
+    average: Critic,
+    lagged: Critic,
+    scaling: action_scaling.ActionScaling,
+    config: qtopt_config.QTOptConfig,
+  ):
+    super().__init__()
+    self.average = average
+    self.lagged = lagged
+    self._size = scaling.size
+    self._config = config
+
+  def noise_shape(self, data: types.Transition) -> list:
+    """Returns the shape of the noise of the search."""
+    config = self._config
+    num_rows = tf.shape(data.reward)[0]
+    return [config.num_iterations, num_rows, config.num_samples, self._size]
+
+  def __call__(self, data: types.Transition, noise: tf.Tensor) -> tf.Tensor:
+    """Returns the targets, `[B]`.
+
+    Args:
+      data: Transitions.
+      noise: Gaussian noise, `[I, B, N, D]`.
+    """
+    config = self._config
+    action, q_average = networks.maximize(
+      self.average, data.next_observation, noise, config
+    )  # [B, D], [B]
+    lagged = data_parallel.split_rows(self.lagged)
+    q_lagged = lagged(data.next_observation, action)  # [B, 1]
+    q_t = tf.stack([q_average, q_lagged[:, 0]], axis=-1)  # [B, 2]
+    if config.bounded:
+      q_t = tf.sigmoid(q_t)
+    targets = losses.clipped_double_q_targets(
+      r_t=data.reward,
+      # The adder applied γ between the rewards; this is the last factor.
+      discount_t=config.discount * data.discount,
+      q_t=q_t,
+    )
+    return tf.clip_by_value(targets, 0.0, 1.0) if config.bounded else targets
+
+
+class QTOptBellmanUpdater(interfaces.BellmanUpdater):
+  """Bellman updater of QT-Opt, which computes targets outside the learner.
+
+  Items for the learner are `(observation, action)`.
+  """
+
+  def __init__(self, targets: Targets):
+    super().__init__()
+    self._targets = targets
+
+  @property
+  def variable_client(self):
+    return {
+      'policy': self._targets.average.variables,
+      'lagged': self._targets.lagged.variables,
+    }
+
+  def __call__(self, sample, seed):
+    data = sample.data
+    shape = self._targets.noise_shape(data)
+    noise = tf.random.stateless_normal(shape, seed)
+    return (data.observation, data.action), self._targets(data, noise)

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 __all__ = ['PRESETS', 'R2D2Builder', 'R2D2Config']
 
 AGENT = Agent(
-  name='r2d2',
-  description='Recurrent, n-step double Q-learning over prioritized '
+  'r2d2',
+  'Recurrent, n-step double Q-learning over prioritized '
   'sequences with burn-in; discrete actions.',
-  config_class=R2D2Config,
-  presets=PRESETS,
-  builder='repertory.agents.r2d2.builder:R2D2Builder',
+  R2D2Config,
+  PRESETS,
+  f'{__name__}.builder:R2D2Builder',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, R2D2Builder='builder')

@@ -5,16 +5,8 @@ from repertory.agents.interface import builder
 from repertory.agents.r2d2 import config as r2d2_config
 from repertory.agents.r2d2 import learning
 from repertory.agents.replay import experience_replay
-from repertory.components import (
-  adders,
-  interfaces,
-  networks,
-  policies,
-  specs,
-  types,
-)
+from repertory.components import adders, networks, policies, types
 from repertory.components.actions import discrete_actions
-from repertory.components.transports import experience as experience_lib
 
 
 class R2D2Builder(builder.Builder):
@@ -25,16 +17,7 @@ class R2D2Builder(builder.Builder):
 
   config: r2d2_config.R2D2Config
 
-  def __init__(self, config: r2d2_config.R2D2Config | None = None):
-    super().__init__(config or r2d2_config.R2D2Config())
-
-  @property
-  def observes_previous_action_and_reward(self) -> bool:
-    return self.config.previous_action_and_reward
-
-  def make_network(
-    self, spec: specs.EnvironmentSpec
-  ) -> networks.SequenceNetwork:
+  def make_network(self, spec):
     config = self.config
     num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
     network = networks.SequenceNetwork(
@@ -47,23 +30,17 @@ class R2D2Builder(builder.Builder):
     network.create_variables(spec.observations)
     return network
 
-  def make_policy(
-    self, network: networks.SequenceNetwork, acting: builder.Acting
-  ) -> interfaces.Policy:
+  def make_policy(self, network, acting):
     settings = exploration.epsilon_settings(self.config, acting)
     return policies.RecurrentEpsilonGreedyPolicy(network, **settings)
 
-  def make_update(
-    self, network: networks.SequenceNetwork, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec):
     target = self.make_network(spec)
     actions = discrete_actions.DiscreteActions(spec.actions)
     update = learning.R2D2Update(network, target, self.config, actions)
     return experience_replay.in_series(update, self.config)
 
-  def experience(
-    self, spec: specs.EnvironmentSpec, num_environments: int
-  ) -> experience_lib.Experience:
+  def experience(self, spec, num_environments):
     config = self.config
     sequences = adders.Sequences(
       length=config.sequence_length,

@@ -3,13 +3,17 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks, config_fields
+from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
 from repertory.components.config import choices, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class R2D2Config(replay_config.ReplayConfig):
+class R2D2Config(
+  replay_config.ReplayConfig,
+  agent_config.NetworkConfig,
+  agent_config.EpsilonConfig,
+):
   """Settings of R2D2, with the sources of their defaults.
 
   The defaults suit small environments with vector observations; "the paper" is
@@ -18,10 +22,9 @@ class R2D2Config(replay_config.ReplayConfig):
 
   xla_pays_after: ClassVar[int] = 300
 
-  hidden_sizes: tuple[int, ...] = settings.field(
-    (64,), 'Hidden layer sizes of the network before its core.'
+  hidden_sizes: tuple[int, ...] = agent_config.default(
+    (64,), ', before its core'
   )
-  image_torso: str = config_fields.image_torso()
   core: str = settings.field(
     'lstm', "Recurrent core: 'lstm' (the paper, section 2.3) or 'gru'."
   )
@@ -59,9 +62,7 @@ class R2D2Config(replay_config.ReplayConfig):
   n_step: int = settings.field(
     5, 'n of n-step returns, at most `unroll_length`: the paper, section 2.3.'
   )
-  discount: float = settings.field(
-    0.997, 'Discount factor γ: the paper, section 2.3.'
-  )
+  discount: float = agent_config.default(0.997, ': the paper, section 2.3')
   rescale_epsilon: float | None = settings.field(
     1e-3,
     'ε of the value rescaling; the paper, section 2.3. None for no rescaling.',
@@ -69,21 +70,20 @@ class R2D2Config(replay_config.ReplayConfig):
   batch_size: int = settings.field(
     32, 'Sequences per gradient step; the paper has 64.'
   )
-  learning_rate: float = settings.field(
-    1e-3,
-    "Learning rate of Adam; for small networks larger than the paper's 1e-4.",
+  learning_rate: float = agent_config.default(
+    1e-3, "; for small networks larger than the paper's 1e-4"
   )
   adam_epsilon: float = settings.field(
     1e-3, 'ε of Adam, added to the denominator: the paper, appendix.'
   )
-  max_gradient_norm: float = settings.field(
-    80.0, "Maximum global norm of gradients: SEED RL's R2D2."
+  max_gradient_norm: float | None = agent_config.default(
+    80.0, ": SEED RL's R2D2"
   )
   target_update_period: int = settings.field(
     100,
     'Learner steps between target network updates; the paper has 2,500.',
   )
-  prioritized: bool = settings.field(True, 'Use prioritized replay.')
+  prioritized: bool = agent_config.default(True)
   priority_exponent: float = settings.field(
     0.9, 'Priority exponent α: the paper, section 2.3.'
   )
@@ -95,47 +95,25 @@ class R2D2Config(replay_config.ReplayConfig):
     "η, weight of the maximum TD error in a sequence's priority, against the "
     'mean: the paper, section 2.3.',
   )
-  epsilon_base: float = settings.field(
-    0.4,
-    'Largest ε of the ladder over environments: Ape-X, arXiv:1803.00933.',
+  epsilon_anneal_steps: int = agent_config.default(
+    3_000, '; the paper has none'
   )
-  epsilon_exponent: float = settings.field(
-    7.0, 'Steepness of the ladder: Ape-X, section 4.1.'
-  )
-  epsilon_anneal_steps: int = settings.field(
-    3_000,
-    'Steps, over all environments, over which ε decays linearly from 1 to its '
-    'final value, for small environments; the paper has none.',
-  )
-  evaluation_epsilon: float = settings.field(0.0, 'ε in evaluation.')
   max_replay_size: int = settings.field(
     20_000, 'Capacity of the replay table, in sequences; the paper has 100,000.'
   )
-  min_replay_size: int = settings.field(
-    100, 'Sequences in the table before learning starts.'
-  )
-  samples_per_insert: float = settings.field(
-    8.0, 'Replay ratio, average samples per sequence.'
-  )
+  min_replay_size: int = agent_config.default(100)
+  samples_per_insert: float = agent_config.default(8.0)
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_sizes(self, 'hidden_sizes')
-    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
     cores = [core for core in choices.CORES if core != 'none']
     config_checks.check_one_of(self, 'core', cores)
     config_checks.check_at_least(
       self, 1, 'core_size', 'unroll_length', 'n_step', 'target_update_period'
     )
-    config_checks.check_at_least(
-      self, 0, 'burn_in_length', 'epsilon_exponent', 'epsilon_anneal_steps'
-    )
-    config_checks.check_positive(
-      self, 'adam_epsilon', 'max_gradient_norm', 'rescale_epsilon'
-    )
-    config_checks.check_fraction(
-      self, 'max_priority_share', 'evaluation_epsilon'
-    )
+    config_checks.check_at_least(self, 0, 'burn_in_length')
+    config_checks.check_positive(self, 'rescale_epsilon')
+    config_checks.check_fraction(self, 'max_priority_share')
     config_checks.check(
       self, 'epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]'
     )

@@ -17,6 +17,9 @@ class R2D2Update(interfaces.Update):
   The loss of a sequence is ½ Σ_t δ_t² over its steps after burn-in, without
   padding; the loss of a batch is the importance-weighted mean. See
   https://openreview.net/forum?id=r1lyTjAqYX, section 2.3.
+
+  Networks output action values; `actions` maps actions to indices, if they are
+  not indices.
   """
 
   def __init__(
@@ -26,14 +29,6 @@ class R2D2Update(interfaces.Update):
     config: r2d2_config.R2D2Config,
     actions: discrete_actions.DiscreteActions | None = None,
   ):
-    """Initializes the update.
-
-    Args:
-      network: Online network that outputs action values.
-      target_network: Target network of the same architecture.
-      config: The config.
-      actions: Mapping of actions to indices; None if actions are indices.
-    """
     super().__init__()
     self._network = network
     self._target_network = target_network

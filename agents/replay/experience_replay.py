@@ -16,9 +16,6 @@ from repertory.components import (
 )
 from repertory.components.transports import experience as experience_lib
 
-# Names of the settings of tables in agent configs.
-_NAMES_OF_SIZES = {'max_size': 'max_replay_size', 'min_size': 'min_replay_size'}
-
 
 def error_buffer(
   config: replay_config.ReplayConfig, items_per_insert: int
@@ -39,39 +36,6 @@ def error_buffer(
   )
 
 
-def describe_uniform(
-  config: Any,
-  items: adders.ItemSpec,
-  spec: specs.EnvironmentSpec,
-  num_environments: int,
-) -> experience_lib.Experience:
-  """Describes the experience of an agent with uniform replay.
-
-  Args:
-    config: An `agent_config.AgentConfig` that also has `max_replay_size`,
-      `min_replay_size` and `samples_per_insert`.
-    items: Kind of items.
-    spec: Environment spec.
-    num_environments: Number of environments of all actors.
-  """
-  rate_limit = replay.RateLimit.with_default_buffer(
-    config.samples_per_insert,
-    config.min_replay_size,
-    batch_size=config.batch_size,
-    items_per_insert=num_environments * items.max_items_per_step,
-  )
-  table = replay.uniform(
-    items.signature(spec), config.max_replay_size, rate_limit
-  )
-  return experience_lib.Experience(
-    items,
-    [table],
-    batch_size=config.batch_size,
-    prefetch=config.prefetch,
-    setting_names=_NAMES_OF_SIZES,
-  )
-
-
 def describe(
   config: replay_config.ReplayConfig,
   items: adders.ItemSpec,
@@ -88,6 +52,9 @@ def describe(
     num_environments: Number of environments of all actors.
     **others: Further arguments of `Experience`.
   """
+  names = {'max_size': 'max_replay_size', 'min_size': 'min_replay_size'}
+  if config.num_sgd_steps_per_step > 1:
+    names['batch_size'] = 'batch_size · num_sgd_steps_per_step'
   signature = items.signature(spec)
   rate_limit = replay.RateLimit(
     samples_per_insert=config.samples_per_insert,
@@ -108,17 +75,34 @@ def describe(
     batch_size=config.items_per_step,
     prefetch=config.prefetch,
     min_priority=config.min_priority if config.prioritized else None,
-    setting_names=_setting_names(config),
+    setting_names=names,
     **others,
   )
 
 
-def _setting_names(config: replay_config.ReplayConfig) -> dict[str, str]:
-  """Returns the names of table and batch settings, for error messages."""
-  names = dict(_NAMES_OF_SIZES)
-  if config.num_sgd_steps_per_step > 1:
-    names['batch_size'] = 'batch_size · num_sgd_steps_per_step'
-  return names
+def describe_uniform(
+  config: Any,
+  items: adders.ItemSpec,
+  spec: specs.EnvironmentSpec,
+  num_environments: int,
+) -> experience_lib.Experience:
+  """Describes the experience of an agent with uniform replay.
+
+  Args:
+    config: An `agent_config.AgentConfig` that also has `max_replay_size`,
+      `min_replay_size` and `samples_per_insert`.
+    items: Kind of items.
+    spec: Environment spec.
+    num_environments: Number of environments of all actors.
+  """
+  names = (
+    'batch_size', 'discount', 'learning_rate', 'prefetch', 'max_replay_size',
+    'min_replay_size', 'samples_per_insert',
+  )  # fmt: skip
+  settings = {name: getattr(config, name) for name in names}
+  return describe(
+    replay_config.ReplayConfig(**settings), items, spec, num_environments
+  )
 
 
 def in_series(

@@ -1,4 +1,4 @@
-"""Base class of configs of agents with replay."""
+"""Base classes of configs of agents with replay."""
 
 import dataclasses
 import math
@@ -11,19 +11,13 @@ from repertory.components.config import settings
 class ReplayConfig(agent_config.AgentConfig):
   """Settings of an agent with replay.
 
-  Agents define the defaults that are missing here. The minimum error buffer is
-  checked with the table.
-
-  Attributes:
-    batch_size: Items per gradient step.
-    prioritized: Whether sampling is prioritized instead of uniform.
-    max_replay_size: Capacity of the replay table, in items.
-    min_replay_size: Items in the table before learning starts.
-    samples_per_insert: Replay ratio, average samples per item.
+  The minimum error buffer is checked with the table.
   """
 
-  batch_size: int
-  prioritized: bool
+  batch_size: int = agent_config.default(256)
+  prioritized: bool = settings.field(
+    False, 'Use prioritized replay, arXiv:1511.05952, instead of uniform.'
+  )
   num_sgd_steps_per_step: int = settings.field(
     1,
     'Gradient steps per learner step, each with its own batch. Values above 1 '
@@ -45,9 +39,17 @@ class ReplayConfig(agent_config.AgentConfig):
   min_priority: float = settings.field(
     1e-3, 'Minimum priority, so that every item can be sampled again.'
   )
-  max_replay_size: int
-  min_replay_size: int
-  samples_per_insert: float
+  max_replay_size: int = settings.field(
+    1_000_000, 'Capacity of the replay table, in items.'
+  )
+  min_replay_size: int = settings.field(
+    1_000, 'Items in the table before learning starts.'
+  )
+  samples_per_insert: float = settings.field(
+    256.0,
+    'Replay ratio, average samples per item; the batch size for one gradient '
+    'step per item.',
+  )
   error_buffer: float | None = settings.field(
     None,
     'Error buffer of the rate limiter, in samples: how far acting or learning '
@@ -77,3 +79,14 @@ class ReplayConfig(agent_config.AgentConfig):
   @property
   def steps_until_xla_pays(self) -> int:
     return math.ceil(self.xla_pays_after / self.num_sgd_steps_per_step)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TransitionReplayConfig(ReplayConfig, agent_config.NetworkConfig):
+  """Settings of an agent with networks and replay of n-step transitions."""
+
+  n_step: int = settings.field(1, 'n of n-step transitions.')
+
+  def __post_init__(self):
+    super().__post_init__()
+    config_checks.check_at_least(self, 1, 'n_step')

@@ -1,102 +1,93 @@
 """Registry of reward models."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+import pkgutil
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from repertory.agents.reward_models import gail, rnd, sqil, wrap_config
+from repertory.agents.interface import registry as agents_registry
+from repertory.agents.reward_models import gail, rnd, sqil
+from repertory.agents.reward_models import reward_model_config as config_lib
 from repertory.components.config import settings as settings_lib
 from repertory.components.config.settings import SettingError
 
 if TYPE_CHECKING:
-  from repertory.agents.interface import builder
-  from repertory.agents.reward_models import wrapping_builder
+  from repertory.agents.reward_models import reward_model_builder
 
 
 @dataclasses.dataclass(frozen=True)
-class Wrapper:
+class RewardModel:
   """Metadata of a reward model.
 
   Attributes:
-    name: Value of `--wrap`.
+    name: Value of `--reward_model`.
     description: One-line summary.
-    config_class: Subclass of `WrapConfig`, with a default for each setting.
-    find_builder: Returns the class of its builder, with a builder and a config
-      as arguments; imports TensorFlow.
+    config_class: Subclass of `RewardModelConfig`, with a default for each
+      setting.
+    builder: Import path of the builder's class.
   """
 
   name: str
   description: str
-  config_class: type[wrap_config.WrapConfig]
-  find_builder: 'Callable[[], type[wrapping_builder.WrappingBuilder]]'
+  config_class: type[config_lib.RewardModelConfig]
+  builder: str
+
+  @property
+  def builder_class(self) -> 'type[reward_model_builder.RewardModelBuilder]':
+    """The class, called with a builder and a config; imports TensorFlow."""
+    return pkgutil.resolve_name(
+      f'repertory.agents.reward_models.{self.builder}'
+    )
 
 
-_WRAPPERS = (
-  Wrapper(
-    name='gail',
-    description='Imitation learning by a discriminator: GAIL and DAC; for '
-    'agents with replay.',
-    config_class=gail.GAILConfig,
-    find_builder=lambda: gail.GAILBuilder,
-  ),
-  Wrapper(
-    name='rnd',
-    description='Exploration by random network distillation.',
-    config_class=rnd.RNDConfig,
-    find_builder=lambda: rnd.RNDBuilder,
-  ),
-  Wrapper(
-    name='sqil',
-    description='Imitation learning by constant rewards: SQIL; for agents with '
+_REWARD_MODELS = (
+  RewardModel(
+    'gail',
+    'Imitation learning by a discriminator: GAIL and DAC; for agents with '
     'replay.',
-    config_class=sqil.SQILConfig,
-    find_builder=lambda: sqil.SQILBuilder,
+    gail.GAILConfig,
+    'gail.learning:GAILBuilder',
+  ),
+  RewardModel(
+    'rnd',
+    'Exploration by random network distillation.',
+    rnd.RNDConfig,
+    'rnd.learning:RNDBuilder',
+  ),
+  RewardModel(
+    'sqil',
+    'Imitation learning by constant rewards: SQIL; for agents with replay.',
+    sqil.SQILConfig,
+    'sqil.learning:SQILBuilder',
   ),
 )
 
 
-def wrappers() -> tuple[Wrapper, ...]:
+def reward_models() -> tuple[RewardModel, ...]:
   """Returns all reward models."""
-  return _WRAPPERS
+  return _REWARD_MODELS
 
 
-def get(name: str) -> Wrapper:
+def get(name: str) -> RewardModel:
   """Returns a reward model by name.
 
   Raises:
     SettingError: If the name is unknown, with a suggestion.
   """
-  by_name = {wrapper.name: wrapper for wrapper in _WRAPPERS}
+  by_name = {model.name: model for model in _REWARD_MODELS}
   if name not in by_name:
     hint = settings_lib.did_you_mean(name, by_name)
     raise SettingError(
-      wrap_config.WRAP,
+      config_lib.REWARD_MODEL,
       f"must be one of {', '.join(by_name)}, got '{name}'.{hint}",
     )
   return by_name[name]
 
 
-class Wrapping(NamedTuple):
-  """Reward model with its settings.
-
-  Attributes:
-    wrapper: The reward model.
-    config: Config of the reward model.
-  """
-
-  wrapper: Wrapper
-  config: wrap_config.WrapConfig
-
-  def wrap(self, wrapped: 'builder.Builder') -> 'builder.Builder':
-    """Wraps an agent's builder; imports TensorFlow."""
-    make: Any = self.wrapper.find_builder()
-    return make(wrapped, self.config)
-
-
-def make_wrapping(
+def make_config(
   name: str | None, settings: Mapping[str, Any]
-) -> Wrapping | None:
-  """Creates a reward model with its settings.
+) -> config_lib.RewardModelConfig | None:
+  """Creates the config of a reward model.
 
   Args:
     name: Name such as 'rnd'; None for no reward model.
@@ -104,31 +95,24 @@ def make_wrapping(
 
   Raises:
     SettingError: If the name or a field is unknown, or a value is invalid. Its
-      settings are called `wrap.<name>`.
+      settings are called `reward_model.<name>`.
   """
   if name is None:
     if settings:
       raise SettingError(
-        wrap_config.WRAP,
+        config_lib.REWARD_MODEL,
         f'must be given with its settings {", ".join(sorted(settings))}, got '
         'None.',
       )
     return None
-  wrapper = get(name)
-  kinds = settings_lib.types_of(wrapper.config_class)
-  values = {}
-  for field, value in settings.items():
-    full_name = f'{wrap_config.WRAP}.{field}'
-    if field not in kinds:
-      raise SettingError(
-        full_name,
-        f"is no setting of '{name}'.{settings_lib.did_you_mean(field, kinds)} "
-        f'`repertory wrappers {name}` lists them.',
-      )
-    values[field] = settings_lib.parse(full_name, value, kinds[field])
+  config_class = get(name).config_class
+  values = agents_registry.parse_settings(
+    settings, config_class, config_lib.REWARD_MODEL, f"'{name}'",
+    f'repertory reward_models {name}',
+  )  # fmt: skip
   try:
-    return Wrapping(wrapper, wrapper.config_class(**values))
+    return config_class(**values)
   except SettingError as error:
     raise SettingError(
-      f'{wrap_config.WRAP}.{error.setting}', error.problem
+      config_lib.PREFIX + error.setting, error.problem
     ) from error

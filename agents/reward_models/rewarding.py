@@ -2,14 +2,36 @@
 
 import abc
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import tensorflow as tf
+import tree
 
-from repertory.agents.reward_models import steps as steps_lib
 from repertory.components import interfaces, types
 
 # Key of the observation for agents that also observe action and reward.
 OBSERVATION = 'observation'
+
+
+class StepBatch(NamedTuple):
+  """All steps of a batch of transitions or sequences, flattened; N is static.
+
+  Attributes:
+    observation: o_t, `[N, ...]`.
+    action: a_t, `[N, ...]`.
+    next_observation: o_{t+1}, `[N, ...]`.
+    reward: Rewards of the environment, `[N]`.
+    mask: False for padding, bool `[N]`.
+    is_demonstration: Whether the step is a demonstration, bool `[N]`; `()` for
+      batches without demonstrations.
+  """
+
+  observation: types.Nest
+  action: types.Nest
+  next_observation: types.Nest
+  reward: tf.Tensor
+  mask: tf.Tensor
+  is_demonstration: types.Array
 
 
 class Rewards(tf.Module, abc.ABC):
@@ -20,7 +42,7 @@ class Rewards(tf.Module, abc.ABC):
 
   @abc.abstractmethod
   def __call__(
-    self, steps: steps_lib.StepBatch
+    self, steps: StepBatch
   ) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
     """Returns rewards `[N]`, and scalar metrics by name.
 
@@ -63,7 +85,7 @@ class RewardingUpdate(interfaces.Update):
     return self._wrapped.learned
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
-    steps = steps_lib.take(sample)
+    steps = _steps_of(sample)
     if self._observes_previous:
       steps = steps._replace(
         observation=steps.observation[OBSERVATION],
@@ -71,6 +93,55 @@ class RewardingUpdate(interfaces.Update):
       )
     rewards, metrics = self._rewards(steps)
     result = interfaces.call_update(
-      self._wrapped, steps_lib.with_rewards(sample, rewards)
+      self._wrapped, _with_rewards(sample, rewards)
     )
     return result._replace(metrics={**result.metrics, **metrics})
+
+
+def _steps_of(sample: types.Sample) -> StepBatch:
+  """Extracts the steps of transitions `[B]` or sequences `[B, T]`."""
+  data, is_demonstration = sample.data, sample.is_demonstration
+  if isinstance(data, types.Transition):
+    return StepBatch(
+      data.observation,
+      data.action,
+      data.next_observation,
+      data.reward,
+      tf.ones_like(data.reward, tf.bool),
+      is_demonstration,
+    )
+  has_marks = not isinstance(is_demonstration, tuple)
+  return StepBatch(
+    tree.map_structure(lambda x: _merge(x[:, :-1]), data.observation),
+    tree.map_structure(_merge, data.action),
+    tree.map_structure(lambda x: _merge(x[:, 1:]), data.observation),
+    _merge(data.reward),
+    _merge(data.mask),
+    tf.repeat(is_demonstration, data.reward.shape[1]) if has_marks else (),
+  )
+
+
+def _merge(leaf: tf.Tensor) -> tf.Tensor:
+  return tf.reshape(leaf, [leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]])
+
+
+def _with_rewards(sample: types.Sample, rewards: tf.Tensor) -> types.Sample:
+  """Replaces the rewards of items by `[N]`, with 0 for padding."""
+  data = sample.data
+  rewards = tf.reshape(rewards, data.reward.shape)
+  if isinstance(data, types.Sequence):
+    rewards = tf.where(data.mask, rewards, tf.zeros_like(rewards))
+  return sample._replace(data=data._replace(reward=rewards))
+
+
+def demonstrations_of(steps: StepBatch) -> tf.Tensor:
+  """Returns which steps are demonstrations, bool `[N]`.
+
+  Raises:
+    ValueError: If batches have no demonstrations.
+  """
+  if isinstance(steps.is_demonstration, tuple):
+    raise ValueError(
+      'Batches must have demonstrations besides steps of the agent, got none.'
+    )
+  return steps.is_demonstration

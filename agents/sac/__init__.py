@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 __all__ = ['PRESETS', 'SACBuilder', 'SACConfig']
 
 AGENT = Agent(
-  name='sac',
-  description='Soft actor-critic with a learned temperature; bounded '
+  'sac',
+  'Soft actor-critic with a learned temperature; bounded '
   'continuous or discrete actions.',
-  config_class=SACConfig,
-  presets=PRESETS,
-  builder='repertory.agents.sac.builder:SACBuilder',
+  SACConfig,
+  PRESETS,
+  f'{__name__}.builder:SACBuilder',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, SACBuilder='builder')

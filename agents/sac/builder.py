@@ -1,13 +1,10 @@
 """Builder of SAC."""
 
-import sonnet as snt
-
 from repertory.agents.actor_critic import additional_loss, exploration
-from repertory.agents.interface import builder
 from repertory.agents.replay import experience_replay, transition_replay
 from repertory.agents.sac import config as sac_config
 from repertory.agents.sac import discrete_learning, learning, networks
-from repertory.components import interfaces, specs
+from repertory.components import specs
 from repertory.components.actions import (
   action_parts,
   action_scaling,
@@ -28,15 +25,12 @@ class SACBuilder(
 
   config: sac_config.SACConfig
 
-  def __init__(self, config: sac_config.SACConfig | None = None):
-    super().__init__(config or sac_config.SACConfig())
-
   @property
-  def needs_whole_batches(self) -> bool:
+  def needs_whole_batches(self):
     critic_body, _ = self.config.critic_layers
     return 'batch_renorm_mlp' in (self.config.body, critic_body)
 
-  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+  def make_network(self, spec):
     if not action_parts.are_continuous(spec.actions):
       self.config.check_discrete()
     return networks.make_policy_network(spec, self.config)
@@ -51,9 +45,7 @@ class SACBuilder(
     """Creates critics of discrete actions; also called for target critics."""
     return networks.DiscreteCritics(spec, self.config)
 
-  def make_policy(
-    self, network: snt.Module, acting: builder.Acting
-  ) -> interfaces.Policy:
+  def make_policy(self, network, acting):
     num_random_steps = self.config.num_random_steps
     if not action_parts.are_continuous(acting.spec.actions):
       return exploration.make_categorical_policy(
@@ -68,9 +60,7 @@ class SACBuilder(
       num_random_steps,
     )
 
-  def make_update(
-    self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec):
     if action_parts.are_continuous(spec.actions):
       has_targets = self.config.target_update_rate is not None
       update = learning.SACUpdate(

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.agents.interface import config_checks, config_fields
+from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
 from repertory.components.config import choices, settings
 
@@ -15,15 +15,14 @@ _WITHOUT = {
 
 
 @dataclasses.dataclass(frozen=True)
-class SACConfig(replay_config.ReplayConfig):
+class SACConfig(replay_config.TransitionReplayConfig):
   """Settings of SAC, with the sources of their defaults.
 
-  "The paper" is arXiv:1812.05905.
+  "The paper" is arXiv:1812.05905, which samples uniformly.
   """
 
-  hidden_sizes: tuple[int, ...] = settings.field(
-    (256, 256),
-    'Hidden layer sizes of the policy and of each critic: the paper, table 1.',
+  hidden_sizes: tuple[int, ...] = agent_config.default(
+    (256, 256), ': the paper, table 1'
   )
   critic_hidden_sizes: tuple[int, ...] | None = settings.field(
     None, 'Hidden layer sizes of each critic; None for hidden_sizes.'
@@ -47,7 +46,6 @@ class SACConfig(replay_config.ReplayConfig):
     "Dropout rate of the critics' hidden layers, for 'normalized_mlp': DroQ, "
     'arXiv:2110.02034, has 0.01.',
   )
-  image_torso: str = config_fields.image_torso('policy and critics')
   num_critics: int = settings.field(
     2,
     'Number of critics, whose minimum is used: the paper, section 6, has 2; '
@@ -89,21 +87,13 @@ class SACConfig(replay_config.ReplayConfig):
     'distributions, uniform and the policy in the current and in the next '
     'state: CQL, appendix F.',
   )
-  n_step: int = settings.field(
+  n_step: int = agent_config.default(
     1,
-    'n of n-step transitions: the paper has 1. Longer ones ignore the entropy '
-    'of intermediate steps.',
+    ': the paper has 1. Longer ones ignore the entropy of intermediate steps',
   )
-  discount: float = settings.field(
-    0.99, 'Discount factor γ: the paper, table 1.'
-  )
-  batch_size: int = settings.field(
-    256, 'Items per gradient step: the paper, table 1.'
-  )
-  learning_rate: float = settings.field(
-    3e-4,
-    'Learning rate of Adam for the policy and the critics: the paper, table 1.',
-  )
+  discount: float = agent_config.default(0.99, ': the paper, table 1')
+  batch_size: int = agent_config.default(256, ': the paper, table 1')
+  learning_rate: float = agent_config.default(3e-4, ': the paper, table 1')
   policy_learning_rate: float | None = settings.field(
     None, 'Learning rate of Adam for the policy; None for learning_rate.'
   )
@@ -115,11 +105,6 @@ class SACConfig(replay_config.ReplayConfig):
   adam_first_decay: float = settings.field(
     0.9,
     'β1 of Adam for policy and critics: arXiv:1412.6980; CrossQ has 0.5.',
-  )
-  adam_epsilon: float = config_fields.adam_epsilon()
-  max_gradient_norm: float | None = settings.field(
-    None,
-    'Maximum global norm of gradients; None for no clipping, as in the paper.',
   )
   initial_temperature: float = settings.field(
     1.0,
@@ -140,34 +125,17 @@ class SACConfig(replay_config.ReplayConfig):
   num_random_steps: int = settings.field(
     1_000, 'Initial steps with uniformly random actions, over all environments.'
   )
-  prioritized: bool = settings.field(
-    False,
-    'Use prioritized replay (arXiv:1511.05952); the paper samples uniformly.',
-  )
-  max_replay_size: int = settings.field(
-    1_000_000, 'Capacity of the replay table, in items: the paper, table 1.'
-  )
-  min_replay_size: int = settings.field(
-    1_000,
-    'Items in the table before learning starts: the number of random steps.',
-  )
-  samples_per_insert: float = settings.field(
-    256.0,
-    'Replay ratio, average samples per item: with batches of 256, one learner '
-    'step per environment step, as in the paper, table 1.',
-  )
+  max_replay_size: int = agent_config.default(1_000_000, ': the paper, table 1')
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_sizes(self, 'critic_hidden_sizes')
-    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
     config_checks.check_one_of(self, 'critics_of_policy', ('least', 'mean'))
     config_checks.check_one_of(self, 'body', choices.BODIES)
     config_checks.check_one_of(self, 'critic_body', (None, *choices.BODIES))
     config_checks.check_at_least(
       self, 1, 'num_critics', 'num_target_critics', 'policy_update_period',
-      'n_step', 'num_conservative_actions',
+      'num_conservative_actions',
     )  # fmt: skip
     config_checks.check(
       self,
@@ -182,9 +150,8 @@ class SACConfig(replay_config.ReplayConfig):
     self._check_layers()
     self._check_quantiles()
     config_checks.check_positive(
-      self, 'adam_epsilon', 'initial_temperature', 'policy_learning_rate',
-      'max_gradient_norm', 'target_update_rate',
-    )  # fmt: skip
+      self, 'initial_temperature', 'policy_learning_rate', 'target_update_rate'
+    )
     config_checks.check_fraction(self, 'target_update_rate')
     config_checks.check(
       self, 'adam_first_decay', 0 <= self.adam_first_decay < 1, 'in [0, 1)'

@@ -1,15 +1,15 @@
-"""Critic learning of SAC."""
+"""Critic learning of SAC: scalar values or quantiles, with CQL as an option."""
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import sonnet as snt
 import tensorflow as tf
 import tree
 
 from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.sac import config as sac_config
-from repertory.agents.sac import critic_values
-from repertory.agents.sac import proposals as proposals_lib
 from repertory.components import learners, losses, networks, types
 from repertory.components.runtime import data_parallel
 
@@ -26,11 +26,161 @@ class Next(NamedTuple):
   log_prob: tf.Tensor
 
 
+class Proposals(NamedTuple):
+  """Sampled actions of the CQL regularizer, P for each item.
+
+  Attributes:
+    action: In [−1, 1], `[B, P, D]`.
+    log_prob: Log-densities of their sampling distributions, `[B, P]`.
+  """
+
+  action: tf.Tensor
+  log_prob: tf.Tensor
+
+
+def propose(
+  parameters: tuple[tf.Tensor, tf.Tensor],
+  sample: Callable[[tf.Tensor, tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
+  noise: learners.UpdateNoise,
+  number: int,
+  size: int,
+) -> Proposals:
+  """Samples actions uniformly and from the policy in current and next states.
+
+  See https://arxiv.org/abs/2006.04779, appendix F.
+
+  Args:
+    parameters: Policy parameters in current and next states, `[B, ...]`.
+    sample: Maps parameters and Gaussian noise `[B, D]` to actions `[B, D]` and
+      their log π, `[B]`.
+    noise: Source of noise.
+    number: Actions from each of the three distributions, a third of P.
+    size: D, dimensions of an action.
+  """
+  batch_size = tf.shape(parameters[0])[0]
+  uniforms = noise.uniforms([batch_size, number, size])
+  actions = [2 * uniforms - 1]
+  log_probs = [tf.fill([batch_size, number], -size * math.log(2))]
+  for each in parameters:
+    action, log_prob = sample(
+      tf.repeat(each, number, axis=0),
+      noise.normals([batch_size * number, size]),
+    )
+    actions.append(tf.reshape(action, [-1, number, size]))
+    log_probs.append(tf.reshape(log_prob, [-1, number]))
+  return Proposals(tf.concat(actions, axis=1), tf.concat(log_probs, axis=1))
+
+
+class Errors(NamedTuple):
+  """Losses and TD errors of critics.
+
+  Attributes:
+    losses: Loss of each item, summed over critics, `[B]`.
+    sizes: Absolute TD error of each item, averaged over critics, `[B]`.
+  """
+
+  losses: tf.Tensor
+  sizes: tf.Tensor
+
+
+class Values:
+  """Scalar values of N critics, with their minimum as target.
+
+  Outputs of all critics are concatenated. Noise chooses random critics.
+  """
+
+  def __init__(self, config: sac_config.SACConfig, noise: learners.UpdateNoise):
+    self._config = config
+    self._noise = noise
+
+  def of_target(self, outputs: tf.Tensor) -> tf.Tensor:
+    """Returns next-state values for targets, `[B, 1]`, from `[B, N]`."""
+    return tf.reduce_min(self._drawn(outputs), axis=-1, keepdims=True)
+
+  def of_policy(self, outputs: tf.Tensor) -> tf.Tensor:
+    """Returns values for the policy loss, `[B]`, from outputs `[B, N]`."""
+    if self._config.critics_of_policy == 'mean':
+      return tf.reduce_mean(outputs, axis=-1)
+    return tf.reduce_min(outputs, axis=-1)
+
+  def of_each(self, outputs: tf.Tensor) -> tf.Tensor:
+    """Returns the value of each critic, `[B, N]`, from outputs `[B, N]`."""
+    return outputs
+
+  def errors(self, outputs: tf.Tensor, targets: tf.Tensor) -> Errors:
+    """Computes errors of outputs `[B, N]` to targets `[B, 1]`."""
+    errors = targets - outputs  # [B, N]
+    return Errors(
+      0.5 * tf.reduce_sum(errors**2, axis=-1),
+      tf.reduce_mean(tf.abs(errors), axis=-1),
+    )
+
+  def _drawn(self, q: tf.Tensor) -> tf.Tensor:
+    """Returns values `[B, M]` of random critics, from `[B, N]` of all."""
+    number = self._config.num_target_critics
+    if number in (None, self._config.num_critics):
+      return q
+    keys = tf.random.stateless_uniform([q.shape[-1]], self._noise.seed())
+    return tf.gather(q, tf.argsort(keys)[:number], axis=-1)
+
+
+class Quantiles:
+  """Truncated quantile critics (TQC): K quantiles of each of N critics.
+
+  Values are means over quantiles, and the largest quantiles of targets are
+  dropped: https://arxiv.org/abs/2005.04269.
+  """
+
+  def __init__(self, config: sac_config.SACConfig):
+    self._num_critics = config.num_critics
+    self._num_quantiles = config.num_critic_outputs
+    self._num_dropped = config.num_dropped_quantiles
+
+  def of_target(self, outputs: tf.Tensor) -> tf.Tensor:
+    """Returns next-state quantiles for targets, `[B, M]`, from `[B, N K]`."""
+    return losses.truncated_quantiles(self._split(outputs), self._num_dropped)
+
+  def of_policy(self, outputs: tf.Tensor) -> tf.Tensor:
+    """Returns values for the policy loss, `[B]`, from outputs `[B, N K]`."""
+    return tf.reduce_mean(outputs, axis=-1)
+
+  def of_each(self, outputs: tf.Tensor) -> tf.Tensor:
+    """Returns the value of each critic, `[B, N]`, from outputs `[B, N K]`."""
+    return tf.reduce_mean(self._split(outputs), axis=-1)
+
+  def errors(self, outputs: tf.Tensor, targets: tf.Tensor) -> Errors:
+    """Computes errors of outputs `[B, N K]` to targets `[B, M]`."""
+    taus = losses.quantile_midpoints(self._num_quantiles)[None]  # [1, K]
+    quantiles = self._split(outputs)  # [B, N, K]
+    critic_losses = [
+      losses.quantile_huber(of_one, taus, targets, threshold=1.0)
+      for of_one in tf.unstack(quantiles, axis=1)
+    ]  # N times [B]
+    mean = tf.reduce_mean(targets, axis=-1, keepdims=True)  # [B, 1]
+    differences = mean - self.of_each(outputs)  # [B, N]
+    return Errors(
+      tf.add_n(critic_losses), tf.reduce_mean(tf.abs(differences), axis=-1)
+    )
+
+  def _split(self, outputs: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(outputs, [-1, self._num_critics, self._num_quantiles])
+
+
+def make_values(
+  config: sac_config.SACConfig, noise: learners.UpdateNoise
+) -> Values | Quantiles:
+  """Creates the interpretation for a config."""
+  if config.num_quantiles is None:
+    return Values(config, noise)
+  return Quantiles(config)
+
+
 class CriticLearning(tf.Module):
   """Critics with targets, loss and optimizer.
 
   Without target critics, current and next states form one batch (CrossQ):
-  https://arxiv.org/abs/1902.05605, section 3.
+  https://arxiv.org/abs/1902.05605, section 3. Critics map observations and
+  actions `[B, D]` to outputs `[B, N K]`.
   """
 
   def __init__(
@@ -40,20 +190,12 @@ class CriticLearning(tf.Module):
     config: sac_config.SACConfig,
     noise: learners.UpdateNoise,
   ):
-    """Initializes critics and optimizer.
-
-    Args:
-      critics: Map observations and actions `[B, D]` to outputs `[B, N K]`.
-      target_critics: Target critics of the same architecture; None for none.
-      config: The config.
-      noise: Noise for dropout masks and random critics.
-    """
     super().__init__()
     self._critics = critics
     self._target_critics = target_critics
     self._config = config
     self._noise = noise
-    self._values = critic_values.make(config, noise)
+    self._values = make_values(config, noise)
     self._optimizer = learners.ClippedAdam(
       critics.trainable_variables,
       config.learning_rate,
@@ -75,7 +217,7 @@ class CriticLearning(tf.Module):
   @property
   def statistics(self) -> list[tf.Variable]:
     """Non-trainable variables of the critics."""
-    return critic_values.statistics(self._critics, self._target_critics)
+    return statistics(self._critics, self._target_critics)
 
   def improve(
     self,
@@ -84,7 +226,7 @@ class CriticLearning(tf.Module):
     following: Next,
     temperature: tf.Tensor,
     weights: tf.Tensor,
-    proposals: proposals_lib.Proposals | None = None,
+    proposals: Proposals | None = None,
     additional_loss: Callable[
       [], tuple[tf.Tensor | float, dict[str, tf.Tensor]]
     ] = lambda: (0.0, {}),
@@ -176,7 +318,7 @@ class CriticLearning(tf.Module):
     self,
     observation: types.Nest,
     q_tm1: tf.Tensor,
-    proposals: proposals_lib.Proposals,
+    proposals: Proposals,
   ) -> tf.Tensor:
     """Returns the CQL regularizers of each item and critic, `[B, N]`."""
     action = proposals.action  # [B, P, D]
@@ -210,3 +352,14 @@ class CriticLearning(tf.Module):
       [*rows, self._config.num_critics, sum(sizes)]
     )
     return [tf.cast(uniforms >= rate, tf.float32) / (1 - rate)]
+
+
+def statistics(*critics: snt.Module | None) -> list[tf.Variable]:
+  """Returns the non-trainable variables of critics, such as statistics."""
+  return [
+    variable
+    for one in critics
+    if one is not None
+    for variable in one.variables
+    if not variable.trainable
+  ]

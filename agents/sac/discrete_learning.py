@@ -10,7 +10,7 @@ from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.actor_critic import policy_and_critic
 from repertory.agents.replay import experience_replay
 from repertory.agents.sac import config as sac_config
-from repertory.agents.sac import critic_values, learning, temperature
+from repertory.agents.sac import critic_learning, learning
 from repertory.components import interfaces, learners, losses, networks, types
 from repertory.components.actions import discrete_actions
 from repertory.components.runtime import data_parallel
@@ -39,7 +39,8 @@ class DiscreteSACUpdate(interfaces.Update):
   """SAC for discrete actions: updates critics, policy and temperature.
 
   Expectations over the policy are sums over all actions instead of samples:
-  https://arxiv.org/abs/1910.07207, section 3.
+  https://arxiv.org/abs/1910.07207, section 3. The policy has logits `[B, A]`,
+  the critics values `[B, A, N]`.
   """
 
   def __init__(
@@ -51,16 +52,6 @@ class DiscreteSACUpdate(interfaces.Update):
     config: sac_config.SACConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    """Initializes the update.
-
-    Args:
-      policy_network: Maps observations to logits `[B, A]`.
-      critics: Map observations to values `[B, A, N]`.
-      target_critics: Target critics of the same architecture.
-      actions: Mapping of actions to indices.
-      config: The config.
-      additional_loss: Additional loss of critics and policy; None for none.
-    """
     super().__init__()
     self._policy_network = policy_network
     self._critics = critics
@@ -71,7 +62,7 @@ class DiscreteSACUpdate(interfaces.Update):
     target_entropy = config.target_entropy
     if target_entropy is None:
       target_entropy = _TARGET_SHARE * math.log(actions.num_actions)
-    self._temperature = temperature.Temperature(config, target_entropy)
+    self._temperature = learning.Temperature(config, target_entropy)
     self._policy_optimizer, self._critic_optimizer = (
       learners.ClippedAdam(
         network.trainable_variables,
@@ -87,7 +78,7 @@ class DiscreteSACUpdate(interfaces.Update):
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
-    self._values = critic_values.Values(config, self._noise)
+    self._values = critic_learning.Values(config, self._noise)
     rate: Any = config.target_update_rate
     self._update_target = learners.SoftUpdate(
       critics.variables, target_critics.variables, rate
@@ -102,7 +93,7 @@ class DiscreteSACUpdate(interfaces.Update):
 
   @property
   def learned(self):
-    statistics = critic_values.statistics(self._critics, self._target_critics)
+    statistics = critic_learning.statistics(self._critics, self._target_critics)
     return {**super().learned, 'statistics': statistics}
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:

@@ -1,5 +1,6 @@
 """Update of SAC."""
 
+import math
 from collections.abc import Callable
 
 import sonnet as snt
@@ -9,7 +10,7 @@ from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.actor_critic import policy_and_critic
 from repertory.agents.replay import experience_replay
 from repertory.agents.sac import config as sac_config
-from repertory.agents.sac import critic_learning, proposals, temperature
+from repertory.agents.sac import critic_learning
 from repertory.components import interfaces, learners, losses, networks, types
 from repertory.components.actions import action_scaling
 from repertory.components.distributions import squashed_gaussian
@@ -38,6 +39,35 @@ def in_turn(
   )
 
 
+class Temperature(tf.Module):
+  """Temperature α, parameterized by log α; rises while entropy is below H̄."""
+
+  def __init__(self, config: sac_config.SACConfig, target_entropy: float):
+    super().__init__()
+    self._target_entropy = target_entropy
+    self._log_temperature = tf.Variable(
+      math.log(config.initial_temperature),
+      dtype=tf.float32,
+      name='log_temperature',
+    )
+    self._optimizer = learners.ClippedAdam(
+      [self._log_temperature],
+      config.temperature_learning_rate,
+      config.adam_epsilon,
+      config.max_gradient_norm,
+    )
+
+  def __call__(self) -> tf.Tensor:
+    """Returns α, a scalar."""
+    return tf.exp(self._log_temperature)
+
+  def improve(self, log_prob: tf.Tensor) -> None:
+    """Takes a gradient step, given log π of the policy's actions, `[B]`."""
+    with tf.GradientTape() as tape:
+      loss = losses.temperature_loss(self(), log_prob, self._target_entropy)
+    self._optimizer.minimize(tape, loss)
+
+
 class SACUpdate(interfaces.Update):
   """SAC: updates critics, policy and temperature, in this order.
 
@@ -54,16 +84,6 @@ class SACUpdate(interfaces.Update):
     config: sac_config.SACConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    """Initializes the update.
-
-    Args:
-      policy_network: Maps observations to parameters of a `SquashedGaussian`.
-      critics: Map observations and actions `[B, D]` to outputs `[B, N K]`.
-      target_critics: Target critics of the same architecture; None for none.
-      scaling: Scaling of actions to [−1, 1].
-      config: The config.
-      additional_loss: Additional loss of critics and policy; None for none.
-    """
     super().__init__()
     self._policy_network = policy_network
     self._scaling = scaling
@@ -71,7 +91,7 @@ class SACUpdate(interfaces.Update):
     self._additional_loss = additional_loss
     self._distribution = squashed_gaussian.SquashedGaussian(scaling.size)
     target_entropy = config.target_entropy
-    self._temperature = temperature.Temperature(
+    self._temperature = Temperature(
       config, -float(scaling.size) if target_entropy is None else target_entropy
     )
     self._policy_optimizer = learners.ClippedAdam(
@@ -119,11 +139,13 @@ class SACUpdate(interfaces.Update):
       priorities=sizes if self._config.prioritized else None,
     )
 
-  def _propose(self, data: types.Transition) -> proposals.Proposals | None:
+  def _propose(
+    self, data: types.Transition
+  ) -> critic_learning.Proposals | None:
     if self._config.conservative_weight is None:
       return None
     policy = data_parallel.split_rows(self._policy_network)
-    return proposals.propose(
+    return critic_learning.propose(
       (policy(data.observation), policy(data.next_observation)),
       self._distribution.sample,
       self._noise,

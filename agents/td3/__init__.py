@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 __all__ = ['PRESETS', 'TD3Builder', 'TD3Config']
 
 AGENT = Agent(
-  name='td3',
-  description='Twin delayed deterministic policy gradient, with DDPG as a '
+  'td3',
+  'Twin delayed deterministic policy gradient, with DDPG as a '
   'preset; bounded continuous actions.',
-  config_class=TD3Config,
-  presets=PRESETS,
-  builder='repertory.agents.td3.builder:TD3Builder',
+  TD3Config,
+  PRESETS,
+  f'{__name__}.builder:TD3Builder',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, TD3Builder='builder')

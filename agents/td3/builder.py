@@ -4,11 +4,10 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration, policy_and_critic
-from repertory.agents.interface import builder
 from repertory.agents.replay import experience_replay, transition_replay
 from repertory.agents.td3 import config as td3_config
 from repertory.agents.td3 import learning
-from repertory.components import interfaces, networks, specs
+from repertory.components import networks, specs
 from repertory.components.actions import action_scaling
 from repertory.components.networks import CriticEnsemble
 
@@ -22,10 +21,7 @@ class TD3Builder(transition_replay.TransitionReplayBuilder):
 
   config: td3_config.TD3Config
 
-  def __init__(self, config: td3_config.TD3Config | None = None):
-    super().__init__(config or td3_config.TD3Config())
-
-  def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+  def make_network(self, spec):
     size = action_scaling.ActionScaling(spec.actions).size
     torso = networks.ObservationTorso(
       spec.observations, self.config.hidden_sizes, self.config.image_torso
@@ -36,18 +32,17 @@ class TD3Builder(transition_replay.TransitionReplayBuilder):
 
   def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
     """Creates critics; also called for the target critics."""
-    return policy_and_critic.make_critics(spec, self.config)
+    config = self.config
+    return networks.make_critics(
+      spec, config.hidden_sizes, config.num_critics, config.image_torso
+    )
 
-  def make_policy(
-    self, network: snt.Module, acting: builder.Acting
-  ) -> interfaces.Policy:
+  def make_policy(self, network, acting):
     return exploration.make_deterministic_policy(
       network, self.config.sigma, acting, self.config.num_random_steps
     )
 
-  def make_update(
-    self, network: snt.Module, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec):
     online = policy_and_critic.Networks(network, self.make_critics(spec))
     target = policy_and_critic.Networks(
       self.make_network(spec), self.make_critics(spec)

@@ -3,27 +3,24 @@
 import dataclasses
 from typing import ClassVar
 
-from repertory.agents.interface import config_checks, config_fields
+from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
-from repertory.components.config import choices, settings
+from repertory.components.config import settings
 
 
 @dataclasses.dataclass(frozen=True)
-class TD3Config(replay_config.ReplayConfig):
+class TD3Config(replay_config.TransitionReplayConfig):
   """Settings of TD3, with the sources of their defaults.
 
-  "The paper" is arXiv:1802.09477, "the authors" the code that they published
-  with it.
+  "The paper" is arXiv:1802.09477, which samples uniformly, "the authors" the
+  code that they published with it.
   """
 
   xla_pays_after: ClassVar[int] = 500
 
-  hidden_sizes: tuple[int, ...] = settings.field(
-    (256, 256),
-    "Hidden layer sizes of the policy and of each critic: the authors'; the "
-    'paper, appendix C, has (400, 300).',
+  hidden_sizes: tuple[int, ...] = agent_config.default(
+    (256, 256), ": the authors'; the paper, appendix C, has (400, 300)"
   )
-  image_torso: str = config_fields.image_torso('policy and critics')
   num_critics: int = settings.field(
     2,
     'Number of critics, whose minimum is used: the paper, section 4.2; DDPG '
@@ -49,23 +46,15 @@ class TD3Config(replay_config.ReplayConfig):
     "policy closer to the data set's actions. None to disable behavior "
     'cloning.',
   )
-  n_step: int = settings.field(1, 'n of n-step transitions: the paper.')
-  discount: float = settings.field(
-    0.99, 'Discount factor γ: the paper, appendix C.'
+  n_step: int = agent_config.default(1, ': the paper')
+  discount: float = agent_config.default(0.99, ': the paper, appendix C')
+  batch_size: int = agent_config.default(
+    256, ": the authors'; the paper has 100"
   )
-  batch_size: int = settings.field(
-    256, "Items per gradient step: the authors'; the paper has 100."
-  )
-  learning_rate: float = settings.field(
+  learning_rate: float = agent_config.default(
     1e-3,
-    'Learning rate of Adam for policy and critics: the paper, appendix C; its '
-    "authors' code has 3e-4, with which Pendulum takes longer.",
-  )
-  adam_epsilon: float = config_fields.adam_epsilon()
-  max_gradient_norm: float | None = settings.field(
-    None,
-    'Maximum global norm of gradients, separately for policy and critic; None '
-    'for no clipping, as in the paper.',
+    ": the paper, appendix C; its authors' code has 3e-4, with which Pendulum "
+    'takes longer',
   )
   target_update_rate: float = settings.field(
     0.005,
@@ -82,37 +71,19 @@ class TD3Config(replay_config.ReplayConfig):
     'Initial steps with uniformly random actions, over all environments: the '
     'paper, section 6.1, for the easier environments; the authors have 25,000.',
   )
-  prioritized: bool = settings.field(
-    False,
-    'Use prioritized replay (arXiv:1511.05952); the paper samples uniformly.',
-  )
-  max_replay_size: int = settings.field(
-    1_000_000, 'Capacity of the replay table, in items: the paper keeps all.'
-  )
-  min_replay_size: int = settings.field(
-    1_000,
-    'Items in the table before learning starts: the number of random steps.',
-  )
-  samples_per_insert: float = settings.field(
-    256.0,
-    'Replay ratio, average samples per item: with batches of 256, one learner '
-    'step per environment step, as in the paper, section 6.1.',
+  max_replay_size: int = agent_config.default(
+    1_000_000, ': the paper keeps all'
   )
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_sizes(self, 'hidden_sizes')
-    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
-    config_checks.check_at_least(
-      self, 1, 'num_critics', 'policy_update_period', 'n_step'
-    )
+    config_checks.check_at_least(self, 1, 'num_critics', 'policy_update_period')
     config_checks.check_at_least(
       self, 0, 'sigma', 'target_sigma', 'target_noise_limit', 'num_random_steps'
     )
     config_checks.check_positive(
-      self, 'adam_epsilon', 'max_gradient_norm', 'target_update_rate',
-      'behavior_cloning_alpha',
-    )  # fmt: skip
+      self, 'target_update_rate', 'behavior_cloning_alpha'
+    )
     config_checks.check_fraction(self, 'target_update_rate')
 
 

@@ -14,7 +14,7 @@ class TD3Update(interfaces.Update):
   """TD3: clipped double Q-learning, with delayed policy and target updates.
 
   See https://arxiv.org/abs/1802.09477, algorithm 1. Critics take actions scaled
-  to [−1, 1].
+  to [−1, 1], as the policy has them, `[B, D]`, and have values `[B, N]`.
   """
 
   def __init__(
@@ -24,15 +24,6 @@ class TD3Update(interfaces.Update):
     scaling: action_scaling.ActionScaling,
     config: td3_config.TD3Config,
   ):
-    """Initializes the update.
-
-    Args:
-      online: Policy with actions in [−1, 1], `[B, D]`, and critics with values
-        `[B, N]`.
-      target: Target networks of the same architecture.
-      scaling: Scaling of actions to [−1, 1].
-      config: The config.
-    """
     super().__init__()
     self._online = online
     self._target = target

@@ -1,4 +1,4 @@
-"""Base class of configs of agents with a queue of unrolls."""
+"""Base classes of configs of agents with a queue of unrolls."""
 
 import abc
 import dataclasses
@@ -10,13 +10,7 @@ from repertory.components.config import choices, settings
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class UnrollConfig(agent_config.AgentConfig, abc.ABC):
-  """Settings of an agent that learns once from each unroll.
-
-  Agents define the defaults that are missing here.
-
-  Attributes:
-    unroll_length: T, steps per unroll.
-  """
+  """Settings of an agent that learns once from each unroll."""
 
   # Several environments decorrelate on-policy batches, and batched acting costs
   # little more than a single environment. PPO has 8 for Atari
@@ -29,13 +23,15 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
     False,
     'Include the previous action and reward in observations.',
   )
-  unroll_length: int
+  unroll_length: int = agent_config.required('T, steps per unroll.')
+  batch_size: int | None = agent_config.required('Unrolls per learner step.')
   adam_epsilon: float = settings.field(
     1e-5, 'ε of Adam, added to the denominator.'
   )
   max_abs_reward: float | None = settings.field(
     None,
-    'Rewards are clipped to ± this before learning; None for no clipping.',
+    'Rewards are clipped to ± this before learning, after any scaling; None '
+    'for no clipping.',
   )
   max_queue_size: int | None = settings.field(
     None,
@@ -56,44 +52,6 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
     )
     config_checks.check_positive(self, 'adam_epsilon', 'max_abs_reward')
 
-  def divided_batch_size(
-    self,
-    num_environments: int,
-    num_minibatches: int,
-    *,
-    min_size: int = 1,
-    min_steps: int = 1,
-  ) -> int:
-    """Returns the batch size of a learner step with minibatches, in unrolls.
-
-    By default, a batch has the same number of unrolls of each environment.
-
-    Args:
-      num_environments: Number of environments of all actors.
-      num_minibatches: Number of minibatches of a batch.
-      min_size: Minimum batch size by default, in unrolls.
-      min_steps: Minimum steps of a minibatch.
-
-    Raises:
-      SettingError: If the batch is too small for the minibatches.
-    """
-    size = self.batch_size
-    if size is None:
-      size = num_environments * -(-min_size // num_environments)
-    steps = size * self.unroll_length
-    # Unrolls of recurrent networks are not split.
-    items = steps if self.core == 'none' else size
-    most = min(items, steps // min_steps)
-    config_checks.check(
-      self,
-      'num_minibatches',
-      num_minibatches <= most,
-      f'at most {most}, because a batch has {size} unrolls of '
-      f'{self.unroll_length} steps, core is {self.core!r} and a minibatch '
-      f'needs {min_steps} or more',
-    )
-    return size
-
   @abc.abstractmethod
   def batch_size_for(self, num_environments: int) -> int:
     """Returns the batch size of a learner step, in unrolls.
@@ -106,19 +64,104 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
     """
 
   def default_queue_size(self, num_environments: int) -> int:
-    """Returns the default capacity of the queue, in unrolls.
-
-    Args:
-      num_environments: Number of environments of all actors.
-    """
+    """Returns the default capacity of the queue, in unrolls."""
     return self.batch_size_for(num_environments) + num_environments
 
   def queue_size_for(self, num_environments: int) -> int:
-    """Returns the capacity of the queue, in unrolls.
-
-    Args:
-      num_environments: Number of environments of all actors.
-    """
+    """Returns the capacity of the queue, in unrolls."""
     if self.max_queue_size is not None:
       return self.max_queue_size
     return self.default_queue_size(num_environments)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class MinibatchConfig(UnrollConfig, agent_config.NetworkConfig):
+  """Settings of an agent that takes several epochs of minibatch steps.
+
+  Attributes:
+    min_batch_size: Minimum of the default batch size, in unrolls.
+    min_minibatch_steps: Minimum steps of a minibatch.
+  """
+
+  min_batch_size: ClassVar[int] = 1
+
+  batch_size: int | None = agent_config.default(
+    None, '; None for the same number of each environment'
+  )
+  num_epochs: int = settings.field(4, 'Epochs over each batch.')
+  num_minibatches: int = settings.field(
+    4, 'Minibatches (gradient steps) per epoch.'
+  )
+  lambda_: float = settings.field(0.95, 'λ of the returns.')
+  anneal_learner_steps: int | None = settings.field(
+    None,
+    'Learner steps over which the learning rate decays linearly to 0; None '
+    'for a constant one.',
+  )
+
+  def __post_init__(self):
+    super().__post_init__()
+    config_checks.check_at_least(
+      self, 1, 'num_epochs', 'num_minibatches', 'anneal_learner_steps'
+    )
+    config_checks.check_fraction(self, 'lambda_')
+
+  @property
+  def min_minibatch_steps(self) -> int:
+    return 1
+
+  def batch_size_for(self, num_environments: int) -> int:
+    size = self.batch_size
+    if size is None:
+      size = num_environments * -(-self.min_batch_size // num_environments)
+    steps, least = size * self.unroll_length, self.min_minibatch_steps
+    # Unrolls of recurrent networks are not split.
+    items = steps if self.core == 'none' else size
+    most = min(items, steps // least)
+    config_checks.check(
+      self,
+      'num_minibatches',
+      self.num_minibatches <= most,
+      f'at most {most}, because a batch has {size} unrolls of '
+      f'{self.unroll_length} steps, core is {self.core!r} and a minibatch '
+      f'needs {least} or more',
+    )
+    return size
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ActorCriticConfig(MinibatchConfig):
+  """Settings of networks, values and advantages of PPO and V-MPO."""
+
+  # The number of actors of PPO, for Atari.
+  min_batch_size: ClassVar[int] = 8
+
+  shared_sizes: tuple[int, ...] = settings.field(
+    (),
+    'Hidden layer sizes shared by policy and value, before the recurrent core.',
+  )
+  hidden_sizes: tuple[int, ...] = settings.field(
+    (64, 64),
+    'Hidden layer sizes of policy and value each, after the recurrent core.',
+  )
+  scale_rewards: bool = settings.field(
+    False,
+    'Divide rewards by the running standard deviation of discounted returns.',
+  )
+  batch_size: int | None = agent_config.default(None, ', at least 8 in total')
+  normalize_advantages: bool = settings.field(
+    True,
+    'Normalize advantages to mean 0 and standard deviation 1 in each '
+    'minibatch.',
+  )
+  max_gradient_norm: float | None = agent_config.default(
+    0.5, ": that of PPO's code"
+  )
+  baseline_cost: float = settings.field(
+    0.5, "Weight of the value loss: that of PPO's code."
+  )
+
+  def __post_init__(self):
+    super().__post_init__()
+    config_checks.check_sizes(self, 'shared_sizes')
+    config_checks.check_at_least(self, 0, 'baseline_cost')

@@ -24,10 +24,6 @@ class UnrollQueueBuilder(builder.Builder):
   """
 
   @property
-  def observes_previous_action_and_reward(self) -> bool:
-    return self.config.previous_action_and_reward
-
-  @property
   def across_episodes(self) -> bool:
     """Whether unrolls continue across episode boundaries."""
     return True

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 __all__ = ['PRESETS', 'VMPOBuilder', 'VMPOConfig']
 
 AGENT = Agent(
-  name='vmpo',
-  description='On-policy maximum a posteriori policy optimization, '
+  'vmpo',
+  'On-policy maximum a posteriori policy optimization, '
   'feed-forward or recurrent; discrete or continuous actions.',
-  config_class=VMPOConfig,
-  presets=PRESETS,
-  builder='repertory.agents.vmpo.builder:VMPOBuilder',
+  VMPOConfig,
+  PRESETS,
+  f'{__name__}.builder:VMPOBuilder',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__, VMPOBuilder='builder')

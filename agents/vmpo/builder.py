@@ -4,8 +4,7 @@ from repertory.agents.actor_critic import actor_critic
 from repertory.agents.unrolls import unroll_queue
 from repertory.agents.vmpo import config as vmpo_config
 from repertory.agents.vmpo import learning
-from repertory.components import distributions, interfaces, specs
-from repertory.components.networks import SequenceNetwork
+from repertory.components import distributions
 
 
 class VMPOBuilder(unroll_queue.UnrollQueueBuilder):
@@ -17,22 +16,13 @@ class VMPOBuilder(unroll_queue.UnrollQueueBuilder):
 
   config: vmpo_config.VMPOConfig
 
-  def __init__(self, config: vmpo_config.VMPOConfig | None = None):
-    super().__init__(config or vmpo_config.VMPOConfig())
-
-  def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
+  def make_network(self, spec):
     config = self.config
     return actor_critic.make_network(
-      spec,
-      config,
-      config.image_torso,
-      config.shared_sizes,
-      config.hidden_sizes,
+      spec, config, config.shared_sizes, config.hidden_sizes
     )
 
-  def make_update(
-    self, network: SequenceNetwork, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec):
     online = self.make_network(spec)
     for variable, acting in zip(online.variables, network.variables):
       variable.assign(acting)

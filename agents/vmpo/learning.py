@@ -1,12 +1,11 @@
 """Update of V-MPO."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import tensorflow as tf
-import tree
 
 from repertory.agents.actor_critic import actor_critic
+from repertory.agents.unrolls import steps as steps_lib
 from repertory.agents.vmpo import config as vmpo_config
 from repertory.components import (
   distributions,
@@ -18,36 +17,15 @@ from repertory.components import (
 )
 
 
-class _Steps(NamedTuple):
-  """Inputs of the losses for K items of a batch, `[K, T, ...]`.
-
-  Attributes:
-    observation: x_t.
-    first: Whether x_t is the first of an episode.
-    mask: False for padding.
-    sample: Sample of the distribution for a_t.
-    old_parameters: Parameters of π_old(· | x_t), the target policy.
-    advantage: A_t.
-    target: G_t.
-    state: Recurrent state before x_0, `[K, ...]`.
-  """
-
-  observation: types.Nest
-  first: tf.Tensor
-  mask: tf.Tensor
-  sample: types.Nest
-  old_parameters: tf.Tensor
-  advantage: tf.Tensor
-  target: tf.Tensor
-  state: types.Nest
-
-
 class VMPOUpdate(interfaces.Update):
   """V-MPO: weighted maximum likelihood on the top half of advantages.
 
   KL bounds limit the policy's changes. The loss of a minibatch is −Σ ψ log π +
   Σ α KL + `baseline_cost` · mean ½ (G − V)²; η and α have losses of their own.
   See https://arxiv.org/abs/1909.12238, section 4.
+
+  Networks output `networks.ActorCriticOutput`, with parameters of the
+  distribution; the target network acts.
   """
 
   def __init__(
@@ -57,14 +35,6 @@ class VMPOUpdate(interfaces.Update):
     distribution: distributions.Distribution,
     config: vmpo_config.VMPOConfig,
   ):
-    """Initializes the update.
-
-    Args:
-      online: Online network that outputs `networks.ActorCriticOutput`.
-      target: Target network of the same architecture, which acts.
-      distribution: Action distribution that the networks parameterize.
-      config: The config.
-    """
     super().__init__()
     self._online = online
     self._target = target
@@ -131,7 +101,7 @@ class VMPOUpdate(interfaces.Update):
     self._update_target()
     return interfaces.UpdateResult({**metrics, **step_metrics})
 
-  def _estimate(self, data: types.Sequence) -> tuple[_Steps, dict]:
+  def _estimate(self, data: types.Sequence) -> tuple[steps_lib.Steps, dict]:
     """Computes the constant inputs of all gradient steps, and metrics."""
     mask = data.mask  # [T, B]
     inputs = (data.observation, data.first, data.state)
@@ -140,18 +110,15 @@ class VMPOUpdate(interfaces.Update):
     (advantages, targets), metrics = actor_critic.estimate_advantages(
       data, values, self._config, self._return_scale
     )
-    steps = _Steps(
-      observation=tree.map_structure(lambda x: x[:-1], data.observation),
-      first=data.first[:-1],
-      mask=mask,
-      sample=data.extras['sample'],
-      old_parameters=old_parameters,
-      advantage=advantages,
+    steps = steps_lib.steps_of(
+      data,
+      action=data.extras['sample'],
       target=targets,
-      state=data.state,
+      advantage=advantages,
+      old=old_parameters,
     )
     ratios = losses.importance_ratios(
-      self._distribution.log_prob(old_parameters, steps.sample),
+      self._distribution.log_prob(old_parameters, steps.action),
       data.extras['log_prob'],
       mask,
     )
@@ -168,7 +135,7 @@ class VMPOUpdate(interfaces.Update):
       *parts, 'gradient_norm',
     ]  # fmt: skip
 
-  def _descend(self, minibatch: _Steps) -> Mapping[str, tf.Tensor]:
+  def _descend(self, minibatch: steps_lib.Steps) -> Mapping[str, tf.Tensor]:
     """Takes a gradient step on a minibatch `[K, T, ...]`."""
     steps = learners.to_steps(minibatch)  # [T, K, ...]
     with tf.GradientTape(persistent=True) as tape:
@@ -180,7 +147,7 @@ class VMPOUpdate(interfaces.Update):
     return {**metrics, 'dual_loss': dual_loss, 'gradient_norm': norm}
 
   def _losses(
-    self, steps: _Steps
+    self, steps: steps_lib.Steps
   ) -> tuple[tf.Tensor, tf.Tensor, dict[str, tf.Tensor]]:
     """Returns the network's loss, the loss of η and α, and metrics."""
     config, mask = self._config, steps.mask  # [T, K]
@@ -190,12 +157,12 @@ class VMPOUpdate(interfaces.Update):
     temperature = self._temperature()
     tempered = losses.vmpo_e_step(advantages, mask, temperature, config.epsilon)
     output, _ = self._online.unroll(steps.observation, steps.first, steps.state)
-    log_probs = self._distribution.log_prob(output.parameters, steps.sample)
+    log_probs = self._distribution.log_prob(output.parameters, steps.action)
     policy_loss = losses.vmpo_policy_loss(tempered.probs, log_probs, mask)
     value_loss = losses.value_loss(output.value, steps.target, mask)
     loss = policy_loss + config.baseline_cost * value_loss
     dual_loss, metrics = tempered.dual_loss, {}
-    moved = self._distribution.kl(steps.old_parameters, output.parameters)
+    moved = self._distribution.kl(steps.old, output.parameters)
     for name, divergences in moved.items():
       kl = losses.masked_mean(divergences, mask)
       alpha = self._alphas[name]()  # [1]

@@ -21,8 +21,9 @@ class Command:
     usage: Its arguments, in one line.
     description: Description, in one line.
     flag_table: Name, kind, default and help text of its flags.
-    run: Function of the flags, the settings of `--config.` and `--wrap.` (see
-      `typed.read`), and the other arguments, that returns the exit code.
+    run: Function of the flags, the settings of `--config.` and
+      `--reward_model.` (see `typed.read`), and the other arguments, that
+      returns the exit code.
     groups: Names of flags by heading, for the help; others come last.
   """
 

@@ -40,6 +40,7 @@ def run(arguments: Sequence[str]) -> int:
   if name == '--version':
     print(f'repertory {__version__} with {_describe_stack()}')
     return command.DONE
+  name = {'wrappers': 'reward_models'}.get(name, name)  # Its earlier name.
   try:
     chosen = command.REGISTRY.get(name)
   except settings_lib.SettingError as error:

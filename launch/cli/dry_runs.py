@@ -11,7 +11,7 @@ from typing import Any
 from absl import flags
 
 from repertory import launch
-from repertory.agents.reward_models import wrap_config
+from repertory.agents.reward_models import reward_model_config
 from repertory.components.runtime import signals
 from repertory.launch.cli import command, errors, factory, typed
 from repertory.launch.cli import flags as flag_tables
@@ -35,7 +35,7 @@ def read_settings(
 
   Returns:
     Plain values: flags by name, the agent's config by `config.` and name, and
-    that of its reward model by `wrap.` and name.
+    that of its reward model by `reward_model.` and name.
 
   Raises:
     ValueError: If `train` would reject them, as far as that shows without
@@ -50,9 +50,9 @@ def read_settings(
   found = {name: values[name].value for name in values if name not in left_out}
   for name, value in dataclasses.asdict(plan.config).items():
     found[f'config.{name}'] = value
-  if plan.wrapping is not None:
-    for name, value in dataclasses.asdict(plan.wrapping.config).items():
-      found[f'{wrap_config.WRAP}.{name}'] = value
+  if plan.reward_model_config is not None:
+    for name, value in dataclasses.asdict(plan.reward_model_config).items():
+      found[reward_model_config.PREFIX + name] = value
   # Converts values as a file would.
   return json.loads(json.dumps(found, default=repr))
 

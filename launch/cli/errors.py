@@ -9,7 +9,7 @@ from typing import Any
 from absl import flags
 
 from repertory.agents.interface import registry as agents_registry
-from repertory.agents.reward_models import wrap_config
+from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import settings
 from repertory.environments.values import argument_checks
 
@@ -83,7 +83,8 @@ def _call(setting: str, values: flags.FlagValues) -> str:
   flag = _FLAG_OF.get(setting, setting)
   if flag in values:
     return f'--{flag}'
-  if 'wrap' in values and setting.startswith(f'{wrap_config.WRAP}.'):
+  name = reward_model_config.REWARD_MODEL
+  if name in values and setting.startswith(reward_model_config.PREFIX):
     return f'--{setting}'
   name = setting.removeprefix(_CONFIG)
   if _has('agent', values) and (name != setting or _is_of_agent(name, values)):

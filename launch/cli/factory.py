@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from absl import flags
 
 from repertory import launch
-from repertory.agents.reward_models import wrap_config
+from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
 from repertory.launch.cli import flags as flag_tables
@@ -76,8 +76,8 @@ def _arguments(
     chosen['stop_when'] = callbacks.StopAtReturn(values.stop_at_return)
   if 'wandb_project' in values and values.wandb_project is not None:
     chosen['loggers'] = [callbacks.WandB(values.wandb_project)]
-  prefix = f'{wrap_config.WRAP}.'
-  of_wrap = {
+  prefix = reward_model_config.PREFIX
+  of_reward_model = {
     name.removeprefix(prefix): value
     for name, value in settings.items()
     if name.startswith(prefix)
@@ -91,8 +91,8 @@ def _arguments(
       if not name.startswith(prefix)
     },
     'preset': values.preset,
-    'wrap': values.wrap,
-    'wrap_config': of_wrap,
+    'reward_model': values.reward_model,
+    'reward_model_config': of_reward_model,
   }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from absl import flags
 
 from repertory.agents.interface import registry as agents_registry
-from repertory.agents.reward_models import registry as wrappers_registry
+from repertory.agents.reward_models import registry as reward_models
 from repertory.launch.cli import setting_flags
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher
@@ -62,13 +62,13 @@ EXPERIMENT_FLAGS = (
     'may override; `repertory agents <agent>` lists them; default: none.',
   ),
   (
-    'wrap',
+    'reward_model',
     flags.DEFINE_string,
     None,
     'Reward model that changes the rewards of the agent: '
-    + ', '.join(one.name for one in wrappers_registry.wrappers())
-    + '. Its settings are --wrap.<name>=<value>; `repertory wrappers` lists '
-    'all; default: nothing.',
+    + ', '.join(one.name for one in reward_models.reward_models())
+    + '. Its settings are --reward_model.<name>=<value>; `repertory '
+    'reward_models` lists all. --wrap is its earlier name; default: nothing.',
   ),
   (
     'topology',
@@ -307,9 +307,9 @@ TRAIN_NAMES = frozenset(name for name, *_ in TRAIN_FLAGS)
 # Flags by heading in the help.
 TRAIN_GROUPS = {
   'Agent, environment and steps': (
-    'agent', 'env', 'steps', 'preset', 'wrap', 'seed', 'stop_at_return',
-    'demonstrations', 'demonstration_fraction', 'initial_from',
-    'deterministic', 'eager',
+    'agent', 'env', 'steps', 'preset', 'reward_model', 'seed',
+    'stop_at_return', 'demonstrations', 'demonstration_fraction',
+    'initial_from', 'deterministic', 'eager',
   ),
   'Directories': ('directory', 'fresh', 'record', 'storage'),
   'Logs': ('info', 'episode_rows', 'callbacks', 'wandb_project'),

@@ -1,10 +1,10 @@
-"""`repertory agents`, `wrappers` and `environments`: list the registries."""
+"""`repertory agents`, `reward_models` and `environments`: list registries."""
 
 import dataclasses
 
 from repertory.agents.interface import registry as agents_registry
-from repertory.agents.reward_models import registry as wrappers_registry
-from repertory.agents.reward_models import wrap_config
+from repertory.agents.reward_models import registry as reward_models
+from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import settings as settings_lib
 from repertory.environments.registry import name_options
 from repertory.environments.registry import registry as environments_registry
@@ -32,13 +32,15 @@ def _agents(flag_values, settings, positional) -> int:
   return command.DONE
 
 
-def _wrappers(flag_values, settings, positional) -> int:
+def _reward_models(flag_values, settings, positional) -> int:
   del flag_values, settings
   if not positional:
-    for wrapper in wrappers_registry.wrappers():
-      print(f'{wrapper.name:8} {wrapper.description}')
+    for model in reward_models.reward_models():
+      print(f'{model.name:8} {model.description}')
   for name in positional:
-    _print_settings(wrap_config.WRAP, wrappers_registry.get(name).config_class)
+    _print_settings(
+      reward_model_config.REWARD_MODEL, reward_models.get(name).config_class
+    )
   return command.DONE
 
 
@@ -71,12 +73,12 @@ command.REGISTRY.register(
   rank=11,
 )
 command.REGISTRY.register(
-  'wrappers',
+  'reward_models',
   command.Command(
-    '[WRAPPER]',
+    '[REWARD_MODEL]',
     'Lists the reward models, or the settings of one.',
     (),
-    _wrappers,
+    _reward_models,
   ),
   rank=12,
 )

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from absl import flags
 
 from repertory.agents.interface import registry as agents_registry
-from repertory.agents.reward_models import registry as wrappers_registry
-from repertory.agents.reward_models import wrap_config
+from repertory.agents.reward_models import registry as reward_models
+from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import settings as settings_lib
 from repertory.components.config.settings import SettingError
 from repertory.launch import cli, sweeps
@@ -35,7 +35,6 @@ _HOW = (
   'bind_interface', 'allow_public_addresses', 'node_resources',
   'wandb_project',
 )  # fmt: skip
-_WRAP = f'{wrap_config.WRAP}.'
 _STUDY_FLAGS = ('study_seed', 'objective', 'prune')
 # Flags that may divide a processor, which is possible once per process.
 _DEVICES = ('learner_devices', 'inference_devices')
@@ -200,7 +199,7 @@ def _read_given(
   }
   for name, text in settings.items():
     full_name = name
-    if not name.startswith(_WRAP):
+    if not name.startswith(reward_model_config.PREFIX):
       full_name = f'config.{name}'
     kind = _kind_of_setting(values, name)
     given[full_name] = values_lib.read(full_name, text, kind)
@@ -236,11 +235,11 @@ def _read_given(
 
 
 def _kind_of_setting(values: flags.FlagValues, name: str) -> type:
-  """Returns the type of a setting, from the first agent or wrapper with it."""
+  """Returns the type of a setting of an agent or reward model."""
   flag, get = 'agent', agents_registry.get
-  if name.startswith(_WRAP):
-    flag, get = wrap_config.WRAP, wrappers_registry.get
-    name = name.removeprefix(_WRAP)
+  if name.startswith(reward_model_config.PREFIX):
+    flag, get = reward_model_config.REWARD_MODEL, reward_models.get
+    name = name.removeprefix(reward_model_config.PREFIX)
   found = values_lib.read(flag, values[flag].value or '', str)
   for one in found if isinstance(found, tuple) and values[flag].value else ():
     types = settings_lib.types_of(get(one).config_class)

@@ -5,10 +5,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from absl import flags
 
-from repertory.agents.reward_models import wrap_config
+from repertory.agents.reward_models import reward_model_config
 
 # Prefixes of settings, and the prefix of their names.
-_PREFIXES = {'--config.': '', f'--{wrap_config.WRAP}.': f'{wrap_config.WRAP}.'}
+_PREFIXES = {
+  '--config.': '',
+  f'--{reward_model_config.PREFIX}': reward_model_config.PREFIX,
+}
+# The earlier name of --reward_model, which is still read.
+_WRAP = re.compile(r'--wrap(?=[.=]|$)')
 
 # Entry of a flag in absl's help, up to the next one.
 _ENTRY = re.compile(
@@ -63,8 +68,8 @@ def read(
     values: The flags, which are set.
 
   Returns:
-    The settings of `--config.` by name and of `--wrap.` by `wrap.` and name;
-    and the positional arguments.
+    The settings of `--config.` by name and of `--reward_model.` by
+    `reward_model.` and name; and the positional arguments.
 
   Raises:
     ValueError: If a setting has no value.
@@ -79,11 +84,12 @@ def _split_settings(
 ) -> tuple[dict[str, str], list[str]]:
   """Extracts `--config.<name>=<value>` and `--config.<name> <value>`.
 
-  Likewise for `--wrap.<name>`.
+  Likewise for `--reward_model.<name>`.
   """
   settings, rest = {}, []
   iterator = iter(arguments)
   for argument in iterator:
+    argument = _WRAP.sub(f'--{reward_model_config.REWARD_MODEL}', argument)
     prefix = next(filter(argument.startswith, _PREFIXES), None)
     if prefix is None:
       rest.append(argument)

@@ -241,7 +241,7 @@ class Experiment:
       'seed': self.seed,
       'num_environments': self.num_environments,
       **plain_config(self.builder.config),
-      **self.builder.wrapping,
+      **self.builder.reward_model_identity,
       **{
         f'table.{table.name}': table.description
         for table in experience.all_tables

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
 
 from repertory.agents.interface import registry as agents_registry
-from repertory.agents.reward_models import registry as wrappers_registry
-from repertory.agents.reward_models import wrap_config as wrap_config_lib
+from repertory.agents.reward_models import registry as reward_models
+from repertory.agents.reward_models import reward_model_config as names
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
 from repertory.environments.registry import registry as environments_registry
@@ -18,8 +18,6 @@ from repertory.launch.experiments import experiment as experiment_lib
 if TYPE_CHECKING:
   from repertory.agents.interface import agent_config as agent_config_lib
 
-_WRAP = f'{wrap_config_lib.WRAP}.'
-
 # Types and defaults of entries of an experiment's identity.
 _TYPES = {
   'agent': (str, None),
@@ -27,7 +25,7 @@ _TYPES = {
   'seed': (int, None),
   'num_environments': (int, None),
   'demonstration_fraction': (int | float, 0.0),
-  wrap_config_lib.WRAP: (str | None, None),
+  names.REWARD_MODEL: (str | None, None),
 }
 
 
@@ -37,12 +35,12 @@ class ExperimentPlan(NamedTuple):
   Attributes:
     experiment: The experiment, with None as its builder.
     config: The agent's settings.
-    wrapping: The agent's reward model, if any.
+    reward_model_config: Settings of the reward model, if any.
   """
 
   experiment: experiment_lib.Experiment
   config: 'agent_config_lib.AgentConfig'
-  wrapping: wrappers_registry.Wrapping | None
+  reward_model_config: names.RewardModelConfig | None
 
 
 def make_experiment(
@@ -68,15 +66,16 @@ def make_experiment(
       environments, such as 'atari'.
     directory: Folder of logs and checkpoints; None for `default_directory`.
     seed: Seed of all random number generators.
-    **settings: Other fields of `Experiment`; and `wrap`, the name of a reward
-      model such as 'rnd', with `wrap_config`, its settings that differ from its
-      defaults.
+    **settings: Other fields of `Experiment`; and `reward_model`, its name such
+      as 'rnd', with `reward_model_config`, its settings that differ from its
+      defaults. `wrap` and `wrap_config` are earlier names of these.
 
   Raises:
     SettingError: If a setting of the agent or experiment is unknown or invalid.
     ArgumentError: If the environment is unknown.
   """
-  unbuilt, agent_config, wrapping = plan_experiment(
+  settings = names.with_present_names(settings)
+  unbuilt, agent_config, reward_model_config = plan_experiment(
     agent,
     environment,
     max_steps=max_steps,
@@ -87,8 +86,9 @@ def make_experiment(
     **settings,
   )
   builder = agents_registry.get(agent).builder_class(agent_config)
-  if wrapping is not None:
-    builder = wrapping.wrap(builder)
+  if reward_model_config is not None:
+    model = reward_models.get(settings['reward_model'])
+    builder = model.builder_class(builder, reward_model_config)
   return dataclasses.replace(unbuilt, builder=builder)
 
 
@@ -98,8 +98,8 @@ def plan_experiment(
   *,
   config: dict[str, Any] | None = None,
   preset: str | None = None,
-  wrap: str | None = None,
-  wrap_config: dict[str, Any] | None = None,
+  reward_model: str | None = None,
+  reward_model_config: dict[str, Any] | None = None,
   **settings,
 ) -> ExperimentPlan:
   """Makes and checks an experiment except for its builder, without TensorFlow.
@@ -107,7 +107,7 @@ def plan_experiment(
   Arguments and errors are those of `make_experiment`.
   """
   agent_config = agents_registry.make_config(agent, config or {}, preset)
-  wrapping = wrappers_registry.make_wrapping(wrap, wrap_config or {})
+  chosen = reward_models.make_config(reward_model, reward_model_config or {})
   experiment = experiment_lib.Experiment(
     builder=cast(Any, None),
     environment_factory=environments_registry.make_factory(environment),
@@ -115,7 +115,7 @@ def plan_experiment(
     environment=environment,
     **settings,
   )
-  return ExperimentPlan(experiment, agent_config, wrapping)
+  return ExperimentPlan(experiment, agent_config, chosen)
 
 
 def from_identity(
@@ -144,7 +144,7 @@ def from_identity(
       gives a different name.
     ValueError: If agent or environment are neither registered nor importable.
   """
-  _check_types(identity, directory)
+  identity = _check_types(identity, directory)
   _check_trusted(identity, directory, trust, agent, environment)
   known = [agent.name for agent in agents_registry.agents()]
   name = identity['agent']
@@ -160,8 +160,8 @@ def from_identity(
       identity['environment'],
       max_steps=1,
       config=_changed_settings(identity),
-      wrap=identity.get(wrap_config_lib.WRAP),
-      wrap_config=_settings_after(_WRAP, identity),
+      reward_model=identity.get(names.REWARD_MODEL),
+      reward_model_config=_settings_after(names.PREFIX, identity),
       directory=directory,
       seed=identity['seed'],
       environments_per_actor=identity['num_environments'],
@@ -199,8 +199,11 @@ def _reraise(
   ) from error
 
 
-def _check_types(identity: Any, directory: str) -> None:
+def _check_types(identity: Any, directory: str) -> dict[str, Any]:
   """Checks that `Experiment.identity` can have returned this.
+
+  Returns:
+    The identity, with present names.
 
   Raises:
     ValueError: If not; names the entry.
@@ -210,6 +213,7 @@ def _check_types(identity: Any, directory: str) -> None:
       f'The checkpoint in {directory} must have names and settings of its '
       f'experiment, got {identity!r}. Take another.'
     )
+  identity = names.with_present_names(identity)
   for name, (kind, default) in _TYPES.items():
     value = identity.get(name, default)
     if not isinstance(value, kind):
@@ -217,6 +221,7 @@ def _check_types(identity: Any, directory: str) -> None:
         f'The checkpoint in {directory} must have {name!r} of type '
         f'{getattr(kind, "__name__", kind)}, got {value!r}. Take another.'
       )
+  return identity
 
 
 def _check_trusted(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from repertory.agents.reward_models import reward_model_config
 from repertory.components.checkpoints import checkpointing
 
 # Prefix of tables' names in an identity.
@@ -23,7 +24,7 @@ def check_identity(
       from another difference: settings and tables from the agent, tables from
       the environment.
   """
-  found = checkpoint.state['experiment']
+  found = reward_model_config.with_present_names(checkpoint.state['experiment'])
   # Fields that follow from another one that differs.
   following = ()
   if found.get('builder') != identity.get('builder'):

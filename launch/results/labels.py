@@ -9,7 +9,7 @@ from repertory.agents.interface import registry
 # Tables are long, and follow from the settings.
 _DERIVED = 'table.'
 _NUM_ENVIRONMENTS = 'num_environments'  # Mostly follows from other settings.
-_BUILDER, _WRAP = 'builder', 'wrap'
+_BUILDER, _REWARD_MODEL = 'builder', 'reward_model'
 _PLAIN_BY_THEMSELVES = ('topology', 'launch_type')
 # Significant digits of floats, None for all; the first that distinguishes all
 # groups is used.
@@ -110,7 +110,7 @@ def _find_distinguishing(groups: Sequence[Named]) -> list[str]:
     ]
     return len(set(keys)) == len(keys)
 
-  if _WRAP in distinguishing:  # Implies different builders.
+  if _REWARD_MODEL in distinguishing:  # Implies different builders.
     distinguishing.pop(_BUILDER, None)
   for name in optional:
     if not all(map(are_distinguished, by_environment.values())):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from repertory.agents.reward_models import reward_model_config
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config import regular_files
 from repertory.launch.opening import directories, run_metadata
@@ -31,10 +32,14 @@ STATES = (RUNNING, DONE, INTERRUPTED, FAILED, ENDED, NEVER_BEGUN, UNREADABLE)
 _INITIAL_FROM = 'initial_from'  # Key in experiments and in checkpoints.
 _DEMONSTRATIONS = 'demonstrations'  # Key in experiments.
 _DATA = 'data'  # Key in settings of topologies.
-_WRAP = 'wrap'  # Key in identities.
 
 # Expected types of values that are used unconverted.
-_KINDS_OF_IDENTITY = {'agent': str, 'environment': str, 'seed': int, _WRAP: str}
+_KINDS_OF_IDENTITY = {
+  'agent': str,
+  'environment': str,
+  'seed': int,
+  reward_model_config.REWARD_MODEL: str,
+}
 _KINDS_OF_EXPERIMENT = {
   'max_steps': int,
   _INITIAL_FROM: str,
@@ -126,9 +131,9 @@ class RunRecord:
     return self.logs.problems
 
   @property
-  def wrap(self) -> str | None:
-    """Name of its reward model (`--wrap`), or None."""
-    return self.settings.get(_WRAP)
+  def reward_model(self) -> str | None:
+    """Name of its reward model (`--reward_model`), or None."""
+    return self.settings.get(reward_model_config.REWARD_MODEL)
 
   @property
   def data(self) -> tuple[str, ...]:
@@ -179,7 +184,7 @@ def _read(directory: str, is_held: bool) -> RunRecord:
     _check(row, _KINDS_OF_START)
   saved = _load_state(directory, directories.CHECKPOINTS, logs.problems)
   kept = _load_state(directory, directories.BEST, logs.problems)
-  identity = dict(
+  identity = reward_model_config.with_present_names(
     begun.get('config') or _learner_config(logs) or saved.get('experiment', {})
   )
   counts = saved.get('counts', {})

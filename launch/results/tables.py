@@ -16,7 +16,7 @@ FORMATS = (TEXT, CSV, JSON)
 COLUMNS: tuple[str, ...] = (
   'directory',
   'agent',
-  'wrap',
+  'reward_model',
   'environment',
   'seed',
   'topology',
@@ -31,7 +31,7 @@ COLUMNS: tuple[str, ...] = (
 )
 
 # Columns omitted from text if no run has a value.
-_RARE = ('wrap', 'data', 'why')
+_RARE = ('reward_model', 'data', 'why')
 _NUMBERS = ('seed', 'steps', 'last_return', 'best_return')
 
 
@@ -106,7 +106,7 @@ def _row(run: runs_lib.RunRecord) -> dict[str, Any]:
   return {
     'directory': run.directory,
     'agent': run.agent,
-    'wrap': run.wrap,
+    'reward_model': run.reward_model,
     'environment': run.environment,
     'seed': run.seed,
     'topology': run.topology,

@@ -1,7 +1,7 @@
 """Manifest of a sweep's directory: `sweep.json`.
 
 Settings are plain values by name: flags, settings of the agent with the prefix
-`config.`, and of its reward model with `wrap.`.
+`config.`, and of its reward model with `reward_model.`.
 """
 
 import dataclasses
@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import regular_files
 from repertory.components.config.settings import SettingError, text_of
 from repertory.launch.sweeps import grid
@@ -21,7 +22,10 @@ _VERSION = 1
 _STEPS = 'steps'
 _SEED = re.compile(r'seed_[0-9]+')
 # Flags that determine settings, by the prefix of these.
-_DECIDING = {'config.': ('agent', 'preset'), 'wrap.': ('wrap',)}
+_DECIDING = {
+  'config.': ('agent', 'preset'),
+  reward_model_config.PREFIX: (reward_model_config.REWARD_MODEL,),
+}
 
 Settings = Mapping[str, Any]
 
@@ -80,6 +84,7 @@ def load(directory: str) -> SweepManifest | None:
     with regular_files.open_inside(directory, FILE) as file:
       found = _parse(directory, json.load(file))
     _check(found)
+    _rename(found)
     return found
   except FileNotFoundError:
     _check_free(directory)
@@ -144,6 +149,14 @@ def _check(manifest: SweepManifest) -> None:
       raise ValueError(f'codes must belong to runs of groups, got {path!r}')
     if not isinstance(code, int | None):
       raise ValueError(f'the code of {path} must be an integer, got {code!r}')
+
+
+def _rename(manifest: SweepManifest) -> None:
+  """Replaces earlier names of settings by present ones."""
+  update = reward_model_config.with_present_names
+  manifest.fixed = update(manifest.fixed)
+  manifest.axes = list(map(reward_model_config.renamed, manifest.axes))
+  manifest.groups = {g: update(own) for g, own in manifest.groups.items()}
 
 
 def _check_free(directory: str) -> None:

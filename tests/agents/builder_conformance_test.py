@@ -1,11 +1,9 @@
 """Tests that the conformance tests find invalid builders."""
 
 import dataclasses
-import threading
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from repertory.agents import dqn
 from repertory.agents.dqn import learning
@@ -14,12 +12,6 @@ from support.agents import agent_batches, late_builders
 
 _AGENT = agent_batches.AGENTS['dqn']
 _CONFIG = dqn.DQNConfig(hidden_sizes=(4,), jit_compile=False, **_AGENT.settings)
-
-
-class _Unpicklable(dqn.DQNBuilder):
-  def __init__(self, config):
-    super().__init__(config)
-    self.lock = threading.Lock()
 
 
 class _PlansAnew(dqn.DQNBuilder):
@@ -35,14 +27,6 @@ class _PlansAnew(dqn.DQNBuilder):
       max_size = experience.table.max_size // 2
       experience = experience.with_table(max_size=max_size)
     return experience
-
-
-class _Sharing(dqn.DQNBuilder):
-  network = None
-
-  def make_network(self, spec):
-    self.network = self.network or super().make_network(spec)
-    return self.network
 
 
 class _Varying(dqn.DQNBuilder):
@@ -68,12 +52,6 @@ class _ExportsSome(dqn.DQNBuilder):
     return _UpdateThatExportsSome(network, target, self.config)
 
 
-class _NamesTwice(dqn.DQNBuilder):
-  def experience(self, spec, num_environments):
-    experience = super().experience(spec, num_environments)
-    return dataclasses.replace(experience, tables=2 * list(experience.tables))
-
-
 class _TooSmall(dqn.DQNBuilder):
   def experience(self, spec, num_environments):
     experience = super().experience(spec, num_environments)
@@ -85,16 +63,6 @@ class _Exploring(dqn.DQNBuilder):
     return super().make_policy(
       network, dataclasses.replace(acting, evaluation=False)
     )
-
-
-class _OtherItems(dqn.DQNBuilder):
-  """Its adder writes other items than those of its table."""
-
-  def experience(self, spec, num_environments):
-    experience = super().experience(spec, num_environments)
-    reward = tf.TensorSpec([], tf.float64)
-    signature = experience.table.signature._replace(reward=reward)
-    return experience.with_table(signature=signature)
 
 
 class _NotANumber(dqn.DQNBuilder):
@@ -117,19 +85,14 @@ class _Checks(conformance.BuilderConformance):
 @pytest.mark.parametrize(
   ('builder_class', 'check'),
   [
-    (_Unpicklable, 'can_be_sent'),
     (_PlansAnew, 'can_be_sent'),
-    (_Sharing, 'networks_are_alike_and_share_nothing'),
     (_Varying, 'networks_are_alike_and_share_nothing'),
     (_ExportsSome, 'exports_what_a_network_has'),
-    (_NamesTwice, 'tables_can_run'),
     (_TooSmall, 'tables_can_run'),
     (_Exploring, 'evaluation_is_the_same'),
-    (_OtherItems, 'parts_fit_together'),
     (_NotANumber, 'parts_fit_together'),
     (late_builders.LateHead, 'parts_fit_together'),
     (late_builders.MadeByUpdate, 'exports_what_a_network_has'),
-    (late_builders.LateInPolicy, 'parts_fit_together'),
   ],
 )
 def test_finds_wrong_builders(builder_class, check):

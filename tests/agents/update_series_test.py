@@ -6,7 +6,7 @@ import tensorflow as tf
 import tree
 
 from repertory import launch
-from support.agents import acting_policies, agent_batches, started_updates
+from support.agents import acting_policies, agent_batches
 from support.system import rare_cases
 
 _AGENTS = ('dqn', 'r2d2', 'sac', 'd4pg')
@@ -56,37 +56,7 @@ def test_is_one_update_after_the_other(name, prioritized):
   np.testing.assert_array_equal(found.priorities, priorities)
 
 
-class TestSeries(started_updates.StartedUpdates):
-  num_updates = 1
-
-  # One of transitions and one of sequences.
-  @pytest.fixture(
-    autouse=True, params=rare_cases.daily(['dqn', 'r2d2'], ['dqn'])
-  )
-  def _agent(self, request):
-    self.name = request.param
-
-  def make_network(self):
-    builder = agent_batches.make_builder(self.name)
-    network = builder.make_network(agent_batches.AGENTS[self.name].spec)
-    acting_policies.fill(network.trainable_variables)
-    return network
-
-  def make_update(self, network):
-    tf.random.set_seed(0)
-    builder = agent_batches.make_builder(self.name, num_sgd_steps_per_step=_K)
-    return builder.make_update(network, agent_batches.AGENTS[self.name].spec)
-
-  def make_sample(self, seed):
-    builder = agent_batches.make_builder(self.name, num_sgd_steps_per_step=_K)
-    spec = agent_batches.AGENTS[self.name].spec
-    return agent_batches.make_batch(builder, spec, seed)
-
-
-@pytest.mark.parametrize(
-  'topology', rare_cases.daily(['single', 'anakin'], ['single'])
-)
-def test_the_ratio_stays(tmp_path, topology):
+def test_the_replay_ratio_stays(tmp_path):
   """At 8 samples per insert, 1.5 inserts per learner step of 3 × 4 items."""
   config = {
     'hidden_sizes': (8,),
@@ -101,7 +71,7 @@ def test_the_ratio_stays(tmp_path, topology):
     'dqn', 'tensor:catch', max_steps=120, config=config,
     directory=str(tmp_path), evaluation_episodes=0,
   )  # fmt: skip
-  status = launch.run(experiment, topology, display=False).status
+  status = launch.run(experiment, display=False).status
   (table,) = status.tables
   # Before the 20th insert nothing is due.
   due = 8 * (table.inserts - 20) / (3 * 4)

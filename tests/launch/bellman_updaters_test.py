@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from repertory import launch
 from repertory.agents import qtopt
-from repertory.agents.qtopt import targets
+from repertory.agents.qtopt import learning
 from repertory.components import replay
 from repertory.components.checkpoints import checkpointing
 from repertory.environments.registry import registry
@@ -63,9 +63,9 @@ def _rows(directory, name):
 
 def test_fresh_targets_are_those_of_the_update(tmp_path, monkeypatch):
   """Round-robin and learned at once, they give bitwise equal parameters."""
-  search = targets.Targets.__call__
+  search = learning.Targets.__call__
   monkeypatch.setattr(  # Or each would draw other numbers.
-    targets.Targets,
+    learning.Targets,
     '__call__',
     lambda self, data, noise: search(self, data, tf.cos(tf.zeros_like(noise))),
   )
@@ -84,7 +84,7 @@ def test_fresh_targets_are_those_of_the_update(tmp_path, monkeypatch):
   assert set(ages) == {0.0}
 
 
-class _LateUpdater(targets.QTOptBellmanUpdater):
+class _LateUpdater(learning.QTOptBellmanUpdater):
   def __call__(self, sample, seed):
     data, target = super().__call__(sample, seed)
     return data, snt.Linear(1, name='late')(target[:, None])[:, 0]
@@ -175,7 +175,10 @@ _ON = '--config.train_buffer_size=500'
       [_ON, '--config.prioritized=true'],
       '--config.prioritized must be false with train_buffer_size',
     ),
-    ([_ON, '--wrap=rnd'], '--wrap must be left out if Bellman updaters'),
+    (
+      [_ON, '--reward_model=rnd'],
+      '--reward_model must be left out if Bellman updaters',
+    ),
     ([_ON, '--steps=1000'], 'environment steps make 1000 items at most'),
   ],
 )

@@ -267,8 +267,8 @@ class TestTrain:
         ['--learner_devices must be one', 'normalize over the whole batch'],
       ),
       (
-        ['--agent=bc', '--wrap=rnd', '--topology=offline'],
-        ['--wrap must be left out for BCBuilder', 'from rewards'],
+        ['--agent=bc', '--reward_model=rnd', '--topology=offline'],
+        ['--reward_model must be left out for BCBuilder', 'from rewards'],
       ),
       (['--env=atari:Pong?lives=1'], ["--env: in 'atari:Pong?lives=1', ex"]),
       (['--env=catch:1x5'], ['--env: `rows`: expected', 'at least 2, got 1.']),

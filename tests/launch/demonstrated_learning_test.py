@@ -22,8 +22,8 @@ def sea(tmp_path_factory):
     str(tmp_path_factory.mktemp('sea') / name) for name in ('run', 'episodes')
   )
   experiment = launch.make_experiment(
-    'dqn', _SEA, wrap='rnd', config={'n_step': 1}, max_steps=15_000, seed=1,
-    directory=run, evaluation_episodes=1,
+    'dqn', _SEA, reward_model='rnd', config={'n_step': 1}, max_steps=15_000,
+    seed=1, directory=run, evaluation_episodes=1,
   )  # fmt: skip
   assert launch.run(experiment, display=False).status.best_return is not None
   launch.record(run, 10, output, best=True)

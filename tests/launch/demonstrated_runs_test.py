@@ -73,7 +73,7 @@ def test_in_nodes_of_their_own(tmp_path, data):
   [
     ([], '--demonstrations must name the folders of episodes for'),
     (['--topology=anakin', '--env=tensor:catch'], '--topology must be another'),
-    (['--wrap=rnd', '--config.n_step=1'], '--demonstrations must name'),
+    (['--reward_model=rnd', '--config.n_step=1'], '--demonstrations must name'),
   ],
 )
 def test_a_margin_without_demonstrations(tmp_path, capsys, flags, message):

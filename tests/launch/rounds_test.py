@@ -38,17 +38,17 @@ class TestSchedule:
 
 
 class TestRounds:
-  @pytest.fixture(name='in_step')
-  def _in_step(self):
+  @pytest.fixture(name='lockstep')
+  def _lockstep(self):
     schedule = rounds.Schedule(period=2, num_environments=4, batch_size=4)
     return rounds.Rounds(schedule, 2, max_steps=10, timeout_seconds=_SECONDS)
 
-  def test_all_end_after_the_same(self, in_step):
+  def test_all_end_after_the_same(self, lockstep):
     num_rounds = {}
 
     def act(name, steps_per_round):
       number = 0
-      while in_step.begin(
+      while lockstep.begin(
         number, number * steps_per_round, signals.StopSignal()
       ):
         number += 1
@@ -65,33 +65,33 @@ class TestRounds:
     # 4 steps per round: after three there are 12, on which round 4 depends.
     assert num_rounds == {0: 4, 1: 4}
 
-  def test_ends_after_the_last_round_begun(self, in_step):
+  def test_ends_after_the_last_round_begun(self, lockstep):
     stop = signals.StopSignal()
-    arrived = threading.Thread(target=in_step.begin, args=[0, 0, stop])
+    arrived = threading.Thread(target=lockstep.begin, args=[0, 0, stop])
     arrived.start()
-    assert in_step.begin(0, 0, stop)
+    assert lockstep.begin(0, 0, stop)
     arrived.join(_SECONDS)
-    assert in_step.begin(1, 1, stop)  # The other one has not come to it.
-    assert in_step.next_to_come() == 2
-    in_step.end()
-    assert in_step.begin(1, 1, stop)
-    assert not in_step.begin(2, 2, stop)
-    assert not in_step.begin(2, 2, stop)
-    assert in_step.steps_before(2) == {1: 2, 2: 4}
+    assert lockstep.begin(1, 1, stop)  # The other one has not come to it.
+    assert lockstep.next_to_come() == 2
+    lockstep.end()
+    assert lockstep.begin(1, 1, stop)
+    assert not lockstep.begin(2, 2, stop)
+    assert not lockstep.begin(2, 2, stop)
+    assert lockstep.steps_before(2) == {1: 2, 2: 4}
 
   def test_resumes_from_a_later_round(self):
     schedule = rounds.Schedule(period=2, num_environments=4, batch_size=4)
-    in_step = rounds.Rounds(
+    lockstep = rounds.Rounds(
       schedule, 1, 10, _SECONDS, rounds.RoundStart(4, {3: 8, 4: 12})
     )
     stop = signals.StopSignal()
-    assert in_step.begin(4, 12, stop)  # Before round 3 there were but 8 steps.
-    assert not in_step.begin(5, 15, stop)
+    assert lockstep.begin(4, 12, stop)  # Before round 3 there were but 8 steps.
+    assert not lockstep.begin(5, 15, stop)
 
-  def test_wait_for_others_has_a_time_out(self, in_step):
-    in_step._timeout_seconds = 0.0
+  def test_wait_for_others_has_a_time_out(self, lockstep):
+    lockstep._timeout_seconds = 0.0
     with pytest.raises(TimeoutError, match='all actors to arrive at round 0'):
-      in_step.begin(0, 0, signals.StopSignal())
+      lockstep.begin(0, 0, signals.StopSignal())
 
   def test_leases_count_what_was_taken(self):
     begun = []

@@ -105,7 +105,12 @@ def test_another_name_than_that_of_the_run_is_refused(capsys):
 
 @pytest.mark.parametrize(
   'wrong',
-  [{'agent': 3}, {'environment': ['catch']}, {'seed': '0'}, {'wrap': {}}],
+  [
+    {'agent': 3},
+    {'environment': ['catch']},
+    {'seed': '0'},
+    {'reward_model': {}},
+  ],
 )
 def test_other_types_are_refused(capsys, wrong):
   _write_run({**_IDENTITY, **wrong})

@@ -29,7 +29,7 @@ def demonstrations(tmp_path_factory):
 @pytest.mark.parametrize('wrap', ['sqil', 'gail'])
 def test_dqn_imitates_ten_episodes(tmp_path, demonstrations, wrap, seed):
   experiment = launch.make_experiment(
-    'dqn', 'gym:CartPole-v1', wrap=wrap, config={'n_step': 1},
+    'dqn', 'gym:CartPole-v1', reward_model=wrap, config={'n_step': 1},
     max_steps=20_000, seed=seed, directory=str(tmp_path),
     demonstrations=(demonstrations,), demonstration_fraction=0.5,
     evaluation_episodes=50, evaluation_period=1_000,
@@ -44,7 +44,7 @@ def test_dqn_imitates_ten_episodes(tmp_path, demonstrations, wrap, seed):
 @pytest.mark.parametrize('wrap', [None, 'rnd'])
 def test_rnd_finds_what_is_deep_in_the_sea(tmp_path, wrap, seed):
   experiment = launch.make_experiment(
-    'dqn', 'bsuite:deep_sea/2', wrap=wrap, config={'n_step': 1},
+    'dqn', 'bsuite:deep_sea/2', reward_model=wrap, config={'n_step': 1},
     max_steps=15_000, seed=seed, directory=str(tmp_path),
     evaluation_episodes=1,
   )  # fmt: skip

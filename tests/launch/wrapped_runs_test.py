@@ -6,6 +6,7 @@ from repertory import launch
 from repertory.agents.reward_models import gail, rnd
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.cli import commands, dry_runs
+from repertory.launch.experiments import naming
 from support.replay import recorded_episodes
 
 _CONFIG = {
@@ -32,14 +33,14 @@ def _run(
 ):
   chosen = {
     'config': _CONFIG,
-    'wrap_config': _WRAPS[wrap],
+    'reward_model_config': _WRAPS[wrap],
     'deterministic': topology in ('single', 'anakin'),
   }
   if wrap != 'rnd':
     chosen.update(demonstrations=(data,), demonstration_fraction=0.5)
   experiment = launch.make_experiment(
-    agent, 'catch', wrap=wrap, directory=str(directory), max_steps=max_steps,
-    evaluation_episodes=0, **{**chosen, **changes},
+    agent, 'catch', reward_model=wrap, directory=str(directory),
+    max_steps=max_steps, evaluation_episodes=0, **{**chosen, **changes},
   )  # fmt: skip
   return launch.run(experiment, topology, display=False)
 
@@ -52,13 +53,13 @@ def test_a_run_tells_how_it_is_wrapped(tmp_path, data):
   trained = launch.trained.loading.read(str(tmp_path))
   builder = trained.experiment.builder
   assert isinstance(builder, gail.GAILBuilder)
-  assert builder.wrap_config == gail.GAILConfig(**_WRAPS['gail'])
+  assert builder.reward_model_config == gail.GAILConfig(**_WRAPS['gail'])
   changed = {**_WRAPS['gail'], 'reward': 'gail'}
   with pytest.raises(
     checkpointing.CheckpointError,
-    match=r'wrap\.reward: airl in the checkpoint, gail now\. Use',
+    match=r'reward_model\.reward: airl in the checkpoint, gail now\. Use',
   ):
-    _run(tmp_path, data, 'gail', wrap_config=changed)
+    _run(tmp_path, data, 'gail', reward_model_config=changed)
 
 
 @pytest.mark.chaos
@@ -88,9 +89,10 @@ def test_rnd_in_a_compiled_program(tmp_path, data, agent):
     'num_minibatches': 1,
   } if agent == 'pqn' else {**_CONFIG, 'error_buffer': 16.0}  # fmt: skip
   experiment = launch.make_experiment(
-    agent, 'tensor:catch', wrap='rnd', wrap_config=_WRAPS['rnd'],
-    config=config, directory=str(tmp_path), max_steps=100,
-    environments_per_actor=2, evaluation_episodes=0,
+    agent, 'tensor:catch', reward_model='rnd',
+    reward_model_config=_WRAPS['rnd'], config=config,
+    directory=str(tmp_path), max_steps=100, environments_per_actor=2,
+    evaluation_episodes=0,
   )  # fmt: skip
   assert launch.run(experiment, 'anakin', display=False).status.learner_steps
 
@@ -120,27 +122,30 @@ def test_begins_with_what_was_learned_without(tmp_path, data):
 @pytest.mark.parametrize(
   ('flags', 'message'),
   [
-    (['--wrap=rmd'], "--wrap must be one of gail, rnd, sqil, got 'rmd'"),
-    (['--wrap.reward=gail'], '--wrap must be given with its settings reward'),
-    (['--wrap=gail', '--wrap.rewart=gail'], '--wrap.rewart is no setting of'),
-    (['--wrap=gail', '--wrap.reward=x'], '--wrap.reward must be one of'),
-    (['--wrap=rnd', '--wrap.embedding_size=0'], '--wrap.embedding_size must'),
-    (['--wrap=rnd', '--wrap.embedding_size'], 'must be given a value'),
-    (['--wrap=rnd', '--config.n_step=2'], '--config.n_step must be 1'),
-    (['--wrap=sqil'], '--demonstrations must name the folders of episodes'),
-    (['--wrap=gail', '--topology=offline'], '--topology must be another one'),
+    ('=rmd', "--reward_model must be one of gail, rnd, sqil, got 'rmd'"),
+    ('.reward=gail', '--reward_model must be given with its settings reward'),
+    ('=gail .rewart=gail', '--reward_model.rewart is no setting of'),
+    ('=gail .reward=x', '--reward_model.reward must be one of'),
+    ('=rnd .embedding_size=0', '--reward_model.embedding_size must'),
+    ('=rnd .embedding_size', 'must be given a value'),
+    ('=rnd --config.n_step=2', '--config.n_step must be 1'),
+    ('=sqil', '--demonstrations must name the folders of episodes'),
+    ('=gail --topology=offline', '--topology must be another one'),
     (
-      ['--wrap=sqil', '--topology=anakin', '--env=tensor:catch'],
+      '=sqil --topology=anakin --env=tensor:catch',
       '--topology must be another one for SQILBuilder',
     ),
     (
-      ['--wrap=sqil', '--agent=impala', '--demonstrations=DATA',
-       '--demonstration_fraction=0.5'],
+      '=sqil --agent=impala --demonstrations=DATA --demonstration_fraction=0.5',
       "'impala' cannot learn from data",
     ),
   ],
-)  # fmt: skip
+)
 def test_what_is_typed_wrong(tmp_path, data, capsys, flags, message):
+  flags = [
+    one if one.startswith('--') else f'--reward_model{one}'
+    for one in flags.split()
+  ]
   arguments = [
     'train', '--env=catch', f'--directory={tmp_path / "run"}',
     *(one.replace('DATA', data) for one in flags),
@@ -153,16 +158,29 @@ def test_what_is_typed_wrong(tmp_path, data, capsys, flags, message):
 
 
 def test_what_there_is_is_listed(capsys):
-  assert commands.run(['wrappers']) == 0
+  assert commands.run(['reward_models']) == 0
   assert 'rnd      Exploration' in capsys.readouterr().out
   assert commands.run(['wrappers', 'gail']) == 0
-  assert '--wrap.learning_rate=0.001  (float)' in capsys.readouterr().out
-
-
-def test_sweeps_read_what_wraps_the_agents():
-  found = dry_runs.read_settings(
-    ['--wrap=rnd', '--wrap.embedding_size=3'], left_out=()
+  assert (
+    '--reward_model.learning_rate=0.001  (float)' in capsys.readouterr().out
   )
-  assert found['wrap'] == 'rnd'
-  assert found['wrap.embedding_size'] == 3
-  assert found['wrap.learning_rate'] == rnd.RNDConfig().learning_rate
+
+
+def test_checkpoints_of_earlier_releases_are_read():
+  identity = {
+    'agent': 'dqn', 'environment': 'catch', 'seed': 0, 'num_environments': 1,
+    'config.n_step': 1, 'wrap': 'rnd', 'wrap.embedding_size': 3,
+  }  # fmt: skip
+  experiment = naming.from_identity(identity, 'runs')
+  config = experiment.builder.reward_model_config
+  assert config == rnd.RNDConfig(embedding_size=3)
+
+
+@pytest.mark.parametrize('flag', ['reward_model', 'wrap'])
+def test_sweeps_read_reward_models_by_both_names(flag):
+  found = dry_runs.read_settings(
+    [f'--{flag}=rnd', f'--{flag}.embedding_size=3'], left_out=()
+  )
+  assert found['reward_model'] == 'rnd'
+  assert found['reward_model.embedding_size'] == 3
+  assert found['reward_model.learning_rate'] == rnd.RNDConfig().learning_rate

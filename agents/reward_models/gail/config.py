@@ -3,13 +3,13 @@
 import dataclasses
 from typing import Literal
 
-from repertory.agents.interface import config_checks, config_fields
-from repertory.agents.reward_models import wrap_config
+from repertory.agents.interface import agent_config, config_checks
+from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import choices, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class GAILConfig(wrap_config.WrapConfig):
+class GAILConfig(reward_model_config.RewardModelConfig):
   """Settings of GAIL, with the sources of their defaults."""
 
   reward: Literal['gail', 'airl'] = settings.field(
@@ -22,7 +22,7 @@ class GAILConfig(wrap_config.WrapConfig):
     'Hidden layer sizes of the discriminator, with ReLU: the code of '
     'arXiv:1809.02925, which has tanh.',
   )
-  image_torso: str = config_fields.image_torso()
+  image_torso: str = agent_config.image_torso()
   learning_rate: float = settings.field(
     1e-3,
     'Learning rate of Adam for the discriminator: the code of '

@@ -1,12 +1,11 @@
-"""Reward model of GAIL."""
+"""Builder and reward model of GAIL."""
 
 from collections.abc import Callable
 
 import tensorflow as tf
 import tree
 
-from repertory.agents.reward_models import rewarding
-from repertory.agents.reward_models import steps as steps_lib
+from repertory.agents.reward_models import reward_model_builder, rewarding
 from repertory.agents.reward_models.gail import config as gail_config
 from repertory.components import learners, losses, networks, specs, types
 from repertory.components.actions import (
@@ -14,6 +13,27 @@ from repertory.components.actions import (
   action_scaling,
   discrete_actions,
 )
+from repertory.components.transports import experience as experience_lib
+
+
+class GAILBuilder(reward_model_builder.ImitatingBuilder):
+  """GAIL: imitation learning by rewards of a discriminator.
+
+  See https://arxiv.org/abs/1606.03476; with an agent with replay it is DAC,
+  https://arxiv.org/abs/1809.02925, without absorbing states.
+  """
+
+  name = 'gail'
+  config_class = gail_config.GAILConfig
+
+  def experience(
+    self, spec: specs.EnvironmentSpec, num_environments: int
+  ) -> experience_lib.Experience:
+    ActionEncoder(spec.actions)  # Checks the actions.
+    return super().experience(spec, num_environments)
+
+  def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
+    return GAILRewards(spec, self.reward_model_config)
 
 
 class ActionEncoder:
@@ -53,12 +73,7 @@ class GAILRewards(rewarding.Rewards):
   def __init__(
     self, spec: specs.EnvironmentSpec, config: gail_config.GAILConfig
   ):
-    """Creates the discriminator.
-
-    Args:
-      spec: Environment spec.
-      config: The config.
-    """
+    """Creates the discriminator."""
     super().__init__()
     self._config = config
     self._encode = ActionEncoder(spec.actions)
@@ -81,8 +96,8 @@ class GAILRewards(rewarding.Rewards):
     # For the interpolations of the gradient penalty.
     self._noise = learners.UpdateNoise()
 
-  def __call__(self, steps: steps_lib.StepBatch):
-    is_demonstration = steps_lib.demonstrations_of(steps)
+  def __call__(self, steps: rewarding.StepBatch):
+    is_demonstration = rewarding.demonstrations_of(steps)
     mask = steps.mask
     self._normalizer.update(
       tree.map_structure(lambda x: x[:, None], steps.observation), mask[:, None]

@@ -6,8 +6,8 @@ from repertory.agents.reward_models.rnd.config import RNDConfig
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.reward_models.rnd.builder import RNDBuilder
+  from repertory.agents.reward_models.rnd.learning import RNDBuilder
 
 __all__ = ['RNDBuilder', 'RNDConfig']
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, RNDBuilder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, RNDBuilder='learning')

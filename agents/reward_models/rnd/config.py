@@ -2,13 +2,13 @@
 
 import dataclasses
 
-from repertory.agents.interface import config_checks, config_fields
-from repertory.agents.reward_models import wrap_config
+from repertory.agents.interface import agent_config, config_checks
+from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import choices, settings
 
 
 @dataclasses.dataclass(frozen=True)
-class RNDConfig(wrap_config.WrapConfig):
+class RNDConfig(reward_model_config.RewardModelConfig):
   """Settings of RND, with the sources of their defaults."""
 
   intrinsic_coefficient: float = settings.field(
@@ -25,7 +25,7 @@ class RNDConfig(wrap_config.WrapConfig):
   embedding_size: int = settings.field(
     64, 'Size of the predicted embedding; the paper has 512.'
   )
-  image_torso: str = config_fields.image_torso()
+  image_torso: str = agent_config.image_torso()
   learning_rate: float = settings.field(
     1e-4, 'Learning rate of Adam for the predictor: appendix.'
   )

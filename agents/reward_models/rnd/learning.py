@@ -1,13 +1,25 @@
-"""Reward model of RND."""
+"""Builder and reward model of RND."""
 
 import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.agents.reward_models import rewarding
-from repertory.agents.reward_models import steps as steps_lib
+from repertory.agents.reward_models import reward_model_builder, rewarding
 from repertory.agents.reward_models.rnd import config as rnd_config
-from repertory.components import learners, losses, networks, types
+from repertory.components import learners, losses, networks, specs, types
+
+
+class RNDBuilder(reward_model_builder.RewardModelBuilder):
+  """RND: exploration by intrinsic rewards for novel observations.
+
+  See https://arxiv.org/abs/1810.12894.
+  """
+
+  name = 'rnd'
+  config_class = rnd_config.RNDConfig
+
+  def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
+    return RNDRewards(spec.observations, self.reward_model_config)
 
 
 class RNDRewards(rewarding.Rewards):
@@ -20,12 +32,7 @@ class RNDRewards(rewarding.Rewards):
   def __init__(
     self, observation_spec: types.Nest, config: rnd_config.RNDConfig
   ):
-    """Creates target and predictor network.
-
-    Args:
-      observation_spec: Nest of array specs, without a batch axis.
-      config: The config.
-    """
+    """Creates target and predictor network for a nest of array specs."""
     super().__init__()
     self._config = config
     self._normalizer = networks.ObservationNormalizer(
@@ -40,7 +47,7 @@ class RNDRewards(rewarding.Rewards):
     )
     self._scale = learners.RunningScale()
 
-  def __call__(self, steps: steps_lib.StepBatch):
+  def __call__(self, steps: rewarding.StepBatch):
     config, mask = self._config, steps.mask
     self._normalizer.update(
       tree.map_structure(lambda x: x[:, None], steps.next_observation),

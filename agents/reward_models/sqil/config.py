@@ -3,12 +3,12 @@
 import dataclasses
 
 from repertory.agents.interface import config_checks
-from repertory.agents.reward_models import wrap_config
+from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import settings
 
 
 @dataclasses.dataclass(frozen=True)
-class SQILConfig(wrap_config.WrapConfig):
+class SQILConfig(reward_model_config.RewardModelConfig):
   """Settings of SQIL, with the sources of their defaults."""
 
   demonstration_reward: float = settings.field(

@@ -31,8 +31,6 @@ CONFIG = bc.BCConfig(
 def make_batch(spec, seed):
   batch = transition_updates.make_continuous_batch(seed)
   random = np.random.default_rng(seed)
-  if spec is CHOICES:
-    batch['action'] = random.integers(0, 3, B)
   if spec is COMBINED:
     batch['action'] = random.integers([0, 5], [2, 8], (B, 2))
   return batch
@@ -70,7 +68,6 @@ def loss_of(spec, batch):
   [
     pytest.param(CONTINUOUS, {}, id='floats'),
     pytest.param(CONTINUOUS, {'max_gradient_norm': 0.1}, id='clipped'),
-    pytest.param(CHOICES, {}, id='choices'),
     pytest.param(COMBINED, {}, id='combined'),
   ],
 )
@@ -81,7 +78,7 @@ def test_equals_the_twin(spec, changes):
   update = tf.function(builder.make_update(network, spec), autograph=False)
   twin = arrays(network)
   adam = numeric_gradients.Adam(CONFIG.learning_rate, CONFIG.adam_epsilon)
-  for i in range(3):
+  for i in range(2):
     batch = make_batch(spec, i)
     loss = loss_of(spec, batch)
     gradients = numeric_gradients.gradients(loss, twin)
@@ -98,12 +95,11 @@ def test_equals_the_twin(spec, changes):
     transition_updates.assert_all_close(arrays(network), twin)
 
 
-@pytest.mark.parametrize('evaluation', [False, True])
-@pytest.mark.parametrize('spec', [CONTINUOUS, CHOICES, COMBINED])
-def test_acts_as_the_network_says(spec, evaluation):
+@pytest.mark.parametrize('spec', [CONTINUOUS, COMBINED])
+def test_policy_is_greedy(spec):
   builder = bc.BCBuilder(CONFIG)
   network = builder.make_network(spec)
-  acting = builder_lib.Acting(spec, B, seed=3, evaluation=evaluation)
+  acting = builder_lib.Acting(spec, B, seed=3)
   policy = builder.make_policy(network, acting)
   observation = make_batch(spec, 0)['observation']
   found = policy.step(
@@ -113,18 +109,8 @@ def test_acts_as_the_network_says(spec, evaluation):
   best = np.argmax(out, axis=-1)
   if spec is CONTINUOUS:
     expected = np.tanh(out) * [2, 1] + [1, 3]
-  elif spec is CHOICES:
-    expected = best
   else:
     expected = np.stack([best // 3, best % 3 + 5], axis=-1)
   np.testing.assert_allclose(found, expected, rtol=1e-5)
   for action in found.numpy():
     spec.actions.validate(action)
-
-
-def test_refuses_integers_and_floats_at_once():
-  spec = CONTINUOUS._replace(
-    actions={'a': CONTINUOUS.actions, 'b': CHOICES.actions}
-  )
-  with pytest.raises(ValueError, match='must be arrays of floats with bounds'):
-    bc.BCBuilder(CONFIG).make_network(spec)

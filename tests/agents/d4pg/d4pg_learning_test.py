@@ -1,7 +1,6 @@
 """Tests of `agents/d4pg/learning.py`."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import pytest
@@ -126,10 +125,14 @@ class TestD4PGUpdate:
     [
       pytest.param({}, None, id='default'),
       pytest.param({}, True, id='xla', marks=pytest.mark.chaos),
-      pytest.param({'prioritized': True}, None, id='prioritized'),
-      pytest.param({'max_gradient_norm': 0.1}, None, id='clipped'),
       pytest.param(
-        {'max_action_gradient_norm': 0.2}, None, id='clipped_slopes'
+        {
+          'prioritized': True,
+          'max_gradient_norm': 0.1,
+          'max_action_gradient_norm': 0.2,
+        },
+        None,
+        id='prioritized_clipped',
       ),
     ],
   )
@@ -146,45 +149,3 @@ class TestD4PGUpdate:
       priorities = sizes if config.prioritized else None
       transition_updates.assert_step(result, metrics, priorities)
       twin.assert_like(online, target)
-
-
-def run_updates(**changes):
-  """Returns the policy after some steps."""
-  online, _, update = make(dataclasses.replace(CONFIG, **changes))
-  for i in range(4):
-    update(to_sample(make_batch(i)))
-  return np.concatenate([np.ravel(v) for v in online.policy.variables])
-
-
-@functools.cache
-def usual_run():
-  return run_updates()
-
-
-class TestSettings:
-  @pytest.mark.parametrize(
-    'changes',
-    [
-      {'discount': 0.5},
-      {'learning_rate': 0.01},
-      {'adam_epsilon': 1.0},
-      {'max_gradient_norm': 0.01},
-      {'max_action_gradient_norm': 0.01},
-      {'target_update_period': 1},
-      {'vmin': -3.0},
-      {'vmax': 3.0},
-      {'prioritized': True},
-    ],
-  )
-  def test_has_an_effect(self, changes):
-    changed = run_updates(**changes)
-    assert np.abs(usual_run() - changed).max() > 2e-5
-
-  @pytest.mark.parametrize('kind', [int, np.float64])
-  def test_numbers_of_other_types(self, kind):
-    changed = run_updates(vmin=kind(CONFIG.vmin), vmax=kind(CONFIG.vmax))
-    np.testing.assert_array_equal(usual_run(), changed)
-
-  def test_runs_are_repeatable(self):
-    # The premise of the test above.
-    np.testing.assert_array_equal(usual_run(), run_updates())

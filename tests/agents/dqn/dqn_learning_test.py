@@ -1,7 +1,6 @@
 """Tests of `agents/dqn/learning.py`."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from repertory.agents import dqn
 from repertory.agents.dqn import learning
 from repertory.components import types
 from support.agents import numpy_dqn, transition_updates
-from support.system import rare_cases
 
 arrays = transition_updates.arrays
 to_sample = transition_updates.to_sample
@@ -65,9 +63,10 @@ def make(config):
 
 
 class TestDQNUpdate:
-  @pytest.mark.parametrize('double', [True, False])
-  @pytest.mark.parametrize('dueling', [True, False])
-  @pytest.mark.parametrize('prioritized', [True, False])
+  @pytest.mark.parametrize(
+    ('double', 'dueling', 'prioritized'),
+    [(True, True, True), (False, True, False), (True, False, False)],
+  )
   def test_equals_the_twin(self, double, dueling, prioritized):
     config = dataclasses.replace(
       CONFIG,
@@ -77,23 +76,12 @@ class TestDQNUpdate:
     )
     self.check_against_twin(config, num_steps=3, jit_compile=False)
 
-  @pytest.mark.parametrize(
-    'jit_compile', rare_cases.daily([False, True], [False])
-  )
-  @pytest.mark.parametrize('prioritized', [True, False])
-  def test_equals_the_twin_while_beta_rises(self, jit_compile, prioritized):
+  def test_equals_the_twin_while_beta_rises_compiled_by_xla(self):
     # 0.6, 0.7, 0.8, 0.9, and then 1.
     config = dataclasses.replace(
-      CONFIG, importance_anneal_learner_steps=4, prioritized=prioritized
+      CONFIG, importance_anneal_learner_steps=4, max_gradient_norm=0.05
     )
-    self.check_against_twin(config, num_steps=6, jit_compile=jit_compile)
-
-  @pytest.mark.parametrize(
-    'max_gradient_norm', rare_cases.daily([0.05, 100.0], [0.05])
-  )
-  def test_equals_the_twin_compiled_by_xla(self, max_gradient_norm):
-    config = dataclasses.replace(CONFIG, max_gradient_norm=max_gradient_norm)
-    self.check_against_twin(config, num_steps=5, jit_compile=True)
+    self.check_against_twin(config, num_steps=6, jit_compile=True)
 
   def test_equals_the_twin_with_values_held_down(self):
     config = dataclasses.replace(CONFIG, conservative_weight=0.7)
@@ -143,29 +131,6 @@ class TestDQNUpdate:
         (target_network, twin.target),
       ):
         transition_updates.assert_all_close(arrays(module), expected)
-
-  def test_inputs_can_tell_the_formulas_apart(self):
-    # The premise of the tests above: the formulas give different numbers.
-    batch = make_batch(0)
-    network, target_network, _ = make(CONFIG)
-    online = arrays(network)
-    target = arrays(target_network)
-    losses = {
-      name: numpy_dqn.loss(
-        online, target, batch, dataclasses.replace(CONFIG, **changes)
-      )
-      for name, changes in {
-        'all': {},
-        'single': {'double': False},
-        'uniform': {'prioritized': False},
-        'beta': {'importance_exponent': 1.0},
-        'gamma': {'discount': 0.81},
-        'threshold': {'huber_threshold': 1.0},
-      }.items()
-    }
-    usual = losses.pop('all')
-    for name, loss in losses.items():
-      assert abs(loss - usual) > 0.05, name
 
   @pytest.mark.parametrize(
     ('double', 'expected'),
@@ -217,70 +182,3 @@ class TestDQNUpdate:
     copies = arrays(target)
     for name, array in arrays(online).items():
       np.testing.assert_array_equal(copies[name], array)
-
-  @pytest.mark.parametrize('max_gradient_norm', [0.01, 0.1])
-  def test_clipping_bounds_the_step(self, max_gradient_norm):
-    # With a huge denominator Adam's first step is lr / ε times the gradient.
-    config = dataclasses.replace(
-      CONFIG,
-      max_gradient_norm=max_gradient_norm,
-      adam_epsilon=1e4,
-      learning_rate=1e4,
-    )
-    network, _, update = make(config)
-    before = arrays(network)
-    result = update(to_sample(make_batch(0)))
-    assert float(result.metrics['gradient_norm']) > 0.2
-    after = arrays(network)
-    moved = np.sqrt(
-      sum(np.sum((after[name] - before[name]) ** 2) for name in before)
-    )
-    np.testing.assert_allclose(moved, max_gradient_norm, rtol=1e-2)
-
-
-def run(num_steps=4, **changes):
-  """Returns all values after some steps."""
-  config = dataclasses.replace(CONFIG, **changes)
-  network, _, update = make(config)
-  priorities = []
-  for i in range(num_steps):
-    result = update(to_sample(make_batch(i)))
-    if result.priorities is not None:
-      priorities += result.priorities.numpy().tolist()
-  return np.concatenate(
-    [np.ravel(a) for _, a in sorted(arrays(network).items())]
-  ), priorities
-
-
-@functools.cache
-def usual_run():
-  return run()
-
-
-class TestSettings:
-  @pytest.mark.parametrize(
-    'changes',
-    [
-      {'double': False},
-      {'discount': 0.5},
-      {'learning_rate': 0.01},
-      {'adam_epsilon': 1.0},
-      {'max_gradient_norm': 0.01},
-      {'huber_threshold': 0.1},
-      {'target_update_period': 1},
-      {'target_update_period': 3},
-      {'prioritized': False},
-      {'importance_exponent': 0.1},
-      {'importance_anneal_learner_steps': 1},
-    ],
-  )
-  def test_has_an_effect(self, changes):
-    usual, _ = usual_run()
-    changed, _ = run(**changes)
-    assert np.abs(usual - changed).max() > 1e-3
-
-  def test_runs_are_repeatable(self):
-    # The premise of the test above.
-    one, other = usual_run(), run()
-    np.testing.assert_array_equal(one[0], other[0])
-    assert one[1] == other[1]

@@ -9,9 +9,7 @@ import tensorflow as tf
 from repertory.agents import dqn
 from repertory.agents.dqn import learning
 from repertory.agents.interface import builder as builder_lib
-from repertory.components import actors, losses
-from repertory.components.actors import saved_model
-from support.agents import transition_updates
+from support.agents import numpy_dqn, transition_updates
 from support.system import rare_cases
 
 SPEC = transition_updates.DISCRETE_SPEC
@@ -198,7 +196,7 @@ class _Twin:
     error = np.mean(targets) - np.mean(output)
     kappa = config.huber_threshold
     if config.distribution == 'none':
-      return huber(error, kappa), abs(error)
+      return numpy_dqn.huber(error, kappa), abs(error)
     if taus is None:
       n = config.num_quantiles
       taus = (np.arange(n) + 0.5) / n
@@ -206,7 +204,9 @@ class _Twin:
     for theta, tau in zip(output, taus):
       for y in targets:
         weight = abs(tau - float(y < theta))
-        total += weight * huber(y - theta, kappa) / kappa / len(targets)
+        total += (
+          weight * numpy_dqn.huber(y - theta, kappa) / kappa / len(targets)
+        )
     return total, abs(error)
 
 
@@ -215,19 +215,8 @@ def softmax(x):
   return powers / powers.sum(axis=-1, keepdims=True)
 
 
-def huber(x, kappa):
-  size = abs(x)
-  return 0.5 * x**2 if size <= kappa else kappa * (size - 0.5 * kappa)
-
-
 @pytest.mark.parametrize('noisy', rare_cases.daily([True, False], [True]))
-@pytest.mark.parametrize(
-  'target',
-  rare_cases.daily(
-    [{}, {'double': False}, {'munchausen': True}], [{}, {'munchausen': True}]
-  ),
-  ids=str,
-)
+@pytest.mark.parametrize('target', [{}, {'munchausen': True}], ids=str)
 @pytest.mark.parametrize('distribution', DISTRIBUTIONS)
 def test_losses_and_priorities_equal_the_twin(distribution, target, noisy):
   config = dataclasses.replace(
@@ -243,11 +232,7 @@ def test_losses_and_priorities_equal_the_twin(distribution, target, noisy):
     variable.assign(array)
   twin = _Twin(config, noise.drawn)
   of_items, priorities = twin.losses(online, target_network, batch)
-  weights = losses.importance_weights(
-    tf.constant(batch['probability']),
-    tf.constant(batch['table_size']),
-    config.importance_exponent,
-  )
+  weights = numpy_dqn.weights(batch, config)
   loss = float(result.metrics['loss'])
   np.testing.assert_allclose(loss, np.mean(weights * of_items), rtol=1e-3)
   np.testing.assert_allclose(
@@ -255,58 +240,18 @@ def test_losses_and_priorities_equal_the_twin(distribution, target, noisy):
   )
 
 
-class TestSettings:
-  @pytest.mark.parametrize(
-    ('changes', 'expected'),
-    [
-      (
-        {'distribution': 'categorical', 'dueling': False},
-        {'hidden_1/w': [4, 5], 'advantage/w': [5, A * 5]},
-      ),
-      (
-        {'distribution': 'quantile'},
-        {'advantage/w': [5, A * 4], 'value/w': [5, 4]},
-      ),
-      (
-        {'distribution': 'implicit_quantile'},
-        {'tau/w': [64, 4], 'advantage/w': [5, A], 'value/w': [5, 1]},
-      ),
-      ({'noisy': True}, {'advantage/sigma_w': [5, A]}),
-    ],
-    ids=str,
+def test_layers():
+  config = dataclasses.replace(
+    CONFIG, distribution='implicit_quantile', noisy=True
   )
-  def test_layers(self, changes, expected):
-    config = dataclasses.replace(CONFIG, **changes)
-    network = dqn.DQNBuilder(config).make_network(SPEC)
-    names = {f'return_network/{name}:0': name for name in expected}
-    found = {
-      names[v.name]: v.shape.as_list()
-      for v in network.variables
-      if v.name in names
-    }
-    assert found == expected
-    has_value = any('value' in v.name for v in network.variables)
-    assert has_value == config.dueling
-
-  def test_sigma_is_where_the_noise_begins(self):
-    config = dataclasses.replace(CONFIG, noisy=True)
-    network = dqn.DQNBuilder(config).make_network(SPEC)
-    arrays = transition_updates.arrays(network)
-    first = arrays['return_network/hidden_0/sigma_w:0']
-    np.testing.assert_allclose(first, 0.3 / 3**0.5, rtol=1e-6)
-
-  def test_rainbow_is_the_preset_for_atari_with_all_parts(self):
-    rainbow = dqn.DQNConfig(**dqn.PRESETS['rainbow'])
-    atari = dqn.DQNConfig(**dqn.PRESETS['atari'])
-    changed = {
-      field.name
-      for field in dataclasses.fields(rainbow)
-      if getattr(rainbow, field.name) != getattr(atari, field.name)
-    }
-    assert changed == {
-      'distribution', 'num_atoms', 'vmin', 'vmax', 'noisy', 'epsilon_base',
-      'epsilon_anneal_steps', 'evaluation_epsilon',
-    }  # fmt: skip
+  arrays = transition_updates.arrays(dqn.DQNBuilder(config).make_network(SPEC))
+  for name, shape in {
+    'tau/w': (64, 4), 'advantage/sigma_w': (5, A), 'value/sigma_w': (5, 1),
+  }.items():  # fmt: skip
+    assert arrays[f'return_network/{name}:0'].shape == shape
+  # Noise begins at σ_0 / √(inputs).
+  first = arrays['return_network/hidden_0/sigma_w:0']
+  np.testing.assert_allclose(first, 0.3 / 3**0.5, rtol=1e-6)
 
 
 def test_noise_needs_a_network_that_takes_it():
@@ -341,7 +286,7 @@ _OBSERVATION = tf.constant(
 
 
 class TestPolicies:
-  @pytest.mark.parametrize('distribution', DISTRIBUTIONS)
+  @pytest.mark.parametrize('distribution', DISTRIBUTIONS[1::2])
   def test_evaluation_takes_the_largest_mean(self, distribution):
     config = dataclasses.replace(CONFIG, distribution=distribution, noisy=True)
     network, policy = make_policy(config, evaluation=True)
@@ -368,18 +313,3 @@ class TestPolicies:
     assert all(len(set(column)) > 1 for column in actions.T)
     _, other = make_policy(config, seed=1)
     assert (act(other, _OBSERVATION) != actions).any()
-
-  @pytest.mark.parametrize(
-    'distribution', rare_cases.daily(DISTRIBUTIONS[1:], ['implicit_quantile'])
-  )
-  def test_is_exported_without_noise(self, tmp_path, distribution):
-    config = dataclasses.replace(CONFIG, distribution=distribution, noisy=True)
-    _, policy = make_policy(config, evaluation=True)
-    states = actors.InitialStates(lambda seed: policy, 4, 0)
-    path = str(tmp_path / 'model')
-    saved_model.export(policy, SPEC.observations, ['observation'], states, path)
-    signatures = tf.saved_model.load(path).signatures
-    assert list(signatures) == ['serving_default']
-    found = signatures['serving_default'](observation=_OBSERVATION)
-    expected = act(policy, _OBSERVATION, num_steps=1)[0]
-    np.testing.assert_array_equal(found['action'], expected)

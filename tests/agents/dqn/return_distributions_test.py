@@ -15,18 +15,6 @@ def constant(values):
   return tf.constant(values, tf.float32)
 
 
-class _Scripted:
-  """Returns given numbers."""
-
-  def __init__(self, *arrays):
-    self._arrays = list(arrays)
-
-  def uniforms(self, shape):
-    array = self._arrays.pop(0)
-    assert list(array.shape) == [int(size) for size in shape]
-    return constant(array)
-
-
 def transitions(seed=0):
   random = np.random.default_rng(seed)
   return constant(random.normal(size=B)), constant(random.uniform(size=B))
@@ -34,28 +22,6 @@ def transitions(seed=0):
 
 def draw(*shape, seed=0):
   return np.random.default_rng(seed).normal(size=shape)
-
-
-class TestBootstraps:
-  def test_greedy_takes_the_outputs_of_the_best_action(self):
-    outputs, q = draw(B, A, 5), draw(B, A, seed=1)
-    found = rd.greedy_bootstrap(constant(outputs), constant(q))
-    for b in range(B):
-      np.testing.assert_allclose(
-        found.outputs[b], [outputs[b, np.argmax(q[b])]], rtol=1e-6
-      )
-    np.testing.assert_array_equal(found.weights, np.ones([B, 1]))
-    np.testing.assert_array_equal(found.bonuses, np.zeros([B, 1]))
-
-  def test_soft_weighs_all_actions(self):
-    # π = (1/4, 3/4) at τ = 2.
-    outputs, q = draw(1, 2, 5), [[0, 2 * math.log(3)]]
-    found = rd.soft_bootstrap(constant(outputs), constant(q), 2.0)
-    np.testing.assert_allclose(found.outputs, outputs, rtol=1e-6)
-    np.testing.assert_allclose(found.weights, [[1 / 4, 3 / 4]], rtol=1e-6)
-    np.testing.assert_allclose(
-      found.bonuses, [[2 * math.log(4), 2 * math.log(4 / 3)]], rtol=1e-6
-    )
 
 
 @pytest.mark.parametrize(
@@ -69,28 +35,6 @@ class TestBootstraps:
 def test_values_refuse_outputs_of_another_kind(returns, wrong, rank):
   with pytest.raises(ValueError, match=f'outputs must have rank {rank}'):
     returns.values(tf.zeros(wrong))
-
-
-def slow_errors(q_tm1, a_tm1, r_t, discount_t, q_t_value, q_t_selector):
-  """r + γ q_value(s', argmax_a q_selector(s', a)) − q(s, a), row by row.
-
-  Double Q-learning, https://arxiv.org/abs/1509.06461, equation 4.
-  """
-  errors = []
-  for b in range(len(r_t)):
-    best = max(
-      range(len(q_t_selector[b])), key=lambda a, b=b: q_t_selector[b][a]
-    )
-    target = r_t[b] + discount_t[b] * q_t_value[b][best]
-    errors.append(target - q_tm1[b][a_tm1[b]])
-  return np.array(errors)
-
-
-def slow_huber(errors, threshold):
-  """½ x² if |x| ≤ κ, else κ (|x| − ½ κ)."""
-  size = np.abs(errors)
-  linear = threshold * (size - 0.5 * threshold)
-  return np.where(size <= threshold, 0.5 * size**2, linear)
 
 
 def compare(returns, q_tm1, a_tm1, r_t, discount_t, q_t_value, q_t_selector):
@@ -134,24 +78,6 @@ class TestExpectedReturn:
     tensors = {name: constant(value) for name, value in arguments.items()}
     found = compare(self.returns, constant([[2, 7, 5]]), [0], **tensors)
     np.testing.assert_allclose(found.errors, [expected], rtol=1e-6)
-
-  def test_greedy_is_double_q_learning(self):
-    random = np.random.default_rng(0)
-    arguments = {
-      'q_tm1': draw(7, A),
-      'a_tm1': random.integers(A, size=7),
-      'r_t': random.normal(size=7),
-      'discount_t': random.choice([0.0, 0.5, 1.0], size=7),
-      'q_t_value': draw(7, A, seed=1),
-      'q_t_selector': draw(7, A, seed=2),
-    }
-    tensors = {name: tf.constant(value) for name, value in arguments.items()}
-    found = compare(self.returns, **tensors)
-    expected = slow_errors(**arguments)
-    assert {abs(error) > 0.7 for error in expected} == {True, False}
-    np.testing.assert_allclose(found.errors, expected)
-    np.testing.assert_allclose(found.priorities, np.abs(expected))
-    np.testing.assert_allclose(found.losses, slow_huber(expected, 0.7))
 
   def test_gradient_flows_into_the_acting_value_alone(self):
     q_tm1 = tf.Variable([[2.0, 7.0, 5.0], [1.0, 3.0, 2.0]])
@@ -214,40 +140,3 @@ class TestCategoricalReturn:
     )  # fmt: skip
     assert np.min(found.losses) < 0  # By rounding.
     assert np.min(found.priorities) == 0
-
-
-class TestQuantileReturn:
-  returns = rd.QuantileReturn(4, huber_threshold=0.7)
-
-  def test_values_are_means(self):
-    outputs = draw(B, A, 4)
-    np.testing.assert_allclose(
-      self.returns.values(constant(outputs)), outputs.mean(axis=2), rtol=1e-4
-    )
-
-
-class TestImplicitQuantileReturn:
-  returns = rd.ImplicitQuantileReturn(
-    num_taus=2, num_target_taus=3, num_policy_taus=4, huber_threshold=0.7
-  )
-
-  def test_taus(self):
-    midpoints = np.tile([1 / 8, 3 / 8, 5 / 8, 7 / 8], [B, 1])
-    drawn = np.random.default_rng(0).uniform(size=(B, 3))
-    np.testing.assert_allclose(self.returns.policy_taus(B), midpoints)
-    np.testing.assert_allclose(
-      self.returns.sample_taus(_Scripted(drawn[:, :2]), B), drawn[:, :2]
-    )
-    np.testing.assert_allclose(
-      self.returns.target_taus(_Scripted(drawn), B),
-      np.concatenate([midpoints, drawn], axis=1),
-      rtol=1e-6,
-    )
-
-  def test_values_of_a_target_are_of_the_policys_taus(self):
-    outputs = draw(B, A, 4 + 3)
-    values, drawn = self.returns.read_target(constant(outputs))
-    np.testing.assert_allclose(
-      values, outputs[..., :4].mean(axis=2), rtol=1e-4, atol=1e-6
-    )
-    np.testing.assert_allclose(drawn, outputs[..., 4:], rtol=1e-6)

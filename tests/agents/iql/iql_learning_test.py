@@ -165,7 +165,7 @@ def test_equals_the_twin(changes, jit_compile):
   twin = Twin(config, learned, target_critics)
   call = tf.function(update, autograph=False, jit_compile=jit_compile)
   counts = []
-  for i in range(4):
+  for i in range(3):
     batch = transition_updates.make_continuous_batch(i)
     result = call(transition_updates.to_sample(batch))
     metrics, sizes, used = twin.step(batch)

@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from repertory.agents import mpo
 from repertory.agents.mpo import action_kinds, learning
-from repertory.agents.replay import replay_config
 from repertory.components.actions import action_scaling, discrete_actions
 from support.agents import numpy_mpo, policy_and_critic_twin, transition_updates
 
@@ -127,25 +126,9 @@ class TestMPOUpdate:
       twin.assert_like(online, target)
       transition_updates.assert_all_close(duals_of(update), twin.duals)
 
-  def test_the_twin_covers_every_setting(self):
-    usual = mpo.MPOConfig()
-    # Settings of the networks, the table and the variants above.
-    others = {'image_torso', 'n_step', 'distribution'}
-    names = {field.name for field in dataclasses.fields(usual)} - {
-      field.name for field in dataclasses.fields(replay_config.ReplayConfig)
-    }
-    same = {n for n in names if getattr(CONFIG, n) == getattr(usual, n)}
-    assert same == others
-
   def test_targets_start_as_copies(self):
     online, target, _ = make(CONFIG)
     policy_and_critic_twin.assert_targets_are_copies(online, target)
-
-  def test_noise_is_new_in_every_step_and_follows_the_seed(self):
-    config = dataclasses.replace(CONFIG, learning_rate=1e-30)
-    policy_and_critic_twin.assert_noise_is_new(
-      lambda: make(config)[-1], to_sample(make_batch(0)), 'td_error'
-    )
 
   @pytest.mark.parametrize('kind', SPECS)
   def test_multipliers_rise_where_bounds_are_exceeded(self, kind):

@@ -1,7 +1,6 @@
 """Tests of `agents/pqn/learning.py`."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import pytest
@@ -118,12 +117,8 @@ def twin(network, sample, config):
   'changes',
   [
     {},
-    {'discount': 0.5},
-    {'lambda_': 0.0},
-    {'lambda_': 1.0},
-    {'max_abs_reward': None},
-    {'reward_scale': 0.1},
-    {'max_gradient_norm': 0.1},
+    {'max_abs_reward': None, 'lambda_': 1.0},
+    {'reward_scale': 0.1, 'max_gradient_norm': 0.1},
   ],
 )
 def test_equals_the_twin(changes):
@@ -160,8 +155,7 @@ def test_recurrent_state_is_unrolled():
   )
 
 
-@pytest.mark.parametrize('core', ['none', 'gru'])
-def test_padding_has_no_effect(core):
+def test_padding_has_no_effect(core='gru'):
   found = []
   for spoil in (0.0, 1e3):
     network, update = make(
@@ -170,35 +164,3 @@ def test_padding_has_no_effect(core):
     metrics = update(make_sample(network, spoil)).metrics
     found.append([float(metrics[name]) for name in sorted(metrics)])
   np.testing.assert_allclose(*found, rtol=1e-6)
-
-
-def run_updates(**changes):
-  """Returns the variables after some learner steps."""
-  config = dataclasses.replace(CONFIG, **changes)
-  network, update = make(config)
-  for seed in range(3):
-    metrics = update(make_sample(network, seed=seed)).metrics
-    assert metrics['gradient_steps'] == config.num_epochs * (
-      config.num_minibatches
-    )
-  return np.concatenate([np.ravel(v.numpy()) for v in network.variables])
-
-
-@functools.cache
-def usual_run():
-  return run_updates()
-
-
-@pytest.mark.parametrize(
-  'changes',
-  [
-    {'num_epochs': 2},
-    {'num_minibatches': 4},
-    {'learning_rate': 0.01},
-    {'adam_epsilon': 1.0},
-    {'anneal_learner_steps': 4},
-    {'max_gradient_norm': 0.01},
-  ],
-)
-def test_settings_have_an_effect(changes):
-  assert np.abs(usual_run() - run_updates(**changes)).max() > 1e-4

@@ -117,11 +117,8 @@ def arrays(network):
   'changes',
   [
     {},
-    {'discount': 0.5},
-    {'n_step': 1},
     {'n_step': T},
     {'rescale_epsilon': None},
-    {'importance_exponent': 0.1},
   ],
 )
 def test_equals_the_twin(changes):

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from repertory.agents.reward_models.gail import GAILConfig, learning
 from repertory.components import specs
-from repertory.components.config import settings
 from support.agents import numeric_gradients, wrapped_batches
 
 _FLOAT = specs.Array((), np.float32)
@@ -136,18 +135,3 @@ def test_encodes_actions():
   )
   with pytest.raises(ValueError, match='must have finite bounds'):
     learning.ActionEncoder(specs.Array((2,), np.float32))
-
-
-@pytest.mark.parametrize(
-  ('name', 'value'),
-  [
-    ('reward', 'wgan'),
-    ('hidden_sizes', (0,)),
-    ('learning_rate', -1.0),
-    ('gradient_penalty_coefficient', -1.0),
-    ('image_torso', 'nothing'),
-  ],
-)
-def test_refuses(name, value):
-  with pytest.raises(settings.SettingError, match=f'^{name} must be '):
-    GAILConfig(**{name: value})

@@ -1,12 +1,10 @@
 """Tests of `agents/reward_models/rnd`."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from repertory.agents.reward_models.rnd import RNDConfig, learning
 from repertory.components import specs
-from repertory.components.config import settings
 from support.agents import numeric_gradients, wrapped_batches
 
 _SPEC = specs.Array((3,), np.float32)
@@ -99,20 +97,3 @@ def test_images_are_normalized_too():
   normalized = rewards._normalizer(images).numpy()[:5]
   np.testing.assert_allclose(normalized.mean(0), 0, atol=1e-4)
   assert normalized.std() > 0.9
-
-
-@pytest.mark.parametrize(
-  ('name', 'value'),
-  [
-    ('intrinsic_coefficient', 0.0),
-    ('extrinsic_coefficient', -1.0),
-    ('hidden_sizes', (0,)),
-    ('embedding_size', 0),
-    ('learning_rate', 0.0),
-    ('max_abs_observation', 0.0),
-    ('image_torso', 'nothing'),
-  ],
-)
-def test_refuses(name, value):
-  with pytest.raises(settings.SettingError, match=f'^{name} must be '):
-    RNDConfig(**{name: value})

@@ -8,8 +8,7 @@ import tree
 from repertory.agents import dqn
 from repertory.agents.interface import conformance as agents_conformance
 from repertory.agents.reward_models import rewarding, rnd, sqil
-from repertory.agents.reward_models import steps as steps_lib
-from repertory.components import interfaces, types
+from repertory.components import interfaces
 from repertory.components.config import settings
 from support.agents import (
   acting_policies,
@@ -186,11 +185,7 @@ class TestSQIL:
   def test_refuses_batches_without_any(self):
     steps = wrapped_batches.make_steps(0)._replace(is_demonstration=())
     with pytest.raises(ValueError, match='must have demonstrations besides'):
-      steps_lib.demonstrations_of(steps)
-
-  def test_demonstrations_must_be_worth_more(self):
-    with pytest.raises(settings.SettingError, match='must be above own_reward'):
-      sqil.SQILConfig(demonstration_reward=-1.0)
+      rewarding.demonstrations_of(steps)
 
 
 class _WithALearner(dqn.DQNBuilder):
@@ -214,19 +209,17 @@ class TestWrapping:
     ],
   )
   def test_refuses_what_would_not_be_called(self, wrapped, why):
-    with pytest.raises(settings.SettingError, match=f'^wrap must be .*{why}'):
+    with pytest.raises(
+      settings.SettingError, match=f'^reward_model must be .*{why}'
+    ):
       rnd.RNDBuilder(wrapped)
 
   def test_name_and_settings(self):
     builder = sqil.SQILBuilder(dqn.DQNBuilder())
     assert builder.config == dqn.DQNConfig()
-    assert builder.wrapping == {
-      'wrap': 'sqil',
-      'wrap.demonstration_reward': 1.0,
-      'wrap.own_reward': 0.0,
+    assert builder.reward_model_identity == {
+      'reward_model': 'sqil',
+      'reward_model.demonstration_reward': 1.0,
+      'reward_model.own_reward': 0.0,
     }
-    assert dqn.DQNBuilder().wrapping == {}
-
-
-def test_samples_of_replay_alone_have_no_marks():
-  assert types.Sample((), (), (), ()).is_demonstration == ()
+    assert dqn.DQNBuilder().reward_model_identity == {}

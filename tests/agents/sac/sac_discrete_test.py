@@ -182,12 +182,6 @@ class TestDiscreteSACUpdate:
           arrays(module), expected, tolerance=2e-4
         )
 
-  def test_another_run_may_begin_with_what_layers_know_of_their_inputs(self):
-    *modules, update = make(
-      dataclasses.replace(CONFIG, body='batch_renorm_mlp')
-    )
-    transition_updates.assert_may_begin_with(update, *modules)
-
   def test_critics_are_drawn_and_the_policy_waits(self):
     config = dataclasses.replace(
       CONFIG, num_critics=4, num_target_critics=2, policy_update_period=2

@@ -1,14 +1,13 @@
 """Tests of `agents/sac/learning.py`."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from repertory.agents import sac
-from repertory.agents.sac import learning, networks, proposals
+from repertory.agents.sac import critic_learning, learning, networks
 from repertory.components.actions import action_scaling
 from support.agents import numpy_sac, policy_and_critic_twin, transition_updates
 
@@ -77,23 +76,13 @@ class TestSACUpdate:
         None,
         id='batch_renorm_prioritized',
       ),
-      pytest.param({'target_entropy': 1.5}, None, id='target_entropy'),
       pytest.param(
-        {'temperature_learning_rate': 0.0}, None, id='fixed_temperature'
-      ),
-      pytest.param({'max_gradient_norm': 0.3}, None, id='clipped'),
-      pytest.param(
-        {'num_critics': 3}, None, id='three_critics', marks=pytest.mark.chaos
+        {'target_entropy': 1.5, 'max_gradient_norm': 0.3}, None, id='clipped'
       ),
       pytest.param(_REDQ, None, id='redq'),
-      pytest.param(_REDQ, True, id='redq_xla', marks=pytest.mark.chaos),
       pytest.param(_CROSSQ, None, id='crossq'),
-      pytest.param(_CROSSQ, True, id='crossq_xla', marks=pytest.mark.chaos),
-      pytest.param(_CQL, None, id='cql', marks=pytest.mark.chaos),
       pytest.param({**_TQC, **_CQL}, None, id='cql_tqc'),
       pytest.param(_DROQ, None, id='droq'),
-      pytest.param(_DROQ, True, id='droq_xla', marks=pytest.mark.chaos),
-      pytest.param({**_TQC, 'prioritized': True}, None, id='tqc'),
       pytest.param(_TQC, True, id='tqc_xla', marks=pytest.mark.chaos),
     ],
   )
@@ -120,7 +109,7 @@ class TestSACUpdate:
     random = np.random.default_rng(1)
     proposed = random.uniform(-1, 1, (B, 3, D)), random.normal(size=(B, 3))
     if config.conservative_weight is not None:
-      update._propose = lambda data: proposals.Proposals(
+      update._propose = lambda data: critic_learning.Proposals(
         *(tf.constant(each, tf.float32) for each in proposed)
       )
     number = config.num_target_critics or config.num_critics
@@ -150,15 +139,15 @@ class TestSACUpdate:
     *_, update = make(dataclasses.replace(CONFIG, **_REDQ))
     q = tf.constant([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]])
     pairs = []
-    for _ in range(300):
+    for _ in range(120):
       drawn = update._critics._values._drawn(q).numpy()
       assert drawn.shape == (2, 2)
       np.testing.assert_array_equal(drawn[0] + 4, drawn[1])
       pairs.append(tuple(sorted(drawn[0])))
-    # Each of the six pairs, 50 times but for chance: 6.5 is a deviation.
+    # Each of the six pairs, 20 times but for chance: 4 is a deviation.
     counts = [pairs.count(pair) for pair in set(pairs)]
     assert len(counts) == 6
-    assert min(counts) > 20
+    assert min(counts) > 5
 
   def test_layers_are_left_out_anew_each_time(self):
     *_, update = make(dataclasses.replace(CONFIG, **_DROQ))
@@ -191,24 +180,11 @@ class TestSACUpdate:
     _, critics, targets, _ = make(CONFIG)
     policy_and_critic_twin.assert_targets_are_copies(critics, targets)
 
-  def test_critics_differ(self):
-    critics = arrays(make(CONFIG)[1])
-    first, second = (critics[f'critic_{i}/head/w:0'] for i in range(2))
-    assert np.abs(first - second).min() > 1e-4
-
   def test_another_run_may_begin_with_what_layers_know_of_their_inputs(self):
     *modules, update = make(
       dataclasses.replace(CONFIG, body='batch_renorm_mlp')
     )
     transition_updates.assert_may_begin_with(update, *modules)
-
-  def test_noise_is_new_in_every_step_and_follows_the_seed(self):
-    config = dataclasses.replace(
-      CONFIG, learning_rate=1e-30, temperature_learning_rate=0.0
-    )
-    policy_and_critic_twin.assert_noise_is_new(
-      lambda: make(config)[-1], to_sample(make_batch(0)), 'policy_loss'
-    )
 
 
 class TestNetworks:
@@ -224,62 +200,3 @@ class TestNetworks:
     shapes = {v.name: tuple(v.shape) for v in critics.variables}
     assert shapes['critic_2/normalized_mlp/linear_1/w:0'] == (4, 5)
     assert shapes['critic_2/head/w:0'] == (5, 7)
-
-  def test_critics_have_the_layers_of_the_policy_by_default(self):
-    config = sac.SACConfig(body='layer_norm_mlp', hidden_sizes=(3, 4))
-    assert config.critic_layers == ('layer_norm_mlp', (3, 4))
-    config = dataclasses.replace(
-      config, critic_body='mlp', critic_hidden_sizes=()
-    )
-    assert config.critic_layers == ('mlp', ())
-
-
-def run_updates(**changes):
-  """Returns the policy after some steps."""
-  policy, *_, update = make(dataclasses.replace(CONFIG, **changes))
-  update._noise._seed.assign(1)
-  for i in range(4):
-    update(to_sample(make_batch(i)))
-  return np.concatenate([np.ravel(v.numpy()) for v in policy.variables])
-
-
-@functools.cache
-def usual_run():
-  return run_updates()
-
-
-class TestSettings:
-  @pytest.mark.parametrize(
-    'changes',
-    [
-      {'discount': 0.5},
-      {'learning_rate': 0.01},
-      {'temperature_learning_rate': 0.01},
-      {'adam_epsilon': 1.0},
-      {'max_gradient_norm': 0.01},
-      {'initial_temperature': 1.0},
-      {'target_entropy': 3.0},
-      {'target_update_rate': 1.0},
-      {'target_update_rate': None},
-      {'adam_first_decay': 0.5},
-      {'conservative_weight': 1.0},
-      {'conservative_weight': 1.0, 'num_conservative_actions': 2},
-      {'policy_learning_rate': 0.01},
-      {'prioritized': True},
-      {'num_critics': 1},
-      {'num_target_critics': 1},
-      {'critics_of_policy': 'mean'},
-      {'policy_update_period': 2},
-      {'critic_body': 'layer_norm_mlp'},
-      {'critic_hidden_sizes': (5,)},
-      {'critic_body': 'normalized_mlp', 'dropout_rate': 0.1},
-      _TQC,
-    ],
-  )
-  def test_has_an_effect(self, changes):
-    changed = run_updates(**changes)
-    assert np.abs(usual_run() - changed).max() > 2e-5
-
-  def test_runs_are_repeatable(self):
-    # The premise of the test above.
-    np.testing.assert_array_equal(usual_run(), run_updates())

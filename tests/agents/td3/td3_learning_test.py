@@ -1,7 +1,6 @@
 """Tests of `agents/td3/learning.py`."""
 
 import dataclasses
-import functools
 
 import numpy as np
 import pytest
@@ -133,12 +132,18 @@ class TestTD3Update:
       pytest.param({}, None, id='default'),
       pytest.param({}, True, id='xla', marks=pytest.mark.chaos),
       pytest.param(td3.PRESETS['ddpg'], None, id='ddpg'),
-      pytest.param({'prioritized': True}, None, id='prioritized'),
-      pytest.param({'target_noise_limit': 0.1}, None, id='little_noise'),
-      pytest.param({'max_gradient_norm': 0.3}, None, id='clipped'),
-      pytest.param({'num_critics': 3}, None, id='three_critics'),
-      pytest.param({'policy_update_period': 3}, None, id='later'),
-      pytest.param({'behavior_cloning_alpha': 2.5}, None, id='cloning'),
+      pytest.param(
+        {
+          'prioritized': True,
+          'target_noise_limit': 0.1,
+          'max_gradient_norm': 0.3,
+          'num_critics': 3,
+          'policy_update_period': 3,
+          'behavior_cloning_alpha': 2.5,
+        },
+        None,
+        id='cloning',
+      ),
     ],
   )
   def test_equals_the_twin(self, changes, jit_compile):
@@ -148,7 +153,7 @@ class TestTD3Update:
     noise = tf.Variable(tf.zeros([B, D]))
     update._noise.normals = lambda shape: noise.read_value()
     call = tf.function(update, autograph=False, jit_compile=jit_compile)
-    for i in range(4):
+    for i in range(3):
       batch = make_batch(i)
       noise.assign(batch['noise'][0])
       result = call(to_sample(batch))
@@ -160,49 +165,3 @@ class TestTD3Update:
   def test_targets_start_as_copies(self):
     online, target, _ = make(CONFIG)
     policy_and_critic_twin.assert_targets_are_copies(online, target)
-
-  def test_noise_is_new_in_every_step_and_follows_the_seed(self):
-    config = dataclasses.replace(CONFIG, learning_rate=1e-30)
-    policy_and_critic_twin.assert_noise_is_new(
-      lambda: make(config)[-1], to_sample(make_batch(0)), 'td_error'
-    )
-
-
-def run_updates(**changes):
-  """Returns the policy after some steps."""
-  online, _, update = make(dataclasses.replace(CONFIG, **changes))
-  update._noise._seed.assign(1)
-  for i in range(4):
-    update(to_sample(make_batch(i)))
-  return np.concatenate([np.ravel(v.numpy()) for v in online.policy.variables])
-
-
-@functools.cache
-def usual_run():
-  return run_updates()
-
-
-class TestSettings:
-  @pytest.mark.parametrize(
-    'changes',
-    [
-      {'discount': 0.5},
-      {'learning_rate': 0.01},
-      {'adam_epsilon': 1.0},
-      {'max_gradient_norm': 0.01},
-      {'target_update_rate': 1.0},
-      {'target_sigma': 0.0},
-      {'target_noise_limit': 0.01},
-      {'policy_update_period': 1},
-      {'prioritized': True},
-      {'num_critics': 1},
-      {'behavior_cloning_alpha': 1.0},
-    ],
-  )
-  def test_has_an_effect(self, changes):
-    changed = run_updates(**changes)
-    assert np.abs(usual_run() - changed).max() > 2e-5
-
-  def test_runs_are_repeatable(self):
-    # The premise of the test above.
-    np.testing.assert_array_equal(usual_run(), run_updates())

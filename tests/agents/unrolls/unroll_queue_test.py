@@ -58,26 +58,13 @@ def test_unrolls(agent, config, expected):
     np.testing.assert_allclose(item.extras['log_prob'], -0.5 * item.mask)
 
 
-@pytest.mark.parametrize('agent', AGENTS)
-@pytest.mark.parametrize('num_environments', [1, 3])
-def test_queue(agent, num_environments):
-  builder = make_builder(agent)
-  table = builder.experience(sequence_updates.SPEC, num_environments).table
-  size = builder.config.queue_size_for(num_environments)
-  assert table.max_size == size
-  assert table.is_queue
-
-
 @pytest.mark.parametrize(
   ('agent', 'config', 'num_slots', 'num_environments', 'expected'),
   [
     # The greatest size that divides environments of an adder, and the batch.
     ('impala', {'batch_size': 32}, 16, 128, 16),
-    ('impala', {'batch_size': 32}, 64, 128, 32),
     ('impala', {'batch_size': 32}, 6, 12, 2),
-    ('impala', {'batch_size': 8}, 1, 4, 1),
     ('impala', {'batch_size': 8, 'across_episodes': False}, 8, 8, 1),
-    ('ppo', {}, 3, 6, 3),
     ('ppo', {}, 8, 8, 8),
   ],
 )
@@ -86,10 +73,3 @@ def test_bundles(agent, config, num_slots, num_environments, expected):
   experience = builder.experience(sequence_updates.SPEC, num_environments)
   bundled = experience.bundled(num_slots)
   assert bundled.bundle_sizes == {'replay': expected}
-
-
-@pytest.mark.parametrize('agent', AGENTS)
-@pytest.mark.parametrize('observes', [False, True])
-def test_observes_what_led_to_it(agent, observes):
-  builder = make_builder(agent, previous_action_and_reward=observes)
-  assert builder.observes_previous_action_and_reward == observes

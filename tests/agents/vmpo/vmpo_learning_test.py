@@ -8,19 +8,15 @@ import tensorflow as tf
 import tree
 
 from repertory.agents import vmpo
-from repertory.agents.unrolls import unroll_config
 from repertory.components import specs
 from support.agents import numpy_vmpo, sequence_updates
 
 B, T = sequence_updates.B, sequence_updates.T
 MASK = sequence_updates.MASK
 KINDS = {
-  'discrete': (numpy_vmpo.Discrete(), sequence_updates.SPEC),
-  'continuous': (
-    numpy_vmpo.Continuous(),
-    sequence_updates.SPEC._replace(
-      actions=specs.BoundedArray((2,), np.float32, -1, 1)
-    ),
+  'discrete': sequence_updates.SPEC,
+  'continuous': sequence_updates.SPEC._replace(
+    actions=specs.BoundedArray((2,), np.float32, -1, 1)
   ),
 }
 # No defaults, so that ignored settings are found.
@@ -55,7 +51,7 @@ CONFIG = vmpo.VMPOConfig(
 
 
 def make(config=CONFIG, kind='discrete'):
-  builder, spec = vmpo.VMPOBuilder(config), KINDS[kind][1]
+  builder, spec = vmpo.VMPOBuilder(config), KINDS[kind]
   network = builder.make_network(spec)
   random = np.random.default_rng(0)
   for variable in network.variables:
@@ -109,48 +105,22 @@ def assert_close(found, expected):
 
 
 class TestUpdate:
-  @pytest.mark.parametrize(
-    ('kind', 'changes', 'jit_compile'),
-    [
-      pytest.param(
-        'discrete', {}, True, id='discrete_xla', marks=pytest.mark.chaos
-      ),
-      pytest.param(
-        'continuous', {'normalize_advantages': True, 'scale_rewards': True},
-        None, id='continuous_normalized',
-      ),
-    ],
-  )  # fmt: skip
-  def test_equals_the_twin(self, kind, changes, jit_compile):
-    config = dataclasses.replace(CONFIG, **changes)
-    network, update = make(config, kind)
-    twin = numpy_vmpo.Twin(
-      config,
-      KINDS[kind][0],
-      arrays(update._online),
-      arrays(network),
-      duals_of(update),
+  def test_equals_the_twin(self):
+    config = dataclasses.replace(
+      CONFIG, normalize_advantages=True, scale_rewards=True
     )
-    call = tf.function(update, autograph=False, jit_compile=jit_compile)
+    network, update = make(config)
+    twin = numpy_vmpo.Twin(
+      config, arrays(update._online), arrays(network), duals_of(update)
+    )
+    call = tf.function(update, autograph=False)
     for seed in range(3):  # The second one copies to what acts.
-      sample = make_sample(network, kind, seed=seed)
+      sample = make_sample(network, seed=seed)
       metrics = call(sample).metrics
       assert_close(metrics, twin.step(to_arrays(sample)))
       assert_close(arrays(update._online), twin.online)
       assert_close(arrays(network), twin.target)
       assert_close(duals_of(update), twin.duals)
-
-  def test_the_twin_covers_every_setting(self):
-    # Settings of the network, the table and the tests below.
-    others = {'image_torso', 'max_queue_size', 'anneal_learner_steps'}
-    usual = vmpo.VMPOConfig()
-    names = {field.name for field in dataclasses.fields(usual)} - {
-      field.name
-      for field in dataclasses.fields(unroll_config.UnrollConfig)
-      if field.name not in ('discount', 'learning_rate')
-    }
-    same = {n for n in names if getattr(CONFIG, n) == getattr(usual, n)}
-    assert same == others - {'max_queue_size'}
 
   def test_recurrent_state_starts_from_the_acting_network(self):
     config = dataclasses.replace(
@@ -170,7 +140,7 @@ class TestUpdate:
     )
     parameters, values = output.parameters.numpy(), output.value.numpy()
     losses = numpy_vmpo.Losses(
-      config, KINDS['discrete'][0], batch, parameters[:-1],
+      config, batch, parameters[:-1],
       *numpy_vmpo.estimate(config, batch, values, config.lambda_,
                            config.max_abs_reward), duals,
     )  # fmt: skip
@@ -215,13 +185,9 @@ class TestUpdate:
     update(make_sample(network))
     assert duals_of(update)['alpha_policy:0'] == -18
 
-  def test_gives_out_the_network_that_acts(self):
+  def test_both_networks_begin_with_that_of_the_policy(self):
     network, update = make()
     given = [v.ref() for v in update.exports['policy']]
     assert given == [v.ref() for v in network.variables]
-
-  def test_begins_with_the_network_that_acts(self):
-    # Both start equal, even if the acting network has been given weights.
-    network, update = make()
     for name, value in arrays(network).items():
       np.testing.assert_array_equal(arrays(update._online)[name], value)

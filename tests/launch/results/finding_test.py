@@ -171,7 +171,7 @@ class TestRead:
     [
       '{"begun": "x", "config": {"agent": 1}}',
       '{"begun": "x", "config": {"seed": "1"}}',
-      '{"begun": "x", "config": {"wrap": 1}}',
+      '{"begun": "x", "config": {"reward_model": 1}}',
       '{"begun": "x", "config": {}, "experiment": {"demonstrations": 2}}',
       '{"begun": "x", "config": {}, "topology_settings": {"data": 3}}',
       '{"begun": "x", "config": {}, "topology_settings": {"data": [3]}}',
@@ -233,10 +233,10 @@ class TestTable:
     assert lines[0].startswith('directory,agent,')
     assert ',12000,1000,-2.5,1.0,done,2026' in lines[1]
 
-  def test_data_and_wrappers_are_shown_where_there_are_some(
+  def test_data_and_reward_models_are_shown_where_there_are_some(
     self, runs, tmp_path
   ):
-    assert not {'wrap', 'data'} & set(results.table(runs).split())
+    assert not {'reward', 'data'} & set(results.table(runs).split())
     others = tmp_path / 'others'
     written_runs.write(
       others / 'd', topology='offline', topology_settings={'data': ['x', 'y']}
@@ -249,10 +249,10 @@ class TestTable:
     found = results.find([others]).runs
     header, first, second = results.table(found).splitlines()
     assert first.index('x, y') == header.index('data') == second.index('z')
-    assert second.index('gail') == header.index('wrap')
+    assert second.index('gail') == header.index('reward model')
     rows = results.rows([*found, *runs])
     assert [row['data'] for row in rows] == [None, None, None, 'x, y', 'z']
-    assert [row['wrap'] for row in rows][-2:] == [None, 'gail']
+    assert [row['reward_model'] for row in rows][-2:] == [None, 'gail']
 
   def test_order(self, runs):
     def order(sort):

@@ -176,9 +176,15 @@ def test_what_wraps_an_agent_names_it_and_not_the_builder(tmp_path):
   plain = {**written_runs.CONFIG, 'builder': 'DQNBuilder'}
   written_runs.write(tmp_path / 'a', config=plain)
   for name in ('RND', 'SQIL'):
-    config = {**plain, 'builder': f'{name}Builder', 'wrap': name.lower()}
+    config = {
+      **plain,
+      'builder': f'{name}Builder',
+      'reward_model': name.lower(),
+    }
     written_runs.write(tmp_path / name, config=config)
-  assert _group(tmp_path).labels == ['dqn', 'dqn, wrap=rnd', 'dqn, wrap=sqil']
+  assert _group(tmp_path).labels == [
+    'dqn', 'dqn, reward_model=rnd', 'dqn, reward_model=sqil',
+  ]  # fmt: skip
 
 
 def test_of_one_seed_the_run_counts_that_came_further(tmp_path):

@@ -4,62 +4,20 @@ import numpy as np
 
 from support.agents import numeric_gradients
 
-_LOG_2_PI = np.log(2 * np.pi)
-
 
 def softplus(x):
   return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
 
 
-class Discrete:
-  """Categorical policy, given by logits."""
-
-  names = ('policy',)
-
-  def log_prob(self, parameters, sample):
-    return np.take_along_axis(
-      self._log_probs(parameters), sample[..., None], axis=-1
-    )[..., 0]
-
-  def kl(self, old, new):
-    old, new = self._log_probs(old), self._log_probs(new)
-    return {'policy': np.sum(np.exp(old) * (old - new), axis=-1)}
-
-  def entropy(self, parameters):
-    log_probs = self._log_probs(parameters)
-    return -np.sum(np.exp(log_probs) * log_probs, axis=-1)
-
-  def _log_probs(self, logits):
-    largest = np.max(logits, axis=-1, keepdims=True)
-    total = np.sum(np.exp(logits - largest), axis=-1, keepdims=True)
-    return logits - largest - np.log(total)
+def _log_softmax(logits):
+  largest = np.max(logits, axis=-1, keepdims=True)
+  total = np.sum(np.exp(logits - largest), axis=-1, keepdims=True)
+  return logits - largest - np.log(total)
 
 
-class Continuous:
-  """Gaussian policy, given by means, and deviations before the softplus."""
-
-  names = ('mean', 'stddev')
-
-  def log_prob(self, parameters, sample):
-    mean, scale = self._split(parameters)
-    z = (sample - mean) / scale
-    return np.sum(-(z**2) / 2 - np.log(scale) - _LOG_2_PI / 2, axis=-1)
-
-  def kl(self, old, new):
-    (mean, scale), (new_mean, new_scale) = self._split(old), self._split(new)
-    ratio = scale / new_scale
-    return {
-      'mean': np.sum((mean - new_mean) ** 2 / (2 * scale**2), axis=-1),
-      'stddev': np.sum((ratio**2 - 1) / 2 - np.log(ratio), axis=-1),
-    }
-
-  def entropy(self, parameters):
-    scale = self._split(parameters)[1]
-    return np.sum(np.log(scale) + (_LOG_2_PI + 1) / 2, axis=-1)
-
-  def _split(self, parameters):
-    mean, raw = np.split(parameters, 2, axis=-1)
-    return mean, softplus(raw + np.log(np.expm1(0.5))) + 1e-3
+def _log_prob(logits, sample):
+  log_probs = _log_softmax(logits)
+  return np.take_along_axis(log_probs, sample[..., None], axis=-1)[..., 0]
 
 
 def act(arrays, observation):
@@ -102,9 +60,9 @@ def estimate(config, batch, values, lambda_, limit=None):
 class Losses:
   """Losses of a gradient step on a whole batch."""
 
-  def __init__(self, config, kind, batch, old, advantages, returns, duals):
+  def __init__(self, config, batch, old, advantages, returns, duals):
     """Takes the constants of the step, with advantages of `estimate`."""
-    self._config, self._kind, self._mask = config, kind, batch['mask']
+    self._config, self._mask = config, batch['mask']
     self._sample = batch['sample'][self._mask]
     self._old, self._returns = old[self._mask], returns[self._mask]
     a = advantages[self._mask]
@@ -122,45 +80,39 @@ class Losses:
 
   def network_loss(self, parameters, values):
     fit, kl, error = self._terms(parameters, values)
-    prices = sum(
-      self._value(self._duals, f'alpha_{name}') * kl[name] for name in kl
-    )
-    return fit + prices + self._config.baseline_cost * error
+    price = self._value(self._duals, 'alpha_policy')
+    return fit + price * kl + self._config.baseline_cost * error
 
   def dual_loss(self, duals, kl):
     config, eta = self._config, self._value(duals, 'temperature')
     mean = np.mean(np.exp(self._best_advantages / eta))
     total = eta * config.epsilon + eta * np.log(mean)
-    epsilons = {
-      'policy': config.epsilon_policy,
-      'mean': config.epsilon_mean,
-      'stddev': config.epsilon_stddev,
-    }
-    for name, moved in kl.items():
-      total += self._value(duals, f'alpha_{name}') * (epsilons[name] - moved)
-    return total
+    return total + self._value(duals, 'alpha_policy') * (
+      config.epsilon_policy - kl
+    )
 
   def metrics(self, parameters, values):
     fit, kl, error = self._terms(parameters, values)
     weights, duals = self._weights, self._duals
+    log_probs = _log_softmax(parameters[self._mask])
     return {
       'policy_loss': fit,
       'value_loss': error,
       'dual_loss': self.dual_loss(duals, kl),
-      'entropy': np.mean(self._kind.entropy(parameters[self._mask])),
+      'entropy': -np.mean(np.sum(np.exp(log_probs) * log_probs, axis=-1)),
       'temperature': self._value(duals, 'temperature'),
       'kl': np.sum(weights * np.log(weights * len(weights))),
-      **{f'kl_{name}': kl[name] for name in kl},
-      **{f'alpha_{name}': self._value(duals, f'alpha_{name}') for name in kl},
+      'kl_policy': kl,
+      'alpha_policy': self._value(duals, 'alpha_policy'),
     }
 
   def _terms(self, parameters, values):
     parameters, values = parameters[self._mask], values[self._mask]
-    log_probs = self._kind.log_prob(parameters, self._sample)
-    kl = self._kind.kl(self._old, parameters)
+    log_probs = _log_prob(parameters, self._sample)
+    old, new = _log_softmax(self._old), _log_softmax(parameters)
     return (
       -np.sum(self._weights * log_probs[self._best]),
-      {name: np.mean(x) for name, x in kl.items()},
+      np.mean(np.sum(np.exp(old) * (old - new), axis=-1)),
       np.mean((self._returns - values) ** 2) / 2,
     )
 
@@ -172,8 +124,8 @@ class Twin:
     online, target, duals: Parameters by name.
   """
 
-  def __init__(self, config, kind, online, target, duals):
-    self._config, self._kind = config, kind
+  def __init__(self, config, online, target, duals):
+    self._config = config
     self.online, self.target, self.duals = online, target, duals
     self._num_steps = 0
     self._returns_so_far, self._scale = [], 1.0
@@ -199,17 +151,15 @@ class Twin:
     advantages, returns = estimate(
       config, batch, values, config.lambda_, config.max_abs_reward
     )
-    log_probs = self._kind.log_prob(old, batch['sample'])
+    log_probs = _log_prob(old, batch['sample'])
     ratios = np.exp(log_probs - batch['log_prob'])[batch['mask']]
     errors, goals = advantages[batch['mask']], returns[batch['mask']]
     rows = []
     for _ in range(config.num_epochs):
-      losses = Losses(
-        config, self._kind, batch, old, advantages, returns, self.duals
-      )
+      losses = Losses(config, batch, old, advantages, returns, self.duals)
       outputs = act(self.online, batch['observation'][:-1])
       metrics = losses.metrics(*outputs)
-      kl = {name: metrics[f'kl_{name}'] for name in self._kind.names}
+      kl = metrics['kl_policy']
       self.online, norm = self._descent.step(
         lambda arrays, losses=losses: losses.network_loss(
           *act(arrays, batch['observation'][:-1])

@@ -27,26 +27,6 @@ def assert_targets_are_copies(online, target):
     np.testing.assert_array_equal(variable, copy)
 
 
-def assert_noise_is_new(make_update, sample, metric):
-  """Checks that the noise of a metric is new in every step, and seeded.
-
-  Args:
-    make_update: Makes equal updates, with a tiny learning rate.
-    sample: Sample for the update.
-    metric: Name of the metric.
-  """
-
-  def noise(seed):
-    update = make_update()
-    update._noise._seed.assign(seed)
-    return [float(update(sample).metrics[metric]) for _ in range(3)]
-
-  first = noise(1)
-  assert len(set(first)) == 3
-  assert first == noise(1)
-  assert set(first).isdisjoint(noise(2))
-
-
 class Twin:
   """Online and target parameters, as arrays by name.
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-from repertory.agents.reward_models import steps as steps_lib
+from repertory.agents.reward_models import rewarding
 from repertory.agents.reward_models.gail import GAILBuilder, GAILConfig
 from repertory.agents.reward_models.rnd import RNDBuilder, RNDConfig
 from repertory.agents.reward_models.sqil import SQILBuilder
@@ -43,7 +43,7 @@ def make_batch(builder, spec, seed):
 def make_steps(seed, size=6):
   """Makes steps of vectors and two actions; the last one is masked."""
   random = np.random.default_rng(seed)
-  return steps_lib.StepBatch(
+  return rewarding.StepBatch(
     observation=tf.constant(random.normal(3, 2, [size, 3]), tf.float32),
     action=tf.constant(random.integers(0, 2, size), tf.int32),
     next_observation=tf.constant(random.normal(3, 2, [size, 3]), tf.float32),
@@ -56,6 +56,6 @@ def make_steps(seed, size=6):
 def arrays(steps):
   """Returns the same steps as NumPy arrays, floats in double precision."""
   found = (np.asarray(leaf) for leaf in steps)
-  return steps_lib.StepBatch(
+  return rewarding.StepBatch(
     *(x.astype(np.float64) if x.dtype.kind == 'f' else x for x in found)
   )

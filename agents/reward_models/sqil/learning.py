@@ -1,32 +1,24 @@
-"""Builder of SQIL reward models."""
+"""Builder and reward model of SQIL."""
 
 import tensorflow as tf
 
-from repertory.agents.interface import builder
-from repertory.agents.reward_models import rewarding, wrapping_builder
-from repertory.agents.reward_models import steps as steps_lib
+from repertory.agents.reward_models import reward_model_builder, rewarding
 from repertory.agents.reward_models.sqil import config as sqil_config
 from repertory.components import losses, specs
 
 
-class SQILBuilder(wrapping_builder.ImitatingBuilder):
+class SQILBuilder(reward_model_builder.ImitatingBuilder):
   """SQIL: imitation learning by rewards of demonstrated steps only.
 
   See https://arxiv.org/abs/1905.11108.
   """
 
   name = 'sqil'
-
-  def __init__(
-    self,
-    wrapped: builder.Builder,
-    config: sqil_config.SQILConfig | None = None,
-  ):
-    super().__init__(wrapped, config or sqil_config.SQILConfig())
+  config_class = sqil_config.SQILConfig
 
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
     del spec
-    return SQILRewards(self.wrap_config)
+    return SQILRewards(self.reward_model_config)
 
 
 class SQILRewards(rewarding.Rewards):
@@ -36,8 +28,8 @@ class SQILRewards(rewarding.Rewards):
     super().__init__()
     self._config = config
 
-  def __call__(self, steps: steps_lib.StepBatch):
-    is_demonstration = steps_lib.demonstrations_of(steps)
+  def __call__(self, steps: rewarding.StepBatch):
+    is_demonstration = rewarding.demonstrations_of(steps)
     rewards = tf.where(
       is_demonstration,
       self._config.demonstration_reward,

@@ -5,10 +5,9 @@ import dataclasses
 from typing import Any, ClassVar
 
 from repertory.agents.interface import builder
+from repertory.agents.reward_models import reward_model_config as config_lib
 from repertory.agents.reward_models import rewarding
-from repertory.agents.reward_models import steps as steps_lib
-from repertory.agents.reward_models import wrap_config as wrap_config_lib
-from repertory.components import interfaces, specs
+from repertory.components import adders, interfaces, specs
 from repertory.components.config import settings as settings_lib
 from repertory.components.config.settings import SettingError
 from repertory.components.transports import experience as experience_lib
@@ -22,7 +21,7 @@ _NOT_WRAPPED = (
 )
 
 
-class WrappingBuilder(builder.Builder):
+class RewardModelBuilder(builder.Builder):
   """Builder of an agent whose rewards are relabeled by a reward model.
 
   Network, policy, experience and `config` are those of the wrapped builder. The
@@ -30,15 +29,19 @@ class WrappingBuilder(builder.Builder):
   the agent's update.
 
   Attributes:
-    name: Value of `--wrap`, saved in checkpoints.
+    name: Value of `--reward_model`, saved in checkpoints.
+    config_class: Class of the reward model's config, with defaults.
     wrapped: The agent's builder.
-    wrap_config: Config of the reward model.
+    reward_model_config: Config of the reward model.
   """
 
   name: ClassVar[str]
+  config_class: ClassVar[type[config_lib.RewardModelConfig]]
 
   def __init__(
-    self, wrapped: builder.Builder, wrap_config: wrap_config_lib.WrapConfig
+    self,
+    wrapped: builder.Builder,
+    config: config_lib.RewardModelConfig | None = None,
   ):
     """Initializes the builder.
 
@@ -46,11 +49,10 @@ class WrappingBuilder(builder.Builder):
       SettingError: If the builder cannot be wrapped.
     """
     super().__init__(wrapped.config)
-    if isinstance(wrapped, WrappingBuilder):
-      raise SettingError(
-        wrap_config_lib.WRAP,
-        "must be a single one, because it replaces another one's rewards; got "
-        f"'{self.name}' around '{wrapped.name}'.",
+    if isinstance(wrapped, RewardModelBuilder):
+      raise _refusal(
+        "be a single one, because it replaces another one's rewards; got "
+        f"'{self.name}' around '{wrapped.name}'."
       )
     kind = type(wrapped)
     refused = [
@@ -59,27 +61,25 @@ class WrappingBuilder(builder.Builder):
       if getattr(kind, name) is not getattr(builder.Builder, name)
     ]
     if refused:
-      raise SettingError(
-        wrap_config_lib.WRAP,
-        f'must be left out for {kind.__name__}, which overrides '
-        f"{' and '.join(refused)}; '{self.name}' would not call it.",
+      raise _refusal(
+        f'be left out for {kind.__name__}, which overrides '
+        f"{' and '.join(refused)}; '{self.name}' would not call it."
       )
     if not wrapped.uses_rewards:
-      raise SettingError(
-        wrap_config_lib.WRAP,
-        f'must be left out for {kind.__name__}, which does not learn from '
-        f"rewards; got '{self.name}'.",
+      raise _refusal(
+        f'be left out for {kind.__name__}, which does not learn from rewards; '
+        f"got '{self.name}'."
       )
     self.wrapped = wrapped
-    self.wrap_config: Any = wrap_config
+    self.reward_model_config: Any = config or self.config_class()
 
   @property
-  def wrapping(self) -> dict[str, Any]:
-    plain = settings_lib.plain(dataclasses.asdict(self.wrap_config))
-    settings = {
-      f'{wrap_config_lib.WRAP}.{name}': value for name, value in plain.items()
+  def reward_model_identity(self) -> dict[str, Any]:
+    settings = settings_lib.plain(dataclasses.asdict(self.reward_model_config))
+    return {
+      config_lib.REWARD_MODEL: self.name,
+      **{config_lib.PREFIX + name: value for name, value in settings.items()},
     }
-    return {wrap_config_lib.WRAP: self.name, **settings}
 
   @property
   def needs_demonstrations(self) -> bool:
@@ -109,24 +109,36 @@ class WrappingBuilder(builder.Builder):
     self, spec: specs.EnvironmentSpec, num_environments: int
   ) -> experience_lib.Experience:
     experience = self.wrapped.experience(spec, num_environments)
-    steps_lib.check(experience.items, self.name)
-    if experience.with_targets is not None:
+    items = experience.items
+    if isinstance(items, adders.Transitions) and items.n_step > 1:
       raise SettingError(
-        wrap_config_lib.WRAP,
-        'must be left out if Bellman updaters compute targets, because they do '
-        f"not use the rewards of '{self.name}'. Let the learner compute "
-        'targets: leave out '
-        f'{experience.with_targets.called["max_size"]}.',
+        'n_step',
+        f"must be 1 with '{self.name}', which relabels single steps: n-step "
+        f'transitions lack the steps between. Got {items.n_step}.',
+      )
+    if not isinstance(items, adders.Transitions | adders.Sequences):
+      raise _refusal(
+        f"be left out: '{self.name}' relabels transitions and sequences, but "
+        f'this agent learns from {type(items).__name__}.'
+      )
+    if experience.with_targets is not None:
+      raise _refusal(
+        'be left out if Bellman updaters compute targets, because they do not '
+        f"use the rewards of '{self.name}'. Let the learner compute targets: "
+        f'leave out {experience.with_targets.called["max_size"]}.'
       )
     return experience
 
   def make_update(
     self, network: Any, spec: specs.EnvironmentSpec
   ) -> interfaces.Update:
+    update = self.wrapped.make_update(network, spec)
+    observes_previous = self.observes_previous_action_and_reward
+    if observes_previous:
+      observations = spec.observations[rewarding.OBSERVATION]
+      spec = spec._replace(observations=observations)
     return rewarding.RewardingUpdate(
-      self.wrapped.make_update(network, spec),
-      self.make_rewards(self._states_of(spec)),
-      self.observes_previous_action_and_reward,
+      update, self.make_rewards(spec), observes_previous
     )
 
   @abc.abstractmethod
@@ -138,13 +150,12 @@ class WrappingBuilder(builder.Builder):
         observations.
     """
 
-  def _states_of(self, spec: specs.EnvironmentSpec) -> specs.EnvironmentSpec:
-    if not self.observes_previous_action_and_reward:
-      return spec
-    return spec._replace(observations=spec.observations[rewarding.OBSERVATION])
+
+def _refusal(problem: str) -> SettingError:
+  return SettingError(config_lib.REWARD_MODEL, f'must {problem}')
 
 
-class ImitatingBuilder(WrappingBuilder):
+class ImitatingBuilder(RewardModelBuilder):
   """Base class of imitation learning from demonstrations and own steps."""
 
   @property

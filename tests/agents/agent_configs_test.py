@@ -1,0 +1,379 @@
+"""Tests of the configs of all agents, and of their base classes."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Optional
+
+import numpy as np
+import pytest
+
+from repertory import launch
+from repertory.agents import bc, dqn, mpo, ppo, pqn, r2d2, sac, vmpo
+from repertory.agents.interface import agent_config, registry
+from repertory.agents.replay import experience_replay, replay_config
+from repertory.agents.unrolls import unroll_config
+from repertory.components.config import settings
+from repertory.environments.registry import registry as environments_registry
+from support.agents import known_agents, sequence_updates
+
+_NAN, _INF = float('nan'), float('inf')
+_NAMES = known_agents.NAMES
+
+# Invalid values by setting, and the expected message; those of shared base
+# classes by one agent for each.
+_AT_LEAST_1 = (0, 'at least 1')
+_AT_LEAST_0 = (-0.1, 'at least 0')
+_POSITIVE = (0.0, 'positive')
+_FRACTION = (1.1, r'in \[0, 1\]')
+_REFUSED = {
+  'dqn': {
+    'batch_size': _AT_LEAST_1, 'target_update_period': _AT_LEAST_1,
+    'max_replay_size': _AT_LEAST_1, 'num_sgd_steps_per_step': _AT_LEAST_1,
+    'min_replay_size': _AT_LEAST_1, 'n_step': _AT_LEAST_1,
+    'importance_anneal_learner_steps': _AT_LEAST_1,
+    'variable_update_period': _AT_LEAST_1, 'num_quantiles': _AT_LEAST_1,
+    'num_taus': _AT_LEAST_1, 'num_target_taus': _AT_LEAST_1,
+    'num_policy_taus': _AT_LEAST_1, 'learning_rate': _POSITIVE,
+    'adam_epsilon': _POSITIVE, 'max_gradient_norm': _POSITIVE,
+    'huber_threshold': (_NAN, 'positive'), 'max_abs_reward': _POSITIVE,
+    'min_priority': (_INF, 'finite in single precision'),
+    'samples_per_insert': _POSITIVE, 'noisy_sigma': _POSITIVE,
+    'munchausen_temperature': _POSITIVE, 'discount': _FRACTION,
+    'importance_exponent': _FRACTION, 'evaluation_epsilon': _FRACTION,
+    'munchausen_alpha': (_NAN, r'in \[0, 1\]'),
+    'priority_exponent': _AT_LEAST_0, 'epsilon_exponent': _AT_LEAST_0,
+    'prefetch': (-1, 'at least 0'), 'epsilon_anneal_steps': (-1, 'at least 0'),
+    'conservative_weight': _AT_LEAST_0, 'margin_weight': _AT_LEAST_0,
+    'margin': _AT_LEAST_0, 'munchausen_clip': (0.1, 'at most 0'),
+    'epsilon_base': (0, r'in \(0, 1\], or 0 with noisy networks'),
+    'distribution': ('c51', r"one of \['none', 'categorical', .*\]"),
+    'num_atoms': (1, 'at least 2'), 'vmin': (_INF, 'finite'),
+    'vmax': (-100.0, r'above vmin = -100\.0, by a finite number'),
+    'hidden_sizes': ((16, -1), 'a tuple of integers of at least 1'),
+    'image_torso': ('Nature', r"one of \['auto', 'nature', .*\]"),
+  },
+  'crr': {
+    'hidden_sizes': ((), 'at least one'),
+    'advantage_weights': ('linear', r"one of \['exp', 'binary'\]"),
+    'advantage_baseline': ('least', r"one of \['mean', 'max'\]"),
+    'num_action_samples': _AT_LEAST_1, 'advantage_temperature': _POSITIVE,
+    'max_weight': (0.5, 'at least 1'), 'target_update_period': _AT_LEAST_1,
+  },
+  'd4pg': {
+    'hidden_sizes': ((), 'at least one'), 'sigma': _AT_LEAST_0,
+    'max_action_gradient_norm': (-1.0, 'positive'),
+    'target_update_period': _AT_LEAST_1,
+  },
+  'impala': {
+    'anneal_learner_steps': _AT_LEAST_1, 'max_c': (1.5, None),
+    'baseline_cost': _AT_LEAST_0, 'lambda_': _FRACTION,
+  },
+  'iql': {
+    'num_critics': _AT_LEAST_1, 'expectile': (1.0, 'between 0 and 1'),
+    'advantage_scale': _AT_LEAST_0, 'max_weight': (0.5, 'at least 1'),
+    'policy_anneal_learner_steps': _AT_LEAST_1,
+    'target_update_rate': (1.5, r'in \[0, 1\]'),
+  },
+  'mpo': {
+    'hidden_sizes': ((), 'at least one'),
+    'distribution': ('quantile', 'one of'), 'num_samples': _AT_LEAST_1,
+    'target_update_period': _AT_LEAST_1,
+    **dict.fromkeys([
+      'dual_learning_rate', 'epsilon', 'epsilon_mean', 'epsilon_stddev',
+      'epsilon_policy', 'epsilon_penalty', 'initial_temperature',
+      'initial_alpha_mean', 'initial_alpha_stddev', 'initial_alpha_policy',
+      'initial_stddev',
+    ], _POSITIVE),
+  },
+  'ppo': {
+    'shared_sizes': ((4, 0), 'a tuple'), 'core': ('x', 'one of'),
+    'unroll_length': _AT_LEAST_1, 'num_epochs': _AT_LEAST_1,
+    'num_minibatches': _AT_LEAST_1, 'lambda_': (-0.1, r'in \[0, 1\]'),
+    'clip_epsilon': _POSITIVE, 'value_clip_epsilon': _POSITIVE,
+    'target_kl': _POSITIVE, 'anneal_learner_steps': _AT_LEAST_1,
+    'entropy_cost': (_INF, 'finite'), 'baseline_cost': _AT_LEAST_0,
+    'max_abs_reward': _POSITIVE, 'max_queue_size': _AT_LEAST_1,
+  },
+  'pqn': {
+    'reward_scale': _POSITIVE, 'epsilon_base': (0.0, r'in \(0, 1\]'),
+  },
+  'qtopt': {
+    'num_samples': _AT_LEAST_1, 'num_elites': (65, 'at most num_samples = 64'),
+    'num_iterations': _AT_LEAST_1, 'initial_stddev': _POSITIVE,
+    'target_update_rate': _POSITIVE, 'target_lag': _AT_LEAST_1,
+    'sigma': _AT_LEAST_0, 'num_random_steps': (-1, 'at least 0'),
+    'samples_per_target': (2.0, 'left out without train_buffer_size'),
+  },
+  'r2d2': {
+    'core': ('none', 'one of'), 'burn_in_length': (-1, 'at least 0'),
+    'sequence_period': (17, r'in \[1, unroll_length\] = \[1, 16\]'),
+    'n_step': (17, r'at most unroll_length = 16'),
+    'rescale_epsilon': _POSITIVE, 'max_priority_share': _FRACTION,
+    'epsilon_base': (0.0, r'in \(0, 1\]'),
+  },
+  'sac': {
+    'critic_hidden_sizes': ((3, 0), 'a tuple of integers of at least 1'),
+    'body': ('mpl', 'one of'), 'critic_body': ('mpl', 'one of'),
+    'dropout_rate': (0.1, "0 for critics of body 'mlp'"),
+    'adam_first_decay': (1.0, r'in \[0, 1\)'),
+    'conservative_weight': _AT_LEAST_0,
+    'num_conservative_actions': _AT_LEAST_1,
+    'policy_learning_rate': _POSITIVE, 'num_quantiles': _AT_LEAST_1,
+    'num_dropped_quantiles': (1, '0 without num_quantiles'),
+    'num_critics': _AT_LEAST_1,
+    'num_target_critics': (3, 'at most num_critics = 2'),
+    'critics_of_policy': ('largest', 'one of'),
+    'policy_update_period': _AT_LEAST_1,
+    'temperature_learning_rate': (-1e-3, 'at least 0'),
+    'initial_temperature': _POSITIVE, 'target_entropy': (_NAN, 'finite'),
+    'target_update_rate': (1.5, r'in \[0, 1\]'),
+    'num_random_steps': (-1, 'at least 0'),
+  },
+  'td3': {
+    'num_critics': _AT_LEAST_1, 'policy_update_period': _AT_LEAST_1,
+    'sigma': _AT_LEAST_0, 'target_sigma': _AT_LEAST_0,
+    'target_noise_limit': _AT_LEAST_0, 'target_update_rate': _POSITIVE,
+    'behavior_cloning_alpha': _POSITIVE,
+  },
+  'vmpo': {
+    'target_update_period': _AT_LEAST_1,
+    **dict.fromkeys([
+      'epsilon', 'epsilon_policy', 'epsilon_mean', 'epsilon_stddev',
+      'initial_temperature', 'initial_alpha_policy', 'initial_alpha_mean',
+      'initial_alpha_stddev', 'dual_learning_rate',
+    ], _POSITIVE),
+  },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize('agent', _REFUSED)
+def test_rejects_invalid_values(agent):
+  config_class = registry.get(agent).config_class
+  for name, (value, expected) in _REFUSED[agent].items():
+    message = f'^{name} must be {expected}' if expected else 'must be'
+    with pytest.raises(settings.SettingError, match=message):
+      config_class(**{name: value})
+
+
+@pytest.mark.parametrize(
+  ('changes', 'expected'),
+  [
+    (
+      {'body': 'simba', 'hidden_sizes': (3, 4)},
+      'hidden_sizes must be equal sizes, one for each block',
+    ),
+    (
+      {'critic_body': 'normalized_mlp', 'critic_hidden_sizes': ()},
+      'critic_hidden_sizes must be not empty',
+    ),
+    (
+      {'num_quantiles': 5, 'num_dropped_quantiles': 5},
+      'num_dropped_quantiles must be less than num_quantiles = 5',
+    ),
+    ({'num_quantiles': 5}, "critics_of_policy must be 'mean' with quantiles"),
+    (
+      {**sac.PRESETS['tqc'], 'num_target_critics': 2},
+      'num_target_critics must be None with quantiles',
+    ),
+  ],
+)
+def test_sac_rejects_combinations(changes, expected):
+  with pytest.raises(ValueError, match=expected):
+    sac.SACConfig(**changes)
+
+
+def test_ends_of_ranges_are_valid():
+  dqn.DQNConfig(
+    batch_size=1, discount=0, importance_exponent=1, prefetch=0,
+    epsilon_anneal_steps=0, munchausen_clip=0, hidden_sizes=(), num_atoms=2,
+    noisy=True, epsilon_base=0,
+  )  # fmt: skip
+  sac.SACConfig(
+    target_update_rate=1.0, temperature_learning_rate=0.0, num_random_steps=0,
+    discount=1.0, target_entropy=-3.0, max_gradient_norm=None,
+  )  # fmt: skip
+
+
+@pytest.mark.parametrize('agent', _NAMES)
+def test_each_field_has_a_type_and_a_description(agent):
+  config_class = registry.get(agent).config_class
+  described = registry.settings(agent)
+  fields = dataclasses.fields(config_class)
+  assert [s.name for s in described] == [field.name for field in fields]
+  for field, setting in zip(fields, described):
+    assert setting.help.endswith('.'), setting.name
+    assert setting.default == getattr(config_class(), field.name)
+    for wrong in ('1', [1.5]):  # A text must be a known one.
+      with pytest.raises(ValueError, match=f'^{field.name} must be '):
+        config_class(**{field.name: wrong})
+    if 'None' in str(field.type):
+      assert getattr(config_class(**{field.name: None}), field.name) is None
+    else:
+      with pytest.raises(ValueError, match=f'^{field.name} .* got None'):
+        config_class(**{field.name: None})
+
+
+@pytest.mark.parametrize(
+  ('name', 'value', 'message'),
+  [
+    ('n_step', True, 'n_step must be an integer, got True.'),
+    ('discount', False, 'discount must be a number, got False.'),
+    ('prioritized', 1, 'prioritized must be True or False, got 1.'),
+    ('error_buffer', 'x', "must be a number or None, got 'x'."),
+    ('hidden_sizes', (4, '4'), r"of integers, got \(4, '4'\)."),
+    ('learning_rate', 1e39, 'must be finite in single precision, got 1e\\+39'),
+  ],
+)
+def test_messages_name_the_expected_type(name, value, message):
+  with pytest.raises(ValueError, match=message):
+    dqn.DQNConfig(**{name: value})
+
+
+def test_numpy_numbers_and_lists_are_valid():
+  config = dqn.DQNConfig(
+    n_step=np.int64(2), discount=np.float32(0.5), learning_rate=1,
+    prioritized=np.bool_(False), hidden_sizes=[8, np.int32(4)],
+  )  # fmt: skip
+  assert config.n_step == 2
+
+
+def test_fields_that_users_add():
+  @dataclasses.dataclass(frozen=True)
+  class Config(dqn.DQNConfig):
+    schedule: Callable[[int], float] = float
+    betas: tuple[float, ...] = (0.9, 0.999)
+    scale: Optional[float] = None  # noqa: UP045, another spelling.
+    either: int | str | None = 'x'
+    n_step: int = agent_config.default(7, '; 7 here')
+
+  assert Config(scale=2, either=3).n_step == 7
+  by_name = {setting.name: setting for setting in settings.describe(Config)}
+  assert by_name['n_step'].help == (
+    'n of n-step transitions: Rainbow, arXiv:1710.02298, table 1; 7 here.'
+  )
+  for name in ('scale', 'discount'):
+    with pytest.raises(ValueError, match=f'{name} must be a number'):
+      Config(**{name: 'x'})
+
+
+def test_settings_without_a_default_are_required():
+  make_silent: Any = agent_config.AgentConfig
+  with pytest.raises(TypeError, match="'discount', and 'learning_rate'"):
+    make_silent()
+  with pytest.raises(TypeError, match='other of Config must be inherited'):
+
+    class Config(agent_config.AgentConfig):
+      other: int = agent_config.default(1)
+
+
+def test_agents_share_their_settings():
+  for source, base in (
+    ('replay', replay_config.ReplayConfig),
+    ('unrolls', unroll_config.UnrollConfig),
+  ):
+    for name in known_agents.learning_from(source):
+      assert issubclass(registry.get(name).config_class, base)
+
+
+def test_bc_has_no_ignored_settings():
+  names = {field.name for field in dataclasses.fields(bc.BCConfig)}
+  assert names == {
+    'hidden_sizes', 'image_torso', 'batch_size', 'learning_rate',
+    'adam_epsilon', 'max_gradient_norm', 'jit_compile',
+  }  # fmt: skip
+
+
+def test_derived_values():
+  assert mpo.MPOConfig(num_atoms=7).num_critic_outputs == 1
+  config = mpo.MPOConfig(num_atoms=7, distribution='categorical')
+  assert config.num_critic_outputs == 7
+  config = sac.SACConfig(body='layer_norm_mlp', hidden_sizes=(3, 4))
+  assert config.critic_layers == ('layer_norm_mlp', (3, 4))
+  config = sac.SACConfig(critic_body='mlp', critic_hidden_sizes=())
+  assert config.critic_layers == ('mlp', ())
+  assert r2d2.R2D2Config(unroll_length=5, n_step=5).period == 2
+
+
+@pytest.mark.parametrize(
+  ('changes', 'environments', 'expected'),
+  [
+    # A tenth of the 2 · 1000 samples due when learning starts. Twice a learner
+    # step and the end of an episode are 2 (10 + 2 · 1 · (3 + 1)) = 36.
+    pytest.param({}, 1, 200, id='share'),
+    # 2 (10 + 2 · 20 · 9).
+    pytest.param({'n_step': 9}, 20, 740, id='twice'),
+    pytest.param({'error_buffer': 123.0}, 20, 123, id='stated'),
+  ],
+)
+def test_error_buffer(changes, environments, expected):
+  config = dqn.DQNConfig(
+    batch_size=10, samples_per_insert=2.0, min_replay_size=1000, **changes
+  )
+  items = environments * config.n_step
+  buffer = experience_replay.error_buffer(config, items)
+  assert buffer == pytest.approx(expected, abs=5e-8)
+
+
+class TestBatchesOfUnrolls:
+  @pytest.mark.parametrize(
+    ('builder_class', 'num_environments', 'size'),
+    [
+      (ppo.PPOBuilder, 1, 8),
+      (ppo.PPOBuilder, 3, 9),
+      (vmpo.VMPOBuilder, 12, 12),
+      (pqn.PQNBuilder, 10, 10),
+    ],
+  )
+  def test_default_batch_size(self, builder_class, num_environments, size):
+    experience = builder_class().experience(
+      sequence_updates.SPEC, num_environments
+    )
+    assert experience.batch_size == size
+    assert experience.table.max_size == size + num_environments
+    experience.check(num_environments)
+
+  def test_given_batch_size(self):
+    config = ppo.PPOConfig(batch_size=5)
+    assert config.batch_size_for(8) == 5
+    assert config.queue_size_for(8) == 13
+
+  @pytest.mark.parametrize(
+    ('config_class', 'changes', 'limit'),
+    [
+      (ppo.PPOConfig, {}, 5),
+      (ppo.PPOConfig, {'core': 'gru'}, 2),
+      (ppo.PPOConfig, {'normalize_advantages': False}, 10),
+      (ppo.PPOConfig, {'core': 'gru', 'unroll_length': 1, 'batch_size': 6}, 3),
+      (vmpo.VMPOConfig, {'normalize_advantages': False}, 5),
+      (pqn.PQNConfig, {}, 10),
+    ],
+  )
+  def test_minibatches_have_enough_steps(self, config_class, changes, limit):
+    given = {'batch_size': 2, 'unroll_length': 5, **changes}
+    fits = config_class(**given, num_minibatches=limit)
+    assert fits.batch_size_for(1) == given['batch_size']
+    config = config_class(**given, num_minibatches=limit + 1)
+    message = f'num_minibatches must be at most {limit}, because a batch'
+    with pytest.raises(ValueError, match=message):
+      config.batch_size_for(1)
+
+  @pytest.mark.parametrize(
+    ('given', 'message'),
+    [
+      # A queue of 8 is full before a batch of 8 and another step are in it.
+      ({'max_queue_size': 8}, 'batch_size [+] items per step = 8 [+] 8'),
+      ({'core': 'lstm', 'num_minibatches': 9}, 'num_minibatches must be'),
+    ],
+  )
+  def test_runs_that_cannot_learn_do_not_start(self, given, message, tmp_path):
+    directory = tmp_path / 'run'
+    experiment = launch.Experiment(
+      ppo.PPOBuilder(ppo.PPOConfig(**given)),
+      environments_registry.make_factory('catch'),
+      max_steps=1_000,
+      directory=str(directory),
+      environments_per_actor=8,
+    )
+    with pytest.raises(ValueError, match=message):
+      launch.run(experiment, display=False)
+    assert not directory.exists()
