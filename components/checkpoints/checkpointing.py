@@ -135,7 +135,7 @@ class Checkpointer:
     except Exception:
       shutil.rmtree(temporary, ignore_errors=True)
       raise
-    _sync_folder(self._directory)
+    sync_folder(self._directory)
     self._keep_newest()
     return path
 
@@ -389,10 +389,11 @@ def _sync_tree(folder: str) -> None:
     for name in names:
       with open(os.path.join(root, name), 'rb') as file:
         os.fsync(file.fileno())
-    _sync_folder(root)
+    sync_folder(root)
 
 
-def _sync_folder(path: str) -> None:
+def sync_folder(path: str) -> None:
+  """Waits until the disk has the entries of a folder."""
   descriptor = os.open(path, os.O_RDONLY)
   try:
     os.fsync(descriptor)
