@@ -20,7 +20,7 @@ def mermaid(
   """
   topology.check(experiment)
   spec = smoke_test.check(experiment)
-  experience = session_lib.describe_experience(experiment, spec)
+  experience = preflight.describe_experience(experiment, spec)
   way, *_ = preflight.find_options(
     experiment,
     experience,

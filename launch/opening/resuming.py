@@ -8,24 +8,19 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from repertory.components import checkpoints, specs, transports
+from repertory.components import checkpoints, transports
 from repertory.components.checkpoints import checkpointing
-from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import failures
 from repertory.launch.opening import (
   directories,
   fetching,
-  identities,
-  offline_checks,
   preflight,
   recording,
   resume_checks,
-  smoke_test,
   warm_start,
 )
 from repertory.launch.opening import session as session_lib
-from repertory.launch.platform import printed
 
 
 @contextlib.contextmanager
@@ -58,16 +53,11 @@ def open_session(
     CheckpointError: If the checkpoint cannot be read or is of another
       experiment; nothing was written.
   """
-  spec = smoke_test.check(experiment)
-  experience = session_lib.describe_experience(experiment, spec)
-  options = preflight.find_options(
-    experiment, experience, kinds, smallest_batch
+  plan = preflight.make_plan(experiment, kinds, smallest_batch, check)
+  check_ours = functools.partial(
+    resume_checks.check_identity, identity=experiment.identity(plan.experience)
   )
-  check(experiment, experience, spec)
-  _check_rest(experiment, experience, spec, kinds)
-  identity = experiment.identity(experience)
-  check_ours = functools.partial(identities.check_identity, identity=identity)
-  start = warm_start.WarmStart(experiment, spec)
+  start = warm_start.WarmStart(experiment, plan.spec)
   if fresh or (stored is None and not _has_checkpoint(experiment.directory)):
     start.read()  # Before its directory may be moved aside.
   # Locks first, so that no other run changes what is read next.
@@ -77,29 +67,25 @@ def open_session(
     if checkpoint is not None:
       check_ours(checkpoint)
     start.settle(checkpoint)
-    option, session = _choose(options, checkpoint, experiment, spec, division)
+    option, session = _choose(plan, checkpoint, division)
     resume_checks.check(checkpoint, session)
-    cleared = _clear(session)
+    session.make_checkpointer().remove_unfinished()
+    shutil.rmtree(session.storing_directory, ignore_errors=True)
+    os.makedirs(session.log_directory, exist_ok=True)
     _prepare_replay(checkpoint, session)
     session = start.place(session)
-    recording.prepare(experiment, spec)
+    recording.prepare(experiment, plan.spec)
     started = _describe_start(checkpoint, session)
-    unused = _explain(option, options)
-    messages = (fetched, started, option.warning, cleared, unused)
+    unused = ''
+    if option != plan.options[0]:
+      is_served = option.transport == transports.ReverbTransport.kind
+      unused = (
+        f'replay stays in {"a server" if is_served else "this process"}, as in '
+        'the checkpoint'
+      )
+    messages = (fetched, started, option.warning, unused)
     message = '; '.join(filter(None, messages))
     yield dataclasses.replace(session, message=message)
-
-
-def _check_rest(
-  experiment: experiment_lib.Experiment,
-  experience: experience_lib.Experience,
-  spec: specs.EnvironmentSpec,
-  kinds: Sequence[str],
-) -> None:
-  """Checks demonstrations and recordings, and last the number of steps."""
-  offline_checks.check_demonstrations(experiment, experience, spec, kinds)
-  recording.prepare(experiment, spec, writes=False)
-  preflight.check_steps(experiment, experience, kinds)
 
 
 def resume(
@@ -204,69 +190,35 @@ def load_best(directory: str) -> checkpointing.Checkpoint | None:
 
 
 def _choose(
-  options: Sequence[preflight.ReplayOption],
+  plan: preflight.Plan,
   checkpoint: checkpointing.Checkpoint | None,
-  experiment: experiment_lib.Experiment,
-  spec: specs.EnvironmentSpec,
   division: str,
 ) -> tuple[preflight.ReplayOption, session_lib.Session]:
   """Returns the best option that restores the checkpoint's tables, if any."""
-
-  def begin(option: preflight.ReplayOption) -> session_lib.Session:
-    parts = experiment, spec, option.experience, option.transport, division
-    return _begin(checkpoint, *parts)
-
-  found = [(option, begin(option)) for option in options]
+  state = checkpoint.state if checkpoint else {}
+  counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
+  counts.update(state.get('counts', {}))
+  found = [
+    (
+      option,
+      session_lib.Session(
+        recording.with_absolute_paths(plan.experiment),
+        plan.spec,
+        option.experience,
+        counts=counts,
+        elapsed_seconds=state.get('elapsed_seconds', 0.0),
+        is_resumed=checkpoint is not None,
+        initial=state.get(warm_start.KEY),
+        transport=option.transport,
+        division=division,
+      ),
+    )
+    for option in plan.options
+  ]
   for option, session in found:
     if checkpoint is None or not session.explain_omission(checkpoint):
       return option, session
   return found[0]
-
-
-def _explain(
-  option: preflight.ReplayOption, options: Sequence[preflight.ReplayOption]
-) -> str:
-  """Explains why another option than the best was chosen; '' if needless."""
-  if option == options[0]:
-    return ''
-  is_served = option.transport == transports.ReverbTransport.kind
-  place = 'a server' if is_served else 'this process'
-  return f'replay stays in {place}, as in the checkpoint'
-
-
-def _clear(session: session_lib.Session) -> str:
-  """Prepares the folders of a run; describes what was moved aside."""
-  session.make_checkpointer().remove_unfinished()
-  shutil.rmtree(session.storing_directory, ignore_errors=True)
-  os.makedirs(session.log_directory, exist_ok=True)
-  return directories.clear_way(
-    session.log_directory, folders=[printed.NODES], files=[printed.NATIVE]
-  )
-
-
-def _begin(
-  checkpoint: checkpointing.Checkpoint | None,
-  experiment: experiment_lib.Experiment,
-  spec: specs.EnvironmentSpec,
-  experience: experience_lib.Experience,
-  transport: str,
-  division: str,
-) -> session_lib.Session:
-  """Returns a session that continues the counts of a checkpoint, if any."""
-  state = checkpoint.state if checkpoint else {}
-  counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
-  counts.update(state.get('counts', {}))
-  return session_lib.Session(
-    recording.with_absolute_paths(experiment),
-    spec,
-    experience,
-    counts=counts,
-    elapsed_seconds=state.get('elapsed_seconds', 0.0),
-    is_resumed=checkpoint is not None,
-    initial=state.get(warm_start.KEY),
-    transport=transport,
-    division=division,
-  )
 
 
 def _prepare_replay(

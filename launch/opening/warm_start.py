@@ -167,38 +167,9 @@ def _compare(
 ) -> list[str]:
   """Describes the differences between arrays and the expected shapes."""
   found = {name: array.shape for name, array in arrays.items()}
-  if found == expected:
-    return []
-  # Ignores indices: an additional layer would shift those of all later ones.
-  there, here = _without_indices(found), _without_indices(expected)
-  if there == here:
-    there, here = found, expected
-
-  def describe(name: str) -> str:
-    if name not in there:
-      return f'{name} is missing there'
-    if name not in here:
-      return f'{name} is not known here'
-    return f'{name} has shape {there[name]} there and {here[name]} here'
-
   return [
-    describe(name)
-    for name in dict.fromkeys([*here, *there])
-    if there.get(name) != here.get(name)
+    f'{name} has shape {found.get(name, "none")} there and '
+    f'{expected.get(name, "none")} here'
+    for name in dict.fromkeys([*expected, *found])
+    if found.get(name) != expected.get(name)
   ]
-
-
-def _without_indices(
-  shapes: Mapping[str, tuple[int, ...]],
-) -> dict[str, tuple[int, ...]]:
-  """Names variables by group and name; numbers those of equal names."""
-  named: dict[str, tuple[int, ...]] = {}
-  for name, shape in shapes.items():
-    group, _, own = name.split('/', 2)
-    plain = short = f'{group}/{own.removesuffix(":0")}'
-    number = 1
-    while short in named:
-      number += 1
-      short = f'{plain} ({number})'
-    named[short] = shape
-  return named

@@ -207,24 +207,6 @@ class TestRoad:
       )
       assert self.transport(experiment) == transport
 
-  def test_stays_in_the_process_where_a_server_would_take_more(
-    self, tmp_path, monkeypatch
-  ):
-    # Observations of 50 floats; two of them, action, reward and discount are
-    # small. A server takes 1,500 bytes besides.
-    item = 2 * 200 + 12 + 32 + 2 * 200 + 12 + 8
-    experiment = _experiment(tmp_path)
-    monkeypatch.setattr(
-      machine_memory, 'total_bytes', functools.partial(int, 1000 * item)
-    )
-    assert self.transport(experiment) == 'local'
-    monkeypatch.setattr(
-      machine_memory, 'total_bytes', functools.partial(int, 1000 * item - 1)
-    )
-    # Both are refused; the error is that of the one that holds more.
-    with pytest.raises(ValueError, match=r'at most 999,.*uncompressed'):
-      self.transport(experiment)
-
   @pytest.mark.chaos
   def test_server_without_tables_in_its_checkpoint_may_go(self, tmp_path):
     with_server = single.Single(replay_server=True)
