@@ -1,15 +1,13 @@
-"""Plan of a run: an experiment after all checks that write nothing."""
+"""Checks of replay, memory and steps before anything starts."""
 
-import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from repertory.components import specs, transports
 from repertory.components.config.settings import SettingError
 from repertory.components.replay import local
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import offline_checks, recording, smoke_test
 from repertory.launch.platform import machine_memory
 
 _WARNING_SHARE = 0.5  # Of the machine's memory.
@@ -30,52 +28,6 @@ class ReplayOption(NamedTuple):
   experience: experience_lib.Experience
   warning: str
   num_bytes: int
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-  """A checked experiment; nothing has been written.
-
-  Attributes:
-    experiment: The experiment to run.
-    spec: The environment's spec.
-    experience: The agent's experience.
-    options: Replay options, the best first.
-  """
-
-  experiment: experiment_lib.Experiment
-  spec: specs.EnvironmentSpec
-  experience: experience_lib.Experience
-  options: Sequence[ReplayOption]
-
-
-def make_plan(
-  experiment: experiment_lib.Experiment,
-  kinds: Sequence[str],
-  smallest_batch: int | None = None,
-  check: Callable[[Any, Any, Any], None] = lambda *checked: None,
-) -> Plan:
-  """Checks an experiment; writes nothing.
-
-  Args:
-    experiment: The experiment to run.
-    kinds: Allowed kinds of transport, the best first.
-    smallest_batch: Divisor of each adder's number of environments; None for the
-      environments of an actor.
-    check: Raises if experiment, experience and spec cannot run this way.
-
-  Raises:
-    ValueError: If the experiment cannot run.
-    TimeoutError: If making the environment takes too long.
-  """
-  spec = smoke_test.check(experiment)
-  experience = describe_experience(experiment, spec)
-  options = find_options(experiment, experience, kinds, smallest_batch)
-  check(experiment, experience, spec)
-  offline_checks.check_demonstrations(experiment, experience, spec, kinds)
-  recording.prepare(experiment, spec, writes=False)
-  check_steps(experiment, experience, kinds)
-  return Plan(experiment, spec, experience, options)
 
 
 def describe_experience(
@@ -103,7 +55,7 @@ def find_options(
 
   An experiment that could deadlock in one topology is refused in all: equal
   experiments mean the same algorithm. docs/operations.md lists the checks. For
-  arguments, see `make_plan`.
+  arguments, see `resuming.make_plan`.
 
   Returns:
     At least one. Options with a warning come last, sorted by memory.

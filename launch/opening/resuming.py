@@ -1,4 +1,4 @@
-"""Starts of runs: new, or resumed from their checkpoint."""
+"""Starts of runs: checks, then a new run or one resumed from a checkpoint."""
 
 import contextlib
 import dataclasses
@@ -8,19 +8,70 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from repertory.components import checkpoints, transports
+from repertory.components import checkpoints, specs, transports
 from repertory.components.checkpoints import checkpointing
+from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import failures
 from repertory.launch.opening import (
   directories,
   fetching,
+  offline_checks,
   preflight,
   recording,
   resume_checks,
+  smoke_test,
   warm_start,
 )
 from repertory.launch.opening import session as session_lib
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+  """A checked experiment; nothing has been written.
+
+  Attributes:
+    experiment: The experiment to run.
+    spec: The environment's spec.
+    experience: The agent's experience.
+    options: Replay options, the best first.
+  """
+
+  experiment: experiment_lib.Experiment
+  spec: specs.EnvironmentSpec
+  experience: experience_lib.Experience
+  options: Sequence[preflight.ReplayOption]
+
+
+def make_plan(
+  experiment: experiment_lib.Experiment,
+  kinds: Sequence[str],
+  smallest_batch: int | None = None,
+  check: Callable[[Any, Any, Any], None] = lambda *checked: None,
+) -> Plan:
+  """Checks an experiment; writes nothing.
+
+  Args:
+    experiment: The experiment to run.
+    kinds: Allowed kinds of transport, the best first.
+    smallest_batch: Divisor of each adder's number of environments; None for the
+      environments of an actor.
+    check: Raises if experiment, experience and spec cannot run this way.
+
+  Raises:
+    ValueError: If the experiment cannot run.
+    TimeoutError: If making the environment takes too long.
+  """
+  spec = smoke_test.check(experiment)
+  experience = preflight.describe_experience(experiment, spec)
+  options = preflight.find_options(
+    experiment, experience, kinds, smallest_batch
+  )
+  check(experiment, experience, spec)
+  offline_checks.check_demonstrations(experiment, experience, spec, kinds)
+  recording.prepare(experiment, spec, writes=False)
+  preflight.check_steps(experiment, experience, kinds)
+  return Plan(experiment, spec, experience, options)
 
 
 @contextlib.contextmanager
@@ -53,7 +104,7 @@ def open_session(
     CheckpointError: If the checkpoint cannot be read or is of another
       experiment; nothing was written.
   """
-  plan = preflight.make_plan(experiment, kinds, smallest_batch, check)
+  plan = make_plan(experiment, kinds, smallest_batch, check)
   check_ours = functools.partial(
     resume_checks.check_identity, identity=experiment.identity(plan.experience)
   )
@@ -76,14 +127,7 @@ def open_session(
     session = start.place(session)
     recording.prepare(experiment, plan.spec)
     started = _describe_start(checkpoint, session)
-    unused = ''
-    if option != plan.options[0]:
-      is_served = option.transport == transports.ReverbTransport.kind
-      unused = (
-        f'replay stays in {"a server" if is_served else "this process"}, as in '
-        'the checkpoint'
-      )
-    messages = (fetched, started, option.warning, unused)
+    messages = (fetched, started, option.warning, _explain(option, plan))
     message = '; '.join(filter(None, messages))
     yield dataclasses.replace(session, message=message)
 
@@ -190,7 +234,7 @@ def load_best(directory: str) -> checkpointing.Checkpoint | None:
 
 
 def _choose(
-  plan: preflight.Plan,
+  plan: Plan,
   checkpoint: checkpointing.Checkpoint | None,
   division: str,
 ) -> tuple[preflight.ReplayOption, session_lib.Session]:
@@ -219,6 +263,15 @@ def _choose(
     if checkpoint is None or not session.explain_omission(checkpoint):
       return option, session
   return found[0]
+
+
+def _explain(option: preflight.ReplayOption, plan: Plan) -> str:
+  """Explains why another option than the best was chosen; '' if needless."""
+  if option == plan.options[0]:
+    return ''
+  is_served = option.transport == transports.ReverbTransport.kind
+  place = 'a server' if is_served else 'this process'
+  return f'replay stays in {place}, as in the checkpoint'
 
 
 def _prepare_replay(

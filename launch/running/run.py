@@ -297,7 +297,7 @@ def check(
   """
   experiment, callback_list = _split_callbacks(experiment)
   topology = _check(topology, launch_type, experiment, callback_list)
-  preflight.make_plan(
+  resuming.make_plan(
     experiment,
     topology.transports(experiment),
     topology.smallest_batch(experiment),
