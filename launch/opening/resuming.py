@@ -108,23 +108,26 @@ def open_session(
   check_ours = functools.partial(
     resume_checks.check_identity, identity=experiment.identity(plan.experience)
   )
-  start = warm_start.WarmStart(experiment, plan.spec)
+  initial = None
   if fresh or (stored is None and not _has_checkpoint(experiment.directory)):
-    start.read()  # Before its directory may be moved aside.
+    # Before its directory may be moved aside.
+    initial = warm_start.read(experiment, plan.spec)
   # Locks first, so that no other run changes what is read next.
   locked = fetching.holding(stored, experiment, fresh, check_ours, report)
   with locked as fetched:
     checkpoint = load_checkpoint(experiment.directory)
-    if checkpoint is not None:
+    if checkpoint is None:
+      initial = initial or warm_start.read(experiment, plan.spec)
+    else:
       check_ours(checkpoint)
-    start.settle(checkpoint)
+      warm_start.check_resumed(experiment, checkpoint)
     option, session = _choose(plan, checkpoint, division)
     resume_checks.check(checkpoint, session)
     session.make_checkpointer().remove_unfinished()
     shutil.rmtree(session.storing_directory, ignore_errors=True)
     os.makedirs(session.log_directory, exist_ok=True)
     _prepare_replay(checkpoint, session)
-    session = start.place(session)
+    session = warm_start.place(session, initial)
     recording.prepare(experiment, plan.spec)
     started = _describe_start(checkpoint, session)
     messages = (fetched, started, option.warning, _explain(option, plan))

@@ -121,15 +121,6 @@ def test_the_best_counts_over_all_runs(tmp_path):
   assert state['counts']['steps'] == second.best_steps
 
 
-def test_without_evaluations_none_is_saved(tmp_path):
-  experiment = _make_experiment(
-    tmp_path, max_steps=50, evaluation_episodes=0
-  )  # fmt: skip
-  assert launch.run(experiment, display=False).best is None
-  with pytest.raises(ValueError, match='must hold the policy of an evaluation'):
-    launch.evaluate(experiment, 1, best=True)
-
-
 @pytest.fixture(name='make_coordinator')
 def _make_coordinator(tmp_path):
   made = []
@@ -210,16 +201,6 @@ def test_a_full_disk_keeps_the_last(tmp_path, make_coordinator, monkeypatch):
   assert _kept(tmp_path).state['counts']['learner_steps'] == 1
   # So that a policy better than the saved one can replace it.
   assert counts.report_evaluation([1.5], [1])
-
-
-def test_a_full_disk_may_end_the_run(make_coordinator, monkeypatch):
-  counts = make_coordinator(checkpoint_errors='raise')
-  counts.report_evaluation([1.0], [1])
-  monkeypatch.setattr(checkpointing.Checkpointer, 'save', _fail)
-  with pytest.raises(
-    checkpointing.CheckpointWriteError, match=r'saved: .*no space'
-  ):
-    counts.keep_best('evaluator', _policy(1))
 
 
 def test_server_that_was_started_since_has_nothing_to_keep(tmp_path):

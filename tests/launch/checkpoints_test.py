@@ -154,30 +154,6 @@ class TestWhen:
       run.settle()
       assert run.names()[-1] == name
 
-  def test_not_before(self, start):
-    run = start(checkpoint_period_learner_steps=1_000)
-    run.learn(20)
-    run.learner.checkpoint_if_due()
-    run.settle()
-    assert run.saved() is None
-
-  def test_one_at_a_time(self, start):
-    run = start(checkpoint_period_learner_steps=1)
-    run.learn(1)
-    run.learner.checkpoint_if_due()
-    begun = run.learner.version
-    if run.is_writing:
-      run.learner.checkpoint_if_due()
-    run.settle()
-    assert run.saved().state['counts']['learner_steps'] >= begun
-
-  def test_number_of_kept_checkpoints(self, start):
-    run = start(checkpoints_to_keep=3)
-    run.learn(1)
-    for _ in range(5):
-      run.checkpoint()
-    assert run.names() == ['.replay', '00000003', '00000004', '00000005']
-
   @pytest.mark.parametrize(
     ('field', 'value', 'message'),
     [
@@ -219,45 +195,6 @@ class TestWhat:
       assert resumed.learner.version == learner_steps
 
   @pytest.mark.chaos
-  def test_priorities_of_the_last_update_are_in_it(self, start, tmp_path):
-    run = start()
-    least = run.session.experiment.builder.config.min_priority
-    sent = {}
-    updater = run.learner._end.priorities
-    update = updater.update
-
-    def note(keys, priorities):
-      update(keys, priorities)
-      sent.update(zip(keys.tolist(), priorities.tolist()))
-
-    client: Any = run.connection.client
-    mutate = client.mutate_priorities
-
-    def mutate_slowly(*args, **kwargs):
-      time.sleep(0.05)
-      mutate(*args, **kwargs)
-
-    updater.update = note
-    client.mutate_priorities = mutate_slowly
-    for number in range(3):
-      run.learn(20)
-      run.checkpoint()
-      with contextlib.ExitStack() as other:
-        resumed = Run(_copy(tmp_path, number), other)
-        # The learner had taken what it could: each new item allows 16 samples.
-        inserts = resumed.status().inserts
-        while resumed.status().inserts < inserts + 7:
-          resumed.actor.step()
-        client: Any = resumed.connection.client
-        items = client.sample('replay', 100, emit_timesteps=False)
-        info = [item.info for item in items]
-        checked = [i for i in info if i.key in sent]
-        assert len(checked) > 10
-        for item in checked:
-          priority = max(sent[item.key], least)
-          assert item.priority == pytest.approx(priority, rel=1e-4)
-
-  @pytest.mark.chaos
   def test_counts_in_replay_are_checked(self, start, tmp_path):
     run = start()
     run.learn(5)
@@ -293,36 +230,6 @@ class TestWhat:
     with contextlib.ExitStack() as other:
       resumed = Run(_copy(tmp_path), other)
       assert os.listdir(resumed.session.replay_directory) == []
-
-  @pytest.mark.chaos
-  def test_without_replay(self, start, tmp_path):
-    run = start(checkpoint_replay=False)
-    run.learn(5)
-    run.checkpoint()
-    version = run.learner.version
-    assert run.saved().replay_path is None
-    with contextlib.ExitStack() as other:
-      resumed = Run(_copy(tmp_path), other)
-      assert resumed.status().inserts == 0
-      assert resumed.learner.version == version
-      assert 'no replay' in resumed.session.message
-
-  @pytest.mark.chaos
-  def test_log_names_the_resumed_checkpoint(self, start, tmp_path):
-    run = start()
-    run.learn(1)
-    run.checkpoint()
-    with contextlib.ExitStack() as other:
-      resumed = Run(_copy(tmp_path), other)
-      name = os.path.join('checkpoints', '00000001')
-      assert name[-8:] in resumed.session.message
-    rows = [
-      json.loads(line)
-      for line in (tmp_path / 'copy0/logs/nodes.jsonl').read_text().splitlines()
-    ]
-    paths = [row['resumed_from'] for row in rows if row['node'] == 'learner/0']
-    assert paths[0] is None
-    assert paths[1].endswith(name)
 
 
 def _copy(directory, number=0):
@@ -450,14 +357,6 @@ class TestErrors:
         assert isinstance(raised.value.__cause__, error)
     assert run.names()[-1] == '00000001'
     assert run.warnings() == []
-
-  def test_full_disk_without_replay(self, start):
-    run = start(checkpoint_replay=False)
-    run.learn(1)
-    with _full_disk(run):
-      assert run.learner.checkpoint() is None
-    assert run.saved() is None
-    assert run.learner.checkpoint().endswith('00000001')
 
   def test_close_leaves_no_thread_and_nothing_half(self, start):
     run = start(checkpoint_period_learner_steps=1)

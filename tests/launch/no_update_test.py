@@ -36,13 +36,6 @@ def test_result_says_what_was_missing(tmp_path, topology):
   assert _run(tmp_path, topology).why_no_update is None
 
 
-@pytest.mark.chaos
-def test_run_with_an_update_has_nothing_to_say(tmp_path):
-  result = _run(tmp_path, max_steps=100)
-  assert result.status.learner_steps > 0
-  assert result.why_no_update is None
-
-
 def test_command_line_says_it(tmp_path, monkeypatch, capsys):
   monkeypatch.chdir(tmp_path)
   code = commands.run(
