@@ -19,11 +19,11 @@ def _graph(values, settings, positional) -> int:
   del positional
   topology = factory.make_topology(values)
   experiment = factory.make_experiment(values, settings)
-  print(_mermaid(experiment, topology))
+  print(mermaid(experiment, topology))
   return command.DONE
 
 
-def _mermaid(
+def mermaid(
   experiment: experiment_lib.Experiment, topology: topology_lib.Topology
 ) -> str:
   """Returns the graph of an experiment; arrows point from caller to callee.

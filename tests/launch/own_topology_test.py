@@ -8,7 +8,7 @@ import pytest
 
 from repertory import launch
 from repertory.components.config import settings
-from repertory.launch.cli import graph
+from repertory.launch.cli import graph_command
 from repertory.launch.experiments import failures
 from repertory.launch.launchers import launcher, node_graph
 from repertory.launch.nodes import node
@@ -100,7 +100,7 @@ def test_own_topology_runs(experiment):
 
 
 def test_own_topology_is_shown(experiment):
-  lines = graph.mermaid(experiment, TwoLearners()).splitlines()
+  lines = graph_command.mermaid(experiment, TwoLearners()).splitlines()
   assert '  learner_1["learner/1"]' in lines
   assert '  learner_1 --> coordinator' in lines
   assert '  launcher --> learner_0' in lines
