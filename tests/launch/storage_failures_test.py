@@ -130,7 +130,7 @@ class TestFailures:
     assert 'process 7 on host h, in d has taken' in result.not_stored
     # The same command would resume from that run's checkpoints.
     assert result.not_stored.endswith(
-      'for itself. The same command with another storage stores it.'
+      'The same command with another storage stores it.'
     )
     assert storage_runs.names(tmp_path / 'S') == []
     assert json.loads((tmp_path / 'S' / 'owner.json').read_text())['token']

@@ -90,7 +90,7 @@ class TestAnotherHost:
     with storage_runs.opened(
       storage_runs.experiment(trained / 'a', trained / 'S', 901)
     ) as (_, session):
-      assert session.message == 'resumed from checkpoint 00000002'
+      assert session.message.startswith('resumed from checkpoint 00000002')
 
   @pytest.mark.chaos
   def test_what_is_older_here_gives_way(self, trained):

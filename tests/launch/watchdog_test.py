@@ -149,7 +149,7 @@ def test_environment_that_hangs_in_the_last_evaluation_ends_the_run(tmp_path):
     settings='max_steps=600, evaluation_episodes=1, evaluation_period=10**6',
   )
   assert 'NODE evaluator' in ended.output
-  assert re.search(r'no further for \d+ seconds', ended.output)
+  assert re.search(r'last progress \d+ s ago', ended.output)
   report = (tmp_path / 'run' / 'logs' / 'stall.txt').read_text()
   assert 'in hanging_step' in report
   # It was written before the evaluation.
