@@ -76,7 +76,7 @@ uv pip compile setup.cfg --quiet --python-version $(1) \
   --extra cpu --extra dev --extra docs \
   --extra atari --extra box2d --extra bsuite --extra dm-control --extra envpool \
   --extra gymnasium --extra gymnax --extra minatar --extra minigrid --extra ray \
-  --extra notebooks --extra plots --extra storage --extra study --extra video \
+  --extra notebooks --extra plots --extra study --extra video \
   --extra wandb \
   --no-emit-index-url --no-emit-find-links --no-header --no-annotate \
   --output-file $(2) $(ARGS) >build/lock.log

@@ -29,7 +29,12 @@ from repertory.launch.cli import commands as command_line
 from repertory.launch.cli import dry_runs
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.coordination import kinds
-from repertory.launch.opening import directories, resuming, session, smoke_test
+from repertory.launch.opening import (
+  directories,
+  preflight,
+  resuming,
+  smoke_test,
+)
 from repertory.launch.results import finding, plots, report, runs
 from repertory.launch.running import run
 from repertory.launch.sweeps import manifest, sweep
@@ -269,7 +274,7 @@ def _tables(monkeypatch):
 def _trained():
   experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
   spec = smoke_test.check(experiment)
-  experience = session.describe_experience(experiment, spec)
+  experience = preflight.describe_experience(experiment, spec)
   checkpoint = checkpointing.Checkpoint(
     'path',
     arrays={},

@@ -35,13 +35,33 @@ def find(name: str) -> Agent:
     SettingError: If the builder is not found or invalid.
   """
   try:
-    found = import_paths.find(name, _is_complete)
+    found = import_paths.find(name)
     module = import_paths.import_module(name.partition(':')[0])
   except import_paths.ImportPathError as error:
     raise SettingError('agent', f"got '{name}', but {error}") from error
-  _check_builder(name, found)
+  # A module with a subclass has already imported TensorFlow.
+  base = importlib.import_module('repertory.agents.interface.builder').Builder
+  if not (isinstance(found, type) and issubclass(found, base)):
+    raise _refuse(
+      name,
+      f'a subclass of {base.__module__}.Builder',
+      f'a {type(found).__name__}, {getattr(found, "__name__", found)}',
+    )
+  if inspect.isabstract(found):
+    missing = ', '.join(sorted(found.__abstractmethods__))
+    raise _refuse(
+      name, f'a builder that implements {missing}', 'an abstract class'
+    )
   config_class = _find_config_class(name, found)
-  _check_constructor(name, found, config_class)
+  signature = inspect.signature(found)
+  try:
+    signature.bind(config_class)
+  except TypeError as error:
+    raise _refuse(
+      name,
+      f'{found.__name__}(config) to create a builder',
+      f'{found.__name__}{signature}: {error}',
+    ) from error
   presets = getattr(module, _PRESETS, {})
   if not isinstance(presets, Mapping) or not all(
     isinstance(preset, Mapping) for preset in presets.values()
@@ -51,43 +71,14 @@ def find(name: str) -> Agent:
       f'{_PRESETS} in its module to be a dictionary of settings by preset name',
       presets,
     )
-  return Agent(name, _describe(found), config_class, presets, builder=name)
-
-
-def _describe(builder_class: type) -> str:
-  """Returns the first line of a class's docstring."""
-  return (builder_class.__doc__ or '').strip().partition('\n')[0]
+  description = (found.__doc__ or '').strip().partition('\n')[0]
+  return Agent(name, description, config_class, presets, builder=name)
 
 
 def _refuse(name: str, expected: str, found: Any) -> SettingError:
   return SettingError(
     'agent', f"got '{name}', but expected {expected}; found {found}."
   )
-
-
-def _is_builder(found: Any) -> bool:
-  # A module with a subclass has already imported TensorFlow.
-  base = importlib.import_module('repertory.agents.interface.builder').Builder
-  return isinstance(found, type) and issubclass(found, base)
-
-
-def _is_complete(found: Any) -> bool:
-  return _is_builder(found) and not inspect.isabstract(found)
-
-
-def _check_builder(name: str, found: Any) -> None:
-  """Raises an error unless the object is a concrete builder class."""
-  if not _is_builder(found):
-    raise _refuse(
-      name,
-      'a subclass of repertory.agents.interface.builder.Builder',
-      f'a {type(found).__name__}, {getattr(found, "__name__", found)}',
-    )
-  if inspect.isabstract(found):
-    missing = ', '.join(sorted(found.__abstractmethods__))
-    raise _refuse(
-      name, f'a builder that implements {missing}', 'an abstract class'
-    )
 
 
 def _find_config_class(name: str, found: type) -> type:
@@ -103,9 +94,9 @@ def _find_config_class(name: str, found: type) -> type:
       f'{found.__name__} to have annotations that resolve at run time',
       f'{type(error).__name__}: {error}',
     ) from error
-  if not _is_config(config_class) or (
-    '__dataclass_params__' not in vars(config_class)
-  ):
+  # Only a decorated class has its own parameters.
+  is_dataclass = '__dataclass_params__' in getattr(config_class, '__dict__', {})
+  if not (_is_config(config_class) and is_dataclass):
     raise _refuse(
       name,
       f'{found.__name__} to declare its config, by `config: MyConfig` in its '
@@ -132,16 +123,3 @@ def _declared_config(one: type) -> Any:
 def _is_config(kind: Any) -> bool:
   base = agent_config.AgentConfig
   return isinstance(kind, type) and issubclass(kind, base) and kind is not base
-
-
-def _check_constructor(name: str, found: type, config_class: type) -> None:
-  """Raises an error unless the config is the only required argument."""
-  signature = inspect.signature(found)
-  try:
-    signature.bind(config_class)
-  except TypeError as error:
-    raise _refuse(
-      name,
-      f'{found.__name__}(config) to create a builder',
-      f'{found.__name__}{signature}: {error}',
-    ) from error

@@ -1,22 +1,18 @@
 """Storage of checkpoints on shared disks or behind URLs."""
 
-from repertory.components.checkpoints.backends import (
-  LocalBackend,
-  StorageBackend,
-)
 from repertory.components.checkpoints.checkpoint_store import (
   CheckpointManifest,
   CheckpointStore,
 )
 from repertory.components.checkpoints.storage import Storage, open_storage
+from repertory.components.checkpoints.storage_folder import StorageFolder
 from repertory.components.checkpoints.storage_lock import LockLostError
 
 __all__ = (
   'CheckpointManifest',
   'CheckpointStore',
-  'LocalBackend',
   'LockLostError',
   'Storage',
-  'StorageBackend',
+  'StorageFolder',
   'open_storage',
 )

@@ -124,7 +124,6 @@ class Checkpointer:
     """
     os.makedirs(self._directory, exist_ok=True)
     self.remove_unfinished()
-    self._keep_newest()  # A killed process may have left one more.
     name = _next_name(self._directory, least_number)
     temporary = os.path.join(self._directory, _TEMPORARY_PREFIX + name)
     path = os.path.join(self._directory, name)
@@ -135,14 +134,13 @@ class Checkpointer:
     except Exception:
       shutil.rmtree(temporary, ignore_errors=True)
       raise
-    _sync_folder(self._directory)
-    self._keep_newest()
-    return path
-
-  def _keep_newest(self) -> None:
-    """Removes all checkpoints but the newest `max_to_keep`."""
+    sync_folder(self._directory)
     for number in _numbers(self._directory)[: -self._max_to_keep]:
-      self._remove(f'{number:08d}')
+      old = f'{number:08d}'
+      removed = os.path.join(self._directory, _REMOVED_PREFIX + old)
+      os.rename(os.path.join(self._directory, old), removed)
+      shutil.rmtree(removed)
+    return path
 
   def load(self, check_replay: bool = True) -> Checkpoint | None:
     """Reads the newest checkpoint; returns None without one.
@@ -181,11 +179,6 @@ class Checkpointer:
     for name in os.listdir(self._directory):
       if name.startswith((_TEMPORARY_PREFIX, _REMOVED_PREFIX)):
         _remove_entry(os.path.join(self._directory, name))
-
-  def _remove(self, name: str) -> None:
-    removed = os.path.join(self._directory, _REMOVED_PREFIX + name)
-    os.rename(os.path.join(self._directory, name), removed)
-    shutil.rmtree(removed)
 
 
 def prepare_replay(replay_path: str | None, directory: str) -> None:
@@ -389,10 +382,11 @@ def _sync_tree(folder: str) -> None:
     for name in names:
       with open(os.path.join(root, name), 'rb') as file:
         os.fsync(file.fileno())
-    _sync_folder(root)
+    sync_folder(root)
 
 
-def _sync_folder(path: str) -> None:
+def sync_folder(path: str) -> None:
+  """Waits until the disk has the entries of a folder."""
   descriptor = os.open(path, os.O_RDONLY)
   try:
     os.fsync(descriptor)

@@ -1,14 +1,11 @@
 """Storage of a run: its checkpoints and its best policy."""
 
-import contextlib
 import datetime
 import os
-from collections.abc import Callable, Iterator
 
 from repertory.components.checkpoints import (
-  backends,
   checkpoint_store,
-  fsspec_backend,
+  storage_folder,
   storage_lock,
 )
 from repertory.components.config.settings import SettingError
@@ -28,9 +25,9 @@ def open_storage(storage: str | None, directory: str) -> 'Storage | None':
   """
   if storage is None:
     return None
-  place = _open(storage)
-  if place.local_path is not None:
-    _check_apart(storage, place.local_path, directory)
+  path = storage_folder.StorageFolder(storage).local_path
+  if path is not None:
+    _check_apart(storage, path, directory)
   return Storage(storage, directory)
 
 
@@ -41,31 +38,21 @@ class Storage:
     shown: Name of the storage, for messages.
     checkpoints: Checkpoints to resume training from.
     best: Policy of the best evaluation.
+    lock: Ownership of the storage.
   """
 
   def __init__(self, storage: str, directory: str):
     """Initializes the storage, without access; see `open_storage`."""
-    self.shown = fsspec_backend.without_secrets(storage).rstrip('/') or '/'
-    self._place = _open(storage)
-    self.checkpoints, self.best = self._shelves('')
-    # Used in another thread, so with a backend of its own.
-    self._owner = storage_lock.StorageLock(
-      _open(storage), self.shown, directory
+    self.shown = storage_folder.without_secrets(storage).rstrip('/') or '/'
+    self._folder = storage_folder.StorageFolder(storage)
+    self.checkpoints = self._make_store(_CHECKPOINTS)
+    self.best = self._make_store(_BEST)
+    # Used in another thread, so with a folder of its own.
+    self.lock = storage_lock.StorageLock(
+      storage_folder.StorageFolder(storage), self.shown, directory
     )
 
-  @contextlib.contextmanager
-  def hold(self, report: Callable[[str], None]) -> Iterator[None]:
-    """Owns the storage in the block; see `storage_lock.StorageLock.hold`."""
-    with self._owner.hold(report):
-      for one in (self.checkpoints, self.best):
-        one.begin()
-      yield
-
-  def check(self) -> None:
-    """Raises LockLostError if another run has taken over the storage."""
-    self._owner.check()
-
-  def move_aside(self, count: backends.Count) -> str:
+  def move_aside(self, count: storage_folder.Count) -> str:
     """Moves all checkpoints into a new subfolder; nothing is lost.
 
     Args:
@@ -77,38 +64,22 @@ class Storage:
     if not self.checkpoints.names() and not self.best.names():
       return ''
     aside = f'aside-{datetime.datetime.now():%Y%m%d-%H%M%S.%f}'
-    for mine, other in zip(
-      (self.checkpoints, self.best), self._shelves(aside), strict=True
-    ):
-      mine.move(other, count)
+    self.checkpoints.move(self._make_store(f'{aside}/{_CHECKPOINTS}'), count)
+    self.best.move(self._make_store(f'{aside}/{_BEST}'), count)
     return f'{self.shown}/{aside}'
 
   def remove_unfinished(self) -> None:
     """Removes incomplete files of a run that was killed."""
-    for name in self._place.names(''):
-      if name.endswith(backends.UNFINISHED):
-        self._place.remove(name)
+    for name in self._folder.names(''):
+      if name.endswith(storage_folder.UNFINISHED):
+        self._folder.remove(name)
     self.checkpoints.remove_unfinished()
     self.best.remove_unfinished()
 
-  def _shelves(
-    self, folder: str
-  ) -> tuple[
-    checkpoint_store.CheckpointStore, checkpoint_store.CheckpointStore
-  ]:
-    def make(name: str) -> checkpoint_store.CheckpointStore:
-      path = f'{folder}/{name}' if folder else name
-      return checkpoint_store.CheckpointStore(
-        self._place, path, f'{self.shown}/{path}'
-      )
-
-    return make(_CHECKPOINTS), make(_BEST)
-
-
-def _open(storage: str) -> backends.StorageBackend:
-  if fsspec_backend.is_url(storage):
-    return fsspec_backend.FsspecBackend(storage)
-  return backends.LocalBackend(storage)
+  def _make_store(self, name: str) -> checkpoint_store.CheckpointStore:
+    return checkpoint_store.CheckpointStore(
+      self._folder, name, f'{self.shown}/{name}'
+    )
 
 
 def _check_apart(storage: str, path: str, directory: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from repertory.components.checkpoints import backends
+from repertory.components.checkpoints import storage_folder
 from repertory.components.config.settings import SettingError
 
 _FILE = 'owner.json'
@@ -39,28 +39,27 @@ class StorageLock:
   """Claims a storage for this run, and detects other runs."""
 
   def __init__(
-    self, place: backends.StorageBackend, shown: str, directory: str
+    self, folder: storage_folder.StorageFolder, shown: str, directory: str
   ):
-    """Initializes the owner, without writing.
+    """Initializes the lock, without writing.
 
     Args:
-      place: Storage backend, not shared with others.
+      folder: Folder of the storage, not shared with other threads.
       shown: Name of the storage, for messages.
       directory: Directory of the run.
     """
-    self._place = place
+    self._folder = folder
     self._shown = shown
-    self._fields = {
+    self._content: dict[str, Any] = {
       'token': uuid.uuid4().hex,
       'host': socket.gethostname(),
       'process': os.getpid(),
       'machine': _machine(),
       'directory': os.path.abspath(directory),
+      'beats': 0,
     }
-    self._num_beats = 0
-    self._has_file = False
     self._problem = ''
-    self._lock = threading.Lock()
+    self._access = threading.RLock()
     self._ended = threading.Event()
 
   @contextlib.contextmanager
@@ -75,9 +74,12 @@ class StorageLock:
     """
     self._wait_for_others(report)
     self._send_heartbeat()
-    self._look()
-    if self._problem:  # Two runs started at the same time.
-      raise SettingError('storage', f'must not be in use, but {self._problem}.')
+    try:
+      self.check()
+    except LockLostError as error:  # Two runs started at the same time.
+      raise SettingError(
+        'storage', f'must not be in use, but {error}.'
+      ) from error
     thread = threading.Thread(
       target=self._send_heartbeats, name='storage-owner', daemon=True
     )
@@ -89,10 +91,27 @@ class StorageLock:
       thread.join(_CLOSE_SECONDS)
 
   def check(self) -> None:
-    """Raises LockLostError if another run has taken over."""
-    self._look()
+    """Raises LockLostError if another run has taken over, which is final.
+
+    A missing file counts as well: another run may have taken over, trained, and
+    removed the file at its end.
+    """
+    with self._access:
+      self._problem = self._problem or self._find_problem()
     if self._problem:
       raise LockLostError(self._problem)
+
+  def _find_problem(self) -> str:
+    """Explains why the storage is not this run's any more; '' if it is."""
+    content = self._read()
+    if content is None:
+      return (
+        f'{self._shown}/{_FILE}, which named this run, is gone, as it is after '
+        f'another run has used {self._shown}'
+      )
+    if content.get('token') != self._content['token']:
+      return f'{_describe(content)} has taken over {self._shown}'
+    return ''
 
   def _wait_for_others(self, report: Callable[[str], None]) -> None:
     """Waits until it is clear that no other run uses the storage."""
@@ -119,55 +138,31 @@ class StorageLock:
 
   def _send_heartbeats(self) -> None:
     """Sends heartbeats until the end, then removes the file."""
-    while not self._ended.wait(_HEARTBEAT_SECONDS):
+    is_last = False
+    while not is_last:
+      is_last = self._ended.wait(_HEARTBEAT_SECONDS)
       # The disk or network may be back next time.
-      with contextlib.suppress(OSError):
-        self._look()
-        if not self._problem:
+      with self._access, contextlib.suppress(OSError, LockLostError):
+        self.check()
+        if is_last:
+          self._folder.remove(_FILE)
+        else:
           self._send_heartbeat()
-    with contextlib.suppress(OSError):
-      self._look()
-      if not self._problem:
-        with self._lock:
-          self._place.remove(_FILE)
-
-  def _look(self) -> None:
-    """Records whether another run has taken over, which is final.
-
-    A missing file counts as well: another run may have taken over, trained, and
-    removed the file at its end.
-    """
-    if self._problem:
-      return
-    content = self._read()
-    if content is None:
-      if self._has_file:
-        self._problem = (
-          f'{self._shown}/{_FILE}, which named this run, is gone, as it is '
-          f'after another run has used {self._shown}'
-        )
-    elif content.get('token') != self._fields['token']:
-      self._problem = f'{_describe(content)} has taken over {self._shown}'
 
   def _send_heartbeat(self) -> None:
-    self._num_beats += 1
-    content = {**self._fields, 'beats': self._num_beats}
-    with self._lock:
-      self._place.publish(_FILE, json.dumps(content).encode())
-    self._has_file = True
+    self._content['beats'] += 1
+    self._folder.publish(_FILE, json.dumps(self._content).encode())
 
   def _read(self) -> dict[str, Any] | None:
     """Returns the contents of the file; None if it does not exist."""
     try:
-      with self._lock:
-        text = b''.join(self._place.read(_FILE))
+      text = b''.join(self._folder.read(_FILE))
     except FileNotFoundError:
       return None
     try:
-      content = json.loads(text)
+      return json.loads(text)
     except ValueError:
-      content = None
-    return content if isinstance(content, dict) else {'content': repr(text)}
+      return {'content': repr(text)}
 
 
 def _describe(content: dict[str, Any]) -> str:
@@ -178,10 +173,8 @@ def _describe(content: dict[str, Any]) -> str:
 
 def _is_dead(content: dict[str, Any]) -> bool:
   """Returns whether the run's process was on this machine and has ended."""
-  process = content.get('process')
-  if not isinstance(process, int) or content.get('machine') != _machine():
-    return False
-  return bool(_machine()) and not psutil.pid_exists(process)
+  is_here = bool(_machine()) and content.get('machine') == _machine()
+  return is_here and not psutil.pid_exists(content['process'])
 
 
 def _machine() -> str:

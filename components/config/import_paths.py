@@ -14,7 +14,7 @@ import sys
 import threading
 import traceback
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import machinery
 from typing import Any
 
@@ -40,38 +40,30 @@ class NoModuleError(ImportPathError):
     module: Its name.
   """
 
-  def __init__(self, module: str, message: str):
-    super().__init__(module, message)
-    self.module = module
-
-  def __str__(self) -> str:
-    return self.args[1]
+  module: str
 
 
-def find(name: str, fits: Callable[[Any], bool] | None = None) -> Any:
+def find(name: str) -> Any:
   """Returns the object that a name refers to.
 
   Args:
     name: A module and the path of an attribute in it, see `SYNTAX`.
-    fits: Tests whether an object may be suggested if the name is not found; by
-      default, all objects with similar names are.
 
   Raises:
     ImportPathError: If there is no such object, or its module raises.
   """
-  module, _, path = name.partition(':')
-  found: Any = import_module(module)
-  where = f'module {module!r}{_in_file(found)}'
-  for part in path.split('.'):
-    with _errors_while(f'looking up {name!r}'):
-      if not hasattr(found, part):
-        raise ImportPathError(
-          f'{where} has no {part!r}.{_describe_near(part, found, fits)}'
-          f'{_describe_other(module)}'
-        )
-      found = getattr(found, part)
-    where = repr(part)
-  return found
+  module_name, _, path = name.partition(':')
+  module = import_module(module_name)
+  with _errors_while(f'looking up {name!r}'):
+    try:
+      return pkgutil.resolve_name(name)
+    except AttributeError as error:
+      known = [one for one in dir(error.obj) if not one.startswith('_')]
+      hint = settings.did_you_mean(error.name or path, known, 3)
+      raise ImportPathError(
+        f'module {module_name!r}{_in_file(module)} has no {path!r}.{hint}'
+        f'{_describe_other(module_name)}'
+      ) from None
 
 
 def import_module(name: str) -> types.ModuleType:
@@ -102,9 +94,9 @@ def import_module(name: str) -> types.ModuleType:
     except ModuleNotFoundError as error:
       missing = error.name or ''
       if f'{name}.'.startswith(f'{missing}.'):
-        raise NoModuleError(
-          missing, _describe_missing(missing, folder)
-        ) from None
+        unknown = NoModuleError(_describe_missing(missing, folder))
+        unknown.module = missing
+        raise unknown from None
       raise  # The module's own import of another one failed.
 
 
@@ -132,32 +124,20 @@ def folder_above(path: str, name: str) -> str | None:
 def _describe_missing(missing: str, folder: str) -> str:
   parent, _, _ = missing.rpartition('.')
   if not parent:
-    hint = settings.did_you_mean(missing, _modules_in(folder))
+    known = {module.name for module in pkgutil.iter_modules([folder])}
+    # A package needs no `__init__.py`.
+    known |= set(map(os.path.dirname, glob.glob('*/*.py', root_dir=folder)))
     return (
       f'there is no module {missing!r}, neither in {folder} nor among the '
-      f'installed ones.{hint}'
+      f'installed ones.{settings.did_you_mean(missing, known)}'
     )
   package = sys.modules[parent]
   text = f'there is no module {missing!r} in {parent!r}{_in_file(package)}'
   paths = getattr(package, '__path__', None)
   if paths is None:
     return f'{text}, which is not a package. Did you mean {parent!r}?'
-  known = [f'{parent}.{module.name}' for module in pkgutil.iter_modules(paths)]
+  known = {f'{parent}.{module.name}' for module in pkgutil.iter_modules(paths)}
   return f'{text}.{settings.did_you_mean(missing, known)}'
-
-
-def _describe_near(
-  part: str, found: Any, fits: Callable[[Any], bool] | None
-) -> str:
-  """Suggests similar names, or all suitable ones if there are few."""
-  names = [each for each in dir(found) if not each.startswith('_')]
-  if fits is None:
-    return settings.did_you_mean(part, names, 3)
-  names = [each for each in names if fits(getattr(found, each))]
-  hint = settings.did_you_mean(part, names, 3)
-  if hint or not 1 <= len(names) <= 3:
-    return hint
-  return f' Did you mean {" or ".join(map(repr, names))}?'
 
 
 def _describe_other(module: str) -> str:
@@ -170,14 +150,6 @@ def _describe_other(module: str) -> str:
   if os.path.realpath(loaded) == os.path.realpath(spec.origin):
     return ''
   return f' {spec.origin} is another module: rename it to an unused name.'
-
-
-def _modules_in(folder: str) -> set[str]:
-  """Returns the modules and packages of a folder, without importing them."""
-  found = {module.name for module in pkgutil.iter_modules([folder])}
-  # A package needs no `__init__.py`.
-  files = glob.glob('*/*.py', root_dir=folder)
-  return found | {os.path.dirname(file) for file in files}
 
 
 def _in_file(module: types.ModuleType) -> str:

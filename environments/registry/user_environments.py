@@ -69,7 +69,8 @@ class OwnFactory:
     Raises:
       ArgumentError: If the seed is not valid, or the result is no environment.
     """
-    return self._adapt(*self._make(seed))
+    call = self._find()
+    return self._adapt(call, self._make(call, seed), seed)
 
   def make_batch(
     self, seeds: Sequence[int]
@@ -85,7 +86,8 @@ class OwnFactory:
     if not len(seeds):
       problem = 'expected one for each slot, got none.'
       raise argument_checks.ArgumentError('seeds', problem)
-    make_own = getattr(self._find(), _BATCH, None)
+    call = self._find()
+    make_own = getattr(call, _BATCH, None)
     if make_own is not None:
       return self._run(make_own, seeds)
     return batch.EnvironmentBatch([self(seed) for seed in seeds])
@@ -127,7 +129,7 @@ class OwnFactory:
     is_class = isinstance(found, type)
     is_factory = hasattr(found, _BATCH) or hasattr(found, _TENSOR)
     if is_factory and not is_class:
-      user_options.read(self.name, _take_nothing, False)
+      user_options.read(self.name, lambda: None, False)
       return self._film(found)
     is_tensor = is_class and _is_tensor(found)
     is_seeded = not is_factory and not is_tensor
@@ -145,19 +147,11 @@ class OwnFactory:
     takes_seed = user_options.SEED in parameters
     return _Call(found, options, takes_seed, is_channels_first)
 
-  @property
-  def _is_channels_first(self) -> bool:
-    """Whether images of its environments are to be transposed."""
-    return getattr(self._find(), 'is_channels_first', False)
-
   def _film(self, factory: Any) -> Any:
     return rendering.film(factory) if self.is_filmed else factory
 
-  def _make(self, seed: int) -> tuple[Any, int, bool]:
-    """Returns the result for a seed, the seed, and whether it was used."""
-    seed = argument_checks.check_integer('seed', seed, 0)
-    make = self._find()
-    return self._run(make, seed), seed, getattr(make, 'takes_seed', True)
+  def _make(self, call: Callable[[int], Any], seed: int) -> Any:
+    return self._run(call, argument_checks.check_integer('seed', seed, 0))
 
   def _run(self, function: Callable[..., Any], *arguments: Any) -> Any:
     """Calls the user's code.
@@ -176,8 +170,10 @@ class OwnFactory:
         'it to return an environment', f'it failed:\n\n{trace}'
       ) from error
 
-  def _adapt(self, made: Any, seed: int, is_seeded: bool) -> dm_env.Environment:
-    """Returns the result as a dm_env environment of single precision."""
+  def _adapt(
+    self, call: Callable[[int], Any], made: Any, seed: int
+  ) -> dm_env.Environment:
+    """Returns a result as a dm_env environment of single precision."""
     if _is_gymnasium(made):
       made = gymnasium_adapter.GymnasiumAdapter(made, seed)
     elif not all(callable(getattr(made, name, None)) for name in _METHODS):
@@ -188,12 +184,12 @@ class OwnFactory:
         'it to return a dm_env.Environment or a gymnasium.Env',
         f'it returned {type(made).__module__}.{type(made).__qualname__}.{hint}',
       )
-    elif not is_seeded:
+    elif not getattr(call, 'takes_seed', True):
       raise self._refuse(
         'a function that makes a dm_env.Environment of a seed',
         f'it has no argument `{user_options.SEED}`.',
       )
-    if self._is_channels_first:
+    if _is_channels_first(call):
       made = channels_last.ChannelsLast(made)
     return single_precision.SinglePrecision(made)
 
@@ -205,30 +201,23 @@ class OwnFactory:
     )
 
 
+@dataclasses.dataclass(frozen=True)
 class _Call:
   """Call of the user's function, without its seed."""
 
-  def __init__(
-    self,
-    function: Callable[..., Any],
-    options: Mapping[str, Any],
-    takes_seed: bool,
-    is_channels_first: bool,
-  ):
-    self._function = function
-    self._options = options
-    self.takes_seed = takes_seed
-    self.is_channels_first = is_channels_first
+  function: Callable[..., Any]
+  options: Mapping[str, Any]
+  takes_seed: bool
+  is_channels_first: bool
 
   def __call__(self, seed: int) -> Any:
-    options = dict(self._options)
-    if self.takes_seed:
-      options[user_options.SEED] = seed
-    return self._function(**options)
+    seeds = {user_options.SEED: seed} if self.takes_seed else {}
+    return self.function(**self.options, **seeds)
 
 
-def _take_nothing() -> None:
-  """Signature of an object that takes no options."""
+def _is_channels_first(call: Callable[[int], Any]) -> bool:
+  """Whether images of its environments are to be transposed."""
+  return getattr(call, 'is_channels_first', False)
 
 
 def _is_gymnasium(made: Any) -> bool:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from absl import flags
 
@@ -12,6 +13,12 @@ FAILED = 1
 BAD_INPUT = 2
 NOT_SAVED = 3
 
+# Function of the flags, the settings of `--config.` and `--reward_model.` (see
+# `typed.read`), and the other arguments, that returns the exit code.
+Run: TypeAlias = Callable[
+  [flags.FlagValues, Mapping[str, str], Sequence[str]], int
+]
+
 
 @dataclasses.dataclass(frozen=True)
 class Command:
@@ -21,22 +28,43 @@ class Command:
     usage: Its arguments, in one line.
     description: Description, in one line.
     flag_table: Name, kind, default and help text of its flags.
-    run: Function of the flags, the settings of `--config.` and
-      `--reward_model.` (see `typed.read`), and the other arguments, that
-      returns the exit code.
+    run: Runs the command.
     groups: Names of flags by heading, for the help; others come last.
+    takes_settings: Whether `--config.` and `--reward_model.` are allowed.
+    takes_arguments: Whether arguments other than flags are allowed.
   """
 
   usage: str
   description: str
   flag_table: Sequence[tuple]
-  run: Callable[[flags.FlagValues, Mapping[str, str], Sequence[str]], int]
+  run: Run
   groups: Mapping[str, Sequence[str]] = dataclasses.field(default_factory=dict)
+  takes_settings: bool = False
+  takes_arguments: bool = False
 
 
 REGISTRY = registries.Registry[Command](
   'repertory.launch.cli', 'command', '_command'
 )
+
+
+def register(
+  name: str, rank: int, usage: str, description: str, flag_table=(), **settings
+) -> Callable[[Run], Run]:
+  """Returns a decorator that registers a function as a command.
+
+  Args:
+    name: Name of the command.
+    rank: Position in the list of commands.
+    usage: See `Command`, also for the others.
+  """
+
+  def add(run: Run) -> Run:
+    chosen = Command(usage, description, flag_table, run, **settings)
+    REGISTRY.register(name, chosen, rank)
+    return run
+
+  return add
 
 
 def expect_no_arguments(positional: Sequence[str]) -> None:
@@ -45,16 +73,6 @@ def expect_no_arguments(positional: Sequence[str]) -> None:
     raise ValueError(
       f'arguments must be flags, --name=value; got {" ".join(positional)}.'
     )
-
-
-def expect_no_settings(settings: Mapping[str, str], why: str) -> None:
-  """Raises ValueError if there is a `--config.<name>`.
-
-  Args:
-    why: Beginning of the message, which gives the reason.
-  """
-  if settings:
-    raise ValueError(f'{why}, got {sorted(settings)}.')
 
 
 def count_episodes(number: int) -> str:

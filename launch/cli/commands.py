@@ -53,6 +53,11 @@ def run(arguments: Sequence[str]) -> int:
     return command.DONE
   try:
     settings, positional = typed.read(f'repertory {name}', rest, values)
+    if not chosen.takes_arguments:
+      command.expect_no_arguments(positional)
+    if settings and not chosen.takes_settings:
+      names = ', '.join(sorted(settings))
+      raise ValueError(f'`{name}` takes no config settings, got {names}.')
     return chosen.run(values, settings, positional)
   except (ValueError, ImportError, flags.Error) as error:
     return _complain(

@@ -1,25 +1,82 @@
 """`repertory graph`: prints the graph of nodes and calls."""
 
-from repertory.launch import cli
+from repertory.launch import opening
 from repertory.launch.cli import command, factory
 from repertory.launch.cli import flags as flag_tables
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.topologies import topology as topology_lib
 
 
+@command.register(
+  'graph',
+  10,
+  '--agent=AGENT --topology=TOPOLOGY [--num_actors=N]',
+  'Prints the graph of nodes and their calls, as Mermaid.',
+  flag_tables.EXPERIMENT_FLAGS,
+  takes_settings=True,
+)
 def _graph(values, settings, positional) -> int:
-  command.expect_no_arguments(positional)
+  del positional
   topology = factory.make_topology(values)
   experiment = factory.make_experiment(values, settings)
-  print(cli.graph.mermaid(experiment, topology))
+  print(mermaid(experiment, topology))
   return command.DONE
 
 
-command.REGISTRY.register(
-  'graph',
-  command.Command(
-    '--agent=AGENT --topology=TOPOLOGY [--num_actors=N]',
-    'Prints the graph of nodes and their calls, as Mermaid.',
-    flag_tables.EXPERIMENT_FLAGS,
-    _graph,
-  ),
-  rank=10,
-)
+def mermaid(
+  experiment: experiment_lib.Experiment, topology: topology_lib.Topology
+) -> str:
+  """Returns the graph of an experiment; arrows point from caller to callee.
+
+  Raises:
+    ValueError: If the topology cannot run the experiment.
+  """
+  topology.check(experiment)
+  spec = opening.smoke_test.check(experiment)
+  experience = opening.preflight.describe_experience(experiment, spec)
+  way, *_ = opening.preflight.find_options(
+    experiment,
+    experience,
+    topology.transports(experiment),
+    topology.smallest_batch(experiment),
+  )
+  parts = experiment, spec, way.experience, {'runs': 0}, 0.0, False
+  graph = topology.call_graph(
+    opening.session.Session(*parts, transport=way.transport)
+  )
+  lines, indent = ['flowchart LR'], '  '
+  if graph.frame:
+    lines.append(f'  subgraph {graph.frame.replace(" ", "_")} [{graph.frame}]')
+    indent = '    '
+  lines += [indent + line for line in _node_lines(graph)]
+  lines += [
+    f'{indent}{_identifier(caller)} --> {_identifier(called)}'
+    for caller, called in graph.calls
+  ]
+  if graph.frame:
+    lines.append('  end')
+  return '\n'.join(lines)
+
+
+def _node_lines(graph: topology_lib.Graph) -> list[str]:
+  """Returns the lines of nodes, with a frame around each shared process."""
+  members_of = {members[0]: members for members in graph.shared}
+  framed = {name for members in graph.shared for name in members}
+  lines = []
+  for node in graph.nodes:
+    if node in members_of:
+      name = _identifier(node)
+      lines.append(f'subgraph beside_{name} [{node} and beside it]')
+      lines += [f'  {_node_line(member)}' for member in members_of[node]]
+      lines.append('end')
+    elif node not in framed:
+      lines.append(_node_line(node))
+  return lines
+
+
+def _node_line(node: str) -> str:
+  return f'{_identifier(node)}["{node}"]'
+
+
+def _identifier(node: str) -> str:
+  return node.replace('/', '_')

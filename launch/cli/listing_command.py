@@ -12,6 +12,13 @@ from repertory.launch.cli import command
 from repertory.launch.platform import interrupts
 
 
+@command.register(
+  'agents',
+  11,
+  '[AGENT]',
+  'Lists the agents, or the settings of one.',
+  takes_arguments=True,
+)
 def _agents(flag_values, settings, positional) -> int:
   del flag_values, settings
   if not positional:
@@ -32,6 +39,13 @@ def _agents(flag_values, settings, positional) -> int:
   return command.DONE
 
 
+@command.register(
+  'reward_models',
+  12,
+  '[REWARD_MODEL]',
+  'Lists the reward models, or the settings of one.',
+  takes_arguments=True,
+)
 def _reward_models(flag_values, settings, positional) -> int:
   del flag_values, settings
   if not positional:
@@ -54,36 +68,12 @@ def _print_settings(flag: str, config_class: type) -> None:
       print(f'    {setting.help}')
 
 
+@command.register('environments', 13, '', 'Lists the environments.')
 def _environments(values, settings, positional) -> int:
-  del values, settings
-  command.expect_no_arguments(positional)
+  del values, settings, positional
   for entry in environments_registry.names():
     needs = f' (needs: {entry.requirement})' if entry.requirement else ''
     print(f'{entry.pattern:30} {entry.description}{needs}')
     for option in entry.options:
       print(f'    ?{name_options.describe(option)}')
   return command.DONE
-
-
-command.REGISTRY.register(
-  'agents',
-  command.Command(
-    '[AGENT]', 'Lists the agents, or the settings of one.', (), _agents
-  ),
-  rank=11,
-)
-command.REGISTRY.register(
-  'reward_models',
-  command.Command(
-    '[REWARD_MODEL]',
-    'Lists the reward models, or the settings of one.',
-    (),
-    _reward_models,
-  ),
-  rank=12,
-)
-command.REGISTRY.register(
-  'environments',
-  command.Command('', 'Lists the environments.', (), _environments),
-  rank=13,
-)

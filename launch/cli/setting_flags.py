@@ -1,4 +1,4 @@
-"""Flags for the settings of topologies and launchers."""
+"""Definitions of flags, by hand or from the settings of classes."""
 
 import dataclasses
 import typing
@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from absl import flags
+
+from repertory.components.config import settings
+from repertory.launch.experiments import experiment as experiment_lib
 
 # absl's functions that define flags, by type of the value.
 DEFINE = {
@@ -15,6 +18,32 @@ DEFINE = {
   str: flags.DEFINE_string,
   tuple: flags.DEFINE_list,
 }
+
+
+# Fields of an experiment, which flags of the same name set.
+FIELDS = {
+  field.name: field for field in dataclasses.fields(experiment_lib.Experiment)
+}
+
+
+def flag(
+  name: str, text: str, default: Any = None, kind: type | None = None
+) -> tuple:
+  """Returns name, absl's function, default and help text of a flag.
+
+  Args:
+    name: Name of the flag.
+    text: Help text.
+    default: Default; None for that of the experiment's field, if it has one.
+    kind: Type of the value; None for that of the default or field, or else str.
+  """
+  field = FIELDS.get(name)
+  if kind is None and default is not None:
+    kind = type(default)
+  elif kind is None:
+    kind = settings.kind_of(field.type) if field is not None else str
+    default = field.default if field is not None else None
+  return name, DEFINE[kind], default, text
 
 
 def make(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:

@@ -17,6 +17,7 @@ from repertory.components.config.settings import SettingError
 from repertory.launch import cli, sweeps
 from repertory.launch.cli import command, setting_flags
 from repertory.launch.cli import flags as flag_tables
+from repertory.launch.cli.setting_flags import flag
 from repertory.launch.platform import interrupts, lost_readers
 from repertory.launch.sweeps import grid, plans
 from repertory.launch.sweeps import values as values_lib
@@ -66,52 +67,41 @@ def _as_text(define: Callable) -> Callable:
 
 
 _FLAGS = (
-  (
+  flag(
     'seeds',
-    flags.DEFINE_integer,
-    None,
     'Number of seeds of each combination, from 0; default: those of --seed.',
+    kind=int,
   ),
-  (
+  flag(
     'parallel',
-    flags.DEFINE_integer,
-    None,
     'Number of concurrent runs; default: one per core, or fewer if a run has '
     'several nodes.',
+    kind=int,
   ),
-  (
+  flag(
     'study',
-    flags.DEFINE_integer,
-    None,
     'Search: total number of trials, earlier ones included. Settings may have '
     'ranges, such as 1..10 or 1e-5..1e-2:log.',
+    kind=int,
   ),
-  (
-    'study_seed',
-    flags.DEFINE_integer,
-    0,
-    'With --study: seed of the search.',
-  ),
-  (
+  flag('study_seed', 'With --study: seed of the search.', 0),
+  flag(
     'objective',
-    flags.DEFINE_string,
-    'last',
     'With --study: value to maximize, the mean return of the last evaluation '
     '(last) or of the best (best).',
+    'last',
   ),
-  (
+  flag(
     'prune',
-    flags.DEFINE_bool,
-    False,
     'With --study: stop trials whose evaluations fall behind the median of '
     'earlier trials.',
+    False,
   ),
-  (
+  flag(
     'directory',
-    flags.DEFINE_string,
-    None,
     'Directory of the sweep, with a directory for each run; required. An '
     'existing sweep is resumed.',
+    kind=str,
   ),
   *(
     (name, define if name in _OWN else _as_text(define), default, text)
@@ -125,8 +115,18 @@ _GROUPS = {
 }
 
 
+@command.register(
+  'sweep',
+  2,
+  '--directory=DIRECTORY [--seeds=N] [--flag=VALUE,VALUE] '
+  '[--config.NAME=VALUE,VALUE] [--study=N]',
+  'Trains with all combinations of values, or searches for good ones.',
+  _FLAGS,
+  groups=_GROUPS,
+  takes_settings=True,
+)
 def _sweep(values, settings, positional) -> int:
-  command.expect_no_arguments(positional)
+  del positional
   _check_own(values)
   plan = _make_plan(values, _read_given(values, settings))
   directory = values.directory
@@ -352,17 +352,3 @@ def _report_end(ending: 'sweep_lib.Ending', plan: plans.SweepPlan) -> int:
     )
     return command.FAILED
   return command.DONE
-
-
-command.REGISTRY.register(
-  'sweep',
-  command.Command(
-    '--directory=DIRECTORY [--seeds=N] [--flag=VALUE,VALUE] '
-    '[--config.NAME=VALUE,VALUE] [--study=N]',
-    'Trains with all combinations of values, or searches for good ones.',
-    _FLAGS,
-    _sweep,
-    _GROUPS,
-  ),
-  rank=2,
-)

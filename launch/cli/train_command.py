@@ -14,8 +14,17 @@ from repertory.launch.sweeps import manifest
 from repertory.launch.topologies import topology as topology_lib
 
 
+@command.register(
+  'train',
+  0,
+  '--agent=AGENT --env=ENVIRONMENT --steps=N [--flags] [--config.NAME=VALUE]',
+  'Trains an agent, or resumes the run in its directory.',
+  flag_tables.TRAIN_FLAGS,
+  groups=flag_tables.TRAIN_GROUPS,
+  takes_settings=True,
+)
 def _train(values, settings, positional) -> int:
-  command.expect_no_arguments(positional)
+  del positional
   _check_is_no_sweep(values.directory)
   topology = factory.make_topology(values)
   launch_type = factory.make_launcher(values)
@@ -84,16 +93,3 @@ def _how_to_resume(experiment, directory: str) -> str:
   if experiment.deterministic and not opening.resuming.is_exact(directory):
     return 'the same command without --deterministic'
   return 'the same command'
-
-
-command.REGISTRY.register(
-  'train',
-  command.Command(
-    '--agent=AGENT --env=ENVIRONMENT --steps=N [--flags] [--config.NAME=VALUE]',
-    'Trains an agent, or resumes the run in its directory.',
-    flag_tables.TRAIN_FLAGS,
-    _train,
-    flag_tables.TRAIN_GROUPS,
-  ),
-  rank=0,
-)

@@ -69,18 +69,8 @@ def check_experience(
     )
   # A checkpoint copies the whole table, to be consistent.
   needed = transport.num_bytes * (2 if experiment.checkpoint_replay else 1)
-  total = machine_memory.total_bytes()
-  if needed > total:
-    in_words = machine_memory.gigabytes
-    raise SettingError(
-      name,
-      f'must be at most about {int(table.max_size * total / needed):,}, or the '
-      f'machine must have more memory than {in_words(total)}; got '
-      f'{table.max_size:,}. '
-      f'The steps of that many items take {in_words(needed)} in a compiled '
-      'loop, '
-      'checkpoint of replay included.',
-    )
+  items = f'{table.max_size:,}, whose steps take in a compiled loop'
+  machine_memory.require(name, needed, items)
 
 
 def make_environment(

@@ -8,7 +8,7 @@ import re
 import stat
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config import regular_files
@@ -24,8 +24,6 @@ STORING = '.storing'  # Hard links to checkpoints being uploaded.
 FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED, INITIAL)
 
 LOCK = '.lock'
-# Another run may move a directory aside between two system calls.
-_NUM_ATTEMPTS = 3
 # `is_held` takes a directory's lock for a short time.
 _LOOK_SECONDS = 0.05
 
@@ -45,12 +43,18 @@ def check_writable(directory: str, setting: str = 'directory') -> None:
   Args:
     setting: Name of the setting, for the message.
   """
-  obstacle = ''
-  for _ in range(_NUM_ATTEMPTS):
-    obstacle = _find_obstacle(directory)
-    if not obstacle:
-      return
-  raise SettingError(setting, obstacle)
+  existing = _nearest_existing(directory)
+  if not os.path.isdir(existing):
+    raise SettingError(
+      setting,
+      f'must be a folder, got {directory}, where {existing} is a file.',
+    )
+  if not os.access(existing, os.W_OK | os.X_OK):
+    raise SettingError(
+      setting,
+      f'must be writable, got {directory}: no permission to write in '
+      f'{existing}.',
+    )
 
 
 def check_folder(directory: str, name: str, writes: bool = True) -> None:
@@ -214,23 +218,6 @@ def absence(directory: str, best: bool) -> SettingError:
   )
 
 
-def clear_way(
-  folder: str, *, folders: Sequence[str] = (), files: Sequence[str] = ()
-) -> str:
-  """Moves obstructing entries of a folder aside; returns a description.
-
-  Args:
-    folders: Names of entries that must be folders, if they exist.
-    files: Names of entries that must not be folders.
-  """
-  notes = []
-  for name in (*folders, *files):
-    path = os.path.join(folder, name)
-    if os.path.lexists(path) and os.path.isdir(path) != (name in folders):
-      notes.append(f'{path} was in the way and is now {set_aside(path)}')
-  return '; '.join(notes)
-
-
 def set_aside(path: str) -> str:
   """Renames a file or folder, adding the time; returns its new path."""
   stamp = datetime.datetime.now().strftime('%Y%m%d-%H%M%S.%f')
@@ -242,18 +229,6 @@ def set_aside(path: str) -> str:
 def is_aside(path: str) -> bool:
   """Whether a path is named as `set_aside` renames."""
   return bool(_ASIDE.fullmatch(os.path.basename(os.path.normpath(path))))
-
-
-def _find_obstacle(directory: str) -> str:
-  existing = _nearest_existing(directory)
-  if not os.path.isdir(existing):
-    return f'must be a folder, got {directory}, where {existing} is a file.'
-  if not os.access(existing, os.W_OK | os.X_OK):
-    return (
-      f'must be writable, got {directory}: no permission to write in '
-      f'{existing}.'
-    )
-  return ''
 
 
 def _nearest_existing(path: str) -> str:
@@ -285,7 +260,12 @@ def hold(directory: str) -> Iterator[None]:
   descriptor = _open_lock(directory)
   _held.add(descriptor)
   try:
-    if not _lock_or_wait(descriptor, directory):
+    # The second attempt is for a concurrent `is_held`.
+    is_locked = _lock(descriptor, directory)
+    if not is_locked:
+      time.sleep(_LOOK_SECONDS)
+      is_locked = _lock(descriptor, directory)
+    if not is_locked:
       raise SettingError(
         'directory',
         f'must not be in use, but another run writes to {directory}.',
@@ -321,31 +301,17 @@ def is_held(directory: str) -> bool:
 
 
 def _open_lock(directory: str) -> int:
-  attempt = 0
-  while True:
-    attempt += 1
-    try:
-      os.makedirs(directory, exist_ok=True)
-      # Python lets no other program inherit it.
-      path = os.path.join(directory, LOCK)
-      flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-      return os.open(path, flags, 0o666)
-    except OSError as error:
-      is_moved = isinstance(error, (FileExistsError, FileNotFoundError))
-      if not is_moved or attempt == _NUM_ATTEMPTS:
-        raise SettingError(
-          'directory',
-          f'must be writable, got {directory}: {error.strerror} '
-          f'({error.filename}).',
-        ) from error
-
-
-def _lock_or_wait(descriptor: int, directory: str) -> bool:
-  """Locks, with one retry in case of a concurrent `is_held`."""
-  if _lock(descriptor, directory):
-    return True
-  time.sleep(_LOOK_SECONDS)
-  return _lock(descriptor, directory)
+  try:
+    os.makedirs(directory, exist_ok=True)
+    # Python lets no other program inherit it.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    return os.open(os.path.join(directory, LOCK), flags, 0o666)
+  except OSError as error:
+    raise SettingError(
+      'directory',
+      f'must be writable, got {directory}: {error.strerror} '
+      f'({error.filename}).',
+    ) from error
 
 
 def _lock(descriptor: int, directory: str) -> bool:

@@ -51,82 +51,14 @@ def holding(
   with contextlib.ExitStack() as held:
     held.enter_context(directories.hold(directory))
     if stored is not None:
-      watched = _Watched(stored, report)
-      with _usable(stored), watched.limited():
-        held.enter_context(stored.hold(report))
+      fetch = _Fetch(stored, experiment, check, report)
+      with fetch.watched():
+        held.enter_context(stored.lock.hold(report))
         stored.remove_unfinished()
-        if fresh:
-          aside = stored.move_aside(watched.count)
-          done = f'old checkpoints were moved to {aside}' if aside else ''
-        else:
-          done = _Fetch(stored, experiment, check, watched).run()
+        done = fetch.move_aside() if fresh else fetch.run()
     if fresh and directories.move_aside(directory):
       held.enter_context(directories.hold(directory))
     yield done
-
-
-@contextlib.contextmanager
-def _usable(stored: checkpoints.Storage) -> Iterator[None]:
-  """Names the storage in errors of the operating system."""
-  try:
-    yield
-  except OSError as error:
-    raise SettingError(
-      'storage',
-      f'must be readable and writable, got {stored.shown}: {text_of(error)}.',
-    ) from error
-
-
-class _Watched:
-  """Reports transfers from a storage, and limits waits for it."""
-
-  def __init__(
-    self, stored: checkpoints.Storage, report: Callable[[str], None]
-  ):
-    self._stored = stored
-    self._report = report
-    self._num_bytes = 0
-    self._reported_at = time.monotonic()
-
-  @contextlib.contextmanager
-  def limited(self) -> Iterator[None]:
-    """Raises in a block in which no bytes arrive for long.
-
-    Raises:
-      NoAnswerError: After `watchdog.START_SECONDS` without any.
-    """
-    seconds = watchdog.START_SECONDS
-    error = signals.NoAnswerError(
-      f'Waited {seconds:g} seconds for {self._stored.shown} to answer.'
-    )
-    with (
-      interrupts.interruptible() as demand,
-      watchdog.watching(
-        lambda: self._num_bytes, seconds, lambda waited: demand(error)
-      ),
-    ):
-      yield
-
-  def begin(
-    self, manifest: checkpoints.CheckpointManifest
-  ) -> Callable[[int], None]:
-    """Reports a checkpoint; returns the callback that counts its bytes."""
-    total, before = manifest.num_bytes, self._num_bytes
-    self._reported_at = time.monotonic()
-    self._report(f'fetching {manifest.path}, {total / 1e6:.1f} MB')
-
-    def count(num_bytes: int) -> None:
-      self.count(num_bytes)
-      if time.monotonic() - self._reported_at > _REPORT_SECONDS:
-        self._reported_at = time.monotonic()
-        came = self._num_bytes - before
-        self._report(f'fetched {came / 1e6:.0f} of {total / 1e6:.0f} MB')
-
-    return count
-
-  def count(self, num_bytes: int) -> None:
-    """Counts bytes that arrived."""
-    self._num_bytes += num_bytes
 
 
 class _Fetch:
@@ -137,13 +69,47 @@ class _Fetch:
     stored: checkpoints.Storage,
     experiment: experiment_lib.Experiment,
     check: Check,
-    watched: _Watched,
+    report: Callable[[str], None],
   ):
     self._stored = stored
     self._directory = experiment.directory
     self._max_to_keep = experiment.checkpoints_to_keep
     self._check = check
-    self._watched = watched
+    self._report = report
+    self._num_bytes = 0
+    self._reported_at = time.monotonic()
+
+  @contextlib.contextmanager
+  def watched(self) -> Iterator[None]:
+    """Raises in a block in which no bytes arrive for long.
+
+    Raises:
+      SettingError: In place of errors of the operating system.
+      NoAnswerError: After `watchdog.START_SECONDS` without any bytes.
+    """
+    seconds = watchdog.START_SECONDS
+    late = signals.NoAnswerError(
+      f'Waited {seconds:g} seconds for {self._stored.shown} to answer.'
+    )
+    try:
+      with (
+        interrupts.interruptible() as demand,
+        watchdog.watching(
+          lambda: self._num_bytes, seconds, lambda waited: demand(late)
+        ),
+      ):
+        yield
+    except OSError as error:
+      raise SettingError(
+        'storage',
+        f'must be readable and writable, got {self._stored.shown}: '
+        f'{text_of(error)}.',
+      ) from error
+
+  def move_aside(self) -> str:
+    """Moves old checkpoints aside; returns a description of what was done."""
+    aside = self._stored.move_aside(self._count)
+    return f'old checkpoints were moved to {aside}' if aside else ''
 
   def run(self) -> str:
     """Fetches what is missing; returns a description of what was done."""
@@ -195,10 +161,17 @@ class _Fetch:
     manifest: checkpoints.CheckpointManifest,
     here: checkpointing.Checkpointer,
   ) -> None:
-    count = self._watched.begin(manifest)
+    self._report(f'fetching {manifest.path}, {manifest.num_bytes / 1e6:.1f} MB')
     here.add(
-      lambda folder: store.fetch(manifest, folder, count), manifest.number
+      lambda folder: store.fetch(manifest, folder, self._count), manifest.number
     )
+
+  def _count(self, num_bytes: int) -> None:
+    """Counts bytes that arrived, and reports them every ten seconds."""
+    self._num_bytes += num_bytes
+    if time.monotonic() - self._reported_at > _REPORT_SECONDS:
+      self._reported_at = time.monotonic()
+      self._report(f'transferred {self._num_bytes / 1e6:.0f} MB so far')
 
   def _checkpointer(
     self, folder: str, max_to_keep: int

@@ -86,18 +86,12 @@ def check_experience(
     one.check(raw)
   _check_returns(experiment.builder, data, raw)
   table = transports.unlimited(experience, lengths_of(data)).table
-  needed, total = (
-    local.item_bytes(table) * table.max_size,
-    machine_memory.total_bytes(),
+  item_bytes = local.item_bytes(table)
+  machine_memory.require(
+    'data',
+    item_bytes * table.max_size,
+    f'{table.max_size:,} items of {item_bytes:,} bytes each',
   )
-  if needed > total:
-    in_words = machine_memory.gigabytes
-    raise SettingError(
-      'data',
-      f'must fit into the {in_words(total)} of memory as items of the agent; '
-      f'got {table.max_size:,} items of {local.item_bytes(table):,} bytes '
-      f'each, {in_words(needed)}.',
-    )
 
 
 def _check_returns(

@@ -1,9 +1,54 @@
 """Checks that a run can resume from a checkpoint."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from repertory.agents.reward_models import reward_model_config
 from repertory.components import transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import versions
 from repertory.launch.opening import session as session_lib
+
+
+def check_identity(
+  checkpoint: checkpointing.Checkpoint, identity: Mapping[str, Any]
+) -> None:
+  """Raises for a checkpoint of another experiment.
+
+  Raises:
+    CheckpointError: Naming every field that differs, except those that follow
+      from another difference: settings from the agent, tables from settings or
+      the environment.
+  """
+  found = reward_model_config.with_present_names(checkpoint.state['experiment'])
+  names = [
+    name
+    for name in sorted(found.keys() | identity.keys())
+    if found.get(name) != identity.get(name)
+  ]
+  if 'builder' in names:
+    names = [name for name in names if '.' not in name]
+  names = [n for n in names if not n.startswith('table.')] or names
+  if not names:
+    return
+  differences = [
+    f'{name}: {_text_of(found.get(name))} in the checkpoint, '
+    f'{_text_of(identity.get(name))} now'
+    for name in names
+  ]
+  problem = (
+    f'Checkpoint {checkpoint.path} is of another experiment: '
+    f'{"; ".join(differences)}. Use the settings of the checkpoint'
+  )
+  raise checkpointing.CheckpointError(
+    f'{problem}, choose another directory or storage, or start afresh.',
+    for_readers=f'{problem}, or choose another directory.',
+    fresh=True,
+  )
+
+
+def _text_of(value: Any) -> str:
+  return 'nothing' if value is None else str(value)
 
 
 def describe_move(checkpoint: checkpointing.Checkpoint) -> str:

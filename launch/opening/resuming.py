@@ -1,4 +1,4 @@
-"""Starts of runs: new, or resumed from their checkpoint."""
+"""Starts of runs: checks, then a new run or one resumed from a checkpoint."""
 
 import contextlib
 import dataclasses
@@ -16,7 +16,6 @@ from repertory.launch.experiments import failures
 from repertory.launch.opening import (
   directories,
   fetching,
-  identities,
   offline_checks,
   preflight,
   recording,
@@ -25,7 +24,54 @@ from repertory.launch.opening import (
   warm_start,
 )
 from repertory.launch.opening import session as session_lib
-from repertory.launch.platform import printed
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+  """A checked experiment; nothing has been written.
+
+  Attributes:
+    experiment: The experiment to run.
+    spec: The environment's spec.
+    experience: The agent's experience.
+    options: Replay options, the best first.
+  """
+
+  experiment: experiment_lib.Experiment
+  spec: specs.EnvironmentSpec
+  experience: experience_lib.Experience
+  options: Sequence[preflight.ReplayOption]
+
+
+def make_plan(
+  experiment: experiment_lib.Experiment,
+  kinds: Sequence[str],
+  smallest_batch: int | None = None,
+  check: Callable[[Any, Any, Any], None] = lambda *checked: None,
+) -> Plan:
+  """Checks an experiment; writes nothing.
+
+  Args:
+    experiment: The experiment to run.
+    kinds: Allowed kinds of transport, the best first.
+    smallest_batch: Divisor of each adder's number of environments; None for the
+      environments of an actor.
+    check: Raises if experiment, experience and spec cannot run this way.
+
+  Raises:
+    ValueError: If the experiment cannot run.
+    TimeoutError: If making the environment takes too long.
+  """
+  spec = smoke_test.check(experiment)
+  experience = preflight.describe_experience(experiment, spec)
+  options = preflight.find_options(
+    experiment, experience, kinds, smallest_batch
+  )
+  check(experiment, experience, spec)
+  offline_checks.check_demonstrations(experiment, experience, spec, kinds)
+  recording.prepare(experiment, spec, writes=False)
+  preflight.check_steps(experiment, experience, kinds)
+  return Plan(experiment, spec, experience, options)
 
 
 @contextlib.contextmanager
@@ -58,48 +104,35 @@ def open_session(
     CheckpointError: If the checkpoint cannot be read or is of another
       experiment; nothing was written.
   """
-  spec = smoke_test.check(experiment)
-  experience = session_lib.describe_experience(experiment, spec)
-  options = preflight.find_options(
-    experiment, experience, kinds, smallest_batch
+  plan = make_plan(experiment, kinds, smallest_batch, check)
+  check_ours = functools.partial(
+    resume_checks.check_identity, identity=experiment.identity(plan.experience)
   )
-  check(experiment, experience, spec)
-  _check_rest(experiment, experience, spec, kinds)
-  identity = experiment.identity(experience)
-  check_ours = functools.partial(identities.check_identity, identity=identity)
-  start = warm_start.WarmStart(experiment, spec)
+  initial = None
   if fresh or (stored is None and not _has_checkpoint(experiment.directory)):
-    start.read()  # Before its directory may be moved aside.
+    # Before its directory may be moved aside.
+    initial = warm_start.read(experiment, plan.spec)
   # Locks first, so that no other run changes what is read next.
   locked = fetching.holding(stored, experiment, fresh, check_ours, report)
   with locked as fetched:
     checkpoint = load_checkpoint(experiment.directory)
-    if checkpoint is not None:
+    if checkpoint is None:
+      initial = initial or warm_start.read(experiment, plan.spec)
+    else:
       check_ours(checkpoint)
-    start.settle(checkpoint)
-    option, session = _choose(options, checkpoint, experiment, spec, sharding)
+      warm_start.check_resumed(experiment, checkpoint)
+    option, session = _choose(plan, checkpoint, sharding)
     resume_checks.check(checkpoint, session)
-    cleared = _clear(session)
+    session.make_checkpointer().remove_unfinished()
+    shutil.rmtree(session.storing_directory, ignore_errors=True)
+    os.makedirs(session.log_directory, exist_ok=True)
     _prepare_replay(checkpoint, session)
-    session = start.place(session)
-    recording.prepare(experiment, spec)
+    session = warm_start.place(session, initial)
+    recording.prepare(experiment, plan.spec)
     started = _describe_start(checkpoint, session)
-    unused = _explain(option, options)
-    messages = (fetched, started, option.warning, cleared, unused)
+    messages = (fetched, started, option.warning, _explain(option, plan))
     message = '; '.join(filter(None, messages))
     yield dataclasses.replace(session, message=message)
-
-
-def _check_rest(
-  experiment: experiment_lib.Experiment,
-  experience: experience_lib.Experience,
-  spec: specs.EnvironmentSpec,
-  kinds: Sequence[str],
-) -> None:
-  """Checks demonstrations and recordings, and last the number of steps."""
-  offline_checks.check_demonstrations(experiment, experience, spec, kinds)
-  recording.prepare(experiment, spec, writes=False)
-  preflight.check_steps(experiment, experience, kinds)
 
 
 def resume(
@@ -204,69 +237,44 @@ def load_best(directory: str) -> checkpointing.Checkpoint | None:
 
 
 def _choose(
-  options: Sequence[preflight.ReplayOption],
+  plan: Plan,
   checkpoint: checkpointing.Checkpoint | None,
-  experiment: experiment_lib.Experiment,
-  spec: specs.EnvironmentSpec,
   sharding: str,
 ) -> tuple[preflight.ReplayOption, session_lib.Session]:
   """Returns the best option that restores the checkpoint's tables, if any."""
-
-  def begin(option: preflight.ReplayOption) -> session_lib.Session:
-    parts = experiment, spec, option.experience, option.transport, sharding
-    return _begin(checkpoint, *parts)
-
-  found = [(option, begin(option)) for option in options]
+  state = checkpoint.state if checkpoint else {}
+  counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
+  counts.update(state.get('counts', {}))
+  found = [
+    (
+      option,
+      session_lib.Session(
+        recording.with_absolute_paths(plan.experiment),
+        plan.spec,
+        option.experience,
+        counts=counts,
+        elapsed_seconds=state.get('elapsed_seconds', 0.0),
+        is_resumed=checkpoint is not None,
+        initial=state.get(warm_start.KEY),
+        transport=option.transport,
+        sharding=sharding,
+      ),
+    )
+    for option in plan.options
+  ]
   for option, session in found:
     if checkpoint is None or not session.explain_omission(checkpoint):
       return option, session
   return found[0]
 
 
-def _explain(
-  option: preflight.ReplayOption, options: Sequence[preflight.ReplayOption]
-) -> str:
+def _explain(option: preflight.ReplayOption, plan: Plan) -> str:
   """Explains why another option than the best was chosen; '' if needless."""
-  if option == options[0]:
+  if option == plan.options[0]:
     return ''
   is_served = option.transport == transports.ReverbTransport.kind
   place = 'a server' if is_served else 'this process'
   return f'replay stays in {place}, as in the checkpoint'
-
-
-def _clear(session: session_lib.Session) -> str:
-  """Prepares the folders of a run; describes what was moved aside."""
-  session.make_checkpointer().remove_unfinished()
-  shutil.rmtree(session.storing_directory, ignore_errors=True)
-  os.makedirs(session.log_directory, exist_ok=True)
-  return directories.clear_way(
-    session.log_directory, folders=[printed.NODES], files=[printed.NATIVE]
-  )
-
-
-def _begin(
-  checkpoint: checkpointing.Checkpoint | None,
-  experiment: experiment_lib.Experiment,
-  spec: specs.EnvironmentSpec,
-  experience: experience_lib.Experience,
-  transport: str,
-  sharding: str,
-) -> session_lib.Session:
-  """Returns a session that continues the counts of a checkpoint, if any."""
-  state = checkpoint.state if checkpoint else {}
-  counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
-  counts.update(state.get('counts', {}))
-  return session_lib.Session(
-    recording.with_absolute_paths(experiment),
-    spec,
-    experience,
-    counts=counts,
-    elapsed_seconds=state.get('elapsed_seconds', 0.0),
-    is_resumed=checkpoint is not None,
-    initial=state.get(warm_start.KEY),
-    transport=transport,
-    sharding=sharding,
-  )
 
 
 def _prepare_replay(

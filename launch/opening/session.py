@@ -316,18 +316,3 @@ def _describe_format(kind: str) -> str:
     transports.SHARES: 'learners with separate tables (gossip)',
     transports.OFFLINE: 'tables of data sets (offline)',
   }.get(kind, f'transport {kind!r}')
-
-
-def describe_experience(
-  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
-) -> experience_lib.Experience:
-  """Returns the agent's experience, with demonstrations if it has some.
-
-  Call it once: agents of sequences make a network for it.
-
-  Raises:
-    ValueError: If the settings do not fit the number of environments.
-  """
-  experience = experiment.builder.experience(spec, experiment.num_environments)
-  fraction = experiment.demonstration_fraction
-  return experience.with_demonstrations(fraction) if fraction else experience

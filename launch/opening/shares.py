@@ -52,7 +52,7 @@ def describe_experience(
   Raises:
     ValueError: If it cannot run this way.
   """
-  experience = session_lib.describe_experience(experiment, spec)
+  experience = preflight.describe_experience(experiment, spec)
   kinds = [transports.InProcessTransport.kind]
   (option,) = preflight.find_options(experiment, experience, kinds)
   preflight.check_steps(experiment, experience, kinds)

@@ -13,21 +13,16 @@ from repertory.agents.interface import registry as agents_registry
 from repertory.components import specs
 from repertory.components.config.settings import SettingError, text_of
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import environment_batches, network_memory
+from repertory.launch.opening import environment_batches
 from repertory.launch.platform import machine_memory, watchdog
 
 _EVALUATION_FACTORY = 'evaluation_environment_factory'
 
 
-def check(
-  experiment: experiment_lib.Experiment, learns: bool = True
-) -> specs.EnvironmentSpec:
+def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
   """Checks that the agent fits the environment; writes nothing.
 
   `preflight.find_options` checks whether the experiment can be trained, too.
-
-  Args:
-    learns: Whether to require memory for training.
 
   Returns:
     The environment's spec.
@@ -40,7 +35,6 @@ def check(
   """
   additional_loss.check(experiment.builder)
   spec = _find_spec(experiment)
-  network_memory.check(experiment, spec, learns)
   try:
     experiment.builder.make_network(spec)
   except ValueError as error:

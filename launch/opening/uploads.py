@@ -6,7 +6,6 @@ import os
 import shutil
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -22,8 +21,6 @@ _NAME = 'storage'
 _LOOK_SECONDS = 1.0
 _SHOW_SECONDS = 0.25  # Period of progress reports at the end of the run.
 _CLOSE_SECONDS = 2.0  # Time-out for the thread after an upload is canceled.
-# The newest checkpoint may be removed while it is linked, for a newer one.
-_NUM_ATTEMPTS = 3
 
 
 @dataclasses.dataclass
@@ -36,8 +33,8 @@ class _Series:
     checkpointer: Local checkpointer they come from.
     max_to_keep: Number of checkpoints to keep in the storage.
     tried: The last one whose upload was tried, or one to skip.
+    failed: The last one whose upload failed.
     problem: Reason why the newest is not stored; '' if it is.
-    blindness: Reason why the newest cannot be determined; '' if it can.
   """
 
   what: str
@@ -45,24 +42,8 @@ class _Series:
   checkpointer: checkpointing.Checkpointer
   max_to_keep: int
   tried: str | None = None
+  failed: str | None = None
   problem: str = ''
-  blindness: str = ''
-
-  def find(self, again: bool) -> str | None:
-    """Returns the folder to upload next, or None.
-
-    Args:
-      again: Whether to retry one whose upload failed.
-    """
-    newest = self.checkpointer.newest()
-    self.blindness = ''
-    if newest == self.tried and not (again and self.problem):
-      return None
-    return newest
-
-  def problems(self) -> list[str]:
-    """Returns the reasons why the newest is not stored."""
-    return [one for one in (self.problem, self.blindness) if one]
 
 
 class Uploads:
@@ -91,29 +72,20 @@ class Uploads:
     self._show = show
     experiment = session.experiment
     self._timeout_seconds = experiment.timeout_seconds
-    self._links = session.storing_directory
+    here = session.make_checkpointer()
     best = checkpointing.Checkpointer(session.best_directory, 1)
+    # A fresh run does not upload the policy that an earlier run left.
+    old_best = None if session.is_resumed else best.newest()
     self._series = (
       _Series(
-        'checkpoint',
-        stored.checkpoints,
-        session.make_checkpointer(),
-        experiment.checkpoints_to_keep,
+        'checkpoint', stored.checkpoints, here, experiment.checkpoints_to_keep
       ),
-      _Series(
-        'best policy',
-        stored.best,
-        best,
-        max_to_keep=1,
-        # A fresh run does not upload what an earlier run left.
-        tried=None if session.is_resumed else best.newest(),
-      ),
+      _Series('best policy', stored.best, best, 1, tried=old_best),
     )
     self._status: loggers.Status | None = None
     self._busy = ''
     self._is_lost = False
     self._num_bytes = self._total_bytes = 0
-    self._reported: set[str] = set()
     self._ending, self._given_up = threading.Event(), threading.Event()
     self._note({'stores_to': stored.shown, 'message': session.message})
     self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
@@ -140,6 +112,7 @@ class Uploads:
       self._thread.join(_SHOW_SECONDS)
       if self._status is not None and self._busy:
         self._show(self._status.with_messages(self._progress()))
+    problem = '; '.join(self._problems())
     if self._thread.is_alive():
       self._given_up.set()
       problem = (
@@ -147,11 +120,6 @@ class Uploads:
         f'{self._progress() or f"{self._stored.shown} to answer"}'
       )
       self._warn(problem)
-      return self._advise(problem)
-    return self._advise('; '.join(self._problems()))
-
-  def _advise(self, problem: str) -> str:
-    """Appends the remedy to a problem; '' without a problem."""
     if not problem:
       return ''
     # Another run owns the storage now, and may have learned more.
@@ -184,57 +152,64 @@ class Uploads:
           self._store_newest(series, again=is_last)
         except signals.Stopped:
           return
-        except Exception as error:  # Else the thread would end silently.
-          series.blindness = self._describe(f'the newest {series.what}', error)
 
   def _store_newest(self, series: _Series, again: bool) -> None:
-    failed = None
-    for _ in range(_NUM_ATTEMPTS):
-      source = None
-      try:
-        source = series.find(again or failed is not None)
-        if source in (None, failed):
-          break  # Any other one was removed while it was linked.
-        failed = series.tried = source
-        self._store(series, source)
-        series.problem = ''
-        return
-      except signals.Stopped:
-        raise
-      except Exception as error:  # From any package behind the storage.
-        if source is None:
-          series.blindness = self._describe(f'the newest {series.what}', error)
-        else:
-          self._is_lost |= isinstance(error, checkpoints.LockLostError)
-          what = f'{series.what} {os.path.basename(source)}'
-          series.problem = self._describe(what, error)
-    for problem in series.problems():
-      self._warn(problem)
+    """Uploads the newest checkpoint, if that was not tried before.
 
-  def _problems(self) -> list[str]:
-    return [one for series in self._series for one in series.problems()]
-
-  def _store(self, series: _Series, source: str) -> None:
-    self._stored.check()
-    name = os.path.basename(source)
-    linked = os.path.join(self._links, uuid.uuid4().hex, name)
+    Args:
+      again: Whether to retry one whose upload failed.
+    """
+    what = f'the newest {series.what}'
     try:
-      os.makedirs(os.path.dirname(linked))
-      checkpointing.link_tree(source, linked)
+      source = series.checkpointer.newest()
+      is_due = source != series.tried or (again and source == series.failed)
+      if source is not None and is_due:
+        series.tried = series.failed = source
+        what = f'{series.what} {os.path.basename(source)}'
+        self._store(series, source, what)
+      elif again:
+        series.problem = ''  # It can be determined again.
+    except signals.Stopped:
+      raise
+    except Exception as error:  # From any package behind the storage.
+      self._is_lost |= isinstance(error, checkpoints.LockLostError)
+      problem = (
+        f'{what} is not in {self._stored.shown}: {type(error).__name__}: '
+        f'{error}'
+      )
+      if problem != series.problem:
+        series.problem = problem
+        self._warn(problem)
+
+  def _store(self, series: _Series, source: str, what: str) -> None:
+    links = self._session.storing_directory
+    linked = os.path.join(links, os.path.basename(source))
+    try:
+      os.makedirs(links, exist_ok=True)
+      try:
+        checkpointing.link_tree(source, linked)
+      except OSError:
+        if os.path.exists(source):
+          raise
+        return  # It made way for a newer one, which is next.
+      self._stored.lock.check()
       self._num_bytes, self._total_bytes = 0, _count_bytes(linked)
-      self._busy = f'{series.what} {name}'
-      series.store.add(linked, self._stored.check, self._count)
+      self._busy = what
+      series.store.add(linked, self._stored.lock.check, self._count)
+      series.failed, series.problem = None, ''
     finally:
       self._busy = ''
-      shutil.rmtree(self._links, ignore_errors=True)
+      shutil.rmtree(links, ignore_errors=True)
     try:
       series.store.keep_newest(series.max_to_keep)
     except Exception as error:  # The next one tries again.
       self._warn(
-        f'checkpoints older than {series.what} {name} could not be removed '
-        'from '
+        f'checkpoints older than {what} could not be removed from '
         f'{self._stored.shown}: {type(error).__name__}: {error}'
       )
+
+  def _problems(self) -> list[str]:
+    return [series.problem for series in self._series if series.problem]
 
   def _count(self, num_bytes: int) -> None:
     if self._given_up.is_set():
@@ -251,16 +226,7 @@ class Uploads:
       busy, self._stored.shown, *megabytes
     )
 
-  def _describe(self, what: str, error: Exception) -> str:
-    return (
-      f'{what} is not in {self._stored.shown}: {type(error).__name__}: {error}'
-    )
-
   def _warn(self, problem: str) -> None:
-    """Logs a problem, once while it lasts."""
-    if problem in self._reported:
-      return
-    self._reported = {problem, *(set(self._problems()) & self._reported)}
     logging.warning('%s', problem)
     self._note({'warning': problem})
 

@@ -21,115 +21,99 @@ KEY = 'initial_from'
 _MAX_DIFFERENCES = 4  # In an error message.
 
 
-class WarmStart:
-  """Initial networks of a new run, taken from another run."""
+# Arrays of the initial networks, and a description of their origin.
+Initial = tuple[Mapping[str, np.ndarray], Mapping[str, Any]]
 
-  def __init__(
-    self, experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
-  ):
-    """Reads nothing yet.
 
-    Args:
-      spec: The environment's spec.
-    """
-    self._experiment = experiment
-    self._spec = spec
-    self._found: tuple[Mapping[str, np.ndarray], Mapping[str, Any]] | None
-    self._found = None
+def read(
+  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
+) -> Initial | None:
+  """Reads the networks of the other run, if there is one.
 
-  def read(self) -> None:
-    """Reads the other run's networks, and checks that they fit.
+  Args:
+    spec: The environment's spec.
 
-    Raises:
-      SettingError: If there are none, or they do not fit.
-    """
-    directory = self._experiment.initial_from
-    if directory is None or self._found:
-      return
-    checkpoint = _load(directory)
-    arrays = learners.select_learned(checkpoint.arrays)
-    state = checkpoint.state
-    origin = {
-      'directory': os.path.realpath(directory),
-      'checkpoint': os.path.basename(checkpoint.path),
-      'agent': state['experiment']['agent'],
-      'environment': state['experiment']['environment'],
-      'steps': state['counts']['steps'],
-      'learner_steps': state['counts']['learner_steps'],
-    }
-    differences = _compare(arrays, self._expected_shapes())
-    if differences:
-      more = len(differences) - _MAX_DIFFERENCES
-      raise SettingError(
-        KEY,
-        'must be a run whose networks are those of this one, but checkpoint '
-        f"{checkpoint.path} ('{origin['agent']}' on '{origin['environment']}') "
-        f'differs: {"; ".join(differences[:_MAX_DIFFERENCES])}'
-        f'{f"; and {more} more" if more > 0 else ""}. Use the settings of '
-        'that run, or leave it out.',
-      )
-    self._found = arrays, origin
-
-  def settle(self, checkpoint: checkpointing.Checkpoint | None) -> None:
-    """Checks that the setting is what the run begins, or began, with.
-
-    For a resumed run, the other run's directory need not exist any more.
-
-    Args:
-      checkpoint: Checkpoint to resume from; None for a new run.
-
-    Raises:
-      SettingError: If it is not, or a new run finds no fitting networks.
-    """
-    if checkpoint is None:
-      self.read()
-      return
-    directory = self._experiment.directory
-    asked, began = self._experiment.initial_from, checkpoint.state.get(KEY)
-    if asked is None or (
-      began and began['directory'] == os.path.realpath(asked)
-    ):
-      return
+  Raises:
+    SettingError: If there are none, or they do not fit.
+  """
+  if experiment.initial_from is None:
+    return None
+  checkpoint = _load(experiment.initial_from)
+  arrays, state = learners.select_learned(checkpoint.arrays), checkpoint.state
+  origin = {
+    'directory': os.path.realpath(experiment.initial_from),
+    'checkpoint': os.path.basename(checkpoint.path),
+    'agent': state['experiment']['agent'],
+    'environment': state['experiment']['environment'],
+    'steps': state['counts']['steps'],
+    'learner_steps': state['counts']['learner_steps'],
+  }
+  builder = experiment.builder
+  update = builder.make_update(builder.make_network(spec), spec)
+  named = learners.name_learned(update)
+  expected = {name: tuple(v.shape) for name, v in named.items()}
+  if differences := _compare(arrays, expected):
+    more = len(differences) - _MAX_DIFFERENCES
     raise SettingError(
       KEY,
-      f'must be left out: the run in {directory} is resumed, and began with '
-      f'{began["directory"] if began else "new networks"}; got {asked}. Choose '
-      'another directory for a new run, or start afresh.',
-      fresh=True,
+      'must be a run whose networks are those of this one, but checkpoint '
+      f"{checkpoint.path} ('{origin['agent']}' on '{origin['environment']}') "
+      f'differs: {"; ".join(differences[:_MAX_DIFFERENCES])}'
+      f'{f"; and {more} more" if more > 0 else ""}. Use the settings of '
+      'that run, or leave it out.',
     )
+  return arrays, origin
 
-  def place(self, session: session_lib.Session) -> session_lib.Session:
-    """Saves the initial networks of a new run in its own directory.
 
-    The other run may remove its checkpoint before this run's learner reads it.
+def check_resumed(
+  experiment: experiment_lib.Experiment, checkpoint: checkpointing.Checkpoint
+) -> None:
+  """Checks that the setting is what a resumed run began with.
 
-    Returns:
-      The session, with a description of their origin.
+  The other run's directory need not exist any more.
 
-    Raises:
-      SettingError: If they cannot be written.
-    """
-    if session.is_resumed:
-      return session
-    folder = session.initial_directory
-    shutil.rmtree(folder, ignore_errors=True)
-    if self._found is None:
-      return session
-    arrays, origin = self._found
-    try:
-      checkpointing.Checkpointer(folder, 1).save(arrays, origin)
-    except OSError as error:
-      raise SettingError(
-        'directory', f'must have room for {folder}: {error}.'
-      ) from error
-    return dataclasses.replace(session, initial=origin)
+  Raises:
+    SettingError: If it is not.
+  """
+  asked, began = experiment.initial_from, checkpoint.state.get(KEY)
+  if asked is None or (began and began['directory'] == os.path.realpath(asked)):
+    return
+  raise SettingError(
+    KEY,
+    f'must be left out: the run in {experiment.directory} is resumed, and '
+    f'began with {began["directory"] if began else "new networks"}; got '
+    f'{asked}. Choose another directory for a new run, or start afresh.',
+    fresh=True,
+  )
 
-  def _expected_shapes(self) -> dict[str, tuple[int, ...]]:
-    """Builds the update, for the names and shapes of its variables."""
-    builder, spec = self._experiment.builder, self._spec
-    update = builder.make_update(builder.make_network(spec), spec)
-    named = learners.name_learned(update)
-    return {name: tuple(v.shape) for name, v in named.items()}
+
+def place(
+  session: session_lib.Session, initial: Initial | None
+) -> session_lib.Session:
+  """Saves the initial networks of a new run in its own directory.
+
+  The other run may remove its checkpoint before this run's learner reads it.
+
+  Returns:
+    The session, with a description of their origin.
+
+  Raises:
+    SettingError: If they cannot be written.
+  """
+  if session.is_resumed:
+    return session
+  folder = session.initial_directory
+  shutil.rmtree(folder, ignore_errors=True)
+  if initial is None:
+    return session
+  arrays, origin = initial
+  try:
+    checkpointing.Checkpointer(folder, 1).save(arrays, origin)
+  except OSError as error:
+    raise SettingError(
+      'directory', f'must have room for {folder}: {error}.'
+    ) from error
+  return dataclasses.replace(session, initial=origin)
 
 
 def describe(session: session_lib.Session) -> str:
@@ -167,38 +151,9 @@ def _compare(
 ) -> list[str]:
   """Describes the differences between arrays and the expected shapes."""
   found = {name: array.shape for name, array in arrays.items()}
-  if found == expected:
-    return []
-  # Ignores indices: an additional layer would shift those of all later ones.
-  there, here = _without_indices(found), _without_indices(expected)
-  if there == here:
-    there, here = found, expected
-
-  def describe(name: str) -> str:
-    if name not in there:
-      return f'{name} is missing there'
-    if name not in here:
-      return f'{name} is not known here'
-    return f'{name} has shape {there[name]} there and {here[name]} here'
-
   return [
-    describe(name)
-    for name in dict.fromkeys([*here, *there])
-    if there.get(name) != here.get(name)
+    f'{name} has shape {found.get(name, "none")} there and '
+    f'{expected.get(name, "none")} here'
+    for name in dict.fromkeys([*expected, *found])
+    if found.get(name) != expected.get(name)
   ]
-
-
-def _without_indices(
-  shapes: Mapping[str, tuple[int, ...]],
-) -> dict[str, tuple[int, ...]]:
-  """Names variables by group and name; numbers those of equal names."""
-  named: dict[str, tuple[int, ...]] = {}
-  for name, shape in shapes.items():
-    group, _, own = name.split('/', 2)
-    plain = short = f'{group}/{own.removesuffix(":0")}'
-    number = 1
-    while short in named:
-      number += 1
-      short = f'{plain} ({number})'
-    named[short] = shape
-  return named

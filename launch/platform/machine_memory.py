@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import psutil
 
+from repertory.components.config.settings import SettingError
+
 
 def total_bytes(root: str = '/') -> int:
   """Returns the machine's memory, or the limit of its control group if lower.
@@ -22,6 +24,23 @@ def total_bytes(root: str = '/') -> int:
     if text.isdigit():  # Else it is 'max'.
       limits.append(int(text))
   return min(limits)
+
+
+def require(setting: str, num_bytes: float, value: str) -> None:
+  """Raises SettingError if something does not fit into memory.
+
+  Args:
+    setting: Setting to lower.
+    num_bytes: Number of bytes it takes.
+    value: Value of the setting, and what takes the memory, in words.
+  """
+  total = total_bytes()
+  if num_bytes > total:
+    raise SettingError(
+      setting,
+      f'must fit into the {gigabytes(total)} of memory; got {value}, '
+      f'{gigabytes(num_bytes)}.',
+    )
 
 
 def gigabytes(num_bytes: float) -> str:

@@ -11,11 +11,9 @@ from repertory.launch.experiments import callbacks as callbacks_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.opening import (
-  offline_checks,
   preflight,
   resuming,
   run_metadata,
-  smoke_test,
   uploads,
 )
 from repertory.launch.opening import session as session_lib
@@ -299,12 +297,9 @@ def check(
   """
   experiment, callback_list = _split_callbacks(experiment)
   topology = _check(topology, launch_type, experiment, callback_list)
-  spec = smoke_test.check(experiment)
-  experience = session_lib.describe_experience(experiment, spec)
-  kinds = topology.transports(experiment)
-  preflight.find_options(
-    experiment, experience, kinds, topology.smallest_batch(experiment)
+  resuming.make_plan(
+    experiment,
+    topology.transports(experiment),
+    topology.smallest_batch(experiment),
+    topology.check_experience,
   )
-  topology.check_experience(experiment, experience, spec)
-  offline_checks.check_demonstrations(experiment, experience, spec, kinds)
-  preflight.check_steps(experiment, experience, kinds)

@@ -12,11 +12,11 @@ from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import naming
 from repertory.launch.opening import (
   directories,
-  identities,
+  preflight,
+  resume_checks,
   resuming,
   smoke_test,
 )
-from repertory.launch.opening import session as session_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,9 +103,9 @@ def _read(
     raise settings.SettingError(
       'run', f'must be the directory of a run, or an experiment, got {run!r}.'
     )
-  spec = smoke_test.check(experiment, learns=False)
-  experience = session_lib.describe_experience(experiment, spec)
-  identities.check_identity(checkpoint, experiment.identity(experience))
+  spec = smoke_test.check(experiment)
+  experience = preflight.describe_experience(experiment, spec)
+  resume_checks.check_identity(checkpoint, experiment.identity(experience))
   network = experiment.builder.make_network(spec)
   learners.restore_exported(checkpoint.arrays, 'policy', network.variables)
   return Trained(experiment, spec, experience, network, checkpoint)

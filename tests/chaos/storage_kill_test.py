@@ -9,20 +9,13 @@ import time
 
 import pytest
 
-from repertory.components import checkpoints
-from repertory.components.checkpoints import backends
 from repertory.launch.opening import resuming
-from support.launch import log_files
+from support.launch import log_files, storage_fixture
 from support.system import program
 
 pytestmark = pytest.mark.chaos
 
 _NUM_KILLS = 4
-
-
-def _stored(folder):
-  place = backends.LocalBackend(str(folder))
-  return checkpoints.CheckpointStore(place, 'checkpoints', str(folder))
 
 
 def _unfinished(folder):
@@ -59,7 +52,7 @@ def test_hosts_that_die_one_after_the_other(tmp_path, flags):
         if not stored.exists():
           return False
         try:
-          newest = _stored(stored).newest()
+          newest = storage_fixture.open_store(stored).newest()
         except FileNotFoundError:  # It made way for a newer one.
           return False
         return newest is not None and newest.progress > before
@@ -68,7 +61,7 @@ def test_hosts_that_die_one_after_the_other(tmp_path, flags):
       time.sleep(randomness.uniform(0, 1))
     finally:
       program.kill_all_of(running)
-    newest = _stored(stored).newest()
+    newest = storage_fixture.open_store(stored).newest()
     assert newest.progress > progress
     progress = newest.progress
     shutil.rmtree(tmp_path / f'host{kill}')
@@ -87,5 +80,5 @@ def test_hosts_that_die_one_after_the_other(tmp_path, flags):
   assert f'of {progress[1]} steps and {progress[0]} updates' in row['message']
   assert not _unfinished(stored)
   assert not (stored / 'owner.json').exists()
-  manifest = _stored(stored).newest()
+  manifest = storage_fixture.open_store(stored).newest()
   assert manifest.progress == (counts['learner_steps'], counts['steps'])

@@ -239,7 +239,7 @@ def test_agents_that_override_what_it_replaces_are_refused(
       'dqn',
       _CATCH,
       {'max_replay_size': 10**9, 'min_replay_size': 10},
-      'max_replay_size must be at most about',
+      'max_replay_size must fit into the',
     ),
   ],
 )

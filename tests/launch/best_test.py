@@ -104,9 +104,7 @@ def test_saves_the_evaluated_policy(tmp_path, topology):
 
 
 def test_without_evaluations_none_is_saved(tmp_path):
-  experiment = _make_experiment(
-    tmp_path, max_steps=50, evaluation_episodes=0
-  )  # fmt: skip
+  experiment = _make_experiment(tmp_path, max_steps=50, evaluation_episodes=0)
   assert launch.run(experiment, display=False).best is None
   with pytest.raises(ValueError, match='must hold the policy of an evaluation'):
     launch.evaluate(experiment, 1, best=True)

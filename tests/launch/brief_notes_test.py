@@ -18,25 +18,6 @@ def _environment(monkeypatch):
   monkeypatch.setenv('TERM', 'xterm')
 
 
-def test_is_gone_when_it_is_over():
-  with (
-    contextlib.redirect_stderr(_Terminal()) as terminal,
-    brief_notes.saying('importing'),
-  ):
-    assert terminal.getvalue() == 'importing ...'
-  assert terminal.getvalue() == 'importing ...\r\x1b[K'
-
-
-def test_is_gone_when_it_fails():
-  with (
-    contextlib.redirect_stderr(_Terminal()) as terminal,
-    pytest.raises(ValueError, match='no'),
-    brief_notes.saying('trying'),
-  ):
-    raise ValueError('no')
-  assert terminal.getvalue().endswith('\r\x1b[K')
-
-
 def test_line_takes_its_place():
   with (
     contextlib.redirect_stderr(_Terminal()) as terminal,

@@ -215,23 +215,41 @@ class TestWhat:
 
     updater.update = note
     client.mutate_priorities = mutate_slowly
-    for number in range(1):
-      run.learn(20)
-      run.checkpoint()
-      with contextlib.ExitStack() as other:
-        resumed = Run(_copy(tmp_path, number), other)
-        # The learner had taken what it could: each new item allows 16 samples.
-        inserts = resumed.status().inserts
-        while resumed.status().inserts < inserts + 7:
-          resumed.actor.step()
-        client: Any = resumed.connection.client
-        items = client.sample('replay', 100, emit_timesteps=False)
-        info = [item.info for item in items]
-        checked = [i for i in info if i.key in sent]
-        assert len(checked) > 10
-        for item in checked:
-          priority = max(sent[item.key], least)
-          assert item.priority == pytest.approx(priority, rel=1e-4)
+    run.learn(20)
+    run.checkpoint()
+    with contextlib.ExitStack() as other:
+      resumed = Run(_copy(tmp_path), other)
+      # The learner had taken what it could: each new item allows 16 samples.
+      inserts = resumed.status().inserts
+      while resumed.status().inserts < inserts + 7:
+        resumed.actor.step()
+      client: Any = resumed.connection.client
+      items = client.sample('replay', 100, emit_timesteps=False)
+      info = [item.info for item in items]
+      checked = [i for i in info if i.key in sent]
+      assert len(checked) > 10
+      for item in checked:
+        priority = max(sent[item.key], least)
+        assert item.priority == pytest.approx(priority, rel=1e-4)
+
+  @pytest.mark.chaos
+  def test_counts_in_replay_are_checked(self, start, tmp_path):
+    run = start()
+    run.learn(5)
+    run.checkpoint()
+    checkpoint = run.saved()
+    state = dict(checkpoint.state)
+    inserts = state['tables']['replay']['inserts']
+    state['tables'] = {'replay': {'inserts': inserts + 1, 'samples': 0}}
+    run.session.make_checkpointer().save(
+      checkpoint.arrays, state, checkpoint.replay_path
+    )
+    message = f'should resume from {inserts + 1} inserts.*restored {inserts} '
+    with (
+      contextlib.ExitStack() as other,
+      pytest.raises(checkpointing.CheckpointError, match=message),
+    ):
+      Run(_copy(tmp_path), other)
 
   @pytest.mark.chaos
   def test_replay_has_no_other_links(self, start, tmp_path):

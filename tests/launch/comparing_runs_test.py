@@ -190,7 +190,7 @@ class TestCommands:
       (['runs', 'runs', '--sort=stpes'], "--sort must be one of dir"),
       (['runs', '--sort=stpes'], "Did you mean 'steps'?"),
       (['runs', '--format=xml'], "--format must be one of text, csv, json; g"),
-      (['runs', '--config.n_step=1'], "takes no config settings, got ['n_st"),
+      (['runs', '--config.n_step=1'], "takes no config settings, got n_st"),
       (['plot'], 'Name directories of runs, or folders of them: repertory'),
       (['plot', 'runs/empty'], 'no readable run. Left out: runs/empty (no'),
       (['plot', 'runs', '--output=a.pdf'], '--output must end with .png or .s'),

@@ -1,11 +1,8 @@
 """Tests of start and end of the process of `repertory`."""
 
-import contextlib
-import json
 import os
 import pathlib
 import platform
-import re
 import signal
 import subprocess
 import sys
@@ -68,26 +65,16 @@ _LOOKED_AT_FIRST = {
   'agents ppo': (0, '--config.num_epochs='),
   'environments': (0, 'gym:<id>'),
   'runs .': (0, 'no run in it'),
-  'plot --help': (0, '--statistic'),
   'report .': (2, 'There is no readable run'),
   'evaluate nowhere': (2, 'none in nowhere. It is not there.'),
-  'evaluate . --best --video': (2, 'of an evaluation, found none in .. Train'),
   'export . new': (2, 'must hold a checkpoint, found none in .. Train first.'),
-  'record .': (2, 'must be DIRECTORY OUTPUT, where DIRECTORY, or'),
-  'train --help': (0, '--actor_threads'),
-  'train --agnet=dqn': (2, "Unknown flag '--agnet'"),
   'train --agent=dqm': (2, "'dqn'"),
   'train --agent=unheard_of:Builder': (2, "no module 'unheard_of'"),
   'train --env=unheard_of:make': (2, "no module 'unheard_of'"),
   'train --env=tensor:catsh': (2, "'tensor:catch'"),
   'train --topology=singel': (2, "'single'"),
-  'train --topology=sebulba --actor_threads=-1': (2, 'at least 0, got -1'),
-  'train --lp_launch_type=local': (2, '--lp_launch_type must be one of'),
   'train --topology=single --lp_launch_type=local_mp': (2, 'must be local_mt'),
-  'train --topology=distributed --deterministic': (2, 'must be false with'),
   'train --config.batch_size=0': (2, '--config.batch_size must be'),
-  'train --config.image_torso=impala': (2, '--config.image_torso must be'),
-  'train --on_divergence=go': (2, '--on_divergence must be one of'),
   'train --directory=': (2, '--directory must be a path, or left out'),
   'sweep --directory=new --config.batch_size=1,0': (2, 'at least 1, got 0'),
   'graph --topology=central --double_buffering=2': (2, 'true or false'),
@@ -151,57 +138,6 @@ def test_training_continues_when_nobody_reads(tmp_path):
   assert os.listdir(tmp_path / 'run' / 'checkpoints')
 
 
-@pytest.mark.chaos
-def test_training_continues_while_nobody_reads(tmp_path):
-  reader, writer = os.pipe()
-  os.set_blocking(writer, False)
-  with contextlib.suppress(BlockingIOError):
-    while True:
-      os.write(writer, b'.' * 1000)
-  os.set_blocking(writer, True)
-  flags = ['--agent=dqn', '--env=catch', '--steps=300', '--directory=run']
-  training = subprocess.Popen(
-    [sys.executable, '-c', _CODE, 'train', *flags],
-    cwd=tmp_path,
-    stdout=writer,
-    stderr=subprocess.DEVNULL,
-  )
-  os.close(writer)
-  try:
-    state = tmp_path / 'run' / 'checkpoints' / '00000001' / 'state.json'
-    program.wait_until(state.exists, 120, 'the checkpoint at the end')
-    assert json.loads(state.read_text())['counts']['steps'] == 300
-    # It ends as soon as it can print the error.
-    with open(reader) as stdout:
-      said = stdout.read()
-    code = training.wait(60)
-  finally:
-    training.kill()
-    training.wait()
-  assert code == 0
-  *_, checkpoints, variables = said.splitlines()
-  assert checkpoints == 'Checkpoints: run/checkpoints'
-  assert re.fullmatch('Variables: sha256 [0-9a-f]{64}', variables)
-
-
-def test_other_broken_pipes_are_errors(tmp_path):
-  code = """
-import os
-from repertory.launch.cli import commands, entry_point
-
-def run(arguments):
-  reader, writer = os.pipe()
-  os.close(reader)
-  os.write(writer, b'lost')
-
-commands.run = run
-entry_point.main()
-"""
-  ended = program.Program(['-c', code], str(tmp_path)).wait(60)
-  assert ended.code == 1
-  assert 'BrokenPipeError' in ended.output
-
-
 def test_interrupt_during_imports(tmp_path):
   running = program.repertory('train', cwd=tmp_path)
   maps = pathlib.Path(f'/proc/{running.pid}/maps')
@@ -217,18 +153,6 @@ def test_interrupt_during_imports(tmp_path):
   assert os.listdir(tmp_path) == [
     name for name in os.listdir(tmp_path) if name.startswith('output-')
   ]
-
-
-def test_imports_leave_the_handler_as_it_was(tmp_path):
-  code = """
-import signal
-from repertory.launch.cli import commands, entry_point
-commands.run = lambda arguments: print(
-  signal.getsignal(signal.SIGINT) is signal.default_int_handler)
-entry_point.main()
-"""
-  ended = program.Program(['-c', code], str(tmp_path)).wait(60)
-  assert ended.output == 'True\n'
 
 
 def test_interrupt_before_the_run_is_set_up(tmp_path):
@@ -249,19 +173,3 @@ entry_point.main()
   assert ended.code == 128 + signal.SIGINT
   assert ended.output == 'repertory: interrupted\n'
   assert not (tmp_path / 'run').exists()
-
-
-@pytest.mark.chaos
-def test_commands_run_in_any_thread(tmp_path):
-  code = """
-import threading
-from repertory.launch.cli import commands
-codes = []
-arguments = ['train', '--steps=300', '--directory=run']
-thread = threading.Thread(target=lambda: codes.append(commands.run(arguments)))
-thread.start()
-thread.join()
-print('ended with', codes)
-"""
-  ended = program.Program(['-c', code], str(tmp_path)).wait(60)
-  assert ended.output.endswith('ended with [0]\n')

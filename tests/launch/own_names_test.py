@@ -8,7 +8,7 @@ import pytest
 from repertory import launch
 from repertory.launch.cli import commands as command_line
 from repertory.launch.experiments import naming
-from repertory.launch.opening import session, smoke_test
+from repertory.launch.opening import preflight, smoke_test
 from support.launch import log_files
 
 _ENVIRONMENT = """
@@ -161,7 +161,7 @@ class TestFromIdentity:
     assert experiment.directory == (
       'runs/own_agent-Builder/own_environment-make/seed_0'
     )
-    experience = session.describe_experience(
+    experience = preflight.describe_experience(
       experiment, smoke_test.check(experiment)
     )
     identity = experiment.identity(experience)

@@ -49,10 +49,3 @@ def test_a_second_server_is_refused(library):
       _serve(stack, library, port, 43)
     client = library.make_client(f'localhost:{port}', 20, 'the token')
     assert client.answer() == 42
-
-
-def test_it_is_free_afterwards():
-  with ports.held() as port:
-    pass
-  with socket.socket() as other:
-    other.bind(('127.0.0.1', port))

@@ -31,11 +31,6 @@ def test_a_long_file_is_set_aside(tmp_path, name):
   assert os.listdir(path.parent).count(older.name) == 1
 
 
-def test_without_files_there_is_nothing_to_do(tmp_path):
-  printed.shorten(str(tmp_path))
-  assert not os.listdir(tmp_path)
-
-
 def test_output_continues_at_the_start_of_the_file(tmp_path):
   """Launchpad does not open its files in append mode."""
   path = tmp_path / 'nodes' / 'actor' / '3'

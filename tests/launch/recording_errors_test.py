@@ -96,8 +96,6 @@ def test_lost_steps_are_reported(disk):
 @pytest.mark.parametrize(
   ('flags', 'num_steps', 'nodes'),
   [
-    (['--topology=sebulba', '--num_actors=2'], 600, 'actor'),
-    (['--topology=distributed', '--num_actors=2'], 600, 'actor'),
     (
       ['--topology=distributed', '--num_actors=2', '--lp_launch_type=local_mp'],
       600,

@@ -1,7 +1,6 @@
 """Tests of the metadata of runs."""
 
 import json
-import signal
 
 import pytest
 
@@ -29,32 +28,12 @@ def test_begin_is_written_before_the_block(tmp_path):
   assert (ended['steps'], ended['learner_steps']) == (7, 3)
 
 
-def test_signal_is_reported(tmp_path):
-  with run_metadata.writing(str(tmp_path), {}) as finish:
-    finish(_STATUS, int(signal.SIGTERM))
-  ended = _lines(tmp_path)[1]
-  assert (ended['state'], ended['signal']) == ('interrupted', 15)
-
-
 @pytest.mark.parametrize(
   ('error', 'expected'),
   [
     (
       failures.NodeError(failures.Failure('actor/1', 'Traceback\nBad: 1\n')),
       {'state': 'failed', 'node': 'actor/1', 'cause': 'Bad: 1'},
-    ),
-    # A killed run had no time to print the cause.
-    (
-      failures.NodeError(
-        failures.Failure('learner', 'Killed.', is_lost=True, details='\nlast')
-      ),
-      {'state': 'failed', 'node': 'learner', 'cause': 'Killed.'},
-    ),
-    (
-      failures.NodeError(
-        failures.Failure('learner', 'Code 1.', details='\nTraceback\nBad: 1\n')
-      ),
-      {'state': 'failed', 'node': 'learner', 'cause': 'Bad: 1'},
     ),
     (OSError('disk'), {'state': 'failed', 'cause': 'OSError: disk'}),
     (KeyboardInterrupt(), {'state': 'interrupted'}),

@@ -6,15 +6,13 @@ than these tests use. Runs resume from those only; other tests resume from their
 own.
 """
 
-import dataclasses
-
 import pytest
 
 from repertory import launch
 from repertory.components import transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import versions
-from repertory.launch.opening import resume_checks, resuming
+from repertory.launch.opening import resuming
 from support.launch import stack_checkpoints
 from support.system import rare_cases, stacks
 
@@ -113,11 +111,3 @@ def test_deterministic_run_is_refused(version, tmp_path):
   ):
     pass
   assert raised.value.remedy == {'fresh': True}
-
-
-def test_unknown_versions_are_not_reported(tmp_path):
-  stack_checkpoints.unpack(stacks.HERE, 'dqn-single', tmp_path)
-  checkpoint = stack_checkpoints.load(tmp_path)
-  state = {k: v for k, v in checkpoint.state.items() if k != 'versions'}
-  without = dataclasses.replace(checkpoint, state=state)
-  assert resume_checks.describe_move(without) == ''

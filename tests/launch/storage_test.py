@@ -1,21 +1,19 @@
 """Tests of runs that resume from their storage, or refuse to."""
 
-import dataclasses
 import errno
 import os
 import shutil
 import time
 
 import pytest
-from fsspec.implementations import memory
 
 from repertory import launch
-from repertory.components.checkpoints import backends, checkpointing
+from repertory.components import checkpoints
+from repertory.components.checkpoints import checkpointing, storage_folder
 from repertory.launch.cli import commands
 from repertory.launch.opening import resuming
 from repertory.launch.platform import watchdog
 from support.launch import log_files, storage_runs
-from support.system import rare_cases
 
 _quickly = storage_runs.quickly
 
@@ -36,14 +34,9 @@ def _trained(once, tmp_path):
 
 
 class TestAnotherHost:
-  @pytest.mark.parametrize(
-    'kind', rare_cases.daily(['path', 'memory'], ['memory'])
-  )
-  def test_resumes_with_replay(self, tmp_path, kind):
+  def test_resumes_with_replay(self, tmp_path):
     """Two hosts share the storage only."""
-    stored = tmp_path / 'S'
-    if kind == 'memory':
-      stored = f'memory://{stored}'
+    stored = f'memory://{tmp_path}/S'
     first = storage_runs.run(tmp_path / 'a', stored, 600).status
     shutil.rmtree(tmp_path / 'a')
     result = storage_runs.run(tmp_path / 'b', stored, 1_200)
@@ -92,22 +85,12 @@ class TestAnotherHost:
     assert len(storage_runs.names(tmp_path / 'S')) == 2
 
   @pytest.mark.chaos
-  def test_what_is_here_is_kept_if_it_is_as_new(self, trained):
-    with storage_runs.opened(
-      storage_runs.experiment(trained / 'a', trained / 'S')
-    ) as (_, session):
-      assert session.message.startswith('resumed from checkpoint 00000001')
-    assert sorted(os.listdir(trained / 'a' / 'checkpoints')) == [
-      '.replay', '00000001'
-    ]  # fmt: skip
-
-  @pytest.mark.chaos
   def test_what_is_here_is_kept_if_it_is_newer(self, trained):
     storage_runs.run(trained / 'a', None, 900)
     with storage_runs.opened(
       storage_runs.experiment(trained / 'a', trained / 'S', 901)
     ) as (_, session):
-      assert session.message == 'resumed from checkpoint 00000002'
+      assert session.message.startswith('resumed from checkpoint 00000002')
 
   @pytest.mark.chaos
   def test_what_is_older_here_gives_way(self, trained):
@@ -179,16 +162,6 @@ class TestRefusals:
       config={'n_step': 5},
     )
 
-  def test_another_experiment_here(self, trained):
-    """Nothing of the storage may replace it."""
-    storage_runs.run(trained / 'b', None, 108, seed=7)
-    self.check(
-      trained,
-      trained / 'b',
-      'b/checkpoints/00000001 is of another experiment: seed: 7',
-      checkpointing.CheckpointError,
-    )
-
   def test_damage(self, trained):
     (name,) = storage_runs.names(trained / 'S')
     path = trained / 'S' / 'checkpoints' / name / 'arrays.npz'
@@ -226,38 +199,25 @@ class TestRefusals:
       assert 'the best policy was not fetched: Checkpoint' in session.message
       assert name in session.message
 
-  def test_a_file_in_its_place(self, tmp_path):
-    (tmp_path / 'S').write_text('mine')
-    self.check(
-      tmp_path, tmp_path / 'b', '^storage must be readable and writable'
-    )
-
-  # The second is a TimeoutError: network file systems raise it, too.
-  @pytest.mark.parametrize('number', [errno.EACCES, errno.ETIMEDOUT])
-  def test_one_that_cannot_be_written(self, tmp_path, monkeypatch, number):
+  def test_one_that_cannot_be_written(self, tmp_path, monkeypatch):
+    # A TimeoutError: network file systems raise it.
     def refuse(self, name, content):
-      raise OSError(number, os.strerror(number), name)
+      raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT), name)
 
-    monkeypatch.setattr(backends.LocalBackend, 'publish', refuse)
-    message = f'^storage must .*{os.strerror(number)}'
+    monkeypatch.setattr(checkpoints.StorageFolder, 'publish', refuse)
+    message = f'^storage must .*{os.strerror(errno.ETIMEDOUT)}'
     self.check(tmp_path, tmp_path / 'b', message)
 
-  @pytest.mark.parametrize('kind', ['path', 'memory'])
-  def test_one_that_does_not_answer(self, tmp_path, monkeypatch, capsys, kind):
-    def wait(*arguments, **settings):
-      time.sleep(60)
-
-    stored = tmp_path / 'S'
-    if kind == 'memory':
-      stored = f'memory://{stored}'
-      monkeypatch.setattr(memory.MemoryFileSystem, 'ls', wait)
-    else:
-      monkeypatch.setattr(backends.LocalBackend, 'names', wait)
+  def test_one_that_does_not_answer(self, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(
+      checkpoints.StorageFolder, 'names', lambda *arguments: time.sleep(60)
+    )
     monkeypatch.setattr(watchdog, 'START_SECONDS', 1.0)
-    directory, begun = f'--directory={tmp_path}/a', time.monotonic()
-    assert commands.run(['train', directory, f'--storage={stored}']) == 1
+    arguments = [f'--directory={tmp_path}/a', f'--storage={tmp_path}/S']
+    begun = time.monotonic()
+    assert commands.run(['train', *arguments]) == 1
     assert time.monotonic() - begun < 30
-    message = f'repertory: Waited 1 seconds for {stored} to answer.'
+    message = f'repertory: Waited 1 seconds for {tmp_path}/S to answer.'
     assert message in capsys.readouterr().err
 
   def test_one_in_use(self, tmp_path):
@@ -268,17 +228,11 @@ class TestRefusals:
         tmp_path, tmp_path / 'b', '^storage must not be in use.*/a stores to'
       )
 
-  @pytest.mark.parametrize('value', ['', 7])
-  def test_a_value_that_is_none(self, tmp_path, value):
-    with pytest.raises(ValueError, match='storage must be a path or URL'):
-      dataclasses.replace(storage_runs.experiment(tmp_path, 'S'), storage=value)
-
   @pytest.mark.parametrize(
     ('flag', 'message'),
     [
       ('--storage=', '--storage must be a path or URL'),
       ('--storage={}/run/S', "--storage must be apart from the run's"),
-      ('--storage=nonsense://x', 'Protocol not known: nonsense'),
     ],
   )
   def test_from_the_command_line(self, tmp_path, flag, message, capsys):
@@ -293,15 +247,9 @@ class TestRefusals:
 def _all(folder):
   """Returns all files, except those being written."""
   found = {str(path.relative_to(folder)) for path in folder.rglob('*')}
-  return {name for name in found if not name.endswith(backends.UNFINISHED)}
-
-
-@pytest.mark.chaos
-def test_storage_is_not_part_of_what_an_experiment_is(trained):
-  assert storage_runs.run(trained / 'a', trained / 'T', 900).not_stored == ''
-  assert len(storage_runs.names(trained / 'S')) == 1
-  # Its first checkpoint was stored, too, if there was time for it.
-  assert storage_runs.names(trained / 'T')[-1].startswith('00000002')
+  return {
+    name for name in found if not name.endswith(storage_folder.UNFINISHED)
+  }
 
 
 class TestFresh:
@@ -324,24 +272,14 @@ class TestFresh:
     ):
       assert 'of 450 steps' in session.message
 
-  def test_another_experiment_too(self, trained):
-    stored = trained / 'S'
-    storage_runs.run(trained / 'b', stored, 108, {'n_step': 5}, fresh=True)
-    assert len(storage_runs.names(stored)) == 1
-    assert len(list(stored.glob('aside-*'))) == 1
-
   def test_is_refused_if_that_cannot_be_done(self, trained, monkeypatch):
     def refuse(self, name, target, count):
       raise PermissionError(errno.EACCES, 'Permission denied', target)
 
     stored = trained / 'S'
     names = storage_runs.names(stored)
-    monkeypatch.setattr(backends.LocalBackend, 'copy', refuse)
+    monkeypatch.setattr(checkpoints.StorageFolder, 'copy', refuse)
     with pytest.raises(ValueError, match=r'^storage must .*Permission denied'):
       storage_runs.run(trained / 'a', stored, fresh=True)
     assert storage_runs.names(stored) == names
     assert storage_runs.counts(trained / 'a')['steps'] == 450
-
-  def test_where_nothing_is_stored_nothing_is_moved(self, tmp_path):
-    storage_runs.run(tmp_path / 'a', tmp_path / 'S', 108, fresh=True)
-    assert os.listdir(tmp_path / 'S') == ['checkpoints']

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from repertory.components import checkpoints, loggers
-from repertory.components.checkpoints import backends, checkpointing
+from repertory.components.checkpoints import checkpointing
 from repertory.launch.opening import uploads
 from support.launch import storage_fixture, storage_runs
 
@@ -23,14 +23,15 @@ class _Blocked:
 
   def __init__(self, monkeypatch):
     self.begun, self.released = threading.Event(), threading.Event()
-    write = backends.LocalBackend.write
+    write = checkpoints.StorageFolder.write
 
-    def wait(place, name, chunks):
-      self.begun.set()
-      assert self.released.wait(30)
-      write(place, name, chunks)
+    def wait(folder, name, chunks):
+      if name.startswith('checkpoints/'):  # Not the lock.
+        self.begun.set()
+        assert self.released.wait(30)
+      write(folder, name, chunks)
 
-    monkeypatch.setattr(backends.LocalBackend, 'write', wait)
+    monkeypatch.setattr(checkpoints.StorageFolder, 'write', wait)
 
 
 class TestUploads:
@@ -65,9 +66,7 @@ class TestUploads:
       assert os.listdir(tmp_path / 'a' / '.storing')
       blocked.released.set()
       assert storing.finish() == ''
-    store = checkpoints.CheckpointStore(
-      backends.LocalBackend(str(tmp_path / 'S')), 'checkpoints', ''
-    )
+    store = storage_fixture.open_store(tmp_path / 'S')
     assert storage_fixture.fetch(store, tmp_path / 'b') == 1
     assert not (tmp_path / 'a' / '.storing').exists()
 
@@ -124,12 +123,16 @@ class TestUploads:
   def test_the_end_tries_again_what_could_not_be_stored(
     self, tmp_path, monkeypatch
   ):
+    write = checkpoints.StorageFolder.write
+
     def fail(self, name, chunks):
-      raise OSError(errno.ENOSPC, 'No space left on device', name)
+      if name.startswith('checkpoints/'):
+        raise OSError(errno.ENOSPC, 'No space left on device', name)
+      write(self, name, chunks)
 
     with self.start(tmp_path) as storing:
       with monkeypatch.context() as patch:
-        patch.setattr(backends.LocalBackend, 'write', fail)
+        patch.setattr(checkpoints.StorageFolder, 'write', fail)
         self.write(tmp_path, 1)
         _wait_for(lambda: storage_runs.warnings(tmp_path / 'a'))
         time.sleep(0.2)  # It is not retried repeatedly.
@@ -165,65 +168,6 @@ class TestUploads:
       assert storing.finish() == ''
     assert storage_runs.names(tmp_path / 'S', 'best') == []
 
-  def test_the_end_reports_a_directory_that_cannot_be_read(
-    self, tmp_path, monkeypatch
-  ):
-    def fail(self):
-      raise OSError(errno.EIO, 'Input/output error', 'checkpoints')
-
-    with self.start(tmp_path) as storing:
-      monkeypatch.setattr(checkpointing.Checkpointer, 'newest', fail)
-      problem = storing.finish()
-    assert 'the newest checkpoint is not in' in problem
-    assert 'the newest best policy is not in' in problem
-
-  def test_the_newest_cannot_be_read_after_a_failure(
-    self, tmp_path, monkeypatch
-  ):
-    newest = checkpointing.Checkpointer.newest
-
-    def fail(*arguments):
-      monkeypatch.setattr(checkpointing.Checkpointer, 'newest', fail)
-      raise OSError(errno.EIO, 'Input/output error', 'checkpoints')
-
-    with self.start(tmp_path) as storing:
-      with monkeypatch.context() as patch:
-        patch.setattr(backends.LocalBackend, 'write', fail)
-        self.write(tmp_path, 1)
-        _wait_for(lambda: storage_runs.warnings(tmp_path / 'a'))
-      monkeypatch.setattr(checkpointing.Checkpointer, 'newest', newest)
-      assert storing.finish() == ''
-    assert len(storage_runs.names(tmp_path / 'S')) == 1
-
-  def test_nothing_unforeseen_ends_it_silently(self, tmp_path, monkeypatch):
-    def fail(self, problem):
-      raise ValueError('unforeseen')
-
-    def refuse(self, name, chunks):
-      raise OSError(errno.ENOSPC, 'No space left on device', name)
-
-    with self.start(tmp_path) as storing:
-      monkeypatch.setattr(uploads.Uploads, '_warn', fail)
-      monkeypatch.setattr(backends.LocalBackend, 'write', refuse)
-      self.write(tmp_path, 1)
-      problem = storing.finish()
-    assert 'No space left' in problem
-    assert 'ValueError: unforeseen' in problem
-
-  @pytest.mark.parametrize('folder', ['checkpoints', 'best'])
-  def test_what_another_run_has_stored_meanwhile_stays(self, tmp_path, folder):
-    """It has ended, while this one was disconnected."""
-    place = backends.LocalBackend(str(tmp_path / 'S'))
-    with self.start(tmp_path, checkpoints_to_keep=1) as storing:
-      store = storage_fixture.make_shelf(place, folder)
-      storage_fixture.add(store, tmp_path / 'b', 9)
-      storage_fixture.write_checkpoint(tmp_path / 'a' / folder, 1)
-      problem = storing.finish()
-    assert 'LockLostError: another run has stored' in problem
-    assert problem.endswith('The same command with another storage stores it.')
-    assert storage_fixture.fetch(store, tmp_path / 'c') == 9
-    assert len(store.names()) == 1
-
   def test_so_many_are_kept_as_in_the_directory(self, tmp_path):
     stored = tmp_path / 'S'
     with self.start(tmp_path, checkpoints_to_keep=2) as storing:
@@ -247,28 +191,16 @@ class TestUploads:
       raise RuntimeError('of the run')
     assert len(storage_runs.names(tmp_path / 'S')) == 1
 
-  @pytest.mark.parametrize('stored', ['S', None])
-  def test_links_of_a_killed_run_are_removed(self, tmp_path, stored):
-    (tmp_path / 'a' / '.storing' / 'x').mkdir(parents=True)
-    experiment = storage_runs.experiment(
-      tmp_path / 'a', stored and tmp_path / stored
-    )
-    with storage_runs.opened(experiment):
-      assert not (tmp_path / 'a' / '.storing').exists()
-
   def test_what_a_killed_run_did_not_finish_is_removed(self, tmp_path):
+    links = tmp_path / 'a' / '.storing' / 'x'
+    links.mkdir(parents=True)
     part = tmp_path / 'S' / 'checkpoints' / '00000001-01234567'
     part.mkdir(parents=True)
     (part / 'arrays.npz').write_text('half')
     with self.start(tmp_path) as storing:
       assert not part.exists()
+      assert not links.exists()
       storing.finish()
-
-  def test_an_old_best_of_a_run_that_starts_anew_is_not_stored(self, tmp_path):
-    storage_fixture.write_checkpoint(tmp_path / 'a' / 'best', 1, evaluation=9.0)
-    with self.start(tmp_path) as storing:
-      assert storing.finish() == ''
-    assert storage_runs.names(tmp_path / 'S', 'best') == []
 
   def test_what_cannot_be_removed_there_is_reported(
     self, tmp_path, monkeypatch
@@ -279,7 +211,7 @@ class TestUploads:
     with self.start(tmp_path, checkpoints_to_keep=1) as storing:
       self.write(tmp_path, 1)
       _wait_for(lambda: storage_runs.names(tmp_path / 'S'))
-      monkeypatch.setattr(backends.LocalBackend, 'remove', refuse)
+      monkeypatch.setattr(checkpoints.StorageFolder, 'remove', refuse)
       self.write(tmp_path, 2)
       assert storing.finish() == ''
     assert len(storage_runs.names(tmp_path / 'S')) == 2

@@ -127,11 +127,10 @@ class TestBadInput:
     assert os.listdir() == []
 
   def test_needs_optuna_for_a_study_alone(self, capsys, monkeypatch):
+    assert sweeps.study  # So that there is a module to forget.
     monkeypatch.setitem(sys.modules, 'optuna', None)
-    monkeypatch.delitem(
-      sys.modules, 'repertory.launch.sweeps.study', raising=False
-    )
-    monkeypatch.delattr(sweeps, 'study', raising=False)
+    monkeypatch.delitem(sys.modules, 'repertory.launch.sweeps.study')
+    monkeypatch.delattr(sweeps, 'study')
     code, _, err = _run(capsys, *_HERE, '--study=3', '--config.n_step=1..3')
     assert code == 2
     assert "--study needs the package optuna: pip install 'repertory[s" in err

@@ -21,7 +21,7 @@ def _decide(directory, max_steps, *, agent='dqn', config=(), **settings):
 # Of DQN, 16 samples an insert and batches of 32: an update every two items
 # after the first 200; with 3,000 it pays.
 @pytest.mark.parametrize(
-  ('max_steps', 'expected'), [(400, False), (6_199, False), (6_200, True)]
+  ('max_steps', 'expected'), [(6_199, False), (6_200, True)]
 )
 def test_follows_from_the_updates_to_come(tmp_path, max_steps, expected):
   assert _decide(tmp_path, max_steps) is expected
@@ -54,28 +54,8 @@ def test_beside_an_accelerator_it_does_not_depend_on_the_length(
   assert not _decide(tmp_path, 400, config={'jit_compile': False})
 
 
-@pytest.mark.parametrize('jit_compile', [False, True])
-@pytest.mark.parametrize('max_steps', [400, 100_000])
-def test_may_be_said(tmp_path, max_steps, jit_compile):
-  config = {'jit_compile': jit_compile}
-  assert _decide(tmp_path, max_steps, config=config) is jit_compile
-
-
 def test_deterministic_runs_do_not_depend_on_their_length(tmp_path):
   assert _decide(tmp_path, 400, deterministic=True)
-
-
-@pytest.mark.chaos
-def test_what_was_learned_before_does_not_count(tmp_path):
-  settings = {'min_replay_size': 20, 'hidden_sizes': (4,), 'batch_size': 4}
-  experiment = launch.make_experiment(
-    'dqn', 'catch', max_steps=300, directory=str(tmp_path), config=settings,
-    evaluation_episodes=0,
-  )  # fmt: skip
-  launch.run(experiment, display=False)
-  # Four updates an item, so 280 of these items are behind it, or a few less.
-  assert not _decide(tmp_path, 20 + 750 + 270, config=settings)
-  assert _decide(tmp_path, 20 + 750 + 281, config=settings)
 
 
 @pytest.mark.parametrize(

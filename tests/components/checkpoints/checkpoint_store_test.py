@@ -1,359 +1,215 @@
 """Tests of the checkpoint store: checkpoints are complete or not there."""
 
+import json
 import os
 import pathlib
 
 import pytest
 
-from repertory.components import checkpoints
-from repertory.components.checkpoints import (
-  backends,
-  checkpointing,
-  fsspec_backend,
-)
+from repertory.components.checkpoints import checkpointing, storage_folder
 from support.launch import storage_fixture
-
-KINDS = ('path', 'file', 'memory')
-
-
-@pytest.fixture(name='place', params=KINDS)
-def _place(request, tmp_path):
-  place = storage_fixture.make_place(request.param, tmp_path / 'stored')
-  yield place
-  place.remove('')
+from support.launch.storage_fixture import add, fetch, make_store
 
 
-class TestShelf:
-  def test_stored_checkpoints_are_fetched(self, place, tmp_path):
-    store = storage_fixture.make_shelf(place)
+@pytest.fixture(name='folder')
+def _folder(tmp_path):
+  folder = storage_folder.StorageFolder(f'memory://{tmp_path}')
+  yield folder
+  folder.remove('')
+
+
+@pytest.fixture(name='store')
+def _store(folder):
+  return make_store(folder)
+
+
+class TestStore:
+  def test_stored_checkpoints_are_fetched(self, store, tmp_path):
     assert store.newest() is None
-    manifest = storage_fixture.add(store, tmp_path / 'a', 3)
+    path = storage_fixture.write_checkpoint(tmp_path / 'a', 3, evaluation=0.5)
+    counted = []
+    manifest = store.add(path, lambda: None, counted.append)
+    assert sum(counted) == manifest.num_bytes > 16_000
     assert store.newest() == manifest
     assert manifest.progress == (3, 30)
     assert manifest.experiment == {'agent': 'a'}
-    assert storage_fixture.fetch(store, tmp_path / 'b') == 3
+    assert manifest.episode_return == 0.5
+    assert fetch(store, tmp_path / 'b') == 3
     names = {'arrays.npz', 'state.json', 'checksums.json', 'replay/items'}
     assert set(manifest.files) == names
 
-  def test_bytes_are_counted(self, place, tmp_path):
-    counted = []
-    path = storage_fixture.write_checkpoint(tmp_path, 1)
-    manifest = storage_fixture.make_shelf(place).add(
-      path, lambda: None, counted.append
-    )
-    assert sum(counted) == manifest.num_bytes > 16_000
-
-  def test_manifests_have_the_evaluation(self, place, tmp_path):
-    path = storage_fixture.write_checkpoint(tmp_path, 1, evaluation=0.5)
-    storage_fixture.make_shelf(place).add(
-      path, lambda: None, lambda count: None
-    )
-    assert storage_fixture.make_shelf(place).newest().episode_return == 0.5
-
-  def test_numbers_continue_from_both(self, place, tmp_path):
+  def test_numbers_continue_from_both(self, store, tmp_path):
     """Another host starts at 1; numbers are equal if possible."""
-    store = storage_fixture.make_shelf(place)
-    numbers = [
-      storage_fixture.add(store, tmp_path / 'a', v).number for v in (1, 2, 3)
-    ]
-    numbers += [
-      storage_fixture.add(store, tmp_path / 'b', v).number for v in (4, 5)
-    ]
+    numbers = [add(store, tmp_path / 'a', v).number for v in (1, 2, 3)]
+    numbers += [add(store, tmp_path / 'b', v).number for v in (4, 5)]
     assert numbers == [1, 2, 3, 4, 5]
     assert store.newest().learner_steps == 5
 
-  def test_the_same_is_not_stored_twice(self, place, tmp_path):
+  def test_the_same_is_not_stored_twice(self, store, tmp_path):
     path = storage_fixture.write_checkpoint(tmp_path, 1)
-    dying = storage_fixture.DyingPlace(place)
-    store = storage_fixture.make_shelf(dying)
-    first = store.add(path, lambda: None, lambda count: None)
-    num_calls = len(dying.calls)
-    assert store.add(path, lambda: None, lambda count: None) == first
-    assert len(dying.calls) == num_calls
-
-  def test_newest_are_kept(self, place, tmp_path):
-    store = storage_fixture.make_shelf(place)
-    for value in range(1, 5):
-      storage_fixture.add(store, tmp_path / 'a', value)
-    store.keep_newest(2)
-    assert [name[:8] for name in store.names()] == ['00000003', '00000004']
-    # Neither files nor folders of others remain.
-    assert len(place.names('checkpoints')) == 4
-    assert storage_fixture.fetch(store, tmp_path / 'b') == 4
-
-  def test_numbers_are_ordered_as_numbers(self, place, tmp_path):
-    store = storage_fixture.make_shelf(place)
-    here = checkpointing.Checkpointer(str(tmp_path / 'a'))
-    first = pathlib.Path(storage_fixture.write_checkpoint(tmp_path / 'a', 1))
-    first.rename(first.with_name('99999999'))
-    store.add(here.newest(), lambda: None, lambda count: None)
-    storage_fixture.add(store, tmp_path / 'a', 2)
-    assert [n.split('-')[0] for n in store.names()] == ['99999999', '100000000']
-    assert store.newest().learner_steps == 2
-
-  def test_other_files_are_kept(self, place, tmp_path):
-    store = storage_fixture.make_shelf(place)
-    storage_fixture.add(store, tmp_path / 'a')
-    for name in ('notes.json', 'mine/x', '00000001.json'):
-      place.write(f'checkpoints/{name}', [b'mine'])
-    store.remove_unfinished()
-    store.keep_newest(1)
-    assert storage_fixture.fetch(store, tmp_path / 'b') == 1
-    assert {'notes.json', 'mine', '00000001.json'} < set(
-      place.names('checkpoints')
+    first, second = (
+      store.add(path, lambda: None, lambda count: None) for _ in range(2)
     )
+    assert first == second
+    assert store.names() == [first.name]
+
+  def test_newest_are_kept_in_order_of_numbers(self, folder, store, tmp_path):
+    add(store, tmp_path / 'a', 1)
+    path = pathlib.Path(storage_fixture.write_checkpoint(tmp_path / 'a', 2))
+    path = path.rename(path.with_name('99999999'))
+    store.add(str(path), lambda: None, lambda count: None)
+    add(store, tmp_path / 'a', 3)
+    for name in ('notes.json', 'mine/x', '00000001.json'):
+      folder.write(f'checkpoints/{name}', [b'mine'])
+    store.keep_newest(2)
+    store.remove_unfinished()
+    assert [n.split('-')[0] for n in store.names()] == ['99999999', '100000000']
+    assert fetch(store, tmp_path / 'b') == 3
+    # Files of others stay.
+    assert len(folder.names('checkpoints')) == 4 + 3
+
+  def test_all_is_moved_even_if_damaged(self, folder, store, tmp_path):
+    other = make_store(folder, 'aside/checkpoints')
+    add(store, tmp_path / 'a', 1)
+    num_bytes = add(store, tmp_path / 'a', 2).num_bytes
+    names, counted = store.names(), []
+    storage_fixture.damage(
+      folder, f'checkpoints/{names[0]}.json', lambda content: b'{'
+    )
+    store.move(other, counted.append)
+    assert (store.names(), other.names()) == ([], names)
+    assert sum(counted) == 2 * num_bytes
+    assert fetch(other, tmp_path / 'b') == 2
 
 
-class TestOrder:
-  def test_manifest_is_written_last_and_removed_first(self, place, tmp_path):
-    dying = storage_fixture.DyingPlace(place)
-    store = storage_fixture.make_shelf(dying)
-    storage_fixture.add(store, tmp_path / 'a', 1)
-    kinds = [kind for kind, _ in dying.calls]
-    assert kinds == ['write'] * 4 + ['publish']
-    storage_fixture.add(store, tmp_path / 'a', 2)
+class TestInterruptions:
+  def test_manifest_is_written_last_and_removed_first(self, folder, tmp_path):
+    dying = storage_fixture.DyingFolder(folder)
+    store = make_store(dying)
+    path = storage_fixture.write_checkpoint(tmp_path / 'a', 1)
+    # Another run may have started while the files were written.
+    checked = []
+    store.add(path, lambda: checked.extend(dying.calls), lambda count: None)
+    assert [kind for kind, _ in checked] == ['write'] * 4
+    assert [kind for kind, _ in dying.calls] == ['write'] * 4 + ['publish']
+    add(store, tmp_path / 'a', 2)
     (old, _), dying.calls = store.names(), []
     store.keep_newest(1)
-    folder = f'checkpoints/{old}'
-    assert dying.calls == [('remove', f'{folder}.json'), ('remove', folder)]
+    path = f'checkpoints/{old}'
+    assert dying.calls == [('remove', f'{path}.json'), ('remove', path)]
 
-  def test_checked_before_it_counts(self, place, tmp_path):
-    """After all files: another run may have started while they were written."""
-    dying = storage_fixture.DyingPlace(place)
-    path = storage_fixture.write_checkpoint(tmp_path / 'a', 1)
-
-    def refuse():
-      assert [kind for kind, _ in dying.calls] == ['write'] * 4
-      raise checkpoints.LockLostError('Another one.')
-
-    with pytest.raises(checkpoints.LockLostError):
-      storage_fixture.make_shelf(dying).add(path, refuse, lambda count: None)
-    assert place.names('checkpoints') == []
-
-  @pytest.mark.parametrize('num_calls', range(6))
-  def test_killed_while_storing(self, place, tmp_path, num_calls):
-    storage_fixture.add(storage_fixture.make_shelf(place), tmp_path / 'a', 1)
+  @pytest.mark.parametrize('num_calls', [0, 3, 4, 5])
+  def test_killed_while_storing(self, folder, tmp_path, num_calls):
+    store = make_store(folder)
+    add(store, tmp_path / 'a', 1)
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 2)
-    store = storage_fixture.make_shelf(
-      storage_fixture.DyingPlace(place, num_calls)
-    )
+    dying = make_store(storage_fixture.DyingFolder(folder, num_calls))
     if num_calls < 5:  # Four files and the manifest.
       with pytest.raises(storage_fixture.Killed):
-        store.add(path, lambda: None, lambda count: None)
-      assert len(place.names('checkpoints')) > 2  # Files remain.
+        dying.add(path, lambda: None, lambda count: None)
+      assert len(folder.names('checkpoints')) > 2  # Files remain.
     else:
-      store.add(path, lambda: None, lambda count: None)
+      dying.add(path, lambda: None, lambda count: None)
     expected = 1 + (num_calls >= 5)
-    assert len(storage_fixture.make_shelf(place).names()) == expected
-    assert (
-      storage_fixture.fetch(storage_fixture.make_shelf(place), tmp_path / 'b')
-      == expected
-    )
+    assert fetch(store, tmp_path / 'b') == expected
     # The next run removes remains, and continues.
-    storage_fixture.make_shelf(place).remove_unfinished()
-    assert len(place.names('checkpoints')) == 2 * expected
-    assert (
-      storage_fixture.fetch(storage_fixture.make_shelf(place), tmp_path / 'c')
-      == expected
-    )
-    storage_fixture.add(storage_fixture.make_shelf(place), tmp_path / 'a', 3)
-    assert (
-      storage_fixture.fetch(storage_fixture.make_shelf(place), tmp_path / 'd')
-      == 3
-    )
-
-  @pytest.mark.parametrize('num_calls', range(4))
-  def test_killed_while_removing(self, place, tmp_path, num_calls):
-    for value in (1, 2, 3):
-      storage_fixture.add(
-        storage_fixture.make_shelf(place), tmp_path / 'a', value
-      )
-    with pytest.raises(storage_fixture.Killed):
-      storage_fixture.make_shelf(
-        storage_fixture.DyingPlace(place, num_calls)
-      ).keep_newest(1)
-    store = storage_fixture.make_shelf(place)
     store.remove_unfinished()
-    names = store.names()
-    assert len(place.names('checkpoints')) == 2 * len(names)
-    # All that still have manifests are complete.
-    while names := store.names():
-      value = int(names[-1][:8])
-      folder = tmp_path / f'b{value}'
-      assert storage_fixture.fetch(store, folder) == value
-      place.remove(f'checkpoints/{names[-1]}.json')
+    assert len(folder.names('checkpoints')) == 2 * expected
+    add(store, tmp_path / 'a', 3)
+    assert fetch(store, tmp_path / 'd') == 3
 
-  def test_failures_leave_nothing(self, place, tmp_path, monkeypatch):
-    store, write = storage_fixture.make_shelf(place), place.write
-
-    def fail(name, chunks):
-      is_last = name.endswith('state.json')
-      write(name, [next(iter(chunks))[:10]] if is_last else chunks)
-      if is_last:
-        raise OSError('no room')
-
-    storage_fixture.add(store, tmp_path / 'a', 1)
-    path = storage_fixture.write_checkpoint(tmp_path / 'a', 2)
-    with monkeypatch.context() as patch:
-      patch.setattr(place, 'write', fail)
-      with pytest.raises(OSError, match='no room'):
-        store.add(path, lambda: None, lambda count: None)
-    assert len(place.names('checkpoints')) == 2
-    assert storage_fixture.fetch(store, tmp_path / 'b') == 1
-
-  def test_a_short_write_is_noticed(self, place, tmp_path, monkeypatch):
-    write = place.write
-
-    def cut(name, chunks):
-      write(name, [b''.join(chunks)[:-1]])
-
-    monkeypatch.setattr(place, 'write', cut)
-    with pytest.raises(OSError, match=r'should have .* bytes, has'):
-      storage_fixture.add(storage_fixture.make_shelf(place), tmp_path / 'a', 1)
-    assert storage_fixture.make_shelf(place).names() == []
-
-
-class TestOtherRuns:
-  """A disconnected run resumes after another one took over and ended."""
-
-  def check(self, place, store, path):
-    before = sorted(place.names('checkpoints'))
-    with pytest.raises(
-      checkpoints.LockLostError,
-      match=r'another run has stored S/checkpoints/0000',
-    ):
-      store.add(path, lambda: None, lambda count: None)
-    assert sorted(place.names('checkpoints')) == before
-
-  @pytest.mark.parametrize('num_stored', [0, 1])
-  def test_added_since_the_start(self, place, tmp_path, num_stored):
-    for value in range(1, 1 + num_stored):
-      storage_fixture.add(
-        storage_fixture.make_shelf(place), tmp_path / 'a', value
-      )
-    store = storage_fixture.make_shelf(place)
-    store.begin()
-    storage_fixture.add(storage_fixture.make_shelf(place), tmp_path / 'b', 9)
-    path = storage_fixture.write_checkpoint(tmp_path / 'a', 2)
-    self.check(place, store, path)
-
-  def test_added_since_the_last(self, place, tmp_path):
-    store = storage_fixture.make_shelf(place)
-    store.begin()
+  @pytest.mark.parametrize('num_calls', [0, 1, 2, 3, 6, 13])
+  def test_killed_while_moving(self, folder, tmp_path, num_calls):
     for value in (1, 2):
-      storage_fixture.add(store, tmp_path / 'a', value)
-    storage_fixture.add(storage_fixture.make_shelf(place), tmp_path / 'b', 9)
-    path = storage_fixture.write_checkpoint(tmp_path / 'a', 3)
-    self.check(place, store, path)
-
-  def test_added_while_files_are_written(self, place, tmp_path):
-    store = storage_fixture.make_shelf(place)
-    store.begin()
-    path = storage_fixture.write_checkpoint(tmp_path / 'a', 1)
-    with pytest.raises(checkpoints.LockLostError):
-      store.add(
-        path,
-        lambda: storage_fixture.add(
-          storage_fixture.make_shelf(place), tmp_path / 'b', 9
-        ),
-        lambda count: None,
-      )
-    assert (
-      storage_fixture.fetch(storage_fixture.make_shelf(place), tmp_path / 'c')
-      == 9
-    )
-    assert len(storage_fixture.make_shelf(place).names()) == 1
-
-  def test_a_lost_answer_is_not_another_run(self, place, tmp_path, monkeypatch):
-    """The answer was lost, and with it the network."""
-    store, publish = storage_fixture.make_shelf(place), place.publish
-
-    def fail(*arguments):
-      raise OSError('no network')
-
-    def publish_and_fail(name, content):
-      publish(name, content)
-      fail()
-
-    with monkeypatch.context() as patch:
-      patch.setattr(place, 'publish', publish_and_fail)
-      patch.setattr(place, 'remove', fail)
-      with pytest.raises(OSError, match='no network'):
-        storage_fixture.add(store, tmp_path / 'a', 1)
-    assert storage_fixture.add(store, tmp_path / 'a', 2).number == 2
-
-
-class TestMove:
-  def test_all_is_moved(self, place, tmp_path):
-    store, other = (
-      storage_fixture.make_shelf(place),
-      storage_fixture.make_shelf(place, 'aside/checkpoints'),
-    )
-    for value in (1, 2):
-      storage_fixture.add(store, tmp_path / 'a', value)
-    names = store.names()
-    store.move(other, lambda count: None)
-    assert store.names() == []
-    assert other.names() == names
-    assert storage_fixture.fetch(other, tmp_path / 'b') == 2
-
-  @pytest.mark.parametrize('is_long', [False, True])
-  def test_bytes_are_counted_as_they_go_by(
-    self, place, tmp_path, monkeypatch, is_long
-  ):
-    def refuse(*arguments, **settings):
-      raise PermissionError('no links')
-
-    store = storage_fixture.make_shelf(place)
-    num_bytes = storage_fixture.add(store, tmp_path / 'a').num_bytes
-    if is_long:  # Otherwise the store may copy at once.
-      monkeypatch.setattr(backends, 'CHUNK_BYTES', 1_000)
-      monkeypatch.setattr(os, 'link', refuse)
-      if isinstance(place, fsspec_backend.FsspecBackend):
-        monkeypatch.setattr(
-          place, '_copy_in_storage', lambda name, target: False
-        )
-    counted = []
-    other = storage_fixture.make_shelf(place, 'aside/checkpoints')
-    store.move(other, counted.append)
-    assert sum(counted) == num_bytes > 16_000
-    if is_long:
-      assert max(counted) == 1_000
-    assert storage_fixture.fetch(other, tmp_path / 'b') == 1
-
-  def test_damaged_ones_are_moved_too(self, place, tmp_path):
-    store, other = (
-      storage_fixture.make_shelf(place),
-      storage_fixture.make_shelf(place, 'aside/checkpoints'),
-    )
-    name = storage_fixture.add(store, tmp_path / 'a').name
-    storage_fixture.damage(
-      place, f'checkpoints/{name}.json', lambda content: b'{'
-    )
-    store.move(other, lambda count: None)
-    assert (store.names(), other.names()) == ([], [name])
-
-  @pytest.mark.parametrize('num_calls', range(14))
-  def test_killed_while_moving(self, place, tmp_path, num_calls):
-    for value in (1, 2):
-      storage_fixture.add(
-        storage_fixture.make_shelf(place), tmp_path / 'a', value
-      )
-    dying = storage_fixture.DyingPlace(place, num_calls)
+      add(make_store(folder), tmp_path / 'a', value)
+    dying = storage_fixture.DyingFolder(folder, num_calls)
     with pytest.raises(storage_fixture.Killed):
-      storage_fixture.make_shelf(dying).move(
-        storage_fixture.make_shelf(dying, 'aside/checkpoints'),
-        lambda count: None,
+      make_store(dying).move(
+        make_store(dying, 'aside/checkpoints'), lambda count: None
       )
-    store, other = (
-      storage_fixture.make_shelf(place),
-      storage_fixture.make_shelf(place, 'aside/checkpoints'),
-    )
-    for one in (store, other):
-      one.remove_unfinished()
-    found = {name[:8] for name in store.names() + other.names()}
+    found = set()
+    for name in ('checkpoints', 'aside/checkpoints'):
+      store = make_store(folder, name)
+      store.remove_unfinished()
+      found |= {name[:8] for name in store.names()}
+      if names := store.names():
+        assert fetch(store, tmp_path / name) == int(names[-1][:8])
     assert found == {'00000001', '00000002'}
-    for i, one in enumerate((store, other)):
-      if names := one.names():
-        folder = tmp_path / f'b{i}'
-        assert storage_fixture.fetch(one, folder) == int(names[-1][:8])
+
+  def test_failures_leave_nothing(self, folder, store, tmp_path, monkeypatch):
+    def fail(name, content):
+      raise OSError('no room')
+
+    monkeypatch.setattr(folder, 'publish', fail)
+    with pytest.raises(OSError, match='no room'):
+      add(store, tmp_path / 'a', 1)
+    assert folder.names('checkpoints') == []
+
+
+class TestDamage:
+  @pytest.fixture(name='name')
+  def _name(self, store, tmp_path):
+    add(store, tmp_path / 'a', 1)
+    return add(store, tmp_path / 'a', 2).name
+
+  @pytest.mark.parametrize(
+    ('file', 'change', 'message'),
+    [
+      (
+        'arrays.npz',
+        storage_fixture.flip,
+        'was damaged: its checksum should be',
+      ),
+      ('replay/items', lambda old: old[:-1], 'should have .* bytes, has'),
+      ('checksums.json', lambda old: old + b'x', 'should have .* bytes, has'),
+      ('state.json', lambda old: None, 'is missing'),
+    ],
+  )
+  def test_a_file_is_refused_by_name(
+    self, folder, store, tmp_path, name, file, change, message
+  ):
+    storage_fixture.damage(folder, f'checkpoints/{name}/{file}', change)
+    with pytest.raises(
+      checkpointing.CheckpointError, match=f'{name} cannot.*{file} {message}'
+    ) as caught:
+      fetch(store, tmp_path / 'b')
+    # The previous one is named and not used; nothing is left of the copy.
+    assert 'to resume from 00000001-' in str(caught.value)
+    assert os.listdir(tmp_path / 'b') == []
+    # The advice helps.
+    folder.remove(f'checkpoints/{name}.json')
+    assert fetch(store, tmp_path / 'b') == 1
+
+  @pytest.mark.parametrize('content', [b'{', b'[]', b'\xff', b'{"format": 2}'])
+  def test_a_manifest_is_refused(self, folder, store, name, content):
+    path = f'checkpoints/{name}.json'
+    storage_fixture.damage(folder, path, lambda old: content)
+    with pytest.raises(
+      checkpointing.CheckpointError, match=f'{name} cannot .*manifest'
+    ):
+      store.newest()
+
+  @pytest.mark.parametrize('file', ['../x', '/x', 'a//x', './x', 'a\\x', 'x\0'])
+  def test_a_name_that_leads_out_is_refused(self, folder, store, name, file):
+    def change(old):
+      content = json.loads(old)
+      content['files'][file] = content['files']['state.json']
+      return json.dumps(content).encode()
+
+    storage_fixture.damage(folder, f'checkpoints/{name}.json', change)
+    with pytest.raises(
+      checkpointing.CheckpointError, match='outside its folder'
+    ):
+      store.newest()
+
+  def test_local_damage_is_not_stored(self, store, tmp_path, name):
+    path = pathlib.Path(storage_fixture.write_checkpoint(tmp_path / 'a', 3))
+    items = path / 'replay' / 'items'
+    content = items.read_bytes()
+    items.unlink()
+    items.write_bytes(storage_fixture.flip(content))
+    with pytest.raises(
+      checkpointing.CheckpointError, match='items was damaged'
+    ):
+      store.add(str(path), lambda: None, lambda count: None)
+    assert store.newest().name == name

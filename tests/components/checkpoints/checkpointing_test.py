@@ -1,7 +1,6 @@
 """Tests of checkpoints, in particular after crashes."""
 
 import builtins
-import contextlib
 import os
 import shutil
 from typing import Any
@@ -87,17 +86,6 @@ def test_round_trip(directory):
     np.testing.assert_array_equal(checkpoint.arrays[name], array)
 
 
-def test_arrays_may_have_any_name(directory):
-  arrays = {'args': np.zeros(1), '../w': np.ones(1), 'w.npy': np.full(1, 2.0)}
-  checkpointing.Checkpointer(directory).save(arrays, {})
-  found = _load(directory).arrays
-  assert {name: float(array[0]) for name, array in found.items()} == {
-    'args': 0,
-    '../w': 1,
-    'w.npy': 2,
-  }
-
-
 def test_nothing_is_there(directory):
   assert _load(directory) is None
   assert not os.path.exists(directory)  # Looking leaves no trace.
@@ -105,31 +93,15 @@ def test_nothing_is_there(directory):
   assert _load(directory) is None
 
 
-def test_newest_is_loaded(directory):
-  # The tenth sorts behind the ninth.
-  _save(directory, *range(1, 12))
-  assert _loaded_number(directory) == 11
-
-
-@pytest.mark.parametrize('max_to_keep', [1, 2, 3, 4, 5, 7])
+@pytest.mark.parametrize('max_to_keep', [1, 3])
 def test_keeps_the_newest(directory, max_to_keep):
   checkpointer = checkpointing.Checkpointer(directory, max_to_keep)
   paths = []
-  for number in range(10):
+  for number in range(11):  # The tenth sorts behind the ninth.
     paths.append(checkpointer.save(_arrays(number), {'number': number}))
     kept = [os.path.basename(path) for path in paths[-max_to_keep:]]
     assert sorted(os.listdir(directory)) == kept
     assert _loaded_number(directory) == number
-
-
-def test_another_checkpointer_continues(directory):
-  """After a restart, perhaps with a smaller limit."""
-  first = [_save(directory, number, max_to_keep=3) for number in range(3)]
-  last = _save(directory, 3, max_to_keep=2)
-  assert len({*first, last}) == 4
-  assert sorted(os.listdir(directory)) == [
-    os.path.basename(path) for path in (first[-1], last)
-  ]
 
 
 @pytest.mark.parametrize('prefix', ['.writing-', '.removing-'])
@@ -150,16 +122,6 @@ def test_leftovers_are_ignored_and_removed(directory, prefix):
   assert _loaded_number(directory) == 2
 
 
-def test_leftover_alone_is_no_checkpoint(directory):
-  os.makedirs(os.path.join(directory, '.writing-00000001'))
-  assert _load(directory) is None
-
-
-def test_nothing_is_unfinished_where_nothing_is(directory):
-  checkpointing.Checkpointer(directory).remove_unfinished()
-  assert not os.path.exists(directory)
-
-
 def test_a_checkpoint_that_makes_way_is_not_missed(directory, monkeypatch):
   """A reader gets the newer one, and no error, while another one writes."""
   _save(directory, 1, max_to_keep=1)
@@ -173,26 +135,6 @@ def test_a_checkpoint_that_makes_way_is_not_missed(directory, monkeypatch):
 
   monkeypatch.setattr(os, 'listdir', list_and_overtake)
   assert _loaded_number(directory) == 2
-
-
-def test_who_is_killed_again_and_again_leaves_one_too_many(
-  directory, monkeypatch
-):
-  """Killed after writing the new one, before removing an old one."""
-  remove = checkpointing.Checkpointer._remove
-  saving = 0
-
-  def remove_or_die(self, name):
-    if _loaded_number(directory) == saving:
-      raise KeyboardInterrupt
-    remove(self, name)
-
-  monkeypatch.setattr(checkpointing.Checkpointer, '_remove', remove_or_die)
-  for saving in range(6):
-    with contextlib.suppress(KeyboardInterrupt):
-      _save(directory, saving)
-    assert _loaded_number(directory) == saving
-    assert len(os.listdir(directory)) == min(saving + 1, 3)
 
 
 def test_max_to_keep_is_checked(directory):
@@ -328,7 +270,7 @@ def test_replay_is_copied_where_there_are_no_links(
   assert _read_tree(_load(directory).replay_path) == contents
 
 
-@pytest.mark.parametrize('name', ['notes.txt', '7', '²', '000000007', 'mine'])
+@pytest.mark.parametrize('name', ['notes.txt', '²', '000000007'])
 @pytest.mark.parametrize('is_folder', [False, True])
 def test_what_others_put_there_is_no_checkpoint(directory, name, is_folder):
   stray = os.path.join(directory, name)
@@ -343,20 +285,6 @@ def test_what_others_put_there_is_no_checkpoint(directory, name, is_folder):
   assert sorted(os.listdir(directory)) == sorted(['00000002', '00000003', name])
 
 
-def test_a_file_with_the_name_of_a_checkpoint_is_kept(directory):
-  _save(directory, 1)
-  stray = os.path.join(directory, '00000005')
-  with open(stray, 'w') as file:
-    file.write('mine')
-  assert _loaded_number(directory) == 1
-  path = _save(directory, 2, 3)
-  # None of them replaces it.
-  assert os.path.basename(path) == '00000007'
-  assert _loaded_number(directory) == 3
-  with open(stray) as file:
-    assert file.read() == 'mine'
-
-
 def test_a_folder_with_the_name_of_a_checkpoint_is_refused(directory):
   _save(directory, 1)
   os.makedirs(os.path.join(directory, '20240101'))
@@ -365,22 +293,6 @@ def test_a_folder_with_the_name_of_a_checkpoint_is_refused(directory):
     match=r'no checksums.json.*Move that folder away.*checkpoint 00000001',
   ):
     _load(directory)
-
-
-def test_leftovers_that_are_files_are_removed(directory):
-  os.makedirs(directory)
-  stray = os.path.join(directory, '.writing-00000004')
-  with open(stray, 'w') as file:
-    file.write('torn')
-  checkpointing.Checkpointer(directory).remove_unfinished()
-  assert os.listdir(directory) == []
-
-
-def test_place_replay_where_a_file_is(tmp_path):
-  path = tmp_path / '.replay'
-  path.write_text('torn')
-  checkpointing.prepare_replay(None, str(path))
-  assert os.listdir(path) == []
 
 
 def test_place_replay(tmp_path, replay_path):
@@ -392,16 +304,9 @@ def test_place_replay(tmp_path, replay_path):
     assert _read_tree(os.path.join(directory, name)) == contents
     with open(os.path.join(directory, 'old'), 'w'):
       pass
-  # The checkpoint is still there when the server has removed its own.
-  shutil.rmtree(directory)
-  assert _read_tree(replay_path) == contents
-
-
-def test_place_no_replay(tmp_path, replay_path):
-  directory = str(tmp_path / 'served')
-  checkpointing.prepare_replay(replay_path, directory)
   checkpointing.prepare_replay(None, directory)
   assert os.listdir(directory) == []
+  assert _read_tree(replay_path) == contents
 
 
 def _serve(directory):
@@ -413,11 +318,11 @@ def _serve(directory):
 
 
 def test_replay_survives_the_round_trip(tmp_path, directory):
-  """With a real server, and twice, because runs may be resumed repeatedly."""
+  """With a real server."""
   served = str(tmp_path / 'served')
   checkpointer = checkpointing.Checkpointer(directory)
   expected = {}
-  for run in range(3):
+  for run in range(2):
     checkpoint = checkpointer.load()
     checkpointing.prepare_replay(
       checkpoint.replay_path if checkpoint else None, served

@@ -43,8 +43,3 @@ def test_others_are_no_attributes(own_package):
     own_package.words  # noqa: B018
   with pytest.raises(ImportError, match='words'):
     exec('from own_package import words')
-
-
-def test_missing_names_are_reported(own_package):
-  with pytest.raises(ModuleNotFoundError, match='not_there_at_all'):
-    own_package.broken  # noqa: B018

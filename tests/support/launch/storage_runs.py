@@ -6,9 +6,9 @@ import pytest
 
 from repertory import launch
 from repertory.components import checkpoints
-from repertory.components.checkpoints import backends, storage_lock
+from repertory.components.checkpoints import storage_lock
 from repertory.launch.opening import resuming, uploads
-from support.launch import log_files
+from support.launch import log_files, storage_fixture
 
 # XLA would take most of the time.
 SETTINGS = {
@@ -35,10 +35,7 @@ def run(*arguments, fresh=False, **settings) -> launch.Result:
 
 
 def names(stored, folder='checkpoints'):
-  store = checkpoints.CheckpointStore(
-    backends.LocalBackend(str(stored)), folder, folder
-  )
-  return store.names()
+  return storage_fixture.open_store(stored, folder).names()
 
 
 def counts(directory):

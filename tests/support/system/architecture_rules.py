@@ -96,7 +96,7 @@ _FENCES = {
   'matplotlib': ('launch/results/drawing.py',),
   'wandb': ('launch/experiments/callbacks/wandb_logger.py',),
   'optuna': ('launch/sweeps/study.py',),
-  'fsspec': ('components/checkpoints/fsspec_backend.py',),
+  'fsspec': ('components/checkpoints/storage_folder.py',),
   'imageio_ffmpeg': ('launch/nodes/videos.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }

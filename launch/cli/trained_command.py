@@ -1,0 +1,163 @@
+"""`repertory evaluate`, `record` and `export`: use a trained agent."""
+
+import statistics
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from absl import flags
+
+from repertory import launch
+from repertory.components.config.settings import SettingError, text_of
+from repertory.launch.cli import command, factory
+from repertory.launch.cli import flags as flag_tables
+from repertory.launch.cli.setting_flags import flag
+from repertory.launch.nodes import videos
+from repertory.launch.opening import directories
+from repertory.launch.platform import interrupts
+from repertory.launch.results import wording
+
+
+class _FolderParser(flags.ArgumentParser):
+  """Parses a flag with an optional folder as its value."""
+
+  def parse(self, argument: Any) -> Any:
+    return {'true': True, 'false': False}.get(argument, argument)
+
+
+def _define_folder(name: str, default: Any, text: str, flag_values) -> None:
+  # absl requires no value for boolean flags.
+  folder = flags.Flag(_FolderParser(), None, name, default, text, boolean=True)
+  flags.DEFINE_flag(folder, flag_values)
+
+
+_EPISODES = flag('episodes', 'Number of episodes.', 20)
+_ARGUMENTS = {'takes_settings': True, 'takes_arguments': True}
+
+
+@command.register(
+  'evaluate',
+  1,
+  'DIRECTORY [--best] [--episodes=N] [--video[=FOLDER]]',
+  'Runs episodes with the evaluation policy of a trained agent.',
+  (
+    *flag_tables.TRAINED_FLAGS,
+    _EPISODES,
+    (
+      'video',
+      _define_folder,
+      False,
+      'Record a video of each episode, in `videos` in the directory, or in '
+      'another folder: --video=FOLDER.',
+    ),
+    flag(
+      'video_format',
+      f'Format of videos: {" or ".join(videos.FORMATS)}.',
+      'mp4',
+    ),
+  ),
+  **_ARGUMENTS,
+)
+def _evaluate(values, settings, positional) -> int:
+  factory.take_directory(values, positional)
+  if values.video is False and values['video_format'].present:
+    raise ValueError(
+      '--video_format requires --video. Add that, or leave it out.'
+    )
+  folder = None
+  if values.video is not False:
+    with interrupts.exiting_on_interrupt():  # TensorFlow is imported.
+      prepare = launch.nodes.video_recording.prepare
+    folder = prepare(values.video, values.video_format, values.directory)
+  trained = factory.read_trained(values, settings, 'evaluate')
+  returns = [
+    episode.episode_return
+    for episode in launch.trained.evaluation.run_episodes(
+      trained,
+      values.episodes,
+      video=values.video,
+      video_format=values.video_format,
+    )
+  ]
+  _print_summary(trained, f', {command.count_episodes(len(returns))}')
+  print(f'mean       {statistics.fmean(returns):.6g}')
+  print(f'deviation  {statistics.pstdev(returns):.6g}')
+  print(f'minimum    {min(returns):.6g}')
+  print(f'maximum    {max(returns):.6g}')
+  if folder is not None:
+    print(f'videos     {folder}')
+  return command.DONE
+
+
+@command.register(
+  'record',
+  2,
+  'DIRECTORY OUTPUT [--best] [--episodes=N] [--explore] [--seed=N]',
+  'Records episodes of a trained agent, as data for --topology=offline.',
+  (
+    *flag_tables.TRAINED_FLAGS,
+    _EPISODES,
+    flag(
+      'explore',
+      'Act with the behavior policy of training, with exploration.',
+      False,
+    ),
+    flag('seed', 'Seed of environments and policy.', 0),
+  ),
+  **_ARGUMENTS,
+)
+def _record(values, settings, positional) -> int:
+  path = _take_output(values, positional)
+  trained = factory.read_trained(values, settings, 'record')
+  with interrupts.exiting_on_interrupt():
+    record_episodes = launch.trained.recording.record_episodes
+  try:
+    returns = record_episodes(
+      trained, values.episodes, path, explore=values.explore, seed=values.seed
+    )
+  except OSError as error:  # OUTPUT cannot be written to.
+    print(f'repertory: {wording.text(text_of(error))}', file=sys.stderr)
+    return command.FAILED
+  _print_summary(
+    trained,
+    f': {len(returns)} episodes of mean return '
+    f'{statistics.fmean(returns):.6g}, written to {path}',
+  )
+  return command.DONE
+
+
+@command.register(
+  'export',
+  2,
+  'DIRECTORY OUTPUT [--best]',
+  'Writes the evaluation policy of a trained agent as a SavedModel.',
+  flag_tables.TRAINED_FLAGS,
+  **_ARGUMENTS,
+)
+def _export(values, settings, positional) -> int:
+  path = _take_output(values, positional)
+  trained = factory.read_trained(values, settings, 'export')
+  try:
+    launch.TrainedPolicy(trained).export_saved_model(path)
+  except OSError as error:
+    raise SettingError(
+      'output', f'must be writable, got {path}: {error.strerror or error}.'
+    ) from error
+  _print_summary(trained, f': written to {path}')
+  return command.DONE
+
+
+def _take_output(values: flags.FlagValues, positional: Sequence[str]) -> str:
+  """Returns the argument OUTPUT, a new folder."""
+  (path,) = factory.take_directory(values, positional, 'OUTPUT')
+  directories.check_new(path, 'output')
+  return path
+
+
+def _print_summary(trained: Any, result: str) -> None:
+  experiment = trained.experiment
+  summary = (
+    f'{experiment.agent} on {experiment.environment}, learner step '
+    f'{trained.learner_steps}{result}'
+  )
+  print(wording.text(summary))

@@ -1,0 +1,156 @@
+"""Tests of folders at paths and behind URLs: both satisfy one contract."""
+
+import os
+import sys
+
+import pytest
+
+from repertory.components import checkpoints
+from repertory.components.checkpoints import storage_folder
+from repertory.components.config.settings import SettingError
+
+
+def _forget(count):
+  """Ignores a count."""
+
+
+def _read(folder, name):
+  return b''.join(folder.read(name))
+
+
+class TestStorageFolder:
+  @pytest.fixture(name='folder', params=['', 'memory://'])
+  def _folder(self, request, tmp_path):
+    folder = storage_folder.StorageFolder(f'{request.param}{tmp_path}/folder')
+    yield folder
+    folder.remove('')
+
+  def test_long_files_are_read_in_chunks(self, folder):
+    content = os.urandom(storage_folder.CHUNK_BYTES + 3)
+    folder.write('a/b/c', [content[:5], content[5:]])
+    chunks = list(folder.read('a/b/c'))
+    assert [len(chunk) for chunk in chunks] == [storage_folder.CHUNK_BYTES, 3]
+    assert b''.join(chunks) == content
+
+  def test_entries_are_listed_and_removed(self, folder):
+    assert folder.names('f') == []
+    for name in ('f/a', 'f/b/c', 'f/b/d/e', 'g'):
+      folder.write(name, [b'x'])
+    assert folder.names('f') == ['a', 'b']
+    assert folder.names('') == ['f', 'g']
+    assert folder.files('f') == ['a', 'b/c', 'b/d/e']
+    folder.remove('f')
+    assert folder.names('') == ['g']
+    folder.remove('g')
+    folder.remove('missing')
+    assert folder.names('') == []
+
+  def test_missing_files_raise(self, folder):
+    with pytest.raises(FileNotFoundError):
+      _read(folder, 'f')
+
+  def test_publish_replaces(self, folder):
+    folder.publish('f/a', b'first')
+    folder.publish('f/a', b'second')
+    assert _read(folder, 'f/a') == b'second'
+    assert folder.names('f') == ['a']
+
+  def test_publish_leaves_nothing_if_it_fails(self, folder, monkeypatch):
+    def fail(*arguments):
+      raise OSError('no room')
+
+    folder.publish('a', b'first')
+    monkeypatch.setattr(folder._system, 'mv', fail)
+    with pytest.raises(OSError, match='no room'):
+      folder.publish('a', b'second')
+    assert _read(folder, 'a') == b'first'
+    assert folder.names('') == ['a']
+
+  @pytest.mark.parametrize('is_supported', [True, False])
+  def test_copies_are_apart(self, folder, monkeypatch, is_supported):
+    def refuse(*arguments, **settings):
+      raise NotImplementedError
+
+    folder.write('f/a', [b'x' * 10])
+    if not is_supported:
+      monkeypatch.setattr(folder._system, 'cp_file', refuse)
+      monkeypatch.setattr(os, 'link', refuse)
+    counted = []
+    folder.copy('f/a', 'g/h/a', counted.append)
+    folder.remove('f')
+    assert _read(folder, 'g/h/a') == b'x' * 10
+    assert sum(counted) == 10
+
+
+def test_errors_of_packages_are_os_errors(monkeypatch):
+  folder = storage_folder.StorageFolder('memory://a')
+
+  def fail(*arguments, **settings):
+    raise RuntimeError('no network')
+
+  for name in ('ls', 'open', 'cp_file', 'rm', 'find'):
+    monkeypatch.setattr(folder._system, name, fail)
+  for call in (
+    lambda: folder.names('b'),
+    lambda: folder.files('b'),
+    lambda: _read(folder, 'b'),
+    lambda: folder.write('b', [b'x']),
+    lambda: folder.publish('b', b'x'),
+    lambda: folder.copy('b', 'c', _forget),
+    lambda: folder.remove('b'),
+  ):
+    with pytest.raises(OSError, match=r'/a/b.* cannot be .*no network'):
+      call()
+
+
+def test_short_writes_are_noticed(monkeypatch):
+  folder = storage_folder.StorageFolder('memory://a')
+  monkeypatch.setattr(folder._system, 'size', lambda path: 0)
+  with pytest.raises(OSError, match='should have 1 bytes, has 0'):
+    folder.write('b', [b'x'])
+
+
+class TestOpenStorage:
+  @pytest.mark.parametrize(
+    ('url', 'message'),
+    [
+      ('s3://bucket/run', 's3fs'),
+      ('nonsense://x', 'Protocol not known: nonsense'),
+    ],
+  )
+  def test_unsupported_urls_are_named(self, url, message, monkeypatch):
+    # As if it were not installed.
+    monkeypatch.setitem(sys.modules, 's3fs', None)
+    with pytest.raises(SettingError, match=message) as caught:
+      checkpoints.open_storage(url, 'runs/a')
+    assert caught.value.setting == 'storage'
+    assert url in str(caught.value)
+
+  def test_passwords_are_not_shown(self):
+    with pytest.raises(SettingError, match=r'://\*\*\*@host/a') as caught:
+      checkpoints.open_storage('nonsense://me:secret@host/a', 'runs/a')
+    assert 'secret' not in str(caught.value)
+
+  @pytest.mark.parametrize(
+    ('given', 'directory', 'message'),
+    [
+      ('run', 'run', 'that directory or inside'),
+      ('link/store', 'run', 'that directory or inside'),
+      ('file://{}/run/store', 'run', 'that directory or inside'),
+      ('store', 'store/best/run', 'checkpoints of its own'),
+    ],
+  )
+  def test_it_is_apart_from_the_directory(
+    self, given, directory, message, tmp_path, monkeypatch
+  ):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / 'link').symlink_to('run')
+    with pytest.raises(SettingError, match=f'apart .*{message}'):
+      checkpoints.open_storage(given.format(tmp_path), directory)
+
+  @pytest.mark.parametrize('given', ['store', '.', 'run2', 'memory://run'])
+  def test_it_may_be_beside_the_directory_or_around_it(
+    self, given, tmp_path, monkeypatch
+  ):
+    monkeypatch.chdir(tmp_path)
+    assert checkpoints.open_storage(given, 'run') is not None
