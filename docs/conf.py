@@ -4,6 +4,7 @@ import importlib.resources
 import pathlib
 import re
 import sys
+from collections.abc import Callable
 
 import math_core
 import mermaidx
@@ -169,6 +170,7 @@ class _Table(rst.Directive):
 
   required_arguments = 1
   final_argument_whitespace = True
+  make: Callable[[str], list[str]]
 
   def run(self) -> list[nodes.Node]:
     lines = self.make(self.arguments[0])

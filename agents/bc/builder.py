@@ -9,7 +9,7 @@ from repertory.agents.actor_critic import exploration
 from repertory.agents.bc import config as bc_config
 from repertory.agents.bc import learning
 from repertory.agents.interface import builder
-from repertory.components import adders, networks, policies
+from repertory.components import adders, interfaces, networks, policies
 from repertory.components.actions import (
   action_parts,
   action_scaling,
@@ -43,7 +43,7 @@ class BCBuilder(builder.Builder):
     networks.create_variables(network, spec.observations)
     return network
 
-  def make_policy(self, network, acting):
+  def make_policy(self, network, acting) -> interfaces.Policy:
     if not action_parts.are_continuous(acting.spec.actions):
       actions = discrete_actions.DiscreteActions(acting.spec.actions)
       return policies.EpsilonGreedyPolicy(

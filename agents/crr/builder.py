@@ -4,7 +4,7 @@ from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.crr import config as crr_config
 from repertory.agents.crr import learning
 from repertory.agents.replay import experience_replay, transition_replay
-from repertory.components import networks, specs
+from repertory.components import interfaces, networks, specs
 from repertory.components.actions import action_scaling
 from repertory.components.distributions import bounded_gaussian
 from repertory.components.networks import Critic
@@ -34,7 +34,7 @@ class CRRBuilder(transition_replay.TransitionReplayBuilder):
       spec, self.config, self.config.num_atoms
     )
 
-  def make_policy(self, network, acting):
+  def make_policy(self, network, acting) -> interfaces.Policy:
     size = action_scaling.ActionScaling(acting.spec.actions).size
     distribution = bounded_gaussian.BoundedGaussian(size)
     return exploration.make_continuous_policy(

@@ -7,7 +7,7 @@ from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.d4pg import config as d4pg_config
 from repertory.agents.d4pg import learning
 from repertory.agents.replay import experience_replay, transition_replay
-from repertory.components import networks, specs
+from repertory.components import interfaces, networks, specs
 from repertory.components.actions import action_scaling
 from repertory.components.networks import Critic
 
@@ -47,7 +47,7 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
       spec, self.config, self.config.num_atoms
     )
 
-  def make_policy(self, network, acting):
+  def make_policy(self, network, acting) -> interfaces.Policy:
     return exploration.make_deterministic_policy(
       network, self.config.sigma, acting
     )

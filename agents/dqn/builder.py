@@ -6,7 +6,7 @@ from repertory.agents.actor_critic import additional_loss, exploration
 from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import learning, networks
 from repertory.agents.replay import experience_replay, transition_replay
-from repertory.components import adders, policies
+from repertory.components import adders, interfaces, policies
 from repertory.components.actions import discrete_actions
 
 
@@ -43,7 +43,7 @@ class DQNBuilder(
   def make_network(self, spec):
     return networks.make_network(spec, self.config)
 
-  def make_policy(self, network, acting):
+  def make_policy(self, network, acting) -> interfaces.Policy:
     settings = exploration.epsilon_settings(self.config, acting)
     values = networks.make_values(network, self.config)
     noise_size = networks.noise_size(network, self.config)

@@ -6,7 +6,7 @@ from repertory.agents.actor_critic import exploration
 from repertory.agents.iql import config as iql_config
 from repertory.agents.iql import learning
 from repertory.agents.replay import experience_replay, transition_replay
-from repertory.components import networks, specs
+from repertory.components import interfaces, networks, specs
 from repertory.components.actions import action_scaling
 from repertory.components.distributions import bounded_gaussian
 from repertory.components.networks import CriticEnsemble
@@ -42,7 +42,7 @@ class IQLBuilder(transition_replay.TransitionReplayBuilder):
       spec, config.hidden_sizes, config.num_critics, config.image_torso
     )
 
-  def make_policy(self, network, acting):
+  def make_policy(self, network, acting) -> interfaces.Policy:
     size = action_scaling.ActionScaling(acting.spec.actions).size
     distribution = bounded_gaussian.BoundedGaussian(size)
     return exploration.make_continuous_policy(

@@ -7,7 +7,7 @@ from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.mpo import action_kinds, learning
 from repertory.agents.mpo import config as mpo_config
 from repertory.agents.replay import experience_replay, transition_replay
-from repertory.components import networks, specs
+from repertory.components import interfaces, networks, specs
 from repertory.components.actions import (
   action_parts,
   action_scaling,
@@ -67,7 +67,7 @@ class MPOBuilder(transition_replay.TransitionReplayBuilder):
     networks.create_variables(network, spec.observations)
     return network
 
-  def make_policy(self, network, acting):
+  def make_policy(self, network, acting) -> interfaces.Policy:
     if action_parts.are_continuous(acting.spec.actions):
       return exploration.make_continuous_policy(network, _draw, acting)
     return exploration.make_categorical_policy(network, acting)

@@ -6,7 +6,7 @@ from repertory.agents.actor_critic import exploration
 from repertory.agents.pqn import config as pqn_config
 from repertory.agents.pqn import learning
 from repertory.agents.unrolls import unroll_queue
-from repertory.components import networks, policies, types
+from repertory.components import interfaces, networks, policies, types
 from repertory.components.actions import discrete_actions
 
 
@@ -31,7 +31,7 @@ class PQNBuilder(unroll_queue.UnrollQueueBuilder):
     network.create_variables(spec.observations)
     return network
 
-  def make_policy(self, network, acting):
+  def make_policy(self, network, acting) -> interfaces.Policy:
     settings = exploration.epsilon_settings(self.config, acting)
     return policies.RecurrentEpsilonGreedyPolicy(network, **settings)
 

@@ -6,6 +6,7 @@ from repertory.agents.actor_critic import exploration
 from repertory.agents.qtopt import config as qtopt_config
 from repertory.agents.qtopt import learning, networks
 from repertory.agents.replay import experience_replay, transition_replay
+from repertory.components import interfaces
 from repertory.components.actions import action_scaling
 
 
@@ -21,7 +22,7 @@ class QTOptBuilder(transition_replay.TransitionReplayBuilder):
   def make_network(self, spec):
     return networks.make_network(spec, self.config)
 
-  def make_policy(self, network, acting):
+  def make_policy(self, network, acting) -> interfaces.Policy:
     return exploration.make_deterministic_policy(
       networks.make_action_network(network, acting.spec, self.config),
       self.config.sigma,

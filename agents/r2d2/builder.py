@@ -5,7 +5,7 @@ from repertory.agents.interface import builder
 from repertory.agents.r2d2 import config as r2d2_config
 from repertory.agents.r2d2 import learning
 from repertory.agents.replay import experience_replay
-from repertory.components import adders, networks, policies, types
+from repertory.components import adders, interfaces, networks, policies, types
 from repertory.components.actions import discrete_actions
 
 
@@ -30,7 +30,7 @@ class R2D2Builder(builder.Builder):
     network.create_variables(spec.observations)
     return network
 
-  def make_policy(self, network, acting):
+  def make_policy(self, network, acting) -> interfaces.Policy:
     settings = exploration.epsilon_settings(self.config, acting)
     return policies.RecurrentEpsilonGreedyPolicy(network, **settings)
 

@@ -4,7 +4,7 @@ from repertory.agents.actor_critic import additional_loss, exploration
 from repertory.agents.replay import experience_replay, transition_replay
 from repertory.agents.sac import config as sac_config
 from repertory.agents.sac import discrete_learning, learning, networks
-from repertory.components import specs
+from repertory.components import interfaces, specs
 from repertory.components.actions import (
   action_parts,
   action_scaling,
@@ -45,7 +45,7 @@ class SACBuilder(
     """Creates critics of discrete actions; also called for target critics."""
     return networks.DiscreteCritics(spec, self.config)
 
-  def make_policy(self, network, acting):
+  def make_policy(self, network, acting) -> interfaces.Policy:
     num_random_steps = self.config.num_random_steps
     if not action_parts.are_continuous(acting.spec.actions):
       return exploration.make_categorical_policy(

@@ -7,7 +7,7 @@ from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.replay import experience_replay, transition_replay
 from repertory.agents.td3 import config as td3_config
 from repertory.agents.td3 import learning
-from repertory.components import networks, specs
+from repertory.components import interfaces, networks, specs
 from repertory.components.actions import action_scaling
 from repertory.components.networks import CriticEnsemble
 
@@ -37,7 +37,7 @@ class TD3Builder(transition_replay.TransitionReplayBuilder):
       spec, config.hidden_sizes, config.num_critics, config.image_torso
     )
 
-  def make_policy(self, network, acting):
+  def make_policy(self, network, acting) -> interfaces.Policy:
     return exploration.make_deterministic_policy(
       network, self.config.sigma, acting, self.config.num_random_steps
     )

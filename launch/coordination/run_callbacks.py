@@ -265,7 +265,7 @@ class RunCallbacks:
       running, now = self._running, time.monotonic()
       if running is None:
         return
-      since = min(running.since, *(one.since for one in self._events))
+      since = min([running.since, *(one.since for one in self._events)])
       was_slow, self._is_slow = self._is_slow, now - since > _SLOW_SECONDS
       progress = (
         f'{self._describe_progress()}, the first for {now - since:.0f} seconds'

@@ -41,7 +41,7 @@ experiment = launch.make_experiment(
   'dqn', 'catch', max_steps={steps}, directory='run', num_actors=2,
   checkpoint_period_learner_steps=100, evaluation_episodes=2,
   config={{'min_replay_size': 50, 'samples_per_insert': 1.0}},
-  observers=[Noting()], loggers={loggers},
+  callbacks=[Noting()], loggers={loggers},
 )
 try:
   result = launch.run(experiment, 'distributed', 'local_mp', display=False)

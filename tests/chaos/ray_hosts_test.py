@@ -32,7 +32,7 @@ class _Run:
   def __init__(self, tmp_path):
     self.directory = tmp_path / 'run'
     self._script = tmp_path / 'script'
-    shutil.copytree(_TESTS / 'cluster_training', self._script)
+    shutil.copytree(_TESTS / 'support' / 'cluster_training', self._script)
 
   def play(self, *events, hosts=3, without=(), **settings):
     """Runs the script with events; returns its result.

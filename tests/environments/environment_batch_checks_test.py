@@ -3,11 +3,11 @@
 import dm_env
 import numpy as np
 import pytest
-import scripted_environment
 from dm_env import specs
 
 from repertory.environments import wrappers
 from repertory.environments.batches import batch
+from support.environments import scripted_environment
 
 Scripted = scripted_environment.ScriptedEnvironment
 FIRST, MID, LAST = dm_env.StepType

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-import scripted_environment
 from dm_env import specs
 
 from repertory.environments import conformance, wrappers
 from repertory.environments.adapters import gymnasium_adapter
 from repertory.environments.batches import batch
 from repertory.environments.games import catch
+from support.environments import scripted_environment
 
 Scripted = scripted_environment.ScriptedEnvironment
 

@@ -5,12 +5,12 @@ import unittest
 import dm_env
 import numpy as np
 import pytest
-import scripted_environment
 from dm_env import specs, test_utils
 
 from repertory.environments import wrappers
 from repertory.environments.games import catch
 from repertory.environments.wrappers import single_precision
+from support.environments import scripted_environment
 
 ScriptedEnvironment = scripted_environment.ScriptedEnvironment
 

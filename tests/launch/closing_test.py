@@ -54,5 +54,5 @@ def test_close_that_hangs_does_not_lose_the_result(tmp_path, launch_type):
   ended = program.Program([str(script)], str(tmp_path)).wait(120)
   assert ended.code == 0, ended.output
   assert 'RESULT 600' in ended.output
-  assert ' could not be closed: It has not ended' in ended.output
+  assert ' could not be closed: It did not end' in ended.output
   assert ended.left == []

@@ -90,6 +90,7 @@ class TestUpdateNoise:
 
   def test_follows_the_seed_and_counts_its_calls(self):
     first, same, other = self.make(1), self.make(1), self.make(2)
+    drawn = np.zeros([9])
     for call in range(2):
       drawn = first.normals([9])
       seed = same.seed()

@@ -1,9 +1,9 @@
 """Tests of Dispatch."""
 
 import pytest
-import recording_logger
 
 from repertory.components import loggers
+from support.launch import recording_logger
 
 
 def test_all_get_each_row():

@@ -1,12 +1,13 @@
 """Tests of Aggregate."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
-import recording_logger
 
 from repertory.components import loggers
+from support.launch import recording_logger
 
 
 class _Clock:
@@ -53,7 +54,7 @@ def test_nothing_is_lost(sink, clock):
   for i in range(1000):
     clock.now += rng.exponential(1.0)
     values.append(rng.normal())
-    row: dict[str, float] = {'value': np.float64(values[-1])}
+    row: dict[str, Any] = {'value': np.float64(values[-1])}
     if i % 7 == 0:
       rare.append(rng.integers(100))
       row['rare'] = rare[-1]

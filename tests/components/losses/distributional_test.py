@@ -35,7 +35,7 @@ class TestCategoricalProjection:
   @pytest.mark.parametrize(('num_atoms', 'ends'), [(2, (-1, 1)), (51, (-9, 0))])
   def test_equals_the_loop(self, num_atoms, ends):
     random = np.random.default_rng(0)
-    z_q = np.linspace(*ends, num_atoms)
+    z_q = np.linspace(ends[0], ends[1], num_atoms)
     width = ends[1] - ends[0]
     z_p = random.uniform(ends[0] - 0.3 * width, ends[1] + 0.3 * width, (9, 7))
     z_p[0, :2] = z_q[:2]

@@ -405,7 +405,8 @@ class _LocalTable:
 
 
 class TestLocalWriter(WriterConformance):
-  test_bundles_are_of_items_that_come_together = None  # It has no bundles.
+  def test_bundles_are_of_items_that_come_together(self):
+    pytest.skip('It has no bundles.')
 
   @contextlib.contextmanager
   def serve(self, table):

@@ -340,7 +340,8 @@ class TestReverbTransport(TransportConformance):
 
 
 class TestInProcessTransport(TransportConformance):
-  test_limit_of_pending_items = None  # Items are inserted at once.
+  def test_limit_of_pending_items(self, tmp_path):
+    pytest.skip('Items are inserted at once.')
 
   @contextlib.contextmanager
   def serve(self, described, directory, timeout_seconds, stop):

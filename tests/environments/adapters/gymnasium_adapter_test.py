@@ -4,7 +4,6 @@ import re
 import unittest
 
 import dm_env
-import fake_gym_env
 import gymnasium
 import numpy as np
 import pytest
@@ -12,6 +11,7 @@ from dm_env import test_utils
 
 from repertory.environments.adapters import gymnasium_adapter, gymnasium_sources
 from repertory.environments.batches import batch, vector_batch
+from support.environments import fake_gym_env
 
 
 class WithoutSeed(fake_gym_env.FakeGymEnv):

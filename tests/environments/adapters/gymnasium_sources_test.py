@@ -3,7 +3,6 @@
 from unittest import mock
 
 import dm_env
-import fake_gym_env
 import gymnasium
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from gymnasium.envs.classic_control import cartpole
 from repertory.environments.adapters import gymnasium_adapter, gymnasium_sources
 from repertory.environments.batches import batch, vector_batch
 from repertory.environments.wrappers import single_precision
+from support.environments import fake_gym_env
 
 FakeGymEnv = fake_gym_env.FakeGymEnv
 _FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)

@@ -1,6 +1,5 @@
 """Tests of `environments/adapters/gymnasium_spaces.py`, through the adapter."""
 
-import fake_gym_env
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,6 +12,7 @@ from repertory.components.runtime import random_streams
 from repertory.environments.adapters import gymnasium_adapter
 from repertory.environments.batches import batch
 from repertory.environments.wrappers import single_precision
+from support.environments import fake_gym_env
 
 FakeGymEnv = fake_gym_env.FakeGymEnv
 

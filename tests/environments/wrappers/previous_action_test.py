@@ -3,13 +3,13 @@
 import dm_env
 import numpy as np
 import pytest
-import scripted_environment
 import tree
 from dm_env import specs
 
 from repertory.environments import conformance
 from repertory.environments.batches import batch
 from repertory.environments.wrappers import environment_wrapper, previous_action
+from support.environments import scripted_environment
 
 Scripted = scripted_environment.ScriptedEnvironment
 FIRST = dm_env.StepType.FIRST
