@@ -9,9 +9,9 @@ import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import acting_policies
 import vector_environments
 
-import acting_policies
 from repertory.components import loggers, replay, specs, transports
 from repertory.components import variables as variables_lib
 from repertory.components.inference import (

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import acting_policies
 import acting_runs
 import numpy as np
 import podracer
 import update_speed
 import vector_environments
 
-import acting_policies
 from repertory.agents.interface import registry
 from repertory.components import specs
 from repertory.components.runtime import compilation

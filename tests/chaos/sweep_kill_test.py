@@ -150,8 +150,11 @@ def test_a_study_resumes(tmp_path):
 
   output = _resume(tmp_path, arguments)
   assert 'resumed from checkpoint' in (run / 'output.txt').read_text()
+  backend = optuna.storages.journal.JournalFileBackend(
+    f'{tmp_path}/mine/study.log'
+  )
   found = optuna.load_study(
-    study_name='sweep', storage=f'sqlite:///{tmp_path}/mine/study.db'
+    study_name='sweep', storage=optuna.storages.JournalStorage(backend)
   ).trials
   assert [trial.state.name for trial in found] == ['COMPLETE'] * 3
   rates = [str(trial.params['config.learning_rate']) for trial in found]

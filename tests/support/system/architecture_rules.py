@@ -100,6 +100,7 @@ _FENCES = {
   ),
   'h5py': ('components/offline/minari.py',),
   'matplotlib': ('launch/results/drawing.py',),
+  'jinja2': ('launch/results/report.py',),
   'wandb': ('launch/experiments/callbacks/wandb_logger.py',),
   'optuna': ('launch/sweeps/study.py',),
   'fsspec': ('components/checkpoints/fsspec_backend.py',),
