@@ -138,13 +138,7 @@ _BRIEF = (
 )  # fmt: skip
 
 
-@pytest.fixture
-def try_here(monkeypatch):
-  """Runs smoke tests in this process; tests/chaos does without this."""
-  monkeypatch.setattr(dry_runs, 'find_refused', dry_runs.try_all)
-
-
-def test_what_takes_tensorflow_to_be_refused(capsys, try_here):
+def test_what_takes_tensorflow_to_be_refused(capsys):
   code, out, err = _run(
     capsys, *_BRIEF, '--config.learning_rate=1e-3,1e-4', '--seeds=2',
     '--config.max_replay_size=100,9',
@@ -156,7 +150,8 @@ def test_what_takes_tensorflow_to_be_refused(capsys, try_here):
 
 
 @pytest.mark.chaos
-def test_runs_combinations_and_reports_failures(capsys, try_here):
+def test_runs_combinations_and_reports_failures(capsys, monkeypatch):
+  monkeypatch.setattr(dry_runs, 'find_refused', dry_runs.try_all)
   code, out, err = _run(
     capsys, *_BRIEF, '--config.learning_rate=1e-3,1e30', '--parallel=2'
   )
