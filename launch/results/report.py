@@ -306,6 +306,40 @@ def _runs(runs: Sequence[runs_lib.RunRecord]) -> list[_Section]:
   paths = [os.path.abspath(run.directory) for run in runs]
   folder = os.path.commonpath(map(os.path.dirname, paths)) if paths else '.'
   named = [(os.path.relpath(p, folder), run) for p, run in zip(paths, runs)]
+  incidents = [
+    {
+      'directory': name,
+      'kind': one.kind,
+      'description': one.text + (f' (× {one.count})' if one.count > 1 else ''),
+    }
+    for name, run in named
+    for one in throughput.incidents(run)
+  ]
+  return [
+    _throughput(named),
+    _Section(
+      'Incidents',
+      tables=[_Table(incidents, wraps=True)],
+      items=() if incidents else ['No restart, warning, stall or failure.'],
+    ),
+    _Section(
+      'Runs',
+      f'In {folder}.',
+      tables=[_Table([_state(*one) for one in named], (3, 4, 5, 6))],
+    ),
+    _Section(
+      'Last evaluations',
+      tables=[
+        _Table(
+          [_evaluation(name, run) for name, run in named if run.last],
+          range(1, 7),
+        )
+      ],
+    ),
+  ]
+
+
+def _throughput(named: Sequence[tuple[str, runs_lib.RunRecord]]) -> _Section:
   measured = [(name, throughput.measure(run)) for name, run in named]
   pace = [
     {
@@ -330,45 +364,15 @@ def _runs(runs: Sequence[runs_lib.RunRecord]) -> list[_Section]:
     for name, one in measured
     if one.inference
   ]
-  incidents = [
-    {
-      'directory': name,
-      'kind': one.kind,
-      'description': one.text + (f' (× {one.count})' if one.count > 1 else ''),
-    }
-    for name, run in named
-    for one in throughput.incidents(run)
-  ]
-  return [
-    _Section(
-      'Throughput and waiting',
-      'Blocked is the share of time in which the rate limiter makes one side '
-      'wait for the other.',
-      tables=[
-        _Table(pace, range(1, 6)),
-        _Table(servers, range(1, 7), 'Inference servers'),
-      ],
-    ),
-    _Section(
-      'Incidents',
-      tables=[_Table(incidents, wraps=True)],
-      items=() if incidents else ['No restart, warning, stall or failure.'],
-    ),
-    _Section(
-      'Runs',
-      f'In {folder}.',
-      tables=[_Table([_state(*one) for one in named], (3, 4, 5, 6))],
-    ),
-    _Section(
-      'Last evaluations',
-      tables=[
-        _Table(
-          [_evaluation(name, run) for name, run in named if run.last],
-          range(1, 7),
-        )
-      ],
-    ),
-  ]
+  return _Section(
+    'Throughput and waiting',
+    'Blocked is the share of time in which the rate limiter makes one side '
+    'wait for the other.',
+    tables=[
+      _Table(pace, range(1, 6)),
+      _Table(servers, range(1, 7), 'Inference servers'),
+    ],
+  )
 
 
 def _write_inference(title: str, value: float | None) -> str:

@@ -177,22 +177,26 @@ def join(
       'must be requested, as they have that many steps; missing: '
       f'{", ".join(left[:3])}{", ..." if len(left) > 3 else ""}.',
     )
-  # Divides settings into common ones and those of groups.
-  first, *others = fulls.values()
   manifest.axes = axes
+  _divide(manifest, fulls)
+  codes = dict.fromkeys(manifest.codes) if grown else manifest.codes
+  manifest.codes = {**dict.fromkeys(runs), **codes}
+  return list(runs.values())
+
+
+def _divide(manifest: SweepManifest, fulls: Mapping[str, Settings]) -> None:
+  """Divides settings into common ones and those of groups."""
+  first, *others = fulls.values()
   manifest.fixed = {
     name: value
     for name, value in first.items()
-    if name not in axes
+    if name not in manifest.axes
     and all(name in other and other[name] == value for other in others)
   }
   manifest.groups = {
     group: {n: v for n, v in full.items() if n not in manifest.fixed}
     for group, full in fulls.items()
   }
-  codes = dict.fromkeys(manifest.codes) if grown else manifest.codes
-  manifest.codes = {**dict.fromkeys(runs), **codes}
-  return list(runs.values())
 
 
 def join_study(manifest: SweepManifest, settings: Settings) -> None:

@@ -79,14 +79,6 @@ class Study:
     Raises:
       SettingError: If the sweep has trials, but their journal is missing.
     """
-    path = os.path.join(manifest.directory, manifest_lib.STUDY_FILE)
-    if manifest.groups and not os.path.exists(path):
-      raise SettingError(
-        'directory',
-        f'must have the file {manifest_lib.STUDY_FILE} of its study, got '
-        f'{manifest.directory}. '
-        'Restore it, or choose another directory.',
-      )
     self._manifest = manifest
     self._space = {name: _distribution(one) for name, one in space.items()}
     self._fixed = fixed
@@ -98,15 +90,7 @@ class Study:
     self._open: dict[int, _Open] = {}
     self._waiting: deque[grid.SweepRun] = deque()
     self._looked_at = 0.0
-    # Otherwise Optuna prints a line for each trial.
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    self._study = optuna.create_study(
-      storage=optuna.storages.JournalStorage(journal.JournalFileBackend(path)),
-      study_name=NAME,
-      direction='maximize',
-      pruner=optuna.pruners.MedianPruner(),
-      load_if_exists=True,
-    )
+    self._study = _open_journal(manifest)
     for found in self._study.get_trials():
       if found.state != optuna.trial.TrialState.RUNNING:
         continue
@@ -225,6 +209,25 @@ class Study:
     folder = os.path.join(self._manifest.directory, run.path, directories.LOGS)
     found = results.logs.Logs(folder).column('evaluator', 'episode_return')
     return [value for value in found.tolist() if math.isfinite(value)]
+
+
+def _open_journal(manifest: manifest_lib.SweepManifest) -> optuna.Study:
+  path = os.path.join(manifest.directory, manifest_lib.STUDY_FILE)
+  if manifest.groups and not os.path.exists(path):
+    raise SettingError(
+      'directory',
+      f'must have the file {manifest_lib.STUDY_FILE} of its study, got '
+      f'{manifest.directory}. Restore it, or choose another directory.',
+    )
+  # Otherwise Optuna prints a line for each trial.
+  optuna.logging.set_verbosity(optuna.logging.WARNING)
+  return optuna.create_study(
+    storage=optuna.storages.JournalStorage(journal.JournalFileBackend(path)),
+    study_name=NAME,
+    direction='maximize',
+    pruner=optuna.pruners.MedianPruner(),
+    load_if_exists=True,
+  )
 
 
 def _distribution(
