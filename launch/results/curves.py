@@ -249,8 +249,10 @@ def _rows(
 ) -> Series:
   logs = run.logs
   y = logs.column(label, column)
-  nodes = logs.get(label, {}).get('node', ())
-  if len(nodes) == len(y):  # The mean over nodes of the last value of each.
+  nodes = logs.get(label, {}).get('node')
+  if nodes is not None and len(nodes) == len(
+    y
+  ):  # The mean over nodes of the last value of each.
     newest: dict[str, float] = {}
     means = np.full(len(y), np.nan)
     for row in np.flatnonzero(np.isfinite(y)):

@@ -166,7 +166,7 @@ def _read(directory: str, is_held: bool) -> RunRecord:
   identity = dict(begun.get('config') or {})
   experiments = [dict(start.get('experiment') or {}) for start in starts]
   experiment = dict(begun.get('experiment') or {})
-  wiring = {
+  wiring: dict[str, Any] = {
     name: dict(begun[name] or {})
     for name in ('topology_settings', 'launch_settings')
     if name in begun

@@ -87,7 +87,7 @@ def _describe(chosen: Mapping[str, object]) -> str:
 def write(rows: Sequence[Row]) -> str:
   """Formats rows as a text table, without a final line break."""
   wording = results.wording
-  lines = [list(_HEADINGS)]
+  lines: list[list[str]] = [[*_HEADINGS]]
   for row in rows:
     lines.append(
       [

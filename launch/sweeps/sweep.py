@@ -263,7 +263,7 @@ class _Progress:
       emoji=False,
     )
 
-  def _draw(self, draw: Callable[..., None], *given, **settings) -> None:
+  def _draw(self, draw: Callable[..., object], *given, **settings) -> None:
     """Draws nothing more once the terminal is gone, but lets the runs end."""
     with contextlib.suppress(OSError):
       if not self._is_gone:
