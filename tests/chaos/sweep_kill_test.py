@@ -137,7 +137,8 @@ def test_a_killed_run_is_reported_and_the_other_continues(tmp_path):
 
 def test_a_study_resumes(tmp_path):
   arguments = (
-    *_SWEEP, '--study=3', '--seeds=2', '--config.learning_rate=1e-5..1e-2:log'
+    *_SWEEP, '--study=3', '--seeds=2', f'--steps={_STEPS // 2}',
+    '--config.learning_rate=1e-5..1e-2:log',
   )  # fmt: skip
   running = program.repertory(*arguments, cwd=tmp_path)
   run = tmp_path / 'mine/trial_0/seed_1'

@@ -135,14 +135,3 @@ def test_linked_folders_are_left_out(tmp_path):
   os.rename(f'{directory}/logs', tmp_path / 'old')
   os.symlink(tmp_path / 'old', f'{directory}/logs')
   assert results.read(directory).state == 'never begun'
-
-
-def test_a_run_whose_directory_is_a_link_is_read_as_a_whole(tmp_path):
-  directory = written_runs.write(tmp_path / 'elsewhere/run')
-  os.mkdir(f'{directory}/videos')
-  with open(f'{directory}/videos/a.mp4', 'wb') as file:
-    file.write(b'moving')
-  (tmp_path / 'link').symlink_to(directory)
-  found = results.find([tmp_path / 'link'])
-  assert found.runs[0].steps == 200
-  assert 'data:video/mp4;base64,bW92aW5n' in report.make(found)
