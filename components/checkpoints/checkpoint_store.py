@@ -199,18 +199,6 @@ class CheckpointStore:
       if is_part or name.endswith(storage_folder.UNFINISHED):
         self._folder.remove(self._path(name))
 
-  def move(
-    self, target: 'CheckpointStore', count: storage_folder.Count
-  ) -> None:
-    """Moves all checkpoints; each is complete in one of the stores."""
-    for name in self.names():
-      for file in self._folder.files(self._path(name)):
-        path = f'{name}/{file}'
-        self._folder.copy(self._path(path), target._path(path), count)
-      manifest = b''.join(self._folder.read(self._path(name + _SUFFIX)))
-      self._folder.publish(target._path(name + _SUFFIX), manifest)
-      self._remove(name)
-
   def _remove(self, name: str) -> None:
     self._folder.remove(self._path(name + _SUFFIX))
     self._folder.remove(self._path(name))

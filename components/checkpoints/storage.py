@@ -52,20 +52,20 @@ class Storage:
       storage_folder.StorageFolder(storage), self.shown, directory
     )
 
-  def move_aside(self, count: storage_folder.Count) -> str:
+  def move_aside(self) -> str:
     """Moves all checkpoints into a new subfolder; nothing is lost.
-
-    Args:
-      count: Callback with the number of bytes of each piece of a file.
 
     Returns:
       The subfolder, which is a valid storage; '' if there were no checkpoints.
     """
-    if not self.checkpoints.names() and not self.best.names():
+    found = [
+      name for name in (_CHECKPOINTS, _BEST) if self._make_store(name).names()
+    ]
+    if not found:
       return ''
     aside = f'aside-{datetime.datetime.now():%Y%m%d-%H%M%S.%f}'
-    self.checkpoints.move(self._make_store(f'{aside}/{_CHECKPOINTS}'), count)
-    self.best.move(self._make_store(f'{aside}/{_BEST}'), count)
+    for name in found:
+      self._folder.move(name, f'{aside}/{name}')
     return f'{self.shown}/{aside}'
 
   def remove_unfinished(self) -> None:

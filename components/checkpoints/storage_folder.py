@@ -80,12 +80,6 @@ class StorageFolder:
     names = {one.rstrip('/') for one in found} - {path}
     return sorted(name.rpartition('/')[2] for name in names)
 
-  def files(self, folder: str) -> list[str]:
-    """Returns all files below a folder, as sorted paths relative to it."""
-    with self._access(folder, 'listed') as path:
-      found = self._system.find(path)
-    return sorted(one.removeprefix(f'{path}/') for one in found)
-
   def read(self, name: str) -> Iterator[bytes]:
     """Yields the contents of a file, in chunks."""
     with (
@@ -102,7 +96,7 @@ class StorageFolder:
     """
     size = 0
     with self._access(name, 'written') as path:
-      self._make_parent(path)
+      self._system.makedirs(os.path.dirname(path), exist_ok=True)
       with self._system.open(path, 'wb') as file:
         for chunk in chunks:
           file.write(chunk)
@@ -130,21 +124,13 @@ class StorageFolder:
       raise
     self._sync_folders(path)
 
-  def copy(self, name: str, target: str, count: Count) -> None:
-    """Copies a file to a new one, within the storage if possible."""
-    with self._access(name, f'copied to {target}') as source:
+  def move(self, folder: str, target: str) -> None:
+    """Moves a folder; object stores copy all files, then remove the old."""
+    with self._access(folder, f'moved to {target}') as source:
       path = self._path(target)
-      self._make_parent(path)
-      try:
-        if self.local_path is not None:
-          os.link(source, path)  # Files are never modified in place.
-        else:
-          self._system.cp_file(source, path)
-      except (NotImplementedError, OSError):
-        self.write(target, counted(self.read(name), count))
-      else:
-        self._sync_folders(path)
-        count(self._system.size(path))
+      self._system.makedirs(os.path.dirname(path), exist_ok=True)
+      self._system.mv(source, path, recursive=True)
+      self._sync_folders(path)
 
   def remove(self, name: str) -> None:
     """Removes a file, or a folder with its contents, if it exists."""
@@ -175,9 +161,6 @@ class StorageFolder:
       raise OSError(
         f'{path} cannot be {action}: {type(error).__name__}: {error}'
       ) from error
-
-  def _make_parent(self, path: str) -> None:
-    self._system.makedirs(os.path.dirname(path), exist_ok=True)
 
   def _sync_folders(self, path: str) -> None:
     """Waits until a local disk has the directory entries of a file."""

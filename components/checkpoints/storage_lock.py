@@ -15,8 +15,6 @@ import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import psutil
-
 from repertory.components.checkpoints import storage_folder
 from repertory.components.config.settings import SettingError
 
@@ -54,7 +52,6 @@ class StorageLock:
       'token': uuid.uuid4().hex,
       'host': socket.gethostname(),
       'process': os.getpid(),
-      'machine': _machine(),
       'directory': os.path.abspath(directory),
       'beats': 0,
     }
@@ -116,7 +113,7 @@ class StorageLock:
   def _wait_for_others(self, report: Callable[[str], None]) -> None:
     """Waits until it is clear that no other run uses the storage."""
     first = self._read()
-    if first is None or _is_dead(first):
+    if first is None:
       return
     report(
       f'{self._shown} was not released by {_describe(first)}; waiting up to '
@@ -169,18 +166,3 @@ def _describe(content: dict[str, Any]) -> str:
   return 'the run of process {} on host {}, in {}'.format(
     *(content.get(name, '?') for name in ('process', 'host', 'directory'))
   )
-
-
-def _is_dead(content: dict[str, Any]) -> bool:
-  """Returns whether the run's process was on this machine and has ended."""
-  is_here = bool(_machine()) and content.get('machine') == _machine()
-  return is_here and not psutil.pid_exists(content['process'])
-
-
-def _machine() -> str:
-  """Returns the identity of the machine's boot and process namespace."""
-  try:
-    with open('/proc/sys/kernel/random/boot_id') as file:
-      return f'{file.read().strip()} {os.readlink("/proc/self/ns/pid")}'
-  except OSError:
-    return ''

@@ -5,7 +5,6 @@ imported only if such a name is given.
 """
 
 import contextlib
-import glob
 import importlib
 import os
 import pkgutil
@@ -34,13 +33,7 @@ class ImportPathError(ValueError):
 
 
 class NoModuleError(ImportPathError):
-  """The module does not exist.
-
-  Attributes:
-    module: Its name.
-  """
-
-  module: str
+  """The module does not exist."""
 
 
 def find(name: str) -> Any:
@@ -62,7 +55,6 @@ def find(name: str) -> Any:
       hint = settings.did_you_mean(error.name or path, known, 3)
       raise ImportPathError(
         f'module {module_name!r}{_in_file(module)} has no {path!r}.{hint}'
-        f'{_describe_other(module_name)}'
       ) from None
 
 
@@ -94,9 +86,11 @@ def import_module(name: str) -> types.ModuleType:
     except ModuleNotFoundError as error:
       missing = error.name or ''
       if f'{name}.'.startswith(f'{missing}.'):
-        unknown = NoModuleError(_describe_missing(missing, folder))
-        unknown.module = missing
-        raise unknown from None
+        parent, _, _ = missing.rpartition('.')
+        where = f', neither in {folder} nor among the installed ones'
+        if parent:
+          where = f' in {parent!r}{_in_file(sys.modules[parent])}'
+        raise NoModuleError(f'there is no module {missing!r}{where}.') from None
       raise  # The module's own import of another one failed.
 
 
@@ -104,52 +98,6 @@ def is_in(folder: str, name: str) -> bool:
   """Returns whether a folder has the top-level package of a module."""
   top = name.partition('.')[0]
   return machinery.PathFinder.find_spec(top, [folder]) is not None
-
-
-def folder_above(path: str, name: str) -> str | None:
-  """Returns the nearest folder above a path that has a module, or None.
-
-  Args:
-    path: The path to start from.
-    name: The module's dotted name.
-  """
-  folder = os.path.abspath(path)
-  while not is_in(folder, name):
-    if folder == os.path.dirname(folder):
-      return None
-    folder = os.path.dirname(folder)
-  return folder
-
-
-def _describe_missing(missing: str, folder: str) -> str:
-  parent, _, _ = missing.rpartition('.')
-  if not parent:
-    known = {module.name for module in pkgutil.iter_modules([folder])}
-    # A package needs no `__init__.py`.
-    known |= set(map(os.path.dirname, glob.glob('*/*.py', root_dir=folder)))
-    return (
-      f'there is no module {missing!r}, neither in {folder} nor among the '
-      f'installed ones.{settings.did_you_mean(missing, known)}'
-    )
-  package = sys.modules[parent]
-  text = f'there is no module {missing!r} in {parent!r}{_in_file(package)}'
-  paths = getattr(package, '__path__', None)
-  if paths is None:
-    return f'{text}, which is not a package. Did you mean {parent!r}?'
-  known = {f'{parent}.{module.name}' for module in pkgutil.iter_modules(paths)}
-  return f'{text}.{settings.did_you_mean(missing, known)}'
-
-
-def _describe_other(module: str) -> str:
-  """Reports a shadowed module of the same name in the current folder."""
-  top = module.partition('.')[0]
-  spec = machinery.PathFinder.find_spec(top, [os.getcwd()])
-  if spec is None or spec.origin is None:
-    return ''
-  loaded = getattr(sys.modules[top], '__file__', None) or ''
-  if os.path.realpath(loaded) == os.path.realpath(spec.origin):
-    return ''
-  return f' {spec.origin} is another module: rename it to an unused name.'
 
 
 def _in_file(module: types.ModuleType) -> str:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from repertory.launch.platform import interrupts, lost_readers
+from repertory.launch.platform import interrupts, terminal
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
     print(end='', flush=True)  # Raises here, where errors are caught.
   except BrokenPipeError:
     # Python would flush the rest at exit.
-    if not lost_readers.let_go():
+    if not terminal.let_go():
       raise
     code = interrupts.EXIT_BASE + signal.SIGPIPE
   sys.exit(code)

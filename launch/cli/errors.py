@@ -24,23 +24,6 @@ _FLAG_OF = {
 _ARGUMENT_OF = {'output': 'OUTPUT'}
 _CONFIG = 'config.'
 
-# Flags of Stable-Baselines3 and its zoo, and their counterparts here.
-_FLAG_FOR = {
-  'algo': 'agent',
-  'observers': 'callbacks',
-  'env_id': 'env',
-  'total_timesteps': 'steps',
-  'n_timesteps': 'steps',
-  'n_envs': 'environments_per_actor',
-  'num_envs': 'environments_per_actor',
-  'eval_freq': 'evaluation_period',
-  'eval_episodes': 'evaluation_episodes',
-  'n_eval_episodes': 'evaluation_episodes',
-  'save_freq': 'checkpoint_period_learner_steps',
-  'log_folder': 'directory',
-  'tensorboard_log': 'directory',
-}
-
 _ILLEGAL = re.compile(r'flag --(\w+)=(.*?): .*', re.DOTALL)
 _KINDS = {'int': 'an integer', 'float': 'a number', 'bool': 'true or false'}
 
@@ -117,16 +100,14 @@ def _describe_illegal(message: str, values: flags.FlagValues) -> str:
   kind = _KINDS.get(values[name].flag_type())
   if kind is None:
     return message
-  hint = settings.write_whole(value) if kind == 'an integer' else ''
-  return f'--{name} must be {kind}, got {value!r}.{hint}'
+  return f'--{name} must be {kind}, got {value!r}.'
 
 
 def _describe_unknown(name: str, values: flags.FlagValues) -> str:
   """Returns the error for an unknown flag, given without dashes."""
-  bare = name.replace('-', '_')
-  flag = _FLAG_FOR.get(bare, bare)
+  flag = name.replace('-', '_')
   if flag not in values:
-    flag = _find_setting(bare, values) if _has('agent', values) else None
+    flag = _find_setting(flag, values) if _has('agent', values) else None
   near = [flag] if flag else settings.nearest(name, values)
   hint = f" Did you mean '--{near[0]}'?" if near else ''
   if name == _CONFIG.removesuffix('.') and _has('agent', values):

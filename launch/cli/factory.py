@@ -5,7 +5,6 @@ was checked by itself.
 """
 
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -42,11 +41,7 @@ def make_experiment(
 def plan_experiment(
   values: flags.FlagValues, settings: Mapping[str, str]
 ) -> naming.ExperimentPlan:
-  """Makes the plan of an experiment, without TensorFlow.
-
-  Raises:
-    ValueError: If a flag is wrong, as far as that shows without TensorFlow.
-  """
+  """Makes the plan of an experiment, without TensorFlow."""
   arguments = _arguments(values, settings)
   arguments['directory'] = arguments.get('directory') or 'new'
   return naming.plan_experiment(values.agent, values.env, **arguments)
@@ -98,12 +93,7 @@ def _arguments(
 
 
 def _find_callbacks(paths: Sequence[str]) -> list[Any]:
-  """Makes callbacks from import paths of classes or objects.
-
-  Raises:
-    SettingError: If an import fails, or a class cannot be called without
-      arguments.
-  """
+  """Makes callbacks from import paths of classes or objects."""
   found = [_find('callbacks', path) for path in paths]
   for index, (path, one) in enumerate(zip(paths, found)):
     if not isinstance(one, type):
@@ -120,14 +110,7 @@ def _find_callbacks(paths: Sequence[str]) -> list[Any]:
 
 
 def _find_metrics(items: Sequence[str]) -> dict[str, Any]:
-  """Finds metrics of evaluations, by column.
-
-  Args:
-    items: Columns and import paths, such as 'moves=my_module:Moves'.
-
-  Raises:
-    SettingError: If an item has another form, or its import fails.
-  """
+  """Finds metrics by column, from items such as 'moves=my_module:Moves'."""
   metrics = {}
   for item in items:
     column, equals, path = item.partition('=')
@@ -142,11 +125,6 @@ def _find_metrics(items: Sequence[str]) -> dict[str, Any]:
 
 
 def _find(setting: str, path: str) -> Any:
-  """Returns the object at an import path.
-
-  Raises:
-    SettingError: If the import fails.
-  """
   if import_paths.SYNTAX.fullmatch(path) is None:
     raise settings_lib.SettingError(
       setting, f'must be <module>:<class>, got {path!r}.'
@@ -162,11 +140,7 @@ def _find(setting: str, path: str) -> Any:
 def read_trained(
   values: flags.FlagValues, settings: Mapping[str, str], command: str
 ) -> 'loading.Trained':
-  """Loads the trained agent of a command's flags, see `flags.TRAINED_FLAGS`.
-
-  Raises:
-    ValueError: If it does not exist, or settings are given.
-  """
+  """Loads the trained agent of a command's flags, see `flags.TRAINED_FLAGS`."""
   if settings:
     raise ValueError(
       f'config settings come from the checkpoint in `{command}`, got '
@@ -190,49 +164,32 @@ def take_directory(
   """Uses the first argument as --directory, and checks that it has a run.
 
   Args:
-    others: Names of the arguments that follow the directory.
+    values: The flags, of which `directory` is set.
+    positional: The arguments.
+    *others: Names of the arguments that follow the directory.
 
   Returns:
     The other arguments.
-
-  Raises:
-    ValueError: If the number of arguments is wrong, two directories differ, or
-      the directory has no checkpoint.
   """
-  found, given = list(positional), list(positional)
+  given = list(positional)
   if values.directory is not None:
-    given.insert(0, f'--directory={values.directory}')
-    if len(found) <= len(others):
-      found.insert(0, values.directory)
-  if len(found) != 1 + len(others) or not all(found):
+    given.insert(0, values.directory)
+  if len(given) != 1 + len(others) or not all(given):
     raise ValueError(
       f'Arguments must be {" ".join(["DIRECTORY", *others])}, where DIRECTORY, '
       'or --directory instead, is that of a run; got '
       f'{" ".join(given) or "none"}.'
     )
-  directory, *rest = found
-  if os.path.realpath(values.directory or directory) != os.path.realpath(
-    directory
-  ):
-    raise settings_lib.SettingError(
-      'directory',
-      f'must be left out beside DIRECTORY, got {values.directory} beside '
-      f'{directory}.',
-    )
+  directory, *rest = given
   directories.check_trained(directory, values.best)
   values.directory = directory
   return rest
 
 
 def make_topology(values: flags.FlagValues) -> topology_lib.Topology:
-  """Makes the topology of the flags.
-
-  Raises:
-    ValueError: If the name is unknown, or there are flags of another topology.
-  """
-  with (
-    interrupts.exiting_on_interrupt()
-  ):  # Checks of devices import TensorFlow.
+  """Makes the topology of the flags."""
+  # Checks of devices import TensorFlow.
+  with interrupts.exiting_on_interrupt():
     return _make_chosen(
       values,
       'topology',
@@ -243,11 +200,7 @@ def make_topology(values: flags.FlagValues) -> topology_lib.Topology:
 
 
 def make_launcher(values: flags.FlagValues) -> launcher.Launcher:
-  """Makes the launcher of the flags.
-
-  Raises:
-    ValueError: If the name is unknown, or there are flags of another launcher.
-  """
+  """Makes the launcher of the flags."""
   return _make_chosen(
     values,
     'lp_launch_type',
@@ -258,16 +211,7 @@ def make_launcher(values: flags.FlagValues) -> launcher.Launcher:
 
 
 def _make_chosen(values, flag: str, kind, kinds, flag_table):
-  """Makes the topology or launcher that a flag names, from its own flags.
-
-  Args:
-    kind: Class that the flag names.
-    kinds: All classes by name.
-    flag_table: Flags of all classes.
-
-  Raises:
-    ValueError: If there are flags of another class.
-  """
+  """Makes the topology or launcher that a flag names, from its own flags."""
   own = {field.name for field in dataclasses.fields(kind)}
   chosen = {
     name: values[name].value for name, *_ in flag_table if values[name].present

@@ -18,7 +18,7 @@ from repertory.launch import cli, sweeps
 from repertory.launch.cli import command, setting_flags
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.cli.setting_flags import flag
-from repertory.launch.platform import interrupts, lost_readers
+from repertory.launch.platform import interrupts, terminal
 from repertory.launch.sweeps import grid, plans
 from repertory.launch.sweeps import values as values_lib
 
@@ -318,7 +318,7 @@ def _default_parallel(settings: Mapping[str, Any]) -> int:
 def _report_end(ending: 'sweep_lib.Ending', plan: plans.SweepPlan) -> int:
   """Prints the results; returns the exit code."""
   if ending.interrupted == signal.SIGHUP:
-    lost_readers.let_go()  # Otherwise printing would fail.
+    terminal.let_go()  # Otherwise printing would fail.
   results, describe_code = sweeps.results, sweeps.sweep.describe_code
   rows = [] if ending.interrupted else results.tabulate(ending.manifest)
   if rows:

@@ -9,7 +9,7 @@ from repertory.components.config import settings as settings_lib
 from repertory.launch import opening
 from repertory.launch.cli import command, factory
 from repertory.launch.cli import flags as flag_tables
-from repertory.launch.platform import brief_notes, interrupts, lost_readers
+from repertory.launch.platform import interrupts, terminal
 from repertory.launch.sweeps import manifest
 from repertory.launch.topologies import topology as topology_lib
 
@@ -31,7 +31,7 @@ def _train(values, settings, positional) -> int:
   topology_lib.check_launch(
     topology, launch_type, values.deterministic, values.eager
   )
-  with brief_notes.saying('importing TensorFlow'):
+  with terminal.saying('importing TensorFlow'):
     experiment = factory.make_experiment(values, settings)
     with interrupts.exiting_on_interrupt():
       run_experiment = launch.running.run.run
@@ -43,7 +43,7 @@ def _train(values, settings, positional) -> int:
   )
   status = result.status
   if result.interrupted == signal.SIGHUP:
-    lost_readers.let_go()  # Otherwise printing would fail.
+    terminal.let_go()  # Otherwise printing would fail.
   if result.interrupted and not status.steps:
     print('Interrupted before the first step; the same command starts afresh.')
     return interrupts.EXIT_BASE + result.interrupted

@@ -171,12 +171,10 @@ def from_identity(
     missing = error.__cause__
     if not isinstance(missing, import_paths.NoModuleError):
       _reraise(error, identity, directory)
-    folder = import_paths.folder_above(directory, missing.module)
-    where = f'its folder, {folder}' if folder else 'its folder'
     raise ValueError(
       f"The checkpoint in {directory} is of '{name}' on "
-      f"'{identity['environment']}', but {missing} Run this in {where}, or "
-      'install its package.'
+      f"'{identity['environment']}', but {missing} Run this in its "
+      'folder, or install its package.'
     ) from error
 
 

@@ -8,7 +8,6 @@ from repertory.components.transports import experience as experience_lib
 from repertory.environments import tensor
 from repertory.environments.registry import registry
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import offline_checks
 from repertory.launch.platform import machine_memory
 
 # Samplers of tables inside a compiled loop.
@@ -30,7 +29,12 @@ def check(experiment: experiment_lib.Experiment) -> None:
     SettingError: Naming the setting to change.
   """
   builder = experiment.builder
-  offline_checks.check_needs_none(experiment)
+  if builder.needs_demonstrations:
+    raise SettingError(
+      'topology',
+      f'must be another one for {type(builder).__name__}, which learns from '
+      'demonstrations beside the replay table.',
+    )
   for name in ('record', 'demonstrations', 'info'):
     if getattr(experiment, name):
       raise SettingError(

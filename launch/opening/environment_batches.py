@@ -49,15 +49,13 @@ class EnvironmentSettings:
   info: Sequence[str] = ()
 
   def make(self, seeds: Sequence[int]) -> EnvironmentBatch:
-    """Makes a batch of one environment for each seed.
-
-    Raises:
-      SettingError: If entries of info are to be logged, but the environments
-        have none.
-    """
+    """Makes a batch of one environment for each seed."""
     make_batch = getattr(self.factory, 'make_batch', None)
-    if self.are_independent and not self._is_tensor():
-      make_batch = None
+    if self.are_independent:
+      try:
+        registry.make_tensor_environment(self.factory)
+      except ValueError:
+        make_batch = None
     environments: Any = (
       make_batch(seeds)
       if make_batch is not None
@@ -82,13 +80,6 @@ class EnvironmentSettings:
       return previous_action.PreviousActionAndReward(environments)
     return environments
 
-  def _is_tensor(self) -> bool:
-    try:
-      registry.make_tensor_environment(self.factory)
-    except ValueError:
-      return False
-    return True
-
   def _make_environment(self, seed: int) -> dm_env.Environment:
     """Makes an environment of single precision, like networks and losses.
 
@@ -104,11 +95,7 @@ class EnvironmentSettings:
 def settings_of(
   experiment: 'experiment_lib.Experiment', evaluates: bool = False
 ) -> EnvironmentSettings:
-  """Returns the environment settings of an experiment.
-
-  Args:
-    evaluates: Whether they are for evaluation.
-  """
+  """Returns the settings of environments for training, or evaluation."""
   factory = experiment.environment_factory
   if evaluates and experiment.evaluation_environment_factory is not None:
     factory = experiment.evaluation_environment_factory
@@ -124,10 +111,7 @@ def settings_of(
 def renew(seeds: Sequence[int], *lives: int) -> list[int]:
   """Returns other seeds in every generation of a node, so episodes differ.
 
-  Args:
-    seeds: Seeds of the environments in the node's first generation.
-    *lives: Numbers of earlier starts, or of other new beginnings; all 0 for
-      unchanged seeds.
+  `lives` are numbers of earlier starts; if all are 0, seeds are unchanged.
   """
   if not any(lives):
     return list(seeds)

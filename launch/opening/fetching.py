@@ -36,18 +36,12 @@ def holding(
 
   Yields:
     A description of what was done.
-
-  Raises:
-    SettingError: If another run holds one of them, or they cannot be used.
-    CheckpointError: If a checkpoint is damaged, or does not fit.
-    NoAnswerError: If the storage does not answer.
   """
   directory, done = experiment.directory, ''
   directories.check_writable(directory)
   if not fresh:
     for name in directories.FOLDERS:
       directories.check_folder(directory, name)
-    directories.check_entries(directory)
   with contextlib.ExitStack() as held:
     held.enter_context(directories.hold(directory))
     if stored is not None:
@@ -55,8 +49,12 @@ def holding(
       with fetch.watched():
         held.enter_context(stored.lock.hold(report))
         stored.remove_unfinished()
-        done = fetch.move_aside() if fresh else fetch.run()
-    if fresh and directories.move_aside(directory):
+        if not fresh:
+          done = fetch.run()
+        elif aside := stored.move_aside():
+          done = f'old checkpoints were moved to {aside}'
+    if fresh and os.listdir(directory) != [directories.LOCK]:
+      directories.set_aside(directory)
       held.enter_context(directories.hold(directory))
     yield done
 
@@ -81,12 +79,7 @@ class _Fetch:
 
   @contextlib.contextmanager
   def watched(self) -> Iterator[None]:
-    """Raises in a block in which no bytes arrive for long.
-
-    Raises:
-      SettingError: In place of errors of the operating system.
-      NoAnswerError: After `watchdog.START_SECONDS` without any bytes.
-    """
+    """Raises NoAnswerError in a block in which no bytes arrive for long."""
     seconds = watchdog.START_SECONDS
     late = signals.NoAnswerError(
       f'Waited {seconds:g} seconds for {self._stored.shown} to answer.'
@@ -105,11 +98,6 @@ class _Fetch:
         f'must be readable and writable, got {self._stored.shown}: '
         f'{text_of(error)}.',
       ) from error
-
-  def move_aside(self) -> str:
-    """Moves old checkpoints aside; returns a description of what was done."""
-    aside = self._stored.move_aside(self._count)
-    return f'old checkpoints were moved to {aside}' if aside else ''
 
   def run(self) -> str:
     """Fetches what is missing; returns a description of what was done."""

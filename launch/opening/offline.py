@@ -11,7 +11,7 @@ from repertory.components.replay import local
 from repertory.components.runtime import signals
 from repertory.components.transports import experience as experience_lib
 from repertory.environments.wrappers import previous_action
-from repertory.launch.opening import offline_checks, recording
+from repertory.launch.opening import offline_checks
 from repertory.launch.opening import session as session_lib
 
 _REPORT_SECONDS = 1.0
@@ -27,12 +27,8 @@ def make_transport(
 ) -> transports.OfflineTransport:
   """Makes the offline transport, to be filled with the steps of `read`.
 
-  Args:
-    experience: Description of items and sampling.
-    data: The data sets.
-    stop: Stop signal, which ends every wait.
-    purpose: Purpose of the sampler's seed.
-    checkpoint_directory: Folder of snapshots; '' for none.
+  `purpose` is that of the sampler's seed; `checkpoint_directory` is the folder
+  of snapshots, or ''.
   """
   experiment = session.experiment
   return transports.OfflineTransport(
@@ -51,7 +47,7 @@ def read(
   session: session_lib.Session, data: Sequence[offline.DataSet]
 ) -> Iterator[offline.DataSetSteps]:
   """Yields all steps, as the agent observes them."""
-  spec = recording.recorded_spec(session.experiment, session.spec)
+  spec = offline_checks.recorded_spec(session.experiment, session.spec)
   shows = session.experiment.builder.observes_previous_action_and_reward
   for one in data:
     for steps in one.read(spec):
@@ -64,11 +60,13 @@ def fill(
   data: Sequence[offline.DataSet],
   report: Callable[[str], None],
 ) -> None:
-  """Converts all data to the items of a transport.
+  """Converts all data to the items of a transport; it may take minutes.
 
   Args:
+    transport: The transport.
+    session: The run's session.
+    data: The data sets.
     report: Called every second with the number of steps so far, in words.
-      Millions of steps take minutes without other progress reports.
 
   Raises:
     SettingError: If the data cannot be read.
@@ -91,16 +89,7 @@ def make_demonstrations(
   stop: signals.StopSignal,
   report: Callable[[str], None],
 ) -> transports.Demonstrations | None:
-  """Reads the demonstrations of a session, if there are any.
-
-  Args:
-    stop: Stop signal, which cancels reading.
-    report: Called with a description of what takes time.
-
-  Raises:
-    SettingError: If they cannot be read.
-    signals.Stopped: If the stop signal was set.
-  """
+  """Reads the demonstrations of a session, if there are any; see `fill`."""
   paths = session.experiment.demonstrations
   if not paths:
     return None

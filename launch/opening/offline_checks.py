@@ -1,49 +1,37 @@
-"""Checks of offline data and of demonstrations."""
+"""Checks of offline data, demonstrations and folders of recordings."""
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from repertory import __version__
 from repertory.components import offline, specs, transports
 from repertory.components.config.settings import SettingError, text_of
 from repertory.components.replay import local
 from repertory.components.transports import experience as experience_lib
+from repertory.environments.wrappers import previous_action
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import recording
+from repertory.launch.opening import directories
 from repertory.launch.platform import machine_memory
-
-# Settings of acting, without meaning in an offline run.
-_OF_ACTING = ('record', 'environments_per_actor', 'demonstrations')
 
 
 def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
-  """Raises for settings of acting, and without data.
-
-  Raises:
-    SettingError: Naming the setting.
-  """
+  """Raises SettingError for settings of acting, and without data."""
   if experiment.builder.needs_own_steps:
     raise SettingError(
       'topology',
       f'must be another one for {type(experiment.builder).__name__}, which '
       "compares data with its own experience; got 'offline'.",
     )
-  for name in _OF_ACTING:
-    if getattr(experiment, name):
-      raise SettingError(
-        name,
-        "must be left out with topology 'offline', which has no actors; got "
-        f'{getattr(experiment, name)!r}.',
-      )
+  # Settings of acting.
+  for name in ('record', 'environments_per_actor', 'demonstrations'):
+    _refuse(name, getattr(experiment, name))
   if experiment.num_actors != 1:
-    raise SettingError(
-      'num_actors',
-      "must be left out with topology 'offline', which has no actors; got "
-      f'{experiment.num_actors}.',
-    )
+    _refuse('num_actors', experiment.num_actors)
   if not paths:
     raise SettingError(
       'data',
@@ -52,17 +40,12 @@ def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
     )
 
 
-def check_needs_none(experiment: experiment_lib.Experiment) -> None:
-  """Raises for agents that need demonstrations, where none are supported.
-
-  Raises:
-    SettingError: Naming the topology.
-  """
-  if experiment.builder.needs_demonstrations:
+def _refuse(name: str, value: Any) -> None:
+  if value:
     raise SettingError(
-      'topology',
-      f'must be another one for {type(experiment.builder).__name__}, which '
-      'learns from demonstrations beside the replay table.',
+      name,
+      "must be left out with topology 'offline', which has no actors; got "
+      f'{value!r}.',
     )
 
 
@@ -79,9 +62,15 @@ def check_experience(
     DataError: Naming the data and their defect.
   """
   _check_agent(experiment, experience)
-  _check_differ(paths)
+  seen: dict[str, str] = {}
+  for path in paths:  # Steps of a folder named twice would count twice.
+    other = seen.setdefault(os.path.realpath(path), path)
+    if other is not path:
+      raise SettingError(
+        'data', f'must be different folders; got {other} and {path}.'
+      )
   data = open_all(paths)
-  raw = recording.recorded_spec(experiment, spec)
+  raw = recorded_spec(experiment, spec)
   for one in data:
     one.check(raw)
   _check_returns(experiment.builder, data, raw)
@@ -99,11 +88,7 @@ def _check_returns(
   data: Sequence[offline.DataSet],
   spec: specs.EnvironmentSpec,
 ) -> None:
-  """Raises for returns outside the range of the agent's critic.
-
-  Raises:
-    SettingError: Naming the bound and the range of the returns.
-  """
+  """Raises SettingError for returns outside the range of the agent's critic."""
   if builder.return_bounds is None:
     return
   # Reads these columns only: observations may be images.
@@ -136,17 +121,9 @@ def check_demonstrations(
   spec: specs.EnvironmentSpec,
   kinds: Collection[str],
 ) -> None:
-  """Raises for demonstrations that are missing, do not fit or have no share.
+  """Raises SettingError for missing or unfit demonstrations, or no share.
 
-  Args:
-    experiment: The experiment to run.
-    experience: The agent's experience.
-    spec: The environment's spec.
-    kinds: Allowed kinds of transport; that of offline runs takes recorded steps
-      only.
-
-  Raises:
-    SettingError: Naming the setting to change.
+  `kinds` are the allowed kinds of transport.
   """
   paths, fraction = experiment.demonstrations, experiment.demonstration_fraction
   if bool(paths) != bool(fraction):
@@ -211,18 +188,6 @@ def _check_agent(
     ) from error
 
 
-def _check_differ(paths: Sequence[str]) -> None:
-  """Raises if a folder is named twice, as its steps would count twice."""
-  seen: dict[str, str] = {}
-  for path in paths:
-    real = os.path.realpath(path)
-    if real in seen:
-      raise SettingError(
-        'data', f'must be different folders; got {seen[real]} and {path}.'
-      )
-    seen[real] = path
-
-
 def open_all(paths: Sequence[str]) -> list[offline.DataSet]:
   """Opens all data sets, in this order."""
   return [offline.open_data(path) for path in paths]
@@ -231,3 +196,58 @@ def open_all(paths: Sequence[str]) -> list[offline.DataSet]:
 def lengths_of(data: Sequence[offline.DataSet]) -> np.ndarray:
   """Returns the lengths of all episodes, in steps."""
   return np.concatenate([one.lengths for one in data])
+
+
+def prepare_recording(
+  experiment: experiment_lib.Experiment,
+  spec: specs.EnvironmentSpec,
+  writes: bool = True,
+) -> None:
+  """Makes the folder of an experiment's recording, if it has one.
+
+  Args:
+    experiment: The experiment.
+    spec: The agent's environment spec.
+    writes: Whether to make the folder, or only to check it.
+
+  Raises:
+    SettingError: If the folder has other recordings or files, or is not
+      writable.
+  """
+  if experiment.record is not None:
+    directories.check_writable(experiment.record, 'record')
+    manifest = describe_recording(experiment, spec)
+    offline.prepare(experiment.record, manifest, writes)
+
+
+def describe_recording(
+  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
+) -> offline.RecordingManifest:
+  """Returns the manifest of a recording of an experiment's agent."""
+  return offline.RecordingManifest.of(
+    experiment.agent,
+    experiment.environment,
+    recorded_spec(experiment, spec),
+    __version__,
+  )
+
+
+def recorded_spec(
+  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
+) -> specs.EnvironmentSpec:
+  """Returns the spec of recorded steps: the original environment's."""
+  if not experiment.builder.observes_previous_action_and_reward:
+    return spec
+  return spec._replace(observations=previous_action.original(spec.observations))
+
+
+def with_absolute_paths(
+  experiment: experiment_lib.Experiment,
+) -> experiment_lib.Experiment:
+  """Returns the experiment with absolute paths, for nodes in other folders."""
+  record, data = experiment.record, experiment.demonstrations
+  return dataclasses.replace(
+    experiment,
+    record=None if record is None else os.path.abspath(record),
+    demonstrations=tuple(map(os.path.abspath, data)),
+  )

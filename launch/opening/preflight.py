@@ -10,24 +10,20 @@ from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.platform import machine_memory
 
-_WARNING_SHARE = 0.5  # Of the machine's memory.
-
 
 class ReplayOption(NamedTuple):
-  """A replay option: a transport, and the experience adapted to it.
+  """A transport, and the experience adapted to it.
 
   Attributes:
     transport: Kind of transport.
     experience: The agent's experience; a queue is bundled if supported and
       useful.
-    warning: Warning for the user; '' for none.
-    num_bytes: Estimated memory of full tables, in bytes.
+    warning: Warning about its memory; '' for none.
   """
 
   transport: str
   experience: experience_lib.Experience
   warning: str
-  num_bytes: int
 
 
 def describe_experience(
@@ -58,7 +54,7 @@ def find_options(
   arguments, see `resuming.make_plan`.
 
   Returns:
-    At least one. Options with a warning come last, sorted by memory.
+    At least one. Options with a warning come last.
 
   Raises:
     SettingError: Naming the setting to change.
@@ -80,29 +76,28 @@ def find_options(
     try:
       if kind in (transports.InProcessTransport.kind, transports.SHARES):
         transports.check_in_process(experience, experiment.builder)
-      warning, num_bytes = _check_memory(experiment, experience, kind)
+      warning = _check_memory(experiment, experience, kind)
     except ValueError as refusal:
       refusals.append(refusal)
     else:
-      bundled = experience.bundled(bundle)
-      options.append(ReplayOption(kind, bundled, warning, num_bytes))
+      options.append(ReplayOption(kind, experience.bundled(bundle), warning))
   if not options:
     raise refusals[0]
-  return sorted(options, key=lambda one: one.num_bytes if one.warning else 0)
+  return sorted(options, key=lambda one: bool(one.warning))
 
 
 def _check_memory(
   experiment: experiment_lib.Experiment,
   experience: experience_lib.Experience,
   kind: str,
-) -> tuple[str, int]:
-  """Estimates the memory of full tables; returns a warning and the bytes.
+) -> str:
+  """Estimates the memory of full tables; returns a warning, or ''.
 
   Raises:
     SettingError: If they do not fit into the machine's memory.
   """
   if kind in (transports.COMPILED, transports.OFFLINE):
-    return '', 0  # These topologies know their memory, and check it.
+    return ''  # These topologies know their memory, and check it.
   max_items = _max_items(experiment, experience)
   tables, sizes = experience.all_tables, []
   for table in tables:
@@ -115,14 +110,14 @@ def _check_memory(
     most = max_items if table in experience.tables else table.max_size
     sizes.append(min(table.max_size, most) * item_bytes)
   needed, total = sum(sizes), machine_memory.total_bytes()
-  if needed <= _WARNING_SHARE * total:
-    return '', needed
+  if needed <= total / 2:
+    return ''
   table = tables[sizes.index(max(sizes))]
   described = experience if table in experience.tables else experience.learned
   setting, in_words = described.called['max_size'], machine_memory.gigabytes
   text = f'may take {in_words(needed)} of the {in_words(total)} of memory'
   if needed <= total:
-    return f'replay {text} ({setting} is {table.max_size:,})', needed
+    return f'replay {text} ({setting} is {table.max_size:,})'
   raise SettingError(
     setting,
     'must be lower, or the machine must have more memory; got '
@@ -135,11 +130,7 @@ def check_steps(
   experience: experience_lib.Experience,
   kinds: Sequence[str],
 ) -> None:
-  """Raises if a run would end before the first learner step.
-
-  Raises:
-    SettingError: Naming the setting to change.
-  """
+  """Raises SettingError if a run would end before the first learner step."""
   if transports.OFFLINE in kinds:
     return  # Any number of learner steps is possible.
   max_items = _max_items(experiment, experience)
@@ -159,11 +150,8 @@ def explain_no_update(
 ) -> str:
   """Explains why a run ended before its first learner step.
 
-  `check_steps` cannot exclude it: the number of items per step depends on the
-  environment.
-
-  Args:
-    inserts: Number of items inserted into the learner's table.
+  The number of items per step depends on the environment, so `check_steps`
+  cannot exclude it. `inserts` counts the items of the learner's table.
   """
   name = experience.table.name
   return (
@@ -197,8 +185,7 @@ def count_updates(
   experiment: experiment_lib.Experiment, experience: experience_lib.Experience
 ) -> int:
   """Returns the maximum number of learner steps of a whole run."""
-  items = _max_items(experiment, experience)
-  return experience.updates_due(items)
+  return experience.updates_due(_max_items(experiment, experience))
 
 
 def _max_items(

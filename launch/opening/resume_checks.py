@@ -17,8 +17,7 @@ def check_identity(
 
   Raises:
     CheckpointError: Naming every field that differs, except those that follow
-      from another difference: settings from the agent, tables from settings or
-      the environment.
+      from another difference.
   """
   found = reward_model_config.with_present_names(checkpoint.state['experiment'])
   names = [
@@ -26,14 +25,14 @@ def check_identity(
     for name in sorted(found.keys() | identity.keys())
     if found.get(name) != identity.get(name)
   ]
-  if 'builder' in names:
+  if 'builder' in names:  # Its settings differ, too; so do its tables.
     names = [name for name in names if '.' not in name]
   names = [n for n in names if not n.startswith('table.')] or names
   if not names:
     return
   differences = [
-    f'{name}: {_text_of(found.get(name))} in the checkpoint, '
-    f'{_text_of(identity.get(name))} now'
+    f'{name}: {found.get(name, "nothing")} in the checkpoint, '
+    f'{identity.get(name, "nothing")} now'
     for name in names
   ]
   problem = (
@@ -47,15 +46,8 @@ def check_identity(
   )
 
 
-def _text_of(value: Any) -> str:
-  return 'nothing' if value is None else str(value)
-
-
 def describe_move(checkpoint: checkpointing.Checkpoint) -> str:
-  """Names the versions that wrote a checkpoint, if others than these; else ''.
-
-  Older checkpoints have no versions, and count as written with these.
-  """
+  """Names the versions that wrote a checkpoint, if others than these; or ''."""
   now = versions.versions()
   found = checkpoint.state.get('versions', now)
   others = [name for name in now if found.get(name) != now[name]]
@@ -72,12 +64,21 @@ def check(
   """Raises if the resumed run would count steps, or compute, differently.
 
   Raises:
-    CheckpointError: If the steps are of another kind, or a deterministic run
-      could not restore its environments and experience.
+    CheckpointError: If exactly one of the two runs counts learner steps, or a
+      deterministic run could not restore its environments and experience.
   """
   if checkpoint is None:
     return
-  _check_steps_alike(checkpoint, session)
+  was_offline = session_lib.transport_of(checkpoint) == transports.OFFLINE
+  if was_offline != (session.transport == transports.OFFLINE):
+    it, now = ('offline', 'another') if was_offline else ('another', 'offline')
+    raise checkpointing.CheckpointError(
+      f'Checkpoint {checkpoint.path} is of a run in {it} topology, and this is '
+      f'{now}: steps of offline are learner steps, so neither resumes from the '
+      'other. Choose another directory: with initial_from, a new run begins '
+      'with the networks of this one.',
+      fresh=True,
+    )
   if not session.experiment.deterministic:
     return
   problem, advice = _explain_inexact(checkpoint, session)
@@ -113,24 +114,3 @@ def _explain_inexact(
   if written_by != sharding:
     return f"was written by '{written_by}', and this is '{sharding}'", older
   return '', ''
-
-
-def _check_steps_alike(
-  checkpoint: checkpointing.Checkpoint, session: session_lib.Session
-) -> None:
-  """Raises for a checkpoint whose steps are of another kind.
-
-  Raises:
-    CheckpointError: If exactly one of the two runs counts learner steps.
-  """
-  was_offline = session_lib.transport_of(checkpoint) == transports.OFFLINE
-  if was_offline == (session.transport == transports.OFFLINE):
-    return
-  it, now = ('offline', 'another') if was_offline else ('another', 'offline')
-  raise checkpointing.CheckpointError(
-    f'Checkpoint {checkpoint.path} is of a run in {it} topology, and this is '
-    f'{now}: steps of offline are learner steps, so neither resumes from the '
-    'other. Choose another directory: with initial_from, a new run begins '
-    'with the networks of this one.',
-    fresh=True,
-  )

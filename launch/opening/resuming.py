@@ -18,7 +18,6 @@ from repertory.launch.opening import (
   fetching,
   offline_checks,
   preflight,
-  recording,
   resume_checks,
   smoke_test,
   warm_start,
@@ -69,7 +68,7 @@ def make_plan(
   )
   check(experiment, experience, spec)
   offline_checks.check_demonstrations(experiment, experience, spec, kinds)
-  recording.prepare(experiment, spec, writes=False)
+  offline_checks.prepare_recording(experiment, spec, writes=False)
   preflight.check_steps(experiment, experience, kinds)
   return Plan(experiment, spec, experience, options)
 
@@ -109,7 +108,9 @@ def open_session(
     resume_checks.check_identity, identity=experiment.identity(plan.experience)
   )
   initial = None
-  if fresh or (stored is None and not _has_checkpoint(experiment.directory)):
+  if fresh or (
+    stored is None and _checkpointer(experiment.directory).newest() is None
+  ):
     # Before its directory may be moved aside.
     initial = warm_start.read(experiment, plan.spec)
   # Locks first, so that no other run changes what is read next.
@@ -121,17 +122,16 @@ def open_session(
     else:
       check_ours(checkpoint)
       warm_start.check_resumed(experiment, checkpoint)
-    option, session = _choose(plan, checkpoint, sharding)
+    session = _choose(plan, checkpoint, sharding)
     resume_checks.check(checkpoint, session)
     session.make_checkpointer().remove_unfinished()
     shutil.rmtree(session.storing_directory, ignore_errors=True)
     os.makedirs(session.log_directory, exist_ok=True)
     _prepare_replay(checkpoint, session)
     session = warm_start.place(session, initial)
-    recording.prepare(experiment, plan.spec)
+    offline_checks.prepare_recording(experiment, plan.spec)
     started = _describe_start(checkpoint, session)
-    messages = (fetched, started, option.warning, _explain(option, plan))
-    message = '; '.join(filter(None, messages))
+    message = '; '.join(filter(None, (fetched, started, session.message)))
     yield dataclasses.replace(session, message=message)
 
 
@@ -177,14 +177,18 @@ def load_checkpoint(
   Args:
     check_replay: Whether to verify the checksums of replay, too.
   """
-  directories.check_folder(directory, directories.CHECKPOINTS, writes=False)
-  path = os.path.join(directory, directories.CHECKPOINTS)
-  return checkpointing.Checkpointer(path).load(check_replay)
+  return _checkpointer(directory).load(check_replay)
 
 
-def _has_checkpoint(directory: str) -> bool:
-  path = os.path.join(directory, directories.CHECKPOINTS)
-  return checkpointing.Checkpointer(path).newest() is not None
+def load_best(directory: str) -> checkpointing.Checkpoint | None:
+  """Reads the policy of an experiment's best evaluation, if any."""
+  return _checkpointer(directory, directories.BEST).load()
+
+
+def _checkpointer(
+  directory: str, folder: str = directories.CHECKPOINTS
+) -> checkpointing.Checkpointer:
+  return checkpointing.Checkpointer(os.path.join(directory, folder))
 
 
 def describe_loss(directory: str, learner_steps: int) -> str:
@@ -209,11 +213,7 @@ def describe_loss(directory: str, learner_steps: int) -> str:
 def hash_variables(directory: str, learner_steps: int) -> str | None:
   """Returns the hash of the learner's arrays in the last checkpoint.
 
-  Args:
-    learner_steps: Number of updates so far.
-
-  Returns:
-    The hash; None if not all updates were saved.
+  None if that has fewer updates than `learner_steps`.
   """
   checkpoint = load_checkpoint(directory, check_replay=False)
   if checkpoint is None:
@@ -229,52 +229,34 @@ def is_exact(directory: str) -> bool:
   return checkpoint is not None and bool(checkpoint.state.get('is_exact'))
 
 
-def load_best(directory: str) -> checkpointing.Checkpoint | None:
-  """Reads the policy of an experiment's best evaluation, if any."""
-  directories.check_folder(directory, directories.BEST, writes=False)
-  path = os.path.join(directory, directories.BEST)
-  return checkpointing.Checkpointer(path).load()
-
-
 def _choose(
   plan: Plan,
   checkpoint: checkpointing.Checkpoint | None,
   sharding: str,
-) -> tuple[preflight.ReplayOption, session_lib.Session]:
-  """Returns the best option that restores the checkpoint's tables, if any."""
+) -> session_lib.Session:
+  """Returns a session with the best option that restores the tables, if any."""
   state = checkpoint.state if checkpoint else {}
   counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
   counts.update(state.get('counts', {}))
-  found = [
-    (
-      option,
-      session_lib.Session(
-        recording.with_absolute_paths(plan.experiment),
-        plan.spec,
-        option.experience,
-        counts=counts,
-        elapsed_seconds=state.get('elapsed_seconds', 0.0),
-        is_resumed=checkpoint is not None,
-        initial=state.get(warm_start.KEY),
-        transport=option.transport,
-        sharding=sharding,
-      ),
+  sessions = [
+    session_lib.Session(
+      offline_checks.with_absolute_paths(plan.experiment),
+      plan.spec,
+      option.experience,
+      counts=counts,
+      elapsed_seconds=state.get('elapsed_seconds', 0.0),
+      is_resumed=checkpoint is not None,
+      initial=state.get(warm_start.KEY),
+      message=option.warning,
+      transport=option.transport,
+      sharding=sharding,
     )
     for option in plan.options
   ]
-  for option, session in found:
+  for session in sessions:
     if checkpoint is None or not session.explain_omission(checkpoint):
-      return option, session
-  return found[0]
-
-
-def _explain(option: preflight.ReplayOption, plan: Plan) -> str:
-  """Explains why another option than the best was chosen; '' if needless."""
-  if option == plan.options[0]:
-    return ''
-  is_served = option.transport == transports.ReverbTransport.kind
-  place = 'a server' if is_served else 'this process'
-  return f'replay stays in {place}, as in the checkpoint'
+      return session
+  return sessions[0]
 
 
 def _prepare_replay(

@@ -1,10 +1,7 @@
-"""Metadata of whole runs: start, settings and outcome.
+"""Metadata of whole runs: start, settings and outcome; needs no TensorFlow.
 
 The launching process writes two lines to `logs/runs.jsonl`. A begin without an
 end belongs to a run that is still running or was killed.
-
-Readers need no TensorFlow, so this imports none: names of loggers are quoted in
-annotations.
 """
 
 import contextlib

@@ -16,7 +16,6 @@ from repertory.launch.experiments import callbacks as callbacks_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import failures
 from repertory.launch.opening import directories, environment_batches, preflight
-from repertory.launch.platform import printed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,11 +75,6 @@ class Session:
   @property
   def log_directory(self) -> str:
     return os.path.join(self.experiment.directory, directories.LOGS)
-
-  @property
-  def native_log(self) -> str:
-    """File of the output of C++ libraries in the launching process."""
-    return os.path.join(self.log_directory, printed.NATIVE)
 
   @property
   def checkpoint_directory(self) -> str:
@@ -163,26 +157,20 @@ class Session:
   ) -> transports.InProcessTransport:
     """Returns the transport over a table of this process.
 
-    Args:
-      stop: Stop signal, which ends every wait.
-      num_turns: Number of adders that take turns; None if they do not.
+    `num_turns` is the number of adders that take turns, if they do.
     """
+    # The first learner, possibly the only one, has the seeds of a whole run.
+    apart = [self.part.index] if self.part and self.part.index else []
     return transports.InProcessTransport(
       self.experience,
       self.experiment.builder,
-      seed=self.make_seed(SAMPLING, *self._draws_apart),
+      seed=self.make_seed(SAMPLING, *apart),
       place=local.WaitPolicy(
         self.experiment.timeout_seconds, stop, warning_seconds=None
       ),
       checkpoint_directory=self.replay_directory,
       num_turns=num_turns,
     )
-
-  @property
-  def _draws_apart(self) -> Sequence[int]:
-    """Seed entropy by which samples of several learners differ."""
-    # The first learner, possibly the only one, has the seeds of a whole run.
-    return [self.part.index] if self.part and self.part.index else []
 
   def make_transport(
     self, connection: replay.Connection
@@ -202,13 +190,10 @@ class Session:
     )
 
   def explain_omission(self, checkpoint: checkpointing.Checkpoint) -> str:
-    """Explains why the tables cannot be restored from a checkpoint.
+    """Explains why a checkpoint's tables, if any, cannot be restored; or ''.
 
     The storage formats of transports differ. A queue may have bundles of
     another size, which follows from the number of environments per actor.
-
-    Returns:
-      The reason; '' if they can, or if the checkpoint has no tables.
     """
     if checkpoint.replay_path is None:
       return ''
@@ -231,8 +216,7 @@ class Session:
 
   def make_seed(self, *purpose: int) -> int:
     """Returns the seed of a purpose, which changes in every resumed run."""
-    entropy = [self.experiment.seed, self.counts['runs'], *purpose]
-    return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
+    return self.make_lasting_seed(self.counts['runs'], *purpose)
 
   def make_lasting_seed(self, *purpose: int) -> int:
     """Returns the seed of a purpose, which stays in resumed runs."""
@@ -249,6 +233,7 @@ class Session:
     """Makes an environment batch, each environment seeded by its id.
 
     Args:
+      ids: Ids of the environments.
       generation: Number of earlier starts of the calling node in this run.
       evaluates: Whether they are for evaluation.
     """

@@ -22,8 +22,6 @@ _EVALUATION_FACTORY = 'evaluation_environment_factory'
 def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
   """Checks that the agent fits the environment; writes nothing.
 
-  `preflight.find_options` checks whether the experiment can be trained, too.
-
   Returns:
     The environment's spec.
 
@@ -34,7 +32,9 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
     TimeoutError: If making the environment takes too long.
   """
   additional_loss.check(experiment.builder)
-  spec = _find_spec(experiment)
+  spec = _try(experiment, evaluates=False)
+  if experiment.evaluation_environment_factory is not None:
+    _compare(spec, _try(experiment, evaluates=True))
   try:
     experiment.builder.make_network(spec)
   except ValueError as error:
@@ -49,22 +49,6 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
     raise ValueError(
       f'The network must fit into the {in_words} of memory: {text_of(error)}'
     ) from error
-  return spec
-
-
-def _find_spec(
-  experiment: experiment_lib.Experiment,
-) -> specs.EnvironmentSpec:
-  """Returns the common spec of the training and evaluation environments.
-
-  Raises:
-    ValueError: If making one raises any error.
-    SettingError: If the evaluation environments have another spec.
-    TimeoutError: If making one takes too long.
-  """
-  spec = _try(experiment, evaluates=False)
-  if experiment.evaluation_environment_factory is not None:
-    _compare(spec, _try(experiment, evaluates=True))
   return spec
 
 

@@ -25,15 +25,11 @@ _CLOSE_SECONDS = 2.0  # Time-out for the thread after an upload is canceled.
 
 @dataclasses.dataclass
 class _Series:
-  """A series of local checkpoints, whose newest one is uploaded.
+  """Local checkpoints, whose newest one is uploaded to a store.
 
   Attributes:
-    what: Description of one of them.
-    store: Checkpoint store they are uploaded to.
-    checkpointer: Local checkpointer they come from.
-    max_to_keep: Number of checkpoints to keep in the storage.
-    tried: The last one whose upload was tried, or one to skip.
-    failed: The last one whose upload failed.
+    stored: The last one that was uploaded, or one to skip.
+    failed: The last one whose upload failed, and is tried again at the end.
     problem: Reason why the newest is not stored; '' if it is.
   """
 
@@ -41,7 +37,7 @@ class _Series:
   store: checkpoints.CheckpointStore
   checkpointer: checkpointing.Checkpointer
   max_to_keep: int
-  tried: str | None = None
+  stored: str | None = None
   failed: str | None = None
   problem: str = ''
 
@@ -60,13 +56,7 @@ class Uploads:
     session: session_lib.Session,
     show: Callable[[loggers.Status], None],
   ):
-    """Starts the thread.
-
-    Args:
-      stored: The storage, locked by this run.
-      session: The run's session.
-      show: Displays a status.
-    """
+    """Starts the thread; the run must have locked the storage."""
     self._stored = stored
     self._session = session
     self._show = show
@@ -80,7 +70,7 @@ class Uploads:
       _Series(
         'checkpoint', stored.checkpoints, here, experiment.checkpoints_to_keep
       ),
-      _Series('best policy', stored.best, best, 1, tried=old_best),
+      _Series('best policy', stored.best, best, 1, stored=old_best),
     )
     self._status: loggers.Status | None = None
     self._busy = ''
@@ -154,21 +144,16 @@ class Uploads:
           return
 
   def _store_newest(self, series: _Series, again: bool) -> None:
-    """Uploads the newest checkpoint, if that was not tried before.
-
-    Args:
-      again: Whether to retry one whose upload failed.
-    """
+    """Uploads the newest checkpoint; one that failed only if `again`."""
     what = f'the newest {series.what}'
     try:
       source = series.checkpointer.newest()
-      is_due = source != series.tried or (again and source == series.failed)
-      if source is not None and is_due:
-        series.tried = series.failed = source
+      if source in (None, series.stored):
+        series.problem = ''
+      elif again or source != series.failed:
+        series.failed = source
         what = f'{series.what} {os.path.basename(source)}'
         self._store(series, source, what)
-      elif again:
-        series.problem = ''  # It can be determined again.
     except signals.Stopped:
       raise
     except Exception as error:  # From any package behind the storage.
@@ -196,7 +181,7 @@ class Uploads:
       self._num_bytes, self._total_bytes = 0, _count_bytes(linked)
       self._busy = what
       series.store.add(linked, self._stored.lock.check, self._count)
-      series.failed, series.problem = None, ''
+      series.stored, series.problem = source, ''
     finally:
       self._busy = ''
       shutil.rmtree(links, ignore_errors=True)
@@ -221,9 +206,9 @@ class Uploads:
     busy = self._busy
     if not busy:
       return ''
-    megabytes = [n / 1e6 for n in (self._num_bytes, self._total_bytes)]
-    return '{} to be stored in {}, of which {:.1f} of {:.1f} MB are'.format(
-      busy, self._stored.shown, *megabytes
+    return (
+      f'{busy} to be stored in {self._stored.shown}, of which '
+      f'{self._num_bytes / 1e6:.1f} of {self._total_bytes / 1e6:.1f} MB are'
     )
 
   def _warn(self, problem: str) -> None:
@@ -233,8 +218,7 @@ class Uploads:
   def _note(self, row: Mapping[str, Any]) -> None:
     """Appends a row to the log of the nodes, which the coordinator writes too.
 
-    The coordinator may run in another process, or have ended. A line written in
-    one call is not interleaved with others.
+    A line written in one call is not interleaved with others.
     """
     row = {'node': _NAME, 'run': self._session.counts['runs'], **row}
     path = os.path.join(self._session.log_directory, 'nodes.jsonl')

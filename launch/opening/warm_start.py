@@ -15,11 +15,7 @@ from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.opening import directories
 from repertory.launch.opening import session as session_lib
 
-# Key in the state of checkpoints and in logs.
-KEY = 'initial_from'
-
-_MAX_DIFFERENCES = 4  # In an error message.
-
+KEY = 'initial_from'  # In the state of checkpoints and in logs.
 
 # Arrays of the initial networks, and a description of their origin.
 Initial = tuple[Mapping[str, np.ndarray], Mapping[str, Any]]
@@ -29,9 +25,6 @@ def read(
   experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
 ) -> Initial | None:
   """Reads the networks of the other run, if there is one.
-
-  Args:
-    spec: The environment's spec.
 
   Raises:
     SettingError: If there are none, or they do not fit.
@@ -53,12 +46,12 @@ def read(
   named = learners.name_learned(update)
   expected = {name: tuple(v.shape) for name, v in named.items()}
   if differences := _compare(arrays, expected):
-    more = len(differences) - _MAX_DIFFERENCES
+    more = len(differences) - 4
     raise SettingError(
       KEY,
       'must be a run whose networks are those of this one, but checkpoint '
       f"{checkpoint.path} ('{origin['agent']}' on '{origin['environment']}') "
-      f'differs: {"; ".join(differences[:_MAX_DIFFERENCES])}'
+      f'differs: {"; ".join(differences[:4])}'
       f'{f"; and {more} more" if more > 0 else ""}. Use the settings of '
       'that run, or leave it out.',
     )
@@ -68,13 +61,7 @@ def read(
 def check_resumed(
   experiment: experiment_lib.Experiment, checkpoint: checkpointing.Checkpoint
 ) -> None:
-  """Checks that the setting is what a resumed run began with.
-
-  The other run's directory need not exist any more.
-
-  Raises:
-    SettingError: If it is not.
-  """
+  """Raises SettingError if a resumed run began with other networks."""
   asked, began = experiment.initial_from, checkpoint.state.get(KEY)
   if asked is None or (began and began['directory'] == os.path.realpath(asked)):
     return
@@ -93,12 +80,7 @@ def place(
   """Saves the initial networks of a new run in its own directory.
 
   The other run may remove its checkpoint before this run's learner reads it.
-
-  Returns:
-    The session, with a description of their origin.
-
-  Raises:
-    SettingError: If they cannot be written.
+  Returns the session, with a description of their origin.
   """
   if session.is_resumed:
     return session

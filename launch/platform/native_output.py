@@ -9,17 +9,16 @@ from collections.abc import Iterator
 
 from tensorflow.python.ops import logging_ops
 
+from repertory.launch.platform import printed
+
 
 @contextlib.contextmanager
-def redirected(path: str) -> Iterator[None]:
-  """Sends file descriptor 2 to a file; Python's own stderr stays as it is.
+def redirected(log_directory: str) -> Iterator[None]:
+  """Appends file descriptor 2 to a log; Python's own stderr stays as it is.
 
   Reverb and TensorFlow write there directly, which would corrupt a live
   display. `tf.print` is for the user: from now on it writes to `sys.stdout`, as
   in notebooks.
-
-  Args:
-    path: The file; output is appended.
   """
   # The descriptor belongs to the process, so only one thread may redirect it.
   if threading.current_thread() is not threading.main_thread():
@@ -30,7 +29,7 @@ def redirected(path: str) -> Iterator[None]:
   original = os.dup(2)
   python_stderr = sys.stderr
   replaced = _writes_to_descriptor_2(python_stderr)
-  with open(path, 'a') as file:
+  with open(os.path.join(log_directory, printed.NATIVE), 'a') as file:
     os.dup2(file.fileno(), 2)
   if replaced:
     sys.stderr = os.fdopen(original, 'w', buffering=1, closefd=False)

@@ -18,10 +18,10 @@ from repertory.launch.opening import (
 )
 from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import (
-  brief_notes,
   interrupts,
   native_output,
   printed,
+  terminal,
 )
 from repertory.launch.topologies import topology as topology_lib
 
@@ -106,13 +106,13 @@ def run(
       where = experiment.storage, experiment.directory
       stored = checkpoints.open_storage(*where)
       opened = _open(topology, experiment, stored, fresh, display)
-      with brief_notes.saying('trying environment and network', display):
+      with terminal.saying('trying environment and network', display):
         session = stack.enter_context(opened)
       layout = topology.run_layout(launch_type)
       changes = {'callback_list': callback_list, 'run_layout': layout}
       session = dataclasses.replace(session, **changes)
       if not experiment.eager:  # Debugger prompts must stay visible.
-        stack.enter_context(native_output.redirected(session.native_log))
+        stack.enter_context(native_output.redirected(session.log_directory))
       show = stack.enter_context(_display(session, display))
     title = topology.title(experiment, launch_type)
     stage = topology_lib.Stage(title, interruption, show, launch_type)
@@ -201,7 +201,7 @@ def _open(
 
 def _print(message: str) -> None:
   """Prints a message before the display starts."""
-  brief_notes.print_line(f'repertory: {message}')
+  terminal.print_line(f'repertory: {message}')
 
 
 def _explain_no_update(

@@ -11,8 +11,11 @@ import numpy as np
 from repertory.components import offline
 from repertory.components.actors import environment_loop
 from repertory.components.config import settings
-from repertory.launch.opening import directories, environment_batches
-from repertory.launch.opening import recording as recording_lib
+from repertory.launch.opening import (
+  directories,
+  environment_batches,
+  offline_checks,
+)
 from repertory.launch.platform import interrupts
 from repertory.launch.trained import loading
 from repertory.launch.trained import policy as policy_lib
@@ -89,7 +92,7 @@ def record_episodes(
     plain = environment_batches.EnvironmentSettings(factory, False)
     environments = plain.make([int(one) for one in seeds])
     stack.callback(environments.close)
-    manifest = recording_lib.describe(experiment, trained.spec)
+    manifest = offline_checks.describe_recording(experiment, trained.spec)
     offline.prepare(output, manifest, setting='output')
     quota = environment_loop.divide_episodes(num_episodes, size)
     writer = offline.RecordingWriter(output, 'episodes', num_episodes=quota)

@@ -39,7 +39,6 @@ def _run(capsys, *arguments):
   [
     (False, ['run']),
     (True, ['--directory=run']),
-    (True, ['--directory=run', 'run/']),  # The same twice.
   ],
 )
 def test_writes_the_policy(capsys, best, directory):
@@ -67,28 +66,14 @@ def test_writes_the_policy(capsys, best, directory):
   ('arguments', 'message'),
   [
     ([], 'Arguments must be DIRECTORY OUTPUT, where DIRECTORY, or --dir'),
-    (['--directory=run'], 'that of a run; got --directory=run.'),
+    (['--directory=run'], 'that of a run; got run.'),
     (['run', 'a', 'b'], 'that of a run; got run a b.'),
-    (['run'], 'that of a run; got run.'),
-    (['--directory=', 'a'], 'that of a run; got --directory= a.'),
     (['', 'a'], 'that of a run; got  a.'),
-    (
-      ['--directory=run', 'a', 'b'],
-      '--directory must be left out beside DIRECTORY, got run beside a.',
-    ),
     (['none', 'a'], 'must hold a checkpoint, found none in none. It is not th'),
-    (
-      ['--directory=none', 'a'],
-      'must hold a checkpoint, found none in none. It is not there.',
-    ),
     (['--directory=run/.lock', 'a'], 'none in run/.lock. It is a file.'),
     (['--directory=run/logs', 'a'], 'the run, which that is a folder of.'),
     (['--directory=.', 'a'], 'found none in .. Train first.'),
-    (['--directory=run', 'run/.lock/a'], 'OUTPUT must be a folder, got run/'),
-    (
-      ['--directory=run', '/proc/a/b'],
-      'OUTPUT must be writable, got /proc/a/b: ',
-    ),
+    (['--directory=run', 'run/.lock/a'], 'OUTPUT must be writable, got run/'),
     (['--directory=run', '/proc/a'], 'OUTPUT must be writable, got /proc/a: '),
     (['--directory=run', 'run'], 'must be a new folder, or an empty one; run '),
     (['--directory=run', 'run/.lock'], 'empty one; run/.lock is a file.'),

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from repertory.launch.platform import interrupts, lost_readers
+from repertory.launch.platform import interrupts, terminal
 from support.system import program, terminal_window
 
 _SECONDS = 300
@@ -129,9 +129,9 @@ class TestLostReaders:
   def test_finds_them(self, open_both):
     reader, writer = open_both()
     try:
-      assert not lost_readers.is_lost(writer)
+      assert not terminal.is_lost(writer)
       os.close(reader)
-      assert lost_readers.is_lost(writer)
+      assert terminal.is_lost(writer)
     finally:
       os.close(writer)
 

@@ -273,12 +273,12 @@ class TestFresh:
       assert 'of 450 steps' in session.message
 
   def test_is_refused_if_that_cannot_be_done(self, trained, monkeypatch):
-    def refuse(self, name, target, count):
+    def refuse(self, name, target):
       raise PermissionError(errno.EACCES, 'Permission denied', target)
 
     stored = trained / 'S'
     names = storage_runs.names(stored)
-    monkeypatch.setattr(checkpoints.StorageFolder, 'copy', refuse)
+    monkeypatch.setattr(checkpoints.StorageFolder, 'move', refuse)
     with pytest.raises(ValueError, match=r'^storage must .*Permission denied'):
       storage_runs.run(trained / 'a', stored, fresh=True)
     assert storage_runs.names(stored) == names

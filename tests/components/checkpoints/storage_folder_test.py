@@ -10,10 +10,6 @@ from repertory.components.checkpoints import storage_folder
 from repertory.components.config.settings import SettingError
 
 
-def _forget(count):
-  """Ignores a count."""
-
-
 def _read(folder, name):
   return b''.join(folder.read(name))
 
@@ -38,7 +34,6 @@ class TestStorageFolder:
       folder.write(name, [b'x'])
     assert folder.names('f') == ['a', 'b']
     assert folder.names('') == ['f', 'g']
-    assert folder.files('f') == ['a', 'b/c', 'b/d/e']
     folder.remove('f')
     assert folder.names('') == ['g']
     folder.remove('g')
@@ -66,20 +61,11 @@ class TestStorageFolder:
     assert _read(folder, 'a') == b'first'
     assert folder.names('') == ['a']
 
-  @pytest.mark.parametrize('is_supported', [True, False])
-  def test_copies_are_apart(self, folder, monkeypatch, is_supported):
-    def refuse(*arguments, **settings):
-      raise NotImplementedError
-
-    folder.write('f/a', [b'x' * 10])
-    if not is_supported:
-      monkeypatch.setattr(folder._system, 'cp_file', refuse)
-      monkeypatch.setattr(os, 'link', refuse)
-    counted = []
-    folder.copy('f/a', 'g/h/a', counted.append)
-    folder.remove('f')
-    assert _read(folder, 'g/h/a') == b'x' * 10
-    assert sum(counted) == 10
+  def test_folders_move(self, folder):
+    folder.write('f/a/b', [b'x'])
+    folder.move('f', 'g/h')
+    assert folder.names('') == ['g']
+    assert _read(folder, 'g/h/a/b') == b'x'
 
 
 def test_errors_of_packages_are_os_errors(monkeypatch):
@@ -88,15 +74,14 @@ def test_errors_of_packages_are_os_errors(monkeypatch):
   def fail(*arguments, **settings):
     raise RuntimeError('no network')
 
-  for name in ('ls', 'open', 'cp_file', 'rm', 'find'):
+  for name in ('ls', 'open', 'mv', 'rm'):
     monkeypatch.setattr(folder._system, name, fail)
   for call in (
     lambda: folder.names('b'),
-    lambda: folder.files('b'),
     lambda: _read(folder, 'b'),
     lambda: folder.write('b', [b'x']),
     lambda: folder.publish('b', b'x'),
-    lambda: folder.copy('b', 'c', _forget),
+    lambda: folder.move('b', 'c'),
     lambda: folder.remove('b'),
   ):
     with pytest.raises(OSError, match=r'/a/b.* cannot be .*no network'):

@@ -1,7 +1,6 @@
 """Tests of `components/config/import_paths.py`."""
 
 import os
-import queue  # noqa: F401 (whose name is taken)
 import re
 import sys
 import threading
@@ -98,28 +97,13 @@ class TestErrors:
     return raised.value
 
   def test_no_module(self, write_module, tmp_path):
-    write_module('own_module', '')
-    write_module('own_package.inner', '')
-    error = self.check(
-      'own_modul:thing', f"no module 'own_modul', neither in {tmp_path} nor",
-      "Did you mean 'own_module'?",
-    )  # fmt: skip
-    assert error.module == 'own_modul'
-    # Of a package without `__init__.py`, too.
-    self.check('own_packag.inner:x', "Did you mean 'own_package'?")
-    error = self.check('unheard.of:x')
-    assert 'Did you mean' not in str(error)
-    assert 'own_module' not in sys.modules  # The message needed no import.
+    write_module('own_c', '')
+    self.check('own_d:x', f"no module 'own_d', neither in {tmp_path} nor")
 
   def test_no_module_in_a_package(self, write_module, tmp_path):
     write_module('own_e.__init__', '')
-    write_module('own_e.inner', '')
-    error = self.check(
-      'own_e.iner:x', "no module 'own_e.iner' in 'own_e' (",
-      str(tmp_path / 'own_e' / '__init__.py'), "mean 'own_e.inner'?",
-    )  # fmt: skip
-    assert error.module == 'own_e.iner'
-    self.check('own_e.inner.py:x', 'is not a package', "mean 'own_e.inner'?")
+    file = tmp_path / 'own_e' / '__init__.py'
+    self.check('own_e.iner:x', f"no module 'own_e.iner' in 'own_e' ({file})")
 
   def test_no_attribute(self, write_module, tmp_path):
     write_module(
@@ -130,14 +114,6 @@ class TestErrors:
     self.check('own_f:Outer.mak', "has no 'Outer.mak'.", "mean 'make'?")
     error = self.check('own_f:hidden')
     assert '_hidden' not in str(error)
-    assert 'another one' not in str(error)
-
-  def test_name_is_taken(self, write_module, tmp_path):
-    write_module('queue', 'def make(): pass')  # Python has imported its own.
-    self.check(
-      'queue:make', f"'queue' ({sys.modules['queue'].__file__}) has no 'make'",
-      f"{tmp_path / 'queue.py'} is another module",
-    )  # fmt: skip
 
   @pytest.mark.parametrize(
     ('source', 'line', 'message'),
@@ -167,11 +143,3 @@ class TestErrors:
 
   def test_main(self):
     self.check('__main__:x', 'another module in each process')
-
-
-def test_folder_above(write_module, tmp_path):
-  write_module('project.own_j.module', '')
-  run = tmp_path / 'project' / 'runs' / 'deep'
-  above = import_paths.folder_above
-  assert above(str(run), 'own_j.module') == str(tmp_path / 'project')
-  assert above(str(run), 'own_k') is None

@@ -86,21 +86,6 @@ Ints = tuple[int, ...]
 Mood = Literal['a', 'b', 3]
 
 
-class TestWriteWhole:
-  @pytest.mark.parametrize(
-    ('value', 'hint'),
-    [
-      ('1e4', ' Write 10000.'),
-      ('2.0', ' Write 2.'),
-      ('many', ''),
-      ('inf', ''),
-      ('1e999999', ''),
-    ],
-  )
-  def test_hint(self, value, hint):
-    assert settings.write_whole(value) == hint
-
-
 class TestKindOf:
   @pytest.mark.parametrize(
     ('annotation', 'kind'),

@@ -1,6 +1,5 @@
 """Small checkpoints, and storage folders that fail on demand."""
 
-import os
 import pathlib
 
 import numpy as np
@@ -85,7 +84,7 @@ class DyingFolder:
     self._folder = folder
     self._num_calls = num_calls
     self.calls: list[tuple[str, str]] = []
-    self.names, self.files, self.read = folder.names, folder.files, folder.read
+    self.names, self.read = folder.names, folder.read
 
   def write(self, name, chunks):
     content = b''.join(chunks)
@@ -97,12 +96,8 @@ class DyingFolder:
     self._call('publish', name, lambda: self._half(half, content))
     self._folder.publish(name, content)
 
-  def copy(self, name, target, count):
-    self._call('copy', target, lambda: self._half(target, b'copied'))
-    self._folder.copy(name, target, count)
-
   def remove(self, name):
-    self._call('remove', name, lambda: self._remove_some(name))
+    self._call('remove', name, lambda: None)
     self._folder.remove(name)
 
   def _call(self, kind, name, die):
@@ -115,7 +110,3 @@ class DyingFolder:
 
   def _half(self, name, content):
     self._folder.write(name, [content[: len(content) // 2]])
-
-  def _remove_some(self, name):
-    if not name.endswith('.json') and (files := self._folder.files(name)):
-      self._folder.remove(os.path.join(name, files[0]))

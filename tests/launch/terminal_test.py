@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from repertory.launch.platform import brief_notes
+from repertory.launch.platform import terminal
 
 
 class _Terminal(io.StringIO):
@@ -20,11 +20,11 @@ def _environment(monkeypatch):
 
 def test_line_takes_its_place():
   with (
-    contextlib.redirect_stderr(_Terminal()) as terminal,
-    brief_notes.saying('trying'),
+    contextlib.redirect_stderr(_Terminal()) as stream,
+    terminal.saying('trying'),
   ):
-    brief_notes.print_line('this stays')
-  assert terminal.getvalue() == 'trying ...\r\x1b[Kthis stays\n\r\x1b[K'
+    terminal.print_line('this stays')
+  assert stream.getvalue() == 'trying ...\r\x1b[Kthis stays\n\r\x1b[K'
 
 
 @pytest.mark.parametrize('is_terminal', [True, False])
@@ -32,8 +32,8 @@ def test_nothing_is_said_where_it_would_stay(monkeypatch, is_terminal):
   if is_terminal:
     monkeypatch.setenv('TERM', 'dumb')
   stream = _Terminal() if is_terminal else io.StringIO()
-  with contextlib.redirect_stderr(stream), brief_notes.saying('importing'):
-    brief_notes.print_line('this stays')
+  with contextlib.redirect_stderr(stream), terminal.saying('importing'):
+    terminal.print_line('this stays')
   assert stream.getvalue() == 'this stays\n'
 
 
@@ -43,5 +43,5 @@ class _Gone(_Terminal):
 
 
 def test_terminal_that_has_gone_is_no_error():
-  with contextlib.redirect_stderr(_Gone()), brief_notes.saying('importing'):
-    brief_notes.print_line('nobody reads it')
+  with contextlib.redirect_stderr(_Gone()), terminal.saying('importing'):
+    terminal.print_line('nobody reads it')
