@@ -72,13 +72,6 @@ class CheckpointStore:
   def __init__(
     self, folder: storage_folder.StorageFolder, name: str, shown: str
   ):
-    """Initializes the store, without accessing it.
-
-    Args:
-      folder: Folder of the storage.
-      name: Name of the subfolder.
-      shown: Name of the subfolder, for messages.
-    """
     self._folder = folder
     self._name = name
     self._shown = shown
@@ -90,11 +83,7 @@ class CheckpointStore:
     return sorted(filter(_NAME.fullmatch, names), key=_order)
 
   def newest(self) -> CheckpointManifest | None:
-    """Reads the manifest of the newest checkpoint; None without one.
-
-    Raises:
-      CheckpointError: If it is damaged. Older ones are never used instead.
-    """
+    """Reads the manifest of the newest checkpoint; raises if it is damaged."""
     names = self.names()
     if not names:
       return None
@@ -161,16 +150,7 @@ class CheckpointStore:
     folder: str,
     count: storage_folder.Count,
   ) -> None:
-    """Copies a checkpoint to a new local folder, and verifies all files.
-
-    Args:
-      manifest: Description of the checkpoint.
-      folder: New folder for the copy.
-      count: Callback with the number of bytes of each piece of a file.
-
-    Raises:
-      CheckpointError: If a file is damaged; names it.
-    """
+    """Copies a checkpoint to a new local folder, and verifies all files."""
     for name, expected in sorted(manifest.files.items()):
       path = os.path.join(folder, *name.split('/'))
       os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -227,7 +207,7 @@ class CheckpointStore:
     then = f'to resume from {older[-1]}' if older else 'to start without it'
     return checkpointing.CheckpointError(
       f'Checkpoint {self._shown}/{name} cannot be read: {why}. Remove '
-      f'{self._shown}/{name}{_SUFFIX} {then}, or start afresh.',
+      f'{self._shown}/{name}{_SUFFIX} {then}.',
       fresh=True,
     )
 
@@ -238,11 +218,7 @@ class CheckpointStore:
 def _verified(
   chunks: Iterable[bytes], expected: Mapping[str, Any], name: str
 ) -> Iterator[bytes]:
-  """Yields the chunks of a file, and compares them with its description.
-
-  Raises:
-    CheckpointError: After the last one, if size or checksum differ.
-  """
+  """Yields the chunks of a file; raises if size or checksum differ."""
   size = checksum = 0
   for chunk in chunks:
     size += len(chunk)

@@ -39,15 +39,21 @@ _CHUNK_BYTES = 2**20  # Per read.
 
 
 class CheckpointError(SettingError):
-  """A checkpoint cannot be read or does not fit; settings may help.
+  """A checkpoint cannot be read or does not fit.
 
-  Commands that only read cannot start afresh: they print `for_readers`.
+  Commands that only read cannot start afresh: they print `problem`.
   """
 
-  def __init__(self, problem: str, *, for_readers: str = '', **remedy: Any):
+  def __init__(self, problem: str, **remedy: Any):
     super().__init__('', problem, **remedy)
-    self.for_readers = for_readers or problem
     self.args = (problem,)  # The constructor's arguments, for pickling.
+
+  def format(self, setting: str, *remedies: str) -> str:
+    message = super().format(setting)
+    if not remedies:
+      return message
+    remedy = f'or start afresh ({", ".join(remedies)})'
+    return f'{message.removesuffix(".")}, {remedy}.'
 
 
 class CheckpointWriteError(RuntimeError):
@@ -254,12 +260,10 @@ def _read(path: str, check_replay: bool) -> Checkpoint:
   with regular_files.open_inside(path, CHECKSUMS) as file:
     content = json.load(file)
   if content['format'] != _FORMAT:
-    problem = (
-      f'Checkpoint {path} has format {content["format"]}, this version reads '
-      f'format {_FORMAT}. Resume with the version that wrote it'
-    )
     raise CheckpointError(
-      f'{problem}, or start afresh.', for_readers=f'{problem}.', fresh=True
+      f'Checkpoint {path} has format {content["format"]}, this version reads '
+      f'format {_FORMAT}. Resume with the version that wrote it.',
+      fresh=True,
     )
   _check_files(path, content['files'], check_replay)
   with regular_files.open_inside(path, STATE) as file:
@@ -310,22 +314,16 @@ def _check_files(
 def _unreadable(path: str, why: str) -> CheckpointError:
   directory, name = os.path.split(path)
   older = [number for number in _numbers(directory) if number < int(name)]
-  advice, then = 'There is no older checkpoint', ':'
+  advice = 'Move that folder away'
   if older:
-    advice = f'Move that folder away to resume from checkpoint {older[-1]:08d}'
-    then = ', or'
-  problem = f'Checkpoint {path} cannot be read: {why}. {advice}'
+    advice += f' to resume from checkpoint {older[-1]:08d}'
   return CheckpointError(
-    f'{problem}{then} start afresh.', for_readers=f'{problem}.', fresh=True
+    f'Checkpoint {path} cannot be read: {why}. {advice}.', fresh=True
   )
 
 
 def _numbers(directory: str) -> list[int]:
-  """Returns the numbers of a directory's checkpoints, in order.
-
-  Files, and folders with other names, are ignored. A checkpoint that is being
-  replaced by a newer one is included.
-  """
+  """Returns the numbers of a directory's checkpoints, in order."""
   if not os.path.isdir(directory):
     return []
   return sorted(

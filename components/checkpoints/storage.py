@@ -14,15 +14,7 @@ _CHECKPOINTS, _BEST = 'checkpoints', 'best'
 
 
 def open_storage(storage: str | None, directory: str) -> 'Storage | None':
-  """Opens a storage without accessing its contents.
-
-  Args:
-    storage: A path, or a URL that fsspec supports; None for no storage.
-    directory: Directory of the run.
-
-  Raises:
-    SettingError: If the storage is invalid.
-  """
+  """Opens a storage, without access; raises SettingError if invalid."""
   if storage is None:
     return None
   path = storage_folder.StorageFolder(storage).local_path
@@ -53,11 +45,7 @@ class Storage:
     )
 
   def move_aside(self) -> str:
-    """Moves all checkpoints into a new subfolder; nothing is lost.
-
-    Returns:
-      The subfolder, which is a valid storage; '' if there were no checkpoints.
-    """
+    """Moves checkpoints into a new subfolder; returns it, or '' without any."""
     found = [
       name for name in (_CHECKPOINTS, _BEST) if self._make_store(name).names()
     ]
@@ -91,11 +79,3 @@ def _check_apart(storage: str, path: str, directory: str) -> None:
       f"must be apart from the run's directory {directory}, got {storage}, "
       'which is that directory or inside it.',
     )
-  for folder in (_CHECKPOINTS, _BEST):
-    own = os.path.join(inner, folder)
-    if os.path.commonpath([outer, own]) == own:
-      raise SettingError(
-        'storage',
-        f"must be apart from the run's directory {directory}, got {storage}, "
-        f'which has checkpoints of its own in {own}.',
-      )

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from repertory.components.checkpoints import checkpointing
-from repertory.components.config.settings import SettingError, text_of
+from repertory.components.config.settings import SettingError
 from repertory.components.runtime import signals
 
 CHUNK_BYTES = 2**20
@@ -52,12 +52,6 @@ class StorageFolder:
     try:
       # A separate instance, because not all can be shared by threads.
       system, path = fsspec.core.url_to_fs(url, skip_instance_cache=True)
-    except ImportError as error:
-      raise SettingError(
-        'storage',
-        f'needs a package that is not installed, got {shown}: '
-        f'{text_of(error)}.',
-      ) from error
     except Exception as error:  # The package behind it may raise any type.
       raise SettingError(
         'storage',
@@ -90,10 +84,7 @@ class StorageFolder:
         yield chunk
 
   def write(self, name: str, chunks: Iterable[bytes]) -> None:
-    """Writes a file and its parent folders.
-
-    It is durable when this returns. Before, it may exist in part.
-    """
+    """Writes a file and its parents; durable when this returns."""
     size = 0
     with self._access(name, 'written') as path:
       self._system.makedirs(os.path.dirname(path), exist_ok=True)

@@ -39,13 +39,7 @@ class StorageLock:
   def __init__(
     self, folder: storage_folder.StorageFolder, shown: str, directory: str
   ):
-    """Initializes the lock, without writing.
-
-    Args:
-      folder: Folder of the storage, not shared with other threads.
-      shown: Name of the storage, for messages.
-      directory: Directory of the run.
-    """
+    """Initializes the lock, without writing; `folder` is used by one thread."""
     self._folder = folder
     self._shown = shown
     self._content: dict[str, Any] = {
@@ -88,11 +82,7 @@ class StorageLock:
       thread.join(_CLOSE_SECONDS)
 
   def check(self) -> None:
-    """Raises LockLostError if another run has taken over, which is final.
-
-    A missing file counts as well: another run may have taken over, trained, and
-    removed the file at its end.
-    """
+    """Raises LockLostError if another run has taken over, which is final."""
     with self._access:
       self._problem = self._problem or self._find_problem()
     if self._problem:

@@ -107,11 +107,7 @@ def _in_file(module: types.ModuleType) -> str:
 
 @contextlib.contextmanager
 def _errors_while(doing: str) -> Iterator[None]:
-  """Adds context to errors that a user's module raises.
-
-  Raises:
-    ImportPathError: With the traceback.
-  """
+  """Raises errors of a user's module as ImportPathError, with the traceback."""
   try:
     yield
   except (KeyboardInterrupt, ImportPathError):
@@ -121,11 +117,7 @@ def _errors_while(doing: str) -> Iterator[None]:
 
 
 def trace(error: BaseException, *files: str) -> str:
-  """Returns an error's traceback, from the first line of the user's code.
-
-  Args:
-    *files: Python files to skip at the start of the traceback.
-  """
+  """Returns a traceback from the first line of the user's code."""
   files = (__file__, importlib.__file__, *files)
   place = error.__traceback__
   while place is not None:

@@ -51,13 +51,7 @@ REGISTRY = registries.Registry[Command](
 def register(
   name: str, rank: int, usage: str, description: str, flag_table=(), **settings
 ) -> Callable[[Run], Run]:
-  """Returns a decorator that registers a function as a command.
-
-  Args:
-    name: Name of the command.
-    rank: Position in the list of commands.
-    usage: See `Command`, also for the others.
-  """
+  """Returns a decorator that registers a command; see `Command`."""
 
   def add(run: Run) -> Run:
     chosen = Command(usage, description, flag_table, run, **settings)

@@ -108,11 +108,7 @@ def _report(values, settings, positional) -> int:
 
 
 def _find(positional: Sequence[str], name: str) -> results.Found:
-  """Finds the runs in the folders given to a command.
-
-  Raises:
-    ValueError: If there are no folders or no runs.
-  """
+  """Finds the runs in the folders given to a command."""
   if not positional:
     raise ValueError(
       f'Name directories of runs, or folders of them: repertory {name} DIR...'

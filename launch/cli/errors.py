@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import re
 from collections.abc import Collection
 from typing import Any
 
@@ -24,9 +23,6 @@ _FLAG_OF = {
 _ARGUMENT_OF = {'output': 'OUTPUT'}
 _CONFIG = 'config.'
 
-_ILLEGAL = re.compile(r'flag --(\w+)=(.*?): .*', re.DOTALL)
-_KINDS = {'int': 'an integer', 'float': 'a number', 'bool': 'true or false'}
-
 
 def describe(
   error: Exception, values: flags.FlagValues, advised: Collection[str]
@@ -38,8 +34,6 @@ def describe(
     values: Flags of the command.
     advised: Flags of `train`, for remedies.
   """
-  if isinstance(error, flags.IllegalFlagValueError):
-    return _describe_illegal(str(error), values)
   if isinstance(error, flags.UnrecognizedFlagError):
     return _describe_unknown(error.flagname, values)
   if isinstance(error, settings.SettingError):
@@ -89,18 +83,6 @@ def _assign(setting: str, value: Any, advised: Collection[str]) -> str:
   if flag not in advised:
     return f'--{_CONFIG}{setting}={text}'
   return f'--{flag}' if value is True else f'--{flag}={text}'
-
-
-def _describe_illegal(message: str, values: flags.FlagValues) -> str:
-  """Names the type of a flag, in place of absl's internal error."""
-  match = _ILLEGAL.fullmatch(message)
-  if match is None or match[1] not in values:
-    return message
-  name, value = match.groups()
-  kind = _KINDS.get(values[name].flag_type())
-  if kind is None:
-    return message
-  return f'--{name} must be {kind}, got {value!r}.'
 
 
 def _describe_unknown(name: str, values: flags.FlagValues) -> str:

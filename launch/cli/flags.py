@@ -1,30 +1,13 @@
 """Flags of the commands, with defaults and help texts."""
 
-from repertory.agents.interface import registry as agents_registry
 from repertory.agents.reward_models import registry as reward_models
 from repertory.launch.cli import setting_flags
 from repertory.launch.cli.setting_flags import flag
 from repertory.launch.launchers import launcher
 from repertory.launch.topologies import topology
 
-
-def _environments_per_agent() -> str:
-  """Describes the default number of environments per actor of each agent."""
-  names: dict[int, list[str]] = {}
-  for agent in agents_registry.agents():
-    number = agent.config_class.default_environments_per_actor
-    names.setdefault(number, []).append(agent.name)
-  usual = max(names, key=lambda number: len(names[number]))
-  others = [
-    f'{number} for {", ".join(names[number])}'
-    for number in sorted(names)
-    if number != usual
-  ]
-  return '; '.join([*others, f'{usual} for others'])
-
-
-TOPOLOGY_FLAGS = setting_flags.make(topology.topologies(), 'topology')
-LAUNCHER_FLAGS = setting_flags.make(launcher.launchers(), 'launcher')
+TOPOLOGY_FLAGS = setting_flags.make(topology.topologies())
+LAUNCHER_FLAGS = setting_flags.make(launcher.launchers())
 
 # Flags set the field of `Experiment` of the same name, if any.
 EXPERIMENT_FLAGS = (
@@ -66,8 +49,8 @@ EXPERIMENT_FLAGS = (
   ),
   flag(
     'environments_per_actor',
-    'Number of environments that an actor steps as a batch; default: '
-    f'{_environments_per_agent()}.',
+    'Number of environments that an actor steps as a batch; default: see '
+    '`repertory agents <agent>`.',
   ),
   *TOPOLOGY_FLAGS,
 )

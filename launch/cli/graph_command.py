@@ -26,11 +26,7 @@ def _graph(values, settings, positional) -> int:
 def mermaid(
   experiment: experiment_lib.Experiment, topology: topology_lib.Topology
 ) -> str:
-  """Returns the graph of an experiment; arrows point from caller to callee.
-
-  Raises:
-    ValueError: If the topology cannot run the experiment.
-  """
+  """Returns the graph of an experiment; arrows point from caller to callee."""
   topology.check(experiment)
   spec = opening.smoke_test.check(experiment)
   experience = opening.preflight.describe_experience(experiment, spec)

@@ -46,14 +46,10 @@ def flag(
   return name, DEFINE[kind], default, text
 
 
-def make(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:
-  """Returns a flag for each setting of topologies or launchers.
+def make(kinds: Mapping[str, Any]) -> tuple[tuple, ...]:
+  """Returns a flag for each setting of topologies or launchers, by name.
 
   Settings of one name share a flag, so they must have one type.
-
-  Args:
-    kinds: Classes of topologies or launchers, by name.
-    what: Kind of these classes, for errors.
   """
   found: dict[str, tuple] = {}  # Kind and default, by flag.
   helps: dict[str, dict[str, list[str]]] = {}  # Classes by flag and text.
@@ -62,17 +58,8 @@ def make(kinds: Mapping[str, Any], what: str) -> tuple[tuple, ...]:
       own_type = type(field.default)
       if field.default is None:  # Then the annotation is '<type> | None'.
         own_type = next(iter(typing.get_args(field.type)), own_type)
-      if own_type not in DEFINE:
-        raise TypeError(
-          f'{field.name} of {what} {name!r} becomes a flag, so its default '
-          f'must be one of {", ".join(one.__name__ for one in DEFINE)}, or '
-          f'its type one of these or None; got {field.default!r}.'
-        )
-      define = DEFINE[own_type]
-      if field.name in found and found[field.name][0] is not define:
-        raise TypeError(f'{field.name} must be of one type everywhere.')
       default = None if field.default in ((), '') else field.default
-      found[field.name] = (define, default)
+      found[field.name] = (DEFINE[own_type], default)
       texts = helps.setdefault(field.name, {})
       texts.setdefault(field.metadata['help'], []).append(name)
   return tuple(

@@ -22,11 +22,7 @@ _ENTRY = re.compile(
 
 
 def define(flag_table: Iterable[tuple]) -> flags.FlagValues:
-  """Defines the flags of a command, with their defaults.
-
-  Args:
-    flag_table: Name, kind, default and help text of each flag.
-  """
+  """Defines the flags of a table, with their defaults."""
   values = flags.FlagValues()
   for flag, define_flag, default, text in flag_table:
     define_flag(flag, default, text, flag_values=values)
@@ -36,13 +32,7 @@ def define(flag_table: Iterable[tuple]) -> flags.FlagValues:
 def describe(
   values: flags.FlagValues, groups: Mapping[str, Sequence[str]]
 ) -> str:
-  """Returns the help of all flags, without the modules that define them.
-
-  Args:
-    values: The flags.
-    groups: Names of flags by heading, in order. A flag is shown in the first
-      group that names it; flags without a group come last.
-  """
+  """Returns the help of all flags, by heading of their first group."""
   # Without absl's own flags.
   text = values.get_help(include_special_flags=False)
   text = re.sub(r'\n*^\S+:$', '', text, flags=re.MULTILINE)
@@ -82,10 +72,7 @@ def read(
 def _split_settings(
   arguments: Sequence[str],
 ) -> tuple[dict[str, str], list[str]]:
-  """Extracts `--config.<name>=<value>` and `--config.<name> <value>`.
-
-  Likewise for `--reward_model.<name>`.
-  """
+  """Extracts `--config.<name>=<value>` and such; also with a space for `=`."""
   settings, rest = {}, []
   iterator = iter(arguments)
   for argument in iterator:

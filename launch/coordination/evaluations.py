@@ -130,7 +130,7 @@ class Evaluations:
     try:
       kept = self._checkpointer.load()
     except checkpointing.CheckpointError as error:
-      problem = error.for_readers
+      problem = error.problem
       self.warning = f'the best evaluation so far cannot be read: {problem}'
       return
     if kept is not None:

@@ -211,7 +211,7 @@ def report_data_change(
     raise checkpointing.CheckpointError(
       'A deterministic run can only resume with the same data: those of '
       f'{", ".join(paths)} have changed. Leave deterministic out to resume '
-      'nevertheless, or start afresh.',
+      'nevertheless.',
       fresh=True,
     )
   context.coordinator.warn(

@@ -23,11 +23,7 @@ _NOT_OVERRIDDEN = (
 
 
 def check(experiment: experiment_lib.Experiment) -> None:
-  """Raises unless the experiment can be compiled into one loop.
-
-  Raises:
-    SettingError: Naming the setting to change.
-  """
+  """Raises SettingError unless a loop can be compiled of the experiment."""
   builder = experiment.builder
   if builder.needs_demonstrations:
     raise SettingError(
@@ -55,11 +51,7 @@ def check(experiment: experiment_lib.Experiment) -> None:
 def check_experience(
   experiment: experiment_lib.Experiment, experience: experience_lib.Experience
 ) -> None:
-  """Raises unless a compiled loop can store the experience.
-
-  Raises:
-    SettingError: Naming the setting to change.
-  """
+  """Raises SettingError unless a compiled loop can store the experience."""
   num_environments, table = experiment.num_environments, experience.table
   transport = make_transport(experience, num_environments, 0)
   name = experience.called['max_size']
@@ -80,11 +72,7 @@ def check_experience(
 def make_environment(
   experiment: experiment_lib.Experiment,
 ) -> tensor.TensorEnvironment:
-  """Makes the experiment's environment as a tensor environment.
-
-  Raises:
-    ArgumentError: If it is no tensor environment.
-  """
+  """Makes the experiment's environment as a tensor environment."""
   environment = registry.make_tensor_environment(experiment.environment_factory)
   if experiment.builder.observes_previous_action_and_reward:
     return tensor.TensorPreviousActionAndReward(environment)
@@ -94,15 +82,7 @@ def make_environment(
 def make_transport(
   experience: experience_lib.Experience, num_environments: int, seed: int
 ) -> anakin.CompiledTransport:
-  """Makes the experience transport inside a compiled loop.
-
-  Args:
-    num_environments: Number of environments over all actors.
-    seed: Seed of the sampler.
-
-  Raises:
-    SettingError: If compiled loops do not support this kind of experience.
-  """
+  """Makes the transport in a compiled loop, or raises SettingError."""
   items, table = experience.items, experience.table
   kind, is_plain = type(items), len(experience.tables) == 1
   if kind is adders.Sequences and table.is_queue and is_plain:

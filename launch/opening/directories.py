@@ -62,11 +62,7 @@ def check_folder(directory: str, name: str) -> None:
 
 
 def check_new(path: str, setting: str = 'path') -> None:
-  """Raises SettingError unless a folder can be made, or is empty and writable.
-
-  Args:
-    setting: Name of the setting, for the message.
-  """
+  """Raises SettingError unless a folder is empty, or can be made."""
   found = ''
   if not os.path.isdir(path):
     found = 'is a file' if os.path.lexists(path) else ''
@@ -90,11 +86,7 @@ def describe_absence(directory: str) -> str:
 
 
 def check_trained(directory: str, best: bool = False) -> None:
-  """Raises SettingError unless a directory has a checkpoint; reads none.
-
-  Args:
-    best: Whether to require the policy of the best evaluation instead.
-  """
+  """Raises SettingError unless there is a checkpoint, or `best` policy."""
   path = os.path.join(directory, BEST if best else CHECKPOINTS)
   if checkpointing.Checkpointer(path).newest() is None:
     raise absence(directory, best)
@@ -160,11 +152,7 @@ def hold(directory: str) -> Iterator[None]:
 
 
 def is_held(directory: str) -> bool:
-  """Whether a run holds a directory now; leaves no trace.
-
-  Raises:
-    OSError: If the lock cannot be read.
-  """
+  """Whether a run holds a directory now; leaves no trace."""
   try:
     file = regular_files.open_inside(directory, LOCK)
   except FileNotFoundError:

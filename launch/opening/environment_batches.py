@@ -81,10 +81,7 @@ class EnvironmentSettings:
     return environments
 
   def _make_environment(self, seed: int) -> dm_env.Environment:
-    """Makes an environment of single precision, like networks and losses.
-
-    dm_env's default is double precision; such environments are wrapped.
-    """
+    """Makes an environment of single precision, like networks and losses."""
     environment = self.factory(seed)
     leaves = tree.flatten(tuple(specs.make_environment_spec(environment)))
     if any(leaf.dtype == np.float64 for leaf in leaves):

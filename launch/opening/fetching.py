@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import time
 from collections.abc import Callable, Iterator
 
 from repertory.components import checkpoints
@@ -12,8 +11,6 @@ from repertory.components.runtime import signals
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.opening import directories
 from repertory.launch.platform import interrupts, watchdog
-
-_REPORT_SECONDS = 10.0
 
 Check = Callable[[checkpointing.Checkpoint], None]
 
@@ -75,7 +72,6 @@ class _Fetch:
     self._check = check
     self._report = report
     self._num_bytes = 0
-    self._reported_at = time.monotonic()
 
   @contextlib.contextmanager
   def watched(self) -> Iterator[None]:
@@ -123,10 +119,7 @@ class _Fetch:
     )
 
   def _take_best(self) -> str:
-    """Fetches the best policy, if its evaluation beats the local best.
-
-    Unreadable ones are ignored, local or stored: training continues without.
-    """
+    """Fetches a better policy; unreadable ones are ignored with a message."""
     here = self._checkpointer(directories.BEST, 1)
     try:
       best = self._stored.best.newest()
@@ -140,7 +133,7 @@ class _Fetch:
           return ''
       self._fetch(self._stored.best, best, here)
     except checkpointing.CheckpointError as error:
-      return f'the best policy was not fetched: {error.for_readers}'
+      return f'the best policy was not fetched: {error.problem}'
     return ''
 
   def _fetch(
@@ -155,11 +148,7 @@ class _Fetch:
     )
 
   def _count(self, num_bytes: int) -> None:
-    """Counts bytes that arrived, and reports them every ten seconds."""
     self._num_bytes += num_bytes
-    if time.monotonic() - self._reported_at > _REPORT_SECONDS:
-      self._reported_at = time.monotonic()
-      self._report(f'transferred {self._num_bytes / 1e6:.0f} MB so far')
 
   def _checkpointer(
     self, folder: str, max_to_keep: int

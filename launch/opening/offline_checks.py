@@ -55,12 +55,7 @@ def check_experience(
   spec: specs.EnvironmentSpec,
   paths: Sequence[str],
 ) -> None:
-  """Raises for agents that cannot learn offline, and for data that do not fit.
-
-  Raises:
-    SettingError: Naming the setting to change.
-    DataError: Naming the data and their defect.
-  """
+  """Raises for agents that cannot learn offline, and data that do not fit."""
   _check_agent(experiment, experience)
   seen: dict[str, str] = {}
   for path in paths:  # Steps of a folder named twice would count twice.

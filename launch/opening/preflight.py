@@ -29,13 +29,7 @@ class ReplayOption(NamedTuple):
 def describe_experience(
   experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
 ) -> experience_lib.Experience:
-  """Returns the agent's experience, with demonstrations if it has some.
-
-  Call it once: agents of sequences make a network for it.
-
-  Raises:
-    ValueError: If the settings do not fit the number of environments.
-  """
+  """Returns the agent's experience, with demonstrations; call it only once."""
   experience = experiment.builder.experience(spec, experiment.num_environments)
   fraction = experiment.demonstration_fraction
   return experience.with_demonstrations(fraction) if fraction else experience
@@ -91,11 +85,7 @@ def _check_memory(
   experience: experience_lib.Experience,
   kind: str,
 ) -> str:
-  """Estimates the memory of full tables; returns a warning, or ''.
-
-  Raises:
-    SettingError: If they do not fit into the machine's memory.
-  """
+  """Returns a warning about the memory of full tables, or ''; may refuse."""
   if kind in (transports.COMPILED, transports.OFFLINE):
     return ''  # These topologies know their memory, and check it.
   max_items = _max_items(experiment, experience)
@@ -148,11 +138,7 @@ def check_steps(
 def explain_no_update(
   experience: experience_lib.Experience, inserts: int
 ) -> str:
-  """Explains why a run ended before its first learner step.
-
-  The number of items per step depends on the environment, so `check_steps`
-  cannot exclude it. `inserts` counts the items of the learner's table.
-  """
+  """Explains why a run ended before its first learner step."""
   name = experience.table.name
   return (
     f"The learner took no step in this run: table '{name}' got {inserts} "

@@ -13,12 +13,7 @@ from repertory.launch.opening import session as session_lib
 def check_identity(
   checkpoint: checkpointing.Checkpoint, identity: Mapping[str, Any]
 ) -> None:
-  """Raises for a checkpoint of another experiment.
-
-  Raises:
-    CheckpointError: Naming every field that differs, except those that follow
-      from another difference.
-  """
+  """Raises CheckpointError for one of another experiment, with differences."""
   found = reward_model_config.with_present_names(checkpoint.state['experiment'])
   names = [
     name
@@ -35,13 +30,10 @@ def check_identity(
     f'{identity.get(name, "nothing")} now'
     for name in names
   ]
-  problem = (
-    f'Checkpoint {checkpoint.path} is of another experiment: '
-    f'{"; ".join(differences)}. Use the settings of the checkpoint'
-  )
   raise checkpointing.CheckpointError(
-    f'{problem}, choose another directory or storage, or start afresh.',
-    for_readers=f'{problem}, or choose another directory.',
+    f'Checkpoint {checkpoint.path} is of another experiment: '
+    f'{"; ".join(differences)}. Use the settings of the checkpoint, or choose '
+    'another directory.',
     fresh=True,
   )
 
@@ -86,7 +78,7 @@ def check(
     raise checkpointing.CheckpointError(
       'A deterministic run cannot resume from checkpoint '
       f'{checkpoint.path}: that {problem}. Leave deterministic out to resume '
-      f'all the same, {advice}, or start afresh.',
+      f'all the same, or {advice}.',
       fresh=True,
     )
 

@@ -172,11 +172,7 @@ def resume(
 def load_checkpoint(
   directory: str, check_replay: bool = True
 ) -> checkpointing.Checkpoint | None:
-  """Reads the newest checkpoint of an experiment's directory, if any.
-
-  Args:
-    check_replay: Whether to verify the checksums of replay, too.
-  """
+  """Reads the newest checkpoint of a run's directory, if any."""
   return _checkpointer(directory).load(check_replay)
 
 
@@ -192,11 +188,7 @@ def _checkpointer(
 
 
 def describe_loss(directory: str, learner_steps: int) -> str:
-  """Describes the updates that a finished run did not save; '' if none.
-
-  Args:
-    learner_steps: Number of updates so far.
-  """
+  """Describes the updates that a finished run did not save; '' if none."""
   checkpoint = load_checkpoint(directory, check_replay=False)
   if checkpoint is None:
     return 'No checkpoint could be written: this run cannot be resumed.'
@@ -211,10 +203,7 @@ def describe_loss(directory: str, learner_steps: int) -> str:
 
 
 def hash_variables(directory: str, learner_steps: int) -> str | None:
-  """Returns the hash of the learner's arrays in the last checkpoint.
-
-  None if that has fewer updates than `learner_steps`.
-  """
+  """Returns the hash of the last checkpoint; None if it lacks updates."""
   checkpoint = load_checkpoint(directory, check_replay=False)
   if checkpoint is None:
     return None

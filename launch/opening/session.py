@@ -190,19 +190,11 @@ class Session:
     )
 
   def explain_omission(self, checkpoint: checkpointing.Checkpoint) -> str:
-    """Explains why a checkpoint's tables, if any, cannot be restored; or ''.
-
-    The storage formats of transports differ. A queue may have bundles of
-    another size, which follows from the number of environments per actor.
-    """
+    """Explains why a checkpoint's tables, if any, cannot be restored; or ''."""
     if checkpoint.replay_path is None:
       return ''
-    written_by = transport_of(checkpoint)
-    if written_by != self.transport:
-      return (
-        f'{_describe_format(written_by)} wrote those of the checkpoint, and '
-        f'{_describe_format(self.transport)} cannot read them'
-      )
+    if transport_of(checkpoint) != self.transport:
+      return 'those of the checkpoint are in the format of other topologies'
     expected = self.experience.learned.bundle_sizes
     without = dict.fromkeys(expected, 1)
     if checkpoint.state.get('bundle_sizes', without) != expected:
@@ -288,16 +280,3 @@ def transport_of(checkpoint: checkpointing.Checkpoint) -> str:
   # Older checkpoints call it 'road'; the oldest, all Reverb's, do not name it.
   kind = checkpoint.state.get('transport', checkpoint.state.get('road'))
   return kind or transports.ReverbTransport.kind
-
-
-def _describe_format(kind: str) -> str:
-  """Names the storage of a kind of transport, and the topologies with it."""
-  return {
-    transports.ReverbTransport.kind: (
-      'a replay server (distributed, central, single with replay_server)'
-    ),
-    transports.InProcessTransport.kind: 'an in-process table (single, sebulba)',
-    transports.COMPILED: 'a compiled loop (anakin)',
-    transports.SHARES: 'learners with separate tables (gossip)',
-    transports.OFFLINE: 'tables of data sets (offline)',
-  }.get(kind, f'transport {kind!r}')

@@ -14,15 +14,7 @@ from repertory.launch.opening import session as session_lib
 def make_experiment(
   experiment: experiment_lib.Experiment, index: int, count: int
 ) -> experiment_lib.Experiment:
-  """Returns the experiment of one of several learners: a share of all steps.
-
-  A single learner runs the same experiment in another directory.
-
-  Args:
-    experiment: The whole run's, whose environments can be divided evenly.
-    index: Index of the learner, from 0.
-    count: Number of learners.
-  """
+  """Returns the experiment of one of several learners: a share of all steps."""
   steps, rest = divmod(experiment.max_steps, count)
   return dataclasses.replace(
     experiment,
@@ -44,14 +36,7 @@ def make_experiment(
 def describe_experience(
   experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
 ) -> experience_lib.Experience:
-  """Returns the experience of a learner, for a transport in its process.
-
-  Args:
-    experiment: From `make_experiment`.
-
-  Raises:
-    ValueError: If it cannot run this way.
-  """
+  """Returns the experience of a learner's share, after checking it."""
   experience = preflight.describe_experience(experiment, spec)
   kinds = [transports.InProcessTransport.kind]
   (option,) = preflight.find_options(experiment, experience, kinds)
@@ -62,12 +47,7 @@ def describe_experience(
 def make_sessions(
   session: session_lib.Session, count: int
 ) -> list[session_lib.Session]:
-  """Returns the sessions of several learners, as of new runs.
-
-  Args:
-    session: Session of the whole run.
-    count: Number of learners.
-  """
+  """Returns the sessions of several learners, as of new runs."""
   experiments = [
     make_experiment(session.experiment, index, count) for index in range(count)
   ]
@@ -97,14 +77,7 @@ def make_sessions(
 
 
 def resume(session: session_lib.Session) -> session_lib.Session:
-  """Returns the session of a learner that resumes from its own checkpoint.
-
-  Args:
-    session: From `make_sessions`, with a checkpoint in its directory.
-
-  Raises:
-    CheckpointError: If it cannot be read.
-  """
+  """Returns the session of a learner that resumes from its own checkpoint."""
   directory = session.experiment.directory
   checkpoint = resuming.load_checkpoint(directory)
   if checkpoint is None:

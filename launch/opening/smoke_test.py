@@ -2,9 +2,7 @@
 
 import contextlib
 import traceback
-from typing import Any
 
-import tensorflow as tf
 import tree
 from absl import logging
 
@@ -14,7 +12,7 @@ from repertory.components import specs
 from repertory.components.config.settings import SettingError, text_of
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.opening import environment_batches
-from repertory.launch.platform import machine_memory, watchdog
+from repertory.launch.platform import watchdog
 
 _EVALUATION_FACTORY = 'evaluation_environment_factory'
 
@@ -28,7 +26,7 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
   Raises:
     ValueError: If the agent would ignore an additional loss; the environment
       cannot be made, or that for evaluation has other specs; or the network
-      does not support its observations or actions, or does not fit into memory.
+      does not support its observations or actions.
     TimeoutError: If making the environment takes too long.
   """
   additional_loss.check(experiment.builder)
@@ -43,11 +41,6 @@ def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
     raise ValueError(
       f"Agent '{experiment.agent}' does not fit environment "
       f"'{experiment.environment}': {text_of(error)}{fitting if names else ''}"
-    ) from error
-  except (MemoryError, tf.errors.ResourceExhaustedError) as error:
-    in_words = machine_memory.gigabytes(machine_memory.total_bytes())
-    raise ValueError(
-      f'The network must fit into the {in_words} of memory: {text_of(error)}'
     ) from error
   return spec
 
@@ -78,27 +71,19 @@ def _try(
 def _compare(trained: specs.EnvironmentSpec, found: specs.EnvironmentSpec):
   """Raises SettingError if a policy of one spec cannot act in the other."""
   for what, expected, got in zip(trained._fields, trained, found):
-    # Bounds of observations have no effect on the policy.
-    if not _fits(expected, got, compares_bounds=what == 'actions'):
+
+    def compared(one: specs.Array, is_exact: bool = what == 'actions'):
+      # Bounds of observations have no effect on the policy.
+      return one if is_exact else (one.shape, one.dtype)
+
+    if tree.map_structure(compared, expected) != tree.map_structure(
+      compared, got
+    ):
       raise SettingError(
         _EVALUATION_FACTORY,
         f'must make environments with the {what} of those that are trained '
         f'on, {expected}; got {got}.',
       )
-
-
-def _fits(expected: Any, found: Any, compares_bounds: bool) -> bool:
-  """Returns whether nests of array specs are the same."""
-  try:
-    tree.assert_same_structure(expected, found)
-  except (TypeError, ValueError):
-    return False
-  pairs = zip(tree.flatten(expected), tree.flatten(found))
-  if compares_bounds:
-    return all(one == other for one, other in pairs)
-  return all(
-    (one.shape, one.dtype) == (other.shape, other.dtype) for one, other in pairs
-  )
 
 
 def _close(environments: environment_batches.EnvironmentBatch) -> None:

@@ -75,7 +75,6 @@ class Uploads:
     self._status: loggers.Status | None = None
     self._busy = ''
     self._is_lost = False
-    self._num_bytes = self._total_bytes = 0
     self._ending, self._given_up = threading.Event(), threading.Event()
     self._note({'stores_to': stored.shown, 'message': session.message})
     self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
@@ -91,23 +90,20 @@ class Uploads:
     return status.with_messages(status.message, *self._problems())
 
   def finish(self) -> str:
-    """Waits until the newest are stored, up to the experiment's time-out.
-
-    Returns:
-      The reason why they are not, and a remedy; '' if they are.
-    """
+    """Waits until the newest is stored; returns why it is not, or ''."""
     self._ending.set()
     deadline = time.monotonic() + self._timeout_seconds
+    waiting = f'to be stored in {self._stored.shown}'
     while self._thread.is_alive() and time.monotonic() < deadline:
       self._thread.join(_SHOW_SECONDS)
-      if self._status is not None and self._busy:
-        self._show(self._status.with_messages(self._progress()))
+      if self._status is not None and (busy := self._busy):
+        self._show(self._status.with_messages(f'{busy} {waiting}'))
     problem = '; '.join(self._problems())
     if self._thread.is_alive():
       self._given_up.set()
       problem = (
         f'Waited {self._timeout_seconds:g} seconds at the end of the run for '
-        f'{self._progress() or f"{self._stored.shown} to answer"}'
+        f'{self._busy or "checkpoints"} {waiting}'
       )
       self._warn(problem)
     if not problem:
@@ -178,7 +174,6 @@ class Uploads:
           raise
         return  # It made way for a newer one, which is next.
       self._stored.lock.check()
-      self._num_bytes, self._total_bytes = 0, _count_bytes(linked)
       self._busy = what
       series.store.add(linked, self._stored.lock.check, self._count)
       series.stored, series.problem = source, ''
@@ -197,29 +192,16 @@ class Uploads:
     return [series.problem for series in self._series if series.problem]
 
   def _count(self, num_bytes: int) -> None:
+    del num_bytes
     if self._given_up.is_set():
       raise signals.Stopped
-    self._num_bytes += num_bytes
-
-  def _progress(self) -> str:
-    """Returns the progress of the current upload, in words; '' if none."""
-    busy = self._busy
-    if not busy:
-      return ''
-    return (
-      f'{busy} to be stored in {self._stored.shown}, of which '
-      f'{self._num_bytes / 1e6:.1f} of {self._total_bytes / 1e6:.1f} MB are'
-    )
 
   def _warn(self, problem: str) -> None:
     logging.warning('%s', problem)
     self._note({'warning': problem})
 
   def _note(self, row: Mapping[str, Any]) -> None:
-    """Appends a row to the log of the nodes, which the coordinator writes too.
-
-    A line written in one call is not interleaved with others.
-    """
+    """Appends a row to the log of the nodes, in one call."""
     row = {'node': _NAME, 'run': self._session.counts['runs'], **row}
     path = os.path.join(self._session.log_directory, 'nodes.jsonl')
     try:
@@ -227,11 +209,3 @@ class Uploads:
         file.write(f'{json.dumps(row)}\n'.encode())
     except OSError as error:
       logging.warning('%s cannot be written: %s', path, error)
-
-
-def _count_bytes(folder: str) -> int:
-  return sum(
-    os.path.getsize(os.path.join(root, name))
-    for root, _, names in os.walk(folder)
-    for name in names
-  )

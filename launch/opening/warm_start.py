@@ -24,11 +24,7 @@ Initial = tuple[Mapping[str, np.ndarray], Mapping[str, Any]]
 def read(
   experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
 ) -> Initial | None:
-  """Reads the networks of the other run, if there is one.
-
-  Raises:
-    SettingError: If there are none, or they do not fit.
-  """
+  """Reads the networks of the other run, if any; raises if they do not fit."""
   if experiment.initial_from is None:
     return None
   checkpoint = _load(experiment.initial_from)
@@ -77,11 +73,7 @@ def check_resumed(
 def place(
   session: session_lib.Session, initial: Initial | None
 ) -> session_lib.Session:
-  """Saves the initial networks of a new run in its own directory.
-
-  The other run may remove its checkpoint before this run's learner reads it.
-  Returns the session, with a description of their origin.
-  """
+  """Saves the initial networks of a new run in its own directory."""
   if session.is_resumed:
     return session
   folder = session.initial_directory
@@ -114,7 +106,7 @@ def _load(directory: str) -> checkpointing.Checkpoint:
   try:
     checkpoint = checkpointing.Checkpointer(path).load(check_replay=False)
   except checkpointing.CheckpointError as error:
-    raise SettingError(KEY, f'must be readable: {error.for_readers}') from error
+    raise SettingError(KEY, f'must be readable: {error.problem}') from error
   if checkpoint is not None:
     return checkpoint
   if os.path.isdir(os.path.join(directory, directories.BEST)):

@@ -34,11 +34,7 @@ _KILL_SECONDS = 5
 
 
 def node_command(name: str) -> list[str]:
-  """Returns the command line of a node's process.
-
-  Args:
-    name: Name of the node, as shown in process lists.
-  """
+  """Returns the command line of the process of a node, with its name."""
   return [sys.executable, '-c', _RUN_NODE, name]
 
 
@@ -50,10 +46,8 @@ def start(
 ) -> subprocess.Popen:
   """Starts a process on this host, shielded from Ctrl-C.
 
-  Args:
-    environment: Environment variables besides those of this process.
-    path: File to which its output is appended.
-    given: Contents of its standard input; None to inherit that of this process.
+  `environment` has further variables, `path` is the file of its output, and
+  `given` are the contents of its standard input, if not inherited.
   """
   os.makedirs(os.path.dirname(path), exist_ok=True)  # May be deleted.
   with (
@@ -83,20 +77,14 @@ def _readable(given: bytes | None) -> Iterator[IO[bytes] | None]:
 
 
 def release_input() -> None:
-  """Replaces the standard input by /dev/null, which frees its contents.
-
-  Child processes would inherit it otherwise.
-  """
+  """Replaces the standard input by /dev/null, which frees its contents."""
   null = os.open(os.devnull, os.O_RDONLY)
   os.dup2(null, sys.stdin.fileno())
   os.close(null)
 
 
 def die_with_launcher() -> None:
-  """Lets the kernel kill this process when its launcher ends.
-
-  To be called first in a node's process. Also sets its output to append mode.
-  """
+  """Dies with the launcher; called first in the process of a node."""
   _get_signal_at_death(int(os.environ[LAUNCHER_VARIABLE]), signal.SIGKILL)
   printed.append()
 
@@ -104,14 +92,9 @@ def die_with_launcher() -> None:
 def stop_with(parent: int) -> None:
   """Lets the kernel send SIGHUP to this process when its parent ends.
 
-  When a parent with several threads is killed, the signal may come several
-  times: the process is handed from one thread to the next, and each death is
-  signaled. `interrupts.catch_interrupts` handles only the first SIGHUP, whereas
-  a second SIGTERM would end the process without a checkpoint.
-
-  Args:
-    parent: Process id of the parent, which must have started this process in a
-      thread that keeps running.
+  It may come several times if the parent had several threads. Only the first
+  SIGHUP is handled, whereas a second SIGTERM would end the process. The parent
+  must have started this process in a thread that keeps running.
   """
   signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` is for the parent.
   _get_signal_at_death(parent, signal.SIGHUP)
@@ -124,11 +107,7 @@ def _get_signal_at_death(parent: int, number: int) -> None:
 
 
 def ignore_terminal_signals() -> None:
-  """Ignores terminal signals, which are for the launcher to handle.
-
-  Ctrl-C and SIGHUP reach all processes of a terminal, and SIGTERM may be sent
-  to a whole process group.
-  """
+  """Ignores terminal signals, which are for the launcher to handle."""
   faulthandler.enable()
   faulthandler.register(STACKS_SIGNAL)
   signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -156,12 +135,7 @@ def kill_tree(process: subprocess.Popen) -> None:
 
 
 def kill_orphans(run: str, alive: set[int]) -> None:
-  """Kills orphaned child processes of a run.
-
-  Args:
-    run: Id of the run, the value of `RUN_VARIABLE`.
-    alive: Process ids to spare, with their children.
-  """
+  """Kills orphaned processes of a run, except `alive` and their children."""
   for process in psutil.process_iter():
     with contextlib.suppress(psutil.Error):
       if process.environ().get(RUN_VARIABLE) != run:

@@ -5,11 +5,7 @@ from concurrent import futures
 
 
 class Clock:
-  """Monotonic clock.
-
-  Supervision takes its time from a clock, so that tests of time-outs can use a
-  simulated one.
-  """
+  """Monotonic clock; tests of time-outs use a simulated one."""
 
   def __call__(self) -> float:
     """Returns seconds since an arbitrary point in time."""

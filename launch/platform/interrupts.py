@@ -84,12 +84,10 @@ def exiting_on_interrupt() -> Iterator[None]:
 def raising_signals() -> Iterator[Callable[[], bool]]:
   """Ensures that signals end the block, even if their exception is lost.
 
-  In the block, Ctrl-C raises KeyboardInterrupt as usual, and SIGTERM and SIGHUP
-  raise SystemExit. Python drops such exceptions in finalizers, and TensorFlow
-  drops or converts them in some callbacks. So the exception is raised again
-  when the block ends, with or without another error. If SIGHUP is ignored
-  already, it stays ignored; further SIGHUPs have no effect, since a closing
-  terminal causes two. Does nothing outside the main thread.
+  Ctrl-C raises KeyboardInterrupt, and SIGTERM and SIGHUP raise SystemExit.
+  Finalizers and some callbacks of TensorFlow drop or convert exceptions. So it
+  is raised again when the block ends. An ignored SIGHUP stays ignored, and
+  further ones have no effect. Does nothing outside the main thread.
 
   Yields:
     A function that returns whether a signal was received, for loops to poll.
@@ -156,14 +154,7 @@ def interruptible() -> Iterator[Callable[[BaseException], None]]:
 
 @contextlib.contextmanager
 def _handled(number: int, handle: Callable[[int, Any], None]) -> Iterator[bool]:
-  """Installs a signal handler while the block runs, then restores the old one.
-
-  A handler that the block itself installs stays.
-
-  Yields:
-    Whether the handler is installed: only in the main thread, as Python
-    requires.
-  """
+  """Handles a signal in the block, if in the main thread; yields whether."""
   if threading.current_thread() is not threading.main_thread():
     yield False
     return
@@ -188,11 +179,7 @@ def set_handlers(handlers: dict) -> None:
 
 @contextlib.contextmanager
 def blocked() -> Iterator[None]:
-  """Blocks terminal signals while child processes are started.
-
-  Only the launcher handles them. Child processes inherit the mask, and ignore
-  the signals before they unblock them.
-  """
+  """Blocks terminal signals in child processes until they ignore them."""
   signal.pthread_sigmask(signal.SIG_BLOCK, TERMINAL_SIGNALS)
   try:
     yield

@@ -1,7 +1,7 @@
 """Memory available to this process and its children."""
 
-import os
-from collections.abc import Iterator
+import contextlib
+import pathlib
 
 import psutil
 
@@ -15,14 +15,15 @@ def total_bytes(root: str = '/') -> int:
     root: Parent folder of `proc` and `sys`.
   """
   limits = [psutil.virtual_memory().total]
-  for path in _limit_files(root):
-    try:
-      with open(path) as file:
-        text = file.read().strip()
-    except OSError:
-      continue
-    if text.isdigit():  # Else it is 'max'.
-      limits.append(int(text))
+  with contextlib.suppress(OSError):
+    lines = pathlib.Path(root, 'proc/self/cgroup').read_text().splitlines()
+    # Version 2 has one line, '0::<path>'. In a container the path may be that
+    # of the host; the container's own group is then the root.
+    path = next((n[4:] for n in lines if n.startswith('0::/')), '')
+    group = pathlib.Path(root, 'sys/fs/cgroup', path)
+    for folder in (group, *group.parents):
+      with contextlib.suppress(OSError, ValueError):  # It may be 'max'.
+        limits.append(int((folder / 'memory.max').read_text()))
   return min(limits)
 
 
@@ -46,26 +47,3 @@ def require(setting: str, num_bytes: float, value: str) -> None:
 def gigabytes(num_bytes: float) -> str:
   """Formats a size, as in '1.5 GB'."""
   return f'{num_bytes / 1e9:.3g} GB'
-
-
-def _limit_files(root: str) -> Iterator[str]:
-  """Yields the files with the limits of the control group and its ancestors."""
-  try:
-    with open(os.path.join(root, 'proc/self/cgroup')) as file:
-      lines = file.read().splitlines()
-  except OSError:
-    return
-  for line in lines:
-    # Version 2 has one line, without controllers.
-    _, controllers, group = line.split(':', 2)
-    if not controllers:
-      folder, name = 'sys/fs/cgroup', 'memory.max'
-    elif 'memory' in controllers.split(','):
-      folder, name = 'sys/fs/cgroup/memory', 'memory.limit_in_bytes'
-    else:
-      continue
-    # In a container, the path may be that of the host; the container's own
-    # group is then the root.
-    parts = [part for part in group.split('/') if part]
-    for count in range(len(parts) + 1):
-      yield os.path.join(root, folder, *parts[:count], name)

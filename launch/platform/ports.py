@@ -9,12 +9,9 @@ from collections.abc import Iterator
 def held() -> Iterator[int]:
   """Yields a TCP port of this host that is reserved while the block runs.
 
-  A port that is free now may be taken by the time its server binds it, seconds
-  later or after a restart. Here, a socket binds the port without listening. So
-  the kernel assigns it to no other server that asks for any port, and to no
-  connection. A server that asks for this port gets it if it sets SO_REUSEADDR,
-  as Courier's does: Linux lets such sockets share a port as long as none
-  listens. Of two such servers, the second is refused.
+  A socket binds the port without listening, so the kernel assigns it to no
+  other server that asks for any port. A server that asks for this port gets it
+  if it sets SO_REUSEADDR, as Courier's does.
   """
   with _bind() as holder:
     yield holder.getsockname()[1]

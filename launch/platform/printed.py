@@ -22,14 +22,9 @@ NODES = 'nodes'
 
 
 def shorten(log_directory: str) -> None:
-  """Rotates output files above the size limit, replacing older rotated files.
+  """Rotates output files above the size limit in a run's log folder.
 
-  Processes must write in append mode. A line printed during rotation may be
-  lost.
-
-  Args:
-    log_directory: A run's log folder; `NATIVE` and the files in `NODES` are
-      rotated.
+  Processes must write in append mode. A line printed meanwhile may be lost.
   """
   nodes = os.path.join(log_directory, NODES)
   for path in [os.path.join(log_directory, NATIVE), *_find(nodes)]:

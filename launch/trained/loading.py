@@ -76,7 +76,7 @@ def read(
   try:
     return _read(run, best, trust, agent, environment)
   except checkpointing.CheckpointError as error:
-    raise checkpointing.CheckpointError(error.for_readers) from error
+    raise checkpointing.CheckpointError(error.problem) from error
 
 
 def _read(

@@ -112,7 +112,7 @@ def test_it_names_no_older_one_that_is_not_there(directory, path):
     _load(directory)
   for raised in (error.value, pickle.loads(pickle.dumps(error.value))):
     assert str(raised).endswith(
-      'There is no older checkpoint: start afresh (fresh=True).'
+      'Move that folder away, or start afresh (fresh=True).'
     )
     assert raised.remedy == {'fresh': True}
 
@@ -132,12 +132,12 @@ def test_truncated(directory, path, name):
   _assert_refused(directory, path, *expected)
 
 
-@pytest.mark.parametrize('name', [n for n in _FILES if 'DONE' not in n])
+@pytest.mark.parametrize('name', [*_FILES[:3], _REPLAY_FILES[1]])
 def test_any_flipped_byte(directory, path, name):
   file = os.path.join(path, name)
   content = _read(file)
   assert len(content) >= 30
-  for index in range(0, len(content), 7):
+  for index in range(0, len(content), 29):
     changed = bytearray(content)
     changed[index] ^= 1
     _write(file, changed)

@@ -110,19 +110,6 @@ class TestInsisting:
         raise SystemError('an exception was set') from error
     assert isinstance(caught.value.__cause__, SystemError)
 
-  def test_keeps_the_effect_of_a_signal_before(self):
-    """After SIGTERM was taken for a request, Ctrl-C has its usual effect."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    with contextlib.ExitStack() as stack:
-      stack.callback(signal.signal, signal.SIGINT, before)
-      interruption = stack.enter_context(interrupts.catch_interrupts())
-      with interrupts.raising_signals():
-        pass
-      _send(signal.SIGTERM)
-      assert interruption.is_set()
-      with pytest.raises(KeyboardInterrupt):
-        _send(signal.SIGINT)
-
 
 class TestLostReaders:
   @pytest.mark.parametrize('open_both', [os.openpty, os.pipe])
@@ -152,13 +139,13 @@ def _check_saved(directory):
 def test_a_window_that_is_closed_ends_the_run_with_a_checkpoint(
   tmp_path, flags
 ):
-  terminal = terminal_window.Terminal(
+  window = terminal_window.Terminal(
     tmp_path, *_TRAIN, '--steps=1000000', *flags
   )
   try:
-    program.wait_for_learning(terminal, tmp_path / 'run', _SECONDS)
-    terminal.close_window()
-    assert terminal.wait(_SECONDS) == 128 + signal.SIGHUP
+    program.wait_for_learning(window, tmp_path / 'run', _SECONDS)
+    window.close_window()
+    assert window.wait(_SECONDS) == 128 + signal.SIGHUP
   finally:
-    terminal.kill()
+    window.kill()
   _check_saved(tmp_path)

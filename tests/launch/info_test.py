@@ -105,8 +105,6 @@ def _train(*arguments) -> int:
 _CASES = (
   ('Course', 'single', '--environments_per_actor=2'),
   ('Walk', 'central', '--environments_per_actor=2'),
-  ('Walk', 'single', '--environments_per_actor=1'),
-  ('Course', 'distributed', '--num_actors=2'),
   ('Course', 'distributed', '--lp_launch_type=local_mp'),
   ('Course', 'sebulba', '--environments_per_actor=2'),
   ('Course', 'gossip', '--num_actors=2'),
@@ -177,10 +175,6 @@ def test_entries_that_are_missing_or_no_numbers(capsys, name, message):
       "--info must be distinct names, none of them empty; got 'a'",
     ),
     (['--info=steps'], '--info must not be names of other columns'),
-    (
-      ['--info=m', '--evaluation_metrics=m=own_course:Moves'],
-      '--info must not be names of other columns',
-    ),
     (['--callbacks=Watch'], "--callbacks must be <module>:<class>, got 'Wat"),
     (['--callbacks=own_course:Wach'], "Did you mean 'Watch'"),
     (['--callbacks=own_course:Moves'], '`launch.Callback`'),
@@ -189,7 +183,6 @@ def test_entries_that_are_missing_or_no_numbers(capsys, name, message):
       ['--evaluation_metrics=own_course:Moves'],
       '--evaluation_metrics must be <column>=<module>:<class>',
     ),
-    (['--evaluation_metrics=m=own_course:Mves'], "Did you mean 'Moves'?"),
   ],
 )
 def test_refused_before_the_start(tmp_path, capsys, arguments, message):

@@ -100,7 +100,7 @@ class TestCommands:
     assert code == 2
     assert "is of 'own_agent:Builder' on 'own_environment:make?rows=7'" in err
     assert f"no module 'own_agent', neither in {tmp_path}/elsewhere nor" in err
-    assert f'Run this in its folder, {tmp_path}, or install' in err
+    assert 'Run this in its folder, or install' in err
     monkeypatch.chdir(tmp_path)
     assert _run(capsys, *evaluate)[0] == 0
 
@@ -129,16 +129,8 @@ class TestCommands:
         "mean 'mood'? `repertory agents own_agent:Builder` lists them.",
       ),
       (
-        ['--agent=own_agent:Builder', '--config.batch_size=0'],
-        '--config.batch_size must be at least 1, got 0.',
-      ),
-      (
         ['--agent=own_agent:Builder', '--preset=wilt'],
         "be one of wild; got 'wilt'. Did you mean 'wild'?",
-      ),
-      (
-        ['--env=own_environment:mak'],
-        "--env: got 'own_environment:mak', but module 'own_environment' (",
       ),
       (
         ['--env=own_environment:make?row=7'],

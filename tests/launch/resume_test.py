@@ -5,8 +5,6 @@ import fcntl
 import os
 import re
 import shutil
-import threading
-import time
 
 import numpy as np
 import pytest
@@ -127,8 +125,8 @@ class TestResume:
     # The replay server cannot read the table of single.
     assert (status.tables[0].inserts, status.tables[0].size) == (450, 450)
     assert (
-      'but with empty replay tables: an in-process table (single, sebulba) '
-      'wrote those of the checkpoint, and a replay server' in status.message
+      'but with empty replay tables: those of the checkpoint are in the '
+      'format of other topologies' in status.message
     )
 
   @pytest.mark.chaos
@@ -169,7 +167,7 @@ class TestResume:
   @pytest.mark.parametrize(
     ('written_by', 'kinds', 'kept', 'message'),
     [
-      ('local', ['parts'], None, 'learners with separate tables (gossip)'),
+      ('local', ['parts'], None, 'of other topologies'),
       ('local', ['reverb', 'local'], 'local', 'resumed'),
       (None, ['local', 'reverb'], 'reverb', 'resumed'),
     ],
@@ -227,20 +225,6 @@ class TestResume:
     ):
       _run(tmp_path, 180, seed=7)
 
-  def test_of_another_agent_its_settings_are_not_named(
-    self, tmp_path, have_run
-  ):
-    have_run(108)
-    other = launch.make_experiment(
-      'impala', 'catch', max_steps=180, directory=str(tmp_path)
-    )
-    with pytest.raises(checkpointing.CheckpointError) as error:
-      launch.run(other, display=False)
-    message = str(error.value)
-    assert 'agent: dqn in the checkpoint, impala now' in message
-    assert 'config.' not in message
-    assert 'table.' not in message
-
 
 class TestTwoStarts:
   def test_the_checkpoint_is_read_by_who_has_the_directory(self, tmp_path):
@@ -259,31 +243,6 @@ class TestTwoStarts:
       resuming.open_session(experiment),
     ):
       pass
-
-  def test_one_of_many_at_once_gets_it(self, tmp_path):
-    directory = tmp_path / 'run'
-    experiment = _experiment(directory, 108)
-    num_starts = 4
-    barrier = threading.Barrier(num_starts)
-    errors, holders = [], []
-
-    def start():
-      barrier.wait()
-      try:
-        with resuming.open_session(experiment):
-          holders.append((directory / '.lock').stat().st_ino)
-          time.sleep(2)  # Until all others have tried.
-      except ValueError as error:
-        errors.append(str(error))
-
-    threads = [threading.Thread(target=start) for _ in range(num_starts)]
-    for thread in threads:
-      thread.start()
-    for thread in threads:
-      thread.join()
-    assert len(holders) == 1
-    assert len(errors) == num_starts - 1
-    assert all('in use' in error for error in errors), errors
 
   def test_a_directory_that_is_moved_aside_is_not_held(
     self, tmp_path, monkeypatch
@@ -314,15 +273,6 @@ class TestTwoStarts:
     with (
       pytest.raises(ValueError, match=r'^directory must'),
       resuming.open_session(_experiment(tmp_path, 108)),
-    ):
-      pass
-
-  def test_a_link_to_nowhere_is_named(self, tmp_path):
-    directory = tmp_path / 'run'
-    directory.symlink_to(tmp_path / 'missing')
-    with (
-      pytest.raises(ValueError, match=r'must be writable.*File exists'),
-      resuming.open_session(_experiment(directory, 108)),
     ):
       pass
 

@@ -62,9 +62,7 @@ class TestAnotherHost:
     ]  # fmt: skip
 
   @pytest.mark.chaos
-  @pytest.mark.parametrize(
-    'topology', ['distributed', 'central', 'anakin', 'sebulba']
-  )
+  @pytest.mark.parametrize('topology', ['distributed', 'anakin'])
   def test_in_other_topologies(self, tmp_path, topology):
     environment = 'tensor:catch' if topology == 'anakin' else 'catch'
     for directory, max_steps in (('a', 200), ('b', 400)):
@@ -129,7 +127,7 @@ class TestAnotherHost:
     assert len(returns) == 2
 
   @pytest.mark.chaos
-  @pytest.mark.parametrize('difference', [-0.5, 0.0, 0.5])
+  @pytest.mark.parametrize('difference', [-0.5, 0.0])
   def test_the_better_policy_of_both_counts(self, trained, difference):
     directory = trained / 'a'
     stored = resuming.load_best(str(directory)).state['evaluation']

@@ -2,7 +2,6 @@
 
 import dataclasses
 import os
-import re
 import shutil
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 from repertory import launch
 from repertory.components import learners
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.cli import commands
 from repertory.launch.opening import resuming
 from support.launch import log_files
 
@@ -184,14 +182,3 @@ class TestRefusals:
     path.write_bytes(b'garbage')
     experiment = make(tmp_path / 'run', 60, initial_from=str(damaged))
     self.refuse(experiment, 'must be readable', 'arrays.npz should have')
-
-  def test_of_the_command_line(self, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    for value, expected in (
-      ('none', '--initial_from must be the directory of a run with a checkp'),
-      ('', '--initial_from must be the directory of a run, or left out'),
-    ):
-      arguments = ['--env=catch', '--directory=run', f'--initial_from={value}']
-      assert commands.run(['train', *arguments]) == 2
-      assert re.search(re.escape(expected), capsys.readouterr().err)
-      assert os.listdir() == []

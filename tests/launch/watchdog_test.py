@@ -89,15 +89,6 @@ class TestWatching:
     assert len(reported) == 1
     assert 0.2 < reported[0] < 0.6
 
-  def test_progress_of_any_kind_is_progress(self):
-    reported = []
-    start = time.monotonic()
-    with watchdog.watching(
-      lambda: (1, int(10 * (time.monotonic() - start))), 0.5, reported.append
-    ):
-      time.sleep(1.5)
-    assert not reported
-
 
 class TestRaisingOnDemand:
   def test_ends_a_sleep_of_the_main_thread(self):

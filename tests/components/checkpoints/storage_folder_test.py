@@ -122,7 +122,6 @@ class TestOpenStorage:
       ('run', 'run', 'that directory or inside'),
       ('link/store', 'run', 'that directory or inside'),
       ('file://{}/run/store', 'run', 'that directory or inside'),
-      ('store', 'store/best/run', 'checkpoints of its own'),
     ],
   )
   def test_it_is_apart_from_the_directory(
