@@ -7,6 +7,7 @@ text.
 
 import contextlib
 import dataclasses
+import decimal
 import difflib
 import numbers
 import types
@@ -114,7 +115,11 @@ def _default_of(field: dataclasses.Field) -> Any:
 
 
 def types_of(settings_class: type) -> dict[str, Any]:
-  """Returns the types of attributes by name, also of quoted annotations."""
+  """Returns the types of attributes by name, resolving annotations in quotes.
+
+  Raises:
+    Exception: If an annotation cannot be resolved in the class's module.
+  """
   return typing.get_type_hints(settings_class)
 
 
@@ -136,7 +141,7 @@ def parse(name: str, value: Any, annotation: Any) -> Any:
   for kind in sorted(kinds, key=lambda kind: kind is not _NONE):
     with contextlib.suppress(TypeError, ValueError):
       return _read(value, kind)
-  hint = ''
+  hint = write_whole(value) if int in kinds else ''
   if isinstance(value, str) and not any(map(_is_readable, kinds)):
     hint = ' Only code can give such a value.'
   expected = _type_name(annotation)
@@ -212,6 +217,16 @@ def _type_name(annotation: Any) -> str:
   # A `tuple[int, ...]` is a type too, whose name is 'tuple'.
   is_plain = isinstance(annotation, type) and not typing.get_args(annotation)
   return annotation.__name__ if is_plain else str(annotation)
+
+
+def write_whole(value: Any) -> str:
+  """Returns ' Write 10000.' for '1e4', or '' if it is not an integer."""
+  try:
+    number = decimal.Decimal(value)
+    is_whole = number.adjusted() < 20 and number == int(number)
+  except (ArithmeticError, TypeError, ValueError):
+    return ''
+  return f' Write {int(number)}.' if is_whole else ''
 
 
 def did_you_mean(name: str, known: Iterable[str], most: int = 1) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import re
 from collections.abc import Collection
 from typing import Any
 
@@ -23,6 +24,26 @@ _FLAG_OF = {
 _ARGUMENT_OF = {'output': 'OUTPUT'}
 _CONFIG = 'config.'
 
+# Flags of Stable-Baselines3 and its zoo, and their counterparts here.
+_FLAG_FOR = {
+  'algo': 'agent',
+  'observers': 'callbacks',
+  'env_id': 'env',
+  'total_timesteps': 'steps',
+  'n_timesteps': 'steps',
+  'n_envs': 'environments_per_actor',
+  'num_envs': 'environments_per_actor',
+  'eval_freq': 'evaluation_period',
+  'eval_episodes': 'evaluation_episodes',
+  'n_eval_episodes': 'evaluation_episodes',
+  'save_freq': 'checkpoint_period_learner_steps',
+  'log_folder': 'directory',
+  'tensorboard_log': 'directory',
+}
+
+_ILLEGAL = re.compile(r'flag --(\w+)=(.*?): .*', re.DOTALL)
+_KINDS = {'int': 'an integer', 'float': 'a number', 'bool': 'true or false'}
+
 
 def describe(
   error: Exception, values: flags.FlagValues, advised: Collection[str]
@@ -34,6 +55,8 @@ def describe(
     values: Flags of the command.
     advised: Flags of `train`, for remedies.
   """
+  if isinstance(error, flags.IllegalFlagValueError):
+    return _describe_illegal(str(error), values)
   if isinstance(error, flags.UnrecognizedFlagError):
     return _describe_unknown(error.flagname, values)
   if isinstance(error, settings.SettingError):
@@ -85,11 +108,25 @@ def _assign(setting: str, value: Any, advised: Collection[str]) -> str:
   return f'--{flag}' if value is True else f'--{flag}={text}'
 
 
+def _describe_illegal(message: str, values: flags.FlagValues) -> str:
+  """Names the type of a flag, in place of absl's internal error."""
+  match = _ILLEGAL.fullmatch(message)
+  if match is None or match[1] not in values:
+    return message
+  name, value = match.groups()
+  kind = _KINDS.get(values[name].flag_type())
+  if kind is None:
+    return message
+  hint = settings.write_whole(value) if kind == 'an integer' else ''
+  return f'--{name} must be {kind}, got {value!r}.{hint}'
+
+
 def _describe_unknown(name: str, values: flags.FlagValues) -> str:
   """Returns the error for an unknown flag, given without dashes."""
-  flag = name.replace('-', '_')
+  bare = name.replace('-', '_')
+  flag = _FLAG_FOR.get(bare, bare)
   if flag not in values:
-    flag = _find_setting(flag, values) if _has('agent', values) else None
+    flag = _find_setting(bare, values) if _has('agent', values) else None
   near = [flag] if flag else settings.nearest(name, values)
   hint = f" Did you mean '--{near[0]}'?" if near else ''
   if name == _CONFIG.removesuffix('.') and _has('agent', values):

@@ -5,13 +5,15 @@ import datetime
 import fcntl
 import os
 import re
+import stat
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config import regular_files
 from repertory.components.config.settings import SettingError
+from repertory.launch.platform import printed
 
 # Folders in the directory of a run.
 LOGS, CHECKPOINTS, DIVERGED = 'logs', 'checkpoints', 'diverged'
@@ -24,6 +26,13 @@ FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED, INITIAL)
 LOCK = '.lock'
 # `is_held` takes a directory's lock for a short time.
 _LOOK_SECONDS = 0.05
+
+# Names of entries that are neither files nor folders.
+_KINDS = {
+  stat.S_IFLNK: 'symbolic link',
+  stat.S_IFIFO: 'FIFO',
+  stat.S_IFSOCK: 'socket',
+}
 
 _ASIDE = re.compile(r'.+\.\d{8}-\d{6}\.\d{6}')
 
@@ -59,6 +68,46 @@ def check_folder(directory: str, name: str) -> None:
       'must be a folder and is a file. Move that away, or choose another '
       'directory.',
     )
+
+
+def check_entries(directory: str) -> None:
+  """Raises SettingError for entries of kinds that runs never write.
+
+  Opening a FIFO would block, and a symbolic link would redirect writes. The
+  directory itself may be a symbolic link, or missing.
+  """
+  check_kinds(directory, (*FOLDERS, LEARNERS, STORING, LOCK))
+  # Not recursively: the folder of W&B in the logs has links.
+  nodes = os.path.join(LOGS, printed.NODES)
+  for folder in (*FOLDERS, LEARNERS, nodes):
+    with contextlib.suppress(OSError):  # It is missing, or another run moves it.
+      names = sorted(os.listdir(os.path.join(directory, folder)))
+      check_kinds(directory, [os.path.join(folder, name) for name in names])
+
+
+def check_kinds(
+  directory: str, paths: Iterable[str], owner: str = 'a run'
+) -> None:
+  """Raises SettingError for entries other than regular files and folders.
+
+  Args:
+    paths: Paths relative to the directory; missing ones are ignored.
+    owner: Owner of the directory, for the message.
+  """
+  for path in paths:
+    try:
+      mode = os.lstat(os.path.join(directory, path)).st_mode
+    except OSError:  # It is missing, or cannot be used anyway.
+      continue
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+      raise SettingError(
+        'directory',
+        f'must be that of {owner}, or a new one, got {directory}, where {path} '
+        'must be a regular file or a folder and is a '
+        f'{_KINDS.get(stat.S_IFMT(mode), "device")}. Remove it, choose another '
+        'directory, or start afresh.',
+        fresh=True,
+      )
 
 
 def check_new(path: str, setting: str = 'path') -> None:

@@ -39,6 +39,7 @@ def holding(
   if not fresh:
     for name in directories.FOLDERS:
       directories.check_folder(directory, name)
+    directories.check_entries(directory)
   with contextlib.ExitStack() as held:
     held.enter_context(directories.hold(directory))
     if stored is not None:

@@ -118,11 +118,21 @@ def _join(
   """Joins a plan with the manifest of a directory, a new one if `fresh`.
 
   Raises:
-    SettingError: If it does not fit.
+    SettingError: If it does not fit, or there are symbolic links, which would
+      redirect the writes of runs.
   """
   found = None if fresh else manifest_lib.load(directory)
   manifest = found or manifest_lib.SweepManifest(directory)
   plan.join(manifest)
+  if not fresh:
+    own = (
+      _HIDDEN,
+      manifest_lib.FILE,
+      manifest_lib.UNFINISHED,
+      manifest_lib.STUDY_FILE,
+    )
+    paths = (*own, *manifest.groups, *manifest.codes)
+    directories.check_kinds(directory, paths, 'a sweep')
   return manifest
 
 

@@ -50,7 +50,7 @@ def own_environment():
   del gymnasium.registry['Own-v0']
 
 
-@pytest.mark.parametrize('kind', [ImportError, TimeoutError])
+@pytest.mark.parametrize('kind', [ValueError, ImportError, TimeoutError])
 def test_an_error_without_a_text_has_its_class(capsys, monkeypatch, kind):
   def run(*arguments):
     del arguments
@@ -120,9 +120,14 @@ class TestTrain:
           '`repertory env',
         ],
       ),
+      (['--env=Ant-v4'], ["got 'Ant-v4'. Did you mean 'gym:Ant-v4'? Known"]),
       (
         ['--topology=anakin', '--env=catch'],
         ["got 'catch'. Did you mean 'tensor:catch'? Use one of tensor:catch, "],
+      ),
+      (
+        ['--topology=anakin', '--env=gym:Ant-v4'],
+        ["got 'gym:Ant-v4'. Use one of tensor:catch, "],
       ),
       (['--env=minatar:pong'], ['--env: `game`: expected one of asterix']),
       (['--env=gym:CartPole-v7'], ['CartPole-v7', 'CartPole-v1']),
@@ -134,9 +139,20 @@ class TestTrain:
         ['--config.learning_rate=fast'],
         ['--config.learning_rate', 'float', "'fast'"],
       ),
+      (['--config.n_step=1e1'], ['--config.n_step', "'1e1'. Write 10."]),
+      (
+        ['--config.learning_rate=-1'],
+        ['--config.learning_rate must be positive, got -1'],
+      ),
       (['--config.learning_rate'], ['--config.learning_rate', 'value']),
       (['--steps=0'], ['--steps', 'at least 1', '0']),
-      (['--steps=many'], ["flag --steps=many: invalid literal for int()"]),
+      (['--steps=many'], ["--steps must be an integer, got 'many'.\n"]),
+      (
+        ['--steps=1e4'],
+        ["--steps must be an integer, got '1e4'. Write 10000.\n"],
+      ),
+      (['--stall_seconds=x'], ["--stall_seconds must be a number, got 'x'"]),
+      (['--fresh=x'], ["--fresh must be true or false, got 'x'"]),
       (
         ['--preset=atri'],
         [
@@ -159,6 +175,8 @@ class TestTrain:
       ),
       (['--wandb_project='], ["--wandb_project must be the name of a pro"]),
       (['--stepz=3'], ["Unknown flag '--stepz'. Did you mean '--steps'?"]),
+      (['--algo=ppo'], ["Unknown flag '--algo'. Did you mean '--agent'?"]),
+      (['--n-timesteps', '1'], ["'--n-timesteps'. Did you mean '--steps'?"]),
       (
         ['--agent=ppo', '--lr=1'],
         ["Unknown flag '--lr'. Did you mean '--config.learning_rate'?"],
@@ -210,6 +228,7 @@ class TestTrain:
         ['--reward_model must be left out for BCBuilder', 'from rewards'],
       ),
       (['--env=atari:Pong?lives=1'], ["--env: in 'atari:Pong?lives=1', ex"]),
+      (['--env=catch:1x5'], ['--env: `rows`: expected', 'at least 2, got 1.']),
     ],
   )  # fmt: skip
   def test_bad_input_is_reported_and_nothing_written(
@@ -268,12 +287,22 @@ class TestTrain:
         'Own: `reset` must take the keyword `seed`',
       ),
       (
+        'reset',
+        lambda self, seed=None, options=None: np.zeros(2, np.float32),
+        'Return `observation, {}`.',
+      ),
+      (
         'step',
         lambda self, action: (np.zeros(2, np.float32), 0.0, False, {}),
         'Own: `step` must return five values',
       ),
+      (
+        'step',
+        lambda self, action: (np.zeros(2, np.float32), 0.0, None, False, {}),
+        'terminated: expected True or False, found None.',
+      ),
     ],
-    ids=['seed', 'four'],
+    ids=['seed', 'info', 'four', 'none'],
   )
   def test_old_gym_is_bad_input(
     self, capsys, own_environment, name, function, reported
@@ -284,6 +313,29 @@ class TestTrain:
     assert reported in err
     assert 'Traceback' not in err
     assert 'keep to its specs' not in err
+
+  @pytest.mark.parametrize(
+    ('shape', 'option', 'reported'),
+    [
+      ((84, 84, 3), '?channels_first=true', 'which looks like [height, width'),
+      ((84, 84), '?channels_first=true', 'of shape (84, 84) and dtype uint8.'),
+      ((3, 84, 84), '', "environment 'gym:Own-v0': The observation must be an"),
+    ],
+    ids=['last', 'gray', 'first'],
+  )
+  def test_layouts_of_images(
+    self, capsys, own_environment, shape, option, reported
+  ):
+    own_environment.observation_space = gymnasium.spaces.Box(
+      0, 255, shape, np.uint8
+    )
+    code, _, err = _run(capsys, 'train', f'--env=gym:Own-v0{option}')
+    assert code == 2
+    assert reported in err
+    assert err.count('\n') == 1
+    assert 'that fit' not in err
+    if option:
+      assert err.startswith('repertory: --env: expected')
 
 
 class TestEvaluate:

@@ -11,16 +11,17 @@ import time
 import pytest
 
 from support.launch import log_files, written_runs
-from support.system import program
+from support.system import program, rare_cases
 
 _CODE = 'from repertory.launch.cli import entry_point; entry_point.main()'
 
 
-def test_ends_quietly_when_nobody_reads(tmp_path):
+@pytest.mark.parametrize('arguments', [['agents'], ['graph', '--help']])
+def test_ends_quietly_when_nobody_reads(arguments, tmp_path):
   reader, writer = os.pipe()
   os.close(reader)
   ended = subprocess.run(
-    [sys.executable, '-c', _CODE, 'agents'],
+    [sys.executable, '-c', _CODE, *arguments],
     cwd=tmp_path,
     stdout=writer,
     stderr=subprocess.PIPE,
@@ -60,18 +61,42 @@ sys.exit(f'imports {slow}' if slow else code)
 _LOOKED_AT_FIRST = {
   '--help': (0, 'repertory <command>'),
   '--version': (0, f'with Python {platform.python_version()}, TensorFlow 2.'),
+  'agents': (0, 'dqn '),
   'agents ppo': (0, '--config.num_epochs='),
+  'environments': (0, 'gym:<id>'),
   'runs .': (0, 'no run in it'),
+  'report .': (2, 'There is no readable run'),
   'evaluate nowhere': (2, 'none in nowhere. It is not there.'),
   'export . new': (2, 'must hold a checkpoint, found none in .. Train first.'),
+  'train --agent=dqm': (2, "'dqn'"),
+  'train --agent=unheard_of:Builder': (2, "no module 'unheard_of'"),
   'train --env=unheard_of:make': (2, "no module 'unheard_of'"),
+  'train --env=tensor:catsh': (2, "'tensor:catch'"),
+  'train --topology=singel': (2, "'single'"),
   'train --topology=single --lp_launch_type=local_mp': (2, 'must be local_mt'),
   'train --config.batch_size=0': (2, '--config.batch_size must be'),
+  'train --directory=': (2, '--directory must be a path, or left out'),
   'sweep --directory=new --config.batch_size=1,0': (2, 'at least 1, got 0'),
+  'graph --topology=central --double_buffering=2': (2, 'true or false'),
 }
+_DAILY = (
+  '--help',
+  'agents ppo',
+  'environments',
+  'runs .',
+  'evaluate nowhere',
+  'export . new',
+  'train --agent=dqm',
+  'train --env=tensor:catsh',
+  'train --topology=singel',
+  'train --config.batch_size=0',
+  'sweep --directory=new --config.batch_size=1,0',
+)
 
 
-@pytest.mark.parametrize('arguments', _LOOKED_AT_FIRST)
+@pytest.mark.parametrize(
+  'arguments', rare_cases.daily(_LOOKED_AT_FIRST, _DAILY)
+)
 def test_flags_are_looked_at_before_tensorflow(arguments, tmp_path):
   code, message = _LOOKED_AT_FIRST[arguments]
   ended = subprocess.run(

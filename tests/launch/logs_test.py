@@ -1,6 +1,7 @@
 """Tests of runs whose logs are removed, garbled or blocked."""
 
 import json
+import os
 import re
 import shutil
 
@@ -8,6 +9,7 @@ import pytest
 
 from repertory import launch
 from repertory.components.config.settings import SettingError
+from repertory.launch.opening import directories
 from support.environments import troubled_environments
 from support.launch import log_files
 from support.system import real_disk_errors, stacks
@@ -34,6 +36,48 @@ def test_file_in_place_of_a_folder_is_refused(tmp_path, name):
   assert caught.value.setting == 'directory'
   assert str(directory / name) in str(caught.value)
   assert [path.name for path in directory.iterdir()] == [name]
+
+
+@pytest.mark.parametrize('kind', ['FIFO', 'symbolic link'])
+@pytest.mark.parametrize(
+  'name',
+  [
+    'logs/actors.csv', 'logs/nodes/actor/0.log', 'checkpoints/.replay', '.lock',
+  ],
+)  # fmt: skip
+def test_a_link_or_fifo_of_a_run_is_refused(tmp_path, name, kind):
+  (tmp_path / 'outside').write_text('mine')
+  path = tmp_path / 'run' / name
+  path.parent.mkdir(parents=True)
+  if kind == 'FIFO':
+    os.mkfifo(path)
+  else:
+    path.symlink_to(tmp_path / 'outside')
+  before = sorted((tmp_path / 'run').rglob('*'))
+  with pytest.raises(SettingError, match=rf'{name} must be a .* a {kind}\. Re'):
+    _run(tmp_path)
+  assert sorted((tmp_path / 'run').rglob('*')) == before
+  assert (tmp_path / 'outside').read_text() == 'mine'
+
+
+def test_linked_folders_of_a_run_are_refused(tmp_path):
+  target = tmp_path / 'elsewhere'
+  target.mkdir()
+  (tmp_path / 'run').mkdir()
+  (tmp_path / 'run' / 'checkpoints').symlink_to(target)
+  with pytest.raises(SettingError, match='folder and is a symbolic link'):
+    _run(tmp_path)
+  with pytest.raises(SettingError, match='folder and is a symbolic link'):
+    launch.load_policy(str(tmp_path / 'run'))
+  assert not list(target.iterdir())
+
+
+def test_a_link_to_a_run_and_links_of_others_in_it_do_not_matter(tmp_path):
+  (tmp_path / 'there' / 'logs' / 'wandb').mkdir(parents=True)
+  (tmp_path / 'there' / 'logs' / 'wandb' / 'latest-run').symlink_to('a')
+  (tmp_path / 'there' / 'notes').symlink_to('a')
+  (tmp_path / 'run').symlink_to(tmp_path / 'there')
+  directories.check_entries(str(tmp_path / 'run'))
 
 
 @pytest.mark.chaos

@@ -2,11 +2,13 @@
 
 import json
 import os
+import types
+from typing import Any
 
 import pytest
 
 from repertory.components.config.settings import SettingError
-from repertory.launch.sweeps import grid
+from repertory.launch.sweeps import grid, sweep
 from repertory.launch.sweeps import manifest as manifest_lib
 
 
@@ -165,6 +167,19 @@ class TestFile:
     os.makedirs(tmp_path / 'checkpoints')
     with pytest.raises(SettingError, match='that of a run, with checkpoints'):
       manifest_lib.load(str(tmp_path))
+
+  @pytest.mark.parametrize('name', ['lr=.1/seed_0', 'sweep.json.new'])
+  def test_links_are_not_written_through(self, manifest, tmp_path, name):
+    _join(manifest, {'config.lr': ('.1', '.2')})
+    manifest.save()
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).symlink_to(tmp_path)
+    plan: Any = types.SimpleNamespace(
+      join=lambda manifest: None, num_done=lambda: 0
+    )
+    with pytest.raises(SettingError, match=f'{name} must be .* symbolic link'):
+      sweep.check(manifest.directory, plan, fresh=False)
+    assert sweep.check(manifest.directory, plan, fresh=True) == 0
 
   @pytest.mark.parametrize(
     ('contents', 'problem'),

@@ -86,14 +86,33 @@ Ints = tuple[int, ...]
 Mood = Literal['a', 'b', 3]
 
 
+class TestWriteWhole:
+  @pytest.mark.parametrize(
+    ('value', 'hint'),
+    [
+      ('1e4', ' Write 10000.'),
+      ('2.0', ' Write 2.'),
+      ('many', ''),
+      ('inf', ''),
+      ('1e999999', ''),
+    ],
+  )
+  def test_hint(self, value, hint):
+    assert settings.write_whole(value) == hint
+
+
 class TestKindOf:
   @pytest.mark.parametrize(
     ('annotation', 'kind'),
     [
       (int, int),
       (int | None, int),
+      (float | None, float),
+      (bool, bool),
+      (tuple[int, ...], tuple),
       (tuple[int, ...] | None, tuple),
       (Literal['point', 'boolean'], str),
+      (str, str),
       (dict, str),
     ],
   )
@@ -108,23 +127,35 @@ class TestParse:
       ('3', int, 3),
       ('3', float, 3.0),
       ('1e-3', float, 1e-3),
+      ('inf', float, float('inf')),
+      (0.5, float, 0.5),
       ('true', bool, True),
+      ('FALSE', bool, False),
+      (False, bool, False),
       ('text', str, 'text'),
       ('1,2', Ints, (1, 2)),
       ('(64, 64)', Ints, (64, 64)),
+      ('7', Ints, (7,)),
       ('', Ints, ()),
       ([1, 2], Ints, (1, 2)),
+      ('1,2.5', tuple[float, ...], (1.0, 2.5)),
       ('a,b', tuple[str, ...], ('a', 'b')),
       ('None', float | None, None),
+      (None, float | None, None),
       ('2', float | None, 2.0),
+      ('true', bool | None, True),
       ('2', Optional[int], 2),  # noqa: UP045 (its text differs)
+      ('None', str | None, None),
       ('None', str, 'None'),
       ('2', int | float, 2),
+      ('0.5', int | float, 0.5),
+      ('b', Mood, 'b'),
       ('3', Mood, 3),
       ('2,b', tuple[int, str], (2, 'b')),
       ({'a': 1}, dict[str, int], {'a': 1}),
       ('x', Any, 'x'),
       (np.int64(3), int, 3),
+      (np.float32(0.5), float, 0.5),
     ],
   )
   def test_fits(self, value, annotation, expected):
@@ -139,14 +170,19 @@ class TestParse:
     [
       ('3.5', int, 'int'),
       (3.0, int, 'int'),  # As JSON has it: a whole number by chance.
+      ('three', int, 'int'),
       (True, float, 'float'),
       ('1', bool, 'bool'),
       ('1,a', Ints, r'tuple\[int, ...\]'),
       ([1.5], Ints, r'tuple\[int, ...\]'),
+      (None, Ints, r'tuple\[int, ...\]'),
+      ('None', float, 'float'),
       ('a', float | None, r'float \| None'),
       (None, str, 'str'),
+      (np.float32(1.0), int, 'int'),
       ('c', Mood, 'one of a, b, 3'),
       ('{}', dict[str, int], r'dict\[str, int\]'),
+      ([1], dict, 'dict'),
     ],
   )
   def test_does_not_fit(self, value, annotation, type_name):
