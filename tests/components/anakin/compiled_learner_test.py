@@ -186,19 +186,6 @@ def test_logs_a_row_for_each_update(whole):
   assert run.learner.max_priority >= max(row['loss'] for row in rows) ** 0.5
 
 
-def test_iterations_per_call_do_not_matter(whole):
-  expected, rows = whole
-  sizes = [7, 1, 13, 19]
-  logger = _Logger()
-  run = _Run(logger=logger)
-  for size in sizes:
-    run.advance(size)
-  assert sum(sizes) == _NUM_TURNS
-  _assert_same(run.arrays(), expected.arrays())
-  assert run.ended == expected.ended
-  assert logger.rows == rows
-
-
 def test_resumes_exactly_from_saved_arrays(whole):
   expected, rows = whole
   first, logger = _Run(), _Logger()
