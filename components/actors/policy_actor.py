@@ -10,12 +10,16 @@ import tensorflow as tf
 import tree
 
 from repertory.components import core, interfaces, specs, types
-from repertory.components.runtime import compilation, nests
+from repertory.components.runtime import compilation, nests, numpy_functions
 from repertory.components.variables import variable_client
 
 
 class PolicyActor(core.Actor):
-  """Acts in an environment batch, with one compiled policy call per step."""
+  """Acts in an environment batch, with one compiled policy call per step.
+
+  Attributes:
+    runs_in_numpy: Whether NumPy runs the policy.
+  """
 
   def __init__(
     self,
@@ -26,6 +30,7 @@ class PolicyActor(core.Actor):
     adder: core.Adder | None = None,
     variables: variable_client.VariableClient | None = None,
     jit_compile: bool = False,
+    in_numpy: bool = False,
   ):
     """Compiles the policy.
 
@@ -37,6 +42,8 @@ class PolicyActor(core.Actor):
       variables: Client that refreshes the policy's variables; None if other
         code does, or if they never change.
       jit_compile: Whether XLA may be used, see `compilation.compile_policy`.
+      in_numpy: Whether NumPy may run the policy if it is faster, see
+        `numpy_functions`; it requires `variables`.
     """
     self._batch_size = len(environment_ids)
     self._adder = adder
@@ -60,6 +67,11 @@ class PolicyActor(core.Actor):
       state,
       jit_compile,
     )
+    self._act: Any = self._compiled
+    self.runs_in_numpy = False
+    if in_numpy and variables is not None:
+      faster = numpy_functions.find_faster(self._act, lambda: variables.version)
+      self._act, self.runs_in_numpy = faster or self._act, bool(faster)
 
   @functools.cached_property
   def _unflatten(self) -> nests.Unflattener:
@@ -68,16 +80,17 @@ class PolicyActor(core.Actor):
 
   def select_action(self, observation: types.Nest) -> types.Nest:
     """Maps observations `[B, ...]` to actions `[B, ...]`."""
-    leaves = self._compiled(
+    leaves = self._act(
       *map(np.asarray, tree.flatten(observation)),
       self._step_type,
       *self._state,
     )
     num_outputs = len(leaves) - len(self._state)
     self._state = leaves[num_outputs:]
-    action, self._extras = self._unflatten(
-      [leaf.numpy() for leaf in leaves[:num_outputs]]
-    )
+    arrays = leaves[:num_outputs]
+    if not self.runs_in_numpy:
+      arrays = [leaf.numpy() for leaf in arrays]
+    action, self._extras = self._unflatten(arrays)
     return action
 
   def observe_first(self, timestep: dm_env.TimeStep) -> None:

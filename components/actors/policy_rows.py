@@ -10,7 +10,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import interfaces, specs, types
-from repertory.components.runtime import compilation, nests
+from repertory.components.runtime import compilation, nests, numpy_functions
 
 _FIRST, _MID = int(dm_env.StepType.FIRST), int(dm_env.StepType.MID)
 
@@ -28,7 +28,13 @@ class InitialStates:
     num_environments: int,
     seed: int,
   ):
-    """Takes a function of a seed, the policies' N, and a seed of the seeds."""
+    """Stores the arguments; no policy is created yet.
+
+    Args:
+      make_policy: Maps a seed to a policy; policies differ in nothing else.
+      num_environments: N, number of environments of the policies.
+      seed: Seed of all random numbers.
+    """
     self._make_policy = make_policy
     self._num_environments = num_environments
     self._seed = seed
@@ -56,7 +62,8 @@ class PolicyRows:
   """Stores the policy's state of each row between calls.
 
   All rows begin an episode in their first call, and after `begin`. A single row
-  has a compiled function of its own; all other batch sizes share one.
+  has a compiled function of its own, which NumPy runs if that is faster; all
+  other batch sizes share one.
 
   Attributes:
     has_memory: Whether earlier observations may affect an action.
@@ -68,7 +75,13 @@ class PolicyRows:
     observation_spec: types.Nest,
     initial_states: InitialStates,
   ):
-    """Compiles the policy, whose variables stay fixed, for one row."""
+    """Compiles the policy for one row.
+
+    Args:
+      policy: The policy; its variables stay fixed.
+      observation_spec: Nest of array specs, without a batch axis.
+      initial_states: Initial states of the policy.
+    """
     self._policy = policy
     self._observation_spec = observation_spec
     self._initial_states = initial_states
@@ -109,7 +122,14 @@ class PolicyRows:
     self._step_type[rows] = _FIRST
 
   def act(self, *observation: np.ndarray) -> types.Nest:
-    """Maps leaves of observations to actions, all `[B, ...]`, B of `resize`."""
+    """Selects an action for each row.
+
+    Args:
+      *observation: Its leaves, `[B, ...]` each; B as set by `resize`.
+
+    Returns:
+      The action, `[B, ...]`.
+    """
     num_rows = len(self._step_type)
     leaves = self._function(num_rows)(
       *observation, self._step_type, *self._state
@@ -117,6 +137,7 @@ class PolicyRows:
     arrays = [np.asarray(leaf) for leaf in leaves]
     num_actions = len(arrays) - len(self._state)
     self._state = arrays[num_actions:]
+    # A new array, because NumPy may still refer to the old one.
     self._step_type = np.full([num_rows], _MID, np.int32)
     return self._unflatten(arrays[:num_actions])
 
@@ -145,4 +166,6 @@ class PolicyRows:
       in_caller=True,
     )
     self._compiled = compiled
-    return compiled
+    if size is None:
+      return compiled
+    return numpy_functions.find_faster(compiled, lambda: 0) or compiled

@@ -78,6 +78,7 @@ class NodeRunner:
       generation,
       token,
       can_restart,
+      is_alone=can_restart and beside is None and not plan.beside,
       beside=beside,
       interface=interface,
     )

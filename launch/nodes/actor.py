@@ -63,6 +63,9 @@ class ActorNode(acting.ActingNode):
       adder=self._adder,
       variables=variable_client,
       jit_compile=session.jit_compile,
+      # NumPy rounds differently, so deterministic runs use TensorFlow. And
+      # NumPy blocks other threads, so it needs a process without other nodes.
+      in_numpy=context.is_alone and not session.experiment.deterministic,
     )
     self._loop = environment_loop.EnvironmentLoop(
       self._environment, self._actor
@@ -72,7 +75,12 @@ class ActorNode(acting.ActingNode):
 
   @property
   def description(self):
-    return {**super().description, **self._policy_description}
+    acts_by = 'NumPy' if self._actor.runs_in_numpy else 'TensorFlow'
+    return {
+      **super().description,
+      **self._policy_description,
+      'acts_by': acts_by,
+    }
 
   @property
   def num_items(self) -> int:

@@ -69,6 +69,7 @@ class Context:
     generation: Generation: number of earlier starts in this run.
     token: Secret shared by all nodes of the launch.
     can_restart: Whether the launcher can restart nodes that end too early.
+    is_alone: Whether no other node of its process computes at the same time.
     beside: Node whose thread or process it shares; None without one.
     interface: Network interface of its servers.
     shown: Callback after each message of the node's start.
@@ -81,6 +82,7 @@ class Context:
   generation: int = 0
   token: str = ''
   can_restart: bool = False
+  is_alone: bool = False
   beside: Any = None
   interface: network_interfaces.Interface = network_interfaces.LOOPBACK
   shown: Callable[[], None] = lambda: None

@@ -141,6 +141,7 @@ class RunLoop(abc.ABC):
       self._coordinator,
       {},
       self._interruption,
+      is_alone=True,
       shown=self._show_start,
     )
     with self._at(name):

@@ -1,10 +1,13 @@
 """Tests of `components/actors/policy_actor.py`."""
 
+import math
+
 import dm_env
 import numpy as np
 import tensorflow as tf
 
-from repertory.components import actors, interfaces
+from repertory.components import actors, interfaces, variables
+from repertory.components.runtime import compilation, numpy_functions
 from repertory.environments import wrappers
 from repertory.environments.batches import batch
 from repertory.environments.games import catch
@@ -34,6 +37,13 @@ class _Counting(interfaces.Policy):
   def step(self, observation, state):
     action = self.scale * tf.reduce_sum(observation, [1, 2]) + state['steps']
     return interfaces.PolicyOutput(action, (), {'steps': state['steps'] + 1.0})
+
+
+class _Learner:
+  """The calls of a learner whose variables are shared."""
+
+  version = 0
+  max_priority = 1.0
 
 
 class TestPolicyActor:
@@ -92,3 +102,41 @@ class TestPolicyActor:
     policy.scale.assign(10)
     # The policy counts its steps.
     assert actor.select_action(observation)['move'].tolist() == [12251, 37251]
+
+  def test_numpy_acts_with_the_newest_variables(self, monkeypatch):
+    """Only if requested and if there is a variable client."""
+    monkeypatch.setattr(numpy_functions, '_SHARE_OF_TIME', math.inf)
+    policy = _Counting()
+    spec = catch.Catch().observation_spec()
+    learner = _Learner()
+    actor = actors.PolicyActor(
+      policy, spec, [0, 1],
+      variables=variables.SharedVariableClient(learner), in_numpy=True,
+    )  # fmt: skip
+    assert actor.runs_in_numpy == compilation.WRAPS_OPERATIONS
+    observation = np.ones([2, *spec.shape], spec.dtype)
+    expected = spec.shape[0] * spec.shape[1]
+    actor.observe_first(dm_env.restart(observation))
+    actions = [actor.select_action(observation)]
+    policy.scale.assign(10)
+    learner.version = 1
+    actions.append(actor.select_action(observation))
+    assert actions[0].tolist() == [expected, expected]
+    assert actions[1].tolist() == [10 * expected + 1, 10 * expected + 1]
+    saved = actor.save()
+    other = actors.PolicyActor(policy, spec, [0, 1])
+    assert not other.runs_in_numpy
+    other.restore(saved)
+    assert other.select_action(observation).tolist() == [10 * expected + 2] * 2
+
+  def test_adder_may_be_missing(self):
+    environments = make_environments([2])
+    actor = actors.PolicyActor(
+      counting_policy.CountingPolicy(), environments.observation_spec(), [1]
+    )
+    timestep = environments.reset()
+    actor.observe_first(timestep)
+    action = actor.select_action(timestep.observation)
+    actor.observe(action, environments.step(action))
+    actor.update()
+    assert action.tolist() == [1]
