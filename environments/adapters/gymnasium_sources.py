@@ -68,17 +68,7 @@ class VectorEnvSource(vector_batch.VectorSource):
   """
 
   def __init__(self, env: Any, size: int, observation: Any, action: Any):
-    """Takes ownership of the environments.
-
-    Args:
-      env: Has the `reset` and the `step` of a `gymnasium.vector.VectorEnv`.
-      size: Number of slots, B.
-      observation: Observation space of one slot.
-      action: Action space of one slot.
-
-    Raises:
-      ValueError: If a space cannot become a spec.
-    """
+    """Takes ownership of `size` slots, and reads the spaces of one slot."""
     self._env = env
     self._infos: Mapping[str, Any] = {}
     observation = gymnasium_spaces.make_batch_codec(
@@ -87,30 +77,22 @@ class VectorEnvSource(vector_batch.VectorSource):
     action = gymnasium_spaces.make_batch_codec(action, 'action_space')
     self._shift, self._encode = observation.decode, action.encode
     self._layout = layout.NestLayout(observation.spec, 'observation')
-    self._conversions = [self._converter(leaf) for leaf in self._layout.specs]
-    observation_spec = self._layout.unflatten(
-      [self._converted_spec(leaf) for leaf in self._layout.specs]
-    )
+    leaves = [self._converted(leaf) for leaf in self._layout.specs]
+    self._conversions = [convert for _, convert in leaves]
+    observation_spec = self._layout.unflatten([spec for spec, _ in leaves])
     super().__init__(size, observation_spec, action.spec)
 
-  def _converter(self, leaf: specs.Array) -> Any:
-    """Returns a function that copies a leaf `[B, ...]` of the observation."""
-    del leaf
+  def _converted(self, leaf: specs.Array) -> tuple[specs.Array, Any]:
+    """Returns the spec of a leaf, and a function that copies it, `[B, ...]`."""
     # The environments may reuse their buffers.
-    return np.array
-
-  def _converted_spec(self, leaf: specs.Array) -> specs.Array:
-    """Returns the spec of a converted leaf."""
-    return leaf
+    return leaf, np.array
 
   def reset(self) -> Nest:
-    """Starts all episodes."""
     return self._decode(self._env.reset()[0])
 
   def step(
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.StepResult:
-    """Steps or restarts each slot; the environment restarts them itself."""
     results = self._env.step(self._encode(actions))
     observation, rewards, terminated, truncated, self._infos = results
     return to_step_result(
@@ -169,8 +151,8 @@ class GymnasiumVectorSource(VectorEnvSource):
     seed, self._seed = self._seed, None
     return self._decode(self._env.reset(seed=seed)[0])
 
-  def render(self, slots: Sequence[int]) -> rendering.Pictures:
-    """Returns the images of some slots; renders all of them."""
+  def render(self, slots: Sequence[int]) -> rendering.Frames:
+    # It renders all slots.
     drawn = gymnasium_adapter.draw(self._env)
     return [drawn[slot] for slot in slots]
 
@@ -180,7 +162,6 @@ class GymnasiumVectorSource(VectorEnvSource):
     return self._env.metadata.get('render_fps')
 
   def close(self) -> None:
-    """Closes the vector environment."""
     self._env.close()
 
 
@@ -191,12 +172,7 @@ def to_step_result(
   truncated: np.ndarray,
   ended: np.ndarray | None,
 ) -> vector_batch.StepResult:
-  """Converts the results of a step of a vector environment.
-
-  Raises:
-    SlotError: If a reward is not finite.
-    EnvironmentContractError: If `terminated` or `truncated` are not bools.
-  """
+  """Converts the results of a step of a vector environment."""
   for name, flags in ('terminated', terminated), ('truncated', truncated):
     if getattr(flags, 'dtype', None) != np.bool_:
       raise vector_batch.EnvironmentContractError(

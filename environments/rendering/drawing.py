@@ -60,7 +60,7 @@ class Canvas:
   """White image to draw lines on, with its own coordinate system.
 
   Attributes:
-    picture: uint8 `[H, W, 3]`.
+    image: uint8 `[H, W, 3]`.
   """
 
   def __init__(self, height: int, width: int, scale: float):
@@ -71,7 +71,7 @@ class Canvas:
       width: W, in pixels.
       scale: Pixels per unit. (0, 0) is the center; y grows upwards.
     """
-    self.picture = np.full((height, width, 3), WHITE, np.uint8)
+    self.image = np.full((height, width, 3), WHITE, np.uint8)
     self._x = (np.arange(width) - (width - 1) / 2) / scale  # [W]
     self._y = ((height - 1) / 2 - np.arange(height)[:, np.newaxis]) / scale
 
@@ -98,4 +98,4 @@ class Canvas:
     )
     along = np.clip(along, 0, 1)  # [H, W]
     distance = np.hypot(across - along * step_x, up - along * step_y)
-    self.picture[distance <= width / 2] = color
+    self.image[distance <= width / 2] = color

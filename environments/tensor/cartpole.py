@@ -133,4 +133,4 @@ class CartPole(environment.TensorEnvironment):
     length = 2 * _HALF_LENGTH
     tip = (x + length * math.sin(angle), length * math.cos(angle) - 1)
     canvas.draw_line((x, -1), tip, 0.1, _BROWN)
-    return canvas.picture
+    return canvas.image

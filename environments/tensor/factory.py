@@ -177,7 +177,7 @@ class TensorSource(vector_batch.VectorSource):
       observation, rewards, discounts, step_types == _LAST
     )
 
-  def render(self, slots: Sequence[int]) -> rendering.Pictures:
+  def render(self, slots: Sequence[int]) -> rendering.Frames:
     """Renders some rows from their cores."""
     state = self._pack(self._state)
 

@@ -16,10 +16,9 @@ from dm_env import specs
 
 from repertory.components.runtime import random_streams
 from repertory.environments.adapters import extras
-from repertory.environments.registry import close_names
 from repertory.environments.rendering import quieting
 from repertory.environments.tensor import environment
-from repertory.environments.values.argument_checks import ArgumentError
+from repertory.environments.values import argument_checks
 
 # Replaces the time limit; exact as an int32 and as a float32.
 _NO_LIMIT = 2**30
@@ -66,7 +65,7 @@ class Gymnax(environment.TensorEnvironment):
         does not fit a tensor environment.
     """
     jax, gymnax = _import_packages()
-    close_names.check('id', id, gymnax.registered_envs)
+    argument_checks.check_known('id', id, gymnax.registered_envs)
     self._id = id
     self._translation = _translate(jax, gymnax, id)
 
@@ -225,9 +224,9 @@ class _Game:
       )
     return numpy.reshape(array.astype(like.dtype), like.shape)
 
-  def misfit(self, expected: str, found: Any) -> ArgumentError:
+  def misfit(self, expected: str, found: Any) -> argument_checks.ArgumentError:
     """Returns the error for a result that does not fit."""
-    return ArgumentError(
+    return argument_checks.ArgumentError(
       'id',
       f'{self._id!r} of gymnax does not fit a tensor environment: expected '
       f'{expected}, found {found}.',
@@ -255,7 +254,7 @@ def _make(gymnax: Any, id: str) -> tuple[Any, Any]:
     return gymnax.make(id)
   # Unfinished games, and those that load data.
   except (NotImplementedError, OSError, ValueError) as error:
-    raise ArgumentError(
+    raise argument_checks.ArgumentError(
       'id', f'gymnax cannot make {id!r}: {type(error).__name__}: {error}'
     ) from error
 

@@ -110,4 +110,4 @@ class Pendulum(environment.TensorEnvironment):
     canvas = drawing.Canvas(200, 200, scale=80)
     canvas.draw_line((0, 0), tip, 0.2, _RED)
     canvas.draw_line((0, 0), (0, 0), 0.1, _BLACK)
-    return canvas.picture
+    return canvas.image

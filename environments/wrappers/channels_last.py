@@ -44,10 +44,11 @@ class ChannelsLast(environment_wrapper.EnvironmentWrapper):
           f'{path} of shape {spec.shape}, which looks like [height, width, '
           'channels]. Leave out ?channels_first=true or wrappers.ChannelsLast.',
         )
-    self._moves = [_move if is_image else _keep for is_image in are_images]
+    self._moves = [
+      _move if is_image else lambda leaf: leaf for is_image in are_images
+    ]
 
   def observation_spec(self) -> Nest:
-    """Returns the specs, `[H, W, C]` for images; others are unchanged."""
     return self._layout.unflatten(
       [
         _move_spec(spec) if move is _move else spec
@@ -58,10 +59,6 @@ class ChannelsLast(environment_wrapper.EnvironmentWrapper):
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     observation = self._layout.map(self._moves, timestep.observation)
     return timestep._replace(observation=observation)
-
-
-def _keep(leaf: np.ndarray) -> np.ndarray:
-  return leaf
 
 
 def _move(image: np.ndarray) -> np.ndarray:

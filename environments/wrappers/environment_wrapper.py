@@ -25,11 +25,9 @@ class EnvironmentWrapper(dm_env.Environment):
     return self._environment
 
   def reset(self) -> dm_env.TimeStep:
-    """Starts an episode."""
     return self._convert(self._environment.reset())
 
   def step(self, action: Nest) -> dm_env.TimeStep:
-    """Takes one step, or starts an episode after the last one."""
     return self._convert(self._environment.step(action))
 
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
@@ -37,19 +35,15 @@ class EnvironmentWrapper(dm_env.Environment):
     return timestep
 
   def observation_spec(self) -> Nest:
-    """Returns the nest of specs of the observation."""
     return self._environment.observation_spec()
 
   def action_spec(self) -> Nest:
-    """Returns the nest of specs of the action."""
     return self._environment.action_spec()
 
   def reward_spec(self) -> Nest:
-    """Returns the spec of the reward."""
     return self._environment.reward_spec()
 
   def discount_spec(self) -> Nest:
-    """Returns the spec of the discount."""
     return self._environment.discount_spec()
 
   @property
@@ -67,5 +61,4 @@ class EnvironmentWrapper(dm_env.Environment):
     return rendering.rate(self._environment)
 
   def close(self) -> None:
-    """Closes the wrapped environment."""
     self._environment.close()

@@ -68,7 +68,7 @@ def with_rendering(
   name = 'environment_factory'
   if experiment.evaluation_environment_factory is not None:
     name = f'evaluation_{name}'
-  factory = rendering.film(getattr(experiment, name))
+  factory = rendering.enable(getattr(experiment, name))
   return dataclasses.replace(experiment, **{name: factory})
 
 
@@ -119,7 +119,7 @@ class VideoRecorder:
     """Resets every slot; discards unfinished videos.
 
     Raises:
-      NoPictureError: If the environments cannot render.
+      RenderError: If the environments cannot render.
       VideoError: If a video cannot be written.
     """
     timestep = self._environments.reset()
@@ -131,7 +131,7 @@ class VideoRecorder:
     """Steps every slot and records its frames.
 
     Raises:
-      NoPictureError: If the environments no longer render.
+      RenderError: If the environments no longer render.
       VideoError: If a video cannot be written.
     """
     timestep = self._environments.step(actions)
@@ -181,8 +181,8 @@ class VideoRecorder:
       return
     try:
       rendered = rendering.take(self._environments, slots)
-    except rendering.NoPictureError as error:
-      raise rendering.NoPictureError(
+    except rendering.RenderError as error:
+      raise rendering.RenderError(
         f'The environment cannot render: {str(error).rstrip(".")}. See '
         'docs/videos.md for environments that can, and how to add it.'
       ) from error

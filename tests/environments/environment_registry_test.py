@@ -143,11 +143,9 @@ def test_wrong_options(name, message):
   [
     ('cach', "'catch'"),
     ('cach:12x7', "'catch:12x7'"),
-    ('cach:12', "'catch:<rows>x<columns>'"),
     ('gymnasium:CartPole-v1', "'gym:CartPole-v1'"),
     ('CartPole-v1', "'gym:CartPole-v1'"),
-    ('spaceinvaders?stack=2', "'atari:SpaceInvaders'"),
-    ('tensor:cartpol', "'tensor:cartpole'"),
+    ('tensor:cartpol?key=1', "'tensor:cartpole'"),
     ('gymnax:Asterix-MinAtar', "'tensor:gymnax/Asterix-MinAtar'"),
   ],
 )

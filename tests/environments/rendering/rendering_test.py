@@ -61,7 +61,7 @@ def make_pair(case):
   """Makes the same batch twice, the second one with rendering."""
   factory = registry.make_factory(case.name)
   seeds = [100 + slot for slot in range(case.num_slots)]
-  return factory.make_batch(seeds), factory.filmed().make_batch(seeds)
+  return factory.make_batch(seeds), factory.with_rendering().make_batch(seeds)
 
 
 def draw_actions(spec, num_slots, num_steps):
@@ -73,23 +73,23 @@ def draw_actions(spec, num_slots, num_steps):
 
 
 @pytest.mark.parametrize('case', CASES, ids=str)
-def test_filmed_environments_do_the_same(case):
-  plain, filmed = make_pair(case)
+def test_rendered_environments_do_the_same(case):
+  plain, rendered = make_pair(case)
   slots = range(case.num_slots)
-  with contextlib.closing(plain), contextlib.closing(filmed):
+  with contextlib.closing(plain), contextlib.closing(rendered):
     actions = draw_actions(plain.action_spec(), case.num_slots, case.num_steps)
-    check_equal(filmed.reset(), plain.reset())
+    check_equal(rendered.reset(), plain.reset())
     seen = [set() for _ in slots]
     for action in actions:
-      for slot, picture in zip(slots, rendering.take(filmed, slots)):
+      for slot, picture in zip(slots, rendering.take(rendered, slots)):
         seen[slot].add(picture[-1].tobytes())
-      check_equal(filmed.step(action), plain.step(action))
-    (last,) = rendering.take(filmed, [case.num_slots - 1])
+      check_equal(rendered.step(action), plain.step(action))
+    (last,) = rendering.take(rendered, [case.num_slots - 1])
     expected = case.shape if len(case.shape) == 4 else (1, *case.shape)
     # A step that ends early has fewer frames.
     assert last.shape[1:] == expected[1:]
     assert 1 <= len(last) <= expected[0]
-    assert rendering.rate(filmed) == pytest.approx(case.rate)
+    assert rendering.rate(rendered) == pytest.approx(case.rate)
     assert all(len(each) > 2 for each in seen)
 
 
@@ -102,13 +102,13 @@ class TestContent:
     num_slots = 8
     # Eight slots are stepped as one; each must get its own image.
     case = Case('gym:CartPole-v1', (400, 600, 3), 50, num_slots)
-    _, filmed = make_pair(case)
-    with contextlib.closing(filmed):
-      timestep = filmed.reset()
-      actions = draw_actions(filmed.action_spec(), num_slots, 5)
+    _, rendered = make_pair(case)
+    with contextlib.closing(rendered):
+      timestep = rendered.reset()
+      actions = draw_actions(rendered.action_spec(), num_slots, 5)
       for action in actions:
-        timestep = filmed.step(action)
-      found = filmed.render([2, 1])
+        timestep = rendered.step(action)
+      found = rendered.render([2, 1])
     for picture, slot in zip(found, [2, 1]):
       own = gymnasium.make('CartPole-v1', render_mode='rgb_array')
       own.reset()
@@ -121,13 +121,13 @@ class TestContent:
   def test_atari_shows_the_screens_in_color(self):
     # The observation is the maximum of the last two frames, gray and small.
     case = Case('atari:Breakout?threads=1', _SCREEN, 60, 2)
-    _, filmed = make_pair(case)
-    with contextlib.closing(filmed):
-      filmed.reset()
+    _, rendered = make_pair(case)
+    with contextlib.closing(rendered):
+      rendered.reset()
       frames = np.zeros([0])
-      for action in draw_actions(filmed.action_spec(), 2, 15):
-        timestep = filmed.step(action)
-        for slot, frames in enumerate(filmed.render([0, 1])):
+      for action in draw_actions(rendered.action_spec(), 2, 15):
+        timestep = rendered.step(action)
+        for slot, frames in enumerate(rendered.render([0, 1])):
           gray = [Image.fromarray(f).convert('L') for f in frames[-2:]]
           highest = Image.fromarray(np.maximum(*map(np.asarray, gray)))
           small = np.asarray(highest.resize((84, 84), Image.Resampling.BOX))
@@ -151,7 +151,7 @@ class TestContent:
 
   def test_catch_is_the_board(self):
     for name in ('tensor:catch:4x3', 'bsuite:catch/0'):
-      environment = registry.make_factory(name).filmed()(0)
+      environment = registry.make_factory(name).with_rendering()(0)
       environment.reset()
       timestep = environment.step(1)
       board = 255 * timestep.observation[..., np.newaxis]
@@ -232,9 +232,7 @@ class TestOwnEnvironments:
   @pytest.mark.parametrize('rate', [0, float('nan'), 'fast'])
   def test_invalid_rate(self, rate):
     environments = batch.EnvironmentBatch([Colored(_PICTURE, render_fps=rate)])
-    with pytest.raises(
-      rendering.NoPictureError, match='`render_fps` of Colored'
-    ):
+    with pytest.raises(rendering.RenderError, match='`render_fps` of Colored'):
       rendering.rate(environments)
 
   @pytest.mark.parametrize(
@@ -248,16 +246,16 @@ class TestOwnEnvironments:
   )
   def test_wrong_pictures(self, picture, message):
     environments = batch.EnvironmentBatch([Colored(picture)])
-    with pytest.raises(rendering.NoPictureError, match=message):
+    with pytest.raises(rendering.RenderError, match=message):
       rendering.take(environments, [0])
 
   def test_a_factory_of_ones_own(self):
     def factory(seed):
       return catch.Catch(seed=seed)
 
-    assert rendering.film(factory) is factory
-    setattr(factory, 'filmed', lambda: 'with pictures')  # noqa: B010
-    assert rendering.film(factory) == 'with pictures'
+    assert rendering.enable(factory) is factory
+    setattr(factory, 'with_rendering', lambda: 'with frames')  # noqa: B010
+    assert rendering.enable(factory) == 'with frames'
 
 
 _NAMED = """
@@ -293,7 +291,7 @@ _NAMED = """
 )
 def test_environments_of_ones_own_by_name(thing, shape, rate, write_module):
   write_module('own_pictures', _NAMED)
-  factory = rendering.film(registry.make_factory(f'own_pictures:{thing}'))
+  factory = rendering.enable(registry.make_factory(f'own_pictures:{thing}'))
   environments = factory.make_batch([1, 2])
   with contextlib.closing(environments):
     environments.reset()
@@ -305,9 +303,9 @@ def test_environments_of_ones_own_by_name(thing, shape, rate, write_module):
 def test_render_mode_of_ones_own_is_left_alone(write_module):
   write_module('own_pictures', _NAMED)
   name = 'own_pictures:Own?render_mode=human'
-  environments = registry.make_factory(name).filmed().make_batch([1])
+  environments = registry.make_factory(name).with_rendering().make_batch([1])
   environments.reset()
-  with pytest.raises(rendering.NoPictureError, match='was made with human'):
+  with pytest.raises(rendering.RenderError, match='was made with human'):
     rendering.take(environments, [0])
 
 
@@ -320,10 +318,10 @@ def test_render_mode_of_ones_own_is_left_alone(write_module):
   ],
 )
 def test_names_without_a_picture(name, message):
-  environments = registry.make_factory(name).filmed().make_batch([0, 1])
+  environments = registry.make_factory(name).with_rendering().make_batch([0, 1])
   with contextlib.closing(environments):
     environments.reset()
-    with pytest.raises(rendering.NoPictureError, match=message):
+    with pytest.raises(rendering.RenderError, match=message):
       rendering.take(environments, [0])
 
 
@@ -331,6 +329,6 @@ def test_names_without_a_picture(name, message):
 def test_pictures_that_were_not_asked_for(name):
   environment = registry.make(name, seed=0)
   environment.reset()
-  with pytest.raises(rendering.NoPictureError, match=r'\.filmed\(\)'):
+  with pytest.raises(rendering.RenderError, match=r'\.with_rendering\(\)'):
     environment.render()
   environment.close()
