@@ -13,7 +13,7 @@ from repertory.environments.rendering import drawing
 from repertory.environments.values import argument_checks
 
 
-class Catch(game.Game):
+class Catch(game.HostGame):
   """Move a paddle to catch a falling ball.
 
   The ball starts in a random column of the top row and falls one row per step;

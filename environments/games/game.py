@@ -11,7 +11,7 @@ from dm_env import specs
 from repertory.environments.values import argument_checks
 
 
-class Game(dm_env.Environment):
+class HostGame(dm_env.Environment):
   """Game with its own random generator, in single precision throughout.
 
   Subclasses add the rules: `_start`, `_advance` and `_observe`.

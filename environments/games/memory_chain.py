@@ -14,7 +14,7 @@ from repertory.environments.games import game
 from repertory.environments.values import argument_checks
 
 
-class MemoryChain(game.Game):
+class MemoryChain(game.HostGame):
   """Shows one of two cues and queries it `length` steps later.
 
   The action at the query is rewarded with +1 if it equals the cue and with -1

@@ -19,7 +19,7 @@ _STEP = 0.15
 _NEAR = 0.1
 
 
-class Reach(game.Game):
+class Reach(game.HostGame):
   """Move a hand onto a goal in a unit square.
 
   An episode ends with a reward of 1 when their distance is at most a tenth of

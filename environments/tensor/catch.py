@@ -86,5 +86,4 @@ class TensorCatch(environment.TensorEnvironment):
     return tf.reshape(board, [-1, self._rows, self._columns])
 
   def render(self, core: CatchCore) -> np.ndarray:
-    """Renders the board, uint8 `[rows, columns, 3]`."""
     return drawing.draw_board(self.observe(core)[0].numpy())

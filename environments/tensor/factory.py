@@ -73,11 +73,7 @@ class TensorSource(vector_batch.VectorSource):
   def __init__(
     self, environment: environment_lib.TensorEnvironment, seeds: Sequence[int]
   ):
-    """Traces the functions.
-
-    Args:
-      environment: The tensor environment.
-      seeds: One per row, at least 0. Each row depends on its own seed alone.
+    """Traces the functions; each row depends on its own seed alone.
 
     Raises:
       ArgumentError: If there are no seeds, or if one is not valid.
@@ -135,8 +131,7 @@ class TensorSource(vector_batch.VectorSource):
       return [*tf.nest.flatten(state), *timestep[:3], *observation]
 
     def reset(*inputs):
-      inputs = self._pack(inputs)
-      return flatten(*self._environment.reset(inputs))
+      return flatten(*self._environment.reset(self._pack(inputs)))
 
     def step(*inputs):
       before = self._pack(inputs[:num_leaves])
@@ -149,7 +144,6 @@ class TensorSource(vector_batch.VectorSource):
     )
 
   def reset(self) -> Nest:
-    """Starts all episodes; the random streams continue."""
     with tf.device('CPU'):
       outputs = self._reset(*self._state)
     return self._read(outputs)[-1]
@@ -157,12 +151,7 @@ class TensorSource(vector_batch.VectorSource):
   def step(
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.StepResult:
-    """Steps or restarts each row; the state marks the ended ones.
-
-    Raises:
-      SlotError: If a reward is not finite.
-    """
-    del ended
+    del ended  # The state marks them.
     with tf.device('CPU'):
       leaves = map(tf.constant, self._actions.flatten(actions))
       outputs = self._step(*self._state, *leaves)
@@ -178,7 +167,6 @@ class TensorSource(vector_batch.VectorSource):
     )
 
   def render(self, slots: Sequence[int]) -> rendering.Frames:
-    """Renders some rows from their cores."""
     state = self._pack(self._state)
 
     def draw(slot: int) -> np.ndarray:

@@ -126,9 +126,9 @@ class Asterix(game.Game):
     present = tf.not_equal(lanes.step, 0)
     return [
       game.mark(state.x, state.y),
-      _pad(things, present & ~lanes.gold),
-      _pad(tf.one_hot(lanes.x - lanes.step, SIZE), present),
-      _pad(things, present & lanes.gold),
+      _mark(things, present & ~lanes.gold),
+      _mark(tf.one_hot(lanes.x - lanes.step, SIZE), present),
+      _mark(things, present & lanes.gold),
     ]
 
 
@@ -171,21 +171,14 @@ def _meet(
 
 
 def _ramp(state: AsterixState) -> AsterixState:
-  """Increases the difficulty on time; move periods only every other time."""
   ramps = (state.spawn_period > 1) | (state.move_period > 1)
   due = ramps & (state.ramp_wait < 0)
-  faster = due & (state.move_period > 1) & tf.equal(state.ramps % 2, 1)
-  more = due & (state.spawn_period > 1)
   wait = state.ramp_wait - game.to_int(ramps)
   return state._replace(
-    move_period=state.move_period - game.to_int(faster),
-    spawn_period=state.spawn_period - game.to_int(more),
     ramp_wait=tf.where(due, _RAMP_PERIOD, wait),
-    ramps=state.ramps + game.to_int(due),
+    **game.speed_up(state.move_period, state.spawn_period, state.ramps, due, 1),
   )
 
 
-def _pad(lanes: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
-  """Adds the rows above and below the lanes."""
-  lanes = tf.where(shown[..., None], lanes, 0.0)
-  return tf.pad(lanes, [[0, 0], [1, 1], [0, 0]])
+def _mark(lanes: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
+  return game.pad_lanes(tf.where(shown[..., None], lanes, 0.0))

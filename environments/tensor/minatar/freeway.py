@@ -102,9 +102,9 @@ class Freeway(game.Game):
     column = tf.fill(state.y.shape, _COLUMN)
     return [
       game.mark(column, state.y),
-      _pad(tf.one_hot(state.x, SIZE)),
+      game.pad_lanes(tf.one_hot(state.x, SIZE)),
       *(
-        _pad(tf.where(tf.equal(pace, speed), behind, 0.0))
+        game.pad_lanes(tf.where(tf.equal(pace, speed), behind, 0.0))
         for speed in range(1, 1 + _SLOWEST)
       ),
     ]
@@ -118,8 +118,3 @@ def _draw_paces(draws: tf.Tensor) -> tf.Tensor:
 
 def _wrap(x: tf.Tensor) -> tf.Tensor:
   return tf.math.floormod(x, SIZE)
-
-
-def _pad(lanes: tf.Tensor) -> tf.Tensor:
-  """Adds the rows above and below the lanes, `[B, 10, 10]`."""
-  return tf.pad(lanes, [[0, 0], [1, 1], [0, 0]])

@@ -57,7 +57,7 @@ class SeaquestState(NamedTuple):
   spawn_period: tf.Tensor
   move_period: tf.Tensor
   ramps: tf.Tensor
-  shots: things.Shots
+  shots: things.Bullets
 
 
 class Seaquest(game.Game):
@@ -105,7 +105,7 @@ class Seaquest(game.Game):
       spawn_period=fill(_SPAWN_PERIOD),
       move_period=fill(_MOVE_PERIOD),
       ramps=fill(0),
-      shots=things.Shots(slots, slots, slots),
+      shots=things.Bullets(slots, slots, slots),
     )
 
   def _play(
@@ -169,11 +169,14 @@ def _spawn(state: SeaquestState, draws: tf.Tensor) -> SeaquestState:
     period=state.move_period,
   )
   diver_comes = tf.equal(state.diver_wait, 0)
-  divers = things.add_diver(
+  step = tf.where(draws[:, 3] < 1 / 2, 1, -1)
+  divers = things.append(
     state.divers,
     diver_comes,
-    y=1 + game.pick(draws[:, 4], things.NUM_ROWS),
-    step=tf.where(draws[:, 3] < 1 / 2, 1, -1),
+    things.side(step),
+    1 + game.pick(draws[:, 4], things.NUM_ROWS),
+    step,
+    tf.fill(step.shape, things.DIVER_PERIOD),
   )
   num_spawned = (state.num_spawned + game.to_int(came)) % things.NUM_ENEMIES
   wait = tf.where(comes, state.spawn_period, state.spawn_wait)
@@ -197,7 +200,7 @@ def _steer(state: SeaquestState, move: tf.Tensor) -> SeaquestState:
     x=game.shift(state.x, left, right),
     y=game.shift(state.y, up, down, maximum=_LOWEST_ROW),
     step=tf.where(left, -1, tf.where(right, 1, state.step)),
-    bullets=things.fire(state.bullets, fires, state.x, state.y, state.step),
+    bullets=things.append(state.bullets, fires, state.x, state.y, state.step),
     fire_wait=tf.maximum(wait - 1, 0),
   )
 
@@ -227,15 +230,15 @@ def _breathe(
 
 def _ramp(state: SeaquestState, surfaces: tf.Tensor) -> SeaquestState:
   """Increases the difficulty where `surfaces`, bool `[B]`."""
-  can_move_faster = state.move_period > _SHORTEST_MOVE_PERIOD
-  can_spawn_more = state.spawn_period > 1
-  ramps = surfaces & (can_move_faster | can_spawn_more)
-  faster = ramps & can_move_faster & tf.equal(state.ramps % 2, 1)
-  more = ramps & can_spawn_more
+  ramps = (state.move_period > _SHORTEST_MOVE_PERIOD) | (state.spawn_period > 1)
   return state._replace(
-    move_period=state.move_period - game.to_int(faster),
-    spawn_period=state.spawn_period - game.to_int(more),
-    ramps=state.ramps + game.to_int(ramps),
+    **game.speed_up(
+      state.move_period,
+      state.spawn_period,
+      state.ramps,
+      surfaces & ramps,
+      _SHORTEST_MOVE_PERIOD,
+    )
   )
 
 
