@@ -35,21 +35,13 @@ _START_RANGE = 0.05
 
 
 class CartPoleCore(NamedTuple):
-  """State of a cart and its pole.
+  """State of a cart and its pole."""
 
-  Attributes:
-    position: x, in meters, float32 `[B]`.
-    speed: dx/dt.
-    angle: θ, in radians from upright, clockwise.
-    angular_speed: dθ/dt.
-    num_steps: Steps of this episode, int32 `[B]`.
-  """
-
-  position: tf.Tensor
-  speed: tf.Tensor
-  angle: tf.Tensor
-  angular_speed: tf.Tensor
-  num_steps: tf.Tensor
+  position: tf.Tensor  # x, in meters, float32 `[B]`.
+  speed: tf.Tensor  # dx/dt.
+  angle: tf.Tensor  # θ, in radians from upright, clockwise.
+  angular_speed: tf.Tensor  # dθ/dt.
+  num_steps: tf.Tensor  # Steps of this episode, int32 `[B]`.
 
 
 class CartPole(environment.TensorEnvironment):

@@ -237,7 +237,7 @@ class _Graphs(NamedTuple):
   step: Callable
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=16)
 def _graphs(environment: environment_lib.TensorEnvironment) -> _Graphs:
   """Returns the graphs of an environment, cached per object."""
   return _Graphs(_function(environment.reset), _function(environment.step))

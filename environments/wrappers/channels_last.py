@@ -2,7 +2,6 @@
 
 import dm_env
 import numpy as np
-from dm_env import specs
 
 from repertory.components.runtime import image_layouts
 from repertory.environments.batches import layout
@@ -51,7 +50,7 @@ class ChannelsLast(environment_wrapper.EnvironmentWrapper):
   def observation_spec(self) -> Nest:
     return self._layout.unflatten(
       [
-        _move_spec(spec) if move is _move else spec
+        environment_wrapper.map_spec(spec, _move) if move is _move else spec
         for spec, move in zip(self._layout.specs, self._moves)
       ]
     )
@@ -64,15 +63,3 @@ class ChannelsLast(environment_wrapper.EnvironmentWrapper):
 def _move(image: np.ndarray) -> np.ndarray:
   # The batch rejects images of other ranks.
   return np.ascontiguousarray(np.moveaxis(np.asarray(image), 0, -1))
-
-
-def _move_spec(spec: specs.Array) -> specs.Array:
-  channels, height, width = spec.shape
-  shape = (height, width, channels)
-  if not isinstance(spec, specs.BoundedArray):
-    return specs.Array(shape, spec.dtype, spec.name)
-  minimum, maximum = (
-    np.moveaxis(np.broadcast_to(bound, spec.shape), 0, -1)
-    for bound in (spec.minimum, spec.maximum)
-  )
-  return specs.BoundedArray(shape, spec.dtype, minimum, maximum, spec.name)

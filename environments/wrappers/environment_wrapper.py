@@ -1,10 +1,11 @@
 """Base class of environment wrappers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dm_env
 import numpy as np
+from dm_env import specs
 
 from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import rendering
@@ -62,3 +63,19 @@ class EnvironmentWrapper(dm_env.Environment):
 
   def close(self) -> None:
     self._environment.close()
+
+
+def map_spec(
+  spec: specs.Array, function: Callable[[np.ndarray], np.ndarray]
+) -> specs.Array:
+  """Returns the spec of arrays of a spec after a change of their shape."""
+  if not isinstance(spec, specs.BoundedArray):
+    shape = function(np.zeros(spec.shape, spec.dtype)).shape
+    return specs.Array(shape, spec.dtype, spec.name)
+  minimum, maximum = (
+    function(np.broadcast_to(bound, spec.shape))
+    for bound in (spec.minimum, spec.maximum)
+  )
+  return specs.BoundedArray(
+    minimum.shape, spec.dtype, minimum, maximum, spec.name
+  )

@@ -16,43 +16,26 @@ _RAMP_PERIOD = 100
 
 
 class Lanes(NamedTuple):
-  """Enemies and treasures in the lanes, `[B, 8]`.
+  """Enemies and treasures in the lanes, `[B, 8]`."""
 
-  Attributes:
-    x: Column, int32.
-    step: Direction, 1 right or -1 left; 0 if the lane is empty. int32.
-    gold: Whether it is treasure, bool.
-  """
-
-  x: tf.Tensor
+  x: tf.Tensor  # Column, int32.
+  # Direction, 1 right or -1 left; 0 if the lane is empty. int32.
   step: tf.Tensor
-  gold: tf.Tensor
+  gold: tf.Tensor  # Whether it is treasure, bool.
 
 
 class AsterixState(NamedTuple):
-  """State of the game, int32 `[B]` except for the lanes.
+  """State of the game, int32 `[B]` except for the lanes."""
 
-  Attributes:
-    x: Column of the player.
-    y: Row of the player.
-    lanes: Enemies and treasures.
-    spawn_wait: Steps until the next arrival.
-    move_wait: Steps until everything in the lanes moves.
-    spawn_period: Steps between two arrivals.
-    move_period: Steps between two moves.
-    ramp_wait: Steps until the difficulty increases, minus two.
-    ramps: Number of difficulty increases.
-  """
-
-  x: tf.Tensor
-  y: tf.Tensor
-  lanes: Lanes
-  spawn_wait: tf.Tensor
-  move_wait: tf.Tensor
-  spawn_period: tf.Tensor
-  move_period: tf.Tensor
-  ramp_wait: tf.Tensor
-  ramps: tf.Tensor
+  x: tf.Tensor  # Column of the player.
+  y: tf.Tensor  # Row of the player.
+  lanes: Lanes  # Enemies and treasures.
+  spawn_wait: tf.Tensor  # Steps until the next arrival.
+  move_wait: tf.Tensor  # Steps until everything in the lanes moves.
+  spawn_period: tf.Tensor  # Steps between two arrivals.
+  move_period: tf.Tensor  # Steps between two moves.
+  ramp_wait: tf.Tensor  # Steps until the difficulty increases, minus two.
+  ramps: tf.Tensor  # Number of difficulty increases.
 
 
 class Asterix(game.Game):

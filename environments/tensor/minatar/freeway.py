@@ -16,23 +16,15 @@ _TIME_LIMIT = 2500
 
 
 class FreewayState(NamedTuple):
-  """State of the game, int32 `[B, ...]`.
+  """State of the game, int32 `[B, ...]`."""
 
-  Attributes:
-    y: Row of the chicken, `[B]`.
-    pause: Steps until it can move again, `[B]`.
-    time: Remaining steps, `[B]`.
-    x: Columns of the cars, `[B, 8]`.
-    wait: Steps until each car moves, `[B, 8]`.
-    pace: Steps between a car's moves, from 1 to 5; negative if it drives to the
-      left. `[B, 8]`.
-  """
-
-  y: tf.Tensor
-  pause: tf.Tensor
-  time: tf.Tensor
-  x: tf.Tensor
-  wait: tf.Tensor
+  y: tf.Tensor  # Row of the chicken, `[B]`.
+  pause: tf.Tensor  # Steps until it can move again, `[B]`.
+  time: tf.Tensor  # Remaining steps, `[B]`.
+  x: tf.Tensor  # Columns of the cars, `[B, 8]`.
+  wait: tf.Tensor  # Steps until each car moves, `[B, 8]`.
+  # Steps between a car's moves, from 1 to 5; negative if it drives to the left.
+  # `[B, 8]`.
   pace: tf.Tensor
 
 

@@ -20,15 +20,10 @@ STAY, LEFT, UP, RIGHT, DOWN, FIRE = range(6)
 
 
 class GameCore(NamedTuple):
-  """Complete state of a game.
+  """Complete state of a game."""
 
-  Attributes:
-    state: The game's own state, a nest of tensors `[B, ...]`.
-    move: The last move, int32 `[B]`. As in MinAtar, it persists across
-      episodes.
-  """
-
-  state: Any
+  state: Any  # The game's own state, a nest of tensors `[B, ...]`.
+  # The last move, int32 `[B]`. As in MinAtar, it persists across episodes.
   move: tf.Tensor
 
 

@@ -19,45 +19,27 @@ _LOWEST_ROW = 8
 
 
 class SeaquestState(NamedTuple):
-  """State of the game, int32 `[B]` unless stated otherwise.
+  """State of the game, int32 `[B]` unless stated otherwise."""
 
-  Attributes:
-    x: Column of the submarine's front.
-    y: Row of the submarine, 0 at the surface.
-    step: Direction of the submarine, 1 right or -1 left.
-    at_surface: Whether it has surfaced already, bool.
-    oxygen: Steps that it can stay below the surface.
-    held: Divers aboard; as in MinAtar, negative after six were rescued.
-    fire_wait: Steps until it can fire.
-    bullets: The submarine's bullets.
-    divers: Divers in the water.
-    diver_wait: Steps until the next diver comes.
-    enemies: Fish and submarines.
-    num_spawned: Number of enemies so far, modulo the number of entries.
-    spawn_wait: Steps until the next enemy comes.
-    spawn_period: Steps between two arrivals of enemies.
-    move_period: Steps between two moves of an enemy.
-    ramps: Number of difficulty increases.
-    shots: Bullets of the enemies.
-  """
-
-  x: tf.Tensor
-  y: tf.Tensor
-  step: tf.Tensor
-  at_surface: tf.Tensor
-  oxygen: tf.Tensor
+  x: tf.Tensor  # Column of the submarine's front.
+  y: tf.Tensor  # Row of the submarine, 0 at the surface.
+  step: tf.Tensor  # Direction of the submarine, 1 right or -1 left.
+  at_surface: tf.Tensor  # Whether it has surfaced already, bool.
+  oxygen: tf.Tensor  # Steps that it can stay below the surface.
+  # Divers aboard; as in MinAtar, negative after six were rescued.
   held: tf.Tensor
-  fire_wait: tf.Tensor
-  bullets: things.Bullets
-  divers: things.Divers
-  diver_wait: tf.Tensor
-  enemies: things.Enemies
+  fire_wait: tf.Tensor  # Steps until it can fire.
+  bullets: things.Bullets  # The submarine's bullets.
+  divers: things.Divers  # Divers in the water.
+  diver_wait: tf.Tensor  # Steps until the next diver comes.
+  enemies: things.Enemies  # Fish and submarines.
+  # Number of enemies so far, modulo the number of entries.
   num_spawned: tf.Tensor
-  spawn_wait: tf.Tensor
-  spawn_period: tf.Tensor
-  move_period: tf.Tensor
-  ramps: tf.Tensor
-  shots: things.Bullets
+  spawn_wait: tf.Tensor  # Steps until the next enemy comes.
+  spawn_period: tf.Tensor  # Steps between two arrivals of enemies.
+  move_period: tf.Tensor  # Steps between two moves of an enemy.
+  ramps: tf.Tensor  # Number of difficulty increases.
+  shots: things.Bullets  # Bullets of the enemies.
 
 
 class Seaquest(game.Game):

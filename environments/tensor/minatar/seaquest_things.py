@@ -34,16 +34,11 @@ class Bullets(NamedTuple):
 
   int32 `[B, 2]` or `[B, 32]`, those of the enemies at the same indices. A
   bullet leaves the board before its entry is needed again.
-
-  Attributes:
-    x: Column.
-    y: Row.
-    step: Direction, 1 right or -1 left; 0 in an empty entry.
   """
 
-  x: tf.Tensor
-  y: tf.Tensor
-  step: tf.Tensor
+  x: tf.Tensor  # Column.
+  y: tf.Tensor  # Row.
+  step: tf.Tensor  # Direction, 1 right or -1 left; 0 in an empty entry.
 
 
 class Divers(NamedTuple):
@@ -63,19 +58,14 @@ class Enemies(NamedTuple):
 
   Two enemies of one kind on the same field never move in the same step, because
   they came one after the other.
-
-  Attributes:
-    armed: Whether it is a submarine, bool.
-    move_wait: Steps until it moves, int32.
-    shot_wait: Steps until it shoots if it is a submarine, int32.
   """
 
   x: tf.Tensor
   y: tf.Tensor
   step: tf.Tensor
-  armed: tf.Tensor
-  move_wait: tf.Tensor
-  shot_wait: tf.Tensor
+  armed: tf.Tensor  # Whether it is a submarine, bool.
+  move_wait: tf.Tensor  # Steps until it moves, int32.
+  shot_wait: tf.Tensor  # Steps until it shoots if it is a submarine, int32.
 
 
 def append(things: Any, where: tf.Tensor, *values: tf.Tensor) -> Any:

@@ -66,16 +66,6 @@ def test_reward(action, paddle):
   assert rewards == {c: 1 if c == paddle else -1 for c in range(5)}
 
 
-def test_seed():
-  def columns(seed):
-    environment = catch.Catch(seed=seed)
-    return [find_column(environment.reset()) for _ in range(50)]
-
-  assert columns(3) == columns(3)
-  assert columns(3) != columns(4)
-  assert set(columns(3)) == {0, 1, 2, 3, 4}
-
-
 @pytest.mark.parametrize(
   ('arguments', 'message'),
   [

@@ -1,24 +1,10 @@
 """Tests of `environments/games/reach.py`."""
 
-import unittest
-
 import dm_env
 import numpy as np
 import pytest
-from dm_env import test_utils
 
 from repertory.environments.games import reach
-
-
-# dm_env's mixin calls methods of unittest's TestCase.
-class TestReachConformance(test_utils.EnvironmentTestMixin, unittest.TestCase):
-  def make_object_under_test(self):
-    return reach.Reach(max_steps=4, seed=1)
-
-  def make_action_sequence(self):
-    random = np.random.default_rng(0)
-    for _ in range(20):
-      yield random.uniform(-1, 1, 2).astype(np.float32)
 
 
 def find(image):
@@ -42,14 +28,6 @@ def test_image_encodes_the_positions():
   np.testing.assert_allclose(hand, [9 * 0.25, 9 * 0.9], atol=0.02)
   np.testing.assert_allclose(goal, [9, 0])
   assert timestep.observation[..., 1].max() == 255
-
-
-def test_moves_and_walls():
-  environment = reach.Reach(seed=0)
-  environment.reset()
-  environment._hand, environment._goal = np.array([0.5, 0.95]), np.zeros(2)
-  environment.step(np.array([-0.5, 1.0], np.float32))
-  np.testing.assert_allclose(environment._hand, [0.5 - 0.075, 1.0])
 
 
 def test_success():

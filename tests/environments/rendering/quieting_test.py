@@ -9,20 +9,6 @@ from repertory.environments.rendering import quieting
 _SECONDS = 60
 
 
-def test_ignores_warnings_of_a_kind():
-  with warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter('always')
-    with quieting.ignored_warnings('.*small', UserWarning):
-      warnings.warn('too small a thing', UserWarning, stacklevel=1)
-      warnings.warn('too large a thing', UserWarning, stacklevel=1)
-    warnings.warn('too small a thing', UserWarning, stacklevel=1)
-  messages = [(warning.category, str(warning.message)) for warning in caught]
-  assert messages == [
-    (UserWarning, 'too large a thing'),
-    (UserWarning, 'too small a thing'),
-  ]
-
-
 def test_threads_restore_the_original(monkeypatch):
   quiet = quieting.discarded_stderr
   monkeypatch.setattr(sys, 'stderr', sys.stderr)  # Restored if the test fails.

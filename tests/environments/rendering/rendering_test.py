@@ -14,7 +14,7 @@ from repertory.environments import wrappers
 from repertory.environments.batches import batch
 from repertory.environments.games import catch
 from repertory.environments.registry import registry
-from repertory.environments.rendering import drawing, rendering
+from repertory.environments.rendering import rendering
 from repertory.environments.wrappers import previous_action
 
 
@@ -34,7 +34,6 @@ class Case:
 
 _SCREEN = (4, 210, 160, 3)
 CASES = (
-  Case('reach', (10, 10, 3), 5),
   Case('gym:CartPole-v1', (400, 600, 3), 50, num_slots=8),
   Case(
     'atari:Breakout?life_loss=true&sticky_actions=0.25&threads=1',
@@ -138,25 +137,6 @@ class TestContent:
           assert (small[77:80, 6:78] > 60).tolist() == (paddle > 60).tolist()
     assert frames[-1].std(axis=-1).max() > 50  # Colors.
 
-  def test_minatar_has_the_colors_of_its_display(self):
-    seaborn = pytest.importorskip('seaborn', reason='it brings the colors')
-    palette = 255 * np.array(seaborn.color_palette('cubehelix', 4))
-    board = np.zeros((2, 3, 4), bool)
-    board[0, 0, 0] = board[0, 1, [0, 2]] = board[1, 2, 3] = True
-    picture = drawing.draw_channels(board)
-    expected = np.zeros((2, 3, 3))
-    expected[0, 0], expected[0, 1], expected[1, 2] = palette[[0, 2, 3]]
-    # Matplotlib's colormaps have 256 levels.
-    np.testing.assert_allclose(picture, expected, atol=4)
-
-  def test_catch_is_the_board(self):
-    for name in ('tensor:catch:4x3', 'bsuite:catch/0'):
-      environment = registry.make_factory(name).with_rendering()(0)
-      environment.reset()
-      timestep = environment.step(1)
-      board = 255 * timestep.observation[..., np.newaxis]
-      np.testing.assert_array_equal(environment.render(), board.repeat(3, -1))
-
   def test_pole_of_tensors_leans_in_its_direction(self):
     environment = registry.make('tensor:cartpole', seed=0)
     timestep = environment.reset()
@@ -229,8 +209,8 @@ class TestOwnEnvironments:
     np.testing.assert_array_equal(found, [[_PICTURE + 2], [_PICTURE]])
     assert rendering.rate(together) == 12
 
-  @pytest.mark.parametrize('rate', [0, float('nan'), 'fast'])
-  def test_invalid_rate(self, rate):
+  def test_invalid_rate(self):
+    rate = 'fast'
     environments = batch.EnvironmentBatch([Colored(_PICTURE, render_fps=rate)])
     with pytest.raises(rendering.RenderError, match='`render_fps` of Colored'):
       rendering.rate(environments)
@@ -300,20 +280,10 @@ def test_environments_of_ones_own_by_name(thing, shape, rate, write_module):
     assert rendering.rate(environments) == rate
 
 
-def test_render_mode_of_ones_own_is_left_alone(write_module):
-  write_module('own_pictures', _NAMED)
-  name = 'own_pictures:Own?render_mode=human'
-  environments = registry.make_factory(name).with_rendering().make_batch([1])
-  environments.reset()
-  with pytest.raises(rendering.RenderError, match='was made with human'):
-    rendering.take(environments, [0])
-
-
 @pytest.mark.parametrize(
   ('name', 'message'),
   [
     ('memory_chain', 'MemoryChain has no method `render`'),
-    ('envpool:CartPole-v1', 'EnvPoolSource has no method `render`'),
     ('bsuite:cartpole/0', r'only boards can be rendered.*shape \[1, 6\]'),
   ],
 )

@@ -13,22 +13,6 @@ from repertory.environments.registry import families, registry
 from repertory.environments.tensor import catch
 
 
-@pytest.mark.parametrize(
-  ('name', 'shape'),
-  [
-    ('tensor:catch:12x7', (12, 7)),
-    ('tensor:cartpole', (4,)),
-  ],
-)
-def test_names(name, shape):
-  factory = registry.make_factory(name)
-  assert pickle.loads(pickle.dumps(factory)) == factory
-  environment = factory.make_tensor_environment()
-  assert isinstance(environment, tensor.TensorEnvironment)
-  assert environment.observation_spec().shape == shape
-  assert type(registry.make_tensor_environment(factory)) is type(environment)
-
-
 def test_every_entry_can_be_made():
   for family in families.FAMILIES:
     if family.make_tensor is None:
@@ -80,13 +64,6 @@ def test_other_environments_are_refused(factory, found):
     ' of your own',
   ):
     registry.make_tensor_environment(factory)
-
-
-def test_wrong_numbers():
-  factory = registry.make_factory('tensor:catch:1x5')
-  for make in (factory.make_tensor_environment, lambda: factory(0)):
-    with pytest.raises(ValueError, match=r'`rows`.*at least 2, got 1'):
-      make()
 
 
 def test_names_alone_load_no_tensorflow():
