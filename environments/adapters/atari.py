@@ -194,13 +194,8 @@ class AtariSource(vector_batch.VectorSource):
 
 def _roms() -> dict[str, str]:
   """Returns the ROM file of each single-player game."""
-  ale_py = extras.import_extra('ale_py', 'atari')
+  extras.import_extra('ale_py', 'atari')  # Registers its games.
   gymnasium = extras.import_extra('gymnasium', 'atari')
-  if not hasattr(ale_py, 'AtariVectorEnv'):
-    raise ImportError(
-      'This environment needs the vector environments of ale-py. Install it'
-      " with: pip install 'repertory[atari]'"
-    )
   return {
     name.removeprefix('ALE/').removesuffix('-v5'): spec.kwargs['game']
     for name, spec in gymnasium.registry.items()

@@ -5,15 +5,11 @@ from typing import Any
 
 
 def import_extra(module: str, extra: str) -> Any:
-  """Returns a module that an extra of this package installs.
-
-  Args:
-    module: Module path, such as 'dm_control.suite'.
-    extra: The extra that installs it.
+  """Returns a module, such as 'dm_control.suite', that an extra installs.
 
   Raises:
-    ImportError: If the module's package is not installed; says how to install
-      it. An import error inside an installed package is raised unchanged.
+    ImportError: If its package is not installed; says how to install it. An
+      import error inside an installed package is raised unchanged.
   """
   package = module.partition('.')[0]
   try:

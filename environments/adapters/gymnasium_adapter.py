@@ -26,14 +26,7 @@ if TYPE_CHECKING:
 def make(environment_id: str, seed: int, **settings: Any) -> 'GymnasiumAdapter':
   """Makes a registered Gymnasium environment.
 
-  Args:
-    environment_id: As for `make_env`, for example 'CartPole-v1'.
-    seed: As for `GymnasiumAdapter`.
-    **settings: Keyword arguments of `gymnasium.make`.
-
-  Raises:
-    ImportError: If gymnasium is not installed.
-    ValueError: If Gymnasium does not know the id, or as by `GymnasiumAdapter`.
+  Arguments and errors are those of `make_env` and `GymnasiumAdapter`.
   """
   return GymnasiumAdapter(make_env(environment_id, **settings), seed)
 
@@ -231,10 +224,7 @@ class GymnasiumAdapter(dm_env.Environment):
 
 
 def draw(env: Any) -> Any:
-  """Returns the result of `render`: an image, or several.
-
-  Args:
-    env: A `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
+  """Returns the result of `render`, of an environment or a vector environment.
 
   Raises:
     RenderError: If it was not made with the render mode 'rgb_array', or does

@@ -26,18 +26,9 @@ def make_source(
 ) -> 'GymnasiumVectorSource | None':
   """Makes Gymnasium's NumPy vector environment of an id, as of CartPole.
 
-  Args:
-    environment_id: As for `gymnasium_adapter.make_env`.
-    seeds: One per slot. A vector environment has a single seed, made of all of
-      them, so the episodes of a slot depend on the whole batch.
-    **settings: Keyword arguments of `gymnasium.make`.
-
-  Returns:
-    None without one, or if a loop over `gymnasium_adapter.make` is faster.
-
-  Raises:
-    ImportError: If gymnasium is not installed.
-    ValueError: As by `gymnasium_adapter.make`.
+  It has a single seed, made of those of all slots, so the episodes of a slot
+  depend on the whole batch. None without one, or if a loop over
+  `gymnasium_adapter.make` is faster.
   """
   environment_id = gymnasium_adapter.register(environment_id)
   gymnasium = gymnasium_spaces.import_gymnasium()
@@ -122,15 +113,11 @@ class GymnasiumVectorSource(VectorEnvSource):
   """A `gymnasium.vector.VectorEnv` as a `vector_batch.VectorSource`."""
 
   def __init__(self, vector_env: 'gymnasium.vector.VectorEnv', seed: int):
-    """Takes ownership of the vector environment.
-
-    Args:
-      vector_env: Vector environment whose `autoreset_mode` is `NEXT_STEP`.
-      seed: Seed of the first reset only.
+    """Takes ownership of the vector environment; seeds its first reset.
 
     Raises:
-      ValueError: If it has another `autoreset_mode`, or if a space cannot
-        become a spec.
+      ValueError: If its `autoreset_mode` is not `NEXT_STEP`, or if a space
+        cannot become a spec.
     """
     if not _restarts_with_next_step(vector_env):
       raise ArgumentError(

@@ -35,31 +35,24 @@ _SIZES = frozenset({'rows', 'columns', 'length'})
 
 
 class Family(NamedTuple):
-  """Name pattern of environments, and their factories.
+  """Name pattern of environments, and their factories."""
 
-  Attributes:
-    pattern: The name, with its free parts in angle brackets.
-    description: One line.
-    make: Makes one environment of match, settings and seed; None for those of
-      users.
-    extra: The extra to install, '' if none.
-    options: Options that may follow a question mark.
-    make_batch: Makes a vectorized batch; None for a loop over environments.
-    make_tensor: Makes a tensor environment; None if the family has none.
-    has_render_mode: Whether rendering is enabled by a setting, `render_mode`.
-  """
-
-  pattern: str
+  pattern: str  # The name, with its free parts in angle brackets.
   description: str
+  # Makes one environment of match, settings and seed; None for those of users.
   make: Any = None
-  extra: str = ''
+  extra: str = ''  # The extra to install, if any.
+  # Options that may follow a question mark.
   options: tuple[name_options.Option, ...] = ()
+  # Makes a vectorized batch; None for a loop over environments.
   make_batch: (
     Callable[[Match, Settings, Sequence[int]], vector_batch.VectorBatch] | None
   ) = None
+  # Makes a tensor environment; None if the family has none.
   make_tensor: (
     Callable[[Match, Settings], 'tensor_environment.TensorEnvironment'] | None
   ) = None
+  # Whether rendering is enabled by a setting, `render_mode`.
   has_render_mode: bool = False
 
   @property

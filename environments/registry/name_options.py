@@ -26,9 +26,6 @@ def parse(text: str | None, known: Sequence[Option]) -> dict[str, Any]:
 
   Returns:
     The values of all valid options, defaults included.
-
-  Raises:
-    ValueError: If an option is unknown, comes twice or has a wrong value.
   """
   given = split(text, {option.name: describe(option) for option in known})
   return {
@@ -40,14 +37,14 @@ def parse(text: str | None, known: Sequence[Option]) -> dict[str, Any]:
 
 
 def split(text: str | None, known: Mapping[str, str]) -> dict[str, str]:
-  """Splits the part of a name after its question mark, as `parse`.
+  """Returns the text of each given option, of those known.
 
   Args:
     text: As for `parse`.
     known: Each valid option, with its default as written in a name.
 
-  Returns:
-    The text of each given option.
+  Raises:
+    ValueError: If an option is unknown, comes twice or has no value.
   """
   given: dict[str, str] = {}
   for part in () if text is None else text.split('&'):

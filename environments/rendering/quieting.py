@@ -17,12 +17,7 @@ _LOCK = threading.RLock()
 def ignored_warnings(
   message: str = '', category: type[Warning] = Warning
 ) -> Iterator[None]:
-  """Ignores warnings while the block runs.
-
-  Args:
-    message: Regular expression that the start of the message must match.
-    category: Class of the ignored warnings.
-  """
+  """Ignores warnings of a category whose start matches a regular expression."""
   with _LOCK, warnings.catch_warnings():
     warnings.filterwarnings('ignore', message, category)
     yield

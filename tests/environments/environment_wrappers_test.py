@@ -124,12 +124,6 @@ class TestStepLimit:
     assert timesteps[2].reward == 2
     assert inner.num_resets == 2
 
-  def test_leaves_termination_alone(self):
-    environment = wrappers.StepLimit(ScriptedEnvironment(length=3), 3)
-    timesteps = [environment.step(None) for _ in range(5)]
-    assert [t.step_type for t in timesteps] == [0, 1, 1, 2, 0]
-    assert timesteps[3].discount == 0
-
   def test_wrong_argument(self):
     with pytest.raises(ValueError, match=r'`max_steps`.*got 0'):
       wrappers.StepLimit(catch.Catch(), 0)

@@ -113,9 +113,6 @@ def test_actions_of_the_spec_are_of_the_space(space):
       spaces.Discrete(2), 1.0, 'action_space.* 0 to 1, found 1.0', id='float'
     ),
     pytest.param(
-      spaces.Box(0, 1, (2,)), np.zeros(1), r'action_space.*\(1,\)', id='shape'
-    ),
-    pytest.param(
       spaces.Dict(a=spaces.Discrete(2)),
       {'b': 0},
       'action_space.*a.*b',

@@ -53,14 +53,6 @@ def test_is_cut_off():
   assert (timestep.reward, timestep.discount) == (0, 1)
 
 
-def test_episodes_begin_apart():
-  environment = reach.Reach(seed=0)
-  for _ in range(200):
-    environment._ended = True
-    environment.reset()
-    assert np.linalg.norm(environment._hand - environment._goal) > 0.1
-
-
 @pytest.mark.parametrize('action', [1.0, [0.5, 1.1], [np.nan, 0.0], [1, 0]])
 def test_refuses_actions(action):
   environment = reach.Reach()

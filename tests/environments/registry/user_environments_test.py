@@ -274,7 +274,6 @@ _WRONG = """
   def takes_no_seed(): return catch.Catch(seed=0)
   def raises(seed): raise ValueError('my own words')
   def refused(seed): return catch.Catch(rows=1, seed=seed)
-  def array(seed, at: dict = {}): pass
   class Batches:
     def __init__(self): raise OSError('no disk')
     def make_batch(self, seeds): pass
@@ -291,8 +290,7 @@ class TestWrong:
       ('needs?size=x&speed=1', ["size must be of type int, got 'x'"]),
       ('needs?sise=3', ["'sise'. Did you mean 'size'?", 'size=..., speed=...']),
       ('needs?seed=3', ["got 'seed'"]),
-      ('array?at=x', ['must be of type dict', 'Only code can give']),
-      ('Batches', ['it failed', 'line 11, in __init__', 'OSError: no disk']),
+      ('Batches', ['it failed', 'line 10, in __init__', 'OSError: no disk']),
     ],
   )
   def test_factory_is_refused(self, write_module, thing, parts):

@@ -152,16 +152,6 @@ class TestContent:
     )
     assert angle < -0.2
 
-  def test_pendulum_of_tensors_is_at_its_angle(self):
-    environment = registry.make('tensor:pendulum', seed=2)
-    cosine, sine, _ = environment.reset().observation
-    picture = environment.render()
-    rows, columns = np.nonzero(picture[..., 1] == 77)
-    # The middle of the rod is half its length away from the pivot.
-    assert columns.mean() == pytest.approx(99.5 - 40 * sine, abs=2)
-    assert rows.mean() == pytest.approx(99.5 - 40 * cosine, abs=2)
-    assert (picture[99, 99] == 0).all()
-
 
 class Colored(dm_env.Environment):
   """Renders a given image."""

@@ -63,12 +63,6 @@ class TestScripted:
       [[0, 0], [1, 1], [2, 2], [0, 3], [1, 0]],
     )
 
-  def test_step_before_reset_needs_no_actions(self):
-    observation = make_batch(Scripted(), Scripted()).step(None).observation
-    np.testing.assert_array_equal(
-      observation['previous_action']['move'], [0, 0]
-    )
-
   def test_array_likes_are_cast(self):
     environments = make_batch(Scripted(), Scripted())
     environments.reset()
