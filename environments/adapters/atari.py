@@ -74,13 +74,10 @@ class AtariSource(vector_batch.VectorSource):
   def __init__(
     self, game: str, settings: Mapping[str, Any], seeds: Sequence[int]
   ):
-    """Loads the game.
+    """Loads one of `games`, with a value for each of `OPTIONS`.
 
-    Args:
-      game: See `games`.
-      settings: A value for each of `OPTIONS`, and `render_mode` to
-        enable rendering.
-      seeds: One per slot, at least 0; used for the first game only.
+    The setting `render_mode` enables rendering. Each slot has a seed of at
+    least 0, used for its first game only.
 
     Raises:
       ImportError: If ale-py or gymnasium is not installed.

@@ -29,7 +29,7 @@ def ids() -> list[str]:
 def make(
   bsuite_id: str, seed: int, render_mode: str | None = None
 ) -> dm_env.Environment:
-  """Makes the environment of a bsuite id, without bsuite's logging.
+  """Makes an environment of single precision, without bsuite's logging.
 
   All episodes end with discount 0, also those that a time limit ends: bsuite
   does not distinguish the two.
@@ -40,9 +40,6 @@ def make(
       of the action mapping, which is part of the experiment.
     render_mode: None, or 'rgb_array' to enable rendering, which needs a board
       as observation.
-
-  Returns:
-    An environment of single precision.
 
   Raises:
     ImportError: If bsuite is not installed.

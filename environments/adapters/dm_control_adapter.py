@@ -44,19 +44,16 @@ def tasks() -> list[str]:
 def make(
   task: str, settings: Mapping[str, Any], seed: int
 ) -> dm_env.Environment:
-  """Makes a task with state observations, not pixels.
+  """Makes a task of single precision, with state observations, not pixels.
 
   The suite's episodes end after a fixed time only, with discount 1; a few tasks
   terminate as well, with discount 0.
 
   Args:
     task: See `tasks`.
-    settings: A value for each of `OPTIONS`, and `render_mode`
-      to enable rendering.
+    settings: A value for each of `OPTIONS`, and `render_mode` to enable
+      rendering.
     seed: At least 0.
-
-  Returns:
-    An environment of single precision.
 
   Raises:
     ImportError: If dm_control is not installed.

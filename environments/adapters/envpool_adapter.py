@@ -42,13 +42,10 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
     settings: Mapping[str, Any],
     seeds: Sequence[int],
   ):
-    """Makes the pool.
+    """Makes the pool of one of `ids`, with a value for each of `OPTIONS`.
 
-    Args:
-      environment_id: See `ids`.
-      settings: A value for each of `OPTIONS`.
-      seeds: One per slot. A pool has a single seed, made of all of them, so the
-        episodes of a slot depend on the whole batch.
+    A pool has a single seed, made of those of all slots, so the episodes of a
+    slot depend on the whole batch.
 
     Raises:
       ImportError: If envpool is not installed.

@@ -45,12 +45,7 @@ class MinAtarSource(vector_batch.VectorSource):
   def __init__(
     self, game: str, settings: Mapping[str, Any], seeds: Sequence[int]
   ):
-    """Creates the games.
-
-    Args:
-      game: One of `GAMES`.
-      settings: A value for each of `OPTIONS`.
-      seeds: One per slot, at least 0.
+    """Creates one of `GAMES`, with a value for each of `OPTIONS`.
 
     Raises:
       ImportError: If MinAtar is not installed.

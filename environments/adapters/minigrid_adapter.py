@@ -39,13 +39,7 @@ def ids() -> list[str]:
 def make(
   world_id: str, settings: Mapping[str, Any], seed: int
 ) -> dm_env.Environment:
-  """Makes an environment of single precision: see `make_env`.
-
-  Args:
-    world_id: See `ids`.
-    settings: A value for each of `OPTIONS`.
-    seed: At least 0.
-  """
+  """Makes an environment of single precision: see `make_env`."""
   return single_precision.SinglePrecision(
     gymnasium_adapter.GymnasiumAdapter(make_env(world_id, settings), seed)
   )
@@ -61,10 +55,6 @@ def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':
     world_id: See `ids`.
     settings: A value for each of `OPTIONS`, and `render_mode` to render the
       whole grid, with the agent's field of view highlighted.
-
-  Raises:
-    ImportError: If minigrid is not installed.
-    ValueError: If the id is unknown.
   """
   argument_checks.check_known('id', world_id, ids())
   gymnasium = extras.import_extra('gymnasium', 'minigrid')

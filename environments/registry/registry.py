@@ -73,9 +73,7 @@ class EnvironmentFactory:
   ) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
     """Makes a batch, by the fastest implementation of the name.
 
-    Args:
-      seeds: One per slot, at least one; batches with equal seeds behave
-        identically.
+    Batches with equal seeds, one per slot, behave identically.
 
     Raises:
       ImportError: If a package that the name needs is not installed.

@@ -64,14 +64,7 @@ class OwnFactory:
     self._find()
 
   def __call__(self, seed: int) -> dm_env.Environment:
-    """Makes an environment of single precision.
-
-    Args:
-      seed: At least 0.
-
-    Raises:
-      ArgumentError: If the seed is not valid, or the result is no environment.
-    """
+    """Makes an environment of single precision: see `EnvironmentFactory`."""
     call = self._find()
     seed = argument_checks.check_integer('seed', seed, 0)
     made = self._run(call, seed)
@@ -99,14 +92,7 @@ class OwnFactory:
   def make_batch(
     self, seeds: Sequence[int]
   ) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
-    """Makes a batch, by the user's factory or of single environments.
-
-    Args:
-      seeds: One per slot, at least one.
-
-    Raises:
-      ArgumentError: If a seed is not valid, or the result is no environment.
-    """
+    """Makes a batch, by the user's factory or of single environments."""
     if not len(seeds):
       problem = 'expected one for each slot, got none.'
       raise argument_checks.ArgumentError('seeds', problem)
@@ -116,11 +102,7 @@ class OwnFactory:
     return batch.EnvironmentBatch([self(seed) for seed in seeds])
 
   def make_tensor_environment(self) -> 'tensor_environment.TensorEnvironment':
-    """Makes a tensor environment: see `environments.tensor`.
-
-    Raises:
-      ArgumentError: If the result is no tensor environment.
-    """
+    """Makes a tensor environment: see `environments.tensor`."""
     make = getattr(self._find(), _TENSOR, None)
     if make is None:
       raise self._refuse(

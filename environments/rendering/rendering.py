@@ -30,11 +30,9 @@ class RenderError(ValueError):
 
 
 def enable(factory: Any) -> Any:
-  """Returns a factory of the same environments with rendering enabled.
+  """Returns the `with_rendering()` of a factory, or else the factory itself.
 
-  Args:
-    factory: If it has a method `with_rendering`, which returns such a factory,
-      that is called; else its environments are expected to render.
+  Without the method, its environments are expected to render.
   """
   make = getattr(factory, 'with_rendering', None)
   return factory if make is None else make()
@@ -74,14 +72,9 @@ def rate(owner: Any) -> float:
 
 
 def take(batch: Any, slots: Sequence[int]) -> Frames:
-  """Renders some environments of a batch, and checks the results.
+  """Renders some slots of a batch; returns uint8 `[T, H, W, 3]` for each.
 
-  Args:
-    batch: See `batch.EnvironmentBatch`.
-    slots: The slots to render.
-
-  Returns:
-    uint8 `[T, H, W, 3]` per slot, with T of at least 1.
+  T is at least 1.
 
   Raises:
     RenderError: If rendering fails, for any reason.

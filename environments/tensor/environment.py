@@ -131,12 +131,9 @@ class TensorEnvironment(abc.ABC):
     return tf.nest.map_structure(tf.zeros_like, core)
 
   def initial_state(self, counters: tf.Tensor) -> State:
-    """Returns the state before the first reset.
+    """Returns the state before the first reset, given `initial_counters`.
 
     A step from it does the same as `reset`, with any actions.
-
-    Args:
-      counters: uint64 `[B]`, see `initial_counters`; B must be static.
     """
     core = self.initial_core(counters.shape[0])
     return State(core, counters, tf.ones(counters.shape, tf.bool))
@@ -239,16 +236,9 @@ class TensorEnvironment(abc.ABC):
 
 
 def initial_counters(seeds: Sequence[int]) -> tf.Tensor:
-  """Returns the initial counters of environments of these seeds.
+  """Returns the initial counters of environments, uint64 `[len(seeds)]`.
 
-  Args:
-    seeds: One per row, at least 0.
-
-  Returns:
-    uint64 `[len(seeds)]`; each depends on its own seed alone.
-
-  Raises:
-    ArgumentError: If a seed is not an integer of at least 0.
+  Each depends on its own seed alone, an integer of at least 0.
   """
   checked = [argument_checks.check_integer('seed', seed, 0) for seed in seeds]
   stream = [_ENVIRONMENT_STREAM]

@@ -35,26 +35,11 @@ class Factory:
   make: Callable[[], environment_lib.TensorEnvironment]
 
   def __call__(self, seed: int) -> dm_env.Environment:
-    """Makes one environment on the host.
-
-    Args:
-      seed: At least 0; environments with equal seeds behave identically.
-
-    Raises:
-      ArgumentError: If the seed is not valid.
-    """
+    """Makes one environment on the host, with a seed of at least 0."""
     return single_slot.SingleSlot(TensorSource(self.make(), [seed]))
 
   def make_batch(self, seeds: Sequence[int]) -> vector_batch.VectorBatch:
-    """Makes a batch on the host.
-
-    Args:
-      seeds: One per slot, at least one. Each slot depends on its own seed
-        alone.
-
-    Raises:
-      ArgumentError: If there are no seeds, or if one is not valid.
-    """
+    """Makes a batch on the host; each slot depends on its own seed alone."""
     return vector_batch.VectorBatch(TensorSource(self.make(), seeds))
 
   def make_tensor_environment(self) -> environment_lib.TensorEnvironment:

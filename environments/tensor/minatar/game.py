@@ -133,7 +133,7 @@ class Game(environment.TensorEnvironment):
   def _play(
     self, state: Any, move: tf.Tensor, draws: tf.Tensor
   ) -> tuple[Any, tf.Tensor, tf.Tensor]:
-    """Makes a move.
+    """Makes a move, int32 `[B]`.
 
     Args:
       state: State of the game, a nest of tensors `[B, ...]`.
