@@ -36,7 +36,7 @@ _INTERNAL = {
   'environments/registry': {
     'families', 'name_options',
   },
-  'environments/rendering': {'headless', 'quieting'},
+  'environments/rendering': {'headless'},
   'environments/tensor': {'trigonometry'},
   'environments/values': {'casting'},
   'agents': set(),

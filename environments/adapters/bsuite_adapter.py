@@ -75,11 +75,13 @@ def make(
 class _Board(environment_wrapper.EnvironmentWrapper):
   """Renders the observation, which must be a board, white on black."""
 
-  render_fps = 5.0
-
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     self._timestep = timestep
     return timestep
+
+  @property
+  def render_fps(self) -> float:
+    return 5.0
 
   def render(self) -> np.ndarray:
     board = np.asarray(self._timestep.observation)

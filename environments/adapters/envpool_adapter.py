@@ -9,7 +9,6 @@ from dm_env import specs
 from repertory.environments.adapters import extras, gymnasium_sources
 from repertory.environments.batches import seeds as seeds_lib
 from repertory.environments.registry import name_options
-from repertory.environments.rendering import quieting
 from repertory.environments.values import argument_checks
 
 OPTIONS = (
@@ -54,7 +53,7 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
     envpool = _import_envpool()
     argument_checks.check_known('id', environment_id, envpool.list_all_envs())
     # EnvPool casts float64 bounds to float32, and warns.
-    with quieting.ignored_warnings('.*precision lowered by casting.*'):
+    with extras.ignored_warnings('.*precision lowered by casting.*'):
       pool = envpool.make_gymnasium(
         environment_id,
         num_envs=len(seeds),
@@ -85,5 +84,5 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
 
 def _import_envpool() -> Any:
   """Imports envpool without the deprecation notice of gym."""
-  with quieting.discarded_stderr():
+  with extras.discarded_stderr():
     return extras.import_extra('envpool', 'envpool')

@@ -16,7 +16,7 @@ from repertory.environments.batches.batch_columns import (
   EnvironmentContractError,
 )
 from repertory.environments.batches.layout import Nest
-from repertory.environments.rendering import headless, quieting, rendering
+from repertory.environments.rendering import headless, rendering
 from repertory.environments.values import argument_checks, casting
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
   spec = gymnasium.registry.get(environment_id)
   if spec is not None and 'envs.box2d.' in str(spec.entry_point):
     # Box2D warns on import, and fails if warnings are errors.
-    with quieting.ignored_warnings(category=DeprecationWarning):
+    with extras.ignored_warnings(category=DeprecationWarning):
       extras.import_extra('Box2D', 'box2d')
   try:
     # Gymnasium's passive checker only warns; a batch raises.

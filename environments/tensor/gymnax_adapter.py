@@ -16,7 +16,6 @@ from dm_env import specs
 
 from repertory.components.runtime import random_streams
 from repertory.environments.adapters import extras
-from repertory.environments.rendering import quieting
 from repertory.environments.tensor import environment
 from repertory.environments.values import argument_checks
 
@@ -66,7 +65,7 @@ class Gymnax(environment.TensorEnvironment):
     """
     self._id = id
     # Ignores deprecation warnings of JAX about gymnax's code.
-    with quieting.ignored_warnings():
+    with extras.ignored_warnings():
       self._game = _translate(*_import_packages(), id)
 
   def __reduce__(self):

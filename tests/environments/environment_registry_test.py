@@ -173,19 +173,16 @@ def test_errors_keep_the_argument():
       assert str(error) == f'`{argument}`: {error.problem}'
 
 
-def test_gymnasium_is_imported_only_when_needed():
-  # In another process, because other tests have imported gymnasium.
+def test_packages_are_imported_only_when_needed():
+  # In another process, because other tests have imported them.
   program = (
     'import sys\n'
-    'from repertory.environments import wrappers\n'
-    'from repertory.environments.batches import batch\n'
+    'from repertory.environments import tensor\n'
     'from repertory.environments.registry import registry\n'
     'registry.names()\n'
     "registry.make_factory('gym:CartPole-v1')\n"
-    "registry.make_factory('atari:Pong?noops=0')\n"
-    "registry.make('catch', seed=0)\n"
-    "assert 'gymnasium' not in sys.modules\n"
-    "registry.make('gym:CartPole-v1', seed=0)\n"
-    "assert 'gymnasium' in sys.modules\n"
+    "registry.make_factory('tensor:cartpole')\n"
+    "registry.make_factory('catch').make_batch([0])\n"
+    "assert not {'gymnasium', 'tensorflow'} & set(sys.modules)\n"
   )
   subprocess.run([sys.executable, '-c', program], check=True, timeout=120)

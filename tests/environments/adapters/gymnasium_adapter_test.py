@@ -140,13 +140,6 @@ class TestSteps:
     assert timestep.reward == 3
     assert environment.step(0).first() == timestep.last()
 
-  def test_seed_is_used_once(self):
-    gym_env = fake_gym_env.FakeGymEnv()
-    environment = gymnasium_adapter.GymnasiumAdapter(gym_env, 7)
-    environment.reset()
-    environment.reset()
-    assert gym_env.seeds == [7, None]
-
 
 @pytest.mark.parametrize(
   ('environment_id', 'message'),

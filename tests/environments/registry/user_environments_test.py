@@ -139,12 +139,6 @@ class TestOfDmEnv:
     assert (inner.size, inner.step_size, inner.name) == expected
     assert type(inner.step_size) is float
 
-  def test_types_for_readers_alone(self, write_module):
-    source = _COUNTER.replace('size: int = 5', "size: 'any number' = 5")
-    write_module('own_counter', source)
-    inner = _unwrap(registry.make('own_counter:Counter?size=7', seed=0))
-    assert inner.size == 7  # By its default.
-
   def test_can_be_pickled(self, write_module):
     write_module('own_counter', _COUNTER)
     factory = registry.make_factory('own_counter:make?size=4')

@@ -40,7 +40,7 @@ CASES = (
     _SCREEN,
     60,
     1,
-    80,
+    50,
   ),
   Case(
     'atari:Breakout?max_frames=40&noops=0&frame_skip=2&threads=1',

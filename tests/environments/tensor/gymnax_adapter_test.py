@@ -15,7 +15,6 @@ import tensorflow as tf
 from dm_env import specs
 
 from repertory.environments import conformance, tensor
-from repertory.environments.registry import registry
 from repertory.environments.tensor import gymnax_adapter
 from repertory.environments.values.argument_checks import ArgumentError
 from support.agents import random_draws
@@ -155,18 +154,6 @@ class TestGames:
       ArgumentError, match=f"`id`.*cannot make '{_MNIST}': OSError: no network"
     ):
       gymnax_adapter.Gymnax(_MNIST)
-
-  def test_not_installed(self, monkeypatch):
-    package = 'gymnax'
-    monkeypatch.setitem(sys.modules, package, None)
-    factory = registry.make_factory('tensor:gymnax/CartPole-v1')
-    for make in (lambda: factory(0), factory.make_tensor_environment):
-      with pytest.raises(
-        ImportError,
-        match=rf"'tensor:gymnax/CartPole-v1' .* {package}\..*"
-        r"pip install 'repertory\[gymnax\]'",
-      ):
-        make()
 
   def test_pickled_in_the_middle_of_an_episode(self):
     environments = tensor.Factory(

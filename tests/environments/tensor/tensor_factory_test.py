@@ -2,8 +2,6 @@
 
 import functools
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -64,19 +62,3 @@ def test_other_environments_are_refused(factory, found):
     ' of your own',
   ):
     registry.make_tensor_environment(factory)
-
-
-def test_names_alone_load_no_tensorflow():
-  # In another process, because other tests have imported it.
-  program = (
-    'import sys\n'
-    'from repertory.environments import tensor\n'
-    'from repertory.environments.registry import registry\n'
-    'registry.names()\n'
-    "registry.make_factory('tensor:cartpole')\n"
-    "registry.make_factory('catch').make_batch([0])\n"
-    "assert 'tensorflow' not in sys.modules\n"
-    "registry.make_factory('tensor:cartpole').make_tensor_environment()\n"
-    "assert 'tensorflow' in sys.modules\n"
-  )
-  subprocess.run([sys.executable, '-c', program], check=True, timeout=120)

@@ -115,17 +115,3 @@ class TestBounds:
         timestep.observation['previous_action'],
         np.where(first[:, None], [2, 0], actions),
       )
-
-  def test_bounds_are_widened(self):
-    spec = specs.BoundedArray((), np.float32, -9, -1, name='prize')
-
-    class Prize(Scripted):
-      def reward_spec(self):
-        return spec
-
-    environments = make_batch(Prize())
-    found = environments.observation_spec()['previous_reward']
-    assert found == specs.BoundedArray((), np.float32, -9, 0)
-    assert found.name == 'prize'
-    # The bounds of the reward itself are unchanged.
-    assert environments.reward_spec() == spec

@@ -1,9 +1,9 @@
-"""Tests of `environments/rendering/quieting.py`."""
+"""Tests of `environments/adapters/extras.py`."""
 
 import sys
 import threading
 
-from repertory.environments.rendering import quieting
+from repertory.environments.adapters import extras
 
 
 def test_one_thread_at_a_time():
@@ -11,11 +11,11 @@ def test_one_thread_at_a_time():
   entered = threading.Event()
 
   def quiet():
-    with quieting.discarded_stderr():
+    with extras.discarded_stderr():
       entered.set()
 
   thread = threading.Thread(target=quiet)
-  with quieting.discarded_stderr():
+  with extras.discarded_stderr():
     thread.start()
     assert not entered.wait(0.2)
   thread.join(60)
