@@ -148,7 +148,7 @@ class TestDirection:
       ),
       (
         'components/config/settings.py',
-        'repertory.environments.registry.close_names',
+        'repertory.environments.registry.families',
       ),
       ('environments/batches/batch.py', 'repertory.components.types'),
       ('environments/batches/batch.py', 'repertory.components.random'),
