@@ -259,22 +259,18 @@ def _tabulate(
     f'{task.threshold:g}, evaluated every {task.period} steps'
   )
   table.add_column('run by')
-  for column in ('solved', 'CPU s', 's', 'steps', 'theirs / ours, CPU s',
-                 'mark', 'reached'):  # fmt: skip
+  for column in ('solved', 'CPU s', 's', 'steps', 'theirs / ours, CPU s'):
     table.add_column(column, justify='right')
   base = statistics.median(one.cpu_seconds for one in found[task.ours.name])
   for run in runs:
     solved = found[run.name]
     ratio = statistics.median(one.cpu_seconds for one in solved) / base
-    is_peer = run is not task.ours
     table.add_row(
       run.name,
       f'{sum(math.isfinite(one.steps) for one in solved)} of {len(solved)}',
       figures.spread([one.cpu_seconds for one in solved], 1),
       figures.spread([one.seconds for one in solved], 1),
       figures.spread([one.steps for one in solved], 0),
-      f'{ratio:.2f}' if is_peer else '',
-      f'{run.mark:g}' if is_peer else '',
-      ('yes' if ratio >= run.mark else 'no') if is_peer else '',
+      '' if run is task.ours else f'{ratio:.2f}',
     )
   return table
