@@ -226,7 +226,6 @@ def _call(
       that names an error.
   """
   environment = dict(os.environ)
-  # The comparison is on the CPU, and threads of libraries must not busy-wait.
   environment['CUDA_VISIBLE_DEVICES'] = ''
   environment.pop('VIRTUAL_ENV', None)
   cores = machine.cores if machine else 0

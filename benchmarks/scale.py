@@ -91,10 +91,8 @@ def measure(num_actors: int, *, learns: bool = False) -> Row:
   """Measures `num_actors` actors, with or without learning.
 
   Returns:
-    'calls' of the coordinator, 'inserts', 'fetches' and 'updates', per second;
-    'fetched_bytes' per fetch; 'report_ms' and 'report_ms_p99'; 'busy/<node>',
-    the fraction of a core beyond that without actors; 'busy/actors'; per step
-    'step_bytes', and of DQN 'samples_per_update' and 'samples_per_insert'.
+    Calls of the coordinator, inserts, fetches and updates are per second, and
+    'busy/<node>' the fraction of a core beyond that without actors.
   """
   seconds = _SECONDS.value
   with (
@@ -141,8 +139,8 @@ def measure(num_actors: int, *, learns: bool = False) -> Row:
     'report_ms_p99': 1e3 * float(np.percentile(taken, 99)),
     **{f'busy/{name}': busy[name] - idle[name] for name in busy},
     'busy/actors': actors_busy,
-    'step_bytes': float(
-      sum(leaf.nbytes for leaf in tree.flatten(rollout[0][1].observation))
+    'step_bytes': sum(
+      leaf.nbytes for leaf in tree.flatten(rollout[0][1].observation)
     ),
     'samples_per_update': config.batch_size,
     'samples_per_insert': config.samples_per_insert,

@@ -260,7 +260,15 @@ def _make_plan(
       'env',
       'must be one with --study, as returns of several are not comparable.',
     )
-  plan = plans.StudyPlan(
+  try:
+    plan_class = sweeps.study.StudyPlan
+  except ImportError as error:
+    if error.name != 'optuna':
+      raise
+    raise SettingError(
+      'study', "needs the package optuna: pip install 'repertory[study]'."
+    ) from error
+  plan = plan_class(
     given,
     read,
     values.study,

@@ -38,6 +38,25 @@ class SweepRun:
     return os.path.join(self.group, f'seed_{self.seed}')
 
 
+@dataclasses.dataclass(frozen=True)
+class FinishedRun:
+  """Result of a run.
+
+  Attributes:
+    run: The run.
+    code: Exit code, -n if signal n ended it; None if it could not start.
+    lines: Last lines of its output.
+    seconds: Duration.
+    was_stopped: Whether the sweep had asked it to stop.
+  """
+
+  run: SweepRun
+  code: int | None
+  lines: Sequence[str]
+  seconds: float
+  was_stopped: bool = False
+
+
 def combine(given: Mapping[str, values_lib.Values]) -> list[Combination]:
   """Returns all combinations.
 

@@ -41,7 +41,7 @@ class Ending:
 
   manifest: manifest_lib.SweepManifest
   num_done: int
-  failures: Sequence[pool.FinishedRun]
+  failures: Sequence[grid.FinishedRun]
   interrupted: int | None
 
 
@@ -92,12 +92,14 @@ def run(
   with _holding(directory, fresh):
     manifest = _join(directory, plan)
     _wait_for_others(manifest)
-    source = plan.open()
+    plan.open()
     manifest.save()
-    running = pool.Pool(directory, options, parallel, stop_seconds)
-    progress = _Progress(source, plan, manifest, title)
+    progress = _Progress(plan, manifest, title)
+    running = pool.Pool(
+      plan, progress, directory, options, parallel, stop_seconds
+    )
     try:
-      interrupted = running.run(progress, progress.show)
+      interrupted = running.run()
     finally:
       progress.close()
   return Ending(manifest, plan.num_done(), progress.failures, interrupted)
@@ -175,7 +177,7 @@ def _wait_for_others(manifest: manifest_lib.SweepManifest) -> None:
 
 
 class _Progress:
-  """Source of a plan's runs that records and displays their progress.
+  """Records and displays the progress of runs.
 
   It prints lines, and on a terminal a table below them.
 
@@ -185,13 +187,11 @@ class _Progress:
 
   def __init__(
     self,
-    source: pool.RunSource,
     plan: plans.SweepPlan,
     manifest: manifest_lib.SweepManifest,
     title: str,
   ):
     """Displays nothing yet."""
-    self._source = source
     self._plan = plan
     self._manifest = manifest
     self._title = title
@@ -201,24 +201,14 @@ class _Progress:
     self._console = rich.console.Console()
     self._live = live.Live(console=self._console, auto_refresh=False)
     self._is_gone = False  # Whether the terminal was closed.
-    self.failures: list[pool.FinishedRun] = []
+    self.failures: list[grid.FinishedRun] = []
 
-  @property
-  def num_to_come(self) -> int:
-    return self._source.num_to_come
+  def begin(self, run: grid.SweepRun) -> None:
+    self._save()  # Trials may be new.
+    if not self._console.is_interactive:
+      self._print(f'begun    {run.path}')
 
-  def next(self) -> grid.SweepRun | None:
-    run = self._source.next()
-    if run is not None:
-      self._save()  # Trials may be new.
-      if not self._console.is_interactive:
-        self._print(f'begun    {run.path}')
-    return run
-
-  def unwanted(self) -> Collection[grid.SweepRun]:
-    return self._source.unwanted()
-
-  def end(self, ended: pool.FinishedRun) -> None:
+  def end(self, ended: grid.FinishedRun) -> None:
     if ended.code == 0:
       value = self._last(ended.run, 'evaluator', 'episode_return')
       state, note = 'done', 'no evaluation'
@@ -234,7 +224,6 @@ class _Progress:
       None if state == 'stopped' else ended.code
     )
     self._save()
-    self._source.end(ended)
     took = figures.duration(ended.seconds)
     self._print(f'{state:8} {ended.run.path}: {note}, {took}')
 
@@ -293,7 +282,7 @@ class _Progress:
         figures.number(steps),
         *('' if value is None else figures.number(value) for value in returns),
       )
-    waiting = {'running': len(running), 'waiting': self.num_to_come}
+    waiting = {'running': len(running), 'waiting': self._plan.num_to_come}
     counts = ', '.join(
       f'{count} {state}'
       for state, count in {**waiting, **self._counts}.items()
