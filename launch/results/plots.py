@@ -87,14 +87,6 @@ def check(
     )
   if os.path.isdir(output):
     raise SettingError('output', f'must be a file; {output} is a folder.')
-  folder = os.path.abspath(os.path.dirname(output))
-  while not os.path.exists(folder):
-    folder = os.path.dirname(folder)
-  if not os.path.isdir(folder) or not os.access(folder, os.W_OK | os.X_OK):
-    raise SettingError(
-      'output',
-      f'must be in a writable folder; got {output}, and {folder} is not.',
-    )
   curves_lib.check(over, statistic)
   load(DRAWING)
 

@@ -74,7 +74,7 @@ def test_says_what_is_not_drawn(runs, tmp_path):
   ('output', 'message'),
   [
     ('folder.svg', 'must be a file'),
-    ('file/a.svg', 'must be in a writable folder'),
+    ('file/a.svg', 'must be writable'),
     ('/proc/a.svg', 'must'),
   ],
 )
