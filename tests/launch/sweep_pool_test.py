@@ -76,7 +76,7 @@ def _runs(*codes):
   ]
 
 
-def _run(tmp_path, plan, parallel, stop_seconds=_SECONDS):
+def _run(tmp_path, plan, parallel, stop_seconds: float = _SECONDS):
   return pool.Pool(
     plan,
     plan,

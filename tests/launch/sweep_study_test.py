@@ -5,6 +5,7 @@ import math
 
 import optuna
 import pytest
+from optuna.storages import journal
 
 from repertory.components.config.settings import SettingError
 from repertory.launch.sweeps import grid, study, values
@@ -37,6 +38,8 @@ def _worth(chosen):
 
 
 class TestStudy:
+  manifest: manifest_lib.SweepManifest
+
   @pytest.fixture
   def make(self, tmp_path, monkeypatch):
     monkeypatch.setattr(study, '_LOOK_SECONDS', 0.0)
@@ -64,7 +67,7 @@ class TestStudy:
 
   def _study(self):
     path = str(self.directory / manifest_lib.STUDY_FILE)
-    backend = optuna.storages.journal.JournalFileBackend(path)
+    backend = journal.JournalFileBackend(path)
     storage = optuna.storages.JournalStorage(backend)
     return optuna.load_study(study_name=study.NAME, storage=storage)
 
