@@ -16,8 +16,6 @@ Repertory is measured right before and after each peer, and a ratio is that of
 the mean of the two to the peer. "First update" is the time from the start of
 the process, imports included, until the first update; CleanRL does not report
 it, so it is the time of a whole run that ends soon after.
-
-With `--solve`, the cost of solving a task: see `peer_solving.py`.
 """
 
 import functools
@@ -25,7 +23,6 @@ import functools
 import peer_cases
 import peer_processes
 import peer_runs
-import peer_solving
 import peer_speed
 import rich.console
 from absl import app, flags
@@ -37,8 +34,6 @@ _CLEANRL = flags.DEFINE_string(
 _PYTHON = flags.DEFINE_string(
   'peer_python', None, 'Python of the peers; default `python3.11` or `python3`.'
 )
-_SOLVE = flags.DEFINE_bool('solve', False, 'Measure the time to solve tasks.')
-_SEEDS = flags.DEFINE_list('seeds', ['1', '2', '3', '4', '5'], 'For --solve.')
 
 
 def print_case(
@@ -73,8 +68,7 @@ def print_case(
 
 def main(_) -> None:
   """Prints tables for each case."""
-  known = peer_solving.TASKS if _SOLVE.value else peer_cases.CASES
-  names = peer_speed.choose(known)
+  names = peer_speed.choose(peer_cases.CASES)
   machine = peer_processes.Machine(
     peer_speed.CORES.value,
     peer_speed.SECONDS.value,
@@ -82,16 +76,12 @@ def main(_) -> None:
     _CLEANRL.value,
   )
   for name in names:
-    if _SOLVE.value:
-      seeds = [int(seed) for seed in _SEEDS.value]
-      peer_solving.print_task(peer_solving.TASKS[name], seeds, machine)
-    else:
-      print_case(
-        peer_cases.CASES[name],
-        peer_speed.ROUNDS.value,
-        peer_speed.SCALE.value,
-        machine,
-      )
+    print_case(
+      peer_cases.CASES[name],
+      peer_speed.ROUNDS.value,
+      peer_speed.SCALE.value,
+      machine,
+    )
 
 
 if __name__ == '__main__':
