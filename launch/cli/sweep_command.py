@@ -144,7 +144,6 @@ def _sweep(values, settings, positional) -> int:
     plan,
     options,
     parallel,
-    title=f'sweep {directory}',
     stop_seconds=float(values.timeout_seconds),
     fresh=values.fresh,
   )

@@ -111,13 +111,7 @@ def load(name: str) -> Any:
 
 @contextlib.contextmanager
 def replacing(output: str) -> Iterator[str]:
-  """Yields a temporary path, which replaces a file at the end of the block.
-
-  Readers see the old file or the new one, never a part. Its folder is made.
-
-  Raises:
-    SettingError: If it cannot be written.
-  """
+  """Yields a temporary path, which replaces a file at the end of the block."""
   temporary = f'{output}.{os.getpid()}.tmp'
   try:
     os.makedirs(os.path.dirname(output) or '.', exist_ok=True)

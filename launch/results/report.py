@@ -385,13 +385,9 @@ def _evaluation(name: str, run: runs_lib.RunRecord) -> dict[str, object]:
 def _find_videos(
   runs: Sequence[runs_lib.RunRecord], page_folder: str
 ) -> _Section:
-  """Returns the videos of all runs, the newest first.
+  """Returns the videos of all runs, without symbolic links.
 
-  The newest of each run is embedded if it is small enough. Symbolic links are
-  left out, as they may lead anywhere.
-
-  Args:
-    page_folder: Folder of the page, for links.
+  The newest of each run is embedded if it is small enough.
   """
   shown, left = [], _MAX_BYTES_OF_PAGE
   for run in runs:

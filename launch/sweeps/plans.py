@@ -85,15 +85,7 @@ class GridPlan(SweepPlan):
   """Plan of a grid: all combinations of values."""
 
   def __init__(self, given: values_lib.Given, read: Read):
-    """Reads all combinations.
-
-    Args:
-      given: Values from the command line, without ranges.
-      read: Function that returns the settings of arguments.
-
-    Raises:
-      ValueError: If `train` would reject one.
-    """
+    """Reads all combinations; raises ValueError if `train` would reject one."""
     super().__init__()
     values = {grid.SEED: given.seeds, **given.values}
     number = math.prod(map(len, values.values()))

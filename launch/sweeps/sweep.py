@@ -46,18 +46,10 @@ class Ending:
 
 
 def check(directory: str, plan: plans.SweepPlan, fresh: bool) -> int:
-  """Checks that a plan fits the sweep in a directory; writes nothing.
-
-  Args:
-    directory: Directory of the sweep.
-    plan: Plan to run there.
-    fresh: Whether the old contents will be moved aside.
-
-  Returns:
-    The number of its runs that are done already.
+  """Returns how many runs of a plan are done in a directory; writes nothing.
 
   Raises:
-    SettingError: If it does not fit.
+    SettingError: If the plan does not fit the sweep there.
   """
   directories.check_writable(directory)
   _join(directory, plan, fresh)
@@ -70,21 +62,13 @@ def run(
   options: Callable[[grid.SweepRun], Sequence[str]],
   parallel: int,
   *,
-  title: str,
   stop_seconds: float,
   fresh: bool = False,
 ) -> Ending:
-  """Runs all unfinished runs, and returns when no process is left.
+  """Runs all unfinished runs, and returns when no process is left; see `Pool`.
 
   Args:
-    directory: Directory of the sweep.
-    plan: Plan to run.
-    options: Function that returns further arguments of a run, such as its
-      directory.
-    parallel: Number of concurrent runs.
-    title: Title of the display.
-    stop_seconds: Time-out for a run to stop after it was asked to.
-    fresh: Whether to move the old contents aside.
+    fresh: Whether to move the old contents of the directory aside.
 
   Raises:
     SettingError: If the directory is in use, or of another sweep.
@@ -94,7 +78,7 @@ def run(
     _wait_for_others(manifest)
     plan.open()
     manifest.save()
-    progress = _Progress(plan, manifest, title)
+    progress = _Progress(plan, manifest)
     running = pool.Pool(
       plan, progress, directory, options, parallel, stop_seconds
     )
@@ -151,11 +135,7 @@ def _holding(directory: str, fresh: bool) -> Iterator[None]:
 
 
 def _wait_for_others(manifest: manifest_lib.SweepManifest) -> None:
-  """Waits for runs of an earlier sweep that have not ended yet.
-
-  Raises:
-    SettingError: If they do not end in time.
-  """
+  """Waits for runs of an earlier sweep; raises SettingError on time-out."""
   deadline = time.monotonic() + _LEAVE_SECONDS
   for path, code in manifest.codes.items():
     directory = os.path.join(manifest.directory, path)
@@ -189,12 +169,10 @@ class _Progress:
     self,
     plan: plans.SweepPlan,
     manifest: manifest_lib.SweepManifest,
-    title: str,
   ):
     """Displays nothing yet."""
     self._plan = plan
     self._manifest = manifest
-    self._title = title
     self._counts = {'done': plan.num_done(), 'failed': 0, 'stopped': 0}
     self._begun_at = time.monotonic()
     self._shown_at = 0.0
@@ -294,7 +272,7 @@ class _Progress:
         rows if running else text.Text('all runs have ended'),
         text.Text(f'{counts}   {clock}', style=view.NOTE),
       ),
-      self._title,
+      f'sweep {self._manifest.directory}',
     )
 
   def _last(self, run: grid.SweepRun, label: str, name: str) -> float | None:
