@@ -16,9 +16,6 @@ from repertory.components.transports import (
   transport,
 )
 
-# Methods of `TransportParts` that need a replay server.
-_OF_SERVERS = ('make_dataset', 'make_priority_updater')
-
 
 @dataclasses.dataclass
 class ActorStates:
@@ -83,7 +80,7 @@ class InProcessTransport(transport.Transport):
       CheckpointError: If the snapshot cannot be read or belongs to another
         table.
     """
-    check_in_process(experience, parts)
+    check_in_process(experience)
     self._experience = experience = experience.with_table(bundle_size=1)
     self._parts = parts
     self._place = place or local.WaitPolicy()
@@ -143,17 +140,8 @@ class InProcessTransport(transport.Transport):
     return InProcessLearnerSide(self)
 
 
-def check_in_process(
-  experience: experience_lib.Experience, parts: transport.TransportParts
-) -> None:
+def check_in_process(experience: experience_lib.Experience) -> None:
   """Raises a ValueError that names what needs a replay server, if anything."""
-  for name in _OF_SERVERS:
-    own = getattr(type(parts), name)
-    if own is not getattr(transport.TransportParts, name):
-      raise ValueError(
-        f'{type(parts).__name__} must not have a {name} of its own without a '
-        'replay server: it would not be called.'
-      )
   if len(experience.tables) > 1:
     names = [table.name for table in experience.tables]
     raise ValueError(
@@ -162,7 +150,7 @@ def check_in_process(
     )
   local.check(experience.with_table(bundle_size=1).table)
   if experience.with_targets is not None:
-    check_in_process(experience.with_targets, parts)
+    check_in_process(experience.with_targets)
 
 
 class InProcessLearnerSide(learner_side.LearnerSide):

@@ -79,7 +79,7 @@ def find_options(
       bundle = smallest_batch or experiment.num_environments_per_actor
     try:
       if kind in (transports.InProcessTransport.kind, transports.SHARES):
-        transports.check_in_process(experience, experiment.builder)
+        transports.check_in_process(experience)
       warning, num_bytes = _check_memory(experiment, experience, kind)
     except ValueError as refusal:
       refusals.append(refusal)

@@ -57,8 +57,7 @@ class ReplayDataset(batches.Batches):
     if batch_size % table.bundle_size:
       raise ValueError(
         f'batch_size must be a multiple of {table.bundle_size}, the bundle '
-        f"size of table '{table.name}', got {batch_size}. Choose another, or "
-        'set in_bundles=False in the experience of the builder.'
+        f"size of table '{table.name}', got {batch_size}."
       )
     self._table = table
     self._connection = connection

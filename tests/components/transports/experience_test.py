@@ -38,7 +38,6 @@ def test_other_fields_of_the_first_table():
     (_ACROSS, {}, 16, 8),
     (_ACROSS, {}, 12, 4),
     (_ACROSS, {}, 3, 1),
-    (_ACROSS, {'in_bundles': False}, 16, 1),
     # Items end with the episodes, at different times.
     (adders.Sequences(length=5), {}, 16, 1),
     (adders.Transitions(1, 0.9), {}, 16, 1),

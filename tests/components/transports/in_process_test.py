@@ -144,14 +144,6 @@ def test_round_robin_threads_make_equal_batches():
 
 
 class TestRefusals:
-  @pytest.mark.parametrize('name', ['make_dataset', 'make_priority_updater'])
-  def test_parts_that_read_a_server(self, name):
-    parts = type(
-      'MyBuilder', (transports.TransportParts,), {name: lambda *arguments: None}
-    )()
-    with pytest.raises(ValueError, match=f'MyBuilder must not have a {name}'):
-      _open(parts=parts)
-
   def test_several_tables(self):
     described = _describe()
     tables = [described.table, dataclasses.replace(described.table, name='b')]
