@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from repertory.components import replay
-from repertory.components.replay import local, waits
+from repertory.components.replay import local
 from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import (
   learner_side,
@@ -70,7 +70,7 @@ class InProcessTransport(transport.Transport):
         now, and then removed: hard links would keep the disk space of removed
         checkpoints.
       num_turns: Number of adders in round-robin order, each created by a
-        transport of `in_turn`; None for no order.
+        transport of `at`; None for no order.
       before: Transport to the processes that write to this one. Snapshots of
         this one include its table.
 
@@ -115,16 +115,17 @@ class InProcessTransport(transport.Transport):
         self._table.restore(contents)
       self.actors.restored = self.actors.restored or contents.actors
 
-  def in_turn(self, turn: int) -> 'InProcessTransport':
-    """Returns this transport for the writer with a position, from 0."""
-    one = copy.copy(self)
-    one._turn = turn
-    return one
+  def at(
+    self, place: local.WaitPolicy, turn: int | None = None
+  ) -> 'InProcessTransport':
+    """Returns this transport for an actor.
 
-  def at(self, place: local.WaitPolicy) -> 'InProcessTransport':
-    """Returns this transport with a timeout and stop signal of its own."""
+    Args:
+      place: Its timeout and stop signal.
+      turn: Position of its writer in a round-robin order, from 0.
+    """
     one = copy.copy(self)
-    one._place = place
+    one._place, one._turn = place, turn
     return one
 
   @property
@@ -176,11 +177,6 @@ class InProcessLearnerSide(learner_side.LearnerSide):
     return {
       table.description.name: table.status() for table in self._local_tables
     }
-
-  def _check_wait(self, status: replay.TableInfo) -> None:
-    if self._local_table.is_of_one_thread():
-      table, batch_size = self._table, self._experience.batch_size
-      raise waits.insert_deadlock(table, status, batch_size)
 
   def prepare(self) -> bool:
     source = self._actors.source

@@ -107,7 +107,6 @@ class LearnerSide(snapshots.Snapshots):
     Raises:
       signals.Stopped: If the stop signal was set.
       TimeoutError: If no item arrived in time.
-      DeadlockError: If no other thread could insert any.
     """
     inserts, since = -1, time.monotonic()
     while True:
@@ -115,7 +114,6 @@ class LearnerSide(snapshots.Snapshots):
       status = statuses[self._table.name]
       if status.inserts >= self._table.min_size:
         return
-      self._check_wait(status)
       all_inserts = sum(one.inserts for one in statuses.values())
       if all_inserts > inserts:
         inserts, since = all_inserts, time.monotonic()
@@ -200,9 +198,6 @@ class LearnerSide(snapshots.Snapshots):
       if self.priorities is not None:
         stack.callback(self.priorities.close)
       stack.callback(self.batches.close)
-
-  def _check_wait(self, status: replay.TableInfo) -> None:
-    """Raises a DeadlockError if no other thread could insert items."""
 
   @property
   def _first_status(self) -> replay.TableInfo:

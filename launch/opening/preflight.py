@@ -107,7 +107,7 @@ def _check_memory(
   tables, sizes = experience.all_tables, []
   for table in tables:
     if kind == transports.ReverbTransport.kind:
-      item_bytes = table.least_item_bytes  # Servers compress images.
+      item_bytes = table.item_bytes
     else:
       copied = local.copied_bytes(table) if experiment.checkpoint_replay else 0
       item_bytes = local.item_bytes(table) + copied

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from repertory.components import types
-from repertory.components.replay import priorities as priorities_lib
-from repertory.components.replay import rate_limiters, tables, waits
+from repertory.components.replay import batches, rate_limiters, tables, waits
 from repertory.components.replay.local import columns as columns_lib
 from repertory.components.replay.local import pending, sum_tree
 
@@ -80,7 +79,7 @@ def check(table: tables.TableSpec) -> None:
     raise ValueError(f'bundle_size {where} must be 1, got {table.bundle_size}.')
 
 
-class LocalPriorities(priorities_lib.Priorities):
+class LocalPriorities(batches.Priorities):
   """Updates priorities of a table in this process, at once."""
 
   def __init__(self, table: 'Table', floor: float):
@@ -153,17 +152,6 @@ class Table:
     """Returns the status of the table."""
     with self._lock:
       return self._status()
-
-  def is_of_one_thread(self) -> bool:
-    """Returns whether only the calling thread inserts and samples.
-
-    That holds if no other thread used the table so far, and none was started
-    since the table was created. So no other thread has access to the table,
-    unless an older thread received a reference and has not used it yet: such a
-    thread should create its own writers and batches.
-    """
-    with self._lock:
-      return self._is_alone()
 
   # For writers.
 
@@ -328,6 +316,12 @@ class Table:
       self._is_shared = True
 
   def _is_alone(self) -> bool:
+    """Returns whether only the calling thread inserts and samples.
+
+    That holds if no other thread used the table so far, and none was started
+    since the table was created. An older thread with a reference to the table
+    should create its own writers and batches.
+    """
     if self._is_shared or not self._has_writer:
       return False
     if threading.get_ident() != self._owner:
@@ -354,7 +348,13 @@ class Table:
   def _wait_for_items(self, num_samples: int, seconds: float) -> bool:
     """Waits until `num_samples` items may be sampled; returns success."""
     if self._is_alone():
-      raise waits.insert_deadlock(self.description, self._status(), num_samples)
+      raise waits.deadlock(
+        self.description,
+        self._status(),
+        f'insert, and too few items are left to sample {num_samples}',
+        'Continue acting before the next update: `replay.ReplayRatio` computes '
+        'when one is due.',
+      )
     return self._has_come.wait_for(
       lambda: self._may_sample(num_samples), seconds
     )
@@ -384,7 +384,8 @@ class Table:
       self._columns.write(place, block, begin, stretch)
       self._priorities[place : place + stretch] = priorities
       if self._tree is not None:
-        self._tree.set_stretch(place, self._weigh(priorities))
+        places = np.arange(place, place + stretch)
+        self._tree.set(places, self._weigh(priorities))
       self._limiter.inserts += stretch
       begin += stretch
     self._size += count

@@ -29,21 +29,6 @@ def test_items_across_episodes(settings, steps, expected):
   assert player.items() == expected
 
 
-def test_too_long_an_episode_of_one_slot_is_refused():
-  """Other slots may end in that step or be at their beginning."""
-  histories = [
-    sequence_twin.make_history(slot, [[1] * length, [1] * 9], 6)
-    for slot, length in enumerate([3, 4, 2], 1)
-  ]
-  writer = sequence_twin.make_writer(length=4)
-  with pytest.raises(ValueError, match='max_length = 3 steps'):
-    sequence_twin.play(
-      writer, adders.EpisodeAdder(writer, 3, max_length=3), histories
-    )
-  # The episode of slot 3 has ended before.
-  assert [sequence_twin.slot_of(item) for item in writer.items] == [3]
-
-
 FORGETTING = {
   'reset': lambda player: player.adder.reset(),
   'add_first': lambda player: None,

@@ -69,7 +69,8 @@ class TestRefusal:
       ({'timestep': other_specs['timestep']}, r'timestep must .*\[3\], "<i4"'),
       ({'timestep': None}, 'timestep must have the leaves .*got null'),
       ({'action': other_specs['action']}, r'action must .*got \[\[\[\], "<i4"'),
-      ({'environment_ids': [2, 2]}, r'distinct and .*, got \[2, 2\]\.'),
+      ({'environment_ids': [2, 2]}, r'distinct .*, got \[2, 2\]\.'),
+      ({'environment_ids': [2, 3, 4, 5, 6]}, 'up to 4 distinct ones'),
       ({'environment_ids': [2, 16]}, r'in \[0, 16\), got \[2, 16\]\.'),
       ({'environment_ids': {'2': 3}}, r'in \[0, 16\), got {'),
       # Another actor has them.

@@ -121,15 +121,6 @@ class TestLikeLocal:
       address=address,
     )
 
-  def test_lane_larger_than_the_largest_bucket(self):
-    self.check(
-      'stochastic',
-      ENVIRONMENTS['memory_chain'],
-      [(9, 1, 7, 3, 5), (2,), (0, 4, 6)],
-      30,
-      buckets=(1, 2),
-    )
-
   def test_evaluation_keeps_nothing_and_disturbs_nothing(self):
     make_environment = ENVIRONMENTS['memory_chain']
     spec = inference_fixture.make_spec(make_environment)
@@ -208,9 +199,7 @@ class TestRaw:
 
     publish(5)
     with inference_fixture.serving(policy, variables=published) as it:
-      connection = it.connection(
-        [0, 1, 2, 3, 4, 5], num_frames=4
-      )  # In two calls.
+      connection = it.connection([0, 1, 2, 3], num_frames=4)
       versions = [5, 5, 6, 8, 8]
       for now, version in enumerate(versions):
         publish(version)
@@ -303,13 +292,3 @@ class TestStatistics:
       assert row['rows_per_batch'] == 1
       assert row['fill'] == 1
       assert row['wait_ms_p50'] >= 1.0
-
-  def test_fill_of_a_lane_larger_than_the_largest_bucket(self):
-    with inference_fixture.serving(buckets=(1, 4)) as it:
-      connection = it.connection(range(9))
-      it.server.report()
-      for now in (0, 1):
-        connection.step(now)
-      row = it.server.report()
-      assert row['rows_per_batch'] == 9
-      assert row['fill'] == 9 / (4 + 4 + 1)

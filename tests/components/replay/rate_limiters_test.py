@@ -1,5 +1,6 @@
 """Tests of rate limits: refusals, absence of deadlocks, and the limiter."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from repertory.components import replay
 from repertory.components.replay import rate_limiters
+from support.replay import replay_fixture
 
 INF = float('inf')
 
@@ -30,14 +32,12 @@ def test_impossible_limits_are_refused(settings, message):
     replay.RateLimit(*settings)
 
 
-def _check(limit, **settings):
-  defaults = {
-    'table': 'replay',
-    'max_size': 100,
-    'batch_size': 4,
-    'items_per_insert': 2,
-  }
-  rate_limiters.check(limit, **(defaults | settings))
+def _check(
+  limit, batch_size=4, items_per_insert=2, names=None, max_size=100, **fields
+):
+  table = replay.uniform(replay_fixture.SIGNATURE, max_size, limit)
+  table = dataclasses.replace(table, **fields)
+  table.check(batch_size, items_per_insert, names)
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,9 @@ def test_round_robin_threads_make_equal_batches():
     batches = transport.make_learner_side().batches
 
     def act(turn):
-      adder = _make_adder(transport.in_turn(turn), max_pending_items=0)
+      adder = _make_adder(
+        transport.at(local.WaitPolicy(), turn), max_pending_items=0
+      )
       for k in range(8):
         if turn == slow:
           pause.wait(0.01)

@@ -5,10 +5,9 @@ import threading
 import numpy as np
 import pytest
 
-from repertory.components import adders, replay, transports
+from repertory.components import replay
 from repertory.components.replay import local
 from repertory.components.runtime import signals
-from repertory.components.transports import experience
 from support.replay import local_fixture, replay_fixture
 
 _LIMIT = replay.RateLimit(2.0, min_size=5, error_buffer=8.0)
@@ -55,18 +54,6 @@ class TestSampling:
     place.stop.set()
     with pytest.raises(signals.Stopped):
       next(local.LocalBatches(table, 4, place))
-
-  def test_a_learner_side(self):
-    items = adders.Transitions(1, 0.9)
-    spec = replay_fixture.TRANSITION_SPEC
-    table = replay.uniform(items.signature(spec), 100, _LIMIT)
-    described = experience.Experience(items, [table], batch_size=4)
-    transport = transports.InProcessTransport(
-      described, transports.TransportParts(), seed=0
-    )
-    transport.make_adder(1, priority=lambda: 1.0, version=lambda: 0)
-    with pytest.raises(replay.DeadlockError, match='0 of at most 100 items'):
-      transport.make_learner_side().wait_for_items()
 
 
 class TestInserting:
