@@ -213,7 +213,8 @@ class TableSpec:
       if (value := getattr(self, name)) > _MAX_INTEGER:
         raise SettingError(
           called[name],
-          f"of table '{self.name}' must be at most {_MAX_INTEGER}, got {value}.",
+          f"of table '{self.name}' must be at most {_MAX_INTEGER}, got "
+          f'{value}.',
         )
     if self.rate_limit:
       self._check_limit(self.rate_limit, batch_size, items_per_insert, called)
