@@ -3,7 +3,6 @@
 import dm_env
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from repertory.components import adders, types
 from support.replay import recording_writer, sequence_twin
@@ -71,30 +70,6 @@ def test_arguments_are_checked(settings, message):
   with pytest.raises(ValueError, match=message):
     writer = recording_writer.RecordingWriter(())
     adders.Sequences(**settings).make_adder(writer, batch_size)
-
-
-def test_signature_has_the_specs_of_a_sequence():
-  sequences = sequence_twin.make_sequences(length=6)
-  assert sequences.signature(sequence_twin.SPEC) == types.Sequence(
-    observation={
-      'place': tf.TensorSpec((6, 3), tf.int64),
-      'image': tf.TensorSpec((6, 2, 1), tf.float32),
-    },
-    first=tf.TensorSpec((6,), tf.bool),
-    action={
-      'move': tf.TensorSpec((5,), tf.int32),
-      'force': tf.TensorSpec((5, 2), tf.float32),
-    },
-    reward=tf.TensorSpec((5,), tf.float32),
-    discount=tf.TensorSpec((5,), tf.float32),
-    mask=tf.TensorSpec((5,), tf.bool),
-    extras={'logits': tf.TensorSpec((5, 3), tf.float32)},
-    state={
-      'core': tf.TensorSpec((2,), tf.float32),
-      'count': tf.TensorSpec((), tf.int64),
-    },
-    version=tf.TensorSpec((), tf.int64),
-  )
 
 
 def test_without_extras():

@@ -279,16 +279,3 @@ class TestStatistics:
       assert row['rows_per_batch'] == 3
       assert row['fill'] == 3 / 4  # Buckets hold 1 or 4 rows.
       assert row['actors'] == 3
-
-  def test_window(self):
-    with inference_fixture.serving(window_seconds=0.001) as it:
-      connections = [it.connection(ids) for ids in ([0], [1, 2], [3, 4])]
-      it.server.report()
-      for now in (0, 1):
-        connections[0].step(now)
-      row = it.server.report()
-      assert row['flushed_by_target'] == 0
-      assert row['flushed_by_window'] == 1
-      assert row['rows_per_batch'] == 1
-      assert row['fill'] == 1
-      assert row['wait_ms_p50'] >= 1.0

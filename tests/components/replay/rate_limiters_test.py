@@ -123,20 +123,6 @@ def test_checked_limits_never_block_alternation():
   assert not _alternate(limit, batch_size=8, items_per_insert=4)
 
 
-def test_limiter_by_hand():
-  # Inserts wait above 2 · 3 + 4 = 10, samples below 2 · 3 − 4 = 2.
-  limiter = rate_limiters.Limiter(replay.RateLimit(2.0, 3, 4.0), 1000)
-  assert limiter.num_insertable(100) == 5
-  limiter.inserts = 5
-  assert limiter.num_insertable(1) == 0
-  # 10 − 8 = 2.
-  assert limiter.may_sample(8, size=5)
-  assert not limiter.may_sample(9, size=5)
-  assert not limiter.may_sample(1, size=2)  # Fewer than 3 items.
-  limiter.samples = 2
-  assert limiter.num_insertable(100) == 1  # 12 − 2 = 10.
-
-
 def test_limiter_of_a_queue():
   limiter = rate_limiters.Limiter(None, 5)
   assert limiter.num_insertable(100) == 5

@@ -95,13 +95,6 @@ class TestOthers:
     replay_fixture.Call(lambda: _put(_open(table))).result()
     self._wait(next, local.LocalBatches(table, 4, local.WaitPolicy(0.1)))
 
-  def test_another_thread_has_sampled(self, table):
-    place = local.WaitPolicy(0.1)
-    writer = _open(table, place=place)
-    _put(writer, 9)
-    replay_fixture.Call(table.sample, 1, 0).result()
-    self._wait(_put, writer)
-
   def test_another_thread_was_started(self, table):
     writer = _open(table)
     batches = local.LocalBatches(table, 4, local.WaitPolicy(20.0))
@@ -111,11 +104,3 @@ class TestOthers:
     timer.start()
     assert len(next(batches).keys) == 4
     timer.join()
-
-  def test_the_table_was_created_in_another_thread(self):
-    table = replay_fixture.Call(
-      local_fixture.make_table, local_fixture.make_uniform(100, _LIMIT)
-    ).result()
-    writer = _open(table, place=local.WaitPolicy(0.1))
-    _put(writer, 9)
-    self._wait(_put, writer)
