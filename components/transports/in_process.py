@@ -10,11 +10,7 @@ from typing import Any
 from repertory.components import replay
 from repertory.components.replay import local
 from repertory.components.transports import experience as experience_lib
-from repertory.components.transports import (
-  learner_side,
-  snapshots,
-  transport,
-)
+from repertory.components.transports import learner_side, transport
 
 
 @dataclasses.dataclass
@@ -27,7 +23,7 @@ class ActorStates:
   """
 
   restored: bytes = b''
-  source: snapshots.ActorSnapshots | None = None
+  source: learner_side.ActorSnapshots | None = None
 
 
 class InProcessTransport(transport.Transport):
@@ -163,7 +159,7 @@ class InProcessLearnerSide(learner_side.LearnerSide):
     self._local_tables = transport._tables
     self._local_table = table = transport._tables[-1]
     self._actors = transport.actors
-    self._actor_state: snapshots.ActorState | None = None
+    self._actor_state: learner_side.ActorState | None = None
     self._checkpoint_directory = transport._checkpoint_directory
     self._is_taken = threading.Event()
     experience, place = transport._experience, transport._place

@@ -150,12 +150,8 @@ class ReplayDataset(batches.Batches):
     self._iterator = None  # It would sample as long as it is alive.
 
   def _get_next(self) -> types.Sample:
-    """Runs the iterator's operation directly.
-
-    Within a `tf.function` it could be cancelled too, but TensorFlow 2.8 leaks
-    400 bytes per call of such a function without XLA. Functions of
-    `compilation` leak nothing.
-    """
+    """Runs the iterator's operation directly, so that it can be cancelled."""
+    # A `tf.function` without XLA would leak 400 bytes per call.
     iterator = self._iterator
     if iterator is None:
       raise signals.Stopped
