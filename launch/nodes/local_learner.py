@@ -121,9 +121,8 @@ class LocalLearner:
       first, context = context.stop, lockstep_lib.finish_rounds(context)
       step_budget = rounds.RoundBudget(lockstep.rounds, first, context.stop)
     wait = local.WaitPolicy(timeout_seconds, context.stop, warning_seconds=None)
-    transport = transport.at(wait)
-    if self._num_round_robin is not None:
-      transport = transport.in_turn(index)
+    turn = None if self._num_round_robin is None else index
+    transport = transport.at(wait, turn)
     if lockstep is None:
       variable_client = variables.LocalVariableClient(
         publisher, network.variables

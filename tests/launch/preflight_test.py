@@ -252,15 +252,6 @@ class TestMemory:
       self._check(monkeypatch, 1000 * item - 1, 'local')
 
 
-@pytest.mark.parametrize('part', ['make_dataset', 'make_priority_updater'])
-def test_parts_of_servers_are_refused_without_one(part):
-  builder = type('Own', (dqn.DQNBuilder,), {part: lambda *arguments: None})()
-  experiment = dataclasses.replace(_experiment('dqn', {}), builder=builder)
-  _check(experiment)
-  with pytest.raises(ValueError, match=f'Own must not have a {part}'):
-    _check(experiment, 'local')
-
-
 def test_network_that_cannot_be_allocated_is_refused():
   experiment = _experiment('dqn', {'hidden_sizes': (10**12, 10**12)})
   with pytest.raises(ValueError, match='must fit into the'):
