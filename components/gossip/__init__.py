@@ -11,28 +11,22 @@ from repertory.components.gossip.graphs import (
   neighbor_weight,
   out_neighbors,
 )
-from repertory.components.gossip.inlet import Inlet
-from repertory.components.gossip.mailbox import Mailbox, Message
-from repertory.components.gossip.mixing import Trail, mix
-from repertory.components.gossip.outlet import Outlet
-from repertory.components.gossip.participant import (
-  Figures,
-  Neighborhood,
-  Participant,
+from repertory.components.gossip.links import (
+  Inlet,
+  Message,
+  Outlet,
+  RefusedLinkError,
 )
-from repertory.components.gossip.streams import RefusedLinkError
-from repertory.components.gossip.vectors import VectorLayout
+from repertory.components.gossip.mixing import VectorLayout, mix
+from repertory.components.gossip.participant import Figures, Participant
 
 __all__ = [
   'Figures',
   'Inlet',
-  'Mailbox',
   'Message',
-  'Neighborhood',
   'Outlet',
   'Participant',
   'RefusedLinkError',
-  'Trail',
   'VectorLayout',
   'contraction',
   'in_neighbors',

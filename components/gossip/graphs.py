@@ -1,7 +1,5 @@
 """Communication graphs of learners, and their mixing rates."""
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 
 from repertory.components.config import choices
@@ -75,25 +73,12 @@ def contraction(graph: str, size: int, share: float | None = None) -> float:
 
 def _steps_back(graph: str, size: int) -> list[int]:
   """Returns the offsets of the in-neighbors before a learner."""
-  if graph not in _STEPS_BACK:
+  if graph not in choices.GRAPHS:
     raise ValueError(
       f'graph must be one of {", ".join(choices.GRAPHS)}, got {graph!r}.'
     )
-  return _STEPS_BACK[graph](size)
-
-
-def _ring(size: int) -> list[int]:
-  return [1] if size > 1 else []
-
-
-def _exponential(size: int) -> list[int]:
-  return [1 << power for power in range((size - 1).bit_length())]
-
-
-def _complete(size: int) -> list[int]:
+  if graph == 'ring':
+    return [1] if size > 1 else []
+  if graph == 'exponential':
+    return [1 << power for power in range((size - 1).bit_length())]
   return list(range(1, size))
-
-
-_STEPS_BACK: Mapping[str, Callable[[int], list[int]]] = dict(
-  zip(choices.GRAPHS, (_ring, _exponential, _complete), strict=True)
-)

@@ -123,7 +123,7 @@ class Status:
     learners: The gossiping learners, if there are several.
     learners_distance: Their total distance from their mean.
     learners_distance_bound: Upper bound on it if all mixed synchronously, see
-      `gossip.Trail`.
+      `gossip.Participant`.
     num_restarts: Number of node restarts; None if never.
     message: Further messages for the user; '' if none.
     stopped_early: Reason for ending the run before all its steps; '' if it does

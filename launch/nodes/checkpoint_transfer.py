@@ -9,17 +9,17 @@ import io
 import json
 import os
 import shutil
-import threading
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent import futures
 from typing import Any
 
 import numpy as np
 
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import signals
-from repertory.launch.nodes import checkpoints, gossip_messages
+from repertory.launch.nodes import checkpoints
 from repertory.launch.opening import directories
 from repertory.launch.opening import session as session_lib
 
@@ -29,12 +29,7 @@ _POLL_SECONDS = 0.05
 
 
 def pack(folder: str, path: str) -> None:
-  """Packs a checkpoint's folder into an archive.
-
-  Args:
-    folder: Folder of the checkpoint.
-    path: Path of the new archive.
-  """
+  """Packs a checkpoint's folder into a new archive."""
   with open(path, 'wb') as file, zipfile.ZipFile(file, 'w') as archive:
     for root, _, names in os.walk(folder):
       for name in sorted(names):
@@ -82,12 +77,6 @@ def read_chunks(path: str) -> Iterator[tuple[int, bytes, bool]]:
     offset += len(chunk)
 
 
-def write_chunk(path: str, offset: int, chunk: bytes) -> None:
-  """Writes a received chunk of an archive; chunks come in order."""
-  with open(path, 'ab' if offset else 'wb') as file:
-    file.write(chunk)
-
-
 def download(path: str, request: Callable[[int], bytes]) -> None:
   """Downloads an archive.
 
@@ -125,41 +114,37 @@ class CheckpointUpload:
     self._writer = writer
     self._gossip = gossip_node
     self._caller = tuple(caller)
-    self._label: gossip_messages.Label | None = None
-    self._thread: threading.Thread | None = None
-    self._error: BaseException | None = None
+    self._number: int | None = None
+    self._sending: futures.Future | None = None
     self._is_closed = False
 
   @property
   def is_busy(self) -> bool:
     """Whether a checkpoint is being written or uploaded."""
-    return self._label is not None
+    return self._number is not None
 
-  def begin(self, label: gossip_messages.Label) -> None:
-    """Begins to write a checkpoint; calls of `advance` then upload it."""
-    self._label = label
+  def begin(self, number: int) -> None:
+    """Begins to write a checkpoint; calls of `advance` then upload it.
+
+    Args:
+      number: Number of its order; 0 for the final checkpoint.
+    """
+    self._number = number
     self._writer.begin()
 
   def advance(self) -> None:
-    """Advances the checkpoint that is being written or uploaded.
-
-    Raises:
-      Exception: Error of its write or upload.
-    """
-    if self._label is None:
+    """Advances the checkpoint; raises errors of its write or upload."""
+    number = self._number
+    if number is None:
       return
-    if self._thread is None:
+    if self._sending is None:
       if not self._writer.is_writing():
-        self._thread = threading.Thread(
-          target=self._send, name='checkpoint_upload', daemon=True
-        )
-        self._thread.start()
-    elif not self._thread.is_alive():
-      self._thread = self._label = None
-      if self._error is not None:
-        raise self._error
+        self._sending = checkpoints.start(lambda: self._send(number))
+    elif self._sending.done():
+      sending, self._sending, self._number = self._sending, None, None
+      sending.result()
 
-  def finish(self, label: gossip_messages.Label) -> None:
+  def finish(self) -> None:
     """Writes and uploads the final checkpoint, and blocks until it is done.
 
     Raises:
@@ -167,14 +152,14 @@ class CheckpointUpload:
       Exception: Error of its write or upload.
     """
     self._wait()
-    self.begin(label)
+    self.begin(0)
     self._wait()
 
   def close(self) -> None:
-    """Ends the thread, and removes local checkpoints."""
+    """Ends the upload, and removes local checkpoints."""
     self._is_closed = True
-    if self._thread is not None:
-      self._thread.join(_JOIN_SECONDS)
+    if self._sending is not None:
+      futures.wait([self._sending], _JOIN_SECONDS)
     folder = os.path.join(self._directory, directories.CHECKPOINTS)
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):  # It has other files.
@@ -195,20 +180,18 @@ class CheckpointUpload:
       signals.StopSignal(),
     )
 
-  def _send(self) -> None:
-    label, written = self._label, self._writer.path
-    try:
-      if written is None or not self._pack(written):
-        self._gossip.fail_to_deposit(self._caller, label)
+  def _send(self, number: int) -> None:
+    """Uploads the written checkpoint, if any; in a thread of its own."""
+    written = self._writer.path
+    if written is None or not self._pack(written):
+      self._gossip.fail_to_deposit(self._caller, number)
+      return
+    for chunk in read_chunks(self._path):
+      if self._is_closed:
         return
-      for offset, data, is_last in read_chunks(self._path):
-        if self._is_closed:
-          return
-        if not self._gossip.deposit(self._caller, label, offset, data, is_last):
-          break  # The gossip node reports that it could not write it.
-      os.remove(self._path)
-    except BaseException as error:  # Raised in the learner's thread.
-      self._error = error
+      if not self._gossip.deposit(self._caller, number, *chunk):
+        break  # The gossip node reports that it could not write it.
+    os.remove(self._path)
 
   def _pack(self, written: str) -> bool:
     """Packs a checkpoint; returns False if the disk has no room for it."""

@@ -162,7 +162,7 @@ class CheckpointWriter:
     arrays = self._learner.save()
     has_replay = self._experiment.checkpoint_replay
     if not (has_replay or self._snapshots.has_learners):
-      self._writing = _start(lambda: self._save(arrays, state, None))
+      self._writing = start(lambda: self._save(arrays, state, None))
       return
     state.update(self._snapshots.describe())
     try:
@@ -170,7 +170,7 @@ class CheckpointWriter:
     except OSError as error:
       self.fail(error)
       return
-    self._writing = _start(lambda: self._write(arrays, state))
+    self._writing = start(lambda: self._write(arrays, state))
     while not (self._writing.done() or self._snapshots.is_snapshot_taken()):
       self._check_time()
       time.sleep(_POLL_SECONDS)
@@ -281,7 +281,7 @@ def _load(directory: str) -> checkpointing.Checkpoint:
   return checkpoint
 
 
-def _start(write: Callable[[], str]) -> futures.Future:
+def start(write: Callable[[], Any]) -> futures.Future:
   """Runs a function in a daemon thread."""
   future = futures.Future()
 

@@ -9,12 +9,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from repertory.components import replay
+from repertory.components import core, replay
 from repertory.components.runtime import callers, signals
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
   checkpoint_transfer,
   checkpoints,
+  evaluator,
   gossip_deposits,
   gossip_means,
   gossip_messages,
@@ -53,14 +54,9 @@ class GossipNode(node.Node):
     self._fencing = callers.Fencing(context.token)
     self._names = list(names)
     self._deposits = gossip_deposits.LearnerDeposits(
-      session.replay_directory,
-      names,
-      keeps_step=session.experiment.deterministic,
-      timeout_seconds=session.experiment.timeout_seconds,
+      session.replay_directory, names, session.experiment.timeout_seconds
     )
-    self._means = gossip_means.LearnerMean(
-      names, self._deposits.saved, self._deposits.counts
-    )
+    self._means = gossip_means.LearnerMean(names, self._deposits.saved)
     self._checkpoints = checkpoints.CheckpointWriter(
       session, self._deposits, self._coordinator, self._means, self.name
     )
@@ -81,7 +77,6 @@ class GossipNode(node.Node):
     self._logged: dict[str, tuple[float, int]] = {}
     self._sampled: set[str] = set()
     self._sampled_at = self._rows_at = 0.0
-    self._end_at: int | None = None
     # Write errors of received checkpoints, not reported yet.
     self._unwritten: list[OSError] = []
     self._served = variable_cache.VariableCache(
@@ -188,7 +183,7 @@ class GossipNode(node.Node):
     counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
     whole = b''
     if kept is not None:
-      counts = dict(kept.state['counts'])
+      counts = dict(checkpoint_transfer.read_state(kept)['counts'])
     elif self._resumed_from is not None:
       before = self._session.counts
       counts = {name: before[name] // len(self._names) for name in _COUNTS}
@@ -208,22 +203,21 @@ class GossipNode(node.Node):
     kept = self._deposits.kept_of(self._admit(caller).name)
     if kept is None:
       raise ValueError(f'{caller[0]} must have a checkpoint, got none.')
-    return checkpoint_transfer.read_chunk(kept.path, offset)
+    return checkpoint_transfer.read_chunk(kept, offset)
 
   def _exchange(
     self, caller: Sequence[Any], report: gossip_messages.LearnerReport
-  ) -> gossip_messages.Orders:
-    """Handles the report of a learner; returns its instructions."""
+  ) -> tuple[int, bool]:
+    """Handles the report of a learner.
+
+    Returns:
+      Number of the ordered checkpoint, 0 for none; and whether the learner is
+      to send its parameters.
+    """
     name = self._admit(caller).name
     self._means.count(name, report.learner_steps)
     self._reports[name] = report
-    self._deposits.record_iteration(name, report.iterations, report.missed)
-    if report.wants_end and self._end_at is None:
-      self._end_at = self._deposits.next_iteration()
-    number, save_at = self._deposits.order()
-    return gossip_messages.Orders(
-      number, save_at, self._end_at, self._needs_variables(name)
-    )
+    return self._deposits.order(), self._needs_variables(name)
 
   def _needs_variables(self, name: str) -> bool:
     """Returns whether a learner should send its parameters now.
@@ -243,29 +237,21 @@ class GossipNode(node.Node):
     name = self._admit(caller).name
     self._means.update(name, gossip_means.unpack(packed))
 
-  def _deposit(
-    self,
-    caller: Sequence[Any],
-    label: gossip_messages.Label,
-    *chunk: Any,
-  ) -> bool:
+  def _deposit(self, caller: Sequence[Any], number: int, *chunk: Any) -> bool:
     """Receives a chunk of a learner's checkpoint; returns False on failure."""
-    offset, data, is_complete = chunk
     name = self._admit(caller).name
     try:
-      steps = self._deposits.receive(name, label, (offset, data, is_complete))
+      steps = self._deposits.receive(name, number, *chunk)
     except OSError as error:
       self._unwritten.append(error)
-      self._deposits.fail(name, label)
+      self._deposits.fail(name, number)
       return False
     if steps is not None:
       self._means.count(name, steps)
     return True
 
-  def _fail_to_deposit(
-    self, caller: Sequence[Any], label: gossip_messages.Label
-  ) -> None:
-    self._deposits.fail(self._admit(caller).name, label)
+  def _fail_to_deposit(self, caller: Sequence[Any], number: int) -> None:
+    self._deposits.fail(self._admit(caller).name, number)
 
   def _admit(self, caller: Sequence[Any]) -> callers.Caller:
     admitted = callers.Caller(*caller)
@@ -349,3 +335,60 @@ class GossipNode(node.Node):
         of_each[0].waiting,
       )
     return statuses
+
+
+class GossipEvaluatorNode(evaluator.EvaluatorNode):
+  """Evaluates the mean of all learners, as the run's result, then each one."""
+
+  def __init__(
+    self,
+    context: node.Context,
+    session: session_lib.Session,
+    evaluation: evaluator.EvaluationSetup,
+    *,
+    source: core.VariableSource,
+    network: Any,
+    names: Sequence[str],
+  ):
+    """Prepares the evaluations.
+
+    Args:
+      evaluation: Evaluation of `network`; its variable client fetches the mean.
+      source: Variable source of each learner, see `gossip_means.name_of`.
+      network: Network to evaluate.
+      names: Names of the learners.
+    """
+    super().__init__(context, session, evaluation)
+    self._each = evaluation
+    self._source = source
+    self._network = network
+    self._names = list(names)
+
+  def evaluate(self, steps: int) -> None:
+    super().evaluate(steps)
+    # A single learner equals the mean.
+    for name in self._names if len(self._names) > 1 else ():
+      if self._stop.is_set():
+        return
+      self._evaluate_one(name)
+
+  def _evaluate_one(self, name: str) -> None:
+    (values,) = self._source.get_variables(
+      [gossip_means.name_of(name, 'policy')]
+    )
+    if not values:
+      return  # It has just been started.
+    for variable, value in zip(self._network.variables, values, strict=True):
+      variable.assign(value)
+    episodes = self._run_episodes(self._each)
+    if episodes is None:
+      return
+    returns = [episode.episode_return for episode in episodes]
+    self._coordinator.write(
+      reports.EVALUATIONS_OF_EACH,
+      {
+        'node': name,
+        'episode_return': sum(returns) / len(returns),
+        'count': len(returns),
+      },
+    )

@@ -85,31 +85,24 @@ class LearnerMean:
     self,
     names: Sequence[str],
     saved: Callable[[], Iterable[Mapping[str, np.ndarray]]],
-    saved_counts: Callable[[], Mapping[str, int]] = dict,
   ):
     """Starts without reports.
 
     Args:
       names: Names of the learners.
       saved: Returns the saved arrays of each learner.
-      saved_counts: Returns the counts of that checkpoint, if they differ from
-        the latest ones.
     """
     self.steps = 0
     self.begun_with: dict[str, np.ndarray] = {}
     self.changes = 0
-    self._names = list(names)
     self._saved = saved
-    self._saved_counts = saved_counts
     self._steps_of: dict[str, int] = dict.fromkeys(names, 0)
     self._learned: dict[str, dict[str, np.ndarray]] = {}
     self._away: set[str] = set()
     self._lock = threading.Lock()
 
   def save(self) -> dict[str, np.ndarray]:
-    # Learners may have continued since they saved.
-    steps = self._saved_counts().get('learner_steps', self.steps)
-    return with_steps(mean(self._saved()), steps)
+    return with_steps(mean(self._saved()), self.steps)
 
   def restore(self, state: Mapping[str, np.ndarray]) -> None:
     self.begun_with = dict(state)

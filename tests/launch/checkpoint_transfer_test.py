@@ -5,7 +5,7 @@ import os
 import types
 from typing import Any
 
-from repertory.launch.nodes import checkpoint_transfer, gossip_messages
+from repertory.launch.nodes import checkpoint_transfer
 
 
 class _Writer:
@@ -30,14 +30,14 @@ class _Gossip:
   def __init__(self, has_room=True):
     self.has_room, self.deposits, self.failed = has_room, [], []
 
-  def deposit(self, caller, label, offset, data, is_last):
-    del caller, label, data
+  def deposit(self, caller, number, offset, data, is_last):
+    del caller, number, data
     self.deposits.append((offset, is_last))
     return self.has_room
 
-  def fail_to_deposit(self, caller, label):
+  def fail_to_deposit(self, caller, number):
     del caller
-    self.failed.append(label.number)
+    self.failed.append(number)
 
 
 def _make(tmp_path, writer, gossip):
@@ -66,22 +66,19 @@ def _refuse(folder, path):
   raise OSError(errno.ENOSPC, 'No space left on device')
 
 
-_LABEL = gossip_messages.Label(3, 7, is_last=False)
-
-
 def test_full_disk_is_a_warning(tmp_path, monkeypatch):
   monkeypatch.setattr(checkpoint_transfer, 'pack', _refuse)
   writer, gossip = _Writer(_write(tmp_path)), _Gossip()
-  _make(tmp_path, writer, gossip).finish(_LABEL)
+  _make(tmp_path, writer, gossip).finish()
   assert [error.errno for error in writer.reported] == [errno.ENOSPC]
-  assert gossip.failed == [3] and not gossip.deposits
+  assert gossip.failed == [0] and not gossip.deposits
   assert os.listdir(tmp_path) == ['written']
 
 
 def test_upload_stops_if_the_receiver_has_no_room(tmp_path, monkeypatch):
   monkeypatch.setattr(checkpoint_transfer, '_CHUNK_BYTES', 10)
   gossip = _Gossip(has_room=False)
-  _make(tmp_path, _Writer(_write(tmp_path)), gossip).finish(_LABEL)
+  _make(tmp_path, _Writer(_write(tmp_path)), gossip).finish()
   assert gossip.deposits == [(0, False)]
   assert not gossip.failed
   assert os.listdir(tmp_path) == ['written']

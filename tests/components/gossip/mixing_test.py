@@ -1,10 +1,10 @@
-"""Tests of `components/gossip/mixing.py` and `vectors.py`."""
+"""Tests of `components/gossip/mixing.py`."""
 
 import numpy as np
 import pytest
 
 from repertory.components.config import choices
-from repertory.components.gossip import graphs, mixing, vectors
+from repertory.components.gossip import graphs, mixing
 
 
 def test_mix_is_the_mean_of_all_by_hand():
@@ -29,15 +29,13 @@ def test_distance_falls_below_the_bound_and_stays(graph, size):
   x = np.zeros([size, 20])
   weight = graphs.neighbor_weight(graph, size, None)
   contraction = graphs.contraction(graph, size)
-  trails = [mixing.Trail(contraction) for _ in range(size)]
+  trails = np.zeros([size])
   longest, distances = 0.0, []
   for _ in range(300):
     updates = rng.normal(size=x.shape) * rng.uniform(0, 2, [size, 1])
     longest = max(longest, np.linalg.norm(updates))
     x = x + updates
-    for trail, update in zip(trails, updates):
-      trail.learn(float(np.linalg.norm(update)))
-      trail.contract()
+    trails = contraction * (trails + np.linalg.norm(updates, axis=1))
     x = np.stack(
       [
         mixing.mix(
@@ -48,7 +46,7 @@ def test_distance_falls_below_the_bound_and_stays(graph, size):
     )
     distance = np.linalg.norm(x - x.mean(0))
     distances.append(distance)
-    assert distance <= sum(trail.length for trail in trails) + 1e-9
+    assert distance <= trails.sum() + 1e-9
     # Proposition 1 of the paper, with α L as the longest of all updates.
     assert distance <= longest * contraction / (1 - contraction) + 1e-9
   # The bound is meaningful: without mixing they would be far beyond.
@@ -63,7 +61,7 @@ def test_only_floating_point_numbers_are_mixed():
     'count': np.asarray(7, np.int64),
     'a': np.asarray(2.5, np.float32),
   }
-  layout = vectors.VectorLayout(arrays)
+  layout = mixing.VectorLayout(arrays)
   vector = layout.join(arrays)
   np.testing.assert_array_equal(vector, [0, 1, 2, 3, 4, 5, 2.5])
   split = layout.split(vector * 2, arrays)
@@ -74,7 +72,7 @@ def test_only_floating_point_numbers_are_mixed():
 
 def test_smaller_numbers_travel_in_the_larger_type():
   arrays = {'a': np.array([0.1], np.float32), 'b': np.array([0.1], np.float64)}
-  layout = vectors.VectorLayout(arrays)
+  layout = mixing.VectorLayout(arrays)
   assert layout.dtype == np.float64 and layout.num_bytes == 16
   split = layout.split(layout.join(arrays), arrays)
   np.testing.assert_array_equal(split['a'], arrays['a'])
@@ -83,4 +81,4 @@ def test_smaller_numbers_travel_in_the_larger_type():
 
 def test_nothing_to_mix_is_refused():
   with pytest.raises(ValueError, match=r"floating-point.*got \['n'\]"):
-    vectors.VectorLayout({'n': np.zeros([2], np.int32)})
+    mixing.VectorLayout({'n': np.zeros([2], np.int32)})
