@@ -14,8 +14,8 @@ class RowLogger(abc.ABC):
   """Logger of all log rows of a run.
 
   Calls are sequential, in the same thread as callbacks. Its errors do not end
-  the run: exceptions are reported as warnings. If `start` raises, or rows wait
-  for `timeout_seconds`, the logger is not called again.
+  the run: exceptions are reported as warnings. If `start` raises, the logger is
+  not called again. If rows wait for `timeout_seconds`, the run ends.
   """
 
   def start(self, run: events.RunEvent) -> None:  # noqa: B027
