@@ -90,11 +90,7 @@ class RunCallbacks:
     )
 
   def start(self, session: session_lib.Session, title: str) -> None:
-    """Reports the start to all, each with a copy of the settings.
-
-    Args:
-      title: Display title of the run.
-    """
+    """Reports the start to all, each with a copy of the settings."""
     has_any = self._callbacks or self._loggers or not self._stop_when.is_dropped
     if has_any:
       self._ask_to_stop()

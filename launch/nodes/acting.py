@@ -30,7 +30,6 @@ class ActingNode(node.Node):
     """Starts without granted steps.
 
     Args:
-      loops: Environment loops, stepped round-robin.
       environment_ids: Ids of all environments of the loops; their number is the
         minimum size of a grant.
       step_budget: Budget asked before each step; None for the coordinator,

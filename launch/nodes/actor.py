@@ -31,12 +31,8 @@ class ActorNode(acting.ActingNode):
     """Makes environments, policy and adder.
 
     Args:
-      context: Context of this node, 'actor/<index>'.
-      session: Session of the run.
       environment_ids: Ids of its training environments, which determine seeds
         and exploration.
-      network: Network of the policy.
-      variable_client: Variable client of the network.
       transport: Transport of experience; its stop signal ends every wait.
       max_pending_items: Maximum number of items queued for replay while it
         acts; None for the agent's setting.
@@ -176,8 +172,6 @@ def restore_actor(
   """Restores an actor from a checkpoint, and adds it to the next ones.
 
   Args:
-    session: Session of the run.
-    actor: Actor to restore.
     states: Actor states of the checkpoint and its successors.
 
   Returns:

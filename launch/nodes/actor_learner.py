@@ -61,10 +61,7 @@ class GossipLearner(learner.LearnerNode):
     """Makes the learner. `join` must follow, unless it is the only one.
 
     Args:
-      session: Session of the learner.
-      transport: Transport of experience.
       beginning: Initial state; its checkpoint has been unpacked already.
-      learner_index: Its index among the others, and mixing settings.
     """
     super().__init__(context, session, transport)
     learned = gossip_means.unpack(beginning.learned)
@@ -144,10 +141,7 @@ class ActorLearnerNode(actor.ActorNode):
     """Makes actor and learner, and restores their state.
 
     Args:
-      context: Context of this node, 'actor_learner/<index>'.
       own: Its own session, as of a new run, see `shares.make_sessions`.
-      learner_index: Its index among the others, and mixing settings.
-      gossip_node: Client of the gossip node, which already listens.
     """
     self._caller = tuple(context.caller)
     self._gossip = gossip_node

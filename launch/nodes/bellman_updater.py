@@ -44,8 +44,6 @@ class BellmanUpdaterNode(node.Node):
     """Compiles the computation of targets.
 
     Args:
-      updater: Function that computes targets.
-      variable_client: Variable client of the updater.
       transport: Transport of items, both ways; its stop signal ends every wait.
       index: Index among several updaters; part of the random seed.
       max_pending_items: Maximum number of items queued for the train buffer
@@ -204,8 +202,6 @@ def make_beside(
   """Makes an updater in the learner's thread, with a copy of its variables.
 
   Args:
-    learned: The learner.
-    exports: Variables of its update, by name.
     transport: Transport of the learner.
     max_pending_items: See `BellmanUpdaterNode`.
   """

@@ -81,7 +81,6 @@ def download(path: str, request: Callable[[int], bytes]) -> None:
   """Downloads an archive.
 
   Args:
-    path: Path of the new archive.
     request: Returns the chunk at an offset, b'' at the end.
   """
   os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -100,14 +99,7 @@ class CheckpointUpload:
     gossip_node: Any,
     caller: Sequence[Any],
   ):
-    """Starts without an upload.
-
-    Args:
-      session: Session of the learner.
-      writer: Writer of the learner's checkpoints.
-      gossip_node: The gossip node or its client.
-      caller: Caller identity of the learner.
-    """
+    """Starts without an upload."""
     self._path = os.path.join(session.checkpoint_directory, '.archive')
     self._directory = session.experiment.directory
     self._timeout_seconds = session.experiment.timeout_seconds

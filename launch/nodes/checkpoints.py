@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent import futures
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from absl import logging
@@ -20,29 +20,6 @@ _POLL_SECONDS = 0.002
 
 # Timeout of `close` for a checkpoint being written.
 _CLOSE_SECONDS = 5.0
-
-
-class Saved(Protocol):
-  """Interface of saved state: a learner, or the mean of several.
-
-  Attributes:
-    steps: Learner steps so far.
-  """
-
-  @property
-  def steps(self) -> int: ...
-
-  def save(self) -> Mapping[str, np.ndarray]:
-    """Returns arrays by name."""
-    ...
-
-  def restore(self, state: Mapping[str, np.ndarray]) -> None:
-    """Restores the arrays that `save` returned."""
-    ...
-
-  def begin_with(self, state: Mapping[str, np.ndarray]) -> None:
-    """Takes the parameters of another run, but not its counts."""
-    ...
 
 
 class CheckpointWriter:
@@ -65,17 +42,14 @@ class CheckpointWriter:
     session: session_lib.Session,
     snapshots: transports.Snapshots,
     coordinator: Any,
-    learner: Saved,
+    learner: Any,
     node: str,
   ):
     """Starts without a checkpoint.
 
     Args:
-      session: Session of the run.
-      snapshots: Snapshots of replay and actors.
-      coordinator: Coordinator or its client, for counts and warnings.
-      learner: State to save and restore.
-      node: Name of the node in warnings.
+      learner: `learners.LearnerState`, or the mean of several with its `steps`,
+        `save`, `restore` and `begin_with`.
     """
     self._session = session
     self._experiment = session.experiment

@@ -49,11 +49,7 @@ class EvaluatorNode(node.Node):
     session: session_lib.Session,
     evaluation: EvaluationSetup | None,
   ):
-    """Schedules the first evaluation.
-
-    Args:
-      evaluation: Evaluation loop and policy; None to run no evaluations.
-    """
+    """Schedules the first evaluation."""
     experiment = session.experiment
     self.name = context.name
     self._coordinator = context.coordinator
@@ -179,10 +175,7 @@ def make_evaluation(
   """Makes the evaluation of a network in the same thread.
 
   Args:
-    context: Context of the evaluating node.
     session: Session with evaluation episodes.
-    network: Network to evaluate.
-    variable_client: Variable client of the network.
   """
   context.report_start('making its environments, and compiling its policy')
   environments = make_environments(session)

@@ -42,11 +42,7 @@ class GossipNode(node.Node):
     session: session_lib.Session,
     names: Sequence[str],
   ):
-    """Restores a checkpoint, or the initial parameters of a warm start.
-
-    Args:
-      names: Names of the learners' nodes.
-    """
+    """Restores a checkpoint, or the initial parameters of a warm start."""
     self.name = context.name
     self._session = session
     self._coordinator = context.coordinator
@@ -355,8 +351,6 @@ class GossipEvaluatorNode(evaluator.EvaluatorNode):
     Args:
       evaluation: Evaluation of `network`; its variable client fetches the mean.
       source: Variable source of each learner, see `gossip_means.name_of`.
-      network: Network to evaluate.
-      names: Names of the learners.
     """
     super().__init__(context, session, evaluation)
     self._each = evaluation

@@ -32,8 +32,6 @@ class LearnerDeposits(transports.Snapshots):
     """Finds the restored checkpoint, if it has as many learners.
 
     Args:
-      directory: Folder of restored and received archives.
-      names: Names of the learners.
       timeout_seconds: Timeout of a joint checkpoint.
     """
     self._directory = directory
@@ -89,7 +87,6 @@ class LearnerDeposits(transports.Snapshots):
     """Receives a chunk of a learner's checkpoint.
 
     Args:
-      name: Name of the learner.
       number: Number of the order; 0 for the final checkpoint.
       offset: See `checkpoint_transfer.read_chunks`, as for the rest.
 

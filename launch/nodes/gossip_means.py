@@ -89,7 +89,6 @@ class LearnerMean:
     """Starts without reports.
 
     Args:
-      names: Names of the learners.
       saved: Returns the saved arrays of each learner.
     """
     self.steps = 0

@@ -8,7 +8,6 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from repertory.launch.nodes import node
 from repertory.launch.platform import watchdog
@@ -18,14 +17,8 @@ _LOOK_SECONDS = 0.2
 _LOCK = threading.RLock()
 
 
-class _Entry(NamedTuple):
-  """Holder of the lock, and the time it took it."""
-
-  name: str
-  time: float
-
-
-_entries: list[_Entry] = []  # Of one node; the lock is reentrant.
+# Name and start time of its holder; several times, as the lock is reentrant.
+_entries: list[tuple[str, float]] = []
 
 
 @contextlib.contextmanager
@@ -36,7 +29,6 @@ def held(context: node.Context, timeout_seconds: float) -> Iterator[None]:
   The lock is reentrant.
 
   Args:
-    context: Context of the node.
     timeout_seconds: Timeout of another node that holds the lock; at least
       `watchdog.START_SECONDS`.
 
@@ -46,7 +38,7 @@ def held(context: node.Context, timeout_seconds: float) -> Iterator[None]:
   """
   if not _LOCK.acquire(blocking=False):
     _wait(context, timeout_seconds)
-  _entries.append(_Entry(context.name, time.monotonic()))
+  _entries.append((context.name, time.monotonic()))
   try:
     yield
   finally:

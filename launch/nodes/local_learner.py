@@ -34,8 +34,6 @@ class LocalLearner:
     """Starts without a learner.
 
     Args:
-      session: Session of the run.
-      num_actors: Number of actors.
       lag: Fixed number of rounds between acting and learning, for deterministic
         runs, see `rounds.Schedule`; None to act with the newest variables. Only
         for a queue of unrolls that end together.
@@ -88,9 +86,6 @@ class LocalLearner:
   ) -> tuple[Any, variables.LocalVariableClient]:
     """Makes a network, and a client for the learner's newest variables.
 
-    Returns:
-      The network, and its variable client.
-
     Raises:
       signals.Stopped: If the run stops before the learner is made.
       TimeoutError: If the learner was not made in time.
@@ -103,11 +98,6 @@ class LocalLearner:
     self, context: node.Context, index: int, environment_ids: Sequence[int]
   ) -> actor.ActorNode:
     """Makes an actor of the learner.
-
-    Args:
-      context: Context of the actor's node.
-      index: Index of the actor.
-      environment_ids: Ids of its environments.
 
     Raises:
       signals.Stopped: If the run stops before the learner is made.

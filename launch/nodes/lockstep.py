@@ -92,10 +92,7 @@ def make(
   """Makes the rounds, starting with the first or with that of a checkpoint.
 
   Args:
-    session: Session of the run.
-    publisher: Publisher of the restored learner.
     transport: Restored transport; its items are unrolls.
-    num_actors: Number of actors.
     lag: Rounds between acting and learning, see `rounds.Schedule`.
     stop: Signal that ends the learner's waits.
   """

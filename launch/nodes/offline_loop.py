@@ -58,11 +58,7 @@ class OfflineLoop(run_loop.RunLoop):
     show: Callable[[loggers.Status], None],
     paths: Sequence[str],
   ):
-    """Makes only the coordinator; see `run_loop.RunLoop`.
-
-    Args:
-      paths: Folders of the data sets.
-    """
+    """Makes only the coordinator; see `run_loop.RunLoop`."""
     super().__init__(session, title, interruption, show)
     self._paths = paths
 

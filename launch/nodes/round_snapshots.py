@@ -70,7 +70,6 @@ class RoundSnapshots(transports.ActorSnapshots):
     """Starts without a snapshot.
 
     Args:
-      rounds: Rounds of all actors.
       publisher: Publisher of the variables that coming rounds act with.
       num_episodes: Episodes finished before this run.
       timeout_seconds: Timeout of the learner's wait for actors.
@@ -108,8 +107,6 @@ class RoundSnapshots(transports.ActorSnapshots):
     """Records the arrival of an actor at the start of a round.
 
     Args:
-      index: Index of the actor.
-      number: Number of the round.
       takes_place: Whether the round takes place; if not, acting ends there.
       make_deposit: Returns the actor's state if a snapshot needs it; None if
         the actor cannot be saved.

@@ -81,11 +81,8 @@ class Rounds:
     """Starts at a round without arrivals.
 
     Args:
-      schedule: Schedule of variable versions.
-      num_actors: Number of actors.
       max_steps: Environment steps after which no further round begins.
       timeout_seconds: Timeout of waits for other actors.
-      beginning: First round.
     """
     self.schedule = schedule
     self.num_actors = num_actors
@@ -177,7 +174,6 @@ class RoundBudget:
     """Starts without grants.
 
     Args:
-      rounds: Rounds of all actors.
       stop: Signal after which no new round begins.
       late: Signal that ends waits for other actors.
     """

@@ -50,10 +50,7 @@ class RunLoop(abc.ABC):
     """Makes only the coordinator.
 
     Args:
-      session: Session of the run.
-      title: Display title of the run.
       interruption: Signal that ends the run early, with a checkpoint.
-      show: Function that displays the status.
     """
     self._session = session
     self._interruption = interruption
@@ -221,11 +218,7 @@ class RunLoop(abc.ABC):
         node.report()
 
   def _save_in_spite_of_failure(self, failed: str) -> None:
-    """Tries to write a checkpoint; errors are only logged.
-
-    Args:
-      failed: Name of the node that failed.
-    """
+    """Tries to write a checkpoint; errors are only logged."""
     with contextlib.suppress(Exception):  # The checkpoint matters more.
       self._report()
     try:
@@ -237,9 +230,6 @@ class RunLoop(abc.ABC):
     """Closes all nodes in reverse order; returns warnings.
 
     The final checkpoint is written by then, so errors do not fail the run.
-
-    Args:
-      error: Error that ended the run, if any.
     """
     warnings = []
     for node in reversed(self._nodes):
@@ -351,11 +341,7 @@ class RunLoop(abc.ABC):
     return None
 
   def _describe_stall(self, seconds: float) -> failures.NodeError:
-    """Writes a stall report.
-
-    Args:
-      seconds: Time without progress.
-    """
+    """Writes a stall report."""
     # Without replay server or log folder, the report has the last known state.
     for node in self._nodes:
       with contextlib.suppress(Exception):

@@ -16,12 +16,7 @@ from repertory.launch.nodes import replay as replay_lib
 def calls(
   transport: str, experience: experience_lib.Experience
 ) -> Sequence[tuple[str, str]]:
-  """Returns the pairs (caller, callee) of nodes.
-
-  Args:
-    transport: Kind of the transport.
-    experience: Declaration of items and tables.
-  """
+  """Returns the pairs (caller, callee) of nodes."""
   users = [kinds.ACTOR.name, kinds.LEARNER.name]
   if experience.with_targets is not None:
     users.insert(1, kinds.BELLMAN_UPDATER.name)

@@ -190,8 +190,6 @@ def make_loop(
   """Connects an environment batch to an inference server.
 
   Args:
-    address: Address of the server.
-    environments: Environments to step.
     spec: `specs.EnvironmentSpec` of one environment.
     environment_ids: Environment id of each slot, in order.
     **client_settings: Further arguments of `InferenceClient`.

@@ -23,7 +23,6 @@ class VariableCache:
     """Starts with an empty cache.
 
     Args:
-      read: Returns variables by name.
       age: Returns a version key that changes whenever the variables do.
     """
     self._read = read
