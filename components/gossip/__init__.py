@@ -5,9 +5,7 @@ https://arxiv.org/abs/1906.04585). Needs no TensorFlow.
 """
 
 from repertory.components.gossip.graphs import (
-  contraction,
   in_neighbors,
-  mixing_matrix,
   neighbor_weight,
   out_neighbors,
 )
@@ -28,10 +26,8 @@ __all__ = [
   'Participant',
   'RefusedLinkError',
   'VectorLayout',
-  'contraction',
   'in_neighbors',
   'mix',
-  'mixing_matrix',
   'neighbor_weight',
   'out_neighbors',
 ]

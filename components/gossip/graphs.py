@@ -1,6 +1,4 @@
-"""Communication graphs of learners, and their mixing rates."""
-
-import numpy as np
+"""Communication graphs of learners, and their mixing weights."""
 
 from repertory.components.config import choices
 
@@ -39,36 +37,6 @@ def neighbor_weight(graph: str, size: int, share: float | None) -> float:
   if not degree:
     return 0.0
   return 1 / (1 + degree) if share is None else share / degree
-
-
-def mixing_matrix(
-  graph: str, size: int, share: float | None = None
-) -> np.ndarray:
-  """Returns the mixing matrix of all learners, `[N, N]`.
-
-  Rows and columns sum to 1: each row is the previous one, shifted by one.
-
-  Args:
-    share: See `neighbor_weight`.
-  """
-  weight = neighbor_weight(graph, size, share)
-  matrix = np.zeros([size, size])
-  for index in range(size):
-    neighbors = in_neighbors(graph, size, index)
-    matrix[index, neighbors] = weight
-    matrix[index, index] = 1 - weight * len(neighbors)
-  return matrix
-
-
-def contraction(graph: str, size: int, share: float | None = None) -> float:
-  """Returns the contraction factor β of the distance from the mean.
-
-  An upper bound, in the norm over all variables of all learners: β of GALA,
-  proposition 1. The matrix is circulant, so β is the largest absolute
-  eigenvalue except the 1 of the mean.
-  """
-  first_row = mixing_matrix(graph, size, share)[0]
-  return float(np.max(np.abs(np.fft.fft(first_row))[1:], initial=0.0))
 
 
 def _steps_back(graph: str, size: int) -> list[int]:

@@ -8,13 +8,12 @@ length) and a vector's raw bytes. They are not acknowledged.
 
 import contextlib
 import json
-import math
 import socket
 import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from absl import logging
@@ -28,15 +27,12 @@ _HEADER = struct.Struct('<4sqQ')
 _LENGTH = struct.Struct('<I')
 _MAX_TEXT_BYTES = 1 << 16
 
-# Interval at which waiting threads check whether to end.
-_SLICE_SECONDS = 0.2
-# Time limit for a handshake, and for sending or receiving a message.
+# Time limit for a handshake. A message may take longer, at this rate at least.
 TIMEOUT_SECONDS = 20.0
+_BYTES_PER_SECOND = 1e6
 _JOIN_SECONDS = 5.0
 # Delay before a broken link is tried again.
 _RETRY_SECONDS = 0.25
-
-_TYPES = {'name': str, 'generation': int, 'token': str, 'digest': str}
 
 
 class RefusedLinkError(ConnectionError):
@@ -55,84 +51,6 @@ class Message(NamedTuple):
   version: int
   vector: np.ndarray
   arrived_at: float
-
-
-class _Link:
-  """A connected socket, whose waits end once its owner is closed.
-
-  All methods raise ConnectionError if the other side has gone or is too slow,
-  or the owner is closed.
-  """
-
-  def __init__(self, stream: socket.socket, is_closed: threading.Event):
-    stream.settimeout(_SLICE_SECONDS)
-    self.stream = stream
-    self._is_closed = is_closed
-
-  def send(self, data: bytes | memoryview) -> None:
-    """Sends bytes, as fast as the other side takes them."""
-    view, waited = memoryview(data), 0.0
-    while view:
-      try:
-        view, waited = view[self.stream.send(view) :], 0.0
-      except TimeoutError:
-        waited += _SLICE_SECONDS
-        if self._is_closed.is_set() or waited > TIMEOUT_SECONDS:
-          raise ConnectionError(f'{len(view)} bytes were not taken.') from None
-
-  def receive(
-    self, view: memoryview, *, is_idle: bool = False, deadline: float = math.inf
-  ) -> None:
-    """Fills a buffer.
-
-    Args:
-      is_idle: Whether the wait for the first byte is unlimited.
-      deadline: Time by `time.monotonic` at which the view must be full. By
-        default, only the wait for each read is limited.
-    """
-    filled, waited = 0, 0.0
-    while filled < len(view):
-      try:
-        count = self.stream.recv_into(view[filled:])
-        if not count:
-          raise ConnectionError('The other side has gone.')
-        filled, waited = filled + count, 0.0
-      except TimeoutError:
-        waited += 0.0 if is_idle and not filled else _SLICE_SECONDS
-        if self._is_closed.is_set() or waited > TIMEOUT_SECONDS:
-          raise ConnectionError(
-            f'{filled} of {len(view)} bytes came.'
-          ) from None
-      if time.monotonic() > deadline:
-        raise ConnectionError(f'{filled} of {len(view)} bytes came in time.')
-
-  def send_text(self, text: str) -> None:
-    data = text.encode()
-    self.send(_LENGTH.pack(len(data)) + data)
-
-  def receive_text(self) -> str:
-    deadline = time.monotonic() + TIMEOUT_SECONDS
-    length = bytearray(_LENGTH.size)
-    self.receive(memoryview(length), deadline=deadline)
-    (size,) = _LENGTH.unpack(length)
-    if size > _MAX_TEXT_BYTES:
-      raise ConnectionError(
-        f'A link must begin with at most {_MAX_TEXT_BYTES} bytes, got {size}.'
-      )
-    data = bytearray(size)
-    self.receive(memoryview(data), deadline=deadline)
-    return data.decode(errors='replace')
-
-  def check_open(self) -> None:
-    """Checks that the other side, which sends nothing, has not gone."""
-    self.stream.setblocking(False)
-    try:
-      if not self.stream.recv(1, socket.MSG_PEEK):
-        raise ConnectionError('The other side has gone.')
-    except BlockingIOError:
-      pass
-    finally:
-      self.stream.settimeout(_SLICE_SECONDS)
 
 
 class Inlet:
@@ -168,13 +86,13 @@ class Inlet:
     self._is_closed = threading.Event()
     self._lock = threading.Lock()
     self._unread: dict[str, Message] = {}
-    self._threads: set[threading.Thread] = set()
-    self._streams: dict[str, socket.socket] = {}
+    # Name of the sender, '' during the handshake.
+    self._streams: dict[socket.socket, str] = {}
     self._listener, self.address = addresses.listen(
       addresses.make_address(interface)
     )
-    self._listener.settimeout(_SLICE_SECONDS)
-    self._start(self._accept, 'gossip_inlet')
+    self._listener.setblocking(True)
+    self._thread = _start('gossip_inlet', self._accept)
 
   def take_unread(self) -> list[Message]:
     """Returns the newest unread message of each neighbor, in their order."""
@@ -185,84 +103,92 @@ class Inlet:
   def close(self) -> None:
     """Closes all links and threads."""
     self._is_closed.set()
-    with self._lock:
-      threads = list(self._threads)
-    for thread in threads:
-      thread.join(_JOIN_SECONDS)
+    _shut(self._listener)
+    self._thread.join(_JOIN_SECONDS)
     self._listener.close()
 
-  def _start(self, run: Callable[[], None], name: str) -> None:
-    thread = threading.Thread(target=run, name=name, daemon=True)
-    with self._lock:
-      self._threads = {one for one in self._threads if one.is_alive()}
-      self._threads.add(thread)
-      thread.start()
-
   def _accept(self) -> None:
+    threads = []
     while not self._is_closed.is_set():
       try:
         stream, _ = self._listener.accept()
-      except TimeoutError:
-        continue
-      except OSError as error:  # Such as too many open files.
-        logging.warning('Could not accept a neighbor: %s', error)
-        self._is_closed.wait(_SLICE_SECONDS)
+      except OSError as error:
+        if not self._is_closed.wait(_RETRY_SECONDS):  # Too many open files?
+          logging.warning('Could not accept a neighbor: %s', error)
         continue
       if addresses.is_of_this_user(stream):
-        self._start(lambda stream=stream: self._serve(stream), 'gossip_link')
+        with self._lock:
+          self._streams[stream] = ''
+        threads = [one for one in threads if one.is_alive()]
+        threads.append(_start('gossip_link', self._serve, stream))
       else:
         stream.close()
+    with self._lock:
+      for stream in self._streams:
+        _shut(stream)
+    for thread in threads:
+      thread.join(_JOIN_SECONDS)
 
   def _serve(self, stream: socket.socket) -> None:
     """Receives from one neighbor until its link ends."""
-    name, link = '', _Link(stream, self._is_closed)
-    with contextlib.closing(stream):
-      try:
-        addresses.tune(stream)
-        name = self._greet(link)
-        while not self._is_closed.is_set():
-          self._take(link, name)
-      except OSError as error:
-        if name and not self._is_closed.is_set():
-          logging.info('The link from %s ended: %s', name, error)
-      finally:
-        with self._lock:
-          if self._streams.get(name) is stream:
-            del self._streams[name]
-
-  def _greet(self, link: _Link) -> str:
-    """Receives a neighbor's handshake, answers it and returns its name."""
+    name = ''
     try:
-      hello = _parse_hello(link.receive_text())
-      name = hello['name']
-      self._fencing.check(
-        callers.Caller(name, hello['generation'], hello['token'])
-      )
-      if name not in self._neighbors:
-        raise RefusedLinkError(
-          f'neighbor must be one of {self._neighbors}, got {name!r}.'
-        )
-      if hello['digest'] != self._layout.digest:
-        raise RefusedLinkError(
-          f'{name} must send the variables that are mixed here, got others. '
-          'Run the same agent with the same settings on both.'
-        )
-    except (RefusedLinkError, callers.FencedError) as error:
-      with contextlib.suppress(OSError):
-        link.send_text(str(error))
-      raise RefusedLinkError(str(error)) from error
+      addresses.tune(stream)
+      name = self._greet(stream)
+      while True:
+        self._take(stream, name)
+    except OSError as error:
+      if name and not self._is_closed.is_set():
+        logging.info('The link from %s ended: %s', name, error)
+    finally:
+      with self._lock:
+        del self._streams[stream]
+      stream.close()
+
+  def _greet(self, stream: socket.socket) -> str:
+    """Receives a neighbor's handshake, answers it and returns its name."""
+    text = _receive_text(stream)
+    try:
+      name = self._check(text)
+    except ConnectionError as error:
+      _send_text(stream, str(error))
+      raise
     with self._lock:
-      before, self._streams[name] = self._streams.get(name), link.stream
-    if before is not None:
-      with contextlib.suppress(OSError):
-        before.shutdown(socket.SHUT_RDWR)
-    link.send_text('')
+      for other, its_name in self._streams.items():
+        if its_name == name:
+          _shut(other)
+      self._streams[stream] = name
+    _send_text(stream, '')
     return name
 
-  def _take(self, link: _Link, name: str) -> None:
+  def _check(self, text: str) -> str:
+    """Checks a handshake; returns the neighbor's name."""
+    try:
+      hello = json.loads(text)
+      digest = hello.pop('digest')
+      caller = callers.Caller(**hello)
+      self._fencing.check(caller)
+    except (
+      ValueError, TypeError, LookupError, AttributeError, RecursionError
+    ) as error:  # fmt: skip
+      raise RefusedLinkError(
+        'A link must begin with a JSON object of name, generation, token and '
+        f'digest, got {text[:200]!r}.'
+      ) from error
+    if caller.name not in self._neighbors:
+      raise RefusedLinkError(
+        f'neighbor must be one of {self._neighbors}, got {caller.name!r}.'
+      )
+    if digest != self._layout.digest:
+      raise RefusedLinkError(
+        f'{caller.name} must send the variables that are mixed here, got '
+        'others. Run the same agent with the same settings on both.'
+      )
+    return caller.name
+
+  def _take(self, stream: socket.socket, name: str) -> None:
     """Waits for one message and keeps it."""
-    header = bytearray(_HEADER.size)
-    link.receive(memoryview(header), is_idle=True)
+    header = _receive(stream, bytearray(_HEADER.size), None)
     magic, version, length = _HEADER.unpack(header)
     if (magic, length) != (_MAGIC, self._layout.num_bytes):
       raise ConnectionError(
@@ -270,7 +196,7 @@ class Inlet:
         f'got {bytes(header)!r}.'
       )
     vector = np.empty([self._layout.size], self._layout.dtype)
-    link.receive(vector.data.cast('B'))
+    _receive(stream, vector.data.cast('B'), _seconds_for(length))
     with self._lock:
       self.num_messages += 1
       self._unread[name] = Message(version, vector, time.monotonic())
@@ -302,14 +228,12 @@ class Outlet:
     self._neighbor = neighbor
     self._find = find
     self._hello = json.dumps({**caller._asdict(), 'digest': layout.digest})
-    self._newest: tuple[int, memoryview] | None = None
+    self._newest: tuple[int, memoryview] = 0, memoryview(b'')
     self._refusal: RefusedLinkError | None = None
+    self._stream: socket.socket | None = None
     self._is_closed = threading.Event()
     self._has_come = threading.Event()
-    self._thread = threading.Thread(
-      target=self._run, name=f'gossip_to_{neighbor}', daemon=True
-    )
-    self._thread.start()
+    self._thread = _start(f'gossip_to_{neighbor}', self._run)
 
   def put(self, version: int, vector: np.ndarray) -> None:
     """Sets the vector to send next.
@@ -330,6 +254,8 @@ class Outlet:
     """Ends the thread; unsent messages are lost."""
     self._is_closed.set()
     self._has_come.set()
+    if (stream := self._stream) is not None:
+      _shut(stream)
     self._thread.join(_JOIN_SECONDS)
 
   def _run(self) -> None:
@@ -340,7 +266,8 @@ class Outlet:
         self._refusal = error
         return
       except Exception as error:  # The coordinator may be gone, too.
-        logging.info('The link to %s broke: %s', self._neighbor, error)
+        if not self._is_closed.is_set():
+          logging.info('The link to %s broke: %s', self._neighbor, error)
       self._is_closed.wait(_RETRY_SECONDS)
 
   def _send_while_linked(self) -> None:
@@ -351,30 +278,70 @@ class Outlet:
     with contextlib.closing(
       addresses.connect(address, TIMEOUT_SECONDS)
     ) as stream:
-      link = _Link(stream, self._is_closed)
-      link.send_text(self._hello)
-      if refusal := link.receive_text():
+      self._stream = stream
+      if self._is_closed.is_set():
+        return
+      _send_text(stream, self._hello)
+      if refusal := _receive_text(stream):
         raise RefusedLinkError(refusal)
+      self._has_come.wait()
       while not self._is_closed.is_set():
-        if not self._has_come.wait(_SLICE_SECONDS):
-          link.check_open()
-          continue
         self._has_come.clear()
-        newest, self._newest = self._newest, None
-        if newest is not None:
-          version, data = newest
-          link.send(_HEADER.pack(_MAGIC, version, len(data)))
-          link.send(data)
+        version, data = self._newest
+        stream.settimeout(_seconds_for(len(data)))
+        stream.sendall(_HEADER.pack(_MAGIC, version, len(data)))
+        stream.sendall(data)
+        self._has_come.wait()
 
 
-def _parse_hello(text: str) -> dict[str, Any]:
-  with contextlib.suppress(ValueError, RecursionError):
-    hello = json.loads(text)
-    if isinstance(hello, dict) and all(
-      isinstance(hello.get(name), kind) for name, kind in _TYPES.items()
-    ):
-      return hello
-  raise RefusedLinkError(
-    f'A link must begin with a JSON object of {list(_TYPES)}, got '
-    f'{text[:200]!r}.'
-  )
+def _start(name: str, run: Callable[..., None], *arguments) -> threading.Thread:
+  thread = threading.Thread(target=run, args=arguments, name=name, daemon=True)
+  thread.start()
+  return thread
+
+
+def _shut(stream: socket.socket) -> None:
+  """Ends all waits for a socket, also in other threads."""
+  with contextlib.suppress(OSError):
+    stream.shutdown(socket.SHUT_RDWR)
+
+
+def _seconds_for(num_bytes: int) -> float:
+  return TIMEOUT_SECONDS + num_bytes / _BYTES_PER_SECOND
+
+
+def _send_text(stream: socket.socket, text: str) -> None:
+  data = text.encode()
+  stream.settimeout(TIMEOUT_SECONDS)
+  stream.sendall(_LENGTH.pack(len(data)) + data)
+
+
+def _receive_text(stream: socket.socket) -> str:
+  deadline = time.monotonic() + TIMEOUT_SECONDS
+  length = _receive(stream, bytearray(_LENGTH.size), TIMEOUT_SECONDS)
+  (size,) = _LENGTH.unpack(length)
+  if size > _MAX_TEXT_BYTES:
+    raise ConnectionError(
+      f'A link must begin with at most {_MAX_TEXT_BYTES} bytes, got {size}.'
+    )
+  left = deadline - time.monotonic()
+  return _receive(stream, bytearray(size), left).decode(errors='replace')
+
+
+def _receive(stream: socket.socket, data, seconds: float | None):
+  """Fills a buffer within a time limit, if any, and returns it.
+
+  Raises:
+    OSError: If the other side has gone or is too slow.
+  """
+  deadline = None if seconds is None else time.monotonic() + seconds
+  view = memoryview(data)
+  while view:
+    if deadline is not None:
+      seconds = max(1e-3, deadline - time.monotonic())
+    stream.settimeout(seconds)
+    count = stream.recv_into(view)
+    if not count:
+      raise ConnectionError('The other side has gone.')
+    view = view[count:]
+  return data

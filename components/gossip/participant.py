@@ -15,13 +15,11 @@ class Figures(NamedTuple):
   """Gossip metrics of a learner.
 
   Attributes:
-    trail: Its part of the distance bound, see `Participant`.
     num_messages: Number of messages received.
     age_seconds: Mean age of the last mixed messages; None before the first.
     age_steps: Mean lead of its learner steps over theirs.
   """
 
-  trail: float
   num_messages: int
   age_seconds: float | None
   age_steps: float | None
@@ -33,14 +31,6 @@ class Participant:
   GALA's algorithm 1, lines 5 to 8: after an update, it sends its variables and
   then moves towards those received. Unlike there, it need not have received
   from all of its neighbors, so a lost one blocks nobody.
-
-  It also computes its part of a bound on the distance of all learners from
-  their mean. Mixing with matrix P maps X, a row per learner, to P (X + G),
-  where G holds the changes by learning since the last mixing. So that distance
-  is at most Σ β^(k − s) ‖G(s)‖ over all mixings s up to k, with the contraction
-  β of the matrix (GALA, proposition 1, whose α L is the largest ‖G‖). As ‖G‖ is
-  at most the sum of its rows' norms, the bound is the sum of the parts that
-  each learner computes from its own row.
   """
 
   def __init__(
@@ -53,7 +43,6 @@ class Participant:
     caller: callers.Caller,
     share: float | None = None,
     interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
-    trail: float = 0.0,
   ):
     """Starts to listen, and to connect to its out-neighbors.
 
@@ -65,17 +54,12 @@ class Participant:
       caller: Identity of this learner, one of the names.
       share: See `graphs.neighbor_weight`.
       interface: Network interface to listen on.
-      trail: Its part of the distance bound so far.
     """
     index, size = names.index(caller.name), len(names)
     self._layout = mixing.VectorLayout(arrays)
-    self._mixed = self._layout.join(arrays)
     self._weight = graphs.neighbor_weight(graph, size, share)
-    self._contraction = graphs.contraction(graph, size, share)
-    self._trail = trail
     self._ages: tuple[float, float] | None = None
     neighbors = [names[i] for i in graphs.in_neighbors(graph, size, index)]
-    self._num_neighbors = len(neighbors)
     self._inlet = links.Inlet(
       neighbors, self._layout, callers.Fencing(caller.token), interface
     )
@@ -107,28 +91,23 @@ class Participant:
       RefusedLinkError: If a neighbor refuses the link.
     """
     own = self._layout.join(arrays)
-    self._trail += float(np.linalg.norm(own - self._mixed))
     for one in self._outlets:
       one.put(version, own)
     received = self._inlet.take_unread()
-    self._mixed = own
     if not received:
       return None
-    vectors = [one.vector for one in received]
-    self._mixed = mixing.mix(own, vectors, self._weight)
-    if len(received) == self._num_neighbors:
-      self._trail *= self._contraction
     now = time.monotonic()
     self._ages = (
       sum(now - one.arrived_at for one in received) / len(received),
       sum(version - one.version for one in received) / len(received),
     )
-    return self._layout.split(self._mixed, arrays)
+    mixed = mixing.mix(own, [one.vector for one in received], self._weight)
+    return self._layout.split(mixed, arrays)
 
   def figures(self) -> Figures:
     """Returns gossip metrics; may be called in another thread."""
     ages = self._ages or (None, None)
-    return Figures(self._trail, self._inlet.num_messages, *ages)
+    return Figures(self._inlet.num_messages, *ages)
 
   def close(self) -> None:
     """Closes all links and threads."""

@@ -286,26 +286,20 @@ def _draw_learners(
   """Draws the metrics of each of several learners, and their distance."""
   rows = []
   for row in status.learners:
-    mean_return = text.Text.assemble(
-      'return ', (_number_or_dash(row.mean_return), VALUE)
-    )
-    evaluation = f'evaluation {_number_or_dash(row.evaluation_return)}'
+    mean_return = '-'
+    if row.mean_return is not None:
+      mean_return = figures.number(row.mean_return)
+    mean_return = text.Text.assemble('return ', (mean_return, VALUE))
     updates = f'{figures.number(row.learner_steps)} updates'
     gossip = f'{row.messages_per_second:.1f} messages/s'
     if row.age_seconds is not None:
       gossip += f', {1000 * row.age_seconds:.0f} ms old'
-    rows.append((row.name, mean_return, evaluation, updates, gossip))
+    rows.append((row.name, mean_return, updates, gossip))
   heading = 'learners'
   if status.learners_distance is not None:
-    heading += (
-      f' ({figures.number(status.learners_distance)} from their mean, bound '
-      f'{figures.number(status.learners_distance_bound or 0.0)})'
-    )
+    distance = figures.number(status.learners_distance)
+    heading += f' ({distance} from their mean)'
   return _draw_rows(heading, rows)
-
-
-def _number_or_dash(value: float | None) -> str:
-  return '-' if value is None else figures.number(value)
 
 
 def _draw_rows(

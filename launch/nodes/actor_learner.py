@@ -15,11 +15,11 @@ from repertory.launch.nodes import (
   actor,
   checkpoint_transfer,
   gossip_means,
-  gossip_messages,
   initialization_lock,
   learner,
   node,
 )
+from repertory.launch.nodes import gossip as gossip_node_lib
 from repertory.launch.opening import session as session_lib
 from repertory.launch.opening import shares
 
@@ -50,45 +50,31 @@ class GossipLearner(learner.LearnerNode):
     participant: Its side of gossip; None without neighbors.
   """
 
+  participant: gossip.Participant | None = None
+
   def __init__(
     self,
     context: node.Context,
     session: session_lib.Session,
     transport: transports.Transport,
-    beginning: gossip_messages.LearnerStart,
-    learner_index: LearnerIndex,
+    start: gossip_node_lib.LearnerStart,
+    mix_period: int,
   ):
-    """Makes the learner. `join` must follow, unless it is the only one.
+    """Makes the learner.
 
     Args:
-      beginning: Initial state; its checkpoint has been unpacked already.
+      start: Initial state; its checkpoint has been unpacked already.
+      mix_period: Learner steps between mixings.
     """
     super().__init__(context, session, transport)
-    learned = gossip_means.unpack(beginning.learned)
-    if beginning.whole:
-      whole = gossip_means.unpack(beginning.whole)
-      steps = beginning.counts['learner_steps']
+    self._mix_period = mix_period
+    if start.whole:
+      whole = gossip_means.unpack(start.whole)
+      steps = start.counts['learner_steps']
       self.learner.restore(gossip_means.with_steps(whole, steps))
       self._end.begin(self.version)
-    if beginning.takes_learned:
-      self.learner.begin_with(learned)
-    self._mean_at_start = learned
-    self._index = learner_index
-    self.participant: gossip.Participant | None = None
-
-  def join(self, context: node.Context) -> None:
-    """Connects it to its neighbors."""
-    arrays, own = self.learner.get_learned(), self._index
-    self.participant = gossip.Participant(
-      arrays,
-      own.graph,
-      own.names,
-      find=context.coordinator.address_of,
-      caller=context.caller,
-      share=own.mix_weight,
-      interface=context.interface,
-      trail=gossip_means.distance(arrays, self._mean_at_start),
-    )
+    if start.learned:
+      self.learner.begin_with(gossip_means.unpack(start.learned))
 
   @property
   def tables(self) -> Mapping[str, replay.TableInfo]:
@@ -96,9 +82,8 @@ class GossipLearner(learner.LearnerNode):
     return self._end.statuses()
 
   def step(self) -> None:
-    before = self.version
+    before, period = self.version, self._mix_period
     super().step()
-    period = self._index.mix_period
     if self.participant is None or before // period == self.version // period:
       return
     mixed = self.participant.exchange(self.version, self.learner.get_learned())
@@ -146,9 +131,9 @@ class ActorLearnerNode(actor.ActorNode):
     self._caller = tuple(context.caller)
     self._gossip = gossip_node
     context.report_start('fetching its initial state')
-    own, beginning = self._begin(own)
+    own, start = self._begin(own)
     self._own = own
-    self._order = self._followed_order = 0
+    self._order = 0
     with (
       initialization_lock.held(context, own.experiment.timeout_seconds),
       contextlib.ExitStack() as unless_made,
@@ -160,8 +145,8 @@ class ActorLearnerNode(actor.ActorNode):
         ),
         own,
         transport,
-        beginning,
-        learner_index,
+        start,
+        learner_index.mix_period,
       )
       unless_made.callback(self.learner.close)
       size = own.experiment.num_environments
@@ -178,7 +163,15 @@ class ActorLearnerNode(actor.ActorNode):
       unless_made.callback(super().close)
       self._upload = self.learner.make_upload(gossip_node, self._caller)
       if len(learner_index.names) > 1:
-        self.learner.join(context)
+        self.learner.participant = gossip.Participant(
+          self.learner.learner.get_learned(),
+          learner_index.graph,
+          learner_index.names,
+          find=context.coordinator.address_of,
+          caller=context.caller,
+          share=learner_index.mix_weight,
+          interface=context.interface,
+        )
       unless_made.pop_all()
 
   @property
@@ -192,10 +185,7 @@ class ActorLearnerNode(actor.ActorNode):
   def step(self) -> int:
     num_steps = super().step()
     self.learner.catch_up(self.num_items, self.flush)
-    self._upload.advance()
-    if self._order > self._followed_order and not self._upload.is_busy:
-      self._followed_order = self._order
-      self._upload.begin(self._order)
+    self._upload.advance(self._order)
     return num_steps
 
   def run(self) -> None:
@@ -210,7 +200,7 @@ class ActorLearnerNode(actor.ActorNode):
     participant = self.learner.participant
     self._order, wants_variables = self._gossip.exchange(
       self._caller,
-      gossip_messages.LearnerReport(
+      gossip_node_lib.LearnerReport(
         self.learner.version,
         self.mean_return,
         self.learner.tables,
@@ -244,22 +234,23 @@ class ActorLearnerNode(actor.ActorNode):
 
   def _begin(
     self, own: session_lib.Session
-  ) -> tuple[session_lib.Session, gossip_messages.LearnerStart]:
+  ) -> tuple[session_lib.Session, gossip_node_lib.LearnerStart]:
     """Returns session and initial state, after fetching a checkpoint."""
     shutil.rmtree(own.experiment.directory, ignore_errors=True)
-    beginning = self._gossip.begin(self._caller)
-    if beginning.has_checkpoint:
+    start = self._gossip.begin(self._caller)
+    if start.has_checkpoint:
       path = os.path.join(own.experiment.directory, '.archive')
-      checkpoint_transfer.download(
-        path, lambda offset: self._gossip.read_checkpoint(self._caller, offset)
-      )
+      os.makedirs(os.path.dirname(path), exist_ok=True)
+      with open(path, 'wb') as file:
+        while chunk := self._gossip.read_checkpoint(self._caller, file.tell()):
+          file.write(chunk)
       checkpoint_transfer.unpack(path, own.checkpoint_directory)
       os.remove(path)
       own = shares.resume(own)
-    elif beginning.whole:
-      counts = {**own.counts, **beginning.counts}
+    elif start.whole:
+      counts = {**own.counts, **start.counts}
       own = dataclasses.replace(own, counts=counts)
-    return own, beginning
+    return own, start
 
   def _send_variables(self) -> None:
     learned = gossip_means.pack(self.learner.learner.get_learned())

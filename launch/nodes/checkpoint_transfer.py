@@ -9,23 +9,20 @@ import io
 import json
 import os
 import shutil
-import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import Any
 
 import numpy as np
 
 from repertory.components.checkpoints import checkpointing
-from repertory.components.runtime import signals
 from repertory.launch.nodes import checkpoints
 from repertory.launch.opening import directories
 from repertory.launch.opening import session as session_lib
 
 _CHUNK_BYTES = 4 << 20
 _JOIN_SECONDS = 5.0
-_POLL_SECONDS = 0.05
 
 
 def pack(folder: str, path: str) -> None:
@@ -77,18 +74,6 @@ def read_chunks(path: str) -> Iterator[tuple[int, bytes, bool]]:
     offset += len(chunk)
 
 
-def download(path: str, request: Callable[[int], bytes]) -> None:
-  """Downloads an archive.
-
-  Args:
-    request: Returns the chunk at an offset, b'' at the end.
-  """
-  os.makedirs(os.path.dirname(path), exist_ok=True)
-  with open(path, 'wb') as file:
-    while chunk := request(file.tell()):
-      file.write(chunk)
-
-
 class CheckpointUpload:
   """Writes checkpoints of a learner, and uploads them in the background."""
 
@@ -106,35 +91,34 @@ class CheckpointUpload:
     self._writer = writer
     self._gossip = gossip_node
     self._caller = tuple(caller)
-    self._number: int | None = None
+    self._order = 0
+    self._sent: str | None = None
     self._sending: futures.Future | None = None
     self._is_closed = False
 
-  @property
-  def is_busy(self) -> bool:
-    """Whether a checkpoint is being written or uploaded."""
-    return self._number is not None
-
-  def begin(self, number: int) -> None:
-    """Begins to write a checkpoint; calls of `advance` then upload it.
+  def advance(self, order: int) -> None:
+    """Writes a checkpoint at each new order, and uploads it once it is written.
 
     Args:
-      number: Number of its order; 0 for the final checkpoint.
-    """
-    self._number = number
-    self._writer.begin()
+      order: Number of the latest order.
 
-  def advance(self) -> None:
-    """Advances the checkpoint; raises errors of its write or upload."""
-    number = self._number
-    if number is None:
-      return
-    if self._sending is None:
-      if not self._writer.is_writing():
-        self._sending = checkpoints.start(lambda: self._send(number))
-    elif self._sending.done():
-      sending, self._sending, self._number = self._sending, None, None
+    Raises:
+      Exception: Error of the previous write or upload.
+    """
+    if self._sending is not None:
+      if not self._sending.done():
+        return
+      sending, self._sending = self._sending, None
       sending.result()
+    if self._writer.is_writing():
+      return
+    written = self._writer.path
+    if written not in (None, self._sent):
+      self._sent = written
+      self._sending = checkpoints.start(lambda: self._send(written))
+    elif order > self._order:
+      self._order = order
+      self._writer.begin()
 
   def finish(self) -> None:
     """Writes and uploads the final checkpoint, and blocks until it is done.
@@ -143,9 +127,15 @@ class CheckpointUpload:
       TimeoutError: If it takes too long.
       Exception: Error of its write or upload.
     """
-    self._wait()
-    self.begin(0)
-    self._wait()
+    if self._sending is not None:
+      if not futures.wait([self._sending], self._timeout_seconds).done:
+        raise TimeoutError(
+          f'Waited {self._timeout_seconds:g} seconds for a checkpoint of this '
+          'learner to be uploaded.'
+        )
+      self._sending.result()
+    if (written := self._writer.write()) is not None:
+      self._send(written)
 
   def close(self) -> None:
     """Ends the upload, and removes local checkpoints."""
@@ -157,41 +147,17 @@ class CheckpointUpload:
     with contextlib.suppress(OSError):  # It has other files.
       os.removedirs(self._directory)
 
-  def _wait(self) -> None:
-    def is_done(seconds: float) -> bool:
-      self.advance()
-      if self.is_busy:
-        time.sleep(min(seconds, _POLL_SECONDS))
-      return not self.is_busy
-
-    # Not the node's own signal: a stopped node still saves.
-    signals.wait_for(
-      is_done,
-      lambda: 'a checkpoint of this learner to be written and uploaded',
-      self._timeout_seconds,
-      signals.StopSignal(),
-    )
-
-  def _send(self, number: int) -> None:
-    """Uploads the written checkpoint, if any; in a thread of its own."""
-    written = self._writer.path
-    if written is None or not self._pack(written):
-      self._gossip.fail_to_deposit(self._caller, number)
+  def _send(self, written: str) -> None:
+    try:
+      pack(written, self._path)
+    except OSError as error:  # The disk may have no room for it.
+      with contextlib.suppress(OSError):
+        os.remove(self._path)
+      self._writer.fail(error)
       return
     for chunk in read_chunks(self._path):
       if self._is_closed:
         return
-      if not self._gossip.deposit(self._caller, number, *chunk):
+      if not self._gossip.deposit(self._caller, *chunk):
         break  # The gossip node reports that it could not write it.
     os.remove(self._path)
-
-  def _pack(self, written: str) -> bool:
-    """Packs a checkpoint; returns False if the disk has no room for it."""
-    try:
-      pack(written, self._path)
-    except OSError as error:
-      with contextlib.suppress(OSError):
-        os.remove(self._path)
-      self._writer.fail(error)
-      return False
-    return True

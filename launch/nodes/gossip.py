@@ -7,19 +7,16 @@ checkpoints and log rows. Learners mix their parameters without it.
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from repertory.components import core, replay
+from repertory.components import gossip, replay
 from repertory.components.runtime import callers, signals
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
   checkpoint_transfer,
   checkpoints,
-  evaluator,
   gossip_deposits,
   gossip_means,
-  gossip_messages,
-  learner,
   learning,
   node,
   variable_cache,
@@ -31,6 +28,39 @@ _PERIOD_SECONDS = 1.0
 _COUNTS = ('steps', 'episodes', 'learner_steps')
 # Timeout of the final checkpoints of stopped learners.
 _LAST_SECONDS = 60.0
+
+
+class LearnerReport(NamedTuple):
+  """Report of a learner to the gossip node.
+
+  Attributes:
+    learner_steps: Its learner steps so far.
+    episode_return: Mean return of its latest episodes; None before the first.
+    tables: Status of its own tables, by name.
+    figures: Gossip figures; None without neighbors.
+  """
+
+  learner_steps: int
+  episode_return: float | None
+  tables: Mapping[str, replay.TableInfo]
+  figures: gossip.Figures | None
+
+
+class LearnerStart(NamedTuple):
+  """Initial state of a learner.
+
+  Attributes:
+    has_checkpoint: Whether it resumes from its own checkpoint.
+    whole: Packed mean of parameters and optimizer state, if the run's
+      checkpoint has no part for each learner; else b''.
+    counts: Steps, episodes and learner steps of the initial state.
+    learned: Packed parameters that replace those; b'' for none.
+  """
+
+  has_checkpoint: bool
+  whole: bytes
+  counts: Mapping[str, int]
+  learned: bytes
 
 
 class GossipNode(node.Node):
@@ -50,7 +80,9 @@ class GossipNode(node.Node):
     self._fencing = callers.Fencing(context.token)
     self._names = list(names)
     self._deposits = gossip_deposits.LearnerDeposits(
-      session.replay_directory, names, session.experiment.timeout_seconds
+      session.replay_directory,
+      names,
+      session.experiment.checkpoint_period_seconds,
     )
     self._means = gossip_means.LearnerMean(names, self._deposits.saved)
     self._checkpoints = checkpoints.CheckpointWriter(
@@ -68,7 +100,7 @@ class GossipNode(node.Node):
         f'{all_begin} with the mean of the checkpoint and empty tables, since '
         'it was written with another number of learners or another topology',
       )
-    self._reports: dict[str, gossip_messages.LearnerReport] = {}
+    self._reports: dict[str, LearnerReport] = {}
     # Time of the latest log row of each, and its message count by then.
     self._logged: dict[str, tuple[float, int]] = {}
     self._sampled: set[str] = set()
@@ -99,7 +131,6 @@ class GossipNode(node.Node):
       'exchange': self._exchange,
       'update_variables': self._receive_variables,
       'deposit': self._deposit,
-      'fail_to_deposit': self._fail_to_deposit,
     }
 
   def run(self) -> None:
@@ -112,7 +143,7 @@ class GossipNode(node.Node):
     self._report_unwritten()
     if self._is_untouched():
       return
-    if self._deposits.can_end():
+    if self._deposits.is_complete:
       self._checkpoints.write()
       return
     self._coordinator.warn(
@@ -142,13 +173,11 @@ class GossipNode(node.Node):
 
   def _wait_for_learners(self) -> None:
     """Waits for stopped learners to save and report their steps."""
-    now = time.monotonic()
-    deadline = now + _LAST_SECONDS
-    while not self._coordinator.have_actors_finished() and now < deadline:
-      if self._deposits.have_all_ended():
-        deadline = min(deadline, now + learner.LAST_REPORT_SECONDS)
+    deadline = time.monotonic() + _LAST_SECONDS
+    while time.monotonic() < deadline:
+      if self._coordinator.have_actors_finished():
+        return
       time.sleep(reports.PERIOD_SECONDS / 5)
-      now = time.monotonic()
 
   def _report_unwritten(self) -> None:
     """Warns of checkpoints that could not be written, or raises."""
@@ -165,34 +194,32 @@ class GossipNode(node.Node):
 
   # Served to learners, which pass their caller identity first.
 
-  def _begin(self, caller: Sequence[Any]) -> gossip_messages.LearnerStart:
+  def _begin(self, caller: Sequence[Any]) -> LearnerStart:
     """Returns the initial state of a learner."""
-    learner_node = self._admit(caller)
-    self._deposits.forget(learner_node.name)
-    kept = self._deposits.kept_of(learner_node.name)
-    by_others = {}
-    if learner_node.generation:
-      self._means.leave_out(learner_node.name)
-      by_others = self._means.learned_by_others(learner_node.name)
-    self._logged[learner_node.name] = time.monotonic(), 0
-    learned = by_others or self._means.learned()
+    name, generation, _ = self._admit(caller)
+    self._deposits.restart(name)
+    kept = self._deposits.kept_of(name)
     counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
-    whole = b''
+    whole, learned = b'', {}
     if kept is not None:
       counts = dict(checkpoint_transfer.read_state(kept)['counts'])
     elif self._resumed_from is not None:
       before = self._session.counts
-      counts = {name: before[name] // len(self._names) for name in _COUNTS}
+      counts = {kind: before[kind] // len(self._names) for kind in _COUNTS}
       whole = gossip_means.pack(self._means.begun_with)
-    self._means.begin(learner_node.name, counts['learner_steps'])
-    return gossip_messages.LearnerStart(
+    else:
+      learned = self._means.learned()
+    if generation:
+      self._means.leave_out(name)
+      # Its own, if any, are older.
+      learned = self._means.learned_by_others(name) or learned
+    self._logged[name] = time.monotonic(), 0
+    self._means.begin(name, counts['learner_steps'])
+    return LearnerStart(
       kept is not None,
       whole,
       counts,
       gossip_means.pack(learned) if learned else b'',
-      # A resumed learner has its own, but a restarted one has old ones.
-      takes_learned=bool(by_others)
-      or (kept is None and not whole and bool(learned)),
     )
 
   def _read_checkpoint(self, caller: Sequence[Any], offset: int) -> bytes:
@@ -202,18 +229,18 @@ class GossipNode(node.Node):
     return checkpoint_transfer.read_chunk(kept, offset)
 
   def _exchange(
-    self, caller: Sequence[Any], report: gossip_messages.LearnerReport
+    self, caller: Sequence[Any], report: LearnerReport
   ) -> tuple[int, bool]:
     """Handles the report of a learner.
 
     Returns:
-      Number of the ordered checkpoint, 0 for none; and whether the learner is
-      to send its parameters.
+      Number of the latest ordered checkpoint; and whether the learner is to
+      send its parameters.
     """
     name = self._admit(caller).name
     self._means.count(name, report.learner_steps)
     self._reports[name] = report
-    return self._deposits.order(), self._needs_variables(name)
+    return self._deposits.order, self._needs_variables(name)
 
   def _needs_variables(self, name: str) -> bool:
     """Returns whether a learner should send its parameters now.
@@ -233,21 +260,15 @@ class GossipNode(node.Node):
     name = self._admit(caller).name
     self._means.update(name, gossip_means.unpack(packed))
 
-  def _deposit(self, caller: Sequence[Any], number: int, *chunk: Any) -> bool:
+  def _deposit(self, caller: Sequence[Any], *chunk: Any) -> bool:
     """Receives a chunk of a learner's checkpoint; returns False on failure."""
     name = self._admit(caller).name
     try:
-      steps = self._deposits.receive(name, number, *chunk)
+      self._deposits.receive(name, *chunk)
     except OSError as error:
       self._unwritten.append(error)
-      self._deposits.fail(name, number)
       return False
-    if steps is not None:
-      self._means.count(name, steps)
     return True
-
-  def _fail_to_deposit(self, caller: Sequence[Any], number: int) -> None:
-    self._deposits.fail(self._admit(caller).name, number)
 
   def _admit(self, caller: Sequence[Any]) -> callers.Caller:
     admitted = callers.Caller(*caller)
@@ -281,7 +302,7 @@ class GossipNode(node.Node):
       if self._coordinator.address_of(name) is None:
         self._means.leave_out(name)
 
-  def _present_reports(self) -> list[tuple[str, gossip_messages.LearnerReport]]:
+  def _present_reports(self) -> list[tuple[str, LearnerReport]]:
     """Returns the reports of included learners, by name."""
     # A copy, since reports arrive concurrently.
     reported = sorted(self._reports.items())
@@ -307,7 +328,6 @@ class GossipNode(node.Node):
           'version': report.learner_steps,
           'episode_return': report.episode_return,
           'distance': distances.get(name, 0.0),
-          'trail': figures.trail if figures else 0.0,
           'messages_per_second': self._messages_per_second(name, count),
           'age_seconds': figures.age_seconds if figures else None,
           'age_steps': figures.age_steps if figures else None,
@@ -331,58 +351,3 @@ class GossipNode(node.Node):
         of_each[0].waiting,
       )
     return statuses
-
-
-class GossipEvaluatorNode(evaluator.EvaluatorNode):
-  """Evaluates the mean of all learners, as the run's result, then each one."""
-
-  def __init__(
-    self,
-    context: node.Context,
-    session: session_lib.Session,
-    evaluation: evaluator.EvaluationSetup,
-    *,
-    source: core.VariableSource,
-    network: Any,
-    names: Sequence[str],
-  ):
-    """Prepares the evaluations.
-
-    Args:
-      evaluation: Evaluation of `network`; its variable client fetches the mean.
-      source: Variable source of each learner, see `gossip_means.name_of`.
-    """
-    super().__init__(context, session, evaluation)
-    self._each = evaluation
-    self._source = source
-    self._network = network
-    self._names = list(names)
-
-  def evaluate(self, steps: int) -> None:
-    super().evaluate(steps)
-    # A single learner equals the mean.
-    for name in self._names if len(self._names) > 1 else ():
-      if self._stop.is_set():
-        return
-      self._evaluate_one(name)
-
-  def _evaluate_one(self, name: str) -> None:
-    (values,) = self._source.get_variables(
-      [gossip_means.name_of(name, 'policy')]
-    )
-    if not values:
-      return  # It has just been started.
-    for variable, value in zip(self._network.variables, values, strict=True):
-      variable.assign(value)
-    episodes = self._run_episodes(self._each)
-    if episodes is None:
-      return
-    returns = [episode.episode_return for episode in episodes]
-    self._coordinator.write(
-      reports.EVALUATIONS_OF_EACH,
-      {
-        'node': name,
-        'episode_return': sum(returns) / len(returns),
-        'count': len(returns),
-      },
-    )

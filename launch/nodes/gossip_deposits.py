@@ -1,6 +1,7 @@
 """Joint checkpoints of several learners."""
 
 import contextlib
+import math
 import os
 import shutil
 import threading
@@ -15,45 +16,48 @@ from repertory.components.checkpoints import checkpointing
 from repertory.launch.nodes import checkpoint_transfer
 
 _RECEIVED, _RECEIVING, _SNAPSHOT = 'received', 'receiving', 'snapshot'
-_END = 'end'
-
-# Delay before a new attempt if a learner could not save.
-_RETRY_SECONDS = 5.0
 
 
 class LearnerDeposits(transports.Snapshots):
-  """Orders a checkpoint of every learner, and keeps the received archives."""
+  """Keeps the newest archived checkpoint of each learner.
+
+  A joint checkpoint is ordered from all, and begins once all have sent theirs.
+
+  Attributes:
+    order: Number of the latest order; 0 before the first.
+  """
 
   has_learners = True
 
   def __init__(
-    self, directory: str, names: Sequence[str], timeout_seconds: float
+    self, directory: str, names: Sequence[str], period_seconds: float
   ):
     """Finds the restored checkpoint, if it has as many learners.
 
     Args:
-      timeout_seconds: Timeout of a joint checkpoint.
+      period_seconds: Period of new orders while some have not met the last one.
     """
+    self.order = 0
+    self._ordered_at = -math.inf
+    self._period_seconds = period_seconds
     self._directory = directory
-    self._timeout_seconds = timeout_seconds
     self._names = list(names)
-    self._lock = threading.RLock()
+    self._lock = threading.Lock()
     folders = os.listdir(directory) if os.path.isdir(directory) else ()
     # Files of the checkpoint that the run is resumed from.
-    self._restored = [path for one in folders for path in self._paths_in(one)]
+    self._old = [path for one in folders for path in self._paths_in(one)]
     files = [_file_of(index) for index in range(len(names))]
-    by_file = {os.path.basename(path): path for path in self._restored}
+    by_file = {os.path.basename(path): path for path in self._old}
     # Path of the latest archive of each learner.
     self._kept: dict[str, str] = {}
     if by_file.keys() == set(files):
       self._kept = {name: by_file[file] for name, file in zip(names, files)}
-    # Received for the open order, by learner; None if it could not save.
-    self._met: dict[str, str | None] = {}
+    # Learners whose archive is not in a joint checkpoint yet.
+    self._new: set[str] = set()
+    self._num_received = 0
+    # Archives of the joint checkpoint being written.
     self._moment: dict[str, str] = {}
     self._is_taken = threading.Event()
-    self._number, self._is_open = 0, False
-    self._ordered_at = self._failed_at = -float('inf')
-    self._ended: dict[str, str | None] = {}
 
   def __str__(self) -> str:
     return 'all learners'
@@ -68,30 +72,19 @@ class LearnerDeposits(transports.Snapshots):
     for name in self._names:
       yield checkpoint_transfer.read_arrays(self._moment[name])
 
-  # Exchange with learners.
-
-  def order(self) -> int:
-    """Returns the number of the open order; 0 without one."""
+  def restart(self, name: str) -> None:
+    """Waits for no new archive of a learner that resumes from its old one."""
     with self._lock:
-      return self._number if self._is_open else 0
-
-  def forget(self, name: str) -> None:
-    """Stops waiting for a restarted learner; its latest checkpoint is used."""
-    with self._lock:
-      if self._is_open:
-        self._met[name] = self._kept.get(name)
+      if name in self._kept:
+        self._new.add(name)
 
   def receive(
-    self, name: str, number: int, offset: int, data: bytes, is_complete: bool
-  ) -> int | None:
-    """Receives a chunk of a learner's checkpoint.
+    self, name: str, offset: int, data: bytes, is_complete: bool
+  ) -> None:
+    """Receives a chunk of a learner's archive.
 
     Args:
-      number: Number of the order; 0 for the final checkpoint.
       offset: See `checkpoint_transfer.read_chunks`, as for the rest.
-
-    Returns:
-      Its learner steps, once a final checkpoint is complete; else None.
 
     Raises:
       OSError: If it cannot be written; the incomplete file is removed.
@@ -107,69 +100,41 @@ class LearnerDeposits(transports.Snapshots):
         os.remove(path)
       raise
     if not is_complete:
-      return None
-    received = os.path.join(
-      self._directory, _RECEIVED, f'{index}.{number or _END}'
-    )
-    os.makedirs(os.path.dirname(received), exist_ok=True)
+      return
+    folder = os.path.join(self._directory, _RECEIVED)
+    os.makedirs(folder, exist_ok=True)
     with self._lock:
+      self._num_received += 1
+      received = os.path.join(folder, f'{index}.{self._num_received}')
       os.replace(path, received)
-      self._take(name, number, received)
-    if number:
-      return None
-    return checkpoint_transfer.read_state(received)['counts']['learner_steps']
-
-  def fail(self, name: str, number: int) -> None:
-    """Records that a learner could not save."""
-    with self._lock:
-      self._take(name, number, None)
-
-  # Joint checkpoints.
+      self._kept[name] = received
+      self._new.add(name)
 
   def prepare(self) -> bool:
-    """Orders a joint checkpoint; returns True once all have saved."""
-    now = time.monotonic()
+    """Orders a joint checkpoint; returns True once all have sent theirs."""
     with self._lock:
-      if not self._is_open:
-        if now - self._failed_at > _RETRY_SECONDS:
-          self._number += 1
-          self._is_open = True
-          self._ordered_at = now
-          # Learners that have ended save no more.
-          self._met = dict(self._ended)
-        return False
-      missing = [name for name in self._names if name not in self._met]
-      if missing:
-        if now - self._ordered_at > self._timeout_seconds:
-          raise TimeoutError(
-            f'Waited {self._timeout_seconds:g} seconds for a checkpoint of '
-            f'{", ".join(missing)}.'
-          )
-        return False
-      self._is_open = False
-      if not self._keep(self._met):
-        self._failed_at = now
-        return False
-      return True
+      if len(self._new) == len(self._names):
+        return True
+      now = time.monotonic()
+      if now - self._ordered_at > self._period_seconds:
+        self.order += 1
+        self._ordered_at = now
+      return False
 
-  def can_end(self) -> bool:
-    """Returns whether the received parts can form the final checkpoint."""
+  @property
+  def is_complete(self) -> bool:
+    """Whether there is an archive of every learner, new or not."""
     with self._lock:
-      self._is_open = False
-      ended = {name: path for name, path in self._ended.items() if path}
-      return self._keep({**self._kept, **ended})
-
-  def have_all_ended(self) -> bool:
-    """Returns whether all final checkpoints have been received."""
-    with self._lock:
-      return len(self._ended) == len(self._names)
+      return len(self._kept) == len(self._names)
 
   def flush(self) -> None:
+    """Fixes the archives of the next joint checkpoint, and removes others."""
     with self._lock:
       self._moment = dict(self._kept)
-      # A learner that ended meanwhile has saved for the next checkpoint.
-      needed = {*self._moment.values(), *self._ended.values()}
-      for path in {*self._paths_in(_RECEIVED), *self._restored} - needed:
+      self._new.clear()
+      self._ordered_at = -math.inf
+      needed = set(self._moment.values())
+      for path in {*self._paths_in(_RECEIVED), *self._old} - needed:
         with contextlib.suppress(FileNotFoundError):  # Already removed.
           os.remove(path)
 
@@ -199,22 +164,6 @@ class LearnerDeposits(transports.Snapshots):
   def close(self) -> None:
     """Removes all files; the last checkpoint has its own links to them."""
     shutil.rmtree(self._directory, ignore_errors=True)
-
-  def _take(self, name: str, number: int, path: str | None) -> None:
-    """Takes a checkpoint, or None for a failed one; with the lock held."""
-    if not number:
-      self._ended[name] = path
-    # Its final checkpoint also meets the open order.
-    if self._is_open and number in (0, self._number):
-      self._met[name] = path
-
-  def _keep(self, found: dict[str, str | None]) -> bool:
-    """Keeps the archives if all learners have one; with the lock held."""
-    whole = {name: path for name, path in found.items() if path}
-    if len(whole) < len(self._names):
-      return False
-    self._kept = whole
-    return True
 
   def _paths_in(self, folder: str) -> list[str]:
     path = os.path.join(self._directory, folder)

@@ -8,14 +8,6 @@ import numpy as np
 
 from repertory.components import gossip, learners, types
 
-# Separator of learner name and variable group.
-_OF = ':'
-
-
-def name_of(node: str, group: str) -> str:
-  """Returns the name under which a learner's variables are requested."""
-  return f'{node}{_OF}{group}'
-
 
 def mean(states: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
   """Returns the mean of float arrays and the maximum of others, by name."""
@@ -56,16 +48,6 @@ def with_steps(
 ) -> dict[str, np.ndarray]:
   """Returns a learner state with another number of learner steps."""
   return {**state, 'learner_steps': np.asarray(steps, np.int64)}
-
-
-def distance(
-  state: Mapping[str, np.ndarray], center: Mapping[str, np.ndarray]
-) -> float:
-  """Returns the Euclidean distance of two states; 0 if `center` is empty."""
-  if not center:
-    return 0.0
-  layout = gossip.VectorLayout(state)
-  return float(np.linalg.norm(layout.join(state) - layout.join(center)))
 
 
 class LearnerMean:
@@ -179,16 +161,7 @@ class LearnerMean:
     }
 
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
-    """Returns one nest of arrays per name, of the mean or of one learner.
-
-    It is empty for a learner without a report, or an excluded one.
-
-    Args:
-      names: Groups of variables of the mean, or results of `name_of`.
-
-    Raises:
-      KeyError: If a name is unknown.
-    """
+    """Returns one nest of arrays of the mean per name; KeyError if unknown."""
     return [self._get(name) for name in names]
 
   def _present(self) -> dict[str, dict[str, np.ndarray]]:
@@ -205,15 +178,8 @@ class LearnerMean:
       return np.asarray(self.steps, np.int64)
     if name == 'max_priority':
       return np.asarray(1.0, np.float64)  # Its tables are elsewhere.
-    node, of, group = name.rpartition(_OF)
-    if of:
-      with self._lock:
-        state = self._present().get(node)
-      if state is None:
-        return []
-    else:
-      state = self.learned()
-    found = [a for key, a in state.items() if key.startswith(f'{group}/')]
+    state = self.learned()
+    found = [a for key, a in state.items() if key.startswith(f'{name}/')]
     if not found:
       known = sorted({key.split('/')[0] for key in state})
       raise KeyError(f"Unknown variables '{name}'; there are {known}.")

@@ -104,10 +104,17 @@ class Gossip(topology.Topology):
   def program(self, session, title):
     planned = parts.make_program(session, title, has_server=False)
     coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
-    every = {'session': session, 'names': self.learners}
-    planned.plan(learner, _make_gossip, [coordinator], **every)
+    planned.plan(
+      learner,
+      _make_gossip,
+      [coordinator],
+      session=session,
+      names=self.learners,
+    )
     calls = [learner, coordinator]
-    planned.plan(kinds.EVALUATOR.name, _make_evaluator, calls, **every)
+    planned.plan(
+      kinds.EVALUATOR.name, parts.make_evaluator, calls, session=session
+    )
     sessions = opening.shares.make_sessions(session, self.num_learners)
     for index, (name, own) in enumerate(zip(self.learners, sessions)):
       planned.plan(
@@ -134,23 +141,6 @@ class Gossip(topology.Topology):
 
 def _make_gossip(context, session, names):
   return nodes.gossip.GossipNode(context, session, names)
-
-
-def _make_evaluator(context, session, names):
-  if session.experiment.evaluation_episodes == 0:
-    return nodes.evaluator.EvaluatorNode(context, session, None)
-  network, variable_client = parts.fetch(context, session, update_period=1)
-  evaluation = nodes.evaluator.make_evaluation(
-    context, session, network, variable_client
-  )
-  return nodes.gossip.GossipEvaluatorNode(
-    context,
-    session,
-    evaluation,
-    source=parts.make_source(context, session),
-    network=network,
-    names=names,
-  )
 
 
 def _make_actor_learner(context, session, gossip, index):

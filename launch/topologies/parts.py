@@ -12,7 +12,7 @@ from repertory.launch.platform import watchdog
 
 if TYPE_CHECKING:
   from repertory.components import transports, variables
-  from repertory.launch.nodes import bellman_updater, learner
+  from repertory.launch.nodes import bellman_updater, evaluator, learner
   from repertory.launch.opening import session as session_lib
 
 
@@ -130,7 +130,11 @@ def _follow(
 ) -> 'variables.RemoteVariableClient':
   """Makes a client that fetches variables from the learner."""
   return components.variables.RemoteVariableClient(
-    make_source(context, session),
+    launchers.calls.RemoteSource(
+      context.peers[kinds.LEARNER.name],
+      session.experiment.timeout_seconds,
+      context.stop,
+    ),
     followers,
     timeout_seconds=session.experiment.timeout_seconds,
     stop=context.stop,
@@ -138,13 +142,17 @@ def _follow(
   )
 
 
-def make_source(context: node.Context, session: 'session_lib.Session') -> Any:
-  """Returns the learner as a variable source."""
-  return launchers.calls.RemoteSource(
-    context.peers[kinds.LEARNER.name],
-    session.experiment.timeout_seconds,
-    context.stop,
+def make_evaluator(
+  context: node.Context, session: 'session_lib.Session'
+) -> 'evaluator.EvaluatorNode':
+  """Makes the evaluator of the learner's variables."""
+  if session.experiment.evaluation_episodes == 0:
+    return nodes.evaluator.EvaluatorNode(context, session, None)
+  network, variable_client = fetch(context, session, update_period=1)
+  evaluation = nodes.evaluator.make_evaluation(
+    context, session, network, variable_client
   )
+  return nodes.evaluator.EvaluatorNode(context, session, evaluation)
 
 
 def environment_ids(

@@ -14,11 +14,8 @@ class _Writer:
   def __init__(self, path):
     self.path, self.reported = path, []
 
-  def begin(self):
-    pass
-
-  def is_writing(self):
-    return False
+  def write(self):
+    return self.path
 
   def fail(self, error):
     self.reported.append(error)
@@ -28,16 +25,12 @@ class _Gossip:
   """Gossip node that stores uploads, or has no room for them."""
 
   def __init__(self, has_room=True):
-    self.has_room, self.deposits, self.failed = has_room, [], []
+    self.has_room, self.deposits = has_room, []
 
-  def deposit(self, caller, number, offset, data, is_last):
-    del caller, number, data
+  def deposit(self, caller, offset, data, is_last):
+    del caller, data
     self.deposits.append((offset, is_last))
     return self.has_room
-
-  def fail_to_deposit(self, caller, number):
-    del caller
-    self.failed.append(number)
 
 
 def _make(tmp_path, writer, gossip):
@@ -71,7 +64,7 @@ def test_full_disk_is_a_warning(tmp_path, monkeypatch):
   writer, gossip = _Writer(_write(tmp_path)), _Gossip()
   _make(tmp_path, writer, gossip).finish()
   assert [error.errno for error in writer.reported] == [errno.ENOSPC]
-  assert gossip.failed == [0] and not gossip.deposits
+  assert not gossip.deposits
   assert os.listdir(tmp_path) == ['written']
 
 
@@ -80,5 +73,4 @@ def test_upload_stops_if_the_receiver_has_no_room(tmp_path, monkeypatch):
   gossip = _Gossip(has_room=False)
   _make(tmp_path, _Writer(_write(tmp_path)), gossip).finish()
   assert gossip.deposits == [(0, False)]
-  assert not gossip.failed
   assert os.listdir(tmp_path) == ['written']

@@ -4,7 +4,6 @@ import json
 import zipfile
 
 import numpy as np
-import pytest
 
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.nodes import checkpoint_transfer, gossip_deposits
@@ -12,15 +11,13 @@ from repertory.launch.nodes import checkpoint_transfer, gossip_deposits
 _NAMES = ['actor_learner/0', 'actor_learner/1']
 
 
-def _make(tmp_path, timeout_seconds=60.0):
+def _make(tmp_path, period_seconds=60.0):
   directory = tmp_path / '.replay'
   directory.mkdir(exist_ok=True)
-  return gossip_deposits.LearnerDeposits(
-    str(directory), _NAMES, timeout_seconds
-  )
+  return gossip_deposits.LearnerDeposits(str(directory), _NAMES, period_seconds)
 
 
-def _send(deposits, tmp_path, index, number, learner_steps=0):
+def _send(deposits, tmp_path, index, learner_steps=0):
   """Sends a checkpoint whose only array has the learner's step."""
   path = checkpointing.Checkpointer(str(tmp_path / 'own')).save(
     {'x': np.asarray(float(learner_steps))},
@@ -28,22 +25,19 @@ def _send(deposits, tmp_path, index, number, learner_steps=0):
   )
   archive = str(tmp_path / 'archive')
   checkpoint_transfer.pack(path, archive)
-  found = [
-    deposits.receive(_NAMES[index], number, *chunk)
-    for chunk in checkpoint_transfer.read_chunks(archive)
-  ]
-  return found[-1]
+  for chunk in checkpoint_transfer.read_chunks(archive):
+    deposits.receive(_NAMES[index], *chunk)
 
 
 def test_all_must_meet_an_order(tmp_path):
   deposits = _make(tmp_path)
-  assert deposits.order() == 0
+  assert deposits.order == 0
   assert not deposits.prepare()
-  assert deposits.order() == 1
-  assert _send(deposits, tmp_path, 0, 1, 3) is None
-  assert not deposits.prepare()
-  _send(deposits, tmp_path, 1, 1, 5)
-  assert deposits.prepare()
+  assert deposits.order == 1
+  _send(deposits, tmp_path, 0, 3)
+  assert not deposits.prepare() and not deposits.is_complete
+  _send(deposits, tmp_path, 1, 5)
+  assert deposits.prepare() and deposits.is_complete
   deposits.flush()
   assert [float(state['x']) for state in deposits.saved()] == [3, 5]
   deposits.remove_snapshots()
@@ -55,33 +49,28 @@ def test_all_must_meet_an_order(tmp_path):
     assert state['counts']['learner_steps'] == steps
   # What is newer does not change what was taken.
   assert not deposits.prepare()
-  _send(deposits, tmp_path, 0, 2, 7)
+  assert deposits.order == 2
+  _send(deposits, tmp_path, 0, 7)
   assert [float(state['x']) for state in deposits.saved()] == [3, 5]
 
 
-def test_one_that_cannot_save_spoils_the_order_alone(tmp_path, monkeypatch):
-  monkeypatch.setattr(gossip_deposits, '_RETRY_SECONDS', 0.0)
-  deposits = _make(tmp_path)
-  deposits.prepare()
-  _send(deposits, tmp_path, 0, 1)
-  deposits.fail(_NAMES[1], 1)
+def test_an_unmet_order_is_repeated(tmp_path):
+  deposits = _make(tmp_path, period_seconds=0.0)
   assert not deposits.prepare()
-  assert not deposits.prepare()  # The next one.
-  assert deposits.order() == 2
-  for index in range(2):
-    _send(deposits, tmp_path, index, 2)
-  assert deposits.prepare()
+  _send(deposits, tmp_path, 0)  # The other could not save.
+  assert not deposits.prepare()
+  assert deposits.order == 2
 
 
 def test_restarted_learner_is_not_waited_for(tmp_path):
   deposits = _make(tmp_path)
-  deposits.prepare()
+  deposits.restart(_NAMES[0])
+  assert not deposits.prepare()
   for index in range(2):
-    _send(deposits, tmp_path, index, 1, 4)
-  assert deposits.prepare()
-  deposits.prepare()
-  _send(deposits, tmp_path, 0, 2, 9)
-  deposits.forget(_NAMES[1])
+    _send(deposits, tmp_path, index, 4)
+  deposits.flush()
+  _send(deposits, tmp_path, 0, 9)
+  deposits.restart(_NAMES[1])
   assert deposits.prepare()
   deposits.flush()
   assert [float(state['x']) for state in deposits.saved()] == [9, 4]
@@ -102,39 +91,15 @@ def _restore(tmp_path, num_learners=2):
 def test_restored_files_are_removed_when_not_needed(tmp_path):
   folder = _restore(tmp_path)
   deposits = _make(tmp_path)
-  deposits.prepare()
-  _send(deposits, tmp_path, 0, 1, 9)
-  deposits.forget(_NAMES[1])  # It begins again from what was restored.
+  _send(deposits, tmp_path, 0, 9)
+  deposits.restart(_NAMES[1])  # It begins again from what was restored.
   assert deposits.prepare()
   deposits.flush()
   assert [path.name for path in folder.iterdir()] == ['learner_1.zip']
   assert [float(state['x']) for state in deposits.saved()] == [9, 1]
-  deposits.prepare()
   for index in range(2):
-    _send(deposits, tmp_path, index, 2, 10)
-  assert deposits.prepare()
+    _send(deposits, tmp_path, index, 10)
   deposits.flush()
   assert not list(folder.iterdir())
   deposits.close()
   assert not (tmp_path / '.replay').exists()
-
-
-def test_a_wait_has_a_time_out(tmp_path):
-  deposits = _make(tmp_path, timeout_seconds=0.0)
-  deposits.prepare()
-  _send(deposits, tmp_path, 0, 1)
-  with pytest.raises(TimeoutError, match='a checkpoint of actor_learner/1'):
-    deposits.prepare()
-
-
-def test_final_ones_of_all_form_the_last_checkpoint(tmp_path):
-  deposits = _make(tmp_path)
-  assert _send(deposits, tmp_path, 0, 0, 8) == 8
-  assert not deposits.can_end()
-  deposits.prepare()  # Of those that continue; the final one meets it, too.
-  _send(deposits, tmp_path, 1, 1, 9)
-  assert deposits.prepare()
-  deposits.fail(_NAMES[1], 0)  # Its earlier one is used.
-  assert deposits.have_all_ended() and deposits.can_end()
-  deposits.flush()
-  assert [float(state['x']) for state in deposits.saved()] == [8, 9]

@@ -113,8 +113,6 @@ class TestCounts:
         mean = np.mean([part[name].astype(np.float64) for part in parts], 0)
         np.testing.assert_array_equal(array, mean.astype(array.dtype), name)
     assert status.evaluation_return is not None
-    each = log_files.rows(tmp_path, 'evaluations_of_learners')
-    assert {row['node'] for row in each} == set(topology.learners)
 
   @pytest.mark.chaos
   def test_display_shows_each_learner(self, tmp_path):
@@ -126,7 +124,6 @@ class TestCounts:
     for one in status.learners:
       assert one.learner_steps > 0 and one.mean_return is not None
     assert status.learners_distance is not None
-    assert status.learners_distance_bound is not None
     rows = log_files.rows(tmp_path, 'gossip')
     assert max(row['messages_per_second'] for row in rows) > 0
     assert any('age_seconds' in row for row in rows)

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from repertory.components.config import choices
-from repertory.components.gossip import graphs, mixing
+from repertory.components.gossip import mixing
 
 
 def test_mix_is_the_mean_of_all_by_hand():
@@ -20,39 +19,6 @@ def test_equal_ones_stay_equal_to_the_bit():
   own = np.random.default_rng(0).normal(size=1000).astype(np.float32)
   mixed = mixing.mix(own, [own.copy(), own.copy()], 0.123)
   np.testing.assert_array_equal(mixed, own)
-
-
-@pytest.mark.parametrize('graph', choices.GRAPHS)
-@pytest.mark.parametrize('size', [2, 7])
-def test_distance_falls_below_the_bound_and_stays(graph, size):
-  rng = np.random.default_rng(size)
-  x = np.zeros([size, 20])
-  weight = graphs.neighbor_weight(graph, size, None)
-  contraction = graphs.contraction(graph, size)
-  trails = np.zeros([size])
-  longest, distances = 0.0, []
-  for _ in range(300):
-    updates = rng.normal(size=x.shape) * rng.uniform(0, 2, [size, 1])
-    longest = max(longest, np.linalg.norm(updates))
-    x = x + updates
-    trails = contraction * (trails + np.linalg.norm(updates, axis=1))
-    x = np.stack(
-      [
-        mixing.mix(
-          x[i], [x[j] for j in graphs.in_neighbors(graph, size, i)], weight
-        )
-        for i in range(size)
-      ]
-    )
-    distance = np.linalg.norm(x - x.mean(0))
-    distances.append(distance)
-    assert distance <= trails.sum() + 1e-9
-    # Proposition 1 of the paper, with α L as the longest of all updates.
-    assert distance <= longest * contraction / (1 - contraction) + 1e-9
-  # The bound is meaningful: without mixing they would be far beyond.
-  apart = rng.normal(size=[300, size, 20]).sum(0)
-  if contraction > 1e-9:
-    assert 0 < max(distances) < np.linalg.norm(apart - apart.mean(0))
 
 
 def test_only_floating_point_numbers_are_mixed():

@@ -114,17 +114,14 @@ def test_inference_learners_and_hosts_are_shown():
     inference=(
       loggers.InferenceStatus('learner', 900, 7.6, 0.9, 1, 2, 3, 0.1),
     ),
-    learners=(
-      loggers.LearnerStatus('learner/0', 1_500, 0.5, None, 0.1, 2.5, 0.02),
-    ),
+    learners=(loggers.LearnerStatus('learner/0', 1_500, 0.5, 2.5, 0.02),),
     learners_distance=0.25,
-    learners_distance_bound=1.5,
     hosts=(('actor/0', 'b'), ('actor/1', 'b'), ('learner', 'a')),
   )
   text = re.sub(r' +', ' ', _draw(status, width=100))
   for expected in (
     'learner 900 rows/s 8 a batch, 90% full 1.0 + 2.0 + 3.0 ms, adding 10%',
-    'learners (0.25 from their mean, bound 1.50)',
+    'learners (0.25 from their mean)',
     'return 0.50 evaluation - 1.50 k updates 2.5 messages/s, 20 ms old',
     '│ a learner │\n│ b actor ×2 │',
   ):
