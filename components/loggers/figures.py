@@ -53,16 +53,3 @@ def duration(seconds: float) -> str:
   if minutes:
     return f'{minutes} m {whole % 60:02d} s'
   return f'{whole} s'
-
-
-def exact(value: float) -> str:
-  """Formats a number without a unit, for lines that programs read too.
-
-  Integers are exact; others keep four significant digits, or one decimal from a
-  thousand on.
-  """
-  if not isinstance(value, float):
-    return str(value)
-  if 1000 <= abs(value) < 1e15:
-    return f'{value:.1f}'
-  return f'{value:.4g}'

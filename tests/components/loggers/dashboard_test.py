@@ -122,7 +122,7 @@ def test_inference_learners_and_hosts_are_shown():
   for expected in (
     'learner 900 rows/s 8 a batch, 90% full 1.0 + 2.0 + 3.0 ms, adding 10%',
     'learners (0.25 from their mean)',
-    'return 0.50 evaluation - 1.50 k updates 2.5 messages/s, 20 ms old',
+    'return 0.50 1.50 k updates 2.5 messages/s, 20 ms old',
     '│ a learner │\n│ b actor ×2 │',
   ):
     assert expected in text

@@ -61,17 +61,3 @@ def test_number(value, expected):
 )
 def test_duration(seconds, expected):
   assert figures.duration(seconds) == expected
-
-
-@pytest.mark.parametrize(
-  ('value', 'expected'),
-  [
-    (123_456_789, '123456789'),
-    (0.123456, '0.1235'),
-    (12_345.67, '12345.7'),
-    (1e20, '1e+20'),
-    (math.nan, 'nan'),
-  ],
-)
-def test_exact(value, expected):
-  assert figures.exact(value) == expected
