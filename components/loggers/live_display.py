@@ -92,11 +92,7 @@ class LiveDisplay:
     return self._thread.is_alive()
 
   def update(self, status: Status) -> None:
-    """Sets a new status, which is drawn when it is due.
-
-    Raises:
-      ValueError: If the display is closed.
-    """
+    """Sets a new status, which is drawn when it is due."""
     if self._is_closing:
       raise ValueError('update() after close()')
     is_first = self._thread.ident is None
@@ -246,13 +242,7 @@ class _DescriptorWriter:
     self._is_terminal = stream.isatty()
 
   def write(self, text: str) -> int:
-    """Writes all of a text.
-
-    Raises:
-      OSError: If that fails. If the terminal or the reader of the pipe has
-        gone, the stream is redirected to the null device, so that other prints
-        do not fail.
-    """
+    """Writes all of a text."""
     data = text.encode(self.encoding, 'replace')
     while data:
       try:

@@ -17,8 +17,6 @@ from repertory.launch.coordination import kinds
 from repertory.launch.experiments import callbacks, failures
 from repertory.launch.opening import session as session_lib
 
-# Delay of an event after which a callback is reported as slow.
-_SLOW_SECONDS = 10.0
 # Interval of calls of the stop criterion.
 _ASK_SECONDS = 1.0
 
@@ -34,13 +32,9 @@ class _Subscriber:
 
 
 class _Event(NamedTuple):
-  """Queued event.
+  """Queued event, for a method of callbacks and one of loggers ('': none).
 
-  Attributes:
-    method: Method of callbacks to call with the last payload; '' for none.
-    logger_method: Method of loggers to call with all payloads; '' for none.
-    payloads: Arguments; several for episodes, which are joined.
-    since: Time at which it was queued.
+  Callbacks get the last payload; several are of episodes, to be joined.
   """
 
   method: str
@@ -84,15 +78,14 @@ class RunCallbacks:
     self._running: tuple[_Subscriber, str, float] | None = None
     # Whether an answer of the stop criterion is due.
     self._is_asking, self._ask_at = False, 0.0
-    self._is_slow = self._is_ending = self._is_closed = False
+    self._is_ending = self._is_closed = False
     self._thread = threading.Thread(
       target=self._run, name='callbacks', daemon=True
     )
 
   def start(self, session: session_lib.Session, title: str) -> None:
     """Reports the start to all, each with a copy of the settings."""
-    has_any = self._callbacks or self._loggers or not self._stop_when.is_dropped
-    if has_any:
+    if self._callbacks or self._loggers or not self._stop_when.is_dropped:
       self._ask_to_stop()
       self._put('on_start', 'start', _describe(session, title))
       self._thread.start()
@@ -100,12 +93,7 @@ class RunCallbacks:
   def take_episodes(
     self, columns: Mapping[str, np.ndarray], position: Mapping[str, Any]
   ) -> None:
-    """Reports training episodes to callbacks.
-
-    Args:
-      columns: Logged columns, one entry per episode.
-      position: Step counts and elapsed time of the run.
-    """
+    """Reports training episodes, as logged columns, to callbacks."""
     if not self._callbacks:
       return
     returns, lengths = columns['episode_return'], columns['episode_length']
@@ -131,15 +119,7 @@ class RunCallbacks:
     is_best: bool,
     position: Mapping[str, Any],
   ) -> None:
-    """Reports an evaluation to callbacks, and asks the stop criterion.
-
-    Args:
-      returns: Return of each episode.
-      lengths: Length of each episode.
-      metrics: The experiment's own metrics of each episode, by name.
-      is_best: Whether it is the best so far.
-      position: Step counts and elapsed time of the run.
-    """
+    """Reports an evaluation to callbacks, and asks the stop criterion."""
     evaluation = callbacks.EvaluationEvent(
       np.array(returns),
       np.array(lengths),
@@ -153,13 +133,7 @@ class RunCallbacks:
   def wait_for_decision(self, stop: signals.StopSignal) -> None:
     """Blocks until the stop criterion has answered on the last evaluation.
 
-    A late answer fails the run.
-
-    Args:
-      stop: Signal that ends the wait.
-
-    Raises:
-      signals.Stopped: If the stop signal was set.
+    A late answer fails the run. The stop signal ends the wait.
     """
 
     def is_answered(seconds: float) -> bool:
@@ -177,11 +151,7 @@ class RunCallbacks:
       self._give_up(self._stop_when, str(error))
 
   def end(self, outcome: str, reason: str) -> str:
-    """Reports the end on the first call; returns what is still called.
-
-    Args:
-      outcome: Outcome as in `callbacks.EndEvent`.
-      reason: Reason as in `callbacks.EndEvent`.
+    """Reports the end on the first call, see `callbacks.EndEvent`.
 
     Returns:
       Message on the calls in progress; '' once all have ended.
@@ -231,21 +201,18 @@ class RunCallbacks:
         self._has_changed.notify_all()
 
   def _check_delay(self) -> None:
-    """Warns of a slow callback, and ends the run after a time-out."""
+    """Ends the run if a call, or the wait for one, takes too long."""
     with self._has_changed:
       running, now = self._running, time.monotonic()
       if running is None or self._is_closed:
         return
       one, _, since = running
       seconds = now - min([since, *(event.since for event in self._events)])
-      was_slow, self._is_slow = self._is_slow, seconds > _SLOW_SECONDS
-      progress = (
-        f'{self._describe_progress()}, the first for {seconds:.0f} seconds'
-      )
+      progress = self._describe_progress()
     if seconds > self._timeout_seconds:
-      self._give_up(one, f'It is too slow: {progress}.')
-    elif self._is_slow and not was_slow:
-      self._warn(f'{progress}: it is slow')
+      self._give_up(
+        one, f'It is too slow: {progress}, the first for {seconds:.0f} seconds.'
+      )
 
   def _give_up(self, one: _Subscriber, trouble: str) -> None:
     """Makes no further calls, and ends the run."""
@@ -313,7 +280,10 @@ class RunCallbacks:
       trouble = traceback.format_exc()
     if trouble and not self._is_closed:
       one.is_dropped = one.is_fatal or what == 'start'
-      self._take_trouble(one, trouble)
+      if one.is_fatal:
+        self._fail(one, trouble)
+      else:
+        self._warn(one, failures.Failure(one.name, trouble).summary)
     with self._has_changed:
       self._running = None
       if one is self._stop_when:
@@ -334,23 +304,17 @@ class RunCallbacks:
         answer if isinstance(answer, str) else 'stop_when returned true'
       )
 
-  def _take_trouble(self, one: _Subscriber, trouble: str) -> None:
-    """Ends the run, or warns once of an error, whatever numbers it has."""
-    if one.is_fatal:
-      self._fail(one, trouble)
-      return
-    summary = failures.Failure(one.name, trouble).summary
-    key = f'{one.name}: {re.sub("[0-9]+", "0", summary)}'
-    if key not in self._warned:
-      self._warned.add(key)
-      self._warn(f'{one.name}: {summary}')
-
   def _fail(self, one: _Subscriber, trouble: str) -> None:
     cause = f'{one.name} failed:\n{trouble}'
     self._coordinator.abort(failures.Failure(kinds.COORDINATOR.name, cause))
 
-  def _warn(self, message: str) -> None:
-    self._coordinator.warn(kinds.COORDINATOR.name, message)
+  def _warn(self, one: _Subscriber, summary: str) -> None:
+    """Warns once of an error, whatever numbers it has."""
+    key = f'{one.name}: {re.sub("[0-9]+", "0", summary)}'
+    if key not in self._warned:
+      self._warned.add(key)
+      warning = f'{one.name}: {summary}'
+      self._coordinator.warn(kinds.COORDINATOR.name, warning)
 
 
 def _subscribe(setting: str, found: Sequence[Any], is_fatal: bool):

@@ -162,24 +162,3 @@ class SingleActorSnapshots(transports.ActorSnapshots):
   def give_up(self) -> None:
     """Takes no more snapshots."""
     self._can_be_saved = False
-
-
-def restore_actor(
-  session: session_lib.Session,
-  actor: ActorNode,
-  states: transports.ActorStates,
-) -> SingleActorSnapshots | None:
-  """Restores an actor from a checkpoint, and adds it to the next ones.
-
-  Args:
-    states: Actor states of the checkpoint and its successors.
-
-  Returns:
-    Snapshots of the actor; None if checkpoints have no replay.
-  """
-  if states.restored:
-    actor.restore(states.restored)
-  if not session.experiment.checkpoint_replay:
-    return None
-  states.source = source = SingleActorSnapshots(actor)
-  return source

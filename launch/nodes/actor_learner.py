@@ -135,7 +135,7 @@ class ActorLearnerNode(actor.ActorNode):
     self._own = own
     self._order = 0
     with (
-      initialization_lock.held(context, own.experiment.timeout_seconds),
+      initialization_lock.held(context),
       contextlib.ExitStack() as unless_made,
     ):
       transport = own.make_in_process_transport(context.stop)

@@ -101,9 +101,6 @@ class CheckpointUpload:
 
     Args:
       order: Number of the latest order.
-
-    Raises:
-      Exception: Error of the previous write or upload.
     """
     if self._sending is not None:
       if not self._sending.done():
@@ -121,12 +118,7 @@ class CheckpointUpload:
       self._writer.begin()
 
   def finish(self) -> None:
-    """Writes and uploads the final checkpoint, and blocks until it is done.
-
-    Raises:
-      TimeoutError: If it takes too long.
-      Exception: Error of its write or upload.
-    """
+    """Writes and uploads the final checkpoint, and blocks until it is done."""
     if self._sending is not None:
       if not futures.wait([self._sending], self._timeout_seconds).done:
         raise TimeoutError(

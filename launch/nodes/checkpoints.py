@@ -71,9 +71,6 @@ class CheckpointWriter:
 
     Returns:
       Folder of the restored checkpoint; None without one.
-
-    Raises:
-      CheckpointError: If a table lacks items of the checkpoint.
     """
     session = self._session
     if not session.is_resumed:
@@ -89,13 +86,7 @@ class CheckpointWriter:
     return checkpoint.path
 
   def write_if_due(self) -> None:
-    """Begins a checkpoint if the period has passed, and checks the last one.
-
-    Raises:
-      TimeoutError: If the last one takes too long.
-      CheckpointWriteError: If it cannot be written and `checkpoint_errors` is
-        'raise'.
-    """
+    """Begins a checkpoint if the period has passed, and checks the last one."""
     self._settle(wait=False)
     is_due = self._writing is None and self._is_due()
     if is_due and self._snapshots.prepare():
@@ -107,11 +98,6 @@ class CheckpointWriter:
     Returns:
       Folder of the checkpoint; None, after a warning, if it could not be
       written.
-
-    Raises:
-      TimeoutError: If it takes too long.
-      CheckpointWriteError: If it cannot be written and `checkpoint_errors` is
-        'raise'.
     """
     self._settle(wait=True)
     self.begin()
@@ -150,13 +136,7 @@ class CheckpointWriter:
       time.sleep(_POLL_SECONDS)
 
   def is_writing(self) -> bool:
-    """Returns whether a checkpoint is still being written.
-
-    Raises:
-      TimeoutError: If it takes too long.
-      CheckpointWriteError: If it cannot be written and `checkpoint_errors` is
-        'raise'.
-    """
+    """Returns whether a checkpoint is still being written."""
     self._settle(wait=False)
     return self._writing is not None
 

@@ -85,9 +85,6 @@ class LearnerDeposits(transports.Snapshots):
 
     Args:
       offset: See `checkpoint_transfer.read_chunks`, as for the rest.
-
-    Raises:
-      OSError: If it cannot be written; the incomplete file is removed.
     """
     index = self._names.index(name)
     path = os.path.join(self._directory, _RECEIVING, str(index))

@@ -50,7 +50,7 @@ class LearningNode(node.Node, core.VariableSource):
     self._table = session.experience.learned.table
     self._tables = session.tables
     experiment = session.experiment
-    with initialization_lock.held(context, experiment.timeout_seconds):
+    with initialization_lock.held(context):
       context.report_start('making its network')
       tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
       self.network = experiment.builder.make_network(session.spec)
@@ -174,11 +174,7 @@ def report_lost_items(
 def report_data_change(
   context: node.Context, session: session_lib.Session, paths: Sequence[str]
 ) -> None:
-  """Warns, in a resumed run, that sampling of the data sets restarts.
-
-  Raises:
-    CheckpointError: If the run is deterministic.
-  """
+  """Warns, in a resumed run, that sampling of the data sets restarts."""
   if not session.is_resumed:
     return
   if session.experiment.deterministic:

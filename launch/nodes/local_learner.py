@@ -36,22 +36,13 @@ class LocalLearner:
     Args:
       lag: Fixed number of rounds between acting and learning, for deterministic
         runs, see `rounds.Schedule`; None to act with the newest variables. Only
-        for a queue of unrolls that end together.
-
-    Raises:
-      ValueError: If there is a lag without such a queue.
+        where `supports_lockstep`.
     """
     self._session = session
     self._num_actors = num_actors
     self._lag = lag
-    experience = session.experience
-    if lag is not None and not supports_lockstep(experience):
-      raise ValueError(
-        'lag must be None, except for a queue of unrolls that continue across '
-        f'episodes without overlap, got {lag} for {experience.items}.'
-      )
     self._num_round_robin = (
-      num_actors if _inserts_round_robin(experience) else None
+      num_actors if _inserts_round_robin(session.experience) else None
     )
     self._made: _Made | None = None
 
@@ -84,12 +75,7 @@ class LocalLearner:
   def follow(
     self, context: node.Context
   ) -> tuple[Any, variables.LocalVariableClient]:
-    """Makes a network, and a client for the learner's newest variables.
-
-    Raises:
-      signals.Stopped: If the run stops before the learner is made.
-      TimeoutError: If the learner was not made in time.
-    """
+    """Makes a network, and a client for the learner's newest variables."""
     publisher = self._find(context).publisher
     network = self._make_network()
     return network, variables.LocalVariableClient(publisher, network.variables)
@@ -97,12 +83,7 @@ class LocalLearner:
   def make_actor(
     self, context: node.Context, index: int, environment_ids: Sequence[int]
   ) -> actor.ActorNode:
-    """Makes an actor of the learner.
-
-    Raises:
-      signals.Stopped: If the run stops before the learner is made.
-      TimeoutError: If the learner was not made in time.
-    """
+    """Makes an actor of the learner."""
     publisher, transport, lockstep = self._find(context)
     network = self._make_network()
     timeout_seconds = self._session.experiment.timeout_seconds

@@ -110,10 +110,6 @@ class Rounds:
 
     Returns:
       Whether the round takes place.
-
-    Raises:
-      signals.Stopped: If the stop signal was set.
-      TimeoutError: If other actors did not arrive in time.
     """
     with self._has_come:
       self._newest = max(self._newest, number)

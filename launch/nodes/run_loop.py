@@ -70,9 +70,6 @@ class RunLoop(abc.ABC):
 
     Returns:
       The final status.
-
-    Raises:
-      failures.NodeError: If a node failed.
     """
     try:
       # Compilation may take longer than any step.

@@ -78,12 +78,13 @@ class SingleLoop(run_loop.RunLoop):
       ),
     )
     if session.experiment.deterministic:
+      states = cast(transports.InProcessTransport, transport).actors
       with self._named(self._actor.name):
-        self._snapshots = actor_lib.restore_actor(
-          session,
-          self._actor,
-          cast(transports.InProcessTransport, transport).actors,
-        )
+        if states.restored:
+          self._actor.restore(states.restored)
+        if session.experiment.checkpoint_replay:
+          self._snapshots = actor_lib.SingleActorSnapshots(self._actor)
+          states.source = self._snapshots
     return learner
 
   def _make_transport(self) -> transports.Transport:

@@ -68,9 +68,8 @@ def add_bellman_updaters(
 def _make_bellman_updater(
   context: node.Context, session: 'session_lib.Session', index: int
 ) -> 'bellman_updater.BellmanUpdaterNode':
-  experiment = session.experiment
-  with nodes.initialization_lock.held(context, experiment.timeout_seconds):
-    updater = experiment.builder.make_bellman_updater(session.spec)
+  with nodes.initialization_lock.held(context):
+    updater = session.experiment.builder.make_bellman_updater(session.spec)
   names, targets = zip(*updater.variable_client.items())
   variable_client = _follow(
     context,
@@ -111,9 +110,7 @@ def fetch(
     The network and its variable client.
   """
   builder = session.experiment.builder
-  with nodes.initialization_lock.held(
-    context, session.experiment.timeout_seconds
-  ):
+  with nodes.initialization_lock.held(context):
     context.report_start('making its network')
     network = builder.make_network(session.spec)
   period = update_period or builder.config.variable_update_period

@@ -223,10 +223,7 @@ class TrainedPolicy:
 
 
 class _PreviousActions:
-  """Tracks the last action of each row, as `wrappers.previous_action` does.
-
-  Assumes that the selected actions were executed.
-  """
+  """Tracks the last action of each row, as `wrappers.previous_action` does."""
 
   def __init__(self, spec: specs.EnvironmentSpec):
     self._reward_dtype = np.dtype(spec.rewards.dtype)
@@ -246,13 +243,7 @@ class _PreviousActions:
   ) -> list[np.ndarray]:
     """Returns the leaves of previous actions and rewards, `[B, ...]`.
 
-    Args:
-      first: Whether an episode starts in each row, bool `[B]`.
-      reward: Rewards of the last actions, `[B]`, or one number for one row.
-        Ignored where an episode starts.
-
-    Raises:
-      ValueError: If the reward is missing or has another shape.
+    Rewards are ignored where an episode starts, `first` `[B]`.
     """
     if first.all():
       rewards = np.zeros(first.shape, self._reward_dtype)

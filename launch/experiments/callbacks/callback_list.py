@@ -72,20 +72,21 @@ class CallbackList:
     Raises:
       SettingError: If one cannot be pickled; names it and the cause.
     """
-    for setting, found in self._unpack().items():
-      several = isinstance(found, tuple)
-      for index, one in enumerate(found if several else [found]):
-        try:
-          cloudpickle.dumps(one)
-        except Exception as error:
-          name = f'{setting}[{index}]' if several else setting
-          raise settings.SettingError(
-            setting,
-            f'must be picklable with launch type {launch_type!r}, which runs '
-            f'callbacks in a separate process; got {name}, a '
-            f'{type(one).__name__}, which raises {type(error).__name__}: '
-            f'{error}. Open files and connections when the run starts.',
-          ) from error
+    named = {'stop_when': self.stop_when}
+    for setting in ('callbacks', 'loggers'):
+      for index, one in enumerate(self._unpack()[setting]):
+        named[f'{setting}[{index}]'] = one
+    for name, one in named.items():
+      try:
+        cloudpickle.dumps(one)
+      except Exception as error:
+        raise settings.SettingError(
+          name.split('[')[0],
+          f'must be picklable with launch type {launch_type!r}, which runs '
+          f'callbacks in a separate process; got {name}, a '
+          f'{type(one).__name__}, which raises {type(error).__name__}: '
+          f'{error}. Open files and connections when the run starts.',
+        ) from error
 
   def __getstate__(self) -> dict[str, Any]:
     packed = self._packed or cloudpickle.dumps(self._parts)
