@@ -5,6 +5,7 @@ import dataclasses
 import os
 import shutil
 import sys
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -133,7 +134,7 @@ class ActorLearnerNode(actor.ActorNode):
     context.report_start('fetching its initial state')
     own, start = self._begin(own)
     self._own = own
-    self._order = 0
+    self._order, self._sent_at = 0, 0.0
     with (
       initialization_lock.held(context),
       contextlib.ExitStack() as unless_made,
@@ -198,7 +199,7 @@ class ActorLearnerNode(actor.ActorNode):
   def report(self) -> reports.HeartbeatReply:
     reply = super().report()
     participant = self.learner.participant
-    self._order, wants_variables = self._gossip.exchange(
+    self._order = self._gossip.exchange(
       self._caller,
       gossip_node_lib.LearnerReport(
         self.learner.version,
@@ -207,7 +208,7 @@ class ActorLearnerNode(actor.ActorNode):
         participant.figures() if participant else None,
       ),
     )
-    if wants_variables:
+    if time.monotonic() - self._sent_at > gossip_node_lib.PERIOD_SECONDS:
       self._send_variables()
     return reply
 
@@ -253,6 +254,7 @@ class ActorLearnerNode(actor.ActorNode):
     return own, start
 
   def _send_variables(self) -> None:
+    self._sent_at = time.monotonic()
     learned = gossip_means.pack(self.learner.learner.get_learned())
     self._gossip.update_variables(self._caller, learned)
 

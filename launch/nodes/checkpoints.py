@@ -35,6 +35,9 @@ class CheckpointWriter:
   learner, it may lack items of counted steps: for each environment the queued
   ones, at most the experience's `max_pending_items_per_environment`, and those
   of its last two steps.
+
+  Attributes:
+    path: Folder of the latest checkpoint; None unless it is complete.
   """
 
   def __init__(
@@ -59,7 +62,7 @@ class CheckpointWriter:
     self._node = node
     self._checkpointer = session.make_checkpointer()
     self._writing: futures.Future | None = None
-    self._path: str | None = None
+    self.path: str | None = None
     self._begun_at = time.monotonic()
     self._begun_at_step = learner.steps
     self._is_closed = False
@@ -102,11 +105,11 @@ class CheckpointWriter:
     self._settle(wait=True)
     self.begin()
     self._settle(wait=True)
-    return self._path
+    return self.path
 
   def begin(self) -> None:
     """Takes a snapshot, and begins to write it."""
-    self._path = None
+    self.path = None
     self._begun_at = time.monotonic()
     self._begun_at_step = self._learner.steps
     self._snapshots.flush()
@@ -139,11 +142,6 @@ class CheckpointWriter:
     """Returns whether a checkpoint is still being written."""
     self._settle(wait=False)
     return self._writing is not None
-
-  @property
-  def path(self) -> str | None:
-    """Folder of the latest checkpoint; None unless it is complete."""
-    return self._path
 
   def close(self) -> None:
     """Cancels the checkpoint being written, if any.
@@ -197,7 +195,7 @@ class CheckpointWriter:
       futures.wait([self._writing], timeout=1)
     writing, self._writing = self._writing, None
     try:
-      self._path = writing.result()
+      self.path = writing.result()
     except (OSError, replay.ReplayCheckpointError) as error:
       self.fail(error)
 

@@ -41,6 +41,8 @@ class EvaluatorNode(node.Node):
   Attributes:
     evaluated_at: Environment steps at the last evaluation; None before the
       first.
+    next_at: Environment steps at which the next evaluation is due.
+    total_steps: Steps of its environment batch since its start.
   """
 
   def __init__(
@@ -57,13 +59,13 @@ class EvaluatorNode(node.Node):
     self._max_steps = experiment.max_steps
     self._timeout_seconds = experiment.timeout_seconds
     self._progressed_at = time.monotonic()
-    self._steps = 0
+    self.total_steps = 0
     self.evaluated_at: int | None = None
     self._num_episodes = experiment.evaluation_episodes
     self._period = experiment.evaluation_period or max(
       1, experiment.max_steps // 10
     )
-    self._next = self._period * (session.counts['steps'] // self._period + 1)
+    self.next_at = self._period * (session.counts['steps'] // self._period + 1)
     self._evaluation = evaluation
     if evaluation is not None:
       evaluation.loop.add_observer(self._note_progress)
@@ -72,16 +74,6 @@ class EvaluatorNode(node.Node):
   @property
   def description(self):
     return {'episodes': self._num_episodes}
-
-  @property
-  def next_at(self) -> int:
-    """Environment steps at which the next evaluation is due."""
-    return self._next
-
-  @property
-  def total_steps(self) -> int:
-    """Steps of its environment batch since its start."""
-    return self._steps
 
   @property
   def environment_seconds(self) -> float:
@@ -108,7 +100,7 @@ class EvaluatorNode(node.Node):
 
     The evaluation at the end of the run is always made, and not counted here.
     """
-    return self._next <= steps < self._max_steps
+    return self.next_at <= steps < self._max_steps
 
   def evaluate(self, steps: int) -> None:
     """Runs the episodes of an evaluation and reports them.
@@ -117,7 +109,7 @@ class EvaluatorNode(node.Node):
       steps: Environment steps so far; the next evaluation is due one period
         later.
     """
-    self._next = self._period * (steps // self._period + 1)
+    self.next_at = self._period * (steps // self._period + 1)
     if self._evaluation is None:
       return
     self._evaluation.refresh()
@@ -152,7 +144,7 @@ class EvaluatorNode(node.Node):
     return episodes if len(episodes) == self._num_episodes else None
 
   def _should_stop(self) -> bool:
-    self._steps += 1
+    self.total_steps += 1
     if time.monotonic() - self._progressed_at > self._timeout_seconds:
       raise TimeoutError(
         f'Waited {self._timeout_seconds:g} seconds for an evaluation episode '

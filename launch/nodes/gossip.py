@@ -24,7 +24,7 @@ from repertory.launch.nodes import (
 from repertory.launch.opening import session as session_lib
 
 # Period of parameter reports and log rows of each learner.
-_PERIOD_SECONDS = 1.0
+PERIOD_SECONDS = 1.0
 _COUNTS = ('steps', 'episodes', 'learner_steps')
 # Timeout of the final checkpoints of stopped learners.
 _LAST_SECONDS = 60.0
@@ -103,8 +103,7 @@ class GossipNode(node.Node):
     self._reports: dict[str, LearnerReport] = {}
     # Time of the latest log row of each, and its message count by then.
     self._logged: dict[str, tuple[float, int]] = {}
-    self._sampled: set[str] = set()
-    self._sampled_at = self._rows_at = 0.0
+    self._rows_at = 0.0
     # Write errors of received checkpoints, not reported yet.
     self._unwritten: list[OSError] = []
     self._served = variable_cache.VariableCache(
@@ -154,7 +153,7 @@ class GossipNode(node.Node):
 
   def report(self) -> reports.HeartbeatReply:
     now = time.monotonic()
-    if self._reports and now - self._rows_at > _PERIOD_SECONDS:
+    if self._reports and now - self._rows_at > PERIOD_SECONDS:
       self._rows_at = now
       self._leave_out_the_lost()
       self._write_rows()
@@ -228,32 +227,12 @@ class GossipNode(node.Node):
       raise ValueError(f'{caller[0]} must have a checkpoint, got none.')
     return checkpoint_transfer.read_chunk(kept, offset)
 
-  def _exchange(
-    self, caller: Sequence[Any], report: LearnerReport
-  ) -> tuple[int, bool]:
-    """Handles the report of a learner.
-
-    Returns:
-      Number of the latest ordered checkpoint; and whether the learner is to
-      send its parameters.
-    """
+  def _exchange(self, caller: Sequence[Any], report: LearnerReport) -> int:
+    """Handles the report of a learner; returns the latest checkpoint order."""
     name = self._admit(caller).name
     self._means.count(name, report.learner_steps)
     self._reports[name] = report
-    return self._deposits.order, self._needs_variables(name)
-
-  def _needs_variables(self, name: str) -> bool:
-    """Returns whether a learner should send its parameters now.
-
-    All send them at about the same time, or their distances would be
-    overestimated.
-    """
-    now = time.monotonic()
-    if now - self._sampled_at > _PERIOD_SECONDS:
-      self._sampled_at, self._sampled = now, set()
-    is_new = name not in self._sampled
-    self._sampled.add(name)
-    return is_new
+    return self._deposits.order
 
   def _receive_variables(self, caller: Sequence[Any], packed: bytes) -> None:
     """Stores the parameters of a learner."""

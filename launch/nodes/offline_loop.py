@@ -14,12 +14,6 @@ from repertory.launch.opening import offline, offline_checks
 from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import interrupts
 
-# Pairs (caller, callee) of nodes.
-CALLS = (
-  (kinds.LEARNER.name, kinds.COORDINATOR.name),
-  (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
-)
-
 
 class OfflineLearnerNode(learner.LearnerNode):
   """Learns from a table of data; learner steps count as the run's steps."""

@@ -56,6 +56,9 @@ class RoundSnapshots(transports.ActorSnapshots):
   Each actor saves its state when it arrives at the round, and continues. The
   learner continues, too, but not with items of that round. Once all actors have
   arrived, their states are saved with the remaining items of earlier rounds.
+
+  Attributes:
+    is_possible: Whether snapshots can be taken.
   """
 
   def __init__(
@@ -80,21 +83,16 @@ class RoundSnapshots(transports.ActorSnapshots):
     self._num_episodes = num_episodes
     self._timeout_seconds = timeout_seconds
     self._stop = stop
-    self._is_possible, self._is_over = True, False
+    self.is_possible, self._is_over = True, False
     self._number: int | None = None
     self._deposits: dict[int, ActorDeposit] = {}
     self._steps: Mapping[int, int] = {}
     self._has_come = threading.Condition()
 
-  @property
-  def is_possible(self) -> bool:
-    """Whether snapshots can be taken."""
-    return self._is_possible
-
   def give_up(self) -> None:
     """Takes no more snapshots, since an actor cannot be saved."""
     with self._has_come:
-      self._is_possible = False
+      self.is_possible = False
       self._has_come.notify_all()
 
   def arrive(
@@ -116,7 +114,7 @@ class RoundSnapshots(transports.ActorSnapshots):
         self._is_over = True
         if self._number != number:
           self._begin_anew(number)
-      if self._number != number or not self._is_possible:
+      if self._number != number or not self.is_possible:
         return
     deposit = make_deposit()  # May block on the table.
     if deposit is None:
@@ -135,7 +133,7 @@ class RoundSnapshots(transports.ActorSnapshots):
     with self._has_come:
       if self._number is None:
         self._begin_anew(self._rounds.next_to_come())
-      if self._is_whole() or not self._is_possible:
+      if self._is_whole() or not self.is_possible:
         return True
       limit = schedule.items_before(self._number or 0)
       if num_sampled + schedule.batch_size <= limit:
@@ -151,7 +149,7 @@ class RoundSnapshots(transports.ActorSnapshots):
   def take(self) -> transports.ActorState | None:
     with self._has_come:
       number, deposits, steps = self._number, self._deposits, self._steps
-      if number is None or not (self._is_possible and self._is_whole()):
+      if number is None or not (self.is_possible and self._is_whole()):
         return None
       if not self._is_over:
         self._number, self._deposits = None, {}
@@ -179,5 +177,5 @@ class RoundSnapshots(transports.ActorSnapshots):
   def _wait(self, seconds: float) -> bool:
     with self._has_come:
       return self._has_come.wait_for(
-        lambda: self._is_whole() or not self._is_possible, seconds
+        lambda: self._is_whole() or not self.is_possible, seconds
       )

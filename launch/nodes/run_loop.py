@@ -30,6 +30,12 @@ _CALLBACKS_PERIOD_SECONDS = 0.02
 _HURRIED_SECONDS = 0.5
 
 
+# Pairs (caller, callee) of nodes of a loop with learner and evaluator alone.
+CALLS = (
+  (kinds.LEARNER.name, kinds.COORDINATOR.name),
+  (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
+)
+
 T = TypeVar('T', bound=node_lib.Node)
 
 

@@ -25,7 +25,7 @@ from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
   actor,
   checkpoints,
-  lockstep,
+  local_learner,
   round_snapshots,
   rounds,
 )
@@ -176,7 +176,7 @@ def test_rounds_that_do_not_end_in_time(tmp_path, monkeypatch, whole):
     patched.setattr(
       gymnasium_adapter.GymnasiumAdapter, 'step', interrupt_and_step
     )
-    patched.setattr(lockstep, '_FINISH_SECONDS', 0.5)
+    patched.setattr(local_learner, '_FINISH_SECONDS', 0.5)
     assert _run(tmp_path).interrupted == signal.SIGINT
   with pytest.raises(checkpointing.CheckpointError, match='middle of a step'):
     _run(tmp_path)
