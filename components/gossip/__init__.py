@@ -4,18 +4,19 @@ After GALA, gossip-based actor-learner architectures (Assran et al., 2019,
 https://arxiv.org/abs/1906.04585). Needs no TensorFlow.
 """
 
-from repertory.components.gossip.graphs import (
-  in_neighbors,
-  neighbor_weight,
-  out_neighbors,
-)
 from repertory.components.gossip.links import (
   Inlet,
   Message,
   Outlet,
   RefusedLinkError,
 )
-from repertory.components.gossip.mixing import VectorLayout, mix
+from repertory.components.gossip.mixing import (
+  VectorLayout,
+  in_neighbors,
+  mix,
+  neighbor_weight,
+  out_neighbors,
+)
 from repertory.components.gossip.participant import Figures, Participant
 
 __all__ = [

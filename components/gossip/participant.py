@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from repertory.components.gossip import graphs, links, mixing
+from repertory.components.gossip import links, mixing
 from repertory.components.runtime import callers, network_interfaces
 
 
@@ -52,14 +52,14 @@ class Participant:
       names: Names of all learners, in the order of the graph.
       find: Returns an out-neighbor's address; None if it is not known.
       caller: Identity of this learner, one of the names.
-      share: See `graphs.neighbor_weight`.
+      share: See `mixing.neighbor_weight`.
       interface: Network interface to listen on.
     """
     index, size = names.index(caller.name), len(names)
     self._layout = mixing.VectorLayout(arrays)
-    self._weight = graphs.neighbor_weight(graph, size, share)
+    self._weight = mixing.neighbor_weight(graph, size, share)
     self._ages: tuple[float, float] | None = None
-    neighbors = [names[i] for i in graphs.in_neighbors(graph, size, index)]
+    neighbors = [names[i] for i in mixing.in_neighbors(graph, size, index)]
     self._inlet = links.Inlet(
       neighbors, self._layout, callers.Fencing(caller.token), interface
     )
@@ -67,7 +67,7 @@ class Participant:
       links.Outlet(
         names[i], functools.partial(find, names[i]), caller, self._layout
       )
-      for i in graphs.out_neighbors(graph, size, index)
+      for i in mixing.out_neighbors(graph, size, index)
     ]
 
   @property

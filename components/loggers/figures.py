@@ -25,14 +25,6 @@ def number(value: float) -> str:
   return _three_digits(scaled) + _UNITS[-1]
 
 
-def grouped(value: float) -> str:
-  """Formats a number with three significant digits and no unit: `1,520`."""
-  if abs(value) < 999.5:
-    return number(float(value))
-  digits = len(f'{abs(value):.0f}') - 3
-  return f'{round(value, -digits):,.0f}'
-
-
 def _three_digits(value: float) -> str:
   digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
   return f'{value:.{digits}f}'

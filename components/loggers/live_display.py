@@ -348,7 +348,7 @@ def _describe(status: Status, is_last: bool) -> str:
   if is_last:
     parts.append(f'after {figures.duration(status.elapsed_seconds)}')
   elif status.steps_per_second:
-    parts.append(f'{figures.grouped(status.steps_per_second)} steps/s')
+    parts.append(f'{figures.number(status.steps_per_second)} steps/s')
   if status.seconds_left is not None and not is_last:
     parts.append(f'{figures.duration(status.seconds_left)} left')
   if status.num_restarts:

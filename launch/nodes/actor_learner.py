@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from repertory.components import gossip, replay, transports, variables
 from repertory.components.runtime import signals
@@ -23,25 +23,6 @@ from repertory.launch.nodes import (
 from repertory.launch.nodes import gossip as gossip_node_lib
 from repertory.launch.opening import session as session_lib
 from repertory.launch.opening import shares
-
-
-class LearnerIndex(NamedTuple):
-  """Index of an actor-learner among all, and its mixing settings.
-
-  Attributes:
-    index: Index of the node, from 0.
-    names: Names of all actor-learners.
-    graph: Communication graph, see `gossip.in_neighbors`.
-    mix_period: Learner steps between mixings.
-    mix_weight: Weight of the neighbors in the mix, see
-      `gossip.neighbor_weight`.
-  """
-
-  index: int
-  names: Sequence[str]
-  graph: str
-  mix_period: int
-  mix_weight: float | None
 
 
 class GossipLearner(learner.LearnerNode):
@@ -121,13 +102,17 @@ class ActorLearnerNode(actor.ActorNode):
     self,
     context: node.Context,
     own: session_lib.Session,
-    learner_index: LearnerIndex,
+    index: int,
+    settings: Any,
     gossip_node: Any,
   ):
     """Makes actor and learner, and restores their state.
 
     Args:
       own: Its own session, as of a new run, see `shares.make_sessions`.
+      index: Index among all learners, from 0.
+      settings: The topology, `topologies.gossip.Gossip`.
+      gossip_node: Client of the gossip node.
     """
     self._caller = tuple(context.caller)
     self._gossip = gossip_node
@@ -147,14 +132,14 @@ class ActorLearnerNode(actor.ActorNode):
         own,
         transport,
         start,
-        learner_index.mix_period,
+        settings.mix_period,
       )
       unless_made.callback(self.learner.close)
       size = own.experiment.num_environments
       super().__init__(
         context,
         own,
-        range(learner_index.index * size, (learner_index.index + 1) * size),
+        range(index * size, (index + 1) * size),
         network=self.learner.network,
         variable_client=variables.SharedVariableClient(self.learner),
         transport=transport,
@@ -163,14 +148,14 @@ class ActorLearnerNode(actor.ActorNode):
       )
       unless_made.callback(super().close)
       self._upload = self.learner.make_upload(gossip_node, self._caller)
-      if len(learner_index.names) > 1:
+      if settings.num_learners > 1:
         self.learner.participant = gossip.Participant(
           self.learner.learner.get_learned(),
-          learner_index.graph,
-          learner_index.names,
+          settings.graph,
+          settings.learners,
           find=context.coordinator.address_of,
           caller=context.caller,
-          share=learner_index.mix_weight,
+          share=settings.mix_weight,
           interface=context.interface,
         )
       unless_made.pop_all()

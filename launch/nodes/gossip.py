@@ -138,7 +138,7 @@ class GossipNode(node.Node):
       self._report_unwritten()
       self._checkpoints.write_if_due()
       self._stop.wait(reports.PERIOD_SECONDS)
-    self._wait_for_learners()
+    learning.wait_for_actors(self._coordinator, _LAST_SECONDS)
     self._report_unwritten()
     if self._is_untouched():
       return
@@ -169,14 +169,6 @@ class GossipNode(node.Node):
     with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       stack.callback(self._deposits.close)
       stack.callback(self._checkpoints.close)
-
-  def _wait_for_learners(self) -> None:
-    """Waits for stopped learners to save and report their steps."""
-    deadline = time.monotonic() + _LAST_SECONDS
-    while time.monotonic() < deadline:
-      if self._coordinator.have_actors_finished():
-        return
-      time.sleep(reports.PERIOD_SECONDS / 5)
 
   def _report_unwritten(self) -> None:
     """Warns of checkpoints that could not be written, or raises."""

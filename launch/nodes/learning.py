@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -161,6 +162,15 @@ def report_tables(
       logs.label_of(table), _describe_table(table, found[table.name])
     )
   return reply
+
+
+def wait_for_actors(coordinator: Any, seconds: float) -> None:
+  """Waits for the last reports of stopped actors, at most for a time."""
+  deadline = time.monotonic() + seconds
+  while time.monotonic() < deadline:
+    if coordinator.have_actors_finished():
+      return
+    time.sleep(reports.PERIOD_SECONDS / 5)
 
 
 def report_lost_items(

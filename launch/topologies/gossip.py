@@ -149,13 +149,6 @@ def _make_actor_learner(context, session, gossip, index):
   launchers.calls.wait_for_server(
     gossip_node, session.experiment.timeout_seconds, context.stop.is_set
   )
-  learner_index = nodes.actor_learner.LearnerIndex(
-    index,
-    gossip.learners,
-    gossip.graph,
-    gossip.mix_period,
-    gossip.mix_weight,
-  )
   return nodes.actor_learner.ActorLearnerNode(
-    context, session, learner_index, gossip_node
+    context, session, index, gossip, gossip_node
   )

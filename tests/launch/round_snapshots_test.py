@@ -91,21 +91,6 @@ def test_stopped_by_its_steps(tmp_path, whole):
 
 
 @pytest.mark.chaos
-def test_recurrent_agent(tmp_path):
-  agent = {
-    'make_builder': lambda: _impala(core='lstm', core_size=8),
-    'env': 'memory_chain:4',
-  }
-  (expected,) = {
-    _hash(_run(tmp_path / str(threads), threads, **agent)) for threads in (1, 2)
-  }
-  for steps in (200, _STEPS):
-    last = _run(tmp_path / 'parts', steps=steps, **agent)
-  assert 'resumed from checkpoint' in last.status.message
-  assert _hash(last) == expected
-
-
-@pytest.mark.chaos
 def test_interrupted(tmp_path, monkeypatch, whole):
   step, updates = learner_lib.LearnerNode.step, []
 

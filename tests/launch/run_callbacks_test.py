@@ -359,13 +359,3 @@ class TestStopWhen:
       '(stop_when is in a call, with 0 events queued).'
     )
     stuck.released.set()
-
-  def test_wait_for_it_can_be_interrupted(self, make):
-    stuck = recording_hooks.Stuck('on_end')
-    coordinator = make(stop_when=stuck.on_end)
-    coordinator.report_evaluation([1.0], [9])
-    stop = signals.StopSignal()
-    stop.set()
-    with pytest.raises(signals.Stopped):
-      coordinator.wait_for_decision(stop)
-    stuck.released.set()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from repertory.components.config import choices
 from repertory.components.gossip import mixing
 
 
@@ -48,3 +49,23 @@ def test_smaller_numbers_travel_in_the_larger_type():
 def test_nothing_to_mix_is_refused():
   with pytest.raises(ValueError, match=r"floating-point.*got \['n'\]"):
     mixing.VectorLayout({'n': np.zeros([2], np.int32)})
+
+
+def test_who_hears_from_whom():
+  assert mixing.in_neighbors('ring', 4, 0) == [3]
+  assert mixing.out_neighbors('ring', 4, 3) == [0]
+  assert mixing.in_neighbors('exponential', 8, 2) == [1, 0, 6]
+  assert mixing.in_neighbors('exponential', 6, 0) == [5, 4, 2]
+  assert mixing.in_neighbors('complete', 4, 1) == [0, 3, 2]
+
+
+@pytest.mark.parametrize('graph', choices.GRAPHS)
+def test_one_alone_has_no_neighbors(graph):
+  assert mixing.in_neighbors(graph, 1, 0) == []
+  assert mixing.neighbor_weight(graph, 1, None) == 0.0
+
+
+def test_weights_by_hand():
+  assert mixing.neighbor_weight('ring', 3, None) == 1 / 2
+  assert mixing.neighbor_weight('complete', 5, None) == 1 / 5
+  assert mixing.neighbor_weight('complete', 5, 0.2) == 0.05

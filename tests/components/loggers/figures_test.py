@@ -10,20 +10,6 @@ from repertory.components.loggers import figures
 @pytest.mark.parametrize(
   ('value', 'expected'),
   [
-    (1523.4, '1,520'),
-    (999.7, '1,000'),
-    (1_234_567.0, '1,230,000'),
-    (-1523.4, '-1,520'),
-    (0.5, '0.50'),
-  ],
-)
-def test_grouped(value, expected):
-  assert figures.grouped(value) == expected
-
-
-@pytest.mark.parametrize(
-  ('value', 'expected'),
-  [
     (0, '0'),
     (999, '999'),
     (1000, '1.00 k'),

@@ -174,14 +174,6 @@ def test_ambiguous_rows_are_refused(sink, clock, rows, found):
   assert sum(row['count'] for row in sink.rows) == len(rows) - 1
 
 
-def test_latest_may_change_its_type(sink, clock):
-  logger = loggers.Aggregate(sink, 99, latest=('a', 'loss_min'), clock=clock)
-  logger.write({'a': 1})
-  logger.write({'a': 'text', 'loss_min': 3})
-  logger.close()
-  assert sink.rows == [{'a': 'text', 'loss_min': 3, 'count': 2}]
-
-
 @pytest.mark.parametrize(
   ('kwargs', 'argument'),
   [
