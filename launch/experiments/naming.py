@@ -18,6 +18,16 @@ from repertory.launch.experiments import experiment as experiment_lib
 if TYPE_CHECKING:
   from repertory.agents.interface import agent_config as agent_config_lib
 
+# Types and defaults of entries of an experiment's identity.
+_TYPES = {
+  'agent': (str, None),
+  'environment': (str, None),
+  'seed': (int, None),
+  'num_environments': (int, None),
+  'demonstration_fraction': (int | float, 0.0),
+  names.REWARD_MODEL: (str | None, None),
+}
+
 
 class ExperimentPlan(NamedTuple):
   """Parts of an experiment before its builder is made.
@@ -134,15 +144,7 @@ def from_identity(
       gives a different name.
     ValueError: If agent or environment are neither registered nor importable.
   """
-  names_found = ('agent', 'environment')
-  if not isinstance(identity, Mapping) or not all(
-    isinstance(identity.get(name), str) for name in names_found
-  ):
-    raise ValueError(
-      f'The checkpoint in {directory} must have names and settings of its '
-      f'experiment, got {identity!r}. Take another.'
-    )
-  identity = names.with_present_names(identity)
+  identity = _check_types(identity, directory)
   _check_trusted(identity, directory, trust, agent, environment)
   known = [agent.name for agent in agents_registry.agents()]
   name = identity['agent']
@@ -181,6 +183,24 @@ def from_identity(
     else:
       raise
     raise ValueError(f'The checkpoint in {directory} {of}{problem}') from error
+
+
+def _check_types(identity: Any, directory: str) -> dict[str, Any]:
+  """Checks entries of an identity; returns it with present names."""
+  if not isinstance(identity, Mapping):
+    raise ValueError(
+      f'The checkpoint in {directory} must have names and settings of its '
+      f'experiment, got {identity!r}. Take another.'
+    )
+  identity = names.with_present_names(identity)
+  for name, (kind, default) in _TYPES.items():
+    value = identity.get(name, default)
+    if not isinstance(value, kind):
+      raise ValueError(
+        f'The checkpoint in {directory} must have {name!r} of type '
+        f'{getattr(kind, "__name__", kind)}, got {value!r}. Take another.'
+      )
+  return identity
 
 
 def _check_trusted(
