@@ -42,12 +42,7 @@ class GossipLearner(learner.LearnerNode):
     start: gossip_node_lib.LearnerStart,
     mix_period: int,
   ):
-    """Makes the learner.
-
-    Args:
-      start: Initial state; its checkpoint has been unpacked already.
-      mix_period: Learner steps between mixings.
-    """
+    """Makes the learner; its checkpoint, if any, has been unpacked already."""
     super().__init__(context, session, transport)
     self._mix_period = mix_period
     if start.whole:

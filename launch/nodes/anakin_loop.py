@@ -118,7 +118,3 @@ class AnakinLoop(run_loop.RunLoop):
     stop = min(self._max_steps, self._evaluator.next_at)
     with self._named(self._node.name):
       return self._node.advance(stop - self._steps)
-
-  @property
-  def _total_steps(self):
-    return self._node.total_steps

@@ -199,12 +199,7 @@ def make_beside(
   transport: transports.Transport,
   max_pending_items: int,
 ) -> BellmanUpdaterNode:
-  """Makes an updater in the learner's thread, with a copy of its variables.
-
-  Args:
-    transport: Transport of the learner.
-    max_pending_items: See `BellmanUpdaterNode`.
-  """
+  """Makes an updater in the learner's thread, with a copy of its variables."""
   updater = session.experiment.builder.make_bellman_updater(session.spec)
   variable_client = variables.CopyingVariableClient(
     learned,

@@ -97,11 +97,7 @@ class CheckpointUpload:
     self._is_closed = False
 
   def advance(self, order: int) -> None:
-    """Writes a checkpoint at each new order, and uploads it once it is written.
-
-    Args:
-      order: Number of the latest order.
-    """
+    """Writes a checkpoint at each new order, and uploads it once written."""
     if self._sending is not None:
       if not self._sending.done():
         return

@@ -158,17 +158,19 @@ class EvaluatorNode(node.Node):
     self._progressed_at = time.monotonic()
 
 
-def make_evaluation(
+def make(
   context: node.Context,
   session: session_lib.Session,
-  network: Any,
-  variable_client: variables.VariableClient,
-) -> EvaluationSetup:
-  """Makes the evaluation of a network in the same thread.
+  follow: Callable[[], tuple[Any, variables.VariableClient]],
+) -> EvaluatorNode:
+  """Makes an evaluator in the same thread, which may have no episodes to run.
 
   Args:
-    session: Session with evaluation episodes.
+    follow: Makes the evaluated network and its variable client.
   """
+  if not session.experiment.evaluation_episodes:
+    return EvaluatorNode(context, session, None)
+  network, variable_client = follow()
   context.report_start('making its environments, and compiling its policy')
   environments = make_environments(session)
   loop = make_loop(session, network, environments)
@@ -183,19 +185,16 @@ def make_evaluation(
       'policy', network.variables, variable_client.version
     )
 
-  return EvaluationSetup(
+  setup = EvaluationSetup(
     loop, close, save, lambda: variable_client.update(wait=True)
   )
+  return EvaluatorNode(context, session, setup)
 
 
 def make_loop(
   session: session_lib.Session, network: Any, environments: Any
 ) -> environment_loop.EnvironmentLoop:
-  """Makes the environment loop that evaluates a network.
-
-  Args:
-    environments: Result of `make_environments`, or a wrapper of it.
-  """
+  """Makes the environment loop that evaluates a network."""
   ids = policies.evaluation_ids(session)
   policy = policies.make_evaluation_policy(session, network)
   actor = actors.PolicyActor(

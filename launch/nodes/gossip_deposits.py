@@ -81,11 +81,7 @@ class LearnerDeposits(transports.Snapshots):
   def receive(
     self, name: str, offset: int, data: bytes, is_complete: bool
   ) -> None:
-    """Receives a chunk of a learner's archive.
-
-    Args:
-      offset: See `checkpoint_transfer.read_chunks`, as for the rest.
-    """
+    """Receives a chunk of an archive, see `checkpoint_transfer.read_chunks`."""
     index = self._names.index(name)
     path = os.path.join(self._directory, _RECEIVING, str(index))
     os.makedirs(os.path.dirname(path), exist_ok=True)

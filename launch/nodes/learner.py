@@ -29,19 +29,12 @@ class LearnerNode(learning.LearningNode):
     session: session_lib.Session,
     transport: transports.Transport,
   ):
-    """Makes the learner, and restores it if the session is resumed.
-
-    Args:
-      transport: Transport of experience, see `Transport.learned`; its stop
-        signal ends every wait.
-    """
+    """Makes the learner, and restores it if the session is resumed."""
     super().__init__(context, session)
     self._phase, self._phase_since = reports.ACTING, time.monotonic()
     builder = session.experiment.builder
-    mixed = None
-    if (
-      session.experience.with_targets is None
-    ):  # Else the Bellman updater does it.
+    mixed = None  # Otherwise the Bellman updater mixes them in.
+    if session.experience.with_targets is None:
       mixed = offline.make_demonstrations(
         session, context.stop, context.report_start
       )

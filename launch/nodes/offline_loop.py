@@ -80,7 +80,3 @@ class OfflineLoop(run_loop.RunLoop):
     with self._named(self._data_learner.name):
       self._data_learner.step()
     return 1
-
-  @property
-  def _total_steps(self):
-    return self._data_learner.version

@@ -112,11 +112,6 @@ class RunLoop(abc.ABC):
   def _flush(self) -> None:  # noqa: B027
     """Flushes experience into replay, for a checkpoint."""
 
-  @property
-  @abc.abstractmethod
-  def _total_steps(self) -> int:
-    """Environment steps since the start."""
-
   def _make(self) -> None:
     self._learner = self._make_learner()
     self._evaluator = self._add(kinds.EVALUATOR.name, self._make_evaluator)
@@ -124,15 +119,14 @@ class RunLoop(abc.ABC):
     self._show(self._coordinator.status())
 
   def _make_evaluator(self, context: node_lib.Context):
-    evaluation = None
-    if self._session.experiment.evaluation_episodes:
-      evaluation = evaluator_lib.make_evaluation(
-        context,
-        self._session,
+    return evaluator_lib.make(
+      context,
+      self._session,
+      lambda: (
         self._learner.network,
         variables.SharedVariableClient(self._learner),
-      )
-    return evaluator_lib.EvaluatorNode(context, self._session, evaluation)
+      ),
+    )
 
   def _add(self, name: str, make: Callable[[node_lib.Context], T]) -> T:
     """Makes a node, and registers it with the coordinator."""
@@ -290,12 +284,8 @@ class RunLoop(abc.ABC):
     """Returns counters that change with any progress."""
     if not self._are_all_made:
       return (self._num_done, self._num_shown)
-    return (
-      self._num_done,
-      self._total_steps,
-      self._learner.version,
-      self._evaluator.total_steps,
-    )
+    steps = [getattr(node, 'total_steps', 0) for node in self._nodes]
+    return (self._num_done, self._learner.version, *steps)
 
   @contextlib.contextmanager
   def _watched(self, least_seconds: float = 0.0) -> Iterator[None]:

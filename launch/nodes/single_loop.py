@@ -129,7 +129,3 @@ class SingleLoop(run_loop.RunLoop):
     if self._snapshots is not None and failed == self._actor.name:
       self._snapshots.give_up()  # It may have failed in the middle of a step.
     super()._save_in_spite_of_failure(failed)
-
-  @property
-  def _total_steps(self):
-    return self._actor.total_steps

@@ -143,13 +143,9 @@ def make_evaluator(
   context: node.Context, session: 'session_lib.Session'
 ) -> 'evaluator.EvaluatorNode':
   """Makes the evaluator of the learner's variables."""
-  if session.experiment.evaluation_episodes == 0:
-    return nodes.evaluator.EvaluatorNode(context, session, None)
-  network, variable_client = fetch(context, session, update_period=1)
-  evaluation = nodes.evaluator.make_evaluation(
-    context, session, network, variable_client
+  return nodes.evaluator.make(
+    context, session, lambda: fetch(context, session, update_period=1)
   )
-  return nodes.evaluator.EvaluatorNode(context, session, evaluation)
 
 
 def environment_ids(

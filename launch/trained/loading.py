@@ -59,12 +59,7 @@ def read(
   """Loads a trained agent; writes nothing.
 
   Args:
-    run: Directory of a run whose agent and environment are registered; or its
-      experiment, for any agent and environment.
-    best: Whether to load the policy with the best evaluation return during
-      training, instead of the newest.
-    trust: Whether to import modules named in the checkpoint, which runs their
-      code; otherwise only registered names are used.
+    run: See `launch.load_policy`, as for `best` and `trust`.
     agent: The agent's name as given by the caller, which makes it trusted.
     environment: The environment's name, likewise.
 
