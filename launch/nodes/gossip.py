@@ -249,20 +249,18 @@ class GossipNode(node.Node):
   # Served to other nodes, and logged.
 
   def _get_variables(self, names: Sequence[str]):
+    def has_reports(seconds: float) -> bool:
+      time.sleep(min(seconds, reports.PERIOD_SECONDS / 10))
+      return self._means.has_reports
+
     if not (self._means.has_reports or self._means.begun_with):
       signals.wait_for(
-        self._wait_for_variables,
+        has_reports,
         lambda: 'any learner to send its parameters',
         self._session.experiment.timeout_seconds,
         self._stop,
       )
     return self._means.get_variables(names)
-
-  def _wait_for_variables(self, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not self._means.has_reports and time.monotonic() < deadline:
-      time.sleep(reports.PERIOD_SECONDS / 10)
-    return self._means.has_reports
 
   def _leave_out_the_lost(self) -> None:
     """Excludes learners that are being restarted from the mean.
