@@ -168,21 +168,28 @@ def from_identity(
       demonstration_fraction=identity.get('demonstration_fraction', 0.0),
     )
   except ValueError as error:
-    of = f"is of '{name}' on '{identity['environment']}'"
-    missing = error.__cause__
-    if isinstance(missing, import_paths.NoModuleError):
-      folder = import_paths.folder_above(directory, missing.module)
-      where = f'its folder, {folder}' if folder else 'its folder'
-      problem = f', but {missing} Run this in {where}, or install its package.'
-    elif isinstance(
-      error, (argument_checks.ArgumentError, settings_lib.SettingError)
-    ):
-      is_name = getattr(error, 'argument', None) == 'name'
-      why = error.problem if is_name else error
-      problem = f', which this version cannot make: {why}'
-    else:
+    problem = _explain(error, directory)
+    if not problem:
       raise
-    raise ValueError(f'The checkpoint in {directory} {of}{problem}') from error
+    raise ValueError(
+      f"The checkpoint in {directory} is of '{name}' on "
+      f"'{identity['environment']}', {problem}"
+    ) from error
+
+
+def _explain(error: ValueError, directory: str) -> str:
+  """Explains errors of names, arguments and settings; '' for others."""
+  missing = error.__cause__
+  if isinstance(missing, import_paths.NoModuleError):
+    folder = import_paths.folder_above(directory, missing.module)
+    where = f'its folder, {folder}' if folder else 'its folder'
+    return f'but {missing} Run this in {where}, or install its package.'
+  kinds = (argument_checks.ArgumentError, settings_lib.SettingError)
+  if not isinstance(error, kinds):
+    return ''
+  is_name = getattr(error, 'argument', None) == 'name'
+  why = error.problem if is_name else error
+  return f'which this version cannot make: {why}'
 
 
 def _check_types(identity: Any, directory: str) -> dict[str, Any]:

@@ -67,6 +67,18 @@ class GossipLearner(learner.LearnerNode):
     if mixed is not None:
       self.learner.begin_with(mixed)
 
+  def join(self, context: node.Context, settings: Any) -> None:
+    """Connects it to its neighbors in the graph of a `gossip.Gossip`."""
+    self.participant = gossip.Participant(
+      self.learner.get_learned(),
+      settings.graph,
+      settings.learners,
+      find=context.coordinator.address_of,
+      caller=context.caller,
+      share=settings.mix_weight,
+      interface=context.interface,
+    )
+
   def flush_logs(self) -> None:
     """Writes the last, incomplete log row."""
     self._logger.flush()
@@ -144,15 +156,7 @@ class ActorLearnerNode(actor.ActorNode):
       unless_made.callback(super().close)
       self._upload = self.learner.make_upload(gossip_node, self._caller)
       if settings.num_learners > 1:
-        self.learner.participant = gossip.Participant(
-          self.learner.learner.get_learned(),
-          settings.graph,
-          settings.learners,
-          find=context.coordinator.address_of,
-          caller=context.caller,
-          share=settings.mix_weight,
-          interface=context.interface,
-        )
+        self.learner.join(context, settings)
       unless_made.pop_all()
 
   @property
