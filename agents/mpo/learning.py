@@ -25,7 +25,7 @@ class MPOUpdate(interfaces.Update):
     kind: action_kinds.ActionKind,
     config: mpo_config.MPOConfig,
   ):
-    super().__init__()
+    super().__init__(online.policy)
     self._online = online
     self._target = target
     self._kind = kind
@@ -59,10 +59,6 @@ class MPOUpdate(interfaces.Update):
     self._update_target = learners.PeriodicCopy(
       online.variables, target.variables, config.target_update_period
     )
-
-  @property
-  def exports(self):
-    return {'policy': self._online.policy.variables}
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data, kind = sample.data, self._kind

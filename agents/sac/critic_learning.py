@@ -196,12 +196,8 @@ class CriticLearning(tf.Module):
     self._config = config
     self._noise = noise
     self._values = make_values(config, noise)
-    self._optimizer = learners.ClippedAdam(
-      critics.trainable_variables,
-      config.learning_rate,
-      config.adam_epsilon,
-      config.max_gradient_norm,
-      first_decay=config.adam_first_decay,
+    self._optimizer = learners.ClippedAdam.from_config(
+      critics, config, first_decay=config.adam_first_decay
     )
     self._update_target = None
     if target_critics is not None and config.target_update_rate is not None:

@@ -84,7 +84,7 @@ class SACUpdate(interfaces.Update):
     config: sac_config.SACConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    super().__init__()
+    super().__init__(policy_network)
     self._policy_network = policy_network
     self._scaling = scaling
     self._config = config
@@ -94,11 +94,10 @@ class SACUpdate(interfaces.Update):
     self._temperature = Temperature(
       config, -float(scaling.size) if target_entropy is None else target_entropy
     )
-    self._policy_optimizer = learners.ClippedAdam(
-      policy_network.trainable_variables,
+    self._policy_optimizer = learners.ClippedAdam.from_config(
+      policy_network,
+      config,
       config.policy_learning_rate or config.learning_rate,
-      config.adam_epsilon,
-      config.max_gradient_norm,
       first_decay=config.adam_first_decay,
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
@@ -107,10 +106,6 @@ class SACUpdate(interfaces.Update):
       critics, target_critics, config, self._noise
     )
     self._improve_policy_in_turn = in_turn(self._improve_policy, config)
-
-  @property
-  def exports(self):
-    return {'policy': self._policy_network.variables}
 
   @property
   def learned(self):

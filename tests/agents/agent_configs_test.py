@@ -1,6 +1,7 @@
 """Tests of the configs of all agents, and of their base classes."""
 
 import dataclasses
+import typing
 from collections.abc import Callable
 from typing import Any, Optional
 
@@ -206,7 +207,7 @@ def test_each_field_has_a_type_and_a_description(agent):
     for wrong in ('1', [1.5]):  # A text must be a known one.
       with pytest.raises(ValueError, match=f'^{field.name} must be '):
         config_class(**{field.name: wrong})
-    if 'None' in str(field.type):
+    if type(None) in typing.get_args(field.type):
       assert getattr(config_class(**{field.name: None}), field.name) is None
     else:
       with pytest.raises(ValueError, match=f'^{field.name} .* got None'):

@@ -17,25 +17,22 @@ class GAILConfig(reward_model_config.RewardModelConfig):
     "'gail' for −log(1 − D), which is never negative and suits tasks that "
     "reward long episodes; 'airl' for log D − log(1 − D), as in DAC.",
   )
-  hidden_sizes: tuple[int, ...] = settings.field(
+  hidden_sizes: config_checks.Sizes = settings.field(
     (256, 256),
     'Hidden layer sizes of the discriminator, with ReLU: the code of '
     'arXiv:1809.02925, which has tanh.',
   )
   image_torso: str = agent_config.image_torso()
-  learning_rate: float = settings.field(
+  learning_rate: config_checks.PositiveFloat = settings.field(
     1e-3,
     'Learning rate of Adam for the discriminator: the code of '
     'arXiv:1809.02925.',
   )
-  gradient_penalty_coefficient: float = settings.field(
+  gradient_penalty_coefficient: config_checks.NonNegativeFloat = settings.field(
     10.0, 'λ of the gradient penalty: arXiv:1704.00028, section 4.'
   )
 
   def __post_init__(self):
     super().__post_init__()
     config_checks.check_one_of(self, 'reward', ('gail', 'airl'))
-    config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
-    config_checks.check_positive(self, 'learning_rate')
-    config_checks.check_at_least(self, 0, 'gradient_penalty_coefficient')

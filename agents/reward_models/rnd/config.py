@@ -11,34 +11,28 @@ from repertory.components.config import choices, settings
 class RNDConfig(reward_model_config.RewardModelConfig):
   """Settings of RND, with the sources of their defaults."""
 
-  intrinsic_coefficient: float = settings.field(
+  intrinsic_coefficient: config_checks.PositiveFloat = settings.field(
     1.0, 'Weight of the intrinsic reward: arXiv:1810.12894, appendix.'
   )
-  extrinsic_coefficient: float = settings.field(
+  extrinsic_coefficient: config_checks.NonNegativeFloat = settings.field(
     2.0, "Weight of the environment's reward: appendix; 0 for pure exploration."
   )
-  hidden_sizes: tuple[int, ...] = settings.field(
+  hidden_sizes: config_checks.Sizes = settings.field(
     (128, 128),
     'Hidden layer sizes of target and predictor network, for small '
     'environments; the paper has convolutions and 512.',
   )
-  embedding_size: int = settings.field(
+  embedding_size: config_checks.PositiveInt = settings.field(
     64, 'Size of the predicted embedding; the paper has 512.'
   )
   image_torso: str = agent_config.image_torso()
-  learning_rate: float = settings.field(
+  learning_rate: config_checks.PositiveFloat = settings.field(
     1e-4, 'Learning rate of Adam for the predictor: appendix.'
   )
-  max_abs_observation: float = settings.field(
+  max_abs_observation: config_checks.PositiveFloat = settings.field(
     5.0, 'Normalized observations are clipped to ± this: section 2.4.'
   )
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
-    config_checks.check_at_least(self, 1, 'embedding_size')
-    config_checks.check_at_least(self, 0, 'extrinsic_coefficient')
-    config_checks.check_positive(
-      self, 'intrinsic_coefficient', 'learning_rate', 'max_abs_observation'
-    )

@@ -11,16 +11,15 @@ from repertory.components.config import settings
 class SQILConfig(reward_model_config.RewardModelConfig):
   """Settings of SQIL, with the sources of their defaults."""
 
-  demonstration_reward: float = settings.field(
+  demonstration_reward: config_checks.FiniteFloat = settings.field(
     1.0, 'Reward of demonstrated steps: arXiv:1905.11108, section 2.'
   )
-  own_reward: float = settings.field(
+  own_reward: config_checks.FiniteFloat = settings.field(
     0.0, "Reward of the agent's own steps: section 2."
   )
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_finite(self, 'demonstration_reward', 'own_reward')
     config_checks.check(
       self,
       'demonstration_reward',
