@@ -44,11 +44,7 @@ class CRRBuilder(transition_replay.TransitionReplayBuilder):
     )
 
   def make_policy(self, network, acting) -> interfaces.Policy:
-    size = action_scaling.ActionScaling(acting.spec.actions).size
-    distribution = bounded_gaussian.BoundedGaussian(size)
-    return exploration.make_continuous_policy(
-      network, distribution.sample, acting
-    )
+    return exploration.make_bounded_gaussian_policy(network, acting)
 
   def make_update(self, network, spec):
     online = policy_and_critic.Networks(network, self.make_critic(spec))
@@ -83,7 +79,7 @@ class CRRUpdate(interfaces.Update):
     self._config = config
     self._distribution = bounded_gaussian.BoundedGaussian(scaling.size)
     self._policy_optimizer, self._critic_optimizer = (
-      policy_and_critic.make_optimizers(online, config)
+      learners.ClippedAdam.from_config(network, config) for network in online
     )
     self._critic = policy_and_critic.CategoricalCritic(
       online.critic, target.critic, self._critic_optimizer, config
@@ -144,11 +140,7 @@ class CRRUpdate(interfaces.Update):
     parameters: tf.Tensor,
     noise: tf.Tensor,
   ) -> tf.Tensor:
-    """Returns advantages over sampled actions of the policy, `[B]`.
-
-    Args:
-      noise: Gaussian noise of m actions of the policy, `[m, B, D]`.
-    """
+    """Returns advantages `[B]` over m actions of noise `[m, B, D]`."""
     drawn = self._distribution.sample(parameters, noise)  # [m, B, D]
     # The data set's actions and the sampled ones, in one call.
     actions = tf.stack([action, *tf.unstack(drawn)], axis=1)  # [B, 1 + m, D]

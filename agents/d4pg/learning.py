@@ -90,7 +90,7 @@ class D4PGUpdate(interfaces.Update):
     self._scaling = scaling
     self._config = config
     self._policy_optimizer, self._critic_optimizer = (
-      policy_and_critic.make_optimizers(online, config)
+      learners.ClippedAdam.from_config(network, config) for network in online
     )
     self._critic = policy_and_critic.CategoricalCritic(
       online.critic, target.critic, self._critic_optimizer, config

@@ -53,11 +53,7 @@ class IQLBuilder(transition_replay.TransitionReplayBuilder):
     )
 
   def make_policy(self, network, acting) -> interfaces.Policy:
-    size = action_scaling.ActionScaling(acting.spec.actions).size
-    distribution = bounded_gaussian.BoundedGaussian(size)
-    return exploration.make_continuous_policy(
-      network, distribution.sample, acting
-    )
+    return exploration.make_bounded_gaussian_policy(network, acting)
 
   def make_update(self, network, spec):
     learned = IQLNetworks(
@@ -108,9 +104,8 @@ class IQLUpdate(interfaces.Update):
     self._config = config
     self._distribution = bounded_gaussian.BoundedGaussian(scaling.size)
     self._value_optimizer, self._critic_optimizer = (
-      policy_and_critic.make_optimizers(
-        [learned.value, learned.critics], config
-      )
+      learners.ClippedAdam.from_config(network, config)
+      for network in (learned.value, learned.critics)
     )
     self._policy_rate = tf.Variable(
       float(config.learning_rate), trainable=False, name='policy_rate'

@@ -22,7 +22,7 @@ class MPOUpdate(interfaces.Update):
     self,
     online: policy_and_critic.Networks,
     target: policy_and_critic.Networks,
-    kind: action_kinds.ActionKind,
+    kind: action_kinds.Gaussians | action_kinds.Categoricals,
     config: mpo_config.MPOConfig,
   ):
     super().__init__(online.policy)
@@ -47,7 +47,7 @@ class MPOUpdate(interfaces.Update):
     }
     self._duals = [*self._temperatures.values(), *self._prices.values()]
     self._policy_optimizer, self._critic_optimizer = (
-      policy_and_critic.make_optimizers(online, config)
+      learners.ClippedAdam.from_config(network, config) for network in online
     )
     self._dual_optimizer = learners.ClippedAdam(
       [variable for dual in self._duals for variable in dual.variables],

@@ -190,12 +190,7 @@ class Targets(tf.Module):
     return [config.num_iterations, num_rows, config.num_samples, self._size]
 
   def __call__(self, data: types.Transition, noise: tf.Tensor) -> tf.Tensor:
-    """Returns the targets, `[B]`.
-
-    Args:
-      data: Transitions.
-      noise: Gaussian noise, `[I, B, N, D]`.
-    """
+    """Returns the targets `[B]`, given Gaussian noise `[I, B, N, D]`."""
     config = self._config
     action, q_average = networks.maximize(
       self.average, data.next_observation, noise, config

@@ -26,12 +26,7 @@ def in_turn(
   improve_policy: Callable[..., dict[str, tf.Tensor]],
   config: sac_config.SACConfig,
 ) -> Callable[..., dict[str, tf.Tensor]]:
-  """Delays policy updates to every `policy_update_period`-th call.
-
-  Args:
-    improve_policy: Function that updates the policy and returns metrics.
-    config: The config.
-  """
+  """Delays policy updates to every `policy_update_period`-th call."""
   if config.policy_update_period == 1:
     return improve_policy
   return learners.DelayedUpdate(
@@ -121,7 +116,7 @@ class SACUpdate(interfaces.Update):
     critic_metrics, sizes = self._critics.improve(
       data,
       self._scaling.from_action(data.action),
-      critic_learning.Next(*self._act(data.next_observation, noise_t)),
+      critic_learning.Sampled(*self._act(data.next_observation, noise_t)),
       self._temperature(),
       self._importance_weights(sample),
       self._propose(data),
@@ -134,9 +129,7 @@ class SACUpdate(interfaces.Update):
       priorities=sizes if self._config.prioritized else None,
     )
 
-  def _propose(
-    self, data: types.Transition
-  ) -> critic_learning.Proposals | None:
+  def _propose(self, data: types.Transition) -> critic_learning.Sampled | None:
     if self._config.conservative_weight is None:
       return None
     policy = data_parallel.split_rows(self._policy_network)

@@ -80,7 +80,7 @@ class TD3Update(interfaces.Update):
     self._scaling = scaling
     self._config = config
     self._policy_optimizer, self._critic_optimizer = (
-      policy_and_critic.make_optimizers(online, config)
+      learners.ClippedAdam.from_config(network, config) for network in online
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
