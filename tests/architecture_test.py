@@ -31,7 +31,7 @@ class TestCode:
   def test_all_is_looked_at(self):
     assert {
       '__init__.py',
-      'agents/dqn/builder.py',
+      'agents/dqn/learning.py',
       'components/core.py',
       'components/loggers/csv_file.py',
       'environments/wrappers/step_limit.py',

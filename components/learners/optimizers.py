@@ -145,6 +145,31 @@ class ClippedAdam(tf.Module):
       self._adam._initialize(self._learned)
     self._max_norm = max_norm
 
+  @classmethod
+  def from_config(
+    cls,
+    network: tf.Module,
+    config: Any,
+    learning_rate: float | tf.Variable | None = None,
+    **options: Any,
+  ) -> 'ClippedAdam':
+    """Creates the optimizer of a network from an agent's config.
+
+    Args:
+      network: The network to learn.
+      config: Config with `learning_rate`, `adam_epsilon` and
+        `max_gradient_norm`.
+      learning_rate: α, instead of the config's.
+      **options: Further arguments of the constructor.
+    """
+    return cls(
+      network.trainable_variables,
+      config.learning_rate if learning_rate is None else learning_rate,
+      config.adam_epsilon,
+      config.max_gradient_norm,
+      **options,
+    )
+
   def minimize(self, tape: tf.GradientTape, loss: tf.Tensor) -> tf.Tensor:
     """Minimizes a scalar of a tape; returns the norm before clipping."""
     gradients = tape.gradient(loss, self._learned)

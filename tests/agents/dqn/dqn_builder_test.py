@@ -1,4 +1,4 @@
-"""Tests of `agents/dqn/builder.py`, and of its parts together."""
+"""Tests of `DQNBuilder`, and of its parts together."""
 
 import dm_env
 import numpy as np
