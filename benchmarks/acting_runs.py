@@ -61,7 +61,15 @@ def run_actors(
       'address': address,
       'seconds': seconds,
     }
-    workers.append(start([sys.executable, worker, json.dumps(settings)]))
+    workers.append(
+      subprocess.Popen(
+        [sys.executable, worker, json.dumps(settings)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+      )
+    )
   try:
     rows = _results(workers)
   finally:
@@ -71,17 +79,6 @@ def run_actors(
   mean = {key: sum(row[key] for row in rows) / actors for key in rows[0]}
   mean['steps_per_second'] *= actors
   return mean
-
-
-def start(command: Sequence[str]) -> Any:
-  """Starts an actor process that reads and writes lines."""
-  return subprocess.Popen(
-    command,
-    stdin=subprocess.PIPE,
-    stdout=subprocess.PIPE,
-    stderr=subprocess.DEVNULL,
-    text=True,
-  )
 
 
 def _results(workers: Sequence[Any]) -> list[dict[str, float]]:
@@ -105,8 +102,6 @@ def serve(
   environments: int,
   *,
   learns: bool = False,
-  address: str = '',
-  num_connections: int = 1,
   device: str | None = None,
 ) -> Iterator[tuple[server.InferenceServer, 'Learner | None']]:
   """Serves actors, optionally with a learner.
@@ -116,20 +111,18 @@ def serve(
     actors: Number of actors.
     environments: Number of environments per actor.
     learns: Whether IMPALA learns from them.
-    address: Address to listen on; '' for a Unix socket.
-    num_connections: 2 for double buffering.
     device: Device of the policy; None for TensorFlow's choice.
   """
   builder, spec = acting_policies.make_builder(network), _spec_of(network)
-  total, ids = actors * environments, range(environments)
-  rows = [len(ids[i::num_connections]) for i in range(num_connections)]
+  total = actors * environments
   stop = signals.StopSignal()
-  net = _make_network(builder, spec, device)
+  with compilation.on_device(device):
+    net = builder.make_network(spec)
   store = state_store.StateStore(
     acting_policies.make_policy(builder, spec, net, total),
     spec.observations,
     total,
-    inference.make_buckets(rows * actors),
+    inference.make_buckets([environments] * actors),
     jit_compile=builder.config.jit_compile is not False,
     device=device,
   )
@@ -140,7 +133,7 @@ def serve(
     variables = variables_lib.LocalVariableClient(source, copies)
     make_adder = learner.make_adder
   service = server.InferenceServer(
-    address or addresses.make_address(),
+    addresses.make_address(),
     spec,
     {client.TRAINING: connections.Role(store, make_adder, variables)},
     stop=stop,
@@ -159,11 +152,6 @@ def serve(
     service.close()
     if learner:
       learner.close()
-
-
-def _make_network(builder, spec, device: str | None) -> Any:
-  with compilation.on_device(device):
-    return builder.make_network(spec)
 
 
 class Learner:

@@ -1,14 +1,13 @@
-"""Latency of RPCs and of launches: Courier and Launchpad, or gRPC.
+"""Latency of RPCs: Courier or gRPC.
 
     .venv/bin/python benchmarks/calls.py
 
 This process calls a server in another process: with a number that is returned,
-for a reply of 4 MB, and with the number from eight threads at once. In
-addition, a program of four services is launched and stopped, in processes and
-in threads; a launch ends when each service has answered. Both implementations
-alternate, round after round. Processor time is the sum of caller and server.
-Other load can only slow them down, so the fastest of five consecutive rounds
-counts, for each; the table shows the median of those, with minimum and maximum.
+for a reply of 4 MB, and with the number from eight threads at once. Both
+implementations alternate, round after round. Processor time is the sum of
+caller and server. Other load can only slow them down, so the fastest of five
+consecutive rounds counts, for each; the table shows the median of those, with
+minimum and maximum.
 """
 
 import collections
@@ -16,7 +15,6 @@ import contextlib
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
@@ -27,14 +25,11 @@ import rich.console
 import rich.table
 from absl import app, flags
 
-from repertory.launch.launchers import calls, launcher, rpc
-from repertory.launch.launchers import conformance as conformance_lib
-from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.launchers import calls, rpc
 from repertory.launch.platform import ports
 
 _ROUNDS = flags.DEFINE_integer('rounds', 25, 'Rounds of calls.')
 _SECONDS = flags.DEFINE_float('seconds', 0.3, 'Duration per measurement.')
-_LAUNCHES = flags.DEFINE_integer('launches', 10, 'Launches per implementation.')
 _SERVE = flags.DEFINE_string('serve', '', 'Implementation to serve; internal.')
 
 _WAYS = (rpc.COURIER, rpc.GRPC)
@@ -42,7 +37,6 @@ _REPLY_BYTES = 4 << 20
 _CALLERS = 8
 _WAIT_SECONDS = 60.0
 _OF_ROUNDS = 5  # The fastest counts.
-_SERVICES = 4
 _TOKEN = 'token'
 
 Figures = Mapping[str, Mapping[str, Sequence[float]]]
@@ -123,29 +117,6 @@ def _measure_calls(client: Any, pid: int) -> dict[str, float]:
   return found
 
 
-def _measure_launch(launch_type: str) -> float:
-  """Returns the seconds until all nodes have answered and stopped."""
-  planned = node_graph_lib.NodeGraph(_WAIT_SECONDS)
-  for index in range(_SERVICES):
-    planned.add(
-      node_graph_lib.PlannedNode(f'replay/{index}', conformance_lib._Service)
-    )
-  start = time.perf_counter()
-  with (
-    tempfile.TemporaryDirectory() as directory,
-    launcher.get(launch_type)().launch(planned, directory) as workers,
-  ):
-    clients = [workers.client(name) for name in planned.names]
-    for client in clients:
-      calls.wait_for_server(client)
-      client.generation()
-    ends = [client.futures.shutdown() for client in clients]
-    workers.wait_for_end(_WAIT_SECONDS)
-    for end in ends:
-      end.cancel()
-  return time.perf_counter() - start
-
-
 def measure() -> Figures:
   """Returns the figures of each round, by quantity and implementation."""
   found: Any = collections.defaultdict(lambda: collections.defaultdict(list))
@@ -155,12 +126,6 @@ def measure() -> Figures:
       for way, client in clients.items():
         for what, figure in _measure_calls(*client).items():
           found[what][way].append(figure)
-  for _ in range(_LAUNCHES.value):
-    for launch_type in ('local_mp', 'local_mt'):
-      for way in _WAYS:
-        os.environ[rpc.VARIABLE] = way
-        what = f's per launch, {launch_type}'
-        found[what][way].append(_measure_launch(launch_type))
   return found
 
 
@@ -177,13 +142,12 @@ def print_table(found: Figures) -> None:
   for column in (*_WAYS, 'gRPC / Courier'):
     table.add_column(column, justify='right')
   for what, figures_of in found.items():
-    digits = 2 if what.startswith('s ') else 0
     courier, grpc = (_fastest(figures_of[way]) for way in _WAYS)
     ratios = [g / c for g, c in zip(grpc, courier)]
     table.add_row(
       what,
-      figures.spread(courier, digits),
-      figures.spread(grpc, digits),
+      figures.spread(courier, 0),
+      figures.spread(grpc, 0),
       figures.spread(ratios, 2),
     )
   rich.console.Console(width=120).print(table)

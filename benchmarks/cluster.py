@@ -1,18 +1,14 @@
-"""Cost of distribution: Ray versus local processes, and network delay.
+"""Cost of distribution: Ray versus local processes.
 
 Run it with nothing else on the machine:
 
     .venv/bin/python benchmarks/cluster.py
 
-*Launchers*: DQN on catch, `distributed`, by number of actors; on a Ray cluster
-of this host alone, and by Launchpad in processes, alternating in rounds. The
-table shows environment steps per second, and per second of processor time of
-all processes of the run; both exclude start, end and the first fifth of the
-steps. A ratio of 1 means that Ray has no cost.
-
-*Network*: central inference with actors on another host, see
-`network_inference.py`. It requires `ip` and `unshare`, /dev/net/tun, and root
-or user namespaces.
+DQN on catch, `distributed`, by number of actors; on a Ray cluster of this host
+alone, and by Launchpad in processes, alternating in rounds. The table shows
+environment steps per second, and per second of processor time of all processes
+of the run; both exclude start, end and the first fifth of the steps. A ratio of
+1 means that Ray has no cost.
 """
 
 import contextlib
@@ -24,7 +20,6 @@ import sys
 import tempfile
 import time
 
-import delayed_network
 import figures
 import psutil
 import rich.console
@@ -32,10 +27,6 @@ import rich.table
 import training_speed
 from absl import app, flags
 
-_PARTS = ('launchers', 'network')
-_ONLY = flags.DEFINE_multi_enum(
-  'only', None, _PARTS, 'Parts to run; default all.'
-)
 _ACTORS = flags.DEFINE_list('actors', '2,4,8', 'Numbers of actors.')
 _STEPS = flags.DEFINE_integer('steps', 20_000, 'Environment steps of a run.')
 _ROUNDS = flags.DEFINE_integer('rounds', 3, 'Rounds per case.')
@@ -44,7 +35,6 @@ _LAUNCHERS = ('ray', 'local_mp')
 _RUN_SECONDS = 600
 _LOOK_SECONDS = 0.1
 _MIN_ROWS = 4  # One is written about every second.
-_HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,7 +124,7 @@ def _processor_seconds(pid: int) -> float:
   return total
 
 
-def print_launchers() -> None:
+def main(_) -> None:
   """Compares launchers, by number of actors."""
   table = rich.table.Table(title='DQN on catch, distributed')
   table.add_column('actors')
@@ -165,17 +155,6 @@ def print_launchers() -> None:
       )
     table.add_row(str(num_actors), *cells)
   rich.console.Console(width=130).print(table)
-
-
-def main(_) -> None:
-  """Prints tables."""
-  parts = _ONLY.value or _PARTS
-  if 'launchers' in parts:
-    print_launchers()
-  if 'network' in parts:
-    script = os.path.join(_HERE, 'network_inference.py')
-    if delayed_network.run_within([sys.executable, script]):
-      raise RuntimeError('The measurement of the network failed.')
 
 
 if __name__ == '__main__':

@@ -23,20 +23,23 @@ _DQN = {
 }
 
 
+_PENDULUM = f'gym:{peer_runs.PENDULUM}'
+_CARTPOLE = f'gym:{peer_runs.CARTPOLE}'
+_BOTH = ('stable_baselines3', 'sbx')
+
+
 def _run_dqn(name: str, **changes: Any) -> Run:
   settings = {**_DQN, **changes}
-  return peer_runs.ours(
-    name, 'dqn', f'gym:{peer_runs.CARTPOLE}', settings, _DQN_STEPS
-  )
+  return peer_runs.ours(name, 'dqn', _CARTPOLE, settings, _DQN_STEPS)
 
 
-def _dqn_of_peers(num_updates: int) -> dict[str, Any]:
-  """Returns the same DQN settings for Stable-Baselines3 and SBX.
+def _dqn_of_peers(num_updates: int) -> tuple[Run, ...]:
+  """Returns the same DQN in Stable-Baselines3 and SBX.
 
   Args:
     num_updates: Consecutive updates, every 4 * `num_updates` steps.
   """
-  return {
+  settings = {
     'batch_size': 32,
     'buffer_size': 10_000,
     'learning_starts': 1_000,
@@ -47,80 +50,11 @@ def _dqn_of_peers(num_updates: int) -> dict[str, Any]:
     'exploration_final_eps': 0.05,
     'policy_kwargs': {'net_arch': [120, 84]},
   }
-
-
-def _dqn_peers(settings: dict[str, Any]) -> tuple[Run, ...]:
   return tuple(
     peer_runs.baselines(
-      library, 'DQN', peer_runs.CARTPOLE, settings, _DQN_STEPS, mark=mark
+      library, 'DQN', peer_runs.CARTPOLE, settings, _DQN_STEPS
     )
-    for library, mark in (('stable_baselines3', 1.5), ('sbx', 1.0))
-  )
-
-
-def _make_dqn_in_series() -> Case:
-  """DQN with 8 updates every 32 steps, which Repertory makes in one call."""
-  return Case(
-    'The same with 8 updates every 32 steps',
-    (_run_dqn('ours', num_sgd_steps_per_step=8),),
-    _dqn_peers(_dqn_of_peers(8)),
-  )
-
-
-def _make_dqn() -> Case:
-  """DQN with batches of 32, an update every 4 steps and 120-84.
-
-  ε is 0.05 from the first step on: a random action needs no pass through the
-  network, so the share of random actions must be the same in all runs.
-  """
-  theirs = _dqn_of_peers(1)
-  flags = {
-    'env-id': peer_runs.CARTPOLE,
-    'batch-size': 32,
-    'buffer-size': 10_000,
-    'learning-starts': 1_000,
-    'train-frequency': 4,
-    'target-network-frequency': 500,
-    'start-e': 0.05,
-    'end-e': 0.05,
-  }
-  return Case(
-    'DQN, CartPole, 1 environment, batch 32, an update every 4 steps, 120-84, '
-    'uniform, without double',
-    (_run_dqn('ours'),),
-    (
-      *_dqn_peers(theirs),
-      *(
-        peer_runs.cleanrl(script, flags, _DQN_STEPS)
-        for script in ('dqn.py', 'dqn_jax.py')
-      ),
-    ),
-  )
-
-
-def _make_double_dqn() -> Case:
-  """Double DQN, which among the peers only dm-acme has."""
-  theirs = {
-    'batch_size': 32,
-    'samples_per_insert': 8.0,
-    'min_replay_size': 1_000,
-    'max_replay_size': 10_000,
-    'target_update_period': 125,
-    'n_step': 1,
-    'epsilon': 0.05,
-  }
-  return Case(
-    'The same with double; dm-acme has it with priorities alone',
-    (
-      _run_dqn('ours, prioritized, double', double=True, prioritized=True),
-      _run_dqn('ours, double', double=True),
-      _run_dqn('ours, without double'),
-    ),
-    (
-      peer_runs.dm_acme(
-        'DQN', peer_runs.CARTPOLE, (120, 84), theirs, (1_040, 13_040)
-      ),
-    ),
+    for library in _BOTH
   )
 
 
@@ -152,66 +86,116 @@ def _make_off_policy(
   return Case(
     f'{algorithm}, Pendulum, 1 environment, batch 256, an update every step, '
     '256-256',
-    (peer_runs.ours('ours', agent, f'gym:{peer_runs.PENDULUM}', {}, steps),),
+    (peer_runs.ours('ours', agent, _PENDULUM, {}, steps),),
     (
       *(
         peer_runs.baselines(
           library, algorithm, peer_runs.PENDULUM, theirs, steps
         )
-        for library in ('stable_baselines3', 'sbx')
+        for library in _BOTH
       ),
       peer_runs.cleanrl(script, flags, steps),
     ),
   )
 
 
-def _make_sac() -> Case:
+_PPO_STEPS = (2_048, 409_600)
+_A2C_STEPS = (640, 2_000_640)
+_D4PG_SIZES = (256, 256)
+_LSTM_SIZES = (50, 50)
+
+CASES = {
+  # ε is 0.05 from the first step on: a random action needs no pass through the
+  # network, so the share of random actions must be the same in all runs.
+  'dqn_cartpole': Case(
+    'DQN, CartPole, 1 environment, batch 32, an update every 4 steps, 120-84, '
+    'uniform, without double',
+    (_run_dqn('ours'),),
+    (
+      *_dqn_of_peers(1),
+      *(
+        peer_runs.cleanrl(
+          script,
+          {
+            'env-id': peer_runs.CARTPOLE,
+            'batch-size': 32,
+            'buffer-size': 10_000,
+            'learning-starts': 1_000,
+            'train-frequency': 4,
+            'target-network-frequency': 500,
+            'start-e': 0.05,
+            'end-e': 0.05,
+          },
+          _DQN_STEPS,
+        )
+        for script in ('dqn.py', 'dqn_jax.py')
+      ),
+    ),
+  ),
+  # Repertory makes the 8 updates in one call.
+  'dqn_in_series': Case(
+    'The same with 8 updates every 32 steps',
+    (_run_dqn('ours', num_sgd_steps_per_step=8),),
+    _dqn_of_peers(8),
+  ),
+  'dqn_double': Case(
+    'The same with double; dm-acme has it with priorities alone',
+    (
+      _run_dqn('ours, prioritized, double', double=True, prioritized=True),
+      _run_dqn('ours, double', double=True),
+      _run_dqn('ours, without double'),
+    ),
+    (
+      peer_runs.dm_acme(
+        'DQN',
+        peer_runs.CARTPOLE,
+        (120, 84),
+        {
+          'batch_size': 32,
+          'samples_per_insert': 8.0,
+          'min_replay_size': 1_000,
+          'max_replay_size': 10_000,
+          'target_update_period': 125,
+          'n_step': 1,
+          'epsilon': 0.05,
+        },
+        (1_040, 13_040),
+      ),
+    ),
+  ),
   # By default, the script updates the policy twice, every other step.
-  flags = {'policy-frequency': 1}
-  return _make_off_policy('sac', 'SAC', 'sac_continuous_action.py', flags)
-
-
-def _make_td3() -> Case:
-  """TD3, with a policy update every other step, the default of all libraries.
-
-  Stable-Baselines3 and SBX act without noise, whose cost is negligible.
-  """
-  return _make_off_policy('td3', 'TD3', 'td3_continuous_action.py', {})
-
-
-def _make_d4pg() -> Case:
-  """D4PG with an update every 8 steps, dm-acme's default."""
-  sizes = (256, 256)
-  mine = {'samples_per_insert': 32.0, 'hidden_sizes': sizes}
-  return Case(
+  'sac_pendulum': _make_off_policy(
+    'sac', 'SAC', 'sac_continuous_action.py', {'policy-frequency': 1}
+  ),
+  # All update the policy every other step, by default. Stable-Baselines3 and
+  # SBX act without noise, whose cost is negligible.
+  'td3_pendulum': _make_off_policy(
+    'td3', 'TD3', 'td3_continuous_action.py', {}
+  ),
+  'd4pg_pendulum': Case(
     'D4PG, Pendulum, 1 environment, batch 256, an update every 8 steps, '
     '256-256',
     (
       peer_runs.ours(
-        'ours', 'd4pg', f'gym:{peer_runs.PENDULUM}', mine, (1_200, 25_200)
+        'ours',
+        'd4pg',
+        _PENDULUM,
+        {'samples_per_insert': 32.0, 'hidden_sizes': _D4PG_SIZES},
+        (1_200, 25_200),
       ),
     ),
-    (peer_runs.dm_acme('D4PG', peer_runs.PENDULUM, sizes, {}, (1_200, 7_200)),),
-  )
-
-
-def _make_ppo() -> Case:
-  """PPO with 4 × 4 updates of 256 steps for 128 steps of 8 environments."""
-  steps = (2_048, 409_600)
-  theirs = {'n_steps': 128, 'n_epochs': 4, 'batch_size': 256}
-  flags = {
-    'env-id': peer_runs.CARTPOLE,
-    'num-envs': 8,
-    'num-steps': 128,
-    'num-minibatches': 4,
-    'update-epochs': 4,
-  }
-  return Case(
+    (
+      peer_runs.dm_acme(
+        'D4PG', peer_runs.PENDULUM, _D4PG_SIZES, {}, (1_200, 7_200)
+      ),
+    ),
+  ),
+  'ppo_cartpole': Case(
     'PPO, CartPole, 8 environments of 128 steps, 4 × 4, 64-64 with tanh',
     peer_runs.in_both_ways(
       'ppo',
       {'unroll_length': 128, 'num_epochs': 4, 'num_minibatches': 4},
-      steps,
+      _PPO_STEPS,
       8,
     ),
     (
@@ -220,27 +204,31 @@ def _make_ppo() -> Case:
           library,
           'PPO',
           peer_runs.CARTPOLE,
-          theirs,
-          steps,
+          {'n_steps': 128, 'n_epochs': 4, 'batch_size': 256},
+          _PPO_STEPS,
           environments=8,
-          mark=mark,
         )
-        for library, mark in (('stable_baselines3', 2.0), ('sbx', 1.0))
+        for library in _BOTH
       ),
-      peer_runs.cleanrl('ppo.py', flags, steps),
+      peer_runs.cleanrl(
+        'ppo.py',
+        {
+          'env-id': peer_runs.CARTPOLE,
+          'num-envs': 8,
+          'num-steps': 128,
+          'num-minibatches': 4,
+          'update-epochs': 4,
+        },
+        _PPO_STEPS,
+      ),
     ),
-  )
-
-
-def _make_impala() -> Case:
-  """IMPALA with an update for 5 steps of 64 environments and 64-64."""
-  steps = (640, 2_000_640)
-  return Case(
+  ),
+  'impala_cartpole': Case(
     'IMPALA beside A2C, CartPole, 64 environments of 5 steps, 64-64 shared',
     peer_runs.in_both_ways(
       'impala',
       {'unroll_length': 5, 'batch_size': 64, 'hidden_sizes': (64, 64)},
-      steps,
+      _A2C_STEPS,
       64,
     ),
     (
@@ -249,61 +237,60 @@ def _make_impala() -> Case:
         'A2C',
         peer_runs.CARTPOLE,
         {'n_steps': 5},
-        steps,
+        _A2C_STEPS,
         environments=64,
-        mark=2.0,
         shared_sizes=(64, 64),
       ),
     ),
-  )
-
-
-def _make_lstm() -> Case:
-  """IMPALA with an LSTM and an update for 16 × 20 steps of one environment."""
-  sizes = (50, 50)
-  mine = {
-    'unroll_length': 20,
-    'batch_size': 16,
-    'hidden_sizes': sizes,
-    'core': 'lstm',
-    'core_size': 20,
-  }
-  theirs = {
-    'sequence_length': 20,
-    'sequence_period': 20,
-    'batch_size': 16,
-    'core_size': 20,
-  }
-  return Case(
+  ),
+  'impala_lstm': Case(
     'IMPALA with an LSTM of 20, CartPole, 1 environment, 16 × 20 steps, 50-50',
     (
       peer_runs.ours(
-        'ours', 'impala', f'gym:{peer_runs.CARTPOLE}', mine, (640, 80_640)
+        'ours',
+        'impala',
+        _CARTPOLE,
+        {
+          'unroll_length': 20,
+          'batch_size': 16,
+          'hidden_sizes': _LSTM_SIZES,
+          'core': 'lstm',
+          'core_size': 20,
+        },
+        (640, 80_640),
       ),
     ),
     (
       peer_runs.dm_acme(
-        'IMPALA', peer_runs.CARTPOLE, sizes, theirs, (1_280, 13_280)
+        'IMPALA',
+        peer_runs.CARTPOLE,
+        _LSTM_SIZES,
+        {
+          'sequence_length': 20,
+          'sequence_period': 20,
+          'batch_size': 16,
+          'core_size': 20,
+        },
+        (1_280, 13_280),
       ),
     ),
-  )
-
-
-def _make_pong() -> Case:
-  """IMPALA on Pong with the convolutions of Nature DQN."""
-  steps = (160, 8_160)
-  settings = {
-    'unroll_length': 5,
-    'batch_size': 16,
-    'hidden_sizes': (512,),
-    'max_abs_reward': 1.0,
-    'jit_compile': False,
-  }
-  return Case(
+  ),
+  'impala_pong': Case(
     'IMPALA beside A2C, Pong, 16 environments of 5 steps, Nature DQN',
     (
       peer_runs.ours(
-        'ours', 'impala', 'atari:Pong', settings, steps, environments=16
+        'ours',
+        'impala',
+        'atari:Pong',
+        {
+          'unroll_length': 5,
+          'batch_size': 16,
+          'hidden_sizes': (512,),
+          'max_abs_reward': 1.0,
+          'jit_compile': False,
+        },
+        (160, 8_160),
+        environments=16,
       ),
     ),
     (
@@ -312,23 +299,9 @@ def _make_pong() -> Case:
         'A2C',
         'ALE/Pong-v5',
         {'n_steps': 5},
-        steps,
+        (160, 8_160),
         environments=16,
-        mark=1.5,
       ),
     ),
-  )
-
-
-CASES = {
-  'dqn_cartpole': _make_dqn(),
-  'dqn_in_series': _make_dqn_in_series(),
-  'dqn_double': _make_double_dqn(),
-  'sac_pendulum': _make_sac(),
-  'td3_pendulum': _make_td3(),
-  'd4pg_pendulum': _make_d4pg(),
-  'ppo_cartpole': _make_ppo(),
-  'impala_cartpole': _make_impala(),
-  'impala_lstm': _make_lstm(),
-  'impala_pong': _make_pong(),
+  ),
 }

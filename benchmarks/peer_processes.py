@@ -19,7 +19,6 @@ import figures
 _HERE = pathlib.Path(__file__).resolve().parent
 _PEERS = _HERE.parent / 'build' / 'peers'
 _INSTALL_SECONDS = 1800
-_LOOK_SECONDS = 60
 _MAX_WORDS = 300  # Maximum length of an error message, in characters.
 
 _BASELINES = (
@@ -138,7 +137,10 @@ def install(library: str, machine: Machine) -> str:
     return python
   base = sys.executable
   if library not in _NEEDS_OUR_PYTHON:
-    base = find_python(machine.python)
+    names = [machine.python] if machine.python else ['python3.11', 'python3']
+    base = next(filter(None, map(shutil.which, names)), None)
+    if base is None:
+      raise CannotRunError(f'no Python is called {" or ".join(names)}')
   print(f'Installing {library} into {directory}, by {base} …', flush=True)
   for command in (
     [base, '-m', 'venv', '--clear', str(directory)],
@@ -147,32 +149,6 @@ def install(library: str, machine: Machine) -> str:
     _call(command, seconds=_INSTALL_SECONDS)
   done.write_text(requirements)
   return python
-
-
-def find_python(named: str | None) -> str:
-  """Returns the Python that creates the virtual environments of peers.
-
-  Args:
-    named: Path or name of the Python; None to search for one.
-
-  Raises:
-    CannotRunError: If none can create virtual environments.
-  """
-  names = (named,) if named else ('python3.11', 'python3', sys.executable)
-  reasons = []
-  for name in names:
-    path = shutil.which(name)
-    if path is None:
-      reasons.append(f'{name}: not found')
-      continue
-    check = 'import ensurepip, sys, venv; print(sys.executable)'
-    try:
-      return _call([path, '-c', check], seconds=_LOOK_SECONDS).strip()
-    except CannotRunError as error:
-      reasons.append(str(error))
-  raise CannotRunError(
-    f'no Python that creates virtual environments: {reasons}'
-  )
 
 
 def run(
@@ -196,7 +172,9 @@ def run(
     path = None
     if library == 'cleanrl':
       path = os.path.abspath(_check_cleanrl(machine.cleanrl))
-      command = [python, *_cleanrl_arguments(settings, steps, path)]
+      flags = {**settings['flags'], 'total-timesteps': steps}
+      script = os.path.join(path, 'cleanrl', settings['script'])
+      command = [python, script, *(f'--{n}={v}' for n, v in flags.items())]
     else:
       case = {
         'seed': 1,
@@ -227,15 +205,6 @@ def _check_cleanrl(checkout: str | None) -> str:
   return checkout
 
 
-def _cleanrl_arguments(
-  settings: Mapping[str, Any], steps: int, checkout: str
-) -> list[str]:
-  """Returns the command-line arguments of a script of CleanRL."""
-  script = os.path.join(checkout, 'cleanrl', settings['script'])
-  flags = {**settings['flags'], 'total-timesteps': steps}
-  return [script, *(f'--{name}={value}' for name, value in flags.items())]
-
-
 def _call(
   command: Sequence[str],
   seconds: float,
@@ -253,10 +222,10 @@ def _call(
     path: Additional search path for Python modules, or None.
 
   Raises:
-    CannotRunError: If it fails or exceeds the time limit, with its last line.
+    CannotRunError: If it fails or exceeds the time limit, with the last line
+      that names an error.
   """
   environment = dict(os.environ)
-  # The comparison is on the CPU, and threads of libraries must not busy-wait.
   environment['CUDA_VISIBLE_DEVICES'] = ''
   environment.pop('VIRTUAL_ENV', None)
   cores = machine.cores if machine else 0
@@ -289,15 +258,10 @@ def _call(
       raise
     if process.returncode:
       errors.seek(0)
+      lines = errors.read().strip().splitlines() or ['no word']
+      named = [line for line in lines if re.match(r'[\w.]*Error\b', line)]
       raise CannotRunError(
         f'{os.path.basename(command[0])} ended with {process.returncode}: '
-        f'{_find_reason(errors.read())}'
+        f'{(named or lines)[-1][:_MAX_WORDS]}'
       )
   return output
-
-
-def _find_reason(words: str) -> str:
-  """Returns the last line that names an error; else the last line."""
-  lines = words.strip().splitlines() or ['no word']
-  errors = [line for line in lines if re.match(r'[\w.]*Error\b', line)]
-  return (errors or lines)[-1][:_MAX_WORDS]

@@ -15,14 +15,12 @@ class Run(NamedTuple):
     settings: Settings of its script, besides the steps.
     steps: Steps of the short run, which includes the first updates, and of the
       long one.
-    mark: For a peer, the target ratio of steps per second of processor time.
   """
 
   name: str
   library: str
   settings: Mapping[str, Any]
   steps: tuple[int, int]
-  mark: float = 1.0
 
 
 class Case(NamedTuple):
@@ -85,7 +83,6 @@ def baselines(
   steps: tuple[int, int],
   *,
   environments: int = 1,
-  mark: float = 1.0,
   **more: Any,
 ) -> Run:
   """Returns a run of Stable-Baselines3 or of SBX."""
@@ -97,7 +94,7 @@ def baselines(
     'settings': settings,
     **more,
   }
-  return Run(f'{name} {algorithm}', library, arguments, steps, mark)
+  return Run(f'{name} {algorithm}', library, arguments, steps)
 
 
 def cleanrl(
@@ -123,4 +120,4 @@ def dm_acme(
     'hidden_sizes': sizes,
     'settings': settings,
   }
-  return Run(f'dm-acme {algorithm}', 'dm_acme', arguments, steps, 2.0)
+  return Run(f'dm-acme {algorithm}', 'dm_acme', arguments, steps)

@@ -3,10 +3,12 @@
 Also defines the flags of all such benchmarks.
 """
 
+import collections
 import statistics
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
+import figures
 import peer_processes
 import peer_runs
 import rich.table
@@ -120,3 +122,64 @@ def tabulate(
     ]
     table.add_row(name, *cells)
   return table
+
+
+class Rounds:
+  """Measurements of a case, in rounds that alternate with a reference.
+
+  Attributes:
+    found: Speeds by name.
+    rates: By names of a reference and of another, in each round: the mean of
+      the reference before and after, per CPU second and per second, and the
+      other's.
+    left_out: Why others could not be measured, by name.
+  """
+
+  def __init__(
+    self,
+    references: Mapping[str, Callable[[], Speed]],
+    others: Mapping[str, Callable[[], Speed]],
+  ):
+    self._references = references
+    self._others = others
+    self.found: dict[str, list[Speed]] = collections.defaultdict(list)
+    self.rates: dict[tuple[str, str], list[tuple[Sequence[float], ...]]] = (
+      collections.defaultdict(list)
+    )
+    self.left_out: dict[str, str] = {}
+
+  def add(self) -> None:
+    """Measures the references, another, the references, and so on."""
+    before = self._measure_references()
+    for name, measure_other in self._others.items():
+      if name in self.left_out:
+        continue
+      try:
+        speed = measure_other()
+      except peer_processes.CannotRunError as error:
+        self.left_out[name] = str(error)
+        continue
+      self.found[name].append(speed)
+      after = self._measure_references()
+      for one, *both in zip(self._references, before, after):
+        means = [*map(statistics.mean, zip(*(r.rates for r in both)))]
+        self.rates[one, name].append((means, speed.rates))
+      before = after
+
+  def _measure_references(self) -> list[Speed]:
+    speeds = [measure_one() for measure_one in self._references.values()]
+    for name, speed in zip(self._references, speeds):
+      self.found[name].append(speed)
+    return speeds
+
+  def tabulate_ratios(self) -> rich.table.Table:
+    """Returns a table of medians, with minimum and maximum."""
+    table = rich.table.Table(title='Steps per second, first / second')
+    for column in ('first', 'second'):
+      table.add_column(column)
+    for column in ('per CPU s', 'per s'):
+      table.add_column(column, justify='right')
+    for names, rates in self.rates.items():
+      ratios = [[a / b for a, b in zip(*pair)] for pair in rates]
+      table.add_row(*names, *(figures.spread(one, 2) for one in zip(*ratios)))
+    return table

@@ -8,7 +8,7 @@ Run it with nothing else on the machine:
 Coordinator, replay server and learner are those of a run of DQN, each in its
 own process (`scale_nodes.py`). Actors are simulated, so that two cores can run
 hundreds (`scale_actors.py`): they only generate an actor's calls, many actors
-to a process. The actors of a process share its connections.
+to a process.
 
 The first table shows the processor time of each call in the called process,
 less its processor time without actors. The learner makes no update meanwhile,
@@ -17,22 +17,38 @@ assuming that the learner is fast enough. Another run, in which the learner
 learns from a few actors, measures its speed.
 """
 
+import contextlib
+import dataclasses
+import json
+import os
 import statistics
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import repertory  # noqa: F401  Before TensorFlow: see its first lines.
 
 # isort: split
+import cloudpickle
+import dm_env
 import figures
+import numpy as np
 import rich.console
 import rich.table
-import scale_runs
+import scale_actors
+import scale_nodes
 
 # Before absl's `app.run`, see `training_speed.py`.
 import tensorflow as tf  # noqa: F401
+import tree
 from absl import app, flags
 
-from repertory.launch.coordination import reports
+from repertory import launch
+from repertory.launch.coordination import kinds, reports
+from repertory.launch.opening import resuming
 
 _ENVIRONMENT = flags.DEFINE_string('env', 'catch', 'The environment.')
 _PRESET = flags.DEFINE_string('preset', None, "Preset of DQN's settings.")
@@ -51,11 +67,14 @@ _PREDICTED_STEPS = flags.DEFINE_float(
 # Enough items that no call blocks on the rate limiter.
 _MANY = 100_000
 _LEARNING_ACTORS = 4
+_IDLE_SECONDS = 4.0
+_OBSERVE_SECONDS = 0.25  # As the launcher does.
+_MAX_RECORDED, _MIN_RECORDED = 20_000, 100
+_LAST = int(dm_env.StepType.LAST)
+_HERE = os.path.dirname(os.path.abspath(__file__))
 
 _COORDINATOR, _REPLAY, _LEARNER = (
-  scale_runs.COORDINATOR,
-  scale_runs.REPLAY,
-  scale_runs.LEARNER,
+  kind.name for kind in (kinds.COORDINATOR, kinds.REPLAY, kinds.LEARNER)
 )
 # The measured call of each node.
 _ASKED = {_COORDINATOR: 'calls', _REPLAY: 'inserts', _LEARNER: 'fetches'}
@@ -69,20 +88,147 @@ def microseconds(row: Row, node: str) -> float:
 
 
 def measure(num_actors: int, *, learns: bool = False) -> Row:
-  """Measures `num_actors` actors, with or without learning."""
-  size = {'max_replay_size': _MANY}
-  return scale_runs.measure(
-    scale_runs.Load(
-      environment=_ENVIRONMENT.value,
-      preset=_PRESET.value,
-      config={**size, 'min_replay_size': 500 if learns else _MANY},
-      num_actors=num_actors,
-      in_a_process=_IN_A_PROCESS.value,
+  """Measures `num_actors` actors, with or without learning.
+
+  Returns:
+    Calls of the coordinator, inserts, fetches and updates are per second, and
+    'busy/<node>' the fraction of a core beyond that without actors.
+  """
+  seconds = _SECONDS.value
+  with (
+    _session(num_actors, learns) as session,
+    scale_nodes.started(session) as nodes,
+  ):
+    rollout = _record(session)
+    config = session.experiment.builder.config
+    idle = _watch(nodes, _IDLE_SECONDS)
+    settings = scale_actors.Settings(
+      session=session,
+      rollout=rollout,
+      indices=(),
+      addresses=nodes.addresses,
+      token=nodes.token,
+      replay_address=nodes.replay_address,
       steps_per_second=float('inf') if learns else _STEPS.value,
-      fetches=not learns,
-      seconds=_SECONDS.value,
+      fetches_per_second=(
+        0.0 if learns else _STEPS.value / config.variable_update_period
+      ),
+      seconds=seconds,
     )
+    with _started_actors(settings, num_actors) as processes:
+      for process in processes:
+        process.stdin.write(b'.')
+        process.stdin.flush()
+      _watch(nodes, scale_actors.WARM_UP_SECONDS)
+      before = nodes.coordinator.status().learner_steps, _busy(processes)
+      busy = _watch(nodes, seconds)
+      after = nodes.coordinator.status().learner_steps, _busy(processes)
+      rows = [json.loads(process.stdout.readline()) for process in processes]
+  updates, actors_busy = (
+    (late - early) / seconds for early, late in zip(before, after)
   )
+  taken = [one for row in rows for one in row.pop('report_seconds')]
+  found = {key: sum(row[key] for row in rows) for key in rows[0]}
+  return {
+    'calls': (found['reports'] + 2 * found['leases']) / seconds,
+    'inserts': found['steps'] / seconds,
+    'fetches': found['fetches'] / seconds,
+    'fetched_bytes': found['fetched_bytes'] / max(found['fetches'], 1),
+    'updates': updates,
+    'report_ms': 1e3 * float(np.percentile(taken, 50)),
+    'report_ms_p99': 1e3 * float(np.percentile(taken, 99)),
+    **{f'busy/{name}': busy[name] - idle[name] for name in busy},
+    'busy/actors': actors_busy,
+    'step_bytes': sum(
+      leaf.nbytes for leaf in tree.flatten(rollout[0][1].observation)
+    ),
+    'samples_per_update': config.batch_size,
+    'samples_per_insert': config.samples_per_insert,
+    'update_period': config.variable_update_period,
+  }
+
+
+@contextlib.contextmanager
+def _session(num_actors: int, learns: bool) -> Iterator[Any]:
+  with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+    experiment = launch.make_experiment(
+      'dqn',
+      _ENVIRONMENT.value,
+      max_steps=10**9,
+      preset=_PRESET.value,
+      config={
+        'max_replay_size': _MANY,
+        'min_replay_size': 500 if learns else _MANY,
+      },
+      directory=os.path.join(directory, 'run'),
+      num_actors=num_actors,
+      environments_per_actor=1,
+      evaluation_episodes=0,
+      checkpoint_replay=False,
+    )
+    with resuming.open_session(experiment) as session:
+      yield session
+
+
+def _record(session: Any) -> list[tuple[Any, Any]]:
+  """Returns actions and timesteps of random episodes, from FIRST to LAST."""
+  environment = session.make_environments([0])
+  random = np.random.default_rng(0)
+  spec = session.spec.actions
+  first = tree.map_structure(np.array, environment.reset())
+  rollout = [(np.zeros([1], spec.dtype), first)]
+  while len(rollout) < _MAX_RECORDED:
+    action = random.integers(spec.num_values, size=[1]).astype(spec.dtype)
+    timestep = tree.map_structure(np.array, environment.step(action))
+    rollout.append((action, timestep))
+    if len(rollout) > _MIN_RECORDED and timestep.step_type[0] == _LAST:
+      break
+  environment.close()
+  return rollout
+
+
+@contextlib.contextmanager
+def _started_actors(
+  settings: scale_actors.Settings, num_actors: int
+) -> Iterator[list[Any]]:
+  """Starts processes of actors, and kills them at the end."""
+  with contextlib.ExitStack() as stack:
+    processes = []
+    for first in range(0, num_actors, _IN_A_PROCESS.value):
+      process: Any = stack.enter_context(
+        subprocess.Popen(
+          [sys.executable, os.path.join(_HERE, 'scale_actors.py')],
+          stdin=subprocess.PIPE,
+          stdout=subprocess.PIPE,
+          stderr=subprocess.DEVNULL,
+        )
+      )
+      stack.callback(process.kill)
+      indices = range(first, min(first + _IN_A_PROCESS.value, num_actors))
+      part = dataclasses.replace(settings, indices=indices)
+      process.stdin.write(cloudpickle.dumps(part))
+      process.stdin.flush()
+      processes.append(process)
+    for process in processes:
+      if process.stdout.readline() != b'ready\n':
+        raise RuntimeError('Actors did not start.')
+    yield processes
+
+
+def _busy(processes: Sequence[Any]) -> float:
+  """Returns the processor time of processes."""
+  return sum(figures.processor_seconds(process.pid) for process in processes)
+
+
+def _watch(nodes: scale_nodes.Nodes, seconds: float) -> dict[str, float]:
+  """Polls like the launcher; returns the fraction of a core of each node."""
+  before, start = nodes.busy_seconds(), time.monotonic()
+  while time.monotonic() < start + seconds:
+    nodes.coordinator.observe()
+    time.sleep(_OBSERVE_SECONDS)
+  took = time.monotonic() - start
+  after = nodes.busy_seconds()
+  return {name: (after[name] - before[name]) / took for name in before}
 
 
 def print_measured(found: Mapping[int, Sequence[Row]]) -> None:
@@ -98,8 +244,6 @@ def print_measured(found: Mapping[int, Sequence[Row]]) -> None:
     'inserts/s': ('inserts', 0),
     'fetches/s': ('fetches', 0),
     "actors' cores": ('busy/actors', 2),
-    "coordinator's threads": (f'threads/{_COORDINATOR}', 0),
-    '… files': (f'files/{_COORDINATOR}', 0),
   }
   for column in (
     'actors',

@@ -18,13 +18,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import scale_nodes
 
 from repertory.components import replay
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.nodes import variable_cache
 
+WARM_UP_SECONDS = 2.0
 _EPISODE_STEPS = 10  # Of reported episodes, not of those added to replay.
 
 
@@ -42,7 +42,6 @@ class Settings:
     replay_address: Address of the replay server.
     steps_per_second: Steps of each actor per second; infinite for no limit.
     fetches_per_second: Variable fetches of each actor per second.
-    warm_up_seconds: Time before the measurement.
     seconds: Duration of the measurement.
   """
 
@@ -54,7 +53,6 @@ class Settings:
   replay_address: str
   steps_per_second: float
   fetches_per_second: float
-  warm_up_seconds: float
   seconds: float
 
 
@@ -108,7 +106,7 @@ class _Actor:
 
   def run(self, start: float) -> None:
     settings = self._settings
-    begin = start + settings.warm_up_seconds
+    begin = start + WARM_UP_SECONDS
     end = begin + settings.seconds
     is_free = settings.steps_per_second == float('inf')
     steps = _Beat(0 if is_free else settings.steps_per_second, start)
@@ -188,11 +186,10 @@ def main() -> None:
     name: sum(actor.counts[name] for actor in actors)
     for name in actors[0].counts
   }
-  seconds = np.concatenate([actor.report_seconds for actor in actors])
   result = {
     **sums,
     'fetched_bytes': sum(actor.fetched_bytes for actor in actors),
-    'report_seconds': seconds.tolist(),
+    'report_seconds': [one for a in actors for one in a.report_seconds],
   }
   print(json.dumps(result), flush=True)
   sys.stdin.buffer.read(1)  # Items may be in flight until all are done.

@@ -15,7 +15,6 @@ from typing import Any
 
 import cloudpickle
 import figures
-import psutil
 
 from repertory.components.runtime import callers, network_interfaces
 from repertory.launch.coordination import kinds
@@ -44,9 +43,7 @@ class Nodes:
     addresses: Mapping[str, str],
     token: str,
   ):
-    self._processes = {
-      name: psutil.Process(process.pid) for name, process in processes.items()
-    }
+    self._processes = processes
     self.addresses = addresses
     self.token = token
     self.coordinator = make_coordinator_client(addresses, 'launcher', token)
@@ -71,15 +68,6 @@ class Nodes:
       name: figures.processor_seconds(process.pid)
       for name, process in self._processes.items()
     }
-
-  def resources(self) -> dict[str, float]:
-    """Returns threads, open files and MB of each node."""
-    found = {}
-    for name, process in self._processes.items():
-      found[f'threads/{name}'] = process.num_threads()
-      found[f'files/{name}'] = process.num_fds()
-      found[f'mb/{name}'] = process.memory_info().rss / 2**20
-    return found
 
 
 @contextlib.contextmanager

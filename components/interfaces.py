@@ -163,14 +163,29 @@ class Update(tf.Module, abc.ABC):
   that a checkpoint needs `variables` only.
   """
 
+  def __init__(self, policy_network: tf.Module | None = None):
+    """Initializes the update.
+
+    Args:
+      policy_network: The network of the policy, whose variables are exported;
+        None if `exports` is overridden.
+    """
+    super().__init__()
+    self._exported = policy_network
+
   @abc.abstractmethod
   def __call__(self, sample: types.Sample) -> UpdateResult:
     """Updates the variables from `sample`, a batch of replay items `[B]`."""
 
   @property
-  @abc.abstractmethod
   def exports(self) -> Mapping[str, Sequence[tf.Variable]]:
     """The variables served to other nodes, by name; always has 'policy'."""
+    if self._exported is None:
+      raise NotImplementedError(
+        f'{type(self).__name__} must export the variables of the policy: pass '
+        'its network to super().__init__, or override exports.'
+      )
+    return {'policy': self._exported.variables}
 
   @property
   def learned(self) -> Mapping[str, Sequence[tf.Variable]]:

@@ -3,6 +3,8 @@
 import re
 
 from repertory.agents.interface import registry
+from repertory.agents.reward_models import registry as reward_models
+from repertory.components.config import settings as settings_lib
 from repertory.launch.cli import flags as flags_lib
 
 _STATED = re.compile(r'; default: (.*?)(?=\.(?:\s|$))')
@@ -29,14 +31,16 @@ def flags(group: str) -> list[str]:
   ]
 
 
-def settings(agent: str) -> list[str]:
-  """Returns the lines of a table of an agent's settings."""
+def settings(name: str) -> list[str]:
+  """Returns the lines of a table of an agent's or a reward model's settings."""
+  models = {m.name: m.config_class for m in reward_models.reward_models()}
+  owner = models.get(name) or registry.get(name).config_class
   return [
     '| Setting | Default | Meaning, and where the default comes from |',
     '| --- | --- | --- |',
     *(
       f'| `{s.name}` | `{s.default}` | {s.help} |'
-      for s in registry.settings(agent)
+      for s in settings_lib.describe(owner)
     ),
   ]
 

@@ -77,10 +77,8 @@ class EnvironmentBatchConformance:
   ) -> list[dm_env.TimeStep]:
     """Returns copies of the timesteps of a fresh batch.
 
-    Args:
-      first_seed: Seed of the first slot; the others have the seeds that follow.
-      spoil: Changes the actions; called with the actions and the ended slots.
-      check: Called with the batch and each timestep.
+    `spoil` changes the actions, given those and the ended slots; `check` gets
+    the batch and each timestep.
     """
     with self.opened(first_seed) as environments:
       timesteps = [_copy(environments.reset())]
@@ -203,12 +201,7 @@ class EnvironmentBatchConformance:
 
 
 def check_form(environments: Any, timestep: dm_env.TimeStep) -> None:
-  """Compares shapes, dtypes and values of a timestep `[B]` with the specs.
-
-  Args:
-    environments: Has the specs of one environment.
-    timestep: A timestep of arrays.
-  """
+  """Compares shapes, dtypes and values of a timestep `[B]` with the specs."""
   rows = timestep.step_type.shape
   fields = {
     'step_type': np.dtype(np.int32),
@@ -242,12 +235,7 @@ def check_ends(
   timesteps: Sequence[dm_env.TimeStep],
   end_discounts: Collection[float] | None,
 ) -> None:
-  """Checks starts and ends of episodes.
-
-  Args:
-    timesteps: Successive timesteps of a batch, `[B]`, from a reset on.
-    end_discounts: See `EnvironmentBatchConformance`.
-  """
+  """Checks starts and ends of episodes, from a reset of the batch on."""
   found = set()
   assert (timesteps[0].step_type == _FIRST).all()
   for before, after in itertools.pairwise(timesteps):

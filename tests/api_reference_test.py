@@ -32,11 +32,11 @@ _INTERNAL = {
   'environments/batches': {
     'batch_columns', 'layout', 'seeds', 'single_slot',
   },
-  'environments/games': set(),
+  'environments/games': {'game'},
   'environments/registry': {
-    'close_names', 'families', 'name_options', 'user_options',
+    'families', 'name_options',
   },
-  'environments/rendering': {'headless', 'quieting'},
+  'environments/rendering': {'headless'},
   'environments/tensor': {'trigonometry'},
   'environments/values': {'casting'},
   'agents': set(),

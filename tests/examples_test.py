@@ -494,3 +494,9 @@ class TestDocs:
     assert {'Support', 'Example', 'Equations', 'Sources'} <= {*titles}
     assert f'```{{settings}} {name}\n' in page
     assert len(tables.settings(name)) > 2
+
+  def test_reward_models_have_tables(self, tables):
+    page = _read('docs/agents/reward_models.md')
+    for name in ('rnd', 'sqil', 'gail'):
+      assert f'```{{settings}} {name}\n' in page
+      assert len(tables.settings(name)) > 2

@@ -8,6 +8,7 @@ import tensorflow as tf
 from repertory.agents.interface import builder
 from repertory.components import policies
 from repertory.components.actions import action_scaling, discrete_actions
+from repertory.components.distributions import bounded_gaussian
 
 
 def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
@@ -112,3 +113,12 @@ def make_continuous_policy(
     steps_done=acting.steps_done,
     evaluation=acting.evaluation,
   )
+
+
+def make_bounded_gaussian_policy(
+  network: Callable[[Any], tf.Tensor], acting: builder.Acting
+) -> policies.ContinuousPolicy:
+  """Creates a policy that samples from `BoundedGaussian` distributions."""
+  size = action_scaling.ActionScaling(acting.spec.actions).size
+  distribution = bounded_gaussian.BoundedGaussian(size)
+  return make_continuous_policy(network, distribution.sample, acting)

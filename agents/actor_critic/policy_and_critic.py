@@ -1,6 +1,5 @@
 """Shared parts of off-policy actor-critic agents."""
 
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import sonnet as snt
@@ -51,27 +50,6 @@ def make_critic(
   size = action_scaling.ActionScaling(spec.actions).size
   networks.create_critic_variables(critic, spec.observations, size)
   return critic
-
-
-def make_optimizers(
-  learned: Iterable[snt.Module], config: Any
-) -> list[learners.ClippedAdam]:
-  """Creates an optimizer for each network.
-
-  Args:
-    learned: The networks, such as `IQLNetworks`.
-    config: Config with `learning_rate`, `adam_epsilon` and `max_gradient_norm`,
-      which applies to each network separately.
-  """
-  return [
-    learners.ClippedAdam(
-      network.trainable_variables,
-      config.learning_rate,
-      config.adam_epsilon,
-      config.max_gradient_norm,
-    )
-    for network in learned
-  ]
 
 
 def update_critics(

@@ -7,7 +7,7 @@ from repertory.agents.interface.agent import Agent
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.bc.builder import BCBuilder
+  from repertory.agents.bc.learning import BCBuilder
 
 __all__ = ['PRESETS', 'BCBuilder', 'BCConfig']
 
@@ -16,7 +16,7 @@ AGENT = Agent(
   'Behavior cloning, offline; discrete or bounded continuous actions.',
   BCConfig,
   PRESETS,
-  f'{__name__}.builder:BCBuilder',
+  f'{__name__}.learning:BCBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, BCBuilder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, BCBuilder='learning')

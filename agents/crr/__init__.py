@@ -7,7 +7,7 @@ from repertory.agents.interface.agent import Agent
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.crr.builder import CRRBuilder
+  from repertory.agents.crr.learning import CRRBuilder
 
 __all__ = ['PRESETS', 'CRRBuilder', 'CRRConfig']
 
@@ -17,7 +17,7 @@ AGENT = Agent(
   'continuous actions.',
   CRRConfig,
   PRESETS,
-  f'{__name__}.builder:CRRBuilder',
+  f'{__name__}.learning:CRRBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, CRRBuilder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, CRRBuilder='learning')

@@ -35,10 +35,10 @@ class CRRConfig(
     "Baseline of the advantage: 'mean' or 'max' of the values of actions "
     'sampled from the policy: the paper, section 3.',
   )
-  num_action_samples: int = settings.field(
+  num_action_samples: config_checks.PositiveInt = settings.field(
     4, "m, number of actions sampled for the baseline: Acme's."
   )
-  advantage_temperature: float = settings.field(
+  advantage_temperature: config_checks.PositiveFloat = settings.field(
     1.0, "Temperature β of 'exp' weights, in units of reward: Acme's."
   )
   max_weight: float = settings.field(20.0, "Maximum of 'exp' weights: Acme's.")
@@ -49,7 +49,7 @@ class CRRConfig(
     3e-4, "; for small networks larger than Acme's 1e-4"
   )
   max_gradient_norm: float | None = agent_config.default(40.0, ": Acme's")
-  target_update_period: int = settings.field(
+  target_update_period: config_checks.PositiveInt = settings.field(
     100, "Learner steps between target network updates: Acme's."
   )
 
@@ -58,10 +58,7 @@ class CRRConfig(
     config_checks.check_not_empty(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'advantage_weights', _WEIGHTS)
     config_checks.check_one_of(self, 'advantage_baseline', _BASELINES)
-    config_checks.check_at_least(
-      self, 1, 'num_action_samples', 'max_weight', 'target_update_period'
-    )
-    config_checks.check_positive(self, 'advantage_temperature')
+    config_checks.check_at_least(self, 1, 'max_weight')
 
 
 PRESETS = {

@@ -1,14 +1,60 @@
-"""Update of CRR."""
+"""Builder and update of CRR."""
 
 import tensorflow as tf
 
-from repertory.agents.actor_critic import policy_and_critic
+from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.crr import config as crr_config
-from repertory.agents.replay import experience_replay
-from repertory.components import interfaces, learners, losses, types
+from repertory.agents.replay import experience_replay, transition_replay
+from repertory.components import (
+  interfaces,
+  learners,
+  losses,
+  networks,
+  specs,
+  types,
+)
 from repertory.components.actions import action_scaling
 from repertory.components.distributions import bounded_gaussian
+from repertory.components.networks import Critic
 from repertory.components.runtime import data_parallel
+
+
+class CRRBuilder(transition_replay.TransitionReplayBuilder):
+  """Critic-regularized regression (CRR).
+
+  See https://arxiv.org/abs/2006.15134. The builder's network is the policy; the
+  update creates the critic.
+  """
+
+  config: crr_config.CRRConfig
+
+  @property
+  def return_bounds(self):
+    return self.config.vmin, self.config.vmax
+
+  def make_network(self, spec):
+    return networks.make_bounded_gaussian_network(
+      spec, self.config.hidden_sizes, self.config.image_torso
+    )
+
+  def make_critic(self, spec: specs.EnvironmentSpec) -> Critic:
+    """Creates a critic; also called for the target critic."""
+    return policy_and_critic.make_critic(
+      spec, self.config, self.config.num_atoms
+    )
+
+  def make_policy(self, network, acting) -> interfaces.Policy:
+    return exploration.make_bounded_gaussian_policy(network, acting)
+
+  def make_update(self, network, spec):
+    online = policy_and_critic.Networks(network, self.make_critic(spec))
+    target = policy_and_critic.Networks(
+      self.make_network(spec), self.make_critic(spec)
+    )
+    update = CRRUpdate(
+      online, target, action_scaling.ActionScaling(spec.actions), self.config
+    )
+    return experience_replay.in_series(update, self.config)
 
 
 class CRRUpdate(interfaces.Update):
@@ -26,14 +72,14 @@ class CRRUpdate(interfaces.Update):
     scaling: action_scaling.ActionScaling,
     config: crr_config.CRRConfig,
   ):
-    super().__init__()
+    super().__init__(online.policy)
     self._online = online
     self._target = target
     self._scaling = scaling
     self._config = config
     self._distribution = bounded_gaussian.BoundedGaussian(scaling.size)
     self._policy_optimizer, self._critic_optimizer = (
-      policy_and_critic.make_optimizers(online, config)
+      learners.ClippedAdam.from_config(network, config) for network in online
     )
     self._critic = policy_and_critic.CategoricalCritic(
       online.critic, target.critic, self._critic_optimizer, config
@@ -43,10 +89,6 @@ class CRRUpdate(interfaces.Update):
     self._update_target = learners.PeriodicCopy(
       online.variables, target.variables, config.target_update_period
     )
-
-  @property
-  def exports(self):
-    return {'policy': self._online.policy.variables}
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data
@@ -98,11 +140,7 @@ class CRRUpdate(interfaces.Update):
     parameters: tf.Tensor,
     noise: tf.Tensor,
   ) -> tf.Tensor:
-    """Returns advantages over sampled actions of the policy, `[B]`.
-
-    Args:
-      noise: Gaussian noise of m actions of the policy, `[m, B, D]`.
-    """
+    """Returns advantages `[B]` over m actions of noise `[m, B, D]`."""
     drawn = self._distribution.sample(parameters, noise)  # [m, B, D]
     # The data set's actions and the sampled ones, in one call.
     actions = tf.stack([action, *tf.unstack(drawn)], axis=1)  # [B, 1 + m, D]

@@ -7,7 +7,7 @@ from repertory.agents.interface.agent import Agent
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.d4pg.builder import D4PGBuilder
+  from repertory.agents.d4pg.learning import D4PGBuilder
 
 __all__ = ['PRESETS', 'D4PGBuilder', 'D4PGConfig']
 
@@ -17,7 +17,7 @@ AGENT = Agent(
   'bounded continuous actions.',
   D4PGConfig,
   PRESETS,
-  f'{__name__}.builder:D4PGBuilder',
+  f'{__name__}.learning:D4PGBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, D4PGBuilder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, D4PGBuilder='learning')

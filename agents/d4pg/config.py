@@ -32,15 +32,15 @@ class D4PGConfig(
     3e-4, "; for small networks larger than the paper's 1e-4"
   )
   max_gradient_norm: float | None = agent_config.default(40.0, ": Acme's")
-  max_action_gradient_norm: float | None = settings.field(
+  max_action_gradient_norm: config_checks.PositiveFloat | None = settings.field(
     None,
     'Maximum norm of ∂q/∂a of an item; None for no clipping, as in the paper. '
     'Acme has 1.',
   )
-  target_update_period: int = settings.field(
+  target_update_period: config_checks.PositiveInt = settings.field(
     100, "Learner steps between target network updates: Acme's."
   )
-  sigma: float = settings.field(
+  sigma: config_checks.NonNegativeFloat = settings.field(
     0.3,
     'Standard deviation of exploration noise, for actions scaled to [−1, 1]: '
     'the paper, section 4.',
@@ -58,9 +58,6 @@ class D4PGConfig(
   def __post_init__(self):
     super().__post_init__()
     config_checks.check_not_empty(self, 'hidden_sizes')
-    config_checks.check_at_least(self, 1, 'target_update_period')
-    config_checks.check_at_least(self, 0, 'sigma')
-    config_checks.check_positive(self, 'max_action_gradient_norm')
 
 
 PRESETS = {

@@ -1,13 +1,73 @@
-"""Update of D4PG."""
+"""Builder and update of D4PG."""
 
+import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents.actor_critic import policy_and_critic
+from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.d4pg import config as d4pg_config
-from repertory.agents.replay import experience_replay
-from repertory.components import interfaces, learners, losses, types
+from repertory.agents.replay import experience_replay, transition_replay
+from repertory.components import (
+  interfaces,
+  learners,
+  losses,
+  networks,
+  specs,
+  types,
+)
 from repertory.components.actions import action_scaling
+from repertory.components.networks import Critic
 from repertory.components.runtime import data_parallel
+
+# Variance scale of the policy's last layer: initial actions are near 0, where
+# tanh is steep.
+_HEAD_SCALE = 1e-4
+
+
+class D4PGBuilder(transition_replay.TransitionReplayBuilder):
+  """Distributed distributional deterministic policy gradients (D4PG).
+
+  See https://arxiv.org/abs/1804.08617. The builder's network is the policy; the
+  update creates the critic.
+  """
+
+  config: d4pg_config.D4PGConfig
+
+  @property
+  def return_bounds(self):
+    return self.config.vmin, self.config.vmax
+
+  def make_network(self, spec):
+    size = action_scaling.ActionScaling(spec.actions).size
+    torso = networks.ObservationTorso(
+      spec.observations, (), self.config.image_torso
+    )
+    body = networks.LayerNormMLP(self.config.hidden_sizes)
+    initializer = snt.initializers.VarianceScaling(_HEAD_SCALE)
+    head = snt.Linear(size, w_init=initializer, name='head')
+    network = snt.Sequential([torso, body, head, tf.tanh])
+    networks.create_variables(network, spec.observations)
+    return network
+
+  def make_critic(self, spec: specs.EnvironmentSpec) -> Critic:
+    """Creates a critic; also called for the target critic."""
+    return policy_and_critic.make_critic(
+      spec, self.config, self.config.num_atoms
+    )
+
+  def make_policy(self, network, acting) -> interfaces.Policy:
+    return exploration.make_deterministic_policy(
+      network, self.config.sigma, acting
+    )
+
+  def make_update(self, network, spec):
+    online = policy_and_critic.Networks(network, self.make_critic(spec))
+    target = policy_and_critic.Networks(
+      self.make_network(spec), self.make_critic(spec)
+    )
+    update = D4PGUpdate(
+      online, target, action_scaling.ActionScaling(spec.actions), self.config
+    )
+    return experience_replay.in_series(update, self.config)
 
 
 class D4PGUpdate(interfaces.Update):
@@ -24,13 +84,13 @@ class D4PGUpdate(interfaces.Update):
     scaling: action_scaling.ActionScaling,
     config: d4pg_config.D4PGConfig,
   ):
-    super().__init__()
+    super().__init__(online.policy)
     self._online = online
     self._target = target
     self._scaling = scaling
     self._config = config
     self._policy_optimizer, self._critic_optimizer = (
-      policy_and_critic.make_optimizers(online, config)
+      learners.ClippedAdam.from_config(network, config) for network in online
     )
     self._critic = policy_and_critic.CategoricalCritic(
       online.critic, target.critic, self._critic_optimizer, config
@@ -39,10 +99,6 @@ class D4PGUpdate(interfaces.Update):
     self._update_target = learners.PeriodicCopy(
       online.variables, target.variables, config.target_update_period
     )
-
-  @property
-  def exports(self):
-    return {'policy': self._online.policy.variables}
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data

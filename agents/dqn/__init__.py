@@ -7,7 +7,7 @@ from repertory.agents.interface.agent import Agent
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.dqn.builder import DQNBuilder
+  from repertory.agents.dqn.learning import DQNBuilder
 
 __all__ = ['PRESETS', 'DQNBuilder', 'DQNConfig']
 
@@ -17,7 +17,7 @@ AGENT = Agent(
   'discrete actions, vector and image observations.',
   DQNConfig,
   PRESETS,
-  f'{__name__}.builder:DQNBuilder',
+  f'{__name__}.learning:DQNBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, DQNBuilder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, DQNBuilder='learning')

@@ -47,31 +47,31 @@ class DQNConfig(
     -100.0, '. With γ = 0.99, rewards in [−1, 1] give returns within ±100'
   )
   vmax: float = agent_config.default(100.0)
-  num_quantiles: int = settings.field(
+  num_quantiles: config_checks.PositiveInt = settings.field(
     51,
     'Quantiles of QR-DQN, whose paper has 200 (section 5), at 15 times the '
     'cost of the loss.',
   )
-  num_taus: int = settings.field(
+  num_taus: config_checks.PositiveInt = settings.field(
     64, 'N of IQN, samples of τ for the loss: section 4.'
   )
-  num_target_taus: int = settings.field(
+  num_target_taus: config_checks.PositiveInt = settings.field(
     64, "N' of IQN, samples of τ for the targets: section 4."
   )
-  num_policy_taus: int = settings.field(
+  num_policy_taus: config_checks.PositiveInt = settings.field(
     32, 'K of IQN, values of τ averaged for action values: section 4.'
   )
-  conservative_weight: float | None = settings.field(
+  conservative_weight: config_checks.NonNegativeFloat | None = settings.field(
     None,
     'Weight of the CQL regularizer, for offline learning; None to disable. '
     'CQL, arXiv:2006.04779, appendix F, has 1 or, with little data, 4.',
   )
-  margin_weight: float | None = settings.field(
+  margin_weight: config_checks.NonNegativeFloat | None = settings.field(
     None,
     'Weight of the large-margin imitation loss on demonstrations (DQfD); None '
     'to disable. DQfD, arXiv:1704.03732, section 5.1, has 1.',
   )
-  margin: float = settings.field(
+  margin: config_checks.NonNegativeFloat = settings.field(
     0.8, 'Margin of the large-margin loss: DQfD, section 5.1.'
   )
   noisy: bool = settings.field(
@@ -79,7 +79,7 @@ class DQNConfig(
     'Explore with noisy networks (NoisyNet, arXiv:1706.10295), in addition to '
     'ε.',
   )
-  noisy_sigma: float = settings.field(
+  noisy_sigma: config_checks.PositiveFloat = settings.field(
     0.5, 'σ_0, initial noise scale of noisy networks: NoisyNet, section 3.2.'
   )
   munchausen: bool = settings.field(
@@ -87,20 +87,20 @@ class DQNConfig(
     'Use Munchausen DQN (arXiv:2007.14430): add the scaled log-policy to '
     'rewards and bootstrap from all actions, instead of double Q-learning.',
   )
-  munchausen_alpha: float = settings.field(
+  munchausen_alpha: config_checks.Fraction = settings.field(
     0.9, 'α of Munchausen DQN, weight of the log-policy: the paper.'
   )
-  munchausen_temperature: float = settings.field(
+  munchausen_temperature: config_checks.PositiveFloat = settings.field(
     0.03, 'τ of Munchausen DQN, temperature of the policy: the paper.'
   )
-  munchausen_clip: float = settings.field(
+  munchausen_clip: config_checks.FiniteFloat = settings.field(
     -1.0, 'l_0 of Munchausen DQN, minimum of the scaled log-policy: the paper.'
   )
   n_step: int = agent_config.default(3, ': Rainbow, arXiv:1710.02298, table 1')
   discount: float = agent_config.default(
     0.99, ': Nature DQN, doi:10.1038/nature14236, extended data table 1'
   )
-  max_abs_reward: float | None = settings.field(
+  max_abs_reward: config_checks.PositiveFloat | None = settings.field(
     None,
     'Rewards are clipped to ± this before they are summed up; None for no '
     'clipping. Nature DQN has 1.',
@@ -115,12 +115,12 @@ class DQNConfig(
   max_gradient_norm: float | None = agent_config.default(
     10.0, ': dueling DQN, section 4.2'
   )
-  huber_threshold: float = settings.field(
+  huber_threshold: config_checks.PositiveFloat = settings.field(
     1.0,
     'Error at which the Huber loss becomes linear: Nature DQN, "error '
     'clipping"; κ of QR-DQN and IQN.',
   )
-  target_update_period: int = settings.field(
+  target_update_period: config_checks.PositiveInt = settings.field(
     50, 'Learner steps between target network updates.'
   )
   prioritized: bool = agent_config.default(True)
@@ -140,22 +140,9 @@ class DQNConfig(
     config_checks.check_one_of(
       self, 'distribution', choices.RETURN_DISTRIBUTIONS
     )
-    config_checks.check_at_least(
-      self, 1, 'target_update_period', 'num_quantiles', 'num_taus',
-      'num_target_taus', 'num_policy_taus',
-    )  # fmt: skip
-    config_checks.check_at_least(
-      self, 0, 'conservative_weight', 'margin_weight', 'margin'
-    )
-    config_checks.check_finite(self, 'munchausen_clip')
     config_checks.check(
       self, 'munchausen_clip', self.munchausen_clip <= 0, 'at most 0'
     )
-    config_checks.check_positive(
-      self, 'huber_threshold', 'max_abs_reward', 'noisy_sigma',
-      'munchausen_temperature',
-    )  # fmt: skip
-    config_checks.check_fraction(self, 'munchausen_alpha')
     is_epsilon = 0 < self.epsilon_base <= 1
     config_checks.check(
       self,

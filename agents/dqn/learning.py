@@ -1,5 +1,6 @@
-"""Update of DQN."""
+"""Builder and update of DQN."""
 
+import dataclasses
 import math
 from typing import Any
 
@@ -7,12 +8,68 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
+from repertory.agents.actor_critic import additional_loss, exploration
 from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import networks, return_distributions
-from repertory.agents.replay import experience_replay
-from repertory.components import interfaces, learners, losses, types
+from repertory.agents.replay import experience_replay, transition_replay
+from repertory.components import (
+  adders,
+  interfaces,
+  learners,
+  losses,
+  policies,
+  types,
+)
 from repertory.components.actions import discrete_actions
+
+
+class DQNBuilder(
+  additional_loss.TakesAdditionalLoss, transition_replay.TransitionReplayBuilder
+):
+  """DQN: double, dueling, n-step, with prioritized replay; up to Rainbow.
+
+  Each part is an option, as are distributional returns, noisy networks and
+  Munchausen rewards. All but the last form Rainbow,
+  https://arxiv.org/abs/1710.02298.
+  """
+
+  config: dqn_config.DQNConfig
+
+  @property
+  def needs_demonstrations(self):
+    return self.config.margin_weight is not None
+
+  @property
+  def transitions(self) -> adders.Transitions:
+    return dataclasses.replace(
+      super().transitions, max_abs_reward=self.config.max_abs_reward
+    )
+
+  @property
+  def return_bounds(self):
+    config = self.config
+    # With clipped rewards, returns differ from those of the environment.
+    if config.distribution != 'categorical' or config.max_abs_reward:
+      return None
+    return config.vmin, config.vmax
+
+  def make_network(self, spec):
+    return networks.make_network(spec, self.config)
+
+  def make_policy(self, network, acting) -> interfaces.Policy:
+    settings = exploration.epsilon_settings(self.config, acting)
+    values = networks.make_values(network, self.config)
+    noise_size = networks.noise_size(network, self.config)
+    if noise_size and not acting.evaluation:
+      return policies.NoisyEpsilonGreedyPolicy(values, noise_size, **settings)
+    return policies.EpsilonGreedyPolicy(values, **settings)
+
+  def make_update(self, network, spec):
+    target = self.make_network(spec)
+    actions = discrete_actions.DiscreteActions(spec.actions)
+    update = DQNUpdate(network, target, self.config, actions, self.given_loss)
+    return experience_replay.in_series(update, self.config)
 
 
 class DQNUpdate(interfaces.Update):
@@ -33,7 +90,7 @@ class DQNUpdate(interfaces.Update):
     actions: discrete_actions.DiscreteActions | None = None,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    super().__init__()
+    super().__init__(network)
     self._network = network
     self._target_network = target_network
     self._to_number = actions.from_action if actions else lambda action: action
@@ -44,20 +101,11 @@ class DQNUpdate(interfaces.Update):
     # Only if noise is needed, because it has variables.
     draws = self._noise_size > 0 or config.distribution == 'implicit_quantile'
     self._noise: Any = learners.UpdateNoise() if draws else None
-    self._optimizer = learners.ClippedAdam(
-      network.trainable_variables,
-      config.learning_rate,
-      config.adam_epsilon,
-      config.max_gradient_norm,
-    )
+    self._optimizer = learners.ClippedAdam.from_config(network, config)
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._update_target = learners.PeriodicCopy(
       network.variables, target_network.variables, config.target_update_period
     )
-
-  @property
-  def exports(self):
-    return {'policy': self._network.variables}
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data

@@ -21,13 +21,6 @@ def make_network(
 
   With a distribution or noise it is a `networks.ReturnNetwork`, with further
   inputs and outputs.
-
-  Args:
-    spec: Environment spec with discrete actions.
-    config: Config of the agent.
-
-  Raises:
-    ValueError: If observations or actions are unsupported.
   """
   num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
   if config.distribution != 'none' or config.noisy:
@@ -101,10 +94,7 @@ def call(
 ) -> tf.Tensor:
   """Calls a network with observations, and with τ and noise unless None.
 
-  Custom networks may take only observations.
-
-  Returns:
-    Outputs, `[B, A, ...]`.
+  Custom networks may take only observations. Outputs are `[B, A, ...]`.
   """
   inputs = {'taus': taus, 'noise': noise}
   given = {name: one for name, one in inputs.items() if one is not None}

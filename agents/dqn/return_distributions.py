@@ -154,7 +154,6 @@ class ExpectedReturn(ReturnDistribution):
   """
 
   def __init__(self, huber_threshold: float):
-    """Stores the threshold at which the Huber loss becomes linear."""
     self._threshold = huber_threshold
 
   def values(self, outputs: tf.Tensor) -> tf.Tensor:
@@ -179,13 +178,7 @@ class CategoricalReturn(ReturnDistribution):
   """
 
   def __init__(self, vmin: float, vmax: float, num_atoms: int):
-    """Creates the support.
-
-    Args:
-      vmin: The smallest atom.
-      vmax: The largest atom, above `vmin`.
-      num_atoms: N, at least 2; evenly spaced.
-    """
+    """Creates the support of `num_atoms` evenly spaced atoms."""
     # A NumPy array: an exported model cannot hold tensors made outside of it.
     self._atoms = np.linspace(vmin, vmax, num_atoms, dtype=np.float32)  # [N]
 
@@ -219,12 +212,7 @@ class QuantileReturn(ReturnDistribution):
   """
 
   def __init__(self, num_quantiles: int, huber_threshold: float):
-    """Stores the settings.
-
-    Args:
-      num_quantiles: N.
-      huber_threshold: κ.
-    """
+    """Stores N and κ."""
     self._num_quantiles = num_quantiles
     self._threshold = huber_threshold
 

@@ -7,7 +7,7 @@ from repertory.agents.interface.agent import Agent
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.impala.builder import IMPALABuilder
+  from repertory.agents.impala.learning import IMPALABuilder
 
 __all__ = ['PRESETS', 'IMPALABuilder', 'IMPALAConfig']
 
@@ -17,7 +17,7 @@ AGENT = Agent(
   'discrete or continuous actions.',
   IMPALAConfig,
   PRESETS,
-  f'{__name__}.builder:IMPALABuilder',
+  f'{__name__}.learning:IMPALABuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, IMPALABuilder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, IMPALABuilder='learning')

@@ -38,7 +38,7 @@ class IMPALAConfig(unroll_config.UnrollConfig, agent_config.NetworkConfig):
   learning_rate: float = agent_config.default(
     1e-3, "; for small networks larger than the paper's"
   )
-  anneal_learner_steps: int | None = settings.field(
+  anneal_learner_steps: config_checks.PositiveInt | None = settings.field(
     None,
     'Learner steps over which the learning rate decays linearly to 0; None '
     'for a constant one. The paper, appendix D, decays it over the run on '
@@ -56,31 +56,33 @@ class IMPALAConfig(unroll_config.UnrollConfig, agent_config.NetworkConfig):
     ': the paper, appendix D, for a loss summed over steps. For a mean, as '
     'here, it only limits outliers',
   )
-  baseline_cost: float = settings.field(
+  baseline_cost: config_checks.NonNegativeFloat = settings.field(
     0.5, 'Weight of the value loss: the paper, appendix D.'
   )
-  entropy_cost: float = settings.field(
+  entropy_cost: config_checks.NonNegativeFloat = settings.field(
     0.01, 'Weight of the entropy bonus: the paper, appendix D, for Atari.'
   )
   max_abs_reward: float | None = agent_config.default(
     None, '. The paper has 1 for Atari'
   )
-  max_rho: float = settings.field(
+  max_rho: config_checks.NonNegativeFloat = settings.field(
     1.0,
     "ρ̄, clipping threshold of importance ratios in V-trace's TD errors: the "
     'paper, section 4.1.',
   )
-  max_pg_rho: float = settings.field(
+  max_pg_rho: config_checks.NonNegativeFloat = settings.field(
     1.0,
     'ρ̄_pg, clipping threshold of importance ratios in the policy gradient: '
     'the paper, section 4.2.',
   )
-  max_c: float = settings.field(
+  max_c: config_checks.NonNegativeFloat = settings.field(
     1.0,
     "c̄, clipping threshold of importance ratios of V-trace's traces: the "
     'paper, section 4.1.',
   )
-  lambda_: float = settings.field(1.0, 'λ of V-trace: the paper, remark 2.')
+  lambda_: config_checks.Fraction = settings.field(
+    1.0, 'λ of V-trace: the paper, remark 2.'
+  )
   max_queue_size: int | None = settings.field(
     None,
     'Capacity of the queue, in unrolls; None for two batches and one unroll '
@@ -89,11 +91,6 @@ class IMPALAConfig(unroll_config.UnrollConfig, agent_config.NetworkConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_at_least(self, 1, 'anneal_learner_steps')
-    config_checks.check_at_least(
-      self, 0, 'baseline_cost', 'entropy_cost', 'max_rho', 'max_pg_rho', 'max_c'
-    )
-    config_checks.check_fraction(self, 'lambda_')
     config_checks.check(
       self,
       'max_rho',

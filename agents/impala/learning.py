@@ -1,9 +1,11 @@
-"""Update of IMPALA."""
+"""Builder and update of IMPALA."""
 
 import tensorflow as tf
 
+from repertory.agents.actor_critic import actor_critic, additional_loss
 from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.impala import config as impala_config
+from repertory.agents.unrolls import unroll_queue
 from repertory.components import (
   distributions,
   interfaces,
@@ -12,6 +14,30 @@ from repertory.components import (
   networks,
   types,
 )
+
+
+class IMPALABuilder(
+  additional_loss.TakesAdditionalLoss, unroll_queue.UnrollQueueBuilder
+):
+  """IMPALA, actor-critic with V-trace; discrete or continuous actions.
+
+  See https://arxiv.org/abs/1802.01561.
+  """
+
+  config: impala_config.IMPALAConfig
+
+  @property
+  def across_episodes(self):
+    return self.config.across_episodes
+
+  def make_network(self, spec):
+    return actor_critic.make_network(
+      spec, self.config, self.config.hidden_sizes
+    )
+
+  def make_update(self, network, spec):
+    distribution = distributions.make_distribution(spec.actions)
+    return IMPALAUpdate(network, distribution, self.config, self.given_loss)
 
 
 class IMPALAUpdate(interfaces.Update):
@@ -32,7 +58,7 @@ class IMPALAUpdate(interfaces.Update):
     config: impala_config.IMPALAConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    super().__init__()
+    super().__init__(network)
     self._network = network
     self._distribution = distribution
     self._config = config
@@ -41,17 +67,9 @@ class IMPALAUpdate(interfaces.Update):
       float(config.learning_rate), trainable=False, name='learning_rate'
     )
     self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
-    self._optimizer = learners.ClippedAdam(
-      network.trainable_variables,
-      self._learning_rate,
-      config.adam_epsilon,
-      config.max_gradient_norm,
-      amsgrad=config.amsgrad,
+    self._optimizer = learners.ClippedAdam.from_config(
+      network, config, self._learning_rate, amsgrad=config.amsgrad
     )
-
-  @property
-  def exports(self):
-    return {'policy': self._network.variables}
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = learners.time_major(sample.data)

@@ -69,10 +69,10 @@ class AgentConfig:
   batch_size: int | None = required('Items per gradient step.')
   discount: float = required('Discount factor γ.')
   learning_rate: float = required('Learning rate of Adam.')
-  prefetch: int = settings.field(
+  prefetch: config_checks.NonNegativeInt = settings.field(
     1, 'Number of batches that the replay server prefetches.'
   )
-  variable_update_period: int = settings.field(
+  variable_update_period: config_checks.PositiveInt = settings.field(
     10,
     'Actor steps between fetches of variables, in the distributed topology.',
   )
@@ -99,11 +99,8 @@ class AgentConfig:
     return self.xla_pays_after
 
   def __post_init__(self):
-    config_checks.check_types(self)
-    config_checks.check_at_least(
-      self, 1, 'batch_size', 'variable_update_period'
-    )
-    config_checks.check_at_least(self, 0, 'prefetch')
+    config_checks.check_fields(self)
+    config_checks.check_at_least(self, 1, 'batch_size')
     config_checks.check_fraction(self, 'discount')
     config_checks.check_positive(self, 'learning_rate')
 
@@ -123,23 +120,21 @@ class NetworkConfig(AgentConfig):
   # A config lists this and the classes below after bases that redeclare fields
   # of `AgentConfig`: the first base with a field determines it.
 
-  hidden_sizes: tuple[int, ...] = settings.field(
+  hidden_sizes: config_checks.Sizes = settings.field(
     (256, 256), 'Hidden layer sizes of each network.'
   )
   image_torso: str = image_torso()
-  adam_epsilon: float = settings.field(
+  adam_epsilon: config_checks.PositiveFloat = settings.field(
     1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
   )
-  max_gradient_norm: float | None = settings.field(
+  max_gradient_norm: config_checks.PositiveFloat | None = settings.field(
     None,
     "Maximum global norm of each network's gradients; None for no clipping.",
   )
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_sizes(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
-    config_checks.check_positive(self, 'adam_epsilon', 'max_gradient_norm')
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -177,19 +172,14 @@ class EpsilonConfig(AgentConfig):
     'Largest ε of the ladder over environments: Ape-X, arXiv:1803.00933, '
     'section 4.1.',
   )
-  epsilon_exponent: float = settings.field(
+  epsilon_exponent: config_checks.NonNegativeFloat = settings.field(
     7.0, 'Steepness of the ladder: Ape-X, section 4.1.'
   )
-  epsilon_anneal_steps: int = settings.field(
+  epsilon_anneal_steps: config_checks.NonNegativeInt = settings.field(
     3_000,
     'Steps, over all environments, over which ε decays linearly from 1 to its '
     'final value, as in Nature DQN, scaled down to small environments.',
   )
-  evaluation_epsilon: float = settings.field(0.0, 'ε in evaluation.')
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_at_least(
-      self, 0, 'epsilon_exponent', 'epsilon_anneal_steps'
-    )
-    config_checks.check_fraction(self, 'evaluation_epsilon')
+  evaluation_epsilon: config_checks.Fraction = settings.field(
+    0.0, 'ε in evaluation.'
+  )

@@ -4,8 +4,8 @@ import dataclasses
 import numbers
 import types
 import typing
-from collections.abc import Collection, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
@@ -22,27 +22,41 @@ def check(config: Any, name: str, holds: bool, expected: str) -> None:
     raise SettingError(name, f'must be {expected}, got {found!r}.')
 
 
-def check_types(config: Any) -> None:
-  """Checks the types of all fields, on which the other checks rely.
+def check_fields(config: Any) -> None:
+  """Checks the types of all fields, and the values of annotated ones.
 
   NumPy numbers are accepted, integers for floats, and lists for tuples. Fields
-  of other types than those of the baseline agents are not checked.
+  of other types than those of the baseline agents are not checked. Checks of
+  values are those of types such as `PositiveInt`, of the class or its bases.
 
   Raises:
-    SettingError: If the value of a field has the wrong type.
+    SettingError: If the value of a field has the wrong type, or is invalid.
   """
   for field in dataclasses.fields(config):
-    name, kind = field.name, field.type
-    value, kinds = getattr(config, name), [kind]
-    if typing.get_origin(kind) in (types.UnionType, typing.Union):
-      kinds = [kind for kind in typing.get_args(kind) if kind is not _NONE]
-      if value is None or len(kinds) > 1:
-        continue
+    name, kinds = field.name, [_plain(kind) for kind in _parts(field.type)]
+    value, some = getattr(config, name), [k for k in kinds if k is not _NONE]
+    if len(some) > 1 or (value is None and _NONE in kinds):
+      continue
     # A linear search, because annotations need not be hashable.
     for known, is_of_kind, expected in _KINDS:
-      if kinds == [known]:
-        suffix = ' or None' if kinds != [kind] else ''
+      if some == [known]:
+        suffix = ' or None' if some != kinds else ''
         check(config, name, is_of_kind(value), expected + suffix)
+  for base in type(config).__mro__:
+    for name, kind in vars(base).get('__annotations__', {}).items():
+      for part in _parts(kind):
+        for check_value in getattr(part, '__metadata__', ()):
+          check_value(config, name)
+
+
+def _parts(kind: Any) -> tuple[Any, ...]:
+  """Returns the members of a union, or the type itself."""
+  is_union = typing.get_origin(kind) in (types.UnionType, typing.Union)
+  return typing.get_args(kind) if is_union else (kind,)
+
+
+def _plain(kind: Any) -> Any:
+  return kind.__origin__ if hasattr(kind, '__metadata__') else kind
 
 
 def _is_number(value: Any) -> bool:
@@ -129,3 +143,18 @@ def check_support(config: Any) -> None:
   check(
     config, 'vmax', is_above, f'above vmin = {config.vmin}, by a finite number'
   )
+
+
+def _at_least(minimum: int) -> Callable[[Any, str], None]:
+  return lambda config, name: check_at_least(config, minimum, name)
+
+
+# Types of fields with bounds, for `check_fields`.
+PositiveInt: TypeAlias = Annotated[int, _at_least(1)]
+NonNegativeInt: TypeAlias = Annotated[int, _at_least(0)]
+PositiveFloat: TypeAlias = Annotated[float, check_positive]
+NonNegativeFloat: TypeAlias = Annotated[float, _at_least(0)]
+FiniteFloat: TypeAlias = Annotated[float, check_finite]
+Fraction: TypeAlias = Annotated[float, check_fraction]
+Rate: TypeAlias = Annotated[float, check_positive, check_fraction]
+Sizes: TypeAlias = Annotated[tuple[int, ...], check_sizes]

@@ -162,11 +162,6 @@ def parse_settings(
 
 
 def _get_preset(agent: Agent, preset: str) -> Mapping[str, Any]:
-  """Returns the settings of a preset.
-
-  Raises:
-    SettingError: If the agent has no preset of that name.
-  """
   if preset in agent.presets:
     return agent.presets[preset]
   known = ', '.join(sorted(agent.presets))

@@ -7,7 +7,7 @@ from repertory.agents.iql.config import PRESETS, IQLConfig
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.iql.builder import IQLBuilder
+  from repertory.agents.iql.learning import IQLBuilder
 
 __all__ = ['PRESETS', 'IQLBuilder', 'IQLConfig']
 
@@ -16,7 +16,7 @@ AGENT = Agent(
   'Implicit Q-learning, for offline data; bounded continuous actions.',
   IQLConfig,
   PRESETS,
-  f'{__name__}.builder:IQLBuilder',
+  f'{__name__}.learning:IQLBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, IQLBuilder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, IQLBuilder='learning')

@@ -18,7 +18,7 @@ class IQLConfig(replay_config.TransitionReplayConfig):
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (256, 256), ': the paper, appendix B'
   )
-  num_critics: int = settings.field(
+  num_critics: config_checks.PositiveInt = settings.field(
     2, 'Number of critics, whose minimum is used: the paper, appendix B.'
   )
   expectile: float = settings.field(
@@ -26,7 +26,7 @@ class IQLConfig(replay_config.TransitionReplayConfig):
     "τ, expectile of the value: ½ is the mean over the data set's actions, "
     'and 1 the maximum. The paper, appendix B, for locomotion.',
   )
-  advantage_scale: float = settings.field(
+  advantage_scale: config_checks.NonNegativeFloat = settings.field(
     3.0,
     'β, inverse temperature of the advantage weights; 0 for behavior cloning. '
     'The paper, appendix B, for locomotion.',
@@ -37,13 +37,15 @@ class IQLConfig(replay_config.TransitionReplayConfig):
   discount: float = agent_config.default(0.99, ": the authors'")
   batch_size: int = agent_config.default(256, ': the paper, appendix B')
   learning_rate: float = agent_config.default(3e-4, ': the paper, appendix B')
-  policy_anneal_learner_steps: int | None = settings.field(
-    None,
-    "Learner steps over which the policy's learning rate decays to 0 by a "
-    "cosine schedule: all steps, in the authors' offline runs. None for a "
-    'constant one, as in their online fine-tuning.',
+  policy_anneal_learner_steps: config_checks.PositiveInt | None = (
+    settings.field(
+      None,
+      "Learner steps over which the policy's learning rate decays to 0 by a "
+      "cosine schedule: all steps, in the authors' offline runs. None for a "
+      'constant one, as in their online fine-tuning.',
+    )
   )
-  target_update_rate: float = settings.field(
+  target_update_rate: config_checks.Rate = settings.field(
     0.005,
     'τ, rate of the moving average of the target critics, per learner step: '
     'the paper, appendix B.',
@@ -51,15 +53,10 @@ class IQLConfig(replay_config.TransitionReplayConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_at_least(
-      self, 1, 'num_critics', 'policy_anneal_learner_steps', 'max_weight'
-    )
+    config_checks.check_at_least(self, 1, 'max_weight')
     config_checks.check(
       self, 'expectile', 0 < self.expectile < 1, 'between 0 and 1'
     )
-    config_checks.check_at_least(self, 0, 'advantage_scale')
-    config_checks.check_positive(self, 'target_update_rate')
-    config_checks.check_fraction(self, 'target_update_rate')
 
 
 PRESETS = {

@@ -1,17 +1,71 @@
-"""Update of IQL."""
+"""Builder and update of IQL."""
 
 from typing import NamedTuple
 
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents.actor_critic import policy_and_critic
+from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.iql import config as iql_config
-from repertory.agents.replay import experience_replay
-from repertory.components import interfaces, learners, losses, networks, types
+from repertory.agents.replay import experience_replay, transition_replay
+from repertory.components import (
+  interfaces,
+  learners,
+  losses,
+  networks,
+  specs,
+  types,
+)
 from repertory.components.actions import action_scaling
 from repertory.components.distributions import bounded_gaussian
+from repertory.components.networks import CriticEnsemble
 from repertory.components.runtime import data_parallel
+
+
+class IQLBuilder(transition_replay.TransitionReplayBuilder):
+  """Implicit Q-learning (IQL).
+
+  See https://arxiv.org/abs/2110.06169. The builder's network is the policy; the
+  update creates value network and critics.
+  """
+
+  config: iql_config.IQLConfig
+
+  def make_network(self, spec):
+    return networks.make_bounded_gaussian_network(
+      spec, self.config.hidden_sizes, self.config.image_torso
+    )
+
+  def make_value_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    """Creates a network that maps observations to values, `[B, 1]`."""
+    torso = networks.ObservationTorso(
+      spec.observations, self.config.hidden_sizes, self.config.image_torso
+    )
+    network = snt.Sequential([torso, snt.Linear(1, name='value')])
+    networks.create_variables(network, spec.observations)
+    return network
+
+  def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
+    """Creates critics; also called for the target critics."""
+    config = self.config
+    return networks.make_critics(
+      spec, config.hidden_sizes, config.num_critics, config.image_torso
+    )
+
+  def make_policy(self, network, acting) -> interfaces.Policy:
+    return exploration.make_bounded_gaussian_policy(network, acting)
+
+  def make_update(self, network, spec):
+    learned = IQLNetworks(
+      network, self.make_value_network(spec), self.make_critics(spec)
+    )
+    update = IQLUpdate(
+      learned,
+      self.make_critics(spec),
+      action_scaling.ActionScaling(spec.actions),
+      self.config,
+    )
+    return experience_replay.in_series(update, self.config)
 
 
 class IQLNetworks(NamedTuple):
@@ -43,25 +97,21 @@ class IQLUpdate(interfaces.Update):
     scaling: action_scaling.ActionScaling,
     config: iql_config.IQLConfig,
   ):
-    super().__init__()
+    super().__init__(learned.policy)
     self._learned = learned
     self._target_critics = target_critics
     self._scaling = scaling
     self._config = config
     self._distribution = bounded_gaussian.BoundedGaussian(scaling.size)
     self._value_optimizer, self._critic_optimizer = (
-      policy_and_critic.make_optimizers(
-        [learned.value, learned.critics], config
-      )
+      learners.ClippedAdam.from_config(network, config)
+      for network in (learned.value, learned.critics)
     )
     self._policy_rate = tf.Variable(
       float(config.learning_rate), trainable=False, name='policy_rate'
     )
-    self._policy_optimizer = learners.ClippedAdam(
-      learned.policy.trainable_variables,
-      self._policy_rate,
-      config.adam_epsilon,
-      config.max_gradient_norm,
+    self._policy_optimizer = learners.ClippedAdam.from_config(
+      learned.policy, config, self._policy_rate
     )
     self._annealing = learners.CosineAnnealing(
       config.policy_anneal_learner_steps
@@ -72,10 +122,6 @@ class IQLUpdate(interfaces.Update):
       target_critics.variables,
       config.target_update_rate,
     )
-
-  @property
-  def exports(self):
-    return {'policy': self._learned.policy.variables}
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data

@@ -1,6 +1,5 @@
 """Continuous and discrete policies of MPO."""
 
-import abc
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -41,62 +40,18 @@ class Change(NamedTuple):
   kl: tf.Tensor
 
 
-class ActionKind(abc.ABC):
-  """Interface of policy families, parameterized by networks.
+class Gaussians:
+  """Diagonal Gaussian policies, clipped to the bounds when they act.
+
+  KL bounds are separate for means and standard deviations
+  (https://arxiv.org/abs/1812.02256), and for each dimension of an action
+  (https://arxiv.org/abs/2006.00979).
 
   Attributes:
     objectives: KL bounds of the E-steps in nats, by the prefix of their
       metrics.
     bounds: KL bounds of the M-step, by the names of `changes`.
     num_prices: D, number of multipliers of each bound.
-  """
-
-  objectives: dict[str, float]
-  bounds: dict[str, learners.KLBound]
-  num_prices: int
-
-  @abc.abstractmethod
-  def propose(
-    self, parameters: tf.Tensor, noise: learners.UpdateNoise
-  ) -> Candidates:
-    """Returns candidate actions of policies `[B, P]`."""
-
-  @abc.abstractmethod
-  def rate(
-    self, critic: Critic, observation: types.Nest, candidates: Candidates
-  ) -> tf.Tensor:
-    """Returns outputs of a critic for candidates, `[B, N, M]`."""
-
-  @abc.abstractmethod
-  def rate_taken(
-    self, critic: Critic, observation: types.Nest, action: types.Nest
-  ) -> tf.Tensor:
-    """Returns outputs of a critic for actions of the environment, `[B, M]`."""
-
-  @abc.abstractmethod
-  def changes(
-    self, parameters: tf.Tensor, target: tf.Tensor, candidates: Candidates
-  ) -> dict[str, Change]:
-    """Compares policies `[B, P]` with target policies `[B, P]`, by part."""
-
-  @abc.abstractmethod
-  def entropy(self, parameters: tf.Tensor) -> tf.Tensor:
-    """Returns the entropies `[B]` of policies `[B, P]`."""
-
-  def ratings(
-    self, candidates: Candidates, q: tf.Tensor
-  ) -> dict[str, tf.Tensor]:
-    """Returns values of candidates for each of `objectives`, `[B, N]`."""
-    del candidates
-    return {'': q}
-
-
-class Gaussians(ActionKind):
-  """Diagonal Gaussian policies, clipped to the bounds when they act.
-
-  KL bounds are separate for means and standard deviations
-  (https://arxiv.org/abs/1812.02256), and for each dimension of an action
-  (https://arxiv.org/abs/2006.00979).
   """
 
   def __init__(
@@ -117,22 +72,34 @@ class Gaussians(ActionKind):
     }
     self.num_prices = scaling.size
 
-  def propose(self, parameters, noise):
+  def propose(
+    self, parameters: tf.Tensor, noise: learners.UpdateNoise
+  ) -> Candidates:
+    """Returns candidate actions of policies `[B, P]`."""
     mean, scale = tf.split(parameters[:, None], 2, axis=-1)  # [B, 1, D]
     shape = [tf.shape(parameters)[0], self._num_samples, self._scaling.size]
     normals = tf.ensure_shape(noise.normals(shape), [None, *shape[1:]])
     log_prior = tf.fill(shape[:2], -math.log(self._num_samples))
     return Candidates(mean + scale * normals, log_prior)
 
-  def rate(self, critic, observation, candidates):
+  def rate(
+    self, critic: Critic, observation: types.Nest, candidates: Candidates
+  ) -> tf.Tensor:
+    """Returns outputs of a critic for candidates, `[B, N, M]`."""
     action = tf.clip_by_value(candidates.action, -1.0, 1.0)
     return critic(observation, action)
 
-  def rate_taken(self, critic, observation, action):
+  def rate_taken(
+    self, critic: Critic, observation: types.Nest, action: types.Nest
+  ) -> tf.Tensor:
+    """Returns outputs of a critic for actions of the environment, `[B, M]`."""
     scaled = self._scaling.from_action(action)  # [B, D]
     return critic(observation, scaled)
 
-  def changes(self, parameters, target, candidates):
+  def changes(
+    self, parameters: tf.Tensor, target: tf.Tensor, candidates: Candidates
+  ) -> dict[str, Change]:
+    """Compares policies `[B, P]` with target policies `[B, P]`, by part."""
     mean, scale = tf.split(parameters, 2, axis=-1)  # [B, D]
     old_mean, old_scale = tf.split(target, 2, axis=-1)
 
@@ -146,17 +113,21 @@ class Gaussians(ActionKind):
 
     return {'mean': change(mean, old_scale), 'stddev': change(old_mean, scale)}
 
-  def entropy(self, parameters):
+  def entropy(self, parameters: tf.Tensor) -> tf.Tensor:
+    """Returns the entropies `[B]` of policies `[B, P]`."""
     return losses.gaussian_entropy(tf.split(parameters, 2, axis=-1)[1])
 
-  def ratings(self, candidates, q):
+  def ratings(
+    self, candidates: Candidates, q: tf.Tensor
+  ) -> dict[str, tf.Tensor]:
+    """Returns values of candidates for each of `objectives`, `[B, N]`."""
     action = candidates.action
     outside = action - tf.clip_by_value(action, -1.0, 1.0)  # [B, N, D]
     return {'': q, 'penalty_': -tf.norm(outside, axis=-1)}
 
 
-class Categoricals(ActionKind):
-  """Categorical policies, with all actions as candidates."""
+class Categoricals:
+  """Categorical policies with all actions as candidates, see `Gaussians`."""
 
   num_prices = 1
 
@@ -174,23 +145,37 @@ class Categoricals(ActionKind):
       )
     }
 
-  def propose(self, parameters, noise):
+  def propose(
+    self, parameters: tf.Tensor, noise: learners.UpdateNoise
+  ) -> Candidates:
     del noise
     return Candidates((), tf.nn.log_softmax(parameters))
 
-  def rate(self, critic, observation, candidates):
+  def rate(
+    self, critic: Critic, observation: types.Nest, candidates: Candidates
+  ) -> tf.Tensor:
     del candidates
     return critic(observation)
 
-  def rate_taken(self, critic, observation, action):
+  def rate_taken(
+    self, critic: Critic, observation: types.Nest, action: types.Nest
+  ) -> tf.Tensor:
     number = self._actions.from_action(action)  # [B]
     return tf.gather(critic(observation), number, batch_dims=1)
 
-  def changes(self, parameters, target, candidates):
+  def changes(
+    self, parameters: tf.Tensor, target: tf.Tensor, candidates: Candidates
+  ) -> dict[str, Change]:
     del candidates
     kl = losses.categorical_kl(target, parameters)  # [B]
     return {'policy': Change(tf.nn.log_softmax(parameters), kl[:, None])}
 
-  def entropy(self, parameters):
+  def entropy(self, parameters: tf.Tensor) -> tf.Tensor:
     log_probs = tf.nn.log_softmax(parameters)  # [B, A]
     return -tf.reduce_sum(tf.exp(log_probs) * log_probs, axis=-1)
+
+  def ratings(
+    self, candidates: Candidates, q: tf.Tensor
+  ) -> dict[str, tf.Tensor]:
+    del candidates
+    return {'': q}

@@ -32,7 +32,7 @@ class MPOConfig(
     "Output of the critic: expected returns ('none') or, as DMPO, a "
     "categorical distribution ('categorical').",
   )
-  num_samples: int = settings.field(
+  num_samples: config_checks.PositiveInt = settings.field(
     20,
     "N, actions sampled in each state, if they are continuous: Acme's. "
     'Discrete actions are all summed over.',
@@ -43,51 +43,51 @@ class MPOConfig(
   learning_rate: float = agent_config.default(
     5e-4, "; for small networks larger than Acme's 1e-4"
   )
-  dual_learning_rate: float = settings.field(
+  dual_learning_rate: config_checks.PositiveFloat = settings.field(
     1e-2, "Learning rate of Adam for temperatures and KL multipliers: Acme's."
   )
   max_gradient_norm: float | None = agent_config.default(
     None, '. Acme has 40, which slows down a critic of large values'
   )
-  epsilon: float = settings.field(
+  epsilon: config_checks.PositiveFloat = settings.field(
     0.1, "ε, KL bound of the E-step, in nats: Acme's."
   )
-  epsilon_mean: float = settings.field(
+  epsilon_mean: config_checks.PositiveFloat = settings.field(
     2.5e-3,
     'ε_μ, KL bound of the means between target network updates, for each '
     "dimension of a continuous action: Acme's.",
   )
-  epsilon_stddev: float = settings.field(
+  epsilon_stddev: config_checks.PositiveFloat = settings.field(
     1e-4,
     'ε_σ, KL bound of the standard deviations, large enough for short runs; '
     'Acme has 1e-6.',
   )
-  epsilon_policy: float = settings.field(
+  epsilon_policy: config_checks.PositiveFloat = settings.field(
     1e-2, 'ε_π, KL bound of discrete policies; Acme has 2.5e-3.'
   )
-  initial_temperature: float = settings.field(
+  initial_temperature: config_checks.PositiveFloat = settings.field(
     1.0, 'Initial temperature η of each E-step; Acme has 10.'
   )
-  initial_alpha_mean: float = settings.field(
+  initial_alpha_mean: config_checks.PositiveFloat = settings.field(
     1.0, 'Initial KL multiplier α_μ; Acme has 10.'
   )
-  initial_alpha_stddev: float = settings.field(
+  initial_alpha_stddev: config_checks.PositiveFloat = settings.field(
     10.0, 'Initial KL multiplier α_σ; Acme has 1,000.'
   )
-  initial_alpha_policy: float = settings.field(
+  initial_alpha_policy: config_checks.PositiveFloat = settings.field(
     1.0, 'Initial KL multiplier α_π, for discrete actions; Acme has 3.'
   )
-  epsilon_penalty: float | None = settings.field(
+  epsilon_penalty: config_checks.PositiveFloat | None = settings.field(
     1e-3,
     'KL bound of a second E-step that penalizes continuous actions out of '
     "bounds (MO-MPO, arXiv:2005.07513): Acme's; None to disable.",
   )
-  initial_stddev: float = settings.field(
+  initial_stddev: config_checks.PositiveFloat = settings.field(
     0.7,
     'Initial standard deviation of the policy, for actions scaled to [−1, 1]: '
     "the networks of Acme's examples.",
   )
-  target_update_period: int = settings.field(
+  target_update_period: config_checks.PositiveInt = settings.field(
     25, 'Learner steps between target network updates; Acme has 100.'
   )
   samples_per_insert: float = agent_config.default(
@@ -103,13 +103,6 @@ class MPOConfig(
     super().__post_init__()
     config_checks.check_not_empty(self, 'hidden_sizes')
     config_checks.check_one_of(self, 'distribution', _DISTRIBUTIONS)
-    config_checks.check_at_least(self, 1, 'num_samples', 'target_update_period')
-    config_checks.check_positive(
-      self, 'dual_learning_rate', 'epsilon', 'epsilon_mean', 'epsilon_stddev',
-      'epsilon_policy', 'epsilon_penalty', 'initial_temperature',
-      'initial_alpha_mean', 'initial_alpha_stddev', 'initial_alpha_policy',
-      'initial_stddev',
-    )  # fmt: skip
 
 
 PRESETS = {

@@ -22,10 +22,10 @@ class MPOUpdate(interfaces.Update):
     self,
     online: policy_and_critic.Networks,
     target: policy_and_critic.Networks,
-    kind: action_kinds.ActionKind,
+    kind: action_kinds.Gaussians | action_kinds.Categoricals,
     config: mpo_config.MPOConfig,
   ):
-    super().__init__()
+    super().__init__(online.policy)
     self._online = online
     self._target = target
     self._kind = kind
@@ -47,7 +47,7 @@ class MPOUpdate(interfaces.Update):
     }
     self._duals = [*self._temperatures.values(), *self._prices.values()]
     self._policy_optimizer, self._critic_optimizer = (
-      policy_and_critic.make_optimizers(online, config)
+      learners.ClippedAdam.from_config(network, config) for network in online
     )
     self._dual_optimizer = learners.ClippedAdam(
       [variable for dual in self._duals for variable in dual.variables],
@@ -59,10 +59,6 @@ class MPOUpdate(interfaces.Update):
     self._update_target = learners.PeriodicCopy(
       online.variables, target.variables, config.target_update_period
     )
-
-  @property
-  def exports(self):
-    return {'policy': self._online.policy.variables}
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data, kind = sample.data, self._kind

@@ -7,7 +7,7 @@ from repertory.agents.ppo.config import PRESETS, PPOConfig
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.ppo.builder import PPOBuilder
+  from repertory.agents.ppo.learning import PPOBuilder
 
 __all__ = ['PRESETS', 'PPOBuilder', 'PPOConfig']
 
@@ -17,7 +17,7 @@ AGENT = Agent(
   'discrete or continuous actions.',
   PPOConfig,
   PRESETS,
-  f'{__name__}.builder:PPOBuilder',
+  f'{__name__}.learning:PPOBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, PPOBuilder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, PPOBuilder='learning')

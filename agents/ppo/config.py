@@ -42,11 +42,11 @@ class PPOConfig(unroll_config.ActorCriticConfig):
   lambda_: float = agent_config.default(
     0.95, ' (GAE): the paper, tables 3 and 5'
   )
-  clip_epsilon: float = settings.field(
+  clip_epsilon: config_checks.PositiveFloat = settings.field(
     0.2,
     'ε, clipping range of the probability ratios: the paper, table 1.',
   )
-  value_clip_epsilon: float | None = settings.field(
+  value_clip_epsilon: config_checks.PositiveFloat | None = settings.field(
     None,
     'Clipping range of the value loss, per learner step; None for no '
     'clipping: Andrychowicz, section 3.3.',
@@ -60,21 +60,14 @@ class PPOConfig(unroll_config.ActorCriticConfig):
     'to 0; None for constant ones. The paper decays them over the run on '
     'Atari.',
   )
-  target_kl: float | None = settings.field(
+  target_kl: config_checks.PositiveFloat | None = settings.field(
     None,
     'Approximate KL divergence from the behavior policy at which a learner '
     'step stops early, per minibatch; None for no early stopping.',
   )
-  entropy_cost: float = settings.field(
+  entropy_cost: config_checks.NonNegativeFloat = settings.field(
     0.01, 'Weight of the entropy bonus: the paper, table 5, for Atari.'
   )
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_at_least(self, 0, 'entropy_cost')
-    config_checks.check_positive(
-      self, 'clip_epsilon', 'value_clip_epsilon', 'target_kl'
-    )
 
   @property
   def min_minibatch_steps(self) -> int:

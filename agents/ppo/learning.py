@@ -1,14 +1,15 @@
-"""Update of PPO."""
+"""Builder and update of PPO."""
 
 from collections.abc import Mapping
 
 import tensorflow as tf
 import tree
 
-from repertory.agents.actor_critic import actor_critic
+from repertory.agents.actor_critic import actor_critic, additional_loss
 from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.ppo import config as ppo_config
 from repertory.agents.unrolls import steps as steps_lib
+from repertory.agents.unrolls import unroll_queue
 from repertory.components import (
   distributions,
   interfaces,
@@ -18,6 +19,32 @@ from repertory.components import (
   types,
 )
 from repertory.components.runtime import compilation
+
+
+class PPOBuilder(
+  additional_loss.TakesAdditionalLoss, unroll_queue.UnrollQueueBuilder
+):
+  """Proximal policy optimization (PPO); discrete or continuous actions.
+
+  See https://arxiv.org/abs/1707.06347.
+  """
+
+  config: ppo_config.PPOConfig
+
+  def make_network(self, spec):
+    config = self.config
+    return actor_critic.make_network(
+      spec,
+      config,
+      config.shared_sizes,
+      config.hidden_sizes,
+      config.normalize_observations,
+    )
+
+  def make_update(self, network, spec):
+    distribution = distributions.make_distribution(spec.actions)
+    return PPOUpdate(network, distribution, self.config, self.given_loss)
+
 
 # Metrics averaged over the gradient steps of an update.
 _METRICS = (
@@ -44,7 +71,7 @@ class PPOUpdate(interfaces.Update):
     config: ppo_config.PPOConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    super().__init__()
+    super().__init__(network)
     self._network = network
     self._distribution = distribution
     self._config = config
@@ -52,11 +79,8 @@ class PPOUpdate(interfaces.Update):
     self._learning_rate = tf.Variable(
       float(config.learning_rate), trainable=False, name='learning_rate'
     )
-    self._optimizer = learners.ClippedAdam(
-      network.trainable_variables,
-      self._learning_rate,
-      config.adam_epsilon,
-      config.max_gradient_norm,
+    self._optimizer = learners.ClippedAdam.from_config(
+      network, config, self._learning_rate
     )
     self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
     self._return_scale = (
@@ -64,10 +88,6 @@ class PPOUpdate(interfaces.Update):
     )
     # For shuffling minibatches.
     self._noise = learners.UpdateNoise()
-
-  @property
-  def exports(self):
-    return {'policy': self._network.variables}
 
   @property
   def learned(self):

@@ -7,7 +7,7 @@ from repertory.agents.pqn.config import PRESETS, PQNConfig
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.pqn.builder import PQNBuilder
+  from repertory.agents.pqn.learning import PQNBuilder
 
 __all__ = ['PRESETS', 'PQNBuilder', 'PQNConfig']
 
@@ -17,7 +17,7 @@ AGENT = Agent(
   'without replay, feed-forward or recurrent; discrete actions.',
   PQNConfig,
   PRESETS,
-  f'{__name__}.builder:PQNBuilder',
+  f'{__name__}.learning:PQNBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, PQNBuilder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, PQNBuilder='learning')

@@ -33,7 +33,7 @@ class PQNConfig(unroll_config.MinibatchConfig, agent_config.EpsilonConfig):
   num_minibatches: int = agent_config.default(
     4, '; the authors have 16 and 32, with more steps each'
   )
-  reward_scale: float = settings.field(
+  reward_scale: config_checks.PositiveFloat = settings.field(
     1.0,
     'Rewards are multiplied by this before clipping: the authors have 0.1 for '
     'CartPole, whose returns are large.',
@@ -65,7 +65,6 @@ class PQNConfig(unroll_config.MinibatchConfig, agent_config.EpsilonConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_positive(self, 'reward_scale')
     config_checks.check(
       self, 'epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]'
     )

@@ -1,13 +1,56 @@
-"""Update of PQN."""
+"""Builder and update of PQN."""
 
 from collections.abc import Mapping
 
+import sonnet as snt
 import tensorflow as tf
 
+from repertory.agents.actor_critic import exploration
 from repertory.agents.pqn import config as pqn_config
 from repertory.agents.unrolls import steps as steps_lib
-from repertory.components import interfaces, learners, losses, networks, types
+from repertory.agents.unrolls import unroll_queue
+from repertory.components import (
+  interfaces,
+  learners,
+  losses,
+  networks,
+  policies,
+  types,
+)
 from repertory.components.actions import discrete_actions
+
+
+class PQNBuilder(unroll_queue.UnrollQueueBuilder):
+  """Parallelized Q-network (PQN); discrete actions.
+
+  See https://arxiv.org/abs/2407.04811.
+  """
+
+  config: pqn_config.PQNConfig
+
+  def make_network(self, spec):
+    config = self.config
+    num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
+    torso = networks.ObservationTorso(spec.observations, (), config.image_torso)
+    # Layer normalization replaces the target network.
+    network = networks.SequenceNetwork(
+      snt.Sequential([torso, networks.NormalizedMLP(config.hidden_sizes)]),
+      networks.make_core(config.core, config.core_size),
+      networks.make_value_head(num_actions, dueling=False),
+    )
+    network.create_variables(spec.observations)
+    return network
+
+  def make_policy(self, network, acting) -> interfaces.Policy:
+    settings = exploration.epsilon_settings(self.config, acting)
+    return policies.RecurrentEpsilonGreedyPolicy(network, **settings)
+
+  def extras_spec(self, spec):
+    return types.SequenceExtras(state=self.make_network(spec).state_spec())
+
+  def make_update(self, network, spec):
+    actions = discrete_actions.DiscreteActions(spec.actions)
+    return PQNUpdate(network, self.config, actions)
 
 
 class PQNUpdate(interfaces.Update):
@@ -25,26 +68,19 @@ class PQNUpdate(interfaces.Update):
     config: pqn_config.PQNConfig,
     actions: discrete_actions.DiscreteActions,
   ):
-    super().__init__()
+    super().__init__(network)
     self._network = network
     self._config = config
     self._actions = actions
     self._learning_rate = tf.Variable(
       float(config.learning_rate), trainable=False, name='learning_rate'
     )
-    self._optimizer = learners.ClippedAdam(
-      network.trainable_variables,
-      self._learning_rate,
-      config.adam_epsilon,
-      config.max_gradient_norm,
+    self._optimizer = learners.ClippedAdam.from_config(
+      network, config, self._learning_rate
     )
     self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
     # For shuffling minibatches.
     self._noise = learners.UpdateNoise()
-
-  @property
-  def exports(self):
-    return {'policy': self._network.variables}
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     config = self._config

@@ -7,7 +7,7 @@ from repertory.agents.qtopt.config import PRESETS, QTOptConfig
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.qtopt.builder import QTOptBuilder
+  from repertory.agents.qtopt.learning import QTOptBuilder
 
 __all__ = ['PRESETS', 'QTOptBuilder', 'QTOptConfig']
 
@@ -17,7 +17,7 @@ AGENT = Agent(
   'continuous actions.',
   QTOptConfig,
   PRESETS,
-  f'{__name__}.builder:QTOptBuilder',
+  f'{__name__}.learning:QTOptBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, QTOptBuilder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, QTOptBuilder='learning')

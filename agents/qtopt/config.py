@@ -22,18 +22,18 @@ class QTOptConfig(replay_config.TransitionReplayConfig):
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (256, 256), ': those of TD3'
   )
-  num_samples: int = settings.field(
+  num_samples: config_checks.PositiveInt = settings.field(
     64,
     'N, actions sampled per iteration of the cross-entropy method: the paper, '
     'section 4.3.',
   )
-  num_elites: int = settings.field(
+  num_elites: config_checks.PositiveInt = settings.field(
     6, 'M, best actions to which the next iteration is fitted: the paper.'
   )
-  num_iterations: int = settings.field(
+  num_iterations: config_checks.PositiveInt = settings.field(
     2, 'Iterations of the cross-entropy method: the paper.'
   )
-  initial_stddev: float = settings.field(
+  initial_stddev: config_checks.PositiveFloat = settings.field(
     1.0,
     'Initial standard deviation of sampled actions, scaled to [−1, 1] and '
     'clipped: our choice, which includes the bounds.',
@@ -50,32 +50,32 @@ class QTOptConfig(replay_config.TransitionReplayConfig):
   )
   batch_size: int = agent_config.default(256, ': that of TD3; the paper has 32')
   learning_rate: float = agent_config.default(1e-3, ': that of TD3')
-  target_update_rate: float = settings.field(
+  target_update_rate: config_checks.Rate = settings.field(
     0.005,
     'τ, rate of the moving average of the average Q-function, per learner '
     'step: that of TD3; the paper, section 4.2, has 0.0001.',
   )
-  target_lag: int = settings.field(
+  target_lag: config_checks.PositiveInt = settings.field(
     200,
     'Learner steps between copies of the average Q-function to the lagged '
     'one: our choice; in the paper it lags by about 6,000 steps.',
   )
-  sigma: float = settings.field(
+  sigma: config_checks.NonNegativeFloat = settings.field(
     0.1,
     'Standard deviation of exploration noise, for actions scaled to [−1, 1]: '
     'that of TD3.',
   )
-  num_random_steps: int = settings.field(
+  num_random_steps: config_checks.NonNegativeInt = settings.field(
     1_000,
     'Initial steps with uniformly random actions, over all environments: that '
     'of TD3.',
   )
-  train_buffer_size: int | None = settings.field(
+  train_buffer_size: config_checks.PositiveInt | None = settings.field(
     None,
     'Capacity of the train buffer of items with targets, which Bellman '
     'updaters fill, as in the paper; None to compute targets in the learner.',
   )
-  samples_per_target: float = settings.field(
+  samples_per_target: config_checks.PositiveFloat = settings.field(
     1.0,
     'Average samples per item of the train buffer: our choice. Larger values '
     'compute fewer targets; learner steps per environment step are unchanged.',
@@ -83,21 +83,12 @@ class QTOptConfig(replay_config.TransitionReplayConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_at_least(
-      self, 1, 'num_samples', 'num_elites', 'num_iterations', 'target_lag',
-      'train_buffer_size',
-    )  # fmt: skip
     config_checks.check(
       self,
       'num_elites',
       self.num_elites <= self.num_samples,
       f'at most num_samples = {self.num_samples}',
     )
-    config_checks.check_at_least(self, 0, 'sigma', 'num_random_steps')
-    config_checks.check_positive(
-      self, 'target_update_rate', 'initial_stddev', 'samples_per_target'
-    )
-    config_checks.check_fraction(self, 'target_update_rate')
     has_updaters = self.train_buffer_size is not None
     config_checks.check(
       self,

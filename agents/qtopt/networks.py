@@ -15,18 +15,7 @@ from repertory.components.runtime import data_parallel
 def make_network(
   spec: specs.EnvironmentSpec, config: qtopt_config.QTOptConfig
 ) -> networks.Critic:
-  """Creates a Q-function of actions in [−1, 1], `[B, 1]`.
-
-  Args:
-    spec: Environment spec with bounded continuous actions.
-    config: Config of the agent.
-
-  Returns:
-    Network with logits of values if values are bounded, else with values.
-
-  Raises:
-    ValueError: If observations or actions are unsupported.
-  """
+  """Creates a Q-function of actions in [−1, 1], values or logits `[B, 1]`."""
   size = action_scaling.ActionScaling(spec.actions).size
   critic = networks.Critic(
     spec.observations,
@@ -46,14 +35,8 @@ def maximize(
 ) -> cross_entropy_method.Maximum:
   """Maximizes the Q-function over actions by the cross-entropy method.
 
-  Args:
-    network: Q-function of `make_network`.
-    observation: Nest of `[B, ...]`.
-    noise: Gaussian noise, `[I, B, N, D]` or `[I, 1, N, D]`.
-    config: Settings of the search.
-
-  Returns:
-    Actions `[B, D]`, and their network outputs, `[B]`.
+  Noise is Gaussian, `[I, B, N, D]` or `[I, 1, N, D]`. Returns actions `[B, D]`
+  and their network outputs, `[B]`.
   """
   evaluate_rows = data_parallel.split_rows(network)
   num_rows = tf.shape(tree.flatten(observation)[0])[0]

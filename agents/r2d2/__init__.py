@@ -7,7 +7,7 @@ from repertory.agents.r2d2.config import PRESETS, R2D2Config
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.r2d2.builder import R2D2Builder
+  from repertory.agents.r2d2.learning import R2D2Builder
 
 __all__ = ['PRESETS', 'R2D2Builder', 'R2D2Config']
 
@@ -17,7 +17,7 @@ AGENT = Agent(
   'sequences with burn-in; discrete actions.',
   R2D2Config,
   PRESETS,
-  f'{__name__}.builder:R2D2Builder',
+  f'{__name__}.learning:R2D2Builder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, R2D2Builder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, R2D2Builder='learning')

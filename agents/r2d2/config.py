@@ -28,7 +28,7 @@ class R2D2Config(
   core: str = settings.field(
     'lstm', "Recurrent core: 'lstm' (the paper, section 2.3) or 'gru'."
   )
-  core_size: int = settings.field(
+  core_size: config_checks.PositiveInt = settings.field(
     64, 'Output size of the recurrent core; the paper has 512.'
   )
   previous_action_and_reward: bool = settings.field(
@@ -41,12 +41,12 @@ class R2D2Config(
     'Use the dueling architecture, with separate streams for state value and '
     'advantages: the paper, section 2.3.',
   )
-  burn_in_length: int = settings.field(
+  burn_in_length: config_checks.NonNegativeInt = settings.field(
     4,
     'Steps at the start of a sequence that only warm up the recurrent state; '
     'the paper has 40.',
   )
-  unroll_length: int = settings.field(
+  unroll_length: config_checks.PositiveInt = settings.field(
     16, 'Steps of a sequence that contribute to the loss; the paper has 80.'
   )
   sequence_period: int | None = settings.field(
@@ -59,11 +59,11 @@ class R2D2Config(
     'Continue sequences across episode boundaries; otherwise the last one of '
     'an episode is padded. The paper: "never crossing episode boundaries".',
   )
-  n_step: int = settings.field(
+  n_step: config_checks.PositiveInt = settings.field(
     5, 'n of n-step returns, at most `unroll_length`: the paper, section 2.3.'
   )
   discount: float = agent_config.default(0.997, ': the paper, section 2.3')
-  rescale_epsilon: float | None = settings.field(
+  rescale_epsilon: config_checks.PositiveFloat | None = settings.field(
     1e-3,
     'ε of the value rescaling; the paper, section 2.3. None for no rescaling.',
   )
@@ -79,7 +79,7 @@ class R2D2Config(
   max_gradient_norm: float | None = agent_config.default(
     80.0, ": SEED RL's R2D2"
   )
-  target_update_period: int = settings.field(
+  target_update_period: config_checks.PositiveInt = settings.field(
     100,
     'Learner steps between target network updates; the paper has 2,500.',
   )
@@ -90,7 +90,7 @@ class R2D2Config(
   importance_exponent: float = settings.field(
     0.6, 'Importance weight exponent β: the paper, section 2.3.'
   )
-  max_priority_share: float = settings.field(
+  max_priority_share: config_checks.Fraction = settings.field(
     0.9,
     "η, weight of the maximum TD error in a sequence's priority, against the "
     'mean: the paper, section 2.3.',
@@ -108,12 +108,6 @@ class R2D2Config(
     super().__post_init__()
     cores = [core for core in choices.CORES if core != 'none']
     config_checks.check_one_of(self, 'core', cores)
-    config_checks.check_at_least(
-      self, 1, 'core_size', 'unroll_length', 'n_step', 'target_update_period'
-    )
-    config_checks.check_at_least(self, 0, 'burn_in_length')
-    config_checks.check_positive(self, 'rescale_epsilon')
-    config_checks.check_fraction(self, 'max_priority_share')
     config_checks.check(
       self, 'epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]'
     )

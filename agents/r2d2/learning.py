@@ -1,14 +1,75 @@
-"""Update of R2D2."""
+"""Builder and update of R2D2."""
 
 import functools
 
 import tensorflow as tf
 import tree
 
+from repertory.agents.actor_critic import exploration
+from repertory.agents.interface import builder
 from repertory.agents.r2d2 import config as r2d2_config
 from repertory.agents.replay import experience_replay
-from repertory.components import interfaces, learners, losses, networks, types
+from repertory.components import (
+  adders,
+  interfaces,
+  learners,
+  losses,
+  networks,
+  policies,
+  types,
+)
 from repertory.components.actions import discrete_actions
+
+
+class R2D2Builder(builder.Builder):
+  """R2D2: recurrent, prioritized Q-learning over sequences with burn-in.
+
+  See https://openreview.net/forum?id=r1lyTjAqYX.
+  """
+
+  config: r2d2_config.R2D2Config
+
+  def make_network(self, spec):
+    config = self.config
+    num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
+    network = networks.SequenceNetwork(
+      networks.ObservationTorso(
+        spec.observations, config.hidden_sizes, config.image_torso
+      ),
+      networks.make_core(config.core, config.core_size),
+      networks.make_value_head(num_actions, config.dueling),
+    )
+    network.create_variables(spec.observations)
+    return network
+
+  def make_policy(self, network, acting) -> interfaces.Policy:
+    settings = exploration.epsilon_settings(self.config, acting)
+    return policies.RecurrentEpsilonGreedyPolicy(network, **settings)
+
+  def make_update(self, network, spec):
+    target = self.make_network(spec)
+    actions = discrete_actions.DiscreteActions(spec.actions)
+    update = R2D2Update(network, target, self.config, actions)
+    return experience_replay.in_series(update, self.config)
+
+  def experience(self, spec, num_environments):
+    config = self.config
+    sequences = adders.Sequences(
+      length=config.sequence_length,
+      period=config.period,
+      burn_in=config.burn_in_length,
+      across_episodes=config.across_episodes,
+      extras_spec=types.SequenceExtras(
+        state=self.make_network(spec).state_spec()
+      ),
+    )
+    return experience_replay.describe(
+      config,
+      sequences,
+      spec,
+      num_environments,
+      max_pending_items_per_environment=1,
+    )
 
 
 class R2D2Update(interfaces.Update):
@@ -29,17 +90,12 @@ class R2D2Update(interfaces.Update):
     config: r2d2_config.R2D2Config,
     actions: discrete_actions.DiscreteActions | None = None,
   ):
-    super().__init__()
+    super().__init__(network)
     self._network = network
     self._target_network = target_network
     self._to_number = actions.from_action if actions else lambda action: action
     self._config = config
-    self._optimizer = learners.ClippedAdam(
-      network.trainable_variables,
-      config.learning_rate,
-      config.adam_epsilon,
-      config.max_gradient_norm,
-    )
+    self._optimizer = learners.ClippedAdam.from_config(network, config)
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._update_target = learners.PeriodicCopy(
       network.variables, target_network.variables, config.target_update_period
@@ -50,10 +106,6 @@ class R2D2Update(interfaces.Update):
         functools.partial(transform, epsilon=config.rescale_epsilon)
         for transform in (losses.rescale, losses.inverse_rescale)
       )
-
-  @property
-  def exports(self):
-    return {'policy': self._network.variables}
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     config = self._config

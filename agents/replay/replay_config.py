@@ -18,34 +18,37 @@ class ReplayConfig(agent_config.AgentConfig):
   prioritized: bool = settings.field(
     False, 'Use prioritized replay, arXiv:1511.05952, instead of uniform.'
   )
-  num_sgd_steps_per_step: int = settings.field(
+  num_sgd_steps_per_step: config_checks.PositiveInt = settings.field(
     1,
     'Gradient steps per learner step, each with its own batch. Values above 1 '
     'are faster for small networks; the replay ratio is unchanged. Priorities '
     'are updated after all gradient steps. Settings in learner steps then '
     'count gradient steps.',
   )
-  priority_exponent: float = settings.field(
+  priority_exponent: config_checks.NonNegativeFloat = settings.field(
     0.6, 'Priority exponent α: Ape-X, arXiv:1803.00933, appendix C.'
   )
-  importance_exponent: float = settings.field(
+  importance_exponent: config_checks.Fraction = settings.field(
     0.4, 'Importance weight exponent β: Ape-X, appendix C.'
   )
-  importance_anneal_learner_steps: int | None = settings.field(
-    None,
-    'Learner steps over which β is annealed linearly to 1; None for a constant '
-    'β. Rainbow, arXiv:1710.02298, table 1, anneals it over the run.',
+  importance_anneal_learner_steps: config_checks.PositiveInt | None = (
+    settings.field(
+      None,
+      'Learner steps over which β is annealed linearly to 1; None for a '
+      'constant β. Rainbow, arXiv:1710.02298, table 1, anneals it over the '
+      'run.',
+    )
   )
-  min_priority: float = settings.field(
+  min_priority: config_checks.PositiveFloat = settings.field(
     1e-3, 'Minimum priority, so that every item can be sampled again.'
   )
-  max_replay_size: int = settings.field(
+  max_replay_size: config_checks.PositiveInt = settings.field(
     1_000_000, 'Capacity of the replay table, in items.'
   )
-  min_replay_size: int = settings.field(
+  min_replay_size: config_checks.PositiveInt = settings.field(
     1_000, 'Items in the table before learning starts.'
   )
-  samples_per_insert: float = settings.field(
+  samples_per_insert: config_checks.PositiveFloat = settings.field(
     256.0,
     'Replay ratio, average samples per item; the batch size for one gradient '
     'step per item.',
@@ -56,20 +59,6 @@ class ReplayConfig(agent_config.AgentConfig):
     'may run ahead. None for 10 % of the samples due at min_replay_size, but '
     'at least twice the minimum.',
   )
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_at_least(
-      self,
-      1,
-      'num_sgd_steps_per_step',
-      'max_replay_size',
-      'min_replay_size',
-      'importance_anneal_learner_steps',
-    )
-    config_checks.check_at_least(self, 0, 'priority_exponent')
-    config_checks.check_positive(self, 'min_priority', 'samples_per_insert')
-    config_checks.check_fraction(self, 'importance_exponent')
 
   @property
   def items_per_step(self) -> int:
@@ -85,8 +74,6 @@ class ReplayConfig(agent_config.AgentConfig):
 class TransitionReplayConfig(ReplayConfig, agent_config.NetworkConfig):
   """Settings of an agent with networks and replay of n-step transitions."""
 
-  n_step: int = settings.field(1, 'n of n-step transitions.')
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_at_least(self, 1, 'n_step')
+  n_step: config_checks.PositiveInt = settings.field(
+    1, 'n of n-step transitions.'
+  )

@@ -13,12 +13,7 @@ from repertory.components.config.settings import SettingError
 from repertory.components.transports import experience as experience_lib
 
 # Methods of agent builders whose overrides would not be called here.
-_NOT_WRAPPED = (
-  'make_adder',
-  'make_dataset',
-  'make_priority_updater',
-  'make_learner',
-)
+_NOT_WRAPPED = ('make_adder', 'make_learner')
 
 
 class RewardModelBuilder(builder.Builder):

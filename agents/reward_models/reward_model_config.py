@@ -32,4 +32,4 @@ class RewardModelConfig:
   """
 
   def __post_init__(self):
-    config_checks.check_types(self)
+    config_checks.check_fields(self)

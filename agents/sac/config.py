@@ -24,7 +24,7 @@ class SACConfig(replay_config.TransitionReplayConfig):
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (256, 256), ': the paper, table 1'
   )
-  critic_hidden_sizes: tuple[int, ...] | None = settings.field(
+  critic_hidden_sizes: config_checks.Sizes | None = settings.field(
     None, 'Hidden layer sizes of each critic; None for hidden_sizes.'
   )
   body: str = settings.field(
@@ -46,12 +46,12 @@ class SACConfig(replay_config.TransitionReplayConfig):
     "Dropout rate of the critics' hidden layers, for 'normalized_mlp': DroQ, "
     'arXiv:2110.02034, has 0.01.',
   )
-  num_critics: int = settings.field(
+  num_critics: config_checks.PositiveInt = settings.field(
     2,
     'Number of critics, whose minimum is used: the paper, section 6, has 2; '
     'REDQ, arXiv:2101.05982, has 10.',
   )
-  num_target_critics: int | None = settings.field(
+  num_target_critics: config_checks.PositiveInt | None = settings.field(
     None,
     'Number of random critics whose minimum is the target, sampled in each '
     'learner step; None for all. REDQ has 2.',
@@ -61,7 +61,7 @@ class SACConfig(replay_config.TransitionReplayConfig):
     "Value for the policy loss: 'least' (minimum) of the critics, or their "
     "'mean' as in REDQ.",
   )
-  policy_update_period: int = settings.field(
+  policy_update_period: config_checks.PositiveInt = settings.field(
     1,
     'Learner steps between updates of policy and temperature; REDQ has 20, '
     'with 20 learner steps per environment step.',
@@ -71,17 +71,17 @@ class SACConfig(replay_config.TransitionReplayConfig):
     'Quantiles of each critic, whose mean is the value (TQC); None for scalar '
     "values. TQC, arXiv:2005.04269, has 25, with critics_of_policy 'mean'.",
   )
-  num_dropped_quantiles: int = settings.field(
+  num_dropped_quantiles: config_checks.NonNegativeInt = settings.field(
     0,
     'Number of largest quantiles dropped from targets, per critic: TQC has 2 '
     'for most tasks.',
   )
-  conservative_weight: float | None = settings.field(
+  conservative_weight: config_checks.NonNegativeFloat | None = settings.field(
     None,
     'Weight of the CQL regularizer, for offline learning; None to disable. '
     'CQL, arXiv:2006.04779, has 5 or 10; large values need more.',
   )
-  num_conservative_actions: int = settings.field(
+  num_conservative_actions: config_checks.PositiveInt = settings.field(
     10,
     'Actions sampled for the CQL regularizer from each of three '
     'distributions, uniform and the policy in the current and in the next '
@@ -94,10 +94,10 @@ class SACConfig(replay_config.TransitionReplayConfig):
   discount: float = agent_config.default(0.99, ': the paper, table 1')
   batch_size: int = agent_config.default(256, ': the paper, table 1')
   learning_rate: float = agent_config.default(3e-4, ': the paper, table 1')
-  policy_learning_rate: float | None = settings.field(
+  policy_learning_rate: config_checks.PositiveFloat | None = settings.field(
     None, 'Learning rate of Adam for the policy; None for learning_rate.'
   )
-  temperature_learning_rate: float = settings.field(
+  temperature_learning_rate: config_checks.NonNegativeFloat = settings.field(
     3e-4,
     'Learning rate of Adam for the temperature: the paper, table 1; 0 for a '
     'constant temperature.',
@@ -106,57 +106,43 @@ class SACConfig(replay_config.TransitionReplayConfig):
     0.9,
     'β1 of Adam for policy and critics: arXiv:1412.6980; CrossQ has 0.5.',
   )
-  initial_temperature: float = settings.field(
+  initial_temperature: config_checks.PositiveFloat = settings.field(
     1.0,
     'Initial temperature α, the weight of the entropy relative to rewards.',
   )
-  target_entropy: float | None = settings.field(
+  target_entropy: config_checks.FiniteFloat | None = settings.field(
     None,
     'H̄, target entropy of the policy, for actions scaled to [−1, 1]. None '
     'for −1 per dimension of a continuous action: the paper, table 1; for '
     'discrete actions, 0.98 log A: arXiv:1910.07207, appendix B.',
   )
-  target_update_rate: float | None = settings.field(
+  target_update_rate: config_checks.Rate | None = settings.field(
     0.005,
     'τ, rate of the moving average of the target critics, per learner step: '
     'the paper, table 1. None for no target critics, with current and next '
     'states in one batch, as in CrossQ.',
   )
-  num_random_steps: int = settings.field(
+  num_random_steps: config_checks.NonNegativeInt = settings.field(
     1_000, 'Initial steps with uniformly random actions, over all environments.'
   )
   max_replay_size: int = agent_config.default(1_000_000, ': the paper, table 1')
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_sizes(self, 'critic_hidden_sizes')
     config_checks.check_one_of(self, 'critics_of_policy', ('least', 'mean'))
     config_checks.check_one_of(self, 'body', choices.BODIES)
     config_checks.check_one_of(self, 'critic_body', (None, *choices.BODIES))
-    config_checks.check_at_least(
-      self, 1, 'num_critics', 'num_target_critics', 'policy_update_period',
-      'num_conservative_actions',
-    )  # fmt: skip
     config_checks.check(
       self,
       'num_target_critics',
       (self.num_target_critics or 1) <= self.num_critics,
       f'at most num_critics = {self.num_critics}',
     )
-    config_checks.check_at_least(
-      self, 0, 'temperature_learning_rate', 'num_random_steps',
-      'num_dropped_quantiles', 'conservative_weight',
-    )  # fmt: skip
     self._check_layers()
     self._check_quantiles()
-    config_checks.check_positive(
-      self, 'initial_temperature', 'policy_learning_rate', 'target_update_rate'
-    )
-    config_checks.check_fraction(self, 'target_update_rate')
     config_checks.check(
       self, 'adam_first_decay', 0 <= self.adam_first_decay < 1, 'in [0, 1)'
     )
-    config_checks.check_finite(self, 'target_entropy')
 
   @property
   def critic_layers(self) -> tuple[str, tuple[int, ...]]:

@@ -14,24 +14,12 @@ from repertory.components import learners, losses, networks, types
 from repertory.components.runtime import data_parallel
 
 
-class Next(NamedTuple):
-  """Actions sampled from the policy in the next states.
+class Sampled(NamedTuple):
+  """Actions sampled in states, `[B, D]`, or P in each, `[B, P, D]`.
 
   Attributes:
-    action: Actions in [−1, 1], `[B, D]`.
-    log_prob: log π of the actions, `[B]`.
-  """
-
-  action: tf.Tensor
-  log_prob: tf.Tensor
-
-
-class Proposals(NamedTuple):
-  """Sampled actions of the CQL regularizer, P for each item.
-
-  Attributes:
-    action: In [−1, 1], `[B, P, D]`.
-    log_prob: Log-densities of their sampling distributions, `[B, P]`.
+    action: In [−1, 1].
+    log_prob: Log-densities of their sampling distributions, `[B]` or `[B, P]`.
   """
 
   action: tf.Tensor
@@ -44,18 +32,12 @@ def propose(
   noise: learners.UpdateNoise,
   number: int,
   size: int,
-) -> Proposals:
+) -> Sampled:
   """Samples actions uniformly and from the policy in current and next states.
 
-  See https://arxiv.org/abs/2006.04779, appendix F.
-
-  Args:
-    parameters: Policy parameters in current and next states, `[B, ...]`.
-    sample: Maps parameters and Gaussian noise `[B, D]` to actions `[B, D]` and
-      their log π, `[B]`.
-    noise: Source of noise.
-    number: Actions from each of the three distributions, a third of P.
-    size: D, dimensions of an action.
+  See https://arxiv.org/abs/2006.04779, appendix F. There are `number` of `size`
+  dimensions from each of the three; `sample` maps policy parameters and noise
+  `[B, D]` to actions `[B, D]` and their log π `[B]`.
   """
   batch_size = tf.shape(parameters[0])[0]
   uniforms = noise.uniforms([batch_size, number, size])
@@ -68,7 +50,7 @@ def propose(
     )
     actions.append(tf.reshape(action, [-1, number, size]))
     log_probs.append(tf.reshape(log_prob, [-1, number]))
-  return Proposals(tf.concat(actions, axis=1), tf.concat(log_probs, axis=1))
+  return Sampled(tf.concat(actions, axis=1), tf.concat(log_probs, axis=1))
 
 
 class Errors(NamedTuple):
@@ -196,12 +178,8 @@ class CriticLearning(tf.Module):
     self._config = config
     self._noise = noise
     self._values = make_values(config, noise)
-    self._optimizer = learners.ClippedAdam(
-      critics.trainable_variables,
-      config.learning_rate,
-      config.adam_epsilon,
-      config.max_gradient_norm,
-      first_decay=config.adam_first_decay,
+    self._optimizer = learners.ClippedAdam.from_config(
+      critics, config, first_decay=config.adam_first_decay
     )
     self._update_target = None
     if target_critics is not None and config.target_update_rate is not None:
@@ -223,10 +201,10 @@ class CriticLearning(tf.Module):
     self,
     data: types.Transition,
     action: tf.Tensor,
-    following: Next,
+    following: Sampled,
     temperature: tf.Tensor,
     weights: tf.Tensor,
-    proposals: Proposals | None = None,
+    proposals: Sampled | None = None,
     additional_loss: Callable[
       [], tuple[tf.Tensor | float, dict[str, tf.Tensor]]
     ] = lambda: (0.0, {}),
@@ -276,12 +254,7 @@ class CriticLearning(tf.Module):
     return additional.merge(metrics, added_metrics), errors.sizes
 
   def value(self, observation: types.Nest, action: tf.Tensor) -> tf.Tensor:
-    """Returns the values for the policy loss, `[B]`.
-
-    Args:
-      observation: Nest of `[B, ...]`.
-      action: In [−1, 1], `[B, D]`.
-    """
+    """Returns the values of actions `[B, D]` for the policy loss, `[B]`."""
     critics = data_parallel.split_rows(self._critics)
     return self._values.of_policy(
       critics(observation, action, *self._dropout(action))
@@ -318,7 +291,7 @@ class CriticLearning(tf.Module):
     self,
     observation: types.Nest,
     q_tm1: tf.Tensor,
-    proposals: Proposals,
+    proposals: Sampled,
   ) -> tf.Tensor:
     """Returns the CQL regularizers of each item and critic, `[B, N]`."""
     action = proposals.action  # [B, P, D]

@@ -52,7 +52,7 @@ class DiscreteSACUpdate(interfaces.Update):
     config: sac_config.SACConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    super().__init__()
+    super().__init__(policy_network)
     self._policy_network = policy_network
     self._critics = critics
     self._target_critics = target_critics
@@ -64,12 +64,8 @@ class DiscreteSACUpdate(interfaces.Update):
       target_entropy = _TARGET_SHARE * math.log(actions.num_actions)
     self._temperature = learning.Temperature(config, target_entropy)
     self._policy_optimizer, self._critic_optimizer = (
-      learners.ClippedAdam(
-        network.trainable_variables,
-        learning_rate,
-        config.adam_epsilon,
-        config.max_gradient_norm,
-        first_decay=config.adam_first_decay,
+      learners.ClippedAdam.from_config(
+        network, config, learning_rate, first_decay=config.adam_first_decay
       )
       for network, learning_rate in (
         (policy_network, config.policy_learning_rate or config.learning_rate),
@@ -86,10 +82,6 @@ class DiscreteSACUpdate(interfaces.Update):
     self._improve_policy_in_turn = learning.in_turn(
       self._improve_policy, config
     )
-
-  @property
-  def exports(self):
-    return {'policy': self._policy_network.variables}
 
   @property
   def learned(self):

@@ -26,12 +26,7 @@ def in_turn(
   improve_policy: Callable[..., dict[str, tf.Tensor]],
   config: sac_config.SACConfig,
 ) -> Callable[..., dict[str, tf.Tensor]]:
-  """Delays policy updates to every `policy_update_period`-th call.
-
-  Args:
-    improve_policy: Function that updates the policy and returns metrics.
-    config: The config.
-  """
+  """Delays policy updates to every `policy_update_period`-th call."""
   if config.policy_update_period == 1:
     return improve_policy
   return learners.DelayedUpdate(
@@ -84,7 +79,7 @@ class SACUpdate(interfaces.Update):
     config: sac_config.SACConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    super().__init__()
+    super().__init__(policy_network)
     self._policy_network = policy_network
     self._scaling = scaling
     self._config = config
@@ -94,11 +89,10 @@ class SACUpdate(interfaces.Update):
     self._temperature = Temperature(
       config, -float(scaling.size) if target_entropy is None else target_entropy
     )
-    self._policy_optimizer = learners.ClippedAdam(
-      policy_network.trainable_variables,
+    self._policy_optimizer = learners.ClippedAdam.from_config(
+      policy_network,
+      config,
       config.policy_learning_rate or config.learning_rate,
-      config.adam_epsilon,
-      config.max_gradient_norm,
       first_decay=config.adam_first_decay,
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
@@ -107,10 +101,6 @@ class SACUpdate(interfaces.Update):
       critics, target_critics, config, self._noise
     )
     self._improve_policy_in_turn = in_turn(self._improve_policy, config)
-
-  @property
-  def exports(self):
-    return {'policy': self._policy_network.variables}
 
   @property
   def learned(self):
@@ -126,7 +116,7 @@ class SACUpdate(interfaces.Update):
     critic_metrics, sizes = self._critics.improve(
       data,
       self._scaling.from_action(data.action),
-      critic_learning.Next(*self._act(data.next_observation, noise_t)),
+      critic_learning.Sampled(*self._act(data.next_observation, noise_t)),
       self._temperature(),
       self._importance_weights(sample),
       self._propose(data),
@@ -139,9 +129,7 @@ class SACUpdate(interfaces.Update):
       priorities=sizes if self._config.prioritized else None,
     )
 
-  def _propose(
-    self, data: types.Transition
-  ) -> critic_learning.Proposals | None:
+  def _propose(self, data: types.Transition) -> critic_learning.Sampled | None:
     if self._config.conservative_weight is None:
       return None
     policy = data_parallel.split_rows(self._policy_network)

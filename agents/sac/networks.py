@@ -19,13 +19,6 @@ def make_policy_network(
   """Creates a network that maps observations to policy parameters, `[B, P]`.
 
   Parameters are those of a `SquashedGaussian`, or logits of discrete actions.
-
-  Args:
-    spec: Environment spec with bounded continuous or discrete actions.
-    config: Config of the agent.
-
-  Raises:
-    ValueError: If observations or actions are unsupported.
   """
   if action_parts.are_continuous(spec.actions):
     size = action_scaling.ActionScaling(spec.actions).size
@@ -48,15 +41,7 @@ def make_policy_network(
 def make_critics(
   spec: specs.EnvironmentSpec, config: sac_config.SACConfig
 ) -> networks.CriticEnsemble:
-  """Creates critics of actions in [−1, 1].
-
-  Args:
-    spec: Environment spec, as for `make_policy_network`.
-    config: Config of the agent.
-
-  Returns:
-    Critics with values `[B, N]`, or with K quantiles each, `[B, N K]`.
-  """
+  """Creates critics of actions in [−1, 1], with outputs `[B, N K]`."""
   body, sizes = config.critic_layers
   return networks.make_critics(
     spec,
@@ -72,12 +57,6 @@ class DiscreteCritics(snt.Module):
   """Ensemble of independent critics of discrete actions."""
 
   def __init__(self, spec: specs.EnvironmentSpec, config: sac_config.SACConfig):
-    """Creates the layers and their variables.
-
-    Args:
-      spec: Environment spec, as for `make_policy_network`.
-      config: Config of the agent.
-    """
     super().__init__(name='critics')
     num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
     body, sizes = config.critic_layers

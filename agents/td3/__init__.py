@@ -7,7 +7,7 @@ from repertory.agents.td3.config import PRESETS, TD3Config
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.td3.builder import TD3Builder
+  from repertory.agents.td3.learning import TD3Builder
 
 __all__ = ['PRESETS', 'TD3Builder', 'TD3Config']
 
@@ -17,7 +17,7 @@ AGENT = Agent(
   'preset; bounded continuous actions.',
   TD3Config,
   PRESETS,
-  f'{__name__}.builder:TD3Builder',
+  f'{__name__}.learning:TD3Builder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, TD3Builder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, TD3Builder='learning')

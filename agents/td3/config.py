@@ -21,26 +21,26 @@ class TD3Config(replay_config.TransitionReplayConfig):
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (256, 256), ": the authors'; the paper, appendix C, has (400, 300)"
   )
-  num_critics: int = settings.field(
+  num_critics: config_checks.PositiveInt = settings.field(
     2,
     'Number of critics, whose minimum is used: the paper, section 4.2; DDPG '
     'has 1.',
   )
-  policy_update_period: int = settings.field(
+  policy_update_period: config_checks.PositiveInt = settings.field(
     2,
     'Learner steps between updates of policy and target networks: the paper, '
     'section 5.2; DDPG has 1.',
   )
-  target_sigma: float = settings.field(
+  target_sigma: config_checks.NonNegativeFloat = settings.field(
     0.2,
     'Standard deviation of target policy smoothing noise, for actions scaled '
     'to [−1, 1]: the paper, section 5.3; DDPG has 0.',
   )
-  target_noise_limit: float = settings.field(
+  target_noise_limit: config_checks.NonNegativeFloat = settings.field(
     0.5,
     'Clipping range of target policy smoothing noise: the paper, section 5.3.',
   )
-  behavior_cloning_alpha: float | None = settings.field(
+  behavior_cloning_alpha: config_checks.PositiveFloat | None = settings.field(
     None,
     'α of TD3+BC, arXiv:2106.06860, which has 2.5: smaller values keep the '
     "policy closer to the data set's actions. None to disable behavior "
@@ -56,17 +56,17 @@ class TD3Config(replay_config.TransitionReplayConfig):
     ": the paper, appendix C; its authors' code has 3e-4, with which Pendulum "
     'takes longer',
   )
-  target_update_rate: float = settings.field(
+  target_update_rate: config_checks.Rate = settings.field(
     0.005,
     'τ, rate of the moving average of the target networks, per policy step: '
     'the paper, section 6.1.',
   )
-  sigma: float = settings.field(
+  sigma: config_checks.NonNegativeFloat = settings.field(
     0.1,
     'Standard deviation of exploration noise, for actions scaled to [−1, 1]: '
     'the paper, section 6.1.',
   )
-  num_random_steps: int = settings.field(
+  num_random_steps: config_checks.NonNegativeInt = settings.field(
     1_000,
     'Initial steps with uniformly random actions, over all environments: the '
     'paper, section 6.1, for the easier environments; the authors have 25,000.',
@@ -74,17 +74,6 @@ class TD3Config(replay_config.TransitionReplayConfig):
   max_replay_size: int = agent_config.default(
     1_000_000, ': the paper keeps all'
   )
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_at_least(self, 1, 'num_critics', 'policy_update_period')
-    config_checks.check_at_least(
-      self, 0, 'sigma', 'target_sigma', 'target_noise_limit', 'num_random_steps'
-    )
-    config_checks.check_positive(
-      self, 'target_update_rate', 'behavior_cloning_alpha'
-    )
-    config_checks.check_fraction(self, 'target_update_rate')
 
 
 PRESETS = {

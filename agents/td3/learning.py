@@ -1,13 +1,63 @@
-"""Update of TD3."""
+"""Builder and update of TD3."""
 
+import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents.actor_critic import policy_and_critic
-from repertory.agents.replay import experience_replay
+from repertory.agents.actor_critic import exploration, policy_and_critic
+from repertory.agents.replay import experience_replay, transition_replay
 from repertory.agents.td3 import config as td3_config
-from repertory.components import interfaces, learners, losses, types
+from repertory.components import (
+  interfaces,
+  learners,
+  losses,
+  networks,
+  specs,
+  types,
+)
 from repertory.components.actions import action_scaling
+from repertory.components.networks import CriticEnsemble
 from repertory.components.runtime import data_parallel
+
+
+class TD3Builder(transition_replay.TransitionReplayBuilder):
+  """Twin delayed deterministic policy gradient (TD3).
+
+  See https://arxiv.org/abs/1802.09477. The builder's network is the policy; the
+  update creates the critics.
+  """
+
+  config: td3_config.TD3Config
+
+  def make_network(self, spec):
+    size = action_scaling.ActionScaling(spec.actions).size
+    torso = networks.ObservationTorso(
+      spec.observations, self.config.hidden_sizes, self.config.image_torso
+    )
+    network = snt.Sequential([torso, snt.Linear(size, name='head'), tf.tanh])
+    networks.create_variables(network, spec.observations)
+    return network
+
+  def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
+    """Creates critics; also called for the target critics."""
+    config = self.config
+    return networks.make_critics(
+      spec, config.hidden_sizes, config.num_critics, config.image_torso
+    )
+
+  def make_policy(self, network, acting) -> interfaces.Policy:
+    return exploration.make_deterministic_policy(
+      network, self.config.sigma, acting, self.config.num_random_steps
+    )
+
+  def make_update(self, network, spec):
+    online = policy_and_critic.Networks(network, self.make_critics(spec))
+    target = policy_and_critic.Networks(
+      self.make_network(spec), self.make_critics(spec)
+    )
+    update = TD3Update(
+      online, target, action_scaling.ActionScaling(spec.actions), self.config
+    )
+    return experience_replay.in_series(update, self.config)
 
 
 class TD3Update(interfaces.Update):
@@ -24,13 +74,13 @@ class TD3Update(interfaces.Update):
     scaling: action_scaling.ActionScaling,
     config: td3_config.TD3Config,
   ):
-    super().__init__()
+    super().__init__(online.policy)
     self._online = online
     self._target = target
     self._scaling = scaling
     self._config = config
     self._policy_optimizer, self._critic_optimizer = (
-      policy_and_critic.make_optimizers(online, config)
+      learners.ClippedAdam.from_config(network, config) for network in online
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
@@ -42,10 +92,6 @@ class TD3Update(interfaces.Update):
       ['policy_value', 'policy_gradient_norm'],
       config.policy_update_period,
     )
-
-  @property
-  def exports(self):
-    return {'policy': self._online.policy.variables}
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data

@@ -18,22 +18,26 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
   default_environments_per_actor: ClassVar[int] = 8
 
   core: str = settings.field('none', "Recurrent core: 'none', 'lstm' or 'gru'.")
-  core_size: int = settings.field(128, 'Output size of the recurrent core.')
+  core_size: config_checks.PositiveInt = settings.field(
+    128, 'Output size of the recurrent core.'
+  )
   previous_action_and_reward: bool = settings.field(
     False,
     'Include the previous action and reward in observations.',
   )
-  unroll_length: int = agent_config.required('T, steps per unroll.')
+  unroll_length: config_checks.PositiveInt = agent_config.required(
+    'T, steps per unroll.'
+  )
   batch_size: int | None = agent_config.required('Unrolls per learner step.')
-  adam_epsilon: float = settings.field(
+  adam_epsilon: config_checks.PositiveFloat = settings.field(
     1e-5, 'ε of Adam, added to the denominator.'
   )
-  max_abs_reward: float | None = settings.field(
+  max_abs_reward: config_checks.PositiveFloat | None = settings.field(
     None,
     'Rewards are clipped to ± this before learning, after any scaling; None '
     'for no clipping.',
   )
-  max_queue_size: int | None = settings.field(
+  max_queue_size: config_checks.PositiveInt | None = settings.field(
     None,
     'Capacity of the queue, in unrolls; None for a batch and one unroll of '
     'each environment.',
@@ -47,10 +51,6 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
   def __post_init__(self):
     super().__post_init__()
     config_checks.check_one_of(self, 'core', choices.CORES)
-    config_checks.check_at_least(
-      self, 1, 'core_size', 'unroll_length', 'max_queue_size'
-    )
-    config_checks.check_positive(self, 'adam_epsilon', 'max_abs_reward')
 
   @abc.abstractmethod
   def batch_size_for(self, num_environments: int) -> int:
@@ -88,23 +88,18 @@ class MinibatchConfig(UnrollConfig, agent_config.NetworkConfig):
   batch_size: int | None = agent_config.default(
     None, '; None for the same number of each environment'
   )
-  num_epochs: int = settings.field(4, 'Epochs over each batch.')
-  num_minibatches: int = settings.field(
+  num_epochs: config_checks.PositiveInt = settings.field(
+    4, 'Epochs over each batch.'
+  )
+  num_minibatches: config_checks.PositiveInt = settings.field(
     4, 'Minibatches (gradient steps) per epoch.'
   )
-  lambda_: float = settings.field(0.95, 'λ of the returns.')
-  anneal_learner_steps: int | None = settings.field(
+  lambda_: config_checks.Fraction = settings.field(0.95, 'λ of the returns.')
+  anneal_learner_steps: config_checks.PositiveInt | None = settings.field(
     None,
     'Learner steps over which the learning rate decays linearly to 0; None '
     'for a constant one.',
   )
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_at_least(
-      self, 1, 'num_epochs', 'num_minibatches', 'anneal_learner_steps'
-    )
-    config_checks.check_fraction(self, 'lambda_')
 
   @property
   def min_minibatch_steps(self) -> int:
@@ -136,7 +131,7 @@ class ActorCriticConfig(MinibatchConfig):
   # The number of actors of PPO, for Atari.
   min_batch_size: ClassVar[int] = 8
 
-  shared_sizes: tuple[int, ...] = settings.field(
+  shared_sizes: config_checks.Sizes = settings.field(
     (),
     'Hidden layer sizes shared by policy and value, before the recurrent core.',
   )
@@ -157,11 +152,6 @@ class ActorCriticConfig(MinibatchConfig):
   max_gradient_norm: float | None = agent_config.default(
     0.5, ": that of PPO's code"
   )
-  baseline_cost: float = settings.field(
+  baseline_cost: config_checks.NonNegativeFloat = settings.field(
     0.5, "Weight of the value loss: that of PPO's code."
   )
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_sizes(self, 'shared_sizes')
-    config_checks.check_at_least(self, 0, 'baseline_cost')

@@ -7,7 +7,7 @@ from repertory.agents.vmpo.config import PRESETS, VMPOConfig
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.vmpo.builder import VMPOBuilder
+  from repertory.agents.vmpo.learning import VMPOBuilder
 
 __all__ = ['PRESETS', 'VMPOBuilder', 'VMPOConfig']
 
@@ -17,7 +17,7 @@ AGENT = Agent(
   'feed-forward or recurrent; discrete or continuous actions.',
   VMPOConfig,
   PRESETS,
-  f'{__name__}.builder:VMPOBuilder',
+  f'{__name__}.learning:VMPOBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, VMPOBuilder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, VMPOBuilder='learning')

@@ -28,7 +28,7 @@ class VMPOConfig(unroll_config.ActorCriticConfig):
     4, ": PPO's; the paper has 1, and many more batches"
   )
   num_minibatches: int = agent_config.default(4, ": PPO's; the paper has 1")
-  target_update_period: int = settings.field(
+  target_update_period: config_checks.PositiveInt = settings.field(
     1,
     'T_target, learner steps between copies to the target network, which '
     'acts; the paper has more, of one gradient step each.',
@@ -37,42 +37,37 @@ class VMPOConfig(unroll_config.ActorCriticConfig):
   lambda_: float = agent_config.default(
     0.95, " (GAE): that of PPO; 1 for the paper's, up to the end of the unroll"
   )
-  epsilon: float = settings.field(0.1, 'ε_η, KL bound of the E-step, in nats.')
-  epsilon_policy: float = settings.field(
+  epsilon: config_checks.PositiveFloat = settings.field(
+    0.1, 'ε_η, KL bound of the E-step, in nats.'
+  )
+  epsilon_policy: config_checks.PositiveFloat = settings.field(
     1e-2,
     'ε_α, KL bound of discrete policies between copies to the target network, '
     'in nats.',
   )
-  epsilon_mean: float = settings.field(
+  epsilon_mean: config_checks.PositiveFloat = settings.field(
     1e-2,
     'ε_αμ, KL bound of the means of continuous actions, over all dimensions.',
   )
-  epsilon_stddev: float = settings.field(
+  epsilon_stddev: config_checks.PositiveFloat = settings.field(
     1e-3, 'ε_αΣ, KL bound of the standard deviations of continuous actions.'
   )
-  initial_temperature: float = settings.field(
+  initial_temperature: config_checks.PositiveFloat = settings.field(
     1.0, 'Initial temperature η: the paper.'
   )
-  initial_alpha_policy: float = settings.field(
+  initial_alpha_policy: config_checks.PositiveFloat = settings.field(
     1.0, 'Initial KL multiplier α, for discrete actions.'
   )
-  initial_alpha_mean: float = settings.field(1.0, 'Initial KL multiplier α_μ.')
-  initial_alpha_stddev: float = settings.field(
+  initial_alpha_mean: config_checks.PositiveFloat = settings.field(
+    1.0, 'Initial KL multiplier α_μ.'
+  )
+  initial_alpha_stddev: config_checks.PositiveFloat = settings.field(
     1.0, 'Initial KL multiplier α_Σ.'
   )
   learning_rate: float = agent_config.default(1e-3)
-  dual_learning_rate: float = settings.field(
+  dual_learning_rate: config_checks.PositiveFloat = settings.field(
     1e-2, 'Learning rate of Adam for η and α.'
   )
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_at_least(self, 1, 'target_update_period')
-    config_checks.check_positive(
-      self, 'epsilon', 'epsilon_policy', 'epsilon_mean', 'epsilon_stddev',
-      'initial_temperature', 'initial_alpha_policy', 'initial_alpha_mean',
-      'initial_alpha_stddev', 'dual_learning_rate',
-    )  # fmt: skip
 
   @property
   def min_minibatch_steps(self) -> int:

@@ -1,4 +1,4 @@
-"""Update of V-MPO."""
+"""Builder and update of V-MPO."""
 
 from collections.abc import Mapping
 
@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from repertory.agents.actor_critic import actor_critic
 from repertory.agents.unrolls import steps as steps_lib
+from repertory.agents.unrolls import unroll_queue
 from repertory.agents.vmpo import config as vmpo_config
 from repertory.components import (
   distributions,
@@ -15,6 +16,29 @@ from repertory.components import (
   networks,
   types,
 )
+
+
+class VMPOBuilder(unroll_queue.UnrollQueueBuilder):
+  """On-policy maximum a posteriori policy optimization (V-MPO).
+
+  See https://arxiv.org/abs/1909.12238. The builder's network is the target
+  network, which acts; the update creates the online network.
+  """
+
+  config: vmpo_config.VMPOConfig
+
+  def make_network(self, spec):
+    config = self.config
+    return actor_critic.make_network(
+      spec, config, config.shared_sizes, config.hidden_sizes
+    )
+
+  def make_update(self, network, spec):
+    online = self.make_network(spec)
+    for variable, acting in zip(online.variables, network.variables):
+      variable.assign(acting)
+    distribution = distributions.make_distribution(spec.actions)
+    return VMPOUpdate(online, network, distribution, self.config)
 
 
 class VMPOUpdate(interfaces.Update):
@@ -35,7 +59,7 @@ class VMPOUpdate(interfaces.Update):
     distribution: distributions.Distribution,
     config: vmpo_config.VMPOConfig,
   ):
-    super().__init__()
+    super().__init__(target)
     self._online = online
     self._target = target
     self._distribution = distribution
@@ -43,11 +67,8 @@ class VMPOUpdate(interfaces.Update):
     self._learning_rate = tf.Variable(
       float(config.learning_rate), trainable=False, name='learning_rate'
     )
-    self._optimizer = learners.ClippedAdam(
-      online.trainable_variables,
-      self._learning_rate,
-      config.adam_epsilon,
-      config.max_gradient_norm,
+    self._optimizer = learners.ClippedAdam.from_config(
+      online, config, self._learning_rate
     )
     self._temperature = learners.DualVariable(
       config.initial_temperature, [], 'temperature'
@@ -74,10 +95,6 @@ class VMPOUpdate(interfaces.Update):
     self._update_target = learners.PeriodicCopy(
       online.variables, target.variables, config.target_update_period
     )
-
-  @property
-  def exports(self):
-    return {'policy': self._target.variables}
 
   @property
   def learned(self):

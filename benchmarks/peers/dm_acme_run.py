@@ -74,7 +74,7 @@ def main():
   make = _MAKERS[case['algorithm']]
   agent = make(spec, case['hidden_sizes'], case['settings'])
   # A private attribute: an agent acts and learns in one call.
-  report.tell_first_update(agent._learner, 'step')
+  report.report_first_update(agent._learner, 'step')
   counter = counting.Counter()
   loop = environment_loop.EnvironmentLoop(
     environment, agent, counter=counter, logger=loggers.NoOpLogger()

@@ -11,38 +11,10 @@ import gymnasium
 import reports
 import torch
 from stable_baselines3.common import (
-  callbacks,
   env_util,
-  evaluation,
   torch_layers,
   vec_env,
 )
-
-
-class _Solved(callbacks.BaseCallback):
-  """Evaluates periodically, and ends the run when the task is solved."""
-
-  def __init__(self, case, report):
-    super().__init__()
-    self._solve = case['solve']
-    self._next = self._solve['period']
-    self._report = report
-    self._environments = env_util.make_vec_env(
-      case['environment'], n_envs=4, seed=1_000_000 + case['seed']
-    )
-
-  def _on_step(self):
-    if self.num_timesteps < self._next:
-      return True
-    self._next += self._solve['period']
-    with self._report.left_out():
-      mean, _ = evaluation.evaluate_policy(
-        self.model, self._environments, self._solve['episodes']
-      )
-    if mean < self._solve['threshold']:
-      return True
-    self._report.write(solved=self._report.costs(), mean=float(mean))
-    return False
 
 
 class _SharedLayers(torch_layers.BaseFeaturesExtractor):
@@ -78,23 +50,13 @@ def _make_environments(case):
   return vec_env.VecFrameStack(environments, n_stack=4), 'CnnPolicy'
 
 
-def _to_schedule(value):
-  """Returns a linear schedule to 0 for 'linear 0.1'; else the value."""
-  if not isinstance(value, str) or not value.startswith('linear '):
-    return value
-  initial = float(value.partition(' ')[2])
-  return lambda remaining: remaining * initial
-
-
 def main():
   """Runs the training described by the argument, a JSON object."""
   case = json.loads(sys.argv[1])
   report = reports.Report(case)
   torch.set_num_threads(1)  # Two take up to four times as long.
   environments, policy = _make_environments(case)
-  settings = {
-    name: _to_schedule(value) for name, value in case['settings'].items()
-  }
+  settings = dict(case['settings'])
   if sizes := case.get('shared_sizes'):
     settings['policy_kwargs'] = {
       'features_extractor_class': _SharedLayers,
@@ -107,9 +69,8 @@ def main():
   if case['library'] == 'stable_baselines3':
     settings['device'] = 'cpu'
   model = algorithm(policy, environments, seed=case['seed'], **settings)
-  report.tell_first_update(model, 'train')
-  callback = _Solved(case, report) if case.get('solve') else None
-  model.learn(case['steps'], callback=callback)
+  report.report_first_update(model, 'train')
+  model.learn(case['steps'])
   report.write(steps=model.num_timesteps)
 
 

@@ -52,9 +52,7 @@ class ActionScaling:
   def to_action(self, scaled: tf.Tensor) -> types.Nest:
     """Converts `[B, D]` into actions of the spec, `[B, ...]`.
 
-    Args:
-      scaled: −1 is the least action and 1 the largest; numbers beyond are
-        clipped.
+    −1 is the least action and 1 the largest; numbers beyond are clipped.
     """
     # A cast to the narrower dtype keeps order and bounds.
     wide = self._middle + self._half_width * tf.cast(scaled, tf.float64)
@@ -80,11 +78,7 @@ class ActionScaling:
 
 
 def _bounds_of(part: action_parts.ActionPart) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the lower and upper bounds.
-
-  Raises:
-    ValueError: See `ActionScaling`.
-  """
+  """Returns the lower and upper bounds, or raises `ActionScaling`'s errors."""
   name, spec = part
   if not action_parts.is_continuous(spec):
     raise ValueError(

@@ -97,11 +97,7 @@ class EnvironmentLoop(core.Worker):
     self._metrics = metrics
 
   def read_info(self, names: Sequence[str]) -> None:
-    """Adds entries of the environments' info to the metrics of episodes.
-
-    Args:
-      names: Each must be a number in the last step of every episode.
-    """
+    """Adds info entries, numbers at episodes' ends, to episodes' metrics."""
     self._info_names = tuple(names)
 
   def reset(self) -> dm_env.TimeStep:
@@ -199,10 +195,7 @@ class EnvironmentLoop(core.Worker):
     return episodes
 
   def save(self) -> dict[str, Any]:
-    """Returns the environments and their episodes' state, between two steps.
-
-    It can be pickled if the environments can be.
-    """
+    """Returns the environments and their episodes' state, to be pickled."""
     return {
       'environment': self._environment,
       'timestep': self._timestep,
@@ -234,22 +227,15 @@ class EnvironmentLoop(core.Worker):
 
   def _log(self, logger: loggers.Logger, episode: Episode) -> None:
     counts = self._counter.get_counts() if self._counter is not None else {}
-    logger.write(
-      {
-        'episode_return': episode.episode_return,
-        'episode_length': episode.length,
-        **counts,
-      }
-    )
+    row = {
+      'episode_return': episode.episode_return,
+      'episode_length': episode.length,
+    }
+    logger.write({**row, **counts})
 
 
 def divide_episodes(num_episodes: int, batch_size: int) -> list[int]:
-  """Returns how many of the evaluation episodes each slot contributes.
-
-  Args:
-    num_episodes: Number of episodes, at least 1.
-    batch_size: Slots, B.
-  """
+  """Returns how many of the evaluation episodes each slot contributes."""
   return [
     num_episodes // batch_size + (slot < num_episodes % batch_size)
     for slot in range(batch_size)

@@ -13,15 +13,9 @@ from repertory.components.config.settings import SettingError
 
 # Columns that evaluation rows have anyway.
 _TAKEN = (
-  'episode_return',
-  'episode_return_deviation',
-  'episode_return_min',
-  'episode_return_max',
-  'episode_length',
-  'count',
-  'steps',
-  'learner_steps',
-  'elapsed_seconds',
+  *('episode_return', 'episode_return_deviation', 'episode_return_min'),
+  *('episode_return_max', 'episode_length', 'count', 'steps'),
+  *('learner_steps', 'elapsed_seconds'),
 )
 
 _FIRST = int(dm_env.StepType.FIRST)
@@ -61,11 +55,8 @@ class EpisodeMetrics:
   ):
     """Creates all metrics for each slot.
 
-    Args:
-      makers: Factories of metrics, by name.
-      batch_size: Slots, B.
-      original: Recovers the environment's observation from the agent's; None if
-        they are the same.
+    `original` recovers the environment's observation from the agent's; None if
+    they are the same.
     """
     self._slots = [
       {name: make() for name, make in makers.items()} for _ in range(batch_size)
@@ -77,12 +68,7 @@ class EpisodeMetrics:
     self.step(None, timestep)
 
   def step(self, action: types.Nest, timestep: dm_env.TimeStep) -> None:
-    """Adds a step of every slot; FIRST starts an episode.
-
-    Args:
-      action: A batch; ignored where a slot is FIRST.
-      timestep: A batch.
-    """
+    """Adds a step of every slot; FIRST starts one and ignores the action."""
     observation = timestep.observation
     if self._original is not None:
       observation = self._original(observation)
@@ -102,11 +88,7 @@ class EpisodeMetrics:
         metric.step(acted, unbatched)
 
   def values(self, slot: int) -> dict[str, float]:
-    """Returns the metrics of the episode that has ended in a slot, by name.
-
-    Raises:
-      TypeError: If a value is not a number.
-    """
+    """Returns the metrics of the ended episode of a slot, by name."""
     return {
       name: _to_number(name, metric.value())
       for name, metric in self._slots[slot].items()
@@ -140,11 +122,7 @@ def check(makers: Any) -> None:
 def read_info(
   info: Mapping[str, Any], names: Sequence[str]
 ) -> dict[str, float]:
-  """Returns entries of an environment's info as numbers, by name.
-
-  Args:
-    info: That of the last step of an episode.
-    names: Entries to read.
+  """Returns entries of the info of an episode's last step as numbers.
 
   Raises:
     ValueError: If one is missing, or not a number.
@@ -164,15 +142,7 @@ def read_info(
 
 
 def check_info(names: Any, makers: Makers) -> None:
-  """Checks that names of info entries can be log columns.
-
-  Args:
-    names: Entries of the environments' info.
-    makers: The evaluation metrics, which have columns, too.
-
-  Raises:
-    SettingError: Naming the first invalid name.
-  """
+  """Raises SettingError unless info entries can be columns beside metrics."""
   if isinstance(names, str) or not isinstance(names, Sequence):
     raise SettingError('info', f'must be a list of names, got {names!r}.')
   taken = [*_TAKEN, 'episodes', *makers]

@@ -57,11 +57,7 @@ def export(
 
 
 def name_leaves(nest: types.Nest, *root: str) -> list[str]:
-  """Returns the names of a nest's leaves, made of their paths.
-
-  Raises:
-    ValueError: If two leaves get the same name.
-  """
+  """Returns the names of a nest's leaves, made of their paths."""
   names = [
     re.sub(r'\W', '_', '_'.join(map(str, (*root, *path))), flags=re.ASCII)
     for path, _ in tree.flatten_with_path(nest)
@@ -100,11 +96,7 @@ class _Step:
     self._states = tree.flatten(self._state)
 
   def find_needed(self) -> dict[int, str]:
-    """Returns the leaves of the state that may ever affect an action.
-
-    Returns:
-      Their names, by index.
-    """
+    """Returns names by index of state leaves that may affect an action."""
 
     def step(*leaves):
       n = len(self._observations)
@@ -177,11 +169,7 @@ def _find_sources(tensors: Sequence[Any]) -> set[Any]:
 
 
 def _trace_initial_state(rows: dict[str, np.ndarray]) -> Any:
-  """Traces the function for the state before the first step.
-
-  Args:
-    rows: The first rows of each leaf, by name.
-  """
+  """Traces the function that returns the first rows of each leaf, by name."""
 
   def initial_state(batch_size):
     def make(table: np.ndarray) -> tf.Tensor:

@@ -1,16 +1,11 @@
 """Adders, which convert time steps to replay items."""
 
 from repertory.components.adders.adder import Adder, ItemSpec
-from repertory.components.adders.sequence import (
-  EpisodeAdder,
-  SequenceAdder,
-  Sequences,
-)
+from repertory.components.adders.sequence import SequenceAdder, Sequences
 from repertory.components.adders.transition import TransitionAdder, Transitions
 
 __all__ = [
   'Adder',
-  'EpisodeAdder',
   'ItemSpec',
   'SequenceAdder',
   'Sequences',

@@ -43,8 +43,7 @@ class Adder(core.Adder):
       raise ValueError(
         f"Table '{table.name}' must have no bundles unless the items of all "
         f'slots of this {type(self).__name__} end together and fill bundles, '
-        f'got bundles of {table.bundle_size} and batch_size {batch_size}. Set '
-        'in_bundles=False in the experience of the builder.'
+        f'got bundles of {table.bundle_size} and batch_size {batch_size}.'
       )
     self._writer = writer
     self._batch_size = batch_size

@@ -13,15 +13,7 @@ from repertory.components.anakin.transitions import TransitionTransport
 from repertory.components.anakin.unrolls import UnrollTransport
 
 __all__ = [
-  'Carry',
-  'CompiledLearner',
-  'CompiledSnapshots',
-  'CompiledTransport',
-  'Environments',
-  'EpisodeBatch',
-  'LoopParts',
-  'SequenceTransport',
-  'TransitionTransport',
-  'UnrollTransport',
-  'begin',
-]
+  'Carry', 'CompiledLearner', 'CompiledSnapshots', 'CompiledTransport',
+  'Environments', 'EpisodeBatch', 'LoopParts', 'SequenceTransport',
+  'TransitionTransport', 'UnrollTransport', 'begin',
+]  # fmt: skip

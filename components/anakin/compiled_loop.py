@@ -126,14 +126,10 @@ class CompiledLoop:
     max_priority: float,
     carry: acting.Carry,
   ) -> tuple[acting.Carry, LoopResult]:
-    """Runs iterations, fewer if an update diverges and may not be skipped.
+    """Runs `num_turns` iterations, at most `max_turns`, from the last state.
 
-    Args:
-      num_turns: Number of iterations, at most `max_turns`.
-      learner_steps: Updates so far.
-      num_skips: Number of the latest updates that were undone in a row.
-      max_priority: Largest priority so far.
-      carry: State from the previous call.
+    Fewer if an update diverges and, with `num_skips` updates undone before it,
+    may not be skipped.
     """
     leaves = self._compiled(
       tf.constant(num_turns, tf.int32),

@@ -18,12 +18,7 @@ from repertory.components.checkpoints import checkpointing
 
 
 class EpisodeBatch(NamedTuple):
-  """Number of environment steps of a call, and its ended episodes.
-
-  Attributes:
-    num_steps: Number of environment steps.
-    episodes: Return and length of each, in order of time.
-  """
+  """Environment steps of a call, and ended episodes' returns and lengths."""
 
   num_steps: int
   episodes: list[tuple[float, int]]
@@ -45,15 +40,9 @@ class CompiledLearner(learners.LearnerState):
     jit_compile: bool = False,
     divergence: learners.Divergence | None = None,
   ):
-    """Compiles the program.
+    """Compiles the program, which starts from `carry`.
 
-    Args:
-      parts: Components of the program.
-      carry: State before the first step.
-      logger: Logger for the metrics of every update, see `LearnerState`.
-      jit_compile: Whether to compile with XLA.
-      divergence: Handling of non-finite updates; by default the learner stops
-        and saves nothing.
+    For `logger` and `divergence` see `LearnerState`; `jit_compile` is for XLA.
     """
     super().__init__(parts.update, logger, divergence)
     parts.transport.begin(carry)
@@ -154,10 +143,8 @@ class CompiledLearner(learners.LearnerState):
     self, before: int, num_updates: int, outcome: compiled_loop_lib.LoopResult
   ) -> None:
     """Checks and logs the updates of a call."""
-    metrics = {
-      name: values.numpy()[:num_updates]
-      for name, values in outcome.metrics.items()
-    }
+    found = outcome.metrics.items()
+    metrics = {name: values.numpy()[:num_updates] for name, values in found}
     columns = dict(metrics)
     if not isinstance(outcome.lag, tuple):
       columns['policy_lag'] = outcome.lag.numpy()[:num_updates]

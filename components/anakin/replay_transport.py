@@ -13,8 +13,6 @@ from repertory.components.anakin import acting, compiled_transport, sum_tree
 from repertory.components.runtime import loops, random_streams
 from repertory.components.transports import experience as experience_lib
 
-_STREAM = 0  # Random stream of the sampler.
-
 
 class StepRecord(NamedTuple):
   """Step record of all environments, without observations: see `acting.Step`.
@@ -55,12 +53,8 @@ class ReplayTransport(compiled_transport.CompiledTransport):
   ):
     """Initializes the table; `begin` creates its variables.
 
-    Args:
-      experience: Experience whose table is uniform or prioritized.
-      num_environments: N.
-      num_moments: M, step records per environment: enough for `max_size` items,
-        however short the episodes are.
-      seed: Seed of the sampler.
+    M step records per environment are enough for `max_size` items, however
+    short the episodes are.
     """
     super().__init__(name='replay_transport')
     self._table = table = experience.table
@@ -126,7 +120,7 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     )
     self._moments = self._make_rows(self._moment_spec)
     counters = random_streams.initial_counters(
-      self._seed, range(_STREAM, _STREAM + self._batch_size)
+      self._seed, range(self._batch_size)
     )
     self._counters = tf.Variable(counters, trainable=False)
     # Indices of the newest observation, and of the oldest step with items.
@@ -144,7 +138,9 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     moment = self._note(step, version)
     sum_tree.scatter(tree.flatten(self._moments), rows, tree.flatten(moment))
     self._now.assign_add(1)
-    self._make_room()
+    # Removes the items that begin at the step that is overwritten next.
+    begin = self._now + self._lead - self._num_moments
+    self._remove_until(lambda: self._oldest <= begin)
     self._write_observation(carry)
     weight = tf.constant(1.0, tf.float64)
     if self._exponent is not None:
@@ -152,7 +148,7 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     completed, kept = self._complete(step, weight)
     self._inserts.assign_add(completed)
     self._size.assign_add(kept)
-    self._shrink()
+    self._remove_until(lambda: self._size > self._table.max_size)
     episodes = tree.map_structure(lambda leaf: leaf[None], episodes)
     return carry, (), episodes
 
@@ -246,15 +242,6 @@ class ReplayTransport(compiled_transport.CompiledTransport):
       rows,
       [*tree.flatten(carry.observation), first],
     )
-
-  def _make_room(self) -> None:
-    """Removes the items that begin at the step that is overwritten next."""
-    begin = self._now + self._lead - self._num_moments
-    self._remove_until(lambda: self._oldest <= begin)
-
-  def _shrink(self) -> None:
-    """Removes the oldest items above the table's capacity."""
-    self._remove_until(lambda: self._size > self._table.max_size)
 
   def _remove_until(self, is_too_old) -> None:
     """Removes the items of the oldest steps while a condition holds."""

@@ -13,16 +13,11 @@ _FAN_OUT = 32
 class TensorSumTree(tf.Module):
   """Weights of items in variables of a program.
 
-  Updates and samples cost O(height), which is logarithmic in the number of
-  items.
+  Updates and samples cost O(log(number of items)).
   """
 
   def __init__(self, num_leaves: int):
-    """Initializes all weights with 0.
-
-    Args:
-      num_leaves: Number of weights, at least 1.
-    """
+    """Initializes all weights with 0."""
     super().__init__(name='sum_tree')
     sizes = [num_leaves]
     while sizes[-1] > 1:
@@ -50,25 +45,14 @@ class TensorSumTree(tf.Module):
     return _gather(self.leaves, indices)
 
   def set(self, indices: tf.Tensor, weights: tf.Tensor) -> None:
-    """Sets weights.
-
-    Args:
-      indices: int32 `[K]`. Repeated indices must have equal weights.
-      weights: float64 `[K]`, at least 0.
-    """
+    """Sets float64 weights ≥ 0; repeated indices must have equal ones."""
     _scatter(self.leaves, indices, weights)
     self._add_up(indices // _FAN_OUT)
 
   def set_runs(
     self, starts: tf.Tensor, length: int, weights: tf.Tensor
   ) -> None:
-    """Sets the weights of runs of items, as `set` does, but faster.
-
-    Args:
-      starts: First index of each run, int32 `[K]`.
-      length: L.
-      weights: float64 `[K, L]`.
-    """
+    """Sets weights `[K, L]` of runs of L items, as `set` does, but faster."""
     indices = starts[:, None] + tf.range(length)  # [K, L]
     _scatter(self.leaves, tf.reshape(indices, [-1]), tf.reshape(weights, [-1]))
     # The nodes that a run can touch, perhaps with the last one repeated.
@@ -78,13 +62,9 @@ class TensorSumTree(tf.Module):
     self._add_up(tf.reshape(nodes, [-1]))
 
   def draw(self, uniforms: tf.Tensor) -> tf.Tensor:
-    """Samples items with probabilities in proportion to their weights.
+    """Samples items in proportion to their weights, not all of them 0.
 
-    Args:
-      uniforms: float64 `[B]` in [0, 1). At least one weight must be positive.
-
-    Returns:
-      Indices of the items, int32 `[B]`.
+    Maps float64 numbers in [0, 1) to indices, int32, `[B]` each.
     """
     left = uniforms * self.total()
     node = tf.zeros(uniforms.shape, tf.int32)

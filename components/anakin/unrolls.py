@@ -28,14 +28,10 @@ class UnrollTransport(compiled_transport.CompiledTransport):
   ):
     """Determines the numbers of unrolls and batches per iteration.
 
-    Args:
-      experience: Experience with a queue of `Sequences` across episodes,
-        without burn-in, that overlap by one observation.
-      num_environments: N.
-
     Raises:
       SettingError: If the batch size and N do not divide each other, or the
-        items are not supported.
+        items are not unrolls: `Sequences` across episodes, without burn-in,
+        that overlap by one observation.
     """
     super().__init__(name='unroll_road')
     batch_size = experience.batch_size
@@ -78,17 +74,13 @@ class UnrollTransport(compiled_transport.CompiledTransport):
 
     def roll_out(i, carry):
       del i
-      carry, unroll, episodes = self._roll_out(act, carry, version)
-      return carry, (unroll, episodes)
+      return self._roll_out(act, carry, version)
 
     if self._num_rollouts == 1:
-      carry, unrolls, episodes = self._roll_out(act, carry, version)
+      carry, (unrolls, episodes) = roll_out(0, carry)
     else:
-      carry, (unrolls, episodes) = loops.scan(
-        roll_out, carry, self._num_rollouts
-      )
-      episodes = tree.map_structure(loops.merge_axes, episodes)
-      unrolls = tree.map_structure(loops.merge_axes, unrolls)
+      carry, rollouts = loops.scan(roll_out, carry, self._num_rollouts)
+      unrolls, episodes = tree.map_structure(loops.merge_axes, rollouts)
     num_items = self._num_rollouts * self._num_environments
     self._inserts.assign_add(num_items)
     batches = tree.map_structure(
@@ -113,11 +105,8 @@ class UnrollTransport(compiled_transport.CompiledTransport):
 
   def statuses(self) -> Mapping[str, replay.TableInfo]:
     inserts = int(self._inserts.numpy())
-    return {
-      self._table.name: replay.TableInfo(
-        0, self._table.max_size, inserts, inserts
-      )
-    }
+    info = replay.TableInfo(0, self._table.max_size, inserts, inserts)
+    return {self._table.name: info}
 
   @property
   def saved_spec(self):
@@ -174,4 +163,5 @@ class UnrollTransport(compiled_transport.CompiledTransport):
     unroll = unroll._replace(observation=moments[0], first=moments[1])
     unroll = learners.swap_leading_axes(unroll)  # [N, T, ...]
     versions = tf.fill([size], version)
-    return carry, unroll._replace(state=state, version=versions), episodes
+    unroll = unroll._replace(state=state, version=versions)
+    return carry, (unroll, episodes)

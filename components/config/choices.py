@@ -12,7 +12,7 @@ CORES = ('none', 'lstm', 'gru')
 RETURN_DISTRIBUTIONS = (
   'none', 'categorical', 'quantile', 'implicit_quantile'
 )  # fmt: skip
-# Communication graphs of learners, see `gossip.graphs`.
+# Communication graphs of learners, see `gossip.mixing`.
 GRAPHS = ('ring', 'exponential', 'complete')
 # Reactions to a non-finite learner step, see `learners.divergence`.
 DIVERGENCE_ACTIONS = ('stop', 'skip')

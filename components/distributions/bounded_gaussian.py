@@ -16,34 +16,19 @@ class BoundedGaussian:
   See https://arxiv.org/abs/2110.06169 and the authors' code.
 
   Attributes:
-    num_parameters: P = 2 D: m and log σ.
+    num_parameters: P = 2 D: m and log σ of D action dimensions.
   """
 
   def __init__(self, size: int):
-    """Stores the size.
-
-    Args:
-      size: D, number of action dimensions.
-    """
     self.num_parameters = 2 * size
 
   def sample(self, parameters: tf.Tensor, noise: tf.Tensor) -> tf.Tensor:
-    """Transforms noise into samples in [−1, 1], `[B, D]`.
-
-    Args:
-      parameters: `[B, P]`.
-      noise: Standard normal numbers `[B, D]`; 0 gives the mean.
-    """
+    """Transforms `[B, P]` and normal noise `[B, D]` into samples `[B, D]`."""
     mean, log_scale = _split(parameters)  # [B, D]
     return tf.clip_by_value(mean + tf.exp(log_scale) * noise, -1.0, 1.0)
 
   def log_prob(self, parameters: tf.Tensor, action: tf.Tensor) -> tf.Tensor:
-    """Computes log π(a), `[B]`.
-
-    Args:
-      parameters: `[B, P]`.
-      action: a, `[B, D]`.
-    """
+    """Computes log π(a), `[B]`, of parameters `[B, P]` and actions `[B, D]`."""
     mean, log_scale = _split(parameters)  # [B, D]
     return losses.gaussian_log_prob(action, mean, tf.exp(log_scale))
 

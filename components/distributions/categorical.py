@@ -18,7 +18,6 @@ class Categorical(distribution.Distribution):
   kl_parts = ('policy',)
 
   def __init__(self, action_spec: specs.DiscreteArray):
-    """Initializes the distribution with A actions from the spec."""
     self.num_parameters = action_spec.num_values
     self.sample_spec = specs.Array((), np.int32)
     self._dtype = tf.as_dtype(action_spec.dtype)
@@ -55,11 +54,6 @@ class MultiCategorical(distribution.Distribution):
   kl_parts = ('policy',)
 
   def __init__(self, action_spec: specs.BoundedArray):
-    """Initializes the distribution with the choices from the spec.
-
-    Args:
-      action_spec: A bounded array of integers.
-    """
     choices = action_parts.choices_of(action_spec)
     counts = choices.counts.ravel()  # [K]
     self.num_parameters = int(counts.sum())
@@ -108,15 +102,10 @@ class MultiCategorical(distribution.Distribution):
       return tf.reshape(parameters, tf.concat([leading, shape], 0))
     most = self._counts.max()
     no_padding = [[0, 0]] * (parameters.shape.rank - 1)
+    parts = tf.split(parameters, self._counts, axis=-1)
     rows = [
-      tf.pad(
-        part,
-        [*no_padding, [0, most - count]],
-        constant_values=_NO_CHOICE,
-      )
-      for part, count in zip(
-        tf.split(parameters, self._counts, axis=-1), self._counts
-      )
+      tf.pad(part, [*no_padding, [0, most - n]], constant_values=_NO_CHOICE)
+      for part, n in zip(parts, self._counts)
     ]
     return tf.stack(rows, axis=-2)
 
@@ -125,10 +114,7 @@ class MultiCategorical(distribution.Distribution):
 
 
 def _draw(logits: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:
-  """Samples int32 `[...]` from logits `[..., A]` and uniform numbers `[...]`.
-
-  Uses the inverse of the cumulative distribution function.
-  """
+  """Samples int32 `[...]` from logits `[..., A]` and uniforms `[...]`."""
   probabilities = tf.nn.softmax(logits)
   sums = tf.cumsum(probabilities, axis=-1)
   return inverse_cdf.find(sums, probabilities, uniforms)

@@ -21,11 +21,7 @@ class Factored(distribution.Distribution):
   """
 
   def __init__(self, parts: types.Nest):
-    """Initializes the distribution.
-
-    Args:
-      parts: Nest of distributions with the structure of the actions.
-    """
+    """Takes a nest of distributions with the structure of the actions."""
     self._structure = tree.map_structure(lambda part: None, parts)
     self._parts: list[distribution.Distribution] = tree.flatten(parts)
     self._sizes = [part.num_parameters for part in self._parts]
@@ -43,18 +39,16 @@ class Factored(distribution.Distribution):
     return self._join(drawn), counters
 
   def mode(self, parameters):
-    return self._join(
-      [part.mode(own) for part, own in self._with_parameters(parameters)]
-    )
+    pairs = self._with_parameters(parameters)
+    return self._join([part.mode(own) for part, own in pairs])
 
   def log_prob(self, parameters, sample):
     parts = zip(self._with_parameters(parameters), self._leaves(sample))
     return tf.add_n([part.log_prob(own, leaf) for (part, own), leaf in parts])
 
   def entropy(self, parameters):
-    return tf.add_n(
-      [part.entropy(own) for part, own in self._with_parameters(parameters)]
-    )
+    pairs = self._with_parameters(parameters)
+    return tf.add_n([part.entropy(own) for part, own in pairs])
 
   def kl(self, parameters, others):
     terms = {name: [] for name in self.kl_parts}

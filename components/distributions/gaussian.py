@@ -29,11 +29,6 @@ class DiagonalGaussian(distribution.Distribution):
   kl_parts = ('mean', 'stddev')
 
   def __init__(self, action_spec: specs.Array):
-    """Initializes the distribution with size and bounds from the spec.
-
-    Args:
-      action_spec: An array of floats.
-    """
     size = int(np.prod(action_spec.shape))
     self.num_parameters = 2 * size
     self.sample_spec = specs.Array(action_spec.shape, np.float32)

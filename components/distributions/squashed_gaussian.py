@@ -20,15 +20,10 @@ class SquashedGaussian:
   See https://arxiv.org/abs/1812.05905, appendix C.
 
   Attributes:
-    num_parameters: P = 2 D.
+    num_parameters: P = 2 D, for D action dimensions.
   """
 
   def __init__(self, size: int):
-    """Stores the size.
-
-    Args:
-      size: D, number of action dimensions.
-    """
     self.num_parameters = 2 * size
 
   def sample(
@@ -41,7 +36,7 @@ class SquashedGaussian:
       noise: ε, standard normal numbers `[B, D]`; 0 gives the median action.
 
     Returns:
-      Samples a in [−1, 1], `[B, D]`, and log π(a), `[B]`.
+      Samples a, `[B, D]`, and log π(a), `[B]`.
     """
     mean, unlimited = tf.split(parameters, 2, axis=-1)  # [B, D]
     log_scale = tf.clip_by_value(unlimited, _MIN_LOG_SCALE, _MAX_LOG_SCALE)

@@ -1,6 +1,5 @@
 """Gossip of one learner: sending, receiving and mixing variables."""
 
-import dataclasses
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -8,80 +7,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from repertory.components.gossip import (
-  graphs,
-  inlet,
-  mailbox,
-  mixing,
-  outlet,
-  vectors,
-)
-from repertory.components.runtime import callers, network_interfaces, signals
-
-# Time a finished learner waits until its messages are sent.
-_LAST_SECONDS = 5.0
+from repertory.components.gossip import links, mixing
+from repertory.components.runtime import callers, network_interfaces
 
 
 class Figures(NamedTuple):
   """Gossip metrics of a learner.
 
   Attributes:
-    trail: Its part of the distance bound, see `mixing.Trail`.
     num_messages: Number of messages received.
     age_seconds: Mean age of the last mixed messages; None before the first.
     age_steps: Mean lead of its learner steps over theirs.
   """
 
-  trail: float
   num_messages: int
   age_seconds: float | None
   age_steps: float | None
-
-
-@dataclasses.dataclass(frozen=True)
-class Neighborhood:
-  """A learner's neighbors and mixing settings.
-
-  Attributes:
-    in_neighbors: Names of its in-neighbors, in mixing order.
-    out_neighbors: Names of its out-neighbors.
-    weight: Mixing weight of each in-neighbor, see `graphs.neighbor_weight`.
-    contraction: See `graphs.contraction`.
-    keeps_step: Whether mixing is synchronous: all mix at the same versions.
-  """
-
-  in_neighbors: Sequence[str]
-  out_neighbors: Sequence[str]
-  weight: float
-  contraction: float
-  keeps_step: bool = False
-
-  @classmethod
-  def of(
-    cls,
-    graph: str,
-    index: int,
-    names: Sequence[str],
-    share: float | None = None,
-    keeps_step: bool = False,
-  ) -> 'Neighborhood':
-    """Returns the neighborhood of a learner in a graph.
-
-    Args:
-      graph: One of `choices.GRAPHS`.
-      index: Index of the learner.
-      names: Names of all learners.
-      share: See `graphs.neighbor_weight`.
-      keeps_step: Whether mixing is synchronous.
-    """
-    size = len(names)
-    return cls(
-      [names[i] for i in graphs.in_neighbors(graph, size, index)],
-      [names[i] for i in graphs.out_neighbors(graph, size, index)],
-      graphs.neighbor_weight(graph, size, share),
-      graphs.contraction(graph, size, share),
-      keeps_step,
-    )
 
 
 class Participant:
@@ -90,52 +31,43 @@ class Participant:
   GALA's algorithm 1, lines 5 to 8: after an update, it sends its variables and
   then moves towards those received. Unlike there, it need not have received
   from all of its neighbors, so a lost one blocks nobody.
-
-  If mixing is synchronous, each learner waits for its neighbors' variables of
-  the same version instead, and results do not depend on timing.
   """
 
   def __init__(
     self,
     arrays: Mapping[str, np.ndarray],
-    neighborhood: Neighborhood,
+    graph: str,
+    names: Sequence[str],
     *,
     find: Callable[[str], str | None],
     caller: callers.Caller,
+    share: float | None = None,
     interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
-    timeout_seconds: float = 600.0,
-    stop: signals.StopSignal | None = None,
-    trail: float = 0.0,
   ):
     """Starts to listen, and to connect to its out-neighbors.
 
     Args:
       arrays: The learner's variables, by name.
-      neighborhood: Its neighbors and mixing settings.
+      graph: One of `choices.GRAPHS`.
+      names: Names of all learners, in the order of the graph.
       find: Returns an out-neighbor's address; None if it is not known.
-      caller: Identity of this learner.
+      caller: Identity of this learner, one of the names.
+      share: See `mixing.neighbor_weight`.
       interface: Network interface to listen on.
-      timeout_seconds: Time limit for a neighbor, if mixing is synchronous.
-      stop: Ends that wait.
-      trail: Its part of the distance bound so far.
     """
-    self._layout = vectors.VectorLayout(arrays)
-    self._mixed = self._layout.join(arrays)
-    self._neighborhood = neighborhood
-    self._trail = mixing.Trail(neighborhood.contraction, trail)
-    self._timeout_seconds = timeout_seconds
-    self._stop = stop or signals.StopSignal()
-    keeps_step = neighborhood.keeps_step
-    self._box = mailbox.Mailbox(neighborhood.in_neighbors, keeps_step)
+    index, size = names.index(caller.name), len(names)
+    self._layout = mixing.VectorLayout(arrays)
+    self._weight = mixing.neighbor_weight(graph, size, share)
     self._ages: tuple[float, float] | None = None
-    self._inlet = inlet.Inlet(
-      self._box, self._layout, callers.Fencing(caller.token), interface
+    neighbors = [names[i] for i in mixing.in_neighbors(graph, size, index)]
+    self._inlet = links.Inlet(
+      neighbors, self._layout, callers.Fencing(caller.token), interface
     )
     self._outlets = [
-      outlet.Outlet(
-        name, functools.partial(find, name), caller, self._layout, keeps_step
+      links.Outlet(
+        names[i], functools.partial(find, names[i]), caller, self._layout
       )
-      for name in neighborhood.out_neighbors
+      for i in mixing.out_neighbors(graph, size, index)
     ]
 
   @property
@@ -157,44 +89,25 @@ class Participant:
 
     Raises:
       RefusedLinkError: If a neighbor refuses the link.
-      signals.Stopped: If a wait was stopped.
-      TimeoutError: If a neighbor did not reach this version in time.
     """
     own = self._layout.join(arrays)
-    self._trail.learn(float(np.linalg.norm(own - self._mixed)))
     for one in self._outlets:
       one.put(version, own)
-    neighborhood = self._neighborhood
-    if neighborhood.keeps_step:
-      received = self._box.wait_for(version, self._timeout_seconds, self._stop)
-    else:
-      received = self._box.take_unread()
-    self._mixed = own
+    received = self._inlet.take_unread()
     if not received:
       return None
-    received_vectors = [one.vector for one in received]
-    self._mixed = mixing.mix(own, received_vectors, neighborhood.weight)
-    if len(received) == len(neighborhood.in_neighbors):
-      self._trail.contract()
     now = time.monotonic()
     self._ages = (
       sum(now - one.arrived_at for one in received) / len(received),
       sum(version - one.version for one in received) / len(received),
     )
-    return self._layout.split(self._mixed, arrays)
+    mixed = mixing.mix(own, [one.vector for one in received], self._weight)
+    return self._layout.split(mixed, arrays)
 
   def figures(self) -> Figures:
     """Returns gossip metrics; may be called in another thread."""
     ages = self._ages or (None, None)
-    return Figures(self._trail.length, self._box.num_messages, *ages)
-
-  def end(self, version: int) -> None:
-    """Notifies its neighbors that it sends nothing after a version."""
-    if not self._neighborhood.keeps_step:
-      return  # No neighbor waits for it.
-    deadline = time.monotonic() + _LAST_SECONDS
-    for one in self._outlets:
-      one.end(version, max(0.0, deadline - time.monotonic()))
+    return Figures(self._inlet.num_messages, *ages)
 
   def close(self) -> None:
     """Closes all links and threads."""

@@ -1,6 +1,5 @@
 """An actor's connection to an inference server; needs no TensorFlow."""
 
-import dataclasses
 import time
 import uuid
 from collections.abc import Sequence
@@ -27,29 +26,11 @@ class ServerLost(ConnectionError):
   """The server cannot be reached, or has gone."""
 
 
-@dataclasses.dataclass
-class Waits:
-  """Time an actor spends waiting and stepping.
-
-  Attributes:
-    count: Number of answers received.
-    waiting_seconds: Total time blocked for answers.
-    stepping_seconds: Total time of the environment steps in between.
-  """
-
-  count: int = 0
-  waiting_seconds: float = 0.0
-  stepping_seconds: float = 0.0
-
-
 class InferenceClient:
   """Sends timesteps of some environments, and receives their actions.
 
   A request is answered before the next one is sent. Timesteps that are all LAST
   need no action, and are sent along with the next ones.
-
-  Attributes:
-    waits: Time spent waiting and stepping.
   """
 
   def __init__(
@@ -92,8 +73,6 @@ class InferenceClient:
     self._held = b''
     self._is_waiting = False
     self._sent_at = self._round_trip = 0.0
-    self._received_at: float | None = None
-    self.waits = Waits()
     try:
       self._stream = addresses.connect(address, timeout_seconds)
     except OSError as error:
@@ -151,8 +130,6 @@ class InferenceClient:
       self._held = bytes(self._frame)
       return
     self._sent_at = time.perf_counter()
-    if self._received_at is not None:
-      self.waits.stepping_seconds += self._sent_at - self._received_at
     self._send_with_held(self._frame)
     self._is_waiting = True
 
@@ -165,13 +142,9 @@ class InferenceClient:
       signals.Stopped: If the stop signal was set.
       TimeoutError: If no answer came in time.
     """
-    began_at = time.perf_counter()
     self._receive(frames.ACTION, self._answer, 'actions')
     self._is_waiting = False
-    self._received_at = time.perf_counter()
-    self._round_trip = self._received_at - self._sent_at
-    self.waits.count += 1
-    self.waits.waiting_seconds += self._received_at - began_at
+    self._round_trip = time.perf_counter() - self._sent_at
     return self._to_action(self._actions)
 
   def finish(self) -> None:

@@ -2,8 +2,8 @@
 
 import collections
 import dataclasses
+import itertools
 import socket
-import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -97,7 +97,6 @@ class ActorConnection:
     self.submitted = 0
     self.completed = 0
     self.arrived_at = 0.0
-    self.began_at = 0.0
     leaves = client_lib.timestep_leaves(spec)
     self._frame, self.leaves = frames.make_frame(leaves, self.batch_size)
     self._payload_size = len(self._frame) - frames.HEADER_SIZE
@@ -146,8 +145,6 @@ class ActorConnection:
       ConnectionError: If the actor has gone.
     """
     frame = self._frame
-    if self._received == 0:
-      self.began_at = time.perf_counter()
     try:
       count = self.stream.recv_into(frame[self._received :])
     except BlockingIOError:
@@ -166,35 +163,20 @@ class ActorConnection:
       self._check_step_types(kind)
     return kind, round_trip
 
-  def fill(self, inputs: list[np.ndarray], place: int, start: int, num: int):
-    """Copies `num` rows from row `start` on to row `place` of a batch."""
-    there, here = slice(place, place + num), slice(start, start + num)
+  def fill(self, inputs: list[np.ndarray], rows: slice) -> None:
+    """Copies the timesteps to rows of a batch."""
     step_type, _, _, *observation = self.leaves
-    inputs[0][there] = self.ids[here]
-    for array, leaf in zip(inputs[1:], (step_type, *observation)):
-      array[there] = leaf[here]
+    for array, leaf in zip(inputs, (self.ids, step_type, *observation)):
+      array[rows] = leaf
 
   def take(
-    self,
-    actions: list[np.ndarray],
-    extras: list[np.ndarray],
-    place: int,
-    start: int,
-    num: int,
+    self, actions: list[np.ndarray], extras: list[np.ndarray], rows: slice
   ) -> None:
-    """Copies rows from the outputs of a batch; see `fill`."""
-    there, here = slice(place, place + num), slice(start, start + num)
+    """Copies the outputs from rows of a batch."""
     for array, leaf in zip(self._answer_leaves, actions):
-      array[here] = leaf[there]
-    if self.adder is None:
-      return
-    if num == self.batch_size:
-      self._extras = [leaf[there] for leaf in extras]
-      return
-    if start == 0:
-      self._extras = self.role.store.empty_extras(self.batch_size)
-    for array, leaf in zip(self._extras, extras):
-      array[here] = leaf[there]
+      array[...] = leaf[rows]
+    if self.adder is not None:
+      self._extras = [leaf[rows] for leaf in extras]
 
   def note_frame(self, kind: int) -> None:
     """Joins the received timesteps with the stored action."""
@@ -302,35 +284,18 @@ class ActorConnection:
 def act_for(
   store: state_store.StateStore, batch: Sequence[ActorConnection]
 ) -> int:
-  """Runs the policy for connections that fit a bucket, or for a larger one.
+  """Runs the policy for connections that fit the largest bucket.
 
   Returns:
     Number of computed rows, padding included.
   """
-  first, largest = batch[0], store.buckets[-1]
-  if len(batch) > 1 or first.batch_size <= largest:
-    rows = [(connection, 0, connection.batch_size) for connection in batch]
-    return _act(store, rows)
-  return sum(
-    _act(store, [(first, start, min(largest, first.batch_size - start))])
-    for start in range(0, first.batch_size, largest)
-  )
-
-
-def _act(
-  store: state_store.StateStore,
-  rows: Sequence[tuple[ActorConnection, int, int]],
-) -> int:
-  """Runs the policy once, for some rows of each connection; see `fill`."""
-  bucket = store.bucket_for(sum(num for _, _, num in rows))
+  ends = list(itertools.accumulate(one.batch_size for one in batch))
+  rows = [slice(end - one.batch_size, end) for one, end in zip(batch, ends)]
+  bucket = store.bucket_for(ends[-1])
   inputs = store.inputs(bucket)
-  place = 0
-  for connection, start, num in rows:
-    connection.fill(inputs, place, start, num)
-    place += num
-  actions, extras = store.act(bucket, place)
-  place = 0
-  for connection, start, num in rows:
-    connection.take(actions, extras, place, start, num)
-    place += num
+  for connection, its_rows in zip(batch, rows):
+    connection.fill(inputs, its_rows)
+  actions, extras = store.act(bucket, ends[-1])
+  for connection, its_rows in zip(batch, rows):
+    connection.take(actions, extras, its_rows)
   return bucket

@@ -94,40 +94,25 @@ def describe(leaves: Sequence[LeafSpec]) -> list:
   return [[list(shape), np.dtype(dtype).str] for shape, dtype in leaves]
 
 
-class FrameLayout:
-  """Offsets of a payload's leaves, for B rows."""
-
-  def __init__(self, leaves: Sequence[LeafSpec], batch_size: int):
-    """Computes the offsets of leaves `[batch_size, ...]`."""
-    self._places = []
-    offset = 0
-    for shape, dtype in leaves:
-      shape = (batch_size, *shape)
-      self._places.append((offset, shape, np.dtype(dtype)))
-      size = int(np.prod(shape)) * np.dtype(dtype).itemsize
-      offset += -(-size // _ALIGNMENT) * _ALIGNMENT
-    self.size = offset
-
-  def views(self, payload: bytes | memoryview) -> list[np.ndarray]:
-    """Returns the leaves as arrays that share the payload's memory."""
-    return [
-      np.ndarray(shape, dtype, payload, offset)
-      for offset, shape, dtype in self._places
-    ]
-
-
 def make_frame(
   leaves: Sequence[LeafSpec], batch_size: int
 ) -> tuple[memoryview, list[np.ndarray]]:
-  """Allocates a frame; returns it with views of its payload's leaves."""
-  layout = FrameLayout(leaves, batch_size)
-  frame = make_buffer(layout.size)
-  return frame, layout.views(frame[HEADER_SIZE:])
+  """Allocates a frame of leaves `[batch_size, ...]`, with an aligned payload.
 
-
-def make_buffer(size: int) -> memoryview:
-  """Allocates a frame whose payload is aligned as `Layout` expects."""
+  Returns:
+    The frame, and views of its payload's leaves.
+  """
+  places, size = [], 0
+  for shape, dtype in leaves:
+    shape = (batch_size, *shape)
+    places.append((size, shape, np.dtype(dtype)))
+    num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    size += -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
   memory = np.zeros(size + HEADER_SIZE + 2 * _ALIGNMENT, np.uint8)
   payload = -(memory.ctypes.data + HEADER_SIZE) % _ALIGNMENT + HEADER_SIZE
-  start = payload - HEADER_SIZE
-  return memory[start : payload + size].data
+  frame = memory[payload - HEADER_SIZE : payload + size].data
+  views = [
+    np.ndarray(shape, dtype, frame[HEADER_SIZE:], offset)
+    for offset, shape, dtype in places
+  ]
+  return frame, views

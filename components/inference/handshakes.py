@@ -113,15 +113,16 @@ def check(
     )
   _check_specs(hello, spec)
   ids = hello.get('environment_ids')
-  limit = role.store.num_environments
+  limit, most = role.store.num_environments, role.store.buckets[-1]
   if (
     not isinstance(ids, list)
-    or not ids
+    or not 0 < len(ids) <= most
     or not all(type(i) is int and 0 <= i < limit for i in ids)
     or len(set(ids)) < len(ids)
   ):
     raise frames.ProtocolError(
-      f'environment_ids must be distinct and in [0, {limit}), got {ids}.'
+      f'environment_ids must be up to {most} distinct ones in [0, {limit}), '
+      f'got {ids}.'
     )
   owners = {role.owners[i] for i in ids if i in role.owners}
   for owner in owners:

@@ -249,7 +249,6 @@ class InferenceServer:
         self._leave(connection)
         return
       connection.arrived_at = time.perf_counter()
-      self.statistics.note_arrival(connection.arrived_at - connection.began_at)
     except (ConnectionError, OSError):
       self._end(connection)
     except frames.ProtocolError as error:

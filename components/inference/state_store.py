@@ -64,11 +64,8 @@ class StateStore:
       self._extras = [(leaf.shape[1:], leaf.dtype) for leaf in extras]
 
   def bucket_for(self, num_rows: int) -> int:
-    """Returns the smallest bucket that holds the rows, or the largest one."""
-    for bucket in self.buckets:
-      if bucket >= num_rows:
-        return bucket
-    return self.buckets[-1]
+    """Returns the smallest bucket that holds the rows."""
+    return next(bucket for bucket in self.buckets if bucket >= num_rows)
 
   def inputs(self, bucket: int) -> list[np.ndarray]:
     """Returns the arrays to fill in before `act`.

@@ -28,7 +28,7 @@ class Statistics:
     self._counts: collections.Counter = collections.Counter()
     self._times = {
       name: collections.deque(maxlen=_NUM_TIMES)
-      for name in ('wait', 'run', 'round_trip', 'arrival')
+      for name in ('wait', 'run', 'round_trip')
     }
 
   def note_batch(
@@ -55,11 +55,6 @@ class Statistics:
     if seconds:
       with self._lock:
         self._times['round_trip'].append(seconds)
-
-  def note_arrival(self, seconds: float) -> None:
-    """Records the time from a frame's first byte to its last."""
-    with self._lock:
-      self._times['arrival'].append(seconds)
 
   def report(self, blocked_seconds: float) -> dict[str, float]:
     """Returns the metrics since the last report.

@@ -117,11 +117,7 @@ def sample_arrays(sample: types.Sample) -> dict[str, np.ndarray]:
 
 
 def save_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
-  """Writes arrays to a file that `np.load` reads without pickles.
-
-  Raises:
-    OSError: If it cannot be written; no partial file is left.
-  """
+  """Writes arrays for `np.load`; an OSError leaves no partial file."""
   os.makedirs(os.path.dirname(path), exist_ok=True)
   temporary = f'{path}.tmp'
   try:

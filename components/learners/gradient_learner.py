@@ -8,7 +8,7 @@ import tree
 from repertory.components import interfaces, loggers, types
 from repertory.components.learners import divergence as divergence_lib
 from repertory.components.learners import learner_state
-from repertory.components.replay import priorities as priorities_lib
+from repertory.components.replay import batches
 from repertory.components.runtime import compilation
 
 # Metrics for the age of an item's version in learner steps.
@@ -24,7 +24,7 @@ class GradientLearner(learner_state.LearnerState):
     dataset: Iterator[types.Sample],
     element_spec: types.Sample | None = None,
     *,
-    priority_updater: priorities_lib.Priorities | None = None,
+    priority_updater: batches.Priorities | None = None,
     logger: loggers.Logger | None = None,
     jit_compile: bool = False,
     divergence: divergence_lib.Divergence | None = None,

@@ -76,11 +76,7 @@ class LearnerState(core.Learner):
     """
 
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
-    """Returns one nest of arrays per name, all of the same learner step.
-
-    Raises:
-      KeyError: If a name is unknown.
-    """
+    """Returns nests of arrays of one learner step, or raises a KeyError."""
     with self._lock:
       return [self._get(name) for name in names]
 
@@ -119,10 +115,7 @@ class LearnerState(core.Learner):
       return {k: v.numpy() for k, v in self._learned.items()}
 
   def begin_with(self, state: Mapping[str, np.ndarray]) -> None:
-    """Starts from another learner's variables, without its run's state.
-
-    Args:
-      state: Arrays by name, see `select_learned`.
+    """Starts from the variables of `select_learned`, not the run's state.
 
     Raises:
       ValueError: Naming the arrays that do not fit; nothing is changed then.
@@ -135,8 +128,7 @@ class LearnerState(core.Learner):
 
   @functools.cached_property
   def _learned(self) -> dict[str, tf.Variable]:
-    """Cached result of `name_learned`, which takes a millisecond."""
-    return name_learned(self._module)
+    return name_learned(self._module)  # Takes a millisecond.
 
   def _get(self, name: str) -> types.Nest:
     if name == 'learner_steps':
@@ -163,14 +155,7 @@ class LearnerState(core.Learner):
     is_finite: bool,
     sample: Callable[[], types.Sample],
   ) -> None:
-    """Counts an update that was undone, or raises an error to end the run.
-
-    Args:
-      step: Number of the update, from 1.
-      metrics: Its metrics.
-      is_finite: Whether metrics, priorities and running statistics are finite.
-      sample: Returns its batch.
-    """
+    """Counts an update that was undone, or raises an error to end the run."""
     if is_finite:
       self._num_skipped_in_a_row = 0
       return
@@ -205,11 +190,7 @@ class LearnerState(core.Learner):
       self._logger.write(metrics)
 
   def _log_rows(self, columns: dict[str, np.ndarray]) -> None:
-    """Logs the metrics of several updates, none of which was undone.
-
-    Args:
-      columns: Their metrics, `[K]` each.
-    """
+    """Logs metrics `[K]` of several updates, none of which was undone."""
     if not columns:
       return
     if isinstance(self._logger, loggers.Aggregate):
@@ -268,24 +249,14 @@ def restore_exported(
 def save_exported(
   export: str, variables: Sequence[tf.Variable], learner_steps: int
 ) -> dict[str, np.ndarray]:
-  """Returns the arrays for `restore_exported`, without the learner.
-
-  Args:
-    export: Name of the export, such as 'policy'.
-    variables: Variables of a module like the exported one.
-    learner_steps: The learner's count for these variables.
-  """
+  """Returns the arrays for `restore_exported`, without the learner."""
   named = _name_variables({export: variables})
   arrays = {name: variable.numpy() for name, variable in named.items()}
   return {**arrays, 'learner_steps': np.asarray(learner_steps, np.int64)}
 
 
 def select_learned(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-  """Returns the part of a saved state from which another learner may start.
-
-  Args:
-    state: Result of `LearnerState.save`.
-  """
+  """Returns the part of a saved state from which another learner may start."""
   return {
     name: array
     for name, array in state.items()
@@ -294,11 +265,7 @@ def select_learned(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def name_learned(update: interfaces.Update) -> dict[str, tf.Variable]:
-  """Returns the variables from which others may start, by saved names.
-
-  Raises:
-    ValueError: If a group has the name reserved for other variables.
-  """
+  """Returns the variables from which others may start, by saved names."""
   groups = {**update.exports, **update.learned}
   if _OTHER in groups:
     raise ValueError(
@@ -328,11 +295,7 @@ def _shapes_of(
 def check_matches(
   state: Mapping[str, np.ndarray], expected: Mapping[str, tuple[int, ...]]
 ) -> None:
-  """Compares saved arrays with the expected shapes.
-
-  Raises:
-    ValueError: Naming missing, unexpected or differently shaped arrays.
-  """
+  """Raises a ValueError for missing, unexpected and misshaped arrays."""
   found = {name: np.shape(value) for name, value in state.items()}
   if expected == found:
     return

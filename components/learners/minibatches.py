@@ -103,14 +103,11 @@ def shuffled_minibatches(
     seed: int32 `[2]`; equal seeds give equal minibatches.
     num_items: N.
     num_epochs: E, passes over all items.
-    num_minibatches: M, in [1, N].
+    num_minibatches: M; a ValueError is raised unless it is in [1, N].
 
   Returns:
     Indices of items, int32 `[E · M, ⌈N / M⌉]`, and whether they count, bool of
     the same shape.
-
-  Raises:
-    ValueError: If there are more minibatches than items.
   """
   if not 1 <= num_minibatches <= num_items:
     raise ValueError(
@@ -134,19 +131,13 @@ def shuffled_minibatches(
 
 
 def time_major(sequences: types.Sequence) -> types.Sequence:
-  """Transposes sequences `[B, T, ...]` from replay to `[T, B, ...]`.
-
-  The state and the version, which have no time axis, stay as they are.
-  """
+  """Transposes `[B, T, ...]` to `[T, B, ...]`, except state and version."""
   swapped = swap_leading_axes(sequences._replace(state=(), version=()))
   return swapped._replace(state=sequences.state, version=sequences.version)
 
 
 def swap_leading_axes(nest: types.Nest) -> types.Nest:
   """Transposes each leaf `[B, T, ...]` to `[T, B, ...]`, and vice versa."""
-
-  def swap(leaf):
-    axes = [1, 0, *range(2, len(leaf.shape))]
-    return tf.transpose(leaf, axes)
-
-  return tree.map_structure(swap, nest)
+  return tree.map_structure(
+    lambda leaf: tf.transpose(leaf, [1, 0, *range(2, len(leaf.shape))]), nest
+  )

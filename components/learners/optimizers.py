@@ -33,14 +33,7 @@ class AMSGrad(tf.Module):
     epsilon: float,
     first_decay: float = 0.9,
   ):
-    """Creates the moments.
-
-    Args:
-      variables: x, the variables to learn.
-      learning_rate: α; a variable if it changes.
-      epsilon: ε, added to the denominator.
-      first_decay: β1, decay of the first moment.
-    """
+    """Creates the moments; for arguments see `ClippedAdam`."""
     super().__init__()
     self._learning_rate = learning_rate
     self._epsilon = epsilon
@@ -53,23 +46,14 @@ class AMSGrad(tf.Module):
   def apply(
     self, updates: Sequence[tf.Tensor | None], parameters: Sequence[tf.Variable]
   ) -> None:
-    """Takes a step.
-
-    Args:
-      updates: g_t, one per variable; None where the loss does not depend on it.
-      parameters: The variables passed to the constructor.
-    """
+    """Takes a step by g_t, None where the loss does not depend on x."""
     step = tf.cast(self._step.assign_add(1), tf.float32)
     decay = self._first_decay
     rate = self._learning_rate / (1 - decay**step)
     correction = 1 - _SQUARE_DECAY**step
+    moments = (self._means, self._squares, self._largest)
     for gradient, variable, mean, square, largest in zip(
-      updates,
-      parameters,
-      self._means,
-      self._squares,
-      self._largest,
-      strict=True,
+      updates, parameters, *moments, strict=True
     ):
       if gradient is None:
         continue
@@ -96,12 +80,7 @@ class Adam(snt.optimizers.Adam):
   def apply(
     self, updates: Sequence[Any], parameters: Sequence[tf.Variable]
   ) -> None:
-    """Takes a step.
-
-    Args:
-      updates: Gradients, one per variable: tensors, slices or None.
-      parameters: The variables this optimizer was initialized for.
-    """
+    """Takes a step by gradients: tensors, slices or None."""
     step = tf.cast(self.step.assign_add(1), tf.float32)
     first_power, second_power = (
       tf.pow(tf.constant(decay), step) for decay in (self.beta1, self.beta2)
@@ -166,13 +145,33 @@ class ClippedAdam(tf.Module):
       self._adam._initialize(self._learned)
     self._max_norm = max_norm
 
-  def minimize(self, tape: tf.GradientTape, loss: tf.Tensor) -> tf.Tensor:
-    """Takes a step and returns the global norm before clipping.
+  @classmethod
+  def from_config(
+    cls,
+    network: tf.Module,
+    config: Any,
+    learning_rate: float | tf.Variable | None = None,
+    **options: Any,
+  ) -> 'ClippedAdam':
+    """Creates the optimizer of a network from an agent's config.
 
     Args:
-      tape: Tape that recorded the loss.
-      loss: A scalar.
+      network: The network to learn.
+      config: Config with `learning_rate`, `adam_epsilon` and
+        `max_gradient_norm`.
+      learning_rate: α, instead of the config's.
+      **options: Further arguments of the constructor.
     """
+    return cls(
+      network.trainable_variables,
+      config.learning_rate if learning_rate is None else learning_rate,
+      config.adam_epsilon,
+      config.max_gradient_norm,
+      **options,
+    )
+
+  def minimize(self, tape: tf.GradientTape, loss: tf.Tensor) -> tf.Tensor:
+    """Minimizes a scalar of a tape; returns the norm before clipping."""
     gradients = tape.gradient(loss, self._learned)
     norm = tf.linalg.global_norm(gradients)
     if self._max_norm is not None:

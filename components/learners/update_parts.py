@@ -17,11 +17,7 @@ class LinearAnnealing(tf.Module):
   """Anneals from 1 to 0 over `num_calls` calls, and stays at 0."""
 
   def __init__(self, num_calls: int | None):
-    """Creates the count, a variable of the update.
-
-    Args:
-      num_calls: Number of calls until 0; None for a constant 1.
-    """
+    """Anneals over `num_calls` calls; None for a constant 1."""
     super().__init__()
     self._num_calls = num_calls
     self._done = tf.Variable(
@@ -44,7 +40,6 @@ class CosineAnnealing(LinearAnnealing):
   """
 
   def __call__(self) -> tf.Tensor:
-    """Returns the current value, a float32 in [0, 1], and counts this call."""
     return 0.5 * (1 - tf.cos(math.pi * super().__call__()))
 
 
@@ -67,11 +62,8 @@ class DelayedUpdate(tf.Module):
     Args:
       update: Changes variables, and returns scalars by name.
       metrics: Names of these scalars.
-      period: Number of calls, in learner steps, per update; the first update is
-        made in call `period`.
-
-    Raises:
-      ValueError: If the period is less than 1.
+      period: Number of calls, in learner steps, per update; at least 1. The
+        first update is made in call `period`.
     """
     super().__init__()
     if period < 1:
@@ -86,14 +78,8 @@ class DelayedUpdate(tf.Module):
   def __call__(self, *inputs) -> dict[str, tf.Tensor]:
     """Counts the call, and makes the update at the end of a period.
 
-    Args:
-      *inputs: Arguments of the update.
-
     Returns:
       The metrics of its last run, scalars by name; 0 before the first.
-
-    Raises:
-      ValueError: If the metrics have unexpected names.
     """
     num_calls = self._num_calls.assign_add(1)
 
@@ -135,10 +121,7 @@ class UpdateNoise(tf.Module):
     )
 
   def seed(self) -> tf.Tensor:
-    """Returns a new seed for stateless random operations, int32 `[2]`.
-
-    Its second entry is the number of previous draws.
-    """
+    """Returns a new seed, int32 `[2]`: a constant and the previous draws."""
     return tf.stack([self._seed, self._num_calls.assign_add(1) - 1])
 
   def normals(self, shape: Sequence[int | tf.Tensor]) -> tf.Tensor:
@@ -150,20 +133,15 @@ class UpdateNoise(tf.Module):
     return tf.random.stateless_uniform(shape, self.seed())
 
 
-# Lower bound of the variable: softplus(-18) is 1.5e-8. Below, it could fall
-# without limit and would take as long to recover.
+# Lower bound of the variable: softplus(-18) is 1.5e-8. Without a bound it could
+# fall far, and would take as long to recover.
 _MIN_RAW = -18.0
 # Keeps quotients by it finite.
 _MIN_VALUE = 1e-8
 
 
 class KLBound(NamedTuple):
-  """Bound on the KL divergence of a policy update.
-
-  Attributes:
-    epsilon: Bound on each mean divergence.
-    initial_alpha: Initial value of its multiplier, a `DualVariable`.
-  """
+  """Bound ε on each mean KL of a policy update, and its multiplier's α_0."""
 
   epsilon: float
   initial_alpha: float
@@ -177,13 +155,7 @@ class DualVariable(tf.Module):
   """
 
   def __init__(self, initial_value: float, shape: Sequence[int], name: str):
-    """Creates the variable.
-
-    Args:
-      initial_value: Above 0.
-      shape: `[]`, or the shape of several multipliers.
-      name: Name of the variable.
-    """
+    """Creates multipliers of a shape, `[]` for one, with a value above 0."""
     super().__init__()
     # The inverse of softplus, log(exp(y) − 1), which cannot overflow.
     raw = initial_value + math.log(-math.expm1(-initial_value))
@@ -212,13 +184,10 @@ class RunningScale(tf.Module):
   def __init__(self):
     """Starts with a deviation of 1, which the first `update` replaces."""
     super().__init__()
+    initial = {'count': 0.0, 'mean': 0.0, 'variance': 1.0}
     self._variables = [
       tf.Variable(value, trainable=False, dtype=tf.float64, name=name)
-      for name, value in (
-        ('count', 0.0),
-        ('mean', 0.0),
-        ('variance', 1.0),
-      )
+      for name, value in initial.items()
     ]
 
   def __call__(self) -> tf.Tensor:
@@ -227,12 +196,7 @@ class RunningScale(tf.Module):
     return tf.cast(tf.sqrt(variance + _MIN_VARIANCE), tf.float32)
 
   def update(self, numbers: tf.Tensor, mask: tf.Tensor) -> None:
-    """Adds numbers to the statistics.
-
-    Args:
-      numbers: Unscaled, `[T, B]`.
-      mask: Bool `[T, B]`, true for valid numbers.
-    """
+    """Adds numbers `[T, B]` to the statistics where the mask is true."""
     before = normalization.Moments(*self._variables)
     merged = normalization.merge(before, normalization.of_batch(numbers, mask))
     for variable, value in zip(self._variables, merged):
@@ -323,13 +287,7 @@ class SoftUpdate(tf.Module):
     target: Sequence[tf.Variable | tf.Module],
     rate: float,
   ):
-    """Makes the variables equal.
-
-    Args:
-      source: Online variables, θ, or modules with all of theirs.
-      target: Target variables, θ⁻, of the same shapes in the same order.
-      rate: τ, in (0, 1].
-    """
+    """Makes the variables equal; for arguments see `PeriodicCopy`."""
     super().__init__()
     if not 0 < rate <= 1:
       raise ValueError(f'rate must be in (0, 1], got {rate}.')

@@ -15,12 +15,7 @@ class UpdateSeries(interfaces.Update):
   """
 
   def __init__(self, update: interfaces.Update, num_updates: int):
-    """Stores the update.
-
-    Args:
-      update: Update on a batch `[B]`.
-      num_updates: K, at least 1.
-    """
+    """Takes an update on a batch `[B]`, and K, the number of updates."""
     super().__init__()
     self._update = update
     self._num_updates = num_updates
@@ -34,11 +29,7 @@ class UpdateSeries(interfaces.Update):
     return self._update.learned
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
-    """Updates from a sample `[K · B]`.
-
-    Returns:
-      The means of the metrics, and the priorities of all items.
-    """
+    """Updates from `[K · B]`; returns mean metrics and all priorities."""
     batches = tree.map_structure(self._divide, sample)  # [K, B, ...]
 
     def step(i, carry):

@@ -6,10 +6,10 @@ from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.components.loggers.csv_file import CsvFile
-  from repertory.components.loggers.dashboard import Dashboard
   from repertory.components.loggers.dispatch import Dispatch
   from repertory.components.loggers.filters import Aggregate
   from repertory.components.loggers.jsonl_file import JsonlFile
+  from repertory.components.loggers.live_display import Dashboard
   from repertory.components.loggers.logger import Logger
   from repertory.components.loggers.status import (
     InferenceStatus,
@@ -44,7 +44,7 @@ __getattr__, __dir__ = lazy_imports.modules(
   __name__,
   Aggregate='filters',
   CsvFile='csv_file',
-  Dashboard='dashboard',
+  Dashboard='live_display',
   Dispatch='dispatch',
   GarbledError='torn_lines',
   InferenceStatus='status',

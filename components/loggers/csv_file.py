@@ -15,17 +15,12 @@ from repertory.components.loggers import scalars, torn_lines
 class CsvFile(base.Logger):
   """Writes one line per row under a header that grows with new columns.
 
-  Properties of the file:
+  If a row has new columns, a copy of the file under the wider header replaces
+  it at once. Columns that a row lacks, and None, are empty. NaN and infinity
+  are `nan` and `inf`. Line breaks in text become spaces.
 
-  - If a row has new columns, the whole file is rewritten beside the old one
-    under the wider header, and replaces it: readers see either the old file or
-    the new one. That costs a copy for each set of new columns.
-  - Columns that a row lacks, and None, are empty. NaN and infinity are `nan`
-    and `inf`. Line breaks in text become spaces: one row is always one line.
-  - Each row is flushed to the operating system, so it survives a crash of the
-    process, though not of the machine.
-  - A last line without a line break, left by a crash, is dropped when the file
-    is opened again, because a torn 123 may read 12. At most that row is lost.
+  Each row is flushed to the operating system. After a crash, a last line
+  without a line break is dropped, because a torn 123 may read 12.
 
   Threads may share one; two processes must not.
   """
@@ -45,7 +40,7 @@ class CsvFile(base.Logger):
     self._lock = threading.Lock()
     os.makedirs(os.path.dirname(self._path), exist_ok=True)
     self._columns = _read_columns(self._path)
-    torn_lines.repair(self._path, is_whole=lambda line: False)
+    torn_lines.repair(self._path)
     self._file = _open(self._path, 'a')
 
   def write(self, data: base.LoggingData) -> None:
@@ -134,4 +129,4 @@ def _to_cell(value: Any) -> Any:
     return ''
   if scalars.is_number(value):
     return value
-  return scalars.to_line(str(value))
+  return scalars.to_line(value)

@@ -5,12 +5,12 @@ Colors are the terminal's own, to suit light and dark ones.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from rich import columns, panel, progress_bar, table, text
 from rich import console as rich_console
-from rich import panel, progress_bar, table, text
 
 from repertory.components.loggers import figures
 from repertory.components.loggers import status as status_lib
@@ -19,8 +19,6 @@ LABEL, VALUE, NOTE, ACCENT = 'dim', 'bold', 'dim', 'cyan'
 GOOD, WATCH, BAD = 'green', 'yellow', 'bold red'
 
 _MAX_WIDTH = 100
-# Minimum width for groups side by side.
-_SIDE_BY_SIDE_WIDTH = 68
 _BLOCKS = '▁▂▃▄▅▆▇█'
 
 # Highlighted states, the most urgent first.
@@ -37,12 +35,7 @@ class StatusView:
   """Draws a status as one panel, as wide as the terminal up to a limit."""
 
   def __init__(self, status: status_lib.Status, returns: Sequence[float] = ()):
-    """Stores what to draw.
-
-    Args:
-      status: Status of the run.
-      returns: Mean returns so far, for the curve.
-    """
+    """Stores the status, and the mean returns so far, for the curve."""
     self._status = status
     self._returns = returns
 
@@ -57,9 +50,9 @@ class StatusView:
     inner = width - 4
     sections = [
       _draw_progress(status),
-      _draw_figures(status, inner),
+      _draw_figures(status),
       _draw_curve(self._returns, inner),
-      _draw_tables(status, inner),
+      _draw_tables(status),
       _draw_inference(status),
       _draw_learners(status),
       _draw_nodes(status),
@@ -160,18 +153,13 @@ def _draw_progress(status: status_lib.Status) -> rich_console.RenderableType:
   return rich_console.Group(bar, counts)
 
 
-def _draw_figures(status: status_lib.Status, width: int) -> table.Table:
+def _draw_figures(status: status_lib.Status) -> columns.Columns:
   """Draws two groups of metrics, side by side if there is room."""
-  acting = _make_group('acting', _list_acting(status))
-  learning = _make_group('learning', _list_learning(status))
-  if width < _SIDE_BY_SIDE_WIDTH:
-    grid = make_grid(1)
-    for part in (acting, '', learning):
-      grid.add_row(part)
-  else:
-    grid = make_grid(2)
-    grid.add_row(acting, learning)
-  return grid
+  groups = [
+    _make_group('acting', _list_acting(status)),
+    _make_group('learning', _list_learning(status)),
+  ]
+  return columns.Columns(groups, expand=True, equal=True)
 
 
 def _list_acting(status: status_lib.Status) -> list[tuple[str, str, str]]:
@@ -246,7 +234,7 @@ def _draw_curve(returns: Sequence[float], width: int) -> text.Text | None:
 
 
 def _draw_tables(
-  status: status_lib.Status, width: int
+  status: status_lib.Status,
 ) -> rich_console.RenderableType | None:
   """Draws each replay table's size, and whether its rate limiter blocks."""
   rows = []
@@ -254,10 +242,7 @@ def _draw_tables(
     size = text.Text.assemble(
       (figures.number(row.size), VALUE), f' of {figures.number(row.max_size)}'
     )
-    cells: list[Any] = [size, text.Text(_WAITS[row.blocked], style=WATCH)]
-    if width >= _SIDE_BY_SIDE_WIDTH:
-      cells.insert(0, make_bar(row.size, row.max_size, width=16))
-    rows.append((row.name, *cells))
+    rows.append((row.name, size, text.Text(_WAITS[row.blocked], style=WATCH)))
   return _draw_rows('replay', rows)
 
 
@@ -286,26 +271,20 @@ def _draw_learners(
   """Draws the metrics of each of several learners, and their distance."""
   rows = []
   for row in status.learners:
-    mean_return = text.Text.assemble(
-      'return ', (_number_or_dash(row.mean_return), VALUE)
-    )
-    evaluation = f'evaluation {_number_or_dash(row.evaluation_return)}'
+    mean_return = '-'
+    if row.mean_return is not None:
+      mean_return = figures.number(row.mean_return)
+    mean_return = text.Text.assemble('return ', (mean_return, VALUE))
     updates = f'{figures.number(row.learner_steps)} updates'
     gossip = f'{row.messages_per_second:.1f} messages/s'
     if row.age_seconds is not None:
       gossip += f', {1000 * row.age_seconds:.0f} ms old'
-    rows.append((row.name, mean_return, evaluation, updates, gossip))
+    rows.append((row.name, mean_return, updates, gossip))
   heading = 'learners'
   if status.learners_distance is not None:
-    heading += (
-      f' ({figures.number(status.learners_distance)} from their mean, bound '
-      f'{figures.number(status.learners_distance_bound or 0.0)})'
-    )
+    distance = figures.number(status.learners_distance)
+    heading += f' ({distance} from their mean)'
   return _draw_rows(heading, rows)
-
-
-def _number_or_dash(value: float | None) -> str:
-  return '-' if value is None else figures.number(value)
 
 
 def _draw_rows(
@@ -315,11 +294,12 @@ def _draw_rows(
   if not rows:
     return None
   grid = make_grid(padding=(0, 2, 0, 0))
-  grid.add_column(style=LABEL, no_wrap=True, max_width=24)
-  for _ in rows[0][1:]:
-    grid.add_column(no_wrap=True)
+  grid.add_column(no_wrap=True, max_width=24)
   for name, *cells in rows:
-    grid.add_row(text.Text(name), *cells)
+    name = text.Text(name, style=LABEL) if isinstance(name, str) else name
+    grid.add_row(name, *cells)
+  if not heading:
+    return grid
   return rich_console.Group(_make_heading(heading), grid)
 
 
@@ -327,68 +307,49 @@ def _make_heading(name: str) -> text.Text:
   return text.Text(name, style=f'bold not dim {ACCENT}')
 
 
-def _draw_nodes(status: status_lib.Status) -> table.Table | None:
-  """Draws one line per state, with equal nodes counted: `actor ×4`.
+def _draw_nodes(
+  status: status_lib.Status,
+) -> rich_console.RenderableType | None:
+  """Draws one line per state and activity, equal nodes counted: `actor ×4`."""
+  urgency, notes = list(_STATE_STYLES), _describe_starts(status)
+  groups = _group(status.nodes)
+  rows = []
+  for state in sorted(
+    groups, key=lambda s: urgency.index(s) if s in urgency else len(urgency) / 2
+  ):
+    label = text.Text(f'● {state}', style=_STATE_STYLES.get(state, ''))
+    for line in _describe_members(groups[state], notes):
+      rows.append((label, text.Text(line)))
+  return _draw_rows('', rows)
 
-  Starting nodes have one line for each activity.
-  """
-  urgency = list(_STATE_STYLES)
-  return _draw_groups(
-    status.nodes,
-    lambda s: urgency.index(s) if s in urgency else len(urgency) // 2,
-    lambda s: text.Text(f'● {s}', style=_STATE_STYLES.get(s, '')),
-    _describe_starts(status),
-  )
 
-
-def _draw_hosts(status: status_lib.Status) -> rich_console.Group | None:
+def _draw_hosts(
+  status: status_lib.Status,
+) -> rich_console.RenderableType | None:
   """Draws one line per host, with its nodes."""
-  grid = _draw_groups(status.hosts, str, text.Text, {})
-  return grid and rich_console.Group(_make_heading('hosts'), grid)
+  groups = sorted(_group(status.hosts).items())
+  return _draw_rows('hosts', [(one, _count_equal(n)) for one, n in groups])
 
 
-def _draw_groups(
-  members: Sequence[tuple[str, str]],
-  rank: Callable[[str], Any],
-  draw: Callable[[str], text.Text],
-  notes: Mapping[str, str],
-) -> table.Table | None:
-  """Draws one line per group, with equal nodes counted.
-
-  Args:
-    members: Name and group of each node.
-    rank: Sort key of groups.
-    draw: Draws the name of a group.
-    notes: Notes on nodes, by name; nodes with different notes get separate
-      lines.
-  """
-  if not members:
-    return None
+def _group(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+  """Returns the first entries of pairs by their second."""
   groups: dict[str, list[str]] = {}
-  for name, group in members:
+  for name, group in pairs:
     groups.setdefault(group, []).append(name)
-  grid = make_grid(padding=(0, 2, 0, 0))
-  grid.add_column(no_wrap=True)
-  grid.add_column(ratio=1)
-  for group in sorted(groups, key=rank):
-    for line in _describe_members(groups[group], notes):
-      grid.add_row(draw(group), text.Text(line))
-  return grid
+  return groups
 
 
 def _describe_starts(status: status_lib.Status) -> dict[str, str]:
-  """Returns the activities of starting nodes and their durations, by name.
-
-  Nodes with the same activity share the longest duration.
-  """
+  """Returns activity and longest duration of starting nodes, by name."""
   since: dict[str, float] = {}
   for one in status.starts:
     since[one.doing] = min(one.since_seconds, since.get(one.doing, math.inf))
   notes = {}
   for one in status.starts:
     seconds = max(0.0, status.elapsed_seconds - since[one.doing])
-    duration = figures.duration(seconds)
-    notes[one.name] = f'{one.doing}, {duration}' if one.doing else duration
+    notes[one.name] = ', '.join(
+      filter(None, [one.doing, figures.duration(seconds)])
+    )
   return notes
 
 
@@ -396,20 +357,14 @@ def _describe_members(
   names: Sequence[str], notes: Mapping[str, str]
 ) -> list[str]:
   """Returns a line for all nodes of each note."""
-  by_note: dict[str, list[str]] = {}
-  for name in names:
-    by_note.setdefault(notes.get(name, ''), []).append(name)
   return [
     ': '.join(filter(None, [_count_equal(alike), note]))
-    for note, alike in by_note.items()
+    for note, alike in _group((n, notes.get(n, '')) for n in names).items()
   ]
 
 
 def _count_equal(names: Iterable[str]) -> str:
-  kinds: dict[str, list[str]] = {}
-  for name in names:
-    kind = re.sub(r'[/_:. -]*\d+$', '', name) or name
-    kinds.setdefault(kind, []).append(name)
+  kinds = _group((n, re.sub(r'[/_:. -]*\d+$', '', n) or n) for n in names)
   return ', '.join(
     f'{kind} ×{len(members)}' if len(members) > 1 else members[0]
     for kind, members in kinds.items()

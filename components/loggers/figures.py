@@ -25,14 +25,6 @@ def number(value: float) -> str:
   return _three_digits(scaled) + _UNITS[-1]
 
 
-def grouped(value: float) -> str:
-  """Formats a number with three significant digits and no unit: `1,520`."""
-  if abs(value) < 999.5:
-    return number(float(value))
-  digits = len(f'{abs(value):.0f}') - 3
-  return f'{round(value, -digits):,.0f}'
-
-
 def _three_digits(value: float) -> str:
   digits = 2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0
   return f'{value:.{digits}f}'
@@ -53,16 +45,3 @@ def duration(seconds: float) -> str:
   if minutes:
     return f'{minutes} m {whole % 60:02d} s'
   return f'{whole} s'
-
-
-def exact(value: float) -> str:
-  """Formats a number without a unit, for lines that programs read too.
-
-  Integers are exact; others keep four significant digits, or one decimal from a
-  thousand on.
-  """
-  if not isinstance(value, float):
-    return str(value)
-  if 1000 <= abs(value) < 1e15:
-    return f'{value:.1f}'
-  return f'{value:.4g}'

@@ -14,8 +14,6 @@ from repertory.components.loggers import scalars
 
 _COUNT = 'count'
 _LATEST, _AVERAGED, _OTHER = 'latest', 'averaged', 'other'
-# Suffixes of the merged entries of averaged keys; others have ''.
-_SUFFIXES = ('', '_min', '_max', '_count', '_nonfinite')
 
 
 @dataclasses.dataclass
@@ -101,20 +99,16 @@ class Aggregate(base.Logger):
     self._clock = clock
     self._lock = threading.Lock()
     self._closed = False
-    self._kinds: dict[str, str] = {}
-    # The key of each entry of merged rows.
-    self._sources = {_COUNT: ''}
-    for key in latest:
-      self._claim_names(key, _LATEST)
+    self._kinds = dict.fromkeys(latest, _LATEST)
     self._start()
 
   def write(self, data: base.LoggingData) -> None:
     """Adds a row, and writes the merged row if the period is over.
 
     Raises:
-      ValueError: If a key's values change between numbers and others, or two
-        keys would produce the same entry (`loss_min` of `loss`, `count`). The
-        row is then not counted.
+      ValueError: If a key's values change between numbers and others; the row
+        is then not counted. Or if two keys would produce the same entry of the
+        merged row (`loss_min` of `loss`, `count`).
     """
     row = {key: scalars.to_plain(value) for key, value in data.items()}
     row = {key: value for key, value in row.items() if value is not None}
@@ -180,8 +174,10 @@ class Aggregate(base.Logger):
       self._write_merged()
 
   def _write_merged(self) -> None:
-    row = self._merge()
-    self._start()
+    try:
+      row = self._merge()
+    finally:
+      self._start()
     if row:
       self._to.write(row)
 
@@ -190,42 +186,35 @@ class Aggregate(base.Logger):
       raise ValueError('write() after close()')
     for key, value in row.items():
       kind = _AVERAGED if scalars.is_number(value) else _OTHER
-      expected = self._kinds.get(key)
-      if expected is None:
-        self._claim_names(key, kind)
-      elif expected not in (_LATEST, kind):
+      expected = self._kinds.setdefault(key, kind)
+      if expected not in (_LATEST, kind):
         raise ValueError(
           f'data: expected {"a" if expected == _AVERAGED else "no"} number '
           f'under {key!r}, as before, found {value!r}'
         )
 
-  def _claim_names(self, key: str, kind: str) -> None:
-    names = [key + one for one in (_SUFFIXES if kind == _AVERAGED else ('',))]
-    for name in names:
-      if name in self._sources:
-        raise ValueError(
-          f'data: expected keys whose entries have different names, found '
-          f'{key!r} and {self._sources[name] or "the row count"!r}, which '
-          f'both give {name!r}'
-        )
-    self._sources.update(dict.fromkeys(names, key))
-    self._kinds[key] = kind
-
   def _merge(self) -> dict[str, Any]:
     if not self._count:
       return {}
-    row = {}
+    entries: list[tuple[str, Any]] = []
     for key, entry in self._entries.items():
       if self._kinds[key] in (_LATEST, _OTHER):
-        row[key] = entry
+        entries.append((key, entry))
         continue
-      row[key] = entry.total / entry.count if entry.count else math.nan
+      mean = entry.total / entry.count if entry.count else math.nan
+      entries.append((key, mean))
       if entry.count:
-        row[f'{key}_min'] = entry.minimum
-        row[f'{key}_max'] = entry.maximum
+        entries.append((f'{key}_min', entry.minimum))
+        entries.append((f'{key}_max', entry.maximum))
       if entry.count != self._count:
-        row[f'{key}_count'] = entry.count
+        entries.append((f'{key}_count', entry.count))
       if entry.nonfinite:
-        row[f'{key}_nonfinite'] = entry.nonfinite
-    row[_COUNT] = self._count
+        entries.append((f'{key}_nonfinite', entry.nonfinite))
+    entries.append((_COUNT, self._count))
+    row = dict(entries)
+    if len(row) < len(entries):
+      raise ValueError(
+        'data: expected keys whose merged entries have different names, found '
+        f'{[name for name, _ in entries]}'
+      )
     return row

@@ -19,8 +19,7 @@ class JsonlFile(base.Logger):
   TensorFlow scalars become numbers, arrays lists.
 
   Each row is flushed to the operating system. After a crash, a last line
-  without a line break is kept if it is a complete JSON object and dropped
-  otherwise.
+  without a line break is dropped.
 
   Threads may share one; two processes must not.
   """
@@ -33,8 +32,15 @@ class JsonlFile(base.Logger):
     """
     path = os.path.realpath(path)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    _check_lines(path)
-    torn_lines.repair(path, is_whole=_is_object)
+    try:
+      for number, line in enumerate(torn_lines.read_whole(path)):
+        if line.endswith('\n') and not _is_object(line):
+          raise torn_lines.GarbledError(
+            f'line {number + 1} is not a JSON object'
+          )
+    except torn_lines.GarbledError as error:
+      raise torn_lines.GarbledError(f'{path}: {error}') from None
+    torn_lines.repair(path)
     self._lock = threading.Lock()
     self._file = open(path, 'a', encoding='utf-8')  # noqa: SIM115
 
@@ -52,16 +58,7 @@ class JsonlFile(base.Logger):
       self._file.close()
 
 
-def _check_lines(path: str) -> None:
-  try:
-    for number, line in enumerate(torn_lines.read_whole(path)):
-      if line.endswith('\n') and not _is_object(line.encode()):
-        raise torn_lines.GarbledError(f'line {number + 1} is not a JSON object')
-  except torn_lines.GarbledError as error:
-    raise torn_lines.GarbledError(f'{path}: {error}') from None
-
-
-def _is_object(line: bytes) -> bool:
+def _is_object(line: str) -> bool:
   try:
     return isinstance(json.loads(line), dict)
   except ValueError:

@@ -1,4 +1,4 @@
-"""Terminal display that draws in a thread of its own."""
+"""Live terminal dashboard of a run, drawn in a thread of its own."""
 
 import atexit
 import dataclasses
@@ -18,6 +18,7 @@ import rich.console
 import rich.live
 from rich import ansi, text
 
+from repertory.components.loggers import dashboard_view, figures
 from repertory.components.loggers.status import Status
 
 # Period of drawings on a terminal: as often as numbers can be read.
@@ -28,14 +29,16 @@ _LINE_SECONDS, _FIRST_LINE_SECONDS = 60.0, 10.0
 _CLOSE_SECONDS = 5.0
 # Number of prints buffered while the terminal is blocked.
 _MAX_PRINTS = 1000
+# Number of returns kept for the curve.
+_MAX_RETURNS = 512
 # The terminal has been closed, or the reader of the pipe has ended.
 _GONE = (errno.EPIPE, errno.EIO)
 
 _log = logging.getLogger(__name__)
 
 
-class LiveDisplay:
-  """Shows the latest status until closed, as a subclass draws it.
+class Dashboard:
+  """Shows the latest status of a run until closed.
 
   On a terminal one panel is redrawn in place; prints through `sys.stdout` and
   `sys.stderr` appear above it, and the final state stays visible. If the output
@@ -69,6 +72,12 @@ class LiveDisplay:
       console = _Console(file=file, force_interactive=is_live and None)
     self._console = console
     self._decoder = ansi.AnsiDecoder()
+    # Mean returns, evenly spaced: when there are too many, every second one is
+    # dropped, and from then on only every second one is added.
+    self._returns: list[float] = []
+    self._stride, self._num_returns = 1, 0
+    # Of the previous line.
+    self._title = self._message = ''
     # Status, and the time at which it was set.
     self._newest = Status(''), 0.0
     # Prints; None ends a wait for them. Unlike other queues, this one allows
@@ -92,13 +101,11 @@ class LiveDisplay:
     return self._thread.is_alive()
 
   def update(self, status: Status) -> None:
-    """Sets a new status, which is drawn when it is due.
-
-    Raises:
-      ValueError: If the display is closed.
-    """
+    """Sets a new status, which is drawn when it is due."""
     if self._is_closing:
       raise ValueError('update() after close()')
+    if status.mean_return is not None:
+      self._keep_return(status.mean_return)
     is_first = self._thread.ident is None
     self._newest = status, time.monotonic()
     if is_first:
@@ -140,13 +147,13 @@ class LiveDisplay:
   def __exit__(self, *exc_info: Any) -> None:
     self.close()
 
-  def _make_view(self, status: Status) -> rich.console.RenderableType:
-    """Returns the panel for a terminal."""
-    raise NotImplementedError
-
-  def _make_line(self, status: Status, is_last: bool) -> str:
-    """Returns the line for other outputs; '' for none."""
-    raise NotImplementedError
+  def _keep_return(self, mean_return: float) -> None:
+    if self._num_returns % self._stride == 0:
+      self._returns = [*self._returns, mean_return]
+    self._num_returns += 1
+    if len(self._returns) > _MAX_RETURNS:
+      self._returns = self._returns[::2]
+      self._stride *= 2
 
   def _run(self) -> None:
     try:
@@ -166,7 +173,9 @@ class LiveDisplay:
   def _draw_panel(self) -> None:
     # Not rich's redirections: they block prints while the terminal is blocked.
     live = rich.live.Live(
-      get_renderable=lambda: self._make_view(self._current()),
+      get_renderable=lambda: dashboard_view.StatusView(
+        self._current(), self._returns
+      ),
       console=self._console,
       auto_refresh=False,
       redirect_stdout=False,
@@ -190,8 +199,15 @@ class LiveDisplay:
     self._write_line(is_last=True)
 
   def _write_line(self, is_last: bool) -> None:
-    if line := self._make_line(self._current(), is_last):
-      self._console.print(text.Text(line), soft_wrap=True)
+    """Summarizes the status, with title and message if they have changed."""
+    status = self._current()
+    line = _describe(status, is_last)
+    if status.message not in ('', self._message):
+      line += f'; {" ".join(status.message.split())}'
+    if status.title != self._title:
+      line = f'{status.title}: {line}'
+    self._title, self._message = status.title, status.message
+    self._console.print(text.Text(line), soft_wrap=True)
 
   def _current(self) -> Status:
     """Returns the newest status with the present elapsed time."""
@@ -246,13 +262,7 @@ class _DescriptorWriter:
     self._is_terminal = stream.isatty()
 
   def write(self, text: str) -> int:
-    """Writes all of a text.
-
-    Raises:
-      OSError: If that fails. If the terminal or the reader of the pipe has
-        gone, the stream is redirected to the null device, so that other prints
-        do not fail.
-    """
+    """Writes all of a text."""
     data = text.encode(self.encoding, 'replace')
     while data:
       try:
@@ -286,7 +296,7 @@ class _DescriptorWriter:
 class _Proxy:
   """Replaces a stream: a display prints its complete lines."""
 
-  def __init__(self, stream: Any, display: LiveDisplay):
+  def __init__(self, stream: Any, display: Dashboard):
     """Starts with an empty line; the stream is the fallback."""
     self.stream = stream
     self._display = display
@@ -326,3 +336,25 @@ def _open_writer(stream: Any) -> _DescriptorWriter | None:
     return _DescriptorWriter(stream)
   except OSError:
     return None
+
+
+def _describe(status: Status, is_last: bool) -> str:
+  of_all = '' if status.max_steps is None else f' of {status.max_steps:,}'
+  parts = [f'{status.steps:,}{of_all} steps']
+  if status.mean_return is not None:
+    parts.append(f'return {status.mean_return:.4g}')
+  if status.evaluation_return is not None:
+    parts.append(f'evaluation {status.evaluation_return:.4g}')
+  if is_last:
+    parts.append(f'after {figures.duration(status.elapsed_seconds)}')
+  elif status.steps_per_second:
+    parts.append(f'{figures.number(status.steps_per_second)} steps/s')
+  if status.seconds_left is not None and not is_last:
+    parts.append(f'{figures.duration(status.seconds_left)} left')
+  if status.num_restarts:
+    plural = 's' if status.num_restarts > 1 else ''
+    parts.append(f'{status.num_restarts} restart{plural}')
+  starts = dashboard_view.list_starts(status)
+  if starts and not is_last:
+    parts.append(f'starting: {"; ".join(starts)}')
+  return ', '.join(parts)

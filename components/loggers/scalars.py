@@ -43,6 +43,6 @@ def is_number(value: Any) -> bool:
   return isinstance(value, (bool, int, float))
 
 
-def to_line(text: str) -> str:
-  """Joins the lines of a text by spaces."""
-  return ' '.join(text.splitlines())
+def to_line(value: Any) -> str:
+  """Returns a value as text in one line."""
+  return ' '.join(str(value).splitlines())

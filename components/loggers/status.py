@@ -58,8 +58,6 @@ class LearnerStatus:
     learner_steps: Number of updates so far.
     mean_return: Mean undiscounted return of its last episodes; None before the
       first has ended.
-    evaluation_return: Mean undiscounted return of its latest evaluation.
-    distance: Euclidean distance from the mean of all learners.
     messages_per_second: Messages received from neighbors.
     age_seconds: Age of the last mixed messages; None before the first.
   """
@@ -67,8 +65,6 @@ class LearnerStatus:
   name: str
   learner_steps: int
   mean_return: float | None
-  evaluation_return: float | None
-  distance: float
   messages_per_second: float
   age_seconds: float | None
 
@@ -122,8 +118,6 @@ class Status:
     inference: The inference servers.
     learners: The gossiping learners, if there are several.
     learners_distance: Their total distance from their mean.
-    learners_distance_bound: Upper bound on it if all mixed synchronously, see
-      `gossip.Trail`.
     num_restarts: Number of node restarts; None if never.
     message: Further messages for the user; '' if none.
     stopped_early: Reason for ending the run before all its steps; '' if it does
@@ -160,7 +154,6 @@ class Status:
   inference: tuple[InferenceStatus, ...] = ()
   learners: tuple[LearnerStatus, ...] = ()
   learners_distance: float | None = None
-  learners_distance_bound: float | None = None
   num_restarts: int | None = None
   message: str = ''
   stopped_early: str = ''

@@ -5,7 +5,7 @@ from typing import Any, TextIO
 
 from acme.utils.loggers import base
 
-from repertory.components.loggers import figures, scalars
+from repertory.components.loggers import scalars
 
 
 class Terminal(base.Logger):
@@ -35,6 +35,4 @@ class Terminal(base.Logger):
 
 def _to_text(value: Any) -> str:
   value = scalars.to_plain(value)
-  if scalars.is_number(value):
-    return figures.exact(value)
-  return scalars.to_line(str(value))
+  return f'{value:.6g}' if isinstance(value, float) else scalars.to_line(value)

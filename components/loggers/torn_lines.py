@@ -2,10 +2,8 @@
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import BinaryIO
-
-_BLOCK_BYTES = 1 << 16
 
 _log = logging.getLogger(__name__)
 
@@ -47,38 +45,17 @@ def whole_lines(file: BinaryIO) -> Iterator[str]:
     yield text
 
 
-def repair(path: str, is_whole: Callable[[bytes], bool]) -> None:
-  """Repairs a file so that it ends with a line break, or is empty.
+def repair(path: str) -> None:
+  """Drops a torn last line of a file, if any, with a warning.
 
-  Otherwise the next row would be appended to the torn one and both be lost. A
-  dropped line is logged as a warning. A missing file is left missing.
-
-  Args:
-    path: The file.
-    is_whole: Returns whether a last line without a line break is complete. If
-      so the line is ended, otherwise it is dropped.
+  Otherwise the next row would be appended to it and both be lost.
   """
   if not os.path.exists(path):
     return
   with open(path, 'r+b') as file:
-    line = _read_unended_line(file)
-    if not line:
-      return
-    if is_whole(line):
-      file.seek(0, os.SEEK_END)
-      file.write(b'\n')
-    else:
-      file.seek(-len(line), os.SEEK_END)
-      file.truncate()
-      _log.warning('Dropped a torn last line, %d bytes: %s', len(line), path)
-
-
-def _read_unended_line(file: BinaryIO) -> bytes:
-  """Returns the text after the last line break, read backwards."""
-  start = file.seek(0, os.SEEK_END)
-  tail = b''
-  while start > 0 and b'\n' not in tail:
-    size = min(_BLOCK_BYTES, start)
-    start = file.seek(start - size)
-    tail = file.read(size) + tail
-  return tail.rpartition(b'\n')[2]
+    text = file.read()
+    end = text.rfind(b'\n') + 1
+    if end < len(text):
+      file.truncate(end)
+      num_bytes = len(text) - end
+      _log.warning('Dropped a torn last line, %d bytes: %s', num_bytes, path)

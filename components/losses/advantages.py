@@ -22,14 +22,8 @@ def backward_recurrence(terms: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
 
   Each step is an affine map, and affine maps compose. So ⌈log2 T⌉ parallel
   steps replace T sequential ones: see https://doi.org/10.1145/7902.7903, "Data
-  parallel algorithms". This avoids the overhead and tracing time of a loop.
-
-  Args:
-    terms: x, `[T, ...]`, with T known.
-    decays: a, `[T, ...]`.
-
-  Returns:
-    y, `[T, ...]`.
+  parallel algorithms". This avoids the overhead and tracing time of a loop. All
+  are `[T, ...]`, with T known.
   """
   length = terms.shape[0]
   if length is None:

@@ -8,12 +8,7 @@ from repertory.components.losses import shape_checks
 
 
 def squared_cloning_loss(a: tf.Tensor, a_data: tf.Tensor) -> tf.Tensor:
-  """Mean squared error of behavior cloning, mean (a − a_data)².
-
-  Args:
-    a: Actions of the policy, `[B, D]`.
-    a_data: The data set's actions in the same states, `[B, D]`.
-  """
+  """Mean squared error of behavior cloning, mean (a − a_data)², of `[B, D]`."""
   shape_checks.check_ranks(a=(a, 2), a_data=(a_data, 2))
   return tf.reduce_mean((a - a_data) ** 2)
 
@@ -23,9 +18,7 @@ def cross_entropy_cloning_loss(
 ) -> tf.Tensor:
   """Cross-entropy of behavior cloning, mean (−log π(a_data | s)).
 
-  Args:
-    logits: Logits of π, `[B, A]`.
-    a_data: Indices of the data set's actions, integer `[B]`.
+  Logits of π are `[B, A]`, indices of the data set's actions integers `[B]`.
   """
   shape_checks.check_ranks(logits=(logits, 2), a_data=(a_data, 1))
   return tf.reduce_mean(
@@ -36,9 +29,7 @@ def cross_entropy_cloning_loss(
 def weighted_cloning_loss(log_prob: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
   """Weighted behavior cloning (AWR, CRR, IQL), mean (−w log π(a_data | s)).
 
-  Args:
-    log_prob: log π of the data set's actions, `[B]`.
-    weights: w, `[B]`; no gradient flows into them.
+  log π and the weights w are `[B]`; no gradient flows into the weights.
   """
   shape_checks.check_ranks(log_prob=(log_prob, 1), weights=(weights, 1))
   return -tf.reduce_mean(tf.stop_gradient(weights) * log_prob)
@@ -69,15 +60,8 @@ def expectile_losses(errors: tf.Tensor, expectile: float) -> tf.Tensor:
   """Expectile loss of IQL, |τ − 1[u < 0]| u².
 
   Its minimizer is the τ-expectile: the mean for τ = ½, and close to the maximum
-  for τ close to 1. See https://arxiv.org/abs/2110.06169,
-  equation 4.
-
-  Args:
-    errors: u, targets minus predictions, `[...]`.
-    expectile: τ, in (0, 1).
-
-  Returns:
-    Losses, `[...]`.
+  for τ close to 1. Errors u are targets minus predictions, of any shape. See
+  https://arxiv.org/abs/2110.06169, equation 4.
   """
   weights = tf.where(errors < 0, 1.0 - expectile, expectile)
   return weights * errors**2
@@ -88,20 +72,12 @@ def exponential_weights(
 ) -> tf.Tensor:
   """Exponential advantage weights, min(exp(scale · A), limit).
 
-  Finite even where exp(scale · A) overflows.
-
-  Args:
-    advantages: A, `[...]`.
-    scale: Inverse temperature.
-    limit: The largest weight.
+  Finite even where exp(scale · A), with the inverse temperature `scale`,
+  overflows.
   """
   return tf.exp(tf.minimum(scale * advantages, math.log(limit)))
 
 
 def binary_weights(advantages: tf.Tensor) -> tf.Tensor:
-  """Binary advantage weights of CRR, 1[A > 0].
-
-  Args:
-    advantages: A, `[...]`.
-  """
+  """Binary advantage weights of CRR, 1[A > 0], of any shape."""
   return tf.cast(advantages > 0, advantages.dtype)

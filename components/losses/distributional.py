@@ -29,9 +29,6 @@ def categorical_projection(
     z_p: Atoms, `[B, N]`.
     probs: p, their probabilities, `[B, N]`.
     z_q: Atoms of the support, evenly spaced and ascending, `[M]`, M ≥ 2.
-
-  Returns:
-    q, `[B, M]`.
   """
   shape_checks.check_ranks(z_p=(z_p, 2), probs=(probs, 2), z_q=(z_q, 1))
   size, num_atoms = tf.shape(z_p)[0], tf.shape(z_q)[0]
@@ -120,14 +117,8 @@ def categorical_divergence(
 ) -> tf.Tensor:
   """Categorical TD loss (C51), KL(p ‖ q) = Σ_i p_i (log p_i − log q_i).
 
-  With constant p its gradient is that of the cross-entropy.
-
-  Args:
-    target_probs: p, `[B, N]`.
-    logits: Logits of q, `[B, N]`.
-
-  Returns:
-    KL divergences, `[B]`; not negative except for rounding.
+  Probabilities p and logits of q are `[B, N]`, divergences `[B]`. With constant
+  p the gradient is that of the cross-entropy.
   """
   shape_checks.check_ranks(target_probs=(target_probs, 2), logits=(logits, 2))
   # xlogy is 0 where p is.
@@ -137,14 +128,9 @@ def categorical_divergence(
 
 
 def categorical_mean(logits: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
-  """Expected return of a categorical distribution, Σ_i q_i z_i.
+  """Expected return of a categorical distribution, Σ_i q_i z_i, `[...]`.
 
-  Args:
-    logits: Logits of q, `[..., N]`.
-    z: Atoms of the support, `[N]`.
-
-  Returns:
-    Values, `[...]`.
+  Logits of q are `[..., N]`, atoms of the support `[N]`.
   """
   shape_checks.check_ranks(z=(z, 1))
   return tf.reduce_sum(tf.nn.softmax(logits) * z, axis=-1)
@@ -154,13 +140,7 @@ def quantile_midpoints(num_quantiles: int) -> tf.Tensor:
   """Quantile midpoints of QR-DQN, τ̂_i = (i + ½) / N for i = 0, …, N − 1.
 
   N equally weighted atoms at these quantiles approximate a distribution best:
-  https://arxiv.org/abs/1710.10044, lemma 2.
-
-  Args:
-    num_quantiles: N.
-
-  Returns:
-    float32 `[N]`, in (0, 1).
+  https://arxiv.org/abs/1710.10044, lemma 2. Returns float32 `[N]`.
   """
   return (tf.range(num_quantiles, dtype=tf.float32) + 0.5) / num_quantiles
 

@@ -8,15 +8,9 @@ import tensorflow as tf
 def gaussian_log_prob(
   x: tf.Tensor, mean: tf.Tensor, scale: tf.Tensor
 ) -> tf.Tensor:
-  """Log-density of a diagonal Gaussian, Σ_d log N(x_d; μ_d, σ_d).
+  """Log-density of a diagonal Gaussian, Σ_d log N(x_d; μ_d, σ_d), `[...]`.
 
-  Args:
-    x: `[..., D]`.
-    mean: μ, of a shape that broadcasts to that of `x`.
-    scale: σ, above 0, of such a shape, too.
-
-  Returns:
-    `[...]`.
+  x is `[..., D]`; μ and σ > 0 broadcast to its shape.
   """
   errors = (x - mean) / scale
   terms = -0.5 * errors**2 - tf.math.log(scale) - 0.5 * math.log(2 * math.pi)
@@ -40,16 +34,7 @@ def gaussian_kl(
 
   which is the textbook's log(σ_q / σ_p) + (σ_p² + (μ_p − μ_q)²) / (2 σ_q²) − ½,
   but accurate in single precision for nearly equal deviations: KL bounds may be
-  as small as 1e-6.
-
-  Args:
-    mean_p: μ_p, `[..., D]`, like all others.
-    scale_p: σ_p, above 0.
-    mean_q: μ_q.
-    scale_q: σ_q, above 0.
-
-  Returns:
-    `[..., D]`.
+  as small as 1e-6. All are `[..., D]`, with σ > 0.
   """
   x = (scale_p - scale_q) / scale_q
   moved = (mean_p - mean_q) / scale_q

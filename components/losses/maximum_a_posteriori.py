@@ -66,9 +66,7 @@ def mpo_e_step(
 def mpo_policy_loss(probs: tf.Tensor, log_prob: tf.Tensor) -> tf.Tensor:
   """Policy loss of the M-step of MPO, mean −Σ_i p_i log π(a_i | s).
 
-  Args:
-    probs: p, `[B, N]`.
-    log_prob: log π of the candidates, `[B, N]`.
+  Improved probabilities p and log π of the candidates are `[B, N]`.
   """
   shape_checks.check_ranks(probs=(probs, 2), log_prob=(log_prob, 2))
   return -tf.reduce_mean(tf.reduce_sum(probs * log_prob, axis=-1))
@@ -89,9 +87,6 @@ def mpo_kl_loss(
     kl: KL divergences, `[B, D]`.
     alpha: α, Lagrange multipliers, `[D]`.
     epsilon: ε, the bound of each mean.
-
-  Returns:
-    The penalty and the dual loss, scalars.
   """
   shape_checks.check_ranks(kl=(kl, 2), alpha=(alpha, 1))
   mean = tf.reduce_mean(kl, axis=0)  # [D]
@@ -124,14 +119,7 @@ def top_half(advantages: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
   """Returns the mask of the top half of advantages.
 
   The half of an odd number is rounded up. Steps that tie with the last one are
-  included, so the order of steps does not matter.
-
-  Args:
-    advantages: A_t, `[T, B]`.
-    mask: Bool `[T, B]`.
-
-  Returns:
-    Bool `[T, B]`.
+  included, so the order of steps does not matter. All are `[T, B]`.
   """
   shape_checks.check_shapes(advantages=advantages, mask=mask)
   lowest = tf.fill(tf.shape(advantages), advantages.dtype.min)
@@ -185,12 +173,9 @@ def vmpo_e_step(
 def vmpo_policy_loss(
   weights: tf.Tensor, log_probs: tf.Tensor, mask: tf.Tensor
 ) -> tf.Tensor:
-  """V-MPO policy loss, −Σ_t ψ_t log π(a_t | x_t).
+  """V-MPO policy loss, −Σ_t ψ_t log π(a_t | x_t), over a mask `[T, B]`.
 
-  Args:
-    weights: ψ_t, `[T, B]`; no gradient flows into them.
-    log_probs: log π(a_t | x_t), `[T, B]`.
-    mask: Bool `[T, B]`.
+  No gradient flows into the weights ψ.
   """
   shape_checks.check_shapes(weights=weights, log_probs=log_probs, mask=mask)
   kept = tf.where(mask, log_probs, tf.zeros_like(log_probs))

@@ -1,7 +1,9 @@
 """Losses of actor-critic agents: policy gradients, PPO, entropy and values.
 
-Those of sequences, `[T, B]`, are masked means, so they do not depend on the
-amount of padding.
+Arguments are sequences `[T, B]`, unless another shape is named, and bool masks
+of this shape. Losses are masked means, so they do not depend on the amount of
+padding. log π is of the actions a_t, A_t are advantages, V are values and v_t
+their targets.
 """
 
 import numpy as np
@@ -17,11 +19,6 @@ def policy_gradient_loss(
 
   Its gradient estimates that of the negative expected return
   (https://doi.org/10.1007/BF00992696). No gradient flows into the advantages.
-
-  Args:
-    log_probs: log π(a_t | x_t), `[T, B]`.
-    advantages: A_t, `[T, B]`.
-    mask: Bool `[T, B]`.
   """
   shape_checks.check_shapes(
     log_probs=log_probs, advantages=advantages, mask=mask
@@ -37,10 +34,6 @@ def entropy_loss(entropies: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
   """Entropy loss, −mean H(π(· | x_t)), against premature convergence.
 
   See https://arxiv.org/abs/1602.01783, section 4.
-
-  Args:
-    entropies: H, `[T, B]`.
-    mask: Bool `[T, B]`.
   """
   shape_checks.check_shapes(entropies=entropies, mask=mask)
   return -shape_checks.masked_mean(entropies, mask)
@@ -49,13 +42,7 @@ def entropy_loss(entropies: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 def value_loss(
   values: tf.Tensor, targets: tf.Tensor, mask: tf.Tensor
 ) -> tf.Tensor:
-  """Value loss, mean ½ (v_t − V(x_t))²; no gradient flows into the targets.
-
-  Args:
-    values: V(x_t), `[T, B]`.
-    targets: v_t, `[T, B]`.
-    mask: Bool `[T, B]`.
-  """
+  """Value loss, mean ½ (v_t − V(x_t))²; no gradient flows into the targets."""
   shape_checks.check_shapes(values=values, targets=targets, mask=mask)
   errors = tf.stop_gradient(targets) - values
   errors = tf.where(mask, errors, tf.zeros_like(errors))
@@ -73,11 +60,6 @@ def importance_ratios(
 
   Ratios are 1 outside the mask. They are clipped at e^20, without a gradient,
   so that a single improbable action cannot make a mean infinite.
-
-  Args:
-    target_log_probs: log π(a_t | x_t), of the learned policy, `[T, B]`.
-    behavior_log_probs: log μ(a_t | x_t), of the behavior policy, `[T, B]`.
-    mask: Bool `[T, B]`.
   """
   shape_checks.check_shapes(
     target_log_probs=target_log_probs,
@@ -105,13 +87,8 @@ def clipped_surrogate_loss(
 
   A pessimistic bound: ratios beyond 1 ± ε have no gradient where they improve
   the objective, but do where they worsen it. See
-  https://arxiv.org/abs/1707.06347, equation 7.
-
-  Args:
-    ratios: ρ_t = π / μ, `[T, B]`.
-    advantages: A_t, `[T, B]`; no gradient flows into them.
-    mask: Bool `[T, B]`.
-    epsilon: ε, not negative.
+  https://arxiv.org/abs/1707.06347, equation 7. ρ_t is π / μ, and ε ≥ 0. No
+  gradient flows into the advantages.
   """
   shape_checks.check_shapes(ratios=ratios, advantages=advantages, mask=mask)
   # Masked before the product, too, because 0 · ∞ is not 0.
@@ -135,14 +112,8 @@ def clipped_value_loss(
     mean ½ max((v_t − V)², (v_t − V_old − clip(V − V_old, ±ε))²)
 
   Not in the paper of PPO but in its code. It keeps values close to those
-  before the update: see https://arxiv.org/abs/2005.12729, section 3.
-
-  Args:
-    values: V(x_t), `[T, B]`.
-    old_values: V_old(x_t), before the update, `[T, B]`.
-    targets: v_t, `[T, B]`.
-    mask: Bool `[T, B]`.
-    epsilon: ε, not negative, in units of the values.
+  before the update, V_old: see https://arxiv.org/abs/2005.12729, section 3. ε,
+  not negative, is in units of the values.
   """
   shape_checks.check_shapes(
     values=values, old_values=old_values, targets=targets, mask=mask
@@ -161,14 +132,7 @@ def standardize(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 
   Equal values become 0. So do values whose standard deviation is at most 10⁻⁵
   of the largest magnitude, because only rounding errors would be scaled up. The
-  scale of the values does not matter.
-
-  Args:
-    values: `[T, B]`.
-    mask: Bool `[T, B]`.
-
-  Returns:
-    `[T, B]`; 0 outside the mask.
+  scale of the values does not matter. Returns 0 outside the mask.
   """
   shape_checks.check_shapes(values=values, mask=mask)
   zeros = tf.zeros_like(values)
@@ -186,11 +150,8 @@ def standardize(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
 def approximate_kl(ratios: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
   """Approximate KL(μ ‖ π), mean (ρ_t − 1 − log ρ_t), which is never negative.
 
-  See http://joschu.net/blog/kl-approx.html, estimator k3.
-
-  Args:
-    ratios: ρ_t = π / μ, for actions sampled from μ, `[T, B]`.
-    mask: Bool `[T, B]`.
+  ρ_t is π / μ, for actions sampled from μ. See
+  http://joschu.net/blog/kl-approx.html, estimator k3.
   """
   shape_checks.check_shapes(ratios=ratios, mask=mask)
   # The ratio of an improbable action may underflow to 0.
@@ -206,11 +167,6 @@ def explained_variance(
 
   1 for perfect predictions, 0 if values predict nothing, negative if they are
   worse than a constant; 0 if all targets are equal.
-
-  Args:
-    values: V(x_t), `[T, B]`.
-    targets: v_t, `[T, B]`.
-    mask: Bool `[T, B]`.
   """
   shape_checks.check_shapes(values=values, targets=targets, mask=mask)
 

@@ -8,14 +8,9 @@ from repertory.components.losses import shape_checks
 
 
 def huber(errors: tf.Tensor, threshold: float) -> tf.Tensor:
-  """Huber loss: ½ x² up to the threshold, linear beyond it.
+  """Huber loss of errors x of any shape: ½ x² up to the threshold, then linear.
 
-  Args:
-    errors: x, of any shape.
-    threshold: κ, where the loss becomes linear; also the largest slope.
-
-  Returns:
-    The losses, in the shape of `errors`.
+  The threshold κ is also the largest slope.
   """
   size = tf.abs(errors)
   limited = tf.minimum(size, threshold)
@@ -61,11 +56,7 @@ def clipped_double_q_targets(
   Args:
     r_t: Rewards, `[B]`.
     discount_t: Discounts of the bootstrap value, γ included, `[B]`.
-    q_t: Values of the next state and its chosen action from N target critics,
-      `[B, N]`.
-
-  Returns:
-    Targets, `[B]`.
+    q_t: Values of the next state and action from N target critics, `[B, N]`.
   """
   shape_checks.check_ranks(
     r_t=(r_t, 1), discount_t=(discount_t, 1), q_t=(q_t, 2)
@@ -89,9 +80,6 @@ def conservative_q_loss(
     q_proposed: Values of P actions, `[B, P]`.
     log_prob: log μ of each, `[B, P]`; −log P if these are all discrete actions.
     q_data: Values of the data set's actions, `[B]`.
-
-  Returns:
-    The gaps, `[B]`.
   """
   shape_checks.check_ranks(q_proposed=(q_proposed, 2), log_prob=(log_prob, 2))
   shape_checks.check_ranks(q_data=(q_data, 1))
@@ -105,18 +93,13 @@ def large_margin_loss(
   """DQfD loss, max_a (q(s, a) + l(a_E, a)) − q(s, a_E), l = margin if a ≠ a_E.
 
   It is 0 where the demonstrated action exceeds all others by the margin. So it
-  grounds the values of actions that are not in the data set, below those that
-  are.
-
-  See https://arxiv.org/abs/1704.03732, equation 2.
+  grounds the values of actions that are not in the data set. See
+  https://arxiv.org/abs/1704.03732, equation 2.
 
   Args:
     q: Action values, `[B, A]`.
     a_demonstrated: a_E, demonstrated actions, integer `[B]`.
     margin: At least 0.
-
-  Returns:
-    Losses, `[B]`, at least 0.
   """
   shape_checks.check_ranks(q=(q, 2), a_demonstrated=(a_demonstrated, 1))
   # tf.gather does not support small or unsigned integers.
@@ -130,14 +113,7 @@ def scaled_log_policy(q: tf.Tensor, temperature: float) -> tf.Tensor:
   """Scaled log-policy of M-DQN, τ log π(a | s) with π = softmax(q / τ).
 
   The largest value is subtracted before the division by τ, to keep small
-  differences of large values.
-
-  Args:
-    q: Values, `[B, A]`.
-    temperature: τ, above 0.
-
-  Returns:
-    τ log π, at most 0, `[B, A]`.
+  differences of large values. Values and results are `[B, A]`.
   """
   shape_checks.check_ranks(q=(q, 2))
   below_best = q - tf.reduce_max(q, axis=-1, keepdims=True)  # [B, A]
@@ -162,9 +138,6 @@ def munchausen_bonus(
     alpha: α, in [0, 1].
     temperature: τ, above 0.
     clip: l_0, at most 0.
-
-  Returns:
-    Bonuses in [α l_0, 0], `[B]`.
   """
   shape_checks.check_ranks(q_tm1=(q_tm1, 2), a_tm1=(a_tm1, 1))
   scaled = scaled_log_policy(q_tm1, temperature)  # [B, A]
@@ -175,12 +148,7 @@ def munchausen_bonus(
 
 
 def clip_rewards(rewards: tf.Tensor, max_abs: float | None) -> tf.Tensor:
-  """Clips rewards to ± `max_abs` (https://doi.org/10.1038/nature14236).
-
-  Args:
-    rewards: Rewards, of any shape.
-    max_abs: The limit; None for no clipping.
-  """
+  """Clips rewards to ± `max_abs`, if not None (doi:10.1038/nature14236)."""
   if max_abs is None:
     return rewards
   return tf.clip_by_value(rewards, -max_abs, max_abs)

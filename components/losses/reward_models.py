@@ -21,9 +21,6 @@ def discriminator_loss(
     logits: l, `[N]`.
     is_demonstration: Bool `[N]`.
     mask: Bool `[N]`, false for padding.
-
-  Returns:
-    A scalar.
   """
   shape_checks.check_ranks(
     logits=(logits, 1), is_demonstration=(is_demonstration, 1), mask=(mask, 1)
@@ -47,9 +44,6 @@ def gradient_penalty(gradients: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
     gradients: g, gradients of the logits with respect to the inputs, at
       interpolations of demonstrations and policy steps, `[N, F]`.
     mask: Bool `[N]`, false for padding.
-
-  Returns:
-    A scalar. Its own gradient is finite where g is 0.
   """
   shape_checks.check_ranks(gradients=(gradients, 2), mask=(mask, 1))
   squares = tf.reduce_sum(gradients**2, axis=-1)  # [N]
@@ -65,10 +59,7 @@ def imitation_rewards(logits: tf.Tensor, kind: str) -> tf.Tensor:
     kind: 'gail' for −log(1 − D), which is never negative and so rewards long
       episodes (https://arxiv.org/abs/1606.03476); 'airl' for log D − log(1 − D)
       = l, which has both signs (https://arxiv.org/abs/1710.11248, and
-      https://arxiv.org/abs/1809.02925, section 4.1).
-
-  Returns:
-    Rewards, in the shape of `logits`; no gradient flows through them.
+      https://arxiv.org/abs/1809.02925, section 4.1). No gradient flows through.
   """
   if kind not in ('gail', 'airl'):
     raise ValueError(f"kind must be 'gail' or 'airl', got {kind!r}.")
@@ -81,14 +72,7 @@ def prediction_errors(predicted: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
 
   With a fixed random f that f̂ learns to predict, errors are large for novel
   observations: https://arxiv.org/abs/1810.12894, section 2.2. No gradient flows
-  into f.
-
-  Args:
-    predicted: f̂(x), `[N, E]`.
-    target: f(x), `[N, E]`.
-
-  Returns:
-    Errors, `[N]`.
+  into f. Embeddings are `[N, E]`, errors `[N]`.
   """
   shape_checks.check_ranks(predicted=(predicted, 2), target=(target, 2))
   differences = predicted - tf.stop_gradient(target)  # [N, E]

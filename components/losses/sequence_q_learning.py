@@ -102,17 +102,10 @@ def sequence_double_q_errors(  # noqa: PLR0913 - the symbols of its equation.
 def sequence_priorities(
   errors: tf.Tensor, mask: tf.Tensor, max_share: float
 ) -> tf.Tensor:
-  """Sequence priorities of R2D2, η max_t |δ_t| + (1 − η) mean_t |δ_t|.
+  """Sequence priorities of R2D2, η max_t |δ_t| + (1 − η) mean_t |δ_t|, `[B]`.
 
+  Errors δ and mask are `[T, B]`, η is `max_share`. 0 where the mask is empty.
   See https://openreview.net/forum?id=r1lyTjAqYX, section 2.3.
-
-  Args:
-    errors: δ, `[T, B]`, 0 outside the mask.
-    mask: Bool `[T, B]`; the mean is over its steps.
-    max_share: η, in [0, 1].
-
-  Returns:
-    Priorities, `[B]`; 0 where the mask is empty.
   """
   shape_checks.check_shapes(errors=errors, mask=mask)
   sizes = tf.where(mask, tf.abs(errors), tf.zeros_like(errors))
@@ -125,11 +118,8 @@ def rescale(x: tf.Tensor, epsilon: float) -> tf.Tensor:
   """Value rescaling, h(x) = sign(x) (√(|x| + 1) − 1) + ε x.
 
   Accurate in single precision near 0, where the formula subtracts nearly equal
-  numbers. See https://arxiv.org/abs/1805.11593, section 3.2.
-
-  Args:
-    x: Values, of any shape.
-    epsilon: ε, positive; the inverse's slope is at most 1 / ε.
+  numbers. The inverse's slope is at most 1 / ε. See
+  https://arxiv.org/abs/1805.11593, section 3.2.
   """
   # sign(x) (√(|x| + 1) − 1), multiplied and divided by √(|x| + 1) + 1.
   return x / (tf.sqrt(tf.abs(x) + 1) + 1) + epsilon * x
@@ -139,10 +129,6 @@ def inverse_rescale(x: tf.Tensor, epsilon: float) -> tf.Tensor:
   """Inverse of `rescale`, sign(x) (((√(1 + 4ε (|x| + 1 + ε)) − 1) / 2ε)² − 1).
 
   As accurate near 0. See https://arxiv.org/abs/1805.11593, proposition A.2.
-
-  Args:
-    x: Rescaled values, of any shape.
-    epsilon: The ε of `rescale`.
   """
   # With u = √(|h⁻¹| + 1) − 1, |x| = ε u² + (1 + 2ε) u and |h⁻¹| = u² + 2u.
   slope = 1 + 2 * epsilon

@@ -13,15 +13,9 @@ def check_ranks(**tensors: tuple[tf.Tensor, int]) -> None:
 
 
 def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-  """Mean over the steps of the mask; 0 if the mask is empty.
+  """Mean of `[T, B]` over the steps of the mask; 0 if the mask is empty.
 
-  Args:
-    values: `[T, B]`; values outside the mask have no effect, not even on
-      gradients.
-    mask: Bool `[T, B]`.
-
-  Returns:
-    A scalar.
+  Values outside the mask have no effect, not even on gradients.
   """
   kept = tf.where(mask, values, tf.zeros_like(values))
   count = tf.reduce_sum(tf.cast(mask, values.dtype))

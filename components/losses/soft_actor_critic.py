@@ -28,14 +28,9 @@ def soft_q_targets(
       quantiles, `[B, M]`.
     log_prob_t: log π(a' | s'), `[B]`.
     temperature: α, a scalar.
-
-  Returns:
-    Targets, `[B, M]`.
   """
-  shape_checks.check_ranks(
-    r_t=(r_t, 1), discount_t=(discount_t, 1), q_t=(q_t, 2)
-  )
-  shape_checks.check_ranks(log_prob_t=(log_prob_t, 1))
+  shape_checks.check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1))
+  shape_checks.check_ranks(q_t=(q_t, 2), log_prob_t=(log_prob_t, 1))
   values = q_t - temperature * log_prob_t[:, None]  # [B, M]
   return tf.stop_gradient(r_t[:, None] + discount_t[:, None] * values)
 
@@ -69,12 +64,8 @@ def soft_policy_loss(
 ) -> tf.Tensor:
   """SAC policy loss, mean (α log π(a | s) − q(s, a)) with a ~ π.
 
-  The gradient flows through the action: equations 9 and 10.
-
-  Args:
-    q: Values of the action, `[B]`.
-    log_prob: log π of the action, `[B]`.
-    temperature: α, a scalar; no gradient flows into it.
+  The gradient flows through the action, with q and log π `[B]`: equations 9 and
+  10. None flows into the temperature.
   """
   shape_checks.check_ranks(q=(q, 1), log_prob=(log_prob, 1))
   return tf.reduce_mean(tf.stop_gradient(temperature) * log_prob - q)
@@ -85,12 +76,8 @@ def temperature_loss(
 ) -> tf.Tensor:
   """SAC temperature loss, mean (−α (log π(a | s) + H̄)), equation 18.
 
-  Minimizing it raises α where the policy's entropy is below its target.
-
-  Args:
-    temperature: α, a scalar.
-    log_prob: log π of actions sampled from π, `[B]`; no gradient flows into it.
-    target_entropy: H̄, the target entropy.
+  Minimizing it raises α where the policy's entropy is below its target, H̄. No
+  gradient flows into the log-probabilities of actions sampled from π, `[B]`.
   """
   shape_checks.check_ranks(log_prob=(log_prob, 1))
   deficit = tf.stop_gradient(log_prob) + target_entropy  # [B]

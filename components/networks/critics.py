@@ -46,16 +46,13 @@ class Critic(snt.Module):
     action: tf.Tensor,
     mask: tf.Tensor | None = None,
   ) -> tf.Tensor:
-    """Evaluates actions.
+    """Evaluates actions; returns `[B, N]` or `[B, K, N]`.
 
     Args:
       observation: Nest of `[B, ...]`.
       action: `[B, D]`, or `[B, K, D]` with K actions for each observation,
         which is embedded once.
       mask: Dropout mask of a `NormalizedMLP`, `[B, S]` or `[B, K, S]`.
-
-    Returns:
-      `[B, N]` or `[B, K, N]`.
     """
     features = self._torso(observation)  # [B, F]
     *between, size = action.shape[1:]
@@ -77,11 +74,7 @@ class CriticEnsemble(snt.Module):
   """
 
   def __init__(self, critics: Sequence[Critic], name: str = 'critic_ensemble'):
-    """Initializes the ensemble.
-
-    Args:
-      critics: Modules with K outputs each.
-    """
+    """Takes modules with K outputs each."""
     super().__init__(name=name)
     self._critics = list(critics)
 
@@ -138,18 +131,9 @@ def make_critics(
   Raises:
     ValueError: If observations or actions are unsupported.
   """
+  settings = (spec.observations, hidden_sizes, num_outputs, image_torso, body)
   critics = CriticEnsemble(
-    [
-      Critic(
-        spec.observations,
-        hidden_sizes,
-        num_outputs,
-        image_torso,
-        body,
-        name=f'critic_{i}',
-      )
-      for i in range(num_critics)
-    ]
+    [Critic(*settings, name=f'critic_{i}') for i in range(num_critics)]
   )
   size = action_scaling.ActionScaling(spec.actions).size
   torsos.create_critic_variables(critics, spec.observations, size)

@@ -29,12 +29,7 @@ class DuelingHead(snt.Module):
     hidden_sizes: Sequence[int] = (),
     name: str = 'dueling_head',
   ):
-    """Creates a stream for state values and one for advantages.
-
-    Args:
-      num_actions: A, number of actions.
-      hidden_sizes: Sizes of the hidden layers of each stream.
-    """
+    """Creates streams of hidden layers for values and A advantages."""
     super().__init__(name=name)
     self._value = snt.nets.MLP([*hidden_sizes, 1], name='value')
     self._advantage = snt.nets.MLP(
@@ -50,12 +45,7 @@ class DuelingHead(snt.Module):
 
 
 def make_value_head(num_actions: int, dueling: bool) -> snt.Module:
-  """Creates a head that maps features `[B, D]` to action values `[B, A]`.
-
-  Args:
-    num_actions: A, number of actions.
-    dueling: Whether to use the dueling architecture.
-  """
+  """Creates a head, dueling or not, from features `[B, D]` to `[B, A]`."""
   if dueling:
     return DuelingHead(num_actions)
   return snt.Linear(num_actions, name='head')
@@ -65,9 +55,6 @@ def make_policy_head(num_parameters: int, name: str = 'head') -> snt.Linear:
   """Creates a policy head that maps features `[B, D]` to parameters `[B, P]`.
 
   Initial weights are small, so that an untrained policy prefers no action.
-
-  Args:
-    num_parameters: P, number of parameters.
   """
   return snt.Linear(
     num_parameters,
@@ -82,12 +69,7 @@ class GaussianHead(snt.Module):
   def __init__(
     self, size: int, initial_scale: float, name: str = 'gaussian_head'
   ):
-    """Creates the layer.
-
-    Args:
-      size: D, dimensions of an action.
-      initial_scale: Approximate initial σ, above 0.
-    """
+    """Creates the layer for D action dimensions and initial σ > 0."""
     super().__init__(name=name)
     self._linear = make_policy_head(2 * size)
     # softplus(shift) = initial_scale, for large ones too.
@@ -126,12 +108,7 @@ class ActorCriticHead(snt.Module):
     hidden_sizes: Sequence[int] = (),
     name: str = 'actor_critic_head',
   ):
-    """Creates the layers.
-
-    Args:
-      num_parameters: P, number of parameters.
-      hidden_sizes: Sizes of the tanh layers of each stream.
-    """
+    """Creates streams of tanh layers for P parameters and for values."""
     super().__init__(name=name)
     self._policy_layers = _make_layers(hidden_sizes, 'policy_layers')
     self._value_layers = _make_layers(hidden_sizes, 'value_layers')
@@ -162,11 +139,6 @@ class BoundedGaussianHead(snt.Module):
   """
 
   def __init__(self, size: int, name: str = 'head'):
-    """Creates the layer.
-
-    Args:
-      size: D, dimensions of an action.
-    """
     super().__init__(name=name)
     self._mean = snt.Linear(size, name='mean')
     self._log_scale = tf.Variable(tf.zeros([size]), name='log_scale')

@@ -14,11 +14,7 @@ class _ConvolutionalTorso(snt.Module):
   """Convolutions without padding, each followed by a ReLU."""
 
   def __init__(self, layers: Sequence[tuple[int, int, int]], name: str):
-    """Creates the layers.
-
-    Args:
-      layers: Channels, kernel size and stride of each convolution.
-    """
+    """Takes channels, kernel size and stride of each layer."""
     super().__init__(name=name)
     self._convolutions = [
       snt.Conv2D(channels, size, stride, padding='VALID', name=f'conv_{i}')
@@ -26,14 +22,9 @@ class _ConvolutionalTorso(snt.Module):
     ]
 
   def __call__(self, images: tf.Tensor) -> tf.Tensor:
-    """Maps images to features.
+    """Maps images `[B, H, W, C]` to features `[B, D]`, not negative.
 
-    Args:
-      images: `[B, H, W, C]`, at least `min_pixels` high and wide; uint8 is
-        divided by 255, other types are used as they are.
-
-    Returns:
-      Features `[B, D]`, not negative.
+    Images are at least `min_pixels` high and wide; uint8 is divided by 255.
     """
     x = _scale(images)  # [B, H, W, C]
     for convolution in self._convolutions:
@@ -104,14 +95,9 @@ class ResidualTorso(snt.Module):
     ]
 
   def __call__(self, images: tf.Tensor) -> tf.Tensor:
-    """Maps images to features.
+    """Maps images `[B, H, W, C]` to features `[B, D]`, not negative.
 
-    Args:
-      images: `[B, H, W, C]`, of any size; uint8 is divided by 255, other types
-        are used as they are.
-
-    Returns:
-      Features `[B, D]`, not negative; D = 3872 for 84 by 84 pixels.
+    uint8 is divided by 255. D = 3872 for 84 by 84 pixels.
     """
     x = _scale(images)  # [B, H, W, C]
     for section in self._sections:
@@ -128,14 +114,10 @@ IMAGE_TORSOS = {
 
 
 def choose(image_torso: str, height: int, width: int) -> str:
-  """Returns the name of the torso for an image size.
+  """Returns the name of the torso for an image size in pixels.
 
-  Args:
-    image_torso: One of `IMAGE_TORSOS`, which is returned as it is, or 'auto':
-      'nature' if the image is large enough for it, else 'minatar', else
-      'residual'.
-    height: In pixels.
-    width: In pixels.
+  'auto' is 'nature' if the image is large enough for it, else 'minatar', else
+  'residual'. Other names are returned as they are.
   """
   if image_torso != 'auto':
     return image_torso

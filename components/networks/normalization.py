@@ -30,12 +30,7 @@ class Moments(NamedTuple):
 
 
 def of_batch(leaf: tf.Tensor, mask: tf.Tensor) -> Moments:
-  """Computes the moments of a batch; zeros if it is fully masked.
-
-  Args:
-    leaf: `[T, B, ...]`.
-    mask: Bool `[T, B]`, true for valid entries.
-  """
+  """Computes the moments of `[T, B, ...]` over a mask; zeros if it is empty."""
   x = tf.cast(leaf, tf.float64)
   mask = tf.reshape(mask, [*mask.shape, *[1] * (len(x.shape) - 2)])
   count = tf.reduce_sum(tf.cast(mask, tf.float64))
@@ -121,14 +116,7 @@ class ObservationNormalizer(snt.Module):
     return self._count > 0
 
   def __call__(self, observation: types.Nest) -> types.Nest:
-    """Normalizes observations `[B, ...]`.
-
-    Args:
-      observation: Nest of the structure of the spec.
-
-    Returns:
-      The observation, with normalized leaves as float32.
-    """
+    """Normalizes observations `[B, ...]`, as float32."""
     leaves = self._leaves_of(observation)
     statistics = zip(self._indices, self._means, self._variances)
     for i, mean, variance in statistics:
@@ -143,19 +131,12 @@ class ObservationNormalizer(snt.Module):
     return self._unflatten(leaves)
 
   def update(self, observation: types.Nest, mask: tf.Tensor) -> None:
-    """Updates mean and standard deviation with observations.
-
-    Args:
-      observation: Nest of `[T, B, ...]`.
-      mask: Bool `[T, B]`, false for observations to ignore.
-    """
+    """Adds observations `[T, B, ...]` where the mask `[T, B]` is true."""
     leaves = self._leaves_of(observation)
     before = tf.identity(self._count)
     for i, mean, variance in zip(self._indices, self._means, self._variances):
-      merged = merge(
-        Moments(before, mean, variance),
-        of_batch(leaves[i], mask),
-      )
+      new = of_batch(leaves[i], mask)
+      merged = merge(Moments(before, mean, variance), new)
       mean.assign(merged.mean)
       variance.assign(merged.variance)
     self._count.assign_add(tf.reduce_sum(tf.cast(mask, tf.float64)))

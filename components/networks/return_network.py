@@ -34,13 +34,7 @@ class NoisyLinear(snt.Module):
     sigma: float,
     name: str = 'noisy_linear',
   ):
-    """Creates the variables.
-
-    Args:
-      input_size: p, number of inputs.
-      output_size: q, number of outputs.
-      sigma: σ_0; the initial σ is σ_0 / √p.
-    """
+    """Creates variables for p inputs and q outputs, with σ = σ_0 / √p."""
     super().__init__(name=name)
     self._sizes = [input_size, output_size]
     bound = 1 / math.sqrt(input_size)

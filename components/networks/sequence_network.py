@@ -18,12 +18,7 @@ CORES = {'none': None, 'lstm': snt.LSTM, 'gru': snt.GRU}
 
 
 def reset_where(first: tf.Tensor, state: types.Nest) -> types.Nest:
-  """Resets the state to zeros in the rows where an episode starts.
-
-  Args:
-    first: Bool `[B]`.
-    state: Nest `[B, ...]` of a core whose initial state is zeros.
-  """
+  """Resets the state, a nest of `[B, ...]`, to zeros in rows that are first."""
 
   def reset(leaf):
     ones = [1] * (len(leaf.shape) - 1)
@@ -76,11 +71,7 @@ def unroll(
 
 
 def make_core(kind: str, size: int) -> Core:
-  """Creates a core; its first call creates the variables.
-
-  Args:
-    kind: 'lstm', 'gru', or 'none' for None.
-    size: H, size of the output.
+  """Creates a core with outputs of a size: 'lstm', 'gru', or 'none' for None.
 
   Raises:
     ValueError: If the kind is unknown.
@@ -136,11 +127,7 @@ class SequenceNetwork(snt.Module):
     )
 
   def create_variables(self, observation_spec: types.Nest) -> None:
-    """Creates all variables by a single step.
-
-    Args:
-      observation_spec: Nest of array specs, without a batch axis.
-    """
+    """Creates all variables by a single step, given unbatched array specs."""
     torsos.create_variables(
       lambda observation: self.step(observation, self.initial_state(1)),
       observation_spec,

@@ -144,15 +144,10 @@ _STACK_FRAMES = (
   'Stack frames along the channels, [height, width, frames · channels], with '
   'environments.wrappers.FrameStack. '
 )
-_PICTURE_PIXELS = image_layouts.PICTURE_PIXELS
 
 
 def _check_layout(where: str, spec: specs.Array) -> None:
-  """Rejects channels-first images, and warns of unscaled ones.
-
-  Raises:
-    ValueError: If the image looks like `[C, H, W]`.
-  """
+  """Rejects channels-first images, and warns of unscaled ones."""
   shape, is_bytes = spec.shape, spec.dtype == np.uint8
   maximum = getattr(spec, 'maximum', 255 if is_bytes else 1)
   is_wide = bool(np.all(np.equal(maximum, 255)))
@@ -165,15 +160,22 @@ def _check_layout(where: str, spec: specs.Array) -> None:
         'is gym:<id> or <module>:<factory>, or wrap the environment in '
         'environments.wrappers.ChannelsLast.'
       )
-    if is_wide and not is_bytes and min(shape[:2]) >= _PICTURE_PIXELS:
+    if (
+      is_wide
+      and not is_bytes
+      and min(shape[:2]) >= image_layouts.PICTURE_PIXELS
+    ):
       _warn(
         f'{where}, an image of shape {shape}, has '
         f'{spec.dtype} values up to 255, which are not scaled. Return uint8, '
         'which is divided by 255, or scale it to [0, 1].'
       )
-  elif len(shape) == 2 and is_bytes and is_wide:
-    if min(shape) < _PICTURE_PIXELS:
-      return
+  elif (
+    len(shape) == 2
+    and is_bytes
+    and is_wide
+    and min(shape) >= image_layouts.PICTURE_PIXELS
+  ):
     _warn(
       f'{where}, uint8 of shape {shape}, is used as a '
       'vector of values up to 255, without convolutions. If it is an image, '
@@ -207,11 +209,7 @@ def create_variables(
   """Creates the variables of a network by calling it once.
 
   Parts that the network does not call, such as an auxiliary head, have to be
-  called separately.
-
-  Args:
-    network: Maps a nest of observations `[B, ...]` to anything.
-    observation_spec: Nest of array specs, without a batch axis.
+  called separately. Array specs have no batch axis.
   """
   observation = specs.zeros(observation_spec, 1)
   network(tree.map_structure(tf.convert_to_tensor, observation))
@@ -222,14 +220,7 @@ def create_critic_variables(
   observation_spec: types.Nest,
   action_size: int,
 ) -> None:
-  """Creates the variables of a critic by calling it once.
-
-  Args:
-    critic: Maps a nest of observations `[B, ...]` and actions `[B, D]` to
-      anything.
-    observation_spec: Nest of array specs, without a batch axis.
-    action_size: D, dimensions of an action.
-  """
+  """Creates the variables of a critic of actions `[B, D]` by one call."""
   action = tf.zeros([1, action_size])
   create_variables(
     lambda observation: critic(observation, action), observation_spec

@@ -1,6 +1,7 @@
 """Trunks: hidden layers by name, from plain MLPs to SimBa."""
 
 import contextlib
+import functools
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -19,15 +20,11 @@ class LayerNormMLP(snt.Module):
   """
 
   def __init__(self, hidden_sizes: Sequence[int], name: str = 'layer_norm_mlp'):
-    """Creates the layers; the first call creates their variables.
-
-    Args:
-      hidden_sizes: Sizes of the layers, at least one; the last one is D.
-    """
+    """Creates layers of the given sizes, at least one; the last one is D."""
     super().__init__(name=name)
     first, *others = hidden_sizes
     self._linear = snt.Linear(first, name='first')
-    self._norm = snt.LayerNorm(axis=-1, create_scale=True, create_offset=True)
+    self._norm = _make_norm()
     self._mlp = snt.nets.MLP(others, activation=tf.nn.elu, activate_final=True)
 
   def __call__(self, inputs: tf.Tensor) -> tf.Tensor:
@@ -43,36 +40,23 @@ class NormalizedMLP(snt.Module):
   """
 
   def __init__(self, hidden_sizes: Sequence[int], name: str = 'normalized_mlp'):
-    """Creates the layers; the first call creates their variables.
-
-    Args:
-      hidden_sizes: Sizes of the layers; the last one is D.
-    """
+    """Creates layers of the given sizes; the last one is D."""
     super().__init__(name=name)
     self._sizes = list(hidden_sizes)
     self._layers = [
-      (
-        snt.Linear(size, name=f'linear_{i}'),
-        snt.LayerNorm(
-          axis=-1, create_scale=True, create_offset=True, name=f'norm_{i}'
-        ),
-      )
+      (snt.Linear(size, name=f'linear_{i}'), _make_norm(f'norm_{i}'))
       for i, size in enumerate(hidden_sizes)
     ]
 
   def __call__(
     self, inputs: tf.Tensor, mask: tf.Tensor | None = None
   ) -> tf.Tensor:
-    """Maps inputs to features.
+    """Maps inputs `[B, F]` to features `[B, D]`.
 
     Args:
-      inputs: `[B, F]`.
       mask: Dropout mask, multiplied with the outputs of the linear layers
         before normalization (https://arxiv.org/abs/2110.02034), `[B, S]` with S
         the sum of the sizes. None for no dropout.
-
-    Returns:
-      `[B, D]`.
     """
     masks = [None] * len(self._layers)
     if mask is not None:
@@ -120,11 +104,7 @@ class BatchRenormMLP(snt.Module):
   def __init__(
     self, hidden_sizes: Sequence[int], name: str = 'batch_renorm_mlp'
   ):
-    """Creates the layers; the first call creates their variables.
-
-    Args:
-      hidden_sizes: Sizes of the layers; the last one is D.
-    """
+    """Creates layers of the given sizes; the last one is D."""
     super().__init__(name=name)
     self._norm = _BatchRenorm(name='norm')
     self._layers = [
@@ -210,10 +190,7 @@ class SimBa(snt.Module):
   """
 
   def __init__(self, hidden_sizes: Sequence[int], name: str = 'simba'):
-    """Creates the layers; the first call creates their variables.
-
-    Args:
-      hidden_sizes: Sizes of the blocks, all of them D; at least one.
+    """Creates blocks of the given sizes, at least one and all of them D.
 
     Raises:
       ValueError: If the sizes differ or there is no size.
@@ -241,8 +218,6 @@ class SimBa(snt.Module):
 
 
 class _Block(snt.Module):
-  """Residual branch of a block."""
-
   def __init__(self, size: int, name: str):
     super().__init__(name=name)
     # He initialization, for ReLU: https://arxiv.org/abs/1502.01852.
@@ -256,16 +231,12 @@ class _Block(snt.Module):
     return self._outer(hidden)  # [B, D]
 
 
-def _make_norm() -> snt.LayerNorm:
-  return snt.LayerNorm(axis=-1, create_scale=True, create_offset=True)
-
-
-def _make_mlp(hidden_sizes: Sequence[int]) -> snt.Module:
-  return snt.nets.MLP(hidden_sizes, activate_final=True)
+def _make_norm(name: str | None = None) -> snt.LayerNorm:
+  return snt.LayerNorm(-1, create_scale=True, create_offset=True, name=name)
 
 
 BODIES: Mapping[str, Callable[[Sequence[int]], snt.Module]] = {
-  'mlp': _make_mlp,
+  'mlp': functools.partial(snt.nets.MLP, activate_final=True),
   'layer_norm_mlp': LayerNormMLP,
   'normalized_mlp': NormalizedMLP,
   'batch_renorm_mlp': BatchRenormMLP,
@@ -277,8 +248,7 @@ def make_trunk(kind: str, hidden_sizes: Sequence[int]) -> snt.Module:
   """Creates hidden layers that map inputs `[B, F]` to features `[B, D]`.
 
   Args:
-    kind: One of `BODIES`: 'mlp' has a ReLU after each layer; the others
-      are `LayerNormMLP`, `NormalizedMLP`, `BatchRenormMLP` and `SimBa`.
+    kind: One of `BODIES`; 'mlp' has a ReLU after each layer.
     hidden_sizes: Sizes of the layers; the last one is D.
 
   Raises:

@@ -22,7 +22,6 @@ from repertory.components.offline.recording import (
 from repertory.components.offline.writer import (
   RecordingError,
   RecordingWriter,
-  max_bytes,
 )
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ __all__ = [
   'RecordingWriter',
   'discounted_returns',
   'fill',
-  'max_bytes',
   'open_data',
   'prepare',
 ]

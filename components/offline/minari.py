@@ -27,11 +27,6 @@ FILE = 'main_data.hdf5'
 _METADATA = 'metadata.json'
 _HDF5 = 'hdf5'
 
-# Errors that h5py and NumPy raise for damaged files.
-_DAMAGES = (
-  OSError, KeyError, AttributeError, RuntimeError, TypeError, ValueError,
-  OverflowError, MemoryError, IndexError,
-)  # fmt: skip
 _FIRST, _MID, _LAST = (int(one) for one in dm_env.StepType)
 
 
@@ -167,7 +162,7 @@ class MinariData(data_set.DataSet):
         yield opened
     except data_set.DataError:
       raise
-    except _DAMAGES as error:
+    except Exception as error:  # Broken bytes may raise anything.
       raise data_set.DataError(
         self.path,
         f'is damaged: {self._file}: {type(error).__name__}: {error}.',

@@ -44,14 +44,6 @@ class RecordingError(OSError):
     )
 
 
-def max_bytes(num_slots: int) -> int:
-  """Returns the bytes of memory that a writer of `num_slots` slots may take.
-
-  Each may have an open episode of two files, and one is being written.
-  """
-  return (2 * num_slots + 2) * _FILE_BYTES
-
-
 class _Span(NamedTuple):
   """Successive time steps of a slot, from `start` up to `stop`, exclusive."""
 

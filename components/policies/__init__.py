@@ -16,12 +16,7 @@ from repertory.components.policies.stochastic import (
 )
 
 __all__ = [
-  'CategoricalPolicy',
-  'ContinuousPolicy',
-  'EpsilonGreedyPolicy',
-  'NoisyEpsilonGreedyPolicy',
-  'RecurrentEpsilonGreedyPolicy',
-  'StochasticPolicy',
-  'epsilon_ladder',
-  'stochastic_extras_spec',
-]
+  'CategoricalPolicy', 'ContinuousPolicy', 'EpsilonGreedyPolicy',
+  'NoisyEpsilonGreedyPolicy', 'RecurrentEpsilonGreedyPolicy',
+  'StochasticPolicy', 'epsilon_ladder', 'stochastic_extras_spec',
+]  # fmt: skip

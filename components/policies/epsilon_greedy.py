@@ -147,15 +147,11 @@ class NoisyEpsilonGreedyPolicy(EpsilonGreedyPolicy):
     seed: int,
     **settings,
   ):
-    """Initializes the policy.
+    """Initializes the policy, with the settings of `EpsilonGreedyPolicy`.
 
     Args:
-      network: Maps observations `[B, ...]` and Gaussian noise `[B, K]` to
-        action values `[B, A]`.
-      noise_size: K.
-      epsilons: ε by environment id, each in [0, 1].
-      seed: Seeds the random streams.
-      **settings: As for `EpsilonGreedyPolicy`.
+      network: Maps observations `[B, ...]` and Gaussian noise `[B, K]`, K the
+        `noise_size`, to action values `[B, A]`.
     """
     super().__init__(network, epsilons, seed, **settings)
     self._noise_size = noise_size

@@ -3,10 +3,10 @@
 from repertory.components.replay.batches import (
   Batches,
   BatchTimeout,
+  Priorities,
   sample_spec,
 )
 from repertory.components.replay.packing import Packing
-from repertory.components.replay.priorities import Priorities
 from repertory.components.replay.rate_limiters import (
   UNLIMITED,
   NamesOf,

@@ -88,7 +88,7 @@ def default_error_buffer(
   """Returns an error buffer, in samples, that keeps acting and learning close.
 
   It is a tenth of the samples due at `min_size`, but at least twice the minimum
-  of `check`.
+  of `TableSpec.check`.
 
   Args:
     samples_per_insert: Mean samples per item.
@@ -98,67 +98,6 @@ def default_error_buffer(
   """
   turn = batch_size + samples_per_insert * items_per_insert
   return max(_BUFFER_SHARE * samples_per_insert * min_size, 2 * turn)
-
-
-def check(
-  limit: RateLimit,
-  *,
-  table: str,
-  max_size: int,
-  batch_size: int,
-  items_per_insert: int,
-  max_times_sampled: int = 0,
-  names: Mapping[str, str] | None = None,
-) -> None:
-  """Raises an error if the learner or an actor would wait forever.
-
-  The arguments are those of `TableSpec` and its `check`; `items_per_insert` is
-  the maximum that one thread inserts before the learner can continue.
-
-  Raises:
-    SettingError: Naming the setting to change.
-  """
-  called = NamesOf(names)
-  if max_size < 1:
-    raise SettingError(
-      called['max_size'],
-      f"of table '{table}' must be at least 1, got {max_size}.",
-    )
-  if limit.min_size > max_size:
-    raise SettingError(
-      called['min_size'],
-      f"of table '{table}' must be at most {called['max_size']} = {max_size}, "
-      f'or it can never be sampled; got {limit.min_size}.',
-    )
-  needed = batch_size + limit.samples_per_insert * items_per_insert
-  if limit.error_buffer < needed:
-    raise SettingError(
-      called['error_buffer'],
-      f"of table '{table}' must be at least {called['batch_size']} + "
-      f'samples_per_insert × '
-      f'items per step = {batch_size} + {limit.samples_per_insert:g} × '
-      f'{items_per_insert} = {needed:g}, or a learner and an actor that '
-      f'alternate would both wait forever; got {limit.error_buffer:g}. Raise '
-      'it, or lower the others.',
-    )
-  if not max_times_sampled:
-    return
-  if limit.samples_per_insert > max_times_sampled:
-    raise SettingError(
-      called['max_times_sampled'],
-      f"of table '{table}' must be at least samples_per_insert = "
-      f'{limit.samples_per_insert:g}, or its items are removed before the '
-      f'learner has sampled its share; got {max_times_sampled}.',
-    )
-  turn = batch_size + items_per_insert
-  if max_size < limit.min_size + turn:
-    raise SettingError(
-      called['max_size'],
-      f"of table '{table}', whose items are removed after sampling, must be at "
-      f'least {called["min_size"]} + (batch_size + items per step) = '
-      f'{limit.min_size} + {turn}, or items are lost before the learner has '
-      f'sampled its share; got {max_size}.',
-    )
 
 
 class NamesOf(dict):

@@ -6,7 +6,8 @@ compared with a checkpoint before anything starts.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from typing import NoReturn
 
 import tensorflow as tf
 import tree
@@ -157,7 +158,10 @@ class TableSpec:
       )
     if size < 1:
       raise ValueError(f'size must be at least 1, got {size}.')
-    most = min(size, self.max_size, _MAX_BUNDLE_BYTES // self.item_bytes)
+    columns = packing.Packing(self.signature).stored_signature
+    num_bytes = sum(map(packing.num_bytes, columns))
+    num_bytes += _ITEM_BYTES + _COLUMN_BYTES * len(columns)
+    most = min(size, self.max_size, _MAX_BUNDLE_BYTES // num_bytes)
     divisors = [n for n in range(1, most + 1) if size % n == 0]
     return dataclasses.replace(self, bundle_size=max(divisors, default=1))
 
@@ -174,27 +178,17 @@ class TableSpec:
 
   @functools.cached_property
   def item_bytes(self) -> int:
-    """Upper estimate of the server memory per item, in bytes.
+    """Estimated memory of a server per item, with images compressed as usual.
 
-    Reverb's compression is ignored. For transitions, large leaves of the next
-    observation are ignored too: they are shared with a later item, except at
-    the end of an episode.
+    For transitions, large leaves of the next observation are ignored: they are
+    shared with a later item, except at the end of an episode.
     """
-    return self._estimate_bytes(packing.num_bytes)
-
-  @functools.cached_property
-  def least_item_bytes(self) -> int:
-    """Memory estimate per item with images compressed as usual by Reverb."""
-    return self._estimate_bytes(_num_compressed_bytes)
-
-  def _estimate_bytes(self, num_bytes: Callable[[tf.TensorSpec], int]) -> int:
     columns = packing.Packing(self.signature).stored_signature
-    size = _ITEM_BYTES + _COLUMN_BYTES * len(columns)
-    size += sum(num_bytes(column) for column in columns)
+    size = _ITEM_BYTES + sum(map(_column_bytes, columns))
     if isinstance(self.signature, types.Transition):
       after = self.signature.next_observation
       leaves, shared = tree.flatten(after), packing.Packing(after).whole
-      size -= sum(_COLUMN_BYTES + num_bytes(leaves[i]) for i in shared)
+      size -= sum(_column_bytes(leaves[i]) for i in shared)
     return size
 
   def check(
@@ -216,28 +210,70 @@ class TableSpec:
     """
     called = rate_limiters.NamesOf(names)
     for name in ('max_size', 'max_times_sampled'):
-      if getattr(self, name) > _MAX_INTEGER:
+      if (value := getattr(self, name)) > _MAX_INTEGER:
         raise SettingError(
           called[name],
           f"of table '{self.name}' must be at most {_MAX_INTEGER}, got "
-          f'{getattr(self, name)}.',
+          f'{value}.',
         )
     if self.rate_limit:
-      rate_limiters.check(
-        self.rate_limit,
-        table=self.name,
-        max_size=self.max_size,
-        batch_size=batch_size,
-        items_per_insert=items_per_insert,
-        max_times_sampled=self.max_times_sampled,
-        names=names,
-      )
+      self._check_limit(self.rate_limit, batch_size, items_per_insert, called)
     elif self.max_size < batch_size + items_per_insert:
       raise SettingError(
         called['max_size'],
         f"of queue '{self.name}' must be at least batch_size + items per step "
         f'= {batch_size} + {items_per_insert} items, or it could fill up '
         f'before a batch is ready; got {self.max_size}.',
+      )
+
+  def _check_limit(
+    self,
+    limit: rate_limiters.RateLimit,
+    batch_size: int,
+    items_per_insert: int,
+    called: Mapping[str, str],
+  ) -> None:
+    of_table, max_size = f"of table '{self.name}'", self.max_size
+
+    def refuse(name: str, problem: str) -> NoReturn:
+      raise SettingError(called[name], problem)
+
+    ratio, min_size = limit.samples_per_insert, limit.min_size
+    if max_size < 1:
+      refuse('max_size', f'{of_table} must be at least 1, got {max_size}.')
+    if min_size > max_size:
+      refuse(
+        'min_size',
+        f'{of_table} must be at most {called["max_size"]} = {max_size}, or it '
+        f'can never be sampled; got {min_size}.',
+      )
+    needed = batch_size + ratio * items_per_insert
+    if limit.error_buffer < needed:
+      refuse(
+        'error_buffer',
+        f'{of_table} must be at least {called["batch_size"]} + '
+        f'samples_per_insert × items per step = {batch_size} + {ratio:g} × '
+        f'{items_per_insert} = {needed:g}, or a learner and an actor that '
+        f'alternate would both wait forever; got {limit.error_buffer:g}. Raise '
+        'it, or lower the others.',
+      )
+    if not self.max_times_sampled:
+      return
+    if ratio > self.max_times_sampled:
+      refuse(
+        'max_times_sampled',
+        f'{of_table} must be at least samples_per_insert = {ratio:g}, or its '
+        'items are removed before the learner has sampled its share; got '
+        f'{self.max_times_sampled}.',
+      )
+    turn = batch_size + items_per_insert
+    if max_size < min_size + turn:
+      refuse(
+        'max_size',
+        f'{of_table}, whose items are removed after sampling, must be at least '
+        f'{called["min_size"]} + (batch_size + items per step) = {min_size} + '
+        f'{turn}, or items are lost before the learner has sampled its share; '
+        f'got {max_size}.',
       )
 
 
@@ -285,6 +321,7 @@ def queue(
   )
 
 
-def _num_compressed_bytes(spec: tf.TensorSpec) -> int:
+def _column_bytes(spec: tf.TensorSpec) -> int:
   is_image = spec.dtype == tf.uint8 and spec.shape.rank >= 2
-  return packing.num_bytes(spec) // (_IMAGE_COMPRESSION if is_image else 1)
+  compression = _IMAGE_COMPRESSION if is_image else 1
+  return _COLUMN_BYTES + packing.num_bytes(spec) // compression

@@ -68,19 +68,6 @@ def deadlock(
   )
 
 
-def insert_deadlock(
-  table: tables.TableSpec, status: tables.TableInfo, num_samples: int
-) -> DeadlockError:
-  """Returns the error for sampling more than was inserted."""
-  return deadlock(
-    table,
-    status,
-    f'insert, and too few items are left to sample {num_samples}',
-    'Continue acting before the next update: `replay.ReplayRatio` computes '
-    'when one is due.',
-  )
-
-
 def look(ask: Callable[[], tables.TableInfo | None]) -> Seen:
   """Returns a table's status, or the reason why it is unknown."""
   try:

@@ -11,13 +11,7 @@ from typing import NamedTuple
 
 
 class Caller(NamedTuple):
-  """Identity of the process that makes a call.
-
-  Attributes:
-    name: The process's name, the same in all generations.
-    generation: Its generation: number of starts before this one.
-    token: A secret shared by all processes of the run.
-  """
+  """Name, generation (starts before) and the run's token of a caller."""
 
   name: str
   generation: int = 0
@@ -32,11 +26,6 @@ class Fencing:
   """Admits callers of a run, each only in its newest generation."""
 
   def __init__(self, token: str = ''):
-    """Expects every caller in its first generation.
-
-    Args:
-      token: The run's token.
-    """
     self._token = token.encode()
     self._generations: dict[str, int] = {}
     self._lock = threading.Lock()

@@ -40,11 +40,8 @@ def _wrap_operations() -> bool:
   Wrapped operations run in the calling thread. This affects the whole process
   and must happen before there are other threads, because an operation that is
   starting meanwhile fails. According to TensorFlow nothing else changes; on
-  slow cores each operation takes 10 to 50 µs longer.
-
-  Returns:
-    Whether operations are wrapped: not if the environment variable is 0, nor
-    with an accelerator.
+  slow cores each operation takes 10 to 50 µs longer. Returns whether operations
+  are wrapped: not if the environment variable is 0, nor with an accelerator.
   """
   if os.environ.get(_WRAPPING) == '0' or devices.has_accelerator():
     return False
@@ -166,13 +163,10 @@ class CompiledFunction:
     self._attributes = _attributes_of(self._function, in_caller)
 
   def __call__(self, *leaves: tf.Tensor | np.ndarray) -> list[tf.Tensor]:
-    """Maps the leaves of all arguments to the leaves of the output.
+    """Maps leaves, in the signature's order, to the leaves of the output.
 
-    Gradient tapes do not record the call.
-
-    Args:
-      *leaves: Tensors or arrays in the signature's order. Arrays must not
-        change before the outputs are there.
+    Gradient tapes do not record the call. Arrays must not change before the
+    outputs are there.
     """
     execute_leaves = self._execute_eagerly if self.is_eager else self._execute
     if self._device is None:
@@ -243,10 +237,8 @@ def compile_variable_reads(
 ) -> Callable[[], list[tf.Tensor]]:
   """Returns a function that reads variables, in a single call if possible.
 
-  The overhead of `tf.Variable` exceeds the time of the read itself.
-
-  Args:
-    variables: Handle and dtype of each.
+  They are given by handle and dtype, because the overhead of `tf.Variable`
+  exceeds the time of the read itself.
   """
 
   def read():
@@ -268,17 +260,10 @@ def specs_of(nest: types.Nest) -> types.Nest:
 def trace(
   function: Callable[..., types.Nest], signature: Sequence[types.Nest]
 ) -> types.Nest:
-  """Traces a function and returns the specs of its output.
+  """Traces a function; returns output specs, with None for absent leaves.
 
   The function may create its variables. Use it before loops, whose bodies
   cannot create variables and whose output specs must be known beforehand.
-
-  Args:
-    function: See `CompiledFunction`.
-    signature: Likewise.
-
-  Returns:
-    The `tf.TensorSpec`s of its output; None for absent leaves.
   """
   found: list[types.Nest] = []
 
@@ -313,9 +298,6 @@ def compile_policy(
     state: The policy's state. The policy counts as recurrent if a leaf has
       shape `[B, D, ...]`, but not if all are `[B]`.
     jit_compile: Whether XLA may be used.
-
-  Returns:
-    The compiled step.
   """
   is_recurrent = any(len(leaf.shape) > 1 for leaf in tree.flatten(state))
   return CompiledFunction(

@@ -10,11 +10,7 @@ _NAME = re.compile(r'(CPU|GPU|TPU):(\d+)')
 
 
 def check(argument: str, names: Sequence[str]) -> None:
-  """Checks that names are devices of this machine.
-
-  Args:
-    argument: The setting's name, for the message.
-    names: Devices, such as 'CPU:0' or 'GPU:1'.
+  """Checks that names, such as 'CPU:0' or 'GPU:1', are of this machine.
 
   Raises:
     SettingError: If a name is malformed, or there is no such device.
@@ -54,10 +50,6 @@ def should_use_xla(num_updates: int, least: int) -> bool:
   accelerator always: an update of a small network is hundreds of operations,
   each of which takes longer to launch than to run, and XLA fuses them into a
   few. This has not been measured on an accelerator.
-
-  Args:
-    num_updates: Number of updates to come.
-    least: Smallest number of updates for which it pays on a CPU.
   """
   return has_accelerator() or num_updates >= least
 
@@ -66,14 +58,8 @@ def prepare(argument: str, names: Sequence[str]) -> None:
   """Makes sure that this process has the devices.
 
   A processor is one device, CPU:0. If CPU:k is named, it is split into k + 1
-  logical ones, which TensorFlow allows before its first operation.
-
-  Args:
-    argument: The setting's name, for the message.
-    names: Devices, such as 'CPU:0' or 'GPU:1'.
-
-  Raises:
-    SettingError: If there is no such device.
+  logical ones, which TensorFlow allows before its first operation. For
+  arguments and errors see `check`.
   """
   check(argument, names)
   if not names:

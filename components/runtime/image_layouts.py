@@ -10,13 +10,7 @@ _USUAL_CHANNELS = (1, 3, 4)
 
 
 def is_channels_first(shape: Sequence[int]) -> bool:
-  """Returns whether a shape is probably `[C, H, W]` of an image.
-
-  Small images, which may be boards of tiles, never count.
-
-  Args:
-    shape: Any shape; True only for three axes.
-  """
+  """Returns whether a shape is probably `[C, H, W]` of an image, no board."""
   if len(shape) != 3 or not shape[0]:
     return False
   channels, *pixels = shape
@@ -24,11 +18,7 @@ def is_channels_first(shape: Sequence[int]) -> bool:
 
 
 def is_channels_last(shape: Sequence[int]) -> bool:
-  """Returns whether a shape is probably `[H, W, C]`, also of a square board.
-
-  Args:
-    shape: Any shape; True only for three axes.
-  """
+  """Returns whether a shape is probably `[H, W, C]`, also of a square board."""
   if len(shape) != 3 or not shape[-1]:
     return False
   *pixels, channels = shape

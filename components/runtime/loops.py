@@ -27,7 +27,11 @@ def scan(
     The final carry, and the stacked outputs, `[length, ...]`.
   """
   if tf.executing_eagerly():
-    return _scan_eagerly(step, carry, length)
+    steps = []
+    for i in range(length):
+      carry, kept = step(tf.constant(i), carry)
+      steps.append(kept)
+    return carry, tree.map_structure(lambda *leaves: tf.stack(leaves), *steps)
   signature = compilation.specs_of(carry)
   _, specs = compilation.trace(step, (tf.TensorSpec([], tf.int32), signature))
   arrays = [make_array(spec, length) for spec in tree.flatten(specs)]
@@ -50,15 +54,6 @@ def scan(
   return tree.unflatten_as(carry, leaves), tree.unflatten_as(specs, kept)
 
 
-def _scan_eagerly(step, carry, length):
-  """Runs `scan` as a Python loop, with the same arguments."""
-  steps = []
-  for i in range(length):
-    carry, kept = step(tf.constant(i), carry)
-    steps.append(kept)
-  return carry, tree.map_structure(lambda *leaves: tf.stack(leaves), *steps)
-
-
 def make_array(spec: tf.TensorSpec, size: int) -> tf.TensorArray:
   """Creates a TensorArray for tensors of one spec."""
   return tf.TensorArray(
@@ -67,12 +62,7 @@ def make_array(spec: tf.TensorSpec, size: int) -> tf.TensorArray:
 
 
 def zero_unless(condition: tf.Tensor, nest: types.Nest) -> types.Nest:
-  """Replaces entries by zeros where a condition does not hold.
-
-  Args:
-    condition: Bool; its axes are the first ones of every leaf.
-    nest: The nest to mask.
-  """
+  """Zeros entries unless a condition holds, on the first axes of each leaf."""
 
   def choose(leaf: tf.Tensor) -> tf.Tensor:
     ones = [1] * (len(leaf.shape) - len(condition.shape))

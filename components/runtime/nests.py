@@ -16,9 +16,6 @@ def plain(nest: types.Nest) -> types.Nest:
   TensorFlow wraps a list, a dictionary or a tuple that becomes an attribute of
   a `tf.Module`. Inside of these it puts wrappers in place of the originals, so
   a module that keeps a caller's nest changes it.
-
-  Args:
-    nest: Mappings, lists, tuples and named tuples, or their wrappers.
   """
   if isinstance(nest, Mapping):
     is_ordered = isinstance(nest, collections.OrderedDict)
@@ -49,9 +46,6 @@ def paths_of(nest: types.Nest, *root: str) -> list[str]:
 
   If two leaves have the same path, as of 'a/b' and of 'b' in 'a', slashes in
   keys are escaped as '~1' and tildes as '~0', as in JSON pointers.
-
-  Args:
-    root: Prefix of each path.
   """
   parts = [[*root, *map(str, path)] for path, _ in tree.flatten_with_path(nest)]
   paths = ['/'.join(part) for part in parts]
@@ -66,27 +60,16 @@ def paths_of(nest: types.Nest, *root: str) -> list[str]:
 class Unflattener:
   """`tree.unflatten_as` for one structure, ten times as fast.
 
-  The structure is analyzed once, in the constructor.
+  The structure is analyzed once. Results have plain containers, see `plain`.
   """
 
   def __init__(self, structure: types.Nest):
-    """Analyzes a structure, whose leaves do not matter.
-
-    Results have plain containers, see `plain`.
-    """
     structure = plain(structure)
     self._num_leaves = len(tree.flatten(structure))
     self._build = _builder_of(structure)
 
   def __call__(self, leaves: Sequence[Any]) -> types.Nest:
-    """Packs leaves into the structure.
-
-    Args:
-      leaves: In the order of `tree.flatten`.
-
-    Raises:
-      ValueError: If their number differs from the structure's.
-    """
+    """Packs leaves, in the order of `tree.flatten`, into the structure."""
     if len(leaves) != self._num_leaves:
       raise ValueError(
         f'leaves must be {self._num_leaves}, as in the structure, got '

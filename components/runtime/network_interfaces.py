@@ -79,10 +79,7 @@ LOOPBACK = Interface('localhost', ('lo',))
 
 
 def of_address(address: str) -> Interface:
-  """Returns the interface that has an address; loopback is included.
-
-  Args:
-    address: An IP address of this machine.
+  """Returns the interface that has an IP address; loopback is included.
 
   Raises:
     ValueError: If this machine does not have it, listing those that it has.
@@ -227,11 +224,7 @@ def _sockets_at(port: int) -> Iterator[socket.socket]:
 
 
 def _write_filter(interface: Interface) -> list[_Instruction]:
-  """Builds a filter for packets of an interface.
-
-  A jump holds the numbers of instructions to skip if its comparison succeeds
-  and if it fails.
-  """
+  """Builds a filter for packets of an interface."""
   own = [name for name in interface.names if name in LOOPBACK.names]
   others = [name for name in interface.names if name not in LOOPBACK.names]
   demand = []

@@ -18,15 +18,7 @@ _MULTIPLIER_2 = 0x94D049BB133111EB
 
 
 def initial_counters(seed: int, stream_ids: Sequence[int]) -> tf.Tensor:
-  """Returns initial counters of streams, far apart from each other.
-
-  Args:
-    seed: The experiment's seed; each seed gives other streams.
-    stream_ids: The ids of the streams, one per row.
-
-  Returns:
-    uint64 `[len(stream_ids)]`.
-  """
+  """Returns initial counters of streams, uint64 `[len(stream_ids)]`."""
   counters = [
     np.random.SeedSequence([seed, stream_id]).generate_state(1, np.uint64)[0]
     for stream_id in stream_ids
@@ -37,28 +29,14 @@ def initial_counters(seed: int, stream_ids: Sequence[int]) -> tf.Tensor:
 def next_uniforms(
   counters: tf.Tensor,
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-  """Draws two independent numbers for each row.
-
-  Args:
-    counters: uint64 `[B]`.
-
-  Returns:
-    Two float32 `[B]` in [0, 1), and the next counters.
-  """
+  """Draws two float32 `[B]` in [0, 1); returns them and the next counters."""
   counters = counters + tf.constant(_GOLDEN_GAMMA, tf.uint64)
   first, second = _uniforms_of(counters)
   return first, second, counters
 
 
 def next_bits(counters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """Draws 64 random bits for each row, such as a key for another generator.
-
-  Args:
-    counters: uint64 `[B]`.
-
-  Returns:
-    uint64 `[B]`, and the next counters.
-  """
+  """Draws uint64 `[B]`, such as keys for another generator."""
   counters = counters + tf.constant(_GOLDEN_GAMMA, tf.uint64)
   return _mixed(counters), counters
 
@@ -66,16 +44,10 @@ def next_bits(counters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 def next_uniform_vectors(
   counters: tf.Tensor, size: int
 ) -> tuple[tf.Tensor, tf.Tensor]:
-  """Draws several independent numbers for each row.
+  """Draws float32 `[B, D]` in [0, 1) for a size D, which may be 0.
 
-  Args:
-    counters: uint64 `[B]`.
-    size: D, at least 0.
-
-  Returns:
-    float32 `[B, D]` in [0, 1): the first numbers of as many calls of
-    `next_uniforms` as needed, then their second ones. And the next counters,
-    unchanged if D is 0.
+  They are the first numbers of as many calls of `next_uniforms` as needed, then
+  their second ones.
   """
   if not size:
     return tf.zeros([*counters.shape, 0]), counters
@@ -84,16 +56,9 @@ def next_uniform_vectors(
 
 
 def next_normals(counters: tf.Tensor, size: int) -> tuple[tf.Tensor, tf.Tensor]:
-  """Draws standard normal numbers, by the Box–Muller transform.
+  """Draws standard normal float32 `[B, D]`, by the Box–Muller transform.
 
   See https://doi.org/10.1214/aoms/1177706645.
-
-  Args:
-    counters: uint64 `[B]`.
-    size: D, at least 1.
-
-  Returns:
-    float32 `[B, D]`, and the next counters.
   """
   first, second, counters = _next_pairs(counters, size)
   # The logarithm of 1 − u, because u may be 0 but never 1.
@@ -106,11 +71,7 @@ def next_normals(counters: tf.Tensor, size: int) -> tuple[tf.Tensor, tf.Tensor]:
 def _next_pairs(
   counters: tf.Tensor, size: int
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-  """Draws the pairs of consecutive `next_uniforms`, for `size` numbers.
-
-  Returns:
-    Two float32 `[B, (size + 1) // 2]`, and the next counters.
-  """
+  """Draws consecutive `next_uniforms`, `[B, (size + 1) // 2]` each."""
   num_pairs = (size + 1) // 2
   gammas = np.arange(1, num_pairs + 1, dtype=np.uint64) * np.uint64(
     _GOLDEN_GAMMA

@@ -55,12 +55,9 @@ class LateSignal(StopSignal):
     seconds: float,
     is_worth_it: Callable[[], bool] = lambda: True,
   ):
-    """Creates an unset signal.
+    """Creates a signal that follows another, `seconds` after that is seen.
 
-    Args:
-      first: The signal to follow.
-      seconds: Delay, from when `first` is first seen set.
-      is_worth_it: Called once at that time; if false, there is no delay.
+    `is_worth_it` is called once at that time; if false, there is no delay.
     """
     super().__init__()
     self._first = first

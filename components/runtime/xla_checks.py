@@ -16,14 +16,7 @@ _OF_PYTHON = {
 
 
 def check_calls_no_python(function: Any) -> None:
-  """Refuses prints and calls to Python, which XLA cannot compile.
-
-  Args:
-    function: A concrete function.
-
-  Raises:
-    SettingError: Naming the functions it calls.
-  """
+  """Refuses prints and calls to Python, which XLA cannot compile."""
   found = {
     _OF_PYTHON[node.op]
     for body in _bodies_of(function)
@@ -45,13 +38,7 @@ def find_open_slices(function: Any) -> list[str]:
   TensorFlow 2.8 may or may not pass the size of such a slice to XLA, depending
   on how busy the machine is. So two processes may compile programs that round
   differently. `tf.gather(x, i)` returns the same values, and XLA always
-  compiles it in the same way.
-
-  Args:
-    function: A concrete function.
-
-  Returns:
-    Names of the operations, sorted.
+  compiles it in the same way. Returns the operations' names, sorted.
   """
   bodies = _bodies_of(function)
   return sorted({name for body in bodies for name in _open_slices_of(body)})

@@ -6,18 +6,18 @@ from repertory.components.transports.in_process import (
   InProcessTransport,
   check_in_process,
 )
-from repertory.components.transports.learner_side import LearnerSide
+from repertory.components.transports.learner_side import (
+  ActorSnapshots,
+  ActorState,
+  LearnerSide,
+  Snapshots,
+)
 from repertory.components.transports.offline_transport import (
   OfflineTransport,
   check_offline,
   unlimited,
 )
 from repertory.components.transports.reverb_transport import ReverbTransport
-from repertory.components.transports.snapshots import (
-  ActorSnapshots,
-  ActorState,
-  Snapshots,
-)
 from repertory.components.transports.transport import (
   COMPILED,
   OFFLINE,

@@ -32,10 +32,6 @@ class Experience:
       sampled items; None if it assigns none.
     max_pending_items_per_environment: Items of each environment that may be in
       flight while it acts: more hide latency, fewer keep data fresh.
-    in_bundles: Whether a queue may store its items in bundles, see
-      `replay.Table.bundled`. False if slots do not all end their items at the
-      same steps although `items` says so, or if custom code makes the batches
-      and does not know bundles.
     is_offline: Whether the agent learns from a data set only, see `offline`.
     with_targets: Experience with targets from Bellman updaters, see
       `with_bellman_updaters`: they sample `batch_size` items at a time from
@@ -51,7 +47,6 @@ class Experience:
   prefetch: int = 1
   min_priority: float | None = None
   max_pending_items_per_environment: int = 4
-  in_bundles: bool = True
   setting_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
   num_demonstrations: int = 0
   is_offline: bool = False
@@ -212,7 +207,7 @@ class Experience:
     if not self.table.is_queue or self.with_targets is not None:
       return self
     size = 1
-    if self.in_bundles and self.items.slots_end_together:
+    if self.items.slots_end_together:
       size = math.gcd(num_slots, self.batch_size)
     tables = [self.table.bundled(size), *self.tables[1:]]
     return dataclasses.replace(self, tables=tables)

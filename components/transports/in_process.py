@@ -8,16 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from repertory.components import replay
-from repertory.components.replay import local, waits
+from repertory.components.replay import local
 from repertory.components.transports import experience as experience_lib
-from repertory.components.transports import (
-  learner_side,
-  snapshots,
-  transport,
-)
-
-# Methods of `TransportParts` that need a replay server.
-_OF_SERVERS = ('make_dataset', 'make_priority_updater')
+from repertory.components.transports import learner_side, transport
 
 
 @dataclasses.dataclass
@@ -30,7 +23,7 @@ class ActorStates:
   """
 
   restored: bytes = b''
-  source: snapshots.ActorSnapshots | None = None
+  source: learner_side.ActorSnapshots | None = None
 
 
 class InProcessTransport(transport.Transport):
@@ -73,7 +66,7 @@ class InProcessTransport(transport.Transport):
         now, and then removed: hard links would keep the disk space of removed
         checkpoints.
       num_turns: Number of adders in round-robin order, each created by a
-        transport of `in_turn`; None for no order.
+        transport of `at`; None for no order.
       before: Transport to the processes that write to this one. Snapshots of
         this one include its table.
 
@@ -83,7 +76,7 @@ class InProcessTransport(transport.Transport):
       CheckpointError: If the snapshot cannot be read or belongs to another
         table.
     """
-    check_in_process(experience, parts)
+    check_in_process(experience)
     self._experience = experience = experience.with_table(bundle_size=1)
     self._parts = parts
     self._place = place or local.WaitPolicy()
@@ -118,16 +111,17 @@ class InProcessTransport(transport.Transport):
         self._table.restore(contents)
       self.actors.restored = self.actors.restored or contents.actors
 
-  def in_turn(self, turn: int) -> 'InProcessTransport':
-    """Returns this transport for the writer with a position, from 0."""
-    one = copy.copy(self)
-    one._turn = turn
-    return one
+  def at(
+    self, place: local.WaitPolicy, turn: int | None = None
+  ) -> 'InProcessTransport':
+    """Returns this transport for an actor.
 
-  def at(self, place: local.WaitPolicy) -> 'InProcessTransport':
-    """Returns this transport with a timeout and stop signal of its own."""
+    Args:
+      place: Its timeout and stop signal.
+      turn: Position of its writer in a round-robin order, from 0.
+    """
     one = copy.copy(self)
-    one._place = place
+    one._place, one._turn = place, turn
     return one
 
   @property
@@ -143,17 +137,8 @@ class InProcessTransport(transport.Transport):
     return InProcessLearnerSide(self)
 
 
-def check_in_process(
-  experience: experience_lib.Experience, parts: transport.TransportParts
-) -> None:
+def check_in_process(experience: experience_lib.Experience) -> None:
   """Raises a ValueError that names what needs a replay server, if anything."""
-  for name in _OF_SERVERS:
-    own = getattr(type(parts), name)
-    if own is not getattr(transport.TransportParts, name):
-      raise ValueError(
-        f'{type(parts).__name__} must not have a {name} of its own without a '
-        'replay server: it would not be called.'
-      )
   if len(experience.tables) > 1:
     names = [table.name for table in experience.tables]
     raise ValueError(
@@ -162,7 +147,7 @@ def check_in_process(
     )
   local.check(experience.with_table(bundle_size=1).table)
   if experience.with_targets is not None:
-    check_in_process(experience.with_targets, parts)
+    check_in_process(experience.with_targets)
 
 
 class InProcessLearnerSide(learner_side.LearnerSide):
@@ -174,7 +159,7 @@ class InProcessLearnerSide(learner_side.LearnerSide):
     self._local_tables = transport._tables
     self._local_table = table = transport._tables[-1]
     self._actors = transport.actors
-    self._actor_state: snapshots.ActorState | None = None
+    self._actor_state: learner_side.ActorState | None = None
     self._checkpoint_directory = transport._checkpoint_directory
     self._is_taken = threading.Event()
     experience, place = transport._experience, transport._place
@@ -188,11 +173,6 @@ class InProcessLearnerSide(learner_side.LearnerSide):
     return {
       table.description.name: table.status() for table in self._local_tables
     }
-
-  def _check_wait(self, status: replay.TableInfo) -> None:
-    if self._local_table.is_of_one_thread():
-      table, batch_size = self._table, self._experience.batch_size
-      raise waits.insert_deadlock(table, status, batch_size)
 
   def prepare(self) -> bool:
     source = self._actors.source

@@ -67,7 +67,7 @@ class OfflineTransport(in_process.InProcessTransport):
     Raises:
       ValueError: If the experience does not work with recorded data.
     """
-    check_offline(experience, parts)
+    check_offline(experience)
     super().__init__(
       unlimited(experience, lengths), parts, seed=seed, place=place
     )
@@ -171,9 +171,7 @@ def unlimited(
   )
 
 
-def check_offline(
-  experience: experience_lib.Experience, parts: transport.TransportParts
-) -> None:
+def check_offline(experience: experience_lib.Experience) -> None:
   """Raises a ValueError that says why recorded data do not suffice, if so."""
   table, extras = experience.table, experience.items.extras_spec
   if table.is_queue or table.max_times_sampled:
@@ -189,7 +187,7 @@ def check_offline(
       f'its items need outputs of its own policy with each action ({extras}), '
       'which recorded data lack'
     )
-  in_process.check_in_process(experience, parts)
+  in_process.check_in_process(experience)
 
 
 class _OfflineLearnerSide(in_process.InProcessLearnerSide):

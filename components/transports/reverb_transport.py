@@ -30,7 +30,7 @@ class ReverbTransport(transport.Transport):
         every wait.
       experience: Description of the agent's experience; the server has its
         tables.
-      parts: Factory of adders, batches and priority updates.
+      parts: Factory of adders.
       checkpoint_directory: Directory of the server's checkpoints.
     """
     self._connection = connection
@@ -63,14 +63,16 @@ class _ReverbLearnerSide(learner_side.LearnerSide):
   def __init__(self, transport: ReverbTransport):
     self._connection = connection = transport._connection
     self._checkpoint_directory = transport._checkpoint_directory
-    experience, parts = transport._experience, transport._parts
+    experience, table = transport._experience, transport._experience.table
     super().__init__(experience, connection)
-    self.batches = parts.make_dataset(experience, connection)
-    try:
-      self.priorities = parts.make_priority_updater(experience, connection)
-    except BaseException:
-      self.batches.close()
-      raise
+    self.batches = replay.ReplayDataset(
+      connection, table, experience.batch_size, prefetch=experience.prefetch
+    )
+    self.priorities = None
+    if experience.min_priority is not None:
+      self.priorities = replay.PriorityUpdater(
+        connection, table.name, experience.min_priority
+      )
 
   def statuses(self) -> Mapping[str, replay.TableInfo]:
     tables = self._experience.tables

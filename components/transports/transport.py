@@ -21,9 +21,7 @@ SHARES = 'parts'
 class TransportParts:
   """Creates the parts of a transport from the experience's description.
 
-  An agent overrides a method where a description is not enough. Methods for
-  replay servers are called by `ReverbTransport` only; other transports
-  reject agents that override them.
+  An agent overrides `make_adder` where a description is not enough.
   """
 
   def make_adder(
@@ -40,31 +38,6 @@ class TransportParts:
       batch_size: Slots of the actor's environment batch.
     """
     return experience.items.make_adder(writer, batch_size)
-
-  def make_dataset(
-    self,
-    experience: experience_lib.Experience,
-    connection: replay.Connection,
-  ) -> replay.ReplayDataset:
-    """Creates the learner's batches from a replay server."""
-    return replay.ReplayDataset(
-      connection,
-      experience.table,
-      experience.batch_size,
-      prefetch=experience.prefetch,
-    )
-
-  def make_priority_updater(
-    self,
-    experience: experience_lib.Experience,
-    connection: replay.Connection,
-  ) -> replay.PriorityUpdater | None:
-    """Creates the priority updates of a server; None without priorities."""
-    if experience.min_priority is None:
-      return None
-    return replay.PriorityUpdater(
-      connection, experience.table.name, experience.min_priority
-    )
 
 
 class Transport(abc.ABC):

@@ -9,8 +9,9 @@ from dm_env import specs
 from repertory.environments.adapters import extras, gymnasium_sources
 from repertory.environments.batches import seeds as seeds_lib
 from repertory.environments.batches import vector_batch
-from repertory.environments.registry import close_names, name_options
+from repertory.environments.registry import name_options
 from repertory.environments.rendering import rendering
+from repertory.environments.values import argument_checks
 
 OPTIONS = (
   name_options.Option(
@@ -32,19 +33,12 @@ OPTIONS = (
   name_options.Option('frame_skip', 4, 'Frames per action', 1, 60),
   name_options.Option('stack', 4, 'Stacked frames per observation', 1, 60),
   name_options.Option(
-    'max_frames',
-    108_000,
-    'Maximum number of frames per game',
-    1,
-    2**31 - 1,
+    'max_frames', 108_000, 'Maximum number of frames per game', 1, 2**31 - 1
   ),
   name_options.Option(
     'threads', 0, 'Threads per batch; 0 for one per core', maximum=1024
   ),
 )
-
-# Settings of a source whose games are to be rendered.
-FILMED = {'needs_picture': True}
 
 
 def games() -> list[str]:
@@ -80,12 +74,10 @@ class AtariSource(vector_batch.VectorSource):
   def __init__(
     self, game: str, settings: Mapping[str, Any], seeds: Sequence[int]
   ):
-    """Loads the game.
+    """Loads one of `games`, with a value for each of `OPTIONS`.
 
-    Args:
-      game: See `games`.
-      settings: A value for each of `OPTIONS`, and `FILMED` to enable rendering.
-      seeds: One per slot, at least 0; used for the first game only.
+    The setting `render_mode` enables rendering. Each slot has a seed of at
+    least 0, used for its first game only.
 
     Raises:
       ImportError: If ale-py or gymnasium is not installed.
@@ -95,7 +87,7 @@ class AtariSource(vector_batch.VectorSource):
       [seeds_lib.fold(seed) for seed in seeds]
     )
     roms = _roms()
-    close_names.check('game', game, sorted(roms))
+    argument_checks.check_known('game', game, sorted(roms))
     ale_py = extras.import_extra('ale_py', 'atari')
     # ALE logs its version at each start.
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
@@ -116,7 +108,7 @@ class AtariSource(vector_batch.VectorSource):
     )
     # One per slot if the games are to be rendered.
     self._replicas: list[_Replica] = []
-    if settings.get('needs_picture'):
+    if settings.get('render_mode'):
       self._replicas = [
         _Replica(roms[game], settings, seed) for seed in self._seeds.tolist()
       ]
@@ -132,7 +124,6 @@ class AtariSource(vector_batch.VectorSource):
     )
 
   def reset(self) -> np.ndarray:
-    """Starts all games; the first reset seeds them."""
     seeds, self._seeds = self._seeds, None
     screens, info = self._env.reset(seed=seeds)
     self._reset_replicas(info, range(self.batch_size))
@@ -156,15 +147,11 @@ class AtariSource(vector_batch.VectorSource):
       screens, rewards, terminated, truncated, ended
     )
 
-  def render(self, slots: Sequence[int]) -> rendering.Pictures:
-    """Returns the frames of the last step, `[T, 210, 160, 3]` per slot.
-
-    Raises:
-      NoPictureError: If `FILMED` was not among the settings.
-    """
+  def render(self, slots: Sequence[int]) -> rendering.Frames:
+    """Returns the frames of the last step, `[T, 210, 160, 3]` per slot."""
     if not self._replicas:
-      raise rendering.NoPictureError(
-        f'its games were made without rendering, {rendering.HOW_TO_FILM}'
+      raise rendering.RenderError(
+        f'its games were made without rendering, {rendering.HOW_TO_RENDER}'
       )
     return [np.stack(self._replicas[slot].frames) for slot in slots]
 
@@ -176,7 +163,6 @@ class AtariSource(vector_batch.VectorSource):
   def _reset_replicas(
     self, info: Mapping[str, np.ndarray], slots: Sequence[int]
   ) -> None:
-    """Restarts the replicas of some slots, as `reset` did their games."""
     frames = info['episode_frame_number']
     for slot in slots if self._replicas else ():
       self._replicas[slot].reset(int(frames[slot]))
@@ -188,14 +174,12 @@ class AtariSource(vector_batch.VectorSource):
     truncated: np.ndarray,
     info: Mapping[str, np.ndarray],
   ) -> None:
-    """Repeats a step of the games in each replica."""
     frames, lives = info['episode_frame_number'], info['lives']
     for slot, replica in enumerate(self._replicas):
       if replica.is_over:
         replica.reset(int(frames[slot]))
         continue
-      reward = replica.step(int(actions[slot]))
-      found = (reward, *replica.where())
+      found = replica.step(int(actions[slot]))
       expected = (float(rewards[slot]), int(frames[slot]), int(lives[slot]))
       if found != expected:
         raise RuntimeError(
@@ -207,13 +191,8 @@ class AtariSource(vector_batch.VectorSource):
 
 def _roms() -> dict[str, str]:
   """Returns the ROM file of each single-player game."""
-  ale_py = extras.import_extra('ale_py', 'atari')
+  extras.import_extra('ale_py', 'atari')  # Registers its games.
   gymnasium = extras.import_extra('gymnasium', 'atari')
-  if not hasattr(ale_py, 'AtariVectorEnv'):
-    raise ImportError(
-      'This environment needs the vector environments of ale-py. Install it'
-      " with: pip install 'repertory[atari]'"
-    )
   return {
     name.removeprefix('ALE/').removesuffix('-v5'): spec.kwargs['game']
     for name, spec in gymnasium.registry.items()
@@ -222,12 +201,7 @@ def _roms() -> dict[str, str]:
 
 
 class _Replica:
-  """Replica of one game.
-
-  Attributes:
-    frames: Frames of the last step.
-    is_over: Whether the next step restarts the game.
-  """
+  """Replica of one game, with the frames of its last step."""
 
   def __init__(self, rom: str, settings: Mapping[str, Any], seed: int):
     ale_py = extras.import_extra('ale_py', 'atari')
@@ -250,16 +224,12 @@ class _Replica:
     self.frames = [self._ale.getScreenRGB()]
     self.is_over = False
 
-  def step(self, action: int) -> float:
-    """Repeats an action for `frame_skip` frames; returns the reward."""
+  def step(self, action: int) -> tuple[float, int, int]:
+    """Repeats an action; returns the reward, the frame number and the lives."""
     reward = 0.0
     self.frames = []
     while len(self.frames) < self._frame_skip and not self.is_over:
       reward += self._ale.act(self._actions[action])
       self.frames.append(self._ale.getScreenRGB())
       self.is_over = self._ale.game_over()
-    return reward
-
-  def where(self) -> tuple[int, int]:
-    """Returns the frame number within the game, and the remaining lives."""
-    return self._ale.getEpisodeFrameNumber(), self._ale.lives()
+    return reward, self._ale.getEpisodeFrameNumber(), self._ale.lives()

@@ -9,16 +9,12 @@ import numpy as np
 
 from repertory.environments.adapters import extras
 from repertory.environments.batches import seeds as seeds_lib
-from repertory.environments.registry import close_names
 from repertory.environments.rendering import drawing, rendering
-from repertory.environments.values.argument_checks import ArgumentError
+from repertory.environments.values import argument_checks
 from repertory.environments.wrappers import (
   environment_wrapper,
   single_precision,
 )
-
-# Settings of an environment that is to be rendered.
-FILMED = {'needs_picture': True}
 
 
 def ids() -> list[str]:
@@ -31,9 +27,9 @@ def ids() -> list[str]:
 
 
 def make(
-  bsuite_id: str, seed: int, needs_picture: bool = False
+  bsuite_id: str, seed: int, render_mode: str | None = None
 ) -> dm_env.Environment:
-  """Makes the environment of a bsuite id, without bsuite's logging.
+  """Makes an environment of single precision, without bsuite's logging.
 
   All episodes end with discount 0, also those that a time limit ends: bsuite
   does not distinguish the two.
@@ -42,17 +38,14 @@ def make(
     bsuite_id: See `ids`; those of mnist download their images.
     seed: At least 0. It replaces the seed of the bsuite id, except for the seed
       of the action mapping, which is part of the experiment.
-    needs_picture: Whether to enable rendering, which needs a board as
-      observation.
-
-  Returns:
-    An environment of single precision.
+    render_mode: None, or 'rgb_array' to enable rendering, which needs a board
+      as observation.
 
   Raises:
     ImportError: If bsuite is not installed.
     ValueError: If the id is unknown, or its images cannot be downloaded.
   """
-  close_names.check('id', bsuite_id, ids())
+  argument_checks.check_known('id', bsuite_id, ids())
   seed = seeds_lib.fold(seed)
   settings: dict[str, Any] = dict(
     extras.import_extra('bsuite.sweep', 'bsuite').SETTINGS[bsuite_id]
@@ -69,18 +62,18 @@ def make(
   try:
     environment = load(**settings)
   except urllib.error.URLError as error:
-    raise ArgumentError(
+    raise argument_checks.ArgumentError(
       'id',
       'expected an id whose images can be downloaded, got'
       f' {bsuite_id!r}: {error}. Connect to the network, or use another id.',
     ) from error
-  if needs_picture:
+  if render_mode is not None:
     environment = _Board(environment)
   return single_precision.SinglePrecision(environment)
 
 
 class _Board(environment_wrapper.EnvironmentWrapper):
-  """Renders the observation, which must be a board."""
+  """Renders the observation, which must be a board, white on black."""
 
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     self._timestep = timestep
@@ -91,10 +84,9 @@ class _Board(environment_wrapper.EnvironmentWrapper):
     return 5.0
 
   def render(self) -> np.ndarray:
-    """Returns the board, white on black, uint8 `[H, W, 3]`."""
     board = np.asarray(self._timestep.observation)
     if board.ndim != 2 or min(board.shape) < 2:
-      raise rendering.NoPictureError(
+      raise rendering.RenderError(
         'of bsuite only boards can be rendered, as of catch, deep_sea, mnist;'
         f' this observation has the shape {list(board.shape)}'
       )

@@ -10,8 +10,9 @@ from dm_env import specs
 
 from repertory.environments.adapters import extras
 from repertory.environments.batches import seeds
-from repertory.environments.registry import close_names, name_options
+from repertory.environments.registry import name_options
 from repertory.environments.rendering import headless
+from repertory.environments.values import argument_checks
 from repertory.environments.wrappers import (
   environment_wrapper,
   single_precision,
@@ -22,9 +23,6 @@ OPTIONS = (
     'nested', False, 'Whether observations are dictionaries, not one vector'
   ),
 )
-
-# Settings of an environment that is to be rendered.
-FILMED = {'needs_picture': True}
 
 # The suite's key of the flat observation vector.
 _FLAT = 'observations'
@@ -46,30 +44,28 @@ def tasks() -> list[str]:
 def make(
   task: str, settings: Mapping[str, Any], seed: int
 ) -> dm_env.Environment:
-  """Makes a task with state observations, not pixels.
+  """Makes a task of single precision, with state observations, not pixels.
 
   The suite's episodes end after a fixed time only, with discount 1; a few tasks
   terminate as well, with discount 0.
 
   Args:
     task: See `tasks`.
-    settings: A value for each of `OPTIONS`, and `FILMED` to enable rendering.
+    settings: A value for each of `OPTIONS`, and `render_mode` to enable
+      rendering.
     seed: At least 0.
-
-  Returns:
-    An environment of single precision.
 
   Raises:
     ImportError: If dm_control is not installed.
     ValueError: If the task is unknown, the seed is not valid, or rendering is
       enabled without OpenGL.
   """
-  if settings.get('needs_picture'):
+  if settings.get('render_mode'):
     extras.import_extra('dm_control', 'dm-control')
     headless.prepare_mujoco()
     with headless.explaining():
       importlib.import_module('dm_control._render')
-  close_names.check('task', task, tasks())
+  argument_checks.check_known('task', task, tasks())
   suite = extras.import_extra('dm_control.suite', 'dm-control')
   flat = not settings['nested']
   environment = suite.load(
@@ -82,15 +78,13 @@ def make(
 
 
 class _Task(environment_wrapper.EnvironmentWrapper):
-  """Task that renders the view of its first camera."""
+  """Task that renders the view of its first camera, `[480, 640, 3]`."""
 
   def __init__(self, environment: Any):
     super().__init__(environment)
     self._task = environment
-    self._rate = 1 / environment.control_timestep()
 
   def render(self) -> np.ndarray:
-    """Renders the task, uint8 `[480, 640, 3]`."""
     physics = self._task.physics
     camera = 0 if physics.model.ncam else -1  # The free camera.
     with headless.explaining():
@@ -99,7 +93,7 @@ class _Task(environment_wrapper.EnvironmentWrapper):
   @property
   def render_fps(self) -> float:
     """Control steps per second of simulated time."""
-    return self._rate
+    return 1 / self._task.control_timestep()
 
 
 class _Vector(_Task):

@@ -8,8 +8,8 @@ from dm_env import specs
 
 from repertory.environments.adapters import extras, gymnasium_sources
 from repertory.environments.batches import seeds as seeds_lib
-from repertory.environments.registry import close_names, name_options
-from repertory.environments.rendering import quieting
+from repertory.environments.registry import name_options
+from repertory.environments.values import argument_checks
 
 OPTIONS = (
   name_options.Option(
@@ -41,22 +41,19 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
     settings: Mapping[str, Any],
     seeds: Sequence[int],
   ):
-    """Makes the pool.
+    """Makes the pool of one of `ids`, with a value for each of `OPTIONS`.
 
-    Args:
-      environment_id: See `ids`.
-      settings: A value for each of `OPTIONS`.
-      seeds: One per slot. A pool has a single seed, made of all of them, so the
-        episodes of a slot depend on the whole batch.
+    A pool has a single seed, made of those of all slots, so the episodes of a
+    slot depend on the whole batch.
 
     Raises:
       ImportError: If envpool is not installed.
       ValueError: If the id is unknown, or if a space cannot become a spec.
     """
     envpool = _import_envpool()
-    close_names.check('id', environment_id, envpool.list_all_envs())
+    argument_checks.check_known('id', environment_id, envpool.list_all_envs())
     # EnvPool casts float64 bounds to float32, and warns.
-    with quieting.ignored_warnings('.*precision lowered by casting.*'):
+    with extras.ignored_warnings('.*precision lowered by casting.*'):
       pool = envpool.make_gymnasium(
         environment_id,
         num_envs=len(seeds),
@@ -70,32 +67,22 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
     """Stops the threads; the pool must not be referenced elsewhere."""
     del self._env
 
-  def _converter(self, leaf: specs.Array) -> Any:
-    # EnvPool returns new arrays.
-    if _is_image(leaf):
-      return gymnasium_sources.move_channels_last
-    return lambda array: array
-
-  def _converted_spec(self, leaf: specs.Array) -> specs.Array:
+  def _converted(self, leaf: specs.Array) -> tuple[specs.Array, Any]:
     if leaf.dtype.kind == 'f':
       # Some bounds are wrong: positions of the Control Suite fall below their
       # 0.
-      return specs.Array(leaf.shape, leaf.dtype, leaf.name)
-    if not _is_image(leaf):
-      return leaf
+      leaf = specs.Array(leaf.shape, leaf.dtype, leaf.name)
+    is_image = len(leaf.shape) == 3 and leaf.dtype == np.uint8
+    # The images of CarRacing have their channels last already.
+    if not is_image or leaf.shape[2] == 3:
+      return leaf, lambda array: array  # EnvPool returns new arrays.
     channel, height, width = leaf.shape
     shape = (height, width, channel)
-    return specs.BoundedArray(shape, np.uint8, 0, 255, leaf.name)
+    spec = specs.BoundedArray(shape, np.uint8, 0, 255, leaf.name)
+    return spec, gymnasium_sources.move_channels_last
 
 
 def _import_envpool() -> Any:
   """Imports envpool without the deprecation notice of gym."""
-  with quieting.discarded_stderr():
+  with extras.discarded_stderr():
     return extras.import_extra('envpool', 'envpool')
-
-
-def _is_image(spec: specs.Array) -> bool:
-  """Returns whether a leaf is an image with its channels first."""
-  # The images of CarRacing have their channels last already.
-  is_image = len(spec.shape) == 3 and spec.dtype == np.uint8
-  return is_image and spec.shape[2] != 3

@@ -1,19 +1,25 @@
-"""Imports of optional packages, with installation hints."""
+"""Imports of optional packages, with installation hints, and their noise."""
 
+import contextlib
 import importlib
+import io
+import threading
+import warnings
+from collections.abc import Iterator
 from typing import Any
+
+# Filters of warnings and stderr are global to the process. If two nodes in
+# threads replaced them at once, the last one to leave would restore the
+# replacement of the other for good.
+_LOCK = threading.RLock()
 
 
 def import_extra(module: str, extra: str) -> Any:
-  """Returns a module that an extra of this package installs.
-
-  Args:
-    module: Module path, such as 'dm_control.suite'.
-    extra: The extra that installs it.
+  """Returns a module, such as 'dm_control.suite', that an extra installs.
 
   Raises:
-    ImportError: If the module's package is not installed; says how to install
-      it. An import error inside an installed package is raised unchanged.
+    ImportError: If its package is not installed; says how to install it. An
+      import error inside an installed package is raised unchanged.
   """
   package = module.partition('.')[0]
   try:
@@ -26,3 +32,20 @@ def import_extra(module: str, extra: str) -> Any:
       f'This environment needs the package {package}. Install it with:'
       f" pip install 'repertory[{extra}]'"
     ) from error
+
+
+@contextlib.contextmanager
+def ignored_warnings(
+  message: str = '', category: type[Warning] = Warning
+) -> Iterator[None]:
+  """Ignores warnings of a category whose start matches a regular expression."""
+  with _LOCK, warnings.catch_warnings():
+    warnings.filterwarnings('ignore', message, category)
+    yield
+
+
+@contextlib.contextmanager
+def discarded_stderr() -> Iterator[None]:
+  """Discards Python's output to stderr while the block runs."""
+  with _LOCK, contextlib.redirect_stderr(io.StringIO()):
+    yield

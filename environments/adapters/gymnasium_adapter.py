@@ -1,7 +1,5 @@
 """Adapter from Gymnasium to dm_env."""
 
-import inspect
-import pathlib
 import re
 import traceback
 from collections.abc import Mapping
@@ -18,27 +16,17 @@ from repertory.environments.batches.batch_columns import (
   EnvironmentContractError,
 )
 from repertory.environments.batches.layout import Nest
-from repertory.environments.rendering import headless, quieting, rendering
+from repertory.environments.rendering import headless, rendering
 from repertory.environments.values import argument_checks, casting
 
 if TYPE_CHECKING:
   import gymnasium
 
-# Settings of an environment that is to be rendered.
-FILMED = {'render_mode': 'rgb_array'}
-
 
 def make(environment_id: str, seed: int, **settings: Any) -> 'GymnasiumAdapter':
   """Makes a registered Gymnasium environment.
 
-  Args:
-    environment_id: As for `make_env`, for example 'CartPole-v1'.
-    seed: As for `GymnasiumAdapter`.
-    **settings: Keyword arguments of `gymnasium.make`.
-
-  Raises:
-    ImportError: If gymnasium is not installed.
-    ValueError: If Gymnasium does not know the id, or as by `GymnasiumAdapter`.
+  Arguments and errors are those of `make_env` and `GymnasiumAdapter`.
   """
   return GymnasiumAdapter(make_env(environment_id, **settings), seed)
 
@@ -59,17 +47,17 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
   """
   gymnasium = gymnasium_spaces.import_gymnasium()
   environment_id = register(environment_id)
-  if _needs_box2d(gymnasium.registry.get(environment_id)):
+  spec = gymnasium.registry.get(environment_id)
+  if spec is not None and 'envs.box2d.' in str(spec.entry_point):
     # Box2D warns on import, and fails if warnings are errors.
-    with quieting.ignored_warnings(category=DeprecationWarning):
+    with extras.ignored_warnings(category=DeprecationWarning):
       extras.import_extra('Box2D', 'box2d')
   try:
     # Gymnasium's passive checker only warns; a batch raises.
     return gymnasium.make(environment_id, disable_env_checker=True, **settings)
   except gymnasium.error.DependencyNotInstalled as error:
-    raise ImportError(
-      settings_lib.text_of(error)
-    ) from error  # The message has the installation command.
+    # The message has the installation command.
+    raise ImportError(settings_lib.text_of(error)) from error
   except gymnasium.error.Error as error:
     hint = settings_lib.did_you_mean(environment_id, gymnasium.registry, 3)
     if environment_id.startswith('ALE/'):
@@ -84,18 +72,8 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
     ) from error
 
 
-def _needs_box2d(spec: Any) -> bool:
-  return spec is not None and 'envs.box2d.' in str(spec.entry_point)
-
-
 def register(environment_id: str) -> str:
-  """Imports the module of an id that names one, which registers the id.
-
-  Args:
-    environment_id: Such as 'my_module:MyEnvironment-v0', or without a module.
-
-  Returns:
-    The id without the module.
+  """Imports the module of 'my_module:MyEnvironment-v0'; returns the bare id.
 
   Raises:
     ArgumentError: If the module cannot be imported.
@@ -153,10 +131,7 @@ class GymnasiumAdapter(dm_env.Environment):
   def __getstate__(self) -> dict[str, Any]:
     """Refuses environments that pickle only their constructor's arguments.
 
-    Unpickled, such an environment would be a fresh one, not in the same state.
-
-    Raises:
-      TypeError: If the environment is of that kind, as those of MuJoCo are.
+    Unpickled, those (as of MuJoCo) would be fresh, not in the same state.
     """
     ez_pickle = gymnasium_spaces.import_gymnasium().utils.EzPickle
     unwrapped = self._env.unwrapped
@@ -174,15 +149,13 @@ class GymnasiumAdapter(dm_env.Environment):
     return self._env
 
   def reset(self) -> dm_env.TimeStep:
-    """Starts an episode; the first reset seeds the environment."""
     seed, self._seed = self._seed, None
     try:
       result = self._env.reset(seed=seed)
     except (TypeError, ValueError) as error:
       _check_interface(self._env, error)
       raise
-    observation = _observation_of(result)
-    self.info = result[1]
+    observation, self.info = _check_reset(result)
     self._ended = False
     return dm_env.restart(self._convert(observation))
 
@@ -220,19 +193,15 @@ class GymnasiumAdapter(dm_env.Environment):
     )
 
   def observation_spec(self) -> Nest:
-    """Returns the nest of specs of the observation space."""
     return self._observation_spec
 
   def action_spec(self) -> Nest:
-    """Returns the nest of specs of the action space."""
     return self._action_spec
 
   def reward_spec(self) -> specs.Array:
-    """Returns the spec of the reward, a float64."""
     return specs.Array((), np.float64, name='reward')
 
   def discount_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the discount, a float64: 0 if terminated, else 1."""
     return specs.BoundedArray((), np.float64, 0, 1, name='discount')
 
   def render(self) -> np.ndarray:
@@ -245,7 +214,6 @@ class GymnasiumAdapter(dm_env.Environment):
     return self._env.metadata.get('render_fps')
 
   def close(self) -> None:
-    """Closes the Gymnasium environment."""
     self._env.close()
 
   def _convert(self, observation: Any) -> Nest:
@@ -256,22 +224,19 @@ class GymnasiumAdapter(dm_env.Environment):
 
 
 def draw(env: Any) -> Any:
-  """Returns the result of `render`: an image, or several.
-
-  Args:
-    env: A `gymnasium.Env` or `gymnasium.vector.VectorEnv`.
+  """Returns the result of `render`, of an environment or a vector environment.
 
   Raises:
-    NoPictureError: If it was not made with the render mode 'rgb_array', or does
+    RenderError: If it was not made with the render mode 'rgb_array', or does
       not support it.
     ImportError: If a package that it needs for rendering is missing.
   """
   modes = env.metadata.get('render_modes') or ()
   if env.render_mode != 'rgb_array' or 'rgb_array' not in modes:
-    raise rendering.NoPictureError(
+    raise rendering.RenderError(
       "it needs the render mode 'rgb_array', but has the modes "
       f'{", ".join(map(str, modes)) or "none"}, and was made with '
-      f'{env.render_mode}; {rendering.HOW_TO_FILM}'
+      f'{env.render_mode}; {rendering.HOW_TO_RENDER}'
     )
   headless.prepare_pygame()
   try:
@@ -288,63 +253,34 @@ def draw(env: Any) -> Any:
 
 def _check_interface(env: Any, error: Exception) -> None:
   """Raises a helpful error for an environment with the interface of old Gym."""
-  message = _explain(env, error)
-  if message is not None:
-    name = type(getattr(env, 'unwrapped', env)).__name__
-    raise EnvironmentContractError(f'{name}: {message}') from error
-
-
-def _explain(env: Any, error: Exception) -> str | None:
-  if isinstance(error, TypeError):
-    missing = [
-      word
-      for word in ('seed', 'options')
-      if f"unexpected keyword argument '{word}'" in str(error)
-    ]
-    if not missing or _takes(env, missing[0]):
-      return None
-    return (
-      f'`reset` must take the keyword `{missing[0]}`, as in Gymnasium, got '
+  keyword = re.search(r"reset\(\) got an unexpected .* '(\w+)'", str(error))
+  count = re.search(r'to unpack \(expected 5(?:, got (\d+))?\)', str(error))
+  file = traceback.extract_tb(error.__traceback__)[-1].filename
+  if keyword is not None:
+    message = (
+      f'`reset` must take the keyword `{keyword[1]}`, as in Gymnasium, got '
       f'{str(error)!r}. Write `def reset(self, *, seed=None, options=None)`, '
       'call `super().reset(seed=seed)`, and return the observation and a '
       'dictionary.'
     )
-  found = re.search(
-    r'values to unpack \(expected 5(?:, got (\d+))?\)', str(error)
-  )
-  if found is None or 'gymnasium' not in _file_of(error):
-    return None
-  return (
-    '`step` must return five values, observation, reward, terminated, '
-    f"truncated and info, got {found[1] or 'more'}. Old Gym's `done` is "
-    '`terminated` if the task is over, and `truncated` if a time limit cuts it '
-    'off.'
-  )
+  elif count is not None and 'gymnasium' in file:  # Here, or in a wrapper.
+    message = (
+      '`step` must return five values, observation, reward, terminated, '
+      f"truncated and info, got {count[1] or 'more'}. Old Gym's `done` is "
+      '`terminated` if the task is over, and `truncated` if a time limit cuts '
+      'it off.'
+    )
+  else:
+    return
+  name = type(getattr(env, 'unwrapped', env)).__name__
+  raise EnvironmentContractError(f'{name}: {message}') from error
 
 
-def _file_of(error: Exception) -> str:
-  """Returns the path of the module that raised, starting at its package."""
-  frame = traceback.extract_tb(error.__traceback__)[-1]
-  return '/'.join(pathlib.Path(frame.filename).parts[-4:])
-
-
-def _takes(env: Any, keyword: str) -> bool:
-  """Returns whether `reset` of the innermost environment takes a keyword."""
-  parameters = inspect.signature(
-    getattr(env, 'unwrapped', env).reset
-  ).parameters
-  kinds = {parameter.kind for parameter in parameters.values()}
-  return keyword in parameters or inspect.Parameter.VAR_KEYWORD in kinds
-
-
-def _observation_of(result: Any) -> Any:
-  """Returns the observation of a result of `reset`."""
-  if (
-    isinstance(result, tuple)
-    and len(result) == 2
-    and isinstance(result[1], Mapping)
-  ):
-    return result[0]
+def _check_reset(result: Any) -> tuple[Any, Mapping[str, Any]]:
+  """Returns the observation and the info of a `reset`."""
+  is_pair = isinstance(result, tuple) and len(result) == 2
+  if is_pair and isinstance(result[1], Mapping):
+    return result
   raise EnvironmentContractError(
     '`reset` must return an observation and a dictionary, its info, got '
     f'{casting.shorten(result)}. Return `observation, {{}}`.'

@@ -26,18 +26,9 @@ def make_source(
 ) -> 'GymnasiumVectorSource | None':
   """Makes Gymnasium's NumPy vector environment of an id, as of CartPole.
 
-  Args:
-    environment_id: As for `gymnasium_adapter.make_env`.
-    seeds: One per slot. A vector environment has a single seed, made of all of
-      them, so the episodes of a slot depend on the whole batch.
-    **settings: Keyword arguments of `gymnasium.make`.
-
-  Returns:
-    None without one, or if a loop over `gymnasium_adapter.make` is faster.
-
-  Raises:
-    ImportError: If gymnasium is not installed.
-    ValueError: As by `gymnasium_adapter.make`.
+  It has a single seed, made of those of all slots, so the episodes of a slot
+  depend on the whole batch. None without one, or if a loop over
+  `gymnasium_adapter.make` is faster.
   """
   environment_id = gymnasium_adapter.register(environment_id)
   gymnasium = gymnasium_spaces.import_gymnasium()
@@ -68,17 +59,7 @@ class VectorEnvSource(vector_batch.VectorSource):
   """
 
   def __init__(self, env: Any, size: int, observation: Any, action: Any):
-    """Takes ownership of the environments.
-
-    Args:
-      env: Has the `reset` and the `step` of a `gymnasium.vector.VectorEnv`.
-      size: Number of slots, B.
-      observation: Observation space of one slot.
-      action: Action space of one slot.
-
-    Raises:
-      ValueError: If a space cannot become a spec.
-    """
+    """Takes ownership of `size` slots, and reads the spaces of one slot."""
     self._env = env
     self._infos: Mapping[str, Any] = {}
     observation = gymnasium_spaces.make_batch_codec(
@@ -87,30 +68,22 @@ class VectorEnvSource(vector_batch.VectorSource):
     action = gymnasium_spaces.make_batch_codec(action, 'action_space')
     self._shift, self._encode = observation.decode, action.encode
     self._layout = layout.NestLayout(observation.spec, 'observation')
-    self._conversions = [self._converter(leaf) for leaf in self._layout.specs]
-    observation_spec = self._layout.unflatten(
-      [self._converted_spec(leaf) for leaf in self._layout.specs]
-    )
+    leaves = [self._converted(leaf) for leaf in self._layout.specs]
+    self._conversions = [convert for _, convert in leaves]
+    observation_spec = self._layout.unflatten([spec for spec, _ in leaves])
     super().__init__(size, observation_spec, action.spec)
 
-  def _converter(self, leaf: specs.Array) -> Any:
-    """Returns a function that copies a leaf `[B, ...]` of the observation."""
-    del leaf
+  def _converted(self, leaf: specs.Array) -> tuple[specs.Array, Any]:
+    """Returns the spec of a leaf, and a function that copies it, `[B, ...]`."""
     # The environments may reuse their buffers.
-    return np.array
-
-  def _converted_spec(self, leaf: specs.Array) -> specs.Array:
-    """Returns the spec of a converted leaf."""
-    return leaf
+    return leaf, np.array
 
   def reset(self) -> Nest:
-    """Starts all episodes."""
     return self._decode(self._env.reset()[0])
 
   def step(
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.StepResult:
-    """Steps or restarts each slot; the environment restarts them itself."""
     results = self._env.step(self._encode(actions))
     observation, rewards, terminated, truncated, self._infos = results
     return to_step_result(
@@ -140,15 +113,11 @@ class GymnasiumVectorSource(VectorEnvSource):
   """A `gymnasium.vector.VectorEnv` as a `vector_batch.VectorSource`."""
 
   def __init__(self, vector_env: 'gymnasium.vector.VectorEnv', seed: int):
-    """Takes ownership of the vector environment.
-
-    Args:
-      vector_env: Vector environment whose `autoreset_mode` is `NEXT_STEP`.
-      seed: Seed of the first reset only.
+    """Takes ownership of the vector environment; seeds its first reset.
 
     Raises:
-      ValueError: If it has another `autoreset_mode`, or if a space cannot
-        become a spec.
+      ValueError: If its `autoreset_mode` is not `NEXT_STEP`, or if a space
+        cannot become a spec.
     """
     if not _restarts_with_next_step(vector_env):
       raise ArgumentError(
@@ -169,8 +138,8 @@ class GymnasiumVectorSource(VectorEnvSource):
     seed, self._seed = self._seed, None
     return self._decode(self._env.reset(seed=seed)[0])
 
-  def render(self, slots: Sequence[int]) -> rendering.Pictures:
-    """Returns the images of some slots; renders all of them."""
+  def render(self, slots: Sequence[int]) -> rendering.Frames:
+    # It renders all slots.
     drawn = gymnasium_adapter.draw(self._env)
     return [drawn[slot] for slot in slots]
 
@@ -180,7 +149,6 @@ class GymnasiumVectorSource(VectorEnvSource):
     return self._env.metadata.get('render_fps')
 
   def close(self) -> None:
-    """Closes the vector environment."""
     self._env.close()
 
 
@@ -191,12 +159,7 @@ def to_step_result(
   truncated: np.ndarray,
   ended: np.ndarray | None,
 ) -> vector_batch.StepResult:
-  """Converts the results of a step of a vector environment.
-
-  Raises:
-    SlotError: If a reward is not finite.
-    EnvironmentContractError: If `terminated` or `truncated` are not bools.
-  """
+  """Converts the results of a step of a vector environment."""
   for name, flags in ('terminated', terminated), ('truncated', truncated):
     if getattr(flags, 'dtype', None) != np.bool_:
       raise vector_batch.EnvironmentContractError(

@@ -29,7 +29,7 @@ class Codec(NamedTuple):
 
 
 def import_gymnasium() -> Any:
-  """Returns the module `gymnasium`: see `extras.import_extra`."""
+  """Returns the module `gymnasium`."""
   return extras.import_extra('gymnasium', 'gymnasium')
 
 
@@ -39,11 +39,8 @@ def make_codec(space: Any, place: str) -> Codec:
   `Discrete` becomes a `DiscreteArray`, which starts at 0 even if the space does
   not. A `Box` that is unbounded on all sides becomes an `Array`; any other
   `Box` and the multi-spaces become a `BoundedArray`. `Dict` and `Tuple` become
-  nests.
-
-  Args:
-    space: The space.
-    place: Path of the space in messages, such as `observation_space['camera']`.
+  nests. Messages have the path of the space, such as
+  `observation_space['camera']`.
 
   Raises:
     ValueError: If the space is of another kind.
@@ -75,15 +72,7 @@ def make_codec(space: Any, place: str) -> Codec:
 
 
 def make_batch_codec(space: Any, place: str) -> Codec:
-  """Returns the codec of values with a leading `[B]`, which it does not check.
-
-  Args:
-    space: The `gymnasium.Space` of one environment.
-    place: As for `make_codec`.
-
-  Raises:
-    ValueError: As by `make_codec`.
-  """
+  """Returns the codec of values with a leading `[B]`, which go unchecked."""
   spec = make_codec(space, place).spec
   return Codec(spec, _make_shift(space, -1), _make_shift(space, 1))
 

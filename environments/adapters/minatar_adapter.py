@@ -9,8 +9,9 @@ from dm_env import specs
 from repertory.environments.adapters import extras
 from repertory.environments.batches import seeds as seeds_lib
 from repertory.environments.batches import vector_batch
-from repertory.environments.registry import close_names, name_options
+from repertory.environments.registry import name_options
 from repertory.environments.rendering import drawing, rendering
+from repertory.environments.values import argument_checks
 
 GAMES = ('asterix', 'breakout', 'freeway', 'seaquest', 'space_invaders')
 
@@ -35,8 +36,8 @@ class MinAtarSource(vector_batch.VectorSource):
 
   An observation is a board, `[10, 10, C]` of 0 and 1. Episodes end with
   discount 0 only; the only time limit is Freeway's own, which counts as a
-  termination. Images have one pixel per field; colors and frame rate are those
-  of MinAtar's display. See https://arxiv.org/abs/1903.03176.
+  termination. Rendered frames, uint8 `[10, 10, 3]`, have the colors and the
+  rate of MinAtar's display. See https://arxiv.org/abs/1903.03176.
   """
 
   render_fps = 20
@@ -44,18 +45,13 @@ class MinAtarSource(vector_batch.VectorSource):
   def __init__(
     self, game: str, settings: Mapping[str, Any], seeds: Sequence[int]
   ):
-    """Creates the games.
-
-    Args:
-      game: One of `GAMES`.
-      settings: A value for each of `OPTIONS`.
-      seeds: One per slot, at least 0.
+    """Creates one of `GAMES`, with a value for each of `OPTIONS`.
 
     Raises:
       ImportError: If MinAtar is not installed.
       ValueError: If the game is unknown, or if a seed is not valid.
     """
-    close_names.check('game', game, GAMES)
+    argument_checks.check_known('game', game, GAMES)
     minatar = extras.import_extra('minatar', 'minatar')
     self._games = []
     for seed in seeds:
@@ -78,18 +74,15 @@ class MinAtarSource(vector_batch.VectorSource):
     )
 
   def reset(self) -> np.ndarray:
-    """Starts all games."""
-    boards = self._make_boards()  # [B, 10, 10, C]
-    for slot, game in enumerate(self._games):
+    for game in self._games:
       game.reset()
-      boards[slot] = self._states[slot]()
-    return boards.astype(np.float32)
+    return np.stack([state() for state in self._states]).astype(np.float32)
 
   def step(
     self, actions: np.ndarray, ended: np.ndarray | None
   ) -> vector_batch.StepResult:
-    """Steps or restarts each game."""
-    boards = self._make_boards()  # [B, 10, 10, C]
+    # The dtype of the games: casting the whole batch at once is faster.
+    boards = np.empty((len(self._games), *self._shape), np.bool_)
     size = len(self._games)
     rewards, last = [0.0] * size, [False] * size
     restarts = [False] * size if ended is None else ended.tolist()
@@ -110,10 +103,5 @@ class MinAtarSource(vector_batch.VectorSource):
       over,
     )
 
-  def render(self, slots: Sequence[int]) -> rendering.Pictures:
-    """Renders some slots, uint8 `[10, 10, 3]` each."""
+  def render(self, slots: Sequence[int]) -> rendering.Frames:
     return [drawing.draw_channels(self._states[slot]()) for slot in slots]
-
-  def _make_boards(self) -> np.ndarray:
-    # The dtype of the games: casting the whole batch at once is faster.
-    return np.empty((len(self._games), *self._shape), np.bool_)

@@ -1,13 +1,14 @@
 """MiniGrid and BabyAI: partially observed grid worlds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import dm_env
 import numpy as np
 
 from repertory.environments.adapters import extras, gymnasium_adapter
-from repertory.environments.registry import close_names, name_options
+from repertory.environments.registry import name_options
+from repertory.environments.values import argument_checks
 from repertory.environments.wrappers import single_precision
 
 if TYPE_CHECKING:
@@ -19,9 +20,6 @@ OPTIONS = (
   ),
   name_options.Option('full', False, 'Whether the whole grid is observed'),
 )
-
-# Settings of an environment that is to be rendered.
-FILMED = gymnasium_adapter.FILMED
 
 # Numbers of objects, colors and states.
 _NUM_CODES = (11, 6, 4)
@@ -41,13 +39,7 @@ def ids() -> list[str]:
 def make(
   world_id: str, settings: Mapping[str, Any], seed: int
 ) -> dm_env.Environment:
-  """Makes an environment of single precision: see `make_env`.
-
-  Args:
-    world_id: See `ids`.
-    settings: A value for each of `OPTIONS`.
-    seed: At least 0.
-  """
+  """Makes an environment of single precision: see `make_env`."""
   return single_precision.SinglePrecision(
     gymnasium_adapter.GymnasiumAdapter(make_env(world_id, settings), seed)
   )
@@ -61,14 +53,10 @@ def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':
 
   Args:
     world_id: See `ids`.
-    settings: A value for each of `OPTIONS`, and `FILMED` to enable rendering:
-      the whole grid, with the agent's field of view highlighted.
-
-  Raises:
-    ImportError: If minigrid is not installed.
-    ValueError: If the id is unknown.
+    settings: A value for each of `OPTIONS`, and `render_mode` to render the
+      whole grid, with the agent's field of view highlighted.
   """
-  close_names.check('id', world_id, ids())
+  argument_checks.check_known('id', world_id, ids())
   gymnasium = extras.import_extra('gymnasium', 'minigrid')
   env = gymnasium_adapter.make_env(
     world_id, render_mode=settings.get('render_mode')
@@ -76,30 +64,25 @@ def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':
   if settings['full']:
     wrappers = extras.import_extra('minigrid.wrappers', 'minigrid')
     env = wrappers.FullyObsWrapper(env)
-  convert = _encode_one_hot if settings['one_hot'] else _encode_as_float
   spaces = gymnasium.spaces
   seen: Any = env.observation_space
-  height, width, _ = seen['image'].shape
-  depth = sum(_NUM_CODES) if settings['one_hot'] else len(_NUM_CODES)
-  highest = 1 if settings['one_hot'] else max(_NUM_CODES) - 1
+  height, width, depth = seen['image'].shape
+  highest = max(_NUM_CODES) - 1
+  convert = _encode_as_float
+  if settings['one_hot']:
+    depth, highest, convert = sum(_NUM_CODES), 1, _encode_one_hot
   space = spaces.Dict(
     direction=seen['direction'],
     image=spaces.Box(0, highest, (height, width, depth), np.float32),
   )
   # MiniGrid compares an action many times, which is slow with NumPy integers.
   env = gymnasium.wrappers.TransformAction(env, int, env.action_space)
-  return gymnasium.wrappers.TransformObservation(
-    env, _make_transformation(convert), space
-  )
 
+  def transform(observation: Mapping[str, Any]) -> dict[str, Any]:
+    image = convert(observation['image'])
+    return {'direction': observation['direction'], 'image': image}
 
-def _make_transformation(
-  convert: Callable[[np.ndarray], np.ndarray],
-) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
-  return lambda observation: {
-    'direction': observation['direction'],
-    'image': convert(observation['image']),
-  }
+  return gymnasium.wrappers.TransformObservation(env, transform, space)
 
 
 def _encode_as_float(image: np.ndarray) -> np.ndarray:

@@ -53,7 +53,6 @@ class EnvironmentBatch(vector_batch.VectorBatch):
 
 
 def _check_environments(environments: Sequence[dm_env.Environment]) -> None:
-  """Checks that the environments can form a batch."""
   if not environments:
     raise ArgumentError(
       'environments', 'expected at least one environment, got none.'
@@ -100,8 +99,8 @@ def _are_equal(expected: Nest, found: Nest) -> bool:
 class _Loop(vector_batch.VectorSource):
   """A list of environments as a `vector_batch.VectorSource`.
 
-  The common case, a value that matches its spec exactly, costs a few
-  comparisons; all else passes through `casting.cast`.
+  A value that matches its spec exactly costs a few comparisons; all else passes
+  through `casting.cast`.
   """
 
   def __init__(self, environments: Sequence[dm_env.Environment], narrows: bool):
@@ -129,14 +128,12 @@ class _Loop(vector_batch.VectorSource):
     self._max_reward = float(np.finfo(reward_spec.dtype).max)
 
   def reset(self) -> Nest:
-    """Starts a new episode in every slot, whether the last one ended or not."""
     size = self.batch_size
     return self._advance([None] * size, [True] * size).observation
 
   def step(
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.StepResult:
-    """Steps or resets each slot and stacks the results."""
     restarts = [False] * self.batch_size if ended is None else ended.tolist()
     return self._advance(self._split(actions), restarts)
 
@@ -156,10 +153,14 @@ class _Loop(vector_batch.VectorSource):
       step_type, reward, discount, observation = timestep
       try:
         if again:
-          _check_step_type(step_type, _FIRST)
+          if step_type is not _FIRST:
+            due = 'StepType.FIRST of `reset`'
+            raise _mismatch('step_type', due, step_type)
         else:
           if step_type is not _MID:
-            _check_step_type(step_type, _LAST)
+            if step_type is not _LAST:
+              due = 'StepType.MID or StepType.LAST of `step`'
+              raise _mismatch('step_type', due, step_type)
             last[slot] = True
           # Fast path for plain Python floats, without a function call.
           if type(reward) is float and -highest <= reward <= highest:
@@ -192,27 +193,20 @@ class _Loop(vector_batch.VectorSource):
     info = getattr(self._environments[slot], 'info', None)
     return info if isinstance(info, Mapping) else None
 
-  def render(self, slots: Sequence[int]) -> rendering.Pictures:
-    """Renders some slots."""
+  def render(self, slots: Sequence[int]) -> rendering.Frames:
     return [rendering.render(self._environments[slot]) for slot in slots]
 
   @property
   def render_fps(self) -> float:
-    """Frames per second of an environment's video."""
     return rendering.rate(self._environments[0])
 
   def close(self) -> None:
-    """Closes every environment even if one of them fails.
-
-    Raises:
-      Exception: The first error of an environment, after all were closed.
-    """
+    """Closes every environment even if one of them fails."""
     with contextlib.ExitStack() as stack:
       for environment in self._environments:
         stack.callback(environment.close)
 
   def _split(self, actions: Nest) -> list[Nest]:
-    """Returns one action per slot."""
     if self._actions.is_leaf:
       return list(actions)
     columns = self._actions.flatten(actions)
@@ -222,19 +216,14 @@ class _Loop(vector_batch.VectorSource):
     value = _to_float('reward', reward, self._reward_spec.dtype)
     if -self._max_reward <= value <= self._max_reward:  # False for NaN too.
       return value
-    raise ValueError(
-      f'reward: expected a finite number of {self._reward_spec.dtype}, found'
-      f' {casting.shorten(reward)}'
-    )
+    expected = f'a finite number of {self._reward_spec.dtype}'
+    raise _mismatch('reward', expected, reward)
 
   def _check_discount(self, discount: Any) -> float:
     value = _to_float('discount', discount, self._discount_spec.dtype)
     if 0.0 <= value <= 1.0:
       return value
-    raise ValueError(
-      'discount: expected a number in [0, 1], found'
-      f' {casting.shorten(discount)}'
-    )
+    raise _mismatch('discount', 'a number in [0, 1]', discount)
 
   def _store(
     self, observation: Nest, arrays: Sequence[np.ndarray], slot: int
@@ -254,14 +243,8 @@ class _Loop(vector_batch.VectorSource):
       array[slot] = leaf
 
 
-def _check_step_type(step_type: Any, expected: dm_env.StepType) -> None:
-  """Raises a ValueError unless the step has the expected type."""
-  if step_type is expected:
-    return
-  due = 'StepType.MID or StepType.LAST of `step`'
-  if expected is _FIRST:
-    due = 'StepType.FIRST of `reset`'
-  raise ValueError(f'step_type: expected {due}, found {step_type!r}')
+def _mismatch(name: str, expected: str, found: Any) -> ValueError:
+  return ValueError(f'{name}: expected {expected}, found {found!r:.200}')
 
 
 def _to_float(name: str, value: Any, dtype: np.dtype) -> float:

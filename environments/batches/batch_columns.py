@@ -13,11 +13,7 @@ class EnvironmentContractError(ValueError):
 
 
 class NotFiniteError(FloatingPointError):
-  """Raised if an action is NaN or infinite.
-
-  Attributes:
-    slot: Slot of the action.
-  """
+  """Raised if the action of `slot` is NaN or infinite."""
 
   def __init__(self, slot: int, message: str):
     super().__init__(message)
@@ -28,13 +24,7 @@ class IntegerRange:
   """Bounds of an integer leaf `[B, ...]`."""
 
   def __init__(self, path: str, spec: specs.BoundedArray, row: str) -> None:
-    """Reads the bounds.
-
-    Args:
-      path: Name of the leaf in messages.
-      spec: Integer spec of one environment.
-      row: Name of a row in messages.
-    """
+    """Reads the bounds; messages name the leaf `path`, and a row `row`."""
     self._path = path
     self._row = row
     self._num_values = 0
@@ -75,13 +65,6 @@ class ObservationColumn:
   """One observation leaf, cast to the dtype of the batch."""
 
   def __init__(self, path: str, size: int, spec: specs.Array) -> None:
-    """Initializes the column.
-
-    Args:
-      path: Name of the leaf in messages.
-      size: Batch size, B.
-      spec: Spec of one environment.
-    """
     self._path = path
     self._shape = (size, *spec.shape)
     self._dtype = spec.dtype
@@ -89,12 +72,7 @@ class ObservationColumn:
     self._range = find_range(path, spec)
 
   def narrow(self, leaf: Any) -> np.ndarray:
-    """Returns an array `[B, ...]` of the spec's dtype.
-
-    Raises:
-      EnvironmentContractError: If the shape or the kind of dtype differs, a
-        number does not fit the dtype, or an integer is out of bounds.
-    """
+    """Returns an array `[B, ...]` of the spec's dtype, within its bounds."""
     array = self._cast(leaf)
     if self._range is not None:
       try:
@@ -120,19 +98,11 @@ class ObservationColumn:
 
 
 class ActionColumn:
-  """One action leaf, cast to the dtype of the source."""
+  """One action leaf, cast to the dtype `wide` of the source."""
 
   def __init__(
     self, path: str, size: int, spec: specs.Array, wide: np.dtype
   ) -> None:
-    """Initializes the column.
-
-    Args:
-      path: Name of the leaf in messages.
-      size: Batch size, B.
-      spec: Spec of one environment.
-      wide: The source's dtype.
-    """
     self._path = path
     self._shape = (size, *spec.shape)
     self._dtype = spec.dtype
@@ -148,13 +118,8 @@ class ActionColumn:
   def widen(self, leaf: Any, ended: np.ndarray | None) -> np.ndarray:
     """Returns a copy of the source's dtype, with idle actions in ended slots.
 
-    Args:
-      leaf: `[B, ...]`.
-      ended: `[B]`, bool, the slots that have ended; None if none has.
-
     Raises:
-      ValueError: If the actions do not fit the spec, bounds of integers
-        included.
+      ValueError: If the actions `[B, ...]` do not fit the spec.
       NotFiniteError: If a float is not finite.
     """
     array = np.asarray(leaf)
@@ -167,17 +132,12 @@ class ActionColumn:
     array = array.astype(self._wide)
     if ended is not None:
       array[ended] = self._idle
-    if self._is_float:
-      self._check_finite(array)
-    elif self._range is not None:
+    if self._range is not None:
       self._range.check(array)
-    return array
-
-  def _check_finite(self, array: np.ndarray) -> None:
-    finite = np.isfinite(array)
-    if not finite.all():
+    elif self._is_float and not (finite := np.isfinite(array)).all():
       slot = int(np.argwhere(~finite)[0, 0])
       raise NotFiniteError(
         slot,
         f'{self._path}: expected finite numbers, found {array[slot].tolist()}',
       )
+    return array

@@ -1,9 +1,6 @@
-"""Structure of a nest, precomputed so that flattening is cheap in each step.
+"""Structure of a nest, precomputed so that flattening is cheap in each step."""
 
-The general functions of `tree` inspect the structure at every call. Here it is
-fixed, and the keys of mappings are compared too.
-"""
-
+import operator
 from collections import abc
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -28,16 +25,7 @@ class NestLayout:
   """
 
   def __init__(self, nested_spec: Nest, name: str):
-    """Records the structure.
-
-    Args:
-      nested_spec: Nest of mappings, lists, tuples and named tuples with
-        `dm_env.specs.Array` as its leaves.
-      name: Name of the nest in messages.
-
-    Raises:
-      ValueError: If a leaf is not a spec.
-    """
+    """Records the structure of specs; messages call the nest `name`."""
     self.specs: list[specs.Array] = []
     self.paths: list[str] = []
     self.is_leaf = isinstance(nested_spec, specs.Array)
@@ -53,11 +41,7 @@ class NestLayout:
     return ', '.join(leaves) or 'no leaf'
 
   def flatten(self, nest: Nest) -> list[Any]:
-    """Returns the leaves of a nest of this structure.
-
-    Raises:
-      ValueError: If the structure differs; the message has the path.
-    """
+    """Returns the leaves; a ValueError names the path that differs."""
     leaves: list[Any] = []
     self._visit(nest, leaves)
     return leaves
@@ -77,14 +61,16 @@ class NestLayout:
       self.specs.append(spec)
       self.paths.append(path)
       return lambda leaves: leaves[index], lambda nest, out: out.append(nest)
+    kinds: Any
     if isinstance(spec, abc.Mapping):
-      keys, children = list(spec), list(spec.values())
-      check = _key_checker(spec, path)
+      keys, children, size = list(spec), list(spec.values()), spec.keys()
+      # A dict first: the check of the abstract class is slow.
+      kinds, measure = (dict, abc.Mapping), operator.methodcaller('keys')
       kind: Any = type(spec) if isinstance(spec, dict) else dict
       make = lambda parts: kind(zip(keys, parts))  # noqa: E731
     elif isinstance(spec, (list, tuple)):
-      keys, children = range(len(spec)), spec
-      check = _length_checker(spec, path)
+      keys, children, size = range(len(spec)), spec, len(spec)
+      kinds, measure = type(spec), len
       make = getattr(spec, '_make', type(spec))
     else:
       raise ValueError(
@@ -97,38 +83,19 @@ class NestLayout:
     ]
 
     def visit(nest: Nest, leaves: list[Any]) -> None:
-      check(nest)
+      if not isinstance(nest, kinds) or measure(nest) != size:
+        raise ValueError(
+          f'{path}: expected {_describe(spec)}, found {_describe(nest)}'
+        )
       for key, _, visit_part in parts:
         visit_part(nest[key], leaves)
 
     return lambda leaves: make([build(leaves) for _, build, _ in parts]), visit
 
 
-def _key_checker(spec: abc.Mapping, path: str) -> Callable[[Any], None]:
-  keys = spec.keys()
-
-  def check(nest: Any) -> None:
-    is_mapping = isinstance(nest, (dict, abc.Mapping))
-    if is_mapping and nest.keys() == keys:
-      return
-    found = f'the keys {list(nest)}' if is_mapping else type(nest).__name__
-    raise ValueError(
-      f'{path}: expected a mapping with the keys {list(keys)}, found {found}'
-    )
-
-  return check
-
-
-def _length_checker(spec: Sequence[Any], path: str) -> Callable[[Any], None]:
-  kind, length = type(spec), len(spec)
-
-  def check(nest: Any) -> None:
-    is_kind = isinstance(nest, kind)
-    if is_kind and len(nest) == length:
-      return
-    found = f'{len(nest)} parts' if is_kind else type(nest).__name__
-    raise ValueError(
-      f'{path}: expected a {kind.__name__} of {length} parts, found {found}'
-    )
-
-  return check
+def _describe(nest: Nest) -> str:
+  if isinstance(nest, abc.Mapping):
+    return f'a mapping with the keys {list(nest)}'
+  if isinstance(nest, (list, tuple)):
+    return f'a {type(nest).__name__} of {len(nest)} parts'
+  return type(nest).__name__

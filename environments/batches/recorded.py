@@ -1,24 +1,11 @@
 """Recording of the experience of an environment batch."""
 
-from typing import Any, Protocol
+from typing import Any
 
 import dm_env
 
 from repertory.environments.batches import vector_batch
 from repertory.environments.batches.layout import Nest
-
-
-class StepWriter(Protocol):
-  """Interface of writers of experience, called step by step."""
-
-  def begin(self, timestep: dm_env.TimeStep) -> None:
-    """Writes the first timestep of all slots, `[B]`."""
-
-  def add(self, action: Nest, next_timestep: dm_env.TimeStep) -> None:
-    """Writes the actions and the timesteps that followed, `[B, ...]`."""
-
-  def close(self) -> None:
-    """Writes the remaining steps."""
 
 
 class RecordedEnvironments(vector_batch.BatchWrapper):
@@ -27,13 +14,12 @@ class RecordedEnvironments(vector_batch.BatchWrapper):
   Closing a wrapper of the batch closes it, too, and writes the remaining steps.
   """
 
-  def __init__(self, environments: Any, writer: StepWriter):
-    """Takes ownership of the batch (see `batch`) and of the writer."""
+  def __init__(self, environments: Any, writer: Any):
+    """Takes ownership of the batch and of an `offline.RecordingWriter`."""
     super().__init__(environments)
     self._writer = writer
 
   def reset(self) -> dm_env.TimeStep:
-    """Starts a new episode in every slot."""
     timestep = self.batch.reset()
     self._writer.begin(timestep)
     return timestep

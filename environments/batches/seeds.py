@@ -14,19 +14,12 @@ def combine(seeds: Sequence[int]) -> int:
 
   A vector environment may derive the seeds of its slots by counting upwards
   from its single seed; with consecutive seeds, most episodes would repeat.
-
-  Raises:
-    ValueError: If a seed is not an integer of at least 0.
   """
   checked = [argument_checks.check_integer('seed', seed, 0) for seed in seeds]
   return int(np.random.SeedSequence(checked).generate_state(1)[0] >> 1)
 
 
 def fold(seed: int) -> int:
-  """Returns a seed of 31 bits; smaller seeds are unchanged.
-
-  Raises:
-    ValueError: If the seed is not an integer of at least 0.
-  """
+  """Returns a seed of 31 bits; smaller seeds are unchanged."""
   checked = argument_checks.check_integer('seed', seed, 0)
   return checked if checked <= _MAX_SEED else combine([checked])

@@ -19,12 +19,7 @@ _FIRST, _MID, _ = (int(step_type) for step_type in dm_env.StepType)
 
 
 class SlotError(ValueError):
-  """Raised if values of one slot violate the specs.
-
-  Attributes:
-    slot: Index of the slot.
-    advice: What to change; '' if the message has it.
-  """
+  """Raised if values of `slot` violate the specs; `advice` may be ''."""
 
   def __init__(
     self,
@@ -186,12 +181,10 @@ class VectorBatch:
       )
     ]
     # Nests of a single leaf are common, and need no flattening.
-    self._narrow = self._narrow_nest
-    if self._observations.is_leaf:
-      self._narrow = self._narrow_leaves[0]
-    self._widen = self._widen_nest
-    if self._actions.is_leaf:
-      self._widen = self._widen_leaves[0]
+    is_leaf = self._observations.is_leaf
+    self._narrow = self._narrow_leaves[0] if is_leaf else self._narrow_nest
+    is_leaf = self._actions.is_leaf
+    self._widen = self._widen_leaves[0] if is_leaf else self._widen_nest
     self._mid = np.full(size, _MID, np.int32)
     self._ones = np.ones(size, self._discount_spec.dtype)
     # None if no slot has ended.
@@ -311,11 +304,11 @@ class VectorBatch:
     find = getattr(self._source, 'info', None)
     return None if find is None else find(slot)
 
-  def render(self, slots: Sequence[int]) -> rendering.Pictures:
+  def render(self, slots: Sequence[int]) -> rendering.Frames:
     """Renders some slots: see `rendering`.
 
     Raises:
-      NoPictureError: If the source does not support rendering.
+      RenderError: If the source does not support rendering.
     """
     return rendering.render(self._source, slots)
 
@@ -368,48 +361,7 @@ class BatchWrapper:
     """Takes ownership of the batch; `close` closes it."""
     self.batch = batch
 
-  @property
-  def batch_size(self) -> int:
-    """The number of slots, B."""
-    return self.batch.batch_size
-
-  def observation_spec(self) -> Nest:
-    """Returns the nest of specs of one environment, without `[B]`."""
-    return self.batch.observation_spec()
-
-  def action_spec(self) -> Nest:
-    """Returns the nest of specs of one environment, without `[B]`."""
-    return self.batch.action_spec()
-
-  def reward_spec(self) -> specs.Array:
-    """Returns the spec of one environment's reward, of shape `()`."""
-    return self.batch.reward_spec()
-
-  def discount_spec(self) -> specs.Array:
-    """Returns the spec of one environment's discount, of shape `()`."""
-    return self.batch.discount_spec()
-
-  def reset(self) -> dm_env.TimeStep:
-    """Starts a new episode in every slot: see `VectorBatch.reset`."""
-    return self.batch.reset()
-
-  def step(self, actions: Nest) -> dm_env.TimeStep:
-    """Steps every slot, or restarts it: see `VectorBatch.step`."""
-    return self.batch.step(actions)
-
-  def info(self, slot: int) -> Mapping[str, Any] | None:
-    """Returns the info of a slot: see `VectorBatch.info`."""
-    return self.batch.info(slot)
-
-  def render(self, slots: Sequence[int]) -> rendering.Pictures:
-    """Renders some slots: see `VectorBatch.render`."""
-    return self.batch.render(slots)
-
-  @property
-  def render_fps(self) -> float:
-    """Frames per second of a slot's video."""
-    return self.batch.render_fps
-
-  def close(self) -> None:
-    """Closes the batch."""
-    self.batch.close()
+  def __getattr__(self, name: str) -> Any:
+    if name.startswith('_') or name == 'batch':  # While it is unpickled.
+      raise AttributeError(name)
+    return getattr(self.batch, name)

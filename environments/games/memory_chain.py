@@ -5,17 +5,16 @@ et al. 2020, https://arxiv.org/abs/1908.03568), with one bit and without its
 countdown.
 """
 
-import operator
 from typing import Any
 
-import dm_env
 import numpy as np
 from dm_env import specs
 
+from repertory.environments.games import game
 from repertory.environments.values import argument_checks
 
 
-class MemoryChain(dm_env.Environment):
+class MemoryChain(game.HostGame):
   """Shows one of two cues and queries it `length` steps later.
 
   The action at the query is rewarded with +1 if it equals the cue and with -1
@@ -43,59 +42,26 @@ class MemoryChain(dm_env.Environment):
       ValueError: If an argument is not an integer, or is too small.
     """
     self._length = argument_checks.check_integer('length', length, 1)
-    seed = argument_checks.check_integer('seed', seed, 0)
-    self._random = np.random.default_rng(seed)
+    super().__init__(seed)
     self._cue = 0
     self._num_steps = 0
-    self._ended = True
-
-  def reset(self) -> dm_env.TimeStep:
-    """Draws a new cue and shows it."""
-    self._cue = int(self._random.integers(2))
-    self._num_steps = 0
-    self._ended = False
-    return dm_env.restart(self._observe())
-
-  def step(self, action: Any) -> dm_env.TimeStep:
-    """Advances by one step; at the query, compares the action with the cue.
-
-    Args:
-      action: Integer scalar, 0 or 1.
-
-    Raises:
-      ValueError: If the action is another one, also before the query.
-    """
-    if self._ended:
-      return self.reset()
-    answer = _check_action(action)
-    self._ended = self._num_steps == self._length
-    self._num_steps += 1
-    if not self._ended:
-      return dm_env.TimeStep(
-        dm_env.StepType.MID, np.float32(0), np.float32(1), self._observe()
-      )
-    return dm_env.TimeStep(
-      dm_env.StepType.LAST,
-      np.float32(1 if answer == self._cue else -1),
-      np.float32(0),
-      self._observe(),
-    )
 
   def observation_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the one-hot cue and the query flag, `[3]`."""
     return specs.BoundedArray((3,), np.float32, 0, 1, name='cue_and_flag')
 
   def action_spec(self) -> specs.DiscreteArray:
-    """Returns the spec of the two answers."""
     return specs.DiscreteArray(2, np.int32, name='answer')
 
-  def reward_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the reward, -1, 0 or 1."""
-    return specs.BoundedArray((), np.float32, -1, 1, name='reward')
+  def _start(self) -> None:
+    self._cue = int(self._random.integers(2))
+    self._num_steps = 0
 
-  def discount_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the discount, 0 at the end and 1 before it."""
-    return specs.BoundedArray((), np.float32, 0, 1, name='discount')
+  def _advance(self, action: Any) -> tuple[float, bool, bool]:
+    answer = game.check_choice(action, 2, '0 or 1')
+    self._num_steps += 1
+    if self._num_steps <= self._length:
+      return 0, False, False
+    return 1 if answer == self._cue else -1, True, False
 
   def _observe(self) -> np.ndarray:
     observation = np.zeros(3, np.float32)
@@ -104,13 +70,3 @@ class MemoryChain(dm_env.Environment):
     elif self._num_steps == self._length:
       observation[2] = 1
     return observation
-
-
-def _check_action(action: Any) -> int:
-  try:
-    answer = operator.index(action)
-  except TypeError:
-    answer = -1
-  if answer not in (0, 1):
-    raise ValueError(f'`action`: expected 0 or 1, got {action!r}.')
-  return answer

@@ -6,10 +6,10 @@ continuous action, and a sparse reward for success.
 
 from typing import Any
 
-import dm_env
 import numpy as np
 from dm_env import specs
 
+from repertory.environments.games import game
 from repertory.environments.rendering import drawing
 from repertory.environments.values import argument_checks
 
@@ -19,7 +19,7 @@ _STEP = 0.15
 _NEAR = 0.1
 
 
-class Reach(dm_env.Environment):
+class Reach(game.HostGame):
   """Move a hand onto a goal in a unit square.
 
   An episode ends with a reward of 1 when their distance is at most a tenth of
@@ -30,7 +30,7 @@ class Reach(dm_env.Environment):
   whose intensity is spread over the four pixels around it.
   Actions: float32 `[2]` in [−1, 1]: the move down and to the right, in steps of
   0.15 of the width; walls stop the hand.
-  Rendering: the hand in white and the goal in gray, on black.
+  Rendering: the hand in white and the goal in gray, uint8 `[10, 10, 3]`.
   """
 
   render_fps = 5
@@ -46,66 +46,37 @@ class Reach(dm_env.Environment):
       ValueError: If an argument is not an integer, or is too small.
     """
     self._max_steps = argument_checks.check_integer('max_steps', max_steps, 1)
-    seed = argument_checks.check_integer('seed', seed, 0)
-    self._random = np.random.default_rng(seed)
+    super().__init__(seed)
     self._hand = np.zeros(2)
     self._goal = np.zeros(2)
     self._num_steps = 0
-    self._ended = True
-
-  def reset(self) -> dm_env.TimeStep:
-    """Draws positions of hand and goal that are not close to each other."""
-    while True:
-      self._hand, self._goal = self._random.uniform(size=(2, 2))
-      if not self._is_near():
-        break
-    self._num_steps = 0
-    self._ended = False
-    return dm_env.restart(self._observe())
-
-  def step(self, action: Any) -> dm_env.TimeStep:
-    """Moves the hand.
-
-    Args:
-      action: `[2]`, in [−1, 1].
-
-    Raises:
-      ValueError: If the action has another shape or is out of bounds.
-    """
-    if self._ended:
-      return self.reset()
-    self._hand = np.clip(self._hand + _STEP * _check_action(action), 0, 1)
-    self._num_steps += 1
-    is_near = self._is_near()
-    self._ended = is_near or self._num_steps == self._max_steps
-    return dm_env.TimeStep(
-      dm_env.StepType.LAST if self._ended else dm_env.StepType.MID,
-      np.float32(is_near),
-      np.float32(not is_near),
-      self._observe(),
-    )
 
   def observation_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the image, `[10, 10, 2]`."""
     shape = (_PIXELS, _PIXELS, 2)
     return specs.BoundedArray(shape, np.uint8, 0, 255, name='image')
 
   def action_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the move, `[2]`."""
     return specs.BoundedArray((2,), np.float32, -1, 1, name='move')
 
   def reward_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the reward, 0 or 1."""
     return specs.BoundedArray((), np.float32, 0, 1, name='reward')
 
-  def discount_spec(self) -> specs.BoundedArray:
-    """Returns the spec of the discount, 0 after a success, otherwise 1."""
-    return specs.BoundedArray((), np.float32, 0, 1, name='discount')
-
   def render(self) -> np.ndarray:
-    """Renders the square, uint8 `[10, 10, 3]`."""
     hand, goal = np.moveaxis(self._observe() / 255, -1, 0)
     return drawing.draw_board(np.maximum(hand, goal / 2))
+
+  def _start(self) -> None:
+    while True:  # Until the positions are not close to each other.
+      self._hand, self._goal = self._random.uniform(size=(2, 2))
+      if not self._is_near():
+        break
+    self._num_steps = 0
+
+  def _advance(self, action: Any) -> tuple[float, bool, bool]:
+    self._hand = np.clip(self._hand + _STEP * _check_action(action), 0, 1)
+    self._num_steps += 1
+    is_near = self._is_near()
+    return is_near, is_near, self._num_steps == self._max_steps
 
   def _is_near(self) -> bool:
     return bool(np.linalg.norm(self._hand - self._goal) <= _NEAR)

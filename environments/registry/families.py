@@ -3,7 +3,6 @@
 import functools
 import importlib
 import re
-import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -28,46 +27,38 @@ if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
 
 # The named groups of the pattern, and the value of every option. With
-# rendering, the family's `filmed` settings are among the latter.
+# rendering, `render_mode` is among the latter.
 Match = Mapping[str, str]
 Settings = Mapping[str, Any]
-# Takes an id, options and seeds, one per slot.
-MakeSource = Callable[[str, Settings, Sequence[int]], vector_batch.VectorSource]
-
-_NOTHING: Settings = types.MappingProxyType({})
 # Parts of patterns that are integers.
 _SIZES = frozenset({'rows', 'columns', 'length'})
 
 
 class Family(NamedTuple):
-  """Name pattern of environments, and their factories.
+  """Name pattern of environments, and their factories."""
 
-  Attributes:
-    pattern: The name, with its free parts in angle brackets.
-    description: One line.
-    make: Makes one environment of match, settings and seed; None for those of
-      users.
-    extra: The extra to install, '' if none.
-    options: Options that may follow a question mark.
-    make_batch: Makes a vectorized batch; None for a loop over environments.
-    cheap: Whether `make` is cheap enough for a factory to try it at once.
-    make_tensor: Makes a tensor environment; None if the family has none.
-    filmed: Settings that enable rendering, besides the options.
-  """
-
-  pattern: str
+  pattern: str  # The name, with its free parts in angle brackets.
   description: str
+  # Makes one environment of match, settings and seed; None for those of users.
   make: Any = None
-  extra: str = ''
+  extra: str = ''  # The extra to install, if any.
+  # Options that may follow a question mark.
   options: tuple[name_options.Option, ...] = ()
+  # Makes a vectorized batch; None for a loop over environments.
   make_batch: (
     Callable[[Match, Settings, Sequence[int]], vector_batch.VectorBatch] | None
   ) = None
-  cheap: bool = False
+  # Makes a tensor environment; None if the family has none.
   make_tensor: (
     Callable[[Match, Settings], 'tensor_environment.TensorEnvironment'] | None
   ) = None
-  filmed: Settings = _NOTHING
+  # Whether rendering is enabled by a setting, `render_mode`.
+  has_render_mode: bool = False
+
+  @property
+  def is_cheap(self) -> bool:
+    """Whether it is a game in NumPy, cheap enough to be made as a check."""
+    return not self.extra and self.make_tensor is None
 
   @property
   def requirement(self) -> str:
@@ -92,7 +83,6 @@ _CHANNELS_FIRST = name_options.Option(
 
 
 def _game(make: Callable[..., dm_env.Environment]):
-  """Adapts the class of a game to a match."""
   return lambda match, settings, seed: make(**_read(match), seed=seed)
 
 
@@ -101,9 +91,10 @@ def _read(match: Match) -> dict[str, Any]:
 
 
 def _make_gymnasium(match: Match, settings: Settings, seed: int):
-  own = {k: v for k, v in settings.items() if k != _CHANNELS_FIRST.name}
+  own = dict(settings)
+  is_first = own.pop(_CHANNELS_FIRST.name)
   environment = gymnasium_adapter.make(match['id'], seed, **own)
-  if settings[_CHANNELS_FIRST.name]:
+  if is_first:
     environment = channels_last.ChannelsLast(environment)
   return single_precision.SinglePrecision(environment)
 
@@ -111,8 +102,8 @@ def _make_gymnasium(match: Match, settings: Settings, seed: int):
 def _make_gymnasium_batch(
   match: Match, settings: Settings, seeds: Sequence[int]
 ):
-  own = {k: v for k, v in settings.items() if k != _CHANNELS_FIRST.name}
-  if not settings[_CHANNELS_FIRST.name]:
+  own = dict(settings)
+  if not own.pop(_CHANNELS_FIRST.name):
     source = gymnasium_sources.make_source(match['id'], seeds, **own)
     if source is not None:
       return vector_batch.VectorBatch(source)
@@ -121,12 +112,7 @@ def _make_gymnasium_batch(
   )
 
 
-def _make_bsuite(match: Match, settings: Settings, seed: int):
-  return bsuite_adapter.make(match['id'], seed, **settings)
-
-
 def _with_id(function: Callable[[str, Settings, Any], Any]):
-  """Adapts a function of id, settings and seeds to a match."""
   return lambda match, settings, seeds: function(match['id'], settings, seeds)
 
 
@@ -135,19 +121,25 @@ def _of_source(
   description: str,
   extra: str,
   options: tuple[name_options.Option, ...],
-  make_source: MakeSource,
-  filmed: Settings = _NOTHING,
+  source: Callable[[str, Settings, Sequence[int]], vector_batch.VectorSource],
+  has_render_mode: bool = False,
 ) -> Family:
   """Returns the family of a vectorized source."""
 
   def make(match: Match, settings: Settings, seed: int):
-    return single_slot.SingleSlot(make_source(match['id'], settings, [seed]))
+    return single_slot.SingleSlot(source(match['id'], settings, [seed]))
 
   def make_batch(match: Match, settings: Settings, seeds: Sequence[int]):
-    return vector_batch.VectorBatch(make_source(match['id'], settings, seeds))
+    return vector_batch.VectorBatch(source(match['id'], settings, seeds))
 
   return Family(
-    pattern, description, make, extra, options, make_batch, filmed=filmed
+    pattern,
+    description,
+    make,
+    extra,
+    options,
+    make_batch,
+    has_render_mode=has_render_mode,
   )
 
 
@@ -161,13 +153,7 @@ def _of_tensor(
 ) -> Family:
   """Returns the family of a tensor environment; imports TensorFlow when used.
 
-  Args:
-    pattern: The name after 'tensor:'; its parts are arguments of the class.
-    description: One line.
-    module: Module of the class, within `environments.tensor`.
-    class_name: Name of the class.
-    options: Further arguments of the class.
-    extra: The extra to install, '' if none.
+  Parts of the pattern, after 'tensor:', and options are arguments of the class.
   """
 
   def make_factory(match: Match, settings: Settings):
@@ -206,31 +192,26 @@ FAMILIES = (
     'catch',
     'Catch a falling ball on a board of 10 rows, 5 columns',
     _game(catch.Catch),
-    cheap=True,
   ),
   Family(
     'catch:<rows>x<columns>',
     'Catch on a board of another size, for example catch:12x7',
     _game(catch.Catch),
-    cheap=True,
   ),
   Family(
     'memory_chain',
     'Recall after 10 steps which of two cues was shown',
     _game(memory_chain.MemoryChain),
-    cheap=True,
   ),
   Family(
     'memory_chain:<length>',
     'Memory chain of another length, for example memory_chain:30',
     _game(memory_chain.MemoryChain),
-    cheap=True,
   ),
   Family(
     'reach',
     'Move a hand onto a goal, from 10 x 10 pixels',
     _game(reach.Reach),
-    cheap=True,
   ),
   Family(
     'gym:<id>',
@@ -239,7 +220,7 @@ FAMILIES = (
     'gymnasium',
     (_CHANNELS_FIRST,),
     _make_gymnasium_batch,
-    filmed=gymnasium_adapter.FILMED,
+    has_render_mode=True,
   ),
   _of_source(
     'atari:<game>',
@@ -247,7 +228,7 @@ FAMILIES = (
     'atari',
     atari.OPTIONS,
     atari.AtariSource,
-    atari.FILMED,
+    has_render_mode=True,
   ),
   _of_source(
     'envpool:<id>',
@@ -262,14 +243,16 @@ FAMILIES = (
     _with_id(dm_control_adapter.make),
     'dm-control',
     dm_control_adapter.OPTIONS,
-    filmed=dm_control_adapter.FILMED,
+    has_render_mode=True,
   ),
   Family(
     'bsuite:<experiment>/<number>',
     'A Behaviour Suite environment, for example bsuite:catch/0',
-    _make_bsuite,
+    lambda match, settings, seed: bsuite_adapter.make(
+      match['id'], seed, **settings
+    ),
     'bsuite',
-    filmed=bsuite_adapter.FILMED,
+    has_render_mode=True,
   ),
   Family(
     'minigrid:<id>',
@@ -277,7 +260,7 @@ FAMILIES = (
     _with_id(minigrid_adapter.make),
     'minigrid',
     minigrid_adapter.OPTIONS,
-    filmed=minigrid_adapter.FILMED,
+    has_render_mode=True,
   ),
   _of_source(
     'minatar:<game>',

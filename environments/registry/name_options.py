@@ -6,19 +6,9 @@ from typing import Any, NamedTuple
 
 from repertory.components.config import settings
 
-_FLAGS = {'true': True, 'false': False}
-
 
 class Option(NamedTuple):
-  """Option of a name pattern.
-
-  Attributes:
-    name: The name, as written.
-    default: The default value, whose type is that of all values.
-    description: One line.
-    minimum: The smallest allowed number.
-    maximum: The largest allowed number.
-  """
+  """Option of a name pattern; values have the type of the default."""
 
   name: str
   default: bool | int | float
@@ -36,36 +26,34 @@ def parse(text: str | None, known: Sequence[Option]) -> dict[str, Any]:
 
   Returns:
     The values of all valid options, defaults included.
-
-  Raises:
-    ValueError: If an option is unknown, comes twice or has a wrong value.
   """
   given = split(text, {option.name: describe(option) for option in known})
-  values = {option.name: option.default for option in known}
-  for option in known:
-    if option.name in given:
-      values[option.name] = _read(option, given[option.name])
-  return values
+  return {
+    option.name: _read(option, given[option.name])
+    if option.name in given
+    else option.default
+    for option in known
+  }
 
 
 def split(text: str | None, known: Mapping[str, str]) -> dict[str, str]:
-  """Splits the part of a name after its question mark.
+  """Returns the text of each given option, of those known.
 
   Args:
     text: As for `parse`.
-    known: The text of each valid option with its default.
-
-  Returns:
-    The text of each given option.
+    known: Each valid option, with its default as written in a name.
 
   Raises:
-    ValueError: If an option is unknown, or comes twice.
+    ValueError: If an option is unknown, comes twice or has no value.
   """
   given: dict[str, str] = {}
   for part in () if text is None else text.split('&'):
     name, equals, value = part.partition('=')
     if name not in known:
-      raise ValueError(_describe_unknown(name, known))
+      listed = f'one of the options {", ".join(known.values())};'
+      listed = listed if known else 'no options, this name has none,'
+      hint = settings.did_you_mean(name, known, 3)
+      raise ValueError(f'expected {listed} got {name!r}.{hint}')
     if not equals or name in given:
       raise ValueError(
         f'expected each option once, as <option>=<value>, got {text!r}.'
@@ -81,22 +69,14 @@ def describe(option: Option) -> str:
   return f'{option.name}={shown}'
 
 
-def _describe_unknown(name: str, known: Mapping[str, str]) -> str:
-  if not known:
-    return f'expected no options, this name has none, got {name!r}.'
-  listed = ', '.join(known.values())
-  hint = settings.did_you_mean(name, known, 3)
-  return f'expected one of the options {listed}; got {name!r}.{hint}'
-
-
 def _read(option: Option, text: str) -> Any:
   kind = type(option.default)
   if kind is bool:
-    if text not in _FLAGS:
+    if text not in ('true', 'false'):
       raise ValueError(
         f'expected {option.name} to be true or false, got {text!r}.'
       )
-    return _FLAGS[text]
+    return text == 'true'
   try:
     value = kind(text)
   except ValueError:

@@ -11,7 +11,6 @@ import dm_env
 
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
-from repertory.environments.adapters import atari
 from repertory.environments.batches import batch, vector_batch
 from repertory.environments.registry import (
   families,
@@ -29,7 +28,6 @@ _OWN = families.Family(
   'Your own environment, for example my_module:make_environment?size=5',
 )
 
-_HOW_TO_LIST = '`repertory environments` lists them.'
 _VERSION = re.compile(r'-v[0-9]+')
 
 
@@ -41,7 +39,7 @@ class EnvironmentFactory:
     name: As in `names()`, possibly with options: 'atari:Pong?life_loss=true'.
       Checked at once, except that only making an environment shows whether a
       package knows an id.
-    is_filmed: Whether rendering is enabled, see `filmed`.
+    renders: Whether rendering is enabled, see `with_rendering`.
 
   Raises:
     ArgumentError: If the name has none of the known forms, or if its numbers or
@@ -49,12 +47,12 @@ class EnvironmentFactory:
   """
 
   name: str
-  is_filmed: bool = False
+  renders: bool = False
 
   def __post_init__(self):
-    parsed = _parse(self.name)
-    if parsed.family.cheap:
-      parsed.family.make(parsed.match, parsed.settings, 0).close()
+    family, match, settings = _parse(self.name)
+    if family.is_cheap:  # Checks its numbers.
+      family.make(match, settings, 0).close()
 
   def __call__(self, seed: int) -> dm_env.Environment:
     """Makes an environment of single precision.
@@ -66,18 +64,16 @@ class EnvironmentFactory:
       ImportError: If a package that the name needs is not installed.
       ArgumentError: If the name's parts or the seed are not valid.
     """
-    parsed = self._parse()
+    family, match, settings = self._parse()
     with _naming(self.name):
-      return parsed.family.make(parsed.match, parsed.settings, seed)
+      return family.make(match, settings, seed)
 
   def make_batch(
     self, seeds: Sequence[int]
   ) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
     """Makes a batch, by the fastest implementation of the name.
 
-    Args:
-      seeds: One per slot, at least one; batches with equal seeds behave
-        identically.
+    Batches with equal seeds, one per slot, behave identically.
 
     Raises:
       ImportError: If a package that the name needs is not installed.
@@ -101,26 +97,24 @@ class EnvironmentFactory:
     """
     family, match, settings = _parse(self.name)
     if not self._is_plain or family.make_tensor is None:
-      bare = self.name.partition('?')[0]
-      hint = _suggest_tensors(bare) if self._is_plain else ''
+      hint = _suggest_tensors(self.name) if self._is_plain else ''
       raise ArgumentError('name', _ask_for_tensors(repr(self.name), hint))
     with _naming(self.name):
       return family.make_tensor(match, settings)
 
-  def filmed(self) -> 'EnvironmentFactory':
+  def with_rendering(self) -> 'EnvironmentFactory':
     """Returns a factory of the same environments with rendering enabled.
 
     They behave identically, but may be slower. Some families do not support
     rendering: see `rendering`.
     """
-    return dataclasses.replace(self, is_filmed=True)
+    return dataclasses.replace(self, renders=True)
 
   def _parse(self) -> '_Parsed':
     parsed = _parse(self.name)
-    if not self.is_filmed:
-      return parsed
-    settings = {**parsed.settings, **parsed.family.filmed}
-    return parsed._replace(settings=settings)
+    if self.renders and parsed.family.has_render_mode:
+      parsed.settings['render_mode'] = 'rgb_array'
+    return parsed
 
   @property
   def _is_plain(self) -> bool:
@@ -216,8 +210,9 @@ def _prefixes() -> list[str]:
   return [f.pattern.partition(':')[0] for f in families.FAMILIES]
 
 
-def _suggest_tensors(bare: str) -> str:
+def _suggest_tensors(name: str) -> str:
   """Returns ' Did you mean ...?' with a similar tensor environment."""
+  bare = name.partition('?')[0]
   prefix, _, rest = bare.partition(':')
   names = [bare, f'{prefix}/{rest}', _VERSION.sub('', rest).lower()]
   for name in names:
@@ -286,8 +281,8 @@ def _describe_unknown(name: str) -> str:
   of_family = [one for one in patterns if one.partition(':')[0] == prefix]
   close = _suggest(bare)
   expected = ' or '.join(of_family) or 'a known name'
-  is_pattern = close in of_family and '<' in close
-  hint = f' Did you mean {close!r}?' if close and not is_pattern else ''
+  is_listed = close == prefix or (close in of_family and '<' in close)
+  hint = f' Did you mean {close!r}?' if close and not is_listed else ''
   is_of_module = import_paths.SYNTAX.fullmatch(bare)
   if is_of_module and import_paths.is_in(os.getcwd(), prefix):
     hint = (
@@ -295,40 +290,30 @@ def _describe_unknown(name: str) -> str:
       'this package begin so.'
     )
   known = '' if of_family else f' Known names: {", ".join(patterns)}.'
-  return f'expected {expected}, got {name!r}.{hint}{known} {_HOW_TO_LIST}'
+  return (
+    f'expected {expected}, got {name!r}.{hint}{known} `repertory environments` '
+    'lists them.'
+  )
 
 
-def _suggest(name: str) -> str | None:
+def _suggest(bare: str) -> str | None:
   """Guesses the intended name, without imports."""
-  if re.fullmatch(r'[\w/:.-]+-v[0-9]+', name) and ':' not in name:
-    return f'gym:{name}'
   # Handles a path in place of a module, or a dot in place of the colon.
-  own = re.sub(r'\.py(?=:)', '', name.lstrip('./')).replace('/', '.')
+  own = re.sub(r'\.py(?=:)', '', bare.lstrip('./')).replace('/', '.')
   if ':' not in own:
     own = ':'.join(own.rsplit('.', 1))
-  if own != name and import_paths.SYNTAX.fullmatch(own):
+  if own != bare and import_paths.SYNTAX.fullmatch(own):
     return own
-  prefix, colon, rest = name.partition(':')
-  inside = f'tensor:{prefix}/{rest}'  # As `gymnax:<id>`.
-  if prefix not in _prefixes() and _find_family(inside) is not None:
-    return inside
+  prefix, colon, rest = bare.partition(':')
   close = settings_lib.nearest(prefix, _prefixes())
-  if not close:
-    inside = f'tensor:{name.lower()}'  # Such as `CartPole`.
-    return inside if _find_family(inside) is not None else _suggest_game(name)
-  guess = close[0] + colon + rest
-  if _find_family(guess) is not None:
-    return guess
+  guesses = [
+    *([f'gym:{bare}'] if not colon and _VERSION.search(bare) else []),
+    f'tensor:{prefix}/{rest}',  # As `gymnax:<id>`.
+    *(f'{each}{colon}{rest}' for each in close),
+    f'tensor:{bare.lower()}',  # Such as `CartPole`.
+  ]
+  for guess in guesses:
+    if _find_family(guess) is not None:
+      return guess
   patterns = [family.pattern for family in families.FAMILIES]
-  patterns = [pattern for pattern in patterns if pattern.startswith(close[0])]
-  fixed = [p for p in patterns if ':' in p and '<' not in p]
-  return (*settings_lib.nearest(guess, fixed), patterns[-1])[0]
-
-
-def _suggest_game(name: str) -> str | None:
-  """Returns the full name of an Atari game, given the game alone."""
-  with contextlib.suppress(ImportError):  # Without ale-py, no games are known.
-    for game in atari.games():
-      if game.lower() == name.lower():
-        return f'atari:{game}'
-  return None
+  return next(iter(settings_lib.nearest(bare, patterns)), None)

@@ -10,7 +10,6 @@ import numpy as np
 Color = tuple[int, int, int]
 
 WHITE: Color = (255, 255, 255)
-BLACK: Color = (0, 0, 0)
 
 
 def draw_board(board: np.ndarray) -> np.ndarray:
@@ -27,51 +26,43 @@ def draw_channels(board: np.ndarray) -> np.ndarray:
   """Draws a board of several kinds of objects, one pixel per field.
 
   Each kind has its own color; where several overlap, the last one is visible.
-  Empty fields are black.
+  Empty fields are black. The colors differ in hue and grow brighter: Green's
+  "cubehelix", https://arxiv.org/abs/1108.5083, with start 0.5, -1.5 rotations,
+  hue 1 and gamma 1, as in MinAtar's display.
 
   Args:
     board: `[H, W, C]`, nonzero where an object of the kind is.
   """
-  kinds = np.arange(1, board.shape[-1] + 1)
-  seen = np.max((board != 0) * kinds, axis=-1)  # [H, W]
-  colors = np.concatenate([[BLACK], make_colors(len(kinds))])
-  return colors.astype(np.uint8)[seen]
-
-
-def make_colors(count: int) -> np.ndarray:
-  """Returns colors that differ in hue and grow brighter, `[count, 3]`.
-
-  They are those of Green's "cubehelix", https://arxiv.org/abs/1108.5083, with
-  start 0.5, -1.5 rotations, hue 1 and gamma 1, evenly spaced between black and
-  white. MinAtar's display uses the same map.
-  """
-  brightness = np.linspace(0, 1, count + 2)[1:-1, np.newaxis]  # [count, 1]
+  count = board.shape[-1]
+  seen = np.max((board != 0) * np.arange(1, count + 1), axis=-1)  # [H, W]
+  # Evenly spaced between black and white, [1 + C, 1].
+  brightness = np.linspace(0, 1, count + 2)[:-1, np.newaxis]
   angle = 2 * np.pi * (0.5 / 3 - 1.5 * brightness)
   amplitude = brightness * (1 - brightness) / 2
   cosine = np.array([-0.14861, -0.29227, 1.97294])
   sine = np.array([1.78277, -0.90649, 0.0])
-  color = brightness + amplitude * (
+  colors = brightness + amplitude * (
     cosine * np.cos(angle) + sine * np.sin(angle)
   )
-  return (255 * np.clip(color, 0, 1)).round().astype(np.uint8)
+  return (255 * np.clip(colors, 0, 1)).round().astype(np.uint8)[seen]
 
 
 class Canvas:
   """White image to draw lines on, with its own coordinate system.
 
   Attributes:
-    picture: uint8 `[H, W, 3]`.
+    image: uint8 `[H, W, 3]`.
   """
 
   def __init__(self, height: int, width: int, scale: float):
-    """Creates an empty canvas.
+    """Creates an empty canvas; (0, 0) is the center, and y grows upwards.
 
     Args:
       height: H, in pixels.
       width: W, in pixels.
-      scale: Pixels per unit. (0, 0) is the center; y grows upwards.
+      scale: Pixels per unit.
     """
-    self.picture = np.full((height, width, 3), WHITE, np.uint8)
+    self.image = np.full((height, width, 3), WHITE, np.uint8)
     self._x = (np.arange(width) - (width - 1) / 2) / scale  # [W]
     self._y = ((height - 1) / 2 - np.arange(height)[:, np.newaxis]) / scale
 
@@ -82,14 +73,7 @@ class Canvas:
     width: float,
     color: Color,
   ) -> None:
-    """Draws a line with round ends; one of length 0 is a dot.
-
-    Args:
-      start: x and y.
-      end: x and y.
-      width: In the units of x and y.
-      color: Red, green and blue.
-    """
+    """Draws a line with round ends; one of length 0 is a dot."""
     (x, y), (step_x, step_y) = start, np.subtract(end, start)
     across, up = self._x - x, self._y - y  # [W], [H, 1]
     # Position of the nearest point on the line, from 0 to 1.
@@ -98,4 +82,4 @@ class Canvas:
     )
     along = np.clip(along, 0, 1)  # [H, W]
     distance = np.hypot(across - along * step_x, up - along * step_y)
-    self.picture[distance <= width / 2] = color
+    self.image[distance <= width / 2] = color

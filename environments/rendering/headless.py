@@ -33,7 +33,7 @@ def prepare_mujoco() -> None:
   selects again.
 
   Raises:
-    NoPictureError: If no OpenGL library is found.
+    RenderError: If no OpenGL library is found.
   """
   if os.environ.get(VARIABLE) or _has_display():
     return
@@ -42,7 +42,7 @@ def prepare_mujoco() -> None:
       os.environ[VARIABLE] = name
       break
   else:
-    raise rendering.NoPictureError(
+    raise rendering.RenderError(
       'MuJoCo renders with OpenGL, but found neither a display nor one '
       f'of the libraries {" and ".join(_LIBRARIES.values())}; on Debian they '
       'are in the packages libegl1 with libegl-mesa0, and libosmesa6'
@@ -58,12 +58,12 @@ def explaining() -> Iterator[None]:
   """Converts OpenGL errors, of many types, to one that names the alternatives.
 
   Raises:
-    NoPictureError: For any of them.
+    RenderError: For any of them.
   """
   try:
     yield
   except Exception as error:
-    raise rendering.NoPictureError(
+    raise rendering.RenderError(
       f'MuJoCo cannot render with {VARIABLE}={os.environ.get(VARIABLE, "")} '
       f'({type(error).__name__}: {error}); it may be egl or osmesa, or glfw '
       'where there is a display'

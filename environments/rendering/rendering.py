@@ -19,40 +19,34 @@ import numpy as np
 DEFAULT_FPS = 30.0
 
 # Advice for environments that were made without rendering.
-HOW_TO_FILM = 'make it with `registry.make_factory(name).filmed()`'
+HOW_TO_RENDER = 'make it with `registry.make_factory(name).with_rendering()`'
 
-# Images, one array per rendered environment.
-Pictures = list[np.ndarray]
+# One array per rendered environment.
+Frames = list[np.ndarray]
 
 
-class NoPictureError(ValueError):
+class RenderError(ValueError):
   """Raised if an environment does not support rendering, or it failed."""
 
 
-def film(factory: Any) -> Any:
-  """Returns a factory of the same environments with rendering enabled.
+def enable(factory: Any) -> Any:
+  """Returns the `with_rendering()` of a factory, or else the factory itself.
 
-  Args:
-    factory: If it has a method `filmed`, which returns such a factory, that is
-      called; else its environments are expected to support rendering.
+  Without the method, its environments are expected to render.
   """
-  make_filmed = getattr(factory, 'filmed', None)
-  return factory if make_filmed is None else make_filmed()
+  make = getattr(factory, 'with_rendering', None)
+  return factory if make is None else make()
 
 
 def render(owner: Any, *arguments: Any) -> Any:
-  """Calls `render` of an environment, or of a batch.
-
-  Args:
-    owner: The environment or batch.
-    *arguments: Arguments of `render`.
+  """Calls `render` of an environment, or of a batch, if it has one.
 
   Raises:
-    NoPictureError: If it has no method `render`.
+    RenderError: If it has no method `render`.
   """
   method = getattr(owner, 'render', None)
   if method is None:
-    raise NoPictureError(f'{type(owner).__name__} has no method `render`')
+    raise RenderError(f'{type(owner).__name__} has no method `render`')
   return method(*arguments)
 
 
@@ -60,7 +54,7 @@ def rate(owner: Any) -> float:
   """Returns the `render_fps` of an environment, or of a batch.
 
   Raises:
-    NoPictureError: If it is not a positive number.
+    RenderError: If it is not a positive number.
   """
   found = getattr(owner, 'render_fps', None)
   if found is None:
@@ -70,47 +64,42 @@ def rate(owner: Any) -> float:
   except (TypeError, ValueError):
     number = math.nan
   if not 0 < number < math.inf:
-    raise NoPictureError(
+    raise RenderError(
       f'the `render_fps` of {type(owner).__name__} must be a positive number, '
       f'got {found!r}'
     )
   return number
 
 
-def take(batch: Any, slots: Sequence[int]) -> Pictures:
-  """Renders some environments of a batch, and checks the results.
+def take(batch: Any, slots: Sequence[int]) -> Frames:
+  """Renders some slots of a batch; returns uint8 `[T, H, W, 3]` for each.
 
-  Args:
-    batch: See `batch.EnvironmentBatch`.
-    slots: The slots to render.
-
-  Returns:
-    uint8 `[T, H, W, 3]` per slot, with T of at least 1.
+  T is at least 1.
 
   Raises:
-    NoPictureError: If rendering fails, for any reason.
+    RenderError: If rendering fails, for any reason.
     ImportError: If a package that is needed for rendering is missing.
   """
   try:
     found = render(batch, slots)
-  except (NoPictureError, ImportError):
+  except (RenderError, ImportError):
     raise
   except Exception as error:
-    raise NoPictureError(
+    raise RenderError(
       f'it could not be rendered: {type(error).__name__}: {error}'
     ) from error
-  return [_check(picture) for picture in found]
+  return [_check(frames) for frames in found]
 
 
-def _check(picture: Any) -> np.ndarray:
-  """Returns one image, or several, as `[T, H, W, 3]`."""
-  what = repr(picture)[:200]
-  if isinstance(picture, np.ndarray):
-    frames = picture[np.newaxis] if picture.ndim == 3 else picture
+def _check(found: Any) -> np.ndarray:
+  """Returns one frame, or several, as `[T, H, W, 3]`."""
+  what = repr(found)[:200]
+  if isinstance(found, np.ndarray):
+    frames = found[np.newaxis] if found.ndim == 3 else found
     is_color = frames.ndim == 4 and frames.shape[-1] == 3
     if is_color and frames.dtype == np.uint8 and frames.size:
       return frames
-    what = f'{picture.dtype} {list(picture.shape)}'
-  raise NoPictureError(
+    what = f'{found.dtype} {list(found.shape)}'
+  raise RenderError(
     f'its `render` must return uint8 [H, W, 3] or [T, H, W, 3], found {what}'
   )

@@ -35,21 +35,13 @@ _START_RANGE = 0.05
 
 
 class CartPoleCore(NamedTuple):
-  """State of a cart and its pole.
+  """State of a cart and its pole."""
 
-  Attributes:
-    position: x, in meters, float32 `[B]`.
-    speed: dx/dt.
-    angle: θ, in radians from upright, clockwise.
-    angular_speed: dθ/dt.
-    num_steps: Steps of this episode, int32 `[B]`.
-  """
-
-  position: tf.Tensor
-  speed: tf.Tensor
-  angle: tf.Tensor
-  angular_speed: tf.Tensor
-  num_steps: tf.Tensor
+  position: tf.Tensor  # x, in meters, float32 `[B]`.
+  speed: tf.Tensor  # dx/dt.
+  angle: tf.Tensor  # θ, in radians from upright, clockwise.
+  angular_speed: tf.Tensor  # dθ/dt.
+  num_steps: tf.Tensor  # Steps of this episode, int32 `[B]`.
 
 
 class CartPole(environment.TensorEnvironment):
@@ -133,4 +125,4 @@ class CartPole(environment.TensorEnvironment):
     length = 2 * _HALF_LENGTH
     tip = (x + length * math.sin(angle), length * math.cos(angle) - 1)
     canvas.draw_line((x, -1), tip, 0.1, _BROWN)
-    return canvas.picture
+    return canvas.image

@@ -30,15 +30,7 @@ class TensorCatch(environment.TensorEnvironment):
   render_fps = 5
 
   def __init__(self, rows: int = 10, columns: int = 5):
-    """Sets the size of the board.
-
-    Args:
-      rows: Height, at least 2: one for the ball, one for the paddle.
-      columns: Width, at least 1.
-
-    Raises:
-      ArgumentError: If an argument is not an integer, or is too small.
-    """
+    """Sets the size of the board, as `games.catch.Catch` does."""
     # It checks the arguments, and has the specs.
     self._host = catch.Catch(rows, columns)
     self._rows, self._columns = rows, columns
@@ -86,5 +78,4 @@ class TensorCatch(environment.TensorEnvironment):
     return tf.reshape(board, [-1, self._rows, self._columns])
 
   def render(self, core: CatchCore) -> np.ndarray:
-    """Renders the board, uint8 `[rows, columns, 3]`."""
     return drawing.draw_board(self.observe(core)[0].numpy())

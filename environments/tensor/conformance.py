@@ -66,13 +66,7 @@ class TensorEnvironmentConformance:
     step: Callable | None = None,
     first_seed: int = 0,
   ) -> list[dm_env.TimeStep]:
-    """Returns the timesteps from `reset` on, as arrays.
-
-    Args:
-      step: Function of state and action; None for the environment's step as a
-        graph.
-      first_seed: Seed of the first row; the others have the seeds that follow.
-    """
+    """Returns the timesteps from `reset` on, as arrays; steps as a graph."""
     environment = self.make_environment()
     take_step: Callable = step or _graphs(environment).step
     seeds = range(first_seed, first_seed + self.batch_size)
@@ -237,7 +231,7 @@ class _Graphs(NamedTuple):
   step: Callable
 
 
-@functools.lru_cache(maxsize=8)
+@functools.lru_cache(maxsize=16)
 def _graphs(environment: environment_lib.TensorEnvironment) -> _Graphs:
   """Returns the graphs of an environment, cached per object."""
   return _Graphs(_function(environment.reset), _function(environment.step))

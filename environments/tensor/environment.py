@@ -131,12 +131,9 @@ class TensorEnvironment(abc.ABC):
     return tf.nest.map_structure(tf.zeros_like, core)
 
   def initial_state(self, counters: tf.Tensor) -> State:
-    """Returns the state before the first reset.
+    """Returns the state before the first reset, given `initial_counters`.
 
     A step from it does the same as `reset`, with any actions.
-
-    Args:
-      counters: uint64 `[B]`, see `initial_counters`; B must be static.
     """
     core = self.initial_core(counters.shape[0])
     return State(core, counters, tf.ones(counters.shape, tf.bool))
@@ -180,10 +177,19 @@ class TensorEnvironment(abc.ABC):
     first = state.ended  # [B]
     fresh, fresh_counters = self._start(state.counters, state.core)
     _check_alike('start', fresh, state.core)
+    # Valid actions in the rows that are restarted.
+    idle = tf.nest.map_structure(
+      lambda spec, leaf: tf.broadcast_to(
+        previous_action.make_initial_action(spec), leaf.shape
+      ),
+      self.action_spec(),
+      action,
+    )
+    advance = self.advance(
+      state.core, _choose(first, idle, action), state.counters
+    )
     core, reward, terminated, truncated, counters = _check_tuple(
-      'advance',
-      self.advance(state.core, self._idle_where(first, action), state.counters),
-      ('core', 'reward', 'terminated', 'truncated', 'counters'),
+      'advance', advance, Advance._fields
     )
     _check_alike('advance', core, state.core)
     for name, tensor, dtype in (
@@ -228,38 +234,16 @@ class TensorEnvironment(abc.ABC):
       )
     return observation
 
-  def _idle_where(self, rows: tf.Tensor, action: Nest) -> Nest:
-    """Replaces the actions of these rows by valid ones."""
-    idle = tf.nest.map_structure(
-      lambda spec, leaf: tf.broadcast_to(
-        previous_action.make_initial_action(spec), leaf.shape
-      ),
-      self.action_spec(),
-      action,
-    )
-    return _choose(rows, idle, action)
-
 
 def initial_counters(seeds: Sequence[int]) -> tf.Tensor:
-  """Returns the initial counters of environments of these seeds.
+  """Returns the initial counters of environments, uint64 `[len(seeds)]`.
 
-  Args:
-    seeds: One per row, at least 0.
-
-  Returns:
-    uint64 `[len(seeds)]`; each depends on its own seed alone.
-
-  Raises:
-    ArgumentError: If a seed is not an integer of at least 0.
+  Each depends on its own seed alone, an integer of at least 0.
   """
   checked = [argument_checks.check_integer('seed', seed, 0) for seed in seeds]
-  return tf.concat(
-    [
-      random_streams.initial_counters(seed, [_ENVIRONMENT_STREAM])
-      for seed in checked
-    ],
-    axis=0,
-  )
+  stream = [_ENVIRONMENT_STREAM]
+  counters = [random_streams.initial_counters(seed, stream) for seed in checked]
+  return tf.concat(counters, axis=0)
 
 
 def _choose(rows: tf.Tensor, one: Nest, other: Nest) -> Nest:

@@ -35,26 +35,11 @@ class Factory:
   make: Callable[[], environment_lib.TensorEnvironment]
 
   def __call__(self, seed: int) -> dm_env.Environment:
-    """Makes one environment on the host.
-
-    Args:
-      seed: At least 0; environments with equal seeds behave identically.
-
-    Raises:
-      ArgumentError: If the seed is not valid.
-    """
+    """Makes one environment on the host, with a seed of at least 0."""
     return single_slot.SingleSlot(TensorSource(self.make(), [seed]))
 
   def make_batch(self, seeds: Sequence[int]) -> vector_batch.VectorBatch:
-    """Makes a batch on the host.
-
-    Args:
-      seeds: One per slot, at least one. Each slot depends on its own seed
-        alone.
-
-    Raises:
-      ArgumentError: If there are no seeds, or if one is not valid.
-    """
+    """Makes a batch on the host; each slot depends on its own seed alone."""
     return vector_batch.VectorBatch(TensorSource(self.make(), seeds))
 
   def make_tensor_environment(self) -> environment_lib.TensorEnvironment:
@@ -73,11 +58,7 @@ class TensorSource(vector_batch.VectorSource):
   def __init__(
     self, environment: environment_lib.TensorEnvironment, seeds: Sequence[int]
   ):
-    """Traces the functions.
-
-    Args:
-      environment: The tensor environment.
-      seeds: One per row, at least 0. Each row depends on its own seed alone.
+    """Traces the functions; each row depends on its own seed alone.
 
     Raises:
       ArgumentError: If there are no seeds, or if one is not valid.
@@ -135,8 +116,7 @@ class TensorSource(vector_batch.VectorSource):
       return [*tf.nest.flatten(state), *timestep[:3], *observation]
 
     def reset(*inputs):
-      inputs = self._pack(inputs)
-      return flatten(*self._environment.reset(inputs))
+      return flatten(*self._environment.reset(self._pack(inputs)))
 
     def step(*inputs):
       before = self._pack(inputs[:num_leaves])
@@ -149,7 +129,6 @@ class TensorSource(vector_batch.VectorSource):
     )
 
   def reset(self) -> Nest:
-    """Starts all episodes; the random streams continue."""
     with tf.device('CPU'):
       outputs = self._reset(*self._state)
     return self._read(outputs)[-1]
@@ -157,12 +136,7 @@ class TensorSource(vector_batch.VectorSource):
   def step(
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.StepResult:
-    """Steps or restarts each row; the state marks the ended ones.
-
-    Raises:
-      SlotError: If a reward is not finite.
-    """
-    del ended
+    del ended  # The state marks them.
     with tf.device('CPU'):
       leaves = map(tf.constant, self._actions.flatten(actions))
       outputs = self._step(*self._state, *leaves)
@@ -177,8 +151,7 @@ class TensorSource(vector_batch.VectorSource):
       observation, rewards, discounts, step_types == _LAST
     )
 
-  def render(self, slots: Sequence[int]) -> rendering.Pictures:
-    """Renders some rows from their cores."""
+  def render(self, slots: Sequence[int]) -> rendering.Frames:
     state = self._pack(self._state)
 
     def draw(slot: int) -> np.ndarray:

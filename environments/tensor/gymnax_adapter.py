@@ -16,10 +16,8 @@ from dm_env import specs
 
 from repertory.components.runtime import random_streams
 from repertory.environments.adapters import extras
-from repertory.environments.registry import close_names
-from repertory.environments.rendering import quieting
 from repertory.environments.tensor import environment
-from repertory.environments.values.argument_checks import ArgumentError
+from repertory.environments.values import argument_checks
 
 # Replaces the time limit; exact as an int32 and as a float32.
 _NO_LIMIT = 2**30
@@ -65,34 +63,34 @@ class Gymnax(environment.TensorEnvironment):
       ArgumentError: If the game is unknown, if gymnax cannot make it, or if it
         does not fit a tensor environment.
     """
-    jax, gymnax = _import_packages()
-    close_names.check('id', id, gymnax.registered_envs)
     self._id = id
-    self._translation = _translate(jax, gymnax, id)
+    # Ignores deprecation warnings of JAX about gymnax's code.
+    with extras.ignored_warnings():
+      self._game = _translate(*_import_packages(), id)
 
   def __reduce__(self):
     """Pickles the id alone, because traced functions cannot be pickled."""
     return type(self), (self._id,)
 
   def observation_spec(self) -> specs.Array:
-    return self._translation.observation_spec
+    return self._game.observation_spec
 
   def action_spec(self) -> specs.Array:
-    return self._translation.action_spec
+    return self._game.action_spec
 
   def start(
     self, counters: tf.Tensor, before: GymnaxCore | None
   ) -> tuple[GymnaxCore, tf.Tensor]:
     del before
     keys, counters = _next_keys(counters)
-    *leaves, observation = self._translation.start(keys)
+    *leaves, observation = self._game.start(keys)
     return GymnaxCore(tuple(leaves), observation), counters
 
   def advance(
     self, core: GymnaxCore, action: tf.Tensor, counters: tf.Tensor
   ) -> environment.Advance:
     keys, counters = _next_keys(counters)
-    *leaves, observation, reward, terminated, done = self._translation.advance(
+    *leaves, observation, reward, terminated, done = self._game.advance(
       keys, *core.leaves, action
     )
     return environment.Advance(
@@ -108,47 +106,24 @@ class Gymnax(environment.TensorEnvironment):
 
   def initial_core(self, batch_size: int) -> GymnaxCore:
     # The shapes are known, so this compiles nothing.
-    leaves = [
+    *leaves, observation = (
       tf.zeros([batch_size, *spec.shape], spec.dtype)
-      for spec in self._translation.leaves
-    ]
-    spec = self._translation.observation_spec
-    return GymnaxCore(
-      tuple(leaves), tf.zeros([batch_size, *spec.shape], spec.dtype)
+      for spec in (*self._game.leaves, self._game.observation_spec)
     )
+    return GymnaxCore(tuple(leaves), observation)
 
 
-class _Translation(NamedTuple):
-  """A game as two functions of B rows, in TensorFlow.
+class _Translation:
+  """A game of gymnax as two functions of B rows, in TensorFlow.
 
   Attributes:
-    start: Takes keys; the batched `_Game.start`.
-    advance: Takes keys, leaves and an action; the batched `_Game.advance`.
+    start: Takes keys; returns the leaves of the state and the observation.
+    advance: Takes keys, leaves and an action; returns the leaves, the
+      observation, the reward, whether the game ended as it would without a time
+      limit, and whether it ended. Shapes and dtypes are those of a new game.
     leaves: Specs of the leaves of a row's state.
     observation_spec: Observation spec of one row.
     action_spec: Action spec of one row.
-  """
-
-  start: Callable[..., list[tf.Tensor]]
-  advance: Callable[..., list[tf.Tensor]]
-  leaves: tuple[tf.TensorSpec, ...]
-  observation_spec: specs.Array
-  action_spec: specs.Array
-
-
-class _Game:
-  """A game as two functions of one row, in JAX.
-
-  They take and return flat sequences of arrays, whose shapes and dtypes are
-  always those of a new episode.
-
-  Attributes:
-    key: Placeholder of a random key, uint32 `[2]`.
-    leaves: Placeholders of the leaves of the state.
-    observation: Placeholder of an observation, int32 or float32.
-    action: Placeholder of an action.
-    action_space: Action space of gymnax.
-    observation_space: Observation space of gymnax.
   """
 
   def __init__(self, jax: Any, id: str, game: Any, params: Any):
@@ -159,36 +134,51 @@ class _Game:
       self._endless_params = params.replace(
         max_steps_in_episode=type(limit)(_NO_LIMIT)
       )
-    self.action_space = game.action_space(params)
-    self.observation_space = game.observation_space(params)
-    self.key = jax.ShapeDtypeStruct((2,), np.uint32)
+    key = jax.ShapeDtypeStruct((2,), np.uint32)
     observation, state = jax.eval_shape(
-      lambda key: game.reset_env(key, params), self.key
+      lambda key: game.reset_env(key, params), key
     )
     if not isinstance(observation, jax.ShapeDtypeStruct):
-      raise self.misfit('an observation of one array', observation)
+      raise self._misfit('an observation of one array', observation)
+    self._leaves, self._structure = jax.tree_util.tree_flatten(state)
+    self.leaves = [
+      tf.TensorSpec(leaf.shape, tf.as_dtype(leaf.dtype))
+      for leaf in self._leaves
+    ]
     is_integer = np.issubdtype(observation.dtype, np.integer)
-    self.observation = jax.ShapeDtypeStruct(
-      observation.shape, np.int32 if is_integer else np.float32
+    space = game.observation_space(params)
+    # Without bounds, because some games violate theirs.
+    self.observation_spec: specs.Array = specs.Array(
+      observation.shape, np.int32 if is_integer else np.float32, 'observation'
     )
-    self.leaves, self._structure = jax.tree_util.tree_flatten(state)
-    is_discrete = hasattr(self.action_space, 'n')
-    self.action = jax.ShapeDtypeStruct(
-      self.action_space.shape, np.int32 if is_discrete else np.float32
+    if hasattr(space, 'n'):
+      self.observation_spec = specs.DiscreteArray(
+        int(space.n), np.int32, 'observation'
+      )
+    self.action_spec = self._make_action_spec(game.action_space(params))
+    action = jax.ShapeDtypeStruct(
+      self.action_spec.shape, self.action_spec.dtype
     )
+    self.start = _convert(jax, self._start, key)
+    self.advance = _convert(jax, self._advance, key, *self._leaves, action)
 
-  def start(self, key: Any) -> list[Any]:
-    """Returns the leaves and the observation."""
+  def _make_action_spec(self, space: Any) -> specs.Array:
+    if hasattr(space, 'n'):
+      return specs.DiscreteArray(int(space.n), np.int32, 'action')
+    is_box = hasattr(space, 'low')
+    if not is_box or not np.issubdtype(space.dtype, np.floating):
+      raise self._misfit('actions that are Discrete or a Box of floats', space)
+    low, high = (
+      np.broadcast_to(np.asarray(bound, np.float32), space.shape)
+      for bound in (space.low, space.high)
+    )
+    return specs.BoundedArray(space.shape, np.float32, low, high, 'action')
+
+  def _start(self, key: Any) -> list[Any]:
     observation, state = self._game.reset_env(key, self._params)
     return self._flatten(state, observation)
 
-  def advance(self, key: Any, *inputs: Any) -> list[Any]:
-    """Steps the game with leaves and an action.
-
-    Returns:
-      The leaves, the observation, the reward, whether the game ended as it
-      would without a time limit, and whether it ended.
-    """
+  def _advance(self, key: Any, *inputs: Any) -> list[Any]:
     *leaves, action = inputs
     state = self._structure.unflatten(leaves)
     step = self._game.step_env
@@ -207,10 +197,10 @@ class _Game:
   def _flatten(self, state: Any, observation: Any) -> list[Any]:
     leaves, structure = self._jax.tree_util.tree_flatten(state)
     if structure != self._structure:
-      raise self.misfit(f'a state {self._structure}', structure)
+      raise self._misfit(f'a state {self._structure}', structure)
     return [
-      *(self._fit('state', *pair) for pair in zip(leaves, self.leaves)),
-      self._fit('observation', observation, self.observation),
+      *(self._fit('state', *pair) for pair in zip(leaves, self._leaves)),
+      self._fit('observation', observation, self.observation_spec),
     ]
 
   def _fit(self, name: str, value: Any, like: Any) -> Any:
@@ -219,15 +209,14 @@ class _Game:
     array = numpy.asarray(value)
     keeps = numpy.promote_types(array.dtype, like.dtype) == like.dtype
     if array.size != np.prod(like.shape, dtype=int) or not keeps:
-      raise self.misfit(
+      raise self._misfit(
         f'{name}: {like.dtype}{list(like.shape)}',
         f'{array.dtype}{list(array.shape)}',
       )
     return numpy.reshape(array.astype(like.dtype), like.shape)
 
-  def misfit(self, expected: str, found: Any) -> ArgumentError:
-    """Returns the error for a result that does not fit."""
-    return ArgumentError(
+  def _misfit(self, expected: str, found: Any) -> argument_checks.ArgumentError:
+    return argument_checks.ArgumentError(
       'id',
       f'{self._id!r} of gymnax does not fit a tensor environment: expected '
       f'{expected}, found {found}.',
@@ -249,48 +238,25 @@ def _import_packages() -> tuple[Any, Any]:
   return jax, extras.import_extra('gymnax', 'gymnax')
 
 
-def _make(gymnax: Any, id: str) -> tuple[Any, Any]:
-  """Returns gymnax's game and its default parameters."""
-  try:
-    return gymnax.make(id)
-  # Unfinished games, and those that load data.
-  except (NotImplementedError, OSError, ValueError) as error:
-    raise ArgumentError(
-      'id', f'gymnax cannot make {id!r}: {type(error).__name__}: {error}'
-    ) from error
-
-
 # Compiles a game once per process, even if its actors, its evaluator and each
 # slot make one.
 @functools.cache
 def _translate(jax: Any, gymnax: Any, id: str) -> _Translation:
-  """Translates a game of gymnax to TensorFlow functions."""
-  # Ignores deprecation warnings of JAX about gymnax's code.
-  with quieting.ignored_warnings():
-    game = _Game(jax, id, *_make(gymnax, id))
-    spaces = importlib.import_module('gymnax.environments.spaces')
-    return _Translation(
-      _convert(jax, game.start, game.key),
-      _convert(jax, game.advance, game.key, *game.leaves, game.action),
-      tuple(
-        tf.TensorSpec(leaf.shape, tf.as_dtype(leaf.dtype))
-        for leaf in game.leaves
-      ),
-      _make_observation_spec(game, spaces),
-      _make_action_spec(game, spaces),
-    )
+  argument_checks.check_known('id', id, gymnax.registered_envs)
+  try:
+    game, params = gymnax.make(id)
+  # Unfinished games, and those that load data.
+  except (NotImplementedError, OSError, ValueError) as error:
+    raise argument_checks.ArgumentError(
+      'id', f'gymnax cannot make {id!r}: {type(error).__name__}: {error}'
+    ) from error
+  return _Translation(jax, id, game, params)
 
 
 def _convert(
   jax: Any, function: Callable[..., list[Any]], *inputs: Any
 ) -> Callable[..., list[tf.Tensor]]:
-  """Converts a function of one row in JAX to one of B rows in TensorFlow.
-
-  Args:
-    jax: The package.
-    function: Takes and returns arrays.
-    *inputs: Placeholders of its arguments.
-  """
+  """Converts a function of one row in JAX to one of B rows in TensorFlow."""
   jax2tf = extras.import_extra('jax.experimental.jax2tf', 'gymnax')
   partial_eval = importlib.import_module('jax.interpreters.partial_eval')
   traced = jax.make_jaxpr(function)(*inputs)
@@ -306,39 +272,8 @@ def _convert(
   return tf.function(converted, autograph=False, jit_compile=True)
 
 
-def _make_action_spec(game: _Game, spaces: Any) -> specs.Array:
-  space = game.action_space
-  if isinstance(space, spaces.Discrete):
-    return specs.DiscreteArray(int(space.n), np.int32, 'action')
-  is_box = isinstance(space, spaces.Box)
-  if not is_box or not np.issubdtype(space.dtype, np.floating):
-    raise game.misfit('actions that are Discrete or a Box of floats', space)
-  low, high = (
-    np.broadcast_to(np.asarray(bound, np.float32), space.shape)
-    for bound in (space.low, space.high)
-  )
-  return specs.BoundedArray(space.shape, np.float32, low, high, 'action')
-
-
-def _make_observation_spec(game: _Game, spaces: Any) -> specs.Array:
-  space = game.observation_space
-  if isinstance(space, spaces.Discrete):
-    return specs.DiscreteArray(int(space.n), np.int32, 'observation')
-  # Without bounds, because some games violate theirs.
-  shape, dtype = game.observation.shape, game.observation.dtype
-  return specs.Array(shape, dtype, 'observation')
-
-
 def _next_keys(counters: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-  """Draws a key of JAX for each row.
-
-  Args:
-    counters: uint64 `[B]`.
-
-  Returns:
-    uint32 `[B, 2]`, the high half of 64 bits first, and the counters after the
-    draw.
-  """
+  """Draws a key of JAX for each row: uint32 `[B, 2]`, the high half first."""
   bits, counters = random_streams.next_bits(counters)
   high = tf.bitwise.right_shift(bits, tf.constant(32, tf.uint64))
   low = tf.bitwise.bitwise_and(bits, tf.constant(2**32 - 1, tf.uint64))

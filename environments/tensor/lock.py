@@ -15,17 +15,11 @@ _NUM_STEPS = 8
 
 
 class LockCore(NamedTuple):
-  """The combination, and the number of attempts.
+  """The combination, and the number of attempts."""
 
-  Attributes:
-    code: Position of each dial, int32 `[B, 2]`.
-    angle: Angle of the key, in [-1, 1], float32 `[B]`.
-    num_steps: int32 `[B]`.
-  """
-
-  code: tf.Tensor
-  angle: tf.Tensor
-  num_steps: tf.Tensor
+  code: tf.Tensor  # Position of each dial, int32 `[B, 2]`.
+  angle: tf.Tensor  # Angle of the key, in [-1, 1], float32 `[B]`.
+  num_steps: tf.Tensor  # int32 `[B]`.
 
 
 class Lock(environment.TensorEnvironment):

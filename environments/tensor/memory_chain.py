@@ -25,14 +25,7 @@ class TensorMemoryChain(environment.TensorEnvironment):
   """
 
   def __init__(self, length: int = 10):
-    """Sets the length of the chain.
-
-    Args:
-      length: Steps from the cue to the query, at least 1.
-
-    Raises:
-      ArgumentError: If it is not an integer, or is too small.
-    """
+    """Sets the length, as `games.memory_chain.MemoryChain` does."""
     # It checks the argument, and has the specs.
     self._host = memory_chain.MemoryChain(length)
     self._length = length

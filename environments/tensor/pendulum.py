@@ -23,17 +23,11 @@ _BLACK, _RED = (0, 0, 0), (204, 77, 77)
 
 
 class PendulumCore(NamedTuple):
-  """State of a pendulum.
+  """State of a pendulum."""
 
-  Attributes:
-    angle: θ, in radians from upright, in [-π, π], float32 `[B]`.
-    speed: dθ/dt, float32 `[B]`.
-    num_steps: Steps of this episode, int32 `[B]`.
-  """
-
-  angle: tf.Tensor
-  speed: tf.Tensor
-  num_steps: tf.Tensor
+  angle: tf.Tensor  # θ, in radians from upright, in [-π, π], float32 `[B]`.
+  speed: tf.Tensor  # dθ/dt, float32 `[B]`.
+  num_steps: tf.Tensor  # Steps of this episode, int32 `[B]`.
 
 
 class Pendulum(environment.TensorEnvironment):
@@ -110,4 +104,4 @@ class Pendulum(environment.TensorEnvironment):
     canvas = drawing.Canvas(200, 200, scale=80)
     canvas.draw_line((0, 0), tip, 0.2, _RED)
     canvas.draw_line((0, 0), (0, 0), 0.1, _BLACK)
-    return canvas.picture
+    return canvas.image

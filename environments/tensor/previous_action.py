@@ -83,7 +83,6 @@ class TensorPreviousActionAndReward(environment_lib.TensorEnvironment):
     }
 
   def render(self, core: PreviousActionCore) -> np.ndarray:
-    """Renders the environment."""
     return rendering.render(self._environment, core.core)
 
   @property

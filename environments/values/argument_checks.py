@@ -1,7 +1,10 @@
 """Argument errors and checks of environments and their factories."""
 
 import operator
+from collections.abc import Sequence
 from typing import Any
+
+from repertory.components.config import settings
 
 
 class ArgumentError(ValueError):
@@ -44,3 +47,20 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
       name, f'expected an integer of at least {minimum}, got {value!r}.'
     )
   return number
+
+
+def check_known(argument: str, name: str, known: Sequence[str]) -> None:
+  """Raises an ArgumentError for an unknown name, with similar ones.
+
+  Args:
+    argument: Name of the argument in the message.
+    name: The given name.
+    known: All valid names; the message lists them if they are few.
+  """
+  if name in known:
+    return
+  which = ', '.join(known)
+  if len(known) > 30:
+    which = f'{len(known)} names ({", ".join(known[:3])}, ...)'
+  hint = settings.did_you_mean(name, known, 3)
+  raise ArgumentError(argument, f'expected one of {which}, got {name!r}.{hint}')

@@ -25,13 +25,8 @@ def cast(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
   Never broadcasts, and never changes the meaning of a number: float64 may
   become float32 (rounded) and int64 int32 (if it fits), but no float becomes an
-  integer and nothing overflows.
-
-  Args:
-    value: An array, or a scalar for the shape `()`. Lists, tuples and mappings
-      are nests, not arrays.
-    shape: The required shape.
-    dtype: The dtype of the result.
+  integer and nothing overflows. Lists, tuples and mappings are nests, not
+  arrays.
 
   Raises:
     ValueError: If the shape differs or the numbers do not fit the dtype. The

@@ -2,7 +2,6 @@
 
 import dm_env
 import numpy as np
-from dm_env import specs
 
 from repertory.components.runtime import image_layouts
 from repertory.environments.batches import layout
@@ -44,13 +43,14 @@ class ChannelsLast(environment_wrapper.EnvironmentWrapper):
           f'{path} of shape {spec.shape}, which looks like [height, width, '
           'channels]. Leave out ?channels_first=true or wrappers.ChannelsLast.',
         )
-    self._moves = [_move if is_image else _keep for is_image in are_images]
+    self._moves = [
+      _move if is_image else lambda leaf: leaf for is_image in are_images
+    ]
 
   def observation_spec(self) -> Nest:
-    """Returns the specs, `[H, W, C]` for images; others are unchanged."""
     return self._layout.unflatten(
       [
-        _move_spec(spec) if move is _move else spec
+        environment_wrapper.map_spec(spec, _move) if move is _move else spec
         for spec, move in zip(self._layout.specs, self._moves)
       ]
     )
@@ -60,22 +60,6 @@ class ChannelsLast(environment_wrapper.EnvironmentWrapper):
     return timestep._replace(observation=observation)
 
 
-def _keep(leaf: np.ndarray) -> np.ndarray:
-  return leaf
-
-
 def _move(image: np.ndarray) -> np.ndarray:
   # The batch rejects images of other ranks.
   return np.ascontiguousarray(np.moveaxis(np.asarray(image), 0, -1))
-
-
-def _move_spec(spec: specs.Array) -> specs.Array:
-  channels, height, width = spec.shape
-  shape = (height, width, channels)
-  if not isinstance(spec, specs.BoundedArray):
-    return specs.Array(shape, spec.dtype, spec.name)
-  minimum, maximum = (
-    np.moveaxis(np.broadcast_to(bound, spec.shape), 0, -1)
-    for bound in (spec.minimum, spec.maximum)
-  )
-  return specs.BoundedArray(shape, spec.dtype, minimum, maximum, spec.name)

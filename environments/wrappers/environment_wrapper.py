@@ -1,10 +1,11 @@
 """Base class of environment wrappers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import dm_env
 import numpy as np
+from dm_env import specs
 
 from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import rendering
@@ -25,11 +26,9 @@ class EnvironmentWrapper(dm_env.Environment):
     return self._environment
 
   def reset(self) -> dm_env.TimeStep:
-    """Starts an episode."""
     return self._convert(self._environment.reset())
 
   def step(self, action: Nest) -> dm_env.TimeStep:
-    """Takes one step, or starts an episode after the last one."""
     return self._convert(self._environment.step(action))
 
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
@@ -37,19 +36,15 @@ class EnvironmentWrapper(dm_env.Environment):
     return timestep
 
   def observation_spec(self) -> Nest:
-    """Returns the nest of specs of the observation."""
     return self._environment.observation_spec()
 
   def action_spec(self) -> Nest:
-    """Returns the nest of specs of the action."""
     return self._environment.action_spec()
 
   def reward_spec(self) -> Nest:
-    """Returns the spec of the reward."""
     return self._environment.reward_spec()
 
   def discount_spec(self) -> Nest:
-    """Returns the spec of the discount."""
     return self._environment.discount_spec()
 
   @property
@@ -67,5 +62,20 @@ class EnvironmentWrapper(dm_env.Environment):
     return rendering.rate(self._environment)
 
   def close(self) -> None:
-    """Closes the wrapped environment."""
     self._environment.close()
+
+
+def map_spec(
+  spec: specs.Array, function: Callable[[np.ndarray], np.ndarray]
+) -> specs.Array:
+  """Returns the spec of arrays of a spec after a change of their shape."""
+  if not isinstance(spec, specs.BoundedArray):
+    shape = function(np.zeros(spec.shape, spec.dtype)).shape
+    return specs.Array(shape, spec.dtype, spec.name)
+  minimum, maximum = (
+    function(np.broadcast_to(bound, spec.shape))
+    for bound in (spec.minimum, spec.maximum)
+  )
+  return specs.BoundedArray(
+    minimum.shape, spec.dtype, minimum, maximum, spec.name
+  )

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 import dm_env
 import numpy as np
-from dm_env import specs
 
 from repertory.components.runtime import image_layouts
 from repertory.environments.batches import layout
@@ -56,7 +55,12 @@ class FrameStack(environment_wrapper.EnvironmentWrapper):
   def observation_spec(self) -> Nest:
     """Returns the specs, `[H, W, C · T]` of images and `[..., T]` of others."""
     return self._layout.unflatten(
-      [_stack_spec(spec, self._num_frames) for spec in self._layout.specs]
+      [
+        environment_wrapper.map_spec(
+          spec, lambda bound: _join([bound] * self._num_frames)
+        )
+        for spec in self._layout.specs
+      ]
     )
 
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
@@ -81,16 +85,3 @@ class FrameStack(environment_wrapper.EnvironmentWrapper):
 def _join(frames: Sequence[np.ndarray]) -> np.ndarray:
   is_image = frames[0].ndim == 3
   return (np.concatenate if is_image else np.stack)(frames, axis=-1)
-
-
-def _stack_spec(spec: specs.Array, num_frames: int) -> specs.Array:
-  def stacked(bound: np.ndarray) -> np.ndarray:
-    return _join([np.broadcast_to(bound, spec.shape)] * num_frames)
-
-  if not isinstance(spec, specs.BoundedArray):
-    shape = stacked(np.zeros((), spec.dtype)).shape
-    return specs.Array(shape, spec.dtype, spec.name)
-  minimum, maximum = stacked(spec.minimum), stacked(spec.maximum)
-  return specs.BoundedArray(
-    minimum.shape, spec.dtype, minimum, maximum, spec.name
-  )

@@ -33,11 +33,6 @@ class PreviousActionAndReward(vector_batch.BatchWrapper):
   """
 
   def __init__(self, environment_batch: Any):
-    """Takes ownership of the batch; `close` closes it.
-
-    Args:
-      environment_batch: A `batch.EnvironmentBatch`, or one like it.
-    """
     super().__init__(environment_batch)
     self._actions = layout.NestLayout(
       environment_batch.action_spec(), '`actions`'
@@ -55,18 +50,13 @@ class PreviousActionAndReward(vector_batch.BatchWrapper):
     }
 
   def observation_spec(self) -> dict[str, Nest]:
-    """Returns the dict of specs without `[B]`.
-
-    The previous reward has the bounds of the reward, widened to include 0.
-    """
+    """Returns the dict of specs; bounds of rewards are widened to include 0."""
     return self._observation_spec
 
   def reset(self) -> dm_env.TimeStep:
-    """Starts a new episode in every slot: see `EnvironmentBatch.reset`."""
     return self._extend(self.batch.reset(), None)
 
   def step(self, actions: Nest) -> dm_env.TimeStep:
-    """Steps every slot, or resets it: see `EnvironmentBatch.step`."""
     return self._extend(self.batch.step(actions), actions)
 
   def _extend(
@@ -77,7 +67,13 @@ class PreviousActionAndReward(vector_batch.BatchWrapper):
     if first.all():
       arrays = [np.full(*leaf) for leaf in self._leaves]
     else:
-      arrays = self._copy_actions(actions)
+      # The batch has checked the actions.
+      arrays = [
+        casting.cast(np.array(leaf), shape, dtype)
+        for leaf, (shape, _, dtype) in zip(
+          self._actions.flatten(actions), self._leaves
+        )
+      ]
       if first.any():
         for array, (_, initial, _) in zip(arrays, self._leaves):
           array[first] = initial
@@ -88,17 +84,6 @@ class PreviousActionAndReward(vector_batch.BatchWrapper):
       'previous_reward': timestep.reward.copy(),
     }
     return timestep._replace(observation=observation)
-
-  def _copy_actions(self, actions: Nest) -> list[np.ndarray]:
-    """Returns actions that the batch has checked, cast to the specs' dtypes."""
-    arrays = []
-    leaves = self._actions.flatten(actions)
-    for leaf, (shape, _, dtype) in zip(leaves, self._leaves):
-      array = np.array(leaf)
-      if array.dtype != dtype:
-        array = casting.cast(array, shape, dtype)
-      arrays.append(array)
-    return arrays
 
 
 def original(observation: dict[str, Nest]) -> Nest:

@@ -48,27 +48,18 @@ class SinglePrecision(environment_wrapper.EnvironmentWrapper):
     self._action = _Narrowing('action', environment.action_spec(), True)
 
   def step(self, action: Nest) -> dm_env.TimeStep:
-    """Takes one step, or starts an episode after the last one.
-
-    Raises:
-      ValueError: If a value cannot be cast; names the value.
-    """
     return super().step(self._action.widen(action))
 
   def observation_spec(self) -> Nest:
-    """Returns the specs of the observation, at most 32 bits wide."""
     return self._observation.spec
 
   def action_spec(self) -> Nest:
-    """Returns the specs of the action, at most 32 bits wide."""
     return self._action.spec
 
   def reward_spec(self) -> Nest:
-    """Returns the spec of the reward, at most 32 bits wide."""
     return self._reward.spec
 
   def discount_spec(self) -> Nest:
-    """Returns the spec of the discount, at most 32 bits wide."""
     return self._discount.spec
 
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
@@ -84,14 +75,7 @@ class SinglePrecision(environment_wrapper.EnvironmentWrapper):
 def narrow(nested_spec: Nest, name: str, inwards: bool = False) -> Nest:
   """Returns a nest of specs of at most 32 bits, as `SinglePrecision` does.
 
-  Args:
-    nested_spec: Nest of specs.
-    name: Name of the nest in messages.
-    inwards: Whether to round the bounds of floats inwards.
-
-  Raises:
-    ValueError: If a discrete spec has more values than int32, or no float32
-      lies between bounds that are rounded inwards.
+  Messages call it `name`. `inwards` rounds the bounds of floats inwards.
   """
   return _Narrowing(name, nested_spec, inwards).spec
 

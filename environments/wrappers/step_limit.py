@@ -30,14 +30,12 @@ class StepLimit(environment_wrapper.EnvironmentWrapper):
     self._ended = True
 
   def reset(self) -> dm_env.TimeStep:
-    """Starts an episode and resets the step count."""
     timestep = self._environment.reset()
     self._num_steps = 0
     self._ended = False
     return timestep
 
   def step(self, action: Nest) -> dm_env.TimeStep:
-    """Takes one step, or starts an episode after the last one has ended."""
     if self._ended:
       return self.reset()
     timestep = self._environment.step(action)

@@ -16,7 +16,7 @@ from repertory.components.runtime import signals
 from repertory.launch.cli import command, errors, factory, typed
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.sweeps import children
+from repertory.launch.sweeps import pool
 from repertory.launch.topologies import topology as topology_lib
 
 _SECONDS_EACH = 600.0  # Making an environment may take 300 s, a network less.
@@ -76,8 +76,8 @@ def find_refused(
   """
   try:
     ended = subprocess.run(
-      children.command('dry_runs'),
-      env=children.environment(),
+      pool.command('dry_runs'),
+      env=pool.environment(),
       input=json.dumps(argument_lists).encode(),
       capture_output=True,
       timeout=_SECONDS_EACH * len(argument_lists),

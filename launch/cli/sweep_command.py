@@ -144,7 +144,6 @@ def _sweep(values, settings, positional) -> int:
     plan,
     options,
     parallel,
-    title=f'sweep {directory}',
     stop_seconds=float(values.timeout_seconds),
     fresh=values.fresh,
   )
@@ -260,7 +259,15 @@ def _make_plan(
       'env',
       'must be one with --study, as returns of several are not comparable.',
     )
-  plan = plans.StudyPlan(
+  try:
+    plan_class = sweeps.study.StudyPlan
+  except ImportError as error:
+    if error.name != 'optuna':
+      raise
+    raise SettingError(
+      'study', "needs the package optuna: pip install 'repertory[study]'."
+    ) from error
+  plan = plan_class(
     given,
     read,
     values.study,

@@ -13,9 +13,8 @@ DONE = 'done'
 PHASES = (ACTING, LABELING, LEARNING, EVALUATING, DONE)
 STOPPING = 'stopping'  # Interrupted, or a node failed.
 
-# Labels of the rows of each gossiping learner: its gossip figures, and its own
-# evaluations beside those of the mean.
-GOSSIP, EVALUATIONS_OF_EACH = 'gossip', 'evaluations_of_learners'
+# Label of the rows of each gossiping learner.
+GOSSIP = 'gossip'
 
 # Heartbeat period of nodes.
 PERIOD_SECONDS = 0.25

@@ -3,12 +3,11 @@
 import collections
 import copy
 import dataclasses
-import functools
 import re
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +17,6 @@ from repertory.launch.coordination import kinds
 from repertory.launch.experiments import callbacks, failures
 from repertory.launch.opening import session as session_lib
 
-# Delay of an event after which a callback is reported as slow.
-_SLOW_SECONDS = 10.0
 # Interval of calls of the stop criterion.
 _ASK_SECONDS = 1.0
 
@@ -34,15 +31,10 @@ class _Subscriber:
   is_dropped: bool = False
 
 
-@dataclasses.dataclass
-class _Event:
-  """Queued event.
+class _Event(NamedTuple):
+  """Queued event, for a method of callbacks and one of loggers ('': none).
 
-  Attributes:
-    method: Method of callbacks to call with the last payload; '' for none.
-    logger_method: Method of loggers to call with all payloads; '' for none.
-    payloads: Arguments; several for episodes, which are joined.
-    since: Time at which it was queued.
+  Callbacks get the last payload; several are of episodes, to be joined.
   """
 
   method: str
@@ -51,26 +43,13 @@ class _Event:
   since: float
 
 
-class _Call(NamedTuple):
-  """Call of one subscriber."""
-
-  subscriber: _Subscriber
-  what: str
-  function: Callable[[], Any]
-  since: float
-
-  def __str__(self) -> str:
-    return f'{self.subscriber.name} is in {self.what}'
-
-
 class RunCallbacks:
   """Calls the callbacks, loggers and stop criterion of a run.
 
   One thread makes all calls, so none blocks the coordinator. A callback or stop
   criterion that raises ends the run; a logger that raises causes a warning. If
-  a call, or the wait for one, exceeds `timeout_seconds`, what is being called
-  then is given up: a callback ends the run, a logger gets no more rows, and a
-  new thread calls the others.
+  a call, or the wait for one, exceeds `timeout_seconds`, the run ends, and no
+  further calls are made.
   """
 
   def __init__(self, session: session_lib.Session, coordinator: Any):
@@ -93,34 +72,28 @@ class RunCallbacks:
     self._stop_when = _Subscriber('stop_when', found.stop_when, True)
     self._stop_when.is_dropped = found.stop_when is None
     self._warned: set[str] = set()
-    self._end_deadline: float | None = None
     self._has_changed = threading.Condition()
     self._events: collections.deque[_Event] = collections.deque()
-    self._calls: collections.deque[_Call] = collections.deque()
-    self._running: _Call | None = None
+    # Who is being called, what, and since when.
+    self._running: tuple[_Subscriber, str, float] | None = None
     # Whether an answer of the stop criterion is due.
     self._is_asking, self._ask_at = False, 0.0
-    self._is_slow = self._is_ending = self._is_closed = False
-    self._thread: threading.Thread | None = None
+    self._is_ending = self._is_closed = False
+    self._thread = threading.Thread(
+      target=self._run, name='callbacks', daemon=True
+    )
 
   def start(self, session: session_lib.Session, title: str) -> None:
-    """Reports the start to all, each with a copy of the settings.
-
-    Args:
-      title: Display title of the run.
-    """
-    self._ask_to_stop()
-    self._put('on_start', 'start', _describe(session, title))
+    """Reports the start to all, each with a copy of the settings."""
+    if self._callbacks or self._loggers or not self._stop_when.is_dropped:
+      self._ask_to_stop()
+      self._put('on_start', 'start', _describe(session, title))
+      self._thread.start()
 
   def take_episodes(
     self, columns: Mapping[str, np.ndarray], position: Mapping[str, Any]
   ) -> None:
-    """Reports training episodes to callbacks.
-
-    Args:
-      columns: Logged columns, one entry per episode.
-      position: Step counts and elapsed time of the run.
-    """
+    """Reports training episodes, as logged columns, to callbacks."""
     if not self._callbacks:
       return
     returns, lengths = columns['episode_return'], columns['episode_length']
@@ -146,15 +119,7 @@ class RunCallbacks:
     is_best: bool,
     position: Mapping[str, Any],
   ) -> None:
-    """Reports an evaluation to callbacks, and asks the stop criterion.
-
-    Args:
-      returns: Return of each episode.
-      lengths: Length of each episode.
-      metrics: The experiment's own metrics of each episode, by name.
-      is_best: Whether it is the best so far.
-      position: Step counts and elapsed time of the run.
-    """
+    """Reports an evaluation to callbacks, and asks the stop criterion."""
     evaluation = callbacks.EvaluationEvent(
       np.array(returns),
       np.array(lengths),
@@ -168,13 +133,7 @@ class RunCallbacks:
   def wait_for_decision(self, stop: signals.StopSignal) -> None:
     """Blocks until the stop criterion has answered on the last evaluation.
 
-    A late answer fails the run.
-
-    Args:
-      stop: Signal that ends the wait.
-
-    Raises:
-      signals.Stopped: If the stop signal was set.
+    A late answer fails the run. The stop signal ends the wait.
     """
 
     def is_answered(seconds: float) -> bool:
@@ -189,44 +148,26 @@ class RunCallbacks:
         stop,
       )
     except TimeoutError as error:
-      self._give_up(self._stop_when)
-      self._take_trouble(self._stop_when, str(error))
+      self._give_up(self._stop_when, str(error))
 
   def end(self, outcome: str, reason: str) -> str:
-    """Reports the end on the first call; returns what is still called.
-
-    A callback that takes too long fails the run, a logger causes a warning.
-
-    Args:
-      outcome: Outcome as in `callbacks.EndEvent`.
-      reason: Reason as in `callbacks.EndEvent`.
+    """Reports the end on the first call, see `callbacks.EndEvent`.
 
     Returns:
       Message on the calls in progress; '' once all have ended.
     """
-    if self._end_deadline is None:
-      self._end_deadline = time.monotonic() + self._timeout_seconds
-      if self._is_asking and not self._stop_when.is_dropped:
-        self._warn('the run ends without an answer of stop_when')
-      self._give_up(self._stop_when)
+    if not self._is_ending:
+      self._stop_when.is_dropped = True
       status = self._coordinator.status()
       self._put('on_end', 'close', callbacks.EndEvent(outcome, reason, status))
       with self._has_changed:
         self._is_ending = True
         self._has_changed.notify_all()
+    self._check_delay()
     with self._has_changed:
-      if self._is_over:
+      if self._is_closed or not self._thread.is_alive():
         return ''
-      running, progress = self._running, self._describe_progress()
-    if running is None or time.monotonic() < self._end_deadline:
-      return f'waiting: {progress}'
-    self._end_deadline = time.monotonic() + self._timeout_seconds
-    self._give_up(running.subscriber)
-    self._take_trouble(
-      running.subscriber,
-      f'It has not ended within {self._timeout_seconds:g} seconds: {progress}.',
-    )
-    return f'waiting: {progress}'
+      return f'waiting: {self._describe_progress()}'
 
   def close(self) -> None:
     """Makes no further calls."""
@@ -234,7 +175,7 @@ class RunCallbacks:
       self._is_closed = True
       self._has_changed.notify_all()
 
-  # Queueing, in any thread.
+  # In any thread.
 
   def _put(self, method: str, logger_method: str, *payload: Any) -> None:
     """Queues an event, which may be merged with the previous one."""
@@ -245,11 +186,11 @@ class RunCallbacks:
         return
       last = self._events[-1] if self._events else None
       if last is not None and last.method == method == 'on_episodes':
-        last.payloads += payload
+        last.payloads.extend(payload)
       else:
         event = _Event(method, logger_method, [*payload], time.monotonic())
         self._events.append(event)
-      self._start_thread()
+      self._has_changed.notify_all()
     self._check_delay()
 
   def _ask_to_stop(self) -> None:
@@ -257,105 +198,59 @@ class RunCallbacks:
     with self._has_changed:
       if not self._stop_when.is_dropped:
         self._is_asking = True
-        self._start_thread()
+        self._has_changed.notify_all()
 
   def _check_delay(self) -> None:
-    """Warns of a slow callback, and gives it up after a time-out."""
+    """Ends the run if a call, or the wait for one, takes too long."""
     with self._has_changed:
       running, now = self._running, time.monotonic()
-      if running is None:
+      if running is None or self._is_closed:
         return
-      since = min([running.since, *(one.since for one in self._events)])
-      was_slow, self._is_slow = self._is_slow, now - since > _SLOW_SECONDS
-      progress = (
-        f'{self._describe_progress()}, the first for {now - since:.0f} seconds'
+      one, _, since = running
+      seconds = now - min([since, *(event.since for event in self._events)])
+      progress = self._describe_progress()
+    if seconds > self._timeout_seconds:
+      self._give_up(
+        one, f'It is too slow: {progress}, the first for {seconds:.0f} seconds.'
       )
-    if now - since > self._timeout_seconds:
-      self._give_up(running.subscriber)
-      self._take_trouble(running.subscriber, f'It is too slow: {progress}.')
-    elif self._is_slow and not was_slow:
-      self._warn(f'{progress}: it is slow')
 
-  def _give_up(self, one: _Subscriber) -> None:
-    """Makes no further calls of a subscriber; others are called meanwhile."""
+  def _give_up(self, one: _Subscriber, trouble: str) -> None:
+    """Makes no further calls, and ends the run."""
     with self._has_changed:
-      one.is_dropped = True
-      if one is self._stop_when:
-        self._is_asking = False
-      if self._running is not None and self._running.subscriber is one:
-        self._running = self._thread = None
-        self._start_thread()
-
-  def _start_thread(self) -> None:
-    if self._thread is None:
-      self._thread = threading.Thread(
-        target=self._run, name='callbacks', daemon=True
-      )
-      self._thread.start()
-    self._has_changed.notify_all()
-
-  @property
-  def _is_over(self) -> bool:
-    return (
-      self._is_closed or self._thread is None or not self._thread.is_alive()
-    )
+      if self._is_closed:
+        return
+      self._is_closed, self._is_asking = True, False
+      self._has_changed.notify_all()
+    self._fail(one, trouble)
 
   def _describe_progress(self) -> str:
-    queued = len(self._events) + len(self._calls)
-    return f'{self._running or "callbacks"}, with {queued} calls queued'
+    running = 'callbacks'
+    if self._running is not None:
+      one, what, _ = self._running
+      running = f'{one.name} is in {what}'
+    return f'{running}, with {len(self._events)} events queued'
 
   # In the thread.
 
   def _run(self) -> None:
-    while (call := self._next()) is not None:
-      one, trouble = call.subscriber, ''
-      try:
-        call.function()
-      except BaseException:  # SystemExit would end the thread silently.
-        trouble = traceback.format_exc()
-      if self._thread is not threading.current_thread():
-        return  # It was given up.
-      if trouble:
-        one.is_dropped = one.is_fatal or call.what == 'start'
-        self._take_trouble(one, trouble)
+    while not self._is_closed:
+      asks = not self._stop_when.is_dropped
+      left = self._ask_at - time.monotonic()
+      if asks and (self._is_asking or left <= 0):
+        self._call(self._stop_when, 'a call', self._ask)
+        self._ask_at = time.monotonic() + _ASK_SECONDS
       with self._has_changed:
-        self._running = None
-        if one is self._stop_when:
-          self._is_asking = False
-          self._ask_at = time.monotonic() + _ASK_SECONDS
-        self._has_changed.notify_all()
+        if not self._events:
+          if self._is_ending:
+            return
+          if not self._is_asking:
+            self._has_changed.wait(max(0.0, left) if asks else None)
+          continue
+        event = self._events.popleft()
+      self._pass_on(event)
 
-  def _next(self) -> _Call | None:
-    """Blocks until the next call; returns None once the thread must end."""
-    with self._has_changed:
-      while self._thread is threading.current_thread() and not self._is_closed:
-        if (call := self._find_call()) is not None:
-          self._running = call._replace(since=time.monotonic())
-          return self._running
-        if self._is_ending:
-          return None
-        is_asked = not self._stop_when.is_dropped
-        seconds = (
-          max(0.0, self._ask_at - time.monotonic()) if is_asked else None
-        )
-        self._has_changed.wait(seconds)
-      return None
-
-  def _find_call(self) -> _Call | None:
-    is_due = self._is_asking or time.monotonic() >= self._ask_at
-    if is_due and not self._stop_when.is_dropped:
-      return _Call(self._stop_when, 'a call', self._ask, 0.0)
-    while self._calls or self._events:
-      if not self._calls:
-        self._calls.extend(self._make_calls(self._events.popleft()))
-        continue
-      call = self._calls.popleft()
-      if not call.subscriber.is_dropped:
-        return call
-    return None
-
-  def _make_calls(self, event: _Event) -> Iterator[_Call]:
-    """Yields the calls of an event, each with its own copy of it."""
+  def _pass_on(self, event: _Event) -> None:
+    """Calls all subscribers of an event, each with its own copy of it."""
     payload = event.payloads
     if event.method == 'on_episodes':
       payload = [callbacks.EpisodesEvent.join(payload)]
@@ -364,10 +259,36 @@ class RunCallbacks:
       (self._loggers, event.logger_method, payload),
     ):
       for one in subscribers if method else ():
-        function = functools.partial(
-          getattr(one.target, method), *map(_copy, arguments)
-        )
-        yield _Call(one, method, function, 0.0)
+        function = getattr(one.target, method)
+        self._call(one, method, function, *map(_copy, arguments))
+
+  def _call(
+    self,
+    one: _Subscriber,
+    what: str,
+    function: Callable[..., Any],
+    *arguments: Any,
+  ) -> None:
+    with self._has_changed:
+      if one.is_dropped or self._is_closed:
+        return
+      self._running = one, what, time.monotonic()
+    trouble = ''
+    try:
+      function(*arguments)
+    except BaseException:  # SystemExit would end the thread silently.
+      trouble = traceback.format_exc()
+    if trouble and not self._is_closed:
+      one.is_dropped = one.is_fatal or what == 'start'
+      if one.is_fatal:
+        self._fail(one, trouble)
+      else:
+        self._warn(one, failures.Failure(one.name, trouble).summary)
+    with self._has_changed:
+      self._running = None
+      if one is self._stop_when:
+        self._is_asking = False
+      self._has_changed.notify_all()
 
   def _ask(self) -> None:
     """Calls the stop criterion, and ends the run if it says so."""
@@ -383,22 +304,17 @@ class RunCallbacks:
         answer if isinstance(answer, str) else 'stop_when returned true'
       )
 
-  def _take_trouble(self, one: _Subscriber, trouble: str) -> None:
-    """Ends the run, or warns once of an error, whatever numbers it has."""
-    if one.is_fatal:
-      failure = failures.Failure(
-        kinds.COORDINATOR.name, f'{one.name} failed:\n{trouble}'
-      )
-      self._coordinator.abort(failure)
-      return
-    summary = failures.Failure(one.name, trouble).summary
+  def _fail(self, one: _Subscriber, trouble: str) -> None:
+    cause = f'{one.name} failed:\n{trouble}'
+    self._coordinator.abort(failures.Failure(kinds.COORDINATOR.name, cause))
+
+  def _warn(self, one: _Subscriber, summary: str) -> None:
+    """Warns once of an error, whatever numbers it has."""
     key = f'{one.name}: {re.sub("[0-9]+", "0", summary)}'
     if key not in self._warned:
       self._warned.add(key)
-      self._warn(f'{one.name}: {summary}')
-
-  def _warn(self, message: str) -> None:
-    self._coordinator.warn(kinds.COORDINATOR.name, message)
+      warning = f'{one.name}: {summary}'
+      self._coordinator.warn(kinds.COORDINATOR.name, warning)
 
 
 def _subscribe(setting: str, found: Sequence[Any], is_fatal: bool):

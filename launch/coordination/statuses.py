@@ -34,7 +34,6 @@ class Gauges:
     self._target_rates: dict[str, float] = {}
     self._target_age: float | None = None
     self._learners: dict[str, Mapping[str, Any]] = {}
-    self._evaluations: dict[str, float] = {}
     self._num_unrecorded: dict[str, int] = {}
     self._unrecorded_reason = ''
 
@@ -65,11 +64,9 @@ class Gauges:
     self._target_rates[node] = row['targets_per_second']
 
   def take_row(self, label: str, row: Mapping[str, Any]) -> None:
-    """Stores the figures of a log row: gossip, an evaluation or target age."""
+    """Stores the figures of a log row: gossip or target age."""
     if label == reports.GOSSIP:
       self._learners[row['node']] = row
-    elif label == reports.EVALUATIONS_OF_EACH:
-      self._evaluations[row['node']] = row['episode_return']
     else:
       self._target_age = row.get('target_age', self._target_age)
 
@@ -96,7 +93,7 @@ class Gauges:
         sum(self._target_rates.values()) if self._target_rates else None
       ),
       'target_age_steps': self._target_age,
-      **_gossip_figures(self._learners, self._evaluations),
+      **_gossip_figures(self._learners),
       'not_recorded': _describe_unrecorded(
         self._num_unrecorded, self._unrecorded_reason
       ),
@@ -146,7 +143,7 @@ def _list_inference(
 
 
 def _gossip_figures(
-  learners: Mapping[str, Mapping[str, Any]], evaluations: Mapping[str, float]
+  learners: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
   """Returns the display figures of learners that gossip."""
   if not learners:
@@ -158,15 +155,12 @@ def _gossip_figures(
         name=name,
         learner_steps=row['version'],
         mean_return=row['episode_return'],
-        evaluation_return=evaluations.get(name),
-        distance=row['distance'],
         messages_per_second=row['messages_per_second'],
         age_seconds=row['age_seconds'],
       )
       for name, row in sorted(learners.items())
     ),
     'learners_distance': sum(row['distance'] ** 2 for row in rows) ** 0.5,
-    'learners_distance_bound': sum(row['trail'] for row in rows),
   }
 
 

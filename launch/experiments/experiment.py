@@ -173,19 +173,19 @@ class Experiment:
     config_checks.check(
       self, 'demonstration_fraction', is_share, 'at least 0 and below 1'
     )
-    self._check_switches()
-    for field in (
-      'checkpoint_period_seconds',
-      'timeout_seconds',
-      'stall_seconds',
-    ):
-      config_checks.check(self, field, getattr(self, field) > 0, 'positive')
-    is_number = self.environments_per_actor is None or _is_integer(
-      self.environments_per_actor
-    )
+    for field in ('deterministic', 'eager'):
+      is_bool = isinstance(getattr(self, field), bool)
+      config_checks.check(self, field, is_bool, 'true or false')
+    can_be_eager = not (self.eager and self.deterministic)
     config_checks.check(
-      self, 'environments_per_actor', is_number, 'an integer or None'
+      self, 'eager', can_be_eager, 'false in a deterministic run'
     )
+    periods = 'checkpoint_period_seconds', 'timeout_seconds', 'stall_seconds'
+    for field in periods:
+      config_checks.check(self, field, getattr(self, field) > 0, 'positive')
+    field, size = 'environments_per_actor', self.environments_per_actor
+    is_number = size is None or _is_integer(size)
+    config_checks.check(self, field, is_number, 'an integer or None')
     config_checks.check_at_least(
       self,
       1,
@@ -203,15 +203,6 @@ class Experiment:
           field, f'must be one of {", ".join(known)}; got {value!r}.'
         )
     callbacks_lib.check(self)
-
-  def _check_switches(self) -> None:
-    for field in ('deterministic', 'eager'):
-      is_bool = isinstance(getattr(self, field), bool)
-      config_checks.check(self, field, is_bool, 'true or false')
-    can_be_eager = not (self.eager and self.deterministic)
-    config_checks.check(
-      self, 'eager', can_be_eager, 'false in a deterministic run'
-    )
 
   @property
   def num_environments(self) -> int:

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from repertory.agents.interface import registry as agents_registry
 from repertory.agents.reward_models import registry as reward_models
@@ -168,44 +168,30 @@ def from_identity(
       demonstration_fraction=identity.get('demonstration_fraction', 0.0),
     )
   except ValueError as error:
-    missing = error.__cause__
-    if not isinstance(missing, import_paths.NoModuleError):
-      _reraise(error, identity, directory)
+    problem = _explain(error, directory)
+    if not problem:
+      raise
     raise ValueError(
       f"The checkpoint in {directory} is of '{name}' on "
-      f"'{identity['environment']}', but {missing} Run this in its "
-      'folder, or install its package.'
+      f"'{identity['environment']}', {problem}"
     ) from error
 
 
-def _reraise(
-  error: ValueError, identity: Mapping[str, Any], directory: str
-) -> NoReturn:
-  """Re-raises errors of names, arguments and settings, with the checkpoint.
-
-  Raises:
-    ValueError: Always.
-  """
+def _explain(error: ValueError, directory: str) -> str:
+  """Explains errors of names, arguments and settings; '' for others."""
+  missing = error.__cause__
+  if isinstance(missing, import_paths.NoModuleError):
+    return f'but {missing} Run this in its folder, or install its package.'
   kinds = (argument_checks.ArgumentError, settings_lib.SettingError)
   if not isinstance(error, kinds):
-    raise error
+    return ''
   is_name = getattr(error, 'argument', None) == 'name'
-  raise ValueError(
-    f"The checkpoint in {directory} is of '{identity['agent']}' on "
-    f"'{identity['environment']}', which this version cannot make: "
-    f'{error.problem if is_name else error}'
-  ) from error
+  why = error.problem if is_name else error
+  return f'which this version cannot make: {why}'
 
 
 def _check_types(identity: Any, directory: str) -> dict[str, Any]:
-  """Checks that `Experiment.identity` can have returned this.
-
-  Returns:
-    The identity, with present names.
-
-  Raises:
-    ValueError: If not; names the entry.
-  """
+  """Checks entries of an identity; returns it with present names."""
   if not isinstance(identity, Mapping):
     raise ValueError(
       f'The checkpoint in {directory} must have names and settings of its '
@@ -229,12 +215,7 @@ def _check_trusted(
   agent: str | None,
   environment: str | None,
 ) -> None:
-  """Checks that no untrusted module would be imported.
-
-  Raises:
-    SettingError: If one would be, or if the caller gives a different name than
-      the checkpoint.
-  """
+  """Checks that no untrusted module would be imported, nor another one."""
   named = []
   for setting, key, given, names_module in (
     ('agent', 'agent', agent, import_paths.SYNTAX.fullmatch),
@@ -260,10 +241,7 @@ def _check_trusted(
 
 
 def _changed_settings(identity: Mapping[str, Any]) -> dict[str, Any]:
-  """Returns an agent's settings in a checkpoint that differ from the defaults.
-
-  So settings of types that JSON lacks work if they have their defaults.
-  """
+  """Returns the agent's settings that differ from the defaults."""
   agent = agents_registry.get(identity['agent'])
   prefix = experiment_lib.CONFIG
   found = _settings_after(prefix, identity)

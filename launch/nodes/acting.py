@@ -18,7 +18,12 @@ _NUM_RETURNS = 20
 
 
 class ActingNode(node.Node):
-  """Base class of acting nodes: steps environments within a step budget."""
+  """Base class of acting nodes: steps environments within a step budget.
+
+  Attributes:
+    total_steps: Environment steps since its start.
+    total_episodes: Finished episodes since its start.
+  """
 
   def __init__(
     self,
@@ -30,7 +35,6 @@ class ActingNode(node.Node):
     """Starts without granted steps.
 
     Args:
-      loops: Environment loops, stepped round-robin.
       environment_ids: Ids of all environments of the loops; their number is the
         minimum size of a grant.
       step_budget: Budget asked before each step; None for the coordinator,
@@ -50,8 +54,8 @@ class ActingNode(node.Node):
     self._is_ending = False
     self._lock = threading.Lock()
     self._steps = 0
-    self._total_steps = 0
-    self._total_episodes = 0
+    self.total_steps = 0
+    self.total_episodes = 0
     self._episodes: list[tuple[float, ...]] = []
     self._latest_returns: collections.deque[float] = collections.deque(
       maxlen=_NUM_RETURNS
@@ -60,16 +64,6 @@ class ActingNode(node.Node):
   @property
   def description(self):
     return {'environment_ids': self._environment_ids}
-
-  @property
-  def total_steps(self) -> int:
-    """Environment steps since its start."""
-    return self._total_steps
-
-  @property
-  def total_episodes(self) -> int:
-    """Finished episodes since its start."""
-    return self._total_episodes
 
   @property
   def mean_return(self) -> float | None:
@@ -91,8 +85,8 @@ class ActingNode(node.Node):
       num_steps += steps
       with self._lock:
         self._steps += steps
-        self._total_steps += steps
-        self._total_episodes += len(episodes)
+        self.total_steps += steps
+        self.total_episodes += len(episodes)
         self._latest_returns += [e.episode_return for e in episodes]
         self._episodes += [
           (e.episode_return, e.length, *e.metrics.values()) for e in episodes
@@ -114,12 +108,12 @@ class ActingNode(node.Node):
           granted = step_budget.acquire_steps(self.name, num_environments)
           if granted <= 0:
             break
-        before = self._total_steps
+        before = self.total_steps
         try:
           self.step()
         finally:
           # A loop may have stepped before another one raised.
-          granted -= self._total_steps - before
+          granted -= self.total_steps - before
     finally:
       try:
         step_budget.return_steps(self.name, granted)
@@ -141,7 +135,7 @@ class ActingNode(node.Node):
     logging.error('%s: %s', self.name, error)
     report = reports.ActorReport(
       steps=0,
-      total_steps=self._total_steps,
+      total_steps=self.total_steps,
       episodes=(),
       num_unrecorded=error.num_steps,
       unrecorded_reason=error.reason,
@@ -156,7 +150,7 @@ class ActingNode(node.Node):
     """Reports the work since the previous heartbeat."""
     with self._lock:
       steps, episodes = self._steps, self._episodes
-      total_steps = self._total_steps
+      total_steps = self.total_steps
       self._steps, self._episodes = 0, []
     version, age_seconds = self._variables_in_use()
     reply = self._coordinator.report_actor(

@@ -31,12 +31,8 @@ class ActorNode(acting.ActingNode):
     """Makes environments, policy and adder.
 
     Args:
-      context: Context of this node, 'actor/<index>'.
-      session: Session of the run.
       environment_ids: Ids of its training environments, which determine seeds
         and exploration.
-      network: Network of the policy.
-      variable_client: Variable client of the network.
       transport: Transport of experience; its stop signal ends every wait.
       max_pending_items: Maximum number of items queued for replay while it
         acts; None for the agent's setting.
@@ -166,26 +162,3 @@ class SingleActorSnapshots(transports.ActorSnapshots):
   def give_up(self) -> None:
     """Takes no more snapshots."""
     self._can_be_saved = False
-
-
-def restore_actor(
-  session: session_lib.Session,
-  actor: ActorNode,
-  states: transports.ActorStates,
-) -> SingleActorSnapshots | None:
-  """Restores an actor from a checkpoint, and adds it to the next ones.
-
-  Args:
-    session: Session of the run.
-    actor: Actor to restore.
-    states: Actor states of the checkpoint and its successors.
-
-  Returns:
-    Snapshots of the actor; None if checkpoints have no replay.
-  """
-  if states.restored:
-    actor.restore(states.restored)
-  if not session.experiment.checkpoint_replay:
-    return None
-  states.source = source = SingleActorSnapshots(actor)
-  return source

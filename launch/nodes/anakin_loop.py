@@ -12,15 +12,13 @@ from repertory.launch.opening import session as session_lib
 # Target duration of a call, between which it reports and checks Ctrl-C.
 _CALL_SECONDS = 0.25
 
-# Pairs (caller, callee) of nodes.
-CALLS = (
-  (kinds.LEARNER.name, kinds.COORDINATOR.name),
-  (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
-)
-
 
 class AnakinNode(learning.LearningNode):
-  """Steps tensor environments and learns, several iterations per call."""
+  """Steps tensor environments and learns, several iterations per call.
+
+  Attributes:
+    total_steps: Environment steps since its start.
+  """
 
   def __init__(self, context: node.Context, session: session_lib.Session):
     """Compiles the loop, and restores it if the session is resumed."""
@@ -54,7 +52,7 @@ class AnakinNode(learning.LearningNode):
     snapshots = anakin.CompiledSnapshots(learner, session.replay_directory)
     self._begin_with(learner, snapshots)
     self._num_iterations = 1
-    self._total_steps = 0
+    self.total_steps = 0
     self._unreported = anakin.EpisodeBatch(0, [])
 
   @property
@@ -65,11 +63,6 @@ class AnakinNode(learning.LearningNode):
       'environment_ids': ids,
       **self._policy_description,
     }
-
-  @property
-  def total_steps(self) -> int:
-    """Environment steps since its start."""
-    return self._total_steps
 
   def run(self) -> None:
     raise NotImplementedError('A AnakinNode runs by calls of advance.')
@@ -89,7 +82,7 @@ class AnakinNode(learning.LearningNode):
     # At most doubled, since the first call may have included compilation.
     fitting = int(num_iterations * _CALL_SECONDS / max(seconds, 1e-6))
     self._num_iterations = max(1, min(fitting, 2 * num_iterations))
-    self._total_steps += ended.num_steps
+    self.total_steps += ended.num_steps
     before = self._unreported
     self._unreported = anakin.EpisodeBatch(
       before.num_steps + ended.num_steps, [*before.episodes, *ended.episodes]
@@ -103,7 +96,7 @@ class AnakinNode(learning.LearningNode):
       self.name,
       reports.ActorReport(
         steps=ended.num_steps,
-        total_steps=self._total_steps,
+        total_steps=self.total_steps,
         episodes=ended.episodes,
       ),
     )
@@ -125,7 +118,3 @@ class AnakinLoop(run_loop.RunLoop):
     stop = min(self._max_steps, self._evaluator.next_at)
     with self._named(self._node.name):
       return self._node.advance(stop - self._steps)
-
-  @property
-  def _total_steps(self):
-    return self._node.total_steps

@@ -44,8 +44,6 @@ class BellmanUpdaterNode(node.Node):
     """Compiles the computation of targets.
 
     Args:
-      updater: Function that computes targets.
-      variable_client: Variable client of the updater.
       transport: Transport of items, both ways; its stop signal ends every wait.
       index: Index among several updaters; part of the random seed.
       max_pending_items: Maximum number of items queued for the train buffer
@@ -201,14 +199,7 @@ def make_beside(
   transport: transports.Transport,
   max_pending_items: int,
 ) -> BellmanUpdaterNode:
-  """Makes an updater in the learner's thread, with a copy of its variables.
-
-  Args:
-    learned: The learner.
-    exports: Variables of its update, by name.
-    transport: Transport of the learner.
-    max_pending_items: See `BellmanUpdaterNode`.
-  """
+  """Makes an updater in the learner's thread, with a copy of its variables."""
   updater = session.experiment.builder.make_bellman_updater(session.spec)
   variable_client = variables.CopyingVariableClient(
     learned,

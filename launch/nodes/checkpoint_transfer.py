@@ -9,32 +9,24 @@ import io
 import json
 import os
 import shutil
-import threading
-import time
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent import futures
 from typing import Any
 
 import numpy as np
 
 from repertory.components.checkpoints import checkpointing
-from repertory.components.runtime import signals
-from repertory.launch.nodes import checkpoints, gossip_messages
+from repertory.launch.nodes import checkpoints
 from repertory.launch.opening import directories
 from repertory.launch.opening import session as session_lib
 
 _CHUNK_BYTES = 4 << 20
 _JOIN_SECONDS = 5.0
-_POLL_SECONDS = 0.05
 
 
 def pack(folder: str, path: str) -> None:
-  """Packs a checkpoint's folder into an archive.
-
-  Args:
-    folder: Folder of the checkpoint.
-    path: Path of the new archive.
-  """
+  """Packs a checkpoint's folder into a new archive."""
   with open(path, 'wb') as file, zipfile.ZipFile(file, 'w') as archive:
     for root, _, names in os.walk(folder):
       for name in sorted(names):
@@ -82,25 +74,6 @@ def read_chunks(path: str) -> Iterator[tuple[int, bytes, bool]]:
     offset += len(chunk)
 
 
-def write_chunk(path: str, offset: int, chunk: bytes) -> None:
-  """Writes a received chunk of an archive; chunks come in order."""
-  with open(path, 'ab' if offset else 'wb') as file:
-    file.write(chunk)
-
-
-def download(path: str, request: Callable[[int], bytes]) -> None:
-  """Downloads an archive.
-
-  Args:
-    path: Path of the new archive.
-    request: Returns the chunk at an offset, b'' at the end.
-  """
-  os.makedirs(os.path.dirname(path), exist_ok=True)
-  with open(path, 'wb') as file:
-    while chunk := request(file.tell()):
-      file.write(chunk)
-
-
 class CheckpointUpload:
   """Writes checkpoints of a learner, and uploads them in the background."""
 
@@ -111,112 +84,68 @@ class CheckpointUpload:
     gossip_node: Any,
     caller: Sequence[Any],
   ):
-    """Starts without an upload.
-
-    Args:
-      session: Session of the learner.
-      writer: Writer of the learner's checkpoints.
-      gossip_node: The gossip node or its client.
-      caller: Caller identity of the learner.
-    """
+    """Starts without an upload."""
     self._path = os.path.join(session.checkpoint_directory, '.archive')
     self._directory = session.experiment.directory
     self._timeout_seconds = session.experiment.timeout_seconds
     self._writer = writer
     self._gossip = gossip_node
     self._caller = tuple(caller)
-    self._label: gossip_messages.Label | None = None
-    self._thread: threading.Thread | None = None
-    self._error: BaseException | None = None
+    self._order = 0
+    self._sent: str | None = None
+    self._sending: futures.Future | None = None
     self._is_closed = False
 
-  @property
-  def is_busy(self) -> bool:
-    """Whether a checkpoint is being written or uploaded."""
-    return self._label is not None
-
-  def begin(self, label: gossip_messages.Label) -> None:
-    """Begins to write a checkpoint; calls of `advance` then upload it."""
-    self._label = label
-    self._writer.begin()
-
-  def advance(self) -> None:
-    """Advances the checkpoint that is being written or uploaded.
-
-    Raises:
-      Exception: Error of its write or upload.
-    """
-    if self._label is None:
+  def advance(self, order: int) -> None:
+    """Writes a checkpoint at each new order, and uploads it once written."""
+    if self._sending is not None:
+      if not self._sending.done():
+        return
+      sending, self._sending = self._sending, None
+      sending.result()
+    if self._writer.is_writing():
       return
-    if self._thread is None:
-      if not self._writer.is_writing():
-        self._thread = threading.Thread(
-          target=self._send, name='checkpoint_upload', daemon=True
+    written = self._writer.path
+    if written not in (None, self._sent):
+      self._sent = written
+      self._sending = checkpoints.start(lambda: self._send(written))
+    elif order > self._order:
+      self._order = order
+      self._writer.begin()
+
+  def finish(self) -> None:
+    """Writes and uploads the final checkpoint, and blocks until it is done."""
+    if self._sending is not None:
+      if not futures.wait([self._sending], self._timeout_seconds).done:
+        raise TimeoutError(
+          f'Waited {self._timeout_seconds:g} seconds for a checkpoint of this '
+          'learner to be uploaded.'
         )
-        self._thread.start()
-    elif not self._thread.is_alive():
-      self._thread = self._label = None
-      if self._error is not None:
-        raise self._error
-
-  def finish(self, label: gossip_messages.Label) -> None:
-    """Writes and uploads the final checkpoint, and blocks until it is done.
-
-    Raises:
-      TimeoutError: If it takes too long.
-      Exception: Error of its write or upload.
-    """
-    self._wait()
-    self.begin(label)
-    self._wait()
+      self._sending.result()
+    if (written := self._writer.write()) is not None:
+      self._send(written)
 
   def close(self) -> None:
-    """Ends the thread, and removes local checkpoints."""
+    """Ends the upload, and removes local checkpoints."""
     self._is_closed = True
-    if self._thread is not None:
-      self._thread.join(_JOIN_SECONDS)
+    if self._sending is not None:
+      futures.wait([self._sending], _JOIN_SECONDS)
     folder = os.path.join(self._directory, directories.CHECKPOINTS)
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):  # It has other files.
       os.removedirs(self._directory)
 
-  def _wait(self) -> None:
-    def is_done(seconds: float) -> bool:
-      self.advance()
-      if self.is_busy:
-        time.sleep(min(seconds, _POLL_SECONDS))
-      return not self.is_busy
-
-    # Not the node's own signal: a stopped node still saves.
-    signals.wait_for(
-      is_done,
-      lambda: 'a checkpoint of this learner to be written and uploaded',
-      self._timeout_seconds,
-      signals.StopSignal(),
-    )
-
-  def _send(self) -> None:
-    label, written = self._label, self._writer.path
-    try:
-      if written is None or not self._pack(written):
-        self._gossip.fail_to_deposit(self._caller, label)
-        return
-      for offset, data, is_last in read_chunks(self._path):
-        if self._is_closed:
-          return
-        if not self._gossip.deposit(self._caller, label, offset, data, is_last):
-          break  # The gossip node reports that it could not write it.
-      os.remove(self._path)
-    except BaseException as error:  # Raised in the learner's thread.
-      self._error = error
-
-  def _pack(self, written: str) -> bool:
-    """Packs a checkpoint; returns False if the disk has no room for it."""
+  def _send(self, written: str) -> None:
     try:
       pack(written, self._path)
-    except OSError as error:
+    except OSError as error:  # The disk may have no room for it.
       with contextlib.suppress(OSError):
         os.remove(self._path)
       self._writer.fail(error)
-      return False
-    return True
+      return
+    for chunk in read_chunks(self._path):
+      if self._is_closed:
+        return
+      if not self._gossip.deposit(self._caller, *chunk):
+        break  # The gossip node reports that it could not write it.
+    os.remove(self._path)

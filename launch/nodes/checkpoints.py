@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent import futures
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from absl import logging
@@ -22,29 +22,6 @@ _POLL_SECONDS = 0.002
 _CLOSE_SECONDS = 5.0
 
 
-class Saved(Protocol):
-  """Interface of saved state: a learner, or the mean of several.
-
-  Attributes:
-    steps: Learner steps so far.
-  """
-
-  @property
-  def steps(self) -> int: ...
-
-  def save(self) -> Mapping[str, np.ndarray]:
-    """Returns arrays by name."""
-    ...
-
-  def restore(self, state: Mapping[str, np.ndarray]) -> None:
-    """Restores the arrays that `save` returned."""
-    ...
-
-  def begin_with(self, state: Mapping[str, np.ndarray]) -> None:
-    """Takes the parameters of another run, but not its counts."""
-    ...
-
-
 class CheckpointWriter:
   """Writes checkpoints of learner, counts and replay in the background.
 
@@ -58,6 +35,9 @@ class CheckpointWriter:
   learner, it may lack items of counted steps: for each environment the queued
   ones, at most the experience's `max_pending_items_per_environment`, and those
   of its last two steps.
+
+  Attributes:
+    path: Folder of the latest checkpoint; None unless it is complete.
   """
 
   def __init__(
@@ -65,17 +45,14 @@ class CheckpointWriter:
     session: session_lib.Session,
     snapshots: transports.Snapshots,
     coordinator: Any,
-    learner: Saved,
+    learner: Any,
     node: str,
   ):
     """Starts without a checkpoint.
 
     Args:
-      session: Session of the run.
-      snapshots: Snapshots of replay and actors.
-      coordinator: Coordinator or its client, for counts and warnings.
-      learner: State to save and restore.
-      node: Name of the node in warnings.
+      learner: `learners.LearnerState`, or the mean of several with its `steps`,
+        `save`, `restore` and `begin_with`.
     """
     self._session = session
     self._experiment = session.experiment
@@ -85,7 +62,7 @@ class CheckpointWriter:
     self._node = node
     self._checkpointer = session.make_checkpointer()
     self._writing: futures.Future | None = None
-    self._path: str | None = None
+    self.path: str | None = None
     self._begun_at = time.monotonic()
     self._begun_at_step = learner.steps
     self._is_closed = False
@@ -97,9 +74,6 @@ class CheckpointWriter:
 
     Returns:
       Folder of the restored checkpoint; None without one.
-
-    Raises:
-      CheckpointError: If a table lacks items of the checkpoint.
     """
     session = self._session
     if not session.is_resumed:
@@ -115,13 +89,7 @@ class CheckpointWriter:
     return checkpoint.path
 
   def write_if_due(self) -> None:
-    """Begins a checkpoint if the period has passed, and checks the last one.
-
-    Raises:
-      TimeoutError: If the last one takes too long.
-      CheckpointWriteError: If it cannot be written and `checkpoint_errors` is
-        'raise'.
-    """
+    """Begins a checkpoint if the period has passed, and checks the last one."""
     self._settle(wait=False)
     is_due = self._writing is None and self._is_due()
     if is_due and self._snapshots.prepare():
@@ -133,20 +101,15 @@ class CheckpointWriter:
     Returns:
       Folder of the checkpoint; None, after a warning, if it could not be
       written.
-
-    Raises:
-      TimeoutError: If it takes too long.
-      CheckpointWriteError: If it cannot be written and `checkpoint_errors` is
-        'raise'.
     """
     self._settle(wait=True)
     self.begin()
     self._settle(wait=True)
-    return self._path
+    return self.path
 
   def begin(self) -> None:
     """Takes a snapshot, and begins to write it."""
-    self._path = None
+    self.path = None
     self._begun_at = time.monotonic()
     self._begun_at_step = self._learner.steps
     self._snapshots.flush()
@@ -162,7 +125,7 @@ class CheckpointWriter:
     arrays = self._learner.save()
     has_replay = self._experiment.checkpoint_replay
     if not (has_replay or self._snapshots.has_learners):
-      self._writing = _start(lambda: self._save(arrays, state, None))
+      self._writing = start(lambda: self._save(arrays, state, None))
       return
     state.update(self._snapshots.describe())
     try:
@@ -170,26 +133,15 @@ class CheckpointWriter:
     except OSError as error:
       self.fail(error)
       return
-    self._writing = _start(lambda: self._write(arrays, state))
+    self._writing = start(lambda: self._write(arrays, state))
     while not (self._writing.done() or self._snapshots.is_snapshot_taken()):
       self._check_time()
       time.sleep(_POLL_SECONDS)
 
   def is_writing(self) -> bool:
-    """Returns whether a checkpoint is still being written.
-
-    Raises:
-      TimeoutError: If it takes too long.
-      CheckpointWriteError: If it cannot be written and `checkpoint_errors` is
-        'raise'.
-    """
+    """Returns whether a checkpoint is still being written."""
     self._settle(wait=False)
     return self._writing is not None
-
-  @property
-  def path(self) -> str | None:
-    """Folder of the latest checkpoint; None unless it is complete."""
-    return self._path
 
   def close(self) -> None:
     """Cancels the checkpoint being written, if any.
@@ -243,7 +195,7 @@ class CheckpointWriter:
       futures.wait([self._writing], timeout=1)
     writing, self._writing = self._writing, None
     try:
-      self._path = writing.result()
+      self.path = writing.result()
     except (OSError, replay.ReplayCheckpointError) as error:
       self.fail(error)
 
@@ -281,7 +233,7 @@ def _load(directory: str) -> checkpointing.Checkpoint:
   return checkpoint
 
 
-def _start(write: Callable[[], str]) -> futures.Future:
+def start(write: Callable[[], Any]) -> futures.Future:
   """Runs a function in a daemon thread."""
   future = futures.Future()
 

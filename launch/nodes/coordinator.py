@@ -19,11 +19,7 @@ class CoordinatorNode(node.Node):
   def __init__(
     self, context: node.Context, session: session_lib.Session, title: str
   ):
-    """Makes the coordinator.
-
-    Args:
-      title: Display title of the run.
-    """
+    """Makes the coordinator."""
     self.name = context.name
     self._stop = context.stop
     self._fencing = callers.Fencing(context.token)

@@ -41,6 +41,8 @@ class EvaluatorNode(node.Node):
   Attributes:
     evaluated_at: Environment steps at the last evaluation; None before the
       first.
+    next_at: Environment steps at which the next evaluation is due.
+    total_steps: Steps of its environment batch since its start.
   """
 
   def __init__(
@@ -49,11 +51,7 @@ class EvaluatorNode(node.Node):
     session: session_lib.Session,
     evaluation: EvaluationSetup | None,
   ):
-    """Schedules the first evaluation.
-
-    Args:
-      evaluation: Evaluation loop and policy; None to run no evaluations.
-    """
+    """Schedules the first evaluation."""
     experiment = session.experiment
     self.name = context.name
     self._coordinator = context.coordinator
@@ -61,13 +59,13 @@ class EvaluatorNode(node.Node):
     self._max_steps = experiment.max_steps
     self._timeout_seconds = experiment.timeout_seconds
     self._progressed_at = time.monotonic()
-    self._steps = 0
+    self.total_steps = 0
     self.evaluated_at: int | None = None
     self._num_episodes = experiment.evaluation_episodes
     self._period = experiment.evaluation_period or max(
       1, experiment.max_steps // 10
     )
-    self._next = self._period * (session.counts['steps'] // self._period + 1)
+    self.next_at = self._period * (session.counts['steps'] // self._period + 1)
     self._evaluation = evaluation
     if evaluation is not None:
       evaluation.loop.add_observer(self._note_progress)
@@ -76,16 +74,6 @@ class EvaluatorNode(node.Node):
   @property
   def description(self):
     return {'episodes': self._num_episodes}
-
-  @property
-  def next_at(self) -> int:
-    """Environment steps at which the next evaluation is due."""
-    return self._next
-
-  @property
-  def total_steps(self) -> int:
-    """Steps of its environment batch since its start."""
-    return self._steps
 
   @property
   def environment_seconds(self) -> float:
@@ -112,7 +100,7 @@ class EvaluatorNode(node.Node):
 
     The evaluation at the end of the run is always made, and not counted here.
     """
-    return self._next <= steps < self._max_steps
+    return self.next_at <= steps < self._max_steps
 
   def evaluate(self, steps: int) -> None:
     """Runs the episodes of an evaluation and reports them.
@@ -121,7 +109,7 @@ class EvaluatorNode(node.Node):
       steps: Environment steps so far; the next evaluation is due one period
         later.
     """
-    self._next = self._period * (steps // self._period + 1)
+    self.next_at = self._period * (steps // self._period + 1)
     if self._evaluation is None:
       return
     self._evaluation.refresh()
@@ -156,7 +144,7 @@ class EvaluatorNode(node.Node):
     return episodes if len(episodes) == self._num_episodes else None
 
   def _should_stop(self) -> bool:
-    self._steps += 1
+    self.total_steps += 1
     if time.monotonic() - self._progressed_at > self._timeout_seconds:
       raise TimeoutError(
         f'Waited {self._timeout_seconds:g} seconds for an evaluation episode '
@@ -170,20 +158,19 @@ class EvaluatorNode(node.Node):
     self._progressed_at = time.monotonic()
 
 
-def make_evaluation(
+def make(
   context: node.Context,
   session: session_lib.Session,
-  network: Any,
-  variable_client: variables.VariableClient,
-) -> EvaluationSetup:
-  """Makes the evaluation of a network in the same thread.
+  follow: Callable[[], tuple[Any, variables.VariableClient]],
+) -> EvaluatorNode:
+  """Makes an evaluator in the same thread, which may have no episodes to run.
 
   Args:
-    context: Context of the evaluating node.
-    session: Session with evaluation episodes.
-    network: Network to evaluate.
-    variable_client: Variable client of the network.
+    follow: Makes the evaluated network and its variable client.
   """
+  if not session.experiment.evaluation_episodes:
+    return EvaluatorNode(context, session, None)
+  network, variable_client = follow()
   context.report_start('making its environments, and compiling its policy')
   environments = make_environments(session)
   loop = make_loop(session, network, environments)
@@ -198,19 +185,16 @@ def make_evaluation(
       'policy', network.variables, variable_client.version
     )
 
-  return EvaluationSetup(
+  setup = EvaluationSetup(
     loop, close, save, lambda: variable_client.update(wait=True)
   )
+  return EvaluatorNode(context, session, setup)
 
 
 def make_loop(
   session: session_lib.Session, network: Any, environments: Any
 ) -> environment_loop.EnvironmentLoop:
-  """Makes the environment loop that evaluates a network.
-
-  Args:
-    environments: Result of `make_environments`, or a wrapper of it.
-  """
+  """Makes the environment loop that evaluates a network."""
   ids = policies.evaluation_ids(session)
   policy = policies.make_evaluation_policy(session, network)
   actor = actors.PolicyActor(

@@ -7,9 +7,9 @@ checkpoints and log rows. Learners mix their parameters without it.
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-from repertory.components import replay
+from repertory.components import gossip, replay
 from repertory.components.runtime import callers, signals
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
@@ -17,8 +17,6 @@ from repertory.launch.nodes import (
   checkpoints,
   gossip_deposits,
   gossip_means,
-  gossip_messages,
-  learner,
   learning,
   node,
   variable_cache,
@@ -26,10 +24,43 @@ from repertory.launch.nodes import (
 from repertory.launch.opening import session as session_lib
 
 # Period of parameter reports and log rows of each learner.
-_PERIOD_SECONDS = 1.0
+PERIOD_SECONDS = 1.0
 _COUNTS = ('steps', 'episodes', 'learner_steps')
 # Timeout of the final checkpoints of stopped learners.
 _LAST_SECONDS = 60.0
+
+
+class LearnerReport(NamedTuple):
+  """Report of a learner to the gossip node.
+
+  Attributes:
+    learner_steps: Its learner steps so far.
+    episode_return: Mean return of its latest episodes; None before the first.
+    tables: Status of its own tables, by name.
+    figures: Gossip figures; None without neighbors.
+  """
+
+  learner_steps: int
+  episode_return: float | None
+  tables: Mapping[str, replay.TableInfo]
+  figures: gossip.Figures | None
+
+
+class LearnerStart(NamedTuple):
+  """Initial state of a learner.
+
+  Attributes:
+    has_checkpoint: Whether it resumes from its own checkpoint.
+    whole: Packed mean of parameters and optimizer state, if the run's
+      checkpoint has no part for each learner; else b''.
+    counts: Steps, episodes and learner steps of the initial state.
+    learned: Packed parameters that replace those; b'' for none.
+  """
+
+  has_checkpoint: bool
+  whole: bytes
+  counts: Mapping[str, int]
+  learned: bytes
 
 
 class GossipNode(node.Node):
@@ -41,11 +72,7 @@ class GossipNode(node.Node):
     session: session_lib.Session,
     names: Sequence[str],
   ):
-    """Restores a checkpoint, or the initial parameters of a warm start.
-
-    Args:
-      names: Names of the learners' nodes.
-    """
+    """Restores a checkpoint, or the initial parameters of a warm start."""
     self.name = context.name
     self._session = session
     self._coordinator = context.coordinator
@@ -55,12 +82,9 @@ class GossipNode(node.Node):
     self._deposits = gossip_deposits.LearnerDeposits(
       session.replay_directory,
       names,
-      keeps_step=session.experiment.deterministic,
-      timeout_seconds=session.experiment.timeout_seconds,
+      session.experiment.checkpoint_period_seconds,
     )
-    self._means = gossip_means.LearnerMean(
-      names, self._deposits.saved, self._deposits.counts
-    )
+    self._means = gossip_means.LearnerMean(names, self._deposits.saved)
     self._checkpoints = checkpoints.CheckpointWriter(
       session, self._deposits, self._coordinator, self._means, self.name
     )
@@ -76,12 +100,10 @@ class GossipNode(node.Node):
         f'{all_begin} with the mean of the checkpoint and empty tables, since '
         'it was written with another number of learners or another topology',
       )
-    self._reports: dict[str, gossip_messages.LearnerReport] = {}
+    self._reports: dict[str, LearnerReport] = {}
     # Time of the latest log row of each, and its message count by then.
     self._logged: dict[str, tuple[float, int]] = {}
-    self._sampled: set[str] = set()
-    self._sampled_at = self._rows_at = 0.0
-    self._end_at: int | None = None
+    self._rows_at = 0.0
     # Write errors of received checkpoints, not reported yet.
     self._unwritten: list[OSError] = []
     self._served = variable_cache.VariableCache(
@@ -108,7 +130,6 @@ class GossipNode(node.Node):
       'exchange': self._exchange,
       'update_variables': self._receive_variables,
       'deposit': self._deposit,
-      'fail_to_deposit': self._fail_to_deposit,
     }
 
   def run(self) -> None:
@@ -117,11 +138,11 @@ class GossipNode(node.Node):
       self._report_unwritten()
       self._checkpoints.write_if_due()
       self._stop.wait(reports.PERIOD_SECONDS)
-    self._wait_for_learners()
+    learning.wait_for_actors(self._coordinator, _LAST_SECONDS)
     self._report_unwritten()
     if self._is_untouched():
       return
-    if self._deposits.can_end():
+    if self._deposits.is_complete:
       self._checkpoints.write()
       return
     self._coordinator.warn(
@@ -132,7 +153,7 @@ class GossipNode(node.Node):
 
   def report(self) -> reports.HeartbeatReply:
     now = time.monotonic()
-    if self._reports and now - self._rows_at > _PERIOD_SECONDS:
+    if self._reports and now - self._rows_at > PERIOD_SECONDS:
       self._rows_at = now
       self._leave_out_the_lost()
       self._write_rows()
@@ -149,16 +170,6 @@ class GossipNode(node.Node):
       stack.callback(self._deposits.close)
       stack.callback(self._checkpoints.close)
 
-  def _wait_for_learners(self) -> None:
-    """Waits for stopped learners to save and report their steps."""
-    now = time.monotonic()
-    deadline = now + _LAST_SECONDS
-    while not self._coordinator.have_actors_finished() and now < deadline:
-      if self._deposits.have_all_ended():
-        deadline = min(deadline, now + learner.LAST_REPORT_SECONDS)
-      time.sleep(reports.PERIOD_SECONDS / 5)
-      now = time.monotonic()
-
   def _report_unwritten(self) -> None:
     """Warns of checkpoints that could not be written, or raises."""
     while self._unwritten:
@@ -174,98 +185,61 @@ class GossipNode(node.Node):
 
   # Served to learners, which pass their caller identity first.
 
-  def _begin(self, caller: Sequence[Any]) -> gossip_messages.LearnerStart:
+  def _begin(self, caller: Sequence[Any]) -> LearnerStart:
     """Returns the initial state of a learner."""
-    learner_node = self._admit(caller)
-    self._deposits.forget(learner_node.name)
-    kept = self._deposits.kept_of(learner_node.name)
-    by_others = {}
-    if learner_node.generation:
-      self._means.leave_out(learner_node.name)
-      by_others = self._means.learned_by_others(learner_node.name)
-    self._logged[learner_node.name] = time.monotonic(), 0
-    learned = by_others or self._means.learned()
+    name, generation, _ = self._admit(caller)
+    self._deposits.restart(name)
+    kept = self._deposits.kept_of(name)
     counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
-    whole = b''
+    whole, learned = b'', {}
     if kept is not None:
-      counts = dict(kept.state['counts'])
+      counts = dict(checkpoint_transfer.read_state(kept)['counts'])
     elif self._resumed_from is not None:
       before = self._session.counts
-      counts = {name: before[name] // len(self._names) for name in _COUNTS}
+      counts = {kind: before[kind] // len(self._names) for kind in _COUNTS}
       whole = gossip_means.pack(self._means.begun_with)
-    self._means.begin(learner_node.name, counts['learner_steps'])
-    return gossip_messages.LearnerStart(
+    else:
+      learned = self._means.learned()
+    if generation:
+      self._means.leave_out(name)
+      # Its own, if any, are older.
+      learned = self._means.learned_by_others(name) or learned
+    self._logged[name] = time.monotonic(), 0
+    self._means.begin(name, counts['learner_steps'])
+    return LearnerStart(
       kept is not None,
       whole,
       counts,
       gossip_means.pack(learned) if learned else b'',
-      # A resumed learner has its own, but a restarted one has old ones.
-      takes_learned=bool(by_others)
-      or (kept is None and not whole and bool(learned)),
     )
 
   def _read_checkpoint(self, caller: Sequence[Any], offset: int) -> bytes:
     kept = self._deposits.kept_of(self._admit(caller).name)
     if kept is None:
       raise ValueError(f'{caller[0]} must have a checkpoint, got none.')
-    return checkpoint_transfer.read_chunk(kept.path, offset)
+    return checkpoint_transfer.read_chunk(kept, offset)
 
-  def _exchange(
-    self, caller: Sequence[Any], report: gossip_messages.LearnerReport
-  ) -> gossip_messages.Orders:
-    """Handles the report of a learner; returns its instructions."""
+  def _exchange(self, caller: Sequence[Any], report: LearnerReport) -> int:
+    """Handles the report of a learner; returns the latest checkpoint order."""
     name = self._admit(caller).name
     self._means.count(name, report.learner_steps)
     self._reports[name] = report
-    self._deposits.record_iteration(name, report.iterations, report.missed)
-    if report.wants_end and self._end_at is None:
-      self._end_at = self._deposits.next_iteration()
-    number, save_at = self._deposits.order()
-    return gossip_messages.Orders(
-      number, save_at, self._end_at, self._needs_variables(name)
-    )
-
-  def _needs_variables(self, name: str) -> bool:
-    """Returns whether a learner should send its parameters now.
-
-    All send them at about the same time, or their distances would be
-    overestimated.
-    """
-    now = time.monotonic()
-    if now - self._sampled_at > _PERIOD_SECONDS:
-      self._sampled_at, self._sampled = now, set()
-    is_new = name not in self._sampled
-    self._sampled.add(name)
-    return is_new
+    return self._deposits.order
 
   def _receive_variables(self, caller: Sequence[Any], packed: bytes) -> None:
     """Stores the parameters of a learner."""
     name = self._admit(caller).name
     self._means.update(name, gossip_means.unpack(packed))
 
-  def _deposit(
-    self,
-    caller: Sequence[Any],
-    label: gossip_messages.Label,
-    *chunk: Any,
-  ) -> bool:
+  def _deposit(self, caller: Sequence[Any], *chunk: Any) -> bool:
     """Receives a chunk of a learner's checkpoint; returns False on failure."""
-    offset, data, is_complete = chunk
     name = self._admit(caller).name
     try:
-      steps = self._deposits.receive(name, label, (offset, data, is_complete))
+      self._deposits.receive(name, *chunk)
     except OSError as error:
       self._unwritten.append(error)
-      self._deposits.fail(name, label)
       return False
-    if steps is not None:
-      self._means.count(name, steps)
     return True
-
-  def _fail_to_deposit(
-    self, caller: Sequence[Any], label: gossip_messages.Label
-  ) -> None:
-    self._deposits.fail(self._admit(caller).name, label)
 
   def _admit(self, caller: Sequence[Any]) -> callers.Caller:
     admitted = callers.Caller(*caller)
@@ -275,20 +249,18 @@ class GossipNode(node.Node):
   # Served to other nodes, and logged.
 
   def _get_variables(self, names: Sequence[str]):
+    def has_reports(seconds: float) -> bool:
+      time.sleep(min(seconds, reports.PERIOD_SECONDS / 10))
+      return self._means.has_reports
+
     if not (self._means.has_reports or self._means.begun_with):
       signals.wait_for(
-        self._wait_for_variables,
+        has_reports,
         lambda: 'any learner to send its parameters',
         self._session.experiment.timeout_seconds,
         self._stop,
       )
     return self._means.get_variables(names)
-
-  def _wait_for_variables(self, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
-    while not self._means.has_reports and time.monotonic() < deadline:
-      time.sleep(reports.PERIOD_SECONDS / 10)
-    return self._means.has_reports
 
   def _leave_out_the_lost(self) -> None:
     """Excludes learners that are being restarted from the mean.
@@ -299,7 +271,7 @@ class GossipNode(node.Node):
       if self._coordinator.address_of(name) is None:
         self._means.leave_out(name)
 
-  def _present_reports(self) -> list[tuple[str, gossip_messages.LearnerReport]]:
+  def _present_reports(self) -> list[tuple[str, LearnerReport]]:
     """Returns the reports of included learners, by name."""
     # A copy, since reports arrive concurrently.
     reported = sorted(self._reports.items())
@@ -325,7 +297,6 @@ class GossipNode(node.Node):
           'version': report.learner_steps,
           'episode_return': report.episode_return,
           'distance': distances.get(name, 0.0),
-          'trail': figures.trail if figures else 0.0,
           'messages_per_second': self._messages_per_second(name, count),
           'age_seconds': figures.age_seconds if figures else None,
           'age_steps': figures.age_steps if figures else None,

@@ -8,14 +8,6 @@ import numpy as np
 
 from repertory.components import gossip, learners, types
 
-# Separator of learner name and variable group.
-_OF = ':'
-
-
-def name_of(node: str, group: str) -> str:
-  """Returns the name under which a learner's variables are requested."""
-  return f'{node}{_OF}{group}'
-
 
 def mean(states: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
   """Returns the mean of float arrays and the maximum of others, by name."""
@@ -58,16 +50,6 @@ def with_steps(
   return {**state, 'learner_steps': np.asarray(steps, np.int64)}
 
 
-def distance(
-  state: Mapping[str, np.ndarray], center: Mapping[str, np.ndarray]
-) -> float:
-  """Returns the Euclidean distance of two states; 0 if `center` is empty."""
-  if not center:
-    return 0.0
-  layout = gossip.VectorLayout(state)
-  return float(np.linalg.norm(layout.join(state) - layout.join(center)))
-
-
 class LearnerMean:
   """Latest reported parameters of each learner, and their mean.
 
@@ -85,31 +67,23 @@ class LearnerMean:
     self,
     names: Sequence[str],
     saved: Callable[[], Iterable[Mapping[str, np.ndarray]]],
-    saved_counts: Callable[[], Mapping[str, int]] = dict,
   ):
     """Starts without reports.
 
     Args:
-      names: Names of the learners.
       saved: Returns the saved arrays of each learner.
-      saved_counts: Returns the counts of that checkpoint, if they differ from
-        the latest ones.
     """
     self.steps = 0
     self.begun_with: dict[str, np.ndarray] = {}
     self.changes = 0
-    self._names = list(names)
     self._saved = saved
-    self._saved_counts = saved_counts
     self._steps_of: dict[str, int] = dict.fromkeys(names, 0)
     self._learned: dict[str, dict[str, np.ndarray]] = {}
     self._away: set[str] = set()
     self._lock = threading.Lock()
 
   def save(self) -> dict[str, np.ndarray]:
-    # Learners may have continued since they saved.
-    steps = self._saved_counts().get('learner_steps', self.steps)
-    return with_steps(mean(self._saved()), steps)
+    return with_steps(mean(self._saved()), self.steps)
 
   def restore(self, state: Mapping[str, np.ndarray]) -> None:
     self.begun_with = dict(state)
@@ -187,16 +161,7 @@ class LearnerMean:
     }
 
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
-    """Returns one nest of arrays per name, of the mean or of one learner.
-
-    It is empty for a learner without a report, or an excluded one.
-
-    Args:
-      names: Groups of variables of the mean, or results of `name_of`.
-
-    Raises:
-      KeyError: If a name is unknown.
-    """
+    """Returns one nest of arrays of the mean per name; KeyError if unknown."""
     return [self._get(name) for name in names]
 
   def _present(self) -> dict[str, dict[str, np.ndarray]]:
@@ -213,15 +178,8 @@ class LearnerMean:
       return np.asarray(self.steps, np.int64)
     if name == 'max_priority':
       return np.asarray(1.0, np.float64)  # Its tables are elsewhere.
-    node, of, group = name.rpartition(_OF)
-    if of:
-      with self._lock:
-        state = self._present().get(node)
-      if state is None:
-        return []
-    else:
-      state = self.learned()
-    found = [a for key, a in state.items() if key.startswith(f'{group}/')]
+    state = self.learned()
+    found = [a for key, a in state.items() if key.startswith(f'{name}/')]
     if not found:
       known = sorted({key.split('/')[0] for key in state})
       raise KeyError(f"Unknown variables '{name}'; there are {known}.")

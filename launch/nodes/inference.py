@@ -39,12 +39,8 @@ class InferenceNode(node.Node):
     """Compiles the policies and starts the server.
 
     Args:
-      context: Context of this node, 'inference/<index>'.
-      session: Session of the run.
       follow: Makes a network and its variable client; called again for the
         evaluator.
-      transport: Transport of experience.
-      rows: Number of environments in each expected request.
       device: Device of the policies; None for TensorFlow's choice.
       evaluates: Whether it also serves the evaluator.
     """
@@ -168,9 +164,6 @@ def make_buckets(rows: Sequence[int]) -> list[int]:
 
   A batch joins several requests of a few sizes. So the buckets are the smallest
   request times 1, 2, 4, …, and the sum of all requests.
-
-  Args:
-    rows: Number of environments in each expected request.
   """
   buckets, total = [min(rows)], sum(rows)
   while 2 * buckets[-1] < total:

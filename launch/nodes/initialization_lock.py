@@ -6,62 +6,28 @@ draw initial values at the same time.
 
 import contextlib
 import threading
-import time
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from repertory.launch.nodes import node
-from repertory.launch.platform import watchdog
 
 _LOOK_SECONDS = 0.2
 
 _LOCK = threading.RLock()
 
 
-class _Entry(NamedTuple):
-  """Holder of the lock, and the time it took it."""
-
-  name: str
-  time: float
-
-
-_entries: list[_Entry] = []  # Of one node; the lock is reentrant.
-
-
 @contextlib.contextmanager
-def held(context: node.Context, timeout_seconds: float) -> Iterator[None]:
-  """Holds the initialization lock of the process.
+def held(context: node.Context) -> Iterator[None]:
+  """Holds the initialization lock of the process, which is reentrant.
 
-  While the node waits it sends heartbeats, so that it does not seem to hang.
-  The lock is reentrant.
-
-  Args:
-    context: Context of the node.
-    timeout_seconds: Timeout of another node that holds the lock; at least
-      `watchdog.START_SECONDS`.
-
-  Raises:
-    signals.Stopped: If the stop signal is set during the wait.
-    TimeoutError: If another node holds the lock for too long.
+  While the node waits it sends heartbeats, so that it does not seem to hang;
+  the coordinator misses those of a holder that hangs.
   """
   if not _LOCK.acquire(blocking=False):
-    _wait(context, timeout_seconds)
-  _entries.append(_Entry(context.name, time.monotonic()))
+    context.report_start('waiting for other nodes to make their networks')
+    while not _LOCK.acquire(timeout=_LOOK_SECONDS):
+      context.stop.check()
+      context.coordinator.poll(context.name)
   try:
     yield
   finally:
-    _entries.pop()
     _LOCK.release()
-
-
-def _wait(context: node.Context, timeout_seconds: float) -> None:
-  context.report_start('waiting for other nodes to make their networks')
-  timeout_seconds = max(timeout_seconds, watchdog.START_SECONDS)
-  while not _LOCK.acquire(timeout=_LOOK_SECONDS):
-    context.stop.check()
-    context.coordinator.poll(context.name)
-    for name, since in _entries[:1]:
-      if time.monotonic() - since > timeout_seconds:
-        raise TimeoutError(
-          f"Waited {timeout_seconds:g} seconds for '{name}' to make a network."
-        )

@@ -13,7 +13,7 @@ from repertory.launch.opening import offline
 from repertory.launch.opening import session as session_lib
 
 # Timeout of a stopped learner for the last reports of actors.
-LAST_REPORT_SECONDS = 1.5
+_LAST_REPORT_SECONDS = 1.5
 
 
 class LearnerNode(learning.LearningNode):
@@ -29,19 +29,12 @@ class LearnerNode(learning.LearningNode):
     session: session_lib.Session,
     transport: transports.Transport,
   ):
-    """Makes the learner, and restores it if the session is resumed.
-
-    Args:
-      transport: Transport of experience, see `Transport.learned`; its stop
-        signal ends every wait.
-    """
+    """Makes the learner, and restores it if the session is resumed."""
     super().__init__(context, session)
     self._phase, self._phase_since = reports.ACTING, time.monotonic()
     builder = session.experiment.builder
-    mixed = None
-    if (
-      session.experience.with_targets is None
-    ):  # Else the Bellman updater does it.
+    mixed = None  # Otherwise the Bellman updater mixes them in.
+    if session.experience.with_targets is None:
       mixed = offline.make_demonstrations(
         session, context.stop, context.report_start
       )
@@ -71,7 +64,7 @@ class LearnerNode(learning.LearningNode):
   def run(self) -> None:
     with contextlib.suppress(signals.Stopped):
       self._learn()
-    self._wait_for_actors()
+    learning.wait_for_actors(self._coordinator, _LAST_REPORT_SECONDS)
     if not self._is_untouched():
       self.checkpoint()
     self._logger.flush()
@@ -84,14 +77,6 @@ class LearnerNode(learning.LearningNode):
         return
       self.step()
       self.checkpoint_if_due()
-
-  def _wait_for_actors(self) -> None:
-    """Waits briefly for the last reports of stopped actors."""
-    deadline = time.monotonic() + LAST_REPORT_SECONDS
-    while time.monotonic() < deadline:
-      if self._coordinator.have_actors_finished():
-        return
-      time.sleep(reports.PERIOD_SECONDS / 5)
 
   def catch_up(self, num_items: int, flush: Callable[[], None]) -> None:
     """Learns until no batch is due, in a single-threaded run.
@@ -136,7 +121,11 @@ class LearnerNode(learning.LearningNode):
       self._end.reset_timeout()
     if reply.phase != self._phase:
       self._phase, self._phase_since = reply.phase, time.monotonic()
-    if self._phase == reports.STOPPING and self._is_done_with_all():
+    if (
+      self._phase == reports.STOPPING
+      and self._coordinator.have_actors_finished()
+      and self.is_caught_up()
+    ):
       self._stop.set()  # All rounds that had begun are learned.
     if self._phase != reports.LEARNING:
       return
@@ -155,9 +144,6 @@ class LearnerNode(learning.LearningNode):
       return False
     steps = self._coordinator.reply().steps
     return steps == self._session.counts['steps']
-
-  def _is_done_with_all(self) -> bool:
-    return self._coordinator.have_actors_finished() and self.is_caught_up()
 
   def close(self) -> None:
     """Closes the transport, flushes the logs, and ends all threads."""

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -50,7 +51,7 @@ class LearningNode(node.Node, core.VariableSource):
     self._table = session.experience.learned.table
     self._tables = session.tables
     experiment = session.experiment
-    with initialization_lock.held(context, experiment.timeout_seconds):
+    with initialization_lock.held(context):
       context.report_start('making its network')
       tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
       self.network = experiment.builder.make_network(session.spec)
@@ -67,12 +68,7 @@ class LearningNode(node.Node, core.VariableSource):
   def _begin_with(
     self, learner: learners.LearnerState, snapshots: transports.Snapshots
   ) -> None:
-    """Sets the learner, and restores it if the session is resumed.
-
-    Args:
-      learner: Learner to train.
-      snapshots: Parts of checkpoints besides the learner.
-    """
+    """Sets the learner, and restores it if the session is resumed."""
     if self._session.experiment.deterministic:
       _check_repeats(learner)
     self.learner = learner
@@ -159,18 +155,7 @@ def report_tables(
   tables: Sequence[replay.TableSpec],
   found: Mapping[str, replay.TableInfo],
 ) -> reports.HeartbeatReply:
-  """Reports learner steps and table statuses to the coordinator.
-
-  Args:
-    coordinator: The coordinator or its client.
-    node_name: Name of the reporting node.
-    learner_steps: Learner steps so far.
-    tables: Tables of the run.
-    found: Status of each table, by name.
-
-  Returns:
-    The coordinator's reply.
-  """
+  """Reports learner steps and table statuses to the coordinator."""
   reply = coordinator.report_learner(node_name, learner_steps, found)
   for table in tables:
     coordinator.write(
@@ -179,17 +164,19 @@ def report_tables(
   return reply
 
 
+def wait_for_actors(coordinator: Any, seconds: float) -> None:
+  """Waits for the last reports of stopped actors, at most for a time."""
+  deadline = time.monotonic() + seconds
+  while time.monotonic() < deadline:
+    if coordinator.have_actors_finished():
+      return
+    time.sleep(reports.PERIOD_SECONDS / 5)
+
+
 def report_lost_items(
   name: str, coordinator: Any, end: transports.LearnerSide, num_batches: int
 ) -> None:
-  """Resets batch counts after a batch timeout, and warns of lost items.
-
-  Args:
-    name: Name of the waiting node.
-    coordinator: The coordinator or its client.
-    end: Learner side of the transport.
-    num_batches: Number of batches that arrived.
-  """
+  """Resets batch counts after a batch timeout, and warns of lost items."""
   if lost := end.reset_count(num_batches):
     coordinator.warn(name, f'Reverb lost at most {lost} sampled items')
 
@@ -197,14 +184,7 @@ def report_lost_items(
 def report_data_change(
   context: node.Context, session: session_lib.Session, paths: Sequence[str]
 ) -> None:
-  """Warns, in a resumed run, that sampling of the data sets restarts.
-
-  Args:
-    paths: Folders of the data sets.
-
-  Raises:
-    CheckpointError: If the run is deterministic.
-  """
+  """Warns, in a resumed run, that sampling of the data sets restarts."""
   if not session.is_resumed:
     return
   if session.experiment.deterministic:

@@ -1,17 +1,24 @@
 """Learner that shares a process with its actors."""
 
 import contextlib
+import dataclasses
+import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from repertory.components import adders, transports, variables
 from repertory.components.replay import local
+from repertory.components.runtime import signals
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.coordination import kinds, starts
-from repertory.launch.nodes import actor, node, rounds
+from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import learner as learner_lib
-from repertory.launch.nodes import lockstep as lockstep_lib
+from repertory.launch.nodes import node, round_snapshots
+from repertory.launch.nodes import rounds as rounds_lib
 from repertory.launch.opening import session as session_lib
+
+# Timeout of the current round when a deterministic run stops.
+_FINISH_SECONDS = 5.0
 
 
 class LocalLearner:
@@ -34,33 +41,27 @@ class LocalLearner:
     """Starts without a learner.
 
     Args:
-      session: Session of the run.
-      num_actors: Number of actors.
       lag: Fixed number of rounds between acting and learning, for deterministic
         runs, see `rounds.Schedule`; None to act with the newest variables. Only
-        for a queue of unrolls that end together.
-
-    Raises:
-      ValueError: If there is a lag without such a queue.
+        where `supports_lockstep`.
     """
     self._session = session
     self._num_actors = num_actors
     self._lag = lag
-    experience = session.experience
-    if lag is not None and not supports_lockstep(experience):
-      raise ValueError(
-        'lag must be None, except for a queue of unrolls that continue across '
-        f'episodes without overlap, got {lag} for {experience.items}.'
-      )
     self._num_round_robin = (
-      num_actors if _inserts_round_robin(experience) else None
+      num_actors if _inserts_round_robin(session.experience) else None
     )
-    self._made: _Made | None = None
+    self._made: (
+      tuple[
+        variables.Publisher, transports.InProcessTransport, _Lockstep | None
+      ]
+      | None
+    ) = None
 
   def make(self, context: node.Context) -> learner_lib.LearnerNode:
     """Makes the learner in the calling thread, and publishes it to actors."""
     if self._lag is not None:
-      context = lockstep_lib.finish_rounds(context)
+      context = _finish_rounds(context)
     transport = self._session.make_in_process_transport(
       context.stop, self._num_round_robin
     )
@@ -68,71 +69,52 @@ class LocalLearner:
       learner = learner_lib.LearnerNode(context, self._session, transport)
       unless_made.callback(learner.close)
       # Before the first update, which must not overlap with a read.
-      publisher = learner.publisher
-      lockstep = None
+      publisher, lockstep = learner.publisher, None
       if self._lag is not None:
-        lockstep = lockstep_lib.make(
-          self._session,
-          publisher,
-          transport,
-          num_actors=self._num_actors,
-          lag=self._lag,
-          stop=context.stop,
+        lockstep = self._make_lockstep(
+          self._lag, publisher, transport, context.stop
         )
       unless_made.pop_all()
-    self._made = _Made(publisher, transport, lockstep)
+    self._made = publisher, transport, lockstep
     return learner
 
   def follow(
     self, context: node.Context
   ) -> tuple[Any, variables.LocalVariableClient]:
-    """Makes a network, and a client for the learner's newest variables.
-
-    Returns:
-      The network, and its variable client.
-
-    Raises:
-      signals.Stopped: If the run stops before the learner is made.
-      TimeoutError: If the learner was not made in time.
-    """
-    publisher = self._find(context).publisher
+    """Makes a network, and a client for the learner's newest variables."""
+    publisher, _, _ = self._find(context)
     network = self._make_network()
     return network, variables.LocalVariableClient(publisher, network.variables)
 
   def make_actor(
     self, context: node.Context, index: int, environment_ids: Sequence[int]
-  ) -> actor.ActorNode:
-    """Makes an actor of the learner.
-
-    Args:
-      context: Context of the actor's node.
-      index: Index of the actor.
-      environment_ids: Ids of its environments.
-
-    Raises:
-      signals.Stopped: If the run stops before the learner is made.
-      TimeoutError: If the learner was not made in time.
-    """
+  ) -> actor_lib.ActorNode:
+    """Makes an actor of the learner."""
     publisher, transport, lockstep = self._find(context)
     network = self._make_network()
     timeout_seconds = self._session.experiment.timeout_seconds
     step_budget = None
-    if lockstep is not None:
-      first, context = context.stop, lockstep_lib.finish_rounds(context)
-      step_budget = rounds.RoundBudget(lockstep.rounds, first, context.stop)
-    wait = local.WaitPolicy(timeout_seconds, context.stop, warning_seconds=None)
-    transport = transport.at(wait)
-    if self._num_round_robin is not None:
-      transport = transport.in_turn(index)
     if lockstep is None:
       variable_client = variables.LocalVariableClient(
         publisher, network.variables
       )
     else:
-      variable_client = lockstep.follow(
-        publisher, network.variables, timeout_seconds, context.stop
+      first, context = context.stop, _finish_rounds(context)
+      rounds = lockstep.rounds
+      step_budget = rounds_lib.RoundBudget(rounds, first, context.stop)
+      variable_client = variables.ScheduledVariableClient(
+        publisher,
+        network.variables,
+        period=rounds.schedule.period,
+        first_round=rounds.beginning.number,
+        version_of=rounds.schedule.version_of,
+        timeout_seconds=timeout_seconds,
+        stop=context.stop,
       )
-    made = actor.ActorNode(
+    wait = local.WaitPolicy(timeout_seconds, context.stop, warning_seconds=None)
+    turn = None if self._num_round_robin is None else index
+    transport = transport.at(wait, turn)
+    made = actor_lib.ActorNode(
       context,
       self._session,
       environment_ids,
@@ -152,7 +134,8 @@ class LocalLearner:
     # Only after the learner's network: both draw from the same random seed.
     return self._session.experiment.builder.make_network(self._session.spec)
 
-  def _find(self, context: node.Context) -> '_Made':
+  def _find(self, context: node.Context):
+    """Waits for publisher, transport and lockstep of the learner."""
     context.report_start(f'waiting for {kinds.LEARNER.name}')
     return starts.wait_for(
       lambda: self._made,
@@ -162,6 +145,97 @@ class LocalLearner:
       timeout_seconds=self._session.experiment.timeout_seconds,
       stop=context.stop,
     )
+
+  def _make_lockstep(
+    self,
+    lag: int,
+    publisher: variables.Publisher,
+    transport: transports.InProcessTransport,
+    stop: signals.StopSignal,
+  ) -> '_Lockstep':
+    """Makes the rounds, from the first or from that of the checkpoint."""
+    session = self._session
+    experiment, experience = session.experiment, session.experience
+    schedule = rounds_lib.Schedule(
+      cast(adders.Sequences, experience.items).stride,
+      experiment.num_environments,
+      experience.batch_size,
+      lag,
+    )
+    restored = round_snapshots.Restored.read(transport.actors.restored)
+    publisher.keep(schedule.num_versions)
+    publisher.restore(restored.versions)
+    rounds = rounds_lib.Rounds(
+      schedule,
+      self._num_actors,
+      experiment.max_steps,
+      experiment.timeout_seconds,
+      restored.beginning,
+    )
+    snapshots = round_snapshots.RoundSnapshots(
+      rounds,
+      publisher,
+      num_episodes=session.counts['episodes'],
+      timeout_seconds=experiment.timeout_seconds,
+      stop=stop,
+    )
+    if experiment.checkpoint_replay:
+      transport.actors.source = snapshots
+    else:
+      snapshots.give_up()
+    return _Lockstep(rounds, snapshots, restored)
+
+
+class _Lockstep(NamedTuple):
+  """Shared state of the actors of a deterministic run."""
+
+  rounds: rounds_lib.Rounds
+  snapshots: round_snapshots.RoundSnapshots
+  restored: round_snapshots.Restored
+
+  def admit(
+    self,
+    index: int,
+    actor: actor_lib.ActorNode,
+    step_budget: rounds_lib.RoundBudget,
+  ) -> None:
+    """Restores an actor, and adds it to snapshots."""
+    deposit = self.restored.deposits.get(index)
+    if deposit is not None:
+      actor.restore(deposit.saved)
+      step_budget.begin_with(deposit.steps)
+    # So that the warning comes at the start.
+    if self.snapshots.is_possible and actor.save() is None:
+      self.snapshots.give_up()
+
+    def make_deposit(steps: int) -> round_snapshots.ActorDeposit | None:
+      actor.flush()
+      saved = actor.save()
+      if saved is None:
+        return None
+      return round_snapshots.ActorDeposit(steps, actor.total_episodes, saved)
+
+    def arrive(number: int, steps: int, takes_place: bool) -> None:
+      make = functools.partial(make_deposit, steps)
+      self.snapshots.arrive(index, number, takes_place, make)
+
+    step_budget.arrive = arrive
+
+
+def _finish_rounds(context: node.Context) -> node.Context:
+  """Returns a context whose stop signal lets the current round end first.
+
+  After a failure of any node the round cannot end, so there is no delay.
+  """
+
+  def is_without_failure() -> bool:
+    try:
+      return context.coordinator.failure() is None
+    except Exception:  # The coordinator may have ended.
+      return False
+
+  late = signals.LateSignal(context.stop, _FINISH_SECONDS, is_without_failure)
+  return dataclasses.replace(context, stop=late)
 
 
 def supports_lockstep(experience: experience_lib.Experience) -> bool:
@@ -173,17 +247,3 @@ def supports_lockstep(experience: experience_lib.Experience) -> bool:
 
 def _inserts_round_robin(experience: experience_lib.Experience) -> bool:
   return experience.table.is_queue and experience.items.slots_end_together
-
-
-class _Made(NamedTuple):
-  """Parts of the learner that actors use.
-
-  Attributes:
-    publisher: Publisher of the learner's variables.
-    transport: Transport of experience.
-    lockstep: Rounds of a deterministic run; None without a lag.
-  """
-
-  publisher: variables.Publisher
-  transport: transports.InProcessTransport
-  lockstep: lockstep_lib.Lockstep | None

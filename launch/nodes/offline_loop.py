@@ -14,12 +14,6 @@ from repertory.launch.opening import offline, offline_checks
 from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import interrupts
 
-# Pairs (caller, callee) of nodes.
-CALLS = (
-  (kinds.LEARNER.name, kinds.COORDINATOR.name),
-  (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
-)
-
 
 class OfflineLearnerNode(learner.LearnerNode):
   """Learns from a table of data; learner steps count as the run's steps."""
@@ -58,11 +52,7 @@ class OfflineLoop(run_loop.RunLoop):
     show: Callable[[loggers.Status], None],
     paths: Sequence[str],
   ):
-    """Makes only the coordinator; see `run_loop.RunLoop`.
-
-    Args:
-      paths: Folders of the data sets.
-    """
+    """Makes only the coordinator; see `run_loop.RunLoop`."""
     super().__init__(session, title, interruption, show)
     self._paths = paths
 
@@ -90,7 +80,3 @@ class OfflineLoop(run_loop.RunLoop):
     with self._named(self._data_learner.name):
       self._data_learner.step()
     return 1
-
-  @property
-  def _total_steps(self):
-    return self._data_learner.version

@@ -19,8 +19,6 @@ def make_training_policy(
   Args:
     context: Context of the acting node; after a restart its coordinator
       supplies the step count.
-    session: Session of the run.
-    network: Network of the policy.
   """
   experiment, generation = session.experiment, context.generation
   steps = session.steps_per_environment

@@ -56,6 +56,9 @@ class RoundSnapshots(transports.ActorSnapshots):
   Each actor saves its state when it arrives at the round, and continues. The
   learner continues, too, but not with items of that round. Once all actors have
   arrived, their states are saved with the remaining items of earlier rounds.
+
+  Attributes:
+    is_possible: Whether snapshots can be taken.
   """
 
   def __init__(
@@ -70,7 +73,6 @@ class RoundSnapshots(transports.ActorSnapshots):
     """Starts without a snapshot.
 
     Args:
-      rounds: Rounds of all actors.
       publisher: Publisher of the variables that coming rounds act with.
       num_episodes: Episodes finished before this run.
       timeout_seconds: Timeout of the learner's wait for actors.
@@ -81,21 +83,16 @@ class RoundSnapshots(transports.ActorSnapshots):
     self._num_episodes = num_episodes
     self._timeout_seconds = timeout_seconds
     self._stop = stop
-    self._is_possible, self._is_over = True, False
+    self.is_possible, self._is_over = True, False
     self._number: int | None = None
     self._deposits: dict[int, ActorDeposit] = {}
     self._steps: Mapping[int, int] = {}
     self._has_come = threading.Condition()
 
-  @property
-  def is_possible(self) -> bool:
-    """Whether snapshots can be taken."""
-    return self._is_possible
-
   def give_up(self) -> None:
     """Takes no more snapshots, since an actor cannot be saved."""
     with self._has_come:
-      self._is_possible = False
+      self.is_possible = False
       self._has_come.notify_all()
 
   def arrive(
@@ -108,8 +105,6 @@ class RoundSnapshots(transports.ActorSnapshots):
     """Records the arrival of an actor at the start of a round.
 
     Args:
-      index: Index of the actor.
-      number: Number of the round.
       takes_place: Whether the round takes place; if not, acting ends there.
       make_deposit: Returns the actor's state if a snapshot needs it; None if
         the actor cannot be saved.
@@ -119,7 +114,7 @@ class RoundSnapshots(transports.ActorSnapshots):
         self._is_over = True
         if self._number != number:
           self._begin_anew(number)
-      if self._number != number or not self._is_possible:
+      if self._number != number or not self.is_possible:
         return
     deposit = make_deposit()  # May block on the table.
     if deposit is None:
@@ -138,7 +133,7 @@ class RoundSnapshots(transports.ActorSnapshots):
     with self._has_come:
       if self._number is None:
         self._begin_anew(self._rounds.next_to_come())
-      if self._is_whole() or not self._is_possible:
+      if self._is_whole() or not self.is_possible:
         return True
       limit = schedule.items_before(self._number or 0)
       if num_sampled + schedule.batch_size <= limit:
@@ -154,7 +149,7 @@ class RoundSnapshots(transports.ActorSnapshots):
   def take(self) -> transports.ActorState | None:
     with self._has_come:
       number, deposits, steps = self._number, self._deposits, self._steps
-      if number is None or not (self._is_possible and self._is_whole()):
+      if number is None or not (self.is_possible and self._is_whole()):
         return None
       if not self._is_over:
         self._number, self._deposits = None, {}
@@ -182,5 +177,5 @@ class RoundSnapshots(transports.ActorSnapshots):
   def _wait(self, seconds: float) -> bool:
     with self._has_come:
       return self._has_come.wait_for(
-        lambda: self._is_whole() or not self._is_possible, seconds
+        lambda: self._is_whole() or not self.is_possible, seconds
       )

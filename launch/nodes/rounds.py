@@ -81,11 +81,8 @@ class Rounds:
     """Starts at a round without arrivals.
 
     Args:
-      schedule: Schedule of variable versions.
-      num_actors: Number of actors.
       max_steps: Environment steps after which no further round begins.
       timeout_seconds: Timeout of waits for other actors.
-      beginning: First round.
     """
     self.schedule = schedule
     self.num_actors = num_actors
@@ -113,10 +110,6 @@ class Rounds:
 
     Returns:
       Whether the round takes place.
-
-    Raises:
-      signals.Stopped: If the stop signal was set.
-      TimeoutError: If other actors did not arrive in time.
     """
     with self._has_come:
       self._newest = max(self._newest, number)
@@ -177,7 +170,6 @@ class RoundBudget:
     """Starts without grants.
 
     Args:
-      rounds: Rounds of all actors.
       stop: Signal after which no new round begins.
       late: Signal that ends waits for other actors.
     """

@@ -30,6 +30,12 @@ _CALLBACKS_PERIOD_SECONDS = 0.02
 _HURRIED_SECONDS = 0.5
 
 
+# Pairs (caller, callee) of nodes of a loop with learner and evaluator alone.
+CALLS = (
+  (kinds.LEARNER.name, kinds.COORDINATOR.name),
+  (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
+)
+
 T = TypeVar('T', bound=node_lib.Node)
 
 
@@ -50,10 +56,7 @@ class RunLoop(abc.ABC):
     """Makes only the coordinator.
 
     Args:
-      session: Session of the run.
-      title: Display title of the run.
       interruption: Signal that ends the run early, with a checkpoint.
-      show: Function that displays the status.
     """
     self._session = session
     self._interruption = interruption
@@ -73,9 +76,6 @@ class RunLoop(abc.ABC):
 
     Returns:
       The final status.
-
-    Raises:
-      failures.NodeError: If a node failed.
     """
     try:
       # Compilation may take longer than any step.
@@ -112,11 +112,6 @@ class RunLoop(abc.ABC):
   def _flush(self) -> None:  # noqa: B027
     """Flushes experience into replay, for a checkpoint."""
 
-  @property
-  @abc.abstractmethod
-  def _total_steps(self) -> int:
-    """Environment steps since the start."""
-
   def _make(self) -> None:
     self._learner = self._make_learner()
     self._evaluator = self._add(kinds.EVALUATOR.name, self._make_evaluator)
@@ -124,15 +119,14 @@ class RunLoop(abc.ABC):
     self._show(self._coordinator.status())
 
   def _make_evaluator(self, context: node_lib.Context):
-    evaluation = None
-    if self._session.experiment.evaluation_episodes:
-      evaluation = evaluator_lib.make_evaluation(
-        context,
-        self._session,
+    return evaluator_lib.make(
+      context,
+      self._session,
+      lambda: (
         self._learner.network,
         variables.SharedVariableClient(self._learner),
-      )
-    return evaluator_lib.EvaluatorNode(context, self._session, evaluation)
+      ),
+    )
 
   def _add(self, name: str, make: Callable[[node_lib.Context], T]) -> T:
     """Makes a node, and registers it with the coordinator."""
@@ -221,11 +215,7 @@ class RunLoop(abc.ABC):
         node.report()
 
   def _save_in_spite_of_failure(self, failed: str) -> None:
-    """Tries to write a checkpoint; errors are only logged.
-
-    Args:
-      failed: Name of the node that failed.
-    """
+    """Tries to write a checkpoint; errors are only logged."""
     with contextlib.suppress(Exception):  # The checkpoint matters more.
       self._report()
     try:
@@ -237,9 +227,6 @@ class RunLoop(abc.ABC):
     """Closes all nodes in reverse order; returns warnings.
 
     The final checkpoint is written by then, so errors do not fail the run.
-
-    Args:
-      error: Error that ended the run, if any.
     """
     warnings = []
     for node in reversed(self._nodes):
@@ -297,12 +284,8 @@ class RunLoop(abc.ABC):
     """Returns counters that change with any progress."""
     if not self._are_all_made:
       return (self._num_done, self._num_shown)
-    return (
-      self._num_done,
-      self._total_steps,
-      self._learner.version,
-      self._evaluator.total_steps,
-    )
+    steps = [getattr(node, 'total_steps', 0) for node in self._nodes]
+    return (self._num_done, self._learner.version, *steps)
 
   @contextlib.contextmanager
   def _watched(self, least_seconds: float = 0.0) -> Iterator[None]:
@@ -351,11 +334,7 @@ class RunLoop(abc.ABC):
     return None
 
   def _describe_stall(self, seconds: float) -> failures.NodeError:
-    """Writes a stall report.
-
-    Args:
-      seconds: Time without progress.
-    """
+    """Writes a stall report."""
     # Without replay server or log folder, the report has the last known state.
     for node in self._nodes:
       with contextlib.suppress(Exception):

@@ -16,12 +16,7 @@ from repertory.launch.nodes import replay as replay_lib
 def calls(
   transport: str, experience: experience_lib.Experience
 ) -> Sequence[tuple[str, str]]:
-  """Returns the pairs (caller, callee) of nodes.
-
-  Args:
-    transport: Kind of the transport.
-    experience: Declaration of items and tables.
-  """
+  """Returns the pairs (caller, callee) of nodes."""
   users = [kinds.ACTOR.name, kinds.LEARNER.name]
   if experience.with_targets is not None:
     users.insert(1, kinds.BELLMAN_UPDATER.name)
@@ -83,12 +78,13 @@ class SingleLoop(run_loop.RunLoop):
       ),
     )
     if session.experiment.deterministic:
+      states = cast(transports.InProcessTransport, transport).actors
       with self._named(self._actor.name):
-        self._snapshots = actor_lib.restore_actor(
-          session,
-          self._actor,
-          cast(transports.InProcessTransport, transport).actors,
-        )
+        if states.restored:
+          self._actor.restore(states.restored)
+        if session.experiment.checkpoint_replay:
+          self._snapshots = actor_lib.SingleActorSnapshots(self._actor)
+          states.source = self._snapshots
     return learner
 
   def _make_transport(self) -> transports.Transport:
@@ -133,7 +129,3 @@ class SingleLoop(run_loop.RunLoop):
     if self._snapshots is not None and failed == self._actor.name:
       self._snapshots.give_up()  # It may have failed in the middle of a step.
     super()._save_in_spite_of_failure(failed)
-
-  @property
-  def _total_steps(self):
-    return self._actor.total_steps

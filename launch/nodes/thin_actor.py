@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from repertory.components.actors import environment_loop
-from repertory.components.inference import addresses, thin_actor
 from repertory.components.inference import client as client_lib
+from repertory.components.inference import thin_actor
 from repertory.components.runtime import signals
-from repertory.launch.coordination import reports, starts
+from repertory.launch.coordination import starts
 from repertory.launch.nodes import acting, node
 from repertory.launch.opening import environment_batches
-
-# Number of answers after which waits are compared with environment steps.
-_CHECKED_ANSWERS = 500
 
 # Delay before it looks for a new server.
 _RECONNECT_SECONDS = 0.25
@@ -60,9 +57,6 @@ class ThinActorNode(acting.ActingNode):
     self._report_start = context.report_start
     self._clients: list[client_lib.InferenceClient] = []
     self._environments = []
-    self._host = context.interface.host
-    self._address = ''
-    self._is_checked = False
     self._num_servers = 0  # Lost so far.
     self._connect()
 
@@ -80,42 +74,12 @@ class ThinActorNode(acting.ActingNode):
           raise signals.Stopped from None
       self._connect()
 
-  def report(self) -> reports.HeartbeatReply:
-    if not self._is_checked:
-      self._check_waits()
-    return super().report()
-
-  def _check_waits(self) -> None:
-    """Warns once if waiting for actions takes longer than stepping."""
-    waits = [client.waits for client in list(self._clients)]
-    count = sum(one.count for one in waits)
-    if count < _CHECKED_ANSWERS:
-      return
-    self._is_checked = True
-    waiting = sum(one.waiting_seconds for one in waits) / count
-    stepping = sum(one.stepping_seconds for one in waits) / count
-    if waiting < stepping or addresses.is_at(self._address, self._host):
-      return
-    help_text = 'more environments for each actor, or more actors'
-    if self._settings.num_connections == 1:
-      help_text += ', or double buffering'
-    self._coordinator.warn(
-      self.name,
-      f'{self.name} waits {1000 * waiting:.2f} ms per step for actions from '
-      f'the network, and steps its environments for {1000 * stepping:.2f} ms: '
-      f'{help_text} would use that time',
-    )
-
   def close(self) -> None:
     """Ends the connections."""
     self._disconnect()
 
   def _connect(self) -> None:
-    """Makes the environments, and connects them to the inference server.
-
-    Raises:
-      client.ServerLost: If no server answers within the timeout.
-    """
+    """Makes the environments, and connects them to the inference server."""
     since = time.monotonic()
     while True:
       self._report_start(f'waiting for {self._settings.server}')
@@ -126,7 +90,6 @@ class ThinActorNode(acting.ActingNode):
         timeout_seconds=self._settings.timeout_seconds,
         stop=self._stop,
       )
-      self._address = address
       self._report_start('making its environments')
       try:
         self._loops = [
@@ -190,8 +153,6 @@ def make_loop(
   """Connects an environment batch to an inference server.
 
   Args:
-    address: Address of the server.
-    environments: Environments to step.
     spec: `specs.EnvironmentSpec` of one environment.
     environment_ids: Environment id of each slot, in order.
     **client_settings: Further arguments of `InferenceClient`.

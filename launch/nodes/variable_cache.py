@@ -23,7 +23,6 @@ class VariableCache:
     """Starts with an empty cache.
 
     Args:
-      read: Returns variables by name.
       age: Returns a version key that changes whenever the variables do.
     """
     self._read = read
@@ -33,11 +32,7 @@ class VariableCache:
     self._kept: dict[tuple[str, ...], tuple[Any, bytes]] = {}
 
   def get(self, names: Sequence[str]) -> bytes:
-    """Returns one nest of arrays per name, for `unpack`.
-
-    Raises:
-      KeyError: If a name is unknown.
-    """
+    """Returns one nest of arrays per name, for `unpack`."""
     key = tuple(names)
     with self._lock:  # Concurrent requests share this read.
       # Before the read: after a step in between, the next request reads again.

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import dm_env
@@ -14,6 +14,7 @@ import numpy as np
 
 from repertory.components.actors import environment_loop
 from repertory.components.config import settings
+from repertory.environments.batches import vector_batch
 from repertory.environments.rendering import rendering
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.nodes import videos
@@ -68,11 +69,11 @@ def with_rendering(
   name = 'environment_factory'
   if experiment.evaluation_environment_factory is not None:
     name = f'evaluation_{name}'
-  factory = rendering.film(getattr(experiment, name))
+  factory = rendering.enable(getattr(experiment, name))
   return dataclasses.replace(experiment, **{name: factory})
 
 
-class VideoRecorder:
+class VideoRecorder(vector_batch.BatchWrapper):
   """Environment batch that records a video of each evaluation episode.
 
   Records the episodes of each slot that count for the evaluation, see
@@ -97,7 +98,7 @@ class VideoRecorder:
       num_episodes: Number of episodes to record.
       video_format: File format, one of `videos.FORMATS`.
     """
-    self._environments = environments
+    super().__init__(environments)
     self._folder = folder
     self._num_episodes = num_episodes
     self._format = video_format
@@ -110,19 +111,14 @@ class VideoRecorder:
     self._unfinished: str | None = None  # The hidden folder.
     self._files: dict[int, videos.VideoFile] = {}  # By slot.
 
-  @property
-  def batch_size(self) -> int:
-    """The number of slots, B."""
-    return self._environments.batch_size
-
   def reset(self) -> dm_env.TimeStep:
     """Resets every slot; discards unfinished videos.
 
     Raises:
-      NoPictureError: If the environments cannot render.
+      RenderError: If the environments cannot render.
       VideoError: If a video cannot be written.
     """
-    timestep = self._environments.reset()
+    timestep = self.batch.reset()
     self._discard()
     self._record([slot for slot, left in enumerate(self._left) if left])
     return timestep
@@ -131,10 +127,10 @@ class VideoRecorder:
     """Steps every slot and records its frames.
 
     Raises:
-      NoPictureError: If the environments no longer render.
+      RenderError: If the environments no longer render.
       VideoError: If a video cannot be written.
     """
-    timestep = self._environments.step(actions)
+    timestep = self.batch.step(actions)
     first = timestep.step_type == _FIRST
     self._record(
       [
@@ -144,10 +140,6 @@ class VideoRecorder:
       ]
     )
     return timestep
-
-  def info(self, slot: int) -> Mapping[str, Any] | None:
-    """Returns the info of a slot: see `VectorBatch.info`."""
-    return self._environments.info(slot)
 
   def keep(self, episode: environment_loop.Episode) -> None:
     """Finishes the video of an episode that ended in the last step.
@@ -180,9 +172,9 @@ class VideoRecorder:
     if not slots:
       return
     try:
-      rendered = rendering.take(self._environments, slots)
-    except rendering.NoPictureError as error:
-      raise rendering.NoPictureError(
+      rendered = rendering.take(self.batch, slots)
+    except rendering.RenderError as error:
+      raise rendering.RenderError(
         f'The environment cannot render: {str(error).rstrip(".")}. See '
         'docs/videos.md for environments that can, and how to add it.'
       ) from error

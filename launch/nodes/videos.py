@@ -48,11 +48,7 @@ class VideoError(Exception):
 
 
 def check(video_format: str) -> None:
-  """Checks that videos of a format can be written.
-
-  Raises:
-    SettingError: If the format is not known, or the package is missing.
-  """
+  """Checks that a format is known, and that there is ffmpeg."""
   if video_format not in FORMATS:
     raise settings.SettingError(
       'video_format',
@@ -62,11 +58,7 @@ def check(video_format: str) -> None:
 
 
 def find_program() -> str:
-  """Returns the path of ffmpeg.
-
-  Raises:
-    SettingError: If ffmpeg is not available.
-  """
+  """Returns the path of ffmpeg; raises SettingError without one."""
   try:
     import imageio_ffmpeg  # noqa: PLC0415 An extra.
 

@@ -14,12 +14,7 @@ from repertory.launch.platform import machine_memory
 _SAMPLERS = ('uniform', tables.PRIORITIZED)
 
 # The compiled loop replaces these methods, so overrides would be ignored.
-_NOT_OVERRIDDEN = (
-  'make_adder',
-  'make_dataset',
-  'make_priority_updater',
-  'make_learner',
-)
+_NOT_OVERRIDDEN = ('make_adder', 'make_learner')
 
 
 def check(experiment: experiment_lib.Experiment) -> None:

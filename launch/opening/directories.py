@@ -80,7 +80,9 @@ def check_entries(directory: str) -> None:
   # Not recursively: the folder of W&B in the logs has links.
   nodes = os.path.join(LOGS, printed.NODES)
   for folder in (*FOLDERS, LEARNERS, nodes):
-    with contextlib.suppress(OSError):  # It is missing, or another run moves it.
+    with contextlib.suppress(
+      OSError
+    ):  # It is missing, or another run moves it.
       names = sorted(os.listdir(os.path.join(directory, folder)))
       check_kinds(directory, [os.path.join(folder, name) for name in names])
 

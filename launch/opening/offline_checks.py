@@ -174,7 +174,7 @@ def _check_agent(
 ) -> None:
   """Raises for agents that cannot learn offline."""
   try:
-    transports.check_offline(experience, experiment.builder)
+    transports.check_offline(experience)
   except ValueError as error:
     raise SettingError(
       'agent',

@@ -69,7 +69,7 @@ def find_options(
       bundle = smallest_batch or experiment.num_environments_per_actor
     try:
       if kind in (transports.InProcessTransport.kind, transports.SHARES):
-        transports.check_in_process(experience, experiment.builder)
+        transports.check_in_process(experience)
       warning = _check_memory(experiment, experience, kind)
     except ValueError as refusal:
       refusals.append(refusal)
@@ -92,7 +92,7 @@ def _check_memory(
   tables, sizes = experience.all_tables, []
   for table in tables:
     if kind == transports.ReverbTransport.kind:
-      item_bytes = table.least_item_bytes  # Servers compress images.
+      item_bytes = table.item_bytes
     else:
       copied = local.copied_bytes(table) if experiment.checkpoint_replay else 0
       item_bytes = local.item_bytes(table) + copied

@@ -42,11 +42,10 @@ class Quantity:
   Attributes:
     name: Name by which it is chosen.
     title: Title, with its unit.
-    series: Function of a run and one of `AXES` that returns the series; empty
-      if the run lacks it.
-    reference: Target value, drawn as a line; None for none.
-    in_view: Least and greatest y that a figure always shows; if the least is 0,
-      nothing below it is shown.
+    series: Function of a run and one of `AXES`; empty if the run lacks it.
+    reference: Target value, drawn as a line.
+    in_view: Least and greatest y that a figure always shows; nothing below 0 is
+      shown if the least is 0.
     agent: Agent that it belongs to; None for all.
   """
 
@@ -60,14 +59,9 @@ class Quantity:
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-  """A quantity of a group; all arrays are `[X]`.
+  """A statistic of a quantity of a group, over the runs with data at x; `[X]`.
 
   Attributes:
-    label: Label of the group.
-    x: Positions, increasing.
-    middle: The statistic over the runs with data at x.
-    interval: Its interval, see `aggregates.bootstrap_interval`.
-    num_runs: Number of runs with data at x.
     size: Number of runs of the group that have the quantity at all.
   """
 
@@ -111,11 +105,7 @@ def make_panels(
 ) -> list[Panel]:
   """Returns panels sorted by quantity, then environment, without empty ones.
 
-  Args:
-    grouped: The groups.
-    quantities: The quantities to plot.
-    over: The x-axis, one of `AXES`; for offline runs, steps are learner steps.
-    statistic: One of `STATISTICS`.
+  For offline runs, steps are learner steps.
   """
   panels = []
   for quantity in quantities:
@@ -224,11 +214,7 @@ def _make_curve(
 
 
 def _sample(series: Series, grid: np.ndarray) -> np.ndarray:
-  """Resamples a run's values on a grid, NaN where it has none.
-
-  Values of one cell are averaged by their weights, and values between cells are
-  interpolated.
-  """
+  """Averages and interpolates a run's values on a grid, NaN outside of it."""
   if len(grid) == 1:
     return np.array([np.average(series.y, weights=series.weight)])
   # Assigns each value to the nearest point of the grid.
@@ -250,9 +236,8 @@ def _rows(
   logs = run.logs
   y = logs.column(label, column)
   nodes = logs.get(label, {}).get('node')
-  if nodes is not None and len(nodes) == len(
-    y
-  ):  # The mean over nodes of the last value of each.
+  # The mean over nodes of the last value of each.
+  if nodes is not None and len(nodes) == len(y):
     newest: dict[str, float] = {}
     means = np.full(len(y), np.nan)
     for row in np.flatnonzero(np.isfinite(y)):

@@ -85,14 +85,7 @@ def save(
   path: str,
   kind: str,
 ) -> None:
-  """Draws all panels in one figure, and saves it.
-
-  Args:
-    panels: The panels, at least one.
-    labels: Labels of all curves, in the order of the legend.
-    path: Path of the file.
-    kind: 'png' or 'svg'.
-  """
+  """Draws panels, at least one, in one figure, and saves it as PNG or SVG."""
   with matplotlib.rc_context({**_STYLE, 'svg.hashsalt': 'repertory'}):
     figure = _draw_all(panels, labels)
     metadata = {'Date': None} if kind == 'svg' else {}
@@ -104,14 +97,8 @@ def save(
 def to_svg(panel: curves_lib.Panel, labels: Sequence[str], salt: str) -> str:
   """Draws one panel without title and legend, for an HTML page.
 
-  Args:
-    panel: The panel.
-    labels: Labels of all curves of all panels, which share their colors.
-    salt: Unique text for each panel of a page, so that no ids collide.
-
-  Returns:
-    The element `<svg>`, with text as text instead of paths, and variables of
-    the page's style in place of colors.
+  The salt must differ between panels of a page, so that no ids collide. Colors
+  are variables of the page's style.
   """
   style = {
     **_STYLE,
@@ -179,11 +166,7 @@ def _draw_all(
 def _lay_out(
   panels: Sequence[curves_lib.Panel],
 ) -> list[list[curves_lib.Panel | None]]:
-  """Returns rows of panels, with None for empty cells.
-
-  Each quantity starts a row, with a column for each environment. For a single
-  environment, quantities are side by side.
-  """
+  """Returns a row per quantity, or a single one for a single environment."""
   environments = sorted({panel.environment for panel in panels})
   parts: list[list[curves_lib.Panel | None]] = [list(panels)]
   if len(environments) > 1:

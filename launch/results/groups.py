@@ -11,11 +11,8 @@ from typing import Any, NamedTuple
 from repertory.agents.interface import registry
 from repertory.launch.results import runs as runs_lib
 
-# Ending of directories named by their seed.
 _SEED = re.compile(f'{os.sep}seed_[0-9]+$')
 
-# Tables are long, and follow from the settings.
-_DERIVED = 'table.'
 _NUM_ENVIRONMENTS = 'num_environments'  # Mostly follows from other settings.
 _PLAIN_BY_THEMSELVES = ('topology', 'launch_type')
 _DIGITS = 4  # Of long floats in labels, unless that makes two groups equal.
@@ -104,10 +101,7 @@ def group(runs: Sequence[runs_lib.RunRecord]) -> Grouped:
 
 
 def _describe_run(run: runs_lib.RunRecord) -> dict[str, Any]:
-  """Returns the settings that runs of a group share, in one mapping.
-
-  Names of an agent's settings lack the prefix 'config.'.
-  """
+  """Returns the settings that runs of a group share, without 'config.'."""
   settings = {
     name.removeprefix('config.'): value for name, value in run.settings.items()
   }
@@ -147,17 +141,14 @@ def compare(groups: Sequence[Group]) -> dict[str, list[Any]]:
 
 
 def _differences(groups: Sequence[Group]) -> dict[str, list[Any]]:
-  """Returns the settings that differ, with the values of all groups.
-
-  Tables, which follow from other settings, are left out unless nothing else
-  differs.
-  """
+  """Returns the settings that differ, with the values of all groups."""
   found = {}
   for name in dict.fromkeys(name for one in groups for name in one.settings):
     values = [one.settings.get(name) for one in groups]
     if any(value != values[0] for value in values):
       found[name] = values
-  plain = {n: v for n, v in found.items() if not n.startswith(_DERIVED)}
+  # Tables are long, and follow from other settings.
+  plain = {n: v for n, v in found.items() if not n.startswith('table.')}
   return plain or found
 
 
@@ -167,11 +158,7 @@ def _freeze(value: Any) -> str:
 
 
 def _name(groups: Sequence[Group], digits: int | None) -> list[str]:
-  """Names groups by agent, and by settings that differ on one environment.
-
-  Settings of a preset of the agent are replaced by the preset's name if that is
-  shorter.
-  """
+  """Names groups by agent, and by settings that differ on one environment."""
   found = {}
   for agent in {group.agent for group in groups}:
     own = [one for one in groups if one.agent == agent]
@@ -225,15 +212,7 @@ def _find_distinguishing(groups: Sequence[Group]) -> list[str]:
 def _describe_by_presets(
   agent: str, groups: Sequence[Group], names: Sequence[str], digits: int | None
 ) -> list[list[str]]:
-  """Describes groups of one agent by presets and differences from them.
-
-  Args:
-    names: Settings that distinguish the groups.
-    digits: Significant digits of floats.
-
-  Returns:
-    The words of each group; [] if the agent has no presets.
-  """
+  """Describes groups of one agent by presets and differences from them."""
   known = {one.name: one.presets for one in registry.agents()}
   if not known.get(agent):
     return []  # Does not import user modules just to name a curve.

@@ -307,16 +307,28 @@ def _runs(runs: Sequence[runs_lib.RunRecord]) -> list[_Section]:
   folder = os.path.commonpath(map(os.path.dirname, paths)) if paths else '.'
   named = [(os.path.relpath(p, folder), run) for p, run in zip(paths, runs)]
   incidents = [
-    {
-      'directory': name,
-      'kind': one.kind,
-      'description': one.text + (f' (× {one.count})' if one.count > 1 else ''),
-    }
+    {'directory': name, **one}
     for name, run in named
     for one in throughput.incidents(run)
   ]
+  servers = [
+    {'directory': name, **row}
+    for name, run in named
+    if (row := throughput.inference(run))
+  ]
   return [
-    _throughput(named),
+    _Section(
+      'Throughput and waiting',
+      'Blocked is the share of time in which the rate limiter makes one side '
+      'wait for the other.',
+      tables=[
+        _Table(
+          [{'directory': n, **throughput.pace(run)} for n, run in named],
+          range(1, 6),
+        ),
+        _Table(servers, range(1, 7), 'Inference servers'),
+      ],
+    ),
     _Section(
       'Incidents',
       tables=[_Table(incidents, wraps=True)],
@@ -337,47 +349,6 @@ def _runs(runs: Sequence[runs_lib.RunRecord]) -> list[_Section]:
       ],
     ),
   ]
-
-
-def _throughput(named: Sequence[tuple[str, runs_lib.RunRecord]]) -> _Section:
-  measured = [(name, throughput.measure(run)) for name, run in named]
-  pace = [
-    {
-      'directory': name,
-      'steps/s': wording.rate(one.steps_per_second),
-      'lately': wording.rate(one.lately),
-      'updates/s': wording.rate(one.updates_per_second),
-      'acting blocked': wording.share(one.inserts_wait),
-      'learning blocked': wording.share(one.samples_wait),
-      'bottleneck': one.bottleneck,
-    }
-    for name, one in measured
-  ]
-  servers = [
-    {
-      'directory': name,
-      **{
-        title: _write_inference(title, one.inference.get(title))
-        for title in throughput.INFERENCE.values()
-      },
-    }
-    for name, one in measured
-    if one.inference
-  ]
-  return _Section(
-    'Throughput and waiting',
-    'Blocked is the share of time in which the rate limiter makes one side '
-    'wait for the other.',
-    tables=[
-      _Table(pace, range(1, 6)),
-      _Table(servers, range(1, 7), 'Inference servers'),
-    ],
-  )
-
-
-def _write_inference(title: str, value: float | None) -> str:
-  is_share = value is None or title.startswith('of ')
-  return wording.share(value) if is_share else f'{value:,.2f}'
 
 
 def _state(name: str, run: runs_lib.RunRecord) -> dict[str, object]:
@@ -414,13 +385,9 @@ def _evaluation(name: str, run: runs_lib.RunRecord) -> dict[str, object]:
 def _find_videos(
   runs: Sequence[runs_lib.RunRecord], page_folder: str
 ) -> _Section:
-  """Returns the videos of all runs, the newest first.
+  """Returns the videos of all runs, without symbolic links.
 
-  The newest of each run is embedded if it is small enough. Symbolic links are
-  left out, as they may lead anywhere.
-
-  Args:
-    page_folder: Folder of the page, for links.
+  The newest of each run is embedded if it is small enough.
   """
   shown, left = [], _MAX_BYTES_OF_PAGE
   for run in runs:

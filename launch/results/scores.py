@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,14 +31,10 @@ class Score:
   steps: np.ndarray
 
 
-@dataclasses.dataclass(frozen=True)
-class Overall:
-  """Score of a label over all environments.
+class Overall(NamedTuple):
+  """Interquartile mean of a label's normalized returns over all environments.
 
-  Attributes:
-    label: Label of groups, one on each environment.
-    value: Interquartile mean of normalized returns over all runs.
-    interval: Its bootstrap interval; runs are drawn within their environment.
+  The interval is a bootstrap interval; runs are drawn within their environment.
   """
 
   label: str
@@ -47,31 +44,30 @@ class Overall:
 
 def score(groups: Sequence[groups_lib.Group]) -> list[Score]:
   """Returns the scores of all groups with evaluations."""
+  evaluated = [
+    (group, runs)
+    for group in groups
+    if (runs := [run for run in group.runs if run.last])
+  ]
   ends: dict[str, int] = {}  # By environment.
-  evaluated = {
-    id(group): [run for run in group.runs if run.last] for group in groups
-  }
-  for group in groups:
-    for run in evaluated[id(group)]:
+  for group, runs in evaluated:
+    for run in runs:
       end = run.evaluations[-1].steps
       ends[group.environment] = min(end, ends.get(group.environment, end))
-  found = []
-  for group in groups:
-    if runs := evaluated[id(group)]:
-      last = [run.evaluations[-1] for run in runs]
-      end = ends[group.environment]
-      found.append(
-        Score(
-          group,
-          last=np.array([one.episode_return for one in last]),
-          best=np.array(
-            [max(one.episode_return for one in r.evaluations) for r in runs]
-          ),
-          area=np.array([_area(run.evaluations, end) for run in runs]),
-          steps=np.array([one.steps for one in last]),
-        )
-      )
-  return found
+  return [
+    Score(
+      group,
+      last=np.array([run.evaluations[-1].episode_return for run in runs]),
+      best=np.array(
+        [max(one.episode_return for one in r.evaluations) for r in runs]
+      ),
+      area=np.array(
+        [_area(run.evaluations, ends[group.environment]) for run in runs]
+      ),
+      steps=np.array([run.evaluations[-1].steps for run in runs]),
+    )
+    for group, runs in evaluated
+  ]
 
 
 def rank_overall(scores: Sequence[Score]) -> list[Overall]:

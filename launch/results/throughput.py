@@ -1,22 +1,23 @@
 """Throughput, waiting times and incidents of a run."""
 
 import collections
-import dataclasses
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from repertory.components.config import regular_files
 from repertory.launch.opening import directories, run_metadata
 from repertory.launch.results import runs as runs_lib
+from repertory.launch.results import wording
 
 _LATELY = 0.25  # Share of rows that counts as recent.
 
 # Topologies of one thread, in which the rate limiter never blocks.
 _TAKE_TURNS = ('single', 'anakin')
 
-INFERENCE = {
+# Titles of the columns of inference servers' logs.
+_INFERENCE = {
   'rows_per_batch': 'rows of a batch',
   'fill': 'of the computed rows asked for',
   'wait_ms_p50': 'ms a request waits',
@@ -26,31 +27,11 @@ INFERENCE = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class Throughput:
-  """Throughput of a run; None for what its logs lack.
+def pace(run: runs_lib.RunRecord) -> dict[str, str]:
+  """Returns a row on the speed and the waiting of a run, as text.
 
-  Attributes:
-    steps_per_second: Environment steps per second, over the whole run.
-    lately: Environment steps per second, over the last quarter of its rows.
-    updates_per_second: Learner steps per second, over the whole run.
-    inserts_wait: Share of time in which the rate limiter blocked inserts.
-    samples_wait: Share of time in which it blocked samples.
-    inference: Means over servers and time, by description.
-    bottleneck: The bottleneck, judging by the rate limiter; '' if unknown.
+  Blocked is the share of time in which the rate limiter makes one side wait.
   """
-
-  steps_per_second: float | None
-  lately: float | None
-  updates_per_second: float | None
-  inserts_wait: float | None
-  samples_wait: float | None
-  inference: Mapping[str, float]
-  bottleneck: str
-
-
-def measure(run: runs_lib.RunRecord) -> Throughput:
-  """Computes the throughput of a run from its logs."""
   seconds = run.elapsed_seconds or 0.0
   inserts_wait = samples_wait = None
   bottleneck = 'acting and learning take turns'
@@ -58,21 +39,31 @@ def measure(run: runs_lib.RunRecord) -> Throughput:
     inserts_wait = _mean(run, 'replay', 'inserts_wait')
     samples_wait = _mean(run, 'replay', 'samples_wait')
     bottleneck = _name_bottleneck(inserts_wait, samples_wait)
-  return Throughput(
-    steps_per_second=run.steps / seconds if seconds and run.steps else None,
-    lately=_measure_lately(run),
-    updates_per_second=(
-      run.learner_steps / seconds if seconds and run.learner_steps else None
-    ),
-    inserts_wait=inserts_wait,
-    samples_wait=samples_wait,
-    inference={
-      title: value
-      for name, title in INFERENCE.items()
-      if (value := _mean(run, 'inference', name)) is not None
-    },
-    bottleneck=bottleneck,
-  )
+
+  def per_second(steps: int | None) -> str:
+    return wording.rate(steps / seconds if seconds and steps else None)
+
+  return {
+    'steps/s': per_second(run.steps),
+    'lately': wording.rate(_measure_lately(run)),
+    'updates/s': per_second(run.learner_steps),
+    'acting blocked': wording.share(inserts_wait),
+    'learning blocked': wording.share(samples_wait),
+    'bottleneck': bottleneck,
+  }
+
+
+def inference(run: runs_lib.RunRecord) -> dict[str, str]:
+  """Returns a row of means over inference servers and time; {} without any."""
+  means = {title: _mean(run, 'inference', n) for n, title in _INFERENCE.items()}
+  if all(value is None for value in means.values()):
+    return {}
+  return {
+    title: wording.share(value)
+    if value is None or title.startswith('of ')
+    else f'{value:,.2f}'
+    for title, value in means.items()
+  }
 
 
 def _name_bottleneck(
@@ -87,23 +78,8 @@ def _name_bottleneck(
   return 'acting waits for learning: a faster learner would help'
 
 
-@dataclasses.dataclass(frozen=True)
-class Incident:
-  """A restart, warning, stall or failure of a run.
-
-  Attributes:
-    kind: One or two words.
-    text: Description on one line.
-    count: Number of occurrences.
-  """
-
-  kind: str
-  text: str
-  count: int = 1
-
-
-def incidents(run: runs_lib.RunRecord) -> list[Incident]:
-  """Returns the incidents of a run, in the order of the logs."""
+def incidents(run: runs_lib.RunRecord) -> list[dict[str, str]]:
+  """Returns a row for each restart, warning, stall or failure of a run."""
   counted: collections.Counter[tuple[str, str]] = collections.Counter()
   for start in run.starts[1:]:
     if run_metadata.BEGUN in start:
@@ -119,17 +95,24 @@ def incidents(run: runs_lib.RunRecord) -> list[Incident]:
   if len(skipped) and np.nanmax(skipped) > 0:
     text = f'{np.nanmax(skipped):,.0f} non-finite updates'
     counted['skipped', text] += 1
-  for name in _list(run, directories.DIVERGED):
-    counted['diverged', f'the batch is in {directories.DIVERGED}/{name}'] += 1
-  if stall := _read_stall(run):
-    counted['stalled', stall] += 1
+  with contextlib.suppress(OSError):
+    folder = directories.DIVERGED
+    for name in regular_files.list_inside(run.directory, folder):
+      counted['diverged', f'the batch is in {folder}/{name}'] += 1
+  with contextlib.suppress(OSError):
+    stall = os.path.join(directories.LOGS, 'stall.txt')
+    with regular_files.open_inside(run.directory, stall) as file:
+      counted['stalled', file.readline().decode(errors='replace').strip()] += 1
   if run.state == runs_lib.FAILED or (
     run.state == runs_lib.INTERRUPTED and run.why
   ):
     counted[run.state, _last_line(run.why)] += 1
   for problem in run.problems:
     counted['unreadable', problem] += 1
-  return [Incident(*key, count) for key, count in counted.items()]
+  return [
+    {'kind': kind, 'description': text + (f' (× {n})' if n > 1 else '')}
+    for (kind, text), n in counted.items()
+  ]
 
 
 def _measure_lately(run: runs_lib.RunRecord) -> float | None:
@@ -152,23 +135,6 @@ def _mean(run: runs_lib.RunRecord, label: str, name: str) -> float | None:
   if not np.any(known):
     return None
   return float(np.average(values[known], weights=counts[known]))
-
-
-def _read_stall(run: runs_lib.RunRecord) -> str:
-  """Returns the first line of a stall's report; '' without one."""
-  name = os.path.join(directories.LOGS, 'stall.txt')
-  try:
-    with regular_files.open_inside(run.directory, name) as file:
-      return file.readline().decode(errors='replace').strip()
-  except OSError:
-    return ''
-
-
-def _list(run: runs_lib.RunRecord, folder: str) -> Sequence[str]:
-  try:
-    return regular_files.list_inside(run.directory, folder)
-  except OSError:
-    return []
 
 
 def _last_line(text: object) -> str:

@@ -19,13 +19,9 @@ Combination = Mapping[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class SweepRun:
-  """A run of a sweep.
+  """A run of a sweep: arguments of `train`, without directories.
 
-  Attributes:
-    group: Directory of the runs that differ in the seed only, relative to that
-      of the sweep.
-    seed: Text of the seed.
-    arguments: Arguments of `repertory train`, without directories.
+  Its group are the runs that differ in the seed only, named by the directory.
   """
 
   group: str
@@ -38,12 +34,25 @@ class SweepRun:
     return os.path.join(self.group, f'seed_{self.seed}')
 
 
-def combine(given: Mapping[str, values_lib.Values]) -> list[Combination]:
-  """Returns all combinations.
+@dataclasses.dataclass(frozen=True)
+class FinishedRun:
+  """Result of a run.
 
-  All combinations of the first seed come first, so they can be compared after
-  one run each.
+  Attributes:
+    code: Exit code, -n if signal n ended it; None if it could not start.
+    lines: Last lines of its output.
+    was_stopped: Whether the sweep had asked it to stop.
   """
+
+  run: SweepRun
+  code: int | None
+  lines: Sequence[str]
+  seconds: float
+  was_stopped: bool = False
+
+
+def combine(given: Mapping[str, values_lib.Values]) -> list[Combination]:
+  """Returns all combinations, those of the first seed first."""
   names = sorted(given, key=lambda name: name != SEED)
   products = itertools.product(*(given[name] for name in names))
   return [dict(zip(names, product)) for product in products]
@@ -74,13 +83,9 @@ def name_group(
   axes: Sequence[str],
   taken: Mapping[str, Any],
 ) -> str:
-  """Returns the name of a group's directory, made of settings that differ.
+  """Returns the name of a group's directory, made of values on the axes.
 
-  Args:
-    combination: Values from the command line.
-    settings: All settings, for those without a value.
-    axes: Names of settings that differ within the sweep.
-    taken: Names of other groups.
+  Those that were not typed are in the settings. Other groups' names are taken.
   """
   texts = {
     axis.removeprefix('config.'): str(combination.get(axis, settings.get(axis)))

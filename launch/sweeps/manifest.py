@@ -82,7 +82,11 @@ def load(directory: str) -> SweepManifest | None:
   try:
     with regular_files.open_inside(directory, FILE) as file:
       found = _parse(directory, dict(json.load(file)))
-    _rename(found)
+    # Replaces earlier names of settings by present ones.
+    update = reward_model_config.with_present_names
+    found.fixed = update(found.fixed)
+    found.axes = list(map(reward_model_config.renamed, found.axes))
+    found.groups = {group: update(own) for group, own in found.groups.items()}
     return found
   except FileNotFoundError:
     found = [
@@ -107,11 +111,10 @@ def load(directory: str) -> SweepManifest | None:
 
 
 def _parse(directory: str, contents: dict[str, Any]) -> SweepManifest:
-  """Makes a manifest whose groups and runs stay inside the sweep's directory.
+  """Makes a manifest whose runs stay inside the sweep's directory.
 
   Raises:
-    ValueError: Naming the wrong entry.
-    TypeError: If an entry is unknown, or has a wrong type.
+    ValueError, TypeError: Naming the wrong entry.
   """
   version = contents.pop('version', None)
   if version != _VERSION:
@@ -129,14 +132,6 @@ def _parse(directory: str, contents: dict[str, Any]) -> SweepManifest:
     if group not in manifest.groups or not _SEED.fullmatch(seed):
       raise ValueError(f'codes must belong to runs of groups, got {path!r}')
   return manifest
-
-
-def _rename(manifest: SweepManifest) -> None:
-  """Replaces earlier names of settings by present ones."""
-  update = reward_model_config.with_present_names
-  manifest.fixed = update(manifest.fixed)
-  manifest.axes = list(map(reward_model_config.renamed, manifest.axes))
-  manifest.groups = {g: update(own) for g, own in manifest.groups.items()}
 
 
 def join(
@@ -214,15 +209,7 @@ def _divide(manifest: SweepManifest, fulls: Mapping[str, Settings]) -> None:
 
 
 def join_study(manifest: SweepManifest, settings: Settings) -> None:
-  """Initializes the manifest of a study, or checks that it has the same.
-
-  Args:
-    manifest: The manifest, which is changed.
-    settings: All settings; those with ranges or several values as text.
-
-  Raises:
-    SettingError: If the manifest has other settings.
-  """
+  """Initializes the manifest of a study; raises SettingError if it differs."""
   if not manifest.fixed:
     manifest.is_study, manifest.fixed = True, dict(settings)
   if not manifest.is_study:
@@ -294,14 +281,7 @@ def _grow(
   fulls: Mapping[str, dict[str, Any]],
   asked: Sequence[tuple[grid.Combination, Settings]],
 ) -> bool:
-  """Raises the number of steps of all runs, if requested.
-
-  Returns:
-    Whether it was requested.
-
-  Raises:
-    SettingError: If fewer steps are requested.
-  """
+  """Raises the number of steps of all runs, if requested; returns whether."""
   if _STEPS in manifest.axes or not fulls:
     return False
   there = manifest.fixed[_STEPS]

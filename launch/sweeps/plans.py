@@ -1,21 +1,13 @@
-"""Plans of sweeps: a grid of combinations, or the trials of a study."""
+"""Plans of sweeps, which yield their runs: a grid of combinations of values."""
 
 import math
 import os
 from collections import deque
-from collections.abc import (
-  Callable,
-  Collection,
-  Iterable,
-  Mapping,
-  Sequence,
-  Sized,
-)
+from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from typing import Any
 
 from repertory.components.config.settings import SettingError
-from repertory.launch import sweeps
-from repertory.launch.sweeps import grid, pool
+from repertory.launch.sweeps import grid
 from repertory.launch.sweeps import manifest as manifest_lib
 from repertory.launch.sweeps import values as values_lib
 
@@ -27,7 +19,7 @@ OBJECTIVES = ('last', 'best')
 
 
 class SweepPlan:
-  """Plan of a sweep.
+  """Plan of a sweep, and source of its runs once it is open.
 
   Attributes:
     settings: Settings of one of its runs.
@@ -36,6 +28,9 @@ class SweepPlan:
 
   settings: Mapping[str, Any]
   retries = True
+
+  def __init__(self):
+    self._waiting: deque[grid.SweepRun] = deque()
 
   def join(self, manifest: manifest_lib.SweepManifest) -> None:
     """Adds its runs to a manifest, in memory; raises SettingError if unfit."""
@@ -56,9 +51,25 @@ class SweepPlan:
     """Returns the number of its runs that succeeded."""
     raise NotImplementedError
 
-  def open(self) -> pool.RunSource:
-    """Returns the source of its runs, which may write to the directory."""
+  def open(self) -> None:
+    """Queues the runs to do; may write to the directory."""
     raise NotImplementedError
+
+  @property
+  def num_to_come(self) -> int:
+    """Number of runs that have not begun."""
+    return len(self._waiting)
+
+  def next(self) -> grid.SweepRun | None:
+    """Returns a run to start; None if none is available yet."""
+    return self._waiting.popleft() if self._waiting else None
+
+  def unwanted(self) -> Collection[grid.SweepRun]:
+    """Returns runs that should be stopped if they are running."""
+    return ()
+
+  def end(self, ended: grid.FinishedRun) -> None:
+    """Processes the result of a run."""
 
   def conclude(self) -> list[str]:
     """Returns lines to print at the end."""
@@ -74,22 +85,15 @@ class GridPlan(SweepPlan):
   """Plan of a grid: all combinations of values."""
 
   def __init__(self, given: values_lib.Given, read: Read):
-    """Reads all combinations.
-
-    Args:
-      given: Values from the command line, without ranges.
-      read: Function that returns the settings of arguments.
-
-    Raises:
-      ValueError: If `train` would reject one.
-    """
+    """Reads all combinations; raises ValueError if `train` would reject one."""
+    super().__init__()
     values = {grid.SEED: given.seeds, **given.values}
-    count = math.prod(map(len, values.values()))
-    if count > _MAX_RUNS:
+    number = math.prod(map(len, values.values()))
+    if number > _MAX_RUNS:
       raise SettingError(
         '',
         f'The values must have at most {_MAX_RUNS:,} combinations, got '
-        f'{count:,}.',
+        f'{number:,}.',
       )
     self._axes = [name for name, texts in values.items() if len(texts) > 1]
     self._asked = [
@@ -105,7 +109,7 @@ class GridPlan(SweepPlan):
 
   def describe(self) -> str:
     groups = {run.group for run in self._runs}
-    return f'{_count(self._runs, "run")}, {_count(groups, "combination")}'
+    return f'{count(self._runs, "run")}, {count(groups, "combination")}'
 
   def untried(self) -> Sequence[grid.SweepRun]:
     return [*self._new.values()][::-1]
@@ -113,153 +117,12 @@ class GridPlan(SweepPlan):
   def num_done(self) -> int:
     return sum(map(self._manifest.is_done, self._runs))
 
-  def open(self) -> 'Queue':
-    return Queue(run for run in self._runs if not self._manifest.is_done(run))
-
-
-class Queue:
-  """Source that yields given runs in order."""
-
-  def __init__(self, runs: Iterable[grid.SweepRun]):
-    """Takes the runs that have not ended."""
-    self._waiting = deque(runs)
-
-  @property
-  def num_to_come(self) -> int:
-    return len(self._waiting)
-
-  def next(self) -> grid.SweepRun | None:
-    return self._waiting.popleft() if self._waiting else None
-
-  def unwanted(self) -> Collection[grid.SweepRun]:
-    return ()
-
-  def end(self, ended: pool.FinishedRun) -> None:
-    pass
-
-
-class StudyPlan(SweepPlan):
-  """Plan of a hyperparameter search, see `study.Study`."""
-
-  retries = False
-
-  def __init__(
-    self,
-    given: values_lib.Given,
-    read: Read,
-    num_trials: int,
-    seed: int,
-    objective: str,
-    prunes: bool,
-  ):
-    """Reads the choices, and the ends of each range.
-
-    Args:
-      given: Values and ranges from the command line.
-      read: Function that returns the settings of arguments.
-      num_trials: Total number of trials.
-      seed: Seed of the choices.
-      objective: One of `OBJECTIVES`.
-      prunes: Whether to prune trials that fall behind.
-
-    Raises:
-      ValueError: If `train` would reject a choice, or there is nothing to
-        choose.
-    """
-    try:
-      self._study_class = sweeps.study.Study
-    except ImportError as error:
-      if error.name != 'optuna':
-        raise
-      raise SettingError(
-        'study', "needs the package optuna: pip install 'repertory[study]'."
-      ) from error
-    choices = {n: texts for n, texts in given.values.items() if len(texts) > 1}
-    self._space = {**choices, **given.ranges}
-    if not self._space:
-      raise SettingError(
-        'study',
-        'must have a setting with a range or several values to choose from.',
-      )
-    self._fixed = {
-      name: texts[0] for name, texts in given.values.items() if len(texts) == 1
-    }
-    self._seeds = given.seeds
-    self._num_trials = num_trials
-    self._objective = objective
-    self._seed = seed
-    self._prunes = prunes
-    self._study = None
-    # A combination, and variants with another value of one setting.
-    ends = {
-      **choices,
-      **{n: (str(one.low), str(one.high)) for n, one in given.ranges.items()},
-      grid.SEED: self._seeds,
-    }
-    first = {**self._fixed, **{name: texts[0] for name, texts in ends.items()}}
-    self._probes = [first] + [
-      {**first, name: text}
-      for name, texts in ends.items()
-      for text in texts[1:]
-    ]
-    self.settings, *_ = (read(grid.to_arguments(one)) for one in self._probes)
-
-  def join(self, manifest: manifest_lib.SweepManifest) -> None:
-    self._manifest = manifest
-    space = {
-      name: one.text if isinstance(one, values_lib.Range) else list(one)
-      for name, one in self._space.items()
-    }
-    manifest_lib.join_study(
-      manifest,
-      {
-        **self.settings,
-        **space,
-        grid.SEED: list(self._seeds),
-        'objective': self._objective,
-        'study_seed': self._seed,
-      },
+  def open(self) -> None:
+    self._waiting.extend(
+      run for run in self._runs if not self._manifest.is_done(run)
     )
 
-  def describe(self) -> str:
-    numbers = range(self._num_trials)
-    return f'{_count(numbers, "trial")} of {_count(self._seeds, "seed")}'
 
-  def untried(self) -> Sequence[grid.SweepRun]:
-    if self._manifest.codes:
-      return []
-    return [
-      grid.make_run('trial_0', one)
-      for one in self._probes
-      if one[grid.SEED] == self._seeds[0]
-    ]
-
-  def num_done(self) -> int:
-    return sum(code == 0 for code in self._manifest.codes.values())
-
-  def open(self) -> pool.RunSource:
-    self._study = self._study_class(
-      self._manifest,
-      self._space,
-      self._fixed,
-      self._seeds,
-      self._num_trials,
-      self._seed,
-      self._objective,
-      self._prunes,
-    )
-    return self._study
-
-  def conclude(self) -> list[str]:
-    best = self._study.best() if self._study is not None else None
-    if best is None:
-      return ['No trial has a value yet.']
-    number, chosen, value = best
-    return [
-      f'Best: trial_{number}, {self._objective} return {value:.4g}: '
-      + ' '.join(grid.to_arguments(chosen))
-    ]
-
-
-def _count(things: Sized, what: str) -> str:
+def count(things: Sized, what: str) -> str:
+  """Returns the number of things with their name."""
   return f'{len(things)} {what}{"s" if len(things) != 1 else ""}'

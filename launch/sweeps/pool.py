@@ -1,67 +1,92 @@
 """Process pool for the runs of a sweep."""
 
-import dataclasses
 import os
+import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
-from repertory.launch.platform import interrupts
-from repertory.launch.sweeps import children, grid
+from repertory.launch.platform import child_processes, interrupts
+from repertory.launch.sweeps import grid, plans
+
+OUTPUT = 'output.txt'  # A run's output, in its directory.
 
 _TICK_SECONDS = 0.2
 _NUM_LAST_LINES = 10
+_TAIL_BYTES = 2**14
+_CODE = """
+import sys
+del sys.path[0]  # The working directory, which `repertory` does not look into.
+from repertory.launch.platform import child_processes
+child_processes.stop_with({parent})
+from repertory.launch.cli import {module}
+{module}.main()
+"""
 
 
-@dataclasses.dataclass(frozen=True)
-class FinishedRun:
-  """Result of a run.
+def command(module: str) -> list[str]:
+  """Returns the command that runs the `main` of a module of `cli`.
 
-  Attributes:
-    run: The run.
-    code: Exit code, -n if signal n ended it; None if it could not start.
-    lines: Last lines of its output.
-    seconds: Duration.
-    was_stopped: Whether the sweep had asked it to stop.
+  The process gets a SIGHUP when this process, or the thread that started it,
+  ends.
+  """
+  code = _CODE.format(parent=os.getpid(), module=module)
+  return [sys.executable, '-c', code]
+
+
+def environment() -> Mapping[str, str]:
+  """Returns environment variables with the import path of this process."""
+  paths = os.pathsep.join(path for path in sys.path if path)
+  return {**os.environ, 'PYTHONPATH': paths}
+
+
+class _Child:
+  """A run in its own process, whose output is appended to a file.
+
+  It has its own session, so signals of the terminal reach this process only.
   """
 
-  run: grid.SweepRun
-  code: int | None
-  lines: Sequence[str]
-  seconds: float
-  was_stopped: bool = False
+  def __init__(self, directory: str, arguments: Sequence[str]):
+    """Starts `repertory train`; raises OSError if that fails."""
+    os.makedirs(directory, exist_ok=True)
+    self._output = os.path.join(directory, OUTPUT)
+    self.begun_at = time.monotonic()
+    self.stopped_at: float | None = None
+    with open(self._output, 'ab') as file:
+      self._begin = file.tell()
+      self.process = subprocess.Popen(
+        [*command('entry_point'), 'train', *arguments],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=file,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+      )
 
+  def stop(self, timeout: float) -> None:
+    """Asks the run to write a checkpoint and end, and later kills it."""
+    now = time.monotonic()
+    if self.stopped_at is None:
+      self.stopped_at = now
+      self.process.send_signal(signal.SIGTERM)
+    elif now - self.stopped_at > timeout:
+      child_processes.kill_tree(self.process)
 
-class RunSource(Protocol):
-  """Interface of sources of runs."""
-
-  @property
-  def num_to_come(self) -> int:
-    """Number of runs that have not begun."""
-    ...
-
-  def next(self) -> grid.SweepRun | None:
-    """Returns a run to start; None if none is available yet."""
-    ...
-
-  def unwanted(self) -> Collection[grid.SweepRun]:
-    """Returns runs that should be stopped if they are running."""
-    ...
-
-  def end(self, ended: FinishedRun) -> None:
-    """Processes the result of a run."""
-    ...
-
-
-@dataclasses.dataclass
-class _Running:
-  child: children.Child
-  begun_at: float
-  stopped_at: float | None = None
+  def last_lines(self) -> list[str]:
+    try:
+      with open(self._output, 'rb') as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(self._begin, size - _TAIL_BYTES))
+        lines = file.read().decode(errors='replace').splitlines()
+    except OSError as error:
+      return [f'{self._output} cannot be read: {error.strerror}']
+    return [line for line in lines if line.strip()][-_NUM_LAST_LINES:]
 
 
 class Pool:
-  """Runs the runs of a source, up to `parallel` at a time.
+  """Runs the runs of a plan, up to `parallel` at a time.
 
   The first Ctrl-C, SIGTERM or SIGHUP asks all runs to stop, which they do with
   a checkpoint. A second one, or the time-out, kills them.
@@ -69,6 +94,8 @@ class Pool:
 
   def __init__(
     self,
+    plan: plans.SweepPlan,
+    watcher: Any,
     directory: str,
     options: Callable[[grid.SweepRun], Sequence[str]],
     parallel: int,
@@ -77,27 +104,25 @@ class Pool:
     """Starts nothing yet.
 
     Args:
+      plan: Source of runs.
+      watcher: Its `begin` is called before each run, `end` with each
+        `FinishedRun` before that of the plan, and `show` several times a second
+        with the running ones.
       directory: Directory of the sweep.
       options: Function that returns further arguments of a run.
       parallel: Number of concurrent runs.
       stop_seconds: Time-out for a run to stop after it was asked to.
     """
+    self._plan = plan
+    self._watcher = watcher
     self._directory = directory
     self._options = options
     self._parallel = parallel
     self._stop_seconds = stop_seconds
-    self._running: dict[grid.SweepRun, _Running] = {}
+    self._running: dict[grid.SweepRun, _Child] = {}
 
-  def run(
-    self,
-    source: RunSource,
-    watch: Callable[[Collection[grid.SweepRun]], None],
-  ) -> int | None:
+  def run(self) -> int | None:
     """Runs all, and returns when no process is left.
-
-    Args:
-      source: Source of runs.
-      watch: Called several times a second with the running ones.
 
     Returns:
       The number of the signal that ended it early, or None.
@@ -106,56 +131,54 @@ class Pool:
       try:
         while True:
           if not interruption.is_set():
-            self._fill(source)
+            self._fill()
           if not self._running:
             return interruption.number
           is_over = interruption.is_set()
-          self._stop(self._running if is_over else source.unwanted())
+          self._stop(self._running if is_over else self._plan.unwanted())
           time.sleep(_TICK_SECONDS)
-          self._reap(source)
-          watch(self._running)
+          self._reap()
+          self._watcher.show(self._running)
       except Exception:  # An error in this process.
         self._stop(self._running)
         deadline = time.monotonic() + self._stop_seconds
         while time.monotonic() < deadline and any(
-          one.child.poll() is None for one in self._running.values()
+          one.process.poll() is None for one in self._running.values()
         ):
           time.sleep(_TICK_SECONDS)
         raise
       finally:
         for one in self._running.values():
-          one.child.kill()
+          child_processes.kill_tree(one.process)
 
-  def _fill(self, source: RunSource) -> None:
+  def _fill(self) -> None:
     """Starts runs up to the limit."""
-    while len(self._running) < self._parallel and (run := source.next()):
+    while len(self._running) < self._parallel and (run := self._plan.next()):
+      self._watcher.begin(run)
       directory = os.path.join(self._directory, run.path)
       try:
-        child = children.Child(directory, [*run.arguments, *self._options(run)])
+        arguments = [*run.arguments, *self._options(run)]
+        self._running[run] = _Child(directory, arguments)
       except OSError as error:
         lines = [f'It could not start: {error}']
-        source.end(FinishedRun(run, None, lines, 0.0))
-      else:
-        self._running[run] = _Running(child, time.monotonic())
+        self._end(grid.FinishedRun(run, None, lines, 0.0))
 
   def _stop(self, unwanted: Collection[grid.SweepRun]) -> None:
-    """Asks runs to stop, once, and kills them after the time-out."""
-    now = time.monotonic()
     for run, one in self._running.items():
-      if run in unwanted and one.stopped_at is None:
-        one.stopped_at = now
-        one.child.stop()
-      if one.stopped_at is not None and now - one.stopped_at > (
-        self._stop_seconds
-      ):
-        one.child.kill()
+      if run in unwanted or one.stopped_at is not None:
+        one.stop(self._stop_seconds)
 
-  def _reap(self, source: RunSource) -> None:
+  def _reap(self) -> None:
     for run, one in list(self._running.items()):
-      code = one.child.poll()
+      code = one.process.poll()
       if code is not None:
         del self._running[run]
-        lines = one.child.last_lines(_NUM_LAST_LINES)
         seconds = time.monotonic() - one.begun_at
         was_stopped = one.stopped_at is not None
-        source.end(FinishedRun(run, code, lines, seconds, was_stopped))
+        self._end(
+          grid.FinishedRun(run, code, one.last_lines(), seconds, was_stopped)
+        )
+
+  def _end(self, ended: grid.FinishedRun) -> None:
+    self._watcher.end(ended)
+    self._plan.end(ended)

@@ -17,7 +17,7 @@ from optuna.storages import journal
 from repertory.components.config.settings import SettingError
 from repertory.launch import results
 from repertory.launch.opening import directories
-from repertory.launch.sweeps import grid, pool
+from repertory.launch.sweeps import grid, plans
 from repertory.launch.sweeps import manifest as manifest_lib
 from repertory.launch.sweeps import values as values_lib
 
@@ -26,9 +26,6 @@ NAME = 'sweep'
 # Objective functions of the mean returns of a run's evaluations.
 _OBJECTIVES = {'last': lambda returns: returns[-1], 'best': max}
 _LOOK_SECONDS = 1.0
-
-# By name of a setting, as on the command line.
-Space = Mapping[str, values_lib.Values | values_lib.Range]
 
 
 @dataclasses.dataclass
@@ -43,8 +40,8 @@ class _Open:
   is_pruned: bool = False
 
 
-class Study:
-  """Source of the runs of a study's trials, stored in a journal.
+class StudyPlan(plans.SweepPlan):
+  """Plan of a hyperparameter search, whose trials are stored in a journal.
 
   A trial has a run for each seed, and its value is the mean over them. If one
   fails, the trial fails. Choices follow from the seed of the study, the number
@@ -52,45 +49,104 @@ class Study:
   trials.
   """
 
+  retries = False
+
   def __init__(
     self,
-    manifest: manifest_lib.SweepManifest,
-    space: Space,
-    fixed: grid.Combination,
-    seeds: Sequence[str],
+    given: values_lib.Given,
+    read: plans.Read,
     num_trials: int,
-    study_seed: int = 0,
+    seed: int = 0,
     objective: str = 'last',
     prunes: bool = False,
   ):
-    """Opens the study of a sweep, or makes a new one; resumes open trials.
+    """Reads the choices, and the ends of each range.
 
     Args:
-      manifest: Manifest of the sweep, to which trials are added.
-      space: Search space.
-      fixed: Values of the settings that the study does not choose.
-      seeds: Seeds of each trial.
+      given: Values and ranges from the command line.
+      read: Function that returns the settings of arguments.
       num_trials: Total number of trials, earlier ones included.
-      study_seed: Seed of the choices.
+      seed: Seed of the choices.
       objective: 'last' or 'best' evaluation.
       prunes: Whether to prune trials that are worse than the median of earlier
         ones at the same number of evaluations.
 
     Raises:
+      ValueError: If `train` would reject a choice, or there is nothing to
+        choose.
+    """
+    super().__init__()
+    choices = {n: texts for n, texts in given.values.items() if len(texts) > 1}
+    if not choices and not given.ranges:
+      raise SettingError(
+        'study',
+        'must have a setting with a range or several values to choose from.',
+      )
+    self._given = {**choices, **given.ranges}
+    self._space = {name: _distribution(v) for name, v in self._given.items()}
+    self._fixed = {n: v[0] for n, v in given.values.items() if len(v) == 1}
+    self._seeds = given.seeds
+    self._num_trials = num_trials
+    self._objective = objective
+    self._value = _OBJECTIVES[objective]
+    self._seed = seed
+    self._prunes = prunes
+    self._study: optuna.Study  # Once it is open.
+    self._open: dict[int, _Open] = {}
+    self._looked_at = 0.0
+    # A combination, and variants with another value of one setting.
+    ends = {
+      **choices,
+      **{n: (str(one.low), str(one.high)) for n, one in given.ranges.items()},
+      grid.SEED: self._seeds,
+    }
+    first = {**self._fixed, **{name: texts[0] for name, texts in ends.items()}}
+    self._probes = [first] + [
+      {**first, name: text}
+      for name, texts in ends.items()
+      for text in texts[1:]
+    ]
+    self.settings, *_ = (read(grid.to_arguments(one)) for one in self._probes)
+
+  def join(self, manifest: manifest_lib.SweepManifest) -> None:
+    self._manifest = manifest
+    manifest_lib.join_study(
+      manifest,
+      {
+        **self.settings,
+        **{
+          name: one.text if isinstance(one, values_lib.Range) else [*one]
+          for name, one in self._given.items()
+        },
+        grid.SEED: [*self._seeds],
+        'objective': self._objective,
+        'study_seed': self._seed,
+      },
+    )
+
+  def describe(self) -> str:
+    trials = plans.count(range(self._num_trials), 'trial')
+    return f'{trials} of {plans.count(self._seeds, "seed")}'
+
+  def untried(self) -> Sequence[grid.SweepRun]:
+    if self._manifest.codes:
+      return []
+    return [
+      grid.make_run('trial_0', one)
+      for one in self._probes
+      if one[grid.SEED] == self._seeds[0]
+    ]
+
+  def num_done(self) -> int:
+    return sum(code == 0 for code in self._manifest.codes.values())
+
+  def open(self) -> None:
+    """Opens the study, or makes a new one; resumes unfinished trials.
+
+    Raises:
       SettingError: If the sweep has trials, but their journal is missing.
     """
-    self._manifest = manifest
-    self._space = {name: _distribution(one) for name, one in space.items()}
-    self._fixed = fixed
-    self._seeds = seeds
-    self._num_trials = num_trials
-    self._study_seed = study_seed
-    self._objective = _OBJECTIVES[objective]
-    self._prunes = prunes
-    self._open: dict[int, _Open] = {}
-    self._waiting: deque[grid.SweepRun] = deque()
-    self._looked_at = 0.0
-    self._study = _open_journal(manifest)
+    self._study = _open_journal(self._manifest)
     for found in self._study.get_trials():
       if found.state != optuna.trial.TrialState.RUNNING:
         continue
@@ -101,18 +157,16 @@ class Study:
 
   @property
   def num_to_come(self) -> int:
-    """Number of runs that have not begun, including those of later trials."""
     trials = max(0, self._num_trials - self._count())
-    return len(self._waiting) + trials * len(self._seeds)
+    return super().num_to_come + trials * len(self._seeds)
 
   def next(self) -> grid.SweepRun | None:
-    """Returns a run to start, of a new trial if necessary; None at the end."""
     while not self._waiting:
       if self._count() >= self._num_trials:
         return None
       # Mixed, as similar seeds start alike.
       number = len(self._study.get_trials(deepcopy=False))
-      mixed = np.random.SeedSequence([self._study_seed, number])
+      mixed = np.random.SeedSequence([self._seed, number])
       with warnings.catch_warnings():
         # `constant_liar`, which avoids running trials, is experimental.
         warnings.simplefilter('ignore', optuna.exceptions.ExperimentalWarning)
@@ -122,9 +176,8 @@ class Study:
       self._begin(self._study.ask(dict(self._space)))
     return self._waiting.popleft()
 
-  def end(self, ended: pool.FinishedRun) -> None:
-    """Processes the result of a run."""
-    number = _number(ended.run)
+  def end(self, ended: grid.FinishedRun) -> None:
+    number = int(ended.run.group.removeprefix('trial_'))
     one = self._open[number]
     if ended.was_stopped and ended.code != 0 and not one.is_pruned:
       return  # It resumes when the study does.
@@ -155,6 +208,16 @@ class Study:
     except ValueError:
       return None
     return found.number, _choices(found.params), self._study.best_value
+
+  def conclude(self) -> list[str]:
+    best = self.best()
+    if best is None:
+      return ['No trial has a value yet.']
+    number, chosen, value = best
+    return [
+      f'Best: trial_{number}, {self._objective} return {value:.4g}: '
+      + ' '.join(grid.to_arguments(chosen))
+    ]
 
   def _count(self) -> int:
     """Returns the number of trials so far, whatever their outcome."""
@@ -190,7 +253,7 @@ class Study:
     elif one.has_failed or not all(returns):
       self._study.tell(number, state=optuna.trial.TrialState.FAIL)
     else:
-      value = statistics.fmean(map(self._objective, returns))
+      value = statistics.fmean(map(self._value, returns))
       self._study.tell(number, value)
 
   def _falls_behind(self, one: _Open) -> bool:
@@ -198,7 +261,7 @@ class Study:
     returns = [self._returns(run) for run in one.runs]
     for count in range(one.num_reported + 1, min(map(len, returns)) + 1):
       one.num_reported = count
-      so_far = [self._objective(values[:count]) for values in returns]
+      so_far = [self._value(values[:count]) for values in returns]
       one.trial.report(statistics.fmean(so_far), count - 1)
       if one.trial.should_prune():
         return True
@@ -243,7 +306,3 @@ def _distribution(
 
 def _choices(params: Mapping[str, object]) -> dict[str, str]:
   return {name: str(value) for name, value in params.items()}
-
-
-def _number(run: grid.SweepRun) -> int:
-  return int(run.group.removeprefix('trial_'))

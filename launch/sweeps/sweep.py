@@ -41,23 +41,15 @@ class Ending:
 
   manifest: manifest_lib.SweepManifest
   num_done: int
-  failures: Sequence[pool.FinishedRun]
+  failures: Sequence[grid.FinishedRun]
   interrupted: int | None
 
 
 def check(directory: str, plan: plans.SweepPlan, fresh: bool) -> int:
-  """Checks that a plan fits the sweep in a directory; writes nothing.
-
-  Args:
-    directory: Directory of the sweep.
-    plan: Plan to run there.
-    fresh: Whether the old contents will be moved aside.
-
-  Returns:
-    The number of its runs that are done already.
+  """Returns how many runs of a plan are done in a directory; writes nothing.
 
   Raises:
-    SettingError: If it does not fit.
+    SettingError: If the plan does not fit the sweep there.
   """
   directories.check_writable(directory)
   _join(directory, plan, fresh)
@@ -70,21 +62,13 @@ def run(
   options: Callable[[grid.SweepRun], Sequence[str]],
   parallel: int,
   *,
-  title: str,
   stop_seconds: float,
   fresh: bool = False,
 ) -> Ending:
-  """Runs all unfinished runs, and returns when no process is left.
+  """Runs all unfinished runs, and returns when no process is left; see `Pool`.
 
   Args:
-    directory: Directory of the sweep.
-    plan: Plan to run.
-    options: Function that returns further arguments of a run, such as its
-      directory.
-    parallel: Number of concurrent runs.
-    title: Title of the display.
-    stop_seconds: Time-out for a run to stop after it was asked to.
-    fresh: Whether to move the old contents aside.
+    fresh: Whether to move the old contents of the directory aside.
 
   Raises:
     SettingError: If the directory is in use, or of another sweep.
@@ -92,12 +76,14 @@ def run(
   with _holding(directory, fresh):
     manifest = _join(directory, plan)
     _wait_for_others(manifest)
-    source = plan.open()
+    plan.open()
     manifest.save()
-    running = pool.Pool(directory, options, parallel, stop_seconds)
-    progress = _Progress(source, plan, manifest, title)
+    progress = _Progress(plan, manifest)
+    running = pool.Pool(
+      plan, progress, directory, options, parallel, stop_seconds
+    )
     try:
-      interrupted = running.run(progress, progress.show)
+      interrupted = running.run()
     finally:
       progress.close()
   return Ending(manifest, plan.num_done(), progress.failures, interrupted)
@@ -149,11 +135,7 @@ def _holding(directory: str, fresh: bool) -> Iterator[None]:
 
 
 def _wait_for_others(manifest: manifest_lib.SweepManifest) -> None:
-  """Waits for runs of an earlier sweep that have not ended yet.
-
-  Raises:
-    SettingError: If they do not end in time.
-  """
+  """Waits for runs of an earlier sweep; raises SettingError on time-out."""
   deadline = time.monotonic() + _LEAVE_SECONDS
   for path, code in manifest.codes.items():
     directory = os.path.join(manifest.directory, path)
@@ -175,7 +157,7 @@ def _wait_for_others(manifest: manifest_lib.SweepManifest) -> None:
 
 
 class _Progress:
-  """Source of a plan's runs that records and displays their progress.
+  """Records and displays the progress of runs.
 
   It prints lines, and on a terminal a table below them.
 
@@ -185,40 +167,26 @@ class _Progress:
 
   def __init__(
     self,
-    source: pool.RunSource,
     plan: plans.SweepPlan,
     manifest: manifest_lib.SweepManifest,
-    title: str,
   ):
     """Displays nothing yet."""
-    self._source = source
     self._plan = plan
     self._manifest = manifest
-    self._title = title
     self._counts = {'done': plan.num_done(), 'failed': 0, 'stopped': 0}
     self._begun_at = time.monotonic()
     self._shown_at = 0.0
     self._console = rich.console.Console()
     self._live = live.Live(console=self._console, auto_refresh=False)
     self._is_gone = False  # Whether the terminal was closed.
-    self.failures: list[pool.FinishedRun] = []
+    self.failures: list[grid.FinishedRun] = []
 
-  @property
-  def num_to_come(self) -> int:
-    return self._source.num_to_come
+  def begin(self, run: grid.SweepRun) -> None:
+    self._save()  # Trials may be new.
+    if not self._console.is_interactive:
+      self._print(f'begun    {run.path}')
 
-  def next(self) -> grid.SweepRun | None:
-    run = self._source.next()
-    if run is not None:
-      self._save()  # Trials may be new.
-      if not self._console.is_interactive:
-        self._print(f'begun    {run.path}')
-    return run
-
-  def unwanted(self) -> Collection[grid.SweepRun]:
-    return self._source.unwanted()
-
-  def end(self, ended: pool.FinishedRun) -> None:
+  def end(self, ended: grid.FinishedRun) -> None:
     if ended.code == 0:
       value = self._last(ended.run, 'evaluator', 'episode_return')
       state, note = 'done', 'no evaluation'
@@ -234,7 +202,6 @@ class _Progress:
       None if state == 'stopped' else ended.code
     )
     self._save()
-    self._source.end(ended)
     took = figures.duration(ended.seconds)
     self._print(f'{state:8} {ended.run.path}: {note}, {took}')
 
@@ -293,7 +260,7 @@ class _Progress:
         figures.number(steps),
         *('' if value is None else figures.number(value) for value in returns),
       )
-    waiting = {'running': len(running), 'waiting': self.num_to_come}
+    waiting = {'running': len(running), 'waiting': self._plan.num_to_come}
     counts = ', '.join(
       f'{count} {state}'
       for state, count in {**waiting, **self._counts}.items()
@@ -305,7 +272,7 @@ class _Progress:
         rows if running else text.Text('all runs have ended'),
         text.Text(f'{counts}   {clock}', style=view.NOTE),
       ),
-      self._title,
+      f'sweep {self._manifest.directory}',
     )
 
   def _last(self, run: grid.SweepRun, label: str, name: str) -> float | None:

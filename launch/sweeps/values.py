@@ -26,14 +26,7 @@ _NUMBERS = {int: 'integers', float: 'numbers'}
 
 @dataclasses.dataclass(frozen=True)
 class Range:
-  """Numbers from low to high, both included.
-
-  Attributes:
-    text: Text of the range.
-    low: Lower bound, an integer if the setting is one.
-    high: Upper bound, likewise.
-    is_log: Whether the distribution is log-uniform.
-  """
+  """Numbers from low to high, both included; integers if the setting is one."""
 
   text: str
   low: int | float
@@ -57,12 +50,7 @@ class Given:
 
 
 def read(name: str, text: str, kind: type) -> Values | Range:
-  """Parses the text of a setting.
-
-  Args:
-    name: Name of the setting, for errors.
-    text: Text from the command line.
-    kind: Type of the setting: tuple, bool, int, float or str.
+  """Parses the text of a setting of a type: tuple, bool, int, float or str.
 
   Raises:
     SettingError: If the text is ambiguous or malformed.

@@ -56,4 +56,4 @@ class Anakin(topology.Topology):
 
   def call_graph(self, session):
     del session
-    return topology.one_thread(nodes.anakin_loop.CALLS)
+    return topology.one_thread(nodes.run_loop.CALLS)

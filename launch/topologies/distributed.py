@@ -23,7 +23,9 @@ class Distributed(bellman_updaters.BellmanUpdaterTopology):
     planned.plan(learner, parts.make_learner, calls, session=session)
     parts.add_bellman_updaters(planned, session, self.num_bellman_updaters)
     calls = [learner, coordinator]
-    planned.plan(kinds.EVALUATOR.name, _make_evaluator, calls, session=session)
+    planned.plan(
+      kinds.EVALUATOR.name, parts.make_evaluator, calls, session=session
+    )
     calls = [kinds.REPLAY.name, learner, coordinator]
     for index in range(session.experiment.num_actors):
       name = kinds.ACTOR.numbered(index)
@@ -41,13 +43,3 @@ def _make_actor(context, session, index):
     variable_client=variable_client,
     transport=parts.connect(context, session),
   )
-
-
-def _make_evaluator(context, session):
-  if session.experiment.evaluation_episodes == 0:
-    return nodes.evaluator.EvaluatorNode(context, session, None)
-  network, variable_client = parts.fetch(context, session, update_period=1)
-  evaluation = nodes.evaluator.make_evaluation(
-    context, session, network, variable_client
-  )
-  return nodes.evaluator.EvaluatorNode(context, session, evaluation)

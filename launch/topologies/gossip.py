@@ -31,7 +31,6 @@ class Gossip(topology.Topology):
     'an evaluator'
   )
   rank = 5
-  can_be_deterministic = True
 
   num_learners: int = settings.field(
     2,
@@ -74,14 +73,6 @@ class Gossip(topology.Topology):
   def transports(self, experiment):
     return [components.transports.SHARES]
 
-  def sharding(self, experiment):
-    learners = '1 learner' if self.num_learners == 1 else (
-      f'{self.num_learners} learners in graph {self.graph}, mixing every '
-      f'{self.mix_period} steps with weight '
-      f'{"1 / (1 + D)" if self.mix_weight is None else self.mix_weight}'
-    )  # fmt: skip
-    return f'{self.name} of {learners}'
-
   def check(self, experiment):
     num_environments = experiment.num_environments
     if num_environments % self.num_learners:
@@ -102,30 +93,28 @@ class Gossip(topology.Topology):
       experiment, self.num_learners - 1, self.num_learners
     )
     try:
-      own = opening.shares.describe_experience(share, spec)
+      opening.shares.describe_experience(share, spec)
     except SettingError as error:
       problem = (
         f'{error.problem} This is for the share of one of {self.num_learners} '
         'learners.'
       )
       raise SettingError(error.setting, problem, **error.remedy) from error
-    is_lockstep = nodes.local_learner.supports_lockstep(own)
-    if experiment.deterministic and self.num_learners > 1 and not is_lockstep:
-      raise SettingError(
-        'deterministic',
-        f"must be false in topology '{self.name}' for several learners of "
-        f'agent {experiment.agent!r}: only agents that learn once from unrolls '
-        'across episode boundaries mix in lockstep. Others can be '
-        'deterministic with one learner, or in single.',
-      )
 
   def program(self, session, title):
     planned = parts.make_program(session, title, has_server=False)
     coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
-    every = {'session': session, 'names': self.learners}
-    planned.plan(learner, _make_gossip, [coordinator], **every)
+    planned.plan(
+      learner,
+      _make_gossip,
+      [coordinator],
+      session=session,
+      names=self.learners,
+    )
     calls = [learner, coordinator]
-    planned.plan(kinds.EVALUATOR.name, _make_evaluator, calls, **every)
+    planned.plan(
+      kinds.EVALUATOR.name, parts.make_evaluator, calls, session=session
+    )
     sessions = opening.shares.make_sessions(session, self.num_learners)
     for index, (name, own) in enumerate(zip(self.learners, sessions)):
       planned.plan(
@@ -154,36 +143,12 @@ def _make_gossip(context, session, names):
   return nodes.gossip.GossipNode(context, session, names)
 
 
-def _make_evaluator(context, session, names):
-  if session.experiment.evaluation_episodes == 0:
-    return nodes.evaluator.EvaluatorNode(context, session, None)
-  network, variable_client = parts.fetch(context, session, update_period=1)
-  evaluation = nodes.evaluator.make_evaluation(
-    context, session, network, variable_client
-  )
-  return nodes.gossip_evaluator.GossipEvaluatorNode(
-    context,
-    session,
-    evaluation,
-    source=parts.make_source(context, session),
-    network=network,
-    names=names,
-  )
-
-
 def _make_actor_learner(context, session, gossip, index):
   gossip_node = context.peers[kinds.LEARNER.name]
   context.report_start(f'waiting for {kinds.LEARNER.name}')
   launchers.calls.wait_for_server(
     gossip_node, session.experiment.timeout_seconds, context.stop.is_set
   )
-  learner_index = nodes.actor_learner.LearnerIndex(
-    index,
-    gossip.learners,
-    gossip.graph,
-    gossip.mix_period,
-    gossip.mix_weight,
-  )
   return nodes.actor_learner.ActorLearnerNode(
-    context, session, learner_index, gossip_node
+    context, session, index, gossip, gossip_node
   )

@@ -62,4 +62,4 @@ class Offline(topology.Topology):
 
   def call_graph(self, session):
     del session
-    return topology.one_thread(nodes.offline_loop.CALLS)
+    return topology.one_thread(nodes.run_loop.CALLS)

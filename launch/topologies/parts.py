@@ -12,7 +12,7 @@ from repertory.launch.platform import watchdog
 
 if TYPE_CHECKING:
   from repertory.components import transports, variables
-  from repertory.launch.nodes import bellman_updater, learner
+  from repertory.launch.nodes import bellman_updater, evaluator, learner
   from repertory.launch.opening import session as session_lib
 
 
@@ -68,9 +68,8 @@ def add_bellman_updaters(
 def _make_bellman_updater(
   context: node.Context, session: 'session_lib.Session', index: int
 ) -> 'bellman_updater.BellmanUpdaterNode':
-  experiment = session.experiment
-  with nodes.initialization_lock.held(context, experiment.timeout_seconds):
-    updater = experiment.builder.make_bellman_updater(session.spec)
+  with nodes.initialization_lock.held(context):
+    updater = session.experiment.builder.make_bellman_updater(session.spec)
   names, targets = zip(*updater.variable_client.items())
   variable_client = _follow(
     context,
@@ -111,9 +110,7 @@ def fetch(
     The network and its variable client.
   """
   builder = session.experiment.builder
-  with nodes.initialization_lock.held(
-    context, session.experiment.timeout_seconds
-  ):
+  with nodes.initialization_lock.held(context):
     context.report_start('making its network')
     network = builder.make_network(session.spec)
   period = update_period or builder.config.variable_update_period
@@ -130,7 +127,11 @@ def _follow(
 ) -> 'variables.RemoteVariableClient':
   """Makes a client that fetches variables from the learner."""
   return components.variables.RemoteVariableClient(
-    make_source(context, session),
+    launchers.calls.RemoteSource(
+      context.peers[kinds.LEARNER.name],
+      session.experiment.timeout_seconds,
+      context.stop,
+    ),
     followers,
     timeout_seconds=session.experiment.timeout_seconds,
     stop=context.stop,
@@ -138,12 +139,12 @@ def _follow(
   )
 
 
-def make_source(context: node.Context, session: 'session_lib.Session') -> Any:
-  """Returns the learner as a variable source."""
-  return launchers.calls.RemoteSource(
-    context.peers[kinds.LEARNER.name],
-    session.experiment.timeout_seconds,
-    context.stop,
+def make_evaluator(
+  context: node.Context, session: 'session_lib.Session'
+) -> 'evaluator.EvaluatorNode':
+  """Makes the evaluator of the learner's variables."""
+  return nodes.evaluator.make(
+    context, session, lambda: fetch(context, session, update_period=1)
   )
 
 

@@ -179,11 +179,7 @@ def _make_actor(context, shared, index, ids, device):
 
 
 def _make_evaluator(context, session, shared, device):
-  if session.experiment.evaluation_episodes == 0:
-    return nodes.evaluator.EvaluatorNode(context, session, None)
   with components.runtime.compilation.on_device(device):
-    network, variable_client = shared.follow(context)
-    evaluation = nodes.evaluator.make_evaluation(
-      context, session, network, variable_client
+    return nodes.evaluator.make(
+      context, session, lambda: shared.follow(context)
     )
-  return nodes.evaluator.EvaluatorNode(context, session, evaluation)

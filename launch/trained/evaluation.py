@@ -48,7 +48,6 @@ def evaluate(
       not usable or the environment cannot render.
     VideoError: If a video cannot be written.
   """
-  _check_num_episodes(num_episodes)
   with interrupts.raising_signals():
     trained = loading.read(run, best, trust)
   return run_episodes(
@@ -67,7 +66,10 @@ def run_episodes(
 
   The arguments are those of `evaluate`.
   """
-  _check_num_episodes(num_episodes)
+  if num_episodes < 1:
+    raise settings.SettingError(
+      'num_episodes', f'must be at least 1, got {num_episodes}.'
+    )
   experiment = dataclasses.replace(
     trained.experiment, evaluation_episodes=num_episodes
   )
@@ -99,10 +101,3 @@ def run_episodes(
       loop.add_observer(recorder.keep)
     evaluator.measure(session, loop)
     return loop.run_episodes(num_episodes, should_stop=is_interrupted)
-
-
-def _check_num_episodes(num_episodes: int) -> None:
-  if num_episodes < 1:
-    raise settings.SettingError(
-      'num_episodes', f'must be at least 1, got {num_episodes}.'
-    )

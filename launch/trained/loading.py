@@ -59,12 +59,7 @@ def read(
   """Loads a trained agent; writes nothing.
 
   Args:
-    run: Directory of a run whose agent and environment are registered; or its
-      experiment, for any agent and environment.
-    best: Whether to load the policy with the best evaluation return during
-      training, instead of the newest.
-    trust: Whether to import modules named in the checkpoint, which runs their
-      code; otherwise only registered names are used.
+    run: See `launch.load_policy`, as for `best` and `trust`.
     agent: The agent's name as given by the caller, which makes it trusted.
     environment: The environment's name, likewise.
 
@@ -74,40 +69,29 @@ def read(
     CheckpointError: If the checkpoint cannot be read.
   """
   try:
-    return _read(run, best, trust, agent, environment)
+    if isinstance(run, experiment_lib.Experiment):
+      checkpoint, experiment = _load(run.directory, best), run
+    elif isinstance(run, (str, os.PathLike)):
+      directory = os.fspath(run)
+      checkpoint = _load(directory, best)
+      experiment = naming.from_identity(
+        checkpoint.state.get('experiment'),
+        directory,
+        trust=trust,
+        agent=agent,
+        environment=environment,
+      )
+    else:
+      raise settings.SettingError(
+        'run', f'must be the directory of a run, or an experiment, got {run!r}.'
+      )
+    spec = smoke_test.check(experiment)
+    experience = preflight.describe_experience(experiment, spec)
+    resume_checks.check_identity(checkpoint, experiment.identity(experience))
+    network = experiment.builder.make_network(spec)
+    learners.restore_exported(checkpoint.arrays, 'policy', network.variables)
   except checkpointing.CheckpointError as error:
     raise checkpointing.CheckpointError(error.problem) from error
-
-
-def _read(
-  run: str | os.PathLike[str] | experiment_lib.Experiment,
-  best: bool,
-  trust: bool,
-  agent: str | None,
-  environment: str | None,
-) -> Trained:
-  """Loads a trained agent, see `read`; errors suggest to start a new run."""
-  if isinstance(run, experiment_lib.Experiment):
-    checkpoint, experiment = _load(run.directory, best), run
-  elif isinstance(run, (str, os.PathLike)):
-    directory = os.fspath(run)
-    checkpoint = _load(directory, best)
-    experiment = naming.from_identity(
-      checkpoint.state.get('experiment'),
-      directory,
-      trust=trust,
-      agent=agent,
-      environment=environment,
-    )
-  else:
-    raise settings.SettingError(
-      'run', f'must be the directory of a run, or an experiment, got {run!r}.'
-    )
-  spec = smoke_test.check(experiment)
-  experience = preflight.describe_experience(experiment, spec)
-  resume_checks.check_identity(checkpoint, experiment.identity(experience))
-  network = experiment.builder.make_network(spec)
-  learners.restore_exported(checkpoint.arrays, 'policy', network.variables)
   return Trained(experiment, spec, experience, network, checkpoint)
 
 

@@ -44,10 +44,6 @@ class Observations:
 
     Returns:
       The leaves `[B, ...]`, and whether there was a batch axis; if not, B is 1.
-
-    Raises:
-      ValueError: If it has another structure, shape or kind of numbers, or
-        integers are outside the bounds of their spec.
     """
     leaves = self._layout.flatten(observation)
     _, _, shape, _ = self._leaves[0]

@@ -7,10 +7,12 @@ import numpy as np
 import tree
 
 from repertory.agents.interface import builder as builder_lib
-from repertory.components import actors, transports, types
+from repertory.components import actors, specs, transports, types
+from repertory.environments.values import casting
+from repertory.environments.wrappers import previous_action
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.opening import directories, session
-from repertory.launch.trained import loading, observations, previous
+from repertory.launch.trained import loading, observations
 
 
 def load_policy(
@@ -108,7 +110,7 @@ class TrainedPolicy:
     if builder.observes_previous_action_and_reward:
       shown = trained.spec.observations['observation']
       self.spec = trained.spec._replace(observations=shown)
-      self._previous = previous.PreviousActionTracker(self.spec)
+      self._previous = _PreviousActions(self.spec)
     self._observations = observations.Observations(self.spec.observations)
     self.has_memory = self._rows.has_memory or self._previous is not None
     self._num_rows = 0
@@ -218,3 +220,56 @@ class TrainedPolicy:
       )
     self._rows.resize(num_rows)
     self._num_rows = num_rows
+
+
+class _PreviousActions:
+  """Tracks the last action of each row, as `wrappers.previous_action` does."""
+
+  def __init__(self, spec: specs.EnvironmentSpec):
+    self._reward_dtype = np.dtype(spec.rewards.dtype)
+    self._initial = [
+      (previous_action.make_initial_action(leaf), leaf.dtype)
+      for leaf in tree.flatten(spec.actions)
+    ]
+    self._actions: list[np.ndarray] = []
+
+  def note(self, action: types.Nest) -> None:
+    """Stores the selected actions `[B, ...]`."""
+    # Copies, since users may modify the arrays.
+    self._actions = [np.array(leaf) for leaf in tree.flatten(action)]
+
+  def observe(
+    self, first: np.ndarray, reward: np.ndarray | float | None
+  ) -> list[np.ndarray]:
+    """Returns the leaves of previous actions and rewards, `[B, ...]`.
+
+    Rewards are ignored where an episode starts, `first` `[B]`.
+    """
+    if first.all():
+      rewards = np.zeros(first.shape, self._reward_dtype)
+    else:
+      rewards = self._take(reward, first)
+    actions = []
+    for i, (initial, dtype) in enumerate(self._initial):
+      array = np.empty((*first.shape, *initial.shape), dtype)
+      array[...] = initial
+      if not first.all():
+        array[~first] = self._actions[i][~first]
+      actions.append(array)
+    return [*actions, rewards]
+
+  def _take(
+    self, reward: np.ndarray | float | None, first: np.ndarray
+  ) -> np.ndarray:
+    if reward is None:
+      raise ValueError(
+        'reward: expected the reward of the last action, found none: this '
+        'agent observes it. Call `reset` at the start of an episode.'
+      )
+    if np.ndim(reward) == 0 and len(first) == 1:
+      reward = np.reshape(reward, [1])
+    try:
+      rewards = casting.cast(reward, first.shape, self._reward_dtype)
+    except ValueError as error:
+      raise ValueError(f'reward: {error}, a number for each row.') from error
+    return np.where(first, rewards.dtype.type(0), rewards)

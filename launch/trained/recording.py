@@ -50,7 +50,6 @@ def record(
   Returns:
     The undiscounted returns of the episodes.
   """
-  _check(num_episodes, output)
   trained = loading.read(run, best, trust)
   return record_episodes(
     trained, num_episodes, output, explore=explore, seed=seed
@@ -80,7 +79,11 @@ def record_episodes(
       empty, or not writable.
     RecordingError: If some steps could not be written.
   """
-  _check(num_episodes, output)
+  if num_episodes < 1:
+    raise settings.SettingError(
+      'num_episodes', f'must be at least 1, got {num_episodes}.'
+    )
+  directories.check_new(output, 'output')
   experiment = trained.experiment
   policy = policy_lib.TrainedPolicy(trained, explore, seed)
   size = min(_BATCH_SIZE, num_episodes)
@@ -129,11 +132,3 @@ def _run(
     returns += totals[ended].tolist()
     left[ended] -= 1
   return returns
-
-
-def _check(num_episodes: int, output: str) -> None:
-  if num_episodes < 1:
-    raise settings.SettingError(
-      'num_episodes', f'must be at least 1, got {num_episodes}.'
-    )
-  directories.check_new(output, 'output')

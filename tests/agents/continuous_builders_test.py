@@ -1,6 +1,5 @@
 """Tests of the builders of agents for bounded continuous actions."""
 
-import dm_env
 import numpy as np
 import pytest
 import sonnet as snt
@@ -12,7 +11,6 @@ from repertory.agents.interface import builder as builder_lib
 from repertory.agents.interface import registry
 from repertory.components import networks
 from support.agents import known_agents
-from support.replay import recording_writer
 
 _FLOAT = specs.Array((), np.float32)
 _AGENTS = [n for n in known_agents.taking('continuous') if n != 'bc']
@@ -154,28 +152,3 @@ def test_rejects_a_part_of_an_action(agent, message):
   actions = {'fire': fire, 'move': specs.BoundedArray((2,), float, -1, 1)}
   with pytest.raises(ValueError, match=message):
     _make_builder(agent).make_network(_make_spec(actions))
-
-
-def test_items_have_n_step_rewards():
-  # γ = ½ between the two rewards; the second step is cut off, not the end.
-  builder = _make_builder('td3', n_step=2, discount=0.5)
-  experience = builder.experience(_make_spec(), 1)
-  writer = recording_writer.RecordingWriter(experience.table.signature)
-  adder = builder.make_adder(experience, writer, 1)
-  steps = [
-    dm_env.TimeStep(
-      np.array([step_type], np.int32),
-      np.array([reward], np.float32),
-      np.ones([1], np.float32),
-      np.full([1, 3], t, np.float32),
-    )
-    for t, (step_type, reward) in enumerate([(0, 0), (1, 10), (2, 100)])
-  ]
-  adder.add_first(steps[0])
-  for t, step in enumerate(steps[1:]):
-    adder.add(np.full([1, 2], t, np.float32), step)
-  found = sorted(
-    (float(item.action[0]), float(item.reward), float(item.discount))
-    for item in writer.items
-  )
-  assert found == [(0, 10 + 0.5 * 100, 0.5), (1, 100, 1)]

@@ -212,20 +212,6 @@ def test_learner_continues_without_its_neighbors(tmp_path):
   assert run.restarted() == lost
 
 
-def test_learner_with_which_others_keep_step_ends_the_run(tmp_path):
-  run = _Run(tmp_path, (*_GOSSIP, '--deterministic'))
-  run.wait_for_checkpoint()
-  run.program.node('actor_learner/1').send_signal(signal.SIGKILL)
-  ended = run.program.wait(_SECONDS)
-  assert ended.code == 1, ended.output
-  assert "Node 'actor_learner/1' failed:" in ended.output
-  assert 'ended with signal 9' in ended.output
-  assert run.restarted() == [] and ended.left == []
-  again = _Run(tmp_path, (*_GOSSIP, '--deterministic'))
-  again.wait_for_progress()
-  again.stop()
-
-
 def test_run_survives_twenty_random_faults(tmp_path):
   chance = random.Random(1)
   replaceable = ('actor/0', 'actor/1', 'evaluator', 'inference/0')

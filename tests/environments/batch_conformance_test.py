@@ -45,27 +45,6 @@ class _BadObservation(_Batch):
     return timestep._replace(observation=timestep.observation + 7)
 
 
-class _RewardAtFirst(_Batch):
-  def _say(self, timestep):
-    return timestep._replace(reward=timestep.reward + 1)
-
-
-class _AllAtOnce(_Batch):
-  def step(self, actions):
-    timestep = self._batch.step(actions)
-    return self._batch.reset() if (timestep.step_type == 2).any() else timestep
-
-
-class _EndsForGood(_Batch):
-  """Turns truncations into terminations."""
-
-  def _say(self, timestep):
-    ended = timestep.step_type == 2
-    return timestep._replace(
-      discount=np.where(ended, np.float32(0), timestep.discount)
-    )
-
-
 class _Reusing(_Batch):
   def _say(self, timestep):
     self._kept = getattr(self, '_kept', timestep.reward)
@@ -92,11 +71,6 @@ class _Greedy(_Batch):
   def step(self, actions):
     late, self._late = self._late, int(actions.max() > 2)
     return self._batch.step(np.full_like(np.minimum(actions, 2), 2 * late))
-
-
-class _Lenient(_Batch):
-  def step(self, actions):
-    return self._say(self._batch.step(np.resize(actions, 3)))
 
 
 class _Impatient(_Batch):
@@ -126,15 +100,11 @@ class _Checks(conformance.EnvironmentBatchConformance):
   [
     (_OtherSpec, 'specs_are_of_one_environment'),
     (_BadObservation, 'timesteps'),
-    (_RewardAtFirst, 'timesteps'),
-    (_AllAtOnce, 'timesteps'),
-    (_EndsForGood, 'timesteps'),
     (_Reusing, 'arrays_stay_as_they_are'),
     (_NotFresh, 'first_step_is_a_reset'),
     (_SeededAlike, 'seeds'),
     (_Greedy, 'actions_of_ended_slots_are_ignored'),
     (_SeededAlike, 'slots_do_what_environments_do_alone'),
-    (_Lenient, 'wrong_actions_are_refused'),
     (_Impatient, 'close_twice'),
   ],
 )

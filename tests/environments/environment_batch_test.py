@@ -13,13 +13,6 @@ from support.environments import scripted_environment
 Scripted = scripted_environment.ScriptedEnvironment
 
 
-def make_actions(batch_size, move=1):
-  return {
-    'move': np.full(batch_size, move, np.int32),
-    'force': np.zeros((batch_size, 2), np.float32),
-  }
-
-
 class TestCatchBatch(conformance.EnvironmentBatchConformance):
   end_discounts = (1.0,)
 
@@ -30,21 +23,6 @@ class TestCatchBatch(conformance.EnvironmentBatchConformance):
 class TestNestedBatch(conformance.EnvironmentBatchConformance):
   def make_environment(self, seed):
     return Scripted(length=2 + seed)
-
-
-class TestSingleSlot:
-  def test_batch_of_one(self):
-    environments = batch.EnvironmentBatch([Scripted(length=2)])
-    timesteps = [environments.reset()]
-    for _ in range(3):
-      timesteps.append(environments.step(make_actions(1)))
-    # The reward of step t is t; the last step is the second.
-    assert [t.step_type.tolist() for t in timesteps] == [[0], [1], [2], [0]]
-    assert [t.reward.tolist() for t in timesteps] == [[0], [1], [2], [0]]
-    assert [t.discount.tolist() for t in timesteps] == [[1], [0.5], [0], [1]]
-    # 10 times the episode plus the step.
-    expected = [10, 11, 12, 20]
-    assert [t.observation['board'][0, 1, 2] for t in timesteps] == expected
 
 
 class TestSinglePrecisionBatch(conformance.EnvironmentBatchConformance):

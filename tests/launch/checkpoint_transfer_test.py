@@ -5,7 +5,7 @@ import os
 import types
 from typing import Any
 
-from repertory.launch.nodes import checkpoint_transfer, gossip_messages
+from repertory.launch.nodes import checkpoint_transfer
 
 
 class _Writer:
@@ -14,11 +14,8 @@ class _Writer:
   def __init__(self, path):
     self.path, self.reported = path, []
 
-  def begin(self):
-    pass
-
-  def is_writing(self):
-    return False
+  def write(self):
+    return self.path
 
   def fail(self, error):
     self.reported.append(error)
@@ -28,16 +25,12 @@ class _Gossip:
   """Gossip node that stores uploads, or has no room for them."""
 
   def __init__(self, has_room=True):
-    self.has_room, self.deposits, self.failed = has_room, [], []
+    self.has_room, self.deposits = has_room, []
 
-  def deposit(self, caller, label, offset, data, is_last):
-    del caller, label, data
+  def deposit(self, caller, offset, data, is_last):
+    del caller, data
     self.deposits.append((offset, is_last))
     return self.has_room
-
-  def fail_to_deposit(self, caller, label):
-    del caller
-    self.failed.append(label.number)
 
 
 def _make(tmp_path, writer, gossip):
@@ -66,22 +59,18 @@ def _refuse(folder, path):
   raise OSError(errno.ENOSPC, 'No space left on device')
 
 
-_LABEL = gossip_messages.Label(3, 7, is_last=False)
-
-
 def test_full_disk_is_a_warning(tmp_path, monkeypatch):
   monkeypatch.setattr(checkpoint_transfer, 'pack', _refuse)
   writer, gossip = _Writer(_write(tmp_path)), _Gossip()
-  _make(tmp_path, writer, gossip).finish(_LABEL)
+  _make(tmp_path, writer, gossip).finish()
   assert [error.errno for error in writer.reported] == [errno.ENOSPC]
-  assert gossip.failed == [3] and not gossip.deposits
+  assert not gossip.deposits
   assert os.listdir(tmp_path) == ['written']
 
 
 def test_upload_stops_if_the_receiver_has_no_room(tmp_path, monkeypatch):
   monkeypatch.setattr(checkpoint_transfer, '_CHUNK_BYTES', 10)
   gossip = _Gossip(has_room=False)
-  _make(tmp_path, _Writer(_write(tmp_path)), gossip).finish(_LABEL)
+  _make(tmp_path, _Writer(_write(tmp_path)), gossip).finish()
   assert gossip.deposits == [(0, False)]
-  assert not gossip.failed
   assert os.listdir(tmp_path) == ['written']

@@ -103,19 +103,6 @@ def test_environment_that_does_not_fit_is_refused(tmp_path, factory, problem):
   assert not list(tmp_path.iterdir())
 
 
-def test_environment_that_cannot_be_made_is_named(tmp_path):
-  def make(seed):
-    raise OSError('no screen')
-
-  experiment = _make(tmp_path / 'run', evaluation_environment_factory=make)
-  problem = (
-    'Environment of evaluation_environment_factory cannot be made:\nTrace'
-  )
-  with pytest.raises(ValueError, match=problem):
-    launch.run(experiment, display=False)
-  assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize(
   ('setting', 'value'),
   [
@@ -127,11 +114,6 @@ def test_without_evaluations_they_are_refused(tmp_path, setting, value):
   with pytest.raises(SettingError, match='evaluation_episodes is 0') as caught:
     _make(tmp_path, evaluation_episodes=0, **{setting: value})
   assert caught.value.setting == setting
-
-
-def test_environment_that_is_none_is_refused(tmp_path):
-  with pytest.raises(SettingError, match="or be None; got 'catch'"):
-    _make(tmp_path, evaluation_environment_factory='catch')
 
 
 def test_metric_that_fails_is_the_evaluators_failure(tmp_path):

@@ -3,21 +3,15 @@
 import itertools
 import json
 import os
-import re
-import shutil
-import signal
-import time
 import zipfile
 
 import numpy as np
 import pytest
 
 from repertory import launch
-from repertory.launch.nodes import gossip_learner
 from repertory.launch.opening import resuming
 from repertory.launch.topologies import gossip as topology_lib
 from support.launch import log_files
-from support.system import program, rare_cases
 
 pytestmark = pytest.mark.usefixtures('threads_end')
 
@@ -77,92 +71,7 @@ def _archives_of(checkpoint):
     yield zipfile.ZipFile(os.path.join(folder, name))
 
 
-class TestEqualRuns:
-  @pytest.mark.parametrize(
-    'agent', rare_cases.daily(['impala', 'dqn'], ['impala'])
-  )
-  def test_one_alone_is_single(self, tmp_path, agent):
-    settings = {'agent': agent, 'deterministic': True, 'max_steps': 600}
-    single = _run(tmp_path / 'a', topology='single', **settings)
-    alone = _run(
-      tmp_path / 'b', topology=topology_lib.Gossip(num_learners=1), **settings
-    )
-    assert alone.status.learner_steps == single.status.learner_steps > 10
-    assert alone.status.episodes == single.status.episodes
-    assert alone.variables_sha256 == single.variables_sha256
-
-  @pytest.mark.chaos
-  def test_stopped_and_resumed_is_never_stopped(self, tmp_path, monkeypatch):
-    # Each has both others as in-neighbors.
-    topology = topology_lib.Gossip(3, 'exponential', mix_period=2)
-    settings = {
-      'topology': topology,
-      'deterministic': True,
-      'environments_per_actor': 3,
-      'max_steps': 3_000,
-    }
-    whole = _run(tmp_path / 'whole', **settings)
-    assert whole.status.learner_steps > 100
-    step, num_updates = gossip_learner.GossipLearnerNode.step, []
-
-    def step_and_stop(node):
-      step(node)
-      num_updates.append(1)
-      if len(num_updates) == 20:
-        os.kill(os.getpid(), signal.SIGINT)
-      if len(num_updates) >= 20:
-        time.sleep(0.1)  # Time for the others to notice.
-
-    with monkeypatch.context() as patch:
-      patch.setattr(gossip_learner.GossipLearnerNode, 'step', step_and_stop)
-      stopped = _run(tmp_path / 'parts', **settings)
-    assert stopped.interrupted == signal.SIGINT
-    assert 20 <= stopped.status.learner_steps < whole.status.learner_steps
-    last = _run(tmp_path / 'parts', **settings)
-    assert last.status.learner_steps == whole.status.learner_steps
-    assert last.status.episodes == whole.status.episodes
-    assert last.variables_sha256 == whole.variables_sha256
-    # And so are the learners one by one, whose mean alone that is of.
-    for one, other in zip(
-      _parts_of(tmp_path / 'whole')[0], _parts_of(tmp_path / 'parts')[0]
-    ):
-      np.testing.assert_equal(one, other)
-
-  @pytest.mark.chaos
-  def test_from_intermediate_checkpoints(self, tmp_path):
-    settings = {
-      'topology': topology_lib.Gossip(3, 'ring'),
-      'deterministic': True,
-      'environments_per_actor': 3,
-      'max_steps': 20_000,
-      'checkpoint_period_seconds': 0.2,
-      'checkpoints_to_keep': 99,
-    }
-    whole = _run(tmp_path / 'whole', **settings)
-    checkpoints = sorted((tmp_path / 'whole' / 'checkpoints').glob('0*'))
-    assert len(checkpoints) > 2
-    for checkpoint in checkpoints[1:2]:
-      parts = tmp_path / checkpoint.name
-      shutil.copytree(checkpoint, parts / 'checkpoints' / checkpoint.name)
-      last = _run(parts, **settings)
-      assert last.variables_sha256 == whole.variables_sha256, checkpoint.name
-
-  @pytest.mark.chaos
-  def test_processes_are_threads(self, tmp_path):
-    found = set()
-    for launch_type in ('local_mt', 'local_mp'):
-      ended = program.repertory(
-        'train', '--agent=impala', '--topology=gossip', '--num_actors=2',
-        '--deterministic', f'--lp_launch_type={launch_type}', '--steps=2000',
-        '--evaluation_episodes=0', f'--directory={launch_type}', cwd=tmp_path,
-      ).wait(200)  # fmt: skip
-      assert ended.code == 0, ended.output
-      found.update(re.findall(r'sha256 (\w+)', ended.output))
-    assert len(found) == 1, found
-
-
 class TestCounts:
-  @pytest.mark.chaos
   def test_all_steps_are_taken_and_learned_from(self, tmp_path):
     topology = topology_lib.Gossip(num_learners=2)
     settings = {
@@ -204,14 +113,10 @@ class TestCounts:
         mean = np.mean([part[name].astype(np.float64) for part in parts], 0)
         np.testing.assert_array_equal(array, mean.astype(array.dtype), name)
     assert status.evaluation_return is not None
-    each = log_files.rows(tmp_path, 'evaluations_of_learners')
-    assert {row['node'] for row in each} == set(topology.learners)
 
   @pytest.mark.chaos
   def test_display_shows_each_learner(self, tmp_path):
-    # Each takes half of the steps, whichever is made first.
-    settings = {'deterministic': True, 'max_steps': 5_000}
-    status = _run(tmp_path, **settings).status
+    status = _run(tmp_path, max_steps=20_000).status
     assert [one.name for one in status.learners] == [
       'actor_learner/0',
       'actor_learner/1',
@@ -219,7 +124,6 @@ class TestCounts:
     for one in status.learners:
       assert one.learner_steps > 0 and one.mean_return is not None
     assert status.learners_distance is not None
-    assert status.learners_distance_bound is not None
     rows = log_files.rows(tmp_path, 'gossip')
     assert max(row['messages_per_second'] for row in rows) > 0
     assert any('age_seconds' in row for row in rows)
@@ -256,27 +160,15 @@ class TestResuming:
     ).status
     assert 1_600 <= status.steps < 1_604
 
-  @pytest.mark.chaos
-  def test_deterministic_refuses_another_number(self, tmp_path):
-    settings = {'deterministic': True, 'max_steps': 400}
-    _run(tmp_path, **settings)
-    with pytest.raises(ValueError, match=r'by .*2 learners.*4 learn'):
-      _run(tmp_path, **settings, topology=topology_lib.Gossip(4))
-
 
 class TestRefusals:
   @pytest.mark.parametrize(
     ('topology', 'message'),
     [
-      ({'num_learners': 0}, 'num_learners must be at least 1, got 0'),
       # Of 2 actors with 2 environments each.
       (
         {'num_learners': 3},
         r'num_learners must divide the 4 environments.*\(num_actors=3\)',
-      ),
-      (
-        {'num_learners': 8},
-        r'num_learners must divide the 4 environments.*\(num_actors=4\)',
       ),
       ({'graph': 'star'}, "graph must be one of ring.*'star'"),
       ({'mix_period': 0}, 'mix_period must be at least 1, got 0'),
@@ -286,11 +178,6 @@ class TestRefusals:
   def test_bad_settings(self, tmp_path, topology, message):
     with pytest.raises(ValueError, match=message):
       _run(tmp_path / 'run', topology=topology_lib.Gossip(**topology))
-    assert not (tmp_path / 'run').exists()
-
-  def test_deterministic_replay_of_several(self, tmp_path):
-    with pytest.raises(ValueError, match=r'must be false.*unrolls'):
-      _run(tmp_path / 'run', 'dqn', deterministic=True)
     assert not (tmp_path / 'run').exists()
 
   def test_a_share_too_small_to_learn_from(self, tmp_path):

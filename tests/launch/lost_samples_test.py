@@ -21,28 +21,32 @@ _THREADS = """
 import threading
 from repertory import launch
 from repertory.agents import impala
-from repertory.components import replay
+from repertory.components import replay, transports
 from repertory.components.transports import learner_side
 from repertory.environments.registry import registry
 
 learner_side.BATCH_TIMEOUT_SECONDS = 1.0
 
-class Builder(impala.IMPALABuilder):
-  def make_dataset(self, experience, connection):
-    def steal():
-      thief = replay.ReplayDataset(
-        connection, experience.table, experience.batch_size)
-      next(thief)
-      thief.close()
-    threading.Thread(target=steal, daemon=True).start()
-    return super().make_dataset(experience, connection)
+make = transports.ReverbTransport.make_learner_side
+
+def make_with_thief(self):
+  def steal():
+    table = self._experience.table
+    thief = replay.ReplayDataset(
+      self._connection, table, self._experience.batch_size)
+    next(thief)
+    thief.close()
+  threading.Thread(target=steal, daemon=True).start()
+  return make(self)
+
+transports.ReverbTransport.make_learner_side = make_with_thief
 
 if __name__ == '__main__':
   config = impala.IMPALAConfig(
     batch_size=4, unroll_length=5, max_queue_size=64, hidden_sizes=(8,),
     jit_compile=False)
   experiment = launch.Experiment(
-    Builder(config), registry.make_factory('catch'), max_steps=500,
+    impala.IMPALABuilder(config), registry.make_factory('catch'), max_steps=500,
     directory='run', environments_per_actor=1, evaluation_episodes=0,
     timeout_seconds=20)
   result = launch.run(experiment, 'distributed', 'local_mt', display=False)

@@ -188,15 +188,6 @@ class TestMemory:
       self._check(monkeypatch, 1000 * item - 1, 'local')
 
 
-@pytest.mark.parametrize('part', ['make_dataset', 'make_priority_updater'])
-def test_parts_of_servers_are_refused_without_one(part):
-  builder = type('Own', (dqn.DQNBuilder,), {part: lambda *arguments: None})()
-  experiment = dataclasses.replace(_experiment('dqn', {}), builder=builder)
-  _check(experiment)
-  with pytest.raises(ValueError, match=f'Own must not have a {part}'):
-    _check(experiment, 'local')
-
-
 class TestMachineMemory:
   def _write(self, root, path, text):
     path = root / path

@@ -25,7 +25,7 @@ from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
   actor,
   checkpoints,
-  lockstep,
+  local_learner,
   round_snapshots,
   rounds,
 )
@@ -88,21 +88,6 @@ def test_stopped_by_its_steps(tmp_path, whole):
     last = _run(tmp_path, steps=steps)
   assert 'resumed from checkpoint' in last.status.message
   assert _hash(last) == whole
-
-
-@pytest.mark.chaos
-def test_recurrent_agent(tmp_path):
-  agent = {
-    'make_builder': lambda: _impala(core='lstm', core_size=8),
-    'env': 'memory_chain:4',
-  }
-  (expected,) = {
-    _hash(_run(tmp_path / str(threads), threads, **agent)) for threads in (1, 2)
-  }
-  for steps in (200, _STEPS):
-    last = _run(tmp_path / 'parts', steps=steps, **agent)
-  assert 'resumed from checkpoint' in last.status.message
-  assert _hash(last) == expected
 
 
 @pytest.mark.chaos
@@ -176,7 +161,7 @@ def test_rounds_that_do_not_end_in_time(tmp_path, monkeypatch, whole):
     patched.setattr(
       gymnasium_adapter.GymnasiumAdapter, 'step', interrupt_and_step
     )
-    patched.setattr(lockstep, '_FINISH_SECONDS', 0.5)
+    patched.setattr(local_learner, '_FINISH_SECONDS', 0.5)
     assert _run(tmp_path).interrupted == signal.SIGINT
   with pytest.raises(checkpointing.CheckpointError, match='middle of a step'):
     _run(tmp_path)

@@ -215,13 +215,3 @@ class TestRefusals:
   def test_processes(self, tmp_path):
     with pytest.raises(ValueError, match='launch_type must be local_mt'):
       launch.run(_experiment(tmp_path), 'sebulba', 'local_mp', display=False)
-
-  def test_a_data_set_of_its_own(self, tmp_path):
-    class Own(dqn.DQNBuilder):
-      def make_dataset(self, experience, connection):
-        return super().make_dataset(experience, connection)
-
-    experiment = dataclasses.replace(_experiment(tmp_path), builder=Own())
-    with pytest.raises(ValueError, match='make_dataset of its own'):
-      _run(experiment)
-    assert not (tmp_path / 'run').exists()

@@ -77,11 +77,11 @@ class _Screen(catch.Catch):
     return super().reset()._replace(observation=np.zeros((60, 70, 3), np.uint8))
 
 
-class _WithPriorities(dqn.DQNBuilder):
+class _WithRemover(dqn.DQNBuilder):
   """Agent that needs a feature of the replay server."""
 
-  def make_priority_updater(self, *parts):
-    return super().make_priority_updater(*parts)
+  def experience(self, *arguments):
+    return super().experience(*arguments).with_table(remover='min_heap')
 
 
 class TestRoad:
@@ -99,11 +99,11 @@ class TestRoad:
 
   def test_is_a_server_for_what_needs_one(self, tmp_path):
     experiment = dataclasses.replace(
-      _experiment(tmp_path), builder=_WithPriorities()
+      _experiment(tmp_path), builder=_WithRemover()
     )
     assert self.transport(experiment) == 'reverb'
     deterministic = dataclasses.replace(experiment, deterministic=True)
-    with pytest.raises(ValueError, match='make_priority_updater of its own'):
+    with pytest.raises(ValueError, match=r"remover .* must be 'fifo'"):
       self.transport(deterministic)
 
   def test_is_a_server_for_images_that_are_too_large(

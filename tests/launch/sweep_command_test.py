@@ -10,7 +10,7 @@ from repertory.agents import ppo
 from repertory.launch import sweeps
 from repertory.launch.cli import commands as command_line
 from repertory.launch.cli import dry_runs
-from repertory.launch.sweeps import children
+from repertory.launch.sweeps import pool
 from support.launch import log_files
 
 _HERE = ('sweep', '--directory=here')
@@ -164,7 +164,7 @@ def test_runs_combinations_and_reports_failures(capsys, monkeypatch):
   assert os.path.getsize('here/returns.png') > 1000
   assert f'{bad}/seed_0 failed, exit code 1. Its last output:' in err
   assert 'FloatingPointError: Learning diverged' in err
-  with open(f'here/{bad}/seed_0/{children.OUTPUT}') as file:
+  with open(f'here/{bad}/seed_0/{pool.OUTPUT}') as file:
     assert 'Learning diverged' in file.read()
   with open('here/sweep.json') as file:
     codes = json.load(file)['codes']

@@ -120,26 +120,19 @@ class TestJoin:
     with pytest.raises(SettingError, match='--steps: 100 there, 99 now'):
       _join(manifest, {'config.lr': ('.1', '.2')}, steps=99)
 
-  def test_a_study_is_no_grid(self, manifest):
-    manifest_lib.join_study(manifest, {'config.lr': '0..1'})
+  def test_a_study_is_no_grid_and_keeps_its_settings(self, manifest):
+    settings = {'config.lr': '0..1', 'steps': 100}
+    for _ in range(2):
+      manifest_lib.join_study(manifest, settings)
+    with pytest.raises(
+      SettingError, match=r'--config.lr: 0..1 there, 0..2 now; --steps: 100 th'
+    ):
+      manifest_lib.join_study(manifest, {'config.lr': '0..2'})
     with pytest.raises(SettingError, match='must be of a sweep without --stud'):
       _join(manifest, {'config.lr': ('.1', '.2')})
     manifest.is_study = False
     with pytest.raises(SettingError, match='must be of a sweep with --study'):
       manifest_lib.join_study(manifest, {})
-
-
-class TestJoinStudy:
-  def test_the_same_only(self, manifest):
-    settings = {'config.lr': '0..1', 'steps': 100}
-    manifest_lib.join_study(manifest, settings)
-    manifest_lib.join_study(manifest, settings)
-    with pytest.raises(
-      SettingError, match=r'--config.lr: 0..1 there, 0..2 now'
-    ):
-      manifest_lib.join_study(manifest, {**settings, 'config.lr': '0..2'})
-    with pytest.raises(SettingError, match='--steps: 100 there, None now'):
-      manifest_lib.join_study(manifest, {'config.lr': '0..1'})
 
 
 class TestFile:

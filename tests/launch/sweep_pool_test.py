@@ -7,7 +7,7 @@ import sys
 import psutil
 import pytest
 
-from repertory.launch.sweeps import children, grid, plans, pool
+from repertory.launch.sweeps import grid, plans, pool
 
 # Creates a file in the run's directory, and then runs its last argument as
 # Python code.
@@ -32,13 +32,19 @@ note('ended')
 _SECONDS = 60
 
 
-class _Source(plans.Queue):
-  """Source that records results, and stops some runs."""
+class _Plan(plans.SweepPlan):
+  """Plan that records results, and stops some runs; also watches the pool."""
 
   def __init__(self, runs):
-    super().__init__(runs)
+    super().__init__()
+    self._waiting.extend(runs)
     self.ended = {}
     self.given_up = []
+    self.counts = []
+    self.watch = lambda: None
+
+  def begin(self, run):
+    pass
 
   def unwanted(self):
     return self.given_up
@@ -46,11 +52,15 @@ class _Source(plans.Queue):
   def end(self, ended):
     self.ended[ended.run.group] = ended
 
+  def show(self, running):
+    self.counts.append(len(running))
+    self.watch()
+
 
 @pytest.fixture(autouse=True)
 def cheap_children(monkeypatch):
   monkeypatch.setattr(
-    children, 'command', lambda module: [sys.executable, '-c', _SCRIPT]
+    pool, 'command', lambda module: [sys.executable, '-c', _SCRIPT]
   )
   yield
   left = psutil.Process().children(recursive=True)
@@ -66,13 +76,15 @@ def _runs(*codes):
   ]
 
 
-def _make(tmp_path, parallel, stop_seconds=_SECONDS):
+def _run(tmp_path, plan, parallel, stop_seconds: float = _SECONDS):
   return pool.Pool(
+    plan,
+    plan,
     str(tmp_path),
     lambda run: [f'--directory={tmp_path / run.path}'],
     parallel,
     stop_seconds,
-  )
+  ).run()
 
 
 def _noted(tmp_path, run):
@@ -86,8 +98,7 @@ def _once(tmp_path, runs, what, act):
   """Returns a watcher that acts once, after all runs have made a note."""
   is_done = []
 
-  def watch(running):
-    del running
+  def watch():
     if not is_done and all(what in _noted(tmp_path, run) for run in runs):
       is_done.append(True)
       act()
@@ -99,59 +110,45 @@ def _send(number):
   return lambda: os.kill(os.getpid(), number)
 
 
-def _do_nothing(running):
-  del running
-
-
 def test_runs_n_at_a_time(tmp_path):
-  source = _Source(_runs(*['time.sleep(.3)'] * 5))
-  counts = []
-  code = _make(tmp_path, 2).run(
-    source, lambda running: counts.append(len(running))
-  )
-  assert code is None
-  assert [ended.code for ended in source.ended.values()] == [0] * 5
-  assert max(counts) == 2
+  plan = _Plan(_runs(*['time.sleep(.3)'] * 3))
+  assert _run(tmp_path, plan, 2) is None
+  assert [ended.code for ended in plan.ended.values()] == [0] * 3
+  assert max(plan.counts) == 2
 
 
 def test_a_run_that_fails_leaves_the_others_alone(tmp_path):
   runs = _runs(
     'print("first"); print("last words"); sys.exit(7)',
     'import os; os.kill(os.getpid(), 9)',
-    'time.sleep(.5)',
+    '',
+    '',
   )
-  output = tmp_path / runs[0].path / children.OUTPUT
+  output = tmp_path / runs[0].path / pool.OUTPUT
   output.parent.mkdir(parents=True)
   output.write_text('earlier\n')
-  source = _Source(runs)
-  assert _make(tmp_path, 3).run(source, _do_nothing) is None
-  ended = source.ended
-  assert [ended[f'run_{i}'].code for i in range(3)] == [7, -9, 0]
+  (tmp_path / 'run_2').write_text('A file where a folder should be.')
+  plan = _Plan(runs)
+  assert _run(tmp_path, plan, 3) is None
+  ended = plan.ended
+  assert [ended[f'run_{i}'].code for i in range(4)] == [7, -9, None, 0]
   assert ended['run_0'].lines == ['first', 'last words']
   assert output.read_text() == 'earlier\nfirst\nlast words\n'
+  assert 'could not start' in ended['run_2'].lines[0]
   assert not any(one.was_stopped for one in ended.values())
-
-
-def test_what_cannot_start_is_reported(tmp_path):
-  (tmp_path / 'run_0').write_text('A file where a folder should be.')
-  source = _Source(_runs('', ''))
-  assert _make(tmp_path, 1).run(source, _do_nothing) is None
-  assert source.ended['run_0'].code is None
-  assert 'could not start' in source.ended['run_0'].lines[0]
-  assert source.ended['run_1'].code == 0
 
 
 @pytest.mark.parametrize('number', [signal.SIGINT, signal.SIGHUP])
 def test_a_signal_lets_all_stop_and_begins_no_other(tmp_path, number):
   runs = _runs(*['time.sleep(60)'] * 3)
-  source = _Source(runs)
-  watch = _once(tmp_path, runs[:2], 'begun', _send(number))
-  assert _make(tmp_path, 2).run(source, watch) == number
-  codes = {group: one.code for group, one in source.ended.items()}
+  plan = _Plan(runs)
+  plan.watch = _once(tmp_path, runs[:2], 'begun', _send(number))
+  assert _run(tmp_path, plan, 2) == number
+  codes = {group: one.code for group, one in plan.ended.items()}
   assert codes == dict.fromkeys(['run_0', 'run_1'], 128 + signal.SIGTERM)
-  assert all(one.was_stopped for one in source.ended.values())
+  assert all(one.was_stopped for one in plan.ended.values())
   assert 'stopped' in _noted(tmp_path, runs[0])
-  assert source.num_to_come == 1
+  assert plan.num_to_come == 1
 
 
 _DEAF = 'signal.signal(15, signal.SIG_IGN); note("deaf"); time.sleep(60)'
@@ -159,42 +156,44 @@ _DEAF = 'signal.signal(15, signal.SIG_IGN); note("deaf"); time.sleep(60)'
 
 def test_a_run_that_does_not_stop_in_time_is_killed(tmp_path):
   runs = _runs(_DEAF)
-  source = _Source(runs)
-  watch = _once(tmp_path, runs, 'deaf', _send(signal.SIGTERM))
-  code = _make(tmp_path, 1, stop_seconds=0.5).run(source, watch)
-  assert code == signal.SIGTERM
-  assert source.ended['run_0'].code == -signal.SIGKILL
+  plan = _Plan(runs)
+  plan.watch = _once(tmp_path, runs, 'deaf', _send(signal.SIGTERM))
+  assert _run(tmp_path, plan, 1, stop_seconds=0.5) == signal.SIGTERM
+  assert plan.ended['run_0'].code == -signal.SIGKILL
 
 
 def test_a_second_interrupt_kills_all_at_once(tmp_path):
   runs = _runs(_DEAF, _DEAF)
+  plan = _Plan(runs)
 
   def interrupt_twice():
     _send(signal.SIGINT)()
     _send(signal.SIGINT)()
 
-  watch = _once(tmp_path, runs, 'deaf', interrupt_twice)
+  plan.watch = _once(tmp_path, runs, 'deaf', interrupt_twice)
   with pytest.raises(KeyboardInterrupt):
-    _make(tmp_path, 2).run(_Source(runs), watch)
+    _run(tmp_path, plan, 2)
 
 
 def test_an_error_of_the_sweep_itself_lets_runs_stop_first(tmp_path):
   runs = _runs('time.sleep(60)')
+  plan = _Plan(runs)
 
   def fail():
     raise OSError('disk full')
 
+  plan.watch = _once(tmp_path, runs, 'begun', fail)
   with pytest.raises(OSError, match='disk full'):
-    _make(tmp_path, 1).run(_Source(runs), _once(tmp_path, runs, 'begun', fail))
+    _run(tmp_path, plan, 1)
   assert 'stopped' in _noted(tmp_path, runs[0])
 
 
 def test_runs_that_are_not_wanted_are_stopped(tmp_path):
   runs = _runs('time.sleep(60)', 'time.sleep(.5)')
-  source = _Source(runs)
-  watch = _once(
-    tmp_path, runs[:1], 'begun', lambda: source.given_up.append(runs[0])
+  plan = _Plan(runs)
+  plan.watch = _once(
+    tmp_path, runs[:1], 'begun', lambda: plan.given_up.append(runs[0])
   )
-  assert _make(tmp_path, 2).run(source, watch) is None
-  assert source.ended['run_0'].was_stopped
-  assert source.ended['run_1'].code == 0
+  assert _run(tmp_path, plan, 2) is None
+  assert plan.ended['run_0'].was_stopped
+  assert plan.ended['run_1'].code == 0

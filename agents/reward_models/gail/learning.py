@@ -5,8 +5,7 @@ from collections.abc import Callable
 import tensorflow as tf
 import tree
 
-from repertory.agents.reward_models import reward_model_builder, rewarding
-from repertory.agents.reward_models.gail import config as gail_config
+from repertory.agents.reward_models import gail, reward_model_builder, rewarding
 from repertory.components import learners, losses, networks, specs, types
 from repertory.components.actions import (
   action_parts,
@@ -24,7 +23,7 @@ class GAILBuilder(reward_model_builder.ImitatingBuilder):
   """
 
   name = 'gail'
-  config_class = gail_config.GAILConfig
+  config_class = gail.GAILConfig
 
   def experience(
     self, spec: specs.EnvironmentSpec, num_environments: int
@@ -70,9 +69,7 @@ class GAILRewards(rewarding.Rewards):
   Its inputs are normalized observations and actions of `ActionEncoder`.
   """
 
-  def __init__(
-    self, spec: specs.EnvironmentSpec, config: gail_config.GAILConfig
-  ):
+  def __init__(self, spec: specs.EnvironmentSpec, config: gail.GAILConfig):
     """Creates the discriminator."""
     super().__init__()
     self._config = config
@@ -140,15 +137,8 @@ class GAILRewards(rewarding.Rewards):
     """Samples random interpolations of policy steps and demonstrations.
 
     There are N of them whatever the numbers of both, so that shapes are static.
-    Integer leaves are those of the demonstrations.
-
-    Args:
-      inputs: Observations and actions, `[N, ...]`.
-      is_demonstration: Bool `[N]`.
-      mask: Bool `[N]`.
-
-    Returns:
-      Inputs of the same structure, and their mask, bool `[N]`.
+    Integer leaves are those of the demonstrations. Returns inputs of the same
+    structure, and their mask, bool `[N]`.
     """
     own, data = mask & ~is_demonstration, mask & is_demonstration
     indices = tf.range(mask.shape[0])

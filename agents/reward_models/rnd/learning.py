@@ -4,8 +4,7 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.agents.reward_models import reward_model_builder, rewarding
-from repertory.agents.reward_models.rnd import config as rnd_config
+from repertory.agents.reward_models import reward_model_builder, rewarding, rnd
 from repertory.components import learners, losses, networks, specs, types
 
 
@@ -16,7 +15,7 @@ class RNDBuilder(reward_model_builder.RewardModelBuilder):
   """
 
   name = 'rnd'
-  config_class = rnd_config.RNDConfig
+  config_class = rnd.RNDConfig
 
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
     return RNDRewards(spec.observations, self.reward_model_config)
@@ -29,9 +28,7 @@ class RNDRewards(rewarding.Rewards):
   observation, divided by their running standard deviation.
   """
 
-  def __init__(
-    self, observation_spec: types.Nest, config: rnd_config.RNDConfig
-  ):
+  def __init__(self, observation_spec: types.Nest, config: rnd.RNDConfig):
     """Creates target and predictor network for a nest of array specs."""
     super().__init__()
     self._config = config
@@ -74,7 +71,7 @@ class RNDRewards(rewarding.Rewards):
 
 
 def _make_network(
-  observation_spec: types.Nest, config: rnd_config.RNDConfig, name: str
+  observation_spec: types.Nest, config: rnd.RNDConfig, name: str
 ) -> snt.Module:
   """Creates a network that maps observations `[N, ...]` to `[N, E]`."""
   torso = networks.ObservationTorso(

@@ -2,8 +2,7 @@
 
 import tensorflow as tf
 
-from repertory.agents.reward_models import reward_model_builder, rewarding
-from repertory.agents.reward_models.sqil import config as sqil_config
+from repertory.agents.reward_models import reward_model_builder, rewarding, sqil
 from repertory.components import losses, specs
 
 
@@ -14,7 +13,7 @@ class SQILBuilder(reward_model_builder.ImitatingBuilder):
   """
 
   name = 'sqil'
-  config_class = sqil_config.SQILConfig
+  config_class = sqil.SQILConfig
 
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
     del spec
@@ -24,7 +23,7 @@ class SQILBuilder(reward_model_builder.ImitatingBuilder):
 class SQILRewards(rewarding.Rewards):
   """Constant rewards for demonstrations and for other steps."""
 
-  def __init__(self, config: sqil_config.SQILConfig):
+  def __init__(self, config: sqil.SQILConfig):
     super().__init__()
     self._config = config
 

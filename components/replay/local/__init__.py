@@ -1,10 +1,10 @@
 """Replay tables in this process, without a server."""
 
-from repertory.components.replay.local.batches import LocalBatches
 from repertory.components.replay.local.columns import copied_bytes, item_bytes
 from repertory.components.replay.local.snapshots import read, reading, write
 from repertory.components.replay.local.table import (
   Contents,
+  LocalBatches,
   LocalPriorities,
   Table,
   check,

@@ -45,13 +45,6 @@ class SumTree:
     self._is_block_stale[places // self._width] = True
     self._is_stale = True
 
-  def set_stretch(self, start: int, weights: np.ndarray) -> None:
-    """Sets the weights of adjacent indices, from `start` on."""
-    end, width = start + len(weights), self._width
-    self._weights[start:end] = weights
-    self._is_block_stale[start // width : (end - 1) // width + 1] = True
-    self._is_stale = True
-
   def draw(self, uniforms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Samples indices: the first with cumulative sum greater than u · total.
 

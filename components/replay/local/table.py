@@ -2,6 +2,7 @@
 
 import dataclasses
 import threading
+import time
 import weakref
 from collections.abc import Mapping
 from typing import Any
@@ -9,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from repertory.components import types
-from repertory.components.replay import priorities as priorities_lib
-from repertory.components.replay import rate_limiters, tables, waits
+from repertory.components.replay import batches, rate_limiters, tables, waits
 from repertory.components.replay.local import columns as columns_lib
 from repertory.components.replay.local import pending, sum_tree
+from repertory.components.runtime import signals
+
+# Interval of checks for the end of a wait.
+_SLICE_SECONDS = 0.2
 
 _SAMPLERS = ('uniform', tables.PRIORITIZED, 'fifo', 'lifo')
 
@@ -80,7 +84,7 @@ def check(table: tables.TableSpec) -> None:
     raise ValueError(f'bundle_size {where} must be 1, got {table.bundle_size}.')
 
 
-class LocalPriorities(priorities_lib.Priorities):
+class LocalPriorities(batches.Priorities):
   """Updates priorities of a table in this process, at once."""
 
   def __init__(self, table: 'Table', floor: float):
@@ -153,17 +157,6 @@ class Table:
     """Returns the status of the table."""
     with self._lock:
       return self._status()
-
-  def is_of_one_thread(self) -> bool:
-    """Returns whether only the calling thread inserts and samples.
-
-    That holds if no other thread used the table so far, and none was started
-    since the table was created. So no other thread has access to the table,
-    unless an older thread received a reference and has not used it yet: such a
-    thread should create its own writers and batches.
-    """
-    with self._lock:
-      return self._is_alone()
 
   # For writers.
 
@@ -328,6 +321,7 @@ class Table:
       self._is_shared = True
 
   def _is_alone(self) -> bool:
+    """Returns whether only this thread, and no newer one, uses the table."""
     if self._is_shared or not self._has_writer:
       return False
     if threading.get_ident() != self._owner:
@@ -354,7 +348,13 @@ class Table:
   def _wait_for_items(self, num_samples: int, seconds: float) -> bool:
     """Waits until `num_samples` items may be sampled; returns success."""
     if self._is_alone():
-      raise waits.insert_deadlock(self.description, self._status(), num_samples)
+      raise waits.deadlock(
+        self.description,
+        self._status(),
+        f'insert, and too few items are left to sample {num_samples}',
+        'Continue acting before the next update: `replay.ReplayRatio` computes '
+        'when one is due.',
+      )
     return self._has_come.wait_for(
       lambda: self._may_sample(num_samples), seconds
     )
@@ -384,7 +384,8 @@ class Table:
       self._columns.write(place, block, begin, stretch)
       self._priorities[place : place + stretch] = priorities
       if self._tree is not None:
-        self._tree.set_stretch(place, self._weigh(priorities))
+        places = np.arange(place, place + stretch)
+        self._tree.set(places, self._weigh(priorities))
       self._limiter.inserts += stretch
       begin += stretch
     self._size += count
@@ -431,3 +432,67 @@ class Table:
     self._columns.forget(numbers % self._max_size)
     self._size -= num_removed
     self._times_sampled = (self._times_sampled + num_samples) % limit
+
+
+class LocalBatches(batches.Batches):
+  """Iterator over batches of a table in this process.
+
+  A batch is sampled on request, in the calling thread: it is as fresh as
+  possible, and reproducible in a single thread. Leaves are arrays.
+
+  If a single thread inserts and samples, requesting a batch that is not due
+  raises a `DeadlockError` at once; see `replay.ReplayRatio`.
+  """
+
+  def __init__(
+    self,
+    table: Table,
+    batch_size: int,
+    place: waits.WaitPolicy | None = None,
+  ):
+    """Initializes the iterator over batches `[B]`, without sampling."""
+    self._table = table
+    self._batch_size = batch_size
+    self._place = place or waits.WaitPolicy()
+    self._timeout_start = 0.0
+    self._is_closed = False
+
+  @property
+  def element_spec(self) -> types.Sample:
+    signature = self._table.description.signature
+    return batches.sample_spec(signature, self._batch_size)
+
+  def __next__(self) -> types.Sample:
+    if self._is_closed:
+      raise signals.Stopped
+    sample = self._table.sample(self._batch_size, 0)
+    return self._wait() if sample is None else sample
+
+  def reset_timeout(self) -> None:
+    self._timeout_start = time.monotonic()
+
+  def close(self) -> None:
+    self._is_closed = True
+
+  def _wait(self) -> types.Sample:
+    place, since = self._place, time.monotonic()
+    monitor = waits.WaitMonitor(place, self._table.status, self._describe_wait)
+    while True:
+      if self._is_closed or place.stop.is_set():
+        raise signals.Stopped
+      sample = self._table.sample(self._batch_size, _SLICE_SECONDS)
+      if sample is not None:
+        return sample
+      waited = time.monotonic() - max(since, self._timeout_start)
+      if waited > place.timeout_seconds:
+        raise TimeoutError(
+          f'Waited {place.timeout_seconds:g} seconds for '
+          f'{self._describe_wait(self._table.status())}'
+        )
+      batch_timeout = self.batch_timeout_seconds
+      if batch_timeout is not None and waited > batch_timeout:
+        raise batches.BatchTimeout
+      monitor.keep(waited)
+
+  def _describe_wait(self, seen: waits.Seen) -> str:
+    return batches.describe_wait(self._table.description, self._place, seen)

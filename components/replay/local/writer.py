@@ -57,12 +57,9 @@ class LocalWriter(writers.Writer):
     if self._queue is None:
       raise RuntimeError('The writer must be open for put, but is closed.')
     packing = self._packing
-    small = []
     for i in packing.packed:
-      leaf = leaves[i]
-      if leaf.dtype != packing.dtypes[i] or leaf.shape[1:] != packing.shapes[i]:
-        packing.refuse(i, leaf)
-      small.append(leaf)
+      packing.check(i, leaves[i])
+    small = [leaves[i] for i in packing.packed]
     if references is None:
       large = [
         self._collect(i, [np.array(each) for each in leaves[i]])
@@ -93,11 +90,9 @@ class LocalWriter(writers.Writer):
 
   def _collect(self, index: int, arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Returns a large leaf of K items as K objects."""
-    shape, dtype = self._packing.shapes[index], self._packing.dtypes[index]
     collected = np.empty([len(arrays)], object)
     for k, array in enumerate(arrays):
-      if array.shape != shape or array.dtype != dtype:
-        self._packing.refuse(index, array[np.newaxis])
+      self._packing.check(index, array[np.newaxis])
       collected[k] = array
     return collected
 

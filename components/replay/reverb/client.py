@@ -15,9 +15,8 @@ import reverb
 from reverb import errors as reverb_errors
 
 from repertory.components.config import settings
-from repertory.components.replay import priorities as priorities_lib
+from repertory.components.replay import batches, waits
 from repertory.components.replay import tables as tables_lib
-from repertory.components.replay import waits
 from repertory.components.runtime import signals
 
 # A server answers at once, unless it is dead or its machine overloaded.
@@ -206,7 +205,7 @@ def _check_complete(file: str) -> None:
     )
 
 
-class PriorityUpdater(priorities_lib.Priorities):
+class PriorityUpdater(batches.Priorities):
   """Writes priorities to a replay server in a background thread.
 
   Reverb's call has no timeout and a dead server never answers it, so it must

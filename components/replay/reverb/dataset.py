@@ -57,8 +57,7 @@ class ReplayDataset(batches.Batches):
     if batch_size % table.bundle_size:
       raise ValueError(
         f'batch_size must be a multiple of {table.bundle_size}, the bundle '
-        f"size of table '{table.name}', got {batch_size}. Choose another, or "
-        'set in_bundles=False in the experience of the builder.'
+        f"size of table '{table.name}', got {batch_size}."
       )
     self._table = table
     self._connection = connection
@@ -151,12 +150,8 @@ class ReplayDataset(batches.Batches):
     self._iterator = None  # It would sample as long as it is alive.
 
   def _get_next(self) -> types.Sample:
-    """Runs the iterator's operation directly.
-
-    Within a `tf.function` it could be cancelled too, but TensorFlow 2.8 leaks
-    400 bytes per call of such a function without XLA. Functions of
-    `compilation` leak nothing.
-    """
+    """Runs the iterator's operation directly, so that it can be cancelled."""
+    # A `tf.function` without XLA would leak 400 bytes per call.
     iterator = self._iterator
     if iterator is None:
       raise signals.Stopped

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import reverb
 
 from repertory.components.checkpoints import checkpointing
-from repertory.components.replay import rate_limiters
 from repertory.components.replay import tables as tables_lib
 from repertory.components.runtime import network_interfaces
 
@@ -70,6 +69,17 @@ def make_server(
 def make_table(table: tables_lib.TableSpec) -> reverb.Table:
   """Converts a description to a Reverb table."""
   max_size = table.max_size // table.bundle_size
+  limit = table.rate_limit
+  if limit is None:
+    limiter = reverb.rate_limiters.Queue(max_size)
+  elif limit.error_buffer == float('inf'):
+    limiter = reverb.rate_limiters.MinSize(limit.min_size)
+  else:
+    limiter = reverb.rate_limiters.SampleToInsertRatio(
+      samples_per_insert=limit.samples_per_insert,
+      min_size_to_sample=limit.min_size,
+      error_buffer=limit.error_buffer,
+    )
   return reverb.Table(
     name=table.name,
     sampler=(
@@ -80,25 +90,8 @@ def make_table(table: tables_lib.TableSpec) -> reverb.Table:
     remover=_SELECTORS[table.remover](),
     max_size=max_size,
     max_times_sampled=table.max_times_sampled,
-    rate_limiter=(
-      make_limiter(table.rate_limit)
-      if table.rate_limit
-      else reverb.rate_limiters.Queue(max_size)
-    ),
+    rate_limiter=limiter,
     signature=table.packing.stored_signature,
-  )
-
-
-def make_limiter(
-  limit: rate_limiters.RateLimit,
-) -> reverb.rate_limiters.RateLimiter:
-  """Converts a rate limit to a Reverb rate limiter."""
-  if limit.error_buffer == float('inf'):
-    return reverb.rate_limiters.MinSize(limit.min_size)
-  return reverb.rate_limiters.SampleToInsertRatio(
-    samples_per_insert=limit.samples_per_insert,
-    min_size_to_sample=limit.min_size,
-    error_buffer=limit.error_buffer,
   )
 
 

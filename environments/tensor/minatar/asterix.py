@@ -16,43 +16,26 @@ _RAMP_PERIOD = 100
 
 
 class Lanes(NamedTuple):
-  """Enemies and treasures in the lanes, `[B, 8]`.
+  """Enemies and treasures in the lanes, `[B, 8]`."""
 
-  Attributes:
-    x: Column, int32.
-    step: Direction, 1 right or -1 left; 0 if the lane is empty. int32.
-    gold: Whether it is treasure, bool.
-  """
-
-  x: tf.Tensor
+  x: tf.Tensor  # Column, int32.
+  # Direction, 1 right or -1 left; 0 if the lane is empty. int32.
   step: tf.Tensor
-  gold: tf.Tensor
+  gold: tf.Tensor  # Whether it is treasure, bool.
 
 
 class AsterixState(NamedTuple):
-  """State of the game, int32 `[B]` except for the lanes.
+  """State of the game, int32 `[B]` except for the lanes."""
 
-  Attributes:
-    x: Column of the player.
-    y: Row of the player.
-    lanes: Enemies and treasures.
-    spawn_wait: Steps until the next arrival.
-    move_wait: Steps until everything in the lanes moves.
-    spawn_period: Steps between two arrivals.
-    move_period: Steps between two moves.
-    ramp_wait: Steps until the difficulty increases, minus two.
-    ramps: Number of difficulty increases.
-  """
-
-  x: tf.Tensor
-  y: tf.Tensor
-  lanes: Lanes
-  spawn_wait: tf.Tensor
-  move_wait: tf.Tensor
-  spawn_period: tf.Tensor
-  move_period: tf.Tensor
-  ramp_wait: tf.Tensor
-  ramps: tf.Tensor
+  x: tf.Tensor  # Column of the player.
+  y: tf.Tensor  # Row of the player.
+  lanes: Lanes  # Enemies and treasures.
+  spawn_wait: tf.Tensor  # Steps until the next arrival.
+  move_wait: tf.Tensor  # Steps until everything in the lanes moves.
+  spawn_period: tf.Tensor  # Steps between two arrivals.
+  move_period: tf.Tensor  # Steps between two moves.
+  ramp_wait: tf.Tensor  # Steps until the difficulty increases, minus two.
+  ramps: tf.Tensor  # Number of difficulty increases.
 
 
 class Asterix(game.Game):
@@ -126,9 +109,9 @@ class Asterix(game.Game):
     present = tf.not_equal(lanes.step, 0)
     return [
       game.mark(state.x, state.y),
-      _pad(things, present & ~lanes.gold),
-      _pad(tf.one_hot(lanes.x - lanes.step, SIZE), present),
-      _pad(things, present & lanes.gold),
+      _mark(things, present & ~lanes.gold),
+      _mark(tf.one_hot(lanes.x - lanes.step, SIZE), present),
+      _mark(things, present & lanes.gold),
     ]
 
 
@@ -171,21 +154,14 @@ def _meet(
 
 
 def _ramp(state: AsterixState) -> AsterixState:
-  """Increases the difficulty on time; move periods only every other time."""
   ramps = (state.spawn_period > 1) | (state.move_period > 1)
   due = ramps & (state.ramp_wait < 0)
-  faster = due & (state.move_period > 1) & tf.equal(state.ramps % 2, 1)
-  more = due & (state.spawn_period > 1)
   wait = state.ramp_wait - game.to_int(ramps)
   return state._replace(
-    move_period=state.move_period - game.to_int(faster),
-    spawn_period=state.spawn_period - game.to_int(more),
     ramp_wait=tf.where(due, _RAMP_PERIOD, wait),
-    ramps=state.ramps + game.to_int(due),
+    **game.speed_up(state.move_period, state.spawn_period, state.ramps, due, 1),
   )
 
 
-def _pad(lanes: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
-  """Adds the rows above and below the lanes."""
-  lanes = tf.where(shown[..., None], lanes, 0.0)
-  return tf.pad(lanes, [[0, 0], [1, 1], [0, 0]])
+def _mark(lanes: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
+  return game.pad_lanes(tf.where(shown[..., None], lanes, 0.0))

@@ -11,29 +11,17 @@ _WALL_ROWS = (1, 2, 3)
 
 
 class BreakoutState(NamedTuple):
-  """State of the game, `[B, ...]`.
+  """State of the game, `[B, ...]`."""
 
-  Attributes:
-    x: Column of the ball, int32.
-    y: Row of the ball, int32.
-    step_x: Horizontal direction, 1 right or -1 left, int32.
-    step_y: Vertical direction, 1 down or -1 up, int32.
-    trail_x: Column of the ball one step before, int32.
-    trail_y: Row of the ball one step before, int32.
-    paddle: Column of the paddle, in the last row; int32.
-    bricks: Bricks in rows 1 to 3, bool `[B, 3, 10]`.
-    in_wall: Whether the ball's last field had a brick, bool.
-  """
-
-  x: tf.Tensor
-  y: tf.Tensor
-  step_x: tf.Tensor
-  step_y: tf.Tensor
-  trail_x: tf.Tensor
-  trail_y: tf.Tensor
-  paddle: tf.Tensor
-  bricks: tf.Tensor
-  in_wall: tf.Tensor
+  x: tf.Tensor  # Column of the ball, int32.
+  y: tf.Tensor  # Row of the ball, int32.
+  step_x: tf.Tensor  # Horizontal direction, 1 right or -1 left, int32.
+  step_y: tf.Tensor  # Vertical direction, 1 down or -1 up, int32.
+  trail_x: tf.Tensor  # Column of the ball one step before, int32.
+  trail_y: tf.Tensor  # Row of the ball one step before, int32.
+  paddle: tf.Tensor  # Column of the paddle, in the last row; int32.
+  bricks: tf.Tensor  # Bricks in rows 1 to 3, bool `[B, 3, 10]`.
+  in_wall: tf.Tensor  # Whether the ball's last field had a brick, bool.
 
 
 class Breakout(game.Game):

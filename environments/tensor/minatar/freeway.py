@@ -16,23 +16,15 @@ _TIME_LIMIT = 2500
 
 
 class FreewayState(NamedTuple):
-  """State of the game, int32 `[B, ...]`.
+  """State of the game, int32 `[B, ...]`."""
 
-  Attributes:
-    y: Row of the chicken, `[B]`.
-    pause: Steps until it can move again, `[B]`.
-    time: Remaining steps, `[B]`.
-    x: Columns of the cars, `[B, 8]`.
-    wait: Steps until each car moves, `[B, 8]`.
-    pace: Steps between a car's moves, from 1 to 5; negative if it drives to the
-      left. `[B, 8]`.
-  """
-
-  y: tf.Tensor
-  pause: tf.Tensor
-  time: tf.Tensor
-  x: tf.Tensor
-  wait: tf.Tensor
+  y: tf.Tensor  # Row of the chicken, `[B]`.
+  pause: tf.Tensor  # Steps until it can move again, `[B]`.
+  time: tf.Tensor  # Remaining steps, `[B]`.
+  x: tf.Tensor  # Columns of the cars, `[B, 8]`.
+  wait: tf.Tensor  # Steps until each car moves, `[B, 8]`.
+  # Steps between a car's moves, from 1 to 5; negative if it drives to the left.
+  # `[B, 8]`.
   pace: tf.Tensor
 
 
@@ -102,9 +94,9 @@ class Freeway(game.Game):
     column = tf.fill(state.y.shape, _COLUMN)
     return [
       game.mark(column, state.y),
-      _pad(tf.one_hot(state.x, SIZE)),
+      game.pad_lanes(tf.one_hot(state.x, SIZE)),
       *(
-        _pad(tf.where(tf.equal(pace, speed), behind, 0.0))
+        game.pad_lanes(tf.where(tf.equal(pace, speed), behind, 0.0))
         for speed in range(1, 1 + _SLOWEST)
       ),
     ]
@@ -118,8 +110,3 @@ def _draw_paces(draws: tf.Tensor) -> tf.Tensor:
 
 def _wrap(x: tf.Tensor) -> tf.Tensor:
   return tf.math.floormod(x, SIZE)
-
-
-def _pad(lanes: tf.Tensor) -> tf.Tensor:
-  """Adds the rows above and below the lanes, `[B, 10, 10]`."""
-  return tf.pad(lanes, [[0, 0], [1, 1], [0, 0]])

@@ -20,15 +20,10 @@ STAY, LEFT, UP, RIGHT, DOWN, FIRE = range(6)
 
 
 class GameCore(NamedTuple):
-  """Complete state of a game.
+  """Complete state of a game."""
 
-  Attributes:
-    state: The game's own state, a nest of tensors `[B, ...]`.
-    move: The last move, int32 `[B]`. As in MinAtar, it persists across
-      episodes.
-  """
-
-  state: Any
+  state: Any  # The game's own state, a nest of tensors `[B, ...]`.
+  # The last move, int32 `[B]`. As in MinAtar, it persists across episodes.
   move: tf.Tensor
 
 
@@ -138,7 +133,7 @@ class Game(environment.TensorEnvironment):
   def _play(
     self, state: Any, move: tf.Tensor, draws: tf.Tensor
   ) -> tuple[Any, tf.Tensor, tf.Tensor]:
-    """Makes a move.
+    """Makes a move, int32 `[B]`.
 
     Args:
       state: State of the game, a nest of tensors `[B, ...]`.
@@ -167,15 +162,7 @@ def shift(
   minimum: int = 0,
   maximum: int = LAST,
 ) -> tf.Tensor:
-  """Moves by one field, within the limits.
-
-  Args:
-    place: Row or column, int32 `[B]`.
-    back: Whether to decrease it, bool `[B]`.
-    forth: Whether to increase it, bool `[B]`.
-    minimum: The smallest row or column.
-    maximum: The largest row or column.
-  """
+  """Moves a row or column `[B]` by one field, within the limits."""
   place = place + to_int(forth) - to_int(back)
   return tf.clip_by_value(place, minimum, maximum)
 
@@ -183,11 +170,35 @@ def shift(
 def mark(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
   """Returns boards, float32 `[..., 100]`, that are 1 at one field only.
 
-  Args:
-    x: Columns, int32 `[...]`, on the board.
-    y: Rows, int32 `[...]`; a row outside the board gives zeros.
+  A row outside the board gives zeros.
   """
   return tf.one_hot(y * SIZE + x, SIZE * SIZE)
+
+
+def pad_lanes(lanes: tf.Tensor) -> tf.Tensor:
+  """Adds the rows above and below the lanes `[B, 8, 10]`."""
+  return tf.pad(lanes, [[0, 0], [1, 1], [0, 0]])
+
+
+def speed_up(
+  move_period: tf.Tensor,
+  spawn_period: tf.Tensor,
+  ramps: tf.Tensor,
+  due: tf.Tensor,
+  shortest_move: int,
+) -> dict[str, tf.Tensor]:
+  """Increases the difficulty where due; move periods only every other time.
+
+  Returns:
+    The changed parts of the state.
+  """
+  faster = due & (move_period > shortest_move) & tf.equal(ramps % 2, 1)
+  more = due & (spawn_period > 1)
+  return {
+    'move_period': move_period - to_int(faster),
+    'spawn_period': spawn_period - to_int(more),
+    'ramps': ramps + to_int(due),
+  }
 
 
 def pick(draw: tf.Tensor, count: tf.Tensor | int) -> tf.Tensor:

@@ -19,45 +19,27 @@ _LOWEST_ROW = 8
 
 
 class SeaquestState(NamedTuple):
-  """State of the game, int32 `[B]` unless stated otherwise.
+  """State of the game, int32 `[B]` unless stated otherwise."""
 
-  Attributes:
-    x: Column of the submarine's front.
-    y: Row of the submarine, 0 at the surface.
-    step: Direction of the submarine, 1 right or -1 left.
-    at_surface: Whether it has surfaced already, bool.
-    oxygen: Steps that it can stay below the surface.
-    held: Divers aboard; as in MinAtar, negative after six were rescued.
-    fire_wait: Steps until it can fire.
-    bullets: The submarine's bullets.
-    divers: Divers in the water.
-    diver_wait: Steps until the next diver comes.
-    enemies: Fish and submarines.
-    num_spawned: Number of enemies so far, modulo the number of entries.
-    spawn_wait: Steps until the next enemy comes.
-    spawn_period: Steps between two arrivals of enemies.
-    move_period: Steps between two moves of an enemy.
-    ramps: Number of difficulty increases.
-    shots: Bullets of the enemies.
-  """
-
-  x: tf.Tensor
-  y: tf.Tensor
-  step: tf.Tensor
-  at_surface: tf.Tensor
-  oxygen: tf.Tensor
+  x: tf.Tensor  # Column of the submarine's front.
+  y: tf.Tensor  # Row of the submarine, 0 at the surface.
+  step: tf.Tensor  # Direction of the submarine, 1 right or -1 left.
+  at_surface: tf.Tensor  # Whether it has surfaced already, bool.
+  oxygen: tf.Tensor  # Steps that it can stay below the surface.
+  # Divers aboard; as in MinAtar, negative after six were rescued.
   held: tf.Tensor
-  fire_wait: tf.Tensor
-  bullets: things.Bullets
-  divers: things.Divers
-  diver_wait: tf.Tensor
-  enemies: things.Enemies
+  fire_wait: tf.Tensor  # Steps until it can fire.
+  bullets: things.Bullets  # The submarine's bullets.
+  divers: things.Divers  # Divers in the water.
+  diver_wait: tf.Tensor  # Steps until the next diver comes.
+  enemies: things.Enemies  # Fish and submarines.
+  # Number of enemies so far, modulo the number of entries.
   num_spawned: tf.Tensor
-  spawn_wait: tf.Tensor
-  spawn_period: tf.Tensor
-  move_period: tf.Tensor
-  ramps: tf.Tensor
-  shots: things.Shots
+  spawn_wait: tf.Tensor  # Steps until the next enemy comes.
+  spawn_period: tf.Tensor  # Steps between two arrivals of enemies.
+  move_period: tf.Tensor  # Steps between two moves of an enemy.
+  ramps: tf.Tensor  # Number of difficulty increases.
+  shots: things.Bullets  # Bullets of the enemies.
 
 
 class Seaquest(game.Game):
@@ -105,7 +87,7 @@ class Seaquest(game.Game):
       spawn_period=fill(_SPAWN_PERIOD),
       move_period=fill(_MOVE_PERIOD),
       ramps=fill(0),
-      shots=things.Shots(slots, slots, slots),
+      shots=things.Bullets(slots, slots, slots),
     )
 
   def _play(
@@ -169,11 +151,14 @@ def _spawn(state: SeaquestState, draws: tf.Tensor) -> SeaquestState:
     period=state.move_period,
   )
   diver_comes = tf.equal(state.diver_wait, 0)
-  divers = things.add_diver(
+  step = tf.where(draws[:, 3] < 1 / 2, 1, -1)
+  divers = things.append(
     state.divers,
     diver_comes,
-    y=1 + game.pick(draws[:, 4], things.NUM_ROWS),
-    step=tf.where(draws[:, 3] < 1 / 2, 1, -1),
+    things.side(step),
+    1 + game.pick(draws[:, 4], things.NUM_ROWS),
+    step,
+    tf.fill(step.shape, things.DIVER_PERIOD),
   )
   num_spawned = (state.num_spawned + game.to_int(came)) % things.NUM_ENEMIES
   wait = tf.where(comes, state.spawn_period, state.spawn_wait)
@@ -197,7 +182,7 @@ def _steer(state: SeaquestState, move: tf.Tensor) -> SeaquestState:
     x=game.shift(state.x, left, right),
     y=game.shift(state.y, up, down, maximum=_LOWEST_ROW),
     step=tf.where(left, -1, tf.where(right, 1, state.step)),
-    bullets=things.fire(state.bullets, fires, state.x, state.y, state.step),
+    bullets=things.append(state.bullets, fires, state.x, state.y, state.step),
     fire_wait=tf.maximum(wait - 1, 0),
   )
 
@@ -227,15 +212,15 @@ def _breathe(
 
 def _ramp(state: SeaquestState, surfaces: tf.Tensor) -> SeaquestState:
   """Increases the difficulty where `surfaces`, bool `[B]`."""
-  can_move_faster = state.move_period > _SHORTEST_MOVE_PERIOD
-  can_spawn_more = state.spawn_period > 1
-  ramps = surfaces & (can_move_faster | can_spawn_more)
-  faster = ramps & can_move_faster & tf.equal(state.ramps % 2, 1)
-  more = ramps & can_spawn_more
+  ramps = (state.move_period > _SHORTEST_MOVE_PERIOD) | (state.spawn_period > 1)
   return state._replace(
-    move_period=state.move_period - game.to_int(faster),
-    spawn_period=state.spawn_period - game.to_int(more),
-    ramps=state.ramps + game.to_int(ramps),
+    **game.speed_up(
+      state.move_period,
+      state.spawn_period,
+      state.ramps,
+      surfaces & ramps,
+      _SHORTEST_MOVE_PERIOD,
+    )
   )
 
 

@@ -30,31 +30,21 @@ _MASKS = [(2**_BITS - 1) << (_BITS * x) for x in range(SIZE)]
 
 
 class Bullets(NamedTuple):
-  """Bullets of the submarine, the older one first: int32 `[B, 2]`.
+  """Bullets of the submarine, the older one first, or of the enemies.
 
-  A bullet leaves the board before the submarine has fired twice again.
-
-  Attributes:
-    x: Column.
-    y: Row.
-    step: Direction, 1 right or -1 left; 0 in an empty entry.
+  int32 `[B, 2]` or `[B, 32]`, those of the enemies at the same indices. A
+  bullet leaves the board before its entry is needed again.
   """
 
-  x: tf.Tensor
-  y: tf.Tensor
-  step: tf.Tensor
+  x: tf.Tensor  # Column.
+  y: tf.Tensor  # Row.
+  step: tf.Tensor  # Direction, 1 right or -1 left; 0 in an empty entry.
 
 
 class Divers(NamedTuple):
-  """Divers, the older one first: int32 `[B, 2]`.
+  """Divers, the older one first: `Bullets` with the steps until they move.
 
   A diver leaves the board before two others have come.
-
-  Attributes:
-    x: Column.
-    y: Row.
-    step: Direction, 1 right or -1 left; 0 in an empty entry.
-    wait: Steps until it moves.
   """
 
   x: tf.Tensor
@@ -64,68 +54,27 @@ class Divers(NamedTuple):
 
 
 class Enemies(NamedTuple):
-  """Fish and submarines, `[B, 32]`.
+  """Fish and submarines, `[B, 32]`: as `Bullets`, and further attributes.
 
   Two enemies of one kind on the same field never move in the same step, because
   they came one after the other.
-
-  Attributes:
-    x: Column, int32.
-    y: Row, int32.
-    step: Direction, 1 right or -1 left; 0 in an empty entry. int32.
-    armed: Whether it is a submarine, bool.
-    move_wait: Steps until it moves, int32.
-    shot_wait: Steps until it shoots if it is a submarine, int32.
   """
 
   x: tf.Tensor
   y: tf.Tensor
   step: tf.Tensor
-  armed: tf.Tensor
-  move_wait: tf.Tensor
-  shot_wait: tf.Tensor
+  armed: tf.Tensor  # Whether it is a submarine, bool.
+  move_wait: tf.Tensor  # Steps until it moves, int32.
+  shot_wait: tf.Tensor  # Steps until it shoots if it is a submarine, int32.
 
 
-class Shots(NamedTuple):
-  """Bullets of the enemies, int32 `[B, 32]`, at the same indices.
-
-  A shot leaves the board before the next shot of the same index.
-
-  Attributes:
-    x: Column.
-    y: Row.
-    step: Direction, 1 right or -1 left; 0 in an empty entry.
-  """
-
-  x: tf.Tensor
-  y: tf.Tensor
-  step: tf.Tensor
-
-
-def fire(
-  bullets: Bullets,
-  fires: tf.Tensor,
-  x: tf.Tensor,
-  y: tf.Tensor,
-  step: tf.Tensor,
-) -> Bullets:
-  """Adds a bullet where `fires`, bool `[B]`."""
-  return Bullets(
-    _append(bullets.x, fires, x),
-    _append(bullets.y, fires, y),
-    _append(bullets.step, fires, step),
-  )
-
-
-def add_diver(
-  divers: Divers, comes: tf.Tensor, y: tf.Tensor, step: tf.Tensor
-) -> Divers:
-  """Adds a diver at a side where `comes`, bool `[B]`."""
-  return Divers(
-    _append(divers.x, comes, _side(step)),
-    _append(divers.y, comes, y),
-    _append(divers.step, comes, step),
-    _append(divers.wait, comes, tf.fill(step.shape, DIVER_PERIOD)),
+def append(things: Any, where: tf.Tensor, *values: tf.Tensor) -> Any:
+  """Appends an entry to bullets or divers where bool `[B]`; drops the older."""
+  return type(things)(
+    *(
+      tf.where(where[:, None], tf.stack([old[:, 1], new], axis=1), old)
+      for old, new in zip(things, values)
+    )
   )
 
 
@@ -138,19 +87,10 @@ def add_enemy(
   armed: tf.Tensor,
   period: tf.Tensor,
 ) -> tuple[Enemies, tf.Tensor]:
-  """Adds an enemy, unless it would meet another in its row.
-
-  Args:
-    enemies: The present enemies.
-    place: Index of a free entry, int32 `[B]`.
-    comes: Whether to add one, bool `[B]`.
-    y: Row, int32 `[B]`.
-    step: Direction, int32 `[B]`.
-    armed: Whether it is a submarine, bool `[B]`.
-    period: Steps between two moves, int32 `[B]`.
+  """Adds an enemy at entry `place`, unless it would meet another in its row.
 
   Returns:
-    The enemies, and whether one was added.
+    The enemies, and whether one was added, bool `[B]`.
   """
   meets = tf.equal(enemies.y, y[:, None]) & tf.equal(
     enemies.step, -step[:, None]
@@ -162,7 +102,7 @@ def add_enemy(
     return tf.where(here, new[:, None], old)
 
   enemies = Enemies(
-    put(enemies.x, _side(step)),
+    put(enemies.x, side(step)),
     put(enemies.y, y),
     put(enemies.step, step),
     put(enemies.armed, armed),
@@ -207,14 +147,10 @@ def rescue(
 ) -> tuple[Divers, tf.Tensor]:
   """Takes divers at the submarine's position aboard, and moves the others.
 
-  Args:
-    divers: The divers; the younger one is processed first.
-    x: Column of the submarine, int32 `[B]`.
-    y: Row of the submarine, int32 `[B]`.
-    held: Divers aboard, int32 `[B]`.
+  The younger diver is processed first.
 
   Returns:
-    The remaining divers, and the number aboard.
+    The remaining divers, and the number aboard, from `held` on.
   """
   moves = tf.equal(divers.wait, 0)  # [B, 2]
   wait = tf.where(moves, DIVER_PERIOD, divers.wait - 1)
@@ -239,19 +175,15 @@ def swim(
   y: tf.Tensor,
   period: tf.Tensor,
 ) -> tuple[Enemies, Bullets, tf.Tensor, tf.Tensor, Enemies]:
-  """Moves the enemies, possibly into bullets.
+  """Moves the enemies, possibly into bullets, of which the older hits first.
 
-  Args:
-    enemies: The enemies; at most one of them enters a field per step.
-    bullets: The submarine's bullets; the older one hits first.
-    x: Column of the player's submarine, int32 `[B]`.
-    y: Row of the player's submarine, int32 `[B]`.
-    period: Steps between two moves, int32 `[B]`.
+  At most one enemy enters a field per step.
 
   Returns:
     The remaining enemies and bullets; the number of hits, int32 `[B]`; whether
-    an enemy touches the player, bool `[B]`; and the enemies including those
-    that were hit or left the board in this step, which still shoot.
+    an enemy touches the player at x and y, bool `[B]`; and the enemies
+    including those that were hit or left the board in this step, which still
+    shoot.
   """
   touched = tf.reduce_any(_are_at(enemies, x, y), axis=1)
   present = tf.not_equal(enemies.step, 0)
@@ -278,15 +210,9 @@ def swim(
 
 
 def shoot(
-  shots: Shots, enemies: Enemies, x: tf.Tensor, y: tf.Tensor
-) -> tuple[Shots, tf.Tensor, tf.Tensor]:
+  shots: Bullets, enemies: Enemies, x: tf.Tensor, y: tf.Tensor
+) -> tuple[Bullets, tf.Tensor, tf.Tensor]:
   """Lets the enemies' submarines shoot, and moves all shots.
-
-  Args:
-    shots: The present shots.
-    enemies: The enemies that may shoot.
-    x: Column of the player's submarine, int32 `[B]`.
-    y: Row of the player's submarine, int32 `[B]`.
 
   Returns:
     The shots; the steps until each enemy's next shot, int32 `[B, 32]`; and
@@ -294,7 +220,7 @@ def shoot(
   """
   shoots = tf.not_equal(enemies.step, 0) & enemies.armed
   shoots &= tf.equal(enemies.shot_wait, 0)
-  before = Shots(
+  before = Bullets(
     tf.where(shoots, enemies.x, shots.x),
     tf.where(shoots, enemies.y, shots.y),
     tf.where(shoots, enemies.step, shots.step),
@@ -305,11 +231,8 @@ def shoot(
   return after, wait, tf.reduce_any(touched, axis=1)
 
 
-def paint(enemies: Enemies, shots: Shots) -> list[tf.Tensor]:
-  """Returns boards of fish, submarines, the fields behind both, and shots.
-
-  Each is bool `[B, 10, 10]`.
-  """
+def paint(enemies: Enemies, shots: Bullets) -> list[tf.Tensor]:
+  """Returns boards of fish, submarines, the fields behind both, and shots."""
   present = tf.not_equal(enemies.step, 0)
   behind = enemies.x - enemies.step
   has_trail = present & _is_inside(behind)
@@ -335,7 +258,7 @@ def _paint(x: tf.Tensor, y: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
   return tf.pad(tf.not_equal(bits, 0), [[0, 0], [1, 1], [0, 0]])
 
 
-def _are_at(things: Enemies | Shots, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+def _are_at(things: Any, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
   """Returns which entries are at a position, bool `[B, 32]`."""
   here = tf.equal(things.x, x[:, None]) & tf.equal(things.y, y[:, None])
   return here & tf.not_equal(things.step, 0)
@@ -346,13 +269,7 @@ def _keep_inside(things: Any) -> Any:
   return things._replace(step=tf.where(_is_inside(things.x), things.step, 0))
 
 
-def _append(old: tf.Tensor, where: tf.Tensor, new: tf.Tensor) -> tf.Tensor:
-  """Appends a new entry; drops the older of two."""
-  pair = tf.stack([old[:, 1], new], axis=1)
-  return tf.where(where[:, None], pair, old)
-
-
-def _side(step: tf.Tensor) -> tf.Tensor:
+def side(step: tf.Tensor) -> tf.Tensor:
   """Returns the column at which objects of this direction enter."""
   return tf.where(step > 0, 0, LAST)
 

@@ -19,29 +19,18 @@ _COLUMNS = np.arange(SIZE, dtype=np.int32)
 
 
 class SpaceInvadersState(NamedTuple):
-  """State of the game, `[B, ...]`.
+  """State of the game, `[B, ...]`."""
 
-  Attributes:
-    x: Column of the cannon, in the last row; int32.
-    bullets: The cannon's bullets, bool `[B, 10, 10]`.
-    bombs: The aliens' bullets, bool `[B, 10, 10]`.
-    aliens: The aliens, bool `[B, 10, 10]`.
-    step: Direction of the aliens, 1 right or -1 left; int32.
-    fire_wait: Steps until the cannon can fire, int32.
-    move_wait: Steps until the aliens move, int32.
-    shot_wait: Steps until one of them shoots, int32.
-    move_period: Upper bound of the steps between two moves of the aliens; a
-      smaller number of aliens lowers it further. int32.
-  """
-
-  x: tf.Tensor
-  bullets: tf.Tensor
-  bombs: tf.Tensor
-  aliens: tf.Tensor
-  step: tf.Tensor
-  fire_wait: tf.Tensor
-  move_wait: tf.Tensor
-  shot_wait: tf.Tensor
+  x: tf.Tensor  # Column of the cannon, in the last row; int32.
+  bullets: tf.Tensor  # The cannon's bullets, bool `[B, 10, 10]`.
+  bombs: tf.Tensor  # The aliens' bullets, bool `[B, 10, 10]`.
+  aliens: tf.Tensor  # The aliens, bool `[B, 10, 10]`.
+  step: tf.Tensor  # Direction of the aliens, 1 right or -1 left; int32.
+  fire_wait: tf.Tensor  # Steps until the cannon can fire, int32.
+  move_wait: tf.Tensor  # Steps until the aliens move, int32.
+  shot_wait: tf.Tensor  # Steps until one of them shoots, int32.
+  # Upper bound of the steps between two moves of the aliens; a smaller number
+  # of aliens lowers it further. int32.
   move_period: tf.Tensor
 
 

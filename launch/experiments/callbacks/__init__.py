@@ -1,6 +1,11 @@
 """Callbacks of runs: observers, loggers and early stopping."""
 
-from repertory.launch.experiments.callbacks.callback import Callback
+from repertory.launch.experiments.callbacks.callback import (
+  Callback,
+  PerLabel,
+  RowLogger,
+  StopAtReturn,
+)
 from repertory.launch.experiments.callbacks.callback_list import (
   NONE,
   CallbackList,
@@ -17,11 +22,6 @@ from repertory.launch.experiments.callbacks.events import (
   EvaluationEvent,
   RunEvent,
 )
-from repertory.launch.experiments.callbacks.row_logger import (
-  PerLabel,
-  RowLogger,
-)
-from repertory.launch.experiments.callbacks.stop_at_return import StopAtReturn
 from repertory.launch.experiments.callbacks.wandb_logger import WandB
 
 __all__ = (

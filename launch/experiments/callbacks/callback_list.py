@@ -8,11 +8,7 @@ import cloudpickle
 
 from repertory.components.actors import episode_metrics
 from repertory.components.config import settings
-from repertory.launch.experiments.callbacks import (
-  callback,
-  row_logger,
-  stop_at_return,
-)
+from repertory.launch.experiments.callbacks import callback
 
 _PREFIX = 'on_'
 
@@ -27,7 +23,7 @@ class CallbackList:
   def __init__(
     self,
     callbacks: Sequence[callback.Callback] = (),
-    loggers: Sequence[row_logger.RowLogger] = (),
+    loggers: Sequence[callback.RowLogger] = (),
     stop_when: Callable[[Any], bool | str] | None = None,
   ):
     """Checks and keeps the callbacks; arguments are as in `launch.Experiment`.
@@ -36,7 +32,7 @@ class CallbackList:
       SettingError: If they have the wrong type or unknown methods.
     """
     _check_kind('callbacks', callbacks, callback.Callback)
-    _check_kind('loggers', loggers, row_logger.RowLogger)
+    _check_kind('loggers', loggers, callback.RowLogger)
     for index, one in enumerate(callbacks):
       _check_names(f'callbacks[{index}]', type(one))
     if not (stop_when is None or callable(stop_when)):
@@ -56,7 +52,7 @@ class CallbackList:
     return self._unpack()['callbacks']
 
   @property
-  def loggers(self) -> Sequence[row_logger.RowLogger]:
+  def loggers(self) -> Sequence[callback.RowLogger]:
     return self._unpack()['loggers']
 
   @property
@@ -72,20 +68,21 @@ class CallbackList:
     Raises:
       SettingError: If one cannot be pickled; names it and the cause.
     """
-    for setting, found in self._unpack().items():
-      several = isinstance(found, tuple)
-      for index, one in enumerate(found if several else [found]):
-        try:
-          cloudpickle.dumps(one)
-        except Exception as error:
-          name = f'{setting}[{index}]' if several else setting
-          raise settings.SettingError(
-            setting,
-            f'must be picklable with launch type {launch_type!r}, which runs '
-            f'callbacks in a separate process; got {name}, a '
-            f'{type(one).__name__}, which raises {type(error).__name__}: '
-            f'{error}. Open files and connections when the run starts.',
-          ) from error
+    named = {'stop_when': self.stop_when}
+    for setting in ('callbacks', 'loggers'):
+      for index, one in enumerate(self._unpack()[setting]):
+        named[f'{setting}[{index}]'] = one
+    for name, one in named.items():
+      try:
+        cloudpickle.dumps(one)
+      except Exception as error:
+        raise settings.SettingError(
+          name.split('[')[0],
+          f'must be picklable with launch type {launch_type!r}, which runs '
+          f'callbacks in a separate process; got {name}, a '
+          f'{type(one).__name__}, which raises {type(error).__name__}: '
+          f'{error}. Open files and connections when the run starts.',
+        ) from error
 
   def __getstate__(self) -> dict[str, Any]:
     packed = self._packed or cloudpickle.dumps(self._parts)
@@ -154,7 +151,7 @@ def check(experiment: Any) -> None:
     ('evaluation_metrics', bool(experiment.evaluation_metrics)),
     (
       'stop_at_return',
-      isinstance(experiment.stop_when, stop_at_return.StopAtReturn),
+      isinstance(experiment.stop_when, callback.StopAtReturn),
     ),
   ):
     if is_given:

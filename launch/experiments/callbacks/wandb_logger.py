@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from repertory.components.config import settings as settings_lib
-from repertory.launch.experiments.callbacks import events, row_logger
+from repertory.launch.experiments.callbacks import callback, events
 
 # File in the log folder with the id of the W&B run, for resuming it.
 _ID_FILE = 'wandb_run_id'
@@ -18,7 +18,7 @@ _ID = re.compile(r'[^\x00-\x20/\\#?%:\x7f\ufffd]{1,128}')
 _POSITION = ('steps', 'learner_steps', 'elapsed_seconds')
 
 
-class WandB(row_logger.RowLogger):
+class WandB(callback.RowLogger):
   """Logs rows to Weights & Biases, online or offline.
 
   Metrics are named `<label>/<column>`, such as 'actors/episode_return', and

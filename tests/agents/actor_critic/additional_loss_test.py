@@ -248,13 +248,3 @@ def test_agent_that_would_ignore_it_is_refused():
       additional_loss_lib.check(builder)
   for builder in (Using(), r2d2.R2D2Builder(), _make('dqn')[0]):
     additional_loss_lib.check(builder)
-
-
-def test_is_there_in_each_of_several_updates():
-  builder, spec = _make('dqn')
-  config = dataclasses.replace(builder.config, num_sgd_steps_per_step=2)
-  builder.config = config
-  batch, mean = _make_batch(builder, spec)
-  assert batch.data.reward.shape == [8]
-  metrics = _update(builder, spec, batch)
-  np.testing.assert_allclose(metrics['mean_reward'], mean, rtol=1e-5)

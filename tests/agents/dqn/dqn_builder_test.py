@@ -1,4 +1,4 @@
-"""Tests of `agents/dqn/builder.py`, and of its parts together."""
+"""Tests of `DQNBuilder`, and of its parts together."""
 
 import dm_env
 import numpy as np
@@ -201,25 +201,3 @@ class TestPolicy:
     policy = _make_policy(spec, 1)
     output = policy.step(tf.zeros([1, 1]), policy.initial_state([0]))
     assert output.action.dtype == tf.uint8
-
-
-def test_priority_updater():
-  connection = replay.Connection('localhost:1')
-
-  def make(**config):
-    builder = _make_builder(**config)
-    experience = builder.experience(_SPEC, 1)
-    return builder.make_priority_updater(experience, connection)
-
-  assert make(prioritized=False) is None
-  updates = []
-
-  class Client:
-    def mutate_priorities(self, table, updates_by_key=None, **kwargs):
-      updates.append((table, kwargs['updates']))
-
-  connection.__dict__['client'] = Client()
-  updater = make(min_priority=0.25)
-  updater.update(np.array([3, 4], np.uint64), np.array([0.1, 0.5]))
-  updater.close()
-  assert updates == [('replay', {3: 0.25, 4: 0.5})]

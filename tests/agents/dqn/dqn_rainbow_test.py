@@ -240,20 +240,6 @@ def test_losses_and_priorities_equal_the_twin(distribution, target, noisy):
   )
 
 
-def test_layers():
-  config = dataclasses.replace(
-    CONFIG, distribution='implicit_quantile', noisy=True
-  )
-  arrays = transition_updates.arrays(dqn.DQNBuilder(config).make_network(SPEC))
-  for name, shape in {
-    'tau/w': (64, 4), 'advantage/sigma_w': (5, A), 'value/sigma_w': (5, 1),
-  }.items():  # fmt: skip
-    assert arrays[f'return_network/{name}:0'].shape == shape
-  # Noise begins at σ_0 / √(inputs).
-  first = arrays['return_network/hidden_0/sigma_w:0']
-  np.testing.assert_allclose(first, 0.3 / 3**0.5, rtol=1e-6)
-
-
 def test_noise_needs_a_network_that_takes_it():
   network = dqn.DQNBuilder(CONFIG).make_network(SPEC)
   builder = dqn.DQNBuilder(dataclasses.replace(CONFIG, noisy=True))

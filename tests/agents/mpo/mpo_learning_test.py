@@ -144,11 +144,3 @@ class TestMPOUpdate:
     assert len(names) == (2 if kind == 'continuous' else 1)
     for name in names:
       assert found[-1][name] > found[1][name]
-
-  def test_multipliers_have_a_minimum(self):
-    config = dataclasses.replace(
-      CONFIG, epsilon_mean=1e3, initial_alpha_mean=1e-8, adam_epsilon=1e-12
-    )
-    *_, update = make(config)
-    update(to_sample(make_batch(0)))
-    np.testing.assert_array_equal(duals_of(update)['alpha_mean:0'], [-18] * D)

@@ -241,24 +241,3 @@ class TestBurnIn:
     # With burn-in, several items may begin in the same padding.
     assert seen['anew'] >= B
     assert (seen['resets'] > 2) == config.across_episodes
-
-  def test_state_matters(self):
-    # The premise: from a state of zeros, or without flags, values differ.
-    acting, network, items, _ = act({'across_episodes': True})
-    network_unroll = tf.function(network.unroll, autograph=False)
-    without_state = without_flags = 0
-    for item in items:
-      slot, positions, times = places_of(item)
-      expected = np.stack([acting.q[t][slot] for t in times])
-      zeros = item._replace(state=tree.map_structure(np.zeros_like, item.state))
-      flags = item._replace(first=np.zeros_like(item.first))
-      differs = [
-        np.abs(q[positions] - expected).max() > 1e-2
-        for q in (
-          unroll(network_unroll, changed, 3) for changed in (zeros, flags)
-        )
-      ]
-      without_state += differs[0]
-      without_flags += differs[1]
-    assert without_state > len(items) / 4
-    assert without_flags > len(items) / 4

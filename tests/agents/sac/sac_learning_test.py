@@ -109,7 +109,7 @@ class TestSACUpdate:
     random = np.random.default_rng(1)
     proposed = random.uniform(-1, 1, (B, 3, D)), random.normal(size=(B, 3))
     if config.conservative_weight is not None:
-      update._propose = lambda data: critic_learning.Proposals(
+      update._propose = lambda data: critic_learning.Sampled(
         *(tf.constant(each, tf.float32) for each in proposed)
       )
     number = config.num_target_critics or config.num_critics

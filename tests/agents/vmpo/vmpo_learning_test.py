@@ -3,7 +3,6 @@
 import dataclasses
 
 import numpy as np
-import pytest
 import tensorflow as tf
 import tree
 
@@ -162,28 +161,6 @@ class TestUpdate:
     call(sample)  # The learning rate is 0.
     for name, value in arrays(update._online).items():
       np.testing.assert_array_equal(value, learned[name])
-
-  @pytest.mark.parametrize('kind', KINDS)
-  def test_multipliers_rise_where_bounds_are_exceeded(self, kind):
-    changes = dict.fromkeys(
-      ['epsilon_policy', 'epsilon_mean', 'epsilon_stddev'], 1e-6
-    )
-    network, update = make(
-      dataclasses.replace(CONFIG, target_update_period=100, **changes), kind
-    )
-    found = [update(make_sample(network, kind)).metrics for _ in range(2)]
-    names = [name for name in found[0] if name.startswith('alpha_')]
-    assert len(names) == (2 if kind == 'continuous' else 1)
-    for name in names:
-      assert found[1][name] > found[0][name]
-
-  def test_multipliers_have_a_minimum(self):
-    config = dataclasses.replace(
-      CONFIG, epsilon_policy=1e3, initial_alpha_policy=1e-8, adam_epsilon=1e-12
-    )
-    network, update = make(config)
-    update(make_sample(network))
-    assert duals_of(update)['alpha_policy:0'] == -18
 
   def test_both_networks_begin_with_that_of_the_policy(self):
     network, update = make()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from acme.utils import loggers as acme_loggers
 
-from repertory.components import actors, core
+from repertory.components import actors
 from repertory.components.actors import environment_loop
 from repertory.environments.batches import batch
 from repertory.environments.games import catch
@@ -61,43 +61,6 @@ class TestUnbatched:
       assert timestep.step_type.tolist() == [dm_env.StepType.LAST]
       assert total == row['episode_return']
       assert timestep.discount.tolist() == [0]
-
-  def test_nests_lose_and_gain_the_batch_axis(self):
-    seen = []
-
-    class Nested(core.Actor):
-      def select_action(self, observation):
-        seen.append(observation)
-        return {'move': np.array([3]), 'force': np.array([[1.0, 2.0]])}
-
-      def observe_first(self, timestep):
-        seen.append(timestep)
-
-      def observe(self, action, next_timestep):
-        seen.append((action, next_timestep))
-
-      def update(self, wait=False):
-        seen.append(wait)
-
-    actor = actors.Unbatched(Nested())
-    observation = {'x': np.zeros([2, 3]), 'y': (np.float32(5),)}
-    actor.observe_first(dm_env.restart(observation))
-    action = actor.select_action(observation)
-    actor.observe(action, dm_env.truncation(2.5, observation, discount=0.5))
-    actor.update(wait=True)
-    assert action['move'] == 3
-    assert np.shape(action['move']) == ()
-    assert action['force'].tolist() == [1, 2]
-    first, selected, (observed, timestep), wait = seen
-    for nest in (first.observation, selected, timestep.observation):
-      assert nest['x'].shape == (1, 2, 3)
-      assert nest['y'][0].tolist() == [5]
-    assert observed['move'].tolist() == [3]
-    assert observed['force'].tolist() == [[1, 2]]
-    assert timestep.reward.tolist() == [2.5]
-    assert timestep.discount.tolist() == [0.5]
-    assert timestep.step_type.tolist() == [dm_env.StepType.LAST]
-    assert wait
 
 
 class TestBatched:

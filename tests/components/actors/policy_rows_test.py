@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from repertory.components import actors, specs
 from repertory.components.runtime import compilation
@@ -83,11 +82,3 @@ class TestInitialStates:
       np.testing.assert_array_equal(leaf[:3], first)
     other = actors.InitialStates(make_policy, 2, seed=4)
     assert not set(random.tolist()) & set(other.leaves(5)[1].tolist())
-
-  def test_nest_is_that_of_the_policy(self):
-    states = actors.InitialStates(
-      lambda seed: counting_policy.CountingPolicy(), 2, 0
-    )
-    nest = states.nest()
-    assert sorted(nest) == ['count', 'id']
-    assert nest['count'].shape == tf.TensorShape([1])

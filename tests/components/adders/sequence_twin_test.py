@@ -76,29 +76,6 @@ def test_items_are_the_twins(seed, across_episodes):
     sequence_twin.assert_equal(found, expected)
 
 
-@pytest.mark.parametrize('seed', range(10))
-def test_episode_adder_gives_whole_episodes(seed):
-  random = np.random.default_rng([6, seed])
-  case = _draw(random)
-  longest = max(
-    len(moments) - 1
-    for history in case.histories
-    for moments, _ in sequence_twin.split(history)
-  )
-  # As if each continued: then it would be too long.
-  max_length = longest + 1 + int(random.integers(3))
-  writer = sequence_twin.make_writer(max_length + 1)
-  adder = adders.EpisodeAdder(
-    writer, len(case.histories), max_length=max_length
-  )
-  sequence_twin.play(writer, adder, case.histories)
-  for history, items in zip(case.histories, _by_slot(writer.items, case)):
-    expected = sequence_twin.make_items(history, max_length + 1)
-    sequence_twin.assert_equal(items, expected)
-    episodes = sequence_twin.split(history)
-    assert len(items) == sum(ended for _, ended in episodes)
-
-
 @pytest.mark.parametrize('across_episodes', [False, True])
 def test_no_history_makes_more_items_than_max_items(across_episodes):
   tight = 0

@@ -278,15 +278,3 @@ def test_arguments_are_checked(settings, message):
       transitions.signature(SCALAR_SPEC)
     )
     transitions.make_adder(writer, batch_size)
-
-
-def test_signature_has_the_specs_of_a_transition():
-  signature = adders.Transitions(
-    1, G, extras_spec=transition_twin.EXTRAS_SPEC
-  ).signature(transition_twin.SPEC)
-  assert signature.observation['place'].shape == (3,)
-  assert signature.next_observation['image'].dtype == np.float32
-  assert signature.action['force'].shape == (2,)
-  assert signature.reward.shape == signature.discount.shape == ()
-  assert signature.extras['logits'].shape == (3,)
-  assert adders.Transitions(1, G).signature(SCALAR_SPEC).extras == ()

@@ -1,8 +1,5 @@
 """Tests of compiled acting and learning, and of the learner."""
 
-import functools
-
-import dm_env
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -187,43 +184,6 @@ def test_logs_a_row_for_each_update(whole):
   assert [row['tries'] for row in rows] == list(range(1, _NUM_UPDATES + 1))
   assert all(row['loss'] > 0 for row in rows)
   assert run.learner.max_priority >= max(row['loss'] for row in rows) ** 0.5
-
-
-def test_returns_are_those_of_the_rewards():
-  """As of a batch on the host with the same actions."""
-  run = _Run(bad_steps=range(1, 100), divergence=_skip(1000))
-  run.advance(_NUM_TURNS)  # Never learns, so the policy is constant.
-  batch = tensor.Factory(functools.partial(catch.TensorCatch, 4, 3)).make_batch(
-    list(range(_NUM_ENVIRONMENTS))
-  )
-  policy = _Policy(run.update.weights)
-  state = policy.initial_state(range(_NUM_ENVIRONMENTS))
-  timestep, expected = batch.reset(), []
-  returns = np.zeros(_NUM_ENVIRONMENTS)
-  for _ in range(_NUM_TURNS):
-    observation, types = map(tf.constant, (timestep.observation, timestep[0]))
-    output = policy.act(observation, types, state)
-    state = output.state
-    timestep = batch.step(output.action.numpy())
-    returns += timestep.reward
-    for i in np.flatnonzero(timestep.step_type == dm_env.StepType.LAST):
-      expected.append((returns[i], 3))
-      returns[i] = 0
-  assert run.ended.episodes == expected
-  assert len(set(expected)) == 2
-
-
-def test_iterations_per_call_do_not_matter(whole):
-  expected, rows = whole
-  sizes = [7, 1, 13, 19]
-  logger = _Logger()
-  run = _Run(logger=logger)
-  for size in sizes:
-    run.advance(size)
-  assert sum(sizes) == _NUM_TURNS
-  _assert_same(run.arrays(), expected.arrays())
-  assert run.ended == expected.ended
-  assert logger.rows == rows
 
 
 def test_resumes_exactly_from_saved_arrays(whole):

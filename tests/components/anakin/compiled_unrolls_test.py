@@ -114,21 +114,6 @@ def test_batches_equal_those_of_the_adder(
   assert num_ended == sum(not moment.mask for moment in following)
 
 
-def test_counts_resume_from_saved_arrays():
-  histories = _make_histories(2, 30)
-  script = scripted_rollouts.Script(histories)
-  transport, _ = _make_transport(2, 4)
-  version = tf.constant(0, tf.int64)
-  transport.collect(script.act, script.carry(0), version, _NO_PRIORITY)
-  (status,) = transport.statuses().values()
-  assert (status.inserts, status.samples, status.size) == (4, 4, 0)
-  other, _ = _make_transport(2, 4)
-  other.restore(transport.save())
-  other.collect(script.act, script.carry(8), version, _NO_PRIORITY)
-  (status,) = other.statuses().values()
-  assert (status.inserts, status.samples, status.size) == (8, 8, 0)
-
-
 @pytest.mark.parametrize(
   ('parts', 'items', 'message'),
   [

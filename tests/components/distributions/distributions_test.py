@@ -85,20 +85,6 @@ class TestCategorical:
       deviation = math.sqrt(NUM_ROWS * p * (1 - p))
       assert abs(count - NUM_ROWS * p) < 4.5 * deviation, action
 
-  def test_stays_within_many_actions(self):
-    # Rounding must not lead to an action beyond the last.
-    samples, _ = make_categorical(1000).sample(
-      tf.zeros([NUM_ROWS, 1000]), counters_of(NUM_ROWS)
-    )
-    assert 0 <= np.min(samples) <= 5
-    assert 994 <= np.max(samples) <= 999
-
-  def test_mode(self):
-    logits = tf.constant([[0.0, 2.0, 1.0, -1.0], [5.0, 2.0, 1.0, 4.0]])
-    mode = make_categorical().mode(logits)
-    assert mode.dtype == tf.int32
-    np.testing.assert_array_equal(mode, [1, 0])
-
   @pytest.mark.parametrize('dtype', [np.int32, np.uint8])
   def test_to_action_has_the_dtype(self, dtype):
     action = make_categorical(4, dtype).to_action(tf.constant([3, 0]))
@@ -146,10 +132,6 @@ class TestDiagonalGaussian:
     )
     correlation = np.corrcoef(samples.T)[0, 1]
     assert abs(correlation) < 4.5 / math.sqrt(NUM_ROWS)
-
-  def test_mode_is_the_mean(self):
-    mode = make_gaussian((2,)).mode(tf.constant([[0.5, -3.0, 9.0, 9.0]]))
-    np.testing.assert_array_equal(mode, [[0.5, -3.0]])
 
   def test_initial_scale(self):
     distribution = make_gaussian(())
@@ -263,29 +245,6 @@ class TestToAction:
     assert np.mean((actions > minimum) & (actions < maximum)) > 0.95
 
 
-class TestRows:
-  """Samples of a row do not depend on other rows."""
-
-  @pytest.mark.parametrize('kind', ['categorical', 'gaussian'])
-  def test_batch_has_no_influence(self, kind):
-    distribution = make_categorical(50)
-    if kind == 'gaussian':
-      distribution = make_gaussian((3,))
-    parameters = normal([8, distribution.num_parameters])
-    counters = counters_of(8)
-    sample = tf.function(distribution.sample, autograph=False)
-    together, after = sample(parameters, counters)
-    assert np.all(after.numpy() != counters.numpy())
-    for rows in ([0], [6, 1, 3]):
-      alone, alone_after = sample(
-        tf.gather(parameters, rows), tf.gather(counters, rows)
-      )
-      np.testing.assert_allclose(alone, together.numpy()[rows], rtol=1e-5)
-      np.testing.assert_array_equal(alone_after, after.numpy()[rows])
-    again, _ = sample(parameters, after)
-    assert not np.array_equal(again, together)
-
-
 COUNTS = {
   'scalar': 3,
   'alike': [4, 4, 4],
@@ -331,21 +290,6 @@ def test_multi_categorical_equals_the_twin(counts):
     distribution.entropy(parameters),
     sum(-np.sum(q * np.log(q), -1) for q in p), rtol=1e-4, atol=1e-5,
   )  # fmt: skip
-
-
-def test_multi_categorical_sampling_frequencies():
-  counts = [2, 3]
-  _, distribution = make_multi(counts)
-  row = np.array([0.5, -0.5, 0.0, 1.0, -1.0], np.float32)
-  sample = tf.function(distribution.sample, jit_compile=True, autograph=False)
-  samples, _ = sample(tf.tile(row[None], [NUM_ROWS, 1]), counters_of(NUM_ROWS))
-  first, second = probabilities(row, counts)
-  for index in np.ndindex(*counts):
-    # Of both together: the numbers are independent.
-    p = first[index[0]] * second[index[1]]
-    count = np.sum(np.all(samples.numpy() == index, axis=-1))
-    deviation = math.sqrt(NUM_ROWS * p * (1 - p))
-    assert abs(count - NUM_ROWS * p) < 4.5 * deviation, index
 
 
 @pytest.mark.parametrize(

@@ -33,15 +33,6 @@ def _sparse(random, shape):
   return (weights / weights.sum(-1, keepdims=True)).astype(np.float32)
 
 
-def test_by_hand():
-  compute = _compiled(jit_compile=False)
-  weights = tf.constant([[0.0, 0.25, 0.0, 0.5, 0.25, 0.0]] * 6)
-  numbers = tf.constant([0.0, 0.125, 0.25, 0.5, 0.75, 0.99])
-  places = compute(weights, numbers)
-  assert places.dtype == tf.int32
-  np.testing.assert_array_equal(places, [1, 1, 3, 3, 4, 4])
-
-
 @pytest.mark.parametrize(
   ('shape', 'jit_compile'), [([2], False), ([20, 3, 40], True)]
 )

@@ -1,10 +1,10 @@
-"""Tests of `components/gossip/mixing.py` and `vectors.py`."""
+"""Tests of `components/gossip/mixing.py`."""
 
 import numpy as np
 import pytest
 
 from repertory.components.config import choices
-from repertory.components.gossip import graphs, mixing, vectors
+from repertory.components.gossip import mixing
 
 
 def test_mix_is_the_mean_of_all_by_hand():
@@ -22,48 +22,13 @@ def test_equal_ones_stay_equal_to_the_bit():
   np.testing.assert_array_equal(mixed, own)
 
 
-@pytest.mark.parametrize('graph', choices.GRAPHS)
-@pytest.mark.parametrize('size', [2, 7])
-def test_distance_falls_below_the_bound_and_stays(graph, size):
-  rng = np.random.default_rng(size)
-  x = np.zeros([size, 20])
-  weight = graphs.neighbor_weight(graph, size, None)
-  contraction = graphs.contraction(graph, size)
-  trails = [mixing.Trail(contraction) for _ in range(size)]
-  longest, distances = 0.0, []
-  for _ in range(300):
-    updates = rng.normal(size=x.shape) * rng.uniform(0, 2, [size, 1])
-    longest = max(longest, np.linalg.norm(updates))
-    x = x + updates
-    for trail, update in zip(trails, updates):
-      trail.learn(float(np.linalg.norm(update)))
-      trail.contract()
-    x = np.stack(
-      [
-        mixing.mix(
-          x[i], [x[j] for j in graphs.in_neighbors(graph, size, i)], weight
-        )
-        for i in range(size)
-      ]
-    )
-    distance = np.linalg.norm(x - x.mean(0))
-    distances.append(distance)
-    assert distance <= sum(trail.length for trail in trails) + 1e-9
-    # Proposition 1 of the paper, with α L as the longest of all updates.
-    assert distance <= longest * contraction / (1 - contraction) + 1e-9
-  # The bound is meaningful: without mixing they would be far beyond.
-  apart = rng.normal(size=[300, size, 20]).sum(0)
-  if contraction > 1e-9:
-    assert 0 < max(distances) < np.linalg.norm(apart - apart.mean(0))
-
-
 def test_only_floating_point_numbers_are_mixed():
   arrays = {
     'b': np.arange(6, dtype=np.float32).reshape(2, 3),
     'count': np.asarray(7, np.int64),
     'a': np.asarray(2.5, np.float32),
   }
-  layout = vectors.VectorLayout(arrays)
+  layout = mixing.VectorLayout(arrays)
   vector = layout.join(arrays)
   np.testing.assert_array_equal(vector, [0, 1, 2, 3, 4, 5, 2.5])
   split = layout.split(vector * 2, arrays)
@@ -74,7 +39,7 @@ def test_only_floating_point_numbers_are_mixed():
 
 def test_smaller_numbers_travel_in_the_larger_type():
   arrays = {'a': np.array([0.1], np.float32), 'b': np.array([0.1], np.float64)}
-  layout = vectors.VectorLayout(arrays)
+  layout = mixing.VectorLayout(arrays)
   assert layout.dtype == np.float64 and layout.num_bytes == 16
   split = layout.split(layout.join(arrays), arrays)
   np.testing.assert_array_equal(split['a'], arrays['a'])
@@ -83,4 +48,24 @@ def test_smaller_numbers_travel_in_the_larger_type():
 
 def test_nothing_to_mix_is_refused():
   with pytest.raises(ValueError, match=r"floating-point.*got \['n'\]"):
-    vectors.VectorLayout({'n': np.zeros([2], np.int32)})
+    mixing.VectorLayout({'n': np.zeros([2], np.int32)})
+
+
+def test_who_hears_from_whom():
+  assert mixing.in_neighbors('ring', 4, 0) == [3]
+  assert mixing.out_neighbors('ring', 4, 3) == [0]
+  assert mixing.in_neighbors('exponential', 8, 2) == [1, 0, 6]
+  assert mixing.in_neighbors('exponential', 6, 0) == [5, 4, 2]
+  assert mixing.in_neighbors('complete', 4, 1) == [0, 3, 2]
+
+
+@pytest.mark.parametrize('graph', choices.GRAPHS)
+def test_one_alone_has_no_neighbors(graph):
+  assert mixing.in_neighbors(graph, 1, 0) == []
+  assert mixing.neighbor_weight(graph, 1, None) == 0.0
+
+
+def test_weights_by_hand():
+  assert mixing.neighbor_weight('ring', 3, None) == 1 / 2
+  assert mixing.neighbor_weight('complete', 5, None) == 1 / 5
+  assert mixing.neighbor_weight('complete', 5, 0.2) == 0.05

@@ -10,10 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from repertory.components.gossip import graphs, mailbox, participant, streams
-from repertory.components.gossip import inlet as inlet_lib
-from repertory.components.gossip import outlet as outlet_lib
-from repertory.components.gossip import vectors as vectors_lib
+from repertory.components.gossip import links, mixing, participant
 from repertory.components.inference import addresses
 from repertory.components.runtime import callers
 
@@ -27,23 +24,18 @@ def _arrays(value, size=3):
 class _Network:
   """Participants that find each other's addresses."""
 
-  def __init__(self, graph, size, **settings):
+  def __init__(self, size):
     self.names = [f'learner/{i}' for i in range(size)]
-    self.graph, self.settings = graph, settings
     self.participants: dict[str, participant.Participant] = {}
 
-  def add(self, index, value=0.0, generation=0, **changes):
+  def add(self, index, generation=0, size=3):
     name = self.names[index]
-    neighborhood = participant.Neighborhood.of(
-      self.graph, index, self.names, **self.settings
-    )
     self.participants[name] = one = participant.Participant(
-      _arrays(value),
-      neighborhood,
+      _arrays(0.0, size),
+      'ring',
+      self.names,
       find=self.find,
       caller=callers.Caller(name, generation, 'token'),
-      timeout_seconds=_SECONDS,
-      **changes,
     )
     return one
 
@@ -62,8 +54,8 @@ def make_network():
   with contextlib.ExitStack() as stack:
     threads = threading.active_count()
 
-    def make(*args, **settings):
-      network = _Network(*args, **settings)
+    def make(size=2):
+      network = _Network(size)
       stack.callback(network.close)
       return network
 
@@ -84,14 +76,14 @@ def _exchange_until(one, version, value, is_mixed):
 
 
 def test_missing_neighbors_block_nobody(make_network):
-  one = make_network('ring', 2).add(0)
+  one = make_network().add(0)
   for version in range(100):
     assert one.exchange(version, _arrays(version)) is None
   assert one.figures().age_seconds is None
 
 
 def test_moves_to_the_mean_of_what_came(make_network):
-  network = make_network('ring', 2)
+  network = make_network()
   first, second = network.add(0), network.add(1)
   first.exchange(5, _arrays(4.0))
   mixed = _exchange_until(second, 7, 2.0, lambda mixed: True)
@@ -103,52 +95,8 @@ def test_moves_to_the_mean_of_what_came(make_network):
   assert figures.num_messages > 0
 
 
-def test_keeping_step_is_the_matrix(make_network):
-  size = 5
-  network = make_network('exponential', size, keeps_step=True)
-  participants = [network.add(i) for i in range(size)]
-  rng = np.random.default_rng(0)
-  updates = rng.normal(size=[20, size])
-  found = np.zeros([size])
-
-  def learn(index):
-    value = np.float32(0)
-    for version, update in enumerate(updates[:, index], 1):
-      value = np.float32(value + np.float32(update))
-      mixed = participants[index].exchange(version, _arrays(value))
-      assert mixed is not None
-      value = mixed['w'][0]
-    found[index] = value
-    participants[index].end(len(updates))
-
-  _run_all(learn, size)
-  expected = np.zeros([size])
-  for update in updates:
-    expected = graphs.mixing_matrix('exponential', size) @ (expected + update)
-  np.testing.assert_allclose(found, expected, atol=1e-5)
-  distance = np.linalg.norm(found - found.mean()) * 3**0.5
-  assert distance <= sum(one.figures().trail for one in participants) + 1e-5
-
-
-def _run_all(run, size):
-  errors = []
-
-  def guarded(index):
-    try:
-      run(index)
-    except BaseException as error:
-      errors.append(error)
-
-  threads = [threading.Thread(target=guarded, args=[i]) for i in range(size)]
-  for thread in threads:
-    thread.start()
-  for thread in threads:
-    thread.join(_SECONDS)
-  assert not errors, errors
-
-
 def test_one_that_starts_again_is_found(make_network):
-  network = make_network('ring', 2)
+  network = make_network()
   first, second = network.add(0), network.add(1)
   second.exchange(1, _arrays(1.0))
   _exchange_until(first, 1, 0.0, lambda mixed: True)
@@ -164,16 +112,11 @@ def test_one_that_starts_again_is_found(make_network):
 
 
 def test_other_variables_are_refused(make_network):
-  network = make_network('ring', 2)
+  network = make_network()
   network.add(1)
-  network.participants[network.names[0]] = one = participant.Participant(
-    _arrays(0.0, size=4),
-    participant.Neighborhood.of('ring', 0, network.names),
-    find=network.find,
-    caller=callers.Caller(network.names[0], 0, 'token'),
-  )
+  one = network.add(0, size=4)
   deadline = time.monotonic() + _SECONDS
-  with pytest.raises(streams.RefusedLinkError, match='learner/0 must send the'):
+  with pytest.raises(links.RefusedLinkError, match='learner/0 must send the'):
     while time.monotonic() < deadline:
       one.exchange(1, _arrays(0.0, size=4))
       time.sleep(0.01)
@@ -181,11 +124,10 @@ def test_other_variables_are_refused(make_network):
 
 @contextlib.contextmanager
 def _inlet():
-  layout = vectors_lib.VectorLayout(_arrays(0.0))
-  box = mailbox.Mailbox(['a'])
-  inlet = inlet_lib.Inlet(box, layout, callers.Fencing('token'))
+  layout = mixing.VectorLayout(_arrays(0.0))
+  inlet = links.Inlet(['a'], layout, callers.Fencing('token'))
   try:
-    yield inlet, box, layout
+    yield inlet, layout
   finally:
     inlet.close()
 
@@ -221,34 +163,37 @@ def _receive(stream, size):
   ],
 )
 def test_strangers_are_refused(changes, message):
-  with _inlet() as (inlet, box, _):
+  with _inlet() as (inlet, _):
     stream, answer = _greet(inlet, **changes)
     assert message in answer
     assert stream.recv(1) == b''
     stream.close()
-    assert box.num_messages == 0
+    assert inlet.num_messages == 0
 
 
 def test_nonsense_ends_its_link_alone():
-  with _inlet() as (inlet, box, layout):
+  with _inlet() as (inlet, layout):
     good, _ = _greet(inlet, digest=layout.digest)
-    good.sendall(struct.pack('<4sIqQ', b'gssp', 1, 3, 12) + bytes(12))
-    _wait(lambda: box.num_messages == 1)
+    good.sendall(struct.pack('<4sqQ', b'gssp', 3, 12) + bytes(12))
+    _wait(lambda: inlet.num_messages == 1)
     bad = addresses.connect(inlet.address, _SECONDS)
     bad.sendall(b'\xff' * 64)
     _check_ended(bad)
     bad.close()
-    good.sendall(struct.pack('<4sIqQ', b'gssp', 1, 4, 12) + bytes(12))
-    _wait(lambda: box.num_messages == 2)
+    good.sendall(struct.pack('<4sqQ', b'gssp', 4, 12) + bytes(12))
+    _wait(lambda: inlet.num_messages == 2)
+    # Only the newest is kept, and read once.
+    assert [message.version for message in inlet.take_unread()] == [4]
+    assert inlet.take_unread() == []
     # Messages of another length are refused, too.
-    good.sendall(struct.pack('<4sIqQ', b'gssp', 1, 5, 1 << 40))
+    good.sendall(struct.pack('<4sqQ', b'gssp', 5, 1 << 40))
     _check_ended(good)
     good.close()
 
 
 def test_slow_handshakes_are_refused(monkeypatch):
-  monkeypatch.setattr(streams, 'TIMEOUT_SECONDS', 0.5)
-  with _inlet() as (inlet, _, _):
+  monkeypatch.setattr(links, 'TIMEOUT_SECONDS', 0.5)
+  with _inlet() as (inlet, _):
     slow = addresses.connect(inlet.address, _SECONDS)
     deadline = time.monotonic() + _SECONDS
     slow.sendall(struct.pack('<I', 1 << 16))
@@ -274,8 +219,8 @@ def _wait(condition):
 def test_a_neighbor_that_reads_nothing_blocks_nobody():
   listener, address = addresses.listen(addresses.make_address())
   listener.setblocking(True)
-  layout = vectors_lib.VectorLayout({'w': np.zeros([1 << 20], np.float32)})
-  outlet = outlet_lib.Outlet(
+  layout = mixing.VectorLayout({'w': np.zeros([1 << 20], np.float32)})
+  outlet = links.Outlet(
     'b', lambda: address, callers.Caller('a', 0, 'token'), layout
   )
   stream, _ = listener.accept()

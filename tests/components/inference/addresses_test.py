@@ -95,17 +95,6 @@ def test_connecting_without_a_server_fails():
       addresses.connect(address, DEADLINE_SECONDS)
 
 
-def test_small_frames_are_sent_at_once():
-  with connected('tcp:127.0.0.1:0') as (_, stream, accepted):
-    addresses.tune(accepted)
-    for side in (stream, accepted):
-      for level, option in (
-        (socket.IPPROTO_TCP, socket.TCP_NODELAY),
-        (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
-      ):
-        assert side.getsockopt(level, option) != 0
-
-
 def test_another_user_does_not():
   stream = mock.Mock(family=socket.AF_UNIX)
   # Process, user and group, as the kernel reports them.

@@ -69,27 +69,21 @@ class TestJson:
       frames.parse_json(payload)
 
 
-class TestLayout:
-  @pytest.mark.parametrize('batch_size', [1, 3])
-  def test_views_are_aligned_disjoint_and_inside(self, batch_size):
-    layout = frames.FrameLayout(LEAVES, batch_size)
-    buffer = frames.make_buffer(layout.size)
-    assert len(buffer) == frames.HEADER_SIZE + layout.size
-    buffer[: frames.HEADER_SIZE] = frames.header(frames.STEP, layout.size)
-    views = layout.views(buffer[frames.HEADER_SIZE :])
-    for number, (view, (shape, dtype)) in enumerate(zip(views, LEAVES)):
-      assert view.shape == (batch_size, *shape)
-      assert view.dtype == dtype
-      assert view.flags.writeable
-      assert view.ctypes.data % 64 == 0
-      view[...] = number + 1
-    for number, view in enumerate(views):  # None has overwritten another.
-      np.testing.assert_array_equal(view, np.full_like(view, number + 1))
-    kind, size, _ = frames.parse_header(buffer[: frames.HEADER_SIZE])
-    assert (kind, size) == (frames.STEP, layout.size)
-
-  def test_size(self):
-    # 4, 24, 80·2, 0 and 1 bytes a row, each leaf in whole blocks of 64.
-    assert frames.FrameLayout(LEAVES, 1).size == 64 + 64 + 128 + 0 + 64
-    assert frames.FrameLayout(LEAVES, 17).size == 128 + 64 + 1408 + 0 + 64
-    assert frames.FrameLayout([], 3).size == 0
+@pytest.mark.parametrize(
+  # 4, 24, 80·2, 0 and 1 bytes a row, each leaf in whole blocks of 64.
+  ('batch_size', 'size'),
+  [(1, 64 + 64 + 128 + 0 + 64), (17, 128 + 64 + 1408 + 0 + 64)],
+)
+def test_views_are_aligned_disjoint_and_inside(batch_size, size):
+  frame, views = frames.make_frame(LEAVES, batch_size)
+  assert len(frame) == frames.HEADER_SIZE + size
+  frame[: frames.HEADER_SIZE] = frames.header(frames.STEP, size)
+  for number, (view, (shape, dtype)) in enumerate(zip(views, LEAVES)):
+    assert view.shape == (batch_size, *shape)
+    assert view.dtype == dtype
+    assert view.ctypes.data % 64 == 0
+    view[...] = number + 1
+  for number, view in enumerate(views):  # None has overwritten another.
+    np.testing.assert_array_equal(view, np.full_like(view, number + 1))
+  kind, found, _ = frames.parse_header(frame[: frames.HEADER_SIZE])
+  assert (kind, found) == (frames.STEP, size)

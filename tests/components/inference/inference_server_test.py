@@ -121,15 +121,6 @@ class TestLikeLocal:
       address=address,
     )
 
-  def test_lane_larger_than_the_largest_bucket(self):
-    self.check(
-      'stochastic',
-      ENVIRONMENTS['memory_chain'],
-      [(9, 1, 7, 3, 5), (2,), (0, 4, 6)],
-      30,
-      buckets=(1, 2),
-    )
-
   def test_evaluation_keeps_nothing_and_disturbs_nothing(self):
     make_environment = ENVIRONMENTS['memory_chain']
     spec = inference_fixture.make_spec(make_environment)
@@ -208,9 +199,7 @@ class TestRaw:
 
     publish(5)
     with inference_fixture.serving(policy, variables=published) as it:
-      connection = it.connection(
-        [0, 1, 2, 3, 4, 5], num_frames=4
-      )  # In two calls.
+      connection = it.connection([0, 1, 2, 3], num_frames=4)
       versions = [5, 5, 6, 8, 8]
       for now, version in enumerate(versions):
         publish(version)
@@ -290,26 +279,3 @@ class TestStatistics:
       assert row['rows_per_batch'] == 3
       assert row['fill'] == 3 / 4  # Buckets hold 1 or 4 rows.
       assert row['actors'] == 3
-
-  def test_window(self):
-    with inference_fixture.serving(window_seconds=0.001) as it:
-      connections = [it.connection(ids) for ids in ([0], [1, 2], [3, 4])]
-      it.server.report()
-      for now in (0, 1):
-        connections[0].step(now)
-      row = it.server.report()
-      assert row['flushed_by_target'] == 0
-      assert row['flushed_by_window'] == 1
-      assert row['rows_per_batch'] == 1
-      assert row['fill'] == 1
-      assert row['wait_ms_p50'] >= 1.0
-
-  def test_fill_of_a_lane_larger_than_the_largest_bucket(self):
-    with inference_fixture.serving(buckets=(1, 4)) as it:
-      connection = it.connection(range(9))
-      it.server.report()
-      for now in (0, 1):
-        connection.step(now)
-      row = it.server.report()
-      assert row['rows_per_batch'] == 9
-      assert row['fill'] == 9 / (4 + 4 + 1)

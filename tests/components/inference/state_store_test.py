@@ -1,9 +1,5 @@
 """Tests of `components/inference/state_store.py`."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -17,39 +13,6 @@ from support.launch.raw_lane import FIRST, LAST, MID
 from support.system import rare_cases
 
 N = 7  # Environments.
-
-_DEVICE_SOURCE = """
-import numpy as np
-import tensorflow as tf
-
-cpu, = tf.config.list_physical_devices('CPU')
-two = [tf.config.LogicalDeviceConfiguration()] * 2
-tf.config.set_logical_device_configuration(cpu, two)
-
-from support.agents import counting_policy
-from repertory.components import specs
-from repertory.components.inference import state_store
-
-for number in (0, 1):
-  store = state_store.StateStore(
-    counting_policy.CountingPolicy(),
-    specs.Array((1,), np.float32),
-    3,
-    [2],
-    device=f'CPU:{number}',
-  )
-  for count in range(3):
-    ids, step_types, _ = store.inputs(2)
-    ids[:], step_types[:] = [2, 0], min(count, 1)
-    (action,), (extras,) = store.act(2, 2)
-    assert action.tolist() == [(2 + count) % 3, count % 3], action
-    assert extras.tolist() == [count, count], extras
-  outputs = store._calls[2](*map(tf.convert_to_tensor, store.inputs(2)))
-  assert len(store._states) == len(outputs) == 2
-  for tensor in store._states + outputs:
-    assert tensor.device.endswith(f'CPU:{number}'), (number, tensor.device)
-print('done')
-"""
 
 
 class Twin:
@@ -235,15 +198,3 @@ def test_bad_buckets(buckets):
       N,
       buckets,
     )
-
-
-def test_device():
-  paths = filter(None, sys.path)
-  ended = subprocess.run(
-    [sys.executable, '-c', _DEVICE_SOURCE],
-    env=os.environ | {'PYTHONPATH': os.pathsep.join(paths)},
-    capture_output=True,
-    text=True,
-    timeout=120,
-  )
-  assert ended.stdout == 'done\n', ended.stderr

@@ -189,7 +189,6 @@ class TestSkip:
         lambda: networks.ObservationNormalizer(specs.Array((), np.float32)),
         id='moments',
       ),
-      pytest.param(learners.RunningScale, id='running_scale'),
       pytest.param(_Price, id='dual_variable'),
     ],
   )

@@ -117,22 +117,6 @@ class TestTracing:
 
 
 class TestElementSpec:
-  def test_is_by_default_that_of_the_dataset(self):
-    class Dataset:
-      element_spec = ELEMENT_SPEC
-
-      def __init__(self):
-        self._samples = samples()
-
-      def __next__(self):
-        return next(self._samples)
-
-    one = learners.GradientLearner(LinearUpdate(), Dataset())
-    other = make()
-    one.step()
-    other.step()
-    assert_equal_states(one.save(), other.save())
-
   def test_must_be_known(self):
     with pytest.raises(ValueError, match=r'element_spec must .*generator'):
       learners.GradientLearner(LinearUpdate(), samples())
@@ -177,26 +161,6 @@ class TestStep:
     assert len(logger.rows) == 5
     assert len(updater.calls) == 5
 
-  def test_largest_priority_starts_at_one_and_never_falls(self):
-    # y alone determines the priorities: all weights are 0 before the first
-    # step.
-    update = LinearUpdate()
-    update.weights.assign([0, 0, 0])
-    learner = make(
-      update,
-      samples(y=[[0.2, -0.3], [50.0, -70.0], [0.0, 0.0]]),
-      priority_updater=RecordingUpdater(),
-    )
-    assert learner.max_priority == 1
-    learner.step()
-    assert learner.max_priority == 1
-    learner.step()
-    largest = learner.max_priority
-    assert largest > 60
-    learner.step()
-    assert learner.max_priority == largest
-    assert learner.get_variables(['max_priority']) == [largest]
-
   def test_updater_needs_priorities(self):
     class Uniform(LinearUpdate):
       def __call__(self, sample):
@@ -206,21 +170,6 @@ class TestStep:
     learner = make(Uniform(), priority_updater=updater)
     learner.step()
     assert updater.calls == []
-
-  def test_metric_that_is_not_finite(self):
-    bad = [np.inf, 0.0]
-    logger, updater = RecordingLogger(), RecordingUpdater()
-    learner = make(
-      dataset=samples(y=[[0.0, 1.0], [1.0, 0.0], bad]),
-      logger=logger,
-      priority_updater=updater,
-    )
-    learner.step()
-    learner.step()
-    with pytest.raises(FloatingPointError, match=r'step 3: .*loss.*(nan|inf)'):
-      learner.step()
-    assert len(logger.rows) == 2
-    assert len(updater.calls) == 2
 
   def test_xla_is_used_if_asked_for(self):
     class Uncompilable(LinearUpdate):
@@ -345,20 +294,6 @@ class TestSave:
 
 
 class TestRestoreExported:
-  def test_gives_the_values_without_a_learner(self):
-    update = LinearUpdate(period=2)
-    learner = make(update)
-    for _ in range(3):
-      learner.step()
-    state = learner.save()
-    # A new module of the same kind.
-    fresh = LinearUpdate(seed=5)
-    learners.restore_exported(state, 'policy', [fresh.weights])
-    np.testing.assert_array_equal(fresh.weights, update.weights.numpy())
-    learners.restore_exported(state, 'target', [fresh.target])
-    np.testing.assert_array_equal(fresh.target, update.target.numpy())
-    assert not np.array_equal(fresh.weights, fresh.target)
-
   def test_mismatch_changes_nothing(self):
     state = make().save()
     good, more = tf.Variable([1.0, 2.0, 3.0]), tf.Variable([4.0])

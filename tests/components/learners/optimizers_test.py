@@ -6,7 +6,6 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.components import learners
-from repertory.components.learners import optimizers
 
 _RATE, _EPSILON = 0.1, 0.5
 
@@ -96,15 +95,3 @@ class TestAMSGrad:
       optimizer.minimize(tape, loss)
       np.testing.assert_allclose(used, expected, rtol=1e-4, atol=1e-6)
     assert unused == 3
-
-  def test_resumes_from_its_variables(self):
-    variables = [tf.Variable([0.0, 0.0]) for _ in range(2)]
-    first, other = (optimizers.AMSGrad([x], _RATE, _EPSILON) for x in variables)
-    first.apply([tf.constant([3.0, -1.0])], variables[:1])
-    for source, target in zip(first.variables, other.variables, strict=True):
-      assert not source.trainable
-      target.assign(source)
-    variables[1].assign(variables[0])
-    for one, variable in zip((first, other), variables):
-      one.apply([tf.constant([0.1, 0.0])], [variable])
-    np.testing.assert_array_equal(*variables)

@@ -34,13 +34,6 @@ class TestAnnealing:
       annealing = kind(None)
       assert [annealing().numpy() for _ in range(2)] == [1, 1]
 
-  def test_resumes_from_its_variables(self):
-    first, other = (learners.LinearAnnealing(10) for _ in range(2))
-    for _ in range(3):
-      first()
-    _copy_variables(first, other)
-    assert other().numpy() == np.float32(0.7)
-
 
 class TestDelayedUpdate:
   def make(self, period, names=('after',)):
@@ -76,17 +69,6 @@ class TestUpdateNoise:
   def make(self, seed):
     tf.random.set_seed(seed)
     return learners.UpdateNoise()
-
-  def test_is_normal_and_new_in_every_call(self):
-    noise = self.make(0)
-    draw = tf.function(
-      lambda: noise.normals([50, 100]), autograph=False, jit_compile=True
-    )
-    drawn = np.stack([draw() for _ in range(4)])
-    assert abs(drawn.mean()) < 4.5 / np.sqrt(drawn.size)
-    assert abs(drawn.std() - 1) < 4.5 / np.sqrt(2 * drawn.size)
-    correlations = np.corrcoef(drawn.reshape(4, -1)) - np.eye(4)
-    assert np.abs(correlations).max() < 4.5 / np.sqrt(5000)
 
   def test_follows_the_seed_and_counts_its_calls(self):
     first, same, other = self.make(1), self.make(1), self.make(2)

@@ -103,11 +103,12 @@ def test_resumed_run_appends_under_the_old_header(path):
 @pytest.mark.parametrize(
   'torn', [b'5,12', b'"', b'\0\xff', b''], ids=lambda torn: f'<{torn}>'
 )
-def test_torn_last_row_is_dropped(path, torn):
+def test_torn_last_row_is_dropped(path, torn, caplog):
   _write(path, {'a': 1, 'b': 2})
   with open(path, 'ab') as file:
     file.write(torn)
   _write(path, {'a': 3, 'b': 4})
+  assert (f'{len(torn)} bytes: {path}' in caplog.text) == bool(torn)
   assert _read(path) == [['a', 'b'], ['1', '2'], ['3', '4']]
 
 

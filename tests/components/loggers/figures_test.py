@@ -10,20 +10,6 @@ from repertory.components.loggers import figures
 @pytest.mark.parametrize(
   ('value', 'expected'),
   [
-    (1523.4, '1,520'),
-    (999.7, '1,000'),
-    (1_234_567.0, '1,230,000'),
-    (-1523.4, '-1,520'),
-    (0.5, '0.50'),
-  ],
-)
-def test_grouped(value, expected):
-  assert figures.grouped(value) == expected
-
-
-@pytest.mark.parametrize(
-  ('value', 'expected'),
-  [
     (0, '0'),
     (999, '999'),
     (1000, '1.00 k'),
@@ -61,17 +47,3 @@ def test_number(value, expected):
 )
 def test_duration(seconds, expected):
   assert figures.duration(seconds) == expected
-
-
-@pytest.mark.parametrize(
-  ('value', 'expected'),
-  [
-    (123_456_789, '123456789'),
-    (0.123456, '0.1235'),
-    (12_345.67, '12345.7'),
-    (1e20, '1e+20'),
-    (math.nan, 'nan'),
-  ],
-)
-def test_exact(value, expected):
-  assert figures.exact(value) == expected

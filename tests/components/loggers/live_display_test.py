@@ -157,15 +157,6 @@ def test_display_can_be_forgotten(monkeypatch):
     dashboard.update(_status(778))
 
 
-def test_stored_streams_still_work_after_the_end(capsys):
-  with _make(_Terminal()) as dashboard:
-    dashboard.update(_status(1))
-    kept = sys.stdout
-    assert kept.encoding.lower() == 'utf-8'
-  print('later', file=kept, flush=True)
-  assert capsys.readouterr().out == 'later\n'
-
-
 def test_status_that_cannot_be_drawn_ends_the_display_alone(caplog, capsys):
   with _make(_Terminal()) as dashboard:
     dashboard.update(_status(1))

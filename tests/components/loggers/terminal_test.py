@@ -15,8 +15,8 @@ def test_lines():
   logger.write({'note': 'one\ntwo', 'nothing': None, 'rate': 1652.34})
   logger.close()
   assert stream.getvalue() == (
-    'learner: steps 1234567 | loss 0.1235\n'
-    'learner: note one two | nothing None | rate 1652.3\n'
+    'learner: steps 1234567 | loss 0.123456\n'
+    'learner: note one two | nothing None | rate 1652.34\n'
   )
   assert not stream.closed
 

@@ -73,23 +73,6 @@ def assert_alike(actual, expected, **tolerances):
     np.testing.assert_allclose(x, y, err_msg=name, **tolerances)
 
 
-# Powers of two, their neighbors, and a length of one.
-@pytest.mark.parametrize('length', [1, 2, 4, 5, 33])
-def test_recurrence_equals_the_loop(length):
-  random = np.random.default_rng(length)
-  terms = random.normal(size=(length, 2))
-  decays = random.uniform(-1.2, 1.2, size=(length, 2))
-  decays[random.uniform(size=decays.shape) < 0.1] = 0
-  expected, following = [], np.zeros([2])
-  for term, decay in zip(terms[::-1], decays[::-1]):
-    following = term + decay * following
-    expected.insert(0, following)
-  found = advantages.backward_recurrence(
-    tf.constant(terms), tf.constant(decays)
-  )
-  np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
-
-
 def test_recurrence_refuses_unknown_lengths():
   spec = tf.TensorSpec([None, 2], tf.float32)
   traced = tf.function(
@@ -102,56 +85,6 @@ def test_recurrence_refuses_unknown_lengths():
 
 
 class TestVTrace:
-  # Three steps with π/μ = 2, ½ and 1, and γ = ½. Errors not yet weighted:
-  # 1 + ½·2 − 1 = 1, 2 + ½·4 − 2 = 2, 2 + ½·8 − 4 = 2.
-  @pytest.mark.parametrize(
-    ('changes', 'targets', 'expected_advantages', 'ratios'),
-    [
-      pytest.param(
-        {'max_rho': 1.5, 'max_pg_rho': 1.25, 'max_c': 1.0},
-        # ρ = 1.5, ½, 1, thus δ = 1.5, 1, 2; γc = ½·1, ½·½.
-        [1 + 1.5 + 0.5 * 1 + 0.5 * 0.25 * 2, 2 + 1 + 0.25 * 2, 4 + 2],
-        # v_1 = 3.5 and v_2 = 6; behind the last step V(x_3) = 8.
-        [
-          1.25 * (1 + 0.5 * 3.5 - 1),
-          0.5 * (2 + 0.5 * 6 - 2),
-          1 * (2 + 0.5 * 8 - 4),
-        ],
-        (2, 0.5, 1),
-        id='all_clips_differ',
-      ),
-      pytest.param(
-        {'lambda_': 0.5},
-        # γc = ½·½·1, ½·½·½.
-        [1 + 1 + 0.25 * 1 + 0.25 * 0.125 * 2, 2 + 1 + 0.125 * 2, 6],
-        [1 + 0.5 * 3.25 - 1, 0.5 * (2 + 0.5 * 6 - 2), 2],
-        (2, 0.5, 1),
-        id='default_clips_and_lambda',
-      ),
-      pytest.param(
-        {'mask': np.array([[True], [False], [True]])},
-        # The first bootstraps from V(x_1) = 2.
-        [1 + 1, 2, 6],
-        [1 + 0.5 * 2 - 1, 0, 2],
-        [2, 0, 1],
-        id='mask',
-      ),
-    ],
-  )
-  def test_by_hand(self, changes, targets, expected_advantages, ratios):
-    arguments = {
-      'target_log_probs': np.log([[0.5], [0.25], [0.5]]),
-      'behavior_log_probs': np.log([[0.25], [0.5], [0.5]]),
-      'rewards': np.array([[1.0], [2.0], [2.0]]),
-      'discounts': np.array([[0.5], [0.5], [0.5]]),
-      'values': np.array([[1.0], [2.0], [4.0]]),
-      'bootstrap_value': np.array([8.0]),
-      'mask': np.array([[True], [True], [True]]),
-      **changes,
-    }
-    expected = np.array([targets, expected_advantages, ratios])[..., None]
-    assert_alike(vtrace_of(**arguments), expected, atol=1e-12)
-
   @pytest.mark.parametrize(
     'options',
     [
@@ -194,20 +127,6 @@ class TestVTrace:
 
 
 class TestGeneralizedAdvantages:
-  def test_by_hand(self):
-    # Errors: 1 + ½·4 − 2, 2 + ½·6 − 4 and 3 + ½·8 − 6 are all 1; λγ = ¼.
-    found = losses.generalized_advantages(
-      rewards=tf.constant([[1.0], [2.0], [3.0]]),
-      discounts=tf.fill([3, 1], 0.5),
-      values=tf.constant([[2.0], [4.0], [6.0]]),
-      bootstrap_value=tf.constant([8.0]),
-      mask=tf.constant([[True], [True], [True]]),
-      lambda_=0.5,
-    )
-    expected = [1 + 0.25 * 1.25, 1.25, 1]
-    np.testing.assert_allclose(found.advantages[:, 0], expected)
-    np.testing.assert_allclose(found.targets[:, 0], np.add(expected, [2, 4, 6]))
-
   def test_are_those_of_vtrace_on_policy(self):
     arguments = random_arguments(20, 3)
     del arguments['target_log_probs'], arguments['behavior_log_probs']

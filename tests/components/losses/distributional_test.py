@@ -150,12 +150,3 @@ class TestQuantileHuber:
     np.testing.assert_allclose(
       tape.gradient(found, quantiles), slopes, rtol=1e-4, atol=1e-12
     )
-
-  def test_taus_may_be_the_same_for_all_rows(self):
-    random = np.random.default_rng(0)
-    quantiles, targets = constant(random.normal(size=(2, 3, 4)))
-    taus = losses.quantile_midpoints(4)[None]
-    np.testing.assert_allclose(
-      losses.quantile_huber(quantiles, taus, targets, 1.0),
-      losses.quantile_huber(quantiles, tf.tile(taus, [3, 1]), targets, 1.0),
-    )

@@ -32,17 +32,6 @@ class TestMPO:
     # The mean of 3 and 1 is 2.
     np.testing.assert_allclose(found.dual_loss, 0.1 + np.log(2), rtol=1e-6)
 
-  def test_e_step_over_all_actions(self):
-    # (0.8, 0.2) times (1, 4) is (0.8, 0.8).
-    found = losses.mpo_e_step(
-      constant([[0, 2 * np.log(4)]]), constant(np.log([[0.8, 0.2]])),
-      constant(2), 0.1,
-    )  # fmt: skip
-    np.testing.assert_allclose(found.probs, [[0.5, 0.5]], rtol=1e-5)
-    np.testing.assert_allclose(
-      found.dual_loss, 2 * (0.1 + np.log(1.6)), rtol=1e-5
-    )
-
   def test_gradient_of_the_dual_is_the_bound_less_the_divergence(self):
     q = constant(np.random.default_rng(0).normal(size=(5, 4)))
     for eta in (0.3, 5.0):

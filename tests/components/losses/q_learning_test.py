@@ -70,16 +70,6 @@ class TestConservativeQLoss:
     expected = math.log((2 * math.e + 4 * math.e**2) / 2) - 3
     np.testing.assert_allclose(gaps, [expected], rtol=1e-6)
 
-  def test_gradient(self):
-    q, q_data = constant([[1, 3]]), constant([2])
-    with tf.GradientTape() as tape:
-      tape.watch([q, q_data])
-      gap = losses.conservative_q_loss(q, constant([[0, 0]]), q_data)
-    of_q, of_data = tape.gradient(gap, [q, q_data])
-    share = 1 / (1 + math.exp(-2))
-    np.testing.assert_allclose(of_q, [[1 - share, share]], rtol=1e-5)
-    np.testing.assert_allclose(of_data, [-1])
-
 
 def test_large_margin_loss():
   q = constant([[1, 3, 2], [1, 3, 2.5], [1, 3, 2], [0, 0, 0]])

@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from repertory.components import losses
-from repertory.components.losses import sequence_q_learning
 
 _EPSILON = 0.01
 
@@ -83,42 +82,6 @@ def _random_arguments(length=20, batch=3):
     'target_q': random.normal(0, 3, [length + 1, batch, 3]),
     'mask': random.uniform(size=size) < 0.85,
   }
-
-
-# Rewards 1, 2, 4 and values 10, 20, 40, 80; γ = ½ by default.
-@pytest.mark.parametrize(
-  ('n_step', 'changes', 'expected'),
-  [
-    pytest.param(1, {}, [1 + 10, 2 + 20, 4 + 40], id='one_step'),
-    pytest.param(
-      9,
-      {},
-      [1 + 1 + 0.25 * 4 + 0.125 * 80, 2 + 0.5 * 4 + 0.25 * 80, 4 + 0.5 * 80],
-      id='more_steps_than_there_are',
-    ),
-    pytest.param(
-      3, {'discounts': [0.5, 0.0, 0.5]}, [1 + 0.5 * 2, 2, 44], id='terminal'
-    ),
-    pytest.param(
-      3,
-      {'discounts': [1.0, 0.5, 0.5], 'mask': [True, False, True]},
-      [1 + 20, 20, 44],
-      id='truncation',
-    ),
-  ],
-)
-def test_returns_by_hand(n_step, changes, expected):
-  arguments = {
-    'rewards': [1.0, 2.0, 4.0],
-    'discounts': [0.5, 0.5, 0.5],
-    'values': [10.0, 20.0, 40.0, 80.0],
-    'mask': [True, True, True],
-    **changes,
-  }
-  returns = sequence_q_learning.n_step_returns(
-    **{k: tf.constant(v)[:, None] for k, v in arguments.items()}, n_step=n_step
-  )
-  np.testing.assert_allclose(returns[:, 0], expected)
 
 
 @pytest.mark.parametrize('length', [1, 20])

@@ -4,7 +4,6 @@ import numpy as np
 import tensorflow as tf
 
 from repertory.components import networks, specs
-from repertory.components.networks import normalization
 
 FLOATS = specs.Array((3,), np.float32)
 
@@ -110,19 +109,6 @@ def test_what_is_touched_follows_from_the_spec():
     np.testing.assert_allclose(normalized[name], expected, rtol=1e-4)
 
 
-def test_network_normalizes_steps_and_sequences_alike():
-  normalizer = make()
-  network = networks.SequenceNetwork(
-    networks.ObservationTorso(FLOATS, ()), None, lambda x: x, normalizer
-  )
-  x = tf.random.stateless_normal([5, 2, 3], [0, 1], 7, 3)
-  normalizer.update(x, tf.ones([5, 2], tf.bool))
-  unrolled, _ = network.unroll(x, tf.zeros([5, 2], tf.bool), ())
-  np.testing.assert_allclose(np.mean(unrolled, (0, 1)), [0] * 3, atol=1e-5)
-  np.testing.assert_allclose(np.std(unrolled, (0, 1)), [1] * 3, rtol=1e-4)
-  np.testing.assert_array_equal(network.step(x[2], ())[0], unrolled[2])
-
-
 def test_leaves_the_nest_of_the_caller_as_it_is():
   leaf = specs.Array((2,), np.float32)
   spec = {'a': [leaf, {'b': [leaf]}]}
@@ -134,17 +120,3 @@ def test_leaves_the_nest_of_the_caller_as_it_is():
     assert type(nest['a']) is list
     assert type(nest['a'][1]) is dict
     assert type(nest['a'][1]['b']) is list
-
-
-def test_moments_by_hand():
-  def of(values):
-    leaf = tf.constant(np.asarray(values, np.float32)[None])
-    return normalization.of_batch(leaf, tf.ones(leaf.shape, tf.bool))
-
-  # 1, 3: mean 2, variance 1. With 8: mean 4, (9 + 1 + 16) / 3.
-  first = of([1, 3])
-  np.testing.assert_allclose(first, (2, 2, 1))
-  for one, other in ((first, of([8])), (of([8]), first)):
-    merged = normalization.merge(one, other)
-    np.testing.assert_allclose(merged, (3, 4, 26 / 3))
-  np.testing.assert_array_equal(normalization.merge(first, of([])), first)

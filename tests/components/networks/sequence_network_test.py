@@ -106,14 +106,6 @@ class TestUnroll:
 
 
 class TestParts:
-  def test_reset_where(self):
-    state = {'a': normal(2), 'b': (normal(2, 3), normal(2, 3, 2))}
-    found = networks.reset_where(tf.constant([True, False]), state)
-    for x, y in zip(tree.flatten(found), tree.flatten(state), strict=True):
-      np.testing.assert_array_equal(x[0], np.zeros_like(y[0]))
-      np.testing.assert_array_equal(x[1], y[1])
-    assert networks.reset_where(tf.constant([True]), ()) == ()
-
   def test_refuses_other_cores(self):
     with pytest.raises(
       ValueError, match=r"kind must be one of \[.*'lstm'.*\], got 'rnn'"

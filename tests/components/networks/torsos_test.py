@@ -4,7 +4,6 @@ import collections
 
 import numpy as np
 import pytest
-import sonnet as snt
 import tensorflow as tf
 from acme import specs
 from dm_env import specs as dm_env_specs
@@ -67,24 +66,6 @@ class TestObservationTorso:
     assert features.dtype == tf.float32
     for row in range(B):
       np.testing.assert_allclose(features[row], slow_flat(nest, row))
-
-  def test_layers_end_with_relu(self):
-    nest = make_nest()
-    torso = networks.ObservationTorso(SPEC, [5, 2])
-    tensors = tf.nest.map_structure(tf.constant, nest)
-    torso(tensors)
-    random = np.random.default_rng(1)
-    for variable in torso.variables:
-      variable.assign(random.normal(size=variable.shape))
-    b_0, w_0, b_1, w_1 = (
-      v.numpy() for v in sorted(torso.variables, key=lambda v: v.name)
-    )
-    assert w_0.shape == (SIZE, 5)
-    x = np.array([slow_flat(nest, row) for row in range(B)])
-    hidden = np.maximum(x @ w_0 + b_0, 0)
-    expected = np.maximum(hidden @ w_1 + b_1, 0)
-    assert np.count_nonzero(expected) > 0
-    np.testing.assert_allclose(torso(tensors), expected, rtol=1e-4, atol=1e-3)
 
   @pytest.mark.parametrize('dtype', [np.uint8, np.int8, np.int64])
   def test_discrete_is_one_hot(self, dtype):
@@ -240,19 +221,3 @@ class TestCheckObservation:
     message = r"image_torso must be one of \['auto', 'nature', .*got 'vgg'"
     with pytest.raises(ValueError, match=message):
       networks.check_observation(vector, 'vgg')
-
-
-class TestCreateVariables:
-  def test_makes_all_variables(self):
-    spec = {
-      'a': specs.Array((2, 2), np.float32),
-      'b': specs.Array((), np.bool_),
-    }
-    network = snt.Sequential(
-      [networks.ObservationTorso(spec, [8]), snt.Linear(2)]
-    )
-    networks.create_variables(network, spec)
-    # Weights and biases of two layers.
-    assert sorted(tuple(v.shape) for v in network.variables) == sorted(
-      [(5, 8), (8,), (8, 2), (2,)]
-    )

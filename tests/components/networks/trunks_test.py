@@ -37,10 +37,6 @@ class TestMakeBody:
   def test_knows_what_settings_choose_among(self):
     assert tuple(networks.BODIES) == choices.BODIES
 
-  @pytest.mark.parametrize('kind', networks.BODIES)
-  def test_shapes(self, kind):
-    assert networks.make_trunk(kind, (8, 8))(normal(6, 3)).shape == [6, 8]
-
   def test_mlp_has_a_relu_after_each_layer(self):
     body = networks.make_trunk('mlp', (8, 5))
     values, x = make(body, normal(6, 3))

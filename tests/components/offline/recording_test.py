@@ -7,7 +7,6 @@ import pickle
 
 import numpy as np
 import pytest
-import tree
 from dm_env import specs as dm_env_specs
 
 from repertory.components import offline
@@ -143,34 +142,6 @@ def test_no_step_is_lost_if_the_disk_was_full_for_a_while(tmp_path):
   assert [row[3:] for row in _read(tmp_path) if row[3] == 7] == [
     [7, t] for t in range(6)
   ]
-
-
-def test_columns_whose_paths_look_alike_are_all_there(tmp_path):
-  # In the order of `tree`: 'a' and its keys, then 'a/b'.
-  nest = {'a/b': 4, 'a': {'b': 2, 'b.npy': 3}}
-  spec = SPEC._replace(
-    observations=tree.map_structure(
-      lambda size: dm_env_specs.Array((size,), np.float32), nest
-    )
-  )
-  writer = offline.RecordingWriter(
-    recorded_episodes.prepare(tmp_path, spec), 'steps'
-  )
-  stream = recorded_episodes.timesteps([[(7, 50, False)]])
-  observation = tree.map_structure(
-    lambda size: np.full([1, size], size, np.float32), nest
-  )
-  writer.begin(next(stream)[1]._replace(observation=observation))
-  action, timestep = next(stream)
-  writer.add(action, timestep._replace(observation=observation))
-  writer.close()
-  data = offline.open_data(str(tmp_path))
-  data.check(spec)
-  (steps,) = data.read(spec)
-  found = tree.map_structure(lambda leaf: leaf.tolist(), steps.observation)
-  assert found == {
-    'a/b': [[4] * 4] * 2, 'a': {'b': [[2] * 2] * 2, 'b.npy': [[3] * 3] * 2}
-  }  # fmt: skip
 
 
 def test_images_are_compressed(tmp_path):

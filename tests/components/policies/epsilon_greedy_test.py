@@ -93,17 +93,6 @@ class TestEpsilonGreedyPolicy:
         deviation = (num_steps * p * (1 - p)) ** 0.5
         assert abs(count - num_steps * p) <= 4.5 * deviation, (row, action)
 
-  def test_row_is_the_same_in_any_batch_also_compiled(self):
-    epsilons = policies.epsilon_ladder(8, base=0.9, exponent=2.0)
-    policy = policies.EpsilonGreedyPolicy(
-      table_network, epsilons, seed=5, anneal_steps=30
-    )
-    values = values_of(8)
-    together = run(policy, range(8), values, 60)
-    ids = [6, 1, 4]
-    others = run(policy, ids, tf.gather(values, ids), 60, jit_compile=True)
-    np.testing.assert_array_equal(others, together[:, ids])
-
   def test_environments_and_seeds_differ(self):
     values = tf.zeros([8, NUM_ACTIONS])
     policy = policies.EpsilonGreedyPolicy(table_network, [1.0] * 8, seed=5)

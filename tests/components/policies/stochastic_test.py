@@ -142,15 +142,6 @@ class TestStochasticPolicy:
       assert leaf.shape == [B, *leaf_spec.shape]
       assert leaf.dtype.as_numpy_dtype == leaf_spec.dtype
 
-  @pytest.mark.parametrize('kind', ACTIONS)
-  def test_row_is_the_same_in_any_batch(self, kind):
-    policy, _, _ = make_stochastic(kind)
-    alone = run(policy, [IDS[1]], slice(1, 2))
-    for one, all_ in zip(alone, run(policy)):
-      assert_close(
-        one.extras, tree.map_structure(lambda x: x[1:2], all_.extras)
-      )
-
 
 class TestRecurrentEpsilonGreedyPolicy:
   def test_greedy_action_and_extras(self):

@@ -45,27 +45,6 @@ def _updater(connection, table=replay.DEFAULT_TABLE, floor=FLOOR):
   return replay.PriorityUpdater(connection, table, floor)
 
 
-def test_writes_priorities(connection):
-  keys = _insert(connection, 3)
-  updater = _updater(connection)
-  updater.update(keys[::-1], np.array([5.0, 2.0, 1.0], np.float32))
-  updater.close()
-  # In the order of the keys, 1 + 2 + 5 = 8.
-  assert _priorities(connection, 3) == [(1, 1 / 8), (2, 2 / 8), (5, 5 / 8)]
-
-
-def test_floor_keeps_every_item_in_reach(connection):
-  keys = _insert(connection, 3)
-  updater = _updater(connection)
-  updater.update(keys, np.array([0.0, -7.0, 3.5]))
-  updater.close()
-  assert _priorities(connection, 3) == [
-    (FLOOR, FLOOR / 4),
-    (FLOOR, FLOOR / 4),
-    (3.5, 3.5 / 4),
-  ]
-
-
 @pytest.mark.parametrize('priority', [np.nan, np.inf])
 def test_table_survives_a_priority_that_is_not_finite(connection, priority):
   keys = _insert(connection, 2)

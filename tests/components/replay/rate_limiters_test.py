@@ -1,5 +1,6 @@
 """Tests of rate limits: refusals, absence of deadlocks, and the limiter."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from repertory.components import replay
 from repertory.components.replay import rate_limiters
+from support.replay import replay_fixture
 
 INF = float('inf')
 
@@ -30,14 +32,12 @@ def test_impossible_limits_are_refused(settings, message):
     replay.RateLimit(*settings)
 
 
-def _check(limit, **settings):
-  defaults = {
-    'table': 'replay',
-    'max_size': 100,
-    'batch_size': 4,
-    'items_per_insert': 2,
-  }
-  rate_limiters.check(limit, **(defaults | settings))
+def _check(
+  limit, batch_size=4, items_per_insert=2, names=None, max_size=100, **fields
+):
+  table = replay.uniform(replay_fixture.SIGNATURE, max_size, limit)
+  table = dataclasses.replace(table, **fields)
+  table.check(batch_size, items_per_insert, names)
 
 
 @pytest.mark.parametrize(
@@ -121,20 +121,6 @@ def test_checked_limits_never_block_alternation():
   with pytest.raises(ValueError, match='error_buffer'):
     _check(limit, batch_size=8, items_per_insert=4)
   assert not _alternate(limit, batch_size=8, items_per_insert=4)
-
-
-def test_limiter_by_hand():
-  # Inserts wait above 2 · 3 + 4 = 10, samples below 2 · 3 − 4 = 2.
-  limiter = rate_limiters.Limiter(replay.RateLimit(2.0, 3, 4.0), 1000)
-  assert limiter.num_insertable(100) == 5
-  limiter.inserts = 5
-  assert limiter.num_insertable(1) == 0
-  # 10 − 8 = 2.
-  assert limiter.may_sample(8, size=5)
-  assert not limiter.may_sample(9, size=5)
-  assert not limiter.may_sample(1, size=2)  # Fewer than 3 items.
-  limiter.samples = 2
-  assert limiter.num_insertable(100) == 1  # 12 − 2 = 10.
 
 
 def test_limiter_of_a_queue():

@@ -2,7 +2,6 @@
 
 import fractions
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -72,36 +71,6 @@ def test_updates_are_those_of_exact_numbers(samples_per_insert):
       assert due == int(exact)
     for done in range(due + 2):
       assert replay_ratio.updates_due(done, num_items) == max(0, due - done)
-
-
-@pytest.mark.parametrize('seed', range(5))
-def test_allowed_steps_are_never_blocked(seed):
-  """However many of the allowed steps are taken at a time."""
-  random = np.random.default_rng(seed)
-  samples_per_insert = float(random.choice([0.1, 0.3, 1, 1.7, 16]))
-  min_size = int(random.integers(1, 30))
-  items_per_step = int(random.integers(1, 5))
-  batch_size = int(random.integers(1, 9))
-  least = batch_size + samples_per_insert * items_per_step
-  buffer = max(least, 1.0, samples_per_insert)
-  replay_ratio = replay.ReplayRatio(
-    _make_table(samples_per_insert, min_size, buffer),
-    batch_size,
-    items_per_step=items_per_step,
-  )
-  middle, items, updates = samples_per_insert * min_size, 0, 0
-  while items < 300:
-    allowed = replay_ratio.steps_allowed(updates, items)
-    assert allowed >= 1
-    items += items_per_step * int(random.integers(1, allowed + 1))
-    error = items * samples_per_insert - updates * batch_size
-    assert items <= min_size or error <= middle + buffer
-    due = replay_ratio.updates_due(updates, items)
-    updates += due
-    error = items * samples_per_insert - updates * batch_size
-    assert not due or error >= middle - buffer
-  exact = (items - min_size) * samples_per_insert / batch_size
-  assert exact - 1 - 1e-9 < updates <= exact + 1e-9
 
 
 def test_queue():

@@ -1,6 +1,5 @@
 """Tests of the replay server and the status of its tables."""
 
-import os
 import socket
 
 import pytest
@@ -90,19 +89,3 @@ def test_waiting_side_of_a_queue():
       replay_fixture.sample(connection, 1)
       sides.append(replay_fixture.table_status(connection).waiting)
     assert sides == ['sample', '', 'insert', '', 'sample']
-
-
-def test_checkpoint_is_restored(tmp_path):
-  directory = str(tmp_path / 'made' / 'replay')
-  server = replay.make_server([TABLE], checkpoint_directory=directory)
-  connection = replay.Connection(f'localhost:{server.port}')
-  replay_fixture.insert(connection, range(5))
-  list(connection.client.sample(TABLE.name, 4))
-  before = replay_fixture.table_status(connection)
-  assert os.path.dirname(connection.client.checkpoint()) == directory
-  server.stop()
-  server = replay.make_server([TABLE], checkpoint_directory=directory)
-  connection = replay.Connection(f'localhost:{server.port}')
-  # Size and limiter are as they were.
-  assert replay_fixture.table_status(connection) == before
-  server.stop()

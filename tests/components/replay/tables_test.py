@@ -59,24 +59,6 @@ def test_impossible_selectors_are_refused(changes, message):
     dataclasses.replace(table, **changes)
 
 
-def test_queue_returns_each_item_once_and_in_order():
-  """Inserts wait while it is full."""
-  table = replay.queue(replay_fixture.SIGNATURE, 3)
-  with (
-    replay_fixture.no_threads_left(),
-    replay_fixture.serve(table) as connection,
-  ):
-    replay_fixture.insert(connection, range(3))
-    call = replay_fixture.Call(replay_fixture.insert, connection, [3])
-    assert call.is_waiting()
-    found = replay_fixture.sample(connection, 1)
-    call.result()
-    found += replay_fixture.sample(connection, 3)
-    assert [int(item.data['x']) for item in found] == [0, 1, 2, 3]
-    status = replay_fixture.table_status(connection)
-    assert (status.size, status.inserts, status.samples) == (0, 4, 4)
-
-
 @pytest.mark.parametrize(
   ('size', 'max_size', 'num_floats', 'expected'),
   [

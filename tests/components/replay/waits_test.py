@@ -92,20 +92,3 @@ class TestWarnings:
     writer.put([np.arange(10)])
     text = "for table 'replay' of this process to accept new items"
     self._check(caplog, writer.wait, text, _NUMBERS.format(9, 9))
-
-  def test_server(self, caplog):
-    settings = {'timeout_seconds': 2, 'warning_seconds': 1.0}
-    with replay_fixture.serve(_TABLE, **settings) as connection:
-      writer = replay_fixture.make_writer(connection)
-      writer.open(1)
-      for value in range(10):
-        writer.put([np.array([value])])
-      text = f"for table 'replay' of {connection} to accept"
-      self._check(caplog, writer.flush, text, _NUMBERS.format(9, 9))
-      connection.stop.set()
-      writer.close()
-    with replay_fixture.serve(_TABLE, **settings) as connection:
-      batches = replay.ReplayDataset(connection, _TABLE, 4)
-      text = f"for a batch from table 'replay' of {connection}. Table"
-      self._check(caplog, lambda: next(batches), text, _NUMBERS.format(0, 0))
-      batches.close()

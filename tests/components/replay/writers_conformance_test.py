@@ -10,7 +10,7 @@ import tensorflow as tf
 from repertory.components import replay
 from repertory.components.replay import local
 from repertory.components.runtime import signals
-from support.replay import recording_writer, replay_fixture
+from support.replay import replay_fixture
 from support.system import calls
 
 # The leaves of an item, in this order: two large enough to be shared, and a
@@ -33,11 +33,9 @@ class WriterConformance:
   items in the order of insertion, each with its priority.
 
   Attributes:
-    is_held_back: Whether a full table blocks it, as required for training.
     deadline_seconds: Time after which a call counts as hanging.
   """
 
-  is_held_back = True
   deadline_seconds = 60.0
 
   @contextlib.contextmanager
@@ -103,12 +101,6 @@ class WriterConformance:
       taken = table.take(len(numbers))
     _check(taken, numbers)
 
-  def test_knows_its_table_and_version(self):
-    with self.open(version=lambda: 7) as (_, writer):
-      assert writer.version() == 7
-      assert writer.table.signature == _SIGNATURE
-      assert set(writer.shared) <= {0, 1, 2}
-
   def test_other_leaves_are_refused(self):
     with self.open() as (table, writer):
       *images, _ = _leaves([1])
@@ -171,18 +163,6 @@ class WriterConformance:
           np.asarray(item[name]), expected[0], f'{name!r} of item {number}'
         )
 
-  def test_leaves_may_be_left_out(self):
-    with self.open(num_alive=3) as (_, writer):
-      shared = list(writer.shared)
-      if len(shared) < 2:
-        pytest.skip('Only one leaf can be shared.')
-      leaves = _leaves([1])
-      first, *others = writer.keep(
-        [leaves[shared[0]][0], *[None for _ in shared[1:]]]
-      )
-      assert first is not None
-      assert others == [None for _ in shared[1:]]
-
   def test_bundles_are_of_items_that_come_together(self):
     with self.open(bundle_size=2, max_pending_items=3) as (table, writer):
       self.call(writer.put, _leaves([0, 1]))
@@ -200,7 +180,6 @@ class WriterConformance:
     _check(taken, range(8))
 
   def test_full_table_blocks(self):
-    self._skip_unheld()
     with self.open(max_size=2) as (table, writer):
       self.write(writer, 0, 1)
       for number in (2, 3):
@@ -217,7 +196,6 @@ class WriterConformance:
     _check(taken, range(4))
 
   def test_some_may_be_pending(self):
-    self._skip_unheld()
     with self.open(max_size=2, max_pending_items=2) as (table, writer):
       for number in range(4):
         self.write(writer, number)
@@ -236,7 +214,6 @@ class WriterConformance:
     _check(taken, range(5))
 
   def test_wait_ends_after_its_time(self):
-    self._skip_unheld()
     with self.open(max_size=2) as (table, patient):
       self.write(patient, 0, 1)
       writer = table.make_writer(0.2, signals.StopSignal())
@@ -247,7 +224,6 @@ class WriterConformance:
           self.call(getattr(writer, name))
 
   def test_continues_after_a_time_out(self):
-    self._skip_unheld()
     with self.open(max_size=2) as (table, patient):
       self.write(patient, 0, 1)
       with self.closing(table, timeout_seconds=0.2) as writer:
@@ -271,7 +247,6 @@ class WriterConformance:
     _check(taken, range(3))
 
   def test_stop_ends_a_wait(self):
-    self._skip_unheld()
     stop = signals.StopSignal()
     table = replay.queue(_SIGNATURE, 1)
     with (
@@ -288,10 +263,6 @@ class WriterConformance:
       with pytest.raises(signals.Stopped):
         waiting.result(self.deadline_seconds)
       self.call(writer.close)  # It does not wait for room.
-
-  def _skip_unheld(self):
-    if not self.is_held_back:
-      pytest.skip('Its table is unbounded.')
 
 
 def _leaves(numbers):
@@ -342,41 +313,6 @@ class TestReverbWriter(WriterConformance):
   def serve(self, table):
     with replay_fixture.serve(table) as connection:
       yield _ReverbTable(connection)
-
-
-class _Records:
-  """Items of a recording writer."""
-
-  def __init__(self, table, shared):
-    self._table = table
-    self._shared = shared
-    self._taken = 0
-
-  def make_writer(self, timeout_seconds, stop, **settings):
-    self._writer = recording_writer.RecordingWriter(
-      self._table.signature,
-      shared=self._shared,
-      bundle_size=self._table.bundle_size,
-      **settings,
-    )
-    return self._writer
-
-  def count(self):
-    return len(self._writer.items)
-
-  def take(self, num_items):
-    begin, self._taken = self._taken, self._taken + num_items
-    writer = self._writer
-    pairs = zip(writer.items, writer.priorities, strict=True)
-    return [*pairs][begin : self._taken]
-
-
-class TestRecordingWriter(WriterConformance):
-  is_held_back = False
-
-  @contextlib.contextmanager
-  def serve(self, table):
-    yield _Records(table, shared=(0, 1))
 
 
 class _LocalTable:

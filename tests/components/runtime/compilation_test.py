@@ -103,19 +103,6 @@ class _Caller:
     return x
 
 
-@_needs_wrapping
-@pytest.mark.parametrize('in_caller', [False, True])
-def test_in_caller(in_caller):
-  function = _Caller()
-  compiled = compilation.CompiledFunction(
-    function, function.signature, False, in_caller=in_caller
-  )
-  for i in range(5):
-    (result,) = compiled(np.full([3], i, np.float32))
-    assert result.numpy().tolist() == [i + 1] * 3
-  assert (function.threads == {threading.get_ident()}) == in_caller
-
-
 def test_in_caller_has_variables_none_and_many_outputs():
   variable = tf.Variable([1.0, 2.0])
 

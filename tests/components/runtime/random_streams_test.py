@@ -21,17 +21,6 @@ def split_mix(counter):
   return z ^ (z >> 31), counter
 
 
-@tf.function
-def draw_many(counters, num_draws):
-  """Returns `[num_draws, B]` of each of the two numbers."""
-  ones = tf.TensorArray(tf.float32, num_draws)
-  others = tf.TensorArray(tf.float32, num_draws)
-  for i in tf.range(num_draws):
-    one, other, counters = random_streams.next_uniforms(counters)
-    ones, others = ones.write(i, one), others.write(i, other)
-  return ones.stack(), others.stack()
-
-
 class TestNextUniforms:
   @pytest.mark.parametrize(
     ('seed', 'outputs'),
@@ -72,29 +61,6 @@ class TestNextUniforms:
         (bits % 2**24) / 2**24 for bits, _ in outputs
       ]
       assert [int(c) for c in counters.numpy()] == twins
-
-  def test_are_uniform_and_independent(self):
-    counters = random_streams.initial_counters(7, range(8))
-    ones, others = (x.numpy() for x in draw_many(counters, 5000))
-    n = ones.size
-    for numbers in (ones, others):
-      assert numbers.min() >= 0
-      assert numbers.max() < 1
-      # Mean ½ and deviation √(1/12); five deviations of the mean.
-      assert abs(numbers.mean() - 0.5) < 5 / (12 * n) ** 0.5
-      # Ten bins of n/10: deviation √(n · 0.1 · 0.9) each.
-      bins = np.bincount(np.floor(numbers * 10).astype(int).ravel())
-      assert np.abs(bins - n / 10).max() < 5 * (n * 0.09) ** 0.5
-    # A correlation of independent numbers has standard deviation 1/√n.
-    pairs = {
-      'of one draw': (ones, others),
-      'of successive draws': (ones[:-1], ones[1:]),
-      'of successive draws, crossed': (others[:-1], ones[1:]),
-      'of neighboring streams': (ones[:, :-1], ones[:, 1:]),
-    }
-    for name, (x, y) in pairs.items():
-      correlation = np.corrcoef(x.ravel(), y.ravel())[0, 1]
-      assert abs(correlation) < 5 / x.size**0.5, name
 
 
 class TestNextUniformVectors:

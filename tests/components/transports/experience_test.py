@@ -25,12 +25,6 @@ def test_tables_must_have_distinct_names(tables):
   assert f'tables with distinct names, got {names}' in str(error.value)
 
 
-def test_other_fields_of_the_first_table():
-  changed = _make().with_table(max_size=7)
-  assert [table.max_size for table in changed.tables] == [7, 50]
-  assert changed.table is changed.tables[0]
-
-
 @pytest.mark.parametrize(
   ('items', 'settings', 'num_slots', 'size'),
   [
@@ -38,7 +32,6 @@ def test_other_fields_of_the_first_table():
     (_ACROSS, {}, 16, 8),
     (_ACROSS, {}, 12, 4),
     (_ACROSS, {}, 3, 1),
-    (_ACROSS, {'in_bundles': False}, 16, 1),
     # Items end with the episodes, at different times.
     (adders.Sequences(length=5), {}, 16, 1),
     (adders.Transitions(1, 0.9), {}, 16, 1),

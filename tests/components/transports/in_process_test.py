@@ -1,7 +1,6 @@
 """Tests of both sides of the local transport."""
 
 import dataclasses
-import os
 
 import dm_env
 import numpy as np
@@ -9,7 +8,6 @@ import pytest
 import tree
 
 from repertory.components import adders, replay, transports
-from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.runtime import signals
 from repertory.components.transports import experience
@@ -118,40 +116,7 @@ def test_in_one_thread_batches_follow_from_the_seed():
   assert [_numbers(s) for s in first] != [_numbers(s) for s in other]
 
 
-def test_round_robin_threads_make_equal_batches():
-  def run(slow):
-    transport = _open(_describe(_make_queue(8)), num_turns=3)
-    batches = transport.make_learner_side().batches
-
-    def act(turn):
-      adder = _make_adder(transport.in_turn(turn), max_pending_items=0)
-      for k in range(8):
-        if turn == slow:
-          pause.wait(0.01)
-        _put(adder, [100 * turn + k])
-      adder.close()
-
-    pause = signals.StopSignal()
-    calls = [replay_fixture.Call(act, turn) for turn in range(3)]
-    learned = [_numbers(next(batches)) for _ in range(6)]
-    for call in calls:
-      call.result()
-    return [number for batch in learned for number in batch]
-
-  expected = [100 * turn + k for k in range(8) for turn in range(3)]
-  for slow in range(3):
-    assert run(slow) == expected
-
-
 class TestRefusals:
-  @pytest.mark.parametrize('name', ['make_dataset', 'make_priority_updater'])
-  def test_parts_that_read_a_server(self, name):
-    parts = type(
-      'MyBuilder', (transports.TransportParts,), {name: lambda *arguments: None}
-    )()
-    with pytest.raises(ValueError, match=f'MyBuilder must not have a {name}'):
-      _open(parts=parts)
-
   def test_several_tables(self):
     described = _describe()
     tables = [described.table, dataclasses.replace(described.table, name='b')]
@@ -164,36 +129,6 @@ class TestSnapshots:
   @pytest.fixture(name='directory')
   def _directory(self, tmp_path):
     return str(tmp_path / 'snapshots')
-
-  def test_restored_resumes_exactly(self, directory, tmp_path):
-    """From a checkpoint, which is placed where the transport reads it."""
-    transport = _open(checkpoint_directory=directory, seed=1)
-    end = transport.make_learner_side()
-    _add(transport, 50).close()
-    next(end.batches)
-    checkpointer = checkpointing.Checkpointer(str(tmp_path / 'checkpoints'))
-    end.remove_snapshots()
-    assert not end.is_snapshot_taken()
-    state = end.describe()
-    path = end.write_snapshot()
-    assert end.is_snapshot_taken()
-    checkpointer.save({}, state, path)
-    end.remove_snapshots()
-    assert os.listdir(directory) == []
-    checkpoint = checkpointer.load()
-    checkpointing.prepare_replay(checkpoint.replay_path, directory)
-    restored = _open(checkpoint_directory=directory, seed=2)
-    assert os.listdir(directory) == []
-    restored_end = restored.make_learner_side()
-    restored_end.check_restored(checkpoint)
-    for _ in range(5):
-      tree.map_structure(
-        np.testing.assert_array_equal,
-        next(restored_end.batches),
-        next(end.batches),
-      )
-    # The files of the checkpoint are unchanged.
-    assert checkpointer.load() is not None
 
   def test_learner_need_not_wait_for_the_disk(self, directory, monkeypatch):
     transport = _open(checkpoint_directory=directory)

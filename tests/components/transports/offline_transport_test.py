@@ -206,12 +206,12 @@ class TestRefusals:
     table = replay.queue(items.signature(SPEC), 10)
     described = experience.Experience(items, [table], batch_size=2)
     with pytest.raises(ValueError, match='learns from each item once'):
-      transports.check_offline(described, transports.TransportParts())
+      transports.check_offline(described)
 
   def test_outputs_of_its_own_policy(self):
     items = adders.Transitions(1, 0.9, extras_spec={'logits': SPEC.rewards})
     with pytest.raises(ValueError, match='outputs of its own policy'):
-      transports.check_offline(_describe(items), transports.TransportParts())
+      transports.check_offline(_describe(items))
 
   def test_a_stop_ends_the_reading(self, tmp_path):
     stop = signals.StopSignal()

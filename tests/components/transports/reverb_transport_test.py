@@ -106,14 +106,3 @@ def test_close_ends_all_whichever_fails(open_transport, monkeypatch):
   monkeypatch.setattr(end.batches, 'close', fail)
   with pytest.raises(OSError, match='stuck'):
     end.close()  # Then there are no threads left.
-
-
-def test_failed_learner_side_leaves_nothing(open_transport, monkeypatch):
-  _, transport = open_transport(min_priority=0.1)
-
-  def fail(*arguments):
-    raise OSError('no room')
-
-  monkeypatch.setattr(transports.TransportParts, 'make_priority_updater', fail)
-  with pytest.raises(OSError, match='no room'):
-    transport.make_learner_side()

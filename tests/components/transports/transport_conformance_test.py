@@ -1,7 +1,6 @@
 """Tests of the contract of transports and their two sides, with Reverb."""
 
 import contextlib
-import itertools
 import os
 
 import numpy as np
@@ -116,38 +115,6 @@ class TransportConformance:
         np.asarray(found), np.full([_BATCH_SIZE], expected), 1e-6, err_msg=name
       )
 
-  def test_queue_gives_each_item_once_and_in_order(self, tmp_path):
-    signature = _TRANSITIONS.signature(numbered_steps.SPEC)
-    with self.open(tmp_path, replay.queue(signature, 100)) as transport:
-      self.add(transport, *range(8))
-      with self.learn(transport) as end:
-        numbers = [
-          number
-          for _ in range(2)
-          for number in numbered_steps.check_transitions(self.draw(end).data)
-        ]
-    assert numbers == [*range(8)]
-
-  def test_adders_share_the_transport(self, tmp_path):
-    with self.open(tmp_path) as transport:
-      self.add(transport, 0, 1)
-      self.add(transport, 2, 3, 4, num_slots=2)
-      with self.learn(transport) as end:
-        (status,) = end.statuses().values()
-        assert status.inserts == status.size == 2 + 2 * 3
-        assert set(end.statuses()) == {replay.DEFAULT_TABLE}
-
-  def test_items_have_the_version_that_acted(self, tmp_path):
-    sequences = adders.Sequences(length=2)
-    queue = replay.queue(sequences.signature(numbered_steps.SPEC), 100)
-    with self.open(tmp_path, queue, items=sequences) as transport:
-      versions = itertools.count(3)
-      self.add(transport, *range(4), version=lambda: next(versions))
-      with self.learn(transport) as end:
-        data = self.draw(end).data
-    found = np.asarray(data.version).tolist()
-    assert all(a < b for a, b in zip([2, *found], found)), found
-
   def test_limit_of_pending_items(self, tmp_path):
     for limit, settings in ((2, {}), (6, {'max_pending_items': 6})):
       with self.open(
@@ -227,16 +194,6 @@ class TransportConformance:
     ):
       self.draw(end)
 
-  def test_new_items_have_the_given_priority(self, tmp_path):
-    with self.open(tmp_path, _prioritized()) as transport:
-      priorities = iter([1.0, 3.0])
-      self.add(transport, 0, 1, priority=lambda: next(priorities))
-      with self.learn(transport) as end:
-        sample = self.draw(end)
-    expected = {0: 1 / 4, 1: 3 / 4}
-    for number, probability in _probabilities(sample):
-      assert probability == pytest.approx(expected[number], 1e-6)
-
   def test_learner_changes_priorities(self, tmp_path):
     with self.open(tmp_path, _prioritized(), min_priority=0.5) as transport:
       self.add(transport, 0, 1)
@@ -260,11 +217,6 @@ class TransportConformance:
           'priorities of 0.5 and 7.5',
           deadline,
         )
-
-  def test_priorities_are_optional(self, tmp_path):
-    with self.open(tmp_path) as transport, self.learn(transport) as end:
-      assert end.priorities is None
-      self.call(end.flush)
 
   def test_snapshot_is_restored(self, tmp_path):
     signature = _TRANSITIONS.signature(numbered_steps.SPEC)

@@ -10,7 +10,6 @@ import tensorflow as tf
 from repertory.components import variables
 from repertory.components.runtime import signals
 from repertory.components.variables import local_client
-from support.replay import replay_fixture
 
 SHAPES = [(2, 3), (), (1000,)]
 
@@ -40,16 +39,6 @@ class TestPublished:
     assert self.client.version == -1
     assert self.client.age_seconds == 0.0
     assert self.client.max_priority == 1.0
-
-  def test_update(self):
-    self.publisher.publish(3, 2.5)
-    assert self.client.version == -1  # Not applied yet.
-    assert numbers(self.mine) == {-7.0}
-    self.client.update()
-    assert numbers(self.mine) == {1.0}
-    assert self.client.version == 3
-    assert self.client.max_priority == 2.5
-    self.client.close()
 
   def test_variables_of_other_shapes_are_refused(self):
     for others in (self.mine[:-1], [*self.mine, tf.Variable(0.0)]):
@@ -97,30 +86,6 @@ class TestPublished:
     write()
     assert numbers(self.mine) == {1.0}
     assert 1.0 not in numbers([v[:1] for v in self.theirs if v.shape.rank])
-
-  def test_versions_are_never_mixed_nor_go_back(self):
-    num_versions, done = 100, threading.Event()
-
-    def learn():
-      for version in range(1, num_versions + 1):
-        for variable in self.theirs:
-          variable.assign(tf.fill(variable.shape, float(version)))
-        self.publisher.publish(version, float(version))
-      done.set()
-
-    call = replay_fixture.Call(learn)
-    seen = [-1]
-    while seen[-1] < num_versions:
-      was_done = done.is_set()
-      self.client.update()
-      version = self.client.version
-      if version >= 0:
-        assert numbers(self.mine) == {float(version)}
-        assert self.client.max_priority == float(version)
-      assert version >= seen[-1]
-      seen.append(version)
-      assert not (was_done and version < num_versions)
-    call.result()
 
 
 class TestScheduled:

@@ -128,34 +128,6 @@ def test_update_period(make, period):
   assert asked == ([0] * (period - 1) + [1]) * (9 // period)
 
 
-def test_wait_is_for_a_fetch_after_the_call(make):
-  """An earlier fetch may return older variables."""
-  harness = make()
-  harness.source.gate.clear()
-  harness.source.version = 4
-  harness.update()
-  replay_fixture.wait_until(lambda: harness.source.asked, 'the fetch')
-  harness.source.version = 5
-  call = replay_fixture.Call(harness.client.update, True)
-  assert call.is_waiting()
-  harness.source.gate.set()
-  call.result()
-  assert harness.values() == 5
-  assert harness.client.version == 5
-
-
-def test_age_counts_from_the_fetch(make):
-  """Variables that arrived long ago are old when they are applied."""
-  harness = make(update_period=2)
-  harness.update()
-  harness.update()
-  harness.wait_for_arrival()
-  assert not signals.StopSignal().wait(0.5)
-  harness.update()
-  assert harness.client.version == 0
-  assert harness.client.age_seconds >= 0.5
-
-
 def test_resumes_after_an_error_of_the_source(make):
   """An error concerns one fetch; the next one may succeed."""
   harness = make()
@@ -190,16 +162,6 @@ def test_time_out_of_a_wait(make):
   assert "0.5 seconds for variables 'policy' from the learner" in str(
     error.value
   )
-
-
-def test_close_ends_the_thread(make):
-  before = threading.active_count()
-  harness = make()
-  harness.update(wait=True)
-  assert threading.active_count() == before + 1
-  replay_fixture.Call(harness.client.close).result(2)
-  assert threading.active_count() == before
-  replay_fixture.Call(harness.client.close).result(2)
 
 
 def test_close_does_not_wait_forever_for_the_source(make):

@@ -44,19 +44,6 @@ def test_the_newest_screen_is_last():
   assert timesteps[0].observation[..., -1].any()
 
 
-def test_seeds_make_different_starts():
-  environments = registry.make_factory('atari:Breakout?threads=1').make_batch(
-    range(3)
-  )
-  environments.reset()
-  # The ball's position depends on the number of no-ops.
-  screens = environments.step(np.ones(3, np.int32)).observation
-  for _ in range(10):
-    screens = environments.step(np.zeros(3, np.int32)).observation
-  environments.close()
-  assert len({screen.tobytes() for screen in screens}) > 1
-
-
 @pytest.mark.parametrize(
   ('option', 'num_actions'), [('', 4), ('?full_actions=true', 18)]
 )

@@ -70,38 +70,6 @@ class TestLoop:
     np.testing.assert_array_equal(timestep.step_type, [_MID, _FIRST])
     assert [env.seeds for env in envs] == [[0], [1, None]]
 
-  @pytest.mark.parametrize(
-    ('changes', 'message'),
-    [
-      pytest.param({'reward': float('nan')}, 'reward.*finite.*nan', id='nan'),
-      pytest.param({'reward': 1e39}, r'reward.*float32.*1e\+39', id='overflow'),
-      pytest.param(
-        {'observation': np.zeros(3, np.float32)}, r'\(2,\).*\(3,\)', id='shape'
-      ),
-    ],
-  )
-  def test_wrong_step(self, changes, message):
-    space = spaces.Box(-1, 1, (2,), np.float32)
-    good = np.zeros(2, np.float32)
-    envs = [FakeGymEnv(space, observation=good) for _ in range(2)]
-    loop = make_loop(*envs)
-    loop.reset()
-    loop.step(np.zeros(2, np.int32))
-    envs[1].observation = changes.get('observation', good)
-    envs[1].outcome = (changes.get('reward', 0.0), False, False, {})
-    with pytest.raises(
-      batch.EnvironmentContractError, match=f'Slot 1, step 2 .*{message}'
-    ):
-      loop.step(np.zeros(2, np.int32))
-    # After an error, all slots restart.
-    envs[1].observation, envs[1].outcome = good, (0.0, False, False, {})
-    timestep = loop.step(np.zeros(2, np.int32))
-    np.testing.assert_array_equal(timestep.step_type, [_FIRST] * 2)
-
-  def test_different_spaces(self):
-    with pytest.raises(ValueError, match='slot 1'):
-      make_loop(FakeGymEnv(), FakeGymEnv(spaces.Discrete(2)))
-
 
 class TestVector:
   @pytest.mark.parametrize(

@@ -22,8 +22,7 @@ def _make_twin(game: str, settings: dict, seed: int):
 
 
 @pytest.mark.parametrize(
-  ('game', 'full_actions'),
-  [('asterix', True), ('breakout', False), ('space_invaders', False)],
+  ('game', 'full_actions'), [('asterix', True), ('breakout', False)]
 )
 def test_equals_the_games(game, full_actions):
   settings = {o.name: o.default for o in minatar_adapter.OPTIONS}

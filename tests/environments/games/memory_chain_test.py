@@ -1,28 +1,13 @@
 """Tests of `environments/games/memory_chain.py`."""
 
-import unittest
-
 import dm_env
 import numpy as np
 import pytest
-from dm_env import test_utils
 
 from repertory.environments import wrappers
 from repertory.environments.games import memory_chain
 
 FIRST, MID, LAST = dm_env.StepType
-
-
-# dm_env's mixin calls methods of unittest's TestCase.
-class TestMemoryChainConformance(
-  test_utils.EnvironmentTestMixin, unittest.TestCase
-):
-  def make_object_under_test(self):
-    return memory_chain.MemoryChain(length=2, seed=1)
-
-  def make_action_sequence(self):
-    for action in (0, 1, 1) * 5:
-      yield np.array(action, np.int32)
 
 
 def play(environment, policy):
@@ -64,15 +49,6 @@ def test_episode(cue, answer):
   )
 
 
-def test_seed():
-  def cues(seed):
-    environment = memory_chain.MemoryChain(length=1, seed=seed)
-    return [find_cue(environment.reset()) for _ in range(50)]
-
-  assert cues(3) == cues(3)
-  assert cues(3) != cues(4)
-
-
 @pytest.mark.parametrize(('num_frames', 'mean_return'), [(4, 1.0), (3, 0.0)])
 def test_stack_of_frames_is_memory(num_frames, mean_return):
   # Three steps later, the cue is the fourth frame from the end.
@@ -85,18 +61,6 @@ def test_stack_of_frames_is_memory(num_frames, mean_return):
     returns[find_cue(timesteps[0])] = timesteps[-1].reward
   assert len(returns) == 2
   assert sum(returns.values()) / 2 == mean_return
-
-
-@pytest.mark.parametrize(
-  ('arguments', 'message'),
-  [
-    pytest.param({'length': 0}, '`length`.*at least 1, got 0', id='length'),
-    pytest.param({'length': 2.5}, '`length`.*integer.*2.5', id='fraction'),
-  ],
-)
-def test_wrong_argument(arguments, message):
-  with pytest.raises(ValueError, match=message):
-    memory_chain.MemoryChain(**arguments)
 
 
 @pytest.mark.parametrize('action', [2, 0.5])

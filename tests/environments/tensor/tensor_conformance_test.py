@@ -1,6 +1,9 @@
 """Conformance tests of tensor environments, and of their host batches."""
 
+import functools
+
 import pytest
+import tensorflow as tf
 
 from repertory.environments import conformance as batch_conformance
 from repertory.environments import tensor
@@ -10,39 +13,62 @@ from repertory.environments.tensor import (
   catch,
   conformance,
   lock,
+  minatar,
   pendulum,
 )
+from support.system import rare_cases
 
 
-class Conformance(conformance.TensorEnvironmentConformance):
+class ShortFreeway(minatar.Freeway):
+  """Freeway with short episodes."""
+
+  def _begin(self, draws):
+    state = super()._begin(draws)
+    return state._replace(time=tf.fill(state.time.shape, 20))
+
+
+# Rewards of Pendulum are sums of three terms, up to 16.
+_PENDULUM = {'num_steps': 220, 'end_discounts': (1,), 'xla_tolerance': 1e-6}
+# By name: the environment, and attributes of its conformance tests.
+_CASES = {
+  'catch': (lambda: catch.TensorCatch(5, 4), {}),
+  'cartpole': (cartpole.CartPole, {'xla_tolerance': 1e-6}),
+  'pendulum': (pendulum.Pendulum, _PENDULUM),
+  'lock': (
+    lambda: tensor.TensorPreviousActionAndReward(lock.Lock(key=True)),
+    {},
+  ),
+  'asterix': (minatar.Asterix, {'num_steps': 100}),
+  'breakout': (minatar.Breakout, {}),
+  'freeway': (ShortFreeway, {}),
+  'seaquest': (minatar.Seaquest, {}),
+  # Only sticky actions are random here.
+  'space_invaders': (minatar.SpaceInvaders, {'num_steps': 100}),
+  'gymnax/Catch-bsuite': (None, {}),
+  'gymnax/Pendulum-v1': (None, {**_PENDULUM, 'row_tolerance': 1e-6}),
+}
+_DAILY = ('catch', 'cartpole', 'breakout', 'gymnax/Catch-bsuite')
+
+
+@functools.cache
+def _make(name):
+  make, _ = _CASES[name]
+  if make is not None:
+    return make()
+  pytest.importorskip('gymnax')
+  return registry.make_factory(f'tensor:{name}').make_tensor_environment()
+
+
+class TestTensorEnvironments(conformance.TensorEnvironmentConformance):
   end_discounts = (0,)
-  environment: tensor.TensorEnvironment
+
+  @pytest.fixture(autouse=True, params=rare_cases.daily(_CASES, _DAILY))
+  def _case(self, request):
+    self.name = request.param
+    vars(self).update(_CASES[self.name][1])
 
   def make_environment(self):
-    return self.environment
-
-
-class TestCatch(Conformance):
-  environment = catch.TensorCatch(5, 4)
-
-
-class TestCartPole(Conformance):
-  xla_tolerance = 1e-6
-  environment = cartpole.CartPole()
-
-
-@pytest.mark.chaos
-class TestPendulum(Conformance):
-  num_steps = 220
-  end_discounts = (1,)
-  # Rewards are sums of three terms, up to 16.
-  xla_tolerance = 1e-6
-  environment = pendulum.Pendulum()
-
-
-@pytest.mark.chaos
-class TestLock(Conformance):
-  environment = tensor.TensorPreviousActionAndReward(lock.Lock(key=True))
+    return _make(self.name)
 
 
 class TestOnHost(batch_conformance.EnvironmentBatchConformance):
@@ -55,3 +81,20 @@ class TestOnHost(batch_conformance.EnvironmentBatchConformance):
 
   def make_batch(self, seeds):
     return registry.make_factory(self.name).make_batch(seeds)
+
+
+@pytest.mark.parametrize('game', ['asterix', 'breakout', 'seaquest'])
+def test_specs_of_minatar(game):
+  pytest.importorskip('minatar')
+  for options in ('', '?full_actions=false'):
+    made, other = (
+      registry.make(f'{prefix}{game}{options}', 0)
+      for prefix in ('tensor:minatar/', 'minatar:')
+    )
+    assert made.observation_spec() == other.observation_spec()
+    assert made.action_spec() == other.action_spec()
+
+
+def test_probability_is_checked():
+  with pytest.raises(ValueError, match='probability'):
+    minatar.Breakout(sticky_actions=1.5)

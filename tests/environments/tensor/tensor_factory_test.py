@@ -2,8 +2,6 @@
 
 import functools
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -11,22 +9,6 @@ import pytest
 from repertory.environments import tensor
 from repertory.environments.registry import families, registry
 from repertory.environments.tensor import catch
-
-
-@pytest.mark.parametrize(
-  ('name', 'shape'),
-  [
-    ('tensor:catch:12x7', (12, 7)),
-    ('tensor:cartpole', (4,)),
-  ],
-)
-def test_names(name, shape):
-  factory = registry.make_factory(name)
-  assert pickle.loads(pickle.dumps(factory)) == factory
-  environment = factory.make_tensor_environment()
-  assert isinstance(environment, tensor.TensorEnvironment)
-  assert environment.observation_spec().shape == shape
-  assert type(registry.make_tensor_environment(factory)) is type(environment)
 
 
 def test_every_entry_can_be_made():
@@ -80,26 +62,3 @@ def test_other_environments_are_refused(factory, found):
     ' of your own',
   ):
     registry.make_tensor_environment(factory)
-
-
-def test_wrong_numbers():
-  factory = registry.make_factory('tensor:catch:1x5')
-  for make in (factory.make_tensor_environment, lambda: factory(0)):
-    with pytest.raises(ValueError, match=r'`rows`.*at least 2, got 1'):
-      make()
-
-
-def test_names_alone_load_no_tensorflow():
-  # In another process, because other tests have imported it.
-  program = (
-    'import sys\n'
-    'from repertory.environments import tensor\n'
-    'from repertory.environments.registry import registry\n'
-    'registry.names()\n'
-    "registry.make_factory('tensor:cartpole')\n"
-    "registry.make_factory('catch').make_batch([0])\n"
-    "assert 'tensorflow' not in sys.modules\n"
-    "registry.make_factory('tensor:cartpole').make_tensor_environment()\n"
-    "assert 'tensorflow' in sys.modules\n"
-  )
-  subprocess.run([sys.executable, '-c', program], check=True, timeout=120)

@@ -57,11 +57,6 @@ class TestRefused:
     assert caught.value.setting == setting
     assert problem in caught.value.problem
 
-  @pytest.mark.parametrize('value', [float('nan'), float('inf')])
-  def test_return_that_is_no_number(self, value):
-    with pytest.raises(SettingError, match='stop_at_return must be a finite'):
-      callbacks.StopAtReturn(value)
-
   def test_return_without_evaluations(self, tmp_path):
     with pytest.raises(SettingError, match='stop_at_return must be left out'):
       _make(

@@ -5,7 +5,6 @@ import dataclasses
 import pytest
 
 from repertory import launch
-from repertory.agents import dqn, ppo
 from repertory.agents.interface import registry
 from repertory.components.config.settings import SettingError
 from repertory.launch.experiments import naming
@@ -37,12 +36,6 @@ class TestEnvironmentsPerActor:
     experiment = _make(agent, environments_per_actor=5, num_actors=2)
     assert experiment.num_environments_per_actor == 5
     assert experiment.num_environments == 10
-
-  def test_follow_the_builder(self):
-    experiment = dataclasses.replace(_make('dqn'), builder=ppo.PPOBuilder())
-    assert experiment.num_environments == 8
-    experiment = dataclasses.replace(experiment, builder=dqn.DQNBuilder())
-    assert experiment.num_environments == 1
 
   @pytest.mark.parametrize(
     ('value', 'message'),

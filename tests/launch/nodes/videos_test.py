@@ -56,14 +56,6 @@ class TestMp4:
 
 
 class TestGif:
-  def test_is_exact(self, tmp_path):
-    frames = make_noise(6, height=11, width=7)
-    frames[3] = frames[2]  # Equal frames count, too.
-    path = write(tmp_path, frames, 5, 'gif')
-    found = video_files.read(path)
-    expected = np.kron(frames, np.ones((43, 43, 1), np.uint8))
-    np.testing.assert_array_equal(found, expected)
-
   @pytest.mark.parametrize(('rate', 'seconds'), [(10, 0.1), (60, 0.02)])
   def test_is_at_most_50_a_second(self, tmp_path, rate, seconds):
     path = write(tmp_path, make_noise(20, 8, 8), rate, 'gif')
@@ -73,16 +65,13 @@ class TestGif:
 
 
 class TestFailures:
-  @pytest.mark.parametrize('video_format', videos.FORMATS)
-  def test_full_disk(self, tmp_path, video_format):
+  def test_full_disk(self, tmp_path):
     os.symlink('/dev/full', tmp_path / 'video')  # A device without room.
     frames = np.random.default_rng(0).integers(
       0, 256, (3, 300, 300, 3), np.uint8
     )
     with pytest.raises(videos.VideoError, match='the disk is full'):
-      file = videos.VideoFile(
-        str(tmp_path / 'video'), 300, 300, 30, video_format
-      )
+      file = videos.VideoFile(str(tmp_path / 'video'), 300, 300, 30, 'mp4')
       for frame in frames:
         file.add(frame)
       file.save_as(str(tmp_path / 'whole'))
@@ -92,13 +81,6 @@ class TestFailures:
     file = videos.VideoFile(str(tmp_path / 'video'), 8, 6, 30, 'mp4')
     with pytest.raises(videos.VideoError, match='no frames'):
       file.save_as(str(tmp_path / 'whole'))
-    self.check_nothing_is_left(tmp_path)
-
-  def test_no_folder_for_the_name(self, tmp_path):
-    file = videos.VideoFile(str(tmp_path / 'video'), 8, 6, 30, 'mp4')
-    file.add(np.zeros((8, 6, 3), np.uint8))
-    with pytest.raises(videos.VideoError, match='No such file or directory'):
-      file.save_as(str(tmp_path / 'nowhere' / 'whole'))
     self.check_nothing_is_left(tmp_path)
 
   def test_program_that_hangs(self, tmp_path, monkeypatch):

@@ -80,11 +80,6 @@ class TestCurves:
     # About ten rows share a cell; unweighted, the mean would be 0.1.
     np.testing.assert_allclose(curve.middle[1:-1], 9 / 18, atol=0.2)
 
-  def test_over_other_axes(self, tmp_path):
-    written_runs.write(tmp_path / 'a')
-    for over, expected in (('learner_steps', 50), ('elapsed_seconds', 10)):
-      assert _curve(tmp_path, over=over).x[0] == expected
-
 
 class TestQuantities:
   def test_ratio_is_of_the_target(self, tmp_path):
@@ -160,35 +155,20 @@ class TestQuantities:
     with pytest.raises(SettingError, match=r"mean 'gossip\.steps'"):
       _curve(tmp_path, 'gossip.node')  # It has no numbers.
 
-  def test_values_that_are_not_finite_are_left_out(self, tmp_path):
-    learner = [
-      {'steps': 1, 'loss': 1.0},
-      {'steps': 2, 'loss': 'nan'},
-      {'steps': 3, 'loss': 'inf'},
-      {'steps': 4, 'loss': 5.0},
-    ]
-    written_runs.write(tmp_path / 'a', learner=learner)
-    curve = _curve(tmp_path, 'losses')
-    np.testing.assert_array_equal(curve.x, [1, 4])
-
 
 class TestScores:
   def test_scores_of_groups(self, tmp_path):
     written_runs.write(
-      tmp_path / 'a', [(0, 0.0), (100, 8.0), (200, 0.0)], seed=0
+      tmp_path / 'a', [(0, 0.0), (100, 3.0), (100, 8.0), (200, 0.0)], seed=0
     )
     written_runs.write(tmp_path / 'b', [(0, 2.0), (150, 2.0)], seed=1)
     (found,) = scores.score(results.group(results.find([tmp_path]).runs).groups)
     assert list(found.last) == [0, 2]
     assert list(found.best) == [8, 2]
     assert list(found.steps) == [200, 150]
-    # Up to 150, which both reach: 0 to 8 over 100, then 8 to 4 over 50.
+    # Up to 150, which both reach: 0 to 8 over 100, then 8 to 4 over 50. Of two
+    # evaluations at a step, the later counts.
     np.testing.assert_allclose(found.area, [(4 * 100 + 6 * 50) / 150, 2])
-
-  def test_of_two_evaluations_at_a_step_the_later_counts(self, tmp_path):
-    written_runs.write(tmp_path / 'a', [(0, 0.0), (100, 4.0), (100, 8.0)])
-    (found,) = scores.score(results.group(results.find([tmp_path]).runs).groups)
-    assert list(found.area) == [8 / 2]
 
   def test_overall_is_normalized_by_environment(self, tmp_path):
     for agent, environment, value in (

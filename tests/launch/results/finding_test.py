@@ -49,13 +49,10 @@ class TestFind:
     assert len(results.find([aside]).runs) == 1
 
   def test_links_are_followed_only_if_they_are_named(self, tmp_path):
-    target = written_runs.write(tmp_path / 'elsewhere/a')
     (tmp_path / 'runs').mkdir()
-    (tmp_path / 'runs/loop').symlink_to(tmp_path)
-    (tmp_path / 'runs/link').symlink_to(target)
+    (tmp_path / 'runs/link').symlink_to(written_runs.write(tmp_path / 'a'))
     assert not results.find([tmp_path / 'runs']).runs
-    (run,) = results.find([tmp_path / 'runs/link']).runs
-    assert run.steps == 200
+    assert len(results.find([tmp_path / 'runs/link']).runs) == 1
 
   @pytest.mark.parametrize(
     ('name', 'message'), [('nowhere', 'not there'), ('file', 'a file')]

@@ -81,20 +81,15 @@ def test_number_of_environments_names_groups_that_differ_in_nothing_else(
   ]
 
 
-def test_runs_of_all_lengths_go_together(tmp_path):
-  for seed, length in enumerate((100, 2000)):
-    written_runs.write(
-      tmp_path / f'{seed}', seed=seed, experiment={'max_steps': length}
-    )
-  assert _shape(_group(tmp_path)) == [('dqn', 'catch', [0, 1])]
-
-
 def test_what_began_with_networks_of_other_runs_is_a_group_of_its_own(
   tmp_path, monkeypatch
 ):
   monkeypatch.chdir(tmp_path)
   for seed in range(2):
-    written_runs.write(tmp_path / f'cold/seed_{seed}', seed=seed)
+    written_runs.write(
+      tmp_path / f'cold/seed_{seed}', seed=seed,
+      experiment={'max_steps': 100 * seed},  # Lengths may differ.
+    )  # fmt: skip
     other = f'before/seed_{seed}'
     written_runs.write(
       tmp_path / f'warm/seed_{seed}',
@@ -135,20 +130,6 @@ def test_presets_are_shown_by_name(tmp_path):
   ]
 
 
-def test_differences_from_a_preset_are_shown(tmp_path):
-  for name, changes in (
-    ('a', {}),
-    ('b', {'conservative_weight': 1.0, 'distribution': 'quantile'}),
-  ):
-    settings = experiment.plain_config(dqn.DQNConfig(**changes))
-    written_runs.write(tmp_path / name, config=settings)
-  # Not the preset `cql`, which samples uniformly: no preset is shorter.
-  assert _group(tmp_path).labels == [
-    'dqn, distribution=none, conservative_weight=None',
-    'dqn, distribution=quantile, conservative_weight=1.0',
-  ]
-
-
 def test_what_wraps_an_agent_names_it_and_not_the_builder(tmp_path):
   plain = {**written_runs.CONFIG, 'builder': 'DQNBuilder'}
   written_runs.write(tmp_path / 'a', config=plain)
@@ -172,13 +153,6 @@ def test_of_one_seed_the_run_counts_that_came_further(tmp_path):
   assert grouped.notes == [
     f'{short} has the same seed and settings as {long}, which has more steps'
   ]
-
-
-def test_runs_without_steps_are_left_out(tmp_path):
-  directory = written_runs.write(tmp_path / 'a', ())
-  grouped = _group(tmp_path)
-  assert not grouped.groups
-  assert grouped.notes == [f'{directory} has no steps yet']
 
 
 def test_settings_that_say_something(tmp_path):

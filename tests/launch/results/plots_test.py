@@ -47,18 +47,6 @@ def test_svg_is_the_same_each_time(runs, tmp_path):
   assert sum(f'stroke: {drawing.COLORS[0]}' in style for style in paths) >= 4
 
 
-def test_a_long_legend_enlarges_the_picture(tmp_path):
-  for number in range(6):
-    value = f'{number}_of_some_values_that_are_long'
-    config = {f'config.{n}': value for n in ('first', 'second', 'third')}
-    written_runs.write(tmp_path / value, config=config)
-  plots.plot(results.find([tmp_path]).runs, str(tmp_path / 'a.png'))
-  content = (tmp_path / 'a.png').read_bytes()
-  height = struct.unpack('>I', content[20:24])[0] / 160
-  # The legend is above the figure, which is saved together with it.
-  assert height > drawing._ONLY_PANEL_INCHES[1] + 0.8
-
-
 def test_says_what_is_not_drawn(runs, tmp_path):
   row = {'steps': 100, 'policy_lag': 1.0}
   written_runs.write(tmp_path / 'more', agent='ppo', learner=[row])
@@ -74,8 +62,7 @@ def test_says_what_is_not_drawn(runs, tmp_path):
   ('output', 'message'),
   [
     ('folder.svg', 'must be a file'),
-    ('file/a.svg', 'must be in a writable folder'),
-    ('/proc/a.svg', 'must'),
+    ('file/a.svg', 'must be writable'),
   ],
 )
 def test_bad_output_is_reported_and_nothing_written(

@@ -66,13 +66,6 @@ def test_nothing_is_no_problem(folder, text):
   assert logs.last('learner', 'steps') is None
 
 
-def test_folder_that_is_not_there_has_no_logs(folder):
-  logs = logs_lib.Logs(str(folder / 'nowhere'))
-  assert list(logs) == []
-  assert logs.rows('nodes') == []
-  assert logs.last('learner', 'steps') is None
-
-
 def test_last_number_is_that_of_the_last_whole_row(folder):
   rows = ''.join(f'{i},{i / 2}\n' for i in range(20_000))
   logs = _read(folder, f'steps,loss\n{rows}20000,1')

@@ -177,14 +177,14 @@ class TestCourse:
     with open(tmp_path / 'a/logs/runs.jsonl', 'a') as file:
       file.write(json.dumps({'begun': 'x', 'message': 'resumed from 3'}))
     found = throughput.incidents(results.read(directory))
-    assert [(one.kind, one.text, one.count) for one in found] == [
-      ('resumed', 'resumed from 3', 1),
-      ('restarted', 'actor/0, after: Bad: 1', 2),
-      ('warning', 'learner: disk full', 1),
-      ('skipped', '3 non-finite updates', 1),
-      ('diverged', 'the batch is in diverged/step_7.npz', 1),
-      ('stalled', 'No further.', 1),
-      ('interrupted', 'its process ended without logging an outcome', 1),
+    assert [tuple(one.values()) for one in found] == [
+      ('resumed', 'resumed from 3'),
+      ('restarted', 'actor/0, after: Bad: 1 (× 2)'),
+      ('warning', 'learner: disk full'),
+      ('skipped', '3 non-finite updates'),
+      ('diverged', 'the batch is in diverged/step_7.npz'),
+      ('stalled', 'No further.'),
+      ('interrupted', 'its process ended without logging an outcome'),
     ]
 
   def test_pace(self, tmp_path):
@@ -201,13 +201,16 @@ class TestCourse:
     inference = [{'steps': 1, 'fill': f} for f in (0.5, 1.0)]
     logs = {'actors': actors, 'replay': replay, 'inference': inference}
     directory = written_runs.write(tmp_path / 'a', topology='central', **logs)
-    pace = throughput.measure(results.read(directory))
-    assert pace.steps_per_second == pytest.approx(200 / 60)
-    assert pace.lately == 100 / 5
-    assert (pace.inserts_wait, pace.samples_wait) == (0.75, 0.25)
-    assert pace.bottleneck.startswith('acting waits for learning')
-    assert pace.inference == {'of the computed rows asked for': 0.75}
+    run = results.read(directory)
+    assert throughput.pace(run) == {
+      'steps/s': '3.3', 'lately': '20', 'updates/s': '1.7',
+      'acting blocked': '75%', 'learning blocked': '25%',
+      'bottleneck': 'acting waits for learning: a faster learner would help',
+    }  # fmt: skip
+    row = throughput.inference(run)
+    assert row.pop('of the computed rows asked for') == '75%'
+    assert set(row.values()) == {'–'}
     directory = written_runs.write(tmp_path / 'b', **logs)
-    pace = throughput.measure(results.read(directory))
-    assert pace.inserts_wait is None
-    assert pace.bottleneck == 'acting and learning take turns'
+    pace = throughput.pace(results.read(directory))
+    assert pace['acting blocked'] == '–'
+    assert pace['bottleneck'] == 'acting and learning take turns'

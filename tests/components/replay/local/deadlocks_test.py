@@ -5,10 +5,9 @@ import threading
 import numpy as np
 import pytest
 
-from repertory.components import adders, replay, transports
+from repertory.components import replay
 from repertory.components.replay import local
 from repertory.components.runtime import signals
-from repertory.components.transports import experience
 from support.replay import local_fixture, replay_fixture
 
 _LIMIT = replay.RateLimit(2.0, min_size=5, error_buffer=8.0)
@@ -56,18 +55,6 @@ class TestSampling:
     with pytest.raises(signals.Stopped):
       next(local.LocalBatches(table, 4, place))
 
-  def test_a_learner_side(self):
-    items = adders.Transitions(1, 0.9)
-    spec = replay_fixture.TRANSITION_SPEC
-    table = replay.uniform(items.signature(spec), 100, _LIMIT)
-    described = experience.Experience(items, [table], batch_size=4)
-    transport = transports.InProcessTransport(
-      described, transports.TransportParts(), seed=0
-    )
-    transport.make_adder(1, priority=lambda: 1.0, version=lambda: 0)
-    with pytest.raises(replay.DeadlockError, match='0 of at most 100 items'):
-      transport.make_learner_side().wait_for_items()
-
 
 class TestInserting:
   def test_too_many_items(self, table):
@@ -108,13 +95,6 @@ class TestOthers:
     replay_fixture.Call(lambda: _put(_open(table))).result()
     self._wait(next, local.LocalBatches(table, 4, local.WaitPolicy(0.1)))
 
-  def test_another_thread_has_sampled(self, table):
-    place = local.WaitPolicy(0.1)
-    writer = _open(table, place=place)
-    _put(writer, 9)
-    replay_fixture.Call(table.sample, 1, 0).result()
-    self._wait(_put, writer)
-
   def test_another_thread_was_started(self, table):
     writer = _open(table)
     batches = local.LocalBatches(table, 4, local.WaitPolicy(20.0))
@@ -124,11 +104,3 @@ class TestOthers:
     timer.start()
     assert len(next(batches).keys) == 4
     timer.join()
-
-  def test_the_table_was_created_in_another_thread(self):
-    table = replay_fixture.Call(
-      local_fixture.make_table, local_fixture.make_uniform(100, _LIMIT)
-    ).result()
-    writer = _open(table, place=local.WaitPolicy(0.1))
-    _put(writer, 9)
-    self._wait(_put, writer)

@@ -6,7 +6,6 @@ import tree
 
 from repertory.components import replay
 from repertory.components.replay import local
-from repertory.components.runtime import signals
 from support.replay import local_fixture, replay_fixture
 
 
@@ -35,15 +34,6 @@ def test_batches_are_as_their_spec_says(make):
       assert (leaf.dtype, leaf.shape) == (spec.dtype.as_numpy_dtype, spec.shape)
 
 
-def test_waits_for_a_batch(make):
-  table, _, batches = make()
-  local_fixture.insert(table, [1, 2])
-  call = replay_fixture.Call(next, batches)
-  assert call.is_waiting()
-  local_fixture.insert(table, [3])
-  assert local_fixture.values(call.result()) == [1, 2, 3]
-
-
 def test_excuse_restarts_the_timeout(make):
   _, _, batches = make(0.6)
   call = replay_fixture.Call(next, batches)
@@ -63,35 +53,12 @@ def test_patience_ends_before_the_time_out(make):
   assert local_fixture.values(next(batches)) == [1, 2, 3]
 
 
-@pytest.mark.parametrize('end', ['stop', 'close'])
-def test_a_wait_is_ended(make, end):
-  _, place, batches = make()
-  call = replay_fixture.Call(next, batches)
-  assert call.is_waiting()
-  if end == 'stop':
-    place.stop.set()
-  else:
-    batches.close()
-  with pytest.raises(signals.Stopped):
-    call.result()
-
-
 class TestPriorities:
   @pytest.fixture(name='table')
   def _table(self):
     table = local_fixture.make_table(replay_fixture.make_prioritized())
     local_fixture.insert(table, [0, 1, 2])
     return table
-
-  def test_count_at_once(self, table):
-    updater = local.LocalPriorities(table, 0.5)
-    updater.update(np.array([0, 2], np.uint64), np.array([0.0, 9.0]))
-    updater.flush()
-    assert table.copy().priorities.tolist() == [0.5, 1, 9]
-    sample = local_fixture.sample(table, 200)
-    expected = np.array([0.5, 1, 9])[sample.data['x']] / 10.5
-    np.testing.assert_array_equal(sample.probabilities, expected)
-    updater.close()
 
   @pytest.mark.parametrize('bad', [float('nan'), float('inf')])
   def test_that_are_not_finite_are_refused(self, table, bad):

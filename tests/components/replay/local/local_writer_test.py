@@ -63,22 +63,6 @@ def test_items_share_kept_arrays_until_the_last_is_removed():
   assert kept_by_all() is None
 
 
-def test_overwritten_items_free_their_arrays():
-  description = replay.uniform(_SIGNATURE, 2, replay_fixture.NO_LIMIT)
-  table = local.Table(description, 0)
-  writer = local_fixture.open_writer(table)
-  alive = []
-
-  def put(number):
-    kept = writer.keep([_image(number)])
-    alive.append(weakref.ref(kept[0]))
-    writer.put([None, np.array([number])], [kept])
-
-  for number in range(5):
-    put(number)
-  assert [each() is not None for each in alive] == [False] * 3 + [True] * 2
-
-
 def test_batches_are_as_tensorflow_takes_them():
   table = _make_queue(_SIGNATURE)
   writer = local_fixture.open_writer(table)

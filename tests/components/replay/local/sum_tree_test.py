@@ -43,7 +43,7 @@ def test_equals_a_search_from_the_first_on(size):
       weights[place] = value
     start = int(random.integers(size))
     stretch = random.integers(0, 4, min(11, size - start)).astype(float)
-    tree.set_stretch(start, stretch)
+    tree.set(np.arange(start, start + len(stretch)), stretch)
     weights[start : start + len(stretch)] = stretch
     if weights.sum() == 0:
       continue
@@ -81,7 +81,7 @@ def test_zero_weights_are_never_sampled():
     if not weights.any():
       continue
     tree = sum_tree.SumTree(size)
-    tree.set_stretch(0, weights)
+    tree.set(np.arange(size), weights)
     edges = np.cumsum(weights) / weights.sum()
     near = [np.nextafter(edges, side) for side in (-1, 2)]
     uniforms = np.clip(np.concatenate([edges, *near]), 0, 1 - 2**-53)

@@ -1,0 +1,347 @@
+"""Links between gossip neighbors: receiver, sender and wire format.
+
+A link goes one way, over an address of `inference.addresses`. It begins with a
+JSON object with the sender's identity and a digest of its layout; the answer is
+empty, or the reason of a refusal. Then come messages: 20 bytes (magic, version,
+length) and a vector's raw bytes. They are not acknowledged.
+"""
+
+import contextlib
+import json
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from absl import logging
+
+from repertory.components.gossip import mixing
+from repertory.components.inference import addresses
+from repertory.components.runtime import callers, network_interfaces
+
+_MAGIC = b'gssp'
+_HEADER = struct.Struct('<4sqQ')
+_LENGTH = struct.Struct('<I')
+_MAX_TEXT_BYTES = 1 << 16
+
+# Time limit for a handshake. A message may take longer, at this rate at least.
+TIMEOUT_SECONDS = 20.0
+_BYTES_PER_SECOND = 1e6
+_JOIN_SECONDS = 5.0
+# Delay before a broken link is tried again.
+_RETRY_SECONDS = 0.25
+
+
+class RefusedLinkError(ConnectionError):
+  """The other side refuses the link."""
+
+
+class Message(NamedTuple):
+  """A neighbor's variables at one of its learner steps.
+
+  Attributes:
+    version: Its learner steps.
+    vector: Its variables, `[P]`; see `mixing.VectorLayout`.
+    arrived_at: Local time of arrival, in seconds.
+  """
+
+  version: int
+  vector: np.ndarray
+  arrived_at: float
+
+
+class Inlet:
+  """Receives the messages of neighbors, with a thread for each.
+
+  It keeps the newest message of each. A neighbor's error ends only its own
+  link. Of a neighbor that was replaced, only the newest generation is accepted.
+
+  Attributes:
+    address: The address it listens on.
+    num_messages: Number of messages received so far.
+  """
+
+  def __init__(
+    self,
+    neighbors: Sequence[str],
+    layout: mixing.VectorLayout,
+    fencing: callers.Fencing,
+    interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
+  ):
+    """Starts to listen.
+
+    Args:
+      neighbors: Names of the senders.
+      layout: Expected layout of vectors.
+      fencing: Checks callers, with the run's token.
+      interface: Network interface to listen on.
+    """
+    self.num_messages = 0
+    self._neighbors = list(neighbors)
+    self._layout = layout
+    self._fencing = fencing
+    self._is_closed = threading.Event()
+    self._lock = threading.Lock()
+    self._unread: dict[str, Message] = {}
+    # Name of the sender, '' during the handshake.
+    self._streams: dict[socket.socket, str] = {}
+    self._listener, self.address = addresses.listen(
+      addresses.make_address(interface)
+    )
+    self._listener.setblocking(True)
+    self._thread = _start('gossip_inlet', self._accept)
+
+  def take_unread(self) -> list[Message]:
+    """Returns the newest unread message of each neighbor, in their order."""
+    with self._lock:
+      unread, self._unread = self._unread, {}
+    return [unread[name] for name in self._neighbors if name in unread]
+
+  def close(self) -> None:
+    """Closes all links and threads."""
+    self._is_closed.set()
+    _shut(self._listener)
+    self._thread.join(_JOIN_SECONDS)
+    self._listener.close()
+
+  def _accept(self) -> None:
+    threads = []
+    while not self._is_closed.is_set():
+      try:
+        stream, _ = self._listener.accept()
+      except OSError as error:
+        if not self._is_closed.wait(_RETRY_SECONDS):  # Too many open files?
+          logging.warning('Could not accept a neighbor: %s', error)
+        continue
+      if addresses.is_of_this_user(stream):
+        with self._lock:
+          self._streams[stream] = ''
+        threads = [one for one in threads if one.is_alive()]
+        threads.append(_start('gossip_link', self._serve, stream))
+      else:
+        stream.close()
+    with self._lock:
+      for stream in self._streams:
+        _shut(stream)
+    for thread in threads:
+      thread.join(_JOIN_SECONDS)
+
+  def _serve(self, stream: socket.socket) -> None:
+    """Receives from one neighbor until its link ends."""
+    name = ''
+    try:
+      addresses.tune(stream)
+      name = self._greet(stream)
+      while True:
+        self._take(stream, name)
+    except OSError as error:
+      if name and not self._is_closed.is_set():
+        logging.info('The link from %s ended: %s', name, error)
+    finally:
+      with self._lock:
+        del self._streams[stream]
+      stream.close()
+
+  def _greet(self, stream: socket.socket) -> str:
+    """Receives a neighbor's handshake, answers it and returns its name."""
+    text = _receive_text(stream)
+    try:
+      name = self._check(text)
+    except ConnectionError as error:
+      _send_text(stream, str(error))
+      raise
+    with self._lock:
+      for other, its_name in self._streams.items():
+        if its_name == name:
+          _shut(other)
+      self._streams[stream] = name
+    _send_text(stream, '')
+    return name
+
+  def _check(self, text: str) -> str:
+    """Checks a handshake; returns the neighbor's name."""
+    try:
+      hello = json.loads(text)
+      digest = hello.pop('digest')
+      caller = callers.Caller(**hello)
+      self._fencing.check(caller)
+    except (
+      ValueError, TypeError, LookupError, AttributeError, RecursionError
+    ) as error:  # fmt: skip
+      raise RefusedLinkError(
+        'A link must begin with a JSON object of name, generation, token and '
+        f'digest, got {text[:200]!r}.'
+      ) from error
+    if caller.name not in self._neighbors:
+      raise RefusedLinkError(
+        f'neighbor must be one of {self._neighbors}, got {caller.name!r}.'
+      )
+    if digest != self._layout.digest:
+      raise RefusedLinkError(
+        f'{caller.name} must send the variables that are mixed here, got '
+        'others. Run the same agent with the same settings on both.'
+      )
+    return caller.name
+
+  def _take(self, stream: socket.socket, name: str) -> None:
+    """Waits for one message and keeps it."""
+    header = _receive(stream, bytearray(_HEADER.size), None)
+    magic, version, length = _HEADER.unpack(header)
+    if (magic, length) != (_MAGIC, self._layout.num_bytes):
+      raise ConnectionError(
+        f'A message must begin with {_MAGIC!r} and the length of the vector, '
+        f'got {bytes(header)!r}.'
+      )
+    vector = np.empty([self._layout.size], self._layout.dtype)
+    _receive(stream, vector.data.cast('B'), _seconds_for(length))
+    with self._lock:
+      self.num_messages += 1
+      self._unread[name] = Message(version, vector, time.monotonic())
+
+
+class Outlet:
+  """Sends the newest variables to one neighbor, in a thread of its own.
+
+  It never blocks the learner. A broken link is reconnected, at the neighbor's
+  current address.
+  """
+
+  def __init__(
+    self,
+    neighbor: str,
+    find: Callable[[], str | None],
+    caller: callers.Caller,
+    layout: mixing.VectorLayout,
+  ):
+    """Starts the thread.
+
+    Args:
+      neighbor: Name of the receiver.
+      find: Returns the neighbor's current address; None if it is not (yet)
+        known.
+      caller: Identity of the sender.
+      layout: Layout of the vectors.
+    """
+    self._neighbor = neighbor
+    self._find = find
+    self._hello = json.dumps({**caller._asdict(), 'digest': layout.digest})
+    self._newest: tuple[int, memoryview] = 0, memoryview(b'')
+    self._refusal: RefusedLinkError | None = None
+    self._stream: socket.socket | None = None
+    self._is_closed = threading.Event()
+    self._has_come = threading.Event()
+    self._thread = _start(f'gossip_to_{neighbor}', self._run)
+
+  def put(self, version: int, vector: np.ndarray) -> None:
+    """Sets the vector to send next.
+
+    Args:
+      version: The sender's learner steps.
+      vector: `[P]`; it must not change afterwards.
+
+    Raises:
+      RefusedLinkError: If the neighbor has refused the link.
+    """
+    if self._refusal is not None:
+      raise self._refusal
+    self._newest = version, vector.data.cast('B')
+    self._has_come.set()
+
+  def close(self) -> None:
+    """Ends the thread; unsent messages are lost."""
+    self._is_closed.set()
+    self._has_come.set()
+    if (stream := self._stream) is not None:
+      _shut(stream)
+    self._thread.join(_JOIN_SECONDS)
+
+  def _run(self) -> None:
+    while not self._is_closed.is_set():
+      try:
+        self._send_while_linked()
+      except RefusedLinkError as error:
+        self._refusal = error
+        return
+      except Exception as error:  # The coordinator may be gone, too.
+        if not self._is_closed.is_set():
+          logging.info('The link to %s broke: %s', self._neighbor, error)
+      self._is_closed.wait(_RETRY_SECONDS)
+
+  def _send_while_linked(self) -> None:
+    """Connects to the neighbor, and sends messages until the link breaks."""
+    address = self._find()
+    if address is None:
+      return
+    with contextlib.closing(
+      addresses.connect(address, TIMEOUT_SECONDS)
+    ) as stream:
+      self._stream = stream
+      if self._is_closed.is_set():
+        return
+      _send_text(stream, self._hello)
+      if refusal := _receive_text(stream):
+        raise RefusedLinkError(refusal)
+      self._has_come.wait()
+      while not self._is_closed.is_set():
+        self._has_come.clear()
+        version, data = self._newest
+        stream.settimeout(_seconds_for(len(data)))
+        stream.sendall(_HEADER.pack(_MAGIC, version, len(data)))
+        stream.sendall(data)
+        self._has_come.wait()
+
+
+def _start(name: str, run: Callable[..., None], *arguments) -> threading.Thread:
+  thread = threading.Thread(target=run, args=arguments, name=name, daemon=True)
+  thread.start()
+  return thread
+
+
+def _shut(stream: socket.socket) -> None:
+  """Ends all waits for a socket, also in other threads."""
+  with contextlib.suppress(OSError):
+    stream.shutdown(socket.SHUT_RDWR)
+
+
+def _seconds_for(num_bytes: int) -> float:
+  return TIMEOUT_SECONDS + num_bytes / _BYTES_PER_SECOND
+
+
+def _send_text(stream: socket.socket, text: str) -> None:
+  data = text.encode()
+  stream.settimeout(TIMEOUT_SECONDS)
+  stream.sendall(_LENGTH.pack(len(data)) + data)
+
+
+def _receive_text(stream: socket.socket) -> str:
+  deadline = time.monotonic() + TIMEOUT_SECONDS
+  length = _receive(stream, bytearray(_LENGTH.size), TIMEOUT_SECONDS)
+  (size,) = _LENGTH.unpack(length)
+  if size > _MAX_TEXT_BYTES:
+    raise ConnectionError(
+      f'A link must begin with at most {_MAX_TEXT_BYTES} bytes, got {size}.'
+    )
+  left = deadline - time.monotonic()
+  return _receive(stream, bytearray(size), left).decode(errors='replace')
+
+
+def _receive(stream: socket.socket, data, seconds: float | None):
+  """Fills a buffer within a time limit, if any, and returns it.
+
+  Raises:
+    OSError: If the other side has gone or is too slow.
+  """
+  deadline = None if seconds is None else time.monotonic() + seconds
+  view = memoryview(data)
+  while view:
+    if deadline is not None:
+      seconds = max(1e-3, deadline - time.monotonic())
+    stream.settimeout(seconds)
+    count = stream.recv_into(view)
+    if not count:
+      raise ConnectionError('The other side has gone.')
+    view = view[count:]
+  return data
