@@ -59,13 +59,15 @@ def check_writable(directory: str, setting: str = 'directory') -> None:
 
 
 def check_folder(directory: str, name: str) -> None:
-  """Raises SettingError for a file in place of a folder of a run."""
+  """Raises SettingError for a file or link in place of a folder of a run."""
   path = os.path.join(directory, name)
-  if os.path.lexists(path) and not os.path.isdir(path):
+  is_link = os.path.islink(path)
+  if is_link or (os.path.lexists(path) and not os.path.isdir(path)):
+    found = 'symbolic link' if is_link else 'file'
     raise SettingError(
       'directory',
       f'must be that of a run, or a new one, got {directory}, where {path} '
-      'must be a folder and is a file. Move that away, or choose another '
+      f'must be a folder and is a {found}. Move that away, or choose another '
       'directory.',
     )
 
@@ -78,13 +80,16 @@ def check_entries(directory: str) -> None:
   """
   check_kinds(directory, (*FOLDERS, LEARNERS, STORING, LOCK))
   # Not recursively: the folder of W&B in the logs has links.
-  nodes = os.path.join(LOGS, printed.NODES)
-  for folder in (*FOLDERS, LEARNERS, nodes):
+  folders = [os.path.join(directory, name) for name in (*FOLDERS, LEARNERS)]
+  walk = os.walk(os.path.join(directory, LOGS, printed.NODES))
+  for folder in (*folders, *(path for path, _, _ in walk)):
     with contextlib.suppress(
       OSError
     ):  # It is missing, or another run moves it.
-      names = sorted(os.listdir(os.path.join(directory, folder)))
-      check_kinds(directory, [os.path.join(folder, name) for name in names])
+      names = [
+        os.path.join(folder, name) for name in sorted(os.listdir(folder))
+      ]
+      check_kinds(directory, [os.path.relpath(one, directory) for one in names])
 
 
 def check_kinds(

@@ -184,6 +184,7 @@ def load_best(directory: str) -> checkpointing.Checkpoint | None:
 def _checkpointer(
   directory: str, folder: str = directories.CHECKPOINTS
 ) -> checkpointing.Checkpointer:
+  directories.check_folder(directory, folder)
   return checkpointing.Checkpointer(os.path.join(directory, folder))
 
 

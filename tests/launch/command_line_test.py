@@ -307,6 +307,7 @@ class TestTrain:
   def test_old_gym_is_bad_input(
     self, capsys, own_environment, name, function, reported
   ):
+    function.__qualname__ = f'Own.{name}'
     setattr(own_environment, name, function)
     code, _, err = _run(capsys, 'train', '--env=gym:Own-v0', *_FEW_STEPS)
     assert code == 2

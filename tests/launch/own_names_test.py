@@ -134,7 +134,7 @@ class TestCommands:
       ),
       (
         ['--env=own_environment:make?row=7'],
-        "rows=6, channels_first=false; got 'row'. Did you mean 'rows'?",
+        "channels_first=false, rows=6; got 'row'. Did you mean 'rows'?",
       ),
     ],
   )
