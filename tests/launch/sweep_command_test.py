@@ -73,7 +73,7 @@ class TestBadInput:
         [*_HERE, '--agent=ppo,dqn', '--config.dueling=true,false'],
         "--config.dueling is no setting of agent 'ppo'.",
       ),
-      ([*_HERE, '--steps=10,many'], 'flag --steps=many: invalid literal'),
+      ([*_HERE, '--steps=10,many'], "--steps must be an integer, got 'many'"),
       ([*_HERE, '--env=catch,cath'], "'cath'. Did you mean 'catch"),
       (
         [*_HERE, '--topology=single,distributed', '--lp_launch_type=local_mp'],
