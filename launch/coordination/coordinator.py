@@ -95,12 +95,7 @@ class Coordinator:
       self._phases.go_through(self._node_registry.have_finished)
 
   def register(self, node: str, description: Mapping[str, Any]) -> None:
-    """Marks a node as running, and logs its description to `nodes.jsonl`.
-
-    Args:
-      description: Setup of the node; 'address' is that of its server, 'host'
-        its host, if there are several.
-    """
+    """Marks a node as running, and logs its description to `nodes.jsonl`."""
     with self._lock:
       self._node_registry.register(
         node, description.get('address'), description.get('host')
@@ -205,11 +200,6 @@ class Coordinator:
   ) -> bool:
     """Logs an evaluation.
 
-    Args:
-      returns: Return of each episode.
-      lengths: Length of each episode.
-      metrics: The experiment's own metrics of each episode, by name.
-
     Returns:
       Whether it is the best so far; then the caller must call `keep_best`.
     """
@@ -227,22 +217,14 @@ class Coordinator:
     return is_best
 
   def keep_best(self, node: str, policy: Mapping[str, np.ndarray]) -> None:
-    """Saves the policy of the latest evaluation as the best policy.
-
-    Args:
-      policy: The evaluated policy, see `learners.save_exported`.
-    """
+    """Saves the policy of the latest evaluation as the best policy."""
     if warning := self._evaluations.keep(policy, self.save()):
       self.warn(node, warning)
 
   def poll(
     self, node: str, environment_seconds: float = 0.0
   ) -> reports.HeartbeatReply:
-    """Handles a heartbeat without figures.
-
-    Args:
-      environment_seconds: Duration of the current environment step.
-    """
+    """Handles a heartbeat without figures."""
     with self._lock:
       self._node_registry.hear(node, environment_seconds=environment_seconds)
       return self.reply()
@@ -317,9 +299,6 @@ class Coordinator:
 
     The learner still consumes the remaining experience; the last checkpoint and
     evaluation follow.
-
-    Args:
-      reason: Reason, for the user.
     """
     with self._lock:
       if self._phases.stop_early(reason):
@@ -425,13 +404,6 @@ class StepBudget:
   """
 
   def __init__(self, max_steps: int, num_actors: int):
-    """Starts without grants.
-
-    Args:
-      max_steps: Environment steps at which the run ends, those of resumed runs
-        included.
-      num_actors: Number of actors; more actors get smaller grants.
-    """
     self._max_steps = max_steps
     self._num_actors = num_actors
     self._open: dict[str, int] = {}

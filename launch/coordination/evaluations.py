@@ -34,7 +34,6 @@ class Evaluations:
   """
 
   def __init__(self, session: session_lib.Session):
-    """Reads the best evaluation of earlier runs, if the session is resumed."""
     self._checkpointer = checkpointing.Checkpointer(session.best_directory, 1)
     self._are_errors_fatal = session.experiment.checkpoint_errors == 'raise'
     self.latest: EvaluationResult | None = None
@@ -51,12 +50,6 @@ class Evaluations:
     steps: int,
   ) -> tuple[dict[str, float], bool]:
     """Records an evaluation.
-
-    Args:
-      returns: Return of each episode.
-      lengths: Length of each episode.
-      metrics: The experiment's own metrics of each episode, by name.
-      steps: Training environment steps so far.
 
     Returns:
       Its log row, and whether it is the best so far; then the caller must call

@@ -52,16 +52,6 @@ class RunLogs:
     also: Callable[[str, Mapping[str, Any]], None] = lambda label, row: None,
     episode_rows: bool = False,
   ):
-    """Creates the files that every run has.
-
-    Args:
-      directory: Folder of the logs.
-      warn: Function that handles warnings.
-      run: Index of the run among those of its directory.
-      also: Additional consumer of all rows but those on nodes; takes label and
-        row.
-      episode_rows: Whether each training episode has a row in `episodes.csv`.
-    """
     self._directory = directory
     self._warn_user = warn
     self._run = run
@@ -87,11 +77,7 @@ class RunLogs:
     self._loggers[label].write(row)
 
   def write_episodes(self, columns: Mapping[str, np.ndarray]) -> None:
-    """Adds rows of episodes to 'actors', and to `episodes.csv` if enabled.
-
-    Args:
-      columns: Arrays `[K]` by name, for K episodes; merged as in `Aggregate`.
-    """
+    """Adds rows of episodes to 'actors', and to `episodes.csv` if enabled."""
     self._merged['actors'].write_rows(columns)
     if self._episodes is not None:
       for values in zip(*(column.tolist() for column in columns.values())):
@@ -164,13 +150,6 @@ class _File(loggers.Logger):
     make: Callable[[], loggers.Logger],
     warn: Callable[[str], None],
   ):
-    """Opens the file.
-
-    Args:
-      path: Path of the file, or of its folder.
-      make: Opens the logger of the file.
-      warn: Function that handles warnings.
-    """
     self._path = path
     self._make = make
     self._warn = warn

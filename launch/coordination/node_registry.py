@@ -25,12 +25,6 @@ class RestartBudget:
   def __init__(
     self, max_restarts: int, clock: Callable[[], float] = time.monotonic
   ):
-    """Starts with the full budget.
-
-    Args:
-      max_restarts: Maximum restarts within `WINDOW_SECONDS`.
-      clock: Clock in seconds.
-    """
     self._max_restarts = max_restarts
     self._clock = clock
     self._taken_at: list[float] = []
@@ -89,16 +83,6 @@ class NodeRegistry:
     num_restarts: int = 0,
     is_deterministic: bool = False,
   ):
-    """Starts empty.
-
-    Args:
-      max_restarts: Maximum restarts of one node within
-        `WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
-      clock: Clock in seconds.
-      num_restarts: Node restarts of earlier starts of the run.
-      is_deterministic: Whether the run is deterministic. Then no acting node is
-        restarted alone, for the others would wait for its lost items.
-    """
     self._num_restarts_before = num_restarts
     self._is_deterministic = is_deterministic
     self._max_restarts = max_restarts
@@ -114,13 +98,7 @@ class NodeRegistry:
   def expect(
     self, names: Sequence[str], doing: str = '', seconds: float = 0.0
   ) -> None:
-    """Adds nodes that are being started.
-
-    Args:
-      names: Names of the nodes.
-      doing: First step of their start, until they report one; '' if unknown.
-      seconds: Time since their start.
-    """
+    """Adds nodes that are being started."""
     self._first_doing = doing
     for name in names:
       self._hear(name).started_at -= seconds
@@ -133,12 +111,7 @@ class NodeRegistry:
   def register(
     self, name: str, address: str | None = None, host: str | None = None
   ) -> None:
-    """Marks a node as running.
-
-    Args:
-      address: Address of its server; None without one.
-      host: Name of its host, if there are several.
-    """
+    """Marks a node as running."""
     node = self._hear(name)
     node.is_ready = True
     node.address = address
@@ -152,12 +125,7 @@ class NodeRegistry:
     progress: float | None = None,
     environment_seconds: float = 0.0,
   ) -> None:
-    """Records a heartbeat.
-
-    Args:
-      progress: Amount of work done; None if the node does not report it.
-      environment_seconds: Duration of the current environment step.
-    """
+    """Records a heartbeat."""
     node = self._hear(name)
     node.environment_seconds = environment_seconds
     if progress is not None and progress != node.progress:
@@ -179,7 +147,7 @@ class NodeRegistry:
     """Returns whether a node that ended can be restarted.
 
     A node that never registered cannot, since it would fail again. Nor can an
-    acting node of a deterministic run.
+    acting node of a deterministic run: others would wait for its lost items.
     """
     node = self._nodes.get(name)
     if node is None or not node.is_ready:
@@ -257,11 +225,7 @@ class NodeRegistry:
     return False
 
   def figures(self, elapsed_seconds: float) -> dict[str, Any]:
-    """Returns the display figures of the nodes.
-
-    Args:
-      elapsed_seconds: Elapsed time of the run.
-    """
+    """Returns the display figures of the nodes."""
     began_at = self._clock() - elapsed_seconds
     nodes = sorted(self._nodes.items())
     taken = sum(node.restarts.num_taken for _, node in nodes)
@@ -280,10 +244,6 @@ class NodeRegistry:
     self, silence_seconds: float, environment_seconds: float
   ) -> dict[str, str]:
     """Finds nodes that hang.
-
-    Args:
-      silence_seconds: Heartbeat timeout.
-      environment_seconds: Timeout of an environment step or reset.
 
     Returns:
       A description of the problem of each node that hangs, by name.

@@ -17,7 +17,6 @@ class Phases:
   """
 
   def __init__(self):
-    """Starts in the first phase."""
     self.phase = reports.ACTING
     self.failure: failures.Failure | None = None
     self.stopped_early = ''
@@ -33,11 +32,7 @@ class Phases:
     return self.phase == reports.ACTING and not self.stopped_early
 
   def go_through(self, have_finished: Callable[[str], bool]) -> None:
-    """Advances past all phases whose nodes are done.
-
-    Args:
-      have_finished: Returns whether all nodes of a phase are done.
-    """
+    """Advances past all phases whose nodes are done."""
     for phase, following in itertools.pairwise(reports.PHASES):
       if self.phase == phase and have_finished(phase):
         self.phase = following
@@ -65,11 +60,7 @@ class Phases:
     return True
 
   def describe_end(self, why_stopped: str) -> tuple[str, str]:
-    """Returns outcome and reason of the end, as in `callbacks.End`.
-
-    Args:
-      why_stopped: Reason of an interruption.
-    """
+    """Returns outcome and reason of the end, as in `callbacks.End`."""
     if self.failure is not None:
       return callbacks.FAILED, self.failure.summary
     if self.phase == reports.STOPPING:

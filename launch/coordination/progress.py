@@ -16,11 +16,6 @@ class Progress:
   """
 
   def __init__(self, session: session_lib.Session, clock: Callable[[], float]):
-    """Continues the counts of a resumed run.
-
-    Args:
-      clock: Clock in seconds.
-    """
     counts = session.counts
     self.steps, self.learner_steps = counts['steps'], counts['learner_steps']
     self.runs = counts['runs']
@@ -68,11 +63,7 @@ class Progress:
     self.learner_steps = learner_steps
 
   def save(self, num_episodes: int) -> dict[str, Any]:
-    """Returns the checkpoint state from which the next run resumes.
-
-    Args:
-      num_episodes: Training episodes so far.
-    """
+    """Returns the checkpoint state from which the next run resumes."""
     counts = {
       'steps': self.steps,
       'learner_steps': self.learner_steps,

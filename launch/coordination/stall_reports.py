@@ -25,12 +25,6 @@ def write(
 ) -> failures.Failure:
   """Writes a stall report beside the logs, if the disk has room.
 
-  Args:
-    seen: Observation of the run.
-    nodes: Description of each node, by name.
-    stacks: Stack traces of each node's threads, by name.
-    session: Session of the run.
-
   Returns:
     A failure of the node with the oldest progress. It contains the report
     without the stack traces.

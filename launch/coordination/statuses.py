@@ -22,11 +22,6 @@ class Gauges:
   """
 
   def __init__(self, tables: Sequence[replay.TableSpec]):
-    """Starts without figures.
-
-    Args:
-      tables: Tables of the run; the learner samples the first.
-    """
     self.tables: Mapping[str, replay.TableInfo] = {}
     self._limits = {table.name: table.rate_limit for table in tables}
     self._versions: dict[str, tuple[int, float]] = {}
@@ -47,12 +42,7 @@ class Gauges:
       self._unrecorded_reason = report.unrecorded_reason
 
   def take_version(self, node: str, version: int, age_seconds: float) -> None:
-    """Stores version and age of the variables a node acts with.
-
-    Args:
-      version: Their learner steps; −1 if another node reports them.
-      age_seconds: Time since the node fetched them.
-    """
+    """Stores version and age of a node's variables, unless it is −1."""
     if version >= 0:
       self._versions[node] = (version, age_seconds)
 
@@ -80,11 +70,7 @@ class Gauges:
     self._versions.pop(node, None)
 
   def figures(self, learner_steps: int) -> dict[str, Any]:
-    """Returns these figures, by the names of `loggers.Status`.
-
-    Args:
-      learner_steps: Learner steps so far.
-    """
+    """Returns these figures, by the names of `loggers.Status`."""
     achieved, target = _samples_per_insert(self.tables, self._limits)
     return {
       'samples_per_insert': achieved,
@@ -211,7 +197,6 @@ class EpisodeStatistics:
   """Counts training episodes, and averages the latest returns."""
 
   def __init__(self, session: session_lib.Session):
-    """Continues the count of a resumed run."""
     self.count = session.counts['episodes']
     self._info_names = session.experiment.info
     self._returns: collections.deque[float] = collections.deque(

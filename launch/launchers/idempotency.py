@@ -31,12 +31,7 @@ class ReplyCache:
     self._kept: collections.OrderedDict[str, bytes] = collections.OrderedDict()
 
   def get(self, call: str, make: Callable[[], bytes]) -> bytes:
-    """Returns the reply to a call, waiting for it if the call is pending.
-
-    Args:
-      call: Unique id of the call, the same for its retries.
-      make: Function that makes the reply; must not raise.
-    """
+    """Returns the reply to a call, waiting for it if the call is pending."""
     with self._lock:
       if call in self._kept:
         return self._kept[call]

@@ -73,7 +73,6 @@ class ThreadWorkers(launcher.Workers):
     program: node_graph_lib.NodeGraph,
     clients: Mapping[str, Callable[[], Any]],
   ):
-    """Waits for threads that call `run`."""
     super().__init__(program, clients)
     self._runners: dict[str, node_runner.NodeRunner] = {}
     self._outcomes: dict[str, futures.Future] = {
@@ -197,15 +196,6 @@ class LocalProcesses(process_workers.ProcessWorkers):
     log_directory: str,
     environment: Mapping[str, str],
   ):
-    """Starts no processes yet.
-
-    Args:
-      program: The node graph of these workers.
-      clients: Client factories of serving nodes, by node.
-      log_directory: Folder for the nodes' output.
-      environment: Environment variables of the processes, besides those of this
-        one.
-    """
     super().__init__(program, clients, log_directory)
     self.processes: dict[str, subprocess.Popen] = {}
     self._environment = environment
@@ -215,12 +205,7 @@ class LocalProcesses(process_workers.ProcessWorkers):
   def start(
     self, name: str, command: Sequence[str], given: bytes | None = None
   ) -> None:
-    """Starts a node's process.
-
-    Args:
-      command: Its command line.
-      given: Contents of its standard input; None if it does not read it.
-    """
+    """Starts a node's process."""
     if given is not None:
       self._inputs[name] = given
     generation = str(self._generations[name])

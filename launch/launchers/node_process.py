@@ -87,13 +87,7 @@ class NodeLaunchSpec:
     port: int | None,
     interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
   ) -> None:
-    """Runs the node to its end.
-
-    Args:
-      runner: The node runner.
-      port: Port of the node's server; None for a node that does not serve.
-      interface: Network interface of the server.
-    """
+    """Runs the node to its end."""
 
     def serve(served):
       if port is None:

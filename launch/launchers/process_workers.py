@@ -34,13 +34,6 @@ class ProcessWorkers(launcher.Workers):
     clients: Mapping[str, Callable[[], Any]],
     log_directory: str,
   ):
-    """Takes over started processes.
-
-    Args:
-      program: The node graph of these workers.
-      clients: Client factories of serving nodes, by node.
-      log_directory: Folder of this host for the nodes' output.
-    """
     super().__init__(program, clients)
     self._paths = paths_of(program, log_directory)
 
@@ -90,11 +83,7 @@ def paths_of(
 
 
 def describe_end(name: str, code: int) -> failures.Failure:
-  """Describes the end of a node's process.
-
-  Args:
-    code: Its exit code; negative for the signal that ended it.
-  """
+  """Describes the end of a node's process."""
   if code < 0:
     cause = f'Its process ended with signal {-code}.'
     return failures.Failure(name, cause, is_lost=True)

@@ -113,11 +113,7 @@ def living_hosts() -> list[ClusterHost]:
 
 
 def address_in_error(error: str) -> str:
-  """Returns the address of the host in an error message of Ray, or ''.
-
-  Args:
-    error: The message.
-  """
+  """Returns the address of the host in an error message of Ray, or ''."""
   found = re.search(r'\bip: ([0-9a-fA-F.:]*[0-9a-fA-F])', error)
   return found[1] if found else ''
 
@@ -128,14 +124,6 @@ def connected(address: str) -> Iterator[Heartbeat]:
 
   An existing connection is kept. Ray copies the user's own modules to other
   hosts, see `code_folder`.
-
-  Args:
-    address: 'host:port' of the cluster's head; '' for a new cluster on this
-      host, which ends with the block.
-
-  Raises:
-    SettingError: If there is no cluster at the address, or it refuses the
-      connection.
   """
   if ray.is_initialized():
     connected_to = ray.get_runtime_context().gcs_address
@@ -205,14 +193,7 @@ def _setting_errors(address: str) -> Iterator[None]:
 
 
 def check(address: str) -> None:
-  """Checks that a server listens at an address; Ray would retry for minutes.
-
-  Args:
-    address: See `connected`.
-
-  Raises:
-    SettingError: If not.
-  """
+  """Checks that a server listens at an address; Ray would retry for minutes."""
   if not address:
     return
   host, colon, port = address.rpartition(':')
@@ -250,11 +231,7 @@ def code_folder() -> str | None:
 
 
 def _runtime_environment() -> dict[str, Any] | None:
-  """Returns Ray's runtime environment with `code_folder`; None without one.
-
-  Raises:
-    SettingError: If the folder is the home directory or the root.
-  """
+  """Returns Ray's runtime environment with `code_folder`; None without one."""
   path = code_folder()
   if path is None:
     return None

@@ -57,18 +57,6 @@ class Placement:
     network: str,
     allows_public: bool,
   ):
-    """Reads the state of the cluster and checks the settings.
-
-    Args:
-      program: The node graph.
-      resources: Ray resources per node, by kind of node.
-      network: Name or range of the network between hosts; '' for that of Ray's
-        own addresses.
-      allows_public: Whether hosts may have public addresses.
-
-    Raises:
-      SettingError: If a setting does not match the node graph or the cluster.
-    """
     self._program = program
     self._resources = resources
     here = ray.get_runtime_context().get_node_id()
@@ -86,13 +74,7 @@ class Placement:
     )
 
   def make_supervisor(self, name: str, host: str | None = None) -> Any:
-    """Creates the supervisor of a node, an actor placed by Ray.
-
-    Args:
-      name: Name of the node.
-      host: Ray's id of the preferred host. Another one is used if its free
-        resources do not suffice, unless the node is pinned. None for any host.
-    """
+    """Creates the supervisor of a node, preferably on a host (Ray's id)."""
     kind = kinds.kind_of(name)
     strategy: Any = 'SPREAD'
     asked = self._resources.get(kind.name, {})
@@ -136,12 +118,7 @@ class Placement:
     )
 
   def load(self, name: str, peers: Mapping[str, str]) -> bytes:
-    """Returns the pickled launch spec of a node.
-
-    Args:
-      name: Name of the node.
-      peers: Addresses of the nodes that it calls, by name.
-    """
+    """Returns the pickled launch spec of a node."""
     launch_spec = node_process.NodeLaunchSpec.of(
       self._program, name, peers, self.rpc_name
     )

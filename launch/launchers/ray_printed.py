@@ -34,11 +34,6 @@ class Printed:
   """Fetches the output of nodes to files of this host."""
 
   def __init__(self, paths: Mapping[str, str]):
-    """Starts a background thread that fetches output.
-
-    Args:
-      paths: Files, by node.
-    """
     self._paths = paths
     self._sources: dict[str, _Source] = {}
     self._lock = threading.Lock()
@@ -47,12 +42,7 @@ class Printed:
     self._thread.start()
 
   def begin(self, name: str, supervisor: Any) -> None:
-    """Fetches a node's output from a new supervisor, from the beginning.
-
-    Args:
-      name: Name of the node.
-      supervisor: Ray's handle of its supervisor.
-    """
+    """Fetches a node's output from a new supervisor, from the beginning."""
     self._sources[name] = _Source(supervisor)
 
   def fetch(self, name: str) -> None:

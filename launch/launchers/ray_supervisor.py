@@ -59,11 +59,6 @@ class Supervisor:
   """
 
   def __init__(self, name: str):
-    """Starts no process yet.
-
-    Args:
-      name: Name of the node, as shown in process lists.
-    """
     self._name = name
     self._held = contextlib.ExitStack()
     # An unnamed file, which is deleted even if this process is killed.
@@ -82,14 +77,8 @@ class Supervisor:
   ) -> NodeAddress:
     """Returns the node's address; reserves a port if the node serves.
 
-    Args:
-      network: Network between hosts, see `interfaces.of_network`; '' for that
-        of this host's address in the cluster, None for a single host.
-      allows_public: Whether the address may be public.
-      serves: Whether the node serves.
-
-    Raises:
-      ValueError: If this host is not in the network, or its address is public.
+    The network is as in `network_interfaces.of_network`, '' for that of this
+    host's address in the cluster, or None for a single host.
     """
     with self._lock:
       if self._place is None:
@@ -102,14 +91,7 @@ class Supervisor:
   def start(
     self, launch_spec: bytes, environment: Environment, generation: int
   ) -> None:
-    """Starts the node's process; that of an earlier generation must have ended.
-
-    Args:
-      launch_spec: A pickled `node_process.NodeLaunchSpec`.
-      environment: Import paths and working directory.
-      generation: Earlier starts of the node in this run. Repeated calls start
-        a generation only once.
-    """
+    """Starts a generation of the node's process, even if called repeatedly."""
     self._starter.submit(
       self._start, launch_spec, environment, generation
     ).result()
@@ -170,9 +152,6 @@ class Supervisor:
 
   def read(self, start: int) -> tuple[bytes, int]:
     """Reads the node's output.
-
-    Args:
-      start: Position in bytes.
 
     Returns:
       A part of the output, and the next position.

@@ -41,16 +41,7 @@ def launch(
   network: str,
   allows_public: bool,
 ) -> Iterator[launcher.Workers]:
-  """Launches a node graph; see `launcher.Launcher.launch`.
-
-  Args:
-    program: The node graph.
-    log_directory: Folder for the output of nodes.
-    address: Address of the cluster's head, see `ray_cluster.connected`.
-    resources: Resources per node, see `ray_placement.Placement`.
-    network: Network between hosts, likewise.
-    allows_public: Whether hosts may have public addresses, likewise.
-  """
+  """Launches a node graph; see `launcher.Launcher.launch`."""
   printed.set_aside(log_directory)
   with ray_cluster.connected(address) as heartbeat:
     placement = ray_placement.Placement(
@@ -112,14 +103,6 @@ class RayWorkers(process_workers.ProcessWorkers):
     heartbeat: ray_cluster.Heartbeat,
     log_directory: str,
   ):
-    """Places no nodes yet.
-
-    Args:
-      program: The node graph of these workers.
-      placement: Placement of nodes.
-      heartbeat: Monitor of the cluster's head.
-      log_directory: Folder of this host for the output of nodes.
-    """
     super().__init__(program, {}, log_directory)
     self._placement = placement
     self._heartbeat = heartbeat
@@ -299,13 +282,7 @@ class RayWorkers(process_workers.ProcessWorkers):
       node.ending = node.supervisor.wait_for_end.remote()
 
   def _lose(self, node: _Node, loss: str, address: str = '') -> None:
-    """Records a loss, after which the node's host is avoided.
-
-    Args:
-      node: The lost node.
-      loss: Error message.
-      address: Address of the host, if known from Ray.
-    """
+    """Records a loss, after which the node's host is avoided."""
     node.loss = loss
     self._avoid_host_of(node, address)
 

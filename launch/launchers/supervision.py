@@ -59,20 +59,8 @@ def run(
   If the learner, the replay server or the coordinator is lost, all nodes are
   restarted from the last checkpoint.
 
-  Args:
-    make_program: Factory of the node graph of a session.
-    session: The session of the run.
-    title: Title of the run, as displayed.
-    interruption: Stop signal that ends the run early.
-    show: Function that displays the status.
-    launcher: Launcher of the nodes.
-    clock: Clock of waits and time-outs.
-
   Returns:
     The status at the end.
-
-  Raises:
-    failures.NodeError: If a node failed and cannot be restarted.
   """
   max_restarts = session.experiment.max_restarts if launcher.can_restart else 0
   budget = node_registry.RestartBudget(max_restarts, clock)
@@ -110,12 +98,6 @@ class _Watch:
     clock: clocks.Clock,
     first_doing: str,
   ):
-    """Launches nothing yet.
-
-    Args:
-      first_doing: Displayed activity of nodes before their first report; '' if
-        unknown.
-    """
     self._session = session
     self._title = title
     self._interruption = interruption
@@ -408,13 +390,6 @@ class _CoordinatorCalls:
     interruption: interrupts.Interruption,
     clock: clocks.Clock,
   ):
-    """Makes no calls yet.
-
-    Args:
-      workers: The nodes, including the coordinator.
-      interruption: Stop signal that limits waits to the answer time-out.
-      clock: Clock of waits and time-outs.
-    """
     self.is_lost = False
     self._workers = workers
     self._interruption = interruption
@@ -423,9 +398,6 @@ class _CoordinatorCalls:
 
   def wait_for_start(self, show: Callable[[], None]) -> bool:
     """Waits until the coordinator accepts calls.
-
-    Args:
-      show: Called repeatedly during the wait.
 
     Returns:
       False if interrupted before, in which case the coordinator was killed. A
@@ -453,11 +425,7 @@ class _CoordinatorCalls:
     return not is_killed
 
   def call(self, method: str, *arguments: Any) -> Any:
-    """Calls a method and returns its result.
-
-    Raises:
-      failures.NodeError: If the coordinator has died or does not reply.
-    """
+    """Calls a method and returns its result."""
     call = getattr(self._client.futures, method)(*arguments)
     try:
       self._wait_for(

@@ -227,11 +227,7 @@ def _check(
   experiment: experiment_lib.Experiment,
   callback_list: callbacks_lib.CallbackList,
 ) -> topology_lib.Topology:
-  """Returns the topology with defaults for the launcher.
-
-  Raises:
-    ValueError: If topology, launcher and experiment are incompatible.
-  """
+  """Returns the topology with defaults for the launcher."""
   topology = topology.launched_by(launcher, experiment)
   topology_lib.check_launch(
     topology, launcher, experiment.deterministic, experiment.eager
@@ -284,17 +280,7 @@ def check(
   topology: topology_lib.Topology,
   launch_type: launcher_lib.Launcher,
 ) -> None:
-  """Checks whether `run` would accept an experiment; writes nothing.
-
-  Args:
-    experiment: The experiment to check.
-    topology: The topology.
-    launch_type: The launcher.
-
-  Raises:
-    ValueError: If it cannot run.
-    TimeoutError: If making its environment takes too long.
-  """
+  """Checks whether `run` would accept an experiment; writes nothing."""
   experiment, callback_list = _split_callbacks(experiment)
   topology = _check(topology, launch_type, experiment, callback_list)
   resuming.make_plan(

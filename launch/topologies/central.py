@@ -266,12 +266,7 @@ def _make_server(context, session, follow, device, **settings):
 
 
 def _make_evaluator(context, session, server, home):
-  """Makes an evaluator that uses an inference server.
-
-  Args:
-    server: Name of the server.
-    home: Name of the node in whose process the server is.
-  """
+  """Makes an evaluator that uses an inference server."""
   experiment = session.experiment
   if experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
