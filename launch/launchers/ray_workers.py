@@ -2,22 +2,27 @@
 
 import contextlib
 import dataclasses
+import ipaddress
+import os
+import sys
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+import cloudpickle
 import ray
 from ray import exceptions as ray_errors
+from ray.util import scheduling_strategies
 
-from repertory.components.config import settings
+from repertory.components.config.settings import SettingError, text_of
+from repertory.components.runtime import network_interfaces
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import failures
 from repertory.launch.launchers import (
   launcher,
+  node_process,
   process_workers,
   ray_cluster,
-  ray_placement,
-  ray_printed,
   ray_supervisor,
   rpc,
 )
@@ -29,6 +34,20 @@ _ANSWER_SECONDS = 10.0
 _START_SECONDS = 60.0
 _END_SECONDS = 10.0
 _POLL_SECONDS = 0.05
+# Time-out of placing a node.
+_PLACE_SECONDS = 120.0
+# Period of fetching the output of nodes.
+_READ_SECONDS = 1.0
+
+# Concurrent calls of a supervisor: one waits for the end of the process, and
+# another may hang in disk I/O.
+_CALLS_AT_ONCE = 4
+
+# Otherwise Ray would hide all GPUs from nodes that request none.
+_GPUS_STAY = {'RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO': '0'}
+
+# Names of Ray options for built-in resources.
+_OPTIONS = {'CPU': 'num_cpus', 'GPU': 'num_gpus', 'memory': 'memory'}
 
 
 @contextlib.contextmanager
@@ -44,10 +63,9 @@ def launch(
   """Launches a node graph; see `launcher.Launcher.launch`."""
   printed.set_aside(log_directory)
   with ray_cluster.connected(address) as heartbeat:
-    placement = ray_placement.Placement(
-      program, resources, network, allows_public
+    workers = RayWorkers(
+      program, heartbeat, log_directory, resources, network, allows_public
     )
-    workers = RayWorkers(program, placement, heartbeat, log_directory)
     try:
       for name in program.names:
         workers.place(name)
@@ -77,6 +95,9 @@ class _Node:
     is_lost: Whether a restart on another host may help.
     is_bad_input: Whether the cause is invalid user input.
     wanted: Address of the preferred host; '' for none.
+    reading: Pending call that fetches output.
+    read_at: Time of that call.
+    position: Bytes of output fetched so far.
   """
 
   supervisor: Any
@@ -91,26 +112,70 @@ class _Node:
   is_lost: bool = True
   is_bad_input: bool = False
   wanted: str = ''
+  reading: Any = None
+  read_at: float = 0.0
+  position: int = 0
 
 
 class RayWorkers(process_workers.ProcessWorkers):
-  """Workers in processes started by supervisors on the hosts of a cluster."""
+  """Workers in processes started by supervisors on the hosts of a cluster.
+
+  Nodes that save checkpoints, or need a fixed address, are pinned to the
+  launching host. Others may be on any host with free resources.
+  """
 
   def __init__(
     self,
     program: node_graph_lib.NodeGraph,
-    placement: ray_placement.Placement,
     heartbeat: ray_cluster.Heartbeat,
     log_directory: str,
+    resources: Mapping[str, Mapping[str, float]],
+    network: str,
+    allows_public: bool,
   ):
     super().__init__(program, {}, log_directory)
-    self._placement = placement
     self._heartbeat = heartbeat
+    self._resources = resources
+    self._allows_public = allows_public
+    self._rpc_name = rpc.chosen()
+    here = ray.get_runtime_context().get_node_id()
+    self._hosts = ray_cluster.living_hosts()  # As of the last query.
+    (self._here,) = [host for host in self._hosts if host.name == here]
+    self._is_alone = len(self._hosts) == 1
+    self._network = None if self._is_alone else network
+    self._check_settings(network)
+    # Child processes must find the same modules as this process.
+    self._environment = ray_supervisor.Environment(
+      [path for path in sys.path if path], os.getcwd()
+    )
     self._nodes: dict[str, _Node] = {}
-    self._hosts = placement.hosts  # As of the last query.
     # Living hosts where nodes were lost or did not start.
     self._avoided: set[str] = set()
-    self._printed = ray_printed.Printed(self._paths)
+
+  def _check_settings(self, network: str) -> None:
+    found = {kinds.kind_of(name).name for name in self.program.names}
+    for kind in self._resources:
+      if kind not in found:
+        raise SettingError(
+          'node_resources',
+          f'must be of nodes with their own process, '
+          f'{", ".join(sorted(found))}; got {kind!r}.',
+        )
+    if network:  # Each host reports its address in it.
+      try:
+        network_interfaces.of_network(network)
+      except ValueError as error:
+        raise SettingError('bind_interface', str(error)) from error
+    elif not (self._is_alone or self._allows_public):
+      addresses = sorted(host.address for host in self._hosts)
+      public = [a for a in addresses if ipaddress.ip_address(a).is_global]
+      if public:
+        raise SettingError(
+          'allow_public_addresses',
+          f'must be set for hosts with public addresses, got '
+          f'{", ".join(public)}. Anyone who can reach them can read and '
+          'change everything, and run code. Prefer a private network.',
+        )
 
   def is_placed(self, name: str) -> bool:
     return self._address_of(name) is not None
@@ -119,8 +184,7 @@ class RayWorkers(process_workers.ProcessWorkers):
     address = self._address_of(name)
     if address is None:
       raise RuntimeError(f'{name} must be placed before it is called.')
-    library = rpc.get(self._placement.rpc_name)
-    return library.make_client(
+    return rpc.get(self._rpc_name).make_client(
       address, self.program.call_timeout_seconds, self.program.token
     )
 
@@ -128,6 +192,8 @@ class RayWorkers(process_workers.ProcessWorkers):
     node = self._nodes[name]
     if node.code is None and not node.loss:
       self._advance(name, node)
+      if node.reading or time.monotonic() > node.read_at + _READ_SECONDS:
+        self._read([name], 0.0)
     return node.code is None and not node.loss
 
   def failure_of(self, name: str) -> failures.Failure:
@@ -177,7 +243,7 @@ class RayWorkers(process_workers.ProcessWorkers):
         self._lose(node, f'{self._describe_place(node)} did not reply.')
 
   def restart(self, name: str) -> None:
-    self._printed.fetch(name)
+    self._fetch(name)
     node = self._nodes[name]
     generation = node.generation + 1
     if node.loss:
@@ -197,7 +263,7 @@ class RayWorkers(process_workers.ProcessWorkers):
         self._kill_supervisor(node)
         node.loss = node.loss or 'It was ended before it started.'
     super().end()
-    self._printed.close()
+    self._fetch(*self._nodes)
     supervisors = [node.supervisor for node in self._nodes.values()]
     _wait_for_all([one.end.remote() for one in supervisors], _END_SECONDS)
     for node in self._nodes.values():
@@ -223,19 +289,52 @@ class RayWorkers(process_workers.ProcessWorkers):
 
   def place(self, name: str) -> None:
     """Starts placing a new supervisor of a node."""
-    host = self._placement.own_host_of(name) or self._choose_host()
-    supervisor = self._placement.make_supervisor(name, host and host.name)
+    is_pinned = self._is_pinned(name)
+    host = self._here if is_pinned else self._choose_host()
+    supervisor = self._make_supervisor(name, host, is_pinned)
     self._nodes[name] = _Node(
       supervisor, None, time.monotonic(), wanted=host.address if host else ''
     )
     self._ask_for_place(name, self._nodes[name])
-    self._printed.begin(name, supervisor)
+
+  def _make_supervisor(
+    self, name: str, host: ray_cluster.ClusterHost | None, is_pinned: bool
+  ) -> Any:
+    """Creates the supervisor of a node, preferably on a host."""
+    strategy: Any = 'SPREAD'
+    asked = self._resources.get(kinds.kind_of(name).name, {})
+    if host is not None:
+      # Without requested resources, the preference is strict: otherwise Ray
+      # would choose other hosts, even faulty ones, if the host is slow to
+      # reply.
+      strategy = scheduling_strategies.NodeAffinitySchedulingStrategy(
+        host.name, soft=bool(asked) and not is_pinned
+      )
+    options = {_OPTIONS[k]: n for k, n in asked.items() if k in _OPTIONS}
+    own = {k: n for k, n in asked.items() if k not in _OPTIONS}
+    supervisor = ray.remote(ray_supervisor.Supervisor)
+    try:
+      supervisor = supervisor.options(
+        **{'num_cpus': 0, **options},
+        resources=own,
+        max_concurrency=_CALLS_AT_ONCE,
+        scheduling_strategy=strategy,
+        runtime_env={'env_vars': _GPUS_STAY},
+      )
+    except ValueError as error:
+      raise SettingError(
+        'node_resources',
+        f'must be resources that Ray accepts, got {asked}: {text_of(error)}',
+      ) from error
+    return supervisor.remote(name)
+
+  def _is_pinned(self, name: str) -> bool:
+    """Returns whether a node must be on this host."""
+    return self._is_alone or not kinds.kind_of(name).is_replaceable
 
   def _ask_for_place(self, name: str, node: _Node) -> None:
     node.placing = node.supervisor.place.remote(
-      self._placement.network,
-      self._placement.allows_public,
-      self.program[name].kind.serves,
+      self._network, self._allows_public, self.program[name].kind.serves
     )
 
   def _advance(self, name: str, node: _Node) -> None:
@@ -260,9 +359,9 @@ class RayWorkers(process_workers.ProcessWorkers):
       node.is_lost, node.is_bad_input = False, isinstance(cause, ValueError)
       setting = 'bind_interface ' if node.is_bad_input else ''
       self._avoid_host_of(node)
-      node.loss = f'It could not be started: {setting}{settings.text_of(cause)}'
+      node.loss = f'It could not be started: {setting}{text_of(cause)}'
     except ray_errors.RayError as error:
-      message = ' '.join(settings.text_of(error).split())
+      message = ' '.join(text_of(error).split())
       loss = f'{self._describe_place(node)} was lost.'
       self._lose(
         node,
@@ -295,8 +394,14 @@ class RayWorkers(process_workers.ProcessWorkers):
   def _check_time(self, name: str, node: _Node) -> None:
     """Marks a node as lost if it is not placed or started in time."""
     seconds = time.monotonic() - node.since
-    if node.place is None and seconds > self._placement.seconds:
-      node.loss = self._placement.describe_want(name)
+    if node.place is None and seconds > _PLACE_SECONDS:
+      asked = self._resources.get(kinds.kind_of(name).name)
+      what = f'{_in_words(asked)} and ' if asked else ''
+      node.loss = (
+        f'Waited {_PLACE_SECONDS:g} seconds for {what}a host for it. The '
+        f'cluster has {_in_words(ray.cluster_resources())}; free are '
+        f'{_in_words(ray.available_resources())}.'
+      )
     elif node.starting and not node.ending and seconds > _START_SECONDS:
       self._lose(
         node,
@@ -311,10 +416,11 @@ class RayWorkers(process_workers.ProcessWorkers):
       peers[callee] = self._address_of(callee)
       if peers[callee] is None:
         return None
-    launch_spec = self._placement.load(name, peers)
-    environment = self._placement.environment
+    launch_spec = node_process.NodeLaunchSpec.of(
+      self.program, name, peers, self._rpc_name
+    )
     return node.supervisor.start.remote(
-      launch_spec, environment, node.generation
+      cloudpickle.dumps(launch_spec), self._environment, node.generation
     )
 
   def _address_of(self, name: str) -> str | None:
@@ -335,8 +441,30 @@ class RayWorkers(process_workers.ProcessWorkers):
       return 'Its host'
     return f'Its host, {node.place.address}, or its supervisor there,'
 
-  def _fetch(self, name: str) -> None:
-    self._printed.fetch(name)
+  def _fetch(self, *names: str) -> None:
+    # A pending call may return earlier output.
+    self._read([n for n in names if self._nodes[n].reading], _ANSWER_SECONDS)
+    self._read(names, _ANSWER_SECONDS)
+
+  def _read(self, names: Sequence[str], seconds: float) -> None:
+    """Fetches output of nodes to their files, if their supervisors reply."""
+    nodes = {name: self._nodes[name] for name in names}
+    for node in nodes.values():
+      if node.reading is None:
+        node.reading = node.supervisor.read.remote(node.position)
+        node.read_at = time.monotonic()
+    _wait_for_all([node.reading for node in nodes.values()], seconds)
+    for name, node in nodes.items():
+      if not _is_answered(node.reading):
+        continue
+      call, node.reading = node.reading, None
+      with contextlib.suppress(OSError, ray_errors.RayError):
+        found, node.position = ray.get(call)
+        if found:
+          path = self._paths[name]
+          os.makedirs(os.path.dirname(path), exist_ok=True)
+          with open(path, 'ab') as file:
+            file.write(found)
 
   def _ask_for_stacks(self, name: str) -> None:
     self._nodes[name].supervisor.ask_for_stacks.remote()
@@ -349,3 +477,13 @@ def _wait_for_all(calls: Sequence[Any], seconds: float) -> None:
 
 def _is_answered(call: Any) -> bool:
   return call is not None and bool(ray.wait([call], timeout=0)[0])
+
+
+def _in_words(resources: Mapping[str, float]) -> str:
+  """Formats resources as in the flag, without Ray's internal ones."""
+  written = [
+    f'{name}={amount:g}'
+    for name, amount in sorted(resources.items())
+    if not name.startswith(('node:', 'object_store'))
+  ]
+  return ', '.join(written) or 'nothing'
