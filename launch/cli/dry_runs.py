@@ -76,7 +76,7 @@ def find_refused(
   """
   try:
     ended = subprocess.run(
-      children.command('trying'),
+      children.command('dry_runs'),
       env=children.environment(),
       input=json.dumps(argument_lists).encode(),
       capture_output=True,

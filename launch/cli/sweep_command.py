@@ -319,7 +319,7 @@ def _report_end(ending: 'sweep_lib.Ending', plan: plans.SweepPlan) -> int:
   """Prints the results; returns the exit code."""
   if ending.interrupted == signal.SIGHUP:
     lost_readers.let_go()  # Otherwise printing would fail.
-  results, describe_code = sweeps.results, sweeps.tally.describe_code
+  results, describe_code = sweeps.results, sweeps.sweep.describe_code
   rows = [] if ending.interrupted else results.tabulate(ending.manifest)
   if rows:
     print(results.write(rows))

@@ -27,7 +27,7 @@ __all__ = [
   'table',
 ]
 
-# Matplotlib is an extra.
+# Matplotlib and Jinja are extras.
 __getattr__, __dir__ = lazy_imports.modules(
   __name__,
   Found='finding',

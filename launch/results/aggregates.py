@@ -16,8 +16,6 @@ import numpy.typing as npt
 CONFIDENCE = 0.95
 NUM_RESAMPLES = 2000
 
-_MAX_BLOCK = 4_000_000  # Numbers in one block of resamples: 32 MB.
-
 Statistic = Callable[[np.ndarray], np.ndarray]
 
 
@@ -103,27 +101,23 @@ def bootstrap_interval(
   if isinstance(scores, np.ndarray) or np.ndim(tasks[0]) == 0:
     tasks = [scores]
   tasks = [_check(task) for task in tasks]
-  shape = tasks[0].shape[1:]
-  if any(task.shape[1:] != shape for task in tasks):
+  if len({task.shape[1:] for task in tasks}) > 1:
     shapes = [task.shape for task in tasks]
     raise ValueError(f'scores must have equal trailing shapes, got {shapes}.')
   if all(len(task) < 2 for task in tasks):
-    nothing = np.full(shape, np.nan)
+    nothing = np.full(tasks[0].shape[1:], np.nan)
     return Interval(nothing, nothing)
-  indices = _draw([len(task) for task in tasks], num_resamples, seed)
-  tail = (1 - confidence) / 2
-  pooled = np.concatenate(tasks).reshape(indices.shape[1], -1)  # [ΣR, N]
-  bounds = [
-    np.quantile(
-      # [ΣR, resamples, columns], reduced to the last two axes.
-      statistic(np.moveaxis(pooled[:, columns][indices], 0, 1)),
-      [tail, 1 - tail],
-      axis=0,
-    )
-    for columns in _blocks(pooled.shape[1], indices.size)
+  random = np.random.default_rng(seed)
+  # [R of the task, resamples, ...] of each task.
+  drawn = [
+    task[random.integers(len(task), size=(num_resamples, len(task))).T]
+    for task in tasks
   ]
-  low, high = np.concatenate(bounds, axis=-1)
-  return Interval(low.reshape(shape), high.reshape(shape))
+  tail = (1 - confidence) / 2
+  low, high = np.quantile(
+    statistic(np.concatenate(drawn)), [tail, 1 - tail], axis=0
+  )
+  return Interval(low, high)
 
 
 def probability_of_improvement(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
@@ -139,30 +133,6 @@ def probability_of_improvement(x: npt.ArrayLike, y: npt.ArrayLike) -> float:
   """
   x, y = _check(x), _check(y)
   return float(np.mean(np.heaviside(x[:, None] - y[None, :], 0.5)))
-
-
-def _draw(sizes: Sequence[int], num_resamples: int, seed: int) -> np.ndarray:
-  """Draws indices of runs of each task, in the concatenation of all tasks.
-
-  Returns:
-    `[num_resamples, ΣR]`.
-  """
-  random = np.random.default_rng(seed)
-  starts = np.cumsum([0, *sizes[:-1]])
-  return np.concatenate(
-    [
-      start + random.integers(size, size=(num_resamples, size))
-      for start, size in zip(starts, sizes)
-    ],
-    axis=1,
-  )
-
-
-def _blocks(num_columns: int, size_of_one: int) -> Sequence[slice]:
-  """Divides columns into blocks whose resamples fit into memory."""
-  width = max(1, _MAX_BLOCK // size_of_one)
-  starts = range(0, max(num_columns, 1), width)
-  return [slice(start, start + width) for start in starts]
 
 
 def _check(given: npt.ArrayLike) -> np.ndarray:

@@ -59,34 +59,27 @@ def find(paths: Iterable[str]) -> Found:
   for path in paths:
     for directory, why in _search(path):
       real = os.path.realpath(directory)
-      if real in found:
-        continue
       if why:
         others[directory] = why
-        continue
-      run = runs_lib.read(directory)
-      if run.state == runs_lib.UNREADABLE:
-        others[directory] = run.why
-      else:
-        found[real] = run
+      elif real not in found:
+        found[real] = runs_lib.read(directory)
   runs = sorted(found.values(), key=lambda run: run.directory)
-  return Found(runs, sorted(others.items()))
+  for run in runs:
+    if run.state == runs_lib.UNREADABLE:
+      others[run.directory] = run.why
+  readable = [run for run in runs if run.state != runs_lib.UNREADABLE]
+  return Found(readable, sorted(others.items()))
 
 
-def is_run(directory: str) -> bool:
+def _is_run(directory: str) -> bool:
   """Whether a folder is the directory of a run, even of one without logs."""
-  if os.path.isfile(os.path.join(directory, directories.LOCK)):
-    return True
-  logs = os.path.join(directory, directories.LOGS)
-  labels = (run_metadata.FILE, 'nodes.jsonl', 'actors.csv')
-  return any(os.path.isfile(os.path.join(logs, name)) for name in labels) or (
-    runs_lib.newest_checkpoint(directory, directories.CHECKPOINTS) is not None
-  )
+  names = (directories.LOCK, f'{directories.LOGS}/{run_metadata.FILE}')
+  return any(os.path.isfile(os.path.join(directory, name)) for name in names)
 
 
 def _search(top: str) -> Iterator[tuple[str, str]]:
   """Yields the runs under a folder with '', and other folders with a reason."""
-  if is_run(top):
+  if _is_run(top):
     yield top, ''
     return
   try:

@@ -1,18 +1,25 @@
-"""Groups of runs that differ in the seed only, and their settings."""
+"""Groups of runs that differ in the seed only, with settings and labels."""
 
 import dataclasses
+import functools
+import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from repertory.launch.results import labels
+from repertory.agents.interface import registry
 from repertory.launch.results import runs as runs_lib
-
-_PREFIX = 'config.'
 
 # Ending of directories named by their seed.
 _SEED = re.compile(f'{os.sep}seed_[0-9]+$')
+
+# Tables are long, and follow from the settings.
+_DERIVED = 'table.'
+_NUM_ENVIRONMENTS = 'num_environments'  # Mostly follows from other settings.
+_PLAIN_BY_THEMSELVES = ('topology', 'launch_type')
+_DIGITS = 4  # Of long floats in labels, unless that makes two groups equal.
+_SHORT = 8  # Floats of at most this number of characters are never rounded.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +38,7 @@ class Group:
   environment: str
   settings: Mapping[str, Any]
   runs: Sequence[runs_lib.RunRecord]
-  label: str
+  label: str = ''
 
 
 class Grouped(NamedTuple):
@@ -71,58 +78,46 @@ def group(runs: Sequence[runs_lib.RunRecord]) -> Grouped:
     if run.agent is None or run.environment is None or not run.steps:
       notes.append(f'{run.directory} has no steps yet')
       continue
-    members = found.setdefault(_key(run), {})
+    key = _freeze([run.agent, run.environment, _describe_run(run)])
+    members = found.setdefault(key, {})
     seed = run.seed or 0
-    other = members.get(seed)
-    if other is None:
-      members[seed] = run
-      continue
-    less, more = sorted([other, run], key=lambda one: one.steps or 0)
-    members[seed] = more
-    notes.append(
-      f'{less.directory} has the same seed and settings as {more.directory}, '
-      'which has more steps'
-    )
+    other = members.setdefault(seed, run)
+    if other is not run:
+      less, more = sorted([other, run], key=lambda one: one.steps or 0)
+      members[seed] = more
+      notes.append(
+        f'{less.directory} has the same seed and settings as {more.directory}, '
+        'which has more steps'
+      )
+  groups = []
+  for members in found.values():
+    first, *_ = own = [members[seed] for seed in sorted(members)]
+    agent, environment = first.agent or '', first.environment or ''
+    groups.append(Group(agent, environment, _describe_run(first), own))
+  rounded, whole = _name(groups, _DIGITS), _name(groups, None)
+  names = rounded if len(set(rounded)) == len(set(whole)) else whole
   groups = [
-    [members[seed] for seed in sorted(members)] for members in found.values()
+    dataclasses.replace(one, label=name) for one, name in zip(groups, names)
   ]
-  settings = [describe(members[0]) for members in groups]
-  names = labels.name(
-    [
-      labels.Named(members[0].agent or '', members[0].environment, own)
-      for members, own in zip(groups, settings)
-    ]
-  )
-  made = [
-    Group(
-      members[0].agent or '',
-      members[0].environment or '',
-      own,
-      members,
-      label,
-    )
-    for members, own, label in zip(groups, settings, names)
-  ]
-  made.sort(key=lambda one: (one.label, one.environment))
-  return Grouped(made, notes)
+  groups.sort(key=lambda one: (one.label, one.environment))
+  return Grouped(groups, notes)
 
 
-def describe(run: runs_lib.RunRecord) -> dict[str, Any]:
+def _describe_run(run: runs_lib.RunRecord) -> dict[str, Any]:
   """Returns the settings that runs of a group share, in one mapping.
 
   Names of an agent's settings lack the prefix 'config.'.
   """
-  layout = dict(run.wiring)
   settings = {
-    name.removeprefix(_PREFIX): value for name, value in run.settings.items()
+    name.removeprefix('config.'): value for name, value in run.settings.items()
   }
   if run.topology is not None:
     settings['topology'] = run.topology
-  for name in ('topology_settings', 'launch_settings'):
-    settings.update(layout.pop(name, None) or {})
+  for name, value in run.wiring.items():
+    settings.update(value if isinstance(value, dict) else {name: value})
   if run.initial_from is not None:
     settings['initial_from'] = _without_seed(run.initial_from)
-  return {**settings, **layout}
+  return settings
 
 
 def _without_seed(directory: str) -> str:
@@ -135,23 +130,148 @@ def _without_seed(directory: str) -> str:
   return path if near.startswith(os.pardir) else near
 
 
-def _key(run: runs_lib.RunRecord) -> str:
-  return labels.freeze([run.agent, run.environment, describe(run)])
-
-
 def compare(groups: Sequence[Group]) -> dict[str, list[Any]]:
   """Returns the settings whose differences are informative.
 
   These are settings that differ between groups of one agent, and settings of
   all groups that differ. Settings that only another agent has are left out.
   """
-  found = labels.differences([group.settings for group in groups])
   informative = set()
   for agent in {group.agent for group in groups}:
-    own = [group.settings for group in groups if group.agent == agent]
-    informative.update(labels.differences(own))
+    informative.update(_differences([g for g in groups if g.agent == agent]))
   return {
     name: values
-    for name, values in found.items()
+    for name, values in _differences(groups).items()
     if name in informative or all(name in group.settings for group in groups)
   }
+
+
+def _differences(groups: Sequence[Group]) -> dict[str, list[Any]]:
+  """Returns the settings that differ, with the values of all groups.
+
+  Tables, which follow from other settings, are left out unless nothing else
+  differs.
+  """
+  found = {}
+  for name in dict.fromkeys(name for one in groups for name in one.settings):
+    values = [one.settings.get(name) for one in groups]
+    if any(value != values[0] for value in values):
+      found[name] = values
+  plain = {n: v for n, v in found.items() if not n.startswith(_DERIVED)}
+  return plain or found
+
+
+def _freeze(value: Any) -> str:
+  """Serializes plain values, equal ones to equal text."""
+  return json.dumps(value, sort_keys=True, default=str)
+
+
+def _name(groups: Sequence[Group], digits: int | None) -> list[str]:
+  """Names groups by agent, and by settings that differ on one environment.
+
+  Settings of a preset of the agent are replaced by the preset's name if that is
+  shorter.
+  """
+  found = {}
+  for agent in {group.agent for group in groups}:
+    own = [one for one in groups if one.agent == agent]
+    names = _find_distinguishing(own)
+    texts = [
+      [_write(n, one.settings[n], digits) for n in names if n in one.settings]
+      for one in own
+    ]
+    by_presets = _describe_by_presets(agent, own, names, digits)
+    if any(words and words[0].startswith('preset=') for words in by_presets):
+      texts = by_presets
+    for one, words in zip(own, texts):
+      found[id(one)] = ', '.join([agent, *words])
+  return [found[id(one)] for one in groups]
+
+
+def _find_distinguishing(groups: Sequence[Group]) -> list[str]:
+  """Returns the settings that distinguish groups of each environment.
+
+  Settings that only some groups have, such as those of a topology, and the
+  number of environments are included only if necessary.
+  """
+  by_environment: dict[str, list[Group]] = {}
+  for one in groups:
+    by_environment.setdefault(one.environment, []).append(one)
+  distinguishing: dict[str, None] = {}
+  optional: dict[str, None] = {}
+  for rivals in by_environment.values():
+    for name in _differences(rivals):
+      values = {
+        _freeze(one.settings[name]) for one in rivals if name in one.settings
+      }
+      is_plain = len(values) > 1 and name != _NUM_ENVIRONMENTS
+      (distinguishing if is_plain else optional)[name] = None
+
+  def are_distinguished(rivals):
+    keys = {
+      _freeze({n: one.settings.get(n) for n in distinguishing})
+      for one in rivals
+    }
+    return len(keys) == len(rivals)
+
+  if 'reward_model' in distinguishing:  # Implies different builders.
+    distinguishing.pop('builder', None)
+  for name in optional:
+    if not all(map(are_distinguished, by_environment.values())):
+      distinguishing[name] = None
+  return list(distinguishing)
+
+
+def _describe_by_presets(
+  agent: str, groups: Sequence[Group], names: Sequence[str], digits: int | None
+) -> list[list[str]]:
+  """Describes groups of one agent by presets and differences from them.
+
+  Args:
+    names: Settings that distinguish the groups.
+    digits: Significant digits of floats.
+
+  Returns:
+    The words of each group; [] if the agent has no presets.
+  """
+  known = {one.name: one.presets for one in registry.agents()}
+  if not known.get(agent):
+    return []  # Does not import user modules just to name a curve.
+  defaults = {one.name: one.default for one in registry.settings(agent)}
+
+  def describe(settings, preset):
+    own = known[agent][preset] if preset else {}
+    usual = {**defaults, **own}
+    differs = [
+      _write(n, settings[n], digits)
+      for n in dict.fromkeys([*names, *own])
+      if n in settings
+      and (n not in usual or _freeze(usual[n]) != _freeze(settings[n]))
+    ]
+    return [f'preset={preset}', *differs] if preset else differs
+
+  # No preset comes first, so it wins ties.
+  return [
+    min(
+      map(functools.partial(describe, one.settings), ['', *known[agent]]),
+      key=len,
+    )
+    for one in groups
+  ]
+
+
+def _write(name: str, value: Any, digits: int | None) -> str:
+  if name in _PLAIN_BY_THEMSELVES:
+    return str(value)
+  if isinstance(value, (list, tuple)):
+    value = ','.join(_round(one, digits) for one in value)
+  if isinstance(value, bool):
+    value = str(value).lower()
+  return f'{name}={_round(value, digits)}'
+
+
+def _round(value: Any, digits: int | None) -> str:
+  text = str(value)
+  if digits and isinstance(value, float) and len(text) > _SHORT:
+    return f'{value:.{digits}g}'
+  return text

@@ -14,12 +14,11 @@ from repertory.components.loggers import torn_lines
 
 Columns = Mapping[str, np.ndarray]
 
-_STEPS = 'steps'
 _TAIL_BYTES = 2**16  # Enough for the last row.
 
 
 class Logs(Mapping[str, Columns]):
-  """Logs of one run by label: 'actors', 'learner', 'evaluator' and others.
+  """CSV logs of one run by label: 'actors', 'learner', 'evaluator' and others.
 
   `logs['evaluator']['episode_return']` is an array `[N]`. Numbers are float64,
   NaN where missing, and text is an array of objects. A log is read once, on
@@ -58,15 +57,8 @@ class Logs(Mapping[str, Columns]):
       names = regular_files.list_inside(self._run, self._folder)
     except OSError:
       names = []
-    labels = {
-      name.removesuffix('.csv') for name in names if name.endswith('.csv')
-    } | {
-      name.removesuffix('.jsonl') for name in names if name.endswith('.jsonl')
-    }
-    return (label for label in sorted(labels) if label in self)
-
-  def __contains__(self, label: object) -> bool:
-    return isinstance(label, str) and bool(self.get(label))
+    labels = [n.removesuffix('.csv') for n in names if n.endswith('.csv')]
+    return (label for label in labels if label in self)
 
   def __len__(self) -> int:
     return sum(1 for _ in self)
@@ -81,13 +73,12 @@ class Logs(Mapping[str, Columns]):
   def last(self, label: str, name: str) -> float | None:
     """Returns a number of a log's last row, without reading all of it."""
     try:
-      with self._open(label, 'csv') as file:
+      with self._open(f'{label}.csv') as file:
         header = file.readline()
-        start = len(header)
         size = file.seek(0, os.SEEK_END)
-        file.seek(max(start, size - _TAIL_BYTES))
-        lines = file.read().rpartition(b'\n')[0].rpartition(b'\n')[2]
-      columns, row = csv.reader([header.decode(), lines.decode()])
+        file.seek(max(len(header), size - _TAIL_BYTES))
+        line = file.read().rpartition(b'\n')[0].rpartition(b'\n')[2]
+      columns, row = csv.reader([header.decode(), line.decode()])
       return float(dict(zip(columns, row))[name])
     except (OSError, ValueError, KeyError, csv.Error):
       return None
@@ -98,8 +89,8 @@ class Logs(Mapping[str, Columns]):
     Lines that are no JSON objects are left out.
     """
     try:
-      with self._open(label, 'jsonl') as file:
-        return [row for row in _read_json(file) if row]
+      with self._open(f'{label}.jsonl') as file:
+        return [row for line in file if (row := _parse(line))]
     except FileNotFoundError:
       return []
     except OSError as error:
@@ -107,28 +98,19 @@ class Logs(Mapping[str, Columns]):
       return []
 
   def _load(self, label: str) -> Columns:
-    """Reads a log from CSV, which supports NaN, or else from JSON lines."""
-    problems = []
-    for read, ending in ((_read_csv, 'csv'), (_read_jsonl, 'jsonl')):
-      try:
-        with self._open(label, ending) as file:
-          columns = read(file)
-      except FileNotFoundError:
-        continue
-      except (OSError, ValueError, csv.Error) as error:
-        path = os.path.join(self._run, self._name(label, ending))
-        problems.append(f'{path}: {explain(error)}')
-        continue
-      if columns:
-        return _without_lost_rows(columns)
-    self.problems += problems
+    try:
+      with self._open(f'{label}.csv') as file:
+        return _without_lost_rows(_read_csv(file))
+    except FileNotFoundError:
+      pass
+    except (OSError, ValueError, csv.Error) as error:
+      path = os.path.join(self._run, self._folder, f'{label}.csv')
+      self.problems.append(f'{path}: {explain(error)}')
     return {}
 
-  def _open(self, label: str, ending: str) -> BinaryIO:
-    return regular_files.open_inside(self._run, self._name(label, ending))
-
-  def _name(self, label: str, ending: str) -> str:
-    return os.path.join(self._folder, f'{label}.{ending}')
+  def _open(self, name: str) -> BinaryIO:
+    path = os.path.join(self._folder, name)
+    return regular_files.open_inside(self._run, path)
 
 
 def _read_csv(file: BinaryIO) -> Columns:
@@ -156,36 +138,17 @@ def _to_array(cells: Sequence[str]) -> np.ndarray:
     return np.array(cells, object)
 
 
-def _read_jsonl(file: BinaryIO) -> Columns:
-  rows = list(_read_json(file))
-  if any(row is None for row in rows[:-1]):
-    raise torn_lines.GarbledError('not all lines are JSON objects')
-  rows = [row for row in rows if row]
-  names = dict.fromkeys(name for row in rows for name in row)
-  return {name: _of_json([row.get(name) for row in rows]) for name in names}
-
-
-def _of_json(values: Sequence[Any]) -> np.ndarray:
-  if all(value is None or isinstance(value, (int, float)) for value in values):
-    return np.array(values, np.float64)
-  array = np.empty(len(values), object)
-  array[:] = values
-  return array
-
-
-def _read_json(file: BinaryIO) -> Iterator[dict[str, Any] | None]:
-  """Yields the object of each line; None for a line without one."""
-  for line in file:
-    try:
-      row = json.loads(line)
-    except ValueError:
-      row = None
-    yield row if isinstance(row, dict) else None
+def _parse(line: bytes) -> dict[str, Any]:
+  try:
+    row = json.loads(line)
+  except ValueError:
+    return {}
+  return row if isinstance(row, dict) else {}
 
 
 def _without_lost_rows(columns: Columns) -> Columns:
   """Drops rows with more steps than a later row."""
-  steps = columns.get(_STEPS)
+  steps = columns.get('steps')
   if steps is None or steps.dtype.kind != 'f':
     return columns
   # Rows without steps (NaN) are kept, and affect no others.

@@ -1,17 +1,18 @@
 """Figures of runs: learning curves over seeds, by environment."""
 
+import contextlib
 import importlib
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from repertory.components.config.settings import SettingError
 from repertory.launch.results import curves as curves_lib
 from repertory.launch.results import groups as groups_lib
-from repertory.launch.results import outputs
-from repertory.launch.results import quantities as quantities_lib
 from repertory.launch.results import runs as runs_lib
 
 ENDINGS = ('.png', '.svg')
+DRAWING = 'repertory.launch.results.drawing'
 
 
 def plot(
@@ -29,7 +30,7 @@ def plot(
   Args:
     runs: The runs, as returned by `find`.
     output: Path of the file, which ends with .png or .svg; its folder is made.
-    what: Names of quantities, see `quantities.choose`.
+    what: Names of quantities, see `curves.choose`.
     over: The x-axis: 'steps', 'learner_steps' or 'elapsed_seconds'.
     statistic: Statistic over seeds: 'mean' or 'iqm', the interquartile mean.
 
@@ -46,7 +47,7 @@ def plot(
   chosen = [
     quantity
     for name in what or ('',)
-    for quantity in quantities_lib.choose(name, runs)
+    for quantity in curves_lib.choose(name, runs)
   ]
   panels = curves_lib.make_panels(grouped, chosen, over, statistic)
   if not panels:
@@ -55,10 +56,22 @@ def plot(
       f'must be in the logs; got {", ".join(what)}, of which '
       f'none of {len(runs)} runs has a row.',
     )
-  kind = output.rpartition('.')[2].lower()
-  with outputs.replacing(output) as path:
-    load_drawing().save(panels, grouped.labels, path, kind)
-  return [*grouped.notes, *_find_missing(grouped, chosen, panels)]
+  with replacing(output) as path:
+    kind = output.rpartition('.')[2].lower()
+    load(DRAWING).save(panels, grouped.labels, path, kind)
+  drawn = {
+    (panel.quantity.name, panel.environment, curve.label)
+    for panel in panels
+    for curve in panel.curves
+  }
+  missing = [
+    f'{group.label} on {group.environment} has no {quantity.title}'
+    for quantity in chosen
+    for group in grouped.groups
+    if quantity.agent in (None, group.agent)
+    and (quantity.name, group.environment, group.label) not in drawn
+  ]
+  return [*grouped.notes, *missing]
 
 
 def check(
@@ -68,43 +81,60 @@ def check(
   endings: Sequence[str] = ENDINGS,
 ) -> None:
   """Checks the arguments of `plot`, without reading runs."""
-  outputs.check(output, endings)
+  if not output.lower().endswith(tuple(endings)):
+    raise SettingError(
+      'output', f'must end with {" or ".join(endings)}; got {output!r}.'
+    )
+  if os.path.isdir(output):
+    raise SettingError('output', f'must be a file; {output} is a folder.')
+  folder = os.path.abspath(os.path.dirname(output))
+  while not os.path.exists(folder):
+    folder = os.path.dirname(folder)
+  if not os.path.isdir(folder) or not os.access(folder, os.W_OK | os.X_OK):
+    raise SettingError(
+      'output',
+      f'must be in a writable folder; got {output}, and {folder} is not.',
+    )
   curves_lib.check(over, statistic)
-  load_drawing()
+  load(DRAWING)
 
 
-def load_drawing() -> Any:
-  """Imports the module that draws with Matplotlib.
+def load(name: str) -> Any:
+  """Imports a module that needs the extra 'plots'.
 
   Raises:
-    ImportError: Without Matplotlib.
+    ImportError: Without the extra.
   """
   try:
-    return importlib.import_module('repertory.launch.results.drawing')
+    return importlib.import_module(name)
   except ImportError as error:
-    if (error.name or '').partition('.')[0] != 'matplotlib':
+    missing = (error.name or '').partition('.')[0]
+    if missing not in ('matplotlib', 'jinja2'):
       raise
     raise ImportError(
-      "Figures need the package matplotlib: pip install 'repertory[plots]'.",
-      name='matplotlib',
+      f"Figures need the package {missing}: pip install 'repertory[plots]'.",
+      name=missing,
     ) from error
 
 
-def _find_missing(
-  grouped: groups_lib.Grouped,
-  chosen: Sequence[quantities_lib.Quantity],
-  panels: Sequence[curves_lib.Panel],
-) -> list[str]:
-  """Describes the quantities that some groups lack and others have."""
-  drawn = {
-    (panel.quantity.name, panel.environment, curve.label)
-    for panel in panels
-    for curve in panel.curves
-  }
-  return [
-    f'{group.label} on {group.environment} has no {quantity.title}'
-    for quantity in chosen
-    for group in grouped.groups
-    if quantity.agent in (None, group.agent)
-    and (quantity.name, group.environment, group.label) not in drawn
-  ]
+@contextlib.contextmanager
+def replacing(output: str) -> Iterator[str]:
+  """Yields a temporary path, which replaces a file at the end of the block.
+
+  Readers see the old file or the new one, never a part. Its folder is made.
+
+  Raises:
+    SettingError: If it cannot be written.
+  """
+  temporary = f'{output}.{os.getpid()}.tmp'
+  try:
+    os.makedirs(os.path.dirname(output) or '.', exist_ok=True)
+    yield temporary
+    os.replace(temporary, output)
+  except OSError as error:
+    raise SettingError(
+      'output', f'must be writable; got {output}: {error.strerror or error}.'
+    ) from error
+  finally:
+    with contextlib.suppress(OSError):
+      os.remove(temporary)

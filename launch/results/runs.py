@@ -4,56 +4,26 @@ import contextlib
 import dataclasses
 import datetime
 import functools
-import json
 import os
 import signal
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from repertory.agents.reward_models import reward_model_config
-from repertory.components.checkpoints import checkpointing
-from repertory.components.config import regular_files
 from repertory.launch.opening import directories, run_metadata
 from repertory.launch.results import logs as logs_lib
 
 RUNNING = 'running'
-DONE, INTERRUPTED, FAILED = (
-  run_metadata.DONE,
-  run_metadata.INTERRUPTED,
-  run_metadata.FAILED,
-)
-ENDED = 'ended'  # Of earlier versions, which logged no outcome.
+DONE = run_metadata.DONE
+INTERRUPTED = run_metadata.INTERRUPTED
+FAILED = run_metadata.FAILED
 NEVER_BEGUN = 'never begun'
 UNREADABLE = 'unreadable'
-STATES = (RUNNING, DONE, INTERRUPTED, FAILED, ENDED, NEVER_BEGUN, UNREADABLE)
 
-_INITIAL_FROM = 'initial_from'  # Key in experiments and in checkpoints.
-_DEMONSTRATIONS = 'demonstrations'  # Key in experiments.
-_DATA = 'data'  # Key in settings of topologies.
+_T = TypeVar('_T')
 
-# Expected types of values that are used unconverted.
-_KINDS_OF_IDENTITY = {
-  'agent': str,
-  'environment': str,
-  'seed': int,
-  reward_model_config.REWARD_MODEL: str,
-}
-_KINDS_OF_EXPERIMENT = {
-  'max_steps': int,
-  _INITIAL_FROM: str,
-  _DEMONSTRATIONS: list,
-}
-_KINDS_OF_START = {
-  'config': dict,
-  'experiment': dict,
-  'topology': str,
-  'topology_settings': dict,
-  'launch_type': str,
-  'launch_settings': dict,
-  'state': str,
-}
 _POSITIONED = ('actors', 'learner', 'replay', 'evaluator')
 
 
@@ -79,7 +49,8 @@ class RunRecord:
 
   Attributes:
     directory: Path of its directory, as given.
-    state: One of `STATES`.
+    state: 'running', 'done', 'interrupted', 'failed', 'never begun' or
+      'unreadable'.
     why: Explanation of the state, or ''.
     agent: Name of the agent.
     environment: Name of the environment.
@@ -89,6 +60,9 @@ class RunRecord:
       'table.<name>'.
     experiment: Settings of `launch.Experiment` at its last start, such as
       'max_steps'.
+    max_steps: Total number of environment steps.
+    reward_model: Name of its reward model (`--reward_model`).
+    data: Folders of its offline data or demonstrations.
     topology: Name of the topology at its last start.
     wiring: Settings of topology and launcher at its last start.
     initial_from: Directory of the run whose networks it began with; None for
@@ -98,7 +72,6 @@ class RunRecord:
     elapsed_seconds: Total duration of all its starts.
     begun: Time of its last start.
     ended: Time of its end; for a running one, of its last log.
-    best: The evaluation with the highest mean return.
     starts: The lines of `logs/runs.jsonl`.
     logs: Its logs as columns: `run.logs['evaluator']['episode_return']`.
   """
@@ -111,6 +84,9 @@ class RunRecord:
   seed: int | None = None
   settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   experiment: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  max_steps: int | None = None
+  reward_model: str | None = None
+  data: Sequence[str] = ()
   topology: str | None = None
   wiring: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   initial_from: str | None = None
@@ -119,7 +95,6 @@ class RunRecord:
   elapsed_seconds: float | None = None
   begun: datetime.datetime | None = None
   ended: datetime.datetime | None = None
-  best: EvaluationRow | None = None
   starts: Sequence[Mapping[str, Any]] = ()
   logs: logs_lib.Logs = dataclasses.field(
     default_factory=lambda: logs_lib.Logs(''), compare=False, repr=False
@@ -130,27 +105,39 @@ class RunRecord:
     """Descriptions of what could not be read so far."""
     return self.logs.problems
 
-  @property
-  def reward_model(self) -> str | None:
-    """Name of its reward model (`--reward_model`), or None."""
-    return self.settings.get(reward_model_config.REWARD_MODEL)
-
-  @property
-  def data(self) -> tuple[str, ...]:
-    """Folders of its offline data or demonstrations."""
-    of_topology = self.wiring.get('topology_settings') or {}
-    of_experiment = self.experiment.get(_DEMONSTRATIONS)
-    return tuple(map(str, of_topology.get(_DATA) or of_experiment or ()))
-
-  @property
-  def max_steps(self) -> int | None:
-    """Total number of environment steps."""
-    return self.experiment.get('max_steps')
-
   @functools.cached_property
+  def evaluations(self) -> Sequence[EvaluationRow]:
+    """All evaluations whose return and steps are known."""
+    columns = [
+      self.logs.column('evaluator', name)
+      for name in (
+        'episode_return', 'steps', 'episode_return_deviation', 'count'
+      )
+    ]  # fmt: skip
+    size = len(columns[0])
+    columns = [c if len(c) == size else np.full(size, np.nan) for c in columns]
+    return [
+      EvaluationRow(
+        float(value),
+        int(steps),
+        None if np.isnan(deviation) else float(deviation),
+        None if np.isnan(count) else int(count),
+      )
+      for value, steps, deviation, count in zip(*columns)
+      if np.isfinite(value) and np.isfinite(steps)
+    ]
+
+  @property
   def last(self) -> EvaluationRow | None:
     """Its last evaluation."""
-    return next(reversed(_evaluations(self.logs)), None)
+    return self.evaluations[-1] if self.evaluations else None
+
+  @property
+  def best(self) -> EvaluationRow | None:
+    """The evaluation with the highest mean return."""
+    return max(
+      self.evaluations, key=lambda one: one.episode_return, default=None
+    )
 
 
 def read(directory: str) -> RunRecord:
@@ -164,73 +151,63 @@ def read(directory: str) -> RunRecord:
   directory = os.fspath(directory)
   try:
     os.listdir(directory)
-    is_held = directories.is_held(directory)
+    return _read(directory, directories.is_held(directory))
   except OSError as error:
     return RunRecord(directory, UNREADABLE, logs_lib.explain(error))
-  try:
-    return _read(directory, is_held)
   except Exception as error:  # Broken content may raise anything.
     return RunRecord(directory, UNREADABLE, f'{type(error).__name__}: {error}')
 
 
 def _read(directory: str, is_held: bool) -> RunRecord:
+  """Reads a run, converting its values, as the files may be anybody's."""
   logs = logs_lib.Logs(os.path.join(directory, directories.LOGS))
   starts = logs.rows(run_metadata.FILE.removesuffix('.jsonl'))
-  begun = next(
-    (row for row in reversed(starts) if run_metadata.BEGUN in row), {}
-  )
+  begun = next((s for s in reversed(starts) if run_metadata.BEGUN in s), {})
   ended = starts[-1] if starts and run_metadata.ENDED in starts[-1] else {}
-  for row in (begun, ended):
-    _check(row, _KINDS_OF_START)
-  saved = _load_state(directory, directories.CHECKPOINTS, logs.problems)
-  kept = _load_state(directory, directories.BEST, logs.problems)
   identity = reward_model_config.with_present_names(
-    begun.get('config') or _learner_config(logs) or saved.get('experiment', {})
+    dict(begun.get('config') or {})
   )
-  counts = saved.get('counts', {})
-  steps = _last(logs, 'steps', begun, ended, counts)
-  experiment = begun.get('experiment', {})
-  _check(identity, _KINDS_OF_IDENTITY)
-  _check(experiment, _KINDS_OF_EXPERIMENT)
-  _check(begun.get('topology_settings') or {}, {_DATA: list})
+  experiments = [dict(start.get('experiment') or {}) for start in starts]
+  experiment = dict(begun.get('experiment') or {})
+  wiring: dict[str, Any] = {
+    name: dict(begun[name] or {})
+    for name in ('topology_settings', 'launch_settings')
+    if name in begun
+  }
+  if begun.get('launch_type'):
+    wiring['launch_type'] = str(begun['launch_type'])
+  data = wiring.get('topology_settings', {}).get('data')
   # The command that resumes a run may omit it.
-  initial = saved.get(_INITIAL_FROM) or {}
-  _check(initial, {'directory': str})
-  state, why = _judge(is_held, begun, ended, bool(steps), bool(identity))
+  initial = [one.get('initial_from') for one in experiments]
+  steps = _last(logs, 'steps', begun, ended)
+  state, why = _judge(is_held, begun, ended, bool(steps))
   return RunRecord(
     directory,
     state,
     why,
-    agent=identity.pop('agent', None),
-    environment=identity.pop('environment', None),
-    seed=identity.pop('seed', None),
+    agent=_convert(str, identity.pop('agent', None)),
+    environment=_convert(str, identity.pop('environment', None)),
+    seed=_convert(int, identity.pop('seed', None)),
     settings=identity,
     experiment=experiment,
-    topology=begun.get('topology'),
-    wiring={
-      name: begun[name]
-      for name in ('topology_settings', 'launch_type', 'launch_settings')
-      if name in begun
-    },
-    initial_from=initial.get('directory') or experiment.get(_INITIAL_FROM),
-    steps=_to_integer(steps),
-    learner_steps=_to_integer(
-      _last(logs, 'learner_steps', begun, ended, counts)
-    ),
-    elapsed_seconds=_last(logs, 'elapsed_seconds', begun, ended, saved),
+    max_steps=_convert(int, experiment.get('max_steps')),
+    reward_model=_convert(str, identity.get('reward_model')),
+    data=[*map(str, data or experiment.get('demonstrations') or ())],
+    topology=_convert(str, begun.get('topology')),
+    wiring=wiring,
+    initial_from=_convert(str, next(filter(None, initial), None)),
+    steps=_convert(int, steps),
+    learner_steps=_convert(int, _last(logs, 'learner_steps', begun, ended)),
+    elapsed_seconds=_last(logs, 'elapsed_seconds', begun, ended),
     begun=_parse_time(begun.get(run_metadata.BEGUN)),
     ended=_parse_time(ended.get(run_metadata.ENDED)) or _last_change(directory),
-    best=_best(logs, kept),
     starts=starts,
     logs=logs,
   )
 
 
-def _check(found: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
-  """Raises ValueError if a value has an unexpected type."""
-  for name, kind in kinds.items():
-    if not isinstance(found.get(name), (kind, type(None))):
-      raise ValueError(f'{name} is {found[name]!r}')
+def _convert(kind: Callable[[Any], _T], value: Any) -> _T | None:
+  return None if value is None else kind(value)
 
 
 def _judge(
@@ -238,35 +215,23 @@ def _judge(
   begun: Mapping[str, Any],
   ended: Mapping[str, Any],
   has_steps: bool,
-  is_known: bool,
 ) -> tuple[str, str]:
   """Returns the state of a run, and an explanation."""
   if is_held:
     return RUNNING, ''
-  if ended:
-    return ended.get('state', ENDED), _explain_end(ended)
-  if begun:
-    return INTERRUPTED, 'its process ended without logging an outcome'
-  if not has_steps:
+  if not begun:
+    if has_steps:
+      return UNREADABLE, 'its agent and environment are unknown'
     return NEVER_BEGUN, ''
-  if not is_known:
-    return UNREADABLE, 'its agent and environment are unknown'
-  return ENDED, 'its outcome was not logged'
-
-
-def _explain_end(ended: Mapping[str, Any]) -> str:
-  """Names the signal that ended a run, or the failed node and the cause."""
+  if not ended:
+    return INTERRUPTED, 'its process ended without logging an outcome'
   if ended.get('signal') is not None:
-    return f'by {signal.Signals(ended["signal"]).name}'
-  return ': '.join(filter(None, [ended.get('node'), ended.get('cause')]))
-
-
-def _learner_config(logs: logs_lib.Logs) -> Mapping[str, Any]:
-  """Returns the config that the learner logged last."""
-  for row in reversed(logs.rows('nodes')):
-    if isinstance(row.get('config'), dict):
-      return row['config']
-  return {}
+    why = f'by {signal.Signals(ended["signal"]).name}'
+  else:
+    why = ': '.join(
+      map(str, filter(None, [ended.get('node'), ended.get('cause')]))
+    )
+  return str(ended['state']), why
 
 
 def _last(
@@ -275,70 +240,7 @@ def _last(
   """Returns the highest value of a count in logs and other records."""
   values = [logs.last(label, name) for label in _POSITIONED]
   values += [one.get(name) for one in others]
-  return max((v for v in values if v is not None), default=None)
-
-
-def _best(logs: logs_lib.Logs, kept: Mapping[str, Any]) -> EvaluationRow | None:
-  """Returns the best evaluation, from its checkpoint or else from the logs."""
-  if kept.get('evaluation'):
-    return EvaluationRow(**kept['evaluation'])
-  found = _evaluations(logs)
-  return max(found, key=lambda one: one.episode_return, default=None)
-
-
-def _evaluations(logs: logs_lib.Logs) -> list[EvaluationRow]:
-  """Returns all evaluations whose return and steps are known."""
-  columns = [
-    logs.column('evaluator', name)
-    for name in (
-      'episode_return',
-      'steps',
-      'episode_return_deviation',
-      'count',
-    )
-  ]
-  size = len(columns[0])
-  rows = zip(*(c if len(c) == size else np.full(size, np.nan) for c in columns))
-  return [
-    EvaluationRow(
-      float(value),
-      int(steps),
-      None if np.isnan(deviation) else float(deviation),
-      None if np.isnan(count) else int(count),
-    )
-    for value, steps, deviation, count in rows
-    if np.isfinite(value) and np.isfinite(steps)
-  ]
-
-
-def newest_checkpoint(directory: str, folder: str) -> str | None:
-  """Returns the newest checkpoint in a folder of a run, or None."""
-  try:
-    path = os.path.join(directory, folder)
-    return checkpointing.Checkpointer(path).newest()
-  except OSError:
-    return None
-
-
-def _load_state(
-  directory: str, folder: str, problems: list[str]
-) -> Mapping[str, Any]:
-  """Reads the state of the newest checkpoint in a folder, or {}."""
-  path = newest_checkpoint(directory, folder)
-  if path is None:
-    return {}
-  try:
-    name = os.path.join(folder, os.path.basename(path), checkpointing.STATE)
-    with regular_files.open_inside(directory, name) as file:
-      state = json.load(file)
-    if not isinstance(state, dict):
-      raise ValueError('it is no JSON object')
-    return state
-  except FileNotFoundError:
-    return {}  # It was replaced by a newer one, or is damaged.
-  except (OSError, ValueError) as error:
-    problems.append(f'{path}: {logs_lib.explain(error)}')
-    return {}
+  return max((float(v) for v in values if v is not None), default=None)
 
 
 def _last_change(directory: str) -> datetime.datetime | None:
@@ -358,7 +260,3 @@ def _parse_time(text: str | None) -> datetime.datetime | None:
     return datetime.datetime.fromisoformat(text) if text else None
   except (TypeError, ValueError):
     return None
-
-
-def _to_integer(value: float | None) -> int | None:
-  return None if value is None else int(value)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from repertory.launch.results import aggregates, quantities
+from repertory.launch.results import aggregates
 from repertory.launch.results import groups as groups_lib
 from repertory.launch.results import runs as runs_lib
 
@@ -30,27 +30,6 @@ class Score:
   steps: np.ndarray
 
 
-def score(groups: Sequence[groups_lib.Group]) -> list[Score]:
-  """Returns the scores of all groups with evaluations."""
-  found = []
-  for group in groups:
-    rivals = [one for one in groups if one.environment == group.environment]
-    ends = [_evaluations(run).x for one in rivals for run in one.runs]
-    end = min((x[-1] for x in ends if len(x)), default=0.0)
-    runs = [run for run in group.runs if run.last is not None]
-    if runs:
-      found.append(
-        Score(
-          group,
-          last=np.array([run.last.episode_return for run in runs if run.last]),
-          best=np.array([run.best.episode_return for run in runs if run.best]),
-          area=np.array([_area(_evaluations(run), end) for run in runs]),
-          steps=np.array([run.last.steps for run in runs if run.last]),
-        )
-      )
-  return found
-
-
 @dataclasses.dataclass(frozen=True)
 class Overall:
   """Score of a label over all environments.
@@ -66,6 +45,35 @@ class Overall:
   interval: aggregates.Interval
 
 
+def score(groups: Sequence[groups_lib.Group]) -> list[Score]:
+  """Returns the scores of all groups with evaluations."""
+  ends: dict[str, int] = {}  # By environment.
+  evaluated = {
+    id(group): [run for run in group.runs if run.last] for group in groups
+  }
+  for group in groups:
+    for run in evaluated[id(group)]:
+      end = run.evaluations[-1].steps
+      ends[group.environment] = min(end, ends.get(group.environment, end))
+  found = []
+  for group in groups:
+    if runs := evaluated[id(group)]:
+      last = [run.evaluations[-1] for run in runs]
+      end = ends[group.environment]
+      found.append(
+        Score(
+          group,
+          last=np.array([one.episode_return for one in last]),
+          best=np.array(
+            [max(one.episode_return for one in r.evaluations) for r in runs]
+          ),
+          area=np.array([_area(run.evaluations, end) for run in runs]),
+          steps=np.array([one.steps for one in last]),
+        )
+      )
+  return found
+
+
 def rank_overall(scores: Sequence[Score]) -> list[Overall]:
   """Ranks the labels that have runs on all of several environments.
 
@@ -75,47 +83,36 @@ def rank_overall(scores: Sequence[Score]) -> list[Overall]:
   Returns:
     The scores, the best first; [] with fewer than two environments or labels.
   """
-  environments = sorted({one.group.environment for one in scores})
-  if len(environments) < 2:
+  pooled: dict[str, list[np.ndarray]] = {}  # By environment.
+  for one in scores:
+    pooled.setdefault(one.group.environment, []).append(one.last)
+  if len(pooled) < 2:
     return []
-  spans = {}
-  for name in environments:
-    values = [one.last for one in scores if one.group.environment == name]
-    values = np.concatenate(values)
-    spans[name] = values.min(), max(np.ptp(values), np.finfo(float).tiny)
-  found = []
-  for label in sorted({one.group.label for one in scores}):
-    tasks = {
-      one.group.environment: (one.last - spans[one.group.environment][0])
-      / spans[one.group.environment][1]
-      for one in scores
-      if one.group.label == label
-    }
-    if len(tasks) == len(environments):
-      pooled = list(tasks.values())
-      found.append(
-        Overall(
-          label,
-          float(aggregates.interquartile_mean(np.concatenate(pooled))),
-          aggregates.bootstrap_interval(pooled),
-        )
-      )
+  tasks: dict[str, list[np.ndarray]] = {}  # By label.
+  for one in scores:
+    all_last = np.concatenate(pooled[one.group.environment])
+    span = max(np.ptp(all_last), np.finfo(float).tiny)
+    normalized = (one.last - all_last.min()) / span
+    tasks.setdefault(one.group.label, []).append(normalized)
+  found = [
+    Overall(
+      label,
+      float(aggregates.interquartile_mean(np.concatenate(own))),
+      aggregates.bootstrap_interval(own),
+    )
+    for label, own in sorted(tasks.items())
+    if len(own) == len(pooled)
+  ]
   return sorted(found, key=lambda one: -one.value) if len(found) > 1 else []
 
 
-def _evaluations(run: runs_lib.RunRecord) -> quantities.Series:
-  return quantities.choose('return', [run])[0].series(run, 'steps')
-
-
-def _area(series: quantities.Series, end: float) -> float:
+def _area(evaluations: Sequence[runs_lib.EvaluationRow], end: int) -> float:
   """Returns the normalized area under a curve up to a number of steps."""
-  x, last = np.unique(series.x[::-1], return_index=True)
-  y = series.y[::-1][last]  # The later one of two at the same step.
-  inside = x < end
-  x, y = (
-    np.append(x[inside], end),
-    np.append(y[inside], np.interp(end, x, y) if len(x) else np.nan),
-  )
+  # The later one of two at the same step.
+  returns = {one.steps: one.episode_return for one in evaluations}
+  steps = sorted(returns)
+  x = [*(step for step in steps if step < end), end]
   if len(x) < 2:
     return float('nan')
+  y = np.interp(x, steps, [returns[step] for step in steps])
   return float(aggregates.area_under_curve(x, y))

@@ -10,25 +10,13 @@ from repertory.components.config.settings import SettingError, did_you_mean
 from repertory.launch.results import runs as runs_lib
 from repertory.launch.results import wording
 
-TEXT, CSV, JSON = 'text', 'csv', 'json'
-FORMATS = (TEXT, CSV, JSON)
+FORMATS = ('text', 'csv', 'json')
 
 COLUMNS: tuple[str, ...] = (
-  'directory',
-  'agent',
-  'reward_model',
-  'environment',
-  'seed',
-  'topology',
-  'data',
-  'steps',
-  'max_steps',
-  'last_return',
-  'best_return',
-  'state',
-  'when',
+  'directory', 'agent', 'reward_model', 'environment', 'seed', 'topology',
+  'data', 'steps', 'max_steps', 'last_return', 'best_return', 'state', 'when',
   'why',
-)
+)  # fmt: skip
 
 # Columns omitted from text if no run has a value.
 _RARE = ('reward_model', 'data', 'why')
@@ -64,7 +52,7 @@ def rows(
 def table(
   runs: Sequence[runs_lib.RunRecord],
   sort: str = 'directory',
-  format: str = TEXT,
+  format: str = 'text',
 ) -> str:
   """Returns a table with a line for each run, without a final line break.
 
@@ -85,21 +73,20 @@ def table(
       f'{did_you_mean(format, FORMATS)}',
     )
   found = rows(runs, sort)
-  if format == JSON:
-    return json.dumps([_plain(row) for row in found], indent=2)
-  if format == CSV:
-    file = io.StringIO()
-    writer = csv.DictWriter(file, COLUMNS, lineterminator='\n')
-    writer.writeheader()
-    writer.writerows(
-      {
-        name: wording.text(value) if isinstance(value, str) else value
-        for name, value in _plain(row).items()
-      }
-      for row in found
+  if format == 'text':
+    return _write_text(found)
+  for row in found:
+    row['when'] = row['when'] and row['when'].isoformat()
+  if format == 'json':
+    return json.dumps(found, indent=2)
+  file = io.StringIO()
+  writer = csv.writer(file, lineterminator='\n')
+  writer.writerow(COLUMNS)
+  for row in found:
+    writer.writerow(
+      wording.text(v) if isinstance(v, str) else v for v in row.values()
     )
-    return file.getvalue().rstrip('\n')
-  return _align([_texts(row) for row in found])
+  return file.getvalue().rstrip('\n')
 
 
 def _row(run: runs_lib.RunRecord) -> dict[str, Any]:
@@ -121,46 +108,26 @@ def _row(run: runs_lib.RunRecord) -> dict[str, Any]:
   }
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-  when = row['when'] and row['when'].isoformat()
-  return {**row, 'when': when}
-
-
-def _texts(row: dict[str, Any]) -> dict[str, str]:
-  """Formats the cells of a row as text."""
-  texts = {
-    name: wording.NOTHING if value is None else wording.text(value)
-    for name, value in row.items()
-  }
-  for name in ('last_return', 'best_return'):
-    if row[name] is not None:
-      texts[name] = wording.number(row[name])
-  texts['steps'] = wording.steps(row['steps'], row['max_steps'])
-  texts['when'] = wording.time(row['when'])
-  for name in _RARE:
-    texts[name] = wording.text(row[name] or '')
-  return texts
-
-
-def _align(rows_of_text: Sequence[dict[str, str]]) -> str:
-  """Aligns columns under their names, without empty rare columns."""
+def _write_text(found: Sequence[dict[str, Any]]) -> str:
   names = [
     name
     for name in COLUMNS
-    if name not in ('max_steps', *_RARE)
-    or (name in _RARE and any(row[name] for row in rows_of_text))
+    if name != 'max_steps'
+    and (name not in _RARE or any(row[name] for row in found))
   ]
-  widths = {
-    name: max(map(len, [name, *(row[name] for row in rows_of_text)]))
-    for name in names
-  }
-  lines = []
-  for row in [{name: name.replace('_', ' ') for name in names}, *rows_of_text]:
-    cells = [
-      row[name].rjust(widths[name])
-      if name in _NUMBERS
-      else row[name].ljust(widths[name])
-      for name in names
-    ]
-    lines.append('  '.join(cells).rstrip())
-  return '\n'.join(lines)
+  lines = [[name.replace('_', ' ') for name in names]]
+  for row in found:
+    texts = {
+      **{
+        name: wording.text(value)
+        if value is not None
+        else ('' if name in _RARE else wording.NOTHING)
+        for name, value in row.items()
+      },
+      'last_return': wording.number(row['last_return']),
+      'best_return': wording.number(row['best_return']),
+      'steps': wording.steps(row['steps'], row['max_steps']),
+      'when': wording.time(row['when']),
+    }
+    lines.append([texts[name] for name in names])
+  return wording.align(lines, [name in _NUMBERS for name in names])

@@ -37,7 +37,7 @@ class Throughput:
     inserts_wait: Share of time in which the rate limiter blocked inserts.
     samples_wait: Share of time in which it blocked samples.
     inference: Means over servers and time, by description.
-    takes_turns: Whether one thread runs everything, so nothing is blocked.
+    bottleneck: The bottleneck, judging by the rate limiter; '' if unknown.
   """
 
   steps_per_second: float | None
@@ -46,40 +46,45 @@ class Throughput:
   inserts_wait: float | None
   samples_wait: float | None
   inference: Mapping[str, float]
-  takes_turns: bool
-
-  @property
-  def bottleneck(self) -> str:
-    """Names the bottleneck, judging by the rate limiter; '' if unknown."""
-    if self.inserts_wait is None or self.samples_wait is None:
-      return ''
-    most = max(self.inserts_wait, self.samples_wait)
-    if most < 0.5:
-      return 'neither side waits for the other most of the time'
-    if self.samples_wait == most:
-      return 'learning waits for acting: more or faster actors would help'
-    return 'acting waits for learning: a faster learner would help'
+  bottleneck: str
 
 
 def measure(run: runs_lib.RunRecord) -> Throughput:
   """Computes the throughput of a run from its logs."""
   seconds = run.elapsed_seconds or 0.0
-  takes_turns = run.topology in _TAKE_TURNS
+  inserts_wait = samples_wait = None
+  bottleneck = 'acting and learning take turns'
+  if run.topology not in _TAKE_TURNS:
+    inserts_wait = _mean(run, 'replay', 'inserts_wait')
+    samples_wait = _mean(run, 'replay', 'samples_wait')
+    bottleneck = _name_bottleneck(inserts_wait, samples_wait)
   return Throughput(
     steps_per_second=run.steps / seconds if seconds and run.steps else None,
     lately=_measure_lately(run),
     updates_per_second=(
       run.learner_steps / seconds if seconds and run.learner_steps else None
     ),
-    inserts_wait=None if takes_turns else _mean(run, 'replay', 'inserts_wait'),
-    samples_wait=None if takes_turns else _mean(run, 'replay', 'samples_wait'),
+    inserts_wait=inserts_wait,
+    samples_wait=samples_wait,
     inference={
       title: value
       for name, title in INFERENCE.items()
       if (value := _mean(run, 'inference', name)) is not None
     },
-    takes_turns=takes_turns,
+    bottleneck=bottleneck,
   )
+
+
+def _name_bottleneck(
+  inserts_wait: float | None, samples_wait: float | None
+) -> str:
+  if inserts_wait is None or samples_wait is None:
+    return ''
+  if max(inserts_wait, samples_wait) < 0.5:
+    return 'neither side waits for the other most of the time'
+  if samples_wait >= inserts_wait:
+    return 'learning waits for acting: more or faster actors would help'
+  return 'acting waits for learning: a faster learner would help'
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import datetime
 import math
-import os
 from collections.abc import Sequence
 from typing import SupportsFloat
 
@@ -67,7 +66,18 @@ def share(value: float | None) -> str:
   return NOTHING if value is None else f'{value:.0%}'
 
 
-def common_folder(paths: Sequence[str]) -> str:
-  """Returns the deepest folder that contains all paths."""
-  folders = [os.path.dirname(os.path.abspath(path)) for path in paths]
-  return os.path.commonpath(folders) if folders else '.'
+def align(lines: Sequence[Sequence[str]], are_right: Sequence[bool]) -> str:
+  """Returns a text table with aligned columns.
+
+  Args:
+    lines: Cells of each line, the heading first.
+    are_right: Whether each column is aligned to the right.
+  """
+  widths = [max(map(len, column)) for column in zip(*lines)]
+  return '\n'.join(
+    '  '.join(
+      cell.rjust(width) if is_right else cell.ljust(width)
+      for cell, width, is_right in zip(line, widths, are_right)
+    ).rstrip()
+    for line in lines
+  )

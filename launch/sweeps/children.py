@@ -44,15 +44,7 @@ class Child:
   """
 
   def __init__(self, directory: str, arguments: Sequence[str]):
-    """Starts the process.
-
-    Args:
-      directory: Directory of the run.
-      arguments: Arguments of `repertory train`.
-
-    Raises:
-      OSError: If it cannot be started.
-    """
+    """Starts `repertory train`; raises OSError if that fails."""
     os.makedirs(directory, exist_ok=True)
     self._output = os.path.join(directory, OUTPUT)
     with open(self._output, 'ab') as file:

@@ -1,4 +1,4 @@
-"""Grid of a sweep: combinations of values, and their names."""
+"""Runs of a sweep: combinations of values, and the names of directories."""
 
 import dataclasses
 import hashlib
@@ -54,11 +54,6 @@ def make_run(group: str, combination: Combination) -> SweepRun:
   return SweepRun(group, combination[SEED], tuple(to_arguments(combination)))
 
 
-def group_of(path: str) -> str:
-  """Returns the group of a run's path."""
-  return os.path.dirname(path)
-
-
 def to_arguments(combination: Combination) -> list[str]:
   """Returns the arguments of `repertory train`."""
   return [f'--{name}={text}' for name, text in combination.items()]
@@ -87,18 +82,17 @@ def name_group(
     axes: Names of settings that differ within the sweep.
     taken: Names of other groups.
   """
-  name = ','.join(
-    f'{axis.removeprefix("config.")}='
-    + _as_file_name(str(combination.get(axis, settings.get(axis))))
+  texts = {
+    axis.removeprefix('config.'): str(combination.get(axis, settings.get(axis)))
     for axis in axes
     if axis != SEED
+  }
+  name = ','.join(
+    f'{axis}={re.sub("[^A-Za-z0-9_.+-]", "-", text)}'
+    for axis, text in texts.items()
   )
   if len(name) <= _MAX_NAME and name not in taken:
     return name
   # Too long, or equal to another name after replacing characters.
   digest = hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()
   return f'{name[:_MAX_NAME]}-{digest[:8]}'
-
-
-def _as_file_name(text: str) -> str:
-  return re.sub('[^A-Za-z0-9_.+-]', '-', text)

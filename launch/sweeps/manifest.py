@@ -18,6 +18,7 @@ from repertory.launch.sweeps import grid
 
 FILE = 'sweep.json'
 UNFINISHED = f'{FILE}.new'
+STUDY_FILE = 'study.log'  # Journal of a study's trials.
 _VERSION = 1
 _STEPS = 'steps'
 _SEED = re.compile(r'seed_[0-9]+')
@@ -62,7 +63,6 @@ class SweepManifest:
 
   def save(self) -> None:
     """Writes the file atomically."""
-    path = os.path.join(self.directory, FILE)
     unfinished = os.path.join(self.directory, UNFINISHED)
     contents = {'version': _VERSION, **dataclasses.asdict(self)}
     del contents['directory']
@@ -70,7 +70,7 @@ class SweepManifest:
       json.dump(contents, file, indent=1)
       file.flush()
       os.fsync(file.fileno())
-    os.replace(unfinished, path)
+    os.replace(unfinished, os.path.join(self.directory, FILE))
 
 
 def load(directory: str) -> SweepManifest | None:
@@ -79,76 +79,56 @@ def load(directory: str) -> SweepManifest | None:
   Raises:
     SettingError: If the directory is a run's, or the file is unreadable.
   """
-  path = os.path.join(directory, FILE)
   try:
     with regular_files.open_inside(directory, FILE) as file:
-      found = _parse(directory, json.load(file))
-    _check(found)
+      found = _parse(directory, dict(json.load(file)))
     _rename(found)
     return found
   except FileNotFoundError:
-    _check_free(directory)
+    found = [
+      name
+      for name in ('checkpoints', 'logs')
+      if os.path.exists(os.path.join(directory, name))
+    ]
+    if found:
+      raise SettingError(
+        'directory',
+        f'must be that of a sweep, or a new one, got {directory}, which is '
+        f'that of a run, with {" and ".join(found)}.',
+      ) from None
     return None
-  except (OSError, ValueError, RecursionError) as error:
+  except (OSError, ValueError, TypeError, RecursionError) as error:
     raise SettingError(
       'directory',
-      f'must be that of a sweep, or a new one, got {directory}, where {path} '
-      f'cannot be read: {text_of(error)}. Restore it, or choose another '
-      'directory.',
+      f'must be that of a sweep, or a new one, got {directory}, where '
+      f'{os.path.join(directory, FILE)} cannot be read: {text_of(error)}. '
+      'Restore it, or choose another directory.',
     ) from error
 
 
-def _parse(directory: str, contents: Any) -> SweepManifest:
-  """Makes a manifest from JSON, without checking the types of values.
+def _parse(directory: str, contents: dict[str, Any]) -> SweepManifest:
+  """Makes a manifest whose groups and runs stay inside the sweep's directory.
 
   Raises:
-    ValueError: Naming what is missing or unknown.
+    ValueError: Naming the wrong entry.
+    TypeError: If an entry is unknown, or has a wrong type.
   """
-  if not isinstance(contents, dict):
-    raise ValueError(f'it must be a JSON object, got {contents!r:.80}')
   version = contents.pop('version', None)
   if version != _VERSION:
     raise ValueError(f'its version must be {_VERSION}, got {version!r}')
-  known = {field.name for field in dataclasses.fields(SweepManifest)}
-  unknown = sorted(contents.keys() - known | contents.keys() & {'directory'})
-  if unknown:
-    raise ValueError(f'it has unknown entries: {", ".join(map(repr, unknown))}')
-  return SweepManifest(directory, **contents)
-
-
-def _check(manifest: SweepManifest) -> None:
-  """Checks types, and that groups and runs stay inside the sweep's directory.
-
-  Raises:
-    ValueError: Naming the entry.
-  """
-  for name, kind in (
-    ('is_study', bool), ('fixed', dict), ('axes', list), ('groups', dict),
-    ('codes', dict),
-  ):  # fmt: skip
-    value = getattr(manifest, name)
-    if not isinstance(value, kind):
-      raise ValueError(f'{name} must be a {kind.__name__}, got {value!r}')
-  for axis in manifest.axes:
-    if not isinstance(axis, str):
-      raise ValueError(f'axes must be names, got {axis!r}')
-  for group, own in manifest.groups.items():
+  manifest = SweepManifest(directory, **contents)
+  manifest.axes = [*map(str, manifest.axes)]
+  for group in dict(manifest.groups):
     if group in (os.curdir, os.pardir) or os.path.basename(group) != group:
       raise ValueError(f'groups must be names of folders, got {group!r}')
-    is_valid = isinstance(own, dict) and (
-      not manifest.is_study or all(isinstance(v, str) for v in own.values())
-    )
-    if not is_valid:
-      raise ValueError(f'group {group!r} must have settings, got {own!r}')
-    steps = {**manifest.fixed, **own}.get(_STEPS)
+    steps = manifest.settings(group).get(_STEPS)
     if not manifest.is_study and not isinstance(steps, int):
       raise ValueError(f'group {group!r} must have {_STEPS}, got {steps!r}')
-  for path, code in manifest.codes.items():
+  for path in dict(manifest.codes):
     group, seed = os.path.split(path)
     if group not in manifest.groups or not _SEED.fullmatch(seed):
       raise ValueError(f'codes must belong to runs of groups, got {path!r}')
-    if not isinstance(code, int | None):
-      raise ValueError(f'the code of {path} must be an integer, got {code!r}')
+  return manifest
 
 
 def _rename(manifest: SweepManifest) -> None:
@@ -157,20 +137,6 @@ def _rename(manifest: SweepManifest) -> None:
   manifest.fixed = update(manifest.fixed)
   manifest.axes = list(map(reward_model_config.renamed, manifest.axes))
   manifest.groups = {g: update(own) for g, own in manifest.groups.items()}
-
-
-def _check_free(directory: str) -> None:
-  found = [
-    name
-    for name in ('checkpoints', 'logs')
-    if os.path.exists(os.path.join(directory, name))
-  ]
-  if found:
-    raise SettingError(
-      'directory',
-      f'must be that of a sweep, or a new one, got {directory}, which is that '
-      f'of a run, with {" and ".join(found)}.',
-    )
 
 
 def join(
@@ -196,10 +162,9 @@ def join(
     raise SettingError(
       'directory',
       f'must be of a sweep without --study, got {manifest.directory}, which '
-      'has '
-      'one with it.',
+      'has one with it.',
     )
-  axes = [*manifest.axes, *(name for name in axes if name not in manifest.axes)]
+  axes = list(dict.fromkeys([*manifest.axes, *axes]))
   fulls = {group: manifest.settings(group) for group in manifest.groups}
   _check_same(manifest, fulls, [settings for _, settings in asked], axes)
   grown = _grow(manifest, fulls, asked)
@@ -209,9 +174,8 @@ def join(
     own = {name: v for name, v in settings.items() if name != grid.SEED}
     group = group_of.get(_key(own))
     if group is None:
-      group = group_of[_key(own)] = grid.name_group(
-        combination, own, axes, fulls
-      )
+      group = grid.name_group(combination, own, axes, fulls)
+      group_of[_key(own)] = group
       fulls[group] = own
     run = grid.make_run(group, combination)
     if run.path in runs:
@@ -227,14 +191,26 @@ def join(
       'must be requested, as they have that many steps; missing: '
       f'{", ".join(left[:3])}{", ..." if len(left) > 3 else ""}.',
     )
-  _take_over(manifest, fulls, axes)
+  manifest.axes = axes
+  _divide(manifest, fulls)
   codes = dict.fromkeys(manifest.codes) if grown else manifest.codes
   manifest.codes = {**dict.fromkeys(runs), **codes}
   return list(runs.values())
 
 
-def _key(settings: Settings) -> str:
-  return json.dumps(settings, sort_keys=True)
+def _divide(manifest: SweepManifest, fulls: Mapping[str, Settings]) -> None:
+  """Divides settings into common ones and those of groups."""
+  first, *others = fulls.values()
+  manifest.fixed = {
+    name: value
+    for name, value in first.items()
+    if name not in manifest.axes
+    and all(name in other and other[name] == value for other in others)
+  }
+  manifest.groups = {
+    group: {n: v for n, v in full.items() if n not in manifest.fixed}
+    for group, full in fulls.items()
+  }
 
 
 def join_study(manifest: SweepManifest, settings: Settings) -> None:
@@ -262,7 +238,11 @@ def join_study(manifest: SweepManifest, settings: Settings) -> None:
     if there.get(name) != settings.get(name)
   }
   if differences:
-    raise refusal(manifest.directory, differences)
+    raise _refusal(manifest.directory, differences)
+
+
+def _key(settings: Settings) -> str:
+  return json.dumps(settings, sort_keys=True)
 
 
 def _check_same(
@@ -274,38 +254,29 @@ def _check_same(
   """Raises SettingError if a setting changed that is no axis of the sweep."""
   differences = {}
   for settings in asked:
-    for name, value in settings.items():
-      there = _find_there(name, settings, fulls)
-      may_differ = name in (*axes, grid.SEED, _STEPS)
-      if not may_differ and there is not None and there[name] != value:
-        differences[name] = (there[name], value)
+    for name in settings.keys() - {*axes, grid.SEED, _STEPS}:
+      deciding = [
+        one
+        for prefix, flags in _DECIDING.items()
+        if name.startswith(prefix)
+        for one in flags
+      ]
+      # Settings that follow from others are compared if these are the same.
+      comparable = [
+        full[name]
+        for full in fulls.values()
+        if name in full
+        and all(full.get(one) == settings.get(one) for one in deciding)
+      ]
+      if comparable and comparable[0] != settings[name]:
+        differences[name] = (comparable[0], settings[name])
   if differences:
-    raise refusal(manifest.directory, differences)
+    raise _refusal(manifest.directory, differences)
 
 
-def _find_there(
-  name: str, settings: Settings, fulls: Mapping[str, Settings]
-) -> Settings | None:
-  """Returns settings whose value of a name must be the same, if any."""
-  for full in fulls.values():
-    follows = any(
-      name.startswith(prefix) and full.get(one) != settings.get(one)
-      for prefix, deciding in _DECIDING.items()
-      for one in deciding
-    )
-    if name in full and not follows:
-      return full
-  return None
-
-
-def refusal(
+def _refusal(
   directory: str, differences: Mapping[str, tuple[Any, Any]]
 ) -> SettingError:
-  """Returns the error for a directory with a sweep of other settings.
-
-  Args:
-    differences: Values in the directory and requested values, by name.
-  """
   shown = '; '.join(
     f'--{name}: {there} there, {now} now'
     for name, (there, now) in sorted(differences.items())
@@ -320,7 +291,7 @@ def refusal(
 
 def _grow(
   manifest: SweepManifest,
-  fulls: dict[str, dict[str, Any]],
+  fulls: Mapping[str, dict[str, Any]],
   asked: Sequence[tuple[grid.Combination, Settings]],
 ) -> bool:
   """Raises the number of steps of all runs, if requested.
@@ -339,25 +310,7 @@ def _grow(
     return False
   (steps,) = now
   if steps < there:
-    raise refusal(manifest.directory, {_STEPS: (there, steps)})
+    raise _refusal(manifest.directory, {_STEPS: (there, steps)})
   for full in fulls.values():
     full[_STEPS] = steps
   return True
-
-
-def _take_over(
-  manifest: SweepManifest, fulls: Mapping[str, Settings], axes: Sequence[str]
-) -> None:
-  """Divides settings into common ones and those of groups."""
-  first, *others = fulls.values()
-  manifest.axes = list(axes)
-  manifest.fixed = {
-    name: value
-    for name, value in first.items()
-    if name not in axes
-    and all(name in other and other[name] == value for other in others)
-  }
-  manifest.groups = {
-    group: {n: v for n, v in full.items() if n not in manifest.fixed}
-    for group, full in fulls.items()
-  }

@@ -1,6 +1,7 @@
 """Plans of sweeps: a grid of combinations, or the trials of a study."""
 
 import math
+import os
 from collections import deque
 from collections.abc import (
   Callable,
@@ -10,11 +11,11 @@ from collections.abc import (
   Sequence,
   Sized,
 )
-from typing import Any, Protocol
+from typing import Any
 
 from repertory.components.config.settings import SettingError
 from repertory.launch import sweeps
-from repertory.launch.sweeps import grid, pool, trials
+from repertory.launch.sweeps import grid, pool
 from repertory.launch.sweeps import manifest as manifest_lib
 from repertory.launch.sweeps import values as values_lib
 
@@ -22,11 +23,11 @@ from repertory.launch.sweeps import values as values_lib
 Read = Callable[[Sequence[str]], Mapping[str, Any]]
 _MAX_RUNS = 10_000  # More are probably a mistake.
 
-OBJECTIVES = trials.OBJECTIVES
+OBJECTIVES = ('last', 'best')
 
 
-class SweepPlan(Protocol):
-  """Interface of plans of sweeps.
+class SweepPlan:
+  """Plan of a sweep.
 
   Attributes:
     settings: Settings of one of its runs.
@@ -34,44 +35,43 @@ class SweepPlan(Protocol):
   """
 
   settings: Mapping[str, Any]
-  retries: bool
+  retries = True
 
   def join(self, manifest: manifest_lib.SweepManifest) -> None:
     """Adds its runs to a manifest, in memory; raises SettingError if unfit."""
-    ...
+    raise NotImplementedError
 
   def describe(self) -> str:
     """Describes the plan in a few words."""
-    ...
+    raise NotImplementedError
 
-  def untried(self) -> list[grid.SweepRun]:
+  def untried(self) -> Sequence[grid.SweepRun]:
     """Returns runs for smoke tests before anything starts.
 
     They represent combinations that have never begun. Call `join` first.
     """
-    ...
-
-  def open(self) -> pool.RunSource:
-    """Returns the source of the runs, which may write to the directory."""
-    ...
+    raise NotImplementedError
 
   def num_done(self) -> int:
     """Returns the number of its runs that succeeded."""
-    ...
+    raise NotImplementedError
 
-  def max_steps(self, run: grid.SweepRun) -> int:
-    """Returns the total environment steps of one of its runs."""
-    ...
+  def open(self) -> pool.RunSource:
+    """Returns the source of its runs, which may write to the directory."""
+    raise NotImplementedError
 
   def conclude(self) -> list[str]:
     """Returns lines to print at the end."""
-    ...
+    return []
+
+  def max_steps(self, run: grid.SweepRun) -> int:
+    """Returns the total environment steps of one of its runs."""
+    typed = [text for text in run.arguments if text.startswith('--steps=')]
+    return int(typed[0].partition('=')[2] if typed else self.settings['steps'])
 
 
-class GridPlan:
+class GridPlan(SweepPlan):
   """Plan of a grid: all combinations of values."""
-
-  retries = True
 
   def __init__(self, given: values_lib.Given, read: Read):
     """Reads all combinations.
@@ -96,35 +96,25 @@ class GridPlan:
       (one, read(grid.to_arguments(one))) for one in grid.combine(values)
     ]
     self.settings = self._asked[0][1]
-    self._runs: list[grid.SweepRun] = []
 
   def join(self, manifest: manifest_lib.SweepManifest) -> None:
-    known = {grid.group_of(path) for path in manifest.codes}
+    known = set(map(os.path.dirname, manifest.codes))
     self._manifest = manifest
     self._runs = manifest_lib.join(manifest, self._asked, self._axes)
-    self._new = [run for run in self._runs if run.group not in known]
+    self._new = {r.group: r for r in self._runs[::-1] if r.group not in known}
 
   def describe(self) -> str:
     groups = {run.group for run in self._runs}
     return f'{_count(self._runs, "run")}, {_count(groups, "combination")}'
 
-  def untried(self) -> list[grid.SweepRun]:
-    first_of: dict[str, grid.SweepRun] = {}
-    for run in self._new:
-      first_of.setdefault(run.group, run)
-    return list(first_of.values())
-
-  def open(self) -> 'Queue':
-    return Queue(run for run in self._runs if not self._manifest.is_done(run))
+  def untried(self) -> Sequence[grid.SweepRun]:
+    return [*self._new.values()][::-1]
 
   def num_done(self) -> int:
     return sum(map(self._manifest.is_done, self._runs))
 
-  def max_steps(self, run: grid.SweepRun) -> int:
-    return _max_steps(run, self.settings)
-
-  def conclude(self) -> list[str]:
-    return []
+  def open(self) -> 'Queue':
+    return Queue(run for run in self._runs if not self._manifest.is_done(run))
 
 
 class Queue:
@@ -141,18 +131,15 @@ class Queue:
   def next(self) -> grid.SweepRun | None:
     return self._waiting.popleft() if self._waiting else None
 
-  def unwanted(
-    self, running: Collection[grid.SweepRun]
-  ) -> Collection[grid.SweepRun]:
-    del running
+  def unwanted(self) -> Collection[grid.SweepRun]:
     return ()
 
   def end(self, ended: pool.FinishedRun) -> None:
-    del ended
+    pass
 
 
-class StudyPlan:
-  """Plan of a hyperparameter search."""
+class StudyPlan(SweepPlan):
+  """Plan of a hyperparameter search, see `study.Study`."""
 
   retries = False
 
@@ -172,20 +159,24 @@ class StudyPlan:
       read: Function that returns the settings of arguments.
       num_trials: Total number of trials.
       seed: Seed of the choices.
-      objective: One of `smoke_test.OBJECTIVES`.
+      objective: One of `OBJECTIVES`.
       prunes: Whether to prune trials that fall behind.
 
     Raises:
       ValueError: If `train` would reject a choice, or there is nothing to
         choose.
     """
-    _import_study()
-    self._seeds = given.seeds
-    self._choices = {
-      name: texts for name, texts in given.values.items() if len(texts) > 1
-    }
-    self._ranges = given.ranges
-    if not self._choices and not self._ranges:
+    try:
+      self._study_class = sweeps.study.Study
+    except ImportError as error:
+      if error.name != 'optuna':
+        raise
+      raise SettingError(
+        'study', "needs the package optuna: pip install 'repertory[study]'."
+      ) from error
+    choices = {n: texts for n, texts in given.values.items() if len(texts) > 1}
+    self._space = {**choices, **given.ranges}
+    if not self._space:
       raise SettingError(
         'study',
         'must have a setting with a range or several values to choose from.',
@@ -193,41 +184,37 @@ class StudyPlan:
     self._fixed = {
       name: texts[0] for name, texts in given.values.items() if len(texts) == 1
     }
+    self._seeds = given.seeds
     self._num_trials = num_trials
-    self._study = None
-    self._seed = seed
     self._objective = objective
+    self._seed = seed
     self._prunes = prunes
-    self._probes = self._list_probes()
-    others = [{**self._probes[0], grid.SEED: one} for one in self._seeds[1:]]
-    self.settings, *_ = (
-      read(grid.to_arguments(one)) for one in (*self._probes, *others)
-    )
-
-  def _list_probes(self) -> list[grid.Combination]:
-    """Returns a combination, and variants with another value of one setting."""
+    self._study = None
+    # A combination, and variants with another value of one setting.
     ends = {
-      **self._choices,
-      **{n: (str(one.low), str(one.high)) for n, one in self._ranges.items()},
+      **choices,
+      **{n: (str(one.low), str(one.high)) for n, one in given.ranges.items()},
+      grid.SEED: self._seeds,
     }
-    first = {name: texts[0] for name, texts in ends.items()}
-    first = {**self._fixed, **first, grid.SEED: self._seeds[0]}
-    others = [
+    first = {**self._fixed, **{name: texts[0] for name, texts in ends.items()}}
+    self._probes = [first] + [
       {**first, name: text}
       for name, texts in ends.items()
       for text in texts[1:]
     ]
-    return [first, *others]
+    self.settings, *_ = (read(grid.to_arguments(one)) for one in self._probes)
 
   def join(self, manifest: manifest_lib.SweepManifest) -> None:
     self._manifest = manifest
-    self._is_new = not manifest.codes
+    space = {
+      name: one.text if isinstance(one, values_lib.Range) else list(one)
+      for name, one in self._space.items()
+    }
     manifest_lib.join_study(
       manifest,
       {
         **self.settings,
-        **{name: list(texts) for name, texts in self._choices.items()},
-        **{name: one.text for name, one in self._ranges.items()},
+        **space,
         grid.SEED: list(self._seeds),
         'objective': self._objective,
         'study_seed': self._seed,
@@ -238,64 +225,40 @@ class StudyPlan:
     numbers = range(self._num_trials)
     return f'{_count(numbers, "trial")} of {_count(self._seeds, "seed")}'
 
-  def untried(self) -> list[grid.SweepRun]:
-    if not self._is_new:
+  def untried(self) -> Sequence[grid.SweepRun]:
+    if self._manifest.codes:
       return []
-    return [grid.make_run('trial_0', one) for one in self._probes]
-
-  def open(self) -> pool.RunSource:
-    self._study = _import_study().Study(
-      self._manifest.directory,
-      {**self._choices, **self._ranges},
-      self._seed,
-    )
-    return trials.Trials(
-      self._study,
-      self._manifest,
-      self._fixed,
-      self._seeds,
-      self._num_trials,
-      self._objective,
-      self._prunes,
-    )
+    return [
+      grid.make_run('trial_0', one)
+      for one in self._probes
+      if one[grid.SEED] == self._seeds[0]
+    ]
 
   def num_done(self) -> int:
     return sum(code == 0 for code in self._manifest.codes.values())
 
-  def max_steps(self, run: grid.SweepRun) -> int:
-    return _max_steps(run, self.settings)
+  def open(self) -> pool.RunSource:
+    self._study = self._study_class(
+      self._manifest,
+      self._space,
+      self._fixed,
+      self._seeds,
+      self._num_trials,
+      self._seed,
+      self._objective,
+      self._prunes,
+    )
+    return self._study
 
   def conclude(self) -> list[str]:
     best = self._study.best() if self._study is not None else None
     if best is None:
       return ['No trial has a value yet.']
-    trial, value = best
+    number, chosen, value = best
     return [
-      f'Best: trial_{trial.number}, {self._objective} return {value:.4g}: '
-      + ' '.join(grid.to_arguments(trial.chosen))
+      f'Best: trial_{number}, {self._objective} return {value:.4g}: '
+      + ' '.join(grid.to_arguments(chosen))
     ]
-
-
-def _import_study():
-  """Imports the module that needs Optuna.
-
-  Raises:
-    SettingError: Without Optuna.
-  """
-  try:
-    return sweeps.study
-  except ImportError as error:
-    if error.name != 'optuna':
-      raise
-    raise SettingError(
-      'study', "needs the package optuna: pip install 'repertory[study]'."
-    ) from error
-
-
-def _max_steps(run: grid.SweepRun, settings: Mapping[str, Any]) -> int:
-  """Returns a run's steps: its own, or else the common setting."""
-  typed = [text for text in run.arguments if text.startswith('--steps=')]
-  return int(typed[0].partition('=')[2] if typed else settings['steps'])
 
 
 def _count(things: Sized, what: str) -> str:

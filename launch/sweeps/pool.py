@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from repertory.launch.platform import interrupts
@@ -11,8 +11,6 @@ from repertory.launch.sweeps import children, grid
 
 _TICK_SECONDS = 0.2
 _NUM_LAST_LINES = 10
-
-Running = Mapping[grid.SweepRun, children.Child]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,15 +44,20 @@ class RunSource(Protocol):
     """Returns a run to start; None if none is available yet."""
     ...
 
-  def unwanted(
-    self, running: Collection[grid.SweepRun]
-  ) -> Collection[grid.SweepRun]:
-    """Returns the running ones that should be stopped."""
+  def unwanted(self) -> Collection[grid.SweepRun]:
+    """Returns runs that should be stopped if they are running."""
     ...
 
   def end(self, ended: FinishedRun) -> None:
     """Processes the result of a run."""
     ...
+
+
+@dataclasses.dataclass
+class _Running:
+  child: children.Child
+  begun_at: float
+  stopped_at: float | None = None
 
 
 class Pool:
@@ -83,12 +86,12 @@ class Pool:
     self._options = options
     self._parallel = parallel
     self._stop_seconds = stop_seconds
-    self._running: dict[grid.SweepRun, children.Child] = {}
-    self._begun_at: dict[grid.SweepRun, float] = {}
-    self._stopped_at: dict[grid.SweepRun, float] = {}
+    self._running: dict[grid.SweepRun, _Running] = {}
 
   def run(
-    self, source: RunSource, watch: Callable[[Running], None]
+    self,
+    source: RunSource,
+    watch: Callable[[Collection[grid.SweepRun]], None],
   ) -> int | None:
     """Runs all, and returns when no process is left.
 
@@ -106,70 +109,53 @@ class Pool:
             self._fill(source)
           if not self._running:
             return interruption.number
-          self._stop(source, all_of_them=interruption.is_set())
+          is_over = interruption.is_set()
+          self._stop(self._running if is_over else source.unwanted())
           time.sleep(_TICK_SECONDS)
           self._reap(source)
           watch(self._running)
-      except Exception:
-        self._save_all()
+      except Exception:  # An error in this process.
+        self._stop(self._running)
+        deadline = time.monotonic() + self._stop_seconds
+        while time.monotonic() < deadline and any(
+          one.child.poll() is None for one in self._running.values()
+        ):
+          time.sleep(_TICK_SECONDS)
         raise
       finally:
-        for child in self._running.values():
-          child.kill()
+        for one in self._running.values():
+          one.child.kill()
 
   def _fill(self, source: RunSource) -> None:
     """Starts runs up to the limit."""
-    while len(self._running) < self._parallel:
-      run = source.next()
-      if run is None:
-        return
-      self._begun_at[run] = time.monotonic()
+    while len(self._running) < self._parallel and (run := source.next()):
       directory = os.path.join(self._directory, run.path)
       try:
-        self._running[run] = children.Child(
-          directory, [*run.arguments, *self._options(run)]
-        )
+        child = children.Child(directory, [*run.arguments, *self._options(run)])
       except OSError as error:
-        source.end(
-          FinishedRun(run, None, [f'It could not start: {error}'], 0.0)
-        )
+        lines = [f'It could not start: {error}']
+        source.end(FinishedRun(run, None, lines, 0.0))
+      else:
+        self._running[run] = _Running(child, time.monotonic())
 
-  def _stop(self, source: RunSource, all_of_them: bool) -> None:
+  def _stop(self, unwanted: Collection[grid.SweepRun]) -> None:
     """Asks runs to stop, once, and kills them after the time-out."""
     now = time.monotonic()
-    wanted = set(self._running)
-    if not all_of_them:
-      wanted &= set(source.unwanted(list(self._running)))
-    for run in wanted - self._stopped_at.keys():
-      self._stopped_at[run] = now
-      self._running[run].stop()
-    for run, child in self._running.items():
-      if now - self._stopped_at.get(run, now) > self._stop_seconds:
-        child.kill()
+    for run, one in self._running.items():
+      if run in unwanted and one.stopped_at is None:
+        one.stopped_at = now
+        one.child.stop()
+      if one.stopped_at is not None and now - one.stopped_at > (
+        self._stop_seconds
+      ):
+        one.child.kill()
 
   def _reap(self, source: RunSource) -> None:
-    for run, child in list(self._running.items()):
-      code = child.poll()
-      if code is None:
-        continue
-      del self._running[run]
-      source.end(
-        FinishedRun(
-          run,
-          code,
-          child.last_lines(_NUM_LAST_LINES),
-          time.monotonic() - self._begun_at[run],
-          was_stopped=self._stopped_at.pop(run, None) is not None,
-        )
-      )
-
-  def _save_all(self) -> None:
-    """Stops all runs with a checkpoint, after an error in this process."""
-    deadline = time.monotonic() + self._stop_seconds
-    for run, child in self._running.items():
-      if run not in self._stopped_at:
-        child.stop()
-    while time.monotonic() < deadline:
-      if all(child.poll() is not None for child in self._running.values()):
-        return
-      time.sleep(_TICK_SECONDS)
+    for run, one in list(self._running.items()):
+      code = one.child.poll()
+      if code is not None:
+        del self._running[run]
+        lines = one.child.last_lines(_NUM_LAST_LINES)
+        seconds = time.monotonic() - one.begun_at
+        was_stopped = one.stopped_at is not None
+        source.end(FinishedRun(run, code, lines, seconds, was_stopped))

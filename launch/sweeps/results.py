@@ -3,13 +3,12 @@
 import contextlib
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from repertory.components.config.settings import SettingError, text_of
 from repertory.launch import results
-from repertory.launch.sweeps import grid
 from repertory.launch.sweeps import manifest as manifest_lib
 
 PLOT = 'returns.png'
@@ -51,72 +50,60 @@ def tabulate(manifest: manifest_lib.SweepManifest) -> list[Row]:
   """
   members: dict[str, list[results.RunRecord]] = {}
   for path, code in manifest.codes.items():
-    if code == 0:
-      run = results.read(os.path.join(manifest.directory, path))
-      if run.last and run.best:
-        members.setdefault(grid.group_of(path), []).append(run)
+    run = results.read(os.path.join(manifest.directory, path))
+    if code == 0 and run.last:
+      members.setdefault(os.path.dirname(path), []).append(run)
   found = []
   for group, runs in members.items():
     label = group or _ALL
     if manifest.is_study:
-      chosen = manifest.groups[group].items()
-      label = ' '.join([group, *map(_describe_choice, chosen)])
-    found.append(_make_row(label, runs))
+      label = f'{group} {_describe(manifest.groups[group])}'
+    last = np.array([run.evaluations[-1].episode_return for run in runs])
+    best = [max(e.episode_return for e in run.evaluations) for run in runs]
+    mean = results.aggregates.mean
+    found.append(
+      Row(
+        label,
+        environment=runs[0].environment or '',
+        runs=runs,
+        mean=float(mean(last)),
+        interval=results.aggregates.bootstrap_interval(last, mean),
+        best=float(mean(best)),
+        steps=min(run.steps or 0 for run in runs),
+      )
+    )
   return sorted(found, key=lambda row: (row.environment, -row.mean))
 
 
-def _describe_choice(chosen: tuple[str, str]) -> str:
-  """Returns a trial's choice as text, with short numbers."""
-  name, text = chosen
-  with contextlib.suppress(ValueError):
-    text = f'{float(text):.4g}' if '.' in text else text
-  return f'{name.removeprefix("config.")}={text}'
-
-
-def _make_row(label: str, runs: Sequence[results.RunRecord]) -> Row:
-  last = np.array([run.last.episode_return for run in runs if run.last])
-  best = np.array([run.best.episode_return for run in runs if run.best])
-  mean = results.aggregates.mean
-  return Row(
-    label,
-    environment=runs[0].environment or '',
-    runs=runs,
-    mean=float(mean(last)),
-    interval=results.aggregates.bootstrap_interval(last, mean),
-    best=float(mean(best)),
-    steps=min(run.steps or 0 for run in runs),
-  )
+def _describe(chosen: Mapping[str, object]) -> str:
+  """Returns a trial's choices as text, with short numbers."""
+  texts = {name: str(value) for name, value in chosen.items()}
+  for name, text in texts.items():
+    with contextlib.suppress(ValueError):
+      texts[name] = f'{float(text):.4g}' if '.' in text else text
+  return ' '.join(f'{n.removeprefix("config.")}={t}' for n, t in texts.items())
 
 
 def write(rows: Sequence[Row]) -> str:
   """Formats rows as a text table, without a final line break."""
-  has_several = len({row.environment for row in rows}) > 1
-  lines = [list(_HEADINGS), *map(_cells, rows)]
-  for line, name in zip(lines, ['environment', *(r.environment for r in rows)]):
-    if has_several:
-      line.insert(1, name)
-  widths = [max(map(len, column)) for column in zip(*lines)]
-  return '\n'.join(
-    '  '.join(
-      [
-        cell.ljust(width) if i == 0 else cell.rjust(width)
-        for i, (cell, width) in enumerate(zip(line, widths))
-      ]
-    ).rstrip()
-    for line in lines
-  )
-
-
-def _cells(row: Row) -> list[str]:
   wording = results.wording
-  return [
-    wording.text(row.label),
-    str(len(row.runs)),
-    wording.number(row.mean),
-    wording.interval(row.interval),
-    wording.number(row.best),
-    f'{row.steps:,}',
-  ]
+  lines: list[list[str]] = [[*_HEADINGS]]
+  for row in rows:
+    lines.append(
+      [
+        wording.text(row.label),
+        str(len(row.runs)),
+        wording.number(row.mean),
+        wording.interval(row.interval),
+        wording.number(row.best),
+        f'{row.steps:,}',
+      ]
+    )
+  if len({row.environment for row in rows}) > 1:
+    names = ['environment', *(row.environment for row in rows)]
+    for line, name in zip(lines, names):
+      line.insert(1, name)
+  return wording.align(lines, [i > 0 for i in range(len(lines[0]))])
 
 
 def plot(rows: Sequence[Row], directory: str) -> str:

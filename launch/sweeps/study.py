@@ -3,143 +3,232 @@
 import dataclasses
 import math
 import os
+import statistics
+import time
 import warnings
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import optuna
-from optuna import distributions, trial
+from optuna import distributions
+from optuna.storages import journal
 
 from repertory.components.config.settings import SettingError
+from repertory.launch import results
+from repertory.launch.opening import directories
+from repertory.launch.sweeps import grid, pool
+from repertory.launch.sweeps import manifest as manifest_lib
 from repertory.launch.sweeps import values as values_lib
 
-FILE = 'study.db'
-_NAME = 'sweep'
-# Characters with a special meaning in the URL of a storage.
-_NOT_IN_URLS = '?#%{}'
+NAME = 'sweep'
+
+# Objective functions of the mean returns of a run's evaluations.
+_OBJECTIVES = {'last': lambda returns: returns[-1], 'best': max}
+_LOOK_SECONDS = 1.0
 
 # By name of a setting, as on the command line.
 Space = Mapping[str, values_lib.Values | values_lib.Range]
 
 
-@dataclasses.dataclass(frozen=True)
-class Trial:
-  """A trial of a study.
+@dataclasses.dataclass
+class _Open:
+  """An unfinished trial, its runs, and those of them that have not ended."""
 
-  Attributes:
-    number: Number of the trial, from 0.
-    chosen: Text of the chosen value of each setting.
-  """
-
-  number: int
-  chosen: Mapping[str, str]
+  trial: optuna.trial.Trial
+  runs: Sequence[grid.SweepRun]
+  left: set[grid.SweepRun]
+  num_reported: int
+  has_failed: bool = False
+  is_pruned: bool = False
 
 
 class Study:
-  """A search for the settings with the highest value, stored in a file.
+  """Source of the runs of a study's trials, stored in a journal.
 
-  Its choices follow from the seed, the number of the trial, and the results so
-  far, so a resumed study does not repeat trials.
+  A trial has a run for each seed, and its value is the mean over them. If one
+  fails, the trial fails. Choices follow from the seed of the study, the number
+  of the trial, and the results so far, so a resumed study does not repeat
+  trials.
   """
 
-  def __init__(self, directory: str, space: Space, seed: int):
-    """Opens a study, or makes a new one.
+  def __init__(
+    self,
+    manifest: manifest_lib.SweepManifest,
+    space: Space,
+    fixed: grid.Combination,
+    seeds: Sequence[str],
+    num_trials: int,
+    study_seed: int = 0,
+    objective: str = 'last',
+    prunes: bool = False,
+  ):
+    """Opens the study of a sweep, or makes a new one; resumes open trials.
 
     Args:
-      directory: Folder of its file.
+      manifest: Manifest of the sweep, to which trials are added.
       space: Search space.
-      seed: Seed of the choices.
+      fixed: Values of the settings that the study does not choose.
+      seeds: Seeds of each trial.
+      num_trials: Total number of trials, earlier ones included.
+      study_seed: Seed of the choices.
+      objective: 'last' or 'best' evaluation.
+      prunes: Whether to prune trials that are worse than the median of earlier
+        ones at the same number of evaluations.
 
     Raises:
-      SettingError: If the path has characters that storage URLs do not allow.
+      SettingError: If the sweep has trials, but their journal is missing.
     """
-    path = os.path.abspath(os.path.join(directory, FILE))
-    if any(character in path for character in _NOT_IN_URLS):
-      raise SettingError(
-        'directory',
-        f'must have none of {_NOT_IN_URLS} in its path with --study, got '
-        f'{path}.',
-      )
+    self._manifest = manifest
     self._space = {name: _distribution(one) for name, one in space.items()}
-    self._seed = seed
-    # Otherwise Optuna prints a line for each trial.
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    self._study = optuna.create_study(
-      storage=f'sqlite:///{path}',
-      study_name=_NAME,
-      direction='maximize',
-      pruner=optuna.pruners.MedianPruner(),
-      load_if_exists=True,
-    )
-    self._open: dict[int, trial.Trial] = {}
+    self._fixed = fixed
+    self._seeds = seeds
+    self._num_trials = num_trials
+    self._study_seed = study_seed
+    self._objective = _OBJECTIVES[objective]
+    self._prunes = prunes
+    self._open: dict[int, _Open] = {}
+    self._waiting: deque[grid.SweepRun] = deque()
+    self._looked_at = 0.0
+    self._study = _open_journal(manifest)
     for found in self._study.get_trials():
-      if found.state == trial.TrialState.RUNNING:
-        if found.distributions == self._space:
-          self._open[found.number] = trial.Trial(self._study, found._trial_id)
-        else:  # Killed while choosing, or chosen from another space.
-          self._study.tell(found.number, state=trial.TrialState.FAIL)
+      if found.state != optuna.trial.TrialState.RUNNING:
+        continue
+      if found.distributions == self._space:
+        self._begin(optuna.trial.Trial(self._study, found._trial_id))
+      else:  # Killed while choosing, or chosen from another space.
+        self._study.tell(found.number, state=optuna.trial.TrialState.FAIL)
 
   @property
-  def num_trials(self) -> int:
-    """Number of trials so far, whatever their outcome."""
+  def num_to_come(self) -> int:
+    """Number of runs that have not begun, including those of later trials."""
+    trials = max(0, self._num_trials - self._count())
+    return len(self._waiting) + trials * len(self._seeds)
+
+  def next(self) -> grid.SweepRun | None:
+    """Returns a run to start, of a new trial if necessary; None at the end."""
+    while not self._waiting:
+      if self._count() >= self._num_trials:
+        return None
+      # Mixed, as similar seeds start alike.
+      number = len(self._study.get_trials(deepcopy=False))
+      mixed = np.random.SeedSequence([self._study_seed, number])
+      with warnings.catch_warnings():
+        # `constant_liar`, which avoids running trials, is experimental.
+        warnings.simplefilter('ignore', optuna.exceptions.ExperimentalWarning)
+        self._study.sampler = optuna.samplers.TPESampler(
+          seed=int(mixed.generate_state(1)[0]), constant_liar=True
+        )
+      self._begin(self._study.ask(dict(self._space)))
+    return self._waiting.popleft()
+
+  def end(self, ended: pool.FinishedRun) -> None:
+    """Processes the result of a run."""
+    number = _number(ended.run)
+    one = self._open[number]
+    if ended.was_stopped and ended.code != 0 and not one.is_pruned:
+      return  # It resumes when the study does.
+    one.left.discard(ended.run)
+    one.has_failed |= ended.code != 0 and not ended.was_stopped
+    self._finish_if_over(number)
+
+  def unwanted(self) -> Collection[grid.SweepRun]:
+    """Prunes trials; returns the runs of pruned trials."""
+    now = time.monotonic()
+    if self._prunes and now - self._looked_at >= _LOOK_SECONDS:
+      self._looked_at = now
+      for number, one in list(self._open.items()):
+        if not one.is_pruned and self._falls_behind(one):
+          one.is_pruned = True
+          one.left -= {*self._waiting}
+          self._waiting = deque(
+            run for run in self._waiting if run not in one.runs
+          )
+          self._finish_if_over(number)
+    pruned = [one for one in self._open.values() if one.is_pruned]
+    return [run for one in pruned for run in one.runs]
+
+  def best(self) -> tuple[int, grid.Combination, float] | None:
+    """Returns number, settings and value of the best trial, if any."""
+    try:
+      found = self._study.best_trial
+    except ValueError:
+      return None
+    return found.number, _choices(found.params), self._study.best_value
+
+  def _count(self) -> int:
+    """Returns the number of trials so far, whatever their outcome."""
     return sum(
       found.params.keys() == self._space.keys()
       for found in self._study.get_trials(deepcopy=False)
     )
 
-  def open_trials(self) -> list[Trial]:
-    """Returns the trials that have not ended."""
-    return [_describe(one) for one in self._open.values()]
+  def _begin(self, trial: optuna.trial.Trial) -> None:
+    group, chosen = f'trial_{trial.number}', _choices(trial.params)
+    runs = [
+      grid.make_run(group, {**self._fixed, **chosen, grid.SEED: seed})
+      for seed in self._seeds
+    ]
+    self._manifest.groups[group] = chosen
+    for run in runs:
+      self._manifest.codes.setdefault(run.path, None)
+    left = [run for run in runs if not self._manifest.is_done(run)]
+    reported = self._study.trials[trial.number].intermediate_values
+    one = _Open(trial, runs, set(left), num_reported=len(reported))
+    self._open[trial.number] = one
+    self._waiting += left
+    self._finish_if_over(trial.number)
 
-  def ask(self) -> Trial:
-    """Begins a trial."""
-    number = len(self._study.get_trials(deepcopy=False))
-    with warnings.catch_warnings():
-      # `constant_liar`, which avoids running trials, is experimental.
-      warnings.simplefilter('ignore', optuna.exceptions.ExperimentalWarning)
-      self._study.sampler = optuna.samplers.TPESampler(
-        seed=_mix(self._seed, number), constant_liar=True
-      )
-    begun = self._study.ask(dict(self._space))
-    self._open[begun.number] = begun
-    return _describe(begun)
-
-  def record(self, number: int, value: float | None) -> None:
-    """Ends a trial.
-
-    Args:
-      value: Result to maximize; None or non-finite if the trial failed.
-    """
+  def _finish_if_over(self, number: int) -> None:
+    one = self._open[number]
+    if one.left:
+      return
     del self._open[number]
-    if value is None or not math.isfinite(value):
-      self._study.tell(number, state=trial.TrialState.FAIL)
+    returns = [self._returns(run) for run in one.runs]
+    if one.is_pruned:
+      self._study.tell(number, state=optuna.trial.TrialState.PRUNED)
+    elif one.has_failed or not all(returns):
+      self._study.tell(number, state=optuna.trial.TrialState.FAIL)
     else:
+      value = statistics.fmean(map(self._objective, returns))
       self._study.tell(number, value)
 
-  def report(self, number: int, index: int, value: float) -> bool:
-    """Reports an intermediate value; returns whether to continue the trial.
+  def _falls_behind(self, one: _Open) -> bool:
+    """Reports means over seeds to the study; returns whether to prune."""
+    returns = [self._returns(run) for run in one.runs]
+    for count in range(one.num_reported + 1, min(map(len, returns)) + 1):
+      one.num_reported = count
+      so_far = [self._objective(values[:count]) for values in returns]
+      one.trial.report(statistics.fmean(so_far), count - 1)
+      if one.trial.should_prune():
+        return True
+    return False
 
-    Args:
-      index: Index of the report within the trial.
-    """
-    one = self._open[number]
-    done = self._study.trials[number].intermediate_values
-    if index not in done and math.isfinite(value):
-      one.report(value, index)
-    return not one.should_prune()
+  def _returns(self, run: grid.SweepRun) -> list[float]:
+    """Returns the finite mean returns of a run's evaluations so far."""
+    folder = os.path.join(self._manifest.directory, run.path, directories.LOGS)
+    found = results.logs.Logs(folder).column('evaluator', 'episode_return')
+    return [value for value in found.tolist() if math.isfinite(value)]
 
-  def prune(self, number: int) -> None:
-    """Ends a trial early, as pruned."""
-    del self._open[number]
-    self._study.tell(number, state=trial.TrialState.PRUNED)
 
-  def best(self) -> tuple[Trial, float] | None:
-    """Returns the best trial and its value; None without values."""
-    try:
-      found = self._study.best_trial
-    except ValueError:
-      return None
-    return _describe(found), self._study.best_value
+def _open_journal(manifest: manifest_lib.SweepManifest) -> optuna.Study:
+  path = os.path.join(manifest.directory, manifest_lib.STUDY_FILE)
+  if manifest.groups and not os.path.exists(path):
+    raise SettingError(
+      'directory',
+      f'must have the file {manifest_lib.STUDY_FILE} of its study, got '
+      f'{manifest.directory}. Restore it, or choose another directory; studies '
+      'of earlier versions, with study.db, cannot be continued.',
+    )
+  # Otherwise Optuna prints a line for each trial.
+  optuna.logging.set_verbosity(optuna.logging.WARNING)
+  return optuna.create_study(
+    storage=optuna.storages.JournalStorage(journal.JournalFileBackend(path)),
+    study_name=NAME,
+    direction='maximize',
+    pruner=optuna.pruners.MedianPruner(),
+    load_if_exists=True,
+  )
 
 
 def _distribution(
@@ -152,12 +241,9 @@ def _distribution(
   return distributions.FloatDistribution(one.low, one.high, log=one.is_log)
 
 
-def _describe(one: trial.Trial | trial.FrozenTrial) -> Trial:
-  return Trial(
-    one.number, {name: str(value) for name, value in one.params.items()}
-  )
+def _choices(params: Mapping[str, object]) -> dict[str, str]:
+  return {name: str(value) for name, value in params.items()}
 
 
-def _mix(seed: int, number: int) -> int:
-  """Returns the seed of a trial, mixed, as similar seeds start alike."""
-  return int(np.random.SeedSequence([seed, number]).generate_state(1)[0])
+def _number(run: grid.SweepRun) -> int:
+  return int(run.group.removeprefix('trial_'))

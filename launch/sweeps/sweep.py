@@ -1,14 +1,21 @@
-"""Runs a sweep: locks its directory, and executes its plan."""
+"""Runs a sweep: locks its directory, and executes and displays its plan."""
 
 import contextlib
 import dataclasses
 import os
+import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+import rich.console
+from rich import live, panel, table, text
 
 from repertory.components.config.settings import SettingError
+from repertory.components.loggers import dashboard_view as view
+from repertory.components.loggers import figures
 from repertory.launch.opening import directories
-from repertory.launch.sweeps import display, grid, plans, pool, tally
+from repertory.launch.results import logs as logs_lib
+from repertory.launch.sweeps import grid, plans, pool
 from repertory.launch.sweeps import manifest as manifest_lib
 
 # Folder of the lock, which in the sweep's directory would mark that as a run's.
@@ -17,6 +24,8 @@ _HIDDEN = '.sweep'
 # Time-out for runs of a killed sweep, which write a checkpoint and end.
 _LEAVE_SECONDS = 120.0
 _LOOK_SECONDS = 0.5
+_SHOW_SECONDS = 1.0
+_BAR_WIDTH = 16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,10 +60,7 @@ def check(directory: str, plan: plans.SweepPlan, fresh: bool) -> int:
     SettingError: If it does not fit.
   """
   directories.check_writable(directory)
-  manifest = _load(directory, fresh)
-  plan.join(manifest)
-  if not fresh:
-    _check_kinds(manifest)
+  _join(directory, plan, fresh)
   return plan.num_done()
 
 
@@ -84,38 +90,50 @@ def run(
     SettingError: If the directory is in use, or of another sweep.
   """
   with _holding(directory, fresh):
-    manifest = _load(directory, fresh=False)
-    plan.join(manifest)
-    _check_kinds(manifest)
+    manifest = _join(directory, plan)
     _wait_for_others(manifest)
     source = plan.open()
     manifest.save()
     running = pool.Pool(directory, options, parallel, stop_seconds)
-    shown = display.Display()
-    counted = tally.Tally(
-      source, manifest, title, shown, plan.num_done(), plan.max_steps
-    )
+    progress = _Progress(source, plan, manifest, title)
     try:
-      interrupted = running.run(counted, counted.show)
+      interrupted = running.run(progress, progress.show)
     finally:
-      counted.close()
-  return Ending(manifest, plan.num_done(), counted.failures, interrupted)
+      progress.close()
+  return Ending(manifest, plan.num_done(), progress.failures, interrupted)
 
 
-def _load(directory: str, fresh: bool) -> manifest_lib.SweepManifest:
-  found = None if fresh else manifest_lib.load(directory)
-  return found or manifest_lib.SweepManifest(directory)
+def describe_code(code: int | None) -> str:
+  """Describes the exit code of a process."""
+  if code is None:
+    return 'not started'
+  if code >= 0:
+    return f'exit code {code}'
+  return f'killed by {signal.Signals(-code).name}'
 
 
-def _check_kinds(manifest: manifest_lib.SweepManifest) -> None:
-  """Raises for symbolic links, which would redirect the writes of runs.
+def _join(
+  directory: str, plan: plans.SweepPlan, fresh: bool = False
+) -> manifest_lib.SweepManifest:
+  """Joins a plan with the manifest of a directory, a new one if `fresh`.
 
   Raises:
-    SettingError: Naming the first of them.
+    SettingError: If it does not fit, or there are symbolic links, which would
+      redirect the writes of runs.
   """
-  own = (_HIDDEN, manifest_lib.FILE, manifest_lib.UNFINISHED)
-  paths = (*own, *manifest.groups, *manifest.codes)
-  directories.check_kinds(manifest.directory, paths, 'a sweep')
+  found = None if fresh else manifest_lib.load(directory)
+  manifest = found or manifest_lib.SweepManifest(directory)
+  plan.join(manifest)
+  if not fresh:
+    own = (
+      _HIDDEN,
+      manifest_lib.FILE,
+      manifest_lib.UNFINISHED,
+      manifest_lib.STUDY_FILE,
+    )
+    paths = (*own, *manifest.groups, *manifest.codes)
+    directories.check_kinds(directory, paths, 'a sweep')
+  return manifest
 
 
 @contextlib.contextmanager
@@ -154,3 +172,151 @@ def _wait_for_others(manifest: manifest_lib.SweepManifest) -> None:
           f'after {_LEAVE_SECONDS:g} seconds.',
         )
       time.sleep(_LOOK_SECONDS)
+
+
+class _Progress:
+  """Source of a plan's runs that records and displays their progress.
+
+  It prints lines, and on a terminal a table below them.
+
+  Attributes:
+    failures: Results of failed runs.
+  """
+
+  def __init__(
+    self,
+    source: pool.RunSource,
+    plan: plans.SweepPlan,
+    manifest: manifest_lib.SweepManifest,
+    title: str,
+  ):
+    """Displays nothing yet."""
+    self._source = source
+    self._plan = plan
+    self._manifest = manifest
+    self._title = title
+    self._counts = {'done': plan.num_done(), 'failed': 0, 'stopped': 0}
+    self._begun_at = time.monotonic()
+    self._shown_at = 0.0
+    self._console = rich.console.Console()
+    self._live = live.Live(console=self._console, auto_refresh=False)
+    self._is_gone = False  # Whether the terminal was closed.
+    self.failures: list[pool.FinishedRun] = []
+
+  @property
+  def num_to_come(self) -> int:
+    return self._source.num_to_come
+
+  def next(self) -> grid.SweepRun | None:
+    run = self._source.next()
+    if run is not None:
+      self._save()  # Trials may be new.
+      if not self._console.is_interactive:
+        self._print(f'begun    {run.path}')
+    return run
+
+  def unwanted(self) -> Collection[grid.SweepRun]:
+    return self._source.unwanted()
+
+  def end(self, ended: pool.FinishedRun) -> None:
+    if ended.code == 0:
+      value = self._last(ended.run, 'evaluator', 'episode_return')
+      state, note = 'done', 'no evaluation'
+      if value is not None:
+        note = f'evaluation {figures.number(value)}'
+    elif ended.was_stopped:
+      state, note = 'stopped', 'it can be resumed'
+    else:
+      state, note = 'failed', describe_code(ended.code)
+      self.failures.append(ended)
+    self._counts[state] += 1
+    self._manifest.codes[ended.run.path] = (
+      None if state == 'stopped' else ended.code
+    )
+    self._save()
+    self._source.end(ended)
+    took = figures.duration(ended.seconds)
+    self._print(f'{state:8} {ended.run.path}: {note}, {took}')
+
+  def show(self, running: Collection[grid.SweepRun]) -> None:
+    """Updates the table, at most once in `_SHOW_SECONDS`."""
+    now = time.monotonic()
+    if self._console.is_interactive and now - self._shown_at >= _SHOW_SECONDS:
+      self._shown_at = now
+      self._draw(self._live.start)
+      self._draw(self._console.show_cursor)  # Even if this is killed.
+      self._draw(self._live.update, self._make_table(running), refresh=True)
+
+  def close(self) -> None:
+    """Leaves the last table on the terminal."""
+    if self._console.is_interactive:
+      self._draw(self._live.update, self._make_table(()))
+      self._draw(self._live.stop)
+
+  def _print(self, line: str) -> None:
+    self._draw(
+      self._console.print,
+      line,
+      soft_wrap=True,
+      markup=False,
+      highlight=False,
+      emoji=False,
+    )
+
+  def _draw(self, draw: Callable[..., object], *given, **settings) -> None:
+    """Draws nothing more once the terminal is gone, but lets the runs end."""
+    with contextlib.suppress(OSError):
+      if not self._is_gone:
+        self._is_gone = True
+        draw(*given, **settings)
+        self._is_gone = False
+
+  def _make_table(self, running: Collection[grid.SweepRun]) -> panel.Panel:
+    """Returns a table of the running runs, and counts of all states."""
+    rows = table.Table.grid(padding=(0, 2, 0, 0))
+    rows.add_column(no_wrap=True, overflow='ellipsis', ratio=1)
+    rows.add_column(width=_BAR_WIDTH)
+    for _ in range(3):
+      rows.add_column(justify='right', no_wrap=True)
+    headings = ('running', 'steps', '', 'return', 'evaluation')
+    rows.add_row(*(text.Text(name, style=view.LABEL) for name in headings))
+    for run in running:
+      labels = ('actors', 'replay', 'evaluator')
+      steps = int(max(self._last(run, one, 'steps') or 0 for one in labels))
+      returns = [
+        self._last(run, label, 'episode_return')
+        for label in ('actors', 'evaluator')
+      ]
+      rows.add_row(
+        text.Text(run.path),
+        view.make_bar(steps, self._plan.max_steps(run), width=_BAR_WIDTH),
+        figures.number(steps),
+        *('' if value is None else figures.number(value) for value in returns),
+      )
+    waiting = {'running': len(running), 'waiting': self.num_to_come}
+    counts = ', '.join(
+      f'{count} {state}'
+      for state, count in {**waiting, **self._counts}.items()
+      if count
+    )
+    clock = figures.duration(time.monotonic() - self._begun_at)
+    return view.make_panel(
+      rich.console.Group(
+        rows if running else text.Text('all runs have ended'),
+        text.Text(f'{counts}   {clock}', style=view.NOTE),
+      ),
+      self._title,
+    )
+
+  def _last(self, run: grid.SweepRun, label: str, name: str) -> float | None:
+    """Returns a number of the last row of a run's log."""
+    folder = os.path.join(self._manifest.directory, run.path, directories.LOGS)
+    return logs_lib.Logs(folder).last(label, name)
+
+  def _save(self) -> None:
+    """Saves the manifest; on failure, prints a warning."""
+    try:
+      self._manifest.save()
+    except OSError as error:
+      path = os.path.join(self._manifest.directory, manifest_lib.FILE)
+      self._print(f'{path} cannot be written: {error.strerror}')

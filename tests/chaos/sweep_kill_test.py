@@ -137,7 +137,8 @@ def test_a_killed_run_is_reported_and_the_other_continues(tmp_path):
 
 def test_a_study_resumes(tmp_path):
   arguments = (
-    *_SWEEP, '--study=3', '--seeds=2', '--config.learning_rate=1e-5..1e-2:log'
+    *_SWEEP, '--study=3', '--seeds=2', f'--steps={_STEPS // 2}',
+    '--config.learning_rate=1e-5..1e-2:log',
   )  # fmt: skip
   running = program.repertory(*arguments, cwd=tmp_path)
   run = tmp_path / 'mine/trial_0/seed_1'
@@ -150,8 +151,11 @@ def test_a_study_resumes(tmp_path):
 
   output = _resume(tmp_path, arguments)
   assert 'resumed from checkpoint' in (run / 'output.txt').read_text()
+  backend = optuna.storages.journal.JournalFileBackend(
+    f'{tmp_path}/mine/study.log'
+  )
   found = optuna.load_study(
-    study_name='sweep', storage=f'sqlite:///{tmp_path}/mine/study.db'
+    study_name='sweep', storage=optuna.storages.JournalStorage(backend)
   ).trials
   assert [trial.state.name for trial in found] == ['COMPLETE'] * 3
   rates = [str(trial.params['config.learning_rate']) for trial in found]

@@ -187,7 +187,6 @@ class TestCommands:
     ('arguments', 'message'),
     [
       (['runs', 'nowhere'], 'nowhere is not there'),
-      (['runs', 'runs', '--sort=stpes'], "--sort must be one of dir"),
       (['runs', '--sort=stpes'], "Did you mean 'steps'?"),
       (['runs', '--format=xml'], "--format must be one of text, csv, json; g"),
       (['runs', '--config.n_step=1'], "takes no config settings, got n_st"),

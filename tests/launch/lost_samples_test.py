@@ -120,7 +120,7 @@ def test_learner_resets_its_count_after_a_batch_timeout(session, monkeypatch):
   log = f'{session.log_directory}/nodes.jsonl'
   with open(log) as file:
     warnings = [json.loads(line).get('warning', '') for line in file]
-  assert sum('lost items' in warning for warning in warnings) == 1
+  assert sum('sampled items' in warning for warning in warnings) == 1
 
 
 def _run_threads(folder):
@@ -151,4 +151,4 @@ def test_learner_in_a_thread_ends_without_lost_items(tmp_path):
   # The thief had one batch, and perhaps three on their way.
   assert items - 5 * 4 < 4 * learner_steps <= items - 4
   assert len(warnings) == 1
-  assert 'lost items' in warnings[0]
+  assert 'sampled items' in warnings[0]

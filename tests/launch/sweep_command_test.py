@@ -32,20 +32,17 @@ class TestBadInput:
     ('arguments', 'message'),
     [
       (['sweep'], '--directory must be the path of the sweep'),
-      (['sweep', '--directory='], '--directory must be the path'),
       ([*_HERE, 'more'], 'arguments must be flags'),
       (
         [*_HERE, '--sedes=3'],
         "Unknown flag '--sedes'. Did you mean '--seeds'?",
       ),
       ([*_HERE, '--seeds=0'], '--seeds must be at least 1, got 0.'),
-      ([*_HERE, '--seeds=1,2'], "--seeds must be an integer, got '1,2'."),
       (
         [*_HERE, '--seeds=3', '--seed=1'],
         '--seeds must be left out with --seed: 3 seeds are those from 0 to 2.',
       ),
       ([*_HERE, '--seed=-1'], '--seed must be at least 0, got -1.'),
-      ([*_HERE, '--seed=a'], "--seed must be of type int, got 'a'."),
       (
         [*_HERE, '--seed=0,1,00'],
         '--seed must have each value once, got 0,1,0',
@@ -54,7 +51,6 @@ class TestBadInput:
       ([*_HERE, '--seed=0..4'], '--seed must be values'),
       ([*_HERE, '--parallel=0'], '--parallel must be at least 1, got 0.'),
       ([*_HERE, '--fresh', '--storage=s'], '--fresh must be left out with --s'),
-      ([*_HERE, '--fresh=1,0'], "--fresh must be true or false, got '1,0'."),
       (
         [*_HERE, '--timeout_seconds=60,70'],
         '--timeout_seconds must have one value in a sweep',
@@ -64,14 +60,9 @@ class TestBadInput:
         '--config.hidden_sizes is a list',
       ),
       (
-        [*_HERE, '--topology=central', '--learner_devices=CPU:0,CPU:1'],
-        '--learner_devices is a list',
-      ),
-      (
         [*_HERE, '--config.n_step=1..3'],
         '--config.n_step must be values, as o',
       ),
-      ([*_HERE, '--config.n_step'], '--config.n_step must be given a value'),
       # Values that `train` rejects, in any combination.
       ([*_HERE, '--agent=dqn,dqm'], "got 'dqm'. Did you mean 'dqn'?"),
       (
@@ -83,7 +74,6 @@ class TestBadInput:
         "--config.dueling is no setting of agent 'ppo'.",
       ),
       ([*_HERE, '--steps=10,many'], "--steps must be an integer, got 'many'."),
-      ([*_HERE, '--steps=1e4'], "got '1e4'. Write 10000."),
       ([*_HERE, '--env=catch,cath'], "'cath'. Did you mean 'catch"),
       (
         [*_HERE, '--topology=single,distributed', '--lp_launch_type=local_mp'],
@@ -102,10 +92,6 @@ class TestBadInput:
         '--config.n_step must be at least 1, got 0.',
       ),
       (
-        [*_HERE, '--study=3', '--config.discount=.9..1.1'],
-        '--config.discount must be in [0, 1], got 1.1.',
-      ),
-      (
         [*_HERE, '--study=3', '--config.n_step=1..3', '--env=catch,chain'],
         '--env must be one with --study',
       ),
@@ -119,7 +105,7 @@ class TestBadInput:
       ),
     ],
   )
-  def test_is_told_and_nothing_written(self, capsys, arguments, message):
+  def test_is_reported_and_nothing_written(self, capsys, arguments, message):
     code, out, err = _run(capsys, *arguments)
     assert (code, out) == (2, '')
     assert message in err
@@ -145,27 +131,13 @@ def test_a_run_does_not_go_to_the_directory_of_a_sweep(capsys, tmp_path):
   assert os.listdir('here') == ['sweep.json']
 
 
-def test_help_lists_flags_of_train_and_its_own(capsys):
-  code, out, _ = _run(capsys, 'sweep', '--help')
-  assert code == 0
-  for flag in ('--seeds', '--study', '--agent', '--[no]deterministic'):
-    assert f'\n  {flag}:' in out
-  assert "(default: '10000')" in out
-
-
 _BRIEF = (
   *_HERE, '--steps=60', '--evaluation_episodes=2', '--evaluation_period=30',
   '--config.min_replay_size=10', '--config.jit_compile=false',
 )  # fmt: skip
 
 
-@pytest.fixture
-def try_here(monkeypatch):
-  """Runs smoke tests in this process; tests/chaos does without this."""
-  monkeypatch.setattr(dry_runs, 'find_refused', dry_runs.try_all)
-
-
-def test_what_takes_tensorflow_to_be_refused(capsys, try_here):
+def test_what_takes_tensorflow_to_be_refused(capsys):
   code, out, err = _run(
     capsys, *_BRIEF, '--config.learning_rate=1e-3,1e-4', '--seeds=2',
     '--config.max_replay_size=100,9',
@@ -177,7 +149,8 @@ def test_what_takes_tensorflow_to_be_refused(capsys, try_here):
 
 
 @pytest.mark.chaos
-def test_runs_combinations_and_reports_failures(capsys, try_here):
+def test_runs_combinations_and_reports_failures(capsys, monkeypatch):
+  monkeypatch.setattr(dry_runs, 'find_refused', dry_runs.try_all)
   code, out, err = _run(
     capsys, *_BRIEF, '--config.learning_rate=1e-3,1e30', '--parallel=2'
   )

@@ -1,4 +1,4 @@
-"""Tests of studies, on a cheap function and with made-up evaluations."""
+"""Tests of studies, with made-up evaluations."""
 
 import csv
 import math
@@ -8,7 +8,7 @@ import pytest
 
 from repertory.components.config.settings import SettingError
 from repertory.launch.sweeps import manifest as manifest_lib
-from repertory.launch.sweeps import pool, study, trials, values
+from repertory.launch.sweeps import pool, study, values
 
 _SPACE = {
   'config.lr': values.Range('1e-5..1:log', 1e-5, 1.0, is_log=True),
@@ -27,82 +27,17 @@ def _worth(chosen):
 
 
 class TestStudy:
-  def test_finds_good_settings_and_resumes(self, tmp_path):
-    tried = []
-    for num_trials in (12, 40):  # Reopened in between.
-      searching = study.Study(str(tmp_path), _SPACE, seed=0)
-      assert searching.num_trials == len(tried)
-      while searching.num_trials < num_trials:
-        trial = searching.ask()
-        assert trial.number == len(tried)
-        tried.append(trial.chosen)
-        searching.record(trial.number, _worth(trial.chosen))
-    # The best of as many random trials has about -0.9.
-    best, value = searching.best() or pytest.fail('There is no best one.')
-    assert value == _worth(best.chosen) > -0.5
-    assert len({tuple(one.items()) for one in tried}) == len(tried)
-    for one in tried:
-      assert 1e-5 <= float(one['config.lr']) <= 1
-      assert one['config.n'] in ('1', '2', '3', '4', '5')
-
-  def test_the_same_seed_tries_the_same(self, tmp_path):
-    tried = {}
-    for name, seed in (('a', 3), ('b', 3), ('c', 4)):
-      (tmp_path / name).mkdir()
-      searching = study.Study(str(tmp_path / name), _SPACE, seed)
-      tried[name] = [searching.ask().chosen for _ in range(3)]
-    assert tried['a'] == tried['b'] != tried['c']
-
-  def test_open_trials_are_kept_and_failed_ones_are_not_the_best(
-    self, tmp_path
-  ):
-    first = study.Study(str(tmp_path), _SPACE, seed=0)
-    asked = [first.ask() for _ in range(3)]
-    first.record(0, None)
-    first.record(2, float('nan'))
-    again = study.Study(str(tmp_path), _SPACE, seed=0)
-    assert again.open_trials() == [asked[1]]
-    assert again.best() is None
-    again.record(1, -3.0)
-    assert again.best() == (asked[1], -3.0)
-
-  def test_a_trial_that_was_killed_while_it_chose_is_dropped(self, tmp_path):
-    searching = study.Study(str(tmp_path), _SPACE, seed=0)
-    searching._study.ask().suggest_int('config.n', 1, 5)
-    again = study.Study(str(tmp_path), _SPACE, seed=0)
-    assert again.num_trials == 0
-    assert again.open_trials() == []
-    assert again.ask().number == 1
-
-  def test_a_trial_of_something_else_is_dropped(self, tmp_path):
-    # A malicious study.db may choose the agent.
-    study.Study(str(tmp_path), {'agent': ('a:B', 'c:D')}, seed=0).ask()
-    again = study.Study(str(tmp_path), {'agent': ('dqn', 'ppo')}, seed=0)
-    assert again.open_trials() == []
-
-  def test_paths_that_no_url_can_have_are_refused(self, tmp_path):
-    with pytest.raises(SettingError, match='in its path with --study'):
-      study.Study(str(tmp_path / '100%'), _SPACE, seed=0)
-
-
-class TestTrials:
   @pytest.fixture
   def make(self, tmp_path, monkeypatch):
-    monkeypatch.setattr(trials, '_LOOK_SECONDS', 0.0)
+    monkeypatch.setattr(study, '_LOOK_SECONDS', 0.0)
 
-    def make(num_trials=2, seeds=('0', '1'), **settings):
-      searching = study.Study(str(tmp_path), _SPACE, seed=0)
+    def make(num_trials=2, seeds=('0', '1'), space=_SPACE, **settings):
       manifest = manifest_lib.load(str(tmp_path))
       self.manifest = manifest or manifest_lib.SweepManifest(
         str(tmp_path), is_study=True
       )
-      return trials.Trials(
-        searching,
-        self.manifest,
-        {'agent': 'dqn'},
-        seeds,
-        num_trials,
-        **settings,
+      return study.Study(
+        self.manifest, space, {'agent': 'dqn'}, seeds, num_trials, **settings
       )
 
     self.directory = tmp_path
@@ -122,13 +57,55 @@ class TestTrials:
     source.end(pool.FinishedRun(run, code, [], 1.0, was_stopped))
     self.manifest.save()
 
-  def _found(self):
-    return optuna.load_study(
-      study_name='sweep', storage=f'sqlite:///{self.directory}/study.db'
-    ).trials
+  def _study(self):
+    path = str(self.directory / manifest_lib.STUDY_FILE)
+    backend = optuna.storages.journal.JournalFileBackend(path)
+    storage = optuna.storages.JournalStorage(backend)
+    return optuna.load_study(study_name=study.NAME, storage=storage)
 
-  def test_a_trial_is_worth_the_mean_over_its_seeds(self, make):
-    source = make()
+  def _found(self):
+    return self._study().trials
+
+  def test_finds_good_settings_and_resumes(self, make):
+    tried = []
+    for num_trials in (12, 40):  # Reopened in between.
+      source = make(num_trials, seeds=('0',))
+      assert source.num_to_come == num_trials - len(tried)
+      while run := source.next():
+        assert run.group == f'trial_{len(tried)}'
+        chosen = self.manifest.groups[run.group]
+        tried.append(chosen)
+        self._evaluate(run, _worth(chosen))
+        self._end(source, run)
+    # The best of as many random trials has about -0.9.
+    number, chosen, value = source.best()
+    assert chosen == tried[number]
+    assert value == _worth(chosen) > -0.5
+    assert len({tuple(one.items()) for one in tried}) == len(tried)
+    for one in tried:
+      assert 1e-5 <= float(one['config.lr']) <= 1
+      assert one['config.n'] in ('1', '2', '3', '4', '5')
+
+  def test_choices_follow_from_the_seed(self, tmp_path):
+    tried = {}
+    for name, seed in (('a', 3), ('b', 3), ('c', 4)):
+      (tmp_path / name).mkdir()
+      manifest = manifest_lib.SweepManifest(str(tmp_path / name), is_study=True)
+      source = study.Study(manifest, _SPACE, {}, ['0'], 3, seed)
+      tried[name] = [source.next() for _ in range(3)]
+    assert tried['a'] == tried['b'] != tried['c']
+
+  @pytest.mark.parametrize(
+    ('objective', 'expected'),
+    [
+      ('last', [(1 + 2) / 2, (5 + 7) / 2]),
+      ('best', [(9 + 2) / 2, (5 + 8) / 2]),
+    ],
+  )
+  def test_a_trial_is_worth_the_mean_over_its_seeds(
+    self, make, objective, expected
+  ):
+    source = make(objective=objective)
     runs = [source.next() for _ in range(4)]
     assert source.next() is None
     assert [run.path for run in runs] == [
@@ -137,31 +114,20 @@ class TestTrials:
     for run, returns in zip(runs, ([9, 1], [0, 2], [3, 5], [8, 7])):
       self._evaluate(run, *returns)
       self._end(source, run)
-    assert [found.value for found in self._found()] == [
-      (1 + 2) / 2,
-      (5 + 7) / 2,
-    ]
+    assert [found.value for found in self._found()] == expected
     chosen = self._found()[0].params
     assert set(runs[0].arguments) == {
       '--agent=dqn', '--seed=0', *(f'--{n}={v}' for n, v in chosen.items())
     }  # fmt: skip
 
-  def test_or_of_the_best_evaluations(self, make):
-    source = make(num_trials=1, objective='best')
-    for returns in ([9, 1], [0, 2]):
-      run = source.next()
-      self._evaluate(run, *returns)
-      self._end(source, run)
-    assert self._found()[0].value == (9 + 2) / 2
-
-  def test_a_run_that_failed_fails_its_trial_alone(self, make):
-    source = make()
-    runs = [source.next() for _ in range(4)]
-    for run, code in zip(runs, (1, 0, 0, 0)):
-      self._evaluate(run, 1)
+  def test_a_failed_run_or_one_without_evaluation_fails_its_trial(self, make):
+    source = make(num_trials=3)
+    runs = [source.next() for _ in range(6)]
+    for run, code in zip(runs, (1, 0, 0, 0, 0, 0)):
+      self._evaluate(run, *([] if run == runs[-1] else [1]))
       self._end(source, run, code)
     states = [found.state.name for found in self._found()]
-    assert states == ['FAIL', 'COMPLETE']
+    assert states == ['FAIL', 'COMPLETE', 'FAIL']
 
   def test_interrupted_trials_resume(self, make):
     source = make(num_trials=3)
@@ -170,6 +136,7 @@ class TestTrials:
     self._end(source, runs[0])
     for run in runs[1:]:
       self._end(source, run, 143, was_stopped=True)
+    assert source.best() is None
     again = make(num_trials=3)
     assert again.num_to_come == 3 + 2
     left = [again.next() for _ in range(3)]
@@ -199,17 +166,38 @@ class TestTrials:
       runs = [source.next(), source.next()]
       for run in runs:
         self._evaluate(run, 10, 20)
-      assert source.unwanted(runs) == []
+      assert source.unwanted() == []
       for run in runs:
         self._end(source, run)
     runs = [source.next(), source.next()]
     self._evaluate(runs[0], 1)
-    assert source.unwanted(runs) == []  # The other seed has fewer evaluations.
+    assert source.unwanted() == []  # The other seed has fewer evaluations.
     self._evaluate(runs[1], 2, 30)
-    assert source.unwanted(runs) == runs
+    assert source.unwanted() == runs
     for run in runs:
       self._end(source, run, 143, was_stopped=True)
     found = self._found()[-1]
     assert found.state.name == 'PRUNED'
     assert found.intermediate_values == {0: 1.5}
     assert source.next() is None
+
+  def test_a_trial_of_other_choices_is_dropped(self, make):
+    # A malicious journal may choose the agent.
+    make(num_trials=1, space={'agent': ('a:B', 'c:D')}).next()
+    again = make(num_trials=1, space={'agent': ('dqn', 'ppo')})
+    assert again.num_to_come == 0
+    assert self._found()[0].state.name == 'FAIL'
+
+  def test_a_trial_that_was_killed_while_it_chose_is_dropped(self, make):
+    make()
+    self._study().ask().suggest_int('config.n', 1, 5)
+    again = make()
+    assert again.num_to_come == 4
+    assert again.next().group == 'trial_1'
+
+  def test_a_missing_journal_is_reported(self, make):
+    make().next()
+    self.manifest.save()
+    (self.directory / manifest_lib.STUDY_FILE).unlink()
+    with pytest.raises(SettingError, match=r'must have the file study\.log'):
+      make()

@@ -10,22 +10,16 @@ class TestRead:
   @pytest.mark.parametrize(
     ('text', 'kind', 'expected'),
     [
-      ('1e-3', float, ('1e-3',)),
       ('1e-3,3e-4', float, ('1e-3', '3e-4')),
       ('1e-3, 3e-4', float, ('1e-3', '3e-4')),
-      ('true,false', bool, ('true', 'false')),
       ('None,3', int, ('None', '3')),
       ('', str, ('',)),
-      ('gym:../a,catch', str, ('gym:../a', 'catch')),
-      ('[a,b]', str, ('a,b',)),
       ('[a,b],c', str, ('a,b', 'c')),
       ('a[1,2]b', str, ('a[1,2]b',)),
       ('[a]b[c]', str, ('[a]b[c]',)),
       ('64', tuple, ('64',)),
-      ('[64]', tuple, ('64',)),
       ('[64,64]', tuple, ('64,64',)),
       ('(120, 84)', tuple, ('120, 84',)),
-      ('[64,64],[256]', tuple, ('64,64', '256')),
       ('[64,64], [256]', tuple, ('64,64', '256')),
       ('[]', tuple, ('',)),
     ],
@@ -39,7 +33,6 @@ class TestRead:
       ('1..10', int, 1, 10, False),
       ('1..100:log', int, 1, 100, True),
       ('1e-5..1e-2:log', float, 1e-5, 1e-2, True),
-      ('-1..1', float, -1.0, 1.0, False),
       ('.5...9', float, 0.5, 0.9, False),
     ],
   )
@@ -59,19 +52,13 @@ class TestRead:
       ),
       ('[64,64],256', tuple, r"write \[64,64\],\[256\], got '\[64,64\],256'"),
       ('1,', int, "must have a value before and after each comma, got '1,'"),
-      ('1,,2', int, 'before and after each comma'),
       ('1,2,1', int, "must have each value once, got '1' twice in '1,2,1'"),
       ('[1,2', tuple, r"must close each bracket, got '\[1,2'"),
-      ('1],[2', tuple, 'must close each bracket'),
       ('1..', int, "must be values, or one range such as 1..10 .* got '1..'"),
-      ('..1', int, 'one range such as'),
       ('1..3,5', int, "one range such as .* got '1..3,5'"),
       ('1..3:exp', int, "must be of type int, got '3:exp'"),
-      ('1..2.5', int, "must be of type int, got '2.5'"),
       ('3..1', int, "must be an increasing range of integers, got '3..1'"),
-      ('1..1', float, 'an increasing range of numbers'),
       ('0..nan', float, 'must be an increasing range'),
-      ('0..inf', float, 'must be an increasing range'),
       ('0..1:log', float, 'must be a range above 0 with :log'),
     ],
   )
@@ -104,9 +91,7 @@ class TestGrid:
     assert name == 'n_step=3,sizes=8-8,env=gym-A-b-c-1'
     run = grid.make_run(name, {**combination, 'seed': '7'})
     assert run.path == f'{name}/seed_7'
-    assert grid.group_of(run.path) == name
     assert grid.make_run('', {'seed': '7'}).path == 'seed_7'
-    assert grid.group_of('seed_7') == ''
 
   def test_names_that_others_have_and_long_ones_get_a_digest(self):
     one = grid.name_group({'env': 'a:b'}, {'env': 'a:b'}, ['env'], {})

@@ -5,13 +5,13 @@ import pytest
 
 from repertory.components.config.settings import SettingError
 from repertory.launch import results
-from repertory.launch.results import curves, quantities, scores
+from repertory.launch.results import curves, scores
 from support.launch import written_runs
 
 
 def _panels(folder, what='return', **settings):
   runs = results.find([folder]).runs
-  chosen = quantities.choose(what, runs)
+  chosen = curves.choose(what, runs)
   return curves.make_panels(results.group(runs), chosen, **settings)
 
 
@@ -27,16 +27,6 @@ def _actor_rows(*rows):
 
 
 class TestCurves:
-  def test_mean_over_seeds_where_all_have_been(self, tmp_path):
-    written_runs.write(tmp_path / 'a', [(100, 0.0), (200, 2.0)], seed=0)
-    written_runs.write(tmp_path / 'b', [(100, 4.0), (200, 8.0)], seed=1)
-    curve = _curve(tmp_path)
-    np.testing.assert_array_equal(curve.x, [100, 200])
-    np.testing.assert_array_equal(curve.middle, [2, 5])
-    np.testing.assert_array_equal(curve.num_runs, [2, 2])
-    # Each of two runs may be drawn twice.
-    np.testing.assert_array_equal(curve.interval, [[0, 2], [4, 8]])
-
   def test_lines_between_points_at_other_places(self, tmp_path):
     written_runs.write(tmp_path / 'a', [(0, 0.0), (100, 10.0)], seed=0)
     written_runs.write(
@@ -54,19 +44,11 @@ class TestCurves:
     curve = _curve(tmp_path)
     np.testing.assert_array_equal(curve.middle, [1, 3, 2])
     np.testing.assert_array_equal(curve.num_runs, [2, 2, 1])
+    # Each of two runs may be drawn twice.
+    np.testing.assert_array_equal(curve.interval.low[:2], [0, 2])
+    np.testing.assert_array_equal(curve.interval.high[:2], [2, 4])
     assert curve.size == 2
     assert np.isnan(curve.interval.low[2])
-
-  def test_ends_that_differ_by_a_little_are_one(self, tmp_path):
-    written_runs.write(tmp_path / 'a', [(0, 0.0), (1000, 4.0)], seed=0)
-    written_runs.write(tmp_path / 'b', [(2, 2.0), (1003, 8.0)], seed=1)
-    np.testing.assert_array_equal(_curve(tmp_path).num_runs, [2, 2, 2, 2])
-
-  def test_interquartile_mean(self, tmp_path):
-    for seed, value in enumerate((1.0, 2.0, 3.0, 100.0)):
-      written_runs.write(tmp_path / f'{seed}', [(100, value)], seed=seed)
-    assert _curve(tmp_path, statistic='iqm').middle == (2 + 3) / 2
-    assert _curve(tmp_path).middle == 106 / 4
 
   def test_interval_is_that_of_the_statistic(self, tmp_path):
     values = np.array([1.0, 2.0, 3.0, 100.0])
@@ -74,7 +56,9 @@ class TestCurves:
       written_runs.write(tmp_path / f'{seed}', [(100, value)], seed=seed)
     for name, statistic in curves.STATISTICS.items():
       expected = results.aggregates.bootstrap_interval(values, statistic)
-      assert _curve(tmp_path, statistic=name).interval == expected
+      curve = _curve(tmp_path, statistic=name)
+      assert curve.interval == expected
+      assert curve.middle == statistic(values)
 
   def test_who_ends_a_little_earlier_has_come_as_far(self, tmp_path):
     for seed, end in enumerate((100, 98, 90)):
@@ -100,22 +84,6 @@ class TestCurves:
     written_runs.write(tmp_path / 'a')
     for over, expected in (('learner_steps', 50), ('elapsed_seconds', 10)):
       assert _curve(tmp_path, over=over).x[0] == expected
-
-  def test_panels_are_by_environment(self, tmp_path):
-    written_runs.write(tmp_path / 'a')
-    written_runs.write(tmp_path / 'b', environment='x', agent='ppo')
-    written_runs.write(tmp_path / 'c', environment='x')
-    panels = _panels(tmp_path)
-    assert [
-      (panel.environment, [curve.label for curve in panel.curves])
-      for panel in panels
-    ] == [('catch', ['dqn']), ('x', ['dqn', 'ppo'])]
-
-  @pytest.mark.parametrize('name', ['over', 'statistic'])
-  def test_bad_choice_is_reported(self, tmp_path, name):
-    with pytest.raises(SettingError, match=f'{name} must be one of') as caught:
-      _panels(tmp_path, **{name: 'mediann'})
-    assert "got 'mediann'" in str(caught.value)
 
 
 class TestQuantities:
@@ -241,17 +209,14 @@ class TestScores:
       ('dqn', 0),
     ]
 
-  def test_one_environment_needs_no_ranking(self, tmp_path):
-    written_runs.write(tmp_path / 'a')
-    written_runs.write(tmp_path / 'b', agent='ppo')
-    grouped = results.group(results.find([tmp_path]).runs)
-    assert not scores.rank_overall(scores.score(grouped.groups))
 
-
-def test_a_group_without_the_quantity_has_no_curve(tmp_path):
-  written_runs.write(tmp_path / 'a')
-  written_runs.write(
-    tmp_path / 'b', agent='ppo', learner=[{'steps': 1, 'l': 2}]
-  )
-  (panel,) = _panels(tmp_path, 'learner.l')
-  assert [curve.label for curve in panel.curves] == ['ppo']
+def test_panels_are_of_environments_and_groups_with_the_quantity(tmp_path):
+  row = {'steps': 1, 'l': 2}
+  written_runs.write(tmp_path / 'a', learner=[row])
+  written_runs.write(tmp_path / 'b', environment='x', agent='ppo')
+  written_runs.write(tmp_path / 'c', environment='x', learner=[row])
+  panels = _panels(tmp_path, 'learner.l')
+  assert [
+    (panel.environment, [curve.label for curve in panel.curves])
+    for panel in panels
+  ] == [('catch', ['dqn']), ('x', ['dqn'])]

@@ -45,14 +45,6 @@ def test_rows_of_a_lost_time_are_left_out(folder):
   np.testing.assert_array_equal(columns['loss'], [1, 2, 5, 6, 7])
 
 
-def test_json_lines_take_the_place_of_garbled_csv(folder):
-  _read(folder, 'steps,loss\n1,2,3,4\n')
-  lines = '{"steps": 1, "loss": null}\n{"steps": 2, "loss": 0.5}\n{"ste'
-  logs = _read(folder, lines, 'learner.jsonl')
-  np.testing.assert_array_equal(logs['learner']['loss'], [np.nan, 0.5])
-  assert not logs.problems
-
-
 @pytest.mark.parametrize(
   'text', ['a,b\n1,2,3\n', 'a,a\n1,2\n', 'a\n\0\n', 'a\n"1\n']
 )

@@ -92,6 +92,7 @@ _FENCES = {
   'reverb': ('components/replay/reverb/',),
   'h5py': ('components/offline/minari.py',),
   'matplotlib': ('launch/results/drawing.py',),
+  'jinja2': ('launch/results/report.py',),
   'wandb': ('launch/experiments/callbacks/wandb_logger.py',),
   'optuna': ('launch/sweeps/study.py',),
   'fsspec': ('components/checkpoints/storage_folder.py',),
