@@ -15,13 +15,9 @@ _ROW_PERIOD_SECONDS = 1.0
 
 _POSITION = ('steps', 'learner_steps', 'elapsed_seconds')
 _TABLE_COLUMNS = (
-  *_POSITION,
-  'size',
-  'inserts',
-  'samples',
-  'samples_per_insert',
+  *_POSITION, 'size', 'inserts', 'samples', 'samples_per_insert',
   'target_samples_per_insert',
-)
+)  # fmt: skip
 # By label: columns of merged rows whose latest value is kept.
 _LATEST = {
   'actors': (*_POSITION, 'episodes'),
@@ -96,25 +92,19 @@ class RunLogs:
       self._episodes.close()
 
   def _add(self, label: str) -> None:
-    def path(name: str) -> str:
-      return os.path.join(self._directory, name)
+    def file(name: str, make: Callable[[str], loggers.Logger]) -> _File:
+      path = os.path.join(self._directory, name)
+      return _File(path, lambda: make(path), self._warn)
 
-    jsonl, csv = path(f'{label}.jsonl'), path(f'{label}.csv')
-    rows = _File(jsonl, lambda: loggers.JsonlFile(jsonl), self._warn)
+    rows = file(f'{label}.jsonl', loggers.JsonlFile)
     if label == 'nodes':
       self._loggers[label] = rows
       return
-    board = path('tensorboard')
-    logger = loggers.Dispatch(
-      [
-        _File(csv, lambda: loggers.CsvFile(csv), self._warn),
-        rows,
-        _File(
-          board, lambda: loggers.TensorBoard(board, prefix=label), self._warn
-        ),
-        _Also(label, self._also),
-      ]
+    csv = file(f'{label}.csv', loggers.CsvFile)
+    board = file(
+      'tensorboard', lambda path: loggers.TensorBoard(path, prefix=label)
     )
+    logger = loggers.Dispatch([csv, rows, board, _Also(label, self._also)])
     if label in _LATEST:
       logger = self._merged[label] = aggregate(logger, _LATEST[label])
     self._loggers[label] = logger

@@ -35,9 +35,8 @@ class Rates:
 class Speed:
   """Steps per second of a run, and an estimate of the time left.
 
-  There is no estimate during the first seconds of learning, since the rate
-  would be that of acting alone or of compilation, nor while the run stands
-  still.
+  Not while the run stands still, nor in the first seconds of learning,
+  whose rate is that of acting alone or of compilation.
   """
 
   def __init__(

@@ -189,12 +189,16 @@ def _choose_interface(
   if network is None:
     return network_interfaces.LOOPBACK
   if network:
-    interface = network_interfaces.of_network(network)
+    try:
+      interface = network_interfaces.of_network(network)
+    except ValueError as error:
+      raise ValueError(f'bind_interface {error}') from error
   else:
     interface = network_interfaces.of_address(address)
   if ipaddress.ip_address(interface.host).is_global and not allows_public:
     raise ValueError(
-      f'must be a private network, got the public address {interface.host} '
-      'without allow_public_addresses.'
+      'allow_public_addresses must be set for hosts with public addresses, got '
+      f'{interface.host}. Anyone who can reach them can read and change '
+      'everything, and run code. Prefer a private network, see bind_interface.'
     )
   return interface

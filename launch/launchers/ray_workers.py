@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import ipaddress
 import os
 import sys
 import time
@@ -81,37 +80,22 @@ class _Node:
   Calls to its supervisor are asynchronous and polled. There is always one that
   waits for the end of the process; if it fails because the supervisor is lost,
   so is the node.
-
-  Attributes:
-    supervisor: Ray's handle of the supervisor.
-    placing: Pending call that returns the node's address.
-    since: Time of the call for placing or starting.
-    generation: Generation: number of earlier starts of the node.
-    place: Address of the node; None until it is placed.
-    starting: Pending call that starts its process.
-    ending: Pending call that waits for the end of the process.
-    code: Exit code; None until it has ended.
-    loss: Error message, if it ended without an exit code.
-    is_lost: Whether a restart on another host may help.
-    is_bad_input: Whether the cause is invalid user input.
-    wanted: Address of the preferred host; '' for none.
-    reading: Pending call that fetches output.
-    read_at: Time of that call.
-    position: Bytes of output fetched so far.
   """
 
-  supervisor: Any
-  placing: Any
-  since: float
+  supervisor: Any  # Ray's handle.
+  wanted: str = ''  # Address of the preferred host.
+  since: float = 0.0  # Time of the call for placing or starting.
   generation: int = 0
   place: ray_supervisor.NodeAddress | None = None
+  # Pending calls: for its address, the start of its process, and its end.
+  placing: Any = None
   starting: Any = None
   ending: Any = None
-  code: Any = None
-  loss: str = ''
-  is_lost: bool = True
+  code: Any = None  # Exit code.
+  loss: str = ''  # Error message, if it ended without an exit code.
+  is_lost: bool = True  # Whether a restart on another host may help.
   is_bad_input: bool = False
-  wanted: str = ''
+  # Pending call that fetches output, its time, and the bytes fetched before.
   reading: Any = None
   read_at: float = 0.0
   position: int = 0
@@ -166,16 +150,6 @@ class RayWorkers(process_workers.ProcessWorkers):
         network_interfaces.of_network(network)
       except ValueError as error:
         raise SettingError('bind_interface', str(error)) from error
-    elif not (self._is_alone or self._allows_public):
-      addresses = sorted(host.address for host in self._hosts)
-      public = [a for a in addresses if ipaddress.ip_address(a).is_global]
-      if public:
-        raise SettingError(
-          'allow_public_addresses',
-          f'must be set for hosts with public addresses, got '
-          f'{", ".join(public)}. Anyone who can reach them can read and '
-          'change everything, and run code. Prefer a private network.',
-        )
 
   def is_placed(self, name: str) -> bool:
     return self._address_of(name) is not None
@@ -293,7 +267,7 @@ class RayWorkers(process_workers.ProcessWorkers):
     host = self._here if is_pinned else self._choose_host()
     supervisor = self._make_supervisor(name, host, is_pinned)
     self._nodes[name] = _Node(
-      supervisor, None, time.monotonic(), wanted=host.address if host else ''
+      supervisor, host.address if host else '', time.monotonic()
     )
     self._ask_for_place(name, self._nodes[name])
 
@@ -357,17 +331,11 @@ class RayWorkers(process_workers.ProcessWorkers):
     except (ray_errors.RayTaskError, ray_errors.RuntimeEnvSetupError) as error:
       cause = getattr(error, 'cause', error)
       node.is_lost, node.is_bad_input = False, isinstance(cause, ValueError)
-      setting = 'bind_interface ' if node.is_bad_input else ''
-      self._avoid_host_of(node)
-      node.loss = f'It could not be started: {setting}{text_of(cause)}'
+      self._lose(node, f'It could not be started: {text_of(cause)}')
     except ray_errors.RayError as error:
       message = ' '.join(text_of(error).split())
       loss = f'{self._describe_place(node)} was lost.'
-      self._lose(
-        node,
-        f'Ray says: {message}\n{loss}',
-        ray_cluster.address_in_error(message),
-      )
+      self._lose(node, f'Ray says: {message}\n{loss}')
     else:
       self._check_time(name, node)
 
@@ -380,16 +348,10 @@ class RayWorkers(process_workers.ProcessWorkers):
     else:
       node.ending = node.supervisor.wait_for_end.remote()
 
-  def _lose(self, node: _Node, loss: str, address: str = '') -> None:
+  def _lose(self, node: _Node, loss: str) -> None:
     """Records a loss, after which the node's host is avoided."""
     node.loss = loss
-    self._avoid_host_of(node, address)
-
-  def _avoid_host_of(self, node: _Node, address: str = '') -> None:
-    # An unplaced node may not be on its preferred host.
-    address = node.place.address if node.place else address or node.wanted
-    if address:
-      self._avoided.add(address)
+    self._avoided.add(node.place.address if node.place else node.wanted)
 
   def _check_time(self, name: str, node: _Node) -> None:
     """Marks a node as lost if it is not placed or started in time."""

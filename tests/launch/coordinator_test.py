@@ -101,6 +101,7 @@ class TestFailures:
     assert coordinator.reply().phase == reports.STOPPING
 
   def test_no_node_is_restarted_when_the_run_stops(self, coordinator):
+    coordinator.expect(['actor/0', 'actor/1'])
     coordinator.register('actor/0', {})
     coordinator.stop('interrupted')
     assert not coordinator.lose(failures.Failure('actor/0', 'killed'))

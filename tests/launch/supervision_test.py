@@ -307,14 +307,6 @@ class TestSilence:
     assert cause.startswith('It has not reported for 45 seconds.')
     assert cause.endswith('Its process was killed.')
 
-  def test_learner_beside_a_silent_server_is_not_to_blame(self, run):
-    """It waits for the server, so both are silent."""
-    run.save(10)
-    run.after(20, 'learner', 'is_silent')
-    run.after(20.2, 'replay', 'is_silent')
-    run.run(timeout_seconds=90)
-    assert run.launcher.launches[0].killed[0] == 'replay'
-
   def test_silent_node_in_another_process(self, run):
     """In `central`, a server in the learner's process is killed with it."""
     run.save(10)
