@@ -49,8 +49,7 @@ class Coordinator:
       title: Display title of the run.
       max_restarts: Maximum restarts of one node within
         `node_registry.WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
-      clock: Clock in seconds.
-      fencing: Fencing that shuts out the old process of a restarted node.
+      fencing: Shuts out the old process of a restarted node.
     """
     experiment = session.experiment
     self._session = session
@@ -259,16 +258,14 @@ class Coordinator:
         self._end(failure)
 
   def abort(self, failure: failures.Failure) -> None:
-    """Ends the run because of a failure, without a restart."""
+    """Ends the run because of a failure, without a restart of nodes."""
     with self._lock:
       self._end(failure)
 
   def lose(self, failure: failures.Failure) -> bool:
     """Handles the premature end of a node's process.
 
-    Args:
-      failure: Exit of the process; a failure reported by the node takes
-        precedence.
+    A failure that the node has reported takes precedence.
 
     Returns:
       Whether to restart the node. If not, and it was not done, the run ends.

@@ -49,13 +49,7 @@ ACTOR = Kind(
   acts=True,
   has_environments=True,
 )
-ACTOR_LEARNER = Kind(
-  'actor_learner',
-  phase=reports.ACTING,
-  is_replaceable=True,
-  acts=True,
-  has_environments=True,
-)
+ACTOR_LEARNER = dataclasses.replace(ACTOR, name='actor_learner')
 EVALUATOR = Kind(
   'evaluator',
   phase=reports.EVALUATING,
@@ -64,15 +58,9 @@ EVALUATOR = Kind(
 )
 
 KINDS = (
-  COORDINATOR,
-  REPLAY,
-  LEARNER,
-  BELLMAN_UPDATER,
-  INFERENCE,
-  ACTOR,
-  ACTOR_LEARNER,
-  EVALUATOR,
-)
+  COORDINATOR, REPLAY, LEARNER, BELLMAN_UPDATER, INFERENCE, ACTOR,
+  ACTOR_LEARNER, EVALUATOR,
+)  # fmt: skip
 
 _BY_NAME = {kind.name: kind for kind in KINDS}
 

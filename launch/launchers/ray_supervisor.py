@@ -27,13 +27,7 @@ _WAIT_SECONDS = 5.0
 
 
 class NodeAddress(NamedTuple):
-  """Address of a node.
-
-  Attributes:
-    address: IP address of its host in the cluster.
-    interface: Network interface of its server.
-    port: Port of its server; None for a node that does not serve.
-  """
+  """Addresses of a node's host, in the cluster, and of its server."""
 
   address: str
   interface: network_interfaces.Interface
@@ -41,15 +35,10 @@ class NodeAddress(NamedTuple):
 
 
 class Environment(NamedTuple):
-  """Import paths and working directory of a node's process.
+  """Import paths and working directory of a node's process."""
 
-  Attributes:
-    paths: Import paths, besides that of modules copied by Ray.
-    directory: Working directory, if it exists on the host.
-  """
-
-  paths: Sequence[str]
-  directory: str
+  paths: Sequence[str]  # Besides that of modules copied by Ray.
+  directory: str  # If it exists on the host.
 
 
 class Supervisor:
@@ -151,11 +140,7 @@ class Supervisor:
       self._started.send_signal(child_processes.STACKS_SIGNAL)
 
   def read(self, start: int) -> tuple[bytes, int]:
-    """Reads the node's output.
-
-    Returns:
-      A part of the output, and the next position.
-    """
+    """Returns a part of the node's output, and the next position."""
     found = os.pread(self._printed.fileno(), _MAX_BYTES, start)
     end = start + len(found)
     if not found and start > _MAX_BYTES:  # All output has been read.

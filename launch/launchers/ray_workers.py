@@ -1,5 +1,6 @@
 """Workers in processes on a Ray cluster, each with a supervisor."""
 
+import collections
 import contextlib
 import dataclasses
 import os
@@ -249,21 +250,22 @@ class RayWorkers(process_workers.ProcessWorkers):
     Excludes hosts where nodes were lost. Ray's own spreading may place all
     nodes without resources on one host.
     """
-    taken = [
+    taken = collections.Counter(
       node.place.address if node.place else node.wanted
       for node in self._nodes.values()
-    ]
-
-    def load(host: ray_cluster.ClusterHost) -> float:
-      num_cpus = max(host.resources.get('CPU', 0), 1)
-      return (taken.count(host.address) + 1) / num_cpus
-
+    )
     fit = [host for host in self._hosts if host.address not in self._avoided]
-    return min(fit, key=load, default=None)
+    return min(
+      fit,
+      key=lambda host: (
+        (taken[host.address] + 1) / max(host.resources.get('CPU', 0), 1)
+      ),
+      default=None,
+    )
 
   def place(self, name: str) -> None:
     """Starts placing a new supervisor of a node."""
-    is_pinned = self._is_pinned(name)
+    is_pinned = self._is_alone or not kinds.kind_of(name).is_replaceable
     host = self._here if is_pinned else self._choose_host()
     supervisor = self._make_supervisor(name, host, is_pinned)
     self._nodes[name] = _Node(
@@ -301,10 +303,6 @@ class RayWorkers(process_workers.ProcessWorkers):
         f'must be resources that Ray accepts, got {asked}: {text_of(error)}',
       ) from error
     return supervisor.remote(name)
-
-  def _is_pinned(self, name: str) -> bool:
-    """Returns whether a node must be on this host."""
-    return self._is_alone or not kinds.kind_of(name).is_replaceable
 
   def _ask_for_place(self, name: str, node: _Node) -> None:
     node.placing = node.supervisor.place.remote(
@@ -393,7 +391,7 @@ class RayWorkers(process_workers.ProcessWorkers):
     return place.interface.address(place.port)
 
   def _kill_supervisor(self, node: _Node) -> None:
-    """Kills a supervisor; the kernel then kills its process."""
+    """Kills a supervisor, and so its process."""
     if not self._heartbeat.is_silent:  # Without the head, this hangs.
       with contextlib.suppress(ray_errors.RayError):
         ray.kill(node.supervisor)

@@ -89,7 +89,7 @@ class TopologyConformance:
       names = {kinds.COORDINATOR.name}
       if topology.has_program:
         for plan in topology.program(session, 'title'):
-          names.update(one.name for one in (plan, *plan.beside))
+          names.update(plan.names)
     assert names <= set(graph.nodes), (
       f'The graph must show {sorted(names)}; got {graph.nodes}.'
     )

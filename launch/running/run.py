@@ -105,7 +105,16 @@ def run(
       _check_tensorflow()
       where = experiment.storage, experiment.directory
       stored = checkpoints.open_storage(*where)
-      opened = _open(topology, experiment, stored, fresh, display)
+      opened = resuming.open_session(
+        experiment,
+        fresh,
+        topology.smallest_batch(experiment),
+        topology.transports(experiment),
+        topology.check_experience,
+        topology.sharding(experiment),
+        _print if display else lambda message: None,
+        stored,
+      )
       with brief_notes.saying('trying environment and network', display):
         session = stack.enter_context(opened)
       layout = topology.run_layout(launch_type)
@@ -179,26 +188,6 @@ def _describe_end(
   )
 
 
-def _open(
-  topology: topology_lib.Topology,
-  experiment: experiment_lib.Experiment,
-  stored: checkpoints.Storage | None,
-  fresh: bool,
-  display: bool,
-) -> contextlib.AbstractContextManager[session_lib.Session]:
-  """Opens the session of an experiment for a topology."""
-  return resuming.open_session(
-    experiment,
-    fresh,
-    topology.smallest_batch(experiment),
-    topology.transports(experiment),
-    topology.check_experience,
-    topology.sharding(experiment),
-    _print if display else lambda message: None,
-    stored,
-  )
-
-
 def _print(message: str) -> None:
   """Prints a message before the display starts."""
   brief_notes.print_line(f'repertory: {message}')
@@ -207,7 +196,6 @@ def _print(message: str) -> None:
 def _explain_no_update(
   session: session_lib.Session, status: loggers.Status
 ) -> str | None:
-  """Returns why a run had no learner step; None if it had."""
   counts = session.counts
   if (
     status.learner_steps > counts['learner_steps']

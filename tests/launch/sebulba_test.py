@@ -9,9 +9,9 @@ from repertory import launch
 from repertory.agents import dqn, impala
 from repertory.components.runtime import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
-from repertory.launch.coordination import starts
 from repertory.launch.nodes import local_learner, node
 from repertory.launch.opening import resuming
+from repertory.launch.platform import watchdog
 from repertory.launch.topologies import sebulba, single
 from support.launch import log_files, pretended_nodes
 
@@ -174,7 +174,7 @@ class TestLocalLearner:
 
   def test_wait_has_a_time_out_that_names_it(self, made, monkeypatch):
     learner, context = made
-    monkeypatch.setattr(starts, '_LEAST_SECONDS', 0.0)
+    monkeypatch.setattr(watchdog, 'START_SECONDS', 0.0)
     with pytest.raises(TimeoutError, match="node 'learner' to be made"):
       learner.follow(context)
 
