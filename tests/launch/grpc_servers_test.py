@@ -175,25 +175,6 @@ def test_says_why_there_was_no_answer(library, port, service):
   )
 
 
-def test_nothing_is_left_of_a_server_that_cannot_listen(
-  library, port, service, monkeypatch
-):
-  # The first can be bound, the last is nobody's: of TEST-NET-1.
-  addresses = ['127.0.0.1', '192.0.2.1']
-  monkeypatch.setattr(
-    network_interfaces, 'addresses_to_bind', lambda _: addresses
-  )
-  before = psutil.Process().num_fds()
-  for _ in range(3):
-    with (
-      pytest.raises(RuntimeError, match='Failed to bind'),
-      called.serving(library, port, service),
-    ):
-      pass
-    assert not list(network_interfaces._sockets_at(port))[1:]
-  assert psutil.Process().num_fds() < before + 3
-
-
 def _hurry(options):
   """Returns options with more frequent keepalive pings."""
   return tuple(

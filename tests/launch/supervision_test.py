@@ -12,7 +12,7 @@ import pytest
 from repertory import launch
 from repertory.launch.launchers import supervision
 from repertory.launch.opening import resuming
-from repertory.launch.platform import interrupts
+from repertory.launch.platform import interrupts, watchdog
 from repertory.launch.topologies import central, distributed
 from support.launch import pretended_nodes
 
@@ -325,11 +325,12 @@ class TestSilence:
     assert failure.node == 'actor/1'
     assert 300 < run.clock.now < 310
 
-  def test_coordinator_that_never_listens(self, run):
+  def test_coordinator_that_never_listens(self, run, monkeypatch):
+    monkeypatch.setattr(watchdog, 'START_SECONDS', 20.0)
     run.launcher.start_seconds['coordinator'] = 1e6
     failure = run.fail()
     assert failure.node == 'coordinator'
-    assert failure.cause == 'It did not start within 300 seconds.'
+    assert failure.cause == 'It did not start within 20 seconds.'
 
   def test_coordinator_that_does_not_answer(self, run):
     run.save(10)
