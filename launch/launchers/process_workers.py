@@ -64,8 +64,8 @@ class ProcessWorkers(launcher.Workers):
       for name, start in asked.items()
     }
 
-  def _fetch(self, name: str) -> None:
-    """Fetches all output of a node to its file."""
+  def _fetch(self, *names: str) -> None:
+    """Fetches all output of nodes to their files."""
 
   @abc.abstractmethod
   def _ask_for_stacks(self, name: str) -> None:

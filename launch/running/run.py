@@ -105,16 +105,7 @@ def run(
       _check_tensorflow()
       where = experiment.storage, experiment.directory
       stored = checkpoints.open_storage(*where)
-      opened = resuming.open_session(
-        experiment,
-        fresh,
-        topology.smallest_batch(experiment),
-        topology.transports(experiment),
-        topology.check_experience,
-        topology.sharding(experiment),
-        _print if display else lambda message: None,
-        stored,
-      )
+      opened = _open(topology, experiment, stored, fresh, display)
       with brief_notes.saying('trying environment and network', display):
         session = stack.enter_context(opened)
       layout = topology.run_layout(launch_type)
@@ -185,6 +176,25 @@ def _describe_end(
     variables_sha256=resuming.hash_variables(directory, status.learner_steps),
     not_stored=not_stored,
     not_recorded=status.not_recorded,
+  )
+
+
+def _open(
+  topology: topology_lib.Topology,
+  experiment: experiment_lib.Experiment,
+  stored: checkpoints.Storage | None,
+  fresh: bool,
+  display: bool,
+) -> contextlib.AbstractContextManager[session_lib.Session]:
+  return resuming.open_session(
+    experiment,
+    fresh,
+    topology.smallest_batch(experiment),
+    topology.transports(experiment),
+    topology.check_experience,
+    topology.sharding(experiment),
+    _print if display else lambda message: None,
+    stored,
   )
 
 
