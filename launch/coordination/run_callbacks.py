@@ -74,6 +74,11 @@ class RunCallbacks:
   """
 
   def __init__(self, session: session_lib.Session, coordinator: Any):
+    """Prepares the thread; `start` starts it.
+
+    Args:
+      coordinator: Coordinator to warn, stop or abort from the thread.
+    """
     self._coordinator = coordinator
     experiment = session.experiment
     self._info_names = experiment.info
@@ -99,14 +104,23 @@ class RunCallbacks:
     self._thread: threading.Thread | None = None
 
   def start(self, session: session_lib.Session, title: str) -> None:
-    """Reports the start to all, each with a copy of the settings."""
+    """Reports the start to all, each with a copy of the settings.
+
+    Args:
+      title: Display title of the run.
+    """
     self._ask_to_stop()
     self._put('on_start', 'start', _describe(session, title))
 
   def take_episodes(
     self, columns: Mapping[str, np.ndarray], position: Mapping[str, Any]
   ) -> None:
-    """Reports training episodes to callbacks."""
+    """Reports training episodes to callbacks.
+
+    Args:
+      columns: Logged columns, one entry per episode.
+      position: Step counts and elapsed time of the run.
+    """
     if not self._callbacks:
       return
     returns, lengths = columns['episode_return'], columns['episode_length']
@@ -132,7 +146,15 @@ class RunCallbacks:
     is_best: bool,
     position: Mapping[str, Any],
   ) -> None:
-    """Reports an evaluation to callbacks, and asks the stop criterion."""
+    """Reports an evaluation to callbacks, and asks the stop criterion.
+
+    Args:
+      returns: Return of each episode.
+      lengths: Length of each episode.
+      metrics: The experiment's own metrics of each episode, by name.
+      is_best: Whether it is the best so far.
+      position: Step counts and elapsed time of the run.
+    """
     evaluation = callbacks.EvaluationEvent(
       np.array(returns),
       np.array(lengths),
@@ -147,6 +169,12 @@ class RunCallbacks:
     """Blocks until the stop criterion has answered on the last evaluation.
 
     A late answer fails the run.
+
+    Args:
+      stop: Signal that ends the wait.
+
+    Raises:
+      signals.Stopped: If the stop signal was set.
     """
 
     def is_answered(seconds: float) -> bool:
@@ -168,6 +196,10 @@ class RunCallbacks:
     """Reports the end on the first call; returns what is still called.
 
     A callback that takes too long fails the run, a logger causes a warning.
+
+    Args:
+      outcome: Outcome as in `callbacks.EndEvent`.
+      reason: Reason as in `callbacks.EndEvent`.
 
     Returns:
       Message on the calls in progress; '' once all have ended.
