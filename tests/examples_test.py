@@ -409,7 +409,6 @@ class TestDocs:
             kind.has_environments,
           )
         ),
-        f'`{kind.reports_with.name}`' if kind.reports_with else '–',
       ]
       for kind in kinds.KINDS
     ]

@@ -4,6 +4,7 @@ Nodes call it directly or from other processes. So its public methods take and
 return plain values and dataclasses of them.
 """
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,14 +20,12 @@ from repertory.launch.coordination import (
   kinds,
   logs,
   node_registry,
-  phases,
-  progress,
   rates,
   reports,
   run_callbacks,
   statuses,
 )
-from repertory.launch.experiments import failures
+from repertory.launch.experiments import callbacks, failures
 from repertory.launch.opening import session as session_lib
 
 # Maximum environment steps of one grant.
@@ -50,20 +49,19 @@ class Coordinator:
       title: Display title of the run.
       max_restarts: Maximum restarts of one node within
         `node_registry.WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
-      clock: Clock in seconds.
-      fencing: Fencing that shuts out the old process of a restarted node.
+      fencing: Shuts out the old process of a restarted node.
     """
     experiment = session.experiment
     self._session = session
     self._title = title
-    self._progress = progress.Progress(session, clock)
+    self._progress = Progress(session, clock)
     self._step_budget = StepBudget(experiment.max_steps, experiment.num_actors)
     self._node_registry = node_registry.NodeRegistry(
-      max_restarts, clock, session.num_restarts, experiment.deterministic
+      max_restarts, clock, session.num_restarts
     )
     self._fencing = fencing or callers.Fencing()
     self._lock = threading.RLock()
-    self._phases = phases.Phases()
+    self._phases = _Phases()
     self._message = session.message
     self._episodes = statuses.EpisodeStatistics(session)
     self._speed = rates.Speed(
@@ -95,12 +93,7 @@ class Coordinator:
       self._phases.go_through(self._node_registry.have_finished)
 
   def register(self, node: str, description: Mapping[str, Any]) -> None:
-    """Marks a node as running, and logs its description to `nodes.jsonl`.
-
-    Args:
-      description: Setup of the node; 'address' is that of its server, 'host'
-        its host, if there are several.
-    """
+    """Marks a node as running, and logs its description."""
     with self._lock:
       self._node_registry.register(
         node, description.get('address'), description.get('host')
@@ -124,7 +117,7 @@ class Coordinator:
       self._logs.note(node, {'warning': message})
 
   def acquire_steps(self, node: str, wanted: int) -> int:
-    """Grants environment steps to an actor; see `StepBudget.acquire`."""
+    """Grants environment steps to an actor; see `StepBudget`."""
     with self._lock:
       if not self._phases.has_steps_to_take:
         return 0
@@ -205,11 +198,6 @@ class Coordinator:
   ) -> bool:
     """Logs an evaluation.
 
-    Args:
-      returns: Return of each episode.
-      lengths: Length of each episode.
-      metrics: The experiment's own metrics of each episode, by name.
-
     Returns:
       Whether it is the best so far; then the caller must call `keep_best`.
     """
@@ -227,22 +215,14 @@ class Coordinator:
     return is_best
 
   def keep_best(self, node: str, policy: Mapping[str, np.ndarray]) -> None:
-    """Saves the policy of the latest evaluation as the best policy.
-
-    Args:
-      policy: The evaluated policy, see `learners.save_exported`.
-    """
+    """Saves the policy of the latest evaluation as the best policy."""
     if warning := self._evaluations.keep(policy, self.save()):
       self.warn(node, warning)
 
   def poll(
     self, node: str, environment_seconds: float = 0.0
   ) -> reports.HeartbeatReply:
-    """Handles a heartbeat without figures.
-
-    Args:
-      environment_seconds: Duration of the current environment step.
-    """
+    """Handles a heartbeat without figures."""
     with self._lock:
       self._node_registry.hear(node, environment_seconds=environment_seconds)
       return self.reply()
@@ -271,22 +251,21 @@ class Coordinator:
     The failure of a node that can be restarted is only stored, until `lose`.
     """
     with self._lock:
-      if not (
-        self._phases.is_resumed and self._node_registry.keep_cause(failure)
-      ):
+      is_kept = self._phases.is_running and self._node_registry.keep_cause(
+        failure
+      )
+      if not is_kept:
         self._end(failure)
 
   def abort(self, failure: failures.Failure) -> None:
-    """Ends the run because of a failure, without a restart."""
+    """Ends the run because of a failure, without a restart of nodes."""
     with self._lock:
       self._end(failure)
 
   def lose(self, failure: failures.Failure) -> bool:
     """Handles the premature end of a node's process.
 
-    Args:
-      failure: Exit of the process; a failure reported by the node takes
-        precedence.
+    A failure that the node has reported takes precedence.
 
     Returns:
       Whether to restart the node. If not, and it was not done, the run ends.
@@ -294,7 +273,7 @@ class Coordinator:
     with self._lock:
       node = failure.node
       failure = self._node_registry.take_cause(failure)
-      if self._node_registry.has_finished(node) or not self._phases.is_resumed:
+      if node in self._node_registry.finished() or not self._phases.is_running:
         return False
       if not self._node_registry.may_restart(node):
         self._end(failure)
@@ -317,12 +296,10 @@ class Coordinator:
 
     The learner still consumes the remaining experience; the last checkpoint and
     evaluation follow.
-
-    Args:
-      reason: Reason, for the user.
     """
     with self._lock:
-      if self._phases.stop_early(reason):
+      if self._phases.has_steps_to_take:
+        self._phases.stopped_early = reason
         self._message = f'stopped early: {reason}'
 
   def wait_for_decision(self, stop: signals.StopSignal) -> None:
@@ -425,13 +402,6 @@ class StepBudget:
   """
 
   def __init__(self, max_steps: int, num_actors: int):
-    """Starts without grants.
-
-    Args:
-      max_steps: Environment steps at which the run ends, those of resumed runs
-        included.
-      num_actors: Number of actors; more actors get smaller grants.
-    """
     self._max_steps = max_steps
     self._num_actors = num_actors
     self._open: dict[str, int] = {}
@@ -440,12 +410,8 @@ class StepBudget:
   def acquire(self, node: str, wanted: int, steps_done: int) -> int:
     """Grants steps to an actor.
 
-    Args:
-      wanted: Minimum number of steps the actor can use.
-      steps_done: Environment steps reported so far.
-
     Returns:
-      At least `wanted` steps, or 0 when none are left.
+      At least `wanted` steps, or 0 when none are left beside the `steps_done`.
     """
     left = self._max_steps - steps_done - self._num_open
     if left <= 0:
@@ -471,3 +437,123 @@ class StepBudget:
   def _add(self, node: str, steps: int) -> None:
     self._open[node] = self._open.get(node, 0) + steps
     self._num_open += steps
+
+
+class Progress:
+  """Step counts and elapsed time of a run, earlier runs included.
+
+  Attributes:
+    steps: Environment steps.
+    learner_steps: Learner steps.
+  """
+
+  def __init__(self, session: session_lib.Session, clock: Callable[[], float]):
+    counts = session.counts
+    self.steps, self.learner_steps = counts['steps'], counts['learner_steps']
+    self._runs = counts['runs']
+    self._clock = clock
+    self._start = self._progressed_at = clock()
+    self._seconds_before = session.elapsed_seconds
+
+  @property
+  def elapsed_seconds(self) -> float:
+    return self._seconds_before + self._clock() - self._start
+
+  @property
+  def position(self) -> dict[str, Any]:
+    """Step counts and elapsed time, as columns of the logs."""
+    return {
+      'steps': self.steps,
+      'learner_steps': self.learner_steps,
+      'elapsed_seconds': self.elapsed_seconds,
+    }
+
+  @property
+  def idle_seconds(self) -> float:
+    """Time since the latest progress."""
+    return self._clock() - self._progressed_at
+
+  def begin_earlier(self, seconds: float) -> None:
+    """Adds time that passed before this object was created."""
+    self._seconds_before += seconds
+
+  def mark_progress(self) -> None:
+    """Resets the idle time."""
+    self._progressed_at = self._clock()
+
+  def add_steps(self, steps: int) -> None:
+    """Counts environment steps."""
+    self.steps += steps
+    if steps:
+      self.mark_progress()
+
+  def set_learner_steps(self, learner_steps: int) -> None:
+    """Sets the total of learner steps."""
+    if learner_steps != self.learner_steps:
+      self.mark_progress()
+    self.learner_steps = learner_steps
+
+  def save(self, num_episodes: int) -> dict[str, Any]:
+    """Returns the checkpoint state from which the next run resumes."""
+    counts = {
+      'steps': self.steps,
+      'learner_steps': self.learner_steps,
+      'runs': self._runs + 1,
+      'episodes': num_episodes,
+    }
+    return {'counts': counts, 'elapsed_seconds': self.elapsed_seconds}
+
+
+class _Phases:
+  """State machine of the phases of a run.
+
+  Attributes:
+    phase: One of `reports.PHASES`, or `reports.STOPPING`.
+    failure: First failure of the run; None without one.
+    stopped_early: Reason to end before all steps are taken; '' without one.
+  """
+
+  def __init__(self):
+    self.phase = reports.ACTING
+    self.failure: failures.Failure | None = None
+    self.stopped_early = ''
+
+  @property
+  def is_running(self) -> bool:
+    """Whether the run is neither stopping nor done."""
+    return self.phase not in (reports.STOPPING, reports.DONE)
+
+  @property
+  def has_steps_to_take(self) -> bool:
+    return self.phase == reports.ACTING and not self.stopped_early
+
+  def go_through(self, have_finished: Callable[[str], bool]) -> None:
+    """Advances past all phases whose nodes are done."""
+    for phase, following in itertools.pairwise(reports.PHASES):
+      if self.phase == phase and have_finished(phase):
+        self.phase = following
+
+  def stop(self) -> bool:
+    """Stops the run; returns False if it had already ended."""
+    if not self.is_running:
+      return False
+    self.phase = reports.STOPPING
+    return True
+
+  def fail(self, failure: failures.Failure) -> bool:
+    """Stops the run with a failure; returns whether it is the first."""
+    self.stop()
+    if self.failure is not None:
+      return False
+    self.failure = failure
+    return True
+
+  def describe_end(self, why_stopped: str) -> tuple[str, str]:
+    """Returns outcome and reason of the end, as in `callbacks.EndEvent`."""
+    if self.failure is not None:
+      return callbacks.FAILED, self.failure.summary
+    if self.phase == reports.STOPPING:
+      return callbacks.INTERRUPTED, why_stopped
+    if self.stopped_early:
+      return callbacks.STOPPED_EARLY, self.stopped_early
+    return callbacks.DONE, ''

@@ -1,7 +1,7 @@
 """Evaluation results, and the checkpoint of the best policy."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -10,12 +10,7 @@ from repertory.launch.opening import session as session_lib
 
 
 class EvaluationResult(NamedTuple):
-  """Result of an evaluation.
-
-  Attributes:
-    episode_return: Mean undiscounted return of its episodes.
-    steps: Training environment steps when it ended.
-  """
+  """Mean return of an evaluation, and training steps when it ended."""
 
   episode_return: float
   steps: int
@@ -34,14 +29,13 @@ class Evaluations:
   """
 
   def __init__(self, session: session_lib.Session):
-    """Reads the best evaluation of earlier runs, if the session is resumed."""
     self._checkpointer = checkpointing.Checkpointer(session.best_directory, 1)
     self._are_errors_fatal = session.experiment.checkpoint_errors == 'raise'
     self.latest: EvaluationResult | None = None
     self.best: EvaluationResult | None = None
     self.warning = ''
     if session.is_resumed:
-      self._look_back()
+      self._load_best()
 
   def take(
     self,
@@ -51,12 +45,6 @@ class Evaluations:
     steps: int,
   ) -> tuple[dict[str, float], bool]:
     """Records an evaluation.
-
-    Args:
-      returns: Return of each episode.
-      lengths: Length of each episode.
-      metrics: The experiment's own metrics of each episode, by name.
-      steps: Training environment steps so far.
 
     Returns:
       Its log row, and whether it is the best so far; then the caller must call
@@ -86,16 +74,12 @@ class Evaluations:
       state: Run state of a checkpoint.
 
     Returns:
-      Reason of a write failure, after which the previous best remains; '' on
-      success.
+      Reason of a write failure, after which the previous best remains; or ''.
 
     Raises:
-      CheckpointWriteError: If it cannot be written and `checkpoint_errors` is
-        'raise'.
+      CheckpointWriteError: As chosen by `checkpoint_errors`.
     """
-    latest = self.latest
-    if latest is None:
-      raise RuntimeError('take must be called before keep, got no evaluation.')
+    latest = cast(EvaluationResult, self.latest)  # `take` is called first.
     counts = {
       **state['counts'],
       'steps': latest.steps,
@@ -116,9 +100,8 @@ class Evaluations:
 
   def figures(self) -> dict[str, Any]:
     """Returns the display figures of evaluations."""
-    nothing = (None, None)
-    latest_return, latest_steps = self.latest or nothing
-    best_return, best_steps = self.best or nothing
+    latest_return, latest_steps = self.latest or (None, None)
+    best_return, best_steps = self.best or (None, None)
     return {
       'evaluation_return': latest_return,
       'evaluation_steps': latest_steps,
@@ -126,12 +109,12 @@ class Evaluations:
       'best_steps': best_steps,
     }
 
-  def _look_back(self) -> None:
+  def _load_best(self) -> None:
     try:
       kept = self._checkpointer.load()
     except checkpointing.CheckpointError as error:
       problem = error.problem
       self.warning = f'the best evaluation so far cannot be read: {problem}'
-      return
-    if kept is not None:
-      self.best = EvaluationResult(**kept.state['evaluation'])
+    else:
+      if kept is not None:
+        self.best = EvaluationResult(**kept.state['evaluation'])

@@ -20,8 +20,6 @@ class Kind:
     saves: Whether a stopped run waits for it to write its checkpoint.
     acts: Whether acting needs at least one of its nodes running.
     has_environments: Whether its nodes step environments, which may hang.
-    reports_with: Kind whose node it queries before each heartbeat; if that node
-      goes silent, so does this one.
   """
 
   name: str
@@ -31,7 +29,6 @@ class Kind:
   saves: bool = False
   acts: bool = False
   has_environments: bool = False
-  reports_with: 'Kind | None' = None
 
   def numbered(self, index: int) -> str:
     """Returns the name of one of several nodes; indices begin at 0."""
@@ -40,13 +37,7 @@ class Kind:
 
 COORDINATOR = Kind('coordinator', serves=True)
 REPLAY = Kind('replay', serves=True)
-LEARNER = Kind(
-  'learner',
-  phase=reports.LEARNING,
-  serves=True,
-  saves=True,
-  reports_with=REPLAY,  # Source of the table statuses.
-)
+LEARNER = Kind('learner', phase=reports.LEARNING, serves=True, saves=True)
 INFERENCE = Kind('inference', serves=True, is_replaceable=True, acts=True)
 BELLMAN_UPDATER = Kind(
   'bellman_updater', phase=reports.LABELING, is_replaceable=True, acts=True
@@ -58,13 +49,7 @@ ACTOR = Kind(
   acts=True,
   has_environments=True,
 )
-ACTOR_LEARNER = Kind(
-  'actor_learner',
-  phase=reports.ACTING,
-  is_replaceable=True,
-  acts=True,
-  has_environments=True,
-)
+ACTOR_LEARNER = dataclasses.replace(ACTOR, name='actor_learner')
 EVALUATOR = Kind(
   'evaluator',
   phase=reports.EVALUATING,
@@ -73,15 +58,9 @@ EVALUATOR = Kind(
 )
 
 KINDS = (
-  COORDINATOR,
-  REPLAY,
-  LEARNER,
-  BELLMAN_UPDATER,
-  INFERENCE,
-  ACTOR,
-  ACTOR_LEARNER,
-  EVALUATOR,
-)
+  COORDINATOR, REPLAY, LEARNER, BELLMAN_UPDATER, INFERENCE, ACTOR,
+  ACTOR_LEARNER, EVALUATOR,
+)  # fmt: skip
 
 _BY_NAME = {kind.name: kind for kind in KINDS}
 

@@ -15,13 +15,9 @@ _ROW_PERIOD_SECONDS = 1.0
 
 _POSITION = ('steps', 'learner_steps', 'elapsed_seconds')
 _TABLE_COLUMNS = (
-  *_POSITION,
-  'size',
-  'inserts',
-  'samples',
-  'samples_per_insert',
+  *_POSITION, 'size', 'inserts', 'samples', 'samples_per_insert',
   'target_samples_per_insert',
-)
+)  # fmt: skip
 # By label: columns of merged rows whose latest value is kept.
 _LATEST = {
   'actors': (*_POSITION, 'episodes'),
@@ -52,16 +48,6 @@ class RunLogs:
     also: Callable[[str, Mapping[str, Any]], None] = lambda label, row: None,
     episode_rows: bool = False,
   ):
-    """Creates the files that every run has.
-
-    Args:
-      directory: Folder of the logs.
-      warn: Function that handles warnings.
-      run: Index of the run among those of its directory.
-      also: Additional consumer of all rows but those on nodes; takes label and
-        row.
-      episode_rows: Whether each training episode has a row in `episodes.csv`.
-    """
     self._directory = directory
     self._warn_user = warn
     self._run = run
@@ -87,11 +73,7 @@ class RunLogs:
     self._loggers[label].write(row)
 
   def write_episodes(self, columns: Mapping[str, np.ndarray]) -> None:
-    """Adds rows of episodes to 'actors', and to `episodes.csv` if enabled.
-
-    Args:
-      columns: Arrays `[K]` by name, for K episodes; merged as in `Aggregate`.
-    """
+    """Adds rows of episodes to 'actors', and to `episodes.csv` if enabled."""
     self._merged['actors'].write_rows(columns)
     if self._episodes is not None:
       for values in zip(*(column.tolist() for column in columns.values())):
@@ -110,25 +92,19 @@ class RunLogs:
       self._episodes.close()
 
   def _add(self, label: str) -> None:
-    def path(name: str) -> str:
-      return os.path.join(self._directory, name)
+    def file(name: str, make: Callable[[str], loggers.Logger]) -> _File:
+      path = os.path.join(self._directory, name)
+      return _File(path, lambda: make(path), self._warn)
 
-    jsonl, csv = path(f'{label}.jsonl'), path(f'{label}.csv')
-    rows = _File(jsonl, lambda: loggers.JsonlFile(jsonl), self._warn)
+    rows = file(f'{label}.jsonl', loggers.JsonlFile)
     if label == 'nodes':
       self._loggers[label] = rows
       return
-    board = path('tensorboard')
-    logger = loggers.Dispatch(
-      [
-        _File(csv, lambda: loggers.CsvFile(csv), self._warn),
-        rows,
-        _File(
-          board, lambda: loggers.TensorBoard(board, prefix=label), self._warn
-        ),
-        _Also(label, self._also),
-      ]
+    csv = file(f'{label}.csv', loggers.CsvFile)
+    board = file(
+      'tensorboard', lambda path: loggers.TensorBoard(path, prefix=label)
     )
+    logger = loggers.Dispatch([csv, rows, board, _Also(label, self._also)])
     if label in _LATEST:
       logger = self._merged[label] = aggregate(logger, _LATEST[label])
     self._loggers[label] = logger
@@ -164,13 +140,6 @@ class _File(loggers.Logger):
     make: Callable[[], loggers.Logger],
     warn: Callable[[str], None],
   ):
-    """Opens the file.
-
-    Args:
-      path: Path of the file, or of its folder.
-      make: Opens the logger of the file.
-      warn: Function that handles warnings.
-    """
     self._path = path
     self._make = make
     self._warn = warn

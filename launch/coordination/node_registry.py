@@ -10,9 +10,6 @@ from repertory.launch.coordination import kinds
 from repertory.launch.experiments import failures
 from repertory.launch.platform import watchdog
 
-# A healthy node never pauses this long between two heartbeats.
-_PAUSE_SECONDS = 2.0
-
 # Time window of a restart budget.
 WINDOW_SECONDS = 600.0
 
@@ -25,12 +22,6 @@ class RestartBudget:
   def __init__(
     self, max_restarts: int, clock: Callable[[], float] = time.monotonic
   ):
-    """Starts with the full budget.
-
-    Args:
-      max_restarts: Maximum restarts within `WINDOW_SECONDS`.
-      clock: Clock in seconds.
-    """
     self._max_restarts = max_restarts
     self._clock = clock
     self._taken_at: list[float] = []
@@ -50,33 +41,19 @@ class RestartBudget:
 
 @dataclasses.dataclass
 class _Node:
-  """Entry of the registry.
-
-  Attributes:
-    restarts: Restart budget.
-    state: State for the display.
-    started_at: Time of the latest start.
-    doing: Current step of its start; '' if unknown.
-    heard_at: Time of the latest heartbeat.
-    progress: Amount of work done, in the node's own unit.
-    progressed_at: Time of the latest progress.
-    environment_seconds: Duration of the current environment step.
-    is_ready: Whether it has registered.
-    address: Address of its server; None without one.
-    host: Name of its host, if there are several.
-  """
+  """Entry of the registry; times are of the registry's clock."""
 
   restarts: RestartBudget
   state: str = 'starting'
   started_at: float = 0.0
-  doing: str = ''
+  doing: str = ''  # Current step of its start.
   heard_at: float = 0.0
-  progress: float = 0.0
+  progress: float = 0.0  # Work done, in the node's own unit.
   progressed_at: float = 0.0
-  environment_seconds: float = 0.0
-  is_ready: bool = False
+  environment_seconds: float = 0.0  # Of the current environment step.
+  is_ready: bool = False  # Whether it has registered.
   address: str | None = None
-  host: str | None = None
+  host: str | None = None  # If there are several.
 
 
 class NodeRegistry:
@@ -87,20 +64,8 @@ class NodeRegistry:
     max_restarts: int,
     clock: Callable[[], float] = time.monotonic,
     num_restarts: int = 0,
-    is_deterministic: bool = False,
   ):
-    """Starts empty.
-
-    Args:
-      max_restarts: Maximum restarts of one node within
-        `WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
-      clock: Clock in seconds.
-      num_restarts: Node restarts of earlier starts of the run.
-      is_deterministic: Whether the run is deterministic. Then no acting node is
-        restarted alone, for the others would wait for its lost items.
-    """
     self._num_restarts_before = num_restarts
-    self._is_deterministic = is_deterministic
     self._max_restarts = max_restarts
     self._first_doing = ''
     self._clock = clock
@@ -114,13 +79,7 @@ class NodeRegistry:
   def expect(
     self, names: Sequence[str], doing: str = '', seconds: float = 0.0
   ) -> None:
-    """Adds nodes that are being started.
-
-    Args:
-      names: Names of the nodes.
-      doing: First step of their start, until they report one; '' if unknown.
-      seconds: Time since their start.
-    """
+    """Adds nodes that are being started."""
     self._first_doing = doing
     for name in names:
       self._hear(name).started_at -= seconds
@@ -133,12 +92,7 @@ class NodeRegistry:
   def register(
     self, name: str, address: str | None = None, host: str | None = None
   ) -> None:
-    """Marks a node as running.
-
-    Args:
-      address: Address of its server; None without one.
-      host: Name of its host, if there are several.
-    """
+    """Marks a node as running."""
     node = self._hear(name)
     node.is_ready = True
     node.address = address
@@ -152,12 +106,7 @@ class NodeRegistry:
     progress: float | None = None,
     environment_seconds: float = 0.0,
   ) -> None:
-    """Records a heartbeat.
-
-    Args:
-      progress: Amount of work done; None if the node does not report it.
-      environment_seconds: Duration of the current environment step.
-    """
+    """Records a heartbeat."""
     node = self._hear(name)
     node.environment_seconds = environment_seconds
     if progress is not None and progress != node.progress:
@@ -172,28 +121,27 @@ class NodeRegistry:
 
   def fail(self, name: str) -> None:
     """Marks a node as failed for good."""
+    self._hear(name)
     self._enter(name, 'failed')
     self._finished.add(name)
 
   def may_restart(self, name: str) -> bool:
     """Returns whether a node that ended can be restarted.
 
-    A node that never registered cannot, since it would fail again. Nor can an
-    acting node of a deterministic run.
+    A node that never registered cannot, since it would fail again; nor can one
+    beside another, whose process continues.
     """
     node = self._nodes.get(name)
-    if node is None or not node.is_ready:
-      return False
-    if self._is_deterministic and kinds.kind_of(name).acts:
-      return False
-    return kinds.kind_of(name).is_replaceable and node.restarts.is_left()
+    return (
+      node is not None
+      and node.is_ready
+      and name in self._expected
+      and kinds.kind_of(name).is_replaceable
+      and node.restarts.is_left()
+    )
 
   def keep_cause(self, failure: failures.Failure) -> bool:
-    """Stores the failure of a node until its process has ended.
-
-    Returns:
-      Whether the node may be restarted then. If not, nothing is stored.
-    """
+    """Stores the failure of a node if it may be restarted; returns whether."""
     if failure.is_bad_input or not self.may_restart(failure.node):
       return False
     self._causes[failure.node] = failure
@@ -217,19 +165,13 @@ class NodeRegistry:
     """Returns the names of the nodes that are done or failed."""
     return sorted(self._finished)
 
-  def has_finished(self, name: str) -> bool:
-    return name in self._finished
-
   def address_of(self, name: str) -> str | None:
     """Returns the address of a node's server; None until it registers."""
     node = self._nodes.get(name)
     return node.address if node else None
 
   def have_finished(self, phase: str) -> bool:
-    """Returns whether all nodes of a phase are done.
-
-    False before any node is expected.
-    """
+    """Returns whether all nodes of a phase are done; False before `expect`."""
     names = [n for n in self._expected if kinds.kind_of(n).phase == phase]
     return bool(self._expected) and self._finished.issuperset(names)
 
@@ -257,11 +199,7 @@ class NodeRegistry:
     return False
 
   def figures(self, elapsed_seconds: float) -> dict[str, Any]:
-    """Returns the display figures of the nodes.
-
-    Args:
-      elapsed_seconds: Elapsed time of the run.
-    """
+    """Returns the display figures of the nodes."""
     began_at = self._clock() - elapsed_seconds
     nodes = sorted(self._nodes.items())
     taken = sum(node.restarts.num_taken for _, node in nodes)
@@ -279,15 +217,7 @@ class NodeRegistry:
   def find_overdue(
     self, silence_seconds: float, environment_seconds: float
   ) -> dict[str, str]:
-    """Finds nodes that hang.
-
-    Args:
-      silence_seconds: Heartbeat timeout.
-      environment_seconds: Timeout of an environment step or reset.
-
-    Returns:
-      A description of the problem of each node that hangs, by name.
-    """
+    """Describes the problem of each node that hangs, by name."""
     now, overdue = self._clock(), {}
     for name, node in self._nodes.items():
       if name in self._finished:
@@ -296,21 +226,12 @@ class NodeRegistry:
       if node.state in _STARTING:
         limit = max(limit, watchdog.START_SECONDS)
       if silence > limit:
-        overdue[name] = _describe_silence(silence)
+        overdue[name] = f'It has not reported for {silence:.0f} seconds.'
       elif node.environment_seconds > environment_seconds:
         overdue[name] = (
           'Its environment has been at one step or reset for '
           f'{node.environment_seconds:.0f} seconds.'
         )
-    for name in list(overdue):
-      # The node it depends on may have gone silent first.
-      other = kinds.kind_of(name).reports_with
-      if other is None or other.name not in self._nodes:
-        continue
-      silence = now - self._nodes[other.name].heard_at
-      if silence > _PAUSE_SECONDS:
-        del overdue[name]
-        overdue[other.name] = _describe_silence(silence)
     return overdue
 
   def find_slowest(self) -> str | None:
@@ -340,27 +261,19 @@ class NodeRegistry:
     }
 
   def _hear(self, name: str) -> _Node:
-    node = self._get(name)
-    node.heard_at = self._clock()
-    return node
-
-  def _get(self, name: str) -> _Node:
     if name not in self._nodes:
       budget = RestartBudget(self._max_restarts, self._clock)
       self._nodes[name] = _Node(budget)
-      self._enter(name, self._nodes[name].state)
-    return self._nodes[name]
+      self._enter(name, 'starting')
+    node = self._nodes[name]
+    node.heard_at = self._clock()
+    return node
 
   def _enter(self, name: str, state: str) -> None:
-    """Changes the state of a node."""
-    node = self._get(name)
+    node = self._nodes[name]
     node.state = state
     if state in _STARTING:
       node.started_at, node.doing = self._clock(), self._first_doing
       self._starting.add(name)
     else:
       self._starting.discard(name)
-
-
-def _describe_silence(seconds: float) -> str:
-  return f'It has not reported for {seconds:.0f} seconds.'

@@ -19,11 +19,7 @@ class Rates:
     self._history: collections.deque = collections.deque()
 
   def measure(self, *counts: int) -> list[float]:
-    """Returns the rate per second of each count.
-
-    Args:
-      *counts: Totals so far, in the same order at each call.
-    """
+    """Returns the rate per second of each count."""
     now = self._clock()
     self._history.append((now, counts))
     while now - self._history[0][0] > _SECONDS and len(self._history) > 2:
@@ -39,9 +35,8 @@ class Rates:
 class Speed:
   """Steps per second of a run, and an estimate of the time left.
 
-  There is no estimate during the first seconds of learning, since the rate
-  would be that of acting alone or of compilation, nor while the run stands
-  still.
+  Not while the run stands still, nor in the first seconds of learning,
+  whose rate is that of acting alone or of compilation.
   """
 
   def __init__(
@@ -50,13 +45,6 @@ class Speed:
     learner_steps: int,
     clock: Callable[[], float] = time.monotonic,
   ):
-    """Starts without measurements.
-
-    Args:
-      max_steps: Environment steps at which the run ends.
-      learner_steps: Learner steps before this run.
-      clock: Clock in seconds.
-    """
     self._max_steps = max_steps
     self._first_learner_step = learner_steps
     self._clock = clock
@@ -68,13 +56,7 @@ class Speed:
   def measure(
     self, steps: int, learner_steps: int, is_acting: bool
   ) -> dict[str, float | None]:
-    """Returns the display figures of speed.
-
-    Args:
-      steps: Environment steps so far.
-      learner_steps: Learner steps so far.
-      is_acting: Whether environment steps remain to be taken.
-    """
+    """Returns the display figures of speed."""
     steps_rate, learner_rate = self._rates.measure(steps, learner_steps)
     left = self._estimate(steps, learner_steps)
     return {

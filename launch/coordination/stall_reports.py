@@ -3,12 +3,9 @@
 import os
 from collections.abc import Mapping
 
-from repertory.components import loggers
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.experiments import failures
 from repertory.launch.opening import session as session_lib
-
-_FILE = 'stall.txt'
 
 _SIDES = {
   'insert': 'inserts wait: the rate limiter blocks actors until samples come',
@@ -25,18 +22,24 @@ def write(
 ) -> failures.Failure:
   """Writes a stall report beside the logs, if the disk has room.
 
-  Args:
-    seen: Observation of the run.
-    nodes: Description of each node, by name.
-    stacks: Stack traces of each node's threads, by name.
-    session: Session of the run.
-
   Returns:
     A failure of the node with the oldest progress. It contains the report
     without the stack traces.
   """
-  text = describe(seen, nodes, session.tables)
-  path = os.path.join(session.log_directory, _FILE)
+  limits = {table.name: table.rate_limit for table in session.tables}
+  lines = [
+    f'The run has made no progress for {seen.idle_seconds:.0f} seconds: no '
+    'environment step, no learner step, no evaluation.',
+    *(
+      f"Table '{table.name}' holds {table.size} of at most {table.max_size} "
+      f'items; {_SIDES[table.blocked]}. It is limited by '
+      f'{limits[table.name] or "its size"}.'
+      for table in seen.status.tables
+    ),
+    *(f'{name}: {text}.' for name, text in nodes.items()),
+  ]
+  text = '\n'.join(lines) + '\n'
+  path = os.path.join(session.log_directory, 'stall.txt')
   try:
     os.makedirs(session.log_directory, exist_ok=True)  # It may be gone.
     with open(path, 'w') as file:
@@ -48,35 +51,4 @@ def write(
   return failures.Failure(
     seen.slowest or kinds.COORDINATOR.name,
     f'{text}Stack traces of all threads: {path}',
-  )
-
-
-def describe(
-  seen: reports.Observation, nodes: Mapping[str, str], tables
-) -> str:
-  """Returns the report: idle time, tables, inference servers and nodes."""
-  lines = [
-    f'The run has made no progress for {seen.idle_seconds:.0f} seconds: no '
-    'environment step, no learner step, no evaluation.'
-  ]
-  limits = {table.name: table.rate_limit for table in tables}
-  for table in seen.status.tables:
-    limit = limits[table.name]
-    lines += [
-      _describe_table(table),
-      f'  It is limited by {limit or "its size"}.',
-    ]
-  for server in seen.status.inference:
-    lines.append(
-      f'{server.name}: {server.rows_per_second:.0f} rows/s, '
-      f'{server.adding_share:.0%} of the time in adders.'
-    )
-  lines += [f'{name}: {text}.' for name, text in nodes.items()]
-  return '\n'.join(lines) + '\n'
-
-
-def _describe_table(table: loggers.TableStatus) -> str:
-  return (
-    f"Table '{table.name}' holds {table.size} of at most {table.max_size} "
-    f'items; {_SIDES[table.blocked]}.'
   )

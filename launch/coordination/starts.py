@@ -10,11 +10,6 @@ from repertory.launch.platform import watchdog
 
 T = TypeVar('T')
 
-_LOOK_SECONDS = 0.1
-
-# Minimum start timeout, even if the experiment sets a shorter one.
-_LEAST_SECONDS = watchdog.START_SECONDS
-
 
 def wait_for(
   look: Callable[[], T | None],
@@ -40,7 +35,7 @@ def wait_for(
     signals.Stopped: If the run stops first, or the stop signal is set.
     TimeoutError: If the result does not exist in time.
   """
-  timeout_seconds = max(timeout_seconds, _LEAST_SECONDS)
+  timeout_seconds = max(timeout_seconds, watchdog.START_SECONDS)
   deadline = time.monotonic() + timeout_seconds
   while True:
     found = look()
@@ -50,7 +45,7 @@ def wait_for(
       raise signals.Stopped
     if time.monotonic() > deadline:
       raise TimeoutError(f'Waited {timeout_seconds:g} seconds for {what}.')
-    if stop.wait(_LOOK_SECONDS):
+    if stop.wait(0.1):
       raise signals.Stopped
 
 

@@ -22,11 +22,6 @@ class Gauges:
   """
 
   def __init__(self, tables: Sequence[replay.TableSpec]):
-    """Starts without figures.
-
-    Args:
-      tables: Tables of the run; the learner samples the first.
-    """
     self.tables: Mapping[str, replay.TableInfo] = {}
     self._limits = {table.name: table.rate_limit for table in tables}
     self._versions: dict[str, tuple[int, float]] = {}
@@ -46,12 +41,7 @@ class Gauges:
       self._unrecorded_reason = report.unrecorded_reason
 
   def take_version(self, node: str, version: int, age_seconds: float) -> None:
-    """Stores version and age of the variables a node acts with.
-
-    Args:
-      version: Their learner steps; −1 if another node reports them.
-      age_seconds: Time since the node fetched them.
-    """
+    """Stores version and age of a node's variables, unless it is −1."""
     if version >= 0:
       self._versions[node] = (version, age_seconds)
 
@@ -77,91 +67,76 @@ class Gauges:
     self._versions.pop(node, None)
 
   def figures(self, learner_steps: int) -> dict[str, Any]:
-    """Returns these figures, by the names of `loggers.Status`.
-
-    Args:
-      learner_steps: Learner steps so far.
-    """
-    achieved, target = _samples_per_insert(self.tables, self._limits)
+    """Returns these figures, by the names of `loggers.Status`."""
+    achieved, target = self._samples_per_insert()
+    # The learner reports later than actors fetch.
+    lags = [max(0, learner_steps - v) for v, _ in self._versions.values()]
+    rates = self._target_rates.values()
     return {
       'samples_per_insert': achieved,
       'target_samples_per_insert': target,
-      'tables': _list_tables(self.tables),
-      **_variables_age(self._versions.values(), learner_steps),
-      'inference': _list_inference(self._inference),
-      'targets_per_second': (
-        sum(self._target_rates.values()) if self._target_rates else None
+      'tables': tuple(
+        loggers.TableStatus(
+          name, table.size, table.max_size, table.waiting, table.inserts
+        )
+        for name, table in self.tables.items()
       ),
+      'variables_age_steps': mean(lags),
+      'variables_age_seconds': mean([a for _, a in self._versions.values()]),
+      'inference': tuple(
+        loggers.InferenceStatus(
+          name=name,
+          rows_per_second=row['rows_per_second'],
+          rows_per_batch=row['rows_per_batch'],
+          fill=row['fill'],
+          wait_ms=row['wait_ms_p50'],
+          run_ms=row['run_ms_p50'],
+          transport_ms=row['transport_ms_p50'],
+          adding_share=row['adding_share'],
+        )
+        for name, row in sorted(self._inference.items())
+      ),
+      'targets_per_second': sum(rates) if rates else None,
       'target_age_steps': self._target_age,
-      **_gossip_figures(self._learners),
-      'not_recorded': _describe_unrecorded(
-        self._num_unrecorded, self._unrecorded_reason
-      ),
+      **self._gossip_figures(),
+      'not_recorded': self._describe_unrecorded(),
     }
 
+  def _samples_per_insert(self) -> tuple[float | None, float | None]:
+    """Returns achieved and target samples per insert of the first table."""
+    name, limit = next(iter(self._limits.items()))
+    table = self.tables.get(name)
+    if table is None or limit is None:
+      return None, None
+    return achieved_ratio(table, limit), limit.samples_per_insert
 
-def _describe_unrecorded(counts: Mapping[str, int], reason: str) -> str:
-  """Returns a message on unrecorded steps; '' if there are none."""
-  if not counts:
-    return ''
-  parts = ', '.join(f'{count:,} of {node}' for node, count in counts.items())
-  return (
-    f'The recording lacks {sum(counts.values()):,} steps that could not be '
-    f'written: {parts} ({reason}).'
-  )
+  def _gossip_figures(self) -> dict[str, Any]:
+    if not self._learners:
+      return {}
+    rows = self._learners.values()
+    return {
+      'learners': tuple(
+        loggers.LearnerStatus(
+          name=name,
+          learner_steps=row['version'],
+          mean_return=row['episode_return'],
+          messages_per_second=row['messages_per_second'],
+          age_seconds=row['age_seconds'],
+        )
+        for name, row in sorted(self._learners.items())
+      ),
+      'learners_distance': sum(row['distance'] ** 2 for row in rows) ** 0.5,
+    }
 
-
-def _list_tables(
-  tables: Mapping[str, replay.TableInfo],
-) -> tuple[loggers.TableStatus, ...]:
-  """Returns the display status of each table."""
-  return tuple(
-    loggers.TableStatus(
-      name, table.size, table.max_size, table.waiting, table.inserts
+  def _describe_unrecorded(self) -> str:
+    counts = self._num_unrecorded
+    if not counts:
+      return ''
+    parts = ', '.join(f'{count:,} of {node}' for node, count in counts.items())
+    return (
+      f'The recording lacks {sum(counts.values()):,} steps that could not be '
+      f'written: {parts} ({self._unrecorded_reason}).'
     )
-    for name, table in tables.items()
-  )
-
-
-def _list_inference(
-  servers: Mapping[str, Mapping[str, float]],
-) -> tuple[loggers.InferenceStatus, ...]:
-  """Returns the display status of each inference server."""
-  return tuple(
-    loggers.InferenceStatus(
-      name=name,
-      rows_per_second=row['rows_per_second'],
-      rows_per_batch=row['rows_per_batch'],
-      fill=row['fill'],
-      wait_ms=row['wait_ms_p50'],
-      run_ms=row['run_ms_p50'],
-      transport_ms=row['transport_ms_p50'],
-      adding_share=row['adding_share'],
-    )
-    for name, row in sorted(servers.items())
-  )
-
-
-def _gossip_figures(
-  learners: Mapping[str, Mapping[str, Any]],
-) -> dict[str, Any]:
-  """Returns the display figures of learners that gossip."""
-  if not learners:
-    return {}
-  rows = learners.values()
-  return {
-    'learners': tuple(
-      loggers.LearnerStatus(
-        name=name,
-        learner_steps=row['version'],
-        mean_return=row['episode_return'],
-        messages_per_second=row['messages_per_second'],
-        age_seconds=row['age_seconds'],
-      )
-      for name, row in sorted(learners.items())
-    ),
-    'learners_distance': sum(row['distance'] ** 2 for row in rows) ** 0.5,
-  }
 
 
 def achieved_ratio(
@@ -170,30 +145,6 @@ def achieved_ratio(
   """Returns samples / (inserts − min_size); None before the first sample."""
   beyond = table.inserts - limit.min_size
   return table.samples / beyond if beyond > 0 and table.samples else None
-
-
-def _samples_per_insert(
-  tables: Mapping[str, replay.TableInfo],
-  limits: Mapping[str, replay.RateLimit | None],
-) -> tuple[float | None, float | None]:
-  """Returns achieved and target samples per insert of the first table."""
-  name, limit = next(iter(limits.items()))
-  table = tables.get(name)
-  if table is None or limit is None:
-    return None, None
-  return achieved_ratio(table, limit), limit.samples_per_insert
-
-
-def _variables_age(
-  versions: Collection[tuple[int, float]], learner_steps: int
-) -> dict[str, Any]:
-  """Returns the mean age of the variables that actors use."""
-  # The learner reports later than actors fetch.
-  lags = [max(0, learner_steps - version) for version, _ in versions]
-  return {
-    'variables_age_steps': mean(lags),
-    'variables_age_seconds': mean([age for _, age in versions]),
-  }
 
 
 def mean(values: Collection[float]) -> float | None:
@@ -205,7 +156,6 @@ class EpisodeStatistics:
   """Counts training episodes, and averages the latest returns."""
 
   def __init__(self, session: session_lib.Session):
-    """Continues the count of a resumed run."""
     self.count = session.counts['episodes']
     self._info_names = session.experiment.info
     self._returns: collections.deque[float] = collections.deque(

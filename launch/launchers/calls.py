@@ -13,20 +13,11 @@ from repertory.launch.coordination import kinds, reports
 from repertory.launch.nodes import variable_cache
 from repertory.launch.platform import watchdog
 
-# Polling period of the wait for a starting server.
-_LOOK_SECONDS = 0.1
-
 
 class AuthenticatedClient:
   """Client of the coordinator that adds the caller to each call."""
 
   def __init__(self, client: Any, caller: callers.Caller):
-    """Makes no calls yet.
-
-    Args:
-      client: RPC client of the coordinator, see `rpc`.
-      caller: Identity of the caller.
-    """
     self._client = client
     self._caller = caller
 
@@ -52,19 +43,6 @@ def signed(
   return {**peers, name: AuthenticatedClient(peers[name], caller)}
 
 
-def result_of(call: futures.Future, should_stop: Callable[[], bool]) -> Any:
-  """Waits for the result of a call, which has its own time-out.
-
-  Raises:
-    signals.Stopped: If `should_stop` ended the wait.
-  """
-  while not futures.wait([call], timeout=reports.PERIOD_SECONDS).done:
-    if should_stop():
-      call.cancel()
-      raise signals.Stopped
-  return call.result()
-
-
 def is_listening(client: Any) -> bool:
   """Returns whether the server of a client accepts connections."""
   host, _, port = client.address.rpartition(':')
@@ -83,8 +61,7 @@ def wait_for_server(
 ) -> None:
   """Waits until the server of a client accepts connections.
 
-  A call would wait as well, but Courier retries with exponential backoff: after
-  a minute only every half minute.
+  A call would wait as well, but Courier retries ever more rarely.
 
   Args:
     client: Client of a node that is starting.
@@ -105,7 +82,7 @@ def wait_for_server(
         f'Waited {timeout_seconds:g} seconds for a node to listen at '
         f'{client.address}.'
       )
-    time.sleep(_LOOK_SECONDS)
+    time.sleep(0.1)
 
 
 class RemoteSource(core.VariableSource):
@@ -114,13 +91,7 @@ class RemoteSource(core.VariableSource):
   def __init__(
     self, client: Any, timeout_seconds: float, stop: signals.StopSignal
   ):
-    """Makes no calls yet.
-
-    Args:
-      client: RPC client of the learner.
-      timeout_seconds: Time-out of the start of the learner.
-      stop: Stop signal that ends all waits.
-    """
+    """Makes no calls yet; the time-out is that of the learner's start."""
     self._client = client
     self._timeout_seconds = timeout_seconds
     self._stop = stop
@@ -131,4 +102,8 @@ class RemoteSource(core.VariableSource):
       wait_for_server(self._client, self._timeout_seconds, self._stop.is_set)
       self._is_found = True
     call = self._client.futures.get_variables(names)
-    return variable_cache.unpack(result_of(call, self._stop.is_set))
+    while not futures.wait([call], timeout=reports.PERIOD_SECONDS).done:
+      if self._stop.is_set():
+        call.cancel()
+        raise signals.Stopped
+    return variable_cache.unpack(call.result())  # It has its own time-out.

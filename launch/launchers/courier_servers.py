@@ -15,13 +15,7 @@ from repertory.components.runtime import network_interfaces
 def make_client(
   address: str, timeout_seconds: float, token: str
 ) -> courier.Client:
-  """Makes a client, which connects on the first call.
-
-  Args:
-    address: Address of the server, 'host:port'.
-    timeout_seconds: Time-out of calls.
-    token: Ignored.
-  """
+  """Makes a client, which connects on the first call."""
   del token
   return _Client(address, call_timeout=timeout_seconds)
 
@@ -83,15 +77,7 @@ def serving(
   token: str,
   interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
 ) -> Iterator[None]:
-  """Serves calls while the block runs.
-
-  Args:
-    port: Port of the server.
-    served: Served methods, by name.
-    num_threads: Maximum concurrent calls.
-    token: Ignored: Courier does not authenticate callers.
-    interface: Network interface to serve on.
-  """
+  """Serves calls while the block runs."""
   del token
   server = courier.Server(port=port, thread_pool_size=num_threads)
   for name, method in served.items():

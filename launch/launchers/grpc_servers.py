@@ -5,11 +5,14 @@ each direction, without a schema or size limit. The metadata with the token
 arrive first; without the token, the message is not received.
 """
 
+import collections
 import contextlib
 import functools
 import hmac
 import json
 import os
+import queue
+import threading
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,7 +22,7 @@ from typing import Any
 import cloudpickle
 
 from repertory.components.runtime import network_interfaces
-from repertory.launch.launchers import calls, idempotency
+from repertory.launch.launchers import calls
 
 # Read when gRPC is imported. By default, gRPC would delay each fork, although
 # no child uses it, and log the end of each server.
@@ -76,9 +79,11 @@ _CLIENT_OPTIONS = (
   ('grpc.per_rpc_retry_buffer_size', 2**31 - 1),
 )
 
-# Grace period of open calls when the server ends, and time-out of its end.
-_GRACE_SECONDS = 1.0
-_END_SECONDS = 5.0
+# Number of latest replies that are kept, and their maximum size. A thousand
+# actors make this many calls to the coordinator within 5 seconds, 16 within
+# minutes.
+_NUM_KEPT = 20_000
+_LARGEST_BYTES = 4096
 
 
 class CallError(Exception):
@@ -87,17 +92,6 @@ class CallError(Exception):
   The server's exception is not raised in the caller; the message has its
   traceback.
   """
-
-
-def make_client(address: str, timeout_seconds: float, token: str) -> 'Client':
-  """Makes a client, which connects on the first call.
-
-  Args:
-    address: Address of the server, 'host:port'.
-    timeout_seconds: Time-out of calls.
-    token: Secret of the server.
-  """
-  return Client(address, timeout_seconds, token)
 
 
 @contextlib.contextmanager
@@ -121,14 +115,14 @@ def serving(
   Raises:
     RuntimeError: If the port is in use.
   """
-  answers = idempotency.ReplyCache()
+  answers = ReplyCache()
   handlers = {
     f'/{_SERVICE}/{name}': grpc.unary_unary_rpc_method_handler(
       functools.partial(_take, method, answers)
     )
     for name, method in served.items()
   }
-  threads: Any = idempotency.DaemonThreads(num_threads)
+  threads: Any = _DaemonThreads(num_threads)
   listener = grpc.server(
     threads,
     handlers=[_Admitting(handlers, token.encode())],
@@ -144,7 +138,7 @@ def serving(
       listener.start()  # Only a started server closes its ports.
     yield
   finally:
-    listener.stop(_GRACE_SECONDS).wait(_END_SECONDS)
+    listener.stop(1.0).wait(5.0)
     threads.shutdown()
 
 
@@ -180,7 +174,7 @@ _REFUSING = grpc.stream_unary_rpc_method_handler(_refuse)
 
 def _take(
   method: Callable[..., Any],
-  answers: idempotency.ReplyCache,
+  answers: 'ReplyCache',
   request: bytes,
   context: Any,
 ) -> bytes:
@@ -205,8 +199,80 @@ def _pickle(value: Any) -> bytes:
   return cloudpickle.dumps(value, protocol=5)
 
 
+class ReplyCache:
+  """Cache of replies to the latest calls, so that retries do not run twice.
+
+  A client that loses its connection cannot know whether the server received the
+  call, so it retries, and gets the reply to the first: the steps of one report
+  must not be counted twice. Large replies, such as variables, are not kept;
+  their calls change nothing and may run again.
+  """
+
+  def __init__(self):
+    self._lock = threading.Lock()
+    self._open: dict[str, futures.Future[bytes]] = {}
+    self._kept: collections.OrderedDict[str, bytes] = collections.OrderedDict()
+
+  def get(self, call: str, make: Callable[[], bytes]) -> bytes:
+    """Returns the reply to a call, waiting for it if the call is pending."""
+    with self._lock:
+      if call in self._kept:
+        return self._kept[call]
+      is_new = call not in self._open
+      made = self._open.setdefault(call, futures.Future())
+    if is_new:
+      made.set_result(make())
+      self._keep(call)
+    return made.result()
+
+  def _keep(self, call: str) -> None:
+    with self._lock:
+      answer = self._open.pop(call).result()
+      if len(answer) <= _LARGEST_BYTES:
+        self._kept[call] = answer
+        if len(self._kept) > _NUM_KEPT:
+          self._kept.popitem(last=False)
+
+
+class _DaemonThreads(futures.Executor):
+  """Thread pool whose hanging calls do not keep Python from exiting."""
+
+  def __init__(self, most: int):
+    self._most = most
+    self._tasks: queue.SimpleQueue = queue.SimpleQueue()
+    self._idle = threading.Semaphore(0)
+    self._threads: list[threading.Thread] = []
+
+  def submit(self, function, /, *arguments, **named):
+    """Runs a function in the pool; gRPC submits from a single thread."""
+    call: futures.Future = futures.Future()
+    self._tasks.put((call, functools.partial(function, *arguments, **named)))
+    is_idle = self._idle.acquire(blocking=False)
+    if not is_idle and len(self._threads) < self._most:
+      thread = threading.Thread(target=self._work, name='call', daemon=True)
+      self._threads.append(thread)
+      thread.start()
+    return call
+
+  def shutdown(self, wait=True, *, cancel_futures=False):
+    """Ends threads after their queued calls."""
+    del wait, cancel_futures
+    for _ in self._threads:
+      self._tasks.put(None)
+
+  def _work(self) -> None:
+    while (task := self._tasks.get()) is not None:
+      call, function = task
+      if call.set_running_or_notify_cancel():
+        try:
+          call.set_result(function())
+        except BaseException as error:
+          call.set_exception(error)
+      self._idle.release()
+
+
 class Client:
-  """Client of a server, with the server's methods as its own.
+  """Client of a server, with its methods; connects on the first call.
 
   Attributes:
     address: Address of the server, 'host:port'.
@@ -281,6 +347,9 @@ class Client:
     else:
       problem = f'{error.code().name}: {error.details()}'
     return CallError(f"Call of '{method}' at {self.address}: {problem}")
+
+
+make_client = Client
 
 
 class _Calls:

@@ -34,12 +34,7 @@ class Workers(abc.ABC):
     program: node_graph_lib.NodeGraph,
     clients: Mapping[str, Callable[[], Any]],
   ):
-    """Takes over started nodes.
-
-    Args:
-      program: The node graph of these workers.
-      clients: Client factories of serving nodes, by node.
-    """
+    """Takes over started nodes, and client factories of serving ones."""
     self.program = program
     self._clients = clients
 
@@ -79,20 +74,15 @@ class Workers(abc.ABC):
 
   def kill_all(self, names: Collection[str]) -> None:
     """Kills nodes that have not ended; has no effect on threads."""
-    for name in names:
-      if self.is_alive(name):
-        self.kill(name)
+    for name in filter(self.is_alive, names):
+      self.kill(name)
 
   def waiting(self) -> str:
     """Describes what starting nodes are waiting for; '' if nothing."""
     return ''
 
   def client(self, name: str) -> Any:
-    """Makes a client of a serving node.
-
-    Calls have the node graph's time-out. `futures` has the same methods without
-    waiting; `address` is the address of the node.
-    """
+    """Makes a client of a serving node; see `grpc_servers.Client`."""
     return self._clients[name]()
 
   @property

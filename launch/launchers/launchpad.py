@@ -29,12 +29,6 @@ def started(
 ) -> Iterator[dict[str, Any]]:
   """Starts nodes; forgets them when the block ends.
 
-  Args:
-    labels: '<kind>/<index>' of each node, by name; see `NodeGraph.labels`.
-    runs: Functions that run the nodes, by name.
-    log_directory: Folder for the output of processes.
-    environment: Environment variables of processes; None for threads.
-
   Yields:
     Processes by name; for threads, nothing.
   """

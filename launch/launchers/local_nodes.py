@@ -55,7 +55,7 @@ def launch_threads(
       name: functools.partial(workers.run, launch_spec, port)
       for name, (launch_spec, port) in specs.items()
     }
-    if _uses_launchpad():
+    if rpc.chosen() == rpc.COURIER:
       stack.enter_context(
         launchers.launchpad.started(program.labels, runs, log_directory)
       )
@@ -73,7 +73,6 @@ class ThreadWorkers(launcher.Workers):
     program: node_graph_lib.NodeGraph,
     clients: Mapping[str, Callable[[], Any]],
   ):
-    """Waits for threads that call `run`."""
     super().__init__(program, clients)
     self._runners: dict[str, node_runner.NodeRunner] = {}
     self._outcomes: dict[str, futures.Future] = {
@@ -124,20 +123,15 @@ class ThreadWorkers(launcher.Workers):
     self.wait_for_end(self.exit_seconds)
     for outcome in self._outcomes.values():
       outcome.cancel()  # Of threads that have not started.
-    # The coordinator last: nodes that send heartbeats would wait for it in
-    # vain.
-    for is_last in (False, True):
-      ending = [
-        name
-        for name in self.names
-        if (name == kinds.COORDINATOR.name) == is_last and self.is_alive(name)
-      ]
+    # The coordinator last, since others would wait for its replies in vain.
+    others = set(self.names) - {kinds.COORDINATOR.name}
+    for names in (others, {kinds.COORDINATOR.name} & set(self.names)):
+      ending = list(filter(self.is_alive, names))
       for name in ending:
         self._runners[name].shut_down()
       futures.wait([self._outcomes[n] for n in ending], self.exit_seconds)
-    for name in self.names:
-      if self.is_alive(name):
-        logging.warning('A thread of %s did not end.', name)
+    for name in filter(self.is_alive, self.names):
+      logging.warning('A thread of %s did not end.', name)
 
 
 @contextlib.contextmanager
@@ -158,7 +152,7 @@ def launch_processes(
       program, _clients_of(specs), log_directory, environment
     )
     stack.callback(workers.end_orphans)
-    if _uses_launchpad():
+    if rpc.chosen() == rpc.COURIER:
       runs = {
         name: functools.partial(node_process.run, launch_spec, port)
         for name, (launch_spec, port) in specs.items()
@@ -184,11 +178,7 @@ def launch_processes(
 
 
 class LocalProcesses(process_workers.ProcessWorkers):
-  """Workers in processes of this host.
-
-  Attributes:
-    processes: Started processes, by node.
-  """
+  """Workers in processes of this host, by node."""
 
   def __init__(
     self,
@@ -197,15 +187,6 @@ class LocalProcesses(process_workers.ProcessWorkers):
     log_directory: str,
     environment: Mapping[str, str],
   ):
-    """Starts no processes yet.
-
-    Args:
-      program: The node graph of these workers.
-      clients: Client factories of serving nodes, by node.
-      log_directory: Folder for the nodes' output.
-      environment: Environment variables of the processes, besides those of this
-        one.
-    """
     super().__init__(program, clients, log_directory)
     self.processes: dict[str, subprocess.Popen] = {}
     self._environment = environment
@@ -215,12 +196,7 @@ class LocalProcesses(process_workers.ProcessWorkers):
   def start(
     self, name: str, command: Sequence[str], given: bytes | None = None
   ) -> None:
-    """Starts a node's process.
-
-    Args:
-      command: Its command line.
-      given: Contents of its standard input; None if it does not read it.
-    """
+    """Starts a node's process."""
     if given is not None:
       self._inputs[name] = given
     generation = str(self._generations[name])
@@ -260,10 +236,6 @@ class LocalProcesses(process_workers.ProcessWorkers):
       self._environment[child_processes.RUN_VARIABLE],
       {p.pid for p in self.processes.values() if p.poll() is None},
     )
-
-
-def _uses_launchpad() -> bool:
-  return rpc.chosen() == rpc.COURIER
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ Independent of the launcher.
 import collections
 import dataclasses
 import functools
+import itertools
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -37,6 +38,11 @@ class PlannedNode:
   def kind(self) -> kinds.Kind:
     return kinds.kind_of(self.name)
 
+  @property
+  def names(self) -> list[str]:
+    """Its name, and those of its colocated nodes."""
+    return [self.name, *(one.name for one in self.beside)]
+
 
 class NodeGraph:
   """Node graph of a run.
@@ -49,12 +55,7 @@ class NodeGraph:
   """
 
   def __init__(self, call_timeout_seconds: float):
-    """Makes an empty node graph.
-
-    Args:
-      call_timeout_seconds: Time-out of calls between nodes; the first call may
-        include the start of the callee.
-    """
+    """Makes an empty graph; a first call may include its callee's start."""
     self.call_timeout_seconds = call_timeout_seconds
     self.token = secrets.token_hex(16)
     self._nodes: dict[str, PlannedNode] = {}
@@ -66,10 +67,7 @@ class NodeGraph:
 
   @property
   def max_waiting_calls(self) -> int:
-    """Maximum concurrent calls to a node.
-
-    Every other node may have two open calls, one of them a heartbeat.
-    """
+    """Maximum concurrent calls to a node: two of each, one a heartbeat."""
     return 2 * len(self._nodes) + 16
 
   def __iter__(self) -> Iterator[PlannedNode]:
@@ -85,8 +83,8 @@ class NodeGraph:
       ValueError: If the name is taken, it calls an unknown node or one that
         does not serve, or a colocated node takes part in a phase.
     """
-    taken = [name for one in self for name in (one.name, *_names_beside(one))]
-    for name in (node.name, *_names_beside(node)):
+    taken = [name for one in self for name in one.names]
+    for name in node.names:
       if name in taken:
         raise ValueError(f'node names must differ, got {name!r} twice.')
       kinds.kind_of(name)
@@ -114,12 +112,7 @@ class NodeGraph:
     beside: Sequence[PlannedNode] = (),
     **arguments: Any,
   ) -> str:
-    """Adds a node; returns its name.
-
-    Args:
-      make: Factory, called with the node's context and `arguments`.
-      calls: See `PlannedNode`, as for `beside`.
-    """
+    """Adds a node whose factory also gets `arguments`; returns its name."""
     make = functools.partial(make, **arguments)
     return self.add(PlannedNode(name, make, calls, beside))
 
@@ -140,25 +133,16 @@ class NodeGraph:
 
   @property
   def labels(self) -> dict[str, str]:
-    """Relative paths of output files, by node name.
-
-    The format is <kind>/<index>, with the node's index among those of its kind.
-    """
-    counts: collections.Counter = collections.Counter()
-    found = {}
-    for node in self:
-      kind = node.kind.name
-      found[node.name] = f'{kind}/{counts[kind]}'
-      counts[kind] += 1
-    return found
+    """Paths of output files, <kind>/<index among its kind>, by name."""
+    counts = collections.defaultdict(itertools.count)
+    return {
+      node.name: f'{node.kind.name}/{next(counts[node.kind.name])}'
+      for node in self
+    }
 
   def owner_of(self, name: str) -> str:
     """Returns the node that owns the thread or process of a node."""
     for node in self:
-      if name in (node.name, *_names_beside(node)):
+      if name in node.names:
         return node.name
     raise KeyError(f'node must be one of {self.names}, got {name!r}.')
-
-
-def _names_beside(node: PlannedNode) -> list[str]:
-  return [other.name for other in node.beside]

@@ -46,7 +46,6 @@ class NodeLaunchSpec:
     peers: Mapping[str, str],
     rpc_name: str,
   ) -> 'NodeLaunchSpec':
-    """Makes the launch spec of a node of a graph; for arguments, see above."""
     return cls(
       program[name],
       peers,
@@ -68,7 +67,6 @@ class NodeLaunchSpec:
     can_restart: bool,
     interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
   ) -> node_runner.NodeRunner:
-    """Makes the node runner; see `node_runner.NodeRunner`."""
     peers = {name: self.make_client(at) for name, at in self.peers.items()}
     caller = callers.Caller(self.plan.name, generation, self.token)
     return node_runner.NodeRunner(
@@ -87,13 +85,7 @@ class NodeLaunchSpec:
     port: int | None,
     interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
   ) -> None:
-    """Runs the node to its end.
-
-    Args:
-      runner: The node runner.
-      port: Port of the node's server; None for a node that does not serve.
-      interface: Network interface of the server.
-    """
+    """Runs the node to its end."""
 
     def serve(served):
       if port is None:

@@ -52,12 +52,7 @@ class NodeRunner:
       plan: The node to run.
       peers: Clients of the nodes it calls, by name; all nodes but the
         coordinator call the coordinator.
-      generation: Generation: number of earlier starts of the node in this run.
-      token: Secret shared by all nodes of the launch.
-      can_restart: Whether nodes that end too early can be restarted.
-      beside: The node whose thread or process it shares and with which it must
-        be restarted; None if it has its own.
-      interface: Network interface of its servers.
+      generation: See `node.Context`, as for the following arguments.
       call_timeout_seconds: Time-out of calls between nodes, and of the last
         heartbeat.
     """
@@ -120,7 +115,11 @@ class NodeRunner:
         node = self._plan.make(self._context)
         if self._coordinator is not None:
           # A registered node counts as started and is restarted on failure.
-          self._coordinator.register(self._plan.name, self._describe(node))
+          interface = self._context.interface
+          is_local = interface == network_interfaces.LOOPBACK
+          host = {} if is_local else {'host': interface.host}
+          description = {**host, 'pid': os.getpid(), **node.description}
+          self._coordinator.register(self._plan.name, description)
       except BaseException:
         self._stop.set()  # Ends threads of a partly made node.
         if node is not None:
@@ -128,26 +127,14 @@ class NodeRunner:
         raise
     return node
 
-  def _describe(self, node: node_lib.Node) -> Mapping[str, Any]:
-    """Describes a node's configuration, process and host."""
-    described = {'pid': os.getpid(), **node.description}
-    interface = self._context.interface
-    if interface == network_interfaces.LOOPBACK:
-      return described
-    return {'host': interface.host, **described}
-
   def finish(
     self, node: node_lib.Node, begin: Callable[[], None] = lambda: None
   ) -> None:
-    """Runs and closes the node.
+    """Runs and closes a node from `make`.
 
     The node reports completion before it closes, so that a close that fails or
-    hangs only causes a warning and delays no other node.
-
-    Args:
-      node: From `make`.
-      begin: Called before the node runs, with heartbeats running, since it may
-        take longer than the heartbeat time-out.
+    hangs only causes a warning and delays no other node. `begin` is called
+    first, during heartbeats, since it may take longer than their time-out.
     """
     kind = self._plan.kind
     try:
@@ -167,10 +154,7 @@ class NodeRunner:
       with contextlib.suppress(Exception):  # The coordinator may have ended.
         self._coordinator.warn(self._plan.name, problem)
     if kind.serves:
-      # Without a time-out, since others may need the service until the run
-      # ends. It ends with the launcher: leaving `launch` shuts it down or kills
-      # it, the kernel kills processes whose launcher ended
-      # (`die_with_launcher`), and threads are daemons.
+      # Others may need it until the launcher, with which it ends, has ended.
       self._shut_down.wait()
 
   @contextlib.contextmanager
@@ -219,12 +203,7 @@ class NodeRunner:
     """Sends heartbeats in another thread during the block and once after.
 
     A failing heartbeat sets the stop signal, and its exception is raised at the
-    end. If the block raises, there is no last heartbeat, and its exception
-    takes precedence.
-
-    Raises:
-      TimeoutError: If the last heartbeat takes too long, unless the run is
-        stopping.
+    end. An exception of the block takes precedence.
     """
     if self._coordinator is None:
       yield
@@ -283,11 +262,7 @@ class NodeRunner:
       raise
     except BaseException as error:
       if self._coordinator is not None:
-        failure = failures.of_exception(self._plan.name, error)
-        if self._context.beside is None:
-          self._coordinator.fail(failure)
-        else:
-          self._coordinator.abort(failure)
+        self._coordinator.fail(failures.of_exception(self._plan.name, error))
       raise
 
 

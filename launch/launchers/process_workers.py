@@ -34,13 +34,6 @@ class ProcessWorkers(launcher.Workers):
     clients: Mapping[str, Callable[[], Any]],
     log_directory: str,
   ):
-    """Takes over started processes.
-
-    Args:
-      program: The node graph of these workers.
-      clients: Client factories of serving nodes, by node.
-      log_directory: Folder of this host for the nodes' output.
-    """
     super().__init__(program, clients)
     self._paths = paths_of(program, log_directory)
 
@@ -71,8 +64,8 @@ class ProcessWorkers(launcher.Workers):
       for name, start in asked.items()
     }
 
-  def _fetch(self, name: str) -> None:
-    """Fetches all output of a node to its file."""
+  def _fetch(self, *names: str) -> None:
+    """Fetches all output of nodes to their files."""
 
   @abc.abstractmethod
   def _ask_for_stacks(self, name: str) -> None:
@@ -90,11 +83,7 @@ def paths_of(
 
 
 def describe_end(name: str, code: int) -> failures.Failure:
-  """Describes the end of a node's process.
-
-  Args:
-    code: Its exit code; negative for the signal that ended it.
-  """
+  """Describes the end of a node's process."""
   if code < 0:
     cause = f'Its process ended with signal {-code}.'
     return failures.Failure(name, cause, is_lost=True)

@@ -90,15 +90,9 @@ class Heartbeat:
 
 
 class ClusterHost(NamedTuple):
-  """A host of the cluster.
+  """A host of the cluster."""
 
-  Attributes:
-    name: Ray's id of the host.
-    address: IP address in the cluster.
-    resources: Amounts of Ray resources, by name.
-  """
-
-  name: str
+  name: str  # Ray's id.
   address: str
   resources: Mapping[str, float]
 
@@ -112,30 +106,12 @@ def living_hosts() -> list[ClusterHost]:
   ]
 
 
-def address_in_error(error: str) -> str:
-  """Returns the address of the host in an error message of Ray, or ''.
-
-  Args:
-    error: The message.
-  """
-  found = re.search(r'\bip: ([0-9a-fA-F.:]*[0-9a-fA-F])', error)
-  return found[1] if found else ''
-
-
 @contextlib.contextmanager
 def connected(address: str) -> Iterator[Heartbeat]:
   """Connects this process to a cluster while the block runs.
 
   An existing connection is kept. Ray copies the user's own modules to other
   hosts, see `code_folder`.
-
-  Args:
-    address: 'host:port' of the cluster's head; '' for a new cluster on this
-      host, which ends with the block.
-
-  Raises:
-    SettingError: If there is no cluster at the address, or it refuses the
-      connection.
   """
   if ray.is_initialized():
     connected_to = ray.get_runtime_context().gcs_address
@@ -167,10 +143,7 @@ def connected(address: str) -> Iterator[Heartbeat]:
     os.environ.setdefault('RAY_worker_niceness', '0')
     handlers = interrupts.current_handlers()
     try:
-      with (
-        _setting_errors(address),
-        interrupts.blocked(),
-      ):
+      with _setting_errors(address), interrupts.blocked():
         stack.callback(_shut_down)
         ray.init(configure_logging=False, log_to_driver=False, **settings)
     finally:
@@ -190,29 +163,17 @@ def _setting_errors(address: str) -> Iterator[None]:
     if 'InvalidAuthToken' in str(error.__cause__):
       problem += _TOKEN_HINT
     raise SettingError('ray_address', f'must be {problem}') from error
-  except ray_errors.RuntimeEnvSetupError as error:
-    raise SettingError(
-      'ray_address',
-      'must be of a cluster that accepts the folder of your code, '
-      f'{code_folder()}: {text_of(error)}',
-    ) from error
   except (ray_errors.RayError, RuntimeError, ValueError) as error:
-    # Such as another version, or a missing token file.
+    # Such as another version, a missing token file, or too large a folder.
     raise SettingError(
       'ray_address',
-      f'must be of a cluster that accepts this process: {text_of(error)}',
+      'must be of a cluster that accepts this process and your code, '
+      f'{code_folder()}: {text_of(error)}',
     ) from error
 
 
 def check(address: str) -> None:
-  """Checks that a server listens at an address; Ray would retry for minutes.
-
-  Args:
-    address: See `connected`.
-
-  Raises:
-    SettingError: If not.
-  """
+  """Checks that a server listens at an address; Ray would retry for minutes."""
   if not address:
     return
   host, colon, port = address.rpartition(':')
@@ -230,11 +191,7 @@ def check(address: str) -> None:
 
 
 def code_folder() -> str | None:
-  """Returns the folder of the user's modules, or None.
-
-  The folder of a module given by name, or of the script, or otherwise the first
-  of PYTHONPATH; not the folders of installed packages.
-  """
+  """Returns the first import path that is not of installed packages."""
   installed = [
     *sysconfig.get_paths().values(), *site.getsitepackages(),
     site.getusersitepackages(), sys.prefix, sys.base_prefix,
@@ -250,11 +207,7 @@ def code_folder() -> str | None:
 
 
 def _runtime_environment() -> dict[str, Any] | None:
-  """Returns Ray's runtime environment with `code_folder`; None without one.
-
-  Raises:
-    SettingError: If the folder is the home directory or the root.
-  """
+  """Returns Ray's runtime environment with `code_folder`; None without one."""
   path = code_folder()
   if path is None:
     return None

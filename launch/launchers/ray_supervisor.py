@@ -27,13 +27,7 @@ _WAIT_SECONDS = 5.0
 
 
 class NodeAddress(NamedTuple):
-  """Address of a node.
-
-  Attributes:
-    address: IP address of its host in the cluster.
-    interface: Network interface of its server.
-    port: Port of its server; None for a node that does not serve.
-  """
+  """Addresses of a node's host, in the cluster, and of its server."""
 
   address: str
   interface: network_interfaces.Interface
@@ -41,15 +35,10 @@ class NodeAddress(NamedTuple):
 
 
 class Environment(NamedTuple):
-  """Import paths and working directory of a node's process.
+  """Import paths and working directory of a node's process."""
 
-  Attributes:
-    paths: Import paths, besides that of modules copied by Ray.
-    directory: Working directory, if it exists on the host.
-  """
-
-  paths: Sequence[str]
-  directory: str
+  paths: Sequence[str]  # Besides that of modules copied by Ray.
+  directory: str  # If it exists on the host.
 
 
 class Supervisor:
@@ -59,11 +48,6 @@ class Supervisor:
   """
 
   def __init__(self, name: str):
-    """Starts no process yet.
-
-    Args:
-      name: Name of the node, as shown in process lists.
-    """
     self._name = name
     self._held = contextlib.ExitStack()
     # An unnamed file, which is deleted even if this process is killed.
@@ -82,14 +66,8 @@ class Supervisor:
   ) -> NodeAddress:
     """Returns the node's address; reserves a port if the node serves.
 
-    Args:
-      network: Network between hosts, see `interfaces.of_network`; '' for that
-        of this host's address in the cluster, None for a single host.
-      allows_public: Whether the address may be public.
-      serves: Whether the node serves.
-
-    Raises:
-      ValueError: If this host is not in the network, or its address is public.
+    The network is as in `network_interfaces.of_network`, '' for that of this
+    host's address in the cluster, or None for a single host.
     """
     with self._lock:
       if self._place is None:
@@ -102,14 +80,7 @@ class Supervisor:
   def start(
     self, launch_spec: bytes, environment: Environment, generation: int
   ) -> None:
-    """Starts the node's process; that of an earlier generation must have ended.
-
-    Args:
-      launch_spec: A pickled `node_process.NodeLaunchSpec`.
-      environment: Import paths and working directory.
-      generation: Earlier starts of the node in this run. Repeated calls start
-        a generation only once.
-    """
+    """Starts a generation of the node's process, even if called repeatedly."""
     self._starter.submit(
       self._start, launch_spec, environment, generation
     ).result()
@@ -169,14 +140,7 @@ class Supervisor:
       self._started.send_signal(child_processes.STACKS_SIGNAL)
 
   def read(self, start: int) -> tuple[bytes, int]:
-    """Reads the node's output.
-
-    Args:
-      start: Position in bytes.
-
-    Returns:
-      A part of the output, and the next position.
-    """
+    """Returns a part of the node's output, and the next position."""
     found = os.pread(self._printed.fileno(), _MAX_BYTES, start)
     end = start + len(found)
     if not found and start > _MAX_BYTES:  # All output has been read.
@@ -210,12 +174,16 @@ def _choose_interface(
   if network is None:
     return network_interfaces.LOOPBACK
   if network:
-    interface = network_interfaces.of_network(network)
+    try:
+      interface = network_interfaces.of_network(network)
+    except ValueError as error:
+      raise ValueError(f'bind_interface {error}') from error
   else:
     interface = network_interfaces.of_address(address)
   if ipaddress.ip_address(interface.host).is_global and not allows_public:
     raise ValueError(
-      f'must be a private network, got the public address {interface.host} '
-      'without allow_public_addresses.'
+      'allow_public_addresses must be set for hosts with public addresses, got '
+      f'{interface.host}. Anyone who can reach them can read and change '
+      'everything, and run code. Prefer a private network, see bind_interface.'
     )
   return interface

@@ -1,23 +1,28 @@
 """Workers in processes on a Ray cluster, each with a supervisor."""
 
+import collections
 import contextlib
 import dataclasses
+import os
+import sys
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
+import cloudpickle
 import ray
 from ray import exceptions as ray_errors
+from ray.util import scheduling_strategies
 
-from repertory.components.config import settings
+from repertory.components.config.settings import SettingError, text_of
+from repertory.components.runtime import network_interfaces
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import failures
 from repertory.launch.launchers import (
   launcher,
+  node_process,
   process_workers,
   ray_cluster,
-  ray_placement,
-  ray_printed,
   ray_supervisor,
   rpc,
 )
@@ -29,6 +34,20 @@ _ANSWER_SECONDS = 10.0
 _START_SECONDS = 60.0
 _END_SECONDS = 10.0
 _POLL_SECONDS = 0.05
+# Time-out of placing a node.
+_PLACE_SECONDS = 120.0
+# Period of fetching the output of nodes.
+_READ_SECONDS = 1.0
+
+# Concurrent calls of a supervisor: one waits for the end of the process, and
+# another may hang in disk I/O.
+_CALLS_AT_ONCE = 4
+
+# Otherwise Ray would hide all GPUs from nodes that request none.
+_GPUS_STAY = {'RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO': '0'}
+
+# Names of Ray options for built-in resources.
+_OPTIONS = {'CPU': 'num_cpus', 'GPU': 'num_gpus', 'memory': 'memory'}
 
 
 @contextlib.contextmanager
@@ -41,22 +60,12 @@ def launch(
   network: str,
   allows_public: bool,
 ) -> Iterator[launcher.Workers]:
-  """Launches a node graph; see `launcher.Launcher.launch`.
-
-  Args:
-    program: The node graph.
-    log_directory: Folder for the output of nodes.
-    address: Address of the cluster's head, see `ray_cluster.connected`.
-    resources: Resources per node, see `ray_placement.Placement`.
-    network: Network between hosts, likewise.
-    allows_public: Whether hosts may have public addresses, likewise.
-  """
+  """Launches a node graph; see `launcher.Launcher.launch`."""
   printed.set_aside(log_directory)
   with ray_cluster.connected(address) as heartbeat:
-    placement = ray_placement.Placement(
-      program, resources, network, allows_public
+    workers = RayWorkers(
+      program, heartbeat, log_directory, resources, network, allows_public
     )
-    workers = RayWorkers(program, placement, heartbeat, log_directory)
     try:
       for name in program.names:
         workers.place(name)
@@ -72,62 +81,76 @@ class _Node:
   Calls to its supervisor are asynchronous and polled. There is always one that
   waits for the end of the process; if it fails because the supervisor is lost,
   so is the node.
-
-  Attributes:
-    supervisor: Ray's handle of the supervisor.
-    placing: Pending call that returns the node's address.
-    since: Time of the call for placing or starting.
-    generation: Generation: number of earlier starts of the node.
-    place: Address of the node; None until it is placed.
-    starting: Pending call that starts its process.
-    ending: Pending call that waits for the end of the process.
-    code: Exit code; None until it has ended.
-    loss: Error message, if it ended without an exit code.
-    is_lost: Whether a restart on another host may help.
-    is_bad_input: Whether the cause is invalid user input.
-    wanted: Address of the preferred host; '' for none.
   """
 
-  supervisor: Any
-  placing: Any
-  since: float
+  supervisor: Any  # Ray's handle.
+  wanted: str = ''  # Address of the preferred host.
+  since: float = 0.0  # Time of the call for placing or starting.
   generation: int = 0
   place: ray_supervisor.NodeAddress | None = None
+  # Pending calls: for its address, the start of its process, and its end.
+  placing: Any = None
   starting: Any = None
   ending: Any = None
-  code: Any = None
-  loss: str = ''
-  is_lost: bool = True
+  code: Any = None  # Exit code.
+  loss: str = ''  # Error message, if it ended without an exit code.
+  is_lost: bool = True  # Whether a restart on another host may help.
   is_bad_input: bool = False
-  wanted: str = ''
+  # Pending call that fetches output, its time, and the bytes fetched before.
+  reading: Any = None
+  read_at: float = 0.0
+  position: int = 0
 
 
 class RayWorkers(process_workers.ProcessWorkers):
-  """Workers in processes started by supervisors on the hosts of a cluster."""
+  """Workers in processes started by supervisors on the hosts of a cluster.
+
+  Nodes that save checkpoints, or need a fixed address, are pinned to the
+  launching host. Others may be on any host with free resources.
+  """
 
   def __init__(
     self,
     program: node_graph_lib.NodeGraph,
-    placement: ray_placement.Placement,
     heartbeat: ray_cluster.Heartbeat,
     log_directory: str,
+    resources: Mapping[str, Mapping[str, float]],
+    network: str,
+    allows_public: bool,
   ):
-    """Places no nodes yet.
-
-    Args:
-      program: The node graph of these workers.
-      placement: Placement of nodes.
-      heartbeat: Monitor of the cluster's head.
-      log_directory: Folder of this host for the output of nodes.
-    """
     super().__init__(program, {}, log_directory)
-    self._placement = placement
     self._heartbeat = heartbeat
+    self._resources = resources
+    self._allows_public = allows_public
+    self._rpc_name = rpc.chosen()
+    here = ray.get_runtime_context().get_node_id()
+    self._hosts = ray_cluster.living_hosts()  # As of the last query.
+    (self._here,) = [host for host in self._hosts if host.name == here]
+    self._is_alone = len(self._hosts) == 1
+    self._network = None if self._is_alone else network
+    self._check_settings(network)
+    # Child processes must find the same modules as this process.
+    self._environment = ray_supervisor.Environment(
+      [path for path in sys.path if path], os.getcwd()
+    )
     self._nodes: dict[str, _Node] = {}
-    self._hosts = placement.hosts  # As of the last query.
     # Living hosts where nodes were lost or did not start.
     self._avoided: set[str] = set()
-    self._printed = ray_printed.Printed(self._paths)
+
+  def _check_settings(self, network: str) -> None:
+    found = {kinds.kind_of(name).name for name in self.program.names}
+    for kind in self._resources:
+      if kind not in found:
+        raise SettingError(
+          'node_resources',
+          f'must be of nodes with their own process, '
+          f'{", ".join(sorted(found))}; got {kind!r}.',
+        )
+    if network:  # Each host reports its address in it.
+      try:
+        network_interfaces.of_network(network)
+      except ValueError as error:
+        raise SettingError('bind_interface', str(error)) from error
 
   def is_placed(self, name: str) -> bool:
     return self._address_of(name) is not None
@@ -136,8 +159,7 @@ class RayWorkers(process_workers.ProcessWorkers):
     address = self._address_of(name)
     if address is None:
       raise RuntimeError(f'{name} must be placed before it is called.')
-    library = rpc.get(self._placement.rpc_name)
-    return library.make_client(
+    return rpc.get(self._rpc_name).make_client(
       address, self.program.call_timeout_seconds, self.program.token
     )
 
@@ -145,6 +167,8 @@ class RayWorkers(process_workers.ProcessWorkers):
     node = self._nodes[name]
     if node.code is None and not node.loss:
       self._advance(name, node)
+      if node.reading or time.monotonic() > node.read_at + _READ_SECONDS:
+        self._read([name], 0.0)
     return node.code is None and not node.loss
 
   def failure_of(self, name: str) -> failures.Failure:
@@ -194,7 +218,7 @@ class RayWorkers(process_workers.ProcessWorkers):
         self._lose(node, f'{self._describe_place(node)} did not reply.')
 
   def restart(self, name: str) -> None:
-    self._printed.fetch(name)
+    self._fetch(name)
     node = self._nodes[name]
     generation = node.generation + 1
     if node.loss:
@@ -214,7 +238,7 @@ class RayWorkers(process_workers.ProcessWorkers):
         self._kill_supervisor(node)
         node.loss = node.loss or 'It was ended before it started.'
     super().end()
-    self._printed.close()
+    self._fetch(*self._nodes)
     supervisors = [node.supervisor for node in self._nodes.values()]
     _wait_for_all([one.end.remote() for one in supervisors], _END_SECONDS)
     for node in self._nodes.values():
@@ -226,33 +250,63 @@ class RayWorkers(process_workers.ProcessWorkers):
     Excludes hosts where nodes were lost. Ray's own spreading may place all
     nodes without resources on one host.
     """
-    taken = [
+    taken = collections.Counter(
       node.place.address if node.place else node.wanted
       for node in self._nodes.values()
-    ]
-
-    def load(host: ray_cluster.ClusterHost) -> float:
-      num_cpus = max(host.resources.get('CPU', 0), 1)
-      return (taken.count(host.address) + 1) / num_cpus
-
+    )
     fit = [host for host in self._hosts if host.address not in self._avoided]
-    return min(fit, key=load, default=None)
+    return min(
+      fit,
+      key=lambda host: (
+        (taken[host.address] + 1) / max(host.resources.get('CPU', 0), 1)
+      ),
+      default=None,
+    )
 
   def place(self, name: str) -> None:
     """Starts placing a new supervisor of a node."""
-    host = self._placement.own_host_of(name) or self._choose_host()
-    supervisor = self._placement.make_supervisor(name, host and host.name)
+    is_pinned = self._is_alone or not kinds.kind_of(name).is_replaceable
+    host = self._here if is_pinned else self._choose_host()
+    supervisor = self._make_supervisor(name, host, is_pinned)
     self._nodes[name] = _Node(
-      supervisor, None, time.monotonic(), wanted=host.address if host else ''
+      supervisor, host.address if host else '', time.monotonic()
     )
     self._ask_for_place(name, self._nodes[name])
-    self._printed.begin(name, supervisor)
+
+  def _make_supervisor(
+    self, name: str, host: ray_cluster.ClusterHost | None, is_pinned: bool
+  ) -> Any:
+    """Creates the supervisor of a node, preferably on a host."""
+    strategy: Any = 'SPREAD'
+    asked = self._resources.get(kinds.kind_of(name).name, {})
+    if host is not None:
+      # Without requested resources, the preference is strict: otherwise Ray
+      # would choose other hosts, even faulty ones, if the host is slow to
+      # reply.
+      strategy = scheduling_strategies.NodeAffinitySchedulingStrategy(
+        host.name, soft=bool(asked) and not is_pinned
+      )
+    options = {_OPTIONS[k]: n for k, n in asked.items() if k in _OPTIONS}
+    own = {k: n for k, n in asked.items() if k not in _OPTIONS}
+    supervisor = ray.remote(ray_supervisor.Supervisor)
+    try:
+      supervisor = supervisor.options(
+        **{'num_cpus': 0, **options},
+        resources=own,
+        max_concurrency=_CALLS_AT_ONCE,
+        scheduling_strategy=strategy,
+        runtime_env={'env_vars': _GPUS_STAY},
+      )
+    except ValueError as error:
+      raise SettingError(
+        'node_resources',
+        f'must be resources that Ray accepts, got {asked}: {text_of(error)}',
+      ) from error
+    return supervisor.remote(name)
 
   def _ask_for_place(self, name: str, node: _Node) -> None:
     node.placing = node.supervisor.place.remote(
-      self._placement.network,
-      self._placement.allows_public,
-      self.program[name].kind.serves,
+      self._network, self._allows_public, self.program[name].kind.serves
     )
 
   def _advance(self, name: str, node: _Node) -> None:
@@ -275,17 +329,11 @@ class RayWorkers(process_workers.ProcessWorkers):
     except (ray_errors.RayTaskError, ray_errors.RuntimeEnvSetupError) as error:
       cause = getattr(error, 'cause', error)
       node.is_lost, node.is_bad_input = False, isinstance(cause, ValueError)
-      setting = 'bind_interface ' if node.is_bad_input else ''
-      self._avoid_host_of(node)
-      node.loss = f'It could not be started: {setting}{settings.text_of(cause)}'
+      self._lose(node, f'It could not be started: {text_of(cause)}')
     except ray_errors.RayError as error:
-      message = ' '.join(settings.text_of(error).split())
+      message = ' '.join(text_of(error).split())
       loss = f'{self._describe_place(node)} was lost.'
-      self._lose(
-        node,
-        f'Ray says: {message}\n{loss}',
-        ray_cluster.address_in_error(message),
-      )
+      self._lose(node, f'Ray says: {message}\n{loss}')
     else:
       self._check_time(name, node)
 
@@ -298,28 +346,22 @@ class RayWorkers(process_workers.ProcessWorkers):
     else:
       node.ending = node.supervisor.wait_for_end.remote()
 
-  def _lose(self, node: _Node, loss: str, address: str = '') -> None:
-    """Records a loss, after which the node's host is avoided.
-
-    Args:
-      node: The lost node.
-      loss: Error message.
-      address: Address of the host, if known from Ray.
-    """
+  def _lose(self, node: _Node, loss: str) -> None:
+    """Records a loss, after which the node's host is avoided."""
     node.loss = loss
-    self._avoid_host_of(node, address)
-
-  def _avoid_host_of(self, node: _Node, address: str = '') -> None:
-    # An unplaced node may not be on its preferred host.
-    address = node.place.address if node.place else address or node.wanted
-    if address:
-      self._avoided.add(address)
+    self._avoided.add(node.place.address if node.place else node.wanted)
 
   def _check_time(self, name: str, node: _Node) -> None:
     """Marks a node as lost if it is not placed or started in time."""
     seconds = time.monotonic() - node.since
-    if node.place is None and seconds > self._placement.seconds:
-      node.loss = self._placement.describe_want(name)
+    if node.place is None and seconds > _PLACE_SECONDS:
+      asked = self._resources.get(kinds.kind_of(name).name)
+      what = f'{_in_words(asked)} and ' if asked else ''
+      node.loss = (
+        f'Waited {_PLACE_SECONDS:g} seconds for {what}a host for it. The '
+        f'cluster has {_in_words(ray.cluster_resources())}; free are '
+        f'{_in_words(ray.available_resources())}.'
+      )
     elif node.starting and not node.ending and seconds > _START_SECONDS:
       self._lose(
         node,
@@ -334,10 +376,11 @@ class RayWorkers(process_workers.ProcessWorkers):
       peers[callee] = self._address_of(callee)
       if peers[callee] is None:
         return None
-    launch_spec = self._placement.load(name, peers)
-    environment = self._placement.environment
+    launch_spec = node_process.NodeLaunchSpec.of(
+      self.program, name, peers, self._rpc_name
+    )
     return node.supervisor.start.remote(
-      launch_spec, environment, node.generation
+      cloudpickle.dumps(launch_spec), self._environment, node.generation
     )
 
   def _address_of(self, name: str) -> str | None:
@@ -348,7 +391,7 @@ class RayWorkers(process_workers.ProcessWorkers):
     return place.interface.address(place.port)
 
   def _kill_supervisor(self, node: _Node) -> None:
-    """Kills a supervisor; the kernel then kills its process."""
+    """Kills a supervisor, and so its process."""
     if not self._heartbeat.is_silent:  # Without the head, this hangs.
       with contextlib.suppress(ray_errors.RayError):
         ray.kill(node.supervisor)
@@ -358,8 +401,30 @@ class RayWorkers(process_workers.ProcessWorkers):
       return 'Its host'
     return f'Its host, {node.place.address}, or its supervisor there,'
 
-  def _fetch(self, name: str) -> None:
-    self._printed.fetch(name)
+  def _fetch(self, *names: str) -> None:
+    # A pending call may return earlier output.
+    self._read([n for n in names if self._nodes[n].reading], _ANSWER_SECONDS)
+    self._read(names, _ANSWER_SECONDS)
+
+  def _read(self, names: Sequence[str], seconds: float) -> None:
+    """Fetches output of nodes to their files, if their supervisors reply."""
+    nodes = {name: self._nodes[name] for name in names}
+    for node in nodes.values():
+      if node.reading is None:
+        node.reading = node.supervisor.read.remote(node.position)
+        node.read_at = time.monotonic()
+    _wait_for_all([node.reading for node in nodes.values()], seconds)
+    for name, node in nodes.items():
+      if not _is_answered(node.reading):
+        continue
+      call, node.reading = node.reading, None
+      with contextlib.suppress(OSError, ray_errors.RayError):
+        found, node.position = ray.get(call)
+        if found:
+          path = self._paths[name]
+          os.makedirs(os.path.dirname(path), exist_ok=True)
+          with open(path, 'ab') as file:
+            file.write(found)
 
   def _ask_for_stacks(self, name: str) -> None:
     self._nodes[name].supervisor.ask_for_stacks.remote()
@@ -372,3 +437,13 @@ def _wait_for_all(calls: Sequence[Any], seconds: float) -> None:
 
 def _is_answered(call: Any) -> bool:
   return call is not None and bool(ray.wait([call], timeout=0)[0])
+
+
+def _in_words(resources: Mapping[str, float]) -> str:
+  """Formats resources as in the flag, without Ray's internal ones."""
+  written = [
+    f'{name}={amount:g}'
+    for name, amount in sorted(resources.items())
+    if not name.startswith(('node:', 'object_store'))
+  ]
+  return ', '.join(written) or 'nothing'

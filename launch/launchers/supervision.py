@@ -39,7 +39,6 @@ _EXIT_TIMEOUT_SECONDS = 5
 # Libraries of a stopped service take seconds to shut down, longer on busy
 # cores.
 _SERVICE_EXIT_TIMEOUT_SECONDS = 30
-_SHUT_DOWN_TIMEOUT_SECONDS = 1
 # Time-out after a second Ctrl-C.
 _HURRIED_SECONDS = 0.2
 
@@ -59,20 +58,8 @@ def run(
   If the learner, the replay server or the coordinator is lost, all nodes are
   restarted from the last checkpoint.
 
-  Args:
-    make_program: Factory of the node graph of a session.
-    session: The session of the run.
-    title: Title of the run, as displayed.
-    interruption: Stop signal that ends the run early.
-    show: Function that displays the status.
-    launcher: Launcher of the nodes.
-    clock: Clock of waits and time-outs.
-
   Returns:
     The status at the end.
-
-  Raises:
-    failures.NodeError: If a node failed and cannot be restarted.
   """
   max_restarts = session.experiment.max_restarts if launcher.can_restart else 0
   budget = node_registry.RestartBudget(max_restarts, clock)
@@ -110,12 +97,6 @@ class _Watch:
     clock: clocks.Clock,
     first_doing: str,
   ):
-    """Launches nothing yet.
-
-    Args:
-      first_doing: Displayed activity of nodes before their first report; '' if
-        unknown.
-    """
     self._session = session
     self._title = title
     self._interruption = interruption
@@ -151,8 +132,9 @@ class _Watch:
   def _end_all_but_coordinator(self) -> None:
     """Ends other nodes before the coordinator, to which they report."""
     is_forced = self._workers.is_forced
-    seconds = _HURRIED_SECONDS if is_forced else _EXIT_TIMEOUT_SECONDS
-    deadline = self._clock() + seconds
+    deadline = self._clock() + (
+      _HURRIED_SECONDS if is_forced else _EXIT_TIMEOUT_SECONDS
+    )
     for name in reversed(self._workers.program.served):
       if name != _COORDINATOR:
         self._wait_for_server(name, deadline)
@@ -179,11 +161,7 @@ class _Watch:
     return sorted(alive - {_COORDINATOR})
 
   def _wait_for_server(self, name: str, deadline: float) -> None:
-    """Waits until a starting service accepts the call to shut down.
-
-    Courier would retry an earlier call only after this wait's time-out, so the
-    service would never receive it.
-    """
+    """Waits until a service accepts calls; Courier retries too slowly."""
     while self._can_be_asked(name) and self._clock() < deadline:
       if calls.is_listening(self._workers.client(name)):
         return
@@ -212,10 +190,7 @@ class _Watch:
       raise
 
   def _with_last_warnings(self, status: loggers.Status) -> loggers.Status:
-    """Adds warnings of nodes that failed to close, or are still running.
-
-    Their work is done and saved by then, so this does not fail the run.
-    """
+    """Adds warnings of nodes that failed to close, or are still running."""
     if self._last is not None:
       with contextlib.suppress(failures.NodeError):
         last = self._coordinator.call('status')
@@ -239,7 +214,7 @@ class _Watch:
       self._workers.kill_all(self._workers.names)
       return self._starting_status()
     self._has_begun = True
-    names = [name for name in self._workers.names if name != _COORDINATOR]
+    names = [name for name in self._names if name != _COORDINATOR]
     seconds = self._clock() - self._begun_at
     self._coordinator.call('expect', names, self._first_doing, seconds)
     seen = self._coordinator.call('observe')
@@ -275,9 +250,14 @@ class _Watch:
       unsaved = self._find_unsaved(seen)
       is_saved = not unsaved
       if self._interruption.is_set():
-        starting = _starting(seen) & set(self._workers.names)
-        self._workers.kill_all(starting - set(unsaved))
-      limit = self._exit_seconds(seen) if is_saved else save_seconds
+        starting = {n for n, state in seen.status.nodes if state == 'starting'}
+        self._workers.kill_all(starting & set(self._names) - set(unsaved))
+      if not is_saved:
+        limit = save_seconds
+      elif seen.phase == reports.DONE and not self._interruption.is_set():
+        limit = self._session.experiment.stall_seconds  # As for steps.
+      else:
+        limit = _EXIT_TIMEOUT_SECONDS
       is_late = self._clock() - since > limit
       if (is_saved and not self._workers.clients_alive()) or is_late:
         self._raise_failure()
@@ -291,12 +271,6 @@ class _Watch:
           self._coordinator.call('abort', self._workers.failure_of(name))
       self._clock.sleep(_STATUS_PERIOD_SECONDS)
       seen = self._coordinator.call('observe')
-
-  def _exit_seconds(self, seen: reports.Observation) -> float:
-    """Returns the time-out of closing nodes, once checkpoints are saved."""
-    if seen.phase == reports.DONE and not self._interruption.is_set():
-      return self._session.experiment.stall_seconds  # As for environment steps.
-    return _EXIT_TIMEOUT_SECONDS
 
   def _find_unsaved(self, seen: reports.Observation) -> list[str]:
     """Returns nodes that still have to save, each after the nodes it needs."""
@@ -365,9 +339,8 @@ class _Watch:
       return
     service = self._workers.client(name)  # Must outlive the call.
     call = service.futures.shutdown()
-    hurried = self._workers.is_forced
     self._clock.wait_for(
-      call, _HURRIED_SECONDS if hurried else _SHUT_DOWN_TIMEOUT_SECONDS
+      call, _HURRIED_SECONDS if self._workers.is_forced else 1
     )
     call.cancel()  # Deleting a client waits for its open calls.
 
@@ -408,13 +381,6 @@ class _CoordinatorCalls:
     interruption: interrupts.Interruption,
     clock: clocks.Clock,
   ):
-    """Makes no calls yet.
-
-    Args:
-      workers: The nodes, including the coordinator.
-      interruption: Stop signal that limits waits to the answer time-out.
-      clock: Clock of waits and time-outs.
-    """
     self.is_lost = False
     self._workers = workers
     self._interruption = interruption
@@ -422,15 +388,10 @@ class _CoordinatorCalls:
     self._client: Any = None  # Set once the coordinator is placed.
 
   def wait_for_start(self, show: Callable[[], None]) -> bool:
-    """Waits until the coordinator accepts calls.
+    """Waits until the coordinator accepts calls; returns False if killed.
 
-    Args:
-      show: Called repeatedly during the wait.
-
-    Returns:
-      False if interrupted before, in which case the coordinator was killed. A
-      thread cannot be killed; it is waited for nevertheless, since only the
-      coordinator can stop the other nodes.
+    It is killed on an interrupt. A thread is waited for nevertheless, since
+    only the coordinator can stop the other nodes.
     """
     is_killed = False
 
@@ -453,11 +414,7 @@ class _CoordinatorCalls:
     return not is_killed
 
   def call(self, method: str, *arguments: Any) -> Any:
-    """Calls a method and returns its result.
-
-    Raises:
-      failures.NodeError: If the coordinator has died or does not reply.
-    """
+    """Calls a method and returns its result."""
     call = getattr(self._client.futures, method)(*arguments)
     try:
       self._wait_for(
@@ -490,8 +447,3 @@ class _CoordinatorCalls:
   def _lose(self, failure: failures.Failure) -> NoReturn:
     self.is_lost = True
     raise failures.NodeError(failure)
-
-
-def _starting(seen: reports.Observation) -> set[str]:
-  """Returns the nodes that are still starting."""
-  return {name for name, state in seen.status.nodes if state == 'starting'}

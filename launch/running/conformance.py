@@ -7,28 +7,23 @@ Run them with pytest: they use its `tmp_path` fixture.
 """
 
 import dataclasses
-import gc
 import os
 import pathlib
 import pickle
 import threading
 import time
 import unittest
-import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import cloudpickle
-import numpy as np
 
 from repertory.agents import dqn
-from repertory.components.actors import episode_metrics
 from repertory.components.config import settings
 from repertory.environments.registry import registry
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import callbacks, failures
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.nodes import node as node_lib
 from repertory.launch.opening import resuming
 from repertory.launch.running import run
 from repertory.launch.topologies import topology as topology_lib
@@ -94,7 +89,7 @@ class TopologyConformance:
       names = {kinds.COORDINATOR.name}
       if topology.has_program:
         for plan in topology.program(session, 'title'):
-          names.update(one.name for one in (plan, *plan.beside))
+          names.update(plan.names)
     assert names <= set(graph.nodes), (
       f'The graph must show {sorted(names)}; got {graph.nodes}.'
     )
@@ -122,9 +117,9 @@ class TopologyConformance:
         )
 
   def test_runs_to_the_end_and_resumes(self, tmp_path):
-    threads, nodes = threading.active_count(), _find_nodes()
+    threads = threading.active_count()
     first, callback = self._run_observed(tmp_path)
-    self._check_steps(first, self.max_steps)
+    self._check_steps(first)
     assert first.status.learner_steps > 0, 'There must be a learner step.'
     assert first.status.evaluation_return is not None, (
       'There must be an evaluation.'
@@ -147,12 +142,10 @@ class TopologyConformance:
     assert second.status.learner_steps > first.status.learner_steps
     assert second.variables_sha256 is not None, 'There must be a checkpoint.'
     callback.check(second.status, callbacks.STOPPED_EARLY)
-    _wait(
-      lambda: threading.active_count() <= threads,
-      'all threads of the run to end',
-    )
-    # Otherwise their networks and tables would leak.
-    _wait(lambda: _find_nodes() <= nodes, 'all nodes to be garbage collected')
+    deadline = time.monotonic() + _SECONDS
+    while threading.active_count() > threads:
+      assert time.monotonic() < deadline, 'All threads of the run must end.'
+      time.sleep(0.05)
 
   def run(self, experiment: experiment_lib.Experiment) -> run.Result:
     """Runs an experiment to its end."""
@@ -164,15 +157,12 @@ class TopologyConformance:
     """Runs an experiment; returns its result and an observer of it."""
     callback = _Callback()
     experiment = self.make_experiment(
-      directory,
-      callbacks=[callback],
-      evaluation_metrics={'counted': _CountedSteps},
-      **changes,
+      directory, callbacks=[callback], **changes
     )
     return self.run(experiment), callback
 
-  def _check_steps(self, result, max_steps):
-    steps = result.status.steps
+  def _check_steps(self, result):
+    steps, max_steps = result.status.steps, self.max_steps
     # The last step of an environment batch may exceed the limit.
     assert max_steps <= steps < max_steps + 4, (
       f'There must be {max_steps} steps; got {steps}.'
@@ -203,34 +193,24 @@ class TopologyConformance:
       raise AssertionError('A failing node must end the run.')
 
 
-def _find_nodes() -> weakref.WeakSet[node_lib.Node]:
-  """Returns the live node objects of this process."""
-  gc.collect()
-  # Not `isinstance`, which fails on weak proxies of deleted objects.
-  return weakref.WeakSet(
-    one for one in gc.get_objects() if issubclass(type(one), node_lib.Node)
-  )
-
-
 class _Callback(callbacks.Callback):
-  """Records all callbacks."""
+  """Records the callbacks of a run."""
 
   def __init__(self):
     self.started: list[callbacks.RunEvent] = []
     self.ended: list[callbacks.EndEvent] = []
-    self.lengths: list[np.ndarray] = []
-    self.rows: list[Mapping[str, Any]] = []
     self.evaluations: list[callbacks.EvaluationEvent] = []
+    self.num_episodes = self.num_updates = 0
 
   def on_start(self, run):
     self.started.append(run)
 
   def on_episodes(self, episodes):
     assert len(self.started) == 1
-    self.lengths.append(episodes.lengths)
+    self.num_episodes += len(episodes.lengths)
 
   def on_learner_row(self, row):
-    self.rows.append(row)
+    self.num_updates += row['count']
 
   def on_evaluation(self, evaluation):
     self.evaluations.append(evaluation)
@@ -242,34 +222,14 @@ class _Callback(callbacks.Callback):
     """Compares the recorded callbacks with the last status of the run."""
     (run,), (end,) = self.started, self.ended
     assert end.outcome == outcome, f'The outcome must be {outcome}; got {end}.'
-    num_episodes = sum(map(len, self.lengths))
-    assert run.episodes + num_episodes == status.episodes, (
-      f'There must be {status.episodes - run.episodes} episodes; got '
-      f'{num_episodes}.'
+    num_episodes = status.episodes - run.episodes
+    assert self.num_episodes == num_episodes, (
+      f'There must be {num_episodes} episodes; got {self.num_episodes}.'
     )
-    assert sum(row['count'] for row in self.rows) == (
-      status.learner_steps - run.learner_steps
-    ), 'The counts of learner rows must add up to the learner steps.'
-    last = self.evaluations[-1]
-    assert last.mean_return == status.evaluation_return
-    assert (last.metrics['counted'] == last.lengths).all(), (
-      f'Metrics must see all steps, {last.lengths}; got {last.metrics}.'
+    assert self.num_updates == status.learner_steps - run.learner_steps, (
+      'The counts of learner rows must add up to the learner steps.'
     )
-
-
-class _CountedSteps(episode_metrics.EpisodeMetric):
-  """Counts the steps of an episode."""
-
-  def begin(self, timestep):
-    assert timestep.first()
-    self._count = 0
-
-  def step(self, action, timestep):
-    assert np.shape(action) == () and not timestep.first()
-    self._count += 1
-
-  def value(self):
-    return self._count
+    assert self.evaluations[-1].mean_return == status.evaluation_return
 
 
 @dataclasses.dataclass(frozen=True)
@@ -290,10 +250,3 @@ class _FailingFactory:
 
     environment.step = failing_step
     return environment
-
-
-def _wait(condition: Callable[[], Any], what: str) -> None:
-  deadline = time.monotonic() + _SECONDS
-  while not condition():
-    assert time.monotonic() < deadline, f'Waited {_SECONDS:g} s for {what}.'
-    time.sleep(0.05)

@@ -186,7 +186,6 @@ def _open(
   fresh: bool,
   display: bool,
 ) -> contextlib.AbstractContextManager[session_lib.Session]:
-  """Opens the session of an experiment for a topology."""
   return resuming.open_session(
     experiment,
     fresh,
@@ -207,7 +206,6 @@ def _print(message: str) -> None:
 def _explain_no_update(
   session: session_lib.Session, status: loggers.Status
 ) -> str | None:
-  """Returns why a run had no learner step; None if it had."""
   counts = session.counts
   if (
     status.learner_steps > counts['learner_steps']
@@ -227,11 +225,7 @@ def _check(
   experiment: experiment_lib.Experiment,
   callback_list: callbacks_lib.CallbackList,
 ) -> topology_lib.Topology:
-  """Returns the topology with defaults for the launcher.
-
-  Raises:
-    ValueError: If topology, launcher and experiment are incompatible.
-  """
+  """Returns the topology with defaults for the launcher."""
   topology = topology.launched_by(launcher, experiment)
   topology_lib.check_launch(
     topology, launcher, experiment.deterministic, experiment.eager
@@ -284,17 +278,7 @@ def check(
   topology: topology_lib.Topology,
   launch_type: launcher_lib.Launcher,
 ) -> None:
-  """Checks whether `run` would accept an experiment; writes nothing.
-
-  Args:
-    experiment: The experiment to check.
-    topology: The topology.
-    launch_type: The launcher.
-
-  Raises:
-    ValueError: If it cannot run.
-    TimeoutError: If making its environment takes too long.
-  """
+  """Checks whether `run` would accept an experiment; writes nothing."""
   experiment, callback_list = _split_callbacks(experiment)
   topology = _check(topology, launch_type, experiment, callback_list)
   resuming.make_plan(

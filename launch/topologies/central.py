@@ -5,7 +5,6 @@ stream time steps to an inference server, in the learner's process or in its
 own, which selects actions and writes to replay.
 """
 
-import contextlib
 import dataclasses
 import functools
 import math
@@ -28,7 +27,6 @@ from repertory.launch.topologies import (
 )
 
 if TYPE_CHECKING:
-  from repertory.launch.nodes import thin_actor
   from repertory.launch.opening import session as session_lib
 
 
@@ -103,11 +101,10 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
 
   def lane_sizes(self, experiment: experiment_lib.Experiment) -> list[int]:
     """Returns the number of environments of each connection of an actor."""
-    ids = range(experiment.num_environments_per_actor)
-    return [
-      len(ids[connection :: self.num_connections])
-      for connection in range(self.num_connections)
-    ]
+    ids, count = (
+      range(experiment.num_environments_per_actor), self.num_connections,
+    )  # fmt: skip
+    return [len(ids[connection::count]) for connection in range(count)]
 
   def launched_by(self, launcher, experiment):
     if self.double_buffering is not None:
@@ -167,13 +164,22 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
       server=servers[0].name,
       home=calls(0)[0],
     )
-    for index in range(session.experiment.num_actors):
-      server = servers[index % len(servers)].name
+    experiment = session.experiment
+    for index in range(experiment.num_actors):
+      ids = parts.environment_ids(session, index)
       planned.plan(
         kinds.ACTOR.numbered(index),
         nodes.thin_actor.ThinActorNode,
         calls(index),
-        settings=self._thin_settings(session, index, server),
+        settings=nodes.thin_actor.ThinSettings(
+          server=servers[index % len(servers)].name,
+          environment_ids=list(ids),
+          seeds=session.environment_seeds(ids),
+          environments=opening.environment_batches.settings_of(experiment),
+          spec=session.spec,
+          timeout_seconds=experiment.timeout_seconds,
+          num_connections=self.num_connections,
+        ),
       )
     return planned
 
@@ -181,41 +187,23 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
     self, session: 'session_lib.Session', index: int
   ) -> node_graph_lib.PlannedNode:
     names = self.inference_devices
-    # Batch size of each connection's requests.
     num_actors = len(
       range(index, session.experiment.num_actors, self.num_servers)
     )
-    rows = num_actors * self.lane_sizes(session.experiment)
-    chosen = {
-      'rows': rows,
-      'device': names[index % len(names)] if names else None,
-      'evaluates': index == 0,
-    }
     is_apart = self.num_inference_servers > 0
+    learner = [kinds.LEARNER.name] if is_apart else []
     return node_graph_lib.PlannedNode(
       kinds.INFERENCE.numbered(index),
       functools.partial(
-        _make_server_apart if is_apart else _make_server_beside,
+        _make_server,
+        is_apart=is_apart,
         session=session,
-        **chosen,
+        # Batch size of each connection's requests.
+        rows=num_actors * self.lane_sizes(session.experiment),
+        device=names[index % len(names)] if names else None,
+        evaluates=index == 0,
       ),
-      [kinds.REPLAY.name, kinds.LEARNER.name, kinds.COORDINATOR.name]
-      if is_apart
-      else [kinds.REPLAY.name, kinds.COORDINATOR.name],
-    )
-
-  def _thin_settings(
-    self, session: 'session_lib.Session', index: int, server: str
-  ) -> 'thin_actor.ThinSettings':
-    ids = parts.environment_ids(session, index)
-    return nodes.thin_actor.ThinSettings(
-      server=server,
-      environment_ids=list(ids),
-      seeds=session.environment_seeds(ids),
-      environments=opening.environment_batches.settings_of(session.experiment),
-      spec=session.spec,
-      timeout_seconds=session.experiment.timeout_seconds,
-      num_connections=self.num_connections,
+      [kinds.REPLAY.name, *learner, kinds.COORDINATOR.name],
     )
 
 
@@ -228,33 +216,22 @@ def _make_learner(context, session, central):
     return parts.make_learner(context, session)
 
 
-def _make_server_beside(context, session, device, **settings):
-  """Makes an inference server in the learner's process."""
+def _make_server(context, session, is_apart, device, **settings):
+  """Makes an inference server, in the learner's process or apart."""
+  if is_apart:
+    devices.prepare('inference_devices', [device] if device else [])
 
   def follow():
-    # The learner in this process has initialized its variables.
     with components.runtime.compilation.on_device(device):
+      if is_apart:
+        return parts.fetch(context, session)
+      # The learner in this process has initialized its variables.
       network = session.experiment.builder.make_network(session.spec)
     publisher = context.beside.publisher
     return network, components.variables.LocalVariableClient(
       publisher, network.variables
     )
 
-  return _make_server(context, session, follow, device, **settings)
-
-
-def _make_server_apart(context, session, device, **settings):
-  """Makes an inference server in its own process, with fetched variables."""
-  devices.prepare('inference_devices', [device] if device else [])
-
-  def follow():
-    with components.runtime.compilation.on_device(device):
-      return parts.fetch(context, session)
-
-  return _make_server(context, session, follow, device, **settings)
-
-
-def _make_server(context, session, follow, device, **settings):
   return nodes.inference.InferenceNode(
     context,
     session,
@@ -266,12 +243,7 @@ def _make_server(context, session, follow, device, **settings):
 
 
 def _make_evaluator(context, session, server, home):
-  """Makes an evaluator that uses an inference server.
-
-  Args:
-    server: Name of the server.
-    home: Name of the node in whose process the server is.
-  """
+  """Makes an evaluator that uses an inference server."""
   experiment = session.experiment
   if experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
@@ -301,9 +273,10 @@ def _make_evaluator(context, session, server, home):
     raise
 
   def close():
-    with contextlib.ExitStack() as stack:  # Closes both, even if one fails.
-      stack.callback(environments.close)
-      stack.callback(connection.close)
+    try:
+      connection.close()
+    finally:
+      environments.close()
 
   return nodes.evaluator.EvaluatorNode(
     context,

@@ -10,11 +10,7 @@ from repertory.launch.experiments import experiment as experiment_lib
 
 
 def check(names: Sequence[str]) -> None:
-  """Checks that these are distinct device names.
-
-  Raises:
-    SettingError: If not.
-  """
+  """Checks that these are distinct device names."""
   devices.check('learner_devices', names)
   if len(set(names)) < len(names):
     raise SettingError('learner_devices', f'must differ, got {list(names)}.')
@@ -23,11 +19,7 @@ def check(names: Sequence[str]) -> None:
 def check_dividing(
   names: Sequence[str], experiment: experiment_lib.Experiment
 ) -> None:
-  """Checks that an experiment supports several devices, if there are several.
-
-  Raises:
-    SettingError: If not; suggests a change.
-  """
+  """Checks that an experiment supports these devices, if they are several."""
   if len(names) > 1 and experiment.builder.needs_whole_batches:
     raise SettingError(
       'learner_devices',
@@ -46,12 +38,7 @@ def check_dividing(
 
 @contextlib.contextmanager
 def on_devices(names: Sequence[str]) -> Iterator[None]:
-  """Places a learner on devices, sharding the batch rows of its networks.
-
-  Args:
-    names: Names of devices; the first has everything else. Empty for
-      TensorFlow's choice.
-  """
+  """Places a learner on devices, sharding the batch rows of its networks."""
   devices.prepare('learner_devices', names)
   with (
     components.runtime.compilation.on_device(next(iter(names), None)),

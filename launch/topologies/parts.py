@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 def make_program(
   session: 'session_lib.Session', title: str, *, has_server: bool = True
 ) -> node_graph_lib.NodeGraph:
-  """Makes a node graph with a coordinator and, optionally, a replay server.
-
-  Args:
-    title: Title of the run, as displayed.
-    has_server: Whether there is a replay server.
-  """
+  """Makes a node graph with a coordinator and, perhaps, a replay server."""
   # The first call may include the start of the callee.
   planned = node_graph_lib.NodeGraph(
     max(watchdog.START_SECONDS, session.experiment.timeout_seconds)
@@ -99,15 +94,11 @@ def fetch(
   session: 'session_lib.Session',
   update_period: int | None = None,
 ) -> 'tuple[Any, variables.RemoteVariableClient]':
-  """Makes a network whose variables are fetched from the learner.
+  """Makes a network and a client that fetches its variables from the learner.
 
   Args:
-    context: Context of the node that uses the network.
     update_period: Steps between fetches; None for the agent's
       `variable_update_period`.
-
-  Returns:
-    The network and its variable client.
   """
   builder = session.experiment.builder
   with nodes.initialization_lock.held(context):

@@ -5,7 +5,6 @@ between devices.
 """
 
 import dataclasses
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from repertory import components
@@ -18,7 +17,7 @@ from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.topologies import learner_devices, parts, topology
 
 if TYPE_CHECKING:
-  from repertory.launch.nodes import local_learner
+  pass
 
 # Lag of acting behind learning in deterministic runs, in rounds of unrolls.
 _LAG = 1
@@ -166,9 +165,7 @@ class Sebulba(topology.Topology):
     return names[index % len(names)] if names else None
 
 
-def _make_learner(
-  context, shared: 'local_learner.LocalLearner', names: Sequence[str]
-):
+def _make_learner(context, shared, names):
   with learner_devices.on_devices(names):
     return shared.make(context)
 

@@ -172,19 +172,14 @@ class Topology(abc.ABC):
   def smallest_batch(self, experiment: experiment_lib.Experiment) -> int | None:
     """Returns a common divisor of the adders' numbers of environments.
 
-    Returns:
-      The divisor; None for the number of environments per actor.
+    None for the number of environments per actor.
     """
     return None
 
   def program(
     self, session: 'session_lib.Session', title: str
   ) -> node_graph_lib.NodeGraph:
-    """Makes the node graph of a run.
-
-    Args:
-      title: Title of the run, as displayed.
-    """
+    """Makes the node graph of a run, which is displayed under a title."""
     raise NotImplementedError(f'{type(self).__name__} has no node graph.')
 
   def run(
@@ -217,11 +212,7 @@ class Topology(abc.ABC):
     return Graph(
       ['launcher', *(plan.name for plan in plans)],
       calls,
-      shared=[
-        [plan.name, *(one.name for one in plan.beside)]
-        for plan in program
-        if plan.beside
-      ],
+      shared=[plan.names for plan in program if plan.beside],
     )
 
 
@@ -241,23 +232,26 @@ def check_launch(
     )
   if topology.has_program:
     launcher.check()
+  able = {
+    setting: ', '.join(
+      name
+      for name, one in topologies().items()
+      if getattr(one, f'can_be_{setting}')
+    )
+    for setting in ('deterministic', 'eager')
+  }
   if deterministic and not topology.can_be_deterministic:
-    able = [
-      name for name, one in topologies().items() if one.can_be_deterministic
-    ]
     raise SettingError(
       'deterministic',
       f"must be false with topology '{topology.name}', where learning depends "
-      'on the timing of nodes. It can be true with '
-      f'{", ".join(able)}.',
+      f'on the timing of nodes. It can be true with {able["deterministic"]}.',
     )
   if eager and not topology.can_be_eager:
-    able = [name for name, one in topologies().items() if one.can_be_eager]
     raise SettingError(
       'eager',
       f"must be false with topology '{topology.name}', got true (also set by "
       '`tf.config.run_functions_eagerly(True)`). It can be true with '
-      f'{", ".join(able)}.',
+      f'{able["eager"]}.',
     )
 
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from repertory.components import interfaces, learners, types
 from repertory.components.runtime import compilation
-from repertory.launch.coordination import progress
+from repertory.launch.coordination import coordinator
 
 _SAMPLE = types.Sample(
   data=tf.ones([4, 3]),
@@ -118,7 +118,7 @@ def test_metrics_have_other_names_than_the_position_in_logs():
   session: Any = builtins.SimpleNamespace(
     counts=collections.Counter(), elapsed_seconds=0.0
   )
-  for name in progress.Progress(session, time.monotonic).position:
+  for name in coordinator.Progress(session, time.monotonic).position:
     update = _Update(interfaces.UpdateResult({name: 1.0}))
     with pytest.raises(ValueError, match=f"Metric '{name}' of _Update"):
       _trace(update)

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from repertory.components.runtime import network_interfaces
-from repertory.launch.launchers import rpc
+from repertory.launch.launchers import grpc_servers, rpc
 from support.launch import called
 from support.system import links, program
 
@@ -175,25 +175,6 @@ def test_says_why_there_was_no_answer(library, port, service):
   )
 
 
-def test_nothing_is_left_of_a_server_that_cannot_listen(
-  library, port, service, monkeypatch
-):
-  # The first can be bound, the last is nobody's: of TEST-NET-1.
-  addresses = ['127.0.0.1', '192.0.2.1']
-  monkeypatch.setattr(
-    network_interfaces, 'addresses_to_bind', lambda _: addresses
-  )
-  before = psutil.Process().num_fds()
-  for _ in range(3):
-    with (
-      pytest.raises(RuntimeError, match='Failed to bind'),
-      called.serving(library, port, service),
-    ):
-      pass
-    assert not list(network_interfaces._sockets_at(port))[1:]
-  assert psutil.Process().num_fds() < before + 3
-
-
 def _hurry(options):
   """Returns options with more frequent keepalive pings."""
   return tuple(
@@ -221,3 +202,34 @@ def test_a_host_that_is_gone_without_a_word_is_noticed(
     assert link.carried.acquire(timeout=called.SECONDS)
     service.release.set()
     assert call.result(called.SECONDS) == 'waited'
+
+
+def test_latest_replies_are_kept_unless_they_are_large(monkeypatch):
+  monkeypatch.setattr(grpc_servers, '_NUM_KEPT', 2)
+  replies = grpc_servers.ReplyCache()
+  large = bytes(grpc_servers._LARGEST_BYTES + 1)
+  for call, reply in (('a', b'a'), ('b', b'b'), ('large', large), ('c', b'c')):
+    assert replies.get(call, lambda reply=reply: reply) == reply
+  for call, reply in (('c', b'c'), ('b', b'b'), ('a', b'new'), ('large', b'')):
+    new = b'' if call == 'large' else b'new'
+    assert replies.get(call, lambda new=new: new) == reply
+
+
+def test_who_calls_again_waits_for_the_first_reply():
+  replies, made = grpc_servers.ReplyCache(), []
+  release, waiting = threading.Event(), threading.Event()
+
+  def make():
+    made.append(1)
+    waiting.set()
+    assert release.wait(called.SECONDS)
+    return b'first'
+
+  with concurrent.futures.ThreadPoolExecutor(2) as executor:
+    first = executor.submit(replies.get, 'a', make)
+    assert waiting.wait(called.SECONDS)
+    again = executor.submit(replies.get, 'a', make)
+    assert not concurrent.futures.wait([again], timeout=0.2).done
+    release.set()
+    assert first.result(30) == again.result(30) == b'first'
+  assert made == [1]

@@ -42,18 +42,10 @@ def test_owner_is_in_whose_process_a_node_is(program):
     program.owner_of('actor/1')
 
 
-def test_names_of_nodes_are_those_of_their_kind():
-  assert kinds.ACTOR.numbered(3) == 'actor/3'
-  for kind in kinds.KINDS:
-    assert kinds.kind_of(kind.name) is kind
-    assert kinds.kind_of(kind.numbered(12)) is kind
-
-
 @pytest.mark.parametrize(
   ('plan', 'message'),
   [
     (_plan('replay'), "must differ, got 'replay'"),
-    (_plan('inference/1'), "must differ, got 'inference/1'"),
     (_plan('learner/1', beside=[_plan('actor/0')]), "got 'actor/0'"),
     (_plan('actor/1', ['replay/1']), "got 'replay/1'"),
     # Nobody answers there.

@@ -32,18 +32,14 @@ class TestRestarts:
     ('name', 'may'), [('actor/3', True), ('learner', False)]
   )
   def test_only_replaceable_nodes(self, nodes, name, may):
+    nodes.expect([name])
     nodes.register(name)
     assert nodes.may_restart(name) == may
 
-  @pytest.mark.parametrize(
-    ('name', 'may'), [('actor_learner/1', False), ('evaluator', True)]
-  )
-  def test_no_acting_node_of_a_deterministic_run(self, clock, name, may):
-    nodes = node_registry.NodeRegistry(
-      max_restarts=2, clock=clock, is_deterministic=True
-    )
-    nodes.register(name)
-    assert nodes.may_restart(name) == may
+  def test_no_node_beside_another(self, nodes):
+    nodes.expect(['learner'])
+    nodes.register('inference/0')
+    assert not nodes.may_restart('inference/0')
 
 
 class TestStates:
@@ -89,23 +85,6 @@ class TestOverdue:
     clock.now += 15
     overdue = nodes.find_overdue(30, 100)
     assert overdue == {'actor/0': 'It has not reported for 35 seconds.'}
-
-  @pytest.mark.parametrize(
-    ('pause', 'expected'), [(1, {'learner': 31}), (29, {'replay': 29})]
-  )
-  def test_a_learner_that_waits_for_replay_is_not_to_blame(
-    self, nodes, clock, pause, expected
-  ):
-    for name in ('actor/0', 'learner', 'replay'):
-      nodes.register(name)
-    clock.now += 31 - pause
-    nodes.hear('replay')
-    clock.now += pause
-    nodes.hear('actor/0')
-    assert nodes.find_overdue(30, 100) == {
-      name: f'It has not reported for {seconds} seconds.'
-      for name, seconds in expected.items()
-    }
 
   def test_environment(self, nodes):
     nodes.register('actor/0')

@@ -9,10 +9,10 @@ from repertory import launch
 from repertory.agents import dqn, impala
 from repertory.components.runtime import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
-from repertory.launch.coordination import starts
 from repertory.launch.nodes import local_learner, node
 from repertory.launch.opening import resuming
-from repertory.launch.topologies import sebulba, single
+from repertory.launch.platform import watchdog
+from repertory.launch.topologies import sebulba
 from support.launch import log_files, pretended_nodes
 
 pytestmark = pytest.mark.usefixtures('threads_end')
@@ -107,21 +107,6 @@ class TestResuming:
     assert (inserts - 200) * 16 - 32 < 32 * second.learner_steps
     assert second.tables[0].size == inserts > first.tables[0].size
 
-  @pytest.mark.chaos
-  def test_may_change_topology(self, tmp_path):
-    _run(_experiment(tmp_path, max_steps=400))
-    experiment = _experiment(tmp_path, max_steps=800)
-    status = launch.run(experiment, 'single', display=False).status
-    assert status.message == 'resumed from checkpoint 00000001'
-    assert 800 <= status.steps <= 803
-    experiment = _experiment(tmp_path, max_steps=1200)
-    with_server = single.Single(replay_server=True)
-    status = launch.run(experiment, with_server, display=False).status
-    assert status.message.startswith(
-      'resumed from checkpoint 00000002, but with empty replay tables: '
-    )
-    assert 1200 <= status.steps <= 1203
-
 
 class TestFailures:
   def test_learner_that_cannot_be_made_is_named(self, tmp_path):
@@ -174,7 +159,7 @@ class TestLocalLearner:
 
   def test_wait_has_a_time_out_that_names_it(self, made, monkeypatch):
     learner, context = made
-    monkeypatch.setattr(starts, '_LEAST_SECONDS', 0.0)
+    monkeypatch.setattr(watchdog, 'START_SECONDS', 0.0)
     with pytest.raises(TimeoutError, match="node 'learner' to be made"):
       learner.follow(context)
 

@@ -79,8 +79,6 @@ _FENCES = {
   'grpc': ('launch/launchers/grpc_servers.py',),
   'ray': (
     'launch/launchers/ray_cluster.py',
-    'launch/launchers/ray_placement.py',
-    'launch/launchers/ray_printed.py',
     'launch/launchers/ray_supervisor.py',
     'launch/launchers/ray_workers.py',
   ),

@@ -18,7 +18,6 @@ event and of the time after the last one, and the processes left on the hosts.
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -184,13 +183,6 @@ class _Cluster:
         if space == self.networks[host] and process.name() == 'raylet':
           process.kill()
 
-  def kill_host_of(self, name: str) -> None:
-    """Kills Ray's processes on the host of a node."""
-    for process in self._processes_of(name):
-      space = os.stat(f'/proc/{process.pid}/ns/net').st_ino
-      (host,) = [h for h, one in self.networks.items() if one == space]
-      self.kill_raylet(host)
-
   def kill_head(self) -> None:
     """Kills the head of the cluster."""
     for process in self._processes():
@@ -201,11 +193,6 @@ class _Cluster:
     """Kills the command."""
     assert self.driver is not None
     self.driver.kill()
-
-  def interrupt(self) -> None:
-    """Interrupts the command."""
-    assert self.driver is not None
-    self.driver.send_signal(signal.SIGINT)
 
   def cut(self, host: int) -> None:
     """Disconnects a host from the hub."""
