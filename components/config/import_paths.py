@@ -86,12 +86,22 @@ def import_module(name: str) -> types.ModuleType:
     except ModuleNotFoundError as error:
       missing = error.name or ''
       if f'{name}.'.startswith(f'{missing}.'):
-        parent, _, _ = missing.rpartition('.')
-        where = f', neither in {folder} nor among the installed ones'
-        if parent:
-          where = f' in {parent!r}{_in_file(sys.modules[parent])}'
-        raise NoModuleError(f'there is no module {missing!r}{where}.') from None
+        raise NoModuleError(_describe_missing(missing, folder)) from None
       raise  # The module's own import of another one failed.
+
+
+def _describe_missing(missing: str, folder: str) -> str:
+  parent, _, _ = missing.rpartition('.')
+  if parent:
+    places = getattr(sys.modules[parent], '__path__', [])
+    where = f' in {parent!r}{_in_file(sys.modules[parent])}'
+  else:
+    places = [folder]
+    where = f', neither in {folder} nor among the installed ones'
+  prefix = f'{parent}.' if parent else ''
+  known = [module.name for module in pkgutil.iter_modules(places, prefix)]
+  hint = settings.did_you_mean(missing, known)
+  return f'there is no module {missing!r}{where}.{hint}'
 
 
 def is_in(folder: str, name: str) -> bool:
