@@ -8,7 +8,7 @@ import tensorflow as tf
 import tree
 
 from repertory.agents import ppo
-from repertory.components import distributions, specs
+from repertory.components import distributions
 from support.agents import sequence_updates
 
 B, T = sequence_updates.B, sequence_updates.T
@@ -348,13 +348,3 @@ class TestUpdate:
     assert fractions[0] < 1
     assert fractions[-1] == 1  # ε is 0, too.
     assert np.any(arrays(network)[0] != before[0])
-
-  def test_learns_continuous_actions(self):
-    spec = SPEC._replace(actions=specs.BoundedArray((2,), np.float32, -1, 1))
-    config = dataclasses.replace(CONFIG, num_epochs=2, num_minibatches=2)
-    network, update = make(config, spec)
-    before = arrays(network)
-    metrics = update(make_sample(network, spec, lag=0.0)).metrics
-    np.testing.assert_allclose(metrics['importance_ratio'], 1, atol=1e-4)
-    for old, new in zip(before, arrays(network), strict=True):
-      assert np.any(old != new)
