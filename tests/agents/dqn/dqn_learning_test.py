@@ -129,11 +129,3 @@ class TestDQNUpdate:
         (target_network, twin.target),
       ):
         transition_updates.assert_all_close(arrays(module), expected)
-
-  def test_target_network_starts_as_a_copy(self):
-    builder = dqn.DQNBuilder(CONFIG)
-    online, target = builder.make_network(SPEC), builder.make_network(SPEC)
-    learning.DQNUpdate(online, target, CONFIG)
-    copies = arrays(target)
-    for name, array in arrays(online).items():
-      np.testing.assert_array_equal(copies[name], array)

@@ -9,7 +9,7 @@ import tensorflow as tf
 from repertory.agents import sac
 from repertory.agents.actor_critic import policy_and_critic
 from repertory.agents.sac import learning, networks
-from support.agents import numpy_sac, policy_and_critic_twin, transition_updates
+from support.agents import numpy_sac, transition_updates
 
 arrays = transition_updates.arrays
 make_batch = transition_updates.make_continuous_batch
@@ -173,10 +173,6 @@ class TestSACUpdate:
       action[:, 2:], tf.stack([here, here, next_, next_], axis=1), rtol=1e-5
     )
     assert np.abs(here - next_).min() > 1e-4
-
-  def test_target_critics_start_as_a_copy(self):
-    _, critics, targets, _ = make(CONFIG)
-    policy_and_critic_twin.assert_targets_are_copies(critics, targets)
 
   def test_another_run_may_begin_with_what_layers_know_of_their_inputs(self):
     *modules, update = make(
