@@ -7,7 +7,7 @@ from repertory.agents.mpo.config import PRESETS, MPOConfig
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.mpo.builder import MPOBuilder
+  from repertory.agents.mpo.learning import MPOBuilder
 
 __all__ = ['PRESETS', 'MPOBuilder', 'MPOConfig']
 
@@ -17,7 +17,7 @@ AGENT = Agent(
   'option; bounded continuous or discrete actions.',
   MPOConfig,
   PRESETS,
-  f'{__name__}.builder:MPOBuilder',
+  f'{__name__}.learning:MPOBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, MPOBuilder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, MPOBuilder='learning')

@@ -53,7 +53,7 @@ _METRICS = (
 )  # fmt: skip
 
 
-class PPOUpdate(interfaces.Update):
+class PPOUpdate(steps_lib.MinibatchUpdate):
   """PPO: several epochs of minibatch steps on the clipped surrogate loss.
 
   The loss of a minibatch is the clipped surrogate loss + `baseline_cost` ·
@@ -71,30 +71,10 @@ class PPOUpdate(interfaces.Update):
     config: ppo_config.PPOConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    super().__init__(network)
+    super().__init__(network, config)
     self._network = network
     self._distribution = distribution
-    self._config = config
     self._additional_loss = additional_loss
-    self._learning_rate = tf.Variable(
-      float(config.learning_rate), trainable=False, name='learning_rate'
-    )
-    self._optimizer = learners.ClippedAdam.from_config(
-      network, config, self._learning_rate
-    )
-    self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
-    self._return_scale = (
-      learners.RunningScale() if config.scale_rewards else None
-    )
-    # For shuffling minibatches.
-    self._noise = learners.UpdateNoise()
-
-  @property
-  def learned(self):
-    scale = self._return_scale
-    # Values are learned in this scale.
-    scales = {} if scale is None else {'return_scale': scale.variables}
-    return {**super().learned, **scales}
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     normalizer = self._network.normalizer
@@ -118,7 +98,16 @@ class PPOUpdate(interfaces.Update):
   def _learn(self, data: types.Sequence) -> dict[str, tf.Tensor]:
     """Takes the gradient steps, with constant normalization."""
     steps, metrics = self._estimate(learners.time_major(data))
-    return {**metrics, **self._take_steps(steps)}
+    config = self._config
+    epsilon = config.clip_epsilon * self._anneal()
+    max_kl = float('inf') if config.target_kl is None else config.target_kl
+    step_metrics = self._take_steps(
+      lambda minibatch: self._descend(minibatch, epsilon),
+      steps,
+      (*_METRICS, *self._additional_metrics(steps)),
+      should_continue=lambda metrics: metrics['approximate_kl'] <= max_kl,
+    )
+    return {**metrics, **step_metrics}
 
   def _estimate(self, data: types.Sequence) -> tuple[steps_lib.Steps, dict]:
     """Computes advantages and targets, with the current network."""
@@ -143,23 +132,6 @@ class PPOUpdate(interfaces.Update):
       **metrics,
       'importance_ratio': losses.masked_mean(ratios, mask),
     }
-
-  def _take_steps(self, steps: steps_lib.Steps) -> dict[str, tf.Tensor]:
-    """Takes the gradient steps and returns mean metrics."""
-    config = self._config
-    left = self._annealing()
-    self._learning_rate.assign(config.learning_rate * left)
-    epsilon = config.clip_epsilon * left
-    max_kl = float('inf') if config.target_kl is None else config.target_kl
-    return learners.take_minibatch_steps(
-      lambda minibatch: self._descend(minibatch, epsilon),
-      steps,
-      self._noise.seed(),
-      num_epochs=config.num_epochs,
-      num_minibatches=config.num_minibatches,
-      metrics=(*_METRICS, *self._additional_metrics(steps)),
-      should_continue=lambda metrics: metrics['approximate_kl'] <= max_kl,
-    )
 
   def _descend(
     self, minibatch: steps_lib.Steps, epsilon: tf.Tensor

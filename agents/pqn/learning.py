@@ -53,7 +53,7 @@ class PQNBuilder(unroll_queue.UnrollQueueBuilder):
     return PQNUpdate(network, self.config, actions)
 
 
-class PQNUpdate(interfaces.Update):
+class PQNUpdate(steps_lib.MinibatchUpdate):
   """Regresses Q-values onto the Q(λ) returns of the latest rollout.
 
   The loss of a minibatch is the masked mean of ½ (G_t − q(x_t, a_t))². G is
@@ -68,31 +68,15 @@ class PQNUpdate(interfaces.Update):
     config: pqn_config.PQNConfig,
     actions: discrete_actions.DiscreteActions,
   ):
-    super().__init__(network)
+    super().__init__(network, config)
     self._network = network
-    self._config = config
     self._actions = actions
-    self._learning_rate = tf.Variable(
-      float(config.learning_rate), trainable=False, name='learning_rate'
-    )
-    self._optimizer = learners.ClippedAdam.from_config(
-      network, config, self._learning_rate
-    )
-    self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
-    # For shuffling minibatches.
-    self._noise = learners.UpdateNoise()
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
-    config = self._config
-    self._learning_rate.assign(config.learning_rate * self._annealing())
+    self._anneal()
     steps, metrics = self._estimate(learners.time_major(sample.data))
-    step_metrics = learners.take_minibatch_steps(
-      self._descend,
-      steps,
-      self._noise.seed(),
-      num_epochs=config.num_epochs,
-      num_minibatches=config.num_minibatches,
-      metrics=('loss', 'td_error', 'gradient_norm'),
+    step_metrics = self._take_steps(
+      self._descend, steps, ('loss', 'td_error', 'gradient_norm')
     )
     return interfaces.UpdateResult({**metrics, **step_metrics})
 

@@ -7,7 +7,7 @@ from repertory.agents.sac.config import PRESETS, SACConfig
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.agents.sac.builder import SACBuilder
+  from repertory.agents.sac.learning import SACBuilder
 
 __all__ = ['PRESETS', 'SACBuilder', 'SACConfig']
 
@@ -17,7 +17,7 @@ AGENT = Agent(
   'continuous or discrete actions.',
   SACConfig,
   PRESETS,
-  f'{__name__}.builder:SACBuilder',
+  f'{__name__}.learning:SACBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, SACBuilder='builder')
+__getattr__, __dir__ = lazy_imports.modules(__name__, SACBuilder='learning')

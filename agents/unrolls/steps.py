@@ -1,11 +1,13 @@
-"""Inputs of the losses of agents that learn from minibatches of unrolls."""
+"""Updates of agents that learn from minibatches of unrolls."""
 
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 import tree
 
-from repertory.components import types
+from repertory.agents.unrolls import unroll_config
+from repertory.components import interfaces, learners, networks, types
 
 
 class Steps(NamedTuple):
@@ -43,3 +45,63 @@ def steps_of(data: types.Sequence, **inputs: types.Nest) -> Steps:
     state=data.state,
     **inputs,
   )
+
+
+class MinibatchUpdate(interfaces.Update):
+  """Base class of updates that take several epochs of minibatch steps.
+
+  With the setting `scale_rewards`, values are learned in the scale of returns,
+  which therefore belongs to what is learned.
+  """
+
+  def __init__(
+    self,
+    network: networks.SequenceNetwork,
+    config: unroll_config.MinibatchConfig,
+    acting: networks.SequenceNetwork | None = None,
+  ):
+    """Creates the optimizer of `network`; `acting` is exported if given."""
+    super().__init__(network if acting is None else acting)
+    self._config: Any = config
+    self._learning_rate = tf.Variable(
+      float(config.learning_rate), trainable=False, name='learning_rate'
+    )
+    self._optimizer = learners.ClippedAdam.from_config(
+      network, config, self._learning_rate
+    )
+    self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
+    self._return_scale = None
+    if getattr(config, 'scale_rewards', False):
+      self._return_scale = learners.RunningScale()
+    # For shuffling minibatches.
+    self._noise = learners.UpdateNoise()
+
+  @property
+  def learned(self):
+    scale = self._return_scale
+    scales = {} if scale is None else {'return_scale': scale.variables}
+    return {**super().learned, **scales}
+
+  def _anneal(self) -> tf.Tensor:
+    """Anneals the learning rate; returns the share that is left of it."""
+    left = self._annealing()
+    self._learning_rate.assign(self._config.learning_rate * left)
+    return left
+
+  def _take_steps(
+    self,
+    take_step: Callable[[Steps], Mapping[str, tf.Tensor]],
+    items: Steps,
+    metrics: Sequence[str],
+    **options: Any,
+  ) -> dict[str, tf.Tensor]:
+    """Takes all gradient steps, see `learners.take_minibatch_steps`."""
+    return learners.take_minibatch_steps(
+      take_step,
+      items,
+      self._noise.seed(),
+      num_epochs=self._config.num_epochs,
+      num_minibatches=self._config.num_minibatches,
+      metrics=metrics,
+      **options,
+    )

@@ -41,7 +41,7 @@ class VMPOBuilder(unroll_queue.UnrollQueueBuilder):
     return VMPOUpdate(online, network, distribution, self.config)
 
 
-class VMPOUpdate(interfaces.Update):
+class VMPOUpdate(steps_lib.MinibatchUpdate):
   """V-MPO: weighted maximum likelihood on the top half of advantages.
 
   KL bounds limit the policy's changes. The loss of a minibatch is −Σ ψ log π +
@@ -59,17 +59,10 @@ class VMPOUpdate(interfaces.Update):
     distribution: distributions.Distribution,
     config: vmpo_config.VMPOConfig,
   ):
-    super().__init__(target)
+    super().__init__(online, config, acting=target)
     self._online = online
     self._target = target
     self._distribution = distribution
-    self._config = config
-    self._learning_rate = tf.Variable(
-      float(config.learning_rate), trainable=False, name='learning_rate'
-    )
-    self._optimizer = learners.ClippedAdam.from_config(
-      online, config, self._learning_rate
-    )
     self._temperature = learners.DualVariable(
       config.initial_temperature, [], 'temperature'
     )
@@ -86,35 +79,14 @@ class VMPOUpdate(interfaces.Update):
       config.dual_learning_rate,
       config.adam_epsilon,
     )
-    self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
-    self._return_scale = (
-      learners.RunningScale() if config.scale_rewards else None
-    )
-    # For shuffling minibatches.
-    self._noise = learners.UpdateNoise()
     self._update_target = learners.PeriodicCopy(
       online.variables, target.variables, config.target_update_period
     )
 
-  @property
-  def learned(self):
-    scale = self._return_scale
-    # Values are learned in this scale.
-    scales = {} if scale is None else {'return_scale': scale.variables}
-    return {**super().learned, **scales}
-
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
-    config = self._config
     steps, metrics = self._estimate(learners.time_major(sample.data))
-    self._learning_rate.assign(config.learning_rate * self._annealing())
-    step_metrics = learners.take_minibatch_steps(
-      self._descend,
-      steps,
-      self._noise.seed(),
-      num_epochs=config.num_epochs,
-      num_minibatches=config.num_minibatches,
-      metrics=self._metric_names(),
-    )
+    self._anneal()
+    step_metrics = self._take_steps(self._descend, steps, self._metric_names())
     self._update_target()
     return interfaces.UpdateResult({**metrics, **step_metrics})
 

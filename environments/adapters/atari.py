@@ -78,10 +78,6 @@ class AtariSource(vector_batch.VectorSource):
 
     The setting `render_mode` enables rendering. Each slot has a seed of at
     least 0, used for its first game only.
-
-    Raises:
-      ImportError: If ale-py or gymnasium is not installed.
-      ValueError: If the game is unknown, or if a seed is not valid.
     """
     self._seeds: np.ndarray | None = np.array(
       [seeds_lib.fold(seed) for seed in seeds]

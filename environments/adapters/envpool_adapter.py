@@ -45,10 +45,6 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
 
     A pool has a single seed, made of those of all slots, so the episodes of a
     slot depend on the whole batch.
-
-    Raises:
-      ImportError: If envpool is not installed.
-      ValueError: If the id is unknown, or if a space cannot become a spec.
     """
     envpool = _import_envpool()
     argument_checks.check_known('id', environment_id, envpool.list_all_envs())

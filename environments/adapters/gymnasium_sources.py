@@ -12,7 +12,6 @@ from repertory.environments.batches import seeds as seeds_lib
 from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import rendering
 from repertory.environments.values import casting
-from repertory.environments.values.argument_checks import ArgumentError
 
 if TYPE_CHECKING:
   import gymnasium
@@ -39,16 +38,13 @@ def make_source(
     return None
   mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
   vector_env = gymnasium.make_vec(environment_id, len(seeds), mode, **settings)
+  metadata = vector_env.metadata
+  next_step = gymnasium.vector.AutoresetMode.NEXT_STEP
   # Those of JAX block all slots while one restarts.
-  if not _restarts_with_next_step(vector_env) or vector_env.metadata.get('jax'):
+  if metadata.get('autoreset_mode') is not next_step or metadata.get('jax'):
     vector_env.close()
     return None
   return GymnasiumVectorSource(vector_env, seeds_lib.combine(seeds))
-
-
-def _restarts_with_next_step(vector_env: 'gymnasium.vector.VectorEnv') -> bool:
-  modes = gymnasium_spaces.import_gymnasium().vector.AutoresetMode
-  return vector_env.metadata.get('autoreset_mode') is modes.NEXT_STEP
 
 
 class VectorEnvSource(vector_batch.VectorSource):
@@ -113,18 +109,7 @@ class GymnasiumVectorSource(VectorEnvSource):
   """A `gymnasium.vector.VectorEnv` as a `vector_batch.VectorSource`."""
 
   def __init__(self, vector_env: 'gymnasium.vector.VectorEnv', seed: int):
-    """Takes ownership of the vector environment; seeds its first reset.
-
-    Raises:
-      ValueError: If its `autoreset_mode` is not `NEXT_STEP`, or if a space
-        cannot become a spec.
-    """
-    if not _restarts_with_next_step(vector_env):
-      raise ArgumentError(
-        'vector_env',
-        'expected AutoresetMode.NEXT_STEP, got'
-        f' {vector_env.metadata.get("autoreset_mode")}.',
-      )
+    """Takes ownership; seeds the first reset. It must restart `NEXT_STEP`."""
     super().__init__(
       vector_env,
       vector_env.num_envs,

@@ -45,12 +45,7 @@ class MinAtarSource(vector_batch.VectorSource):
   def __init__(
     self, game: str, settings: Mapping[str, Any], seeds: Sequence[int]
   ):
-    """Creates one of `GAMES`, with a value for each of `OPTIONS`.
-
-    Raises:
-      ImportError: If MinAtar is not installed.
-      ValueError: If the game is unknown, or if a seed is not valid.
-    """
+    """Creates one of `GAMES`, with a value for each of `OPTIONS`."""
     argument_checks.check_known('game', game, GAMES)
     minatar = extras.import_extra('minatar', 'minatar')
     self._games = []

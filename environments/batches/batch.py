@@ -117,14 +117,12 @@ class _Loop(vector_batch.VectorSource):
       first.discount_spec(),
     )
     self._environments = list(environments)
-    self._observations = layout.NestLayout(
-      self._observation_spec, 'observation'
-    )
+    self._observations = layout.NestLayout(self.observation_spec, 'observation')
     self._leaves = [(s.shape, s.dtype) for s in self._observations.specs]
     # An observation of this shape and dtype is copied without further checks.
     is_leaf = self._observations.is_leaf
     self._plain = self._leaves[0] if is_leaf else (None, None)
-    self._actions = layout.NestLayout(self._action_spec, '`actions`')
+    self._actions = layout.NestLayout(self.action_spec, '`actions`')
     self._max_reward = float(np.finfo(reward_spec.dtype).max)
 
   def reset(self) -> Nest:
@@ -183,8 +181,8 @@ class _Loop(vector_batch.VectorSource):
     same = discounts.count(1.0) == size
     return vector_batch.StepResult(
       self._observations.unflatten(arrays),
-      np.array(rewards, self._reward_spec.dtype),
-      None if same else np.array(discounts, self._discount_spec.dtype),
+      np.array(rewards, self.reward_spec.dtype),
+      None if same else np.array(discounts, self.discount_spec.dtype),
       np.array(last, np.bool_) if True in last else None,
     )
 
@@ -213,14 +211,14 @@ class _Loop(vector_batch.VectorSource):
     return [self._actions.unflatten(row) for row in zip(*columns)]
 
   def _check_reward(self, reward: Any) -> float:
-    value = _to_float('reward', reward, self._reward_spec.dtype)
+    value = _to_float('reward', reward, self.reward_spec.dtype)
     if -self._max_reward <= value <= self._max_reward:  # False for NaN too.
       return value
-    expected = f'a finite number of {self._reward_spec.dtype}'
+    expected = f'a finite number of {self.reward_spec.dtype}'
     raise _mismatch('reward', expected, reward)
 
   def _check_discount(self, discount: Any) -> float:
-    value = _to_float('discount', discount, self._discount_spec.dtype)
+    value = _to_float('discount', discount, self.discount_spec.dtype)
     if 0.0 <= value <= 1.0:
       return value
     raise _mismatch('discount', 'a number in [0, 1]', discount)

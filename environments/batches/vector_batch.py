@@ -75,34 +75,13 @@ class VectorSource(abc.ABC):
       reward_spec: Spec of shape `()`; None for any float32.
       discount_spec: Spec of shape `()`; None for a float32 in [0, 1].
     """
-    self._batch_size = batch_size
-    self._observation_spec = observation_spec
-    self._action_spec = action_spec
-    self._reward_spec = reward_spec or specs.Array((), np.float32, 'reward')
-    self._discount_spec = discount_spec or specs.BoundedArray(
+    self.batch_size = batch_size
+    self.observation_spec = observation_spec
+    self.action_spec = action_spec
+    self.reward_spec = reward_spec or specs.Array((), np.float32, 'reward')
+    self.discount_spec = discount_spec or specs.BoundedArray(
       (), np.float32, 0, 1, 'discount'
     )
-
-  @property
-  def batch_size(self) -> int:
-    """The number of slots, B."""
-    return self._batch_size
-
-  def observation_spec(self) -> Nest:
-    """Returns the nest of specs of one environment."""
-    return self._observation_spec
-
-  def action_spec(self) -> Nest:
-    """Returns the nest of specs of one environment."""
-    return self._action_spec
-
-  def reward_spec(self) -> specs.Array:
-    """Returns the spec of one environment's reward, of shape `()`."""
-    return self._reward_spec
-
-  def discount_spec(self) -> specs.Array:
-    """Returns the spec of one environment's discount, of shape `()`."""
-    return self._discount_spec
 
   @abc.abstractmethod
   def reset(self) -> Nest:
@@ -155,10 +134,10 @@ class VectorBatch:
     """
     self._source = source
     self._size = size = source.batch_size
-    self._observation_spec = source.observation_spec()
-    self._action_spec = source.action_spec()
-    self._reward_spec = source.reward_spec()
-    self._discount_spec = source.discount_spec()
+    self._observation_spec = source.observation_spec
+    self._action_spec = source.action_spec
+    self._reward_spec = source.reward_spec
+    self._discount_spec = source.discount_spec
     wide = layout.NestLayout(self._action_spec, '`actions`')
     if narrows:
       narrow = single_precision.narrow

@@ -26,9 +26,9 @@ from repertory.environments.wrappers import channels_last, single_precision
 if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
 
-# The named groups of the pattern, and the value of every option. With
-# rendering, `render_mode` is among the latter.
-Match = Mapping[str, str]
+# The named groups of the pattern, None if left out, and the value of every
+# option. With rendering, `render_mode` is among the latter.
+Match = Mapping[str, Any]
 Settings = Mapping[str, Any]
 # Parts of patterns that are integers.
 _SIZES = frozenset({'rows', 'columns', 'length'})
@@ -37,7 +37,8 @@ _SIZES = frozenset({'rows', 'columns', 'length'})
 class Family(NamedTuple):
   """Name pattern of environments, and their factories."""
 
-  pattern: str  # The name, with its free parts in angle brackets.
+  # The name, with free parts in angle and optional ones in square brackets.
+  pattern: str
   description: str
   # Makes one environment of match, settings and seed; None for those of users.
   make: Any = None
@@ -54,6 +55,11 @@ class Family(NamedTuple):
   ) = None
   # Whether rendering is enabled by a setting, `render_mode`.
   has_render_mode: bool = False
+
+  @property
+  def prefix(self) -> str:
+    """The name up to the colon."""
+    return re.split(r'[\[:]', self.pattern)[0]
 
   @property
   def is_cheap(self) -> bool:
@@ -74,7 +80,8 @@ class Family(NamedTuple):
     fixed, *parts = re.split('<(.+?)>', self.pattern)
     if not _SIZES.intersection(parts):
       return re.compile(f'{fixed}(?P<id>.+)' if parts else fixed)
-    return re.compile(re.sub(r'<(\w+)>', r'(?P<\1>[0-9]+)', self.pattern))
+    pattern = self.pattern.replace('[', '(?:').replace(']', ')?')
+    return re.compile(re.sub(r'<(\w+)>', r'(?P<\1>[0-9]+)', pattern))
 
 
 _CHANNELS_FIRST = name_options.Option(
@@ -87,7 +94,11 @@ def _game(make: Callable[..., dm_env.Environment]):
 
 
 def _read(match: Match) -> dict[str, Any]:
-  return {k: int(part) if k in _SIZES else part for k, part in match.items()}
+  return {
+    name: int(part) if name in _SIZES else part
+    for name, part in match.items()
+    if part is not None
+  }
 
 
 def _make_gymnasium(match: Match, settings: Settings, seed: int):
@@ -189,23 +200,13 @@ _TENSOR_MINATAR = {
 # here.
 FAMILIES = (
   Family(
-    'catch',
-    'Catch a falling ball on a board of 10 rows, 5 columns',
+    'catch[:<rows>x<columns>]',
+    'Catch a falling ball on a board of 10 rows, 5 columns, or as catch:12x7',
     _game(catch.Catch),
   ),
   Family(
-    'catch:<rows>x<columns>',
-    'Catch on a board of another size, for example catch:12x7',
-    _game(catch.Catch),
-  ),
-  Family(
-    'memory_chain',
-    'Recall after 10 steps which of two cues was shown',
-    _game(memory_chain.MemoryChain),
-  ),
-  Family(
-    'memory_chain:<length>',
-    'Memory chain of another length, for example memory_chain:30',
+    'memory_chain[:<length>]',
+    'Recall after 10 steps, or as memory_chain:30, which of two cues was shown',
     _game(memory_chain.MemoryChain),
   ),
   Family(
@@ -270,23 +271,14 @@ FAMILIES = (
     minatar_adapter.MinAtarSource,
   ),
   _of_tensor(
-    'catch', 'Catch a falling ball, in TensorFlow', 'catch', 'TensorCatch'
-  ),
-  _of_tensor(
-    'catch:<rows>x<columns>',
-    'The same on a board of another size, for example tensor:catch:12x7',
+    'catch[:<rows>x<columns>]',
+    'The same in TensorFlow, for example tensor:catch:12x7',
     'catch',
     'TensorCatch',
   ),
   _of_tensor(
-    'memory_chain',
-    'Remember a cue for 10 steps, in TensorFlow',
-    'memory_chain',
-    'TensorMemoryChain',
-  ),
-  _of_tensor(
-    'memory_chain:<length>',
-    'The same of another length, for example tensor:memory_chain:30',
+    'memory_chain[:<length>]',
+    'The same in TensorFlow, for example tensor:memory_chain:30',
     'memory_chain',
     'TensorMemoryChain',
   ),

@@ -207,7 +207,7 @@ def names() -> list[families.Family]:
 
 def _prefixes() -> list[str]:
   """Returns the prefixes of family names, up to the colon."""
-  return [f.pattern.partition(':')[0] for f in families.FAMILIES]
+  return [family.prefix for family in families.FAMILIES]
 
 
 def _suggest_tensors(name: str) -> str:
@@ -278,7 +278,7 @@ def _describe_unknown(name: str) -> str:
   bare = name.partition('?')[0]
   patterns = [family.pattern for family in names()]
   prefix = bare.partition(':')[0]
-  of_family = [one for one in patterns if one.partition(':')[0] == prefix]
+  of_family = [one.pattern for one in names() if one.prefix == prefix]
   close = _suggest(bare)
   expected = ' or '.join(of_family) or 'a known name'
   is_listed = close == prefix or (close in of_family and '<' in close)
@@ -315,5 +315,6 @@ def _suggest(bare: str) -> str | None:
   for guess in guesses:
     if _find_family(guess) is not None:
       return guess
-  patterns = [family.pattern for family in families.FAMILIES]
+  # Without optional parts.
+  patterns = [one.pattern.partition('[')[0] for one in families.FAMILIES]
   return next(iter(settings_lib.nearest(bare, patterns)), None)

@@ -116,14 +116,9 @@ class Gymnax(environment.TensorEnvironment):
 class _Translation:
   """A game of gymnax as two functions of B rows, in TensorFlow.
 
-  Attributes:
-    start: Takes keys; returns the leaves of the state and the observation.
-    advance: Takes keys, leaves and an action; returns the leaves, the
-      observation, the reward, whether the game ended as it would without a time
-      limit, and whether it ended. Shapes and dtypes are those of a new game.
-    leaves: Specs of the leaves of a row's state.
-    observation_spec: Observation spec of one row.
-    action_spec: Action spec of one row.
+  `start` takes keys, and returns the leaves of the state and the observation.
+  `advance` takes keys, leaves and an action; it also returns the reward,
+  whether the game ended as it would without a time limit, and whether it ended.
   """
 
   def __init__(self, jax: Any, id: str, game: Any, params: Any):

@@ -37,11 +37,7 @@ class Lock(environment.TensorEnvironment):
   """
 
   def __init__(self, key: bool = False):
-    """Sets the action and observation specs.
-
-    Args:
-      key: Whether the lock has a key.
-    """
+    """Sets the specs; `key` is whether the lock has a key."""
     self._has_key = key
 
   def observation_spec(self) -> specs.BoundedArray:

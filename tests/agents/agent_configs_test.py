@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 from repertory import launch
-from repertory.agents import bc, dqn, mpo, ppo, pqn, r2d2, sac, vmpo
+from repertory.agents import bc, dqn, ppo, pqn, sac, vmpo
 from repertory.agents.interface import agent_config, registry
-from repertory.agents.replay import experience_replay, replay_config
-from repertory.agents.unrolls import unroll_config
+from repertory.agents.replay import experience_replay
 from repertory.components.config import settings
 from repertory.environments.registry import registry as environments_registry
 from support.agents import known_agents, sequence_updates
@@ -202,32 +201,12 @@ def test_settings_without_a_default_are_required():
       other: int = agent_config.default(1)
 
 
-def test_agents_share_their_settings():
-  for source, base in (
-    ('replay', replay_config.ReplayConfig),
-    ('unrolls', unroll_config.UnrollConfig),
-  ):
-    for name in known_agents.learning_from(source):
-      assert issubclass(registry.get(name).config_class, base)
-
-
 def test_bc_has_no_ignored_settings():
   names = {field.name for field in dataclasses.fields(bc.BCConfig)}
   assert names == {
     'hidden_sizes', 'image_torso', 'batch_size', 'learning_rate',
     'adam_epsilon', 'max_gradient_norm', 'jit_compile',
   }  # fmt: skip
-
-
-def test_derived_values():
-  assert mpo.MPOConfig(num_atoms=7).num_critic_outputs == 1
-  config = mpo.MPOConfig(num_atoms=7, distribution='categorical')
-  assert config.num_critic_outputs == 7
-  config = sac.SACConfig(body='layer_norm_mlp', hidden_sizes=(3, 4))
-  assert config.critic_layers == ('layer_norm_mlp', (3, 4))
-  config = sac.SACConfig(critic_body='mlp', critic_hidden_sizes=())
-  assert config.critic_layers == ('mlp', ())
-  assert r2d2.R2D2Config(unroll_length=5, n_step=5).period == 2
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-import sonnet as snt
 import tensorflow as tf
 from acme import specs
 
-from repertory.agents import d4pg, sac
 from repertory.agents.interface import builder as builder_lib
 from repertory.agents.interface import registry
-from repertory.components import networks
 from support.agents import known_agents
 
 _FLOAT = specs.Array((), np.float32)
@@ -76,52 +73,6 @@ def test_environments_share_random_steps(num_environments, steps):
   acting = builder_lib.Acting(spec, num_environments, 0)
   policy = builder.make_policy(builder.make_network(spec), acting)
   assert policy.describe([0]) == {'num_random_steps': steps}
-
-
-class _OwnCritic(snt.Module):
-  def __init__(self, spec, num_outputs):
-    super().__init__(name='own_critic')
-    self.head = snt.Linear(num_outputs)
-    networks.create_critic_variables(self, spec.observations, 2)
-
-  def __call__(self, observation, action):
-    return self.head(tf.concat([snt.Flatten()(observation), action], -1))
-
-
-class _VolumeSAC(sac.SACBuilder):
-  """Supports observations of rank 4 by custom networks."""
-
-  def make_network(self, spec):
-    network = snt.Sequential([snt.Flatten(), snt.Linear(2 * 2)])
-    networks.create_variables(network, spec.observations)
-    return network
-
-  def make_critics(self, spec):
-    return _OwnCritic(spec, 1)
-
-
-class _VolumeD4PG(d4pg.D4PGBuilder):
-  """Supports observations of rank 4 by custom networks."""
-
-  def make_network(self, spec):
-    network = snt.Sequential([snt.Flatten(), snt.Linear(2), tf.tanh])
-    networks.create_variables(network, spec.observations)
-    return network
-
-  def make_critic(self, spec):
-    return _OwnCritic(spec, self.config.num_atoms)
-
-
-@pytest.mark.parametrize('builder_class', [_VolumeSAC, _VolumeD4PG])
-def test_custom_policy_and_critics(builder_class):
-  spec = _make_spec(observations=specs.Array((2, 2, 2, 2), np.float32))
-  builder = builder_class()
-  update = builder.make_update(builder.make_network(spec), spec)
-  name = 'own_critic/linear/w:0'
-  sizes = [np.prod(v.shape) for v in update.variables if v.name == name]
-  outputs = getattr(builder.config, 'num_atoms', 1)
-  # Online and target critic.
-  assert sizes == [(16 + 2) * outputs] * 2
 
 
 @pytest.mark.parametrize(

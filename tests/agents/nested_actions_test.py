@@ -11,7 +11,6 @@ from support.agents import (
   acting_policies,
   agent_batches,
   known_agents,
-  started_updates,
 )
 from support.system import rare_cases
 
@@ -74,24 +73,6 @@ class TestPolicies(_Agents, testing.PolicyConformance):
   def make_policy(self):
     acting = builder.Acting(self.spec, self.num_environments, 7, 10**6)
     return self.builder.make_policy(self.make_network(), acting)
-
-
-@pytest.mark.parametrize(
-  'case',
-  rare_cases.daily(
-    ['impala', 'dqn', 'r2d2', 'sac', 'mpo_discrete', 'vmpo'],
-    ['impala', 'dqn', 'sac'],
-  ),
-)
-class TestUpdates(_Agents, started_updates.StartedUpdates):
-  num_updates = 1
-
-  def make_update(self, network):
-    tf.random.set_seed(0)
-    return self.builder.make_update(network, self.spec)
-
-  def make_sample(self, seed):
-    return agent_batches.make_batch(self.builder, self.spec, seed)
 
 
 @pytest.mark.parametrize(

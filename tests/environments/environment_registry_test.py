@@ -39,21 +39,23 @@ def test_names_of_modules_are_known_without_an_import(name, expected):
 def test_names():
   entries = registry.names()
   patterns = [entry.pattern for entry in entries]
-  assert patterns[:2] == ['catch', 'catch:<rows>x<columns>']
+  assert patterns[:2] == [
+    'catch[:<rows>x<columns>]', 'memory_chain[:<length>]'
+  ]  # fmt: skip
   assert 'tensor:gymnax/<id>' in patterns
   assert patterns[-1] == '<module>:<factory>'
   for entry in entries:
     for described in (entry, *entry.options):
       assert described.description
       assert '\n' not in described.description
-  assert [entry.requirement for entry in entries[:4]] == [''] * 4
+  assert [entry.requirement for entry in entries[:3]] == [''] * 3
 
 
 def test_requirements_are_extras_of_the_setup():
   setup = configparser.ConfigParser()
   setup.read(pathlib.Path(__file__).parents[2] / 'setup.cfg')
   extras = setup['options.extras_require']
-  entries = [e for e in registry.names()[4:] if e.requirement]
+  entries = [e for e in registry.names() if e.requirement]
   assert len(entries) == 8
   for entry in entries:
     found = re.fullmatch(r"pip install 'repertory\[(.+)\]'", entry.requirement)
@@ -131,6 +133,7 @@ def test_wrong_options(name, message):
     ('gymnasium:CartPole-v1', "'gym:CartPole-v1'"),
     ('CartPole-v1', "'gym:CartPole-v1'"),
     ('tensor:cartpol', "'tensor:cartpole'"),
+    ('tensor:cach', "'tensor:catch'"),
     ('gymnax:Asterix-MinAtar', "'tensor:gymnax/Asterix-MinAtar'"),
   ],
 )
@@ -146,7 +149,7 @@ def test_unknown_name(name, suggestion):
 @pytest.mark.parametrize(
   ('name', 'expected'),
   [
-    ('catch:12', 'catch or catch:<rows>x<columns>'),
+    ('catch:12', 'catch[:<rows>x<columns>]'),
     ('gym:', 'gym:<id>'),
   ],
 )

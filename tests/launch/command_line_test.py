@@ -116,18 +116,18 @@ class TestTrain:
         ['--env=cath'],
         [
           "--env: expected a known name, got 'cath'. Did you mean 'catch'? "
-          'Known names: catch, ',
+          'Known names: catch[:<rows>x<columns>], ',
           '`repertory env',
         ],
       ),
       (['--env=Ant-v4'], ["got 'Ant-v4'. Did you mean 'gym:Ant-v4'? Known"]),
       (
         ['--topology=anakin', '--env=catch'],
-        ["got 'catch'. Did you mean 'tensor:catch'? Use one of tensor:catch, "],
+        ["got 'catch'. Did you mean 'tensor:catch'? Use one of tensor:catch["],
       ),
       (
         ['--topology=anakin', '--env=gym:Ant-v4'],
-        ["got 'gym:Ant-v4'. Use one of tensor:catch, "],
+        ["got 'gym:Ant-v4'. Use one of tensor:catch["],
       ),
       (['--env=minatar:pong'], ['--env: `game`: expected one of asterix']),
       (['--env=gym:CartPole-v7'], ['CartPole-v7', 'CartPole-v1']),

@@ -125,19 +125,6 @@ def test_targets_of_the_adders_items(settings, discounts, expected):
 
 
 class TestTable:
-  def test_can_run(self):
-    for num_environments, n_step, config in (
-      (1, 40, {}),
-      (1000, 3, {'batch_size': 1, 'min_replay_size': 1}),
-      (64, 5, {'batch_size': 512, 'samples_per_insert': 0.25}),
-    ):
-      builder = _make_builder(n_step=n_step, **config)
-      table = builder.experience(_SPEC, num_environments).table
-      # When all episodes end in the same step, it writes n + 1 items of each:
-      # the one held back, and all that are open.
-      items = num_environments * (n_step + 1)
-      table.check(builder.config.batch_size, items_per_insert=items)
-
   def test_has_the_configs_limits(self):
     builder = _make_builder(
       samples_per_insert=3.0, min_replay_size=20, error_buffer=1000.0,

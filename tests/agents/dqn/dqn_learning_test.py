@@ -5,11 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
-from acme import specs
 
 from repertory.agents import dqn
 from repertory.agents.dqn import learning
-from repertory.components import types
 from support.agents import numpy_dqn, transition_updates
 
 arrays = transition_updates.arrays
@@ -131,54 +129,3 @@ class TestDQNUpdate:
         (target_network, twin.target),
       ):
         transition_updates.assert_all_close(arrays(module), expected)
-
-  @pytest.mark.parametrize(
-    ('double', 'expected'),
-    [
-      # Online: q(s) = 0, whose argmax is action 0. Target: q(s) = (s, −2s),
-      # that is (3, −6) for s' = 3 and (−3, 6) for s' = −3.
-      (False, [1 + 0.9 * 3, 1 + 0.9 * 6]),
-      (True, [1 + 0.9 * 3, abs(1 + 0.9 * -3)]),
-    ],
-  )
-  def test_who_selects(self, double, expected):
-    spec = SPEC._replace(
-      observations=specs.Array((1,), np.float32),
-      actions=specs.DiscreteArray(2),
-    )
-    config = dataclasses.replace(
-      CONFIG, hidden_sizes=(), dueling=False, double=double
-    )
-    builder = dqn.DQNBuilder(config)
-    online, target = builder.make_network(spec), builder.make_network(spec)
-    update = learning.DQNUpdate(online, target, config)
-    for network, weights in (
-      (online, [[0.0, 0.0]]),
-      (target, [[1.0, -2.0]]),
-    ):
-      biases, matrix = sorted(network.variables, key=lambda v: v.name)
-      biases.assign([0.0, 0.0])
-      matrix.assign(weights)
-    result = update(
-      types.Sample(
-        data=types.Transition(
-          observation=tf.zeros([2, 1]),
-          action=tf.constant([0, 1]),
-          reward=tf.ones([2]),
-          discount=tf.ones([2]),
-          next_observation=tf.constant([[3.0], [-3.0]]),
-        ),
-        keys=tf.range(2),
-        probabilities=tf.constant([0.5, 0.5], tf.float64),
-        table_sizes=tf.constant([2, 2], tf.int64),
-      )
-    )
-    np.testing.assert_allclose(result.priorities.numpy(), expected, rtol=1e-6)
-
-  def test_target_network_starts_as_a_copy(self):
-    builder = dqn.DQNBuilder(CONFIG)
-    online, target = builder.make_network(SPEC), builder.make_network(SPEC)
-    learning.DQNUpdate(online, target, CONFIG)
-    copies = arrays(target)
-    for name, array in arrays(online).items():
-      np.testing.assert_array_equal(copies[name], array)

@@ -107,11 +107,3 @@ def test_rejects_videos():
   message = r'Leaf eye of the observation must .*\(4, 84, 84, 3\).*a custom net'
   with pytest.raises(ValueError, match=message):
     make_network(make_spec({'x': VECTOR, 'eye': video}))
-
-
-def test_refuses_images_too_small_for_the_torso():
-  spec = make_spec(specs.Array((35, 36, 1), np.uint8))
-  with pytest.raises(ValueError, match=r"at least 36 .*'nature'"):
-    make_network(spec, image_torso='nature')
-  for image_torso in ('auto', 'residual'):
-    make_network(spec, image_torso=image_torso)

@@ -37,66 +37,8 @@ def test_values_refuse_outputs_of_another_kind(returns, wrong, rank):
     returns.values(tf.zeros(wrong))
 
 
-def compare(returns, q_tm1, a_tm1, r_t, discount_t, q_t_value, q_t_selector):
-  return returns.compare(
-    tf.gather(q_tm1, a_tm1, batch_dims=1), None, r_t, discount_t,
-    rd.greedy_bootstrap(q_t_value, q_t_selector),
-  )  # fmt: skip
-
-
 class TestExpectedReturn:
   returns = rd.ExpectedReturn(huber_threshold=0.7)
-
-  @pytest.mark.parametrize(
-    ('changes', 'expected'),
-    [
-      # The selector picks action 1, which the value network rates 4, not 9
-      # (plain Q-learning), 8 (the selector's own value) or 3.
-      pytest.param({}, 1 + 0.5 * 4 - 2, id='double'),
-      # With one network for both, the largest value counts.
-      pytest.param(
-        {'q_t_selector': [[9.0, 4.0, 3.0]]}, 1 + 0.5 * 9 - 2, id='single'
-      ),
-      # Nothing follows termination, so only the reward counts.
-      pytest.param({'discount_t': [0.0]}, 1 - 2, id='termination'),
-      # Rewards and values keep their signs.
-      pytest.param(
-        {'r_t': [-3.0], 'q_t_value': [[-1.0, -6.0, -2.0]]},
-        -3 + 0.5 * -6 - 2,
-        id='negative',
-      ),
-    ],
-  )
-  def test_error(self, changes, expected):
-    arguments = {
-      'r_t': [1.0],
-      'discount_t': [0.5],
-      'q_t_value': [[9.0, 4.0, 3.0]],
-      'q_t_selector': [[0.0, 8.0, 6.0]],
-      **changes,
-    }
-    tensors = {name: constant(value) for name, value in arguments.items()}
-    found = compare(self.returns, constant([[2, 7, 5]]), [0], **tensors)
-    np.testing.assert_allclose(found.errors, [expected], rtol=1e-6)
-
-  def test_gradient_flows_into_the_acting_value_alone(self):
-    q_tm1 = tf.Variable([[2.0, 7.0, 5.0], [1.0, 3.0, 2.0]])
-    others = [
-      tf.Variable([1.0, 2.0]),
-      tf.Variable([0.5, 0.5]),
-      tf.Variable([[9.0, 4.0, 3.0], [1.0, 2.0, 3.0]]),
-      tf.Variable([[0.0, 8.0, 6.0], [5.0, 4.0, 3.0]]),
-    ]
-    with tf.GradientTape() as tape:
-      found = compare(self.returns, q_tm1, [0, 2], *others)
-      # Errors: 1 + ½·4 − 2 = 1 and 2 + ½·1 − 2 = ½.
-      loss = tf.reduce_sum(found.losses)
-    gradients = tape.gradient(loss, [q_tm1, *others])
-    # −e, but at most κ, at the actions taken; 0 elsewhere.
-    np.testing.assert_allclose(
-      tf.convert_to_tensor(gradients[0]), [[-0.7, 0, 0], [0, 0, -0.5]]
-    )
-    assert gradients[1:] == [None] * 4
 
   def test_refuses_outputs_of_a_distribution(self):
     outputs = tf.zeros([B, A, 5])

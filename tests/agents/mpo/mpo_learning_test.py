@@ -126,10 +126,6 @@ class TestMPOUpdate:
       twin.assert_like(online, target)
       transition_updates.assert_all_close(duals_of(update), twin.duals)
 
-  def test_targets_start_as_copies(self):
-    online, target, _ = make(CONFIG)
-    policy_and_critic_twin.assert_targets_are_copies(online, target)
-
   @pytest.mark.parametrize('kind', SPECS)
   def test_multipliers_rise_where_bounds_are_exceeded(self, kind):
     changes = dict.fromkeys(

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tree
 
 from repertory.agents import ppo
-from repertory.components import distributions, specs
+from repertory.components import distributions
 from support.agents import sequence_updates
 
 B, T = sequence_updates.B, sequence_updates.T
@@ -184,53 +184,6 @@ class TestLoss:
     np.testing.assert_allclose(found[0], found[2], rtol=1e-5)
 
 
-class TestScaledRewards:
-  CONFIG = dataclasses.replace(
-    CONFIG, scale_rewards=True, max_abs_reward=0.4, learning_rate=1e-12
-  )
-
-  def test_are_those_of_the_twin(self):
-    network, update = make(self.CONFIG)
-    compiled = tf.function(update, jit_compile=True, autograph=False)
-    network.normalizer = None
-    returns, scale = [], 1.0
-    plain = dataclasses.replace(self.CONFIG, scale_rewards=False)
-    for seed in range(3):
-      sample = make_sample(network, seed=seed)
-      returns += self._returns(network, sample.data, scale)
-      scale = np.std(returns)
-      data = sample.data._replace(reward=sample.data.reward / scale)
-      # The premise: scaled ones are clipped, but not all.
-      is_clipped = np.abs(data.reward.numpy()[MASK]) > 0.4
-      assert 0 < is_clipped.sum() < MASK.sum()
-      expected = twin(network, sample._replace(data=data), plain)
-      metrics = compiled(sample).metrics
-      np.testing.assert_allclose(metrics['reward_scale'], scale, rtol=1e-5)
-      for name, value in expected.items():
-        np.testing.assert_allclose(
-          metrics[name], value, rtol=1e-3, atol=1e-5, err_msg=name
-        )
-
-  def _returns(self, network, data, scale):
-    """Discounted sums of rewards up to the end or the last value, as a list."""
-    output, _ = network.unroll(
-      tf.transpose(data.observation, [1, 0, 2]),
-      tf.transpose(data.first),
-      data.state,
-    )
-    values, found = scale * output.value.numpy(), []
-    for b in range(B):
-      following = values[T, b]
-      for t in reversed(range(T)):
-        if not MASK[b, t]:
-          following = values[t, b]
-          continue
-        gamma = self.CONFIG.discount * float(data.discount[b, t])
-        following = float(data.reward[b, t]) + gamma * following
-        found.append(following)
-    return found
-
-
 class TestUpdate:
   def test_padding_has_no_influence_on_a_memory(self):
     config = dataclasses.replace(
@@ -348,13 +301,3 @@ class TestUpdate:
     assert fractions[0] < 1
     assert fractions[-1] == 1  # ε is 0, too.
     assert np.any(arrays(network)[0] != before[0])
-
-  def test_learns_continuous_actions(self):
-    spec = SPEC._replace(actions=specs.BoundedArray((2,), np.float32, -1, 1))
-    config = dataclasses.replace(CONFIG, num_epochs=2, num_minibatches=2)
-    network, update = make(config, spec)
-    before = arrays(network)
-    metrics = update(make_sample(network, spec, lag=0.0)).metrics
-    np.testing.assert_allclose(metrics['importance_ratio'], 1, atol=1e-4)
-    for old, new in zip(before, arrays(network), strict=True):
-      assert np.any(old != new)

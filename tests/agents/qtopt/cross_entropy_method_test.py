@@ -40,18 +40,6 @@ def test_equals_a_loop_over_rows():
     np.testing.assert_allclose(found.value[b], value, atol=1e-5)
 
 
-def test_finds_what_is_best_in_each_row():
-  goals = tf.constant([[0.3, -0.4], [2.0, 0.1]])
-  found = cem.maximize(
-    lambda actions: -tf.reduce_sum((actions - goals[:, None]) ** 2, axis=-1),
-    tf.constant(cem.fixed_noise(6, 64, 2)),
-    6,
-    1.0,
-  )
-  # Samples stay within the bounds.
-  np.testing.assert_allclose(found.action, [[0.3, -0.4], [1, 0.1]], atol=0.02)
-
-
 def test_no_gradient_flows():
   slope = tf.constant(2.0)
   with tf.GradientTape() as tape:

@@ -106,22 +106,6 @@ def test_rewards_and_losses_are_those_of_the_papers(kind):
     )
 
 
-def test_discriminator_learns():
-  # They differ only in the action.
-  tf.random.set_seed(0)
-  config = GAILConfig(
-    hidden_sizes=(16,), learning_rate=0.05, gradient_penalty_coefficient=1.0
-  )
-  rewards = learning.GAILRewards(_SPEC, config)
-  steps = wrapped_batches.make_steps(0, size=30)
-  steps = steps._replace(action=tf.cast(steps.is_demonstration, tf.int32))
-  for _ in range(25):
-    rewards(steps)
-  _, metrics = rewards(steps)
-  assert metrics['discriminator_accuracy'] == 1
-  assert metrics['demonstration_reward'] > 2 * metrics['imitation_reward']
-
-
 def test_encodes_actions():
   two = specs.BoundedArray((2,), np.float32, [0, -1], [4, 1])
   encoder = learning.ActionEncoder(two)

@@ -67,11 +67,7 @@ def test_earlier_names_of_settings_are_read():
   [
     (gail.GAILConfig, 'reward', 'wgan'),
     (gail.GAILConfig, 'hidden_sizes', (0,)),
-    (gail.GAILConfig, 'learning_rate', -1.0),
-    (gail.GAILConfig, 'gradient_penalty_coefficient', -1.0),
     (rnd.RNDConfig, 'intrinsic_coefficient', 0.0),
-    (rnd.RNDConfig, 'extrinsic_coefficient', -1.0),
-    (rnd.RNDConfig, 'max_abs_observation', 0.0),
     (rnd.RNDConfig, 'image_torso', 'nothing'),
     (sqil.SQILConfig, 'demonstration_reward', -1.0),
   ],

@@ -1,4 +1,4 @@
-"""Tests of `agents/sac/discrete_learning.py`."""
+"""Tests of `agents/sac/learning.py` with discrete actions."""
 
 import dataclasses
 import math
@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from repertory.agents import sac
-from repertory.agents.sac import discrete_learning, networks
-from repertory.components.actions import discrete_actions
+from repertory.agents.actor_critic import policy_and_critic
+from repertory.agents.sac import learning, networks
 from support.agents import (
   numeric_gradients,
   numpy_dqn,
@@ -46,10 +46,8 @@ def make(config):
   tf.random.set_seed(0)
   policy = networks.make_policy_network(SPEC, config)
   critics, targets = (networks.DiscreteCritics(SPEC, config) for _ in range(2))
-  actions = discrete_actions.DiscreteActions(SPEC.actions)
-  update = discrete_learning.DiscreteSACUpdate(
-    policy, critics, targets, actions, config
-  )
+  online = policy_and_critic.Networks(policy, critics)
+  update = learning.SACUpdate(online, targets, SPEC.actions, config)
   # After the constructor's copy, so that the two differ from the start.
   random = np.random.default_rng(0)
   for module in (policy, critics, targets):
@@ -149,7 +147,7 @@ class Twin:
     return metrics, sizes
 
 
-class TestDiscreteSACUpdate:
+class TestSACUpdateOfDiscreteActions:
   @pytest.mark.parametrize(
     ('changes', 'jit_compile'),
     [
@@ -181,19 +179,6 @@ class TestDiscreteSACUpdate:
         transition_updates.assert_all_close(
           arrays(module), expected, tolerance=2e-4
         )
-
-  def test_critics_are_drawn_and_the_policy_waits(self):
-    config = dataclasses.replace(
-      CONFIG, num_critics=4, num_target_critics=2, policy_update_period=2
-    )
-    policy, *_, update = make(config)
-    before = arrays(policy)
-    update(to_sample(make_batch(0)))
-    transition_updates.assert_all_close(arrays(policy), before, 0)
-    update(to_sample(make_batch(1)))
-    assert np.abs(arrays(policy)['head/w:0'] - before['head/w:0']).max() > 0
-    # A number for the critics of each step.
-    assert update._noise._num_calls == 2
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import pytest
 import tensorflow as tf
 
 from repertory.agents import sac
-from repertory.agents.sac import critic_learning, learning, networks
-from repertory.components.actions import action_scaling
-from support.agents import numpy_sac, policy_and_critic_twin, transition_updates
+from repertory.agents.actor_critic import policy_and_critic
+from repertory.agents.sac import learning, networks
+from support.agents import numpy_sac, transition_updates
 
 arrays = transition_updates.arrays
 make_batch = transition_updates.make_continuous_batch
@@ -35,8 +35,8 @@ def make(config, seed=0):
   critics, targets = (networks.make_critics(SPEC, config) for _ in range(2))
   if config.target_update_rate is None:
     targets = None
-  scaling = action_scaling.ActionScaling(SPEC.actions)
-  update = learning.SACUpdate(policy, critics, targets, scaling, config)
+  online = policy_and_critic.Networks(policy, critics)
+  update = learning.SACUpdate(online, targets, SPEC.actions, config)
   return policy, critics, targets, update
 
 
@@ -109,13 +109,13 @@ class TestSACUpdate:
     random = np.random.default_rng(1)
     proposed = random.uniform(-1, 1, (B, 3, D)), random.normal(size=(B, 3))
     if config.conservative_weight is not None:
-      update._propose = lambda data: critic_learning.Sampled(
+      update._propose = lambda data: learning.Sampled(
         *(tf.constant(each, tf.float32) for each in proposed)
       )
     number = config.num_target_critics or config.num_critics
     drawn = np.arange(config.num_critics)[-number:]
     if number < config.num_critics:
-      update._critics._values._drawn = lambda q: tf.gather(q, drawn, axis=-1)
+      update._values._drawn = lambda q: tf.gather(q, drawn, axis=-1)
     call = tf.function(update, autograph=False, jit_compile=jit_compile)
     for i in range(2):
       batch = make_batch(i)
@@ -140,7 +140,7 @@ class TestSACUpdate:
     q = tf.constant([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]])
     pairs = []
     for _ in range(120):
-      drawn = update._critics._values._drawn(q).numpy()
+      drawn = update._values._drawn(q).numpy()
       assert drawn.shape == (2, 2)
       np.testing.assert_array_equal(drawn[0] + 4, drawn[1])
       pairs.append(tuple(sorted(drawn[0])))
@@ -152,9 +152,7 @@ class TestSACUpdate:
   def test_layers_are_left_out_anew_each_time(self):
     *_, update = make(dataclasses.replace(CONFIG, **_DROQ))
     data = to_sample(make_batch(0)).data
-    drawn = [
-      update._critics._dropout(data.action)[0].numpy() for _ in range(50)
-    ]
+    drawn = [update._dropout(data.action)[0].numpy() for _ in range(50)]
     assert drawn[0].shape == (B, CONFIG.num_critics, 5 + 3)
     assert np.abs(drawn[0] - drawn[1]).max() > 0
     # 0 in 0.3 of all, 1 / 0.7 elsewhere; 0.007 is a deviation of the share.
@@ -175,10 +173,6 @@ class TestSACUpdate:
       action[:, 2:], tf.stack([here, here, next_, next_], axis=1), rtol=1e-5
     )
     assert np.abs(here - next_).min() > 1e-4
-
-  def test_target_critics_start_as_a_copy(self):
-    _, critics, targets, _ = make(CONFIG)
-    policy_and_critic_twin.assert_targets_are_copies(critics, targets)
 
   def test_another_run_may_begin_with_what_layers_know_of_their_inputs(self):
     *modules, update = make(

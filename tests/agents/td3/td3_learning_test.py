@@ -161,7 +161,3 @@ class TestTD3Update:
       priorities = sizes if config.prioritized else None
       transition_updates.assert_step(result, metrics, priorities)
       twin.assert_like(online, target)
-
-  def test_targets_start_as_copies(self):
-    online, target, _ = make(CONFIG)
-    policy_and_critic_twin.assert_targets_are_copies(online, target)

@@ -1,13 +1,11 @@
 """Tests of `environments/adapters/gymnasium_adapter.py`, within a batch."""
 
 import re
-import unittest
 
 import dm_env
 import gymnasium
 import numpy as np
 import pytest
-from dm_env import test_utils
 
 from repertory.environments.adapters import gymnasium_adapter
 from repertory.environments.batches import batch
@@ -108,12 +106,6 @@ def test_ends(value):
   environments.reset()
   timestep = environments.step(np.zeros(1, np.int32))
   assert (timestep.step_type[0], timestep.discount[0]) == (2, 0)
-
-
-# dm_env's mixin calls methods of unittest's TestCase.
-class TestCartPole(test_utils.EnvironmentTestMixin, unittest.TestCase):
-  def make_object_under_test(self):
-    return gymnasium_adapter.make('CartPole-v1', seed=0)
 
 
 class TestSteps:

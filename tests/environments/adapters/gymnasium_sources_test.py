@@ -90,18 +90,6 @@ class TestVector:
     with mock.patch.dict(metadata, jax=True):
       assert gymnasium_sources.make_source('CartPole-v1', range(8)) is None
 
-  def test_other_restarts_are_refused(self):
-    envs = gymnasium.make_vec(
-      'CartPole-v1',
-      2,
-      vectorization_mode='sync',
-      vector_kwargs={
-        'autoreset_mode': gymnasium.vector.AutoresetMode.SAME_STEP
-      },
-    )
-    with pytest.raises(ValueError, match=r'NEXT_STEP, got.*SAME_STEP'):
-      gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
-
   def test_results_of_a_restart_are_ignored(self):
     envs = gymnasium.make_vec('CartPole-v1', 3, vectorization_mode='sync')
     environments = vector_batch.VectorBatch(

@@ -1,23 +1,10 @@
 """Tests of `environments/games/catch.py`."""
 
-import unittest
-
 import dm_env
 import numpy as np
 import pytest
-from dm_env import test_utils
 
 from repertory.environments.games import catch
-
-
-# dm_env's mixin calls methods of unittest's TestCase.
-class TestCatchConformance(test_utils.EnvironmentTestMixin, unittest.TestCase):
-  def make_object_under_test(self):
-    return catch.Catch(rows=4, columns=3, seed=1)
-
-  def make_action_sequence(self):
-    for action in (0, 1, 2) * 5:
-      yield np.array(action, np.int32)
 
 
 def find_column(timestep):

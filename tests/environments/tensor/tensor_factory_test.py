@@ -58,7 +58,7 @@ class Wrapped(registry.EnvironmentFactory):
 def test_other_environments_are_refused(factory, found):
   with pytest.raises(
     ValueError,
-    match=f'got .*{found}.* Use one of tensor:catch, .* or a `tensor.Factory`'
+    match=f'got .*{found}.* Use one of tensor:catch.* or a `tensor.Factory`'
     ' of your own',
   ):
     registry.make_tensor_environment(factory)

@@ -1,8 +1,6 @@
 """Tests of `environments/wrappers/previous_action.py`."""
 
-import dm_env
 import numpy as np
-from dm_env import specs
 
 from repertory.environments import conformance
 from repertory.environments.batches import batch
@@ -10,7 +8,6 @@ from repertory.environments.wrappers import previous_action
 from support.environments import scripted_environment
 
 Scripted = scripted_environment.ScriptedEnvironment
-FIRST = dm_env.StepType.FIRST
 
 
 def make_batch(*environments):
@@ -83,35 +80,3 @@ class TestAliasing:
     np.testing.assert_array_equal(
       timestep.observation['previous_reward'], [1, 1]
     )
-
-
-class Bounded(Scripted):
-  """Has a reward in [1, 9] and a given action spec."""
-
-  def __init__(self, action_spec, length=2):
-    super().__init__(length)
-    self._action_spec = action_spec
-
-  def action_spec(self):
-    return self._action_spec
-
-  def reward_spec(self):
-    return specs.BoundedArray((), np.float32, 1, 9, name='prize')
-
-
-class TestBounds:
-  def test_first_action(self):
-    spec = specs.BoundedArray((2,), np.float32, [2, -1], [3, 1])
-    environments = make_batch(Bounded(spec, 1), Bounded(spec, 2))
-    actions = np.full((2, 2), [2.5, 0.5], np.float32)
-    timesteps = [environments.reset()]
-    timesteps += [environments.step(actions) for _ in range(4)]
-    firsts = [timestep.step_type == FIRST for timestep in timesteps]
-    np.testing.assert_array_equal(
-      firsts, np.transpose([[1, 0, 1, 0, 1], [1, 0, 0, 1, 0]])
-    )
-    for timestep, first in zip(timesteps, firsts):
-      np.testing.assert_array_equal(
-        timestep.observation['previous_action'],
-        np.where(first[:, None], [2, 0], actions),
-      )

@@ -22,11 +22,6 @@ def make_networks(make_policy, make_critic, seed=0):
   return online, target
 
 
-def assert_targets_are_copies(online, target):
-  for variable, copy in zip(online.variables, target.variables, strict=True):
-    np.testing.assert_array_equal(variable, copy)
-
-
 class Twin:
   """Online and target parameters, as arrays by name.
 
