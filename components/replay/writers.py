@@ -4,7 +4,6 @@ import abc
 import contextlib
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from repertory.components.replay import tables, waits
 from repertory.components.runtime import signals
@@ -131,10 +130,6 @@ class Writer(abc.ABC):
   def _reopen(self) -> None:
     """Reopens the writer, without references."""
 
-  def _insert(self, priority: float, item: Any) -> None:
-    """Inserts an item or bundle, in writers that insert one by one."""
-    raise NotImplementedError
-
   @abc.abstractmethod
   def _try_to_drain(self, num_pending: int, seconds: float) -> bool:
     """Waits up to `seconds` until at most `num_pending` items are pending."""
@@ -142,12 +137,6 @@ class Writer(abc.ABC):
   @abc.abstractmethod
   def _close(self) -> None:
     """Closes the writer and drops pending items."""
-
-  def _put_one(self, item: Any) -> None:
-    """Writes an item or bundle."""
-    self._insert(self._next_priority(), item)
-    self.num_items += self.table.bundle_size
-    self._num_pending += 1
 
   def _next_priority(self) -> float:
     """Returns the priority of a new item, if it is valid."""

@@ -58,6 +58,10 @@ class Experience:
       raise ValueError(
         f'tables must be one or more tables with distinct names, got {names}.'
       )
+    if self.min_priority is not None and not self.min_priority > 0:
+      raise SettingError(
+        'min_priority', f'must be positive, got {self.min_priority}.'
+      )
 
   @classmethod
   def offline(

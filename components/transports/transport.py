@@ -30,13 +30,7 @@ class TransportParts:
     writer: replay.Writer,
     batch_size: int,
   ) -> adders.Adder:
-    """Creates the adder that cuts an actor's steps into items.
-
-    Args:
-      experience: Description of the items.
-      writer: Writer of the items.
-      batch_size: Slots of the actor's environment batch.
-    """
+    """Creates the adder that cuts steps of `batch_size` slots into items."""
     return experience.items.make_adder(writer, batch_size)
 
 

@@ -110,30 +110,6 @@ def test_counts_are_of_items_not_of_bundles():
     assert (status.size, status.samples) == (3, 3)
 
 
-def test_check_of_a_queue():
-  queue = replay.queue(replay_fixture.SIGNATURE, 6, name='unrolls')
-  queue.check(batch_size=4, items_per_insert=2)
-  with pytest.raises(ValueError) as error:
-    queue.check(batch_size=4, items_per_insert=3)
-  for expected in ("queue 'unrolls'", 'batch_size', '4 + 3', 'got 6'):
-    assert expected in str(error.value)
-  with pytest.raises(ValueError, match=r"^room of queue 'unrolls'"):
-    queue.check(4, 3, names={'max_size': 'room'})
-
-
-def test_check_of_a_limited_table():
-  # 4 + 4 × 3 = 16 is the error buffer.
-  replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT).check(4, 3)
-  with pytest.raises(ValueError, match='error_buffer'):
-    replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT).check(5, 3)
-  with pytest.raises(ValueError, match='max_size = 9'):
-    replay.uniform(replay_fixture.SIGNATURE, 9, LIMIT).check(4, 3)
-  with pytest.raises(ValueError, match='room = 9'):
-    replay.uniform(replay_fixture.SIGNATURE, 9, LIMIT).check(
-      4, 3, names={'max_size': 'room'}
-    )
-
-
 @pytest.mark.parametrize('name', ['max_size', 'max_times_sampled'])
 def test_check_of_what_reverb_can_count(name):
   largest = 2**31 - 1
