@@ -101,12 +101,9 @@ class InferenceClient:
     return self._is_waiting
 
   def send(self, timestep: dm_env.TimeStep, *, start: bool = False) -> None:
-    """Sends timesteps `[B]`.
+    """Sends timesteps `[B]`; if all are LAST, along with the next ones.
 
-    Args:
-      timestep: Timesteps of all environments. If all are LAST, they are sent
-        along with the next ones, and there is no answer.
-      start: Whether the environments were reset; then all are FIRST.
+    With `start`, the environments were reset, and all are FIRST.
 
     Raises:
       ServerLost: If the server is gone.

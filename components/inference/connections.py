@@ -65,9 +65,8 @@ class _Step(NamedTuple):
 class ActorConnection:
   """An actor's environments, from its handshake to its end.
 
-  It joins timesteps with the actions that led to them: each action is stored
-  until the timestep that follows it has arrived. A timestep is written to the
-  adder after its answer has been sent.
+  Each action is stored until the timestep that follows it has arrived. A
+  timestep is written to the adder after its answer has been sent.
 
   Attributes:
     adder: Adder of its experience; None if nothing is stored.

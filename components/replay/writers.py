@@ -61,13 +61,9 @@ class Writer(abc.ABC):
 
   @abc.abstractmethod
   def keep(self, leaves: Sequence) -> list:
-    """Stores leaves of one slot for reference by items.
+    """Stores leaves of a step of one slot; returns a reference for each.
 
-    Args:
-      leaves: Leaves of one step, always the same number; None to leave one out.
-
-    Returns:
-      One reference per leaf, None where it was left out.
+    Their number is always the same; None leaves one out.
     """
 
   @abc.abstractmethod
@@ -77,14 +73,11 @@ class Writer(abc.ABC):
     """Writes K items, or the bundles that they fill.
 
     Args:
-      leaves: Arrays `[K, ...]` in the order of the signature; with references,
-        those of `shared` leaves are ignored.
-      references: References to the shared leaves of each item; None if all
-        leaves are in `leaves`.
+      leaves: Arrays `[K, ...]` in the order of the signature.
+      references: References of each item, in place of its `shared` leaves.
 
     Raises:
-      ValueError: If leaves do not match the table's signature, or a priority is
-        invalid.
+      ValueError: If leaves do not match the signature, or a priority is bad.
     """
 
   def is_ahead(self) -> bool:

@@ -74,16 +74,11 @@ def table_status(
   tables: Sequence[tables_lib.TableSpec] = (),
   timeout_seconds: int | None = None,
 ) -> Mapping[str, tables_lib.TableInfo]:
-  """Queries the status of the server's tables.
-
-  Args:
-    client: Client of the server.
-    tables: Descriptions of the tables that may hold bundles.
-    timeout_seconds: Maximum wait for the answer; None for
-      `STATUS_TIMEOUT_SECONDS`.
+  """Queries the status of a server's tables; describe those with bundles.
 
   Raises:
-    TimeoutError: If the server does not answer.
+    TimeoutError: If the server does not answer in time, by default
+      `STATUS_TIMEOUT_SECONDS`.
     ConnectionError: If the server goes away before its answer.
   """
   if timeout_seconds is None:
@@ -128,12 +123,9 @@ def _to_status(info, bundle_size: int) -> tables_lib.TableInfo:
 
 
 def write_checkpoint(connection: Connection) -> str:
-  """Asks the server to write a checkpoint.
+  """Asks the server to write a checkpoint; returns its folder.
 
   Reverb's call has no timeout, so it needs a thread of its own.
-
-  Returns:
-    The checkpoint's folder.
 
   Raises:
     ReplayCheckpointError: If writing fails, perhaps because the disk is full.
