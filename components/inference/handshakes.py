@@ -40,7 +40,7 @@ class Handshake:
     )
 
   def receive(self) -> dict[str, Any] | None:
-    """Receives data; returns the whole message, or raises if there is none."""
+    """Receives data; returns the message once it is complete, or raises."""
     has_gone = False
     with contextlib.suppress(BlockingIOError):
       while len(self._data) < frames.HEADER_SIZE + frames.MAX_JSON_SIZE:

@@ -241,7 +241,7 @@ def check_bounds(
 ) -> None:
   """Raises a DataError for values out of the bounds of a spec, if it has any.
 
-  Of values `[N, ...]`, only rows that matter are checked, bool `[N]`.
+  Only those rows of `[N, ...]` are checked that matter, bool `[N]`.
   """
   if not isinstance(spec, specs.BoundedArray):
     return

@@ -240,7 +240,7 @@ class Table:
   def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
     """Sets priorities `[B]` by key, uint64 `[B]`; removed items are ignored.
 
-    Of repeated keys, the last one counts.
+    The last one of repeated keys counts.
     """
     with self._lock:
       numbers = keys.astype(np.int64)
