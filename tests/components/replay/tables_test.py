@@ -13,30 +13,6 @@ from support.replay import replay_fixture
 LIMIT = replay.RateLimit(4.0, min_size=10, error_buffer=16.0)
 
 
-def _info(table):
-  with replay_fixture.serve(table) as connection:
-    return connection.client.server_info(10)[table.name]
-
-
-def _assert_limit(info, samples_per_insert, min_size, error_buffer):
-  limiter = info.rate_limiter_info
-  center = samples_per_insert * min_size
-  assert limiter.samples_per_insert == samples_per_insert
-  assert limiter.min_size_to_sample == min_size
-  assert limiter.min_diff == center - error_buffer
-  assert limiter.max_diff == center + error_buffer
-
-
-def test_prioritized():
-  table = replay.prioritized(replay_fixture.SIGNATURE, 50, LIMIT, 0.6)
-  info = _info(table)
-  assert info.name == replay.DEFAULT_TABLE
-  assert info.max_size == 50
-  assert info.sampler_options.prioritized.priority_exponent == 0.6
-  assert info.remover_options.WhichOneof('distribution') == 'fifo'
-  _assert_limit(info, 4.0, 10, 16.0)
-
-
 @pytest.mark.parametrize('exponent', [-0.1, float('nan')])
 def test_impossible_exponents_are_refused(exponent):
   message = f'priority_exponent must be at least 0, got {exponent}'
