@@ -25,13 +25,12 @@ class Adder(core.Adder):
     num_steps_alive: int,
     ends_together: bool = False,
   ):
-    """Opens the writer.
+    """Opens the writer, which is closed with the adder.
 
     Args:
-      writer: Writer of the items; closed with the adder.
+      writer: Writer of the items.
       batch_size: B, slots of the environment batch.
-      num_steps_alive: Number of steps during which items may refer to stored
-        leaves.
+      num_steps_alive: Steps during which items may refer to stored leaves.
       ends_together: Whether the items of all slots end at the same step.
     """
     if batch_size < 1:
@@ -159,19 +158,11 @@ class ItemSpec(abc.ABC):
     """
 
   def max_items(self, num_steps: int) -> int:
-    """Returns the maximum number of items that `num_steps` can create.
-
-    Args:
-      num_steps: Steps of all slots, without resets.
-    """
+    """Returns the most items of a number of steps of all slots."""
     return num_steps * self.max_items_per_step
 
   def max_items_of(self, lengths: np.ndarray) -> int:
-    """Returns the maximum number of items from episodes of given lengths.
-
-    Args:
-      lengths: Steps per episode, `[E]`.
-    """
+    """Returns the most items of episodes of the given lengths, `[E]`."""
     return self.max_items(int(lengths.sum()))
 
   @abc.abstractmethod
@@ -180,9 +171,4 @@ class ItemSpec(abc.ABC):
 
   @abc.abstractmethod
   def make_adder(self, writer: writers.Writer, batch_size: int) -> Adder:
-    """Creates the adder that converts time steps to such items.
-
-    Args:
-      writer: Writer of the items.
-      batch_size: Slots of the environment batch.
-    """
+    """Creates the adder that converts the steps of all slots to such items."""

@@ -10,11 +10,7 @@ class Rings:
   """Ring buffers with the latest steps of all slots, an array per leaf."""
 
   def __init__(self, size: int):
-    """Initializes the buffers; the first `write` defines their leaves.
-
-    Args:
-      size: Number of steps.
-    """
+    """Takes the number of steps; the first `write` defines the leaves."""
     self._size = size
     self._arrays: list[np.ndarray] | None = None  # Each [size, B, ...]
 
@@ -42,7 +38,7 @@ class Rings:
     begins: np.ndarray,
     end: int,
   ) -> list[np.ndarray]:
-    """Extracts a segment from each of K slots.
+    """Extracts segments `[K, length, ...]` of all leaves.
 
     Args:
       slots: Slot of each segment, `[K]`.
@@ -50,9 +46,6 @@ class Rings:
       length: Number of steps per segment.
       begins: Time before which each segment is zero, `[K]`.
       end: Time from which segments are zero.
-
-    Returns:
-      The leaves, `[K, length, ...]`.
     """
     times = starts[:, None] + np.arange(length)  # [K, length]
     outside = (times < begins[:, None]) | (times >= end)

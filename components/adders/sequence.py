@@ -134,13 +134,7 @@ class SequenceAdder(adder.Adder):
   def __init__(
     self, writer: writers.Writer, batch_size: int, sequences: Sequences
   ):
-    """Opens the writer.
-
-    Args:
-      writer: Writer of the sequences; its table has their signature.
-      batch_size: B, slots of the environment batch.
-      sequences: Description of the items.
-    """
+    """Opens the writer, for `batch_size` slots."""
     super().__init__(
       writer,
       batch_size,

@@ -80,13 +80,7 @@ class TransitionAdder(adder.Adder):
   def __init__(
     self, writer: writers.Writer, batch_size: int, transitions: Transitions
   ):
-    """Opens the writer.
-
-    Args:
-      writer: Writer of the transitions; its table has their signature.
-      batch_size: B, slots of the environment batch.
-      transitions: Description of the items.
-    """
+    """Opens the writer, for `batch_size` slots."""
     n_step = transitions.n_step
     super().__init__(writer, batch_size, num_steps_alive=n_step + 2)
     self._n_step = n_step
@@ -152,11 +146,9 @@ class TransitionAdder(adder.Adder):
     self._origins[full] += 1
 
   def _observe(self, observation: types.Nest, choice: list | None) -> None:
-    """Stores an observation; writes its large leaves and those of the action.
+    """Stores an observation, and writes large leaves, also those of the action.
 
-    Args:
-      observation: `[B, ...]`.
-      choice: Leaves of action and extras, None if there was no step.
+    `choice` has the leaves of action and extras; None if there was no step.
     """
     # A copy, because the environment may overwrite its arrays.
     self._observation = [np.array(leaf) for leaf in tree.flatten(observation)]

@@ -35,16 +35,14 @@ def make_address(
 
 
 def listen(address: str) -> tuple[socket.socket, str]:
-  """Opens a listening socket.
+  """Opens a listening socket, which does not block.
 
-  Args:
-    address: 'unix:<name>', or 'tcp:<host>:<port>' with port 0 for a free one.
-      If the host is an address of this machine, only its interface and the
-      loopback interface are open: the system would accept connections to that
-      address over others, too.
+  At 'tcp:<host>:<port>', port 0 is a free one. If the host is an address of
+  this machine, only its interface and loopback are open: the system would
+  accept connections to that address over others, too.
 
   Returns:
-    The listening socket, non-blocking, and the address to connect to.
+    The socket, and the address to connect to.
 
   Raises:
     ValueError: If the address is malformed.

@@ -65,9 +65,8 @@ class _Step(NamedTuple):
 class ActorConnection:
   """An actor's environments, from its handshake to its end.
 
-  It joins timesteps with the actions that led to them: each action is stored
-  until the timestep that follows it has arrived. A timestep is written to the
-  adder after its answer has been sent.
+  Each action is stored until the timestep that follows it has arrived. A
+  timestep is written to the adder after its answer has been sent.
 
   Attributes:
     adder: Adder of its experience; None if nothing is stored.
@@ -135,10 +134,7 @@ class ActorConnection:
     return len(self._unsent) > 0
 
   def receive(self) -> tuple[int, float] | None:
-    """Receives available data.
-
-    Returns:
-      Kind and last round trip of the frame, if it is complete.
+    """Receives available data; returns kind and round trip of a whole frame.
 
     Raises:
       frames.ProtocolError: If such a frame is not allowed now.
@@ -222,12 +218,7 @@ class ActorConnection:
     return self.adder.is_ahead()
 
   def check_silence(self) -> None:
-    """Checks that an actor sends nothing now.
-
-    Raises:
-      ConnectionError: If it has gone.
-      frames.ProtocolError: If it has sent something.
-    """
+    """Raises an error if an actor has gone, or sends without an answer."""
     try:
       data = self.stream.recv(1, socket.MSG_PEEK)
     except BlockingIOError:
@@ -242,11 +233,7 @@ class ActorConnection:
     self.send_rest()
 
   def send_rest(self) -> None:
-    """Sends the rest of the answer.
-
-    Raises:
-      ConnectionError: If the actor has gone.
-    """
+    """Sends the rest of the answer, or raises a ConnectionError."""
     try:
       sent = self.stream.send(self._unsent)
     except BlockingIOError:
@@ -284,11 +271,7 @@ class ActorConnection:
 def act_for(
   store: state_store.StateStore, batch: Sequence[ActorConnection]
 ) -> int:
-  """Runs the policy for connections that fit the largest bucket.
-
-  Returns:
-    Number of computed rows, padding included.
-  """
+  """Runs the policy; returns the number of rows, padding included."""
   ends = list(itertools.accumulate(one.batch_size for one in batch))
   rows = [slice(end - one.batch_size, end) for one, end in zip(batch, ends)]
   bucket = store.bucket_for(ends[-1])

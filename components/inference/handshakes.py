@@ -34,22 +34,13 @@ class Handshake:
 
   def describe_lateness(self) -> frames.ProtocolError:
     """Returns the error for a late handshake."""
-    size = f'at least {frames.HEADER_SIZE}'
-    if len(self._data) >= frames.HEADER_SIZE:
-      _, payload, _ = frames.parse_header(self._data[: frames.HEADER_SIZE])
-      size = str(frames.HEADER_SIZE + payload)
     return frames.ProtocolError(
       f'Waited {TIMEOUT_SECONDS:g} seconds for the handshake with which every '
-      f'connection begins, got {len(self._data)} of {size} bytes.'
+      f'connection begins, got {len(self._data)} bytes of it.'
     )
 
   def receive(self) -> dict[str, Any] | None:
-    """Receives available data; returns the message when it is complete.
-
-    Raises:
-      ConnectionError: If the other side has gone.
-      frames.ProtocolError: If it is not a handshake.
-    """
+    """Receives data; returns the message once it is complete, or raises."""
     has_gone = False
     with contextlib.suppress(BlockingIOError):
       while len(self._data) < frames.HEADER_SIZE + frames.MAX_JSON_SIZE:

@@ -36,7 +36,7 @@ class StateStore:
       num_environments: Upper bound (exclusive) of environment ids.
       buckets: Batch sizes, ascending.
       jit_compile: Whether XLA may be used, see `compilation.compile_policy`.
-      device: Device of the states and the policy; None for TensorFlow's choice.
+      device: Device of states and policy; None for TensorFlow's choice.
     """
     if not buckets or list(buckets) != sorted(set(buckets)) or buckets[0] < 1:
       raise ValueError(
@@ -68,11 +68,7 @@ class StateStore:
     return next(bucket for bucket in self.buckets if bucket >= num_rows)
 
   def inputs(self, bucket: int) -> list[np.ndarray]:
-    """Returns the arrays to fill in before `act`.
-
-    They are environment ids `[bucket]`, step types `[bucket]` and the leaves of
-    the observation `[bucket, ...]`.
-    """
+    """Returns arrays to fill in: ids, step types, observations, `[bucket]`."""
     return self._inputs[bucket]
 
   def act(

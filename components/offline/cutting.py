@@ -28,19 +28,16 @@ def fill(
 ) -> None:
   """Cuts all episodes into items, in an order determined by the chunks.
 
-  The agent's own adder processes many episodes in parallel, as slots of a
-  batch. An episode without LAST counts as truncated: its last observation is
-  bootstrapped from.
+  The agent's own adder processes up to `max_slots` episodes in parallel, as
+  slots of a batch. For images, one is as fast and takes less memory. An episode
+  without LAST counts as truncated: its last observation is bootstrapped from.
 
   Args:
     chunks: The episodes.
     make_adder: Factory of an adder with the given number of slots; closed here.
-    extras: Returns the policy's extra outputs for the given number of slots,
-      `[B, ...]`.
-    max_slots: Maximum number of parallel episodes. For items with images, one
-      is as fast and takes less memory.
-    check: Callback with the number of cut time steps, called at each step of
-      the slots; may raise an error to stop.
+    extras: Returns the policy's extra outputs of the given number of slots.
+    max_slots: Maximum number of parallel episodes.
+    check: Called at each step with the number of time steps so far; may raise.
   """
   num_timesteps = 0
   for steps in _merge(chunks):
@@ -88,12 +85,7 @@ def _concatenate(parts: list[data_set.DataSetSteps]) -> data_set.DataSetSteps:
 def _close_episodes(
   steps: data_set.DataSetSteps,
 ) -> tuple[data_set.DataSetSteps, np.ndarray, np.ndarray]:
-  """Sets FIRST and LAST at the ends of every episode.
-
-  Returns:
-    The steps; and the start and end of each episode with at least one step,
-    `[E]`.
-  """
+  """Sets FIRST and LAST; returns also starts and ends of episodes, `[E]`."""
   starts = steps.starts
   ends = np.append(starts[1:], len(steps.step_type))
   step_type = np.array(steps.step_type)

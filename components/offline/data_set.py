@@ -60,11 +60,7 @@ class DataSetSteps(NamedTuple):
 
 
 def find_starts(step_type: np.ndarray) -> np.ndarray:
-  """Returns the starts of episodes: at FIRST, after LAST, and at index 0.
-
-  Args:
-    step_type: `[N]`.
-  """
+  """Returns where episodes start: at FIRST, after LAST, and at index 0."""
   starts = step_type == _FIRST
   starts[1:] |= step_type[:-1] == _LAST
   starts[:1] = True
@@ -154,14 +150,8 @@ def check_kind(
 ) -> None:
   """Raises a DataError if a column cannot be converted to a spec.
 
-  Floats may have another precision, and integers another size.
-
-  Args:
-    path: Path of the data set.
-    what: Name of the column.
-    shape: Shape of one time step.
-    dtype: Dtype in the data set.
-    spec: Spec of the environment.
+  Floats may have another precision, and integers another size. `shape` is that
+  of one time step.
   """
   kinds = [_KINDS.get(np.dtype(one).kind) for one in (dtype, spec.dtype)]
   if tuple(shape) != tuple(spec.shape) or None in kinds or len(set(kinds)) > 1:
@@ -251,12 +241,7 @@ def check_bounds(
 ) -> None:
   """Raises a DataError for values out of the bounds of a spec, if it has any.
 
-  Args:
-    path: Path of the data set.
-    what: Name of the column.
-    values: `[N, ...]`.
-    spec: Spec of one row.
-    matters: Booleans `[N]` of the rows to check, or True for all.
+  Only those rows of `[N, ...]` are checked that matter, bool `[N]`.
   """
   if not isinstance(spec, specs.BoundedArray):
     return

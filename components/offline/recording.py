@@ -53,14 +53,6 @@ class RecordingManifest:
     columns = {name: _describe(one) for name, one in columns_of(spec)}
     return cls(agent, environment, columns, version)
 
-  def explain_difference(self, other: 'RecordingManifest') -> str:
-    """Describes a difference to another manifest; '' if they match."""
-    for name in ('agent', 'environment', 'spec'):
-      mine, its = getattr(self, name), getattr(other, name)
-      if mine != its:
-        return f'{name} is {its!r} there, and {mine!r} here'
-    return ''
-
 
 def prepare(
   directory: str,
@@ -70,11 +62,7 @@ def prepare(
 ) -> None:
   """Creates the folder of a recording, or validates an existing one.
 
-  Args:
-    directory: Folder of the recording.
-    manifest: Manifest of the recording.
-    writes: Whether to create the folder, or only to validate.
-    setting: Name of the setting, for the message.
+  If not `writes`, it only validates. `setting` is named in errors.
 
   Raises:
     SettingError: If the folder holds other data or is not writable; nothing was
@@ -88,14 +76,16 @@ def prepare(
       setting, f'must be a folder, or a new one; {directory} is a file.'
     )
   if FILE in names:
-    difference = manifest.explain_difference(read_manifest(directory))
-    if difference:
-      raise SettingError(
-        setting,
-        f'must be a new folder, or one of recordings with the same manifest; '
-        f'in {directory}, {difference}. Name another folder: data may be read '
-        'from several.',
-      )
+    found = read_manifest(directory)
+    for name in ('agent', 'environment', 'spec'):
+      here, there = getattr(manifest, name), getattr(found, name)
+      if here != there:
+        raise SettingError(
+          setting,
+          f'must be a new folder, or one of recordings with the same manifest; '
+          f'in {directory}, {name} is {there!r} there, and {here!r} here. Name '
+          'another folder: data may be read from several.',
+        )
     return
   if names:
     raise SettingError(

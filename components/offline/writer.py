@@ -116,11 +116,9 @@ class RecordingWriter:
     self._now = timestep
 
   def add(self, action: types.Nest, next_timestep: dm_env.TimeStep) -> None:
-    """Adds actions and the time steps that follow.
+    """Adds actions `[B, ...]` and the time steps `[B]` that follow.
 
-    Args:
-      action: Actions at the previous time step, `[B, ...]`.
-      next_timestep: `[B]`, of arrays that never change.
+    Arrays of time steps must never change.
 
     Raises:
       RecordingError: If a file cannot be written. Its steps stay in memory, and

@@ -84,14 +84,10 @@ class Priorities(abc.ABC):
 
   @abc.abstractmethod
   def flush(self) -> None:
-    """Waits until the table has received all enqueued priorities.
+    """Waits until the table has all enqueued priorities; raises their errors.
 
     The stop signal does not end this wait, because the last checkpoint is
-    written after it.
-
-    Raises:
-      TimeoutError: If the table accepts no updates.
-      Exception: The error of an earlier update.
+    written after it; a TimeoutError does.
     """
 
   @abc.abstractmethod
@@ -116,12 +112,7 @@ def describe_wait(
 
 
 def sample_spec(signature: types.Nest, batch_size: int) -> types.Sample:
-  """Returns the specs of batches of items.
-
-  Args:
-    signature: Nest of `tf.TensorSpec` of one item.
-    batch_size: B.
-  """
+  """Returns specs of batches of items, whose specs are the signature."""
   return types.Sample(
     tree.map_structure(
       lambda spec: tf.TensorSpec([batch_size, *spec.shape], spec.dtype),

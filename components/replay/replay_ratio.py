@@ -36,8 +36,7 @@ class ReplayRatio:
   ):
     """Starts counting at the current state of the table.
 
-    Samples that were prefetched when a checkpoint was written are lost to the
-    learner, but counted by the rate limiter.
+    Prefetched samples of a checkpoint are lost to the learner, but counted.
 
     Args:
       table: The table that the learner samples.

@@ -4,7 +4,6 @@ import abc
 import contextlib
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from repertory.components.replay import tables, waits
 from repertory.components.runtime import signals
@@ -62,13 +61,9 @@ class Writer(abc.ABC):
 
   @abc.abstractmethod
   def keep(self, leaves: Sequence) -> list:
-    """Stores leaves of one slot for reference by items.
+    """Stores leaves of a step of one slot; returns a reference for each.
 
-    Args:
-      leaves: Leaves of one step, always the same number; None to leave one out.
-
-    Returns:
-      One reference per leaf, None where it was left out.
+    Their number is always the same; None leaves one out.
     """
 
   @abc.abstractmethod
@@ -78,14 +73,11 @@ class Writer(abc.ABC):
     """Writes K items, or the bundles that they fill.
 
     Args:
-      leaves: Arrays `[K, ...]` in the order of the signature; with references,
-        those of `shared` leaves are ignored.
-      references: References to the shared leaves of each item; None if all
-        leaves are in `leaves`.
+      leaves: Arrays `[K, ...]` in the order of the signature.
+      references: References of each item, in place of its `shared` leaves.
 
     Raises:
-      ValueError: If leaves do not match the table's signature, or a priority is
-        invalid.
+      ValueError: If leaves do not match the signature, or a priority is bad.
     """
 
   def is_ahead(self) -> bool:
@@ -131,10 +123,6 @@ class Writer(abc.ABC):
   def _reopen(self) -> None:
     """Reopens the writer, without references."""
 
-  def _insert(self, priority: float, item: Any) -> None:
-    """Inserts an item or bundle, in writers that insert one by one."""
-    raise NotImplementedError
-
   @abc.abstractmethod
   def _try_to_drain(self, num_pending: int, seconds: float) -> bool:
     """Waits up to `seconds` until at most `num_pending` items are pending."""
@@ -142,12 +130,6 @@ class Writer(abc.ABC):
   @abc.abstractmethod
   def _close(self) -> None:
     """Closes the writer and drops pending items."""
-
-  def _put_one(self, item: Any) -> None:
-    """Writes an item or bundle."""
-    self._insert(self._next_priority(), item)
-    self.num_items += self.table.bundle_size
-    self._num_pending += 1
 
   def _next_priority(self) -> float:
     """Returns the priority of a new item, if it is valid."""

@@ -58,6 +58,10 @@ class Experience:
       raise ValueError(
         f'tables must be one or more tables with distinct names, got {names}.'
       )
+    if self.min_priority is not None and not self.min_priority > 0:
+      raise SettingError(
+        'min_priority', f'must be positive, got {self.min_priority}.'
+      )
 
   @classmethod
   def offline(
@@ -65,13 +69,8 @@ class Experience:
   ) -> 'Experience':
     """Returns the experience of an offline agent.
 
-    All items are sampled uniformly. No rate limit applies, and the table is
-    unbounded; see `transports.OfflineTransport`.
-
-    Args:
-      items: Items to cut from the episodes.
-      signature: The result of `items.signature` for the environment.
-      batch_size: Items per learner step.
+    All items of the signature are sampled uniformly, without a rate limit or
+    bounds; see `transports.OfflineTransport`.
     """
     table = replay.uniform(signature, 1, replay.UNLIMITED)
     return cls(items, [table], batch_size, is_offline=True)
@@ -171,12 +170,9 @@ class Experience:
   def with_demonstrations(self, fraction: float) -> 'Experience':
     """Returns a copy that takes a share of every batch from a data set.
 
-    The batch size stays, so fewer items come from the table, and its samples
-    per insert are lowered accordingly: the ratio of learner steps to acting
-    stays.
-
-    Args:
-      fraction: The share of demonstrations; the number of items is rounded.
+    The batch size and the ratio of learner steps to acting stay: fewer items
+    come from the table, with accordingly fewer samples per insert. The number
+    of demonstrations is rounded.
 
     Raises:
       SettingError: If a batch would not contain items of both kinds.
@@ -215,11 +211,8 @@ class Experience:
   def check(self, num_environments: int) -> None:
     """Refuses tables that would block actors or the learner for ever.
 
-    Args:
-      num_environments: Total number over all actors.
-
-    Raises:
-      SettingError: Naming the setting to change.
+    `num_environments` is the total over all actors. Raises a SettingError that
+    names the setting to change.
     """
     for table in self.tables:
       table.check(

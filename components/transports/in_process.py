@@ -53,28 +53,23 @@ class InProcessTransport(transport.Transport):
     place: local.WaitPolicy | None = None,
     checkpoint_directory: str = '',
     num_turns: int | None = None,
-    before: 'InProcessTransport | None' = None,
   ):
-    """Creates the table, and restores it from a snapshot if there is one.
+    """Creates the tables, and restores them from a snapshot if there is one.
 
     Args:
       experience: Description of the agent's experience.
       parts: Factory of adders.
-      seed: Seed of the sampler, unless a snapshot has its state.
+      seed: Seed of the samplers, unless a snapshot has their state.
       place: Its timeout and stop signal end every wait.
       checkpoint_directory: Directory for snapshots. An existing one is read
         now, and then removed: hard links would keep the disk space of removed
         checkpoints.
       num_turns: Number of adders in round-robin order, each created by a
         transport of `at`; None for no order.
-      before: Transport to the processes that write to this one. Snapshots of
-        this one include its table.
 
     Raises:
-      ValueError: If the experience needs a replay server, see
-        `check_in_process`.
-      CheckpointError: If the snapshot cannot be read or belongs to another
-        table.
+      ValueError: If the experience needs a replay server.
+      CheckpointError: If the snapshot cannot be read, or is of another table.
     """
     check_in_process(experience)
     self._experience = experience = experience.with_table(bundle_size=1)
@@ -82,43 +77,32 @@ class InProcessTransport(transport.Transport):
     self._place = place or local.WaitPolicy()
     self._checkpoint_directory = checkpoint_directory
     self._turn: int | None = None
-    self._table = local.Table(experience.table, seed, num_turns)
-    self._tables = [self._table]  # The table that actors write to is first.
-    self.actors = ActorStates()
-    if before is not None:
-      self._tables, self.actors = [before._table, self._table], before.actors
-    self._with_targets: InProcessTransport | None = None
-    if checkpoint_directory:
-      self._restore('' if before is None else experience.table.name)
+    # The table that actors write to is first, the one of targets second.
+    self._tables = [local.Table(experience.table, seed, num_turns)]
     if experience.with_targets is not None:
-      self._with_targets = InProcessTransport(
-        experience.with_targets,
-        parts,
-        seed=seed + 1,
-        place=place,
-        checkpoint_directory=checkpoint_directory,
-        before=self,
-      )
-    elif checkpoint_directory:
+      self._tables.append(local.Table(experience.with_targets.table, seed + 1))
+    self._table = self._tables[0]
+    self.actors = ActorStates()
+    if checkpoint_directory:
+      self._restore(checkpoint_directory)
       replay.remove_checkpoints(checkpoint_directory)
 
-  def _restore(self, part: str) -> None:
-    """Restores the table from its part of a snapshot, if there is one."""
-    directory = self._checkpoint_directory
-    contents = local.read(directory, self._experience.table, part)
-    if contents is not None:
-      with local.reading(f'{directory} of a checkpoint'):
-        self._table.restore(contents)
-      self.actors.restored = self.actors.restored or contents.actors
+  def _restore(self, directory: str) -> None:
+    """Restores the tables from a snapshot, if there is one."""
+    for i, table in enumerate(self._tables):
+      part = table.description.name if i else ''
+      contents = local.read(directory, table.description, part)
+      if contents is not None:
+        with local.reading(f'{directory} of a checkpoint'):
+          table.restore(contents)
+        self.actors.restored = self.actors.restored or contents.actors
 
   def at(
     self, place: local.WaitPolicy, turn: int | None = None
   ) -> 'InProcessTransport':
-    """Returns this transport for an actor.
+    """Returns this transport for an actor with its own timeout and stop signal.
 
-    Args:
-      place: Its timeout and stop signal.
-      turn: Position of its writer in a round-robin order, from 0.
+    `turn` is the position of its writer in a round-robin order, from 0.
     """
     one = copy.copy(self)
     one._place, one._turn = place, turn
@@ -126,7 +110,12 @@ class InProcessTransport(transport.Transport):
 
   @property
   def with_targets(self) -> 'InProcessTransport | None':
-    return self._with_targets
+    if self._experience.with_targets is None:
+      return None
+    later = copy.copy(self)
+    later._experience = self._experience.with_targets
+    later._table = self._tables[1]
+    return later
 
   def make_writer(self, **settings) -> replay.Writer:
     return local.LocalWriter(
@@ -151,13 +140,13 @@ def check_in_process(experience: experience_lib.Experience) -> None:
 
 
 class InProcessLearnerSide(learner_side.LearnerSide):
-  """Learner side of an in-process transport, for its last table."""
+  """Learner side of a table of an in-process transport."""
 
   kind = InProcessTransport.kind
 
   def __init__(self, transport: InProcessTransport):
     self._local_tables = transport._tables
-    self._local_table = table = transport._tables[-1]
+    self._local_table = table = transport._table
     self._actors = transport.actors
     self._actor_state: learner_side.ActorState | None = None
     self._checkpoint_directory = transport._checkpoint_directory

@@ -195,8 +195,8 @@ class LearnerSide(Snapshots):
   def wait_for_items(self) -> None:
     """Waits until the table holds enough items to be sampled.
 
-    That may take long. The timeout limits the time without a new item, in any
-    table of the transport, or since `reset_timeout`.
+    The timeout limits the time without a new item in any table, or since
+    `reset_timeout`.
 
     Raises:
       signals.Stopped: If the stop signal was set.
@@ -238,11 +238,8 @@ class LearnerSide(Snapshots):
   def reset_count(self, learner_steps: int) -> int:
     """Restarts the count after `learner_steps`; earlier samples are lost.
 
-    Returns:
-      The number of sampled items that the learner never received.
-
-    Raises:
-      TimeoutError: If no batch has arrived for too long.
+    Returns the number of samples that the learner never received. Raises a
+    TimeoutError if no batch has arrived for too long.
     """
     now, limit = time.monotonic(), self._place.timeout_seconds
     if learner_steps != self._starving_at_step:

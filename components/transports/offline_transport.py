@@ -55,17 +55,9 @@ class OfflineTransport(in_process.InProcessTransport):
   ):
     """Creates the table; `fill` must be called next.
 
-    Args:
-      experience: Description of items and sampling.
-      parts: Factory of adders.
-      lengths: Steps of all episodes, `[E]`.
-      seed: Seed of the sampler, unless a snapshot has its state.
-      place: Its stop signal ends every wait.
-      checkpoint_directory: Directory for snapshots; an existing one is
-        restored.
-
-    Raises:
-      ValueError: If the experience does not work with recorded data.
+    The arguments are those of `InProcessTransport`, and the steps of all
+    episodes, `lengths` `[E]`. Raises a ValueError if the experience does not
+    work with recorded data.
     """
     check_offline(experience)
     super().__init__(
@@ -112,10 +104,8 @@ class OfflineTransport(in_process.InProcessTransport):
     directory = self._checkpoint_directory
     if directory:
       with local.reading(f'{directory} of a checkpoint'):
-        contents = _read_sampler(directory, self.checksum)
-        if contents is not None:
-          self._table.restore(contents)
-          self.is_resumed = True
+        saved = _read_sampler(directory)
+        self.is_resumed = saved is not None and self.restore_sampler(*saved)
       replay.remove_checkpoints(directory)
 
   def _note(
@@ -134,14 +124,20 @@ class OfflineTransport(in_process.InProcessTransport):
     random = self._table.copy(has_leaves=False).random
     return {'checksum': self.checksum, 'random': random}
 
-  def restore_sampler(self, described: dict[str, Any]) -> bool:
-    """Restores the sampler if it belongs to the same data; returns success."""
-    if described['checksum'] != self.checksum:
+  def restore_sampler(
+    self, state: dict[str, Any], priorities: np.ndarray | None = None
+  ) -> bool:
+    """Restores the sampler if `state` is of the same data; returns success.
+
+    It has fields of `local.Contents`; without `priorities`, those stay.
+    """
+    if state['checksum'] != self.checksum:
       return False
+    changes = {key: state[key] for key in snapshots.COUNTS if key in state}
+    if priorities is not None:
+      changes['priorities'] = priorities
     contents = self._table.copy(has_leaves=False)
-    self._table.restore(
-      dataclasses.replace(contents, random=described['random'])
-    )
+    self._table.restore(dataclasses.replace(contents, **changes))
     return True
 
   def make_writer(self, **settings: Any) -> replay.Writer:
@@ -209,18 +205,18 @@ class _OfflineLearnerSide(in_process.InProcessLearnerSide):
     """Writes the sampler's state; returns the snapshot's folder."""
     contents = self._local_table.copy(has_leaves=False)
     self._is_taken.set()
-    state = {**dataclasses.asdict(contents), 'checksum': self._checksum}
-    priorities = state.pop('priorities')
-    del state['leaves'], state['actors']
+    state = {name: getattr(contents, name) for name in snapshots.COUNTS}
+    state['checksum'] = self._checksum
     with snapshots.replacing(self._checkpoint_directory) as (folder, path):
-      np.save(os.path.join(folder, _PRIORITIES), priorities, allow_pickle=False)
+      path_of_priorities = os.path.join(folder, _PRIORITIES)
+      np.save(path_of_priorities, contents.priorities, allow_pickle=False)
       with open(os.path.join(folder, _STATE), 'w') as file:
         json.dump(state, file, indent=2)
     return path
 
 
-def _read_sampler(directory: str, checksum: int) -> local.Contents | None:
-  """Reads the sampler's state; None without one for these data."""
+def _read_sampler(directory: str) -> tuple[dict[str, Any], np.ndarray] | None:
+  """Reads the sampler's state and priorities; None without a snapshot."""
   folder = snapshots.find(directory)
   if folder is None:
     return None
@@ -231,10 +227,8 @@ def _read_sampler(directory: str, checksum: int) -> local.Contents | None:
     )
   with open(path) as file:
     state = json.load(file)
-  if state.pop('checksum') != checksum:
-    return None
-  priorities = np.load(os.path.join(folder, _PRIORITIES), allow_pickle=False)
-  return local.Contents(leaves=[], priorities=priorities, **state)
+  path = os.path.join(folder, _PRIORITIES)
+  return state, np.load(path, allow_pickle=False)
 
 
 def _make_extras(items: adders.ItemSpec, num_slots: int) -> types.Nest:

@@ -25,13 +25,8 @@ class ReverbTransport(transport.Transport):
   ):
     """Initializes the transport without connecting.
 
-    Args:
-      connection: Connection to the server; its timeout and stop signal end
-        every wait.
-      experience: Description of the agent's experience; the server has its
-        tables.
-      parts: Factory of adders.
-      checkpoint_directory: Directory of the server's checkpoints.
+    The server has the tables of the experience, and its checkpoints in the
+    directory. Timeout and stop signal of the connection end every wait.
     """
     self._connection = connection
     self._experience = experience

@@ -30,25 +30,17 @@ class TransportParts:
     writer: replay.Writer,
     batch_size: int,
   ) -> adders.Adder:
-    """Creates the adder that cuts an actor's steps into items.
-
-    Args:
-      experience: Description of the items.
-      writer: Writer of the items.
-      batch_size: Slots of the actor's environment batch.
-    """
+    """Creates the adder that cuts steps of `batch_size` slots into items."""
     return experience.items.make_adder(writer, batch_size)
 
 
 class Transport(abc.ABC):
   """Interface of experience transports, from actors to the learner.
 
-  A transport has an actor side per adder, and one learner side. The creator of
-  a side closes it.
-
-  If separate nodes compute targets, the transport has two stages: this one ends
-  at those nodes, each of which has a learner side of it, and `with_targets`
-  leads from them to the learner.
+  It has an actor side per adder, and one learner side; their creators close
+  them. If separate nodes compute targets, there are two stages: this one ends
+  at those nodes, each with a learner side of it, and `with_targets` leads from
+  them to the learner.
 
   Attributes:
     kind: Name in checkpoints: snapshots of one kind cannot be read by another.

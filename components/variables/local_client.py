@@ -114,12 +114,7 @@ class LocalVariableClient(variable_client.VariableClient):
   """
 
   def __init__(self, publisher: Publisher, variables: Sequence[tf.Variable]):
-    """Initializes the client.
-
-    Args:
-      publisher: Publisher of the learner.
-      variables: Targets of the copies, in the same order and of equal shapes.
-    """
+    """Copies to `variables`, of the same order and shapes."""
     variable_client.check_alike('variables', publisher.shapes, variables)
     self._publisher = publisher
     self._variables = list(variables)
@@ -175,13 +170,7 @@ class CopyingVariableClient(LocalVariableClient):
     sources: Sequence[tf.Variable],
     variables: Sequence[tf.Variable],
   ):
-    """Initializes the client, without copying.
-
-    Args:
-      learner: Learner with the version of the sources.
-      sources: Variables of the learner.
-      variables: Targets of the copies, in the same order.
-    """
+    """Copies from `sources`, whose version is that of the learner."""
     super().__init__(Publisher(sources), variables)
     self._learner = learner
 
@@ -212,8 +201,7 @@ class ScheduledVariableClient(LocalVariableClient):
     """Initializes the client.
 
     Args:
-      publisher: Publisher of the learner; keeps as many versions as the learner
-        may be ahead of the actors.
+      publisher: Keeps as many versions as the learner may be ahead of actors.
       variables: Targets of the copies, in the same order.
       period: Steps per round, at least 1.
       first_round: Index of the round of the first step.
@@ -231,14 +219,8 @@ class ScheduledVariableClient(LocalVariableClient):
   def update(self, wait: bool = False) -> None:
     """Applies the scheduled variables at the start of a round.
 
-    Args:
-      wait: Whether this call precedes the first step; other calls follow a
-        step.
-
-    Raises:
-      LookupError: If the version is no longer kept.
-      signals.Stopped: If the stop signal was set during a wait.
-      TimeoutError: If a wait was too long.
+    With `wait`, it precedes the first step; other calls follow a step. Raises a
+    LookupError if the version is no longer kept, and the errors of waits.
     """
     if not wait:
       self._num_steps += 1

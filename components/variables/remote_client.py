@@ -36,7 +36,7 @@ class RemoteVariableClient(variable_client.VariableClient):
     """Starts the thread.
 
     Args:
-      source: Source with `names`, 'learner_steps' and 'max_priority'.
+      source: Source of `names`, 'learner_steps' and 'max_priority'.
       variables: Targets of the values, in the source's order.
       names: Names of the variables to fetch.
       update_period: Calls of `update` between fetches.

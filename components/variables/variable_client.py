@@ -95,16 +95,7 @@ def check_alike(
   sources: Sequence[tf.TensorShape],
   variables: Sequence[tf.Variable],
 ) -> None:
-  """Compares the shapes of a learner's variables with those of an actor.
-
-  Args:
-    name: Name of the variables, such as `variables 'policy'`.
-    sources: Shapes of the learner's variables.
-    variables: The actor's variables, in the same order.
-
-  Raises:
-    ValueError: If they differ.
-  """
+  """Raises a ValueError if shapes differ between learner and actor."""
   found = [tuple(shape) for shape in sources]
   expected = [tuple(variable.shape) for variable in variables]
   if found != expected:

@@ -60,9 +60,8 @@ class Columns:
   def __init__(self, table: tables.TableSpec):
     """Allocates the columns.
 
-    Raises:
-      SettingError: If the columns exceed the address space.
-      ValueError: If the shape of a leaf is unknown.
+    Raises a SettingError if they exceed the address space, and a ValueError if
+    the shape of a leaf is unknown.
     """
     layout = table.packing
     for shape, dtype in zip(layout.shapes, layout.dtypes):
@@ -126,9 +125,8 @@ class Columns:
 def item_bytes(table: tables.TableSpec) -> int:
   """Returns the maximum memory per item in this process, in bytes.
 
-  Nothing is compressed. For transitions, large leaves of the next observation
-  are ignored: they are shared with a later item, except at the end of an
-  episode.
+  Nothing is compressed. Images of the next observation are left out, as in
+  `TableSpec.item_bytes`.
   """
   size = _ITEM_BYTES + _num_bytes(table, range(len(table.packing.shapes)))
   size += _LARGE_BYTES * len(table.packing.whole)

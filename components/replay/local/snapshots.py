@@ -29,7 +29,8 @@ from repertory.components.replay.local import table as table_lib
 _FORMAT = 1
 _STATE, _TEMPORARY, _NAME = 'table.json', '.writing', 'snapshot'
 _ACTORS = 'actors'
-_COUNTS = ('inserts', 'samples', 'times_sampled', 'random')
+# Fields of `table.Contents` with plain values.
+COUNTS = ('inserts', 'samples', 'random')
 
 
 def write(
@@ -38,20 +39,10 @@ def write(
   contents: table_lib.Contents,
   others: Sequence[tuple[tables.TableSpec, table_lib.Contents]] = (),
 ) -> str:
-  """Writes a snapshot of a table, and of others with it.
+  """Writes a snapshot of a table, and of others into its subfolders.
 
-  Args:
-    directory: Parent directory. The snapshot has a temporary name until it is
-      complete, then it replaces the previous one.
-    table: Description of the table.
-    contents: Result of `Table.copy`.
-    others: Further tables with their contents, each for a subfolder.
-
-  Returns:
-    The snapshot's folder.
-
-  Raises:
-    OSError: If writing fails.
+  It has a temporary name until it is complete, then it replaces the previous
+  snapshot of the directory. Returns its folder.
   """
   with replacing(directory) as (folder, path):
     _write(folder, table, contents)
@@ -78,7 +69,7 @@ def _write(
   state = {
     'format': _FORMAT,
     'table': _describe(table),
-    **{name: getattr(contents, name) for name in _COUNTS},
+    **{name: getattr(contents, name) for name in COUNTS},
   }
   with open(os.path.join(folder, _STATE), 'w') as file:
     json.dump(state, file, indent=2)
@@ -87,10 +78,10 @@ def _write(
 def read(
   directory: str, table: tables.TableSpec, part: str = ''
 ) -> table_lib.Contents | None:
-  """Reads the snapshot in a directory; returns None without one.
+  """Reads the snapshot in a directory, of any name; returns None without one.
 
   Args:
-    directory: Parent directory of a snapshot with any name.
+    directory: Parent directory of the snapshot.
     table: Description of the table to restore.
     part: Subfolder of a further table; '' for the first one.
 
@@ -144,7 +135,7 @@ def _read(folder: str, table: tables.TableSpec) -> table_lib.Contents:
     leaves=[leaves[i] for i in (*layout.packed, *layout.whole)],
     priorities=_load(folder, 'priorities'),
     actors=actors,
-    **{name: state[name] for name in _COUNTS},
+    **{name: state[name] for name in COUNTS},
   )
 
 

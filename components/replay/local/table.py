@@ -18,7 +18,7 @@ from repertory.components.runtime import signals
 # Interval of checks for the end of a wait.
 _SLICE_SECONDS = 0.2
 
-_SAMPLERS = ('uniform', tables.PRIORITIZED, 'fifo', 'lifo')
+_SAMPLERS = ('uniform', tables.PRIORITIZED, 'fifo')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +31,6 @@ class Contents:
     priorities: float64 `[size]`.
     inserts: Items ever inserted.
     samples: Items ever sampled.
-    times_sampled: Sample count of the oldest item, if the table limits it.
     random: State of the random generator.
     actors: Serialized state of the actors, if it is saved; not interpreted.
   """
@@ -40,7 +39,6 @@ class Contents:
   priorities: np.ndarray
   inserts: int
   samples: int
-  times_sampled: int
   random: Mapping[str, Any]
   actors: bytes = b''
 
@@ -56,11 +54,7 @@ class Contents:
 
 
 def check(table: tables.TableSpec) -> None:
-  """Validates that a table works without a replay server.
-
-  Raises:
-    ValueError: Naming the unsupported argument.
-  """
+  """Raises a ValueError that names what needs a replay server, if anything."""
   where = f"of table '{table.name}', without a replay server,"
   if table.sampler not in _SAMPLERS:
     raise ValueError(
@@ -69,16 +63,15 @@ def check(table: tables.TableSpec) -> None:
     )
   if table.remover != 'fifo':
     raise ValueError(f"remover {where} must be 'fifo'; got {table.remover!r}.")
-  if table.max_times_sampled and table.sampler != 'fifo':
+  if table.max_times_sampled != int(table.sampler == 'fifo'):
     raise ValueError(
-      f"max_times_sampled {where} must be 0 unless its sampler is 'fifo'; got "
-      f'{table.max_times_sampled} and {table.sampler!r}.'
+      f"max_times_sampled {where} must be 1 if its sampler is 'fifo', else 0; "
+      f'got {table.max_times_sampled} and {table.sampler!r}.'
     )
   if table.rate_limit is None and not table.is_queue:
     raise ValueError(
-      f"rate_limit {where} may be None only if its sampler is 'fifo' and "
-      f'max_times_sampled is 1; got {table.sampler!r} and '
-      f'{table.max_times_sampled}.'
+      f"rate_limit {where} may be None only if its sampler is 'fifo'; got "
+      f'{table.sampler!r}.'
     )
   if table.bundle_size != 1:
     raise ValueError(f'bundle_size {where} must be 1, got {table.bundle_size}.')
@@ -113,14 +106,11 @@ class Table:
   def __init__(
     self, table: tables.TableSpec, seed: int, num_turns: int | None = None
   ):
-    """Creates an empty table.
+    """Creates an empty table; `seed` is that of the sampler.
 
-    Args:
-      table: Description of the table.
-      seed: Seed of the sampler.
-      num_turns: Number of writers whose items are inserted in round-robin
-        order, see `pending.WriterQueues`; None for none. Only for queues:
-        samples of other tables depend on timing anyway.
+    If `num_turns` is given, the items of that number of writers are inserted in
+    round-robin order, see `pending.WriterQueues`. That is only for queues:
+    samples of other tables depend on timing anyway.
 
     Raises:
       ValueError: If the description is unsupported.
@@ -141,7 +131,6 @@ class Table:
     self._random = np.random.Generator(np.random.PCG64(seed))
     self._limiter = rate_limiters.Limiter(table.rate_limit, table.max_size)
     self._size = 0
-    self._times_sampled = 0
     self._queues = pending.WriterQueues(num_turns)
     # To detect that a single thread inserts and samples.
     self._owner = threading.get_ident()
@@ -175,11 +164,7 @@ class Table:
       self._take_in()
 
   def put(self, queue: pending.WriterQueue, block: columns_lib.Block) -> int:
-    """Inserts items at once, or appends them to the writer's queue.
-
-    Returns:
-      Number of items in the queue.
-    """
+    """Inserts items or queues them; returns the length of the queue."""
     with self._lock:
       self._note_user()
       self._queues.append(queue, block)
@@ -193,8 +178,7 @@ class Table:
   ) -> bool:
     """Waits up to `seconds` until a queue is short; returns whether it is.
 
-    Raises:
-      DeadlockError: If a wait is needed, and no other thread can sample.
+    Raises a DeadlockError if no other thread can sample.
     """
     with self._lock:
       self._note_user()
@@ -221,14 +205,10 @@ class Table:
   # For the learner.
 
   def sample(self, num_samples: int, seconds: float) -> types.Sample | None:
-    """Samples items with replacement, once the rate limiter allows it.
-
-    Args:
-      num_samples: B, at least 1, drawn at once.
-      seconds: Maximum wait; 0 for none.
+    """Samples `num_samples` items at once, as soon as the rate limiter allows.
 
     Returns:
-      The items, as arrays that never change; None if the wait was too short.
+      The items, as arrays that never change; None after `seconds`.
 
     Raises:
       DeadlockError: If a wait is needed, and no other thread can insert.
@@ -244,8 +224,10 @@ class Table:
       places = numbers % self._max_size
       taken = self._columns.take(places)
       sizes = np.full([num_samples], self._size)
-      sizes -= self._num_removed(np.arange(num_samples))
-      self._remove_sampled(num_samples)
+      if self.description.max_times_sampled:
+        sizes -= np.arange(num_samples)
+        self._columns.forget(places)
+        self._size -= num_samples
       self._limiter.samples += num_samples
       self._take_in()
     return types.Sample(
@@ -256,12 +238,9 @@ class Table:
     )
 
   def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-    """Updates the priorities of items; removed items are ignored.
+    """Sets priorities `[B]` by key, uint64 `[B]`; removed items are ignored.
 
-    Args:
-      keys: Keys of the items, uint64 `[B]`. Of repeated keys, the last one
-        counts.
-      priorities: New priorities, finite and not negative, `[B]`.
+    The last one of repeated keys counts.
     """
     with self._lock:
       numbers = keys.astype(np.int64)
@@ -277,11 +256,7 @@ class Table:
   # For checkpoints.
 
   def copy(self, has_leaves: bool = True) -> Contents:
-    """Returns the table's contents, without pending items.
-
-    Args:
-      has_leaves: Whether to copy leaves, or only priorities and counts.
-    """
+    """Returns the table's contents, without pending items."""
     with self._lock:
       limiter = self._limiter
       numbers = np.arange(limiter.inserts - self._size, limiter.inserts)
@@ -291,7 +266,6 @@ class Table:
         priorities=self._priorities[places],
         inserts=limiter.inserts,
         samples=limiter.samples,
-        times_sampled=self._times_sampled,
         random=self._random.bit_generator.state,
       )
 
@@ -307,7 +281,6 @@ class Table:
         block = self._columns.make_block(contents.leaves, contents.priorities)
         self._write(block, size)
       limiter.samples = contents.samples
-      self._times_sampled = contents.times_sampled
       self._random.bit_generator.state = dict(contents.random)
       self._take_in()
     if not contents.leaves:
@@ -388,50 +361,28 @@ class Table:
         self._tree.set(places, self._weigh(priorities))
       self._limiter.inserts += stretch
       begin += stretch
-    self._size += count
-    if self._size > self._max_size:
-      self._size, self._times_sampled = self._max_size, 0
+    self._size = min(self._size + count, self._max_size)
 
   def _weigh(self, priorities: np.ndarray) -> np.ndarray:
     return priorities**self.description.priority_exponent
 
   def _may_sample(self, num_samples: int) -> bool:
-    size = self._size - self._num_removed(num_samples - 1)
+    removes = self.description.max_times_sampled
+    size = self._size - (num_samples - 1 if removes else 0)
     return self._limiter.may_sample(num_samples, size)
-
-  def _num_removed(self, num_samples: Any) -> Any:
-    """Returns how many items are removed after `num_samples` more samples."""
-    limit = self.description.max_times_sampled
-    return (self._times_sampled + num_samples) // limit if limit else 0
 
   def _draw(self, num_samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Samples items; returns their numbers and probabilities."""
     inserts, size = self._limiter.inserts, self._size
     oldest = inserts - size
-    sampler = self.description.sampler
     if self._tree is not None and self._tree.total > 0:
       uniforms = self._random.random(num_samples)
       places, probabilities = self._tree.draw(uniforms)
       return oldest + (places - oldest) % self._max_size, probabilities
-    if sampler in ('uniform', tables.PRIORITIZED):
-      numbers = self._random.integers(oldest, inserts, num_samples)
-      return numbers, np.full([num_samples], 1 / size)
-    numbers = np.full([num_samples], inserts - 1)
-    if sampler == 'fifo':
-      numbers[:] = oldest + self._num_removed(np.arange(num_samples))
-    return numbers, np.ones([num_samples])
-
-  def _remove_sampled(self, num_samples: int) -> None:
-    """Removes items that reached their sample limit."""
-    limit = self.description.max_times_sampled
-    if not limit:
-      return
-    num_removed = self._num_removed(num_samples)
-    oldest = self._limiter.inserts - self._size
-    numbers = np.arange(oldest, oldest + num_removed)
-    self._columns.forget(numbers % self._max_size)
-    self._size -= num_removed
-    self._times_sampled = (self._times_sampled + num_samples) % limit
+    if self.description.sampler == 'fifo':
+      return oldest + np.arange(num_samples), np.ones([num_samples])
+    numbers = self._random.integers(oldest, inserts, num_samples)
+    return numbers, np.full([num_samples], 1 / size)
 
 
 class LocalBatches(batches.Batches):

@@ -28,11 +28,8 @@ class LocalWriter(writers.Writer):
   ):
     """Initializes the writer; `open` connects it.
 
-    Args:
-      table: Table for the items.
-      place: Settings of waits.
-      turn: Position of the writer in a round-robin order.
-      **settings: See `writers.Writer`.
+    `turn` is its position in a round-robin order; for the other settings see
+    `writers.Writer`.
     """
     super().__init__(table.description, place or waits.WaitPolicy(), **settings)
     self._table = table

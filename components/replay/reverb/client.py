@@ -50,14 +50,7 @@ class Connection(waits.WaitPolicy):
     stop: signals.StopSignal | None = None,
     warning_seconds: float | None = 5.0,
   ):
-    """Initializes the settings, without connecting.
-
-    Args:
-      address: 'host:port'.
-      timeout_seconds: See `WaitPolicy`, as the following ones.
-      stop: Ends any wait on the server.
-      warning_seconds: Duration of an idle wait before a warning.
-    """
+    """Takes an address 'host:port'; for the others see `WaitPolicy`."""
     super().__init__(
       timeout_seconds, stop or signals.StopSignal(), warning_seconds
     )
@@ -81,16 +74,11 @@ def table_status(
   tables: Sequence[tables_lib.TableSpec] = (),
   timeout_seconds: int | None = None,
 ) -> Mapping[str, tables_lib.TableInfo]:
-  """Queries the status of the server's tables.
-
-  Args:
-    client: Client of the server.
-    tables: Descriptions of the tables that may hold bundles.
-    timeout_seconds: Maximum wait for the answer; None for
-      `STATUS_TIMEOUT_SECONDS`.
+  """Queries the status of a server's tables; describe those with bundles.
 
   Raises:
-    TimeoutError: If the server does not answer.
+    TimeoutError: If the server does not answer in time, by default
+      `STATUS_TIMEOUT_SECONDS`.
     ConnectionError: If the server goes away before its answer.
   """
   if timeout_seconds is None:
@@ -135,12 +123,9 @@ def _to_status(info, bundle_size: int) -> tables_lib.TableInfo:
 
 
 def write_checkpoint(connection: Connection) -> str:
-  """Asks the server to write a checkpoint.
+  """Asks the server to write a checkpoint; returns its folder.
 
   Reverb's call has no timeout, so it needs a thread of its own.
-
-  Returns:
-    The checkpoint's folder.
 
   Raises:
     ReplayCheckpointError: If writing fails, perhaps because the disk is full.
@@ -160,14 +145,11 @@ def write_checkpoint(connection: Connection) -> str:
 
 
 def is_snapshot_taken(directory: str) -> bool:
-  """Returns whether the contents of the checkpoint being written are fixed.
+  """Returns whether the checkpoint being written no longer changes.
 
   Reverb first collects the items of all tables, which is quick. Only then it
-  begins the file with their data, which is slow. Later changes of the tables
-  are not in the checkpoint.
-
-  Args:
-    directory: The server's checkpoint directory; empty before the request.
+  begins the file with their data, which is slow. The directory must have been
+  empty before the request.
   """
   return bool(glob.glob(os.path.join(directory, '*', _DATA_FILE)))
 
@@ -184,10 +166,9 @@ def remove_checkpoints(directory: str) -> None:
 
 
 def _check_complete(file: str) -> None:
-  """Raises an error for a truncated or damaged file.
+  """Raises an error for a truncated or damaged file, a zlib stream.
 
-  Reverb does not notice if the disk has no room for the last bytes of a file.
-  The files are zlib streams, which mark their end.
+  Reverb does not notice if the disk has no room for its last bytes.
   """
   stream = zlib.decompressobj()
   try:
@@ -217,8 +198,7 @@ class PriorityUpdater(batches.Priorities):
     """Starts the thread.
 
     Args:
-      connection: Connection to the replay server; its timeout and stop signal
-        end a wait of `update` for earlier updates.
+      connection: Its timeout and stop signal end a wait for earlier updates.
       table: Name of the table.
       floor: Smallest priority, positive.
     """

@@ -44,8 +44,7 @@ class ReplayDataset(batches.Batches):
     """Connects to the server.
 
     Args:
-      connection: Connection to the replay server; a server in this process is
-        read directly. Its timeout and stop signal end a wait.
+      connection: Its timeout and stop signal end a wait.
       table: Description of the table to sample.
       batch_size: B, at least 1.
       prefetch: Batches prepared ahead of the learner, 0 for none.

@@ -25,20 +25,20 @@ def make_server(
   checkpoint_directory: str | None = None,
   interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
 ) -> reverb.Server:
-  """Starts a replay server in this process.
+  """Starts a replay server in this process, with a free port by default.
 
   Args:
     tables: Descriptions of its tables.
-    port: Port of the server; None picks a free port.
-    checkpoint_directory: Directory for `client.checkpoint()`. The tables are
-      restored from it if it holds a complete checkpoint. None disables both.
+    port: Port of the server.
+    checkpoint_directory: Directory for `client.checkpoint()`, whose complete
+      checkpoint is restored; None disables both.
     interface: Network interface of the server. Reverb has no authentication:
       all clients may read and change everything, and request checkpoints.
 
   Raises:
     CheckpointError: If the checkpoint cannot be read.
-    ValueError: If the port is in use. Reverb itself would start, and clients
-      would reach either server.
+    ValueError: If the port is in use. Reverb would start nevertheless, and
+      clients would reach either server.
   """
   if port is not None:
     _check_port_is_free(port)

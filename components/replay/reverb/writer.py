@@ -43,12 +43,12 @@ class ReverbWriter(writers.Writer):
   ) -> None:
     if references is None:
       for columns in zip(*self._packing.bundle(leaves)):
-        self._put_one(self._append(columns))
+        self._insert(self._append(columns))
       return
     unused = [None] * (len(self._columns) - 1)
     for record, shared in zip(self._packing.pack(leaves), references):
       self._writer.append([record, *unused])
-      self._put_one([self._columns[0][-1], *shared])
+      self._insert([self._columns[0][-1], *shared])
 
   def _append(self, step: Sequence[np.ndarray | None]) -> list:
     """Appends a value per column; returns references, None for None."""
@@ -65,8 +65,12 @@ class ReverbWriter(writers.Writer):
       for value, column in zip(step, self._columns)
     ]
 
-  def _insert(self, priority: float, item: Sequence) -> None:
+  def _insert(self, item: Sequence) -> None:
+    """Inserts an item or bundle."""
+    priority = self._next_priority()
     self._writer.create_item(self.table.name, priority, item)
+    self.num_items += self.table.bundle_size
+    self._num_pending += 1
 
   def _try_to_drain(self, num_pending: int, seconds: float) -> bool:
     # Reverb interprets 0 ms as no timeout.

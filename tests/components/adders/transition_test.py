@@ -66,11 +66,6 @@ def _batch(observation, step_type=MID, reward=0.0, discount=1.0):
 
 # Rewards 1, 10, 100, ...: each digit of a sum shows its terms.
 CASES = {
-  'n1': (
-    1,
-    [(1, 1), (10, 1), (100, 0)],
-    [(0, 1, 1, 1), (1, 10, 1, 2), (2, 100, 0, 3)],
-  ),
   'n3': (
     3,
     [(1, 1), (10, 1), (100, 1), (1000, 1), (10000, 0)],
@@ -123,12 +118,6 @@ CASES = {
       (2, 100 + G * 0.75 * 1000, G * 0.75 * 0.125, 4),
       (3, 1000, 0.125, 4),
     ],
-  ),
-  # Zero in mid-episode: nothing after it counts.
-  'n3_discount_zero_in_between': (
-    3,
-    [(1, 1), (10, 0), (100, 1)],
-    [(0, 1 + G * 10, 0, 3), (1, 10, 0, 3), (2, 100, 1, 3)],
   ),
 }
 
@@ -215,7 +204,7 @@ def _check_against_twin(episodes, num_steps, n_step, gamma, shared):
   'shared', [[], [0, 6], [1, 2, 7, 8], [0, 1, 2, 3, 6, 7, 8]]
 )
 @pytest.mark.parametrize('batch_size', [1, 3])
-@pytest.mark.parametrize('n_step', [1, 3, 5])
+@pytest.mark.parametrize('n_step', [1, 5])
 @pytest.mark.parametrize('seed', rare_cases.daily([0, 1], [0]))
 def test_every_step_starts_one_transition(batch_size, n_step, seed, shared):
   """Slots end at different times; each has what the twin makes, in order."""
@@ -227,15 +216,6 @@ def test_every_step_starts_one_transition(batch_size, n_step, seed, shared):
     for _ in range(batch_size)
   ]
   _check_against_twin(episodes, num_steps, n_step, gamma, shared)
-
-
-def test_long_run_keeps_what_items_refer_to():
-  """No reference expires, if some slots end at every step and others rarely."""
-  random = np.random.default_rng(0)
-  num_steps = 150
-  lengths = [[1], [1], [1], [2], [5], [6], [1, 40], [1000]]
-  episodes = [_make_episodes(random, num_steps, choice) for choice in lengths]
-  _check_against_twin(episodes, num_steps, n_step=5, gamma=0.9, shared=[0, 6])
 
 
 @pytest.mark.parametrize('shared', [[], [0, 4]])

@@ -38,36 +38,6 @@ class TestHeader:
       frames.header(4, 258, 3e-6) == b'rprt\x04\0\0\0\x02\x01\0\0\x03\0\0\0'
     )
 
-  @pytest.mark.parametrize(
-    'data', [b'GET / HTTP/1.1\r\n', b'\0' * 16, b'Rprt' * 4]
-  )
-  def test_bad_magic(self, data):
-    with pytest.raises(frames.ProtocolError, match='another protocol') as it:
-      frames.parse_header(data)
-    assert repr(data[:4]) in str(it.value)
-
-
-class TestJson:
-  def test_round_trip(self):
-    message = {'actor': 'ä/1\n', 'environment_ids': [0, 3], 'nested': {'a': []}}
-    data = frames.pack_json(frames.HELLO, message)
-    kind, size, _ = frames.parse_header(data[: frames.HEADER_SIZE])
-    payload = data[frames.HEADER_SIZE :]
-    assert (kind, size) == (frames.HELLO, len(payload))
-    assert frames.parse_json(memoryview(payload)) == message
-
-  @pytest.mark.parametrize(
-    ('payload', 'message'),
-    [
-      (b'', 'must be JSON'),
-      (b'\xff\xfe\xfd', 'must be JSON'),
-      (b'[1]', r'JSON object, got \[1\]'),
-    ],
-  )
-  def test_errors(self, payload, message):
-    with pytest.raises(frames.ProtocolError, match=message):
-      frames.parse_json(payload)
-
 
 @pytest.mark.parametrize(
   # 4, 24, 80·2, 0 and 1 bytes a row, each leaf in whole blocks of 64.

@@ -7,7 +7,6 @@ import pytest
 import tensorflow as tf
 
 from repertory.components.inference import client, frames
-from repertory.environments.games import catch
 from support.launch import inference_fixture, raw_lane
 from support.replay import replay_fixture
 
@@ -144,13 +143,6 @@ class TestRefusal:
         'has',
       ):
         it.client([1, 2])
-      with pytest.raises(frames.ProtocolError, match='purpose must be'):
-        it.client([2], purpose='fun')
-      it.spec = inference_fixture.make_spec(catch.Catch)
-      with pytest.raises(
-        frames.ProtocolError, match='the actor has another environment'
-      ):
-        it.client([2])
 
 
 class TestAdder:

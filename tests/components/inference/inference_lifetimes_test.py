@@ -101,8 +101,8 @@ class TestLateHandshake:
   @pytest.mark.parametrize(
     ('data', 'message'),
     [
-      pytest.param(b'', 'got 0 of at least 16 bytes', id='silent'),
-      pytest.param(HELLO[:40], f'got 40 of {len(HELLO)} bytes', id='no_rest'),
+      pytest.param(b'', 'got 0 bytes', id='silent'),
+      pytest.param(HELLO[:40], 'got 40 bytes', id='no_rest'),
     ],
   )
   def test_is_refused(self, data, message, monkeypatch):
@@ -125,10 +125,9 @@ class TestLateHandshake:
 
 
 class TestServerGone:
-  @pytest.mark.parametrize('address', [None, 'tcp:127.0.0.1:0'])
-  def test_server_ends(self, address):
+  def test_server_ends(self):
     with inference_fixture.serving(
-      address=address, window_seconds=DEADLINE_SECONDS
+      address='tcp:127.0.0.1:0', window_seconds=DEADLINE_SECONDS
     ) as it:
       it.connection([1, 2, 3])
       thin = it.client([0])

@@ -10,11 +10,9 @@ import tensorflow as tf
 from repertory.components import actors, variables
 from repertory.components.actors import environment_loop
 from repertory.components.inference import client
-from repertory.environments import wrappers
 from repertory.environments.games import catch, memory_chain
 from support.agents import acting_policies, counting_policy
 from support.launch import inference_fixture, raw_lane
-from support.launch.raw_lane import LAST
 from support.replay import recording_adder, replay_fixture
 
 NUM_ENVIRONMENTS = 10
@@ -48,11 +46,6 @@ def serving_evaluation(evaluation_variables):
     evaluation_policy=inference_fixture.EchoPolicy(),
     evaluation_variables=evaluation_variables,
   )
-
-
-def short_catch(seed):
-  """Creates a game whose length follows from the seed: 1 to 3 steps."""
-  return wrappers.StepLimit(catch.Catch(seed=seed), 1 + seed % 3)
 
 
 def make_policy(kind, spec):
@@ -147,22 +140,6 @@ class TestLikeLocal:
 
 
 class TestRaw:
-  def test_all_last_travels_with_the_next(self):
-    # One environment: catch of one step gives FIRST, LAST, FIRST, LAST, …
-    spec = inference_fixture.make_spec(short_catch)
-    with inference_fixture.serving(
-      counting_policy.CountingPolicy(), spec, num_environments=4
-    ) as it:
-      thin = inference_fixture.ThinLoop(it, short_catch, (3,))
-      for _ in range(6):
-        thin.loop.step()
-        # After LAST nothing is in flight, and the server has not received it.
-        ended = thin.loop._timestep.step_type[0] == LAST
-        assert thin.client.is_waiting == (not ended)
-      thin.run(1)
-      calls = it.adder('thin').calls
-    assert [call[1].step_type[0] for call in calls] == [0, 2, 0, 2, 0, 2, 0, 2]
-
   def test_last_has_no_answer(self):
     with inference_fixture.serving() as it:
       connection = it.connection([3, 5])

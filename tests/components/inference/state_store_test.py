@@ -101,17 +101,6 @@ def test_equals_acting_with_the_policy(kind, jit_compile, monkeypatch):
   assert len(used) > 5
 
 
-def test_ended_rows_keep_their_state():
-  store = state_store.StateStore(
-    counting_policy.CountingPolicy(), specs.Array((), np.float32), N, [2]
-  )
-  counts = []
-  for step_type in (FIRST, MID, LAST, LAST, MID, FIRST):
-    counts.append(act(store, 2, [4], [step_type], [0.0])[1].tolist())
-  # The results of the third and fourth calls are meaningless.
-  assert counts[:2] + counts[4:] == [[0], [1], [2], [0]]
-
-
 def test_padding_disturbs_no_environment():
   store = state_store.StateStore(
     counting_policy.CountingPolicy(), specs.Array((), np.float32), 2, [1, 8]

@@ -2,7 +2,6 @@
 
 import threading
 
-import dm_env
 import numpy as np
 import pytest
 
@@ -10,22 +9,6 @@ from repertory.components import adders, replay
 from repertory.components.replay.reverb import client as client_lib
 from repertory.components.runtime import signals
 from support.replay import replay_fixture
-
-
-def _batch(step_type, number):
-  return dm_env.TimeStep(
-    np.array([step_type], np.int32),
-    np.zeros(1, np.float32),
-    np.ones(1, np.float32),
-    np.array([number], np.int64),
-  )
-
-
-def _add(adder, number):
-  """Adds an episode of one step, which makes an item."""
-  adder.add_first(_batch(dm_env.StepType.FIRST, number))
-  action = np.zeros(1, np.int32)
-  adder.add(action, _batch(dm_env.StepType.LAST, number + 1))
 
 
 def _take_all(dataset):
@@ -41,7 +24,7 @@ def test_waits_on_a_killed_server_end(monkeypatch):
     replay_fixture.insert(connection, range(3))
     writer = replay_fixture.make_writer(connection, replay_fixture.TRANSITIONS)
     adder = adders.Transitions(1, 0.9).make_adder(writer, 1)
-    _add(adder, 0)
+    replay_fixture.play(adder, [0])
     table = replay_fixture.make_prioritized()
     dataset = replay.ReplayDataset(connection, table, batch_size=4)
     next(dataset)
@@ -53,7 +36,7 @@ def test_waits_on_a_killed_server_end(monkeypatch):
     with pytest.raises(ConnectionError, match=f'{patient.address} went away'):
       status.result()
     calls = {
-      'transitions': replay_fixture.Call(_add, adder, 2),
+      'transitions': replay_fixture.Call(replay_fixture.play, adder, [2]),
       'replay': replay_fixture.Call(_take_all, dataset),
     }
     for name, call in calls.items():

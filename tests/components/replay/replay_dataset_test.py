@@ -79,52 +79,6 @@ def test_a_batch_leaves_no_memory_behind(serve):
   assert used[1] - used[0] < 4000 * 100
 
 
-@pytest.fixture(scope='module', name='server')
-def _server():
-  server = replay_fixture.ServerProcess()
-  yield server
-  server.kill()
-
-
-class TestWaiting:
-  """The table is empty, in another process, so no batch can arrive."""
-
-  @pytest.fixture(name='make')
-  def _make(self, server):
-    made = []
-
-    def make(**settings):
-      connection = server.connect(**settings)
-      _, table = replay_fixture.make_process_tables()
-      dataset = replay.ReplayDataset(connection, table, 4)
-      made.append(dataset)
-      return connection, dataset
-
-    yield make
-    for dataset in made:
-      dataset.close()
-
-  def test_close_ends_a_wait(self, make):
-    _, dataset = make(timeout_seconds=60)
-    call = replay_fixture.Call(next, dataset)
-    assert call.is_waiting()
-    replay_fixture.Call(dataset.close).result(2)
-    with pytest.raises(signals.Stopped):
-      call.result(2)
-    with pytest.raises(signals.Stopped):  # And all later waits.
-      _next(dataset)
-    replay_fixture.Call(dataset.close).result(2)
-
-  def test_time_out(self, make):
-    connection, dataset = make(timeout_seconds=0.5)
-    call = replay_fixture.Call(next, dataset)
-    with pytest.raises(TimeoutError) as error:
-      call.result(4)
-    assert '0.5 seconds' in str(error.value)
-    assert f"table '{replay_fixture.TRANSITIONS}'" in str(error.value)
-    assert f'replay server at {connection.address}' in str(error.value)
-
-
 # A table in the same process is read without gRPC. There Reverb 0.7.2 looks
 # only every 3 seconds whether a wait is over; half a second goes to our own
 # watcher, and the rest is for a busy machine.

@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from repertory.components import replay
-from repertory.components.config import settings
 
 _SIGNATURE = {'x': tf.TensorSpec((), tf.float32)}
 _BATCH_SIZE = 4
@@ -80,8 +79,3 @@ def test_queue():
   assert replay_ratio.updates_due(0, 9) == 2
   assert replay_ratio.steps_allowed(0, 9) == 0
   assert replay_ratio.steps_allowed(1, 9) == 2  # Five items.
-
-
-def test_limits_under_which_both_would_wait_are_refused():
-  with pytest.raises(settings.SettingError, match=r'= 4 \+ 2 × 3 = 10'):
-    replay.ReplayRatio(_make_table(2.0, 10, 9.0), _BATCH_SIZE, items_per_step=3)

@@ -76,16 +76,3 @@ def test_waiting_side_is_the_one_that_waits():
     replay_fixture.insert(connection, [7])
     call.result()
     assert_waiting(7, 11, '')  # 2 · 7 − 12 = 2
-
-
-def test_waiting_side_of_a_queue():
-  queue = replay.queue(replay_fixture.SIGNATURE, 2)
-  with replay_fixture.serve(queue) as connection:
-    sides = [replay_fixture.table_status(connection).waiting]
-    for value in range(2):
-      replay_fixture.insert(connection, [value])
-      sides.append(replay_fixture.table_status(connection).waiting)
-    for _ in range(2):
-      replay_fixture.sample(connection, 1)
-      sides.append(replay_fixture.table_status(connection).waiting)
-    assert sides == ['sample', '', 'insert', '', 'sample']

@@ -13,30 +13,6 @@ from support.replay import replay_fixture
 LIMIT = replay.RateLimit(4.0, min_size=10, error_buffer=16.0)
 
 
-def _info(table):
-  with replay_fixture.serve(table) as connection:
-    return connection.client.server_info(10)[table.name]
-
-
-def _assert_limit(info, samples_per_insert, min_size, error_buffer):
-  limiter = info.rate_limiter_info
-  center = samples_per_insert * min_size
-  assert limiter.samples_per_insert == samples_per_insert
-  assert limiter.min_size_to_sample == min_size
-  assert limiter.min_diff == center - error_buffer
-  assert limiter.max_diff == center + error_buffer
-
-
-def test_prioritized():
-  table = replay.prioritized(replay_fixture.SIGNATURE, 50, LIMIT, 0.6)
-  info = _info(table)
-  assert info.name == replay.DEFAULT_TABLE
-  assert info.max_size == 50
-  assert info.sampler_options.prioritized.priority_exponent == 0.6
-  assert info.remover_options.WhichOneof('distribution') == 'fifo'
-  _assert_limit(info, 4.0, 10, 16.0)
-
-
 @pytest.mark.parametrize('exponent', [-0.1, float('nan')])
 def test_impossible_exponents_are_refused(exponent):
   message = f'priority_exponent must be at least 0, got {exponent}'
@@ -108,30 +84,6 @@ def test_counts_are_of_items_not_of_bundles():
     assert [int(item.data['x']) for item in found] == [0, 1, 2]
     status = replay.table_status(connection.client, [table])[table.name]
     assert (status.size, status.samples) == (3, 3)
-
-
-def test_check_of_a_queue():
-  queue = replay.queue(replay_fixture.SIGNATURE, 6, name='unrolls')
-  queue.check(batch_size=4, items_per_insert=2)
-  with pytest.raises(ValueError) as error:
-    queue.check(batch_size=4, items_per_insert=3)
-  for expected in ("queue 'unrolls'", 'batch_size', '4 + 3', 'got 6'):
-    assert expected in str(error.value)
-  with pytest.raises(ValueError, match=r"^room of queue 'unrolls'"):
-    queue.check(4, 3, names={'max_size': 'room'})
-
-
-def test_check_of_a_limited_table():
-  # 4 + 4 × 3 = 16 is the error buffer.
-  replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT).check(4, 3)
-  with pytest.raises(ValueError, match='error_buffer'):
-    replay.uniform(replay_fixture.SIGNATURE, 50, LIMIT).check(5, 3)
-  with pytest.raises(ValueError, match='max_size = 9'):
-    replay.uniform(replay_fixture.SIGNATURE, 9, LIMIT).check(4, 3)
-  with pytest.raises(ValueError, match='room = 9'):
-    replay.uniform(replay_fixture.SIGNATURE, 9, LIMIT).check(
-      4, 3, names={'max_size': 'room'}
-    )
 
 
 @pytest.mark.parametrize('name', ['max_size', 'max_times_sampled'])

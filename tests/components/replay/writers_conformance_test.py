@@ -179,22 +179,6 @@ class WriterConformance:
       taken = table.take(8)
     _check(taken, range(8))
 
-  def test_full_table_blocks(self):
-    with self.open(max_size=2) as (table, writer):
-      self.write(writer, 0, 1)
-      for number in (2, 3):
-        self.call(writer.put, _leaves([number]))  # `put` never waits.
-        assert writer.is_ahead()
-      waiting = calls.Call(writer.wait)
-      assert waiting.is_waiting(_MOMENT_SECONDS)
-      assert table.count() == 2
-      taken = [*table.take(2)]
-      waiting.result(self.deadline_seconds)
-      assert not writer.is_ahead()
-      assert table.count() == 4
-      taken += table.take(2)
-    _check(taken, range(4))
-
   def test_some_may_be_pending(self):
     with self.open(max_size=2, max_pending_items=2) as (table, writer):
       for number in range(4):

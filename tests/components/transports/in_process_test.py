@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import dm_env
 import numpy as np
 import pytest
 import tree
@@ -47,27 +46,14 @@ def _open(described=None, parts=None, timeout_seconds=20.0, **settings):
   )
 
 
-def _timestep(step_type, value):
-  ones = np.ones([1], np.float32)
-  observation = np.array([value], np.int64)
-  return dm_env.TimeStep(np.array([step_type]), ones, ones, observation)
-
-
 def _make_adder(transport, **settings):
   settings = {'priority': lambda: 1.0, 'version': lambda: 0, **settings}
   return transport.make_adder(1, **settings)
 
 
-def _put(adder, values):
-  """Writes an episode of one step per value, which starts with it."""
-  for value in values:
-    adder.add_first(_timestep(dm_env.StepType.FIRST, value))
-    adder.add(np.zeros([1], np.int32), _timestep(dm_env.StepType.LAST, -1))
-
-
 def _add(transport, num_items, **settings):
   adder = _make_adder(transport, **settings)
-  _put(adder, range(num_items))
+  replay_fixture.play(adder, range(num_items))
   assert adder.num_items == num_items
   return adder
 
@@ -83,7 +69,7 @@ def test_each_side_may_have_its_own_stop_signal():
   stopped = transport.at(local.WaitPolicy(20.0, stop))
   adder = _make_adder(stopped, max_pending_items=0)
   with pytest.raises(signals.Stopped):
-    _put(adder, range(6))
+    replay_fixture.play(adder, range(6))
   # Others continue to wait, here until there is an item.
   assert _numbers(next(transport.make_learner_side().batches)) == [0, 1, 2, 3]
   for one in (transport, stopped):
@@ -97,7 +83,7 @@ def _run(seed, described):
   end, adder = transport.make_learner_side(), _make_adder(transport)
   learned, steps = [], 0
   for number in range(40):
-    _put(adder, [number])
+    replay_fixture.play(adder, [number])
     while end.updates_due(steps, adder.num_items):
       sample = next(end.batches)
       learned.append(sample)

@@ -2,12 +2,11 @@
 
 import time
 
-import dm_env
-import numpy as np
 import pytest
 
 from repertory.components import adders, replay, transports
 from repertory.components.checkpoints import checkpointing
+from repertory.components.config import settings
 from repertory.components.transports import experience
 from support.replay import replay_fixture
 
@@ -27,10 +26,10 @@ def _open_transport():
   rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
   table = replay.uniform(_ITEMS.signature(_SPEC), 1000, rate_limit)
 
-  def open_transport(timeout_seconds=20.0, **settings):
+  def open_transport(timeout_seconds=20.0, **changes):
     connection = replay.Connection(address, timeout_seconds)
     described = experience.Experience(
-      _ITEMS, [table], batch_size=4, prefetch=0, **settings
+      _ITEMS, [table], batch_size=4, prefetch=0, **changes
     )
     return connection, transports.ReverbTransport(
       connection, described, transports.TransportParts()
@@ -41,21 +40,10 @@ def _open_transport():
     yield open_transport
 
 
-def _add(transport, num_items, **settings):
+def _add(transport, num_items):
   """Adds items in episodes of one step."""
-  settings = {'priority': lambda: 1.0, 'version': lambda: 0, **settings}
-  adder = transport.make_adder(1, **settings)
-
-  def timestep(step_type):
-    ones = np.ones([1], np.float32)
-    return dm_env.TimeStep(
-      np.array([step_type]), ones, ones, np.zeros([1], np.int64)
-    )
-
-  adder.add_first(timestep(dm_env.StepType.FIRST))
-  for i in range(2 * num_items - 1):
-    step_type = dm_env.StepType.FIRST if i % 2 else dm_env.StepType.LAST
-    adder.put(np.zeros([1], np.int32), timestep(step_type))
+  adder = transport.make_adder(1, priority=lambda: 1.0, version=lambda: 0)
+  replay_fixture.play(adder, range(num_items), adder.put)
   assert adder.num_items == num_items
   return adder
 
@@ -106,3 +94,8 @@ def test_close_ends_all_whichever_fails(open_transport, monkeypatch):
   monkeypatch.setattr(end.batches, 'close', fail)
   with pytest.raises(OSError, match='stuck'):
     end.close()  # Then there are no threads left.
+
+
+def test_impossible_minimum_of_priorities_opens_nothing(open_transport):
+  with pytest.raises(settings.SettingError, match=r'min_priority .* got 0\.0'):
+    open_transport(min_priority=0.0)

@@ -12,7 +12,7 @@ from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.runtime import signals
 from repertory.components.transports import experience
-from support.replay import numbered_steps
+from support.replay import replay_fixture
 from support.system import calls
 
 _TRANSITIONS = adders.Transitions(1, 0.9)
@@ -85,12 +85,11 @@ class TransportConformance:
     """Calls a function that may block, with the deadline."""
     return calls.Call(function, *args).result(self.deadline_seconds)
 
-  def add(self, transport, *numbers, **settings):
-    """Adds a one-step episode for each number, see `numbered_steps`."""
-    num_slots = settings.pop('num_slots', 1)
-    adder = _make_adder(transport, num_slots, **settings)
-    numbered_steps.play(
-      adder, numbers, lambda *step: self.call(adder.add, *step), num_slots
+  def add(self, transport, *numbers):
+    """Adds a one-step episode for each number."""
+    adder = _make_adder(transport)
+    replay_fixture.play(
+      adder, numbers, lambda *step: self.call(adder.add, *step)
     )
     self.call(adder.close)
 
@@ -104,8 +103,8 @@ class TransportConformance:
       with self.learn(transport) as end:
         sample = self.draw(end)
         tree.assert_same_structure(sample, end.batches.element_spec)
-    numbers = numbered_steps.check_transitions(sample.data)
-    assert set(numbers) <= set(range(6))
+    assert set(_numbers(sample)) <= set(range(6))
+    np.testing.assert_array_equal(sample.data.next_observation, -1)
     assert np.shape(sample.keys) == (_BATCH_SIZE,)
     for name, found, expected in (
       ('probabilities', sample.probabilities, 1 / 6),
@@ -122,11 +121,9 @@ class TransportConformance:
       ) as transport:
         adder = _make_adder(transport, **settings)
         try:
-          numbered_steps.play(
-            adder, range(limit), lambda *step, to=adder: to.put(*step)
-          )
+          replay_fixture.play(adder, range(limit), adder.put)
           assert not adder.is_ahead()
-          numbered_steps.play(adder, [9], lambda *step, to=adder: to.put(*step))
+          replay_fixture.play(adder, [9], adder.put)
           assert adder.is_ahead()
         finally:
           self.call(adder.close)
@@ -178,9 +175,7 @@ class TransportConformance:
       waiting = calls.Call(next, end.batches)
       assert waiting.is_waiting(_MOMENT_SECONDS)
       self.add(transport, *range(6))
-      numbered_steps.check_transitions(
-        waiting.result(self.deadline_seconds).data
-      )
+      waiting.result(self.deadline_seconds)
     with self.open(tmp_path) as transport, self.learn(transport) as end:
       waiting = calls.Call(next, end.batches)
       assert waiting.is_waiting(_MOMENT_SECONDS)
@@ -202,8 +197,7 @@ class TransportConformance:
         keys = {}
         while len(keys) < 2:
           sample = self.draw(end)
-          numbers = numbered_steps.check_transitions(sample.data)
-          keys.update(zip(numbers, np.asarray(sample.keys)))
+          keys.update(zip(_numbers(sample), np.asarray(sample.keys)))
         new = np.array([0.0, 7.5])  # The first is raised to the minimum.
         end.priorities.update(np.array([keys[0], keys[1]]), new)
         self.call(end.flush)
@@ -219,7 +213,7 @@ class TransportConformance:
         )
 
   def test_snapshot_is_restored(self, tmp_path):
-    signature = _TRANSITIONS.signature(numbered_steps.SPEC)
+    signature = _TRANSITIONS.signature(replay_fixture.TRANSITION_SPEC)
     first, second, third = (
       os.path.join(tmp_path, name) for name in ('first', 'second', 'third')
     )
@@ -227,7 +221,7 @@ class TransportConformance:
     with self.open(first, queue) as transport:
       self.add(transport, *range(20))
       with self.learn(transport) as end:
-        numbers = numbered_steps.check_transitions(self.draw(end).data)
+        numbers = _numbers(self.draw(end))
         assert not end.is_snapshot_taken()
         state = end.describe()
         path = self.call(end.write_snapshot)
@@ -241,7 +235,7 @@ class TransportConformance:
       self.learn(transport) as end,
     ):
       end.check_restored(checkpoint)
-      numbers += numbered_steps.check_transitions(self.draw(end).data)
+      numbers += _numbers(self.draw(end))
       (status,) = end.statuses().values()
       assert status.inserts == 20
     assert numbers[:4] == [0, 1, 2, 3]
@@ -259,28 +253,31 @@ class TransportConformance:
 
 def _uniform(rate_limit):
   return replay.uniform(
-    _TRANSITIONS.signature(numbered_steps.SPEC), 1000, rate_limit
+    _TRANSITIONS.signature(replay_fixture.TRANSITION_SPEC), 1000, rate_limit
   )
 
 
 def _prioritized():
   return replay.prioritized(
-    _TRANSITIONS.signature(numbered_steps.SPEC),
+    _TRANSITIONS.signature(replay_fixture.TRANSITION_SPEC),
     1000,
     _NO_LIMIT,
     priority_exponent=1.0,
   )
 
 
-def _make_adder(transport, num_slots=1, **settings):
+def _make_adder(transport, **settings):
   settings = {'priority': lambda: 1.0, 'version': lambda: 0, **settings}
-  return transport.make_adder(num_slots, **settings)
+  return transport.make_adder(1, **settings)
+
+
+def _numbers(sample):
+  return np.asarray(sample.data.observation).tolist()
 
 
 def _probabilities(sample):
   """Returns number and probability of each item."""
-  numbers = numbered_steps.check_transitions(sample.data)
-  return [*zip(numbers, np.asarray(sample.probabilities).tolist())]
+  return [*zip(_numbers(sample), np.asarray(sample.probabilities).tolist())]
 
 
 class TestReverbTransport(TransportConformance):

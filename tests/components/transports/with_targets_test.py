@@ -2,7 +2,6 @@
 
 import contextlib
 
-import dm_env
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -41,20 +40,12 @@ def _open(**settings):
   )
 
 
-def _timestep(step_type, value):
-  ones = np.ones([1], np.float32)
-  observation = np.array([value], np.int64)
-  return dm_env.TimeStep(np.array([step_type]), ones, ones, observation)
-
-
 def _act(transport, values):
   """Writes an item for each value."""
   adder = transport.make_adder(
     1, priority=lambda: 1.0, version=lambda: 0, max_pending_items=0
   )
-  for value in values:
-    adder.add_first(_timestep(dm_env.StepType.FIRST, value))
-    adder.add(np.zeros([1], np.int32), _timestep(dm_env.StepType.LAST, -1))
+  replay_fixture.play(adder, values)
   return adder
 
 

@@ -1,7 +1,6 @@
 """Tests of variable clients in the learner's process."""
 
 import threading
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import tensorflow as tf
 
 from repertory.components import variables
 from repertory.components.runtime import signals
-from repertory.components.variables import local_client
 
 SHAPES = [(2, 3), (), (1000,)]
 
@@ -30,16 +28,6 @@ class TestPublished:
     self.publisher = variables.Publisher(self.theirs)
     self.client = variables.LocalVariableClient(self.publisher, self.mine)
 
-  def test_before_the_first(self):
-    self.client.update()
-    self.client.update(
-      wait=True
-    )  # Returns, because snapshots are there at once.
-    assert numbers(self.mine) == {-7.0}
-    assert self.client.version == -1
-    assert self.client.age_seconds == 0.0
-    assert self.client.max_priority == 1.0
-
   def test_variables_of_other_shapes_are_refused(self):
     for others in (self.mine[:-1], [*self.mine, tf.Variable(0.0)]):
       with pytest.raises(ValueError, match='must create the same variables'):
@@ -51,16 +39,6 @@ class TestPublished:
     self.mine[0].assign(tf.fill(SHAPES[0], 5.0))
     self.client.update()
     assert numbers(self.mine[:1]) == {5.0}
-
-  def test_age_is_since_publication(self):
-    with mock.patch.object(local_client.time, 'monotonic') as clock:
-      clock.return_value = 100.0
-      self.publisher.publish(1, 1.0)
-      clock.return_value = 107.0
-      self.client.update()
-      clock.return_value = 110.0
-      self.publisher.publish(2, 1.0)  # Not in use.
-      assert self.client.age_seconds == 110.0 - 100.0
 
   @pytest.mark.parametrize(
     'how', ['assign_add', 'assign', 'compiled', 'scatter_update']

@@ -140,10 +140,8 @@ def test_resumes_after_an_error_of_the_source(make):
   assert harness.values() == 6
 
 
-@pytest.mark.parametrize(
-  'shapes', [[(2, 3), (3,)], [(3,), (2, 3), ()], [(2, 3), (1,), ()]]
-)
-def test_variables_that_do_not_fit_are_refused(make, shapes):
+def test_variables_that_do_not_fit_are_refused(make):
+  shapes = [(3,), (2, 3), ()]
   harness = make(names=('policy',))
   harness.source.shapes = shapes
   with pytest.raises(ValueError) as error:

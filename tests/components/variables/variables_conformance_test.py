@@ -148,18 +148,6 @@ class VariableClientConformance:
       self.call(pair.variable_client.update, True)  # Nothing is new.
       assert pair.check() == pair.learner.version
 
-  def test_updates_keep_up(self):
-    with self.follow() as pair:
-      pair.learner.step()
-
-      def update() -> bool:
-        self.call(pair.variable_client.update)
-        return pair.check() == pair.learner.version
-
-      calls.wait_until(
-        update, 'a new version without waiting', self.deadline_seconds
-      )
-
   def test_variables_change_in_updates_alone(self):
     self._skip_shared()
     with self.follow() as pair:
@@ -219,11 +207,6 @@ class VariableClientConformance:
       with contextlib.suppress(signals.Stopped):  # Or they were there at once.
         waiting.result(self.deadline_seconds)
       pair.check()
-
-  def test_close_ends_all_threads(self):
-    with self.follow() as pair:
-      self.call(pair.variable_client.update, True)
-      self.call(pair.variable_client.update)
 
   def _skip_shared(self):
     if self.is_shared:

@@ -91,7 +91,7 @@ class RecordingWriter(replay.Writer):
       ordered = [np.array(item[i]) for i in range(len(self._specs))]
       bundle.append(tree.unflatten_as(self.table.signature, ordered))
       if len(bundle) == self.table.bundle_size:
-        self._put_one(bundle)
+        self._insert(bundle)
         bundle = []
     self.puts.append(count)
 
@@ -100,9 +100,10 @@ class RecordingWriter(replay.Writer):
     assert self._num_kept - reference.number < self._num_alive
     return reference.leaf
 
-  def _insert(self, priority, bundle):
+  def _insert(self, bundle):
+    self.priorities += [self._next_priority()] * len(bundle)
     self.items += bundle
-    self.priorities += [priority] * len(bundle)
+    self.num_items += len(bundle)
 
   def _try_to_drain(self, num_pending, seconds):
     return True

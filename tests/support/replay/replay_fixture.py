@@ -7,6 +7,7 @@ import subprocess
 import sys
 from typing import Any
 
+import dm_env
 import numpy as np
 import psutil
 import tensorflow as tf
@@ -131,6 +132,27 @@ def sample(connection, num_samples, table=replay.DEFAULT_TABLE) -> list[Any]:
     )
     for k in range(len(bundles) * size)
   ]
+
+
+def play(adder, numbers, add=None):
+  """Adds episodes of one step, which makes an item of `TRANSITION_SPEC`.
+
+  Args:
+    adder: An adder of one slot.
+    numbers: First observations of the episodes; the last ones are -1.
+    add: Function to call in place of `adder.add`.
+  """
+
+  def timestep(step_type, number):
+    ones = np.ones([1], np.float32)
+    return dm_env.TimeStep(
+      np.array([step_type], np.int32), ones, ones, np.array([number], np.int64)
+    )
+
+  for number in numbers:
+    adder.add_first(timestep(dm_env.StepType.FIRST, number))
+    last = timestep(dm_env.StepType.LAST, -1)
+    (add or adder.add)(np.zeros([1], np.int32), last)
 
 
 def drain(connection, table=replay.DEFAULT_TABLE) -> list[Any]:

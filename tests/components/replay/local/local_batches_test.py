@@ -1,6 +1,5 @@
 """Tests of batches from a local table."""
 
-import numpy as np
 import pytest
 import tree
 
@@ -51,18 +50,3 @@ def test_patience_ends_before_the_time_out(make):
     replay_fixture.Call(next, batches).result()
   local_fixture.insert(table, [1, 2, 3])
   assert local_fixture.values(next(batches)) == [1, 2, 3]
-
-
-class TestPriorities:
-  @pytest.fixture(name='table')
-  def _table(self):
-    table = local_fixture.make_table(replay_fixture.make_prioritized())
-    local_fixture.insert(table, [0, 1, 2])
-    return table
-
-  @pytest.mark.parametrize('bad', [float('nan'), float('inf')])
-  def test_that_are_not_finite_are_refused(self, table, bad):
-    updater = local.LocalPriorities(table, 0.5)
-    with pytest.raises(FloatingPointError, match=f'finite, .*{bad}'):
-      updater.update(np.array([0, 1], np.uint64), np.array([2.0, bad]))
-    assert table.copy().priorities.tolist() == [1, 1, 1]

@@ -55,9 +55,6 @@ _TABLES = {
     _SIGNATURE, 50, replay_fixture.NO_LIMIT, 0.7
   ),
   'queue': replay.queue(_SIGNATURE, 50),
-  'thrice': dataclasses.replace(
-    replay_fixture.make_fifo(_SIGNATURE, 50), max_times_sampled=3
-  ),
 }
 
 
@@ -186,7 +183,6 @@ def test_damages_are_named(tmp_path, name, content, message):
       {'signature': {**_SIGNATURE, 'number': tf.TensorSpec([], tf.int32)}},
       r'signature: .*int64.* there, .*int32',
     ),
-    ({'sampler': 'lifo'}, 'sampler: uniform there, lifo now'),
   ],
 )
 def test_differences_are_named(tmp_path, changes, message):

@@ -6,15 +6,12 @@ import weakref
 import numpy as np
 import pytest
 import tensorflow as tf
-import tree
 
-from repertory.components import adders, replay
-from repertory.components.replay import local, packing
+from repertory.components import replay
+from repertory.components.replay import local
 from support.replay import (
   local_fixture,
-  recording_writer,
   replay_fixture,
-  transition_twin,
 )
 
 
@@ -22,12 +19,6 @@ def _drain(table):
   """Samples all items of a queue."""
   size = table.status().size
   return local_fixture.sample(table, size).data
-
-
-def _split(data):
-  """Returns the items of a batch."""
-  leaves = tree.flatten(data)
-  return [tree.unflatten_as(data, row) for row in zip(*leaves)]
 
 
 def _make_queue(signature, max_size=100_000):
@@ -173,33 +164,3 @@ class TestTurns:
   def test_positions_out_of_range_are_refused(self, table, turn):
     with pytest.raises(ValueError, match=rf'turn .*\[0, 3\).* {turn}'):
       local_fixture.open_writer(table, turn=turn)
-
-
-def test_transitions_are_as_recorded(monkeypatch):
-  # Observations, forces and extras are large.
-  monkeypatch.setattr(packing, '_MAX_PACKED_BYTES', 4)
-  transitions = adders.Transitions(
-    5, 0.9, extras_spec=transition_twin.EXTRAS_SPEC
-  )
-  signature = transitions.signature(transition_twin.SPEC)
-  lengths = [1, 2, 5, 6, 41, 1000]
-
-  def play(writer):
-    slots = [
-      transition_twin.Slot(i, [(np.ones(n), np.ones(n))] * (200 // n + 1))
-      for i, n in enumerate(lengths)
-    ]
-    adder = transitions.make_adder(writer, len(slots))
-    transition_twin.run(adder, slots, 200)
-    adder.close()
-
-  table = _make_queue(signature)
-  writer = local_fixture.open_writer(table)
-  play(writer)
-  recording = recording_writer.RecordingWriter(signature, writer.shared)
-  assert len(recording.shared) == 6
-  play(recording)
-  items = _split(_drain(table))
-  assert len(items) > 700
-  for found, expected in zip(items, recording.items, strict=True):
-    tree.map_structure(np.testing.assert_array_equal, found, expected)

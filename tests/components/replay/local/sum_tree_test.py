@@ -18,17 +18,6 @@ def _find(weights, uniforms):
   return found
 
 
-def test_draws_by_hand():
-  # Cumulative sums: 1, 1, 4, 4, 8.
-  tree = sum_tree.SumTree(5)
-  tree.set(np.arange(5), np.array([1.0, 0.0, 3.0, 0.0, 4.0]))
-  assert tree.total == 8
-  uniforms = np.array([0.0, 0.124, 0.125, 0.499, 0.5, 1 - 2**-53])
-  places, probabilities = tree.draw(uniforms)
-  assert places.tolist() == [0, 0, 2, 2, 4, 4]
-  assert probabilities.tolist() == [1 / 8, 1 / 8, 3 / 8, 3 / 8, 1 / 2, 1 / 2]
-
-
 # One block, one group, and several; the first one full.
 @pytest.mark.parametrize('size', [1, 8, 9, 64, 65, 512, 513, 1500])
 def test_equals_a_search_from_the_first_on(size):
