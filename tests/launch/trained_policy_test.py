@@ -236,7 +236,10 @@ class TestRefusals:
     policy.reset()
     for observation, words in (
       (eye, ['observation: expected a mapping', "'eye'", 'ndarray']),
-      ({'eye': eye}, ["the keys ['eye', 'arm']", "found the keys ['eye']"]),
+      (
+        {'eye': eye},
+        ["the keys ['eye', 'arm']", "found a mapping with the keys ['eye']"],
+      ),
       (
         {'eye': eye, 'arm': np.zeros([4])},
         ["observation['arm']: expected an array of shape (3,)", '(4,)',
