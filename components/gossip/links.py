@@ -1,9 +1,10 @@
 """Links between gossip neighbors: receiver, sender and wire format.
 
 A link goes one way, over an address of `inference.addresses`. It begins with a
-JSON object with the sender's identity and a digest of its layout; the answer is
-empty, or the reason of a refusal. Then come messages: 20 bytes (magic, version,
-length) and a vector's raw bytes. They are not acknowledged.
+line of JSON, an object with the sender's identity and a digest of its layout;
+the answer is a line with a JSON text: empty, or the reason of a refusal. Then
+come messages: 20 bytes (magic, version, length) and a vector's raw bytes. They
+are not acknowledged.
 """
 
 import contextlib
@@ -13,7 +14,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from absl import logging
@@ -24,12 +25,11 @@ from repertory.components.runtime import callers, network_interfaces
 
 _MAGIC = b'gssp'
 _HEADER = struct.Struct('<4sqQ')
-_LENGTH = struct.Struct('<I')
-_MAX_TEXT_BYTES = 1 << 16
+_MAX_LINE_BYTES = 1 << 16
 
-# Time limit for a handshake. A message may take longer, at this rate at least.
+# Time limit for a handshake. Messages have none: the link of a neighbor that
+# hangs ends once that is replaced.
 TIMEOUT_SECONDS = 20.0
-_BYTES_PER_SECOND = 1e6
 _JOIN_SECONDS = 5.0
 # Delay before a broken link is tried again.
 _RETRY_SECONDS = 0.25
@@ -132,39 +132,44 @@ class Inlet:
   def _serve(self, stream: socket.socket) -> None:
     """Receives from one neighbor until its link ends."""
     name = ''
+    limit = threading.Timer(TIMEOUT_SECONDS, _shut, [stream])
+    limit.daemon = True
+    limit.start()
     try:
       addresses.tune(stream)
-      name = self._greet(stream)
-      while True:
-        self._take(stream, name)
+      with stream.makefile('rb') as file:
+        name = self._greet(stream, file)
+        limit.cancel()
+        while True:
+          self._take(file, name)
     except OSError as error:
       if name and not self._is_closed.is_set():
         logging.info('The link from %s ended: %s', name, error)
     finally:
+      limit.cancel()
       with self._lock:
         del self._streams[stream]
       stream.close()
 
-  def _greet(self, stream: socket.socket) -> str:
+  def _greet(self, stream: socket.socket, file: BinaryIO) -> str:
     """Receives a neighbor's handshake, answers it and returns its name."""
-    text = _receive_text(stream)
     try:
-      name = self._check(text)
+      name = self._check(file.readline(_MAX_LINE_BYTES))
     except ConnectionError as error:
-      _send_text(stream, str(error))
+      _send_line(stream, str(error))
       raise
     with self._lock:
       for other, its_name in self._streams.items():
         if its_name == name:
           _shut(other)
       self._streams[stream] = name
-    _send_text(stream, '')
+    _send_line(stream, '')
     return name
 
-  def _check(self, text: str) -> str:
+  def _check(self, line: bytes) -> str:
     """Checks a handshake; returns the neighbor's name."""
     try:
-      hello = json.loads(text)
+      hello = json.loads(line)
       digest = hello.pop('digest')
       caller = callers.Caller(**hello)
       self._fencing.check(caller)
@@ -173,7 +178,7 @@ class Inlet:
     ) as error:  # fmt: skip
       raise RefusedLinkError(
         'A link must begin with a JSON object of name, generation, token and '
-        f'digest, got {text[:200]!r}.'
+        f'digest, got {line[:200]!r}.'
       ) from error
     if caller.name not in self._neighbors:
       raise RefusedLinkError(
@@ -186,9 +191,10 @@ class Inlet:
       )
     return caller.name
 
-  def _take(self, stream: socket.socket, name: str) -> None:
+  def _take(self, file: BinaryIO, name: str) -> None:
     """Waits for one message and keeps it."""
-    header = _receive(stream, bytearray(_HEADER.size), None)
+    header = bytearray(_HEADER.size)
+    _fill(file, header)
     magic, version, length = _HEADER.unpack(header)
     if (magic, length) != (_MAGIC, self._layout.num_bytes):
       raise ConnectionError(
@@ -196,7 +202,7 @@ class Inlet:
         f'got {bytes(header)!r}.'
       )
     vector = np.empty([self._layout.size], self._layout.dtype)
-    _receive(stream, vector.data.cast('B'), _seconds_for(length))
+    _fill(file, vector.data.cast('B'))
     with self._lock:
       self.num_messages += 1
       self._unread[name] = Message(version, vector, time.monotonic())
@@ -227,7 +233,7 @@ class Outlet:
     """
     self._neighbor = neighbor
     self._find = find
-    self._hello = json.dumps({**caller._asdict(), 'digest': layout.digest})
+    self._hello = {**caller._asdict(), 'digest': layout.digest}
     self._newest: tuple[int, memoryview] = 0, memoryview(b'')
     self._refusal: RefusedLinkError | None = None
     self._stream: socket.socket | None = None
@@ -281,14 +287,18 @@ class Outlet:
       self._stream = stream
       if self._is_closed.is_set():
         return
-      _send_text(stream, self._hello)
-      if refusal := _receive_text(stream):
+      stream.settimeout(TIMEOUT_SECONDS)
+      _send_line(stream, self._hello)
+      with stream.makefile('rb') as file:
+        if not (answer := file.readline(_MAX_LINE_BYTES)):
+          raise ConnectionError('The other side has gone.')
+      if refusal := json.loads(answer):
         raise RefusedLinkError(refusal)
+      stream.settimeout(None)
       self._has_come.wait()
       while not self._is_closed.is_set():
         self._has_come.clear()
         version, data = self._newest
-        stream.settimeout(_seconds_for(len(data)))
         stream.sendall(_HEADER.pack(_MAGIC, version, len(data)))
         stream.sendall(data)
         self._has_come.wait()
@@ -306,42 +316,11 @@ def _shut(stream: socket.socket) -> None:
     stream.shutdown(socket.SHUT_RDWR)
 
 
-def _seconds_for(num_bytes: int) -> float:
-  return TIMEOUT_SECONDS + num_bytes / _BYTES_PER_SECOND
+def _send_line(stream: socket.socket, message: Any) -> None:
+  stream.sendall(json.dumps(message).encode() + b'\n')
 
 
-def _send_text(stream: socket.socket, text: str) -> None:
-  data = text.encode()
-  stream.settimeout(TIMEOUT_SECONDS)
-  stream.sendall(_LENGTH.pack(len(data)) + data)
-
-
-def _receive_text(stream: socket.socket) -> str:
-  deadline = time.monotonic() + TIMEOUT_SECONDS
-  length = _receive(stream, bytearray(_LENGTH.size), TIMEOUT_SECONDS)
-  (size,) = _LENGTH.unpack(length)
-  if size > _MAX_TEXT_BYTES:
-    raise ConnectionError(
-      f'A link must begin with at most {_MAX_TEXT_BYTES} bytes, got {size}.'
-    )
-  left = deadline - time.monotonic()
-  return _receive(stream, bytearray(size), left).decode(errors='replace')
-
-
-def _receive(stream: socket.socket, data, seconds: float | None):
-  """Fills a buffer within a time limit, if any, and returns it.
-
-  Raises:
-    OSError: If the other side has gone or is too slow.
-  """
-  deadline = None if seconds is None else time.monotonic() + seconds
-  view = memoryview(data)
-  while view:
-    if deadline is not None:
-      seconds = max(1e-3, deadline - time.monotonic())
-    stream.settimeout(seconds)
-    count = stream.recv_into(view)
-    if not count:
-      raise ConnectionError('The other side has gone.')
-    view = view[count:]
-  return data
+def _fill(file: Any, buffer: bytearray | memoryview) -> None:
+  """Reads until a buffer is full; raises OSError if the stream ends before."""
+  if file.readinto(buffer) < len(buffer):
+    raise ConnectionError('The other side has gone.')

@@ -6,10 +6,10 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from repertory.components import gossip, replay, transports, variables
+from repertory.components import gossip, transports, variables
 from repertory.components.runtime import signals
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
@@ -30,6 +30,7 @@ class GossipLearner(learner.LearnerNode):
 
   Attributes:
     participant: Its side of gossip; None without neighbors.
+    upload: Upload of its checkpoints to the gossip node.
   """
 
   participant: gossip.Participant | None = None
@@ -40,11 +41,12 @@ class GossipLearner(learner.LearnerNode):
     session: session_lib.Session,
     transport: transports.Transport,
     start: gossip_node_lib.LearnerStart,
-    mix_period: int,
+    settings: Any,
+    gossip_node: Any,
   ):
     """Makes the learner; its checkpoint, if any, has been unpacked already."""
     super().__init__(context, session, transport)
-    self._mix_period = mix_period
+    self._mix_period = settings.mix_period
     if start.whole:
       whole = gossip_means.unpack(start.whole)
       steps = start.counts['learner_steps']
@@ -52,11 +54,19 @@ class GossipLearner(learner.LearnerNode):
       self._end.begin(self.version)
     if start.learned:
       self.learner.begin_with(gossip_means.unpack(start.learned))
-
-  @property
-  def tables(self) -> Mapping[str, replay.TableInfo]:
-    """Status of its tables, by name."""
-    return self._end.statuses()
+    self.upload = checkpoint_transfer.CheckpointUpload(
+      session, self._checkpoints, gossip_node, context.caller
+    )
+    if settings.num_learners > 1:
+      self.participant = gossip.Participant(
+        self.learner.get_learned(),
+        settings.graph,
+        settings.learners,
+        find=context.coordinator.address_of,
+        caller=context.caller,
+        share=settings.mix_weight,
+        interface=context.interface,
+      )
 
   def step(self) -> None:
     before, period = self.version, self._mix_period
@@ -67,32 +77,23 @@ class GossipLearner(learner.LearnerNode):
     if mixed is not None:
       self.learner.begin_with(mixed)
 
-  def join(self, context: node.Context, settings: Any) -> None:
-    """Connects it to its neighbors in the graph of a `gossip.Gossip`."""
-    self.participant = gossip.Participant(
-      self.learner.get_learned(),
-      settings.graph,
-      settings.learners,
-      find=context.coordinator.address_of,
-      caller=context.caller,
-      share=settings.mix_weight,
-      interface=context.interface,
+  def make_report(
+    self, mean_return: float | None
+  ) -> gossip_node_lib.LearnerReport:
+    """Makes the report to the gossip node."""
+    figures = self.participant.figures() if self.participant else None
+    return gossip_node_lib.LearnerReport(
+      self.version, mean_return, self._end.statuses(), figures
     )
 
-  def flush_logs(self) -> None:
-    """Writes the last, incomplete log row."""
+  def finish(self) -> None:
+    """Writes the last log row, and uploads the final checkpoint."""
     self._logger.flush()
-
-  def make_upload(
-    self, gossip_node: Any, caller: Sequence[Any]
-  ) -> checkpoint_transfer.CheckpointUpload:
-    """Makes the upload of its checkpoints."""
-    return checkpoint_transfer.CheckpointUpload(
-      self._session, self._checkpoints, gossip_node, caller
-    )
+    self.upload.finish()
 
   def close(self) -> None:
     with contextlib.ExitStack() as stack:  # Close all, even if one fails.
+      stack.callback(self.upload.close)  # Last; it removes checkpoints.
       stack.callback(super().close)
       if self.participant is not None:
         stack.callback(self.participant.close)
@@ -139,7 +140,8 @@ class ActorLearnerNode(actor.ActorNode):
         own,
         transport,
         start,
-        settings.mix_period,
+        settings,
+        gossip_node,
       )
       unless_made.callback(self.learner.close)
       size = own.experiment.num_environments
@@ -153,10 +155,6 @@ class ActorLearnerNode(actor.ActorNode):
         # The learner flushes all items before it samples.
         max_pending_items=sys.maxsize,
       )
-      unless_made.callback(super().close)
-      self._upload = self.learner.make_upload(gossip_node, self._caller)
-      if settings.num_learners > 1:
-        self.learner.join(context, settings)
       unless_made.pop_all()
 
   @property
@@ -170,36 +168,27 @@ class ActorLearnerNode(actor.ActorNode):
   def step(self) -> int:
     num_steps = super().step()
     self.learner.catch_up(self.num_items, self.flush)
-    self._upload.advance(self._order)
+    self.learner.upload.advance(self._order)
     return num_steps
 
   def run(self) -> None:
     with contextlib.suppress(signals.Stopped):
       super().run()
-    self.learner.flush_logs()
     self._send_variables()
-    self._upload.finish()
+    self.learner.finish()
 
   def report(self) -> reports.HeartbeatReply:
     reply = super().report()
-    participant = self.learner.participant
     self._order = self._gossip.exchange(
-      self._caller,
-      gossip_node_lib.LearnerReport(
-        self.learner.version,
-        self.mean_return,
-        self.learner.tables,
-        participant.figures() if participant else None,
-      ),
+      self._caller, self.learner.make_report(self.mean_return)
     )
     if time.monotonic() - self._sent_at > gossip_node_lib.PERIOD_SECONDS:
       self._send_variables()
     return reply
 
   def close(self) -> None:
-    """Closes learner, actor and uploads."""
+    """Closes learner and actor."""
     with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      stack.callback(self._upload.close)
       stack.callback(self.learner.close)
       stack.callback(super().close)
 

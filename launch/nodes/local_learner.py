@@ -2,9 +2,8 @@
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from repertory.components import adders, transports, variables
 from repertory.components.replay import local
@@ -13,7 +12,7 @@ from repertory.components.transports import experience as experience_lib
 from repertory.launch.coordination import kinds, starts
 from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import learner as learner_lib
-from repertory.launch.nodes import node, round_snapshots
+from repertory.launch.nodes import node
 from repertory.launch.nodes import rounds as rounds_lib
 from repertory.launch.opening import session as session_lib
 
@@ -53,7 +52,9 @@ class LocalLearner:
     )
     self._made: (
       tuple[
-        variables.Publisher, transports.InProcessTransport, _Lockstep | None
+        variables.Publisher,
+        transports.InProcessTransport,
+        rounds_lib.Rounds | None,
       ]
       | None
     ) = None
@@ -69,13 +70,13 @@ class LocalLearner:
       learner = learner_lib.LearnerNode(context, self._session, transport)
       unless_made.callback(learner.close)
       # Before the first update, which must not overlap with a read.
-      publisher, lockstep = learner.publisher, None
+      publisher, rounds = learner.publisher, None
       if self._lag is not None:
-        lockstep = self._make_lockstep(
+        rounds = self._make_rounds(
           self._lag, publisher, transport, context.stop
         )
       unless_made.pop_all()
-    self._made = publisher, transport, lockstep
+    self._made = publisher, transport, rounds
     return learner
 
   def follow(
@@ -90,23 +91,22 @@ class LocalLearner:
     self, context: node.Context, index: int, environment_ids: Sequence[int]
   ) -> actor_lib.ActorNode:
     """Makes an actor of the learner."""
-    publisher, transport, lockstep = self._find(context)
+    publisher, transport, rounds = self._find(context)
     network = self._make_network()
     timeout_seconds = self._session.experiment.timeout_seconds
     step_budget = None
-    if lockstep is None:
+    if rounds is None:
       variable_client = variables.LocalVariableClient(
         publisher, network.variables
       )
     else:
       first, context = context.stop, _finish_rounds(context)
-      rounds = lockstep.rounds
-      step_budget = rounds_lib.RoundBudget(rounds, first, context.stop)
+      step_budget = rounds_lib.RoundBudget(rounds, index, first, context.stop)
       variable_client = variables.ScheduledVariableClient(
         publisher,
         network.variables,
         period=rounds.schedule.period,
-        first_round=rounds.beginning.number,
+        first_round=rounds.restored.number,
         version_of=rounds.schedule.version_of,
         timeout_seconds=timeout_seconds,
         stop=context.stop,
@@ -123,10 +123,10 @@ class LocalLearner:
       transport=transport,
       step_budget=step_budget,
     )
-    if lockstep is not None and step_budget is not None:
+    if step_budget is not None:
       with contextlib.ExitStack() as unless_restored:
         unless_restored.callback(made.close)
-        lockstep.admit(index, made, step_budget)
+        step_budget.admit(made)
         unless_restored.pop_all()
     return made
 
@@ -135,7 +135,7 @@ class LocalLearner:
     return self._session.experiment.builder.make_network(self._session.spec)
 
   def _find(self, context: node.Context):
-    """Waits for publisher, transport and lockstep of the learner."""
+    """Waits for publisher, transport and rounds of the learner."""
     context.report_start(f'waiting for {kinds.LEARNER.name}')
     return starts.wait_for(
       lambda: self._made,
@@ -146,13 +146,13 @@ class LocalLearner:
       stop=context.stop,
     )
 
-  def _make_lockstep(
+  def _make_rounds(
     self,
     lag: int,
     publisher: variables.Publisher,
     transport: transports.InProcessTransport,
     stop: signals.StopSignal,
-  ) -> '_Lockstep':
+  ) -> rounds_lib.Rounds:
     """Makes the rounds, from the first or from that of the checkpoint."""
     session = self._session
     experiment, experience = session.experiment, session.experience
@@ -162,64 +162,24 @@ class LocalLearner:
       experience.batch_size,
       lag,
     )
-    restored = round_snapshots.Restored.read(transport.actors.restored)
+    restored = rounds_lib.Restored.read(transport.actors.restored)
     publisher.keep(schedule.num_versions)
     publisher.restore(restored.versions)
     rounds = rounds_lib.Rounds(
       schedule,
       self._num_actors,
-      experiment.max_steps,
-      experiment.timeout_seconds,
-      restored.beginning,
-    )
-    snapshots = round_snapshots.RoundSnapshots(
-      rounds,
       publisher,
+      max_steps=experiment.max_steps,
       num_episodes=session.counts['episodes'],
       timeout_seconds=experiment.timeout_seconds,
       stop=stop,
+      restored=restored,
     )
     if experiment.checkpoint_replay:
-      transport.actors.source = snapshots
+      transport.actors.source = rounds
     else:
-      snapshots.give_up()
-    return _Lockstep(rounds, snapshots, restored)
-
-
-class _Lockstep(NamedTuple):
-  """Shared state of the actors of a deterministic run."""
-
-  rounds: rounds_lib.Rounds
-  snapshots: round_snapshots.RoundSnapshots
-  restored: round_snapshots.Restored
-
-  def admit(
-    self,
-    index: int,
-    actor: actor_lib.ActorNode,
-    step_budget: rounds_lib.RoundBudget,
-  ) -> None:
-    """Restores an actor, and adds it to snapshots."""
-    deposit = self.restored.deposits.get(index)
-    if deposit is not None:
-      actor.restore(deposit.saved)
-      step_budget.begin_with(deposit.steps)
-    # So that the warning comes at the start.
-    if self.snapshots.is_possible and actor.save() is None:
-      self.snapshots.give_up()
-
-    def make_deposit(steps: int) -> round_snapshots.ActorDeposit | None:
-      actor.flush()
-      saved = actor.save()
-      if saved is None:
-        return None
-      return round_snapshots.ActorDeposit(steps, actor.total_episodes, saved)
-
-    def arrive(number: int, steps: int, takes_place: bool) -> None:
-      make = functools.partial(make_deposit, steps)
-      self.snapshots.arrive(index, number, takes_place, make)
-
-    step_budget.arrive = arrive
+      rounds.give_up()
+    return rounds
 
 
 def _finish_rounds(context: node.Context) -> node.Context:

@@ -2,9 +2,15 @@
 
 import dataclasses
 import math
+import pickle
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from repertory.components import transports, variables
+from repertory.components.replay import local
 from repertory.components.runtime import signals
 
 
@@ -49,55 +55,102 @@ class Schedule:
     return math.ceil(num_items / self.batch_size) + 1
 
 
-@dataclasses.dataclass(frozen=True)
-class RoundStart:
-  """First round of a run, which may be a resumed one.
+class ActorDeposit(NamedTuple):
+  """State of an actor at the start of a round.
 
   Attributes:
-    number: Number of the round.
+    steps: Environment steps of its earlier rounds, over all runs.
+    episodes: Episodes it finished in this run.
+    saved: Result of `ActorNode.save`.
+  """
+
+  steps: int
+  episodes: int
+  saved: bytes
+
+
+class Restored(NamedTuple):
+  """State of the rounds in a checkpoint; by default that of a new run.
+
+  Attributes:
+    number: Number of the round at which acting resumes.
     steps: Environment steps before this round and before each of the `lag`
       previous ones, by round.
+    deposits: State of each actor, by index.
+    versions: Variables that coming rounds act with, oldest first: learner
+      steps, largest priority and values.
   """
 
   number: int = 0
-  steps: Mapping[int, int] = dataclasses.field(default_factory=dict)
+  steps: Mapping[int, int] = {}
+  deposits: Mapping[int, ActorDeposit] = {}
+  versions: Sequence[tuple[int, float, list[np.ndarray]]] = ()
+
+  @classmethod
+  def read(cls, restored: bytes) -> 'Restored':
+    """Decodes the state saved by `Rounds`; empty bytes if none."""
+    if not restored:
+      return cls()
+    with local.reading('The state of actors in the checkpoint'):
+      return cls(*pickle.loads(restored))
 
 
-class Rounds:
+class Rounds(transports.ActorSnapshots):
   """Synchronizes rounds of all actors, so that all end after the same one.
 
   Whether a round takes place depends on the steps taken `lag` rounds earlier.
   So a run may exceed `max_steps` by the steps of `lag` + 1 rounds.
+
+  A snapshot is taken at the start of a round, without stopping the run. Each
+  actor saves its state when it arrives at the round, and continues. The learner
+  continues, too, but not with items of that round. Once all actors have
+  arrived, their states are saved with the remaining items of earlier rounds.
+
+  Attributes:
+    is_possible: Whether snapshots can be taken.
   """
 
   def __init__(
     self,
     schedule: Schedule,
     num_actors: int,
+    publisher: variables.Publisher,
+    *,
     max_steps: int,
+    num_episodes: int,
     timeout_seconds: float,
-    beginning: RoundStart = RoundStart(),
+    stop: signals.StopSignal,
+    restored: Restored,
   ):
-    """Starts at a round without arrivals.
+    """Starts at a round without arrivals, and without a snapshot.
 
     Args:
+      publisher: Publisher of the variables that coming rounds act with.
       max_steps: Environment steps after which no further round begins.
+      num_episodes: Episodes finished before this run.
       timeout_seconds: Timeout of waits for other actors.
+      stop: Signal that ends the learner's wait for actors.
     """
     self.schedule = schedule
-    self.num_actors = num_actors
-    self.beginning = beginning
+    self.restored = restored
+    self._num_actors = num_actors
+    self._publisher = publisher
     self._max_steps = max_steps
+    self._num_episodes = num_episodes
     self._timeout_seconds = timeout_seconds
+    self._stop = stop
     # By round: number of arrived actors, and environment steps before it.
-    self._arrived = {
-      number: num_actors
-      for number in beginning.steps
-      if number < beginning.number
+    self._steps = {
+      k: n for k, n in restored.steps.items() if k < restored.number
     }
-    self._steps = {number: beginning.steps[number] for number in self._arrived}
-    self._newest = self._last_begun = beginning.number - 1
+    self._arrived = dict.fromkeys(self._steps, num_actors)
+    self._newest = self._last_begun = restored.number - 1
     self._is_ending = False
+    # Of the snapshot: its round, actors, and steps as in `Restored`.
+    self.is_possible, self._is_over = True, False
+    self._number: int | None = None
+    self._deposits: dict[int, ActorDeposit] = {}
+    self._steps_before: Mapping[int, int] = {}
     self._has_come = threading.Condition()
 
   def begin(self, number: int, steps: int, stop: signals.StopSignal) -> bool:
@@ -118,11 +171,8 @@ class Rounds:
       self._has_come.notify_all()
     lag = self.schedule.lag
     before = max(0, number - lag)
-    signals.wait_for(
-      lambda seconds: self._wait(before, seconds),
-      lambda: f'all actors to arrive at round {before}',
-      self._timeout_seconds,
-      stop,
+    self._wait(
+      before, lambda: self._arrived.get(before, 0) == self._num_actors, stop
     )
     with self._has_come:
       for counts in (self._arrived, self._steps):
@@ -138,51 +188,136 @@ class Rounds:
     with self._has_come:
       self._is_ending = True
 
-  def next_to_come(self) -> int:
-    """Returns the first round at which no actor has arrived."""
+  def give_up(self) -> None:
+    """Takes no more snapshots, since an actor cannot be saved."""
     with self._has_come:
-      return self._newest + 1
+      self.is_possible = False
+      self._has_come.notify_all()
 
-  def steps_before(self, number: int) -> dict[int, int]:
-    """Returns `RoundStart.steps` of a round at which all have arrived."""
-    with self._has_come:
-      first = max(0, number - self.schedule.lag)
-      return {k: self._steps[k] for k in range(first, number + 1)}
+  def arrive(
+    self,
+    index: int,
+    number: int,
+    takes_place: bool,
+    make_deposit: Callable[[], ActorDeposit | None],
+  ) -> None:
+    """Takes the state of an actor at the start of a round, if needed.
 
-  def _wait(self, number: int, seconds: float) -> bool:
+    Args:
+      takes_place: Whether the round takes place; if not, acting ends there.
+      make_deposit: Returns the actor's state; None if it cannot be saved.
+    """
     with self._has_come:
-      return self._has_come.wait_for(
-        lambda: self._arrived.get(number, 0) == self.num_actors, seconds
-      )
+      if not takes_place:
+        self._is_over = True
+        if self._number != number:
+          self._begin_anew(number)
+      if self._number != number or not self.is_possible:
+        return
+    deposit = make_deposit()  # May block on the table.
+    if deposit is None:
+      self.give_up()
+      return
+    with self._has_come:
+      if self._number != number:  # Acting has ended meanwhile.
+        return
+      self._deposits[index] = deposit
+      if self._is_whole():
+        first = max(0, number - self.schedule.lag)
+        self._steps_before = {
+          k: self._steps[k] for k in range(first, number + 1)
+        }
+      self._has_come.notify_all()
+
+  def prepare(self, num_sampled: int) -> bool:
+    with self._has_come:
+      if self._number is None:  # The first round at which no actor has arrived.
+        self._begin_anew(self._newest + 1)
+      if self._is_whole() or not self.is_possible:
+        return True
+      number = self._number or 0
+      limit = self.schedule.items_before(number)
+      if num_sampled + self.schedule.batch_size <= limit:
+        return False
+    self._wait(
+      number, lambda: self._is_whole() or not self.is_possible, self._stop
+    )
+    return True
+
+  def take(self) -> transports.ActorState | None:
+    with self._has_come:
+      number, deposits = self._number, self._deposits
+      steps = self._steps_before
+      if number is None or not (self.is_possible and self._is_whole()):
+        return None
+      if not self._is_over:
+        self._number, self._deposits = None, {}
+    versions = self._publisher.copy_from(self.schedule.version_of(number))
+    episodes = sum(deposit.episodes for deposit in deposits.values())
+    return transports.ActorState(
+      pickle.dumps((number, steps, deposits, versions)),
+      self.schedule.items_before(number),
+      {'steps': steps[number], 'episodes': self._num_episodes + episodes},
+    )
+
+  def _begin_anew(self, number: int) -> None:
+    self._number, self._deposits = number, {}
+
+  def _is_whole(self) -> bool:
+    return len(self._deposits) == self._num_actors
+
+  def _wait(
+    self, number: int, is_over: Callable[[], bool], stop: signals.StopSignal
+  ) -> None:
+    """Waits for all actors to arrive at a round, or until `is_over`."""
+
+    def attempt(seconds: float) -> bool:
+      with self._has_come:
+        return self._has_come.wait_for(is_over, seconds)
+
+    signals.wait_for(
+      attempt,
+      lambda: f'all actors to arrive at round {number}',
+      self._timeout_seconds,
+      stop,
+    )
 
 
 class RoundBudget:
-  """Step budget of one actor: grants the steps of its rounds one at a time.
-
-  Attributes:
-    arrive: Callback at the start of each round; takes its number, the steps so
-      far and whether it takes place. Must be set before the first grant.
-  """
+  """Step budget of one actor: grants the steps of its rounds one at a time."""
 
   def __init__(
-    self, rounds: Rounds, stop: signals.StopSignal, late: signals.StopSignal
+    self,
+    rounds: Rounds,
+    index: int,
+    stop: signals.StopSignal,
+    late: signals.StopSignal,
   ):
     """Starts without grants.
 
     Args:
+      index: Index of the actor.
       stop: Signal after which no new round begins.
       late: Signal that ends waits for other actors.
     """
-    self.arrive: Callable[[int, int, bool], None] | None = None
     self._rounds = rounds
+    self._index = index
     self._stop = stop
     self._late = late
-    self._num_granted = rounds.beginning.number * rounds.schedule.period
+    self._actor: Any = None
+    self._num_granted = rounds.restored.number * rounds.schedule.period
     self._steps = 0
 
-  def begin_with(self, steps: int) -> None:
-    """Sets the steps taken before the first round."""
-    self._steps = steps
+  def admit(self, actor: Any) -> None:
+    """Restores the `ActorNode` of this budget, and adds it to snapshots."""
+    self._actor = actor
+    deposit = self._rounds.restored.deposits.get(self._index)
+    if deposit is not None:
+      actor.restore(deposit.saved)
+      self._steps = deposit.steps
+    # So that the warning comes at the start.
+    if self._rounds.is_possible and actor.save() is None:
+      self._rounds.give_up()
 
   def acquire_steps(self, node: str, wanted: int) -> int:
     """Grants a step of the environment batch, if its round takes place."""
@@ -207,6 +342,12 @@ class RoundBudget:
     if self._stop.is_set():
       self._rounds.end()
     takes_place = self._rounds.begin(number, self._steps, self._late)
-    if self.arrive is not None:
-      self.arrive(number, self._steps, takes_place)
+    self._rounds.arrive(self._index, number, takes_place, self._make_deposit)
     return takes_place
+
+  def _make_deposit(self) -> ActorDeposit | None:
+    self._actor.flush()
+    saved = self._actor.save()
+    if saved is None:
+      return None
+    return ActorDeposit(self._steps, self._actor.total_episodes, saved)

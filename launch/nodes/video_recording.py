@@ -1,12 +1,10 @@
 """Video recording of evaluation episodes; needs no TensorFlow."""
 
-import contextlib
 import dataclasses
 import os
 import re
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import dm_env
@@ -79,8 +77,8 @@ class VideoRecorder(vector_batch.BatchWrapper):
   Records the episodes of each slot that count for the evaluation, see
   `EnvironmentLoop.run_episodes`. Files are named `episode_003_return_21.0.mp4`,
   numbered from 1 in the order in which episodes end. A video has one frame per
-  timestep, or as many as the environment renders. Unfinished videos are in a
-  hidden subfolder.
+  timestep, or as many as the environment renders. Unfinished videos are hidden
+  files of the folder.
   """
 
   def __init__(
@@ -108,7 +106,6 @@ class VideoRecorder(vector_batch.BatchWrapper):
     self._left = environment_loop.divide_episodes(
       num_episodes, environments.batch_size
     )
-    self._unfinished: str | None = None  # The hidden folder.
     self._files: dict[int, videos.VideoFile] = {}  # By slot.
 
   def reset(self) -> dm_env.TimeStep:
@@ -119,7 +116,7 @@ class VideoRecorder(vector_batch.BatchWrapper):
       VideoError: If a video cannot be written.
     """
     timestep = self.batch.reset()
-    self._discard()
+    self.close()
     self._record([slot for slot, left in enumerate(self._left) if left])
     return timestep
 
@@ -157,15 +154,12 @@ class VideoRecorder(vector_batch.BatchWrapper):
       f'episode_{self._num_done:0{digits}}_return_'
       f'{_format_return(episode.episode_return)}.{self._format}'
     )
-    with self._naming_the_folder():
-      self._files.pop(slot).save_as(os.path.join(self._folder, name))
+    self._files.pop(slot).save_as(os.path.join(self._folder, name))
 
   def close(self) -> None:
     """Removes unfinished videos."""
-    self._discard()
-    if self._unfinished is not None:
-      shutil.rmtree(self._unfinished, ignore_errors=True)
-      self._unfinished = None
+    while self._files:
+      self._files.popitem()[1].discard()
 
   def _record(self, slots: Sequence[int]) -> None:
     """Adds frames of these slots to their videos; starts missing videos."""
@@ -180,38 +174,21 @@ class VideoRecorder(vector_batch.BatchWrapper):
       ) from error
     for slot, frames in zip(slots, rendered, strict=True):
       if slot not in self._files:
-        self._files[slot] = self._begin(slot, frames)
-      with self._naming_the_folder():
-        for frame in frames:
-          self._files[slot].add(frame)
+        self._files[slot] = self._begin(frames)
+      for frame in frames:
+        self._files[slot].add(frame)
 
-  def _begin(self, slot: int, frames: np.ndarray) -> videos.VideoFile:
-    if self._unfinished is None:
-      try:
-        os.makedirs(self._folder, exist_ok=True)
-        self._unfinished = tempfile.mkdtemp(
-          prefix='.unfinished_', dir=self._folder
-        )
-      except OSError as error:
-        raise settings.SettingError(
-          'video', f'must be a folder for videos: {error}.'
-        ) from error
-    path = os.path.join(self._unfinished, f'slot_{slot}')
+  def _begin(self, frames: np.ndarray) -> videos.VideoFile:
+    path = os.path.join(self._folder, f'.unfinished_{uuid.uuid4().hex}')
+    try:
+      os.makedirs(self._folder, exist_ok=True)
+      open(path, 'xb').close()
+    except OSError as error:
+      raise settings.SettingError(
+        'video', f'must be a folder for videos: {error}.'
+      ) from error
     _, height, width, _ = frames.shape
     return videos.VideoFile(path, height, width, self._rate, self._format)
-
-  @contextlib.contextmanager
-  def _naming_the_folder(self) -> Iterator[None]:
-    try:
-      yield
-    except videos.VideoError as error:
-      raise videos.VideoError(
-        f'Videos in {self._folder} cannot be written: {error}.'
-      ) from error
-
-  def _discard(self) -> None:
-    while self._files:
-      self._files.popitem()[1].discard()
 
 
 def _format_return(episode_return: float) -> str:

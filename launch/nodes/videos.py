@@ -188,7 +188,8 @@ class VideoFile:
 
   def _fail(self, reason: str) -> NoReturn:
     self.discard()
-    raise VideoError(reason)
+    folder = os.path.dirname(self._path)
+    raise VideoError(f'Videos in {folder} cannot be written: {reason}.')
 
 
 def _describe_output(

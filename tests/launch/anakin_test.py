@@ -158,28 +158,16 @@ def test_resumed_run_is_as_one_that_was_never_stopped(agent, config, tmp_path):
   assert whole.variables_sha256 == second.variables_sha256
 
 
-@pytest.fixture(scope='module', name='trained')
-def _trained(tmp_path_factory):
-  """The directory of a run of DQN in anakin, with evaluations."""
-  directory = tmp_path_factory.mktemp('trained')
+@pytest.mark.chaos
+def test_single_resumes_from_it_with_empty_tables(tmp_path):
+  arguments = 'dqn', _CATCH, _DQN
   result, _ = _run(
-    directory,
-    'anakin',
-    'dqn',
-    _CATCH,
-    _DQN,
-    max_steps=200,
-    evaluation_episodes=2,
+    tmp_path, 'anakin', *arguments, max_steps=200, evaluation_episodes=2
   )
   assert result.status.evaluation_return is not None
-  return directory
-
-
-@pytest.mark.chaos
-def test_single_resumes_from_it_with_empty_tables(trained):
-  before = resuming.load_checkpoint(str(trained))
+  before = resuming.load_checkpoint(str(tmp_path))
   assert before.state['transport'] == 'program'
-  result, _ = _run(trained, 'single', 'dqn', _CATCH, _DQN, max_steps=300)
+  result, _ = _run(tmp_path, 'single', *arguments, max_steps=300)
   assert 'with empty replay tables' in result.status.message
   assert result.status.steps == 300
   # 100 steps more, of which the last two were not complete at the end or are

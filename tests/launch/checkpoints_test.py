@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import threading
 import time
 import types
@@ -157,8 +158,6 @@ class TestWhen:
   @pytest.mark.parametrize(
     ('field', 'value', 'message'),
     [
-      ('checkpoint_period_learner_steps', 0, 'at least 1, got 0'),
-      ('checkpoints_to_keep', 0, 'at least 1, got 0'),
       ('checkpoints_to_keep', 1.5, 'an integer, got 1.5'),
       ('checkpoint_errors', 'ignore', "one of warn, raise; got 'ignore'"),
       ('checkpoint_period_seconds', 0.0, 'positive, got 0'),
@@ -275,26 +274,8 @@ def _copy(directory, number=0):
   copy = directory / f'copy{number}'
   os.makedirs(copy)
   for name in ('checkpoints', 'logs'):
-    _copy_tree(directory / name, copy / name)
+    shutil.copytree(directory / name, copy / name)
   return copy
-
-
-def _copy_tree(source, target):
-  os.makedirs(target)
-  for entry in os.scandir(source):
-    if entry.is_dir():
-      _copy_tree(entry.path, os.path.join(target, entry.name))
-    else:
-      with open(entry.path, 'rb') as file:
-        content = file.read()
-      with open(os.path.join(target, entry.name), 'wb') as file:
-        file.write(content)
-
-
-@contextlib.contextmanager
-def _full_disk(run):
-  with real_disk_errors.file_size_limit(_SMALL):
-    yield
 
 
 class TestErrors:
@@ -305,7 +286,7 @@ class TestErrors:
     run.settle()
     first = run.learner.version
     run.learn(10)
-    with _full_disk(run):
+    with real_disk_errors.file_size_limit(_SMALL):
       run.learner.checkpoint_if_due()
       run.settle()
       assert run.learner.checkpoint() is None
@@ -334,7 +315,7 @@ class TestErrors:
     run = start(checkpoint_errors='raise')
     run.learn(1)
     run.checkpoint()
-    with _full_disk(run):
+    with real_disk_errors.file_size_limit(_SMALL):
       for save in run.checkpoint, run.learner.checkpoint:
         with pytest.raises(
           checkpointing.CheckpointWriteError,

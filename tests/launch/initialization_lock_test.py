@@ -73,50 +73,36 @@ def test_network_made_beside_a_learner_does_not_change_it(run, monkeypatch):
     np.testing.assert_array_equal(one, other)
 
 
-class TestAlone:
-  @pytest.fixture(autouse=True)
-  def _set_up(self, run, monkeypatch):
-    _, self.coordinator = run
-    self.context = lone_nodes.make_context('actor/0', self.coordinator)
-    self.heard, poll = queue.Queue(), self.coordinator.poll
+def test_waits_for_the_lock_and_sends_heartbeats(run, monkeypatch):
+  _, coordinator = run
+  context, other = (
+    lone_nodes.make_context(name, coordinator)
+    for name in ('actor/0', 'learner')
+  )
+  heard, messages, poll = queue.Queue(), [], coordinator.poll
 
-    def note_and_poll(node):
-      self.heard.put(node)
-      return poll(node)
+  def note_and_poll(node):
+    heard.put(node)
+    return poll(node)
 
-    self.messages = []
-    monkeypatch.setattr(self.coordinator, 'poll', note_and_poll)
-    monkeypatch.setattr(
-      self.coordinator,
-      'report_start',
-      lambda *messages: self.messages.append(messages),
-    )
-
-  def make_alone(self, context):
-    return initialization_lock.held(context)
-
-  def enter(self):
-    with self.make_alone(self.context):
+  def enter():
+    with initialization_lock.held(context):
       return 'alone'
 
-  @contextlib.contextmanager
-  def waiting(self):
-    """Lets a node wait for another one; yields its result."""
-    other = lone_nodes.make_context('learner', self.coordinator)
+  monkeypatch.setattr(coordinator, 'poll', note_and_poll)
+  monkeypatch.setattr(
+    coordinator, 'report_start', lambda *message: messages.append(message)
+  )
+  with futures.ThreadPoolExecutor() as threads:
     with (
-      futures.ThreadPoolExecutor() as threads,
-      self.make_alone(other),
-      self.make_alone(other),  # The lock is reentrant.
+      initialization_lock.held(other),
+      initialization_lock.held(other),  # The lock is reentrant.
     ):
-      waits = threads.submit(self.enter)
-      yield waits
-
-  def test_waits_for_the_lock_and_sends_heartbeats(self):
-    with self.waiting() as waits:
+      waits = threads.submit(enter)
       for _ in range(3):
-        assert self.heard.get(timeout=_SECONDS) == 'actor/0'
+        assert heard.get(timeout=_SECONDS) == 'actor/0'
       assert not waits.done()
     assert waits.result(_SECONDS) == 'alone'
-    assert self.messages == [
-      ('actor/0', 'waiting for other nodes to make their networks')
-    ]
+  assert messages == [
+    ('actor/0', 'waiting for other nodes to make their networks')
+  ]

@@ -11,14 +11,11 @@ from typing import Any
 import dm_env
 import numpy as np
 import pytest
-import tensorflow as tf
 from dm_env import specs
 
 from repertory import launch
 from repertory.agents import impala
-from repertory.components import variables
 from repertory.components.checkpoints import checkpointing
-from repertory.components.runtime import signals
 from repertory.environments.adapters import gymnasium_adapter
 from repertory.environments.registry import registry
 from repertory.launch.coordination import reports
@@ -26,13 +23,11 @@ from repertory.launch.nodes import (
   actor,
   checkpoints,
   local_learner,
-  round_snapshots,
   rounds,
 )
 from repertory.launch.nodes import learner as learner_lib
 from repertory.launch.topologies import sebulba
 from support.agents import acting_policies
-from support.replay import replay_fixture
 
 _STEPS = 400
 _NUM_ENVIRONMENTS = 4
@@ -171,79 +166,24 @@ def test_rounds_that_do_not_end_in_time(tmp_path, monkeypatch, whole):
 
 
 def test_failed_actor_ends_the_wait_for_all_actors(tmp_path, monkeypatch):
-  arrive = round_snapshots.RoundSnapshots.arrive
-  wait = round_snapshots.RoundSnapshots._wait
+  arrive, prepare = rounds.Rounds.arrive, rounds.Rounds.prepare
   is_waiting = threading.Event()
 
-  def arrive_or_fail(snapshots, index, number, *rest):
-    if index == 0 and snapshots._number == number:
+  def arrive_or_fail(one, index, number, *rest):
+    if index == 0 and one._number == number:
       assert is_waiting.wait(60)
       raise RuntimeError('broken')
-    arrive(snapshots, index, number, *rest)
+    arrive(one, index, number, *rest)
 
-  def note_and_wait(snapshots, seconds):
-    is_waiting.set()
-    return wait(snapshots, seconds)
+  def note_and_prepare(one, num_sampled):
+    if one._number is not None:
+      is_waiting.set()
+    return prepare(one, num_sampled)
 
-  snapshots = round_snapshots.RoundSnapshots
-  monkeypatch.setattr(snapshots, 'arrive', arrive_or_fail)
-  monkeypatch.setattr(snapshots, '_wait', note_and_wait)
+  monkeypatch.setattr(rounds.Rounds, 'arrive', arrive_or_fail)
+  monkeypatch.setattr(rounds.Rounds, 'prepare', note_and_prepare)
   with pytest.raises(launch.NodeError, match=r'(?s)actor/0.*broken'):
     _run(tmp_path, checkpoint_period_learner_steps=3)
-
-
-class TestRoundSnapshots:
-  @pytest.fixture(autouse=True)
-  def _set_up(self):
-    self.stop = signals.StopSignal()
-    schedule = rounds.Schedule(period=1, num_environments=4, batch_size=4)
-    self.rounds = rounds.Rounds(schedule, 2, 1000, 60.0)
-    publisher = variables.Publisher([tf.Variable(0.0)])
-    publisher.keep(3)
-    publisher.publish(0, 1.0)
-    self.snapshots = round_snapshots.RoundSnapshots(
-      self.rounds, publisher, num_episodes=5, timeout_seconds=60.0,
-      stop=self.stop,
-    )  # fmt: skip
-
-  def arrive(self, index, number, takes_place=True, saved=b'here'):
-    deposit = saved and round_snapshots.ActorDeposit(4 * number, 1, saved)
-    self.snapshots.arrive(index, number, takes_place, lambda: deposit)
-
-  def begin(self, number):
-    threads = [
-      threading.Thread(
-        target=self.rounds.begin, args=[number, 4 * number, self.stop]
-      )
-      for _ in range(2)
-    ]
-    for thread in threads:
-      thread.start()
-    for thread in threads:
-      thread.join(60)
-
-  def test_the_end_replaces_a_requested_round(self):
-    self.begin(0)
-    assert not self.snapshots.prepare(0)
-    self.begin(1)
-    self.arrive(0, 1)
-    self.begin(2)  # The end, for another reason than that.
-    self.arrive(0, 2, takes_place=False)
-    self.arrive(1, 2, takes_place=False)
-    for _ in range(2):  # A checkpoint that was due, and the last one.
-      moment = self.snapshots.take()
-      assert moment.num_inserts == 8
-
-  def test_waits_before_an_update_from_the_round(self):
-    self.begin(0)
-    assert not self.snapshots.prepare(0)
-    call = replay_fixture.Call(self.snapshots.prepare, 1)  # Of 4 before it.
-    assert call.is_waiting(0.1)
-    self.begin(1)
-    self.arrive(0, 1)
-    assert call.is_waiting(0.1)
-    self.arrive(1, 1)
-    assert call.result(60)
 
 
 def test_another_number_of_threads_is_refused(tmp_path):
@@ -289,7 +229,7 @@ def test_environments_that_cannot_be_pickled_are_named(tmp_path):
 def test_actors_that_cannot_be_read_are_named(saved):
   lone: Any = None  # It is read before anything is done with it.
   for read in (
-    round_snapshots.Restored.read,
+    rounds.Restored.read,
     lambda saved: actor.ActorNode.restore(lone, saved),
   ):
     with pytest.raises(checkpointing.CheckpointError, match='state of actors'):

@@ -5,16 +5,30 @@ import threading
 import dm_env
 import numpy as np
 import pytest
+import tensorflow as tf
 from dm_env import specs
 
 from repertory import launch
 from repertory.agents import impala
+from repertory.components import variables
 from repertory.components.runtime import signals
 from repertory.launch.nodes import rounds
 from repertory.launch.topologies import sebulba
 from support.agents import acting_policies
+from support.replay import replay_fixture
 
 _SECONDS = 60.0
+
+
+def _make(schedule, num_actors, make=rounds.Rounds, restored=None):
+  publisher = variables.Publisher([tf.Variable(0.0)])
+  publisher.keep(3)
+  publisher.publish(0, 1.0)
+  return make(
+    schedule, num_actors, publisher, max_steps=10, num_episodes=5,
+    timeout_seconds=_SECONDS, stop=signals.StopSignal(),
+    restored=restored or rounds.Restored(),
+  )  # fmt: skip
 
 
 class TestSchedule:
@@ -41,7 +55,7 @@ class TestRounds:
   @pytest.fixture(name='lockstep')
   def _lockstep(self):
     schedule = rounds.Schedule(period=2, num_environments=4, batch_size=4)
-    return rounds.Rounds(schedule, 2, max_steps=10, timeout_seconds=_SECONDS)
+    return _make(schedule, 2)
 
   def test_all_end_after_the_same(self, lockstep):
     num_rounds = {}
@@ -72,18 +86,15 @@ class TestRounds:
     assert lockstep.begin(0, 0, stop)
     arrived.join(_SECONDS)
     assert lockstep.begin(1, 1, stop)  # The other one has not come to it.
-    assert lockstep.next_to_come() == 2
     lockstep.end()
     assert lockstep.begin(1, 1, stop)
     assert not lockstep.begin(2, 2, stop)
     assert not lockstep.begin(2, 2, stop)
-    assert lockstep.steps_before(2) == {1: 2, 2: 4}
 
   def test_resumes_from_a_later_round(self):
     schedule = rounds.Schedule(period=2, num_environments=4, batch_size=4)
-    lockstep = rounds.Rounds(
-      schedule, 1, 10, _SECONDS, rounds.RoundStart(4, {3: 8, 4: 12})
-    )
+    restored = rounds.Restored(4, {3: 8, 4: 12})
+    lockstep = _make(schedule, 1, restored=restored)
     stop = signals.StopSignal()
     assert lockstep.begin(4, 12, stop)  # Before round 3 there were but 8 steps.
     assert not lockstep.begin(5, 15, stop)
@@ -101,11 +112,13 @@ class TestRounds:
         begun.append((number, steps))
         return number < 2
 
+      def arrive(self, index, number, takes_place, make_deposit):
+        pass
+
     schedule = rounds.Schedule(period=3, num_environments=4, batch_size=4)
     stop = signals.StopSignal()
-    step_budget = rounds.RoundBudget(
-      Noting(schedule, 1, 100, _SECONDS), stop, stop
-    )
+    lockstep = _make(schedule, 1, Noting)
+    step_budget = rounds.RoundBudget(lockstep, 0, stop, stop)
     granted = []
     # In the second step one of two environments starts an episode.
     for unused in (0, 0, 1, 0, 0, 0, 0):
@@ -113,6 +126,55 @@ class TestRounds:
       granted.append(step_budget.acquire_steps('actor/0', 2))
     assert granted == [2, 2, 2, 2, 2, 2, 0]
     assert begun == [(0, 0), (1, 5), (2, 11)]
+
+
+class TestSnapshots:
+  @pytest.fixture(autouse=True)
+  def _set_up(self):
+    schedule = rounds.Schedule(period=1, num_environments=4, batch_size=4)
+    self.rounds = _make(schedule, 2)
+
+  def arrive(self, index, number, takes_place=True):
+    deposit = rounds.ActorDeposit(4 * number, 1, b'here')
+    self.rounds.arrive(index, number, takes_place, lambda: deposit)
+
+  def begin(self, number):
+    threads = [
+      threading.Thread(
+        target=self.rounds.begin,
+        args=[number, 2 * number, signals.StopSignal()],
+      )
+      for _ in range(2)
+    ]
+    for thread in threads:
+      thread.start()
+    for thread in threads:
+      thread.join(_SECONDS)
+
+  def test_the_end_replaces_a_requested_round(self):
+    self.begin(0)
+    assert not self.rounds.prepare(0)
+    self.begin(1)
+    self.arrive(0, 1)
+    self.begin(2)  # The end, for another reason than that.
+    self.arrive(0, 2, takes_place=False)
+    self.arrive(1, 2, takes_place=False)
+    for _ in range(2):  # A checkpoint that was due, and the last one.
+      moment = self.rounds.take()
+      assert moment is not None
+      assert moment.num_inserts == 8
+      assert moment.counts == {'steps': 8, 'episodes': 5 + 2}
+
+  def test_waits_before_an_update_from_the_round(self):
+    self.begin(0)
+    assert not self.rounds.prepare(0)
+    call = replay_fixture.Call(self.rounds.prepare, 1)  # Of 4 before it.
+    assert call.is_waiting(0.1)
+    self.begin(1)
+    self.arrive(0, 1)
+    assert call.is_waiting(0.1)
+    self.arrive(1, 1)
+    assert call.result(60)
 
 
 class _Noting(acting_policies.row_by_row(impala.IMPALABuilder)):

@@ -6,20 +6,6 @@ from repertory.components import loggers
 from support.launch import recording_logger
 
 
-def test_all_get_each_row():
-  sinks = [
-    recording_logger.RecordingLogger(),
-    recording_logger.RecordingLogger(),
-  ]
-  logger = loggers.Dispatch(sinks)
-  logger.write({'a': 1})
-  logger.write({'a': 2})
-  logger.close()
-  for sink in sinks:
-    assert sink.rows == [{'a': 1}, {'a': 2}]
-    assert sink.num_closed == 1
-
-
 def test_failing_sinks_do_not_keep_rows_from_others():
   error = OSError('disk full')
   errors = (error, None, KeyError('b'), None)
