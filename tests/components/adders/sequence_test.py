@@ -1,54 +1,86 @@
-"""Tests of the sequence adders: hand-made tables, resets, errors."""
+"""Tests of the sequence adders: items by hand, resets, errors."""
 
 import dm_env
 import numpy as np
 import pytest
 
-from repertory.components import adders, types
+from repertory.components import adders, specs, types
 from support.replay import recording_writer, sequence_twin
-from support.replay import sequence_tables as tables
+
+_SPEC = specs.EnvironmentSpec(
+  observations=specs.Array((), np.int64),
+  actions=specs.Array((), np.int32),
+  rewards=specs.Array((), np.float32),
+  discounts=specs.BoundedArray((), np.float32, 0, 1),
+)
 
 
 @pytest.mark.parametrize(
-  ('settings', 'steps', 'expected'), tables.PADDED.values(), ids=tables.PADDED
+  ('settings', 'expected'),
+  [
+    (
+      {},
+      [
+        ([1, 2, 3, 4], 'F...', [1, 10, 100], [1, 0.5, 1], 'xxx'),
+        ([4, 5, 0, 0], '....', [1000, 0, 0], [0, 0, 0], 'x..'),
+        ([6, 7, 0, 0], 'F...', [5, 0, 0], [1, 0, 0], 'x..'),
+      ],
+    ),
+    (
+      {'across_episodes': True},
+      [
+        ([1, 2, 3, 4], 'F...', [1, 10, 100], [1, 0.5, 1], 'xxx'),
+        ([4, 5, 6, 7], '..F.', [1000, 0, 5], [0, 0, 1], 'x.x'),
+      ],
+    ),
+    (
+      {'burn_in': 1},
+      [
+        ([0, 1, 2, 3], '.F..', [0, 1, 10], [0, 1, 0.5], '.xx'),
+        ([2, 3, 4, 5], '....', [10, 100, 1000], [0.5, 1, 0], 'xxx'),
+        ([0, 6, 7, 0], '.F..', [0, 5, 0], [0, 1, 0], '.x.'),
+      ],
+    ),
+  ],
 )
-def test_items_of_episodes(settings, steps, expected):
-  player = tables.Player(**settings)
-  player.play(steps)
-  assert player.items() == expected
-  assert player.adder.num_items == len(expected)
+def test_items_by_hand(settings, expected):
+  """Episodes of four steps and one, of observations 1 to 5 and 6 to 7."""
+  history = sequence_twin.make_history(
+    1, [[1, 10, 100, 1000], [5]], 7, [[1, 0.5, 1, 0], [1]]
+  )
+  numbers = {
+    tuple(moment.observation['place']): number
+    for number, moment in enumerate(history, 1)
+  }
+  sequences = sequence_twin.make_sequences(length=4, **settings)
+  assert [
+    (
+      [numbers.get(tuple(place), 0) for place in item.observation['place']],
+      ''.join('F' if first else '.' for first in item.first),
+      item.reward.tolist(),
+      item.discount.tolist(),
+      ''.join('x' if happened else '.' for happened in item.mask),
+    )
+    for item in sequence_twin.record(sequences, [history])
+  ] == expected
 
 
-@pytest.mark.parametrize(
-  ('settings', 'steps', 'expected'), tables.ACROSS.values(), ids=tables.ACROSS
-)
-def test_items_across_episodes(settings, steps, expected):
-  player = tables.Player(across_episodes=True, **settings)
-  player.play(steps)
-  assert player.items() == expected
-
-
-FORGETTING = {
-  'reset': lambda player: player.adder.reset(),
-  'add_first': lambda player: None,
-}
-
-
-@pytest.mark.parametrize('forget', FORGETTING.values(), ids=FORGETTING)
+@pytest.mark.parametrize('resets', [False, True])
 @pytest.mark.parametrize('across_episodes', [False, True])
-def test_open_items_are_forgotten(forget, across_episodes):
+def test_open_items_are_forgotten(resets, across_episodes):
   """Later items have no past: their burn-in is padding."""
-  player = tables.Player(burn_in=1, across_episodes=across_episodes)
-  player.play([tables.mid(1), tables.mid(10), tables.mid(100)])
-  forget(player)
-  player.play([tables.mid(2), tables.mid(20), tables.mid(200)])
-  assert player.adder.num_items == 2
-  player.step(*tables.mid(2000))
-  assert player.items() == [
-    ([0, 1, 2, 3], '.F..', [0, 1, 10], [0, 1, 1], '.xx', 1),
-    ([0, 5, 6, 7], '.F..', [0, 2, 20], [0, 1, 1], '.xx', 5),
-    ([6, 7, 8, 9], '....', [20, 200, 2000], [1, 1, 1], 'xxx', 6),
-  ]
+  settings = {'length': 4, 'burn_in': 1, 'across_episodes': across_episodes}
+  writer = sequence_twin.make_writer(length=4)
+  adder = sequence_twin.make_sequences(**settings).make_adder(writer, 1)
+  expected = []
+  for slot, num_moments in ((1, 4), (2, 5)):
+    history = sequence_twin.make_history(slot, [[1.0] * 9], num_moments)
+    sequence_twin.play(writer, adder, [history])
+    if resets:
+      adder.reset()
+    expected += sequence_twin.make_items(history, **settings)
+  assert len(expected) == 3
+  sequence_twin.assert_equal(writer.items, expected)
 
 
 @pytest.mark.parametrize(
@@ -75,16 +107,16 @@ def test_arguments_are_checked(settings, message):
 def test_without_extras():
   """The policy has no extras, as `SequenceExtras` or as an empty tuple."""
   sequences = adders.Sequences(length=3)
-  signature = sequences.signature(tables.SPEC)
+  signature = sequences.signature(_SPEC)
   assert signature.extras == signature.state == ()
   one = np.ones([1], np.float32)
-  first = dm_env.TimeStep(np.array([tables.FIRST]), 0 * one, one, np.array([5]))
-  last = first._replace(step_type=np.array([tables.LAST]))
+  first, _, last = (np.array([int(kind)]) for kind in dm_env.StepType)
+  start = dm_env.TimeStep(first, 0 * one, one, np.array([5]))
   writer = recording_writer.RecordingWriter(signature)
   for extras in [(), types.SequenceExtras()]:
     adder = sequences.make_adder(writer, 1)
-    adder.add_first(first)
-    adder.add(np.array([9], np.int32), last, extras)
+    adder.add_first(start)
+    adder.add(np.array([9], np.int32), start._replace(step_type=last), extras)
   assert [item.extras for item in writer.items] == [(), ()]
   assert [item.state for item in writer.items] == [(), ()]
   assert [item.action.tolist() for item in writer.items] == [[9, 0]] * 2
@@ -118,10 +150,10 @@ def test_items_of_slots_that_end_together_come_together(
 def test_bundles_that_slots_do_not_fill_are_refused(
   batch_size, across_episodes
 ):
-  sequences = tables.make_sequences(across_episodes=across_episodes)
-  writer = recording_writer.RecordingWriter(
-    sequences.signature(tables.SPEC), bundle_size=2
+  sequences = sequence_twin.make_sequences(
+    length=4, across_episodes=across_episodes
   )
+  writer = sequence_twin.make_writer(length=4, bundle_size=2)
   message = f'of 2 and batch_size {batch_size}'
   with pytest.raises(ValueError, match=message):
     sequences.make_adder(writer, batch_size)

@@ -184,13 +184,10 @@ class Player:
 def assert_same_items(found, expected):
   """Compares items by key, with leaves and dtypes equal bit by bit."""
   assert found.keys() == expected.keys()
-  for key, item in expected.items():
-    tree.assert_same_structure(found[key], item)
-    for (path, y), x in zip(
-      tree.flatten_with_path(item), tree.flatten(found[key])
-    ):
-      same = x.dtype == y.dtype and np.array_equal(x, y)
-      assert same, f'item {key}, {path}:\n{x!r}\nis not\n{y!r}'
+  keys = list(expected)
+  sequence_twin.assert_equal(
+    [found[key] for key in keys], [expected[key] for key in keys]
+  )
 
 
 def anchor_of(observation, histories):
