@@ -137,7 +137,7 @@ def measure_central(
 ) -> float:
   """Returns the steps/s of actors with central inference."""
   case = network, actors, environments
-  with acting_runs.serve(*case, device=device) as (service, _):
+  with acting_runs.serve(*case, device=device) as service:
     acting = acting_runs.run_actors(
       *case, address=service.address, seconds=seconds
     )
