@@ -28,12 +28,7 @@ def assert_targets_are_copies(online, target):
 
 
 class Twin:
-  """Online and target parameters, as arrays by name.
-
-  Attributes:
-    config: Settings of the agent.
-    policy, critic, target_policy, target_critic: Dictionaries of arrays.
-  """
+  """Online and target parameters, as arrays by name."""
 
   def __init__(self, config, online, target):
     self.config = config

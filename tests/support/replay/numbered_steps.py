@@ -26,15 +26,7 @@ def play(
   add: Callable,
   num_slots: int = 1,
 ) -> None:
-  """Plays a one-step episode for each number, in every slot.
-
-  Args:
-    adder: The adder; it gets the first timestep.
-    numbers: First observations, and all numbers of the actions; the last
-      observations and the rewards are 0.5 more.
-    add: A method of the adder that takes actions and the following timesteps.
-    num_slots: Number of slots of the adder.
-  """
+  """Plays a one-step episode for each number, in every slot."""
 
   def timestep(step_type: dm_env.StepType, number: float) -> dm_env.TimeStep:
     column = np.full([num_slots], number, np.float32)
