@@ -12,8 +12,7 @@ from typing import Any
 import acting_policies
 import vector_environments
 
-from repertory.components import loggers, replay, specs, transports
-from repertory.components import variables as variables_lib
+from repertory.components import specs
 from repertory.components.inference import (
   addresses,
   client,
@@ -101,16 +100,14 @@ def serve(
   actors: int,
   environments: int,
   *,
-  learns: bool = False,
   device: str | None = None,
-) -> Iterator[tuple[server.InferenceServer, 'Learner | None']]:
-  """Serves actors, optionally with a learner.
+) -> Iterator[server.InferenceServer]:
+  """Serves actors, without a learner.
 
   Args:
     network: See `acting_policies.NETWORKS`.
     actors: Number of actors.
     environments: Number of environments per actor.
-    learns: Whether IMPALA learns from them.
     device: Device of the policy; None for TensorFlow's choice.
   """
   builder, spec = acting_policies.make_builder(network), _spec_of(network)
@@ -126,77 +123,20 @@ def serve(
     jit_compile=builder.config.jit_compile is not False,
     device=device,
   )
-  learner = variables = make_adder = None
-  if learns:
-    learner = Learner(builder, spec, environments, total, stop)
-    copies, source = net.variables, learner.publisher
-    variables = variables_lib.LocalVariableClient(source, copies)
-    make_adder = learner.make_adder
   service = server.InferenceServer(
     addresses.make_address(),
     spec,
-    {client.TRAINING: connections.Role(store, make_adder, variables)},
+    {client.TRAINING: connections.Role(store)},
     stop=stop,
   )
-  threads = [threading.Thread(target=service.serve)]
-  if learner:
-    threads.append(threading.Thread(target=learner.run))
-  for thread in threads:
-    thread.start()
+  thread = threading.Thread(target=service.serve)
+  thread.start()
   try:
-    yield service, learner
+    yield service
   finally:
     stop.set()
-    for thread in threads:
-      thread.join()
+    thread.join()
     service.close()
-    if learner:
-      learner.close()
-
-
-class Learner:
-  """IMPALA's learner and its queue, in this process."""
-
-  def __init__(self, builder, spec, num_slots: int, num_environments, stop):
-    self._stop = stop
-    experience = builder.experience(spec, num_environments).bundled(num_slots)
-    self._server = replay.make_server(experience.tables)
-    connection = replay.Connection(f'localhost:{self._server.port}', 60.0, stop)
-    self._transport = transports.ReverbTransport(
-      connection, experience, builder
-    )
-    network = builder.make_network(spec)
-    self._end = self._transport.make_learner_side()
-    self._learner = builder.make_learner(
-      builder.make_update(network, spec),
-      self._end.batches,
-      self._end.priorities,
-      loggers.Dispatch([]),
-      jit_compile=builder.config.jit_compile is not False,
-    )
-    self.publisher = variables_lib.Publisher(network.variables)
-    self.publisher.publish(0, 1.0)
-
-  @property
-  def steps(self) -> int:
-    return self._learner.steps
-
-  def make_adder(self, lane: connections.ActorConnection) -> Any:
-    return self._transport.make_adder(
-      lane.batch_size,
-      priority=lambda: 1.0,
-      version=lambda: lane.written_version,
-    )
-
-  def run(self) -> None:
-    with contextlib.suppress(signals.Stopped):
-      while not self._stop.is_set():
-        self._learner.step()
-        self.publisher.publish(self._learner.steps, 1.0)
-
-  def close(self) -> None:
-    self._end.close()
-    self._server.stop()
 
 
 def _spec_of(network: str) -> specs.EnvironmentSpec:

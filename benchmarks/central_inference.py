@@ -5,12 +5,11 @@ Run it with nothing else on the machine:
     .venv/bin/python benchmarks/central_inference.py
 
 Actors are processes that step cheap vectorized environments. For each row of
-the table the same actors use an inference server (acting only, then with IMPALA
-learning), and then a local network each, all within a minute.
+the table the same actors use an inference server, and then a local network
+each, all within a minute. Nothing is learned.
 
 Shares are fractions of an actor's time: its environments, and the medians of
-the round trip's transport, wait for a batch, and network. Replay's is the
-fraction of the server's time spent handing items over or waiting for the queue.
+the round trip's transport, wait for a batch, and network.
 
 A bare loop over one CartPole of gymnasium, before and after, measures the speed
 of the machine: compare machines and hours by 'central / bare'.
@@ -51,17 +50,9 @@ def measure(network: str, actors: int, environments: int) -> list[str]:
   bare_before = measure_gymnasium_loop()
   case = network, actors, environments
   run = functools.partial(acting_runs.run_actors, *case, seconds=_SECONDS.value)
-  with acting_runs.serve(*case) as (service, _):
+  with acting_runs.serve(*case) as service:
     acting = run(address=service.address)
-    shares = _shares(acting, service.report())
-  with acting_runs.serve(*case, learns=True) as (service, learner):
-    service.report()
-    start = time.perf_counter()
-    learning = run(address=service.address)
-    steps = learner.steps if learner else 0
-    updates = steps / (time.perf_counter() - start)
     row = service.report()
-    learning_shares = f'{_shares(learning, row)} + {row["adding_share"]:.0%}'
   local = run(address='')
   bare = (bare_before + measure_gymnasium_loop()) / 2
   rate = acting['steps_per_second']
@@ -69,14 +60,10 @@ def measure(network: str, actors: int, environments: int) -> list[str]:
     network,
     f'{actors} × {environments}',
     f'{rate:,.0f}',
-    f'{learning["steps_per_second"]:,.0f}',
-    f'{learning["steps_per_second"] / rate:.2f}',
     f'{local["steps_per_second"]:,.0f}',
     f'{rate / local["steps_per_second"]:.2f}',
-    shares,
-    learning_shares,
+    _shares(acting, row),
     f'{row["rows_per_batch"]:.0f}',
-    f'{updates:.0f}',
     f'{acting["memory_mb"]:.0f} / {local["memory_mb"]:.0f}',
     f'{bare:,.0f}',
     f'{rate / bare:.2f}',
@@ -101,14 +88,10 @@ def main(_) -> None:
     'network',
     'actors × environments',
     'central',
-    '… and learning',
-    '… / acting',
     'local',
     'central / local',
     'environment + transport + wait + network',
-    '… and learning, + replay',
     'rows',
-    'updates/s',
     'MB an actor, central / local',
     'bare loop',
     'central / bare',

@@ -11,11 +11,13 @@ import acting_policies
 import acting_runs
 import numpy as np
 import podracer
-import update_speed
+import tensorflow as tf
+import tree
 import vector_environments
 
+from repertory.agents.interface import builder as builder_lib
 from repertory.agents.interface import registry
-from repertory.components import specs
+from repertory.components import specs, types
 from repertory.components.runtime import compilation
 
 _MAX_CALLS = 1_000
@@ -88,14 +90,46 @@ def measure_update(
     environments = vector_environments.KINDS[observes](1, 0)
     spec = specs.make_environment_spec(environments)
   with compilation.on_device(device):
-    times = update_speed.measure(
-      registry.make_builder(agent, settings),
-      batch_size,
-      _MAX_CALLS,
-      spec=spec,
-      max_seconds=seconds,
+    builder = registry.make_builder(agent, settings)
+    update = builder.make_update(builder.make_network(spec), spec)
+    sample = _make_sample(builder, spec, batch_size)
+    element_spec = tree.map_structure(
+      lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), sample
     )
-  return 1 / statistics.median(times.later)
+    compiled = compilation.CompiledFunction(
+      lambda sample: tuple(update(sample)),
+      (element_spec,),
+      builder.config.jit_compile is not False,
+    )
+    leaves = tree.flatten(sample)
+
+    def call() -> float:
+      start = time.perf_counter()
+      compiled(*leaves)[0].numpy()  # Waits for a GPU.
+      return time.perf_counter() - start
+
+    call()  # Compiles.
+    times, end = [call()], time.perf_counter() + seconds
+    while len(times) < _MAX_CALLS and time.perf_counter() < end:
+      times.append(call())
+  return 1 / statistics.median(times)
+
+
+def _make_sample(
+  builder: builder_lib.Builder, spec: specs.EnvironmentSpec, batch_size: int
+) -> types.Sample:
+  signature = builder.experience(spec, batch_size).table.signature
+  data = tree.map_structure(
+    lambda leaf: tf.zeros([batch_size, *leaf.shape], leaf.dtype), signature
+  )
+  if 'mask' in data._fields:  # Of sequences.
+    data = data._replace(mask=tf.ones_like(data.mask))
+  return types.Sample(
+    data,
+    keys=tf.zeros([batch_size], tf.uint64),
+    probabilities=tf.ones([batch_size], tf.float64),
+    table_sizes=tf.ones([batch_size], tf.int64),
+  )
 
 
 def measure_central(
@@ -103,7 +137,7 @@ def measure_central(
 ) -> float:
   """Returns the steps/s of actors with central inference."""
   case = network, actors, environments
-  with acting_runs.serve(*case, device=device) as (service, _):
+  with acting_runs.serve(*case, device=device) as service:
     acting = acting_runs.run_actors(
       *case, address=service.address, seconds=seconds
     )

@@ -1,9 +1,127 @@
 """Identical training tasks for several libraries."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
-import peer_runs
-from peer_runs import Case, Run
+CARTPOLE, PENDULUM = 'CartPole-v1', 'Pendulum-v1'
+
+
+class Run(NamedTuple):
+  """A run of one library.
+
+  Attributes:
+    name: Name in the tables.
+    library: Name of the library in `peer_processes`.
+    settings: Settings of its script, besides the steps.
+    steps: Steps of the short run, which includes the first updates, and of the
+      long one.
+  """
+
+  name: str
+  library: str
+  settings: Mapping[str, Any]
+  steps: tuple[int, int]
+
+
+class Case(NamedTuple):
+  """One task, in Repertory and in other libraries.
+
+  Attributes:
+    title: Description of the task.
+    ours: One or more runs of Repertory.
+    peers: Runs of other libraries.
+  """
+
+  title: str
+  ours: tuple[Run, ...]
+  peers: tuple[Run, ...]
+
+
+def ours(
+  name: str,
+  agent: str,
+  environment: str,
+  settings: Mapping[str, Any],
+  steps: tuple[int, int],
+  *,
+  environments: int = 1,
+  one_by_one: bool = False,
+  topology: str = 'single',
+) -> Run:
+  """Returns a run of Repertory."""
+  arguments = {
+    'agent': agent,
+    'environment': environment,
+    'environments': environments,
+    'settings': settings,
+    'one_by_one': one_by_one,
+    'topology': topology,
+  }
+  return Run(name, 'repertory', arguments, steps)
+
+
+def in_both_ways(
+  agent: str, settings: Mapping[str, Any], steps: tuple[int, int], size: int
+) -> tuple[Run, Run]:
+  """Returns runs of CartPole as a vectorized batch, and as a loop."""
+
+  def run(name: str, one_by_one: bool) -> Run:
+    environment = f'gym:{CARTPOLE}'
+    return ours(
+      name, agent, environment, settings, steps,
+      environments=size, one_by_one=one_by_one,
+    )  # fmt: skip
+
+  return run('ours, arrays', False), run('ours, one by one', True)
+
+
+def baselines(
+  library: str,
+  algorithm: str,
+  environment: str,
+  settings: Mapping[str, Any],
+  steps: tuple[int, int],
+  *,
+  environments: int = 1,
+  **more: Any,
+) -> Run:
+  """Returns a run of Stable-Baselines3 or of SBX."""
+  name = {'stable_baselines3': 'Stable-Baselines3', 'sbx': 'SBX (JAX)'}[library]
+  arguments = {
+    'algorithm': algorithm,
+    'environment': environment,
+    'environments': environments,
+    'settings': settings,
+    **more,
+  }
+  return Run(f'{name} {algorithm}', library, arguments, steps)
+
+
+def cleanrl(
+  script: str, flags: Mapping[str, Any], steps: tuple[int, int]
+) -> Run:
+  """Returns a run of a script of CleanRL."""
+  return Run(
+    f'CleanRL {script}', 'cleanrl', {'script': script, 'flags': flags}, steps
+  )
+
+
+def dm_acme(
+  algorithm: str,
+  environment: str,
+  sizes: tuple[int, ...],
+  settings: Mapping[str, Any],
+  steps: tuple[int, int],
+) -> Run:
+  """Returns a run of dm-acme, with one environment in a process."""
+  arguments = {
+    'algorithm': algorithm,
+    'environment': environment,
+    'hidden_sizes': sizes,
+    'settings': settings,
+  }
+  return Run(f'dm-acme {algorithm}', 'dm_acme', arguments, steps)
+
 
 _DQN_STEPS = (1_040, 31_040)
 _DQN = {
@@ -23,14 +141,14 @@ _DQN = {
 }
 
 
-_PENDULUM = f'gym:{peer_runs.PENDULUM}'
-_CARTPOLE = f'gym:{peer_runs.CARTPOLE}'
+_PENDULUM = f'gym:{PENDULUM}'
+_CARTPOLE = f'gym:{CARTPOLE}'
 _BOTH = ('stable_baselines3', 'sbx')
 
 
 def _run_dqn(name: str, **changes: Any) -> Run:
   settings = {**_DQN, **changes}
-  return peer_runs.ours(name, 'dqn', _CARTPOLE, settings, _DQN_STEPS)
+  return ours(name, 'dqn', _CARTPOLE, settings, _DQN_STEPS)
 
 
 def _dqn_of_peers(num_updates: int) -> tuple[Run, ...]:
@@ -51,9 +169,7 @@ def _dqn_of_peers(num_updates: int) -> tuple[Run, ...]:
     'policy_kwargs': {'net_arch': [120, 84]},
   }
   return tuple(
-    peer_runs.baselines(
-      library, 'DQN', peer_runs.CARTPOLE, settings, _DQN_STEPS
-    )
+    baselines(library, 'DQN', CARTPOLE, settings, _DQN_STEPS)
     for library in _BOTH
   )
 
@@ -78,7 +194,7 @@ def _make_off_policy(
     'policy_kwargs': {'net_arch': [256, 256]},
   }
   flags = {
-    'env-id': peer_runs.PENDULUM,
+    'env-id': PENDULUM,
     'batch-size': 256,
     'learning-starts': 1_000,
     **flags,
@@ -86,15 +202,13 @@ def _make_off_policy(
   return Case(
     f'{algorithm}, Pendulum, 1 environment, batch 256, an update every step, '
     '256-256',
-    (peer_runs.ours('ours', agent, _PENDULUM, {}, steps),),
+    (ours('ours', agent, _PENDULUM, {}, steps),),
     (
       *(
-        peer_runs.baselines(
-          library, algorithm, peer_runs.PENDULUM, theirs, steps
-        )
+        baselines(library, algorithm, PENDULUM, theirs, steps)
         for library in _BOTH
       ),
-      peer_runs.cleanrl(script, flags, steps),
+      cleanrl(script, flags, steps),
     ),
   )
 
@@ -114,10 +228,10 @@ CASES = {
     (
       *_dqn_of_peers(1),
       *(
-        peer_runs.cleanrl(
+        cleanrl(
           script,
           {
-            'env-id': peer_runs.CARTPOLE,
+            'env-id': CARTPOLE,
             'batch-size': 32,
             'buffer-size': 10_000,
             'learning-starts': 1_000,
@@ -146,9 +260,9 @@ CASES = {
       _run_dqn('ours, without double'),
     ),
     (
-      peer_runs.dm_acme(
+      dm_acme(
         'DQN',
-        peer_runs.CARTPOLE,
+        CARTPOLE,
         (120, 84),
         {
           'batch_size': 32,
@@ -176,7 +290,7 @@ CASES = {
     'D4PG, Pendulum, 1 environment, batch 256, an update every 8 steps, '
     '256-256',
     (
-      peer_runs.ours(
+      ours(
         'ours',
         'd4pg',
         _PENDULUM,
@@ -184,15 +298,11 @@ CASES = {
         (1_200, 25_200),
       ),
     ),
-    (
-      peer_runs.dm_acme(
-        'D4PG', peer_runs.PENDULUM, _D4PG_SIZES, {}, (1_200, 7_200)
-      ),
-    ),
+    (dm_acme('D4PG', PENDULUM, _D4PG_SIZES, {}, (1_200, 7_200)),),
   ),
   'ppo_cartpole': Case(
     'PPO, CartPole, 8 environments of 128 steps, 4 × 4, 64-64 with tanh',
-    peer_runs.in_both_ways(
+    in_both_ways(
       'ppo',
       {'unroll_length': 128, 'num_epochs': 4, 'num_minibatches': 4},
       _PPO_STEPS,
@@ -200,20 +310,20 @@ CASES = {
     ),
     (
       *(
-        peer_runs.baselines(
+        baselines(
           library,
           'PPO',
-          peer_runs.CARTPOLE,
+          CARTPOLE,
           {'n_steps': 128, 'n_epochs': 4, 'batch_size': 256},
           _PPO_STEPS,
           environments=8,
         )
         for library in _BOTH
       ),
-      peer_runs.cleanrl(
+      cleanrl(
         'ppo.py',
         {
-          'env-id': peer_runs.CARTPOLE,
+          'env-id': CARTPOLE,
           'num-envs': 8,
           'num-steps': 128,
           'num-minibatches': 4,
@@ -225,17 +335,17 @@ CASES = {
   ),
   'impala_cartpole': Case(
     'IMPALA beside A2C, CartPole, 64 environments of 5 steps, 64-64 shared',
-    peer_runs.in_both_ways(
+    in_both_ways(
       'impala',
       {'unroll_length': 5, 'batch_size': 64, 'hidden_sizes': (64, 64)},
       _A2C_STEPS,
       64,
     ),
     (
-      peer_runs.baselines(
+      baselines(
         'stable_baselines3',
         'A2C',
-        peer_runs.CARTPOLE,
+        CARTPOLE,
         {'n_steps': 5},
         _A2C_STEPS,
         environments=64,
@@ -246,7 +356,7 @@ CASES = {
   'impala_lstm': Case(
     'IMPALA with an LSTM of 20, CartPole, 1 environment, 16 × 20 steps, 50-50',
     (
-      peer_runs.ours(
+      ours(
         'ours',
         'impala',
         _CARTPOLE,
@@ -261,9 +371,9 @@ CASES = {
       ),
     ),
     (
-      peer_runs.dm_acme(
+      dm_acme(
         'IMPALA',
-        peer_runs.CARTPOLE,
+        CARTPOLE,
         _LSTM_SIZES,
         {
           'sequence_length': 20,
@@ -278,7 +388,7 @@ CASES = {
   'impala_pong': Case(
     'IMPALA beside A2C, Pong, 16 environments of 5 steps, Nature DQN',
     (
-      peer_runs.ours(
+      ours(
         'ours',
         'impala',
         'atari:Pong',
@@ -294,7 +404,7 @@ CASES = {
       ),
     ),
     (
-      peer_runs.baselines(
+      baselines(
         'stable_baselines3',
         'A2C',
         'ALE/Pong-v5',
@@ -304,4 +414,32 @@ CASES = {
       ),
     ),
   ),
+}
+
+# Of two software stacks: one process each, but for the last.
+STACK_CASES = {
+  run.name: run
+  for run in (
+    ours(
+      'dqn_single', 'dqn', 'catch', {'min_replay_size': 500}, (1_000, 15_000)
+    ),
+    ours(
+      'impala_single', 'impala', 'catch', {}, (4_000, 80_000), environments=8
+    ),
+    ours(
+      'sac_single',
+      'sac',
+      'tensor:pendulum',
+      {'min_replay_size': 500},
+      (1_000, 6_000),
+    ),
+    ours(
+      'dqn_distributed',
+      'dqn',
+      'catch',
+      {'min_replay_size': 500},
+      (1_000, 15_000),
+      topology='distributed',
+    ),
+  )
 }

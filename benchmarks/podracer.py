@@ -1,4 +1,4 @@
-"""Speed of the topologies `anakin` and `sebulba` compared with `single`.
+"""Speed of other topologies compared with `single`.
 
 Run it with nothing else on the machine:
 
@@ -25,16 +25,19 @@ import repertory  # noqa: F401  Before TensorFlow: see its first lines.
 
 # isort: split
 import figures
+import numpy as np
 import rich.console
 import rich.table
-import training_speed
 from absl import app, flags
+
+from repertory.environments.registry import registry
 
 _CASES = flags.DEFINE_list(
   'cases', None, 'Names of the cases to run; default all.'
 )
 _ROUNDS = flags.DEFINE_integer('rounds', 3, 'Rounds per case.')
 _SECONDS = 900  # Time limit of a run.
+_BARE_STEPS = 50_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +65,16 @@ _DQN = (
   '--config.samples_per_insert=8 --config.n_step=1 --config.double=false '
   '--config.dueling=false '
 )
+_ON_64 = '--environments_per_actor=16 --num_actors=4 '
+
+
+def _by_gossip(num_steps: int) -> dict[str, tuple[int, int]]:
+  """Returns the topologies of a case, with several learners in processes."""
+  gossip = '--topology=gossip --lp_launch_type=local_mp --num_learners='
+  names = ['--topology=single', *(f'{gossip}{n}' for n in (1, 2, 4))]
+  return dict.fromkeys(names, (num_steps, 5 * num_steps))
+
+
 CASES = (
   Case(
     'impala_64',
@@ -147,7 +160,36 @@ CASES = (
       '--topology=sebulba': (2_000, 12_000),
     },
   ),
+  Case(
+    'gossip_impala',
+    'IMPALA CartPole, 64 environments',
+    _IMPALA + _ON_64 + '--env=gym:CartPole-v1',
+    _by_gossip(100_000),
+  ),
+  Case(
+    'gossip_ppo',
+    'PPO CartPole, 64 environments',
+    '--agent=ppo --config.unroll_length=32 --env=gym:CartPole-v1 ' + _ON_64,
+    _by_gossip(100_000),
+  ),
+  Case(
+    'gossip_breakout',
+    'IMPALA MinAtar Breakout, 64 environments',
+    '--agent=impala --env=minatar:breakout --preset=minatar ' + _ON_64,
+    _by_gossip(50_000),
+  ),
 )
+
+
+def measure_bare_loop() -> float:
+  """Returns steps/s of one CartPole with random actions only."""
+  environment = registry.make('gym:CartPole-v1', seed=0)
+  actions = np.random.default_rng(0).integers(2, size=_BARE_STEPS)
+  environment.reset()
+  start = time.perf_counter()
+  for action in actions:
+    environment.step(action)
+  return _BARE_STEPS / (time.perf_counter() - start)
 
 
 def measure(arguments: Sequence[str], steps: tuple[int, int]):
@@ -183,7 +225,7 @@ def print_case(case: Case, rounds: int) -> None:
   rows = {name: [] for name in case.steps}
   bare = []
   for _ in range(rounds):
-    bare.append(training_speed.measure_bare_loop('gym:CartPole-v1'))
+    bare.append(measure_bare_loop())
     for name, steps in case.steps.items():
       arguments = [*case.arguments.split(), *name.split()]
       rows[name].append(measure(arguments, steps))
@@ -204,19 +246,15 @@ def print_case(case: Case, rounds: int) -> None:
   rich.console.Console(width=120).print(table)
 
 
-def print_cases(cases: Sequence[Case]) -> None:
+def main(_) -> None:
   """Prints a table for each selected case."""
-  known = {case.key: case for case in cases}
+  known = {case.key: case for case in CASES}
   for name in _CASES.value or known:
     if name not in known:
       raise app.UsageError(
         f'--cases must be of {", ".join(known)}; got {name!r}.'
       )
     print_case(known[name], _ROUNDS.value)
-
-
-def main(_) -> None:
-  print_cases(CASES)
 
 
 if __name__ == '__main__':

@@ -12,9 +12,8 @@ to a process.
 
 The first table shows the processor time of each call in the called process,
 less its processor time without actors. The learner makes no update meanwhile,
-so the served variables are cached. A second table extrapolates to more actors,
-assuming that the learner is fast enough. Another run, in which the learner
-learns from a few actors, measures its speed.
+so the served variables are cached. Another run, in which the learner learns
+from a few actors, measures its speed.
 """
 
 import contextlib
@@ -41,13 +40,14 @@ import rich.table
 import scale_actors
 import scale_nodes
 
-# Before absl's `app.run`, see `training_speed.py`.
+# Before absl's `app.run`: imported inside of it, TensorFlow 2.8 creates its
+# context before it enables eager execution, and functions with loops fail.
 import tensorflow as tf  # noqa: F401
 import tree
 from absl import app, flags
 
 from repertory import launch
-from repertory.launch.coordination import kinds, reports
+from repertory.launch.coordination import kinds
 from repertory.launch.opening import resuming
 
 _ENVIRONMENT = flags.DEFINE_string('env', 'catch', 'The environment.')
@@ -57,12 +57,6 @@ _STEPS = flags.DEFINE_float('steps_per_second', 4.0, 'Steps per actor.')
 _SECONDS = flags.DEFINE_float('seconds', 10.0, 'Duration per measurement.')
 _ROUNDS = flags.DEFINE_integer('rounds', 3, 'Rounds per case.')
 _IN_A_PROCESS = flags.DEFINE_integer('in_a_process', 32, 'Actors per process.')
-_PREDICTED = flags.DEFINE_list(
-  'predicted', '10,100,1000', 'Numbers of actors to extrapolate to.'
-)
-_PREDICTED_STEPS = flags.DEFINE_float(
-  'predicted_steps_per_second', 100.0, 'Steps per extrapolated actor.'
-)
 
 # Enough items that no call blocks on the rate limiter.
 _MANY = 100_000
@@ -133,18 +127,11 @@ def measure(num_actors: int, *, learns: bool = False) -> Row:
     'calls': (found['reports'] + 2 * found['leases']) / seconds,
     'inserts': found['steps'] / seconds,
     'fetches': found['fetches'] / seconds,
-    'fetched_bytes': found['fetched_bytes'] / max(found['fetches'], 1),
     'updates': updates,
     'report_ms': 1e3 * float(np.percentile(taken, 50)),
     'report_ms_p99': 1e3 * float(np.percentile(taken, 99)),
     **{f'busy/{name}': busy[name] - idle[name] for name in busy},
     'busy/actors': actors_busy,
-    'step_bytes': sum(
-      leaf.nbytes for leaf in tree.flatten(rollout[0][1].observation)
-    ),
-    'samples_per_update': config.batch_size,
-    'samples_per_insert': config.samples_per_insert,
-    'update_period': config.variable_update_period,
   }
 
 
@@ -268,64 +255,6 @@ def print_measured(found: Mapping[int, Sequence[Row]]) -> None:
   rich.console.Console(width=180).print(table)
 
 
-def _cost_of(found: Mapping[int, Sequence[Row]], node: str) -> float:
-  """Returns the microseconds per call, at the largest number of actors."""
-  return statistics.median(microseconds(row, node) for row in found[max(found)])
-
-
-def print_prediction(
-  found: Mapping[int, Sequence[Row]], learning: Sequence[Row]
-) -> None:
-  """Prints the extrapolated load of more actors."""
-  any_row = learning[0]
-  steps = _PREDICTED_STEPS.value
-  fetches = steps / any_row['update_period']
-  fetched = statistics.median(
-    row['fetched_bytes'] for rows in found.values() for row in rows
-  )
-  table = rich.table.Table(
-    title=f'{_ENVIRONMENT.value}: {steps:g} steps per second of each actor, '
-    f'variables after every {any_row["update_period"]:g}'
-  )
-  for column in (
-    'actors',
-    'coordinator, cores',
-    'replay, cores',
-    "learner's variables, cores",
-    '… MB/s',
-    'items, MB/s',
-    'environment steps/s',
-  ):
-    table.add_column(column, justify='right')
-  for num_actors in map(int, _PREDICTED.value):
-    # A step budget of up to 1000 steps takes two calls.
-    calls = 1 / reports.PERIOD_SECONDS + 2 * steps / 1000
-    each = {_COORDINATOR: calls, _REPLAY: steps, _LEARNER: fetches}
-    table.add_row(
-      f'{num_actors:,}',
-      *(
-        f'{num_actors * number * _cost_of(found, node) / 1e6:.2f}'
-        for node, number in each.items()
-      ),
-      f'{num_actors * fetches * fetched / 1e6:,.1f}',
-      f'{num_actors * steps * any_row["step_bytes"] / 1e6:,.1f}',
-      f'{num_actors * steps:,.0f}',
-    )
-  rich.console.Console(width=130).print(table)
-  taken = [
-    row['updates'] * row['samples_per_update'] / row['samples_per_insert']
-    for row in learning
-  ]
-  print(
-    f'This learner makes {figures.spread([r["updates"] for r in learning], 0)}'
-    f' updates per second, enough for {figures.spread(taken, 0)} '
-    'environment steps per second of all actors together; meanwhile a '
-    'step costs the replay server '
-    + figures.spread([microseconds(row, _REPLAY) for row in learning], 0)
-    + f' µs, its {any_row["samples_per_insert"]:g} samples included.'
-  )
-
-
 def main(_) -> None:
   """Prints tables."""
   found = {int(actors): [] for actors in _ACTORS.value}
@@ -336,7 +265,12 @@ def main(_) -> None:
       print(num_actors, rows[-1], flush=True)
     learning.append(measure(_LEARNING_ACTORS, learns=True))
   print_measured(found)
-  print_prediction(found, learning)
+  print(
+    f'The learner makes {figures.spread([r["updates"] for r in learning], 0)} '
+    'updates per second; meanwhile a step costs the replay server '
+    + figures.spread([microseconds(row, _REPLAY) for row in learning], 0)
+    + ' µs, its samples included.'
+  )
 
 
 if __name__ == '__main__':

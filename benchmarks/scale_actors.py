@@ -83,7 +83,6 @@ class _Actor:
   def __init__(self, settings: Settings, index: int):
     self.name = kinds.ACTOR.numbered(index)
     self.counts = dict.fromkeys(('reports', 'leases', 'fetches', 'steps'), 0)
-    self.fetched_bytes = 0
     self.report_seconds: list[float] = []
     self._settings = settings
     self._coordinator = scale_nodes.make_coordinator_client(
@@ -117,7 +116,6 @@ class _Actor:
       if not is_measured and now >= begin:
         is_measured = True
         self.counts = dict.fromkeys(self.counts, 0)
-        self.fetched_bytes = 0
         self.report_seconds.clear()
       if is_free or steps.take(now):
         self._step()
@@ -160,8 +158,7 @@ class _Actor:
     if self._fetch is not None:
       if not self._fetch.done():
         return
-      policy, *_ = variable_cache.unpack(self._fetch.result())
-      self.fetched_bytes += sum(array.nbytes for array in policy)
+      variable_cache.unpack(self._fetch.result())
       self.counts['fetches'] += 1
     names = ['policy', 'learner_steps', 'max_priority']
     self._fetch = self._learner.futures.get_variables(names)
@@ -188,7 +185,6 @@ def main() -> None:
   }
   result = {
     **sums,
-    'fetched_bytes': sum(actor.fetched_bytes for actor in actors),
     'report_seconds': [one for a in actors for one in a.report_seconds],
   }
   print(json.dumps(result), flush=True)

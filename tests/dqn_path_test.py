@@ -1,7 +1,6 @@
 """Tests of the page that follows DQN through the code."""
 
 import ast
-import collections
 import pathlib
 import re
 import sys
@@ -14,8 +13,6 @@ _STOP = re.compile(r'\| \[([\w/]+\.py)\]\(\.\./([\w/]+\.py)\) \| `([\w.]+)` \|')
 
 # Not on the path of experience and variables.
 _LOGS = ('components/loggers/', 'launch/coordination/')
-# Runs the compiled policy where its measured time is shorter.
-_IN_NUMPY = 'components/runtime/numpy_functions.py'
 
 
 def _stops():
@@ -42,7 +39,7 @@ def _definition(path, name):
   return path, min(one.lineno for one in (node, *node.decorator_list))
 
 
-def _trace(monkeypatch, directory, **settings):
+def _trace(monkeypatch, directory):
   """Runs DQN; returns the (path, line) of functions entered, by turn.
 
   Those of a turn are in the order of first entries. Turns are those with
@@ -76,7 +73,10 @@ def _trace(monkeypatch, directory, **settings):
     'catch',
     directory=str(directory / 'run'),
     evaluation_episodes=0,
-    **settings,
+    # So that the code of policy and update runs in each step.
+    eager=True,
+    max_steps=48,
+    config={'min_replay_size': 32},
   )
   launch.run(experiment)
   assert turns
@@ -98,29 +98,11 @@ def _paths(turns):
   return {path for path in paths if path and not path.startswith(_LOGS)}
 
 
-def test_no_stop_is_listed_twice():
-  stops = _stops()
-  assert not collections.Counter(stops) - collections.Counter(set(stops))
-
-
 def test_stops_are_all_files_in_the_order_of_calls(monkeypatch, tmp_path):
-  # Eager, so that the code of policy and update runs in each step.
-  turns = _trace(
-    monkeypatch,
-    tmp_path,
-    eager=True,
-    max_steps=48,
-    config={'min_replay_size': 32},
-  )
+  turns = _trace(monkeypatch, tmp_path)
   stops = _stops()
+  assert len(set(stops)) == len(stops)
   assert _paths(turns) == {path for path, _ in stops}
   order = turns[-1]
   positions = [order.index(_definition(*stop)) for stop in stops]
   assert positions == sorted(positions)
-
-
-def test_compiled_run_enters_no_other_files(monkeypatch, tmp_path):
-  turns = _trace(monkeypatch, tmp_path, max_steps=300)
-  paths = _paths(turns)
-  assert paths
-  assert paths <= {path for path, _ in _stops()} | {_IN_NUMPY}

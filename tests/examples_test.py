@@ -8,19 +8,13 @@ import pathlib
 import pkgutil
 import re
 import shlex
-import subprocess
-import sys
-import uuid
 from unittest import mock
 
 import numpy as np
-import psutil
 import pytest
 
 from repertory import launch
-from repertory.agents import dqn
 from repertory.agents.interface import registry as agents_registry
-from repertory.agents.replay import experience_replay
 from repertory.components import loggers
 from repertory.components.actors import environment_loop
 from repertory.components.checkpoints import checkpointing
@@ -40,7 +34,7 @@ from repertory.launch.running import run
 from repertory.launch.sweeps import manifest, sweep
 from repertory.launch.topologies import topology
 from repertory.launch.trained import evaluation, loading, recording
-from support.system import architecture_rules, rare_cases
+from support.system import architecture_rules, program, rare_cases
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _README = 'README.md'
@@ -63,11 +57,7 @@ _EXAMPLES = sorted(
 
 # A script takes seconds on free cores; the time-out allows for busy cores.
 _DEADLINE_SECONDS = 400
-_MAX_CODE_LINES = 12
 _MAX_README_BYTES = 12_000
-
-# Environment variable that marks a script and its descendants.
-_MARK = 'REPERTORY_TEST_SCRIPT'
 
 
 def _read(page: str) -> str:
@@ -121,21 +111,6 @@ def _table(page: str, heading: str) -> list[list[str]]:
   return [[c.strip() for c in row.strip('|').split(' | ')] for row in rows[2:]]
 
 
-def _processes_with(mark: str) -> list[psutil.Process]:
-  found = []
-  for process in psutil.process_iter():
-    with contextlib.suppress(psutil.Error):
-      if process.environ().get(_MARK) == mark:
-        found.append(process)
-  return found
-
-
-def _kill(processes: list[psutil.Process]) -> None:
-  for process in processes:
-    with contextlib.suppress(psutil.Error):
-      process.kill()
-
-
 class TestScripts:
   @pytest.mark.parametrize(
     'page',
@@ -152,37 +127,9 @@ class TestScripts:
     self._run(_ROOT / 'examples' / name, tmp_path)
 
   def _run(self, script: pathlib.Path, folder: pathlib.Path) -> None:
-    mark = uuid.uuid4().hex
-    log = folder / 'output.txt'
-    try:
-      self._run_marked(script, log, mark)
-    finally:
-      _kill(_processes_with(mark))
-
-  def _run_marked(
-    self, script: pathlib.Path, log: pathlib.Path, mark: str
-  ) -> None:
-    with open(log, 'w') as file:
-      process = subprocess.Popen(
-        [sys.executable, script],
-        cwd=log.parent,
-        env={**os.environ, _MARK: mark},
-        stdin=subprocess.DEVNULL,
-        stdout=file,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-      )
-      try:
-        code = process.wait(_DEADLINE_SECONDS)
-      except subprocess.TimeoutExpired:
-        code = f'none within {_DEADLINE_SECONDS} s'
-        process.kill()
-        process.wait()
-    with open(log, errors='replace') as file:
-      end = ''.join(file.readlines()[-30:])
-    assert code == 0, f'{script} printed last:\n{end}'
-    left = [process.cmdline() for process in _processes_with(mark)]
-    assert not left
+    ended = program.Program([str(script)], str(folder)).wait(_DEADLINE_SECONDS)
+    assert ended.code == 0, ended.output
+    assert ended.left == []
 
 
 class TestReadme:
@@ -207,19 +154,6 @@ class TestReadme:
     assert targets
     for target in targets:
       assert re.search(rf'(?m)^{target}:', makefile)
-
-
-class TestGettingStarted:
-  def test_python_examples_are_four_and_short(self):
-    blocks = _blocks(_GETTING_STARTED, 'python')
-    assert len(blocks) == 4
-    for block in blocks:
-      code = [
-        line
-        for line in block.splitlines()
-        if line.strip() and not line.strip().startswith('#')
-      ]
-      assert len(code) <= _MAX_CODE_LINES, block
 
 
 class TestFlags:
@@ -253,15 +187,6 @@ class TestFlags:
         assert text in shown, name
         shown = shown.replace(text, '')
       assert shown.startswith(_joined(meaning)), name
-
-  def test_code_is_marked(self, tables):
-    lines = tables.flags('Directories')
-    assert lines[2] == (
-      '| `--directory` | `runs/<agent>/<environment>/seed_<seed>` | '
-      'Directory of logs and checkpoints. An existing run is resumed. |'
-    )
-    lines = tables.flags('Agent, environment and steps')
-    assert '`--config.<name>=<value>`; `repertory agents <agent>`' in lines[2]
 
 
 @pytest.fixture(name='tables')
@@ -328,14 +253,6 @@ class TestCommands:
     del page  # For the message.
     code, _, complaint = _call(shlex.split(command)[1:])
     assert code == 0, complaint
-
-  def test_getting_started_has_them(self):
-    shown = {command.split()[1] for command in _commands(_GETTING_STARTED)}
-    assert shown == {
-      'train', 'evaluate', 'export', 'sweep', 'graph', 'agents', 'environments',
-      'record', 'runs', 'plot', 'report',
-      'reward_models',
-    }  # fmt: skip
 
   def test_unknown_flag_is_not_understood(self):
     code, _, _ = _call(['train', '--stepz=3'])
@@ -449,32 +366,6 @@ class TestDocs:
     assert code == 2
     assert _words(complaint) == _words(expected)
     assert not os.path.exists(directory)
-
-  def test_arithmetic_of_rate_limit_is_that_of_the_defaults(self):
-    config = dqn.DQNConfig()
-    s, m = config.samples_per_insert, config.min_replay_size
-    batch, items = config.batch_size, config.n_step
-    b = experience_replay.error_buffer(config, items)
-    text = _words(_read('docs/data_flow.md'))
-    for environments in (1, 16):
-      made = environments * items
-      turns = 2 * (batch + s * made)
-      buffer = experience_replay.error_buffer(config, made)
-      assert buffer == max(0.1 * s * m, turns)
-      assert f'2 × ({batch} + {s:g} × {made}))' in text
-      assert f' = {buffer:g}.' in text
-    for shown in (
-      f's = {s:g}, m = {m} and b = {b:g}:',
-      f'drawn after {m} items',
-      f'grow to {s:g} × {m} + {b:g} = {s * m + b:g}',
-      f'held after {(s * m + b) / s:g} items',
-      f'{b:g} / {s:g} = {b / s:g} items ahead',
-      f'the learner {b:g} samples, which are {b / batch:g} batches of {batch}',
-      f'{batch} + {s:g} × {items} = {batch + s * items:g}.',
-      f'{batch} + 2 × {batch} = {3 * batch} items',
-    ):
-      assert shown in text
-    assert f'at most {3 * batch} items' in _words(_read('docs/resuming.md'))
 
   @pytest.mark.parametrize('name', [a.name for a in agents_registry.agents()])
   def test_agents_have_one_order(self, name, tables):

@@ -45,8 +45,6 @@ def _runs(values, settings, positional) -> int:
       f"There is no folder '{_DIRECTORY}' here; `repertory train` makes it. "
       'Name another one: repertory runs DIR.'
     )
-  # Checks the flags before anything is read.
-  results.table([], values.sort, values.format)
   found = results.find(positional or [_DIRECTORY])
   print(results.table(found.runs, values.sort, values.format))
   _print_notes(found)
@@ -74,10 +72,8 @@ def _runs(values, settings, positional) -> int:
 )
 def _plot(values, settings, positional) -> int:
   del settings
-  plots = results.plots
-  plots.check(values.output, values.over, values.statistic)
   found = _find(positional, 'plot')
-  notes = plots.plot(
+  notes = results.plots.plot(
     found.runs, values.output, values.what, values.over, values.statistic
   )
   print(f'Plot: {values.output}')
@@ -98,17 +94,14 @@ def _plot(values, settings, positional) -> int:
 )
 def _report(values, settings, positional) -> int:
   del settings
-  report = results.report
-  report.check(values.output, values.over, values.statistic)
   found = _find(positional, 'report')
-  report.write(found, values.output, values.over, values.statistic)
+  results.report.write(found, values.output, values.over, values.statistic)
   print(f'Report: {values.output}')
   _print_notes(found)
   return command.DONE
 
 
 def _find(positional: Sequence[str], name: str) -> results.Found:
-  """Finds the runs in the folders given to a command."""
   if not positional:
     raise ValueError(
       f'Name directories of runs, or folders of them: repertory {name} DIR...'

@@ -29,17 +29,8 @@ def read_settings(
 ) -> dict[str, Any]:
   """Returns the settings of arguments of `train`, without TensorFlow.
 
-  Args:
-    arguments: Arguments of `train`.
-    left_out: Flags to leave out.
-
-  Returns:
-    Plain values: flags by name, the agent's config by `config.` and name, and
-    that of its reward model by `reward_model.` and name.
-
-  Raises:
-    ValueError: If `train` would reject them, as far as that shows without
-      TensorFlow; with its message.
+  Names are those of flags, such as `config.<name>`. Raises ValueError if
+  `train` would reject them, as far as that shows without TensorFlow.
   """
   values = typed.define(flag_tables.TRAIN_FLAGS)
   try:
@@ -60,19 +51,10 @@ def read_settings(
 def find_refused(
   argument_lists: Sequence[Sequence[str]],
 ) -> tuple[int, str] | None:
-  """Runs smoke tests of environments, networks and replay in a new process.
+  """Runs smoke tests of runs in a new process, as this has no TensorFlow.
 
-  So this process need not import TensorFlow.
-
-  Args:
-    argument_lists: Lists of arguments of `repertory train`.
-
-  Returns:
-    The index of the first list that `train` would reject, and its message; or
-    None.
-
-  Raises:
-    signals.NoAnswerError: If the process fails or exceeds its time-out.
+  Returns the index of the first arguments that `train` would reject, and its
+  message; or None.
   """
   try:
     ended = subprocess.run(

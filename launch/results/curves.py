@@ -37,32 +37,22 @@ class Series(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Quantity:
-  """A quantity that can be plotted.
-
-  Attributes:
-    name: Name by which it is chosen.
-    title: Title, with its unit.
-    series: Function of a run and one of `AXES`; empty if the run lacks it.
-    reference: Target value, drawn as a line.
-    in_view: Least and greatest y that a figure always shows; nothing below 0 is
-      shown if the least is 0.
-    agent: Agent that it belongs to; None for all.
-  """
+  """A quantity that can be plotted, over one of `AXES`."""
 
   name: str
-  title: str
+  title: str  # With its unit.
   series: Callable[[runs_lib.RunRecord, str], Series]
-  reference: float | None = None
+  reference: float | None = None  # Target value, drawn as a line.
+  # y that a figure always shows; it shows nothing below a least one of 0.
   in_view: tuple[float, float] | None = None
-  agent: str | None = None
+  agent: str | None = None  # None for all.
 
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
   """A statistic of a quantity of a group, over the runs with data at x; `[X]`.
 
-  Attributes:
-    size: Number of runs of the group that have the quantity at all.
+  `size` is the number of runs that have the quantity at all.
   """
 
   label: str
@@ -129,16 +119,7 @@ def make_panels(
 
 
 def choose(name: str, runs: Sequence[runs_lib.RunRecord]) -> list[Quantity]:
-  """Returns the quantities of a name, as given to `--what`.
-
-  Args:
-    name: 'return', 'training_return', 'losses', 'ratio', 'lag', 'speed', or
-      '<log>.<column>' for any column of a log.
-    runs: The runs to plot; losses depend on their agents.
-
-  Raises:
-    SettingError: If the name is unknown.
-  """
+  """Returns the quantities of a name: one of `NAMES`, or '<log>.<column>'."""
   if name == 'losses':
     losses = {
       (run.agent, column)

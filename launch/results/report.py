@@ -106,19 +106,13 @@ def write(
     SettingError: If an argument is wrong, or the file cannot be written.
     ImportError: Without Matplotlib or Jinja.
   """
-  check(output, over, statistic)
+  plots.check(output, over, statistic, ENDINGS)
   text = make(found, os.path.dirname(output) or '.', over, statistic)
   with (
     plots.replacing(output) as path,
     open(path, 'w', encoding='utf-8') as file,  # As the page says.
   ):
     file.write(text)
-
-
-def check(output: str, over: str, statistic: str) -> None:
-  """Checks the arguments of `write`, without reading runs."""
-  plots.check(output, over, statistic, ENDINGS)
-  plots.load('jinja2')
 
 
 def make(

@@ -13,29 +13,19 @@ from repertory.launch.results import runs as runs_lib
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-  """Scores of a group; arrays are `[R]` over the runs with evaluations.
-
-  Attributes:
-    group: The group.
-    last: Mean returns of the last evaluations.
-    best: Mean returns of the best evaluations.
-    area: Normalized areas under their curves, up to the steps that all runs on
-      the environment have taken; NaN with fewer than two evaluations.
-    steps: Environment steps before the last evaluations.
-  """
+  """Scores of a group; arrays are `[R]` over the runs with evaluations."""
 
   group: groups_lib.Group
   last: np.ndarray
   best: np.ndarray
+  # Normalized areas under the curves, up to the steps that all runs on the
+  # environment have taken; NaN with fewer than two evaluations.
   area: np.ndarray
-  steps: np.ndarray
+  steps: np.ndarray  # Before the last evaluations.
 
 
 class Overall(NamedTuple):
-  """Interquartile mean of a label's normalized returns over all environments.
-
-  The interval is a bootstrap interval; runs are drawn within their environment.
-  """
+  """Interquartile mean of normalized returns, and its bootstrap interval."""
 
   label: str
   value: float
@@ -73,11 +63,8 @@ def score(groups: Sequence[groups_lib.Group]) -> list[Score]:
 def rank_overall(scores: Sequence[Score]) -> list[Overall]:
   """Ranks the labels that have runs on all of several environments.
 
-  The returns of last evaluations on an environment are normalized to 0 for the
-  worst and 1 for the best of these runs, so they depend on the set of runs.
-
-  Returns:
-    The scores, the best first; [] with fewer than two environments or labels.
+  Last returns on an environment are normalized to 0 for the worst and 1 for the
+  best of these runs. Empty with fewer than two environments or labels.
   """
   pooled: dict[str, list[np.ndarray]] = {}  # By environment.
   for one in scores:

@@ -19,10 +19,7 @@ Combination = Mapping[str, str]
 
 @dataclasses.dataclass(frozen=True)
 class SweepRun:
-  """A run of a sweep: arguments of `train`, without directories.
-
-  Its group are the runs that differ in the seed only, named by the directory.
-  """
+  """A run; those that differ in the seed only have the same group."""
 
   group: str
   seed: str
@@ -36,19 +33,13 @@ class SweepRun:
 
 @dataclasses.dataclass(frozen=True)
 class FinishedRun:
-  """Result of a run.
-
-  Attributes:
-    code: Exit code, -n if signal n ended it; None if it could not start.
-    lines: Last lines of its output.
-    was_stopped: Whether the sweep had asked it to stop.
-  """
+  """Result of a run."""
 
   run: SweepRun
-  code: int | None
-  lines: Sequence[str]
+  code: int | None  # -n if signal n ended it; None if it could not start.
+  lines: Sequence[str]  # The last ones of its output.
   seconds: float
-  was_stopped: bool = False
+  was_stopped: bool = False  # On request of the sweep.
 
 
 def combine(given: Mapping[str, values_lib.Values]) -> list[Combination]:
@@ -59,12 +50,12 @@ def combine(given: Mapping[str, values_lib.Values]) -> list[Combination]:
 
 
 def make_run(group: str, combination: Combination) -> SweepRun:
-  """Returns the run of a combination, which includes the seed."""
+  """Makes the run of a combination and its seed."""
   return SweepRun(group, combination[SEED], tuple(to_arguments(combination)))
 
 
 def to_arguments(combination: Combination) -> list[str]:
-  """Returns the arguments of `repertory train`."""
+  """Returns the arguments of `train`."""
   return [f'--{name}={text}' for name, text in combination.items()]
 
 
@@ -83,10 +74,7 @@ def name_group(
   axes: Sequence[str],
   taken: Mapping[str, Any],
 ) -> str:
-  """Returns the name of a group's directory, made of values on the axes.
-
-  Those that were not typed are in the settings. Other groups' names are taken.
-  """
+  """Names a group's directory by values that were typed or else set."""
   texts = {
     axis.removeprefix('config.'): str(combination.get(axis, settings.get(axis)))
     for axis in axes

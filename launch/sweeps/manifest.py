@@ -74,11 +74,7 @@ class SweepManifest:
 
 
 def load(directory: str) -> SweepManifest | None:
-  """Reads the manifest of a directory; None if it has no sweep yet.
-
-  Raises:
-    SettingError: If the directory is a run's, or the file is unreadable.
-  """
+  """Reads the manifest of a directory; None if it has no sweep yet."""
   try:
     with regular_files.open_inside(directory, FILE) as file:
       found = _parse(directory, dict(json.load(file)))
@@ -111,11 +107,7 @@ def load(directory: str) -> SweepManifest | None:
 
 
 def _parse(directory: str, contents: dict[str, Any]) -> SweepManifest:
-  """Makes a manifest whose runs stay inside the sweep's directory.
-
-  Raises:
-    ValueError, TypeError: Naming the wrong entry.
-  """
+  """Makes a manifest whose runs stay inside the sweep's directory."""
   version = contents.pop('version', None)
   if version != _VERSION:
     raise ValueError(f'its version must be {_VERSION}, got {version!r}')
@@ -139,19 +131,9 @@ def join(
   asked: Sequence[tuple[grid.Combination, Settings]],
   axes: Sequence[str],
 ) -> list[grid.SweepRun]:
-  """Adds missing runs to the manifest of a grid, without saving it.
+  """Adds runs to the manifest of a grid, in memory; returns them in order.
 
-  Args:
-    manifest: The manifest, which is changed.
-    asked: Requested combinations with their settings, as restored from JSON.
-    axes: Names of settings with several requested values.
-
-  Returns:
-    The requested runs, in order.
-
-  Raises:
-    SettingError: If the manifest has other settings, or two combinations are
-      equal.
+  The axes are the settings with several requested values.
   """
   if manifest.is_study:
     raise SettingError(
@@ -209,7 +191,7 @@ def _divide(manifest: SweepManifest, fulls: Mapping[str, Settings]) -> None:
 
 
 def join_study(manifest: SweepManifest, settings: Settings) -> None:
-  """Initializes the manifest of a study; raises SettingError if it differs."""
+  """Initializes or compares the manifest of a study."""
   if not manifest.fixed:
     manifest.is_study, manifest.fixed = True, dict(settings)
   if not manifest.is_study:
@@ -238,7 +220,7 @@ def _check_same(
   asked: Sequence[Settings],
   axes: Sequence[str],
 ) -> None:
-  """Raises SettingError if a setting changed that is no axis of the sweep."""
+  """Refuses changed settings that are no axes of the sweep."""
   differences = {}
   for settings in asked:
     for name in settings.keys() - {*axes, grid.SEED, _STEPS}:

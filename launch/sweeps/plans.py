@@ -19,36 +19,26 @@ OBJECTIVES = ('last', 'best')
 
 
 class SweepPlan:
-  """Plan of a sweep, and source of its runs once it is open.
+  """Plan of a sweep, and source of its runs once it is open."""
 
-  Attributes:
-    settings: Settings of one of its runs.
-    retries: Whether failed runs are repeated the next time.
-  """
-
-  settings: Mapping[str, Any]
-  retries = True
+  settings: Mapping[str, Any]  # Of one of its runs.
+  retries = True  # Whether failed runs are repeated the next time.
 
   def __init__(self):
     self._waiting: deque[grid.SweepRun] = deque()
 
   def join(self, manifest: manifest_lib.SweepManifest) -> None:
-    """Adds its runs to a manifest, in memory; raises SettingError if unfit."""
+    """Adds its runs to a manifest, in memory."""
     raise NotImplementedError
 
   def describe(self) -> str:
-    """Describes the plan in a few words."""
     raise NotImplementedError
 
   def untried(self) -> Sequence[grid.SweepRun]:
-    """Returns runs for smoke tests before anything starts.
-
-    They represent combinations that have never begun. Call `join` first.
-    """
+    """Returns runs for smoke tests, of combinations that have never begun."""
     raise NotImplementedError
 
   def num_done(self) -> int:
-    """Returns the number of its runs that succeeded."""
     raise NotImplementedError
 
   def open(self) -> None:
@@ -57,7 +47,6 @@ class SweepPlan:
 
   @property
   def num_to_come(self) -> int:
-    """Number of runs that have not begun."""
     return len(self._waiting)
 
   def next(self) -> grid.SweepRun | None:
@@ -69,7 +58,7 @@ class SweepPlan:
     return ()
 
   def end(self, ended: grid.FinishedRun) -> None:
-    """Processes the result of a run."""
+    """Processes a result."""
 
   def conclude(self) -> list[str]:
     """Returns lines to print at the end."""
@@ -85,7 +74,7 @@ class GridPlan(SweepPlan):
   """Plan of a grid: all combinations of values."""
 
   def __init__(self, given: values_lib.Given, read: Read):
-    """Reads all combinations; raises ValueError if `train` would reject one."""
+    """Reads all combinations, as `train` would."""
     super().__init__()
     values = {grid.SEED: given.seeds, **given.values}
     number = math.prod(map(len, values.values()))

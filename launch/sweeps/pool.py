@@ -27,11 +27,7 @@ from repertory.launch.cli import {module}
 
 
 def command(module: str) -> list[str]:
-  """Returns the command that runs the `main` of a module of `cli`.
-
-  The process gets a SIGHUP when this process, or the thread that started it,
-  ends.
-  """
+  """Returns the command of a module of `cli`, which ends with this process."""
   code = _CODE.format(parent=os.getpid(), module=module)
   return [sys.executable, '-c', code]
 
@@ -43,13 +39,9 @@ def environment() -> Mapping[str, str]:
 
 
 class _Child:
-  """A run in its own process, whose output is appended to a file.
-
-  It has its own session, so signals of the terminal reach this process only.
-  """
+  """A `repertory train`, in a session that gets no signals of the terminal."""
 
   def __init__(self, directory: str, arguments: Sequence[str]):
-    """Starts `repertory train`; raises OSError if that fails."""
     os.makedirs(directory, exist_ok=True)
     self._output = os.path.join(directory, OUTPUT)
     self.begun_at = time.monotonic()
@@ -101,18 +93,7 @@ class Pool:
     parallel: int,
     stop_seconds: float,
   ):
-    """Starts nothing yet.
-
-    Args:
-      plan: Source of runs.
-      watcher: Its `begin` is called before each run, `end` with each
-        `FinishedRun` before that of the plan, and `show` several times a second
-        with the running ones.
-      directory: Directory of the sweep.
-      options: Function that returns further arguments of a run.
-      parallel: Number of concurrent runs.
-      stop_seconds: Time-out for a run to stop after it was asked to.
-    """
+    """Starts nothing yet; `options` returns further arguments of a run."""
     self._plan = plan
     self._watcher = watcher
     self._directory = directory
@@ -122,11 +103,7 @@ class Pool:
     self._running: dict[grid.SweepRun, _Child] = {}
 
   def run(self) -> int | None:
-    """Runs all, and returns when no process is left.
-
-    Returns:
-      The number of the signal that ended it early, or None.
-    """
+    """Runs all to their ends; returns the signal that ended it early."""
     with interrupts.catch_interrupts() as interruption:
       try:
         while True:

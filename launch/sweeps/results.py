@@ -20,10 +20,7 @@ _MAX_CURVES = 10
 def tabulate(
   manifest: manifest_lib.SweepManifest,
 ) -> list[results.scores.Score]:
-  """Returns a score of each evaluated combination, the best first.
-
-  They are grouped by environment, as returns of several are not comparable.
-  """
+  """Returns a score of each combination, by environment, the best first."""
   members: dict[str, list[results.RunRecord]] = {}
   for path, code in manifest.codes.items():
     run = results.read(os.path.join(manifest.directory, path))
@@ -52,7 +49,7 @@ def _describe(chosen: Mapping[str, object]) -> str:
 
 
 def write(rows: Sequence[results.scores.Score]) -> str:
-  """Formats scores as a text table, without a final line break."""
+  """Formats scores as a text table."""
   aggregates, wording = results.aggregates, results.wording
   lines: list[list[str]] = [[*_HEADINGS]]
   for row in rows:
@@ -75,13 +72,7 @@ def write(rows: Sequence[results.scores.Score]) -> str:
 
 
 def plot(rows: Sequence[results.scores.Score], directory: str) -> str:
-  """Plots the evaluations over steps; returns the path, or a reason.
-
-  Args:
-    rows: The rows, the best first; at most `_MAX_CURVES` of each environment
-      are drawn.
-    directory: Directory of the sweep.
-  """
+  """Plots the best evaluations over steps; returns the path, or a reason."""
   drawn: list[results.Group] = []
   for group in (row.group for row in rows):
     peers = [one for one in drawn if one.environment == group.environment]

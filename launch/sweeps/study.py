@@ -60,21 +60,7 @@ class StudyPlan(plans.SweepPlan):
     objective: str = 'last',
     prunes: bool = False,
   ):
-    """Reads the choices, and the ends of each range.
-
-    Args:
-      given: Values and ranges from the command line.
-      read: Function that returns the settings of arguments.
-      num_trials: Total number of trials, earlier ones included.
-      seed: Seed of the choices.
-      objective: 'last' or 'best' evaluation.
-      prunes: Whether to prune trials that are worse than the median of earlier
-        ones at the same number of evaluations.
-
-    Raises:
-      ValueError: If `train` would reject a choice, or there is nothing to
-        choose.
-    """
+    """Reads the choices, and the ends of each range, as `train` would."""
     super().__init__()
     choices = {n: texts for n, texts in given.values.items() if len(texts) > 1}
     if not choices and not given.ranges:
@@ -141,11 +127,7 @@ class StudyPlan(plans.SweepPlan):
     return sum(code == 0 for code in self._manifest.codes.values())
 
   def open(self) -> None:
-    """Opens the study, or makes a new one; resumes unfinished trials.
-
-    Raises:
-      SettingError: If the sweep has trials, but their journal is missing.
-    """
+    """Opens the study, or makes a new one; resumes unfinished trials."""
     self._study = _open_journal(self._manifest)
     for found in self._study.get_trials():
       if found.state != optuna.trial.TrialState.RUNNING:
@@ -202,7 +184,7 @@ class StudyPlan(plans.SweepPlan):
     return [run for one in pruned for run in one.runs]
 
   def best(self) -> tuple[int, grid.Combination, float] | None:
-    """Returns number, settings and value of the best trial, if any."""
+    """Returns number, settings and value of the best trial."""
     try:
       found = self._study.best_trial
     except ValueError:

@@ -30,27 +30,16 @@ _BAR_WIDTH = 16
 
 @dataclasses.dataclass(frozen=True)
 class Ending:
-  """Result of a sweep.
-
-  Attributes:
-    manifest: Manifest of its directory.
-    num_done: Number of its runs that succeeded, now or before.
-    failures: Results of failed runs.
-    interrupted: Number of the signal that ended it early, or None.
-  """
+  """Result of a sweep."""
 
   manifest: manifest_lib.SweepManifest
-  num_done: int
+  num_done: int  # Now or before.
   failures: Sequence[grid.FinishedRun]
-  interrupted: int | None
+  interrupted: int | None  # The signal that ended it early.
 
 
 def check(directory: str, plan: plans.SweepPlan, fresh: bool) -> int:
-  """Returns how many runs of a plan are done in a directory; writes nothing.
-
-  Raises:
-    SettingError: If the plan does not fit the sweep there.
-  """
+  """Returns how many runs of a plan are done in a directory; writes nothing."""
   directories.check_writable(directory)
   _join(directory, plan, fresh)
   return plan.num_done()
@@ -65,14 +54,7 @@ def run(
   stop_seconds: float,
   fresh: bool = False,
 ) -> Ending:
-  """Runs all unfinished runs, and returns when no process is left; see `Pool`.
-
-  Args:
-    fresh: Whether to move the old contents of the directory aside.
-
-  Raises:
-    SettingError: If the directory is in use, or of another sweep.
-  """
+  """Runs all unfinished runs; see `Pool`."""
   with _holding(directory, fresh):
     manifest = _join(directory, plan)
     _wait_for_others(manifest)
@@ -103,9 +85,7 @@ def _join(
 ) -> manifest_lib.SweepManifest:
   """Joins a plan with the manifest of a directory, a new one if `fresh`.
 
-  Raises:
-    SettingError: If it does not fit, or there are symbolic links, which would
-      redirect the writes of runs.
+  Refuses symbolic links, which would redirect the writes of runs.
   """
   found = None if fresh else manifest_lib.load(directory)
   manifest = found or manifest_lib.SweepManifest(directory)
@@ -157,20 +137,11 @@ def _wait_for_others(manifest: manifest_lib.SweepManifest) -> None:
 
 
 class _Progress:
-  """Records and displays the progress of runs.
-
-  It prints lines, and on a terminal a table below them.
-
-  Attributes:
-    failures: Results of failed runs.
-  """
+  """Records progress, prints lines, and on a terminal a table below them."""
 
   def __init__(
-    self,
-    plan: plans.SweepPlan,
-    manifest: manifest_lib.SweepManifest,
+    self, plan: plans.SweepPlan, manifest: manifest_lib.SweepManifest
   ):
-    """Displays nothing yet."""
     self._plan = plan
     self._manifest = manifest
     self._counts = {'done': plan.num_done(), 'failed': 0, 'stopped': 0}

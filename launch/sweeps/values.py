@@ -36,13 +36,7 @@ class Range:
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-  """Values and ranges of all settings, by name: flags, and `config.<name>`.
-
-  Attributes:
-    seeds: The seeds, at least one.
-    values: One or several values of each other setting without a range.
-    ranges: Ranges of the others.
-  """
+  """Values and ranges of all settings, by name: flags, and `config.<name>`."""
 
   seeds: Values
   values: Mapping[str, Values]
@@ -50,11 +44,7 @@ class Given:
 
 
 def read(name: str, text: str, kind: type) -> Values | Range:
-  """Parses the text of a setting of a type: tuple, bool, int, float or str.
-
-  Raises:
-    SettingError: If the text is ambiguous or malformed.
-  """
+  """Parses the text of a setting of a type: tuple, bool, int, float or str."""
   if '..' in text and kind in _NUMBERS:
     return _read_range(name, text, kind)
   pieces = _split(name, text)

@@ -1,6 +1,5 @@
 """Tests of `benchmarks/gpu.py`, on parts of a CPU."""
 
-import json
 import pathlib
 import re
 import shutil
@@ -76,19 +75,10 @@ def test_error_without_a_gpu_gives_advice():
     assert words in ended.stderr
 
 
-@pytest.mark.parametrize(
-  ('argument', 'words'),
-  [
-    pytest.param(
-      '--devices=CPU:0', 'must be two, got 1', marks=pytest.mark.chaos
-    ),
-    ('--parts=acting,updating', "got 'updating'"),
-  ],
-)
-def test_wrong_arguments_are_refused(argument, words):
-  ended = _measure(argument)
+def test_wrong_arguments_are_refused():
+  ended = _measure('--parts=acting,updating')
   assert ended.returncode == 1
-  assert words in ended.stdout + ended.stderr
+  assert "got 'updating'" in ended.stdout + ended.stderr
 
 
 @pytest.mark.skipif(
@@ -99,17 +89,3 @@ def test_without_a_driver_nothing_is_installed():
   assert ended.returncode == 2
   assert 'no nvidia-smi here' in ended.stderr
   assert 'set-up:' not in ended.stdout + ended.stderr
-
-
-@pytest.mark.chaos
-def test_results_have_a_row_for_each_case():
-  code = (
-    'import sys; sys.path.insert(0, "benchmarks"); import gpu_cases, json;'
-    'print(json.dumps([[c.part, c.name, c.unit] '
-    'for cases in gpu_cases.CASES.values() for c in cases() '
-    'if "tiny" not in c.name]))'
-  )
-  cases = json.loads(_run([sys.executable, '-c', code], check=True).stdout)
-  text = (_ROOT / 'docs/results.md').read_text(encoding='utf-8')
-  section = text.partition('## A GPU beside the CPU')[2].partition('\n## ')[0]
-  assert [row[:3] for row in _rows(section)] == cases

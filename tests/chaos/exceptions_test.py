@@ -95,8 +95,6 @@ def _run(directory, settings, node, part, steps) -> program.Ended:
   ('settings', 'node', 'part', 'steps'),
   [
     (_DISTRIBUTED, 'actor/1', 'environment', 4000),
-    (_DISTRIBUTED, 'evaluator', 'environment', 8000),
-    (_CENTRAL, 'actor/0', 'environment', 30000),
     (_WITH_SERVERS, 'inference/0', 'adder', 30000),
   ],
 )

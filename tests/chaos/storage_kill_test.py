@@ -23,15 +23,7 @@ def _unfinished(folder):
   return [n for n in names if '.' not in n and f'{n}.json' not in names]
 
 
-@pytest.mark.parametrize(
-  'flags',
-  [
-    ['--topology=single'],
-    ['--topology=distributed', '--lp_launch_type=local_mp', '--num_actors=2'],
-  ],
-  ids=['single', 'processes'],
-)
-def test_hosts_that_die_one_after_the_other(tmp_path, flags):
+def test_hosts_that_die_one_after_the_other(tmp_path):
   """Each has its own directory, which is lost."""
   seed = random.randrange(10**6)
   print('seed', seed)  # Shown if it fails.
@@ -39,8 +31,14 @@ def test_hosts_that_die_one_after_the_other(tmp_path, flags):
   stored = tmp_path / 'S'
 
   def start(host, max_steps):
-    own = f'--storage={stored}', *flags
-    return program.training(tmp_path / host, max_steps, *own, cwd=tmp_path)
+    return program.training(
+      tmp_path / host,
+      max_steps,
+      f'--storage={stored}',
+      *('--topology=distributed', '--lp_launch_type=local_mp'),
+      '--num_actors=2',
+      cwd=tmp_path,
+    )
 
   progress = (0, 0)
   for kill in range(_NUM_KILLS):

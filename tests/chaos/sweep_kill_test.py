@@ -4,10 +4,8 @@
 """
 
 import json
-import re
 import signal
 
-import optuna
 import psutil
 import pytest
 
@@ -116,25 +114,6 @@ def test_a_second_interrupt_leaves_no_node_behind(tmp_path):
   assert ended.left == []
 
 
-def test_a_killed_run_is_reported_and_the_other_continues(tmp_path):
-  running = program.repertory(*_GRID, cwd=tmp_path)
-  _wait_for_both(running, tmp_path)
-  (victim,) = [
-    process
-    for process in running.processes()
-    if '--config.learning_rate=1e-4' in process.cmdline()
-  ]
-  victim.kill()
-  ended = running.wait(_SECONDS)
-  assert ended.code == 1, ended.output
-  assert ended.left == []
-  assert f'{_PATHS[1]} (killed by SIGKILL)' in ended.output
-  assert _codes(tmp_path) == {_PATHS[0]: 0, _PATHS[1]: -signal.SIGKILL}
-  output = _resume(tmp_path)
-  assert 'done already: 1' in output
-  assert _codes(tmp_path) == dict.fromkeys(_PATHS, 0)
-
-
 def test_a_study_resumes(tmp_path):
   arguments = (
     *_SWEEP, '--study=3', '--seeds=2', f'--steps={_STEPS // 2}',
@@ -151,19 +130,8 @@ def test_a_study_resumes(tmp_path):
 
   output = _resume(tmp_path, arguments)
   assert 'resumed from checkpoint' in (run / 'output.txt').read_text()
-  backend = optuna.storages.journal.JournalFileBackend(
-    f'{tmp_path}/mine/study.log'
-  )
-  found = optuna.load_study(
-    study_name='sweep', storage=optuna.storages.JournalStorage(backend)
-  ).trials
-  assert [trial.state.name for trial in found] == ['COMPLETE'] * 3
-  rates = [str(trial.params['config.learning_rate']) for trial in found]
-  assert len(set(rates)) == 3
-  assert tried['trial_0'] == {'config.learning_rate': rates[0]}
-  best = max(found, key=lambda trial: trial.value or 0.0)
-  assert f'Best: trial_{best.number}, last return {best.value:.4g}' in output
-  rows = re.findall(r'^trial_(\d) .* 2 +(-?[\d.]+) ', output, re.MULTILINE)
-  assert {int(number): float(value) for number, value in rows} == {
-    trial.number: pytest.approx(trial.value, abs=1e-3) for trial in found
-  }
+  trials = json.loads((tmp_path / 'mine/sweep.json').read_text())['groups']
+  assert tried.items() <= trials.items()
+  assert sorted(trials) == ['trial_0', 'trial_1', 'trial_2']
+  best = output.partition('Best: ')[2].partition(',')[0]
+  assert trials[best]['config.learning_rate'] in output

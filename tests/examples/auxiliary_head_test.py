@@ -1,9 +1,5 @@
 """Tests of DQN with an auxiliary head."""
 
-import importlib.util
-import pathlib
-import sys
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,10 +8,10 @@ from repertory import launch
 from repertory.agents.interface import conformance
 from repertory.components import specs, types
 from repertory.environments.registry import registry
+from repertory.examples import auxiliary_head as example
 from repertory.launch.opening import resuming
 from support.launch import log_files
 
-_ROOT = pathlib.Path(__file__).resolve().parents[2]
 _SPEC = specs.EnvironmentSpec(
   observations=specs.Array((2, 2), np.float32),
   actions=specs.DiscreteArray(3, np.int32),
@@ -23,17 +19,6 @@ _SPEC = specs.EnvironmentSpec(
   discounts=specs.BoundedArray((), np.float32, 0, 1),
 )
 _SMALL = {'hidden_sizes': (8,), 'batch_size': 4, 'min_replay_size': 8}
-
-
-def _load():
-  path = _ROOT / 'examples' / 'auxiliary_head.py'
-  spec = importlib.util.spec_from_file_location('auxiliary_head', path)
-  module = sys.modules['auxiliary_head'] = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(module)
-  return module
-
-
-example = _load()
 
 
 class TestPredictingDQN(conformance.BuilderConformance):

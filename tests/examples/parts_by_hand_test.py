@@ -1,6 +1,5 @@
 """Tests of the agent assembled from components."""
 
-import importlib.util
 import pathlib
 import re
 
@@ -9,43 +8,34 @@ import pytest
 
 from repertory.components import replay
 from repertory.components.replay import local
+from repertory.examples import parts_by_hand
 from support.replay import local_fixture, replay_fixture
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(name='example', scope='module')
-def _example():
-  spec = importlib.util.spec_from_file_location(
-    'parts_by_hand', _ROOT / 'examples' / 'parts_by_hand.py'
-  )
-  module = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(module)
-  return module
 
 
 def _has_learned(returns):
   return np.mean(returns[:100]) < 0 and np.mean(returns[-100:]) > 0.5
 
 
-def test_is_the_same_each_time(example):
+def test_is_the_same_each_time():
   with replay_fixture.no_threads_left():
-    some = example.main(max_steps=900)
-  few = example.main(max_steps=600)
+    some = parts_by_hand.main(max_steps=900)
+  few = parts_by_hand.main(max_steps=600)
   assert some[: len(few)] == few
   assert len(some) > len(few) > 0
 
 
 @pytest.mark.chaos
-def test_learns(example):
+def test_learns():
   with replay_fixture.no_threads_left():
-    assert _has_learned(example.main())
+    assert _has_learned(parts_by_hand.main())
 
 
 @pytest.mark.chaos
-def test_learns_over_a_server(example):
+def test_learns_over_a_server():
   with replay_fixture.no_threads_left():
-    assert _has_learned(example.main(over_server=True))
+    assert _has_learned(parts_by_hand.main(over_server=True))
 
 
 def test_deadlock_error_is_that_of_the_page():

@@ -1,10 +1,6 @@
 """Tests of TD3, assembled from the components."""
 
-import importlib.util
 import itertools
-import pathlib
-import re
-import sys
 
 import numpy as np
 import pytest
@@ -13,24 +9,14 @@ import tensorflow as tf
 from repertory import launch
 from repertory.components import specs, types
 from repertory.environments.registry import registry
+from repertory.examples import td3
 
-_PATH = pathlib.Path(__file__).resolve().parents[2] / 'examples' / 'td3.py'
 _SPEC = specs.EnvironmentSpec(
   observations=specs.Array((3,), np.float32),
   actions=specs.BoundedArray((2,), np.float32, [-1, 2], [3, 4]),
   rewards=specs.Array((), np.float32),
   discounts=specs.BoundedArray((), np.float32, 0, 1),
 )
-
-
-def _load():
-  spec = importlib.util.spec_from_file_location('td3', _PATH)
-  module = sys.modules['td3'] = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(module)
-  return module
-
-
-td3 = _load()
 
 
 def _make_sample(seed):
@@ -56,12 +42,6 @@ def _run(directory, max_steps, seed=1, **settings):
     seed=seed,
   )
   return launch.run(experiment, display=False).status
-
-
-def test_is_short_and_has_no_private_name_of_the_toolkit():
-  source = _PATH.read_text('utf-8')
-  assert len(source.splitlines()) <= 130
-  assert not re.search(r'(?<!self)\._(?!_)|import _', source)
 
 
 def test_policy_and_targets_are_updated_every_second_time():

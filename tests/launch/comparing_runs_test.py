@@ -11,7 +11,6 @@ from repertory import launch
 from repertory.launch import results
 from repertory.launch.cli import commands as command_line
 from support.environments import troubled_environments
-from support.launch import log_files
 
 _DQN = {'min_replay_size': 20, 'jit_compile': False, 'hidden_sizes': (8,)}
 
@@ -59,16 +58,6 @@ class TestRecords:
     assert run.seed == run.experiment['seed'] == 1
     assert (run.steps, run.max_steps) == (300, 300)
     assert run.settings['config.min_replay_size'] == 20
-
-  def test_columns_are_those_of_the_files(self, made):
-    run = results.read(made / 'seed_0')
-    for label in ('actors', 'learner', 'replay', 'evaluator'):
-      rows = log_files.rows(made / 'seed_0', label)
-      for name in rows[0]:
-        expected = [row.get(name, np.nan) for row in rows]
-        np.testing.assert_array_equal(run.logs[label][name], expected)
-    assert run.last.episode_return == rows[-1]['episode_return']
-    assert run.best.episode_return == max(r['episode_return'] for r in rows)
 
   def test_rows_of_replay_show_which_side_waits(self, made):
     logs = results.read(made / 'threads').logs

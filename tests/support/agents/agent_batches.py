@@ -24,12 +24,7 @@ _CONTINUOUS = _DISCRETE._replace(
 
 
 class Agent(NamedTuple):
-  """Environment spec and settings of an agent in tests.
-
-  Attributes:
-    spec: Spec of the environment.
-    settings: Settings of the agent.
-  """
+  """Environment spec and settings of an agent in tests."""
 
   spec: specs.EnvironmentSpec
   settings: Mapping[str, Any]

@@ -23,11 +23,7 @@ def softplus(x):
 
 
 class Twin(policy_and_critic_twin.Twin):
-  """Reference learner of MPO.
-
-  Attributes:
-    duals: Dual variables by name.
-  """
+  """Reference learner of MPO."""
 
   def __init__(self, config, online, target, duals):
     super().__init__(config, online, target)

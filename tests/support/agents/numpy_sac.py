@@ -60,12 +60,7 @@ class Twin:
     self._descents = make_descents(config)
 
   def layers(self, arrays, name, sizes, x, mask=None, seen=None):
-    """Applies the layers that a name ends with, `[B, D]`.
-
-    Args:
-      seen: Receives means and variances of the batch, by name of the
-        normalization; None to normalize by the running ones.
-    """
+    """Applies the layers that a name ends with, `[B, D]`."""
     kind = name.split('/')[-1]
     if kind == 'batch_renorm_mlp':
       x = batch_norm(arrays, f'{name}/norm', x, seen)

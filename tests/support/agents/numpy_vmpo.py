@@ -118,11 +118,7 @@ class Losses:
 
 
 class Twin:
-  """Reference learner, with one minibatch per epoch.
-
-  Attributes:
-    online, target, duals: Parameters by name.
-  """
+  """Reference learner, with one minibatch per epoch."""
 
   def __init__(self, config, online, target, duals):
     self._config = config

@@ -23,12 +23,7 @@ def make_networks(make_policy, make_critic, seed=0):
 
 
 class Twin:
-  """Online and target parameters, as arrays by name.
-
-  Attributes:
-    config: Settings of the agent.
-    policy, critic, target_policy, target_critic: Dictionaries of arrays.
-  """
+  """Online and target parameters, as arrays by name."""
 
   def __init__(self, config, online, target):
     self.config = config

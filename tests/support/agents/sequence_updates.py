@@ -80,11 +80,7 @@ def random_state(network, random, num_items=B):
 
 
 def compiled_outcomes(update, samples, jit_compile):
-  """Compiles an update once, and calls it with each sample from the start.
-
-  Returns:
-    For each sample the metrics, and all variables of the update after it.
-  """
+  """Compiles an update once, and calls it with each sample from the start."""
   compiled = tf.function(update, jit_compile=jit_compile, autograph=False)
   concrete = compiled.get_concrete_function(samples[0])
   before = [variable.numpy() for variable in update.variables]

@@ -29,22 +29,7 @@ def train(
   evaluations=1,
   deadline_seconds=900,
 ):
-  """Trains an agent in a child process; returns its last evaluation.
-
-  Args:
-    directory: An empty directory.
-    agent: Name of the agent.
-    environment: Name of the environment.
-    *settings: Further flags.
-    steps: Total environment steps.
-    topology: Name of the topology, with Launchpad's launch type if it has one.
-    seed: Seed of the run.
-    environments: Total number of environments; two actors share them in
-      topologies with several nodes.
-    episodes: Number of episodes of an evaluation.
-    evaluations: Number of evaluations of the run.
-    deadline_seconds: Time-out of the process.
-  """
+  """Trains an agent in a child process; returns its last evaluation."""
   name, *launch_type = topology
   actors = 1 if name == 'single' or environments == 1 else 2
   ended = program.repertory(

@@ -4,14 +4,7 @@ STAY, LEFT, UP, RIGHT, DOWN, FIRE = range(6)
 
 
 def choose(name, game, moves, random):
-  """Returns an action: mostly a sensible one, else a random one.
-
-  Args:
-    name: Name of the game.
-    game: MinAtar's game.
-    moves: Meanings of the actions, in order.
-    random: A NumPy generator.
-  """
+  """Returns an action: mostly a sensible one, else a random one."""
   moves = list(moves)
   if random.random() < 0.4:
     return int(random.integers(len(moves)))

@@ -89,22 +89,10 @@ _DRAWS = {
 
 
 class Twin:
-  """A MinAtar game, restarted in the step after its end.
-
-  Attributes:
-    game: The original game, without sticky actions.
-  """
+  """A MinAtar game, restarted in the step after its end."""
 
   def __init__(self, minatar, name, counter, settings, attributes):
-    """Makes the game.
-
-    Args:
-      minatar: The package.
-      name: Name of the game.
-      counter: Initial counter of the row's random stream.
-      settings: Options by name.
-      attributes: Changed attributes at the start of episodes, by name.
-    """
+    """Makes the game."""
     self._environment = minatar.Environment(
       name, settings['sticky_actions'], settings['ramping']
     )

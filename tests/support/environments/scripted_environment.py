@@ -11,11 +11,6 @@ class ScriptedEnvironment(dm_env.Environment):
   The observation encodes the episode and the step; the reward of step t is t.
   Tests fill `overrides` with values that replace the fields of the timestep of
   step `override_step`.
-
-  Attributes:
-    actions: All actions passed to `step`.
-    num_resets: Number of calls of `reset`.
-    num_closes: Number of calls of `close`.
   """
 
   def __init__(self, length=3, override_step=None, **overrides):

@@ -252,11 +252,6 @@ def assert_same_calls(found, expected, num_ended=None):
 
   After the end of an episode, action and extras are ignored; after the end of
   all, those of a thin actor must be zeros.
-
-  Args:
-    found: Calls of a thin actor's adder.
-    expected: Calls of a local actor's adder.
-    num_ended: Minimum number of times that all episodes ended at once.
   """
   assert len(found) == len(expected), (len(found), len(expected))
   step_types, all_ended = None, 0

@@ -292,16 +292,7 @@ class Workers(launcher.Workers):
 
 
 class Launcher(launcher.Launcher):
-  """Launcher of fake nodes.
-
-  Attributes:
-    clock: Simulated clock.
-    can_restart: Whether nodes behave like processes; else like threads.
-    start_seconds: Start-up times of nodes other than one second.
-    save_seconds: Duration of a checkpoint.
-    exit_seconds: Shutdown times of services other than 0.
-    launches: Workers of all launches so far.
-  """
+  """Launcher of fake nodes."""
 
   name, title, help = 'pretended', 'pretended', 'nothing at all'
 

@@ -6,11 +6,7 @@ from repertory import launch
 
 
 class Callback(launch.Callback):
-  """Callback that records all calls.
-
-  Attributes:
-    calls: Name and arguments of each call.
-  """
+  """Callback that records all calls."""
 
   def __init__(self, fails_at='', error=None):
     self.calls = []
@@ -45,11 +41,7 @@ class Callback(launch.Callback):
 
 
 class Logger(launch.RowLogger):
-  """Logger that records all rows.
-
-  Attributes:
-    runs, rows, ends: Arguments of its calls.
-  """
+  """Logger that records all rows."""
 
   def __init__(self, fails_at=''):
     self.runs, self.rows, self.ends = [], [], []

@@ -36,15 +36,7 @@ _REPLAY = {
 
 
 class Case(NamedTuple):
-  """A kind of checkpoint.
-
-  Attributes:
-    agent: The agent's name.
-    topology: The topology's name.
-    environment: The environment's name.
-    config: The agent's settings.
-    num_steps: Steps of the run that wrote it.
-  """
+  """A kind of checkpoint."""
 
   agent: str
   topology: str
@@ -148,13 +140,7 @@ def read_items(case: Case, directory) -> local.Contents:
 
 
 def unpack(version: str, name: str, directory) -> dict[str, Any]:
-  """Unpacks a checkpoint to a directory; returns its expected contents.
-
-  Args:
-    version: Python version of the stack that wrote it.
-    name: Name of the case.
-    directory: An empty directory.
-  """
+  """Unpacks a checkpoint to a directory; returns its expected contents."""
   with tarfile.open(_path(version, name)) as archive:
     archive.extractall(directory)
   facts = pathlib.Path(directory, _FACTS)

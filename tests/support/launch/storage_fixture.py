@@ -73,9 +73,6 @@ class DyingFolder:
 
   Half of a file that is being written then is stored. All later calls fail,
   too, as a dead process repairs nothing.
-
-  Attributes:
-    calls: Name and target of each write operation.
   """
 
   def __init__(

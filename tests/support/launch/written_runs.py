@@ -21,14 +21,7 @@ def write(
   experiment=None,
   **logs,
 ):
-  """Writes the files of a run; returns its directory as text.
-
-  Args:
-    returns: Steps and mean return of its evaluations.
-    ended: State in the last line of `runs.jsonl`; None for no such line.
-    experiment: Settings of the experiment, besides its steps.
-    **logs: Rows of further logs, by label: dictionaries.
-  """
+  """Writes the files of a run; returns its directory as text."""
   directory = pathlib.Path(directory)
   folder = directory / 'logs'
   folder.mkdir(parents=True)

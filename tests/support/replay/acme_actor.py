@@ -10,12 +10,6 @@ class AcmeActor(acme_core.Actor):
 
   The order is `observe_first`, then `select_action` and `observe` until the
   last timestep; `observe_first` may come at any time.
-
-  Attributes:
-    returns: Returns of finished episodes.
-    actions: All actions.
-    num_episodes: Number of calls of `observe_first`.
-    num_updates: Number of calls of `update`.
   """
 
   def __init__(self, seed=0):

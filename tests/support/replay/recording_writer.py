@@ -32,22 +32,10 @@ class RecordingWriter(replay.Writer):
 
   Leaves must have the signature's shape and dtype, and references must not have
   been discarded.
-
-  Attributes:
-    items: Items in order of `put`.
-    priorities: Priorities of the items.
-    puts: Number of items of each `put`.
   """
 
   def __init__(self, signature, shared=(), bundle_size=1, **settings):
-    """Starts without items.
-
-    Args:
-      signature: Signature of an item.
-      shared: Leaves that items may refer to.
-      bundle_size: Number of items that must be put together.
-      **settings: See `replay.Writer`.
-    """
+    """Starts without items."""
     table = replay_fixture.make_fifo(signature)
     table = dataclasses.replace(table, bundle_size=bundle_size)
     super().__init__(table, _Place(), **settings)

@@ -113,11 +113,7 @@ def insert(connection, values, priorities=None, table=replay.DEFAULT_TABLE):
 
 
 def sample(connection, num_samples, table=replay.DEFAULT_TABLE) -> list[Any]:
-  """Samples items or bundles; fails if there are too few.
-
-  Returns:
-    The items, each with `info` and `data`.
-  """
+  """Samples items or bundles; fails if there are too few."""
   sampled = connection.client.sample(table, num_samples, emit_timesteps=False)
   bundles = list(sampled)
   columns = map(np.stack, zip(*(bundle.data for bundle in bundles)))

@@ -71,15 +71,7 @@ class Script:
 
 
 def make_experience(items, max_size=1000, batch_size=4, **settings):
-  """Describes the experience of histories.
-
-  Args:
-    items: `adders.Items`.
-    max_size: Size of the table.
-    batch_size: Batch size of a learner step.
-    **settings: 'samples_per_insert' and 'min_size' of the table, and for a
-      prioritized one 'priority_exponent' and 'min_priority'.
-  """
+  """Describes the experience of histories."""
   limit = replay.RateLimit(
     settings.get('samples_per_insert', 1.0),
     min_size=settings.get('min_size', 1),
@@ -184,13 +176,10 @@ class Player:
 def assert_same_items(found, expected):
   """Compares items by key, with leaves and dtypes equal bit by bit."""
   assert found.keys() == expected.keys()
-  for key, item in expected.items():
-    tree.assert_same_structure(found[key], item)
-    for (path, y), x in zip(
-      tree.flatten_with_path(item), tree.flatten(found[key])
-    ):
-      same = x.dtype == y.dtype and np.array_equal(x, y)
-      assert same, f'item {key}, {path}:\n{x!r}\nis not\n{y!r}'
+  keys = list(expected)
+  sequence_twin.assert_equal(
+    [found[key] for key in keys], [expected[key] for key in keys]
+  )
 
 
 def anchor_of(observation, histories):
@@ -203,13 +192,7 @@ def anchor_of(observation, histories):
 
 
 def check_held(player, made, max_size):
-  """Compares the items that may be sampled with those of an adder so far.
-
-  Args:
-    player: Player whose transport is tested.
-    made: All items so far, by environment and time of the anchor.
-    max_size: Size of the table.
-  """
+  """Compares the items that may be sampled with those of an adder so far."""
   held = player.drawable()
   status = player.status()
   assert status.inserts == len(made)

@@ -93,13 +93,7 @@ def record(sequences, histories):
 
 
 def play(writer, adder, histories):
-  """Runs an adder through histories of equal lengths, one per slot.
-
-  Args:
-    writer: Writer of the adder, which receives the versions.
-    adder: The adder.
-    histories: Histories of the slots.
-  """
+  """Runs an adder through histories of equal lengths, one per slot."""
   times = [_stack(moments) for moments in zip(*histories)]  # Each [B, ...].
   version = [0]
   writer.version = lambda: version[0]

@@ -1,8 +1,7 @@
 """Checkers of the architecture's rules on imports, names and sizes.
 
-Each takes the path of a file, relative to the root of the project and with '/',
-and its syntax tree, and returns what it violates: one line each, with the line
-number.
+Each takes a file's path, relative to the root, and its syntax tree, and returns
+a line for each violation.
 """
 
 import ast
@@ -124,24 +123,17 @@ def source_files(root):
   return sorted(paths)
 
 
-def imports(path, tree, calls=True):
+def imports(tree, calls=True):
   """Returns (line, dotted name) of all imports, also inside functions.
 
-  `from a import b, c` is a.b and a.c, whether they are modules or names. Names
-  of relative imports are made absolute. Calls of `import_module` count by
-  default.
+  `from a import b, c` is a.b and a.c. Calls of `import_module` count, too.
   """
   found = []
   for node in ast.walk(tree):
     if isinstance(node, ast.Import):
       found += [(node.lineno, alias.name) for alias in node.names]
-    elif isinstance(node, ast.ImportFrom):
-      module = node.module or ''
-      if node.level:
-        parents = ['repertory', *path.split('/')[:-1]]
-        parents = parents[: len(parents) + 1 - node.level]
-        module = '.'.join([*parents, module] if module else parents)
-      found += [(node.lineno, f'{module}.{a.name}') for a in node.names]
+    elif isinstance(node, ast.ImportFrom):  # Relative ones are forbidden.
+      found += [(node.lineno, f'{node.module}.{a.name}') for a in node.names]
     elif calls and isinstance(node, ast.Call) and _is_import_call(node):
       found.append((node.lineno, node.args[0].value))
   return found
@@ -164,7 +156,7 @@ def check_direction(path, tree):
     return []
   return [
     f'{path}:{line}: imports {name}'
-    for line, name in imports(path, tree)
+    for line, name in imports(tree)
     if name.split('.')[0] == 'repertory'
     and not _may_import(path, name.split('.')[1:])
   ]
@@ -211,7 +203,7 @@ def check_ranks(path, tree):
     return [f'{path}:1: has no rank in {folder}']
   return [
     f'{path}:{line}: imports {name} of a later rank'
-    for line, name in imports(path, tree)
+    for line, name in imports(tree)
     if name.startswith(f'repertory.{folder}.')
     and rank_of.get(name.split('.')[2], -1) > rank_of[part]
   ]
@@ -224,7 +216,7 @@ def imported_parts(path, tree):
     return set()
   return {
     name.split('.')[2]
-    for _, name in imports(path, tree)
+    for _, name in imports(tree)
     if name.startswith(f'repertory.{folder}.')
   } - {part}
 
@@ -237,39 +229,13 @@ def _part(path):
   return folder, inner[0].removesuffix('.py')
 
 
-def find_cycle(graph):
-  """Returns a cycle of a mapping from nodes to sets of nodes, or None."""
-  done = set()
-
-  def visit(node, trail):
-    if node in trail:
-      return [*trail[trail.index(node) :], node]
-    if node in done:
-      return None
-    for successor in sorted(graph.get(node, ())):
-      cycle = visit(successor, [*trail, node])
-      if cycle:
-        return cycle
-    done.add(node)
-    return None
-
-  for node in sorted(graph):
-    cycle = visit(node, [])
-    if cycle:
-      return cycle
-  return None
-
-
 def count_depths(trees, folder):
-  """Returns the longest import chain of each module of a folder.
+  """Returns the longest chain of a folder's imports below each module.
 
-  Args:
-    trees: Syntax trees by path.
-    folder: Folder whose modules count, except modules that only re-export, and
-      lazy imports.
+  Lazy imports, and packages that only re-export, do not count.
   """
   modules = {
-    path.removesuffix('.py').replace('/', '.'): (path, tree)
+    path.removesuffix('.py').replace('/', '.'): tree
     for path, tree in trees.items()
     if path.startswith(f'{folder}/') and not path.endswith('__init__.py')
   }
@@ -278,7 +244,7 @@ def count_depths(trees, folder):
   def depth_of(module):
     if module not in depths:
       below = set()
-      for _, name in imports(*modules[module], calls=False):
+      for _, name in imports(modules[module], calls=False):
         name = name.removeprefix('repertory.')
         below |= {name, name.rpartition('.')[0]} & modules.keys()
       depths[module] = 1 + max(map(depth_of, below - {module}), default=0)
@@ -295,7 +261,7 @@ def check_fences(path, tree):
     return []
   return [
     f'{path}:{line}: imports {name}'
-    for line, name in imports(path, tree)
+    for line, name in imports(tree)
     if not _is_inside(path, _FENCES.get(name.split('.')[0]))
   ]
 
@@ -321,7 +287,7 @@ def check_absolute_imports(path, tree):
   ]
   found += [
     f'{path}:{line}: imports {name}, not repertory.{name}'
-    for line, name in imports(path, tree)
+    for line, name in imports(tree)
     if name.split('.')[0] in _FOLDERS
   ]
   return found

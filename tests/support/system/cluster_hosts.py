@@ -11,8 +11,8 @@ argument is JSON:
       address.
     events: Events during the command, in order; see `_Cluster`.
 
-It prints JSON: the exit code and output of the command, the duration of each
-event and of the time after the last one, and the processes left on the hosts.
+It prints JSON: the exit code and output of the command, the seconds after the
+last event, and the processes left on the hosts.
 """
 
 import contextlib
@@ -102,7 +102,7 @@ class _Cluster:
     self._num_hosts = num_hosts
     self.driver: subprocess.Popen | None = None
     self.output = self.logs = ''
-    self.networks = {0: os.stat('/proc/self/ns/net').st_ino}
+    self._networks = {0: os.stat('/proc/self/ns/net').st_ino}
 
   @contextlib.contextmanager
   def running(self) -> Iterator[None]:
@@ -148,7 +148,7 @@ class _Cluster:
     self._inits[host] = init
     own = address(host), other_address(host)
     namespaces.join(init.pid, _HUB, f'port{host}', *own)
-    self.networks[host] = os.stat(f'/proc/{init.pid}/ns/net').st_ino
+    self._networks[host] = os.stat(f'/proc/{init.pid}/ns/net').st_ino
     assert init.stdin is not None
     init.stdin.write(b'\n')
     init.stdin.flush()
@@ -172,7 +172,9 @@ class _Cluster:
 
   def kill_node(self, name: str) -> None:
     """Kills the process of a node."""
-    for process in self._processes_of(name):
+    found = [p for p in self._processes() if p.cmdline()[-1:] == [name]]
+    assert found, f'There is no process of {name}.'
+    for process in found:
       process.kill()
 
   def kill_raylet(self, host: int) -> None:
@@ -180,7 +182,7 @@ class _Cluster:
     for process in self._processes():
       with contextlib.suppress(OSError, psutil.Error):
         space = os.stat(f'/proc/{process.pid}/ns/net').st_ino
-        if space == self.networks[host] and process.name() == 'raylet':
+        if space == self._networks[host] and process.name() == 'raylet':
           process.kill()
 
   def kill_head(self) -> None:
@@ -227,11 +229,6 @@ class _Cluster:
     (child,) = psutil.Process(self._inits[host].pid).children()
     return os.path.join(f'/proc/{child.pid}/root/tmp', *names)
 
-  def _processes_of(self, name: str) -> list[psutil.Process]:
-    found = [p for p in self._processes() if p.cmdline()[-1:] == [name]]
-    assert found, f'There is no process of {name}.'
-    return found
-
   def _processes(self) -> Iterator[psutil.Process]:
     for process in psutil.process_iter():
       with contextlib.suppress(psutil.Error):
@@ -269,7 +266,7 @@ def main() -> None:
   scenario = json.loads(sys.argv[1])
   os.environ.update(_VARIABLES)
   cluster = _Cluster(scenario['hosts'])
-  results: dict[str, Any] = {'took': []}
+  results: dict[str, Any] = {}
   with tempfile.NamedTemporaryFile('w') as output, cluster.running():
     command = [
       part.replace('{address}', _ADDRESS) for part in scenario['command']
@@ -281,9 +278,7 @@ def main() -> None:
     )
     try:
       for event, *arguments in scenario['events']:
-        since = time.monotonic()
         getattr(cluster, event)(*arguments)
-        results['took'].append(round(time.monotonic() - since, 2))
       since = time.monotonic()
       cluster.wait_for_end()
       results['seconds'] = time.monotonic() - since

@@ -6,12 +6,7 @@ import threading
 
 
 class Link:
-  """Proxy of TCP connections to a port.
-
-  Attributes:
-    port: Port on which it accepts connections.
-    carried: Number of connections.
-  """
+  """Proxy of TCP connections to a port."""
 
   def __init__(self, port: int):
     self._to = port

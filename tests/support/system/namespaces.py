@@ -35,17 +35,7 @@ def make_hub(name: str, *addresses: str) -> None:
 
 
 def join(pid: int, hub: str, port: str, *addresses: str) -> str:
-  """Connects another namespace to a hub, once it exists.
-
-  Args:
-    pid: A process that is about to enter it.
-    hub: Name of the hub.
-    port: Name of the link's end at the hub.
-    addresses: Addresses of the other end.
-
-  Returns:
-    The command prefix that runs a command in the namespace.
-  """
+  """Connects another namespace to a hub, once it exists."""
   enter = _lay_cable(pid, port, addresses)
   run(f'ip link set {port} master {hub}', f'ip link set {port} up')
   return enter

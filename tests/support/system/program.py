@@ -26,14 +26,7 @@ def _die_with_parent() -> None:
 
 @dataclasses.dataclass
 class Ended:
-  """Result of a program.
-
-  Attributes:
-    code: Exit code.
-    output: Output, including stderr.
-    left: Command lines of processes that outlived it.
-    seconds: Time from the interruption, or else the start, to the end.
-  """
+  """Result of a program."""
 
   code: int
   output: str

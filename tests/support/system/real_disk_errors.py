@@ -34,13 +34,7 @@ def can_mount(folder) -> bool:
 
 
 def run_on_small_disk(source: str, folder, size: str) -> str:
-  """Runs Python code with a small disk mounted at `folder`; returns its output.
-
-  Args:
-    source: Code to run; `sys.argv[1]` is the folder.
-    folder: Mount point of the disk, for the code only.
-    size: Size of the disk, such as '1m'.
-  """
+  """Runs Python code with a disk mounted at `folder`; returns its output."""
   mount = _MOUNT.format(size=size, folder=folder)
   return _run(
     [*_UNSHARE, 'sh', '-c', f'{mount} && exec "$@"', 'sh'], source, folder

@@ -12,14 +12,12 @@ import json
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Sequence
 
 from repertory.components import replay
 from repertory.components.inference import addresses
 from repertory.components.runtime import network_interfaces
-from repertory.launch.launchers import node_graph, node_runner, rpc
-from repertory.launch.nodes import node
+from repertory.launch.launchers import rpc
 from repertory.launch.platform import ports
 from support.replay import replay_fixture
 from support.system import namespaces
@@ -43,28 +41,6 @@ else:
 """
 
 
-class _Doubler(node.Node):
-  """Service that answers until it is shut down, without a coordinator."""
-
-  name = 'replay'
-
-  def __init__(self, context):
-    self._stop = context.stop
-
-  @property
-  def served(self):
-    return {'double': lambda number: 2 * number}
-
-  def run(self):
-    self._stop.wait(60)
-
-  def report(self):
-    raise NotImplementedError('Nobody hears it.')
-
-  def close(self):
-    pass
-
-
 @contextlib.contextmanager
 def _other_machine(hub: str, here: Sequence[str], there: str) -> Iterator[str]:
   """Yields the command prefix that runs a command on the other machine."""
@@ -79,29 +55,18 @@ def _other_machine(hub: str, here: Sequence[str], there: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def _service(carrier_name: str, interface: network_interfaces.Interface):
-  """Yields the port of a node served by an implementation of remote calls."""
+  """Yields the port of a server of an implementation of remote calls."""
   library = rpc.get(carrier_name)
-  plan = node_graph.PlannedNode(_Doubler.name, _Doubler)
-  host = node_runner.NodeRunner(plan, {}, token='token', interface=interface)
-  with ports.held() as port:
-    thread = threading.Thread(
-      target=host.run,
-      args=[
-        lambda served: library.serving(
-          port,
-          {**served, 'shutdown': host.shut_down},
-          num_threads=4,
-          token='token',
-          interface=interface,
-        )
-      ],
-    )
-    thread.start()
+  served = {'double': lambda number: 2 * number}
+  with (
+    ports.held() as port,
+    library.serving(
+      port, served, num_threads=4, token='token', interface=interface
+    ),
+  ):
     client = library.make_client(interface.address(port), 20, 'token')
     assert client.double(21) == 42
     yield port
-    client.shutdown()
-    thread.join(20)
 
 
 def _connect(port: int, command: str = '', address: str = _HERE) -> str:
