@@ -59,7 +59,7 @@ class DQNBuilder(
 
   def make_policy(self, network, acting) -> interfaces.Policy:
     settings = exploration.epsilon_settings(self.config, acting)
-    values = networks.make_values(network, self.config)
+    values = networks.ActionValues(network, self.config)
     noise_size = networks.noise_size(network, self.config)
     if noise_size and not acting.evaluation:
       return policies.NoisyEpsilonGreedyPolicy(values, noise_size, **settings)

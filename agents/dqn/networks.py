@@ -11,7 +11,7 @@ from repertory.agents.dqn import return_distributions
 from repertory.components import networks, specs, types
 from repertory.components.actions import discrete_actions
 from repertory.components.config import settings
-from repertory.components.runtime import data_parallel
+from repertory.components.runtime import data_parallel, numpy_functions
 
 
 def make_network(
@@ -104,16 +104,20 @@ def call(
   return split_rows(observation, given)
 
 
-def make_values(
-  network: Any, config: dqn_config.DQNConfig
-) -> Callable[..., tf.Tensor]:
-  """Creates a function from observations and noise to values `[B, A]`."""
-  returns = make_return_distribution(config)
+class ActionValues:
+  """Function from observations and noise to values `[B, A]`."""
 
-  def values(
-    observation: types.Nest, noise: tf.Tensor | None = None
+  def __init__(self, network: Any, config: dqn_config.DQNConfig):
+    self._network = network
+    self._returns = make_return_distribution(config)
+
+  def __call__(
+    self, observation: types.Nest, noise: tf.Tensor | None = None
   ) -> tf.Tensor:
-    taus = returns.policy_taus(1)  # The same for all rows.
-    return returns.values(call(network, observation, taus, noise))
+    taus = self._returns.policy_taus(1)  # The same for all rows.
+    outputs = call(self._network, observation, taus, noise)
+    return self._returns.values(outputs)
 
-  return values
+  def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
+    """Returns the NumPy version of a network whose outputs are the values."""
+    return numpy_functions.forward(self._network, weights)

@@ -68,8 +68,13 @@ class DiscreteActions:
         for part, choices in zip(self._split(steps), self._choices)
       ]
 
-  def to_action(self, number: tf.Tensor) -> types.Nest:
+  def to_action(self, number: tf.Tensor | np.ndarray) -> types.Nest:
     """Converts indices, int32 `[B]`, into actions of the spec, `[B, ...]`."""
+    if isinstance(number, np.ndarray):
+      if self._is_number:
+        return number.astype(self._specs[0].dtype)
+      leaves = [table[number] for table in self._tables]
+      return tree.unflatten_as(self._spec, leaves)
     if self._is_number:
       return tf.cast(number, self._dtypes[0])
     leaves = [tf.gather(tf.constant(table), number) for table in self._tables]

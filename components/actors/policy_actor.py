@@ -42,7 +42,7 @@ class PolicyActor(core.Actor):
       variables: Client that refreshes the policy's variables; None if other
         code does, or if they never change.
       jit_compile: Whether XLA may be used, see `compilation.compile_policy`.
-      in_numpy: Whether NumPy may run the policy if it is faster, see
+      in_numpy: Whether NumPy runs the policy if it can, see
         `numpy_functions`; it requires `variables`.
     """
     self._batch_size = len(environment_ids)
@@ -70,8 +70,10 @@ class PolicyActor(core.Actor):
     self._act: Any = self._compiled
     self.runs_in_numpy = False
     if in_numpy and variables is not None:
-      faster = numpy_functions.find_faster(self._act, lambda: variables.version)
-      self._act, self.runs_in_numpy = faster or self._act, bool(faster)
+      found = numpy_functions.find(
+        policy, self._compiled, self._batch_size, lambda: variables.version
+      )
+      self._act, self.runs_in_numpy = found or self._act, found is not None
 
   @functools.cached_property
   def _unflatten(self) -> nests.Unflattener:

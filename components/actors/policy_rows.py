@@ -62,7 +62,7 @@ class PolicyRows:
   """Stores the policy's state of each row between calls.
 
   All rows begin an episode in their first call, and after `begin`. A single row
-  has a compiled function of its own, which NumPy runs if that is faster; all
+  has a compiled function of its own, which NumPy runs if it can; all
   other batch sizes share one.
 
   Attributes:
@@ -168,4 +168,7 @@ class PolicyRows:
     self._compiled = compiled
     if size is None:
       return compiled
-    return numpy_functions.find_faster(compiled, lambda: 0) or compiled
+    found = numpy_functions.find(
+      self._policy, compiled, size, lambda: 0, with_extras=False
+    )
+    return found or compiled

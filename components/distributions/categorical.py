@@ -40,6 +40,8 @@ class Categorical(distribution.Distribution):
     return {'policy': losses.categorical_kl(parameters, others)}
 
   def to_action(self, sample):
+    if isinstance(sample, np.ndarray):
+      return sample.astype(self._dtype.as_numpy_dtype)
     return tf.cast(sample, self._dtype)
 
 
@@ -111,6 +113,33 @@ class MultiCategorical(distribution.Distribution):
 
   def _shaped(self, flat: tf.Tensor) -> tf.Tensor:
     return tf.reshape(flat, [-1, *self._shape])
+
+
+def choose_in_numpy(
+  logits: np.ndarray, counters: np.ndarray, evaluation: bool
+) -> tuple[np.ndarray, np.ndarray]:
+  """Samples from a `Categorical` of logits `[B, A]`; the mode in evaluation."""
+  if evaluation:
+    return logits.argmax(-1).astype(np.int32), counters
+  uniform, _, counters = random_streams.next_uniforms_in_numpy(counters)
+  weights = np.exp(logits - np.maximum.reduce(logits, -1, keepdims=True))
+  weights = weights / np.add.reduce(weights, -1, keepdims=True)
+  # See `inverse_cdf.find`.
+  is_present = weights > 0
+  is_beyond = is_present & (weights.cumsum(-1) > uniform[:, None])
+  sample = is_beyond.argmax(-1)
+  is_found = is_beyond[np.arange(len(sample)), sample]
+  if False in is_found.tolist():
+    last = weights.shape[-1] - 1 - is_present[:, ::-1].argmax(-1)
+    sample = np.where(is_found, sample, last)
+  return sample.astype(np.int32), counters
+
+
+def log_prob_in_numpy(logits: np.ndarray, sample: np.ndarray) -> np.ndarray:
+  """Returns log p(sample) of a `Categorical`, `[B]`, in NumPy."""
+  shifted = logits - np.maximum.reduce(logits, -1, keepdims=True)
+  chosen = shifted[np.arange(len(sample)), sample]
+  return chosen - np.log(np.add.reduce(np.exp(shifted), -1))
 
 
 def _draw(logits: tf.Tensor, uniforms: tf.Tensor) -> tf.Tensor:

@@ -1,15 +1,17 @@
 """Network heads: action values, policy parameters, and state values."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import sonnet as snt
 import tensorflow as tf
 
 from repertory.components import specs
 from repertory.components.actions import action_scaling
 from repertory.components.networks import torsos
+from repertory.components.runtime import numpy_functions
 
 # Variance scale of the policy's initial weights.
 _POLICY_SCALE = 1e-4
@@ -31,6 +33,7 @@ class DuelingHead(snt.Module):
   ):
     """Creates streams of hidden layers for values and A advantages."""
     super().__init__(name=name)
+    self._num_actions = num_actions
     self._value = snt.nets.MLP([*hidden_sizes, 1], name='value')
     self._advantage = snt.nets.MLP(
       [*hidden_sizes, num_actions], name='advantage'
@@ -42,6 +45,19 @@ class DuelingHead(snt.Module):
     advantage = self._advantage(features)  # [B, A]
     mean = tf.reduce_mean(advantage, axis=-1, keepdims=True)  # [B, 1]
     return value + advantage - mean  # [B, A]
+
+  def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
+    """Returns the NumPy version, see `numpy_functions`."""
+    value_of = numpy_functions.forward(self._value, weights)
+    advantage_of = numpy_functions.forward(self._advantage, weights)
+    num_actions = np.full([1], self._num_actions, np.float32)
+
+    def call(features):
+      advantage = advantage_of(features)
+      mean = np.add.reduce(advantage, -1, keepdims=True) / num_actions
+      return value_of(features) + advantage - mean
+
+    return call
 
 
 def make_value_head(num_actions: int, dueling: bool) -> snt.Module:
@@ -120,6 +136,12 @@ class ActorCriticHead(snt.Module):
     parameters = self._policy(self._policy_layers(features))  # [B, P]
     value = self._value(self._value_layers(features))  # [B, 1]
     return ActorCriticOutput(parameters, tf.squeeze(value, axis=-1))
+
+  def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
+    """Returns the NumPy version of the policy stream, without the values."""
+    layers = numpy_functions.forward(self._policy_layers, weights)
+    policy = numpy_functions.forward(self._policy, weights)
+    return lambda features: policy(layers(features))
 
 
 def _make_layers(sizes: Sequence[int], name: str) -> snt.nets.MLP:

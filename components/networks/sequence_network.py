@@ -9,7 +9,7 @@ import tree
 
 from repertory.components import specs, types
 from repertory.components.networks import normalization, torsos
-from repertory.components.runtime import data_parallel
+from repertory.components.runtime import data_parallel, numpy_functions
 
 # A `snt.RNNCore`, whose results are untyped.
 Core: TypeAlias = Any
@@ -141,6 +141,15 @@ class SequenceNetwork(snt.Module):
     if self._core is not None:
       features, state = self._core(features, state)  # [B, H]
     return self._head(features), state
+
+  def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
+    """Returns the NumPy version without a core, see `numpy_functions`."""
+    if self._core is not None:
+      raise numpy_functions.NoNumpyError('there is a core.')
+    parts = [self._torso, self._head]
+    if self.normalizer is not None:
+      parts = [self.normalizer, *parts]
+    return numpy_functions.forward(snt.Sequential(parts), weights)
 
   def unroll(
     self, observation: types.Nest, first: tf.Tensor, state: types.Nest

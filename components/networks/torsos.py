@@ -13,7 +13,11 @@ from absl import logging
 from repertory.components import specs, types
 from repertory.components.config import choices
 from repertory.components.networks import image_torsos, previous_actions, trunks
-from repertory.components.runtime import image_layouts, nests
+from repertory.components.runtime import (
+  image_layouts,
+  nests,
+  numpy_functions,
+)
 
 
 class ObservationTorso(snt.Module):
@@ -86,6 +90,27 @@ class ObservationTorso(snt.Module):
         vectors.append(_to_vector(leaf, spec))
     joined = vectors[0] if len(vectors) == 1 else tf.concat(vectors, axis=-1)
     return self._layers(joined)  # [B, D]
+
+  def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
+    """Returns the NumPy version without images, see `numpy_functions`."""
+    if self._image_torsos or any(self._are_actions):
+      raise numpy_functions.NoNumpyError('there are images or actions.')
+    layers = numpy_functions.forward(self._layers, weights)
+    leaf_specs, num_rows = self._leaf_specs, weights.num_rows
+
+    def to_vector(leaf, spec):
+      if isinstance(spec, specs.DiscreteArray):
+        one_hot = leaf[:, None] == np.arange(spec.num_values)
+        return one_hot.astype(np.float32)
+      return leaf.reshape(num_rows, -1).astype(np.float32, copy=False)
+
+    def call(leaves):
+      vectors = list(map(to_vector, leaves, leaf_specs))
+      return layers(
+        vectors[0] if len(vectors) == 1 else np.concatenate(vectors, axis=-1)
+      )
+
+    return call
 
 
 def check_observation(

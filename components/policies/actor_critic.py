@@ -3,11 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from repertory.components import distributions, interfaces, specs, types
 from repertory.components.actions import action_scaling, discrete_actions
-from repertory.components.runtime import random_streams
+from repertory.components.distributions import categorical
+from repertory.components.runtime import numpy_functions, random_streams
 
 
 class _ActorCriticPolicy(interfaces.Policy):
@@ -91,6 +93,26 @@ class CategoricalPolicy(_ActorCriticPolicy):
       extras=(),
       state={'random': counters, 'steps': state['steps'] + 1},
     )
+
+  def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
+    """Returns the NumPy version of `step`, see `numpy_functions.find`."""
+    network = numpy_functions.forward(self._network, weights)
+    # Arrays, with which NumPy computes faster than with numbers.
+    one = np.ones([1], np.int32)
+    num_random_steps = one * self._num_random_steps
+
+    def step(observation, state):
+      counters, steps = state
+      logits = network(observation)
+      is_random = steps < num_random_steps
+      if True in is_random.tolist():
+        logits = np.where(is_random[:, None], np.float32(0), logits)
+      number, counters = categorical.choose_in_numpy(
+        logits, counters, self._evaluation
+      )
+      return self._to_action(number), (), (counters, steps + one)
+
+    return step
 
 
 class ContinuousPolicy(_ActorCriticPolicy):

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from repertory.components import interfaces, networks, types
-from repertory.components.runtime import random_streams
+from repertory.components.runtime import numpy_functions, random_streams
 
 
 def epsilon_ladder(
@@ -98,6 +99,34 @@ class EpsilonGreedyPolicy(interfaces.Policy):
     self, observation: types.Nest, state: types.Nest
   ) -> interfaces.PolicyOutput:
     return self._choose(self._network(observation), state)
+
+  def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
+    """Returns the NumPy version of `step`, see `numpy_functions.find`."""
+    network = numpy_functions.forward(self._network, weights)
+    anneals = self._anneal_steps > 0
+    explores = anneals or any(self._epsilons)
+    # Arrays, with which NumPy computes faster than with numbers.
+    one, one_step = np.ones([1], np.float32), np.ones([1], np.int32)
+    anneal_steps = one * self._anneal_steps
+
+    def step(observation, state):
+      epsilon, counters, steps = state
+      values = network(observation)
+      number = values.argmax(-1).astype(np.int32)
+      if explores:
+        coin, draw, counters = random_streams.next_uniforms_in_numpy(counters)
+        current = epsilon
+        if anneals:
+          progress = np.minimum(steps.astype(np.float32) / anneal_steps, one)
+          current = one + (epsilon - one) * progress
+        is_random = coin < current
+        if True in is_random.tolist():
+          num_actions = np.float32(values.shape[-1])
+          drawn = np.minimum(np.floor(draw * num_actions), num_actions - 1)
+          number = np.where(is_random, drawn.astype(np.int32), number)
+      return self._to_action(number), (), (epsilon, counters, steps + one_step)
+
+    return step
 
   def _choose(
     self, values: tf.Tensor, state: types.Nest

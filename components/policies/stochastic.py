@@ -1,6 +1,6 @@
 """Stochastic policy of actor-critic agents."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -12,7 +12,8 @@ from repertory.components import (
   specs,
   types,
 )
-from repertory.components.runtime import random_streams
+from repertory.components.distributions import categorical
+from repertory.components.runtime import numpy_functions, random_streams
 
 
 class StochasticPolicy(interfaces.Policy):
@@ -75,6 +76,28 @@ class StochasticPolicy(interfaces.Policy):
       ),
       state={'core': core_state, 'random': counters},
     )
+
+  def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
+    """Returns the NumPy version of `step`, see `numpy_functions.find`.
+
+    Only a single discrete action without recurrent state has one.
+    """
+    distribution = self._distribution
+    if type(distribution) is not distributions.Categorical:
+      raise numpy_functions.NoNumpyError('the actions are not a single number.')
+    network = numpy_functions.forward(self._network, weights)
+
+    def step(observation, state):
+      (counters,) = state
+      logits = network(observation)
+      sample, counters = categorical.choose_in_numpy(
+        logits, counters, self._evaluation
+      )
+      log_prob = categorical.log_prob_in_numpy(logits, sample)
+      action = distribution.to_action(sample)
+      return action, (log_prob, sample), (counters,)
+
+    return step
 
 
 def stochastic_extras_spec(

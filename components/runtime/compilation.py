@@ -204,11 +204,6 @@ class CompiledFunction:
     return outputs
 
   @property
-  def function(self) -> Any:
-    """TensorFlow's concrete function."""
-    return self._function
-
-  @property
   def open_slices(self) -> list[str]:
     """See `xla_checks.find_open_slices`; none without XLA."""
     if not self._is_for_xla:

@@ -1,12 +1,10 @@
 """Tests of policies in TensorFlow or NumPy."""
 
 import json
-import math
 
 import pytest
 
 from repertory import launch
-from repertory.components.runtime import numpy_functions
 
 _CONFIG = {'hidden_sizes': (8,), 'jit_compile': False, 'min_replay_size': 50}
 
@@ -21,8 +19,7 @@ _CONFIG = {'hidden_sizes': (8,), 'jit_compile': False, 'min_replay_size': 50}
     pytest.param('distributed', False, 'TensorFlow', marks=pytest.mark.chaos),
   ],
 )
-def test_is_logged(topology, deterministic, expected, tmp_path, monkeypatch):
-  monkeypatch.setattr(numpy_functions, '_SHARE_OF_TIME', math.inf)
+def test_is_logged(topology, deterministic, expected, tmp_path):
   experiment = launch.make_experiment(
     'dqn', 'catch', max_steps=400, directory=str(tmp_path),
     config=_CONFIG, evaluation_episodes=0,

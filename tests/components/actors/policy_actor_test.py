@@ -1,13 +1,11 @@
 """Tests of `components/actors/policy_actor.py`."""
 
-import math
-
 import dm_env
 import numpy as np
 import tensorflow as tf
 
 from repertory.components import actors, interfaces, variables
-from repertory.components.runtime import compilation, numpy_functions
+from repertory.components.runtime import compilation
 from repertory.environments import wrappers
 from repertory.environments.batches import batch
 from repertory.environments.games import catch
@@ -37,6 +35,15 @@ class _Counting(interfaces.Policy):
   def step(self, observation, state):
     action = self.scale * tf.reduce_sum(observation, [1, 2]) + state['steps']
     return interfaces.PolicyOutput(action, (), {'steps': state['steps'] + 1.0})
+
+  def in_numpy(self, weights):
+    scale = weights.add(self.scale)
+
+    def step(observation, state):
+      sums = observation[0].sum((1, 2))
+      return weights.arrays[scale] * sums + state[0], (), (state[0] + 1,)
+
+    return step
 
 
 class _Learner:
@@ -103,9 +110,8 @@ class TestPolicyActor:
     # The policy counts its steps.
     assert actor.select_action(observation)['move'].tolist() == [12251, 37251]
 
-  def test_numpy_acts_with_the_newest_variables(self, monkeypatch):
+  def test_numpy_acts_with_the_newest_variables(self):
     """Only if requested and if there is a variable client."""
-    monkeypatch.setattr(numpy_functions, '_SHARE_OF_TIME', math.inf)
     policy = _Counting()
     spec = catch.Catch().observation_spec()
     learner = _Learner()
