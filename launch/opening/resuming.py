@@ -5,11 +5,13 @@ import dataclasses
 import functools
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from repertory.agents.reward_models import reward_model_config
 from repertory.components import checkpoints, specs, transports
 from repertory.components.checkpoints import checkpointing
+from repertory.components.runtime import versions
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import failures
@@ -18,7 +20,6 @@ from repertory.launch.opening import (
   fetching,
   offline_checks,
   preflight,
-  resume_checks,
   smoke_test,
   warm_start,
 )
@@ -105,7 +106,7 @@ def open_session(
   """
   plan = make_plan(experiment, kinds, smallest_batch, check)
   check_ours = functools.partial(
-    resume_checks.check_identity, identity=experiment.identity(plan.experience)
+    check_identity, identity=experiment.identity(plan.experience)
   )
   initial = None
   if fresh or (
@@ -123,7 +124,7 @@ def open_session(
       check_ours(checkpoint)
       warm_start.check_resumed(experiment, checkpoint)
     session = _choose(plan, checkpoint, sharding)
-    resume_checks.check(checkpoint, session)
+    _check_resumed(checkpoint, session)
     session.make_checkpointer().remove_unfinished()
     shutil.rmtree(session.storing_directory, ignore_errors=True)
     os.makedirs(session.log_directory, exist_ok=True)
@@ -219,6 +220,99 @@ def is_exact(directory: str) -> bool:
   return checkpoint is not None and bool(checkpoint.state.get('is_exact'))
 
 
+def check_identity(
+  checkpoint: checkpointing.Checkpoint, identity: Mapping[str, Any]
+) -> None:
+  """Raises CheckpointError for one of another experiment, with differences."""
+  found = reward_model_config.with_present_names(checkpoint.state['experiment'])
+  names = [
+    name
+    for name in sorted(found.keys() | identity.keys())
+    if found.get(name) != identity.get(name)
+  ]
+  if 'builder' in names:  # Its settings differ, too; so do its tables.
+    names = [name for name in names if '.' not in name]
+  names = [n for n in names if not n.startswith('table.')] or names
+  if not names:
+    return
+  differences = [
+    f'{name}: {found.get(name, "nothing")} in the checkpoint, '
+    f'{identity.get(name, "nothing")} now'
+    for name in names
+  ]
+  raise checkpointing.CheckpointError(
+    f'Checkpoint {checkpoint.path} is of another experiment: '
+    f'{"; ".join(differences)}. Use the settings of the checkpoint, or choose '
+    'another directory.',
+    fresh=True,
+  )
+
+
+def _describe_move(checkpoint: checkpointing.Checkpoint) -> str:
+  """Names the versions that wrote a checkpoint, if others than these; or ''."""
+  now = versions.versions()
+  found = checkpoint.state.get('versions', now)
+  others = [name for name in now if found.get(name) != now[name]]
+  if not others:
+    return ''
+  there = ', '.join(f'{name} {found.get(name, "unknown")}' for name in others)
+  here = ', '.join(f'{name} {now[name]}' for name in others)
+  return f'written with {there}, and this is {here}'
+
+
+def _check_resumed(
+  checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
+) -> None:
+  """Raises if the resumed run would count steps, or compute, differently."""
+  if checkpoint is None:
+    return
+  was_offline = session_lib.transport_of(checkpoint) == transports.OFFLINE
+  if was_offline != (session.transport == transports.OFFLINE):
+    it, now = ('offline', 'another') if was_offline else ('another', 'offline')
+    raise checkpointing.CheckpointError(
+      f'Checkpoint {checkpoint.path} is of a run in {it} topology, and this is '
+      f'{now}: steps of offline are learner steps, so neither resumes from the '
+      'other. Choose another directory: with initial_from, a new run begins '
+      'with the networks of this one.',
+      fresh=True,
+    )
+  if not session.experiment.deterministic:
+    return
+  problem, advice = _explain_inexact(checkpoint, session)
+  if problem:
+    raise checkpointing.CheckpointError(
+      'A deterministic run cannot resume from checkpoint '
+      f'{checkpoint.path}: that {problem}. Leave deterministic out to resume '
+      f'all the same, or {advice}.',
+      fresh=True,
+    )
+
+
+def _explain_inexact(
+  checkpoint: checkpointing.Checkpoint, session: session_lib.Session
+) -> tuple[str, str]:
+  """Returns why a run would not resume bit by bit, or '', and a remedy."""
+  state, sharding = checkpoint.state, session.sharding
+  if moved := _describe_move(checkpoint):
+    return (
+      f'was {moved}; other versions round differently, and may not unpickle '
+      'environments',
+      'resume with the versions that wrote it',
+    )
+  older = 'remove its folder if there is an older one'
+  if not (session.takes_replay_of(checkpoint) and state.get('is_exact')):
+    return (
+      'lacks the state of the environments. Deterministic runs write it with '
+      'checkpoint_replay, if their environments can be pickled, unless they '
+      'ended in the middle of a step or round',
+      older,
+    )
+  written_by = state.get('sharding', state.get('division', ''))
+  if written_by != sharding:
+    return f"was written by '{written_by}', and this is '{sharding}'", older
+  return '', ''
+
+
 def _choose(
   plan: Plan,
   checkpoint: checkpointing.Checkpoint | None,
@@ -284,5 +378,5 @@ def _describe_start(
     started = f'resumed from checkpoint {name}, which has no replay'
   else:
     started = f'resumed from checkpoint {name}{omission}'
-  moved = resume_checks.describe_move(checkpoint)
+  moved = _describe_move(checkpoint)
   return f'{started}; {moved}' if moved else started
