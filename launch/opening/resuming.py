@@ -26,29 +26,16 @@ from repertory.launch.opening import (
 from repertory.launch.opening import session as session_lib
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
-  """A checked experiment; nothing has been written.
-
-  Attributes:
-    experiment: The experiment to run.
-    spec: The environment's spec.
-    experience: The agent's experience.
-    options: Replay options, the best first.
-  """
-
-  experiment: experiment_lib.Experiment
-  spec: specs.EnvironmentSpec
-  experience: experience_lib.Experience
-  options: Sequence[preflight.ReplayOption]
-
-
-def make_plan(
+def check(
   experiment: experiment_lib.Experiment,
   kinds: Sequence[str],
   smallest_batch: int | None = None,
-  check: Callable[[Any, Any, Any], None] = lambda *checked: None,
-) -> Plan:
+  check_experience: Callable[[Any, Any, Any], None] = lambda *checked: None,
+) -> tuple[
+  specs.EnvironmentSpec,
+  experience_lib.Experience,
+  list[preflight.ReplayOption],
+]:
   """Checks an experiment; writes nothing.
 
   Args:
@@ -56,7 +43,12 @@ def make_plan(
     kinds: Allowed kinds of transport, the best first.
     smallest_batch: Divisor of each adder's number of environments; None for the
       environments of an actor.
-    check: Raises if experiment, experience and spec cannot run this way.
+    check_experience: Raises if experiment, experience and spec do not suit the
+      topology.
+
+  Returns:
+    The environment's spec, the agent's experience, and replay options, the best
+    first.
 
   Raises:
     ValueError: If the experiment cannot run.
@@ -67,11 +59,11 @@ def make_plan(
   options = preflight.find_options(
     experiment, experience, kinds, smallest_batch
   )
-  check(experiment, experience, spec)
+  check_experience(experiment, experience, spec)
   offline_checks.check_demonstrations(experiment, experience, spec, kinds)
   offline_checks.prepare_recording(experiment, spec, writes=False)
   preflight.check_steps(experiment, experience, kinds)
-  return Plan(experiment, spec, experience, options)
+  return spec, experience, options
 
 
 @contextlib.contextmanager
@@ -80,7 +72,7 @@ def open_session(
   fresh: bool = False,
   smallest_batch: int | None = None,
   kinds: Sequence[str] = (transports.ReverbTransport.kind,),
-  check: Callable[[Any, Any, Any], None] = lambda *checked: None,
+  check_experience: Callable[[Any, Any, Any], None] = lambda *checked: None,
   sharding: str = '',
   report: Callable[[str], None] = lambda message: None,
   stored: checkpoints.Storage | None = None,
@@ -89,10 +81,7 @@ def open_session(
 
   Args:
     fresh: Whether to start over; the old directory is moved aside.
-    smallest_batch: Divisor of each adder's number of environments; None for the
-      environments of an actor.
-    kinds: Allowed kinds of transport, the best first.
-    check: Raises if experiment, experience and spec cannot run this way.
+    smallest_batch, kinds, check_experience: See `check`.
     sharding: Sharding of the run among nodes, in words.
     report: Called with a description of what may take minutes.
     stored: The experiment's storage, if any; it is locked, too, and its newer
@@ -104,33 +93,35 @@ def open_session(
     CheckpointError: If the checkpoint cannot be read or is of another
       experiment; nothing was written.
   """
-  plan = make_plan(experiment, kinds, smallest_batch, check)
+  spec, experience, options = check(
+    experiment, kinds, smallest_batch, check_experience
+  )
   check_ours = functools.partial(
-    check_identity, identity=experiment.identity(plan.experience)
+    check_identity, identity=experiment.identity(experience)
   )
   initial = None
   if fresh or (
     stored is None and _checkpointer(experiment.directory).newest() is None
   ):
     # Before its directory may be moved aside.
-    initial = warm_start.read(experiment, plan.spec)
+    initial = warm_start.read(experiment, spec)
   # Locks first, so that no other run changes what is read next.
   locked = fetching.holding(stored, experiment, fresh, check_ours, report)
   with locked as fetched:
     checkpoint = load_checkpoint(experiment.directory)
     if checkpoint is None:
-      initial = initial or warm_start.read(experiment, plan.spec)
+      initial = initial or warm_start.read(experiment, spec)
     else:
       check_ours(checkpoint)
       warm_start.check_resumed(experiment, checkpoint)
-    session = _choose(plan, checkpoint, sharding)
+    session = _choose(experiment, spec, options, checkpoint, sharding)
     _check_resumed(checkpoint, session)
     session.make_checkpointer().remove_unfinished()
     shutil.rmtree(session.storing_directory, ignore_errors=True)
     os.makedirs(session.log_directory, exist_ok=True)
     _prepare_replay(checkpoint, session)
     session = warm_start.place(session, initial)
-    offline_checks.prepare_recording(experiment, plan.spec)
+    offline_checks.prepare_recording(experiment, spec)
     started = _describe_start(checkpoint, session)
     message = '; '.join(filter(None, (fetched, started, session.message)))
     yield dataclasses.replace(session, message=message)
@@ -314,7 +305,9 @@ def _explain_inexact(
 
 
 def _choose(
-  plan: Plan,
+  experiment: experiment_lib.Experiment,
+  spec: specs.EnvironmentSpec,
+  options: Sequence[preflight.ReplayOption],
   checkpoint: checkpointing.Checkpoint | None,
   sharding: str,
 ) -> session_lib.Session:
@@ -324,8 +317,8 @@ def _choose(
   counts.update(state.get('counts', {}))
   sessions = [
     session_lib.Session(
-      offline_checks.with_absolute_paths(plan.experiment),
-      plan.spec,
+      offline_checks.with_absolute_paths(experiment),
+      spec,
       option.experience,
       counts=counts,
       elapsed_seconds=state.get('elapsed_seconds', 0.0),
@@ -335,7 +328,7 @@ def _choose(
       transport=option.transport,
       sharding=sharding,
     )
-    for option in plan.options
+    for option in options
   ]
   for session in sessions:
     if checkpoint is None or not session.explain_omission(checkpoint):
