@@ -3,8 +3,9 @@
 from repertory.components.checkpoints.checkpoint_store import (
   CheckpointManifest,
   CheckpointStore,
+  Storage,
+  open_storage,
 )
-from repertory.components.checkpoints.storage import Storage, open_storage
 from repertory.components.checkpoints.storage_folder import StorageFolder
 from repertory.components.checkpoints.storage_lock import LockLostError
 

@@ -1,4 +1,4 @@
-"""Checkpoint store with atomic checkpoints.
+"""Storage of a run: stores of atomic checkpoints, and a lock.
 
 A checkpoint is a folder `<number>-<unique>/` with the files of a local
 checkpoint, and a manifest, `<number>-<unique>.json`, that lists them. The
@@ -9,6 +9,7 @@ left over from an interrupted run.
 
 import contextlib
 import dataclasses
+import datetime
 import json
 import os
 import re
@@ -17,12 +18,21 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from repertory.components.checkpoints import checkpointing, storage_folder
+from repertory.components.checkpoints import (
+  checkpointing,
+  storage_folder,
+  storage_lock,
+)
+from repertory.components.config.settings import SettingError
 
 # Version of manifests; readers reject others.
 _FORMAT = 1
 _SUFFIX = '.json'
 _NAME = re.compile(r'([0-9]{8,})-[0-9a-f]{8}')
+_CHECKPOINTS, _BEST = 'checkpoints', 'best'
+
+# Callback with the number of bytes of each piece of a file.
+Count = Callable[[int], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +105,7 @@ class CheckpointStore:
       raise self._unreadable(names[-1], why) from error
 
   def add(
-    self, source: str, check: Callable[[], None], count: storage_folder.Count
+    self, source: str, check: Callable[[], None], count: Count
   ) -> CheckpointManifest:
     """Stores a local checkpoint.
 
@@ -131,10 +141,8 @@ class CheckpointStore:
         path = os.path.join(source, *file.split('/'))
         with open(path, 'rb') as opened:
           pieces = iter(lambda: opened.read(storage_folder.CHUNK_BYTES), b'')
-          chunks = _verified(pieces, expected, path)
-          self._folder.write(
-            self._path(f'{name}/{file}'), storage_folder.counted(chunks, count)
-          )
+          chunks = _verified(pieces, expected, path, count)
+          self._folder.write(self._path(f'{name}/{file}'), chunks)
       check()
       text = json.dumps(content, indent=2)
       self._folder.publish(self._path(name + _SUFFIX), text.encode())
@@ -148,17 +156,16 @@ class CheckpointStore:
     self,
     manifest: CheckpointManifest,
     folder: str,
-    count: storage_folder.Count,
+    count: Count,
   ) -> None:
     """Copies a checkpoint to a new local folder, and verifies all files."""
     for name, expected in sorted(manifest.files.items()):
       path = os.path.join(folder, *name.split('/'))
       os.makedirs(os.path.dirname(path), exist_ok=True)
       stored = self._folder.read(self._path(f'{manifest.name}/{name}'))
-      chunks = _verified(stored, expected, name)
       try:
         with open(path, 'wb') as file:
-          file.writelines(storage_folder.counted(chunks, count))
+          file.writelines(_verified(stored, expected, name, count))
       except FileNotFoundError as error:
         raise self._unreadable(manifest.name, f'{name} is missing') from error
       except checkpointing.CheckpointError as error:
@@ -215,14 +222,78 @@ class CheckpointStore:
     return f'{self._name}/{name}'
 
 
+def open_storage(storage: str | None, directory: str) -> 'Storage | None':
+  """Opens a storage, without access; raises SettingError if invalid."""
+  if storage is None:
+    return None
+  path = storage_folder.StorageFolder(storage).local_path
+  if path is not None:
+    outer, inner = os.path.realpath(directory), os.path.realpath(path)
+    if os.path.commonpath([outer, inner]) == outer:
+      raise SettingError(
+        'storage',
+        f"must be apart from the run's directory {directory}, got {storage}, "
+        'which is that directory or inside it.',
+      )
+  return Storage(storage, directory)
+
+
+class Storage:
+  """Storage for the checkpoints of a run, besides its directory.
+
+  Attributes:
+    shown: Name of the storage, for messages.
+    checkpoints: Checkpoints to resume training from.
+    best: Policy of the best evaluation.
+    lock: Ownership of the storage.
+  """
+
+  def __init__(self, storage: str, directory: str):
+    """Initializes the storage, without access; see `open_storage`."""
+    self.shown = storage_folder.without_secrets(storage).rstrip('/') or '/'
+    self._folder = storage_folder.StorageFolder(storage)
+    self.checkpoints = self._make_store(_CHECKPOINTS)
+    self.best = self._make_store(_BEST)
+    # Used in another thread, so with a folder of its own.
+    self.lock = storage_lock.StorageLock(
+      storage_folder.StorageFolder(storage), self.shown, directory
+    )
+
+  def move_aside(self) -> str:
+    """Moves checkpoints into a new subfolder; returns it, or '' without any."""
+    stores = {_CHECKPOINTS: self.checkpoints, _BEST: self.best}
+    found = [name for name, store in stores.items() if store.names()]
+    if not found:
+      return ''
+    aside = f'aside-{datetime.datetime.now():%Y%m%d-%H%M%S.%f}'
+    for name in found:
+      self._folder.move(name, f'{aside}/{name}')
+    return f'{self.shown}/{aside}'
+
+  def remove_unfinished(self) -> None:
+    """Removes incomplete files of a run that was killed."""
+    for name in self._folder.names(''):
+      if name.endswith(storage_folder.UNFINISHED):
+        self._folder.remove(name)
+    self.checkpoints.remove_unfinished()
+    self.best.remove_unfinished()
+
+  def _make_store(self, name: str) -> CheckpointStore:
+    return CheckpointStore(self._folder, name, f'{self.shown}/{name}')
+
+
 def _verified(
-  chunks: Iterable[bytes], expected: Mapping[str, Any], name: str
+  chunks: Iterable[bytes],
+  expected: Mapping[str, Any],
+  name: str,
+  count: Count,
 ) -> Iterator[bytes]:
   """Yields the chunks of a file; raises if size or checksum differ."""
   size = checksum = 0
   for chunk in chunks:
     size += len(chunk)
     checksum = zlib.crc32(chunk, checksum)
+    count(len(chunk))
     yield chunk
   if size != expected['size']:
     raise checkpointing.CheckpointError(

@@ -4,7 +4,7 @@ import contextlib
 import os
 import re
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from repertory.components.checkpoints import checkpointing
@@ -14,9 +14,6 @@ from repertory.components.runtime import signals
 CHUNK_BYTES = 2**20
 # Suffix of incomplete files, which readers ignore.
 UNFINISHED = '.unfinished'
-
-# Callback with the number of bytes of each piece of a file.
-Count = Callable[[int], None]
 
 _URL = re.compile(r'::|://')
 
@@ -158,10 +155,3 @@ class StorageFolder:
     while self.local_path is not None and len(path) > len(self._root) + 1:
       path = os.path.dirname(path)
       checkpointing.sync_folder(path)
-
-
-def counted(chunks: Iterable[bytes], count: Count) -> Iterator[bytes]:
-  """Yields chunks, and counts their bytes."""
-  for chunk in chunks:
-    count(len(chunk))
-    yield chunk

@@ -84,21 +84,17 @@ class StorageLock:
   def check(self) -> None:
     """Raises LockLostError if another run has taken over, which is final."""
     with self._access:
-      self._problem = self._problem or self._find_problem()
+      if not self._problem:
+        content = self._read()
+        if content is None:
+          self._problem = (
+            f'{self._shown}/{_FILE}, which named this run, is gone, as it is '
+            f'after another run has used {self._shown}'
+          )
+        elif content.get('token') != self._content['token']:
+          self._problem = f'{_describe(content)} has taken over {self._shown}'
     if self._problem:
       raise LockLostError(self._problem)
-
-  def _find_problem(self) -> str:
-    """Explains why the storage is not this run's any more; '' if it is."""
-    content = self._read()
-    if content is None:
-      return (
-        f'{self._shown}/{_FILE}, which named this run, is gone, as it is after '
-        f'another run has used {self._shown}'
-      )
-    if content.get('token') != self._content['token']:
-      return f'{_describe(content)} has taken over {self._shown}'
-    return ''
 
   def _wait_for_others(self, report: Callable[[str], None]) -> None:
     """Waits until it is clear that no other run uses the storage."""

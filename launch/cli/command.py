@@ -29,7 +29,7 @@ class Command:
     description: Description, in one line.
     flag_table: Name, kind, default and help text of its flags.
     run: Runs the command.
-    groups: Names of flags by heading, for the help; others come last.
+    groups: Names of all flags by heading, for the help; may be empty.
     takes_settings: Whether `--config.` and `--reward_model.` are allowed.
     takes_arguments: Whether arguments other than flags are allowed.
   """

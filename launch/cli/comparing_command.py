@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from repertory.launch import results
 from repertory.launch.cli import command
-from repertory.launch.cli.setting_flags import flag
+from repertory.launch.cli.flags import flag
 
 _DIRECTORY = 'runs'
 _FLAGS = (

@@ -15,7 +15,6 @@ from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
 from repertory.launch.cli import flags as flag_tables
-from repertory.launch.cli import setting_flags
 from repertory.launch.experiments import callbacks, naming
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher
@@ -58,7 +57,7 @@ def _arguments(
   chosen: dict[str, Any] = {
     name: values[name].value
     for name in values
-    if name in setting_flags.FIELDS and name != 'agent'
+    if name in flag_tables.FIELDS and name != 'agent'
   }
   if 'demonstrations' in values:
     chosen['demonstrations'] = values.demonstrations or ()

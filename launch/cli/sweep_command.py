@@ -15,9 +15,9 @@ from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import settings as settings_lib
 from repertory.components.config.settings import SettingError
 from repertory.launch import cli, sweeps
-from repertory.launch.cli import command, setting_flags
+from repertory.launch.cli import command
 from repertory.launch.cli import flags as flag_tables
-from repertory.launch.cli.setting_flags import flag
+from repertory.launch.cli.flags import flag
 from repertory.launch.platform import interrupts, terminal
 from repertory.launch.sweeps import grid, plans
 from repertory.launch.sweeps import values as values_lib
@@ -40,7 +40,7 @@ _STUDY_FLAGS = ('study_seed', 'objective', 'prune')
 # Flags that may divide a processor, which is possible once per process.
 _DEVICES = ('learner_devices', 'inference_devices')
 
-_KINDS = {define: kind for kind, define in setting_flags.DEFINE.items()}
+_KINDS = {define: kind for kind, define in flag_tables.DEFINE.items()}
 _KIND_OF_FLAG = {
   name: _KINDS[define] for name, define, *_ in flag_tables.TRAIN_FLAGS
 }

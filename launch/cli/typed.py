@@ -43,8 +43,6 @@ def describe(
   for heading, names in groups.items():
     listed = [entries.pop(name) for name in names if name in entries]
     lines += [f'\n{heading}:', *listed]
-  if entries:
-    lines += ['\nOthers:', *entries.values()]
   return '\n'.join(lines)
 
 

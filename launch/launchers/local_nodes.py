@@ -36,7 +36,7 @@ from repertory.launch.platform import (
   child_processes,
   ports,
   printed,
-  stacks,
+  watchdog,
 )
 
 
@@ -116,7 +116,7 @@ class ThreadWorkers(launcher.Workers):
 
   def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
     del names
-    return {'all nodes, in one process': stacks.of_this_process()}
+    return {'all nodes, in one process': watchdog.stacks()}
 
   def end(self) -> None:
     """Waits for nodes to end, then asks them; warns of those still alive."""

@@ -3,7 +3,9 @@
 import contextlib
 import dataclasses
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent import futures
 from typing import Any, NoReturn
 
 from absl import logging
@@ -22,7 +24,7 @@ from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.opening import resuming
 from repertory.launch.opening import session as session_lib
-from repertory.launch.platform import clocks, interrupts, printed, watchdog
+from repertory.launch.platform import interrupts, printed, watchdog
 
 _COORDINATOR = kinds.COORDINATOR.name
 
@@ -43,6 +45,23 @@ _SERVICE_EXIT_TIMEOUT_SECONDS = 30
 _HURRIED_SECONDS = 0.2
 
 
+class Clock:
+  """Monotonic clock; tests of time-outs simulate one."""
+
+  def __call__(self) -> float:
+    return time.monotonic()
+
+  def sleep(self, seconds: float) -> None:
+    time.sleep(seconds)
+
+  def wait_for(self, call: futures.Future, seconds: float) -> bool:
+    """Waits for a call for at most `seconds`; returns whether it is done."""
+    return bool(futures.wait([call], timeout=seconds).done)
+
+
+_REAL_CLOCK = Clock()
+
+
 def run(
   make_program: Callable[[session_lib.Session], node_graph_lib.NodeGraph],
   session: session_lib.Session,
@@ -50,7 +69,7 @@ def run(
   interruption: interrupts.Interruption,
   show: Callable[[loggers.Status], None],
   launcher: launcher_lib.Launcher,
-  clock: clocks.Clock = clocks.REAL,
+  clock: Clock = _REAL_CLOCK,
 ) -> loggers.Status:
   """Launches a node graph and supervises it to its end; ends all nodes.
 
@@ -94,7 +113,7 @@ class _Watch:
     title: str,
     interruption: interrupts.Interruption,
     show: Callable[[loggers.Status], None],
-    clock: clocks.Clock,
+    clock: Clock,
     first_doing: str,
   ):
     self._session = session
@@ -379,7 +398,7 @@ class _CoordinatorCalls:
     self,
     workers: launcher_lib.Workers,
     interruption: interrupts.Interruption,
-    clock: clocks.Clock,
+    clock: Clock,
   ):
     self.is_lost = False
     self._workers = workers

@@ -19,7 +19,7 @@ from repertory.launch.nodes import evaluator as evaluator_lib
 from repertory.launch.nodes import learning
 from repertory.launch.nodes import node as node_lib
 from repertory.launch.opening import session as session_lib
-from repertory.launch.platform import interrupts, stacks, watchdog
+from repertory.launch.platform import interrupts, watchdog
 
 # Period of reports and display updates.
 _REPORT_PERIOD_SECONDS = 0.25
@@ -348,7 +348,7 @@ class RunLoop(abc.ABC):
     failure = stall_reports.write(
       seen,
       self._coordinator.describe_nodes(),
-      {'this process': stacks.of_this_process()},
+      {'this process': watchdog.stacks()},
       self._session,
     )
     return failures.NodeError(failure)

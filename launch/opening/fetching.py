@@ -68,8 +68,7 @@ class _Fetch:
     report: Callable[[str], None],
   ):
     self._stored = stored
-    self._directory = experiment.directory
-    self._max_to_keep = experiment.checkpoints_to_keep
+    self._experiment = experiment
     self._check = check
     self._report = report
     self._num_bytes = 0
@@ -102,40 +101,41 @@ class _Fetch:
     if newest is None:
       return ''
     self._check_manifest(newest)
-    return '; '.join(filter(None, [self._take(newest), self._take_best()]))
-
-  def _take(self, newest: checkpoints.CheckpointManifest) -> str:
-    """Fetches a checkpoint that is newer than the local ones."""
-    here = self._checkpointer(directories.CHECKPOINTS, self._max_to_keep)
+    done = []
+    here = self._checkpointer(
+      directories.CHECKPOINTS, self._experiment.checkpoints_to_keep
+    )
     mine = here.load(check_replay=False)
     if mine is not None:
       self._check(mine)
-      counts = mine.state['counts']
-      if newest.progress <= (counts['learner_steps'], counts['steps']):
-        return ''
-    self._fetch(self._stored.checkpoints, newest, here)
-    return (
-      f'checkpoint {newest.number:08d}, of {newest.steps} steps and '
-      f'{newest.learner_steps} updates, was fetched from {newest.path}'
-    )
-
-  def _take_best(self) -> str:
-    """Fetches a better policy; unreadable ones are ignored with a message."""
-    here = self._checkpointer(directories.BEST, 1)
+    counts = mine.state['counts'] if mine else None
+    if counts is None or newest.progress > (
+      counts['learner_steps'],
+      counts['steps'],
+    ):
+      self._fetch(self._stored.checkpoints, newest, here)
+      done.append(
+        f'checkpoint {newest.number:08d}, of {newest.steps} steps and '
+        f'{newest.learner_steps} updates, was fetched from {newest.path}'
+      )
     try:
-      best = self._stored.best.newest()
-      if best is None or best.episode_return is None:
-        return ''
-      self._check_manifest(best)
-      mine = here.load()
-      if mine is not None:
-        episode_return = mine.state['evaluation']['episode_return']
-        if episode_return >= best.episode_return:
-          return ''
+      self._fetch_best()
+    except checkpointing.CheckpointError as error:  # Training does without.
+      done.append(f'the best policy was not fetched: {error.problem}')
+    return '; '.join(done)
+
+  def _fetch_best(self) -> None:
+    """Fetches the best policy, if that here is worse."""
+    here = self._checkpointer(directories.BEST, 1)
+    best = self._stored.best.newest()
+    if best is None or best.episode_return is None:
+      return
+    self._check_manifest(best)
+    mine = here.load()
+    if mine is None or (
+      mine.state['evaluation']['episode_return'] < best.episode_return
+    ):
       self._fetch(self._stored.best, best, here)
-    except checkpointing.CheckpointError as error:
-      return f'the best policy was not fetched: {error.problem}'
-    return ''
 
   def _fetch(
     self,
@@ -144,17 +144,18 @@ class _Fetch:
     here: checkpointing.Checkpointer,
   ) -> None:
     self._report(f'fetching {manifest.path}, {manifest.num_bytes / 1e6:.1f} MB')
-    here.add(
-      lambda folder: store.fetch(manifest, folder, self._count), manifest.number
-    )
 
-  def _count(self, num_bytes: int) -> None:
-    self._num_bytes += num_bytes
+    def count(num_bytes: int) -> None:
+      self._num_bytes += num_bytes
+
+    here.add(
+      lambda folder: store.fetch(manifest, folder, count), manifest.number
+    )
 
   def _checkpointer(
     self, folder: str, max_to_keep: int
   ) -> checkpointing.Checkpointer:
-    path = os.path.join(self._directory, folder)
+    path = os.path.join(self._experiment.directory, folder)
     return checkpointing.Checkpointer(path, max_to_keep)
 
   def _check_manifest(self, manifest: checkpoints.CheckpointManifest) -> None:

@@ -45,7 +45,7 @@ def find_options(
 
   An experiment that could deadlock in one topology is refused in all: equal
   experiments mean the same algorithm. docs/operations.md lists the checks. For
-  arguments, see `resuming.make_plan`.
+  arguments, see `resuming.check`.
 
   Returns:
     At least one. Options with a warning come last.

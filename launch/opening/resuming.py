@@ -5,11 +5,13 @@ import dataclasses
 import functools
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from repertory.agents.reward_models import reward_model_config
 from repertory.components import checkpoints, specs, transports
 from repertory.components.checkpoints import checkpointing
+from repertory.components.runtime import versions
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import failures
@@ -18,36 +20,22 @@ from repertory.launch.opening import (
   fetching,
   offline_checks,
   preflight,
-  resume_checks,
   smoke_test,
   warm_start,
 )
 from repertory.launch.opening import session as session_lib
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
-  """A checked experiment; nothing has been written.
-
-  Attributes:
-    experiment: The experiment to run.
-    spec: The environment's spec.
-    experience: The agent's experience.
-    options: Replay options, the best first.
-  """
-
-  experiment: experiment_lib.Experiment
-  spec: specs.EnvironmentSpec
-  experience: experience_lib.Experience
-  options: Sequence[preflight.ReplayOption]
-
-
-def make_plan(
+def check(
   experiment: experiment_lib.Experiment,
   kinds: Sequence[str],
   smallest_batch: int | None = None,
-  check: Callable[[Any, Any, Any], None] = lambda *checked: None,
-) -> Plan:
+  check_experience: Callable[[Any, Any, Any], None] = lambda *checked: None,
+) -> tuple[
+  specs.EnvironmentSpec,
+  experience_lib.Experience,
+  list[preflight.ReplayOption],
+]:
   """Checks an experiment; writes nothing.
 
   Args:
@@ -55,7 +43,12 @@ def make_plan(
     kinds: Allowed kinds of transport, the best first.
     smallest_batch: Divisor of each adder's number of environments; None for the
       environments of an actor.
-    check: Raises if experiment, experience and spec cannot run this way.
+    check_experience: Raises if experiment, experience and spec do not suit the
+      topology.
+
+  Returns:
+    The environment's spec, the agent's experience, and replay options, the best
+    first.
 
   Raises:
     ValueError: If the experiment cannot run.
@@ -66,11 +59,11 @@ def make_plan(
   options = preflight.find_options(
     experiment, experience, kinds, smallest_batch
   )
-  check(experiment, experience, spec)
+  check_experience(experiment, experience, spec)
   offline_checks.check_demonstrations(experiment, experience, spec, kinds)
   offline_checks.prepare_recording(experiment, spec, writes=False)
   preflight.check_steps(experiment, experience, kinds)
-  return Plan(experiment, spec, experience, options)
+  return spec, experience, options
 
 
 @contextlib.contextmanager
@@ -79,7 +72,7 @@ def open_session(
   fresh: bool = False,
   smallest_batch: int | None = None,
   kinds: Sequence[str] = (transports.ReverbTransport.kind,),
-  check: Callable[[Any, Any, Any], None] = lambda *checked: None,
+  check_experience: Callable[[Any, Any, Any], None] = lambda *checked: None,
   sharding: str = '',
   report: Callable[[str], None] = lambda message: None,
   stored: checkpoints.Storage | None = None,
@@ -88,10 +81,7 @@ def open_session(
 
   Args:
     fresh: Whether to start over; the old directory is moved aside.
-    smallest_batch: Divisor of each adder's number of environments; None for the
-      environments of an actor.
-    kinds: Allowed kinds of transport, the best first.
-    check: Raises if experiment, experience and spec cannot run this way.
+    smallest_batch, kinds, check_experience: See `check`.
     sharding: Sharding of the run among nodes, in words.
     report: Called with a description of what may take minutes.
     stored: The experiment's storage, if any; it is locked, too, and its newer
@@ -103,33 +93,35 @@ def open_session(
     CheckpointError: If the checkpoint cannot be read or is of another
       experiment; nothing was written.
   """
-  plan = make_plan(experiment, kinds, smallest_batch, check)
+  spec, experience, options = check(
+    experiment, kinds, smallest_batch, check_experience
+  )
   check_ours = functools.partial(
-    resume_checks.check_identity, identity=experiment.identity(plan.experience)
+    check_identity, identity=experiment.identity(experience)
   )
   initial = None
   if fresh or (
     stored is None and _checkpointer(experiment.directory).newest() is None
   ):
     # Before its directory may be moved aside.
-    initial = warm_start.read(experiment, plan.spec)
+    initial = warm_start.read(experiment, spec)
   # Locks first, so that no other run changes what is read next.
   locked = fetching.holding(stored, experiment, fresh, check_ours, report)
   with locked as fetched:
     checkpoint = load_checkpoint(experiment.directory)
     if checkpoint is None:
-      initial = initial or warm_start.read(experiment, plan.spec)
+      initial = initial or warm_start.read(experiment, spec)
     else:
       check_ours(checkpoint)
       warm_start.check_resumed(experiment, checkpoint)
-    session = _choose(plan, checkpoint, sharding)
-    resume_checks.check(checkpoint, session)
+    session = _choose(experiment, spec, options, checkpoint, sharding)
+    _check_resumed(checkpoint, session)
     session.make_checkpointer().remove_unfinished()
     shutil.rmtree(session.storing_directory, ignore_errors=True)
     os.makedirs(session.log_directory, exist_ok=True)
     _prepare_replay(checkpoint, session)
     session = warm_start.place(session, initial)
-    offline_checks.prepare_recording(experiment, plan.spec)
+    offline_checks.prepare_recording(experiment, spec)
     started = _describe_start(checkpoint, session)
     message = '; '.join(filter(None, (fetched, started, session.message)))
     yield dataclasses.replace(session, message=message)
@@ -219,8 +211,103 @@ def is_exact(directory: str) -> bool:
   return checkpoint is not None and bool(checkpoint.state.get('is_exact'))
 
 
+def check_identity(
+  checkpoint: checkpointing.Checkpoint, identity: Mapping[str, Any]
+) -> None:
+  """Raises CheckpointError for one of another experiment, with differences."""
+  found = reward_model_config.with_present_names(checkpoint.state['experiment'])
+  names = [
+    name
+    for name in sorted(found.keys() | identity.keys())
+    if found.get(name) != identity.get(name)
+  ]
+  if 'builder' in names:  # Its settings differ, too; so do its tables.
+    names = [name for name in names if '.' not in name]
+  names = [n for n in names if not n.startswith('table.')] or names
+  if not names:
+    return
+  differences = [
+    f'{name}: {found.get(name, "nothing")} in the checkpoint, '
+    f'{identity.get(name, "nothing")} now'
+    for name in names
+  ]
+  raise checkpointing.CheckpointError(
+    f'Checkpoint {checkpoint.path} is of another experiment: '
+    f'{"; ".join(differences)}. Use the settings of the checkpoint, or choose '
+    'another directory.',
+    fresh=True,
+  )
+
+
+def _describe_move(checkpoint: checkpointing.Checkpoint) -> str:
+  """Names the versions that wrote a checkpoint, if others than these; or ''."""
+  now = versions.versions()
+  found = checkpoint.state.get('versions', now)
+  others = [name for name in now if found.get(name) != now[name]]
+  if not others:
+    return ''
+  there = ', '.join(f'{name} {found.get(name, "unknown")}' for name in others)
+  here = ', '.join(f'{name} {now[name]}' for name in others)
+  return f'written with {there}, and this is {here}'
+
+
+def _check_resumed(
+  checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
+) -> None:
+  """Raises if the resumed run would count steps, or compute, differently."""
+  if checkpoint is None:
+    return
+  was_offline = session_lib.transport_of(checkpoint) == transports.OFFLINE
+  if was_offline != (session.transport == transports.OFFLINE):
+    it, now = ('offline', 'another') if was_offline else ('another', 'offline')
+    raise checkpointing.CheckpointError(
+      f'Checkpoint {checkpoint.path} is of a run in {it} topology, and this is '
+      f'{now}: steps of offline are learner steps, so neither resumes from the '
+      'other. Choose another directory: with initial_from, a new run begins '
+      'with the networks of this one.',
+      fresh=True,
+    )
+  if not session.experiment.deterministic:
+    return
+  problem, advice = _explain_inexact(checkpoint, session)
+  if problem:
+    raise checkpointing.CheckpointError(
+      'A deterministic run cannot resume from checkpoint '
+      f'{checkpoint.path}: that {problem}. Leave deterministic out to resume '
+      f'all the same, or {advice}.',
+      fresh=True,
+    )
+
+
+def _explain_inexact(
+  checkpoint: checkpointing.Checkpoint, session: session_lib.Session
+) -> tuple[str, str]:
+  """Returns why a run would not resume bit by bit, or '', and a remedy."""
+  state, sharding = checkpoint.state, session.sharding
+  if moved := _describe_move(checkpoint):
+    return (
+      f'was {moved}; other versions round differently, and may not unpickle '
+      'environments',
+      'resume with the versions that wrote it',
+    )
+  older = 'remove its folder if there is an older one'
+  if not (session.takes_replay_of(checkpoint) and state.get('is_exact')):
+    return (
+      'lacks the state of the environments. Deterministic runs write it with '
+      'checkpoint_replay, if their environments can be pickled, unless they '
+      'ended in the middle of a step or round',
+      older,
+    )
+  written_by = state.get('sharding', state.get('division', ''))
+  if written_by != sharding:
+    return f"was written by '{written_by}', and this is '{sharding}'", older
+  return '', ''
+
+
 def _choose(
-  plan: Plan,
+  experiment: experiment_lib.Experiment,
+  spec: specs.EnvironmentSpec,
+  options: Sequence[preflight.ReplayOption],
   checkpoint: checkpointing.Checkpoint | None,
   sharding: str,
 ) -> session_lib.Session:
@@ -230,8 +317,8 @@ def _choose(
   counts.update(state.get('counts', {}))
   sessions = [
     session_lib.Session(
-      offline_checks.with_absolute_paths(plan.experiment),
-      plan.spec,
+      offline_checks.with_absolute_paths(experiment),
+      spec,
       option.experience,
       counts=counts,
       elapsed_seconds=state.get('elapsed_seconds', 0.0),
@@ -241,7 +328,7 @@ def _choose(
       transport=option.transport,
       sharding=sharding,
     )
-    for option in plan.options
+    for option in options
   ]
   for session in sessions:
     if checkpoint is None or not session.explain_omission(checkpoint):
@@ -284,5 +371,5 @@ def _describe_start(
     started = f'resumed from checkpoint {name}, which has no replay'
   else:
     started = f'resumed from checkpoint {name}{omission}'
-  moved = resume_checks.describe_move(checkpoint)
+  moved = _describe_move(checkpoint)
   return f'{started}; {moved}' if moved else started

@@ -6,8 +6,7 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable
 
 from absl import logging
 
@@ -27,10 +26,9 @@ _CLOSE_SECONDS = 2.0  # Time-out for the thread after an upload is canceled.
 class _Series:
   """Local checkpoints, whose newest one is uploaded to a store.
 
-  Attributes:
-    stored: The last one that was uploaded, or one to skip.
-    failed: The last one whose upload failed, and is tried again at the end.
-    problem: Reason why the newest is not stored; '' if it is.
+  `stored` is the last one uploaded, or one to skip; `failed` the last one whose
+  upload failed, to be tried again at the end; `problem` says why the newest is
+  not stored.
   """
 
   what: str
@@ -76,7 +74,7 @@ class Uploads:
     self._busy = ''
     self._is_lost = False
     self._ending, self._given_up = threading.Event(), threading.Event()
-    self._note({'stores_to': stored.shown, 'message': session.message})
+    self._note(stores_to=stored.shown, message=session.message)
     self._thread = threading.Thread(target=self._run, name=_NAME, daemon=True)
     self._thread.start()
 
@@ -198,11 +196,11 @@ class Uploads:
 
   def _warn(self, problem: str) -> None:
     logging.warning('%s', problem)
-    self._note({'warning': problem})
+    self._note(warning=problem)
 
-  def _note(self, row: Mapping[str, Any]) -> None:
+  def _note(self, **values: str) -> None:
     """Appends a row to the log of the nodes, in one call."""
-    row = {'node': _NAME, 'run': self._session.counts['runs'], **row}
+    row = {'node': _NAME, 'run': self._session.counts['runs'], **values}
     path = os.path.join(self._session.log_directory, 'nodes.jsonl')
     try:
       with open(path, 'ab', buffering=0) as file:

@@ -1,6 +1,8 @@
-"""Watchdogs for stalls."""
+"""Watchdogs for stalls, and stack traces."""
 
 import contextlib
+import faulthandler
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -67,3 +69,11 @@ def limited(seconds: float, what: str) -> Iterator[None]:
     error = TimeoutError(f'Waited {seconds:g} seconds for {what}.')
     with watching(lambda: None, seconds, lambda waited: demand(error)):
       yield
+
+
+def stacks() -> str:
+  """Returns the stack traces of all threads of this process."""
+  with tempfile.TemporaryFile('w+') as file:
+    faulthandler.dump_traceback(file, all_threads=True)
+    file.seek(0)
+    return file.read()

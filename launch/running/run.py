@@ -281,7 +281,7 @@ def check(
   """Checks whether `run` would accept an experiment; writes nothing."""
   experiment, callback_list = _split_callbacks(experiment)
   topology = _check(topology, launch_type, experiment, callback_list)
-  resuming.make_plan(
+  resuming.check(
     experiment,
     topology.transports(experiment),
     topology.smallest_batch(experiment),

@@ -13,7 +13,6 @@ from repertory.launch.experiments import naming
 from repertory.launch.opening import (
   directories,
   preflight,
-  resume_checks,
   resuming,
   smoke_test,
 )
@@ -87,7 +86,7 @@ def read(
       )
     spec = smoke_test.check(experiment)
     experience = preflight.describe_experience(experiment, spec)
-    resume_checks.check_identity(checkpoint, experiment.identity(experience))
+    resuming.check_identity(checkpoint, experiment.identity(experience))
     network = experiment.builder.make_network(spec)
     learners.restore_exported(checkpoint.arrays, 'policy', network.variables)
   except checkpointing.CheckpointError as error:

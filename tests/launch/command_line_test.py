@@ -64,15 +64,6 @@ def test_an_error_without_a_text_has_its_class(capsys, monkeypatch, kind):
 
 
 class TestTrain:
-  def test_prints_paths(self, capsys):
-    code, out, _ = _run(
-      capsys, 'train', '--env=catch', '--steps=202', '--directory=here'
-    )
-    assert code == 0
-    assert 'here/logs' in out
-    assert 'here/checkpoints' in out
-    assert '202 of 202 steps' in out
-
   def test_ends_early_if_that_is_enough(self, capsys):
     code, out, _ = _run(
       capsys, 'train', '--directory=here', *_FEW_STEPS, '--steps=1000',
@@ -206,19 +197,15 @@ class TestTrain:
       ),
       (
         [
-          '--topology=central',
-          '--learner_devices=CPU:0,CPU:1',
+          '--topology=central', '--learner_devices=CPU:0,CPU:1',
           '--inference_devices=CPU:0',
         ],
         ['--learner_devices must', 'it off (--config.jit_compile=false)'],
       ),
       (
         [
-          '--agent=sac',
-          '--preset=crossq',
-          '--env=tensor:pendulum',
-          '--config.jit_compile=false',
-          '--topology=sebulba',
+          '--agent=sac', '--preset=crossq', '--env=tensor:pendulum',
+          '--config.jit_compile=false', '--topology=sebulba',
           '--learner_devices=CPU:0,CPU:1',
         ],
         ['--learner_devices must be one', 'normalize over the whole batch'],
@@ -339,10 +326,16 @@ class TestTrain:
       assert err.startswith('repertory: --env: expected')
 
 
-class TestEvaluate:
-  def test_prints_the_four_figures(self, capsys):
-    _run(capsys, 'train', *_FEW_STEPS, '--directory=run')
-    code, out, _ = _run(capsys, 'evaluate', '--directory=run', '--episodes=5')
+def test_train_and_evaluate(capsys):
+  _, out, _ = _run(
+    capsys, 'train', *_FEW_STEPS, '--directory=run', '--evaluation_episodes=1'
+  )
+  assert re.search(r'^Best evaluation: -?1, after \d+ ', out, re.MULTILINE)
+  for printed in ('run/logs', 'run/checkpoints', '20 of 20 steps'):
+    assert printed in out
+  evaluate = 'evaluate', '--directory=run', '--episodes=5'
+  for best in ((), ('--best',)):
+    code, out, _ = _run(capsys, *evaluate, *best)
     assert code == 0
     figures = dict(re.findall(r'^(\w+) +(-?[\d.]+)$', out, re.MULTILINE))
     assert figures.keys() == {'mean', 'deviation', 'minimum', 'maximum'}
@@ -350,63 +343,36 @@ class TestEvaluate:
       float(figures[k]) for k in ('minimum', 'mean', 'maximum')
     )
     assert -1 <= low <= mean <= high <= 1
-
-  def test_takes_the_best(self, capsys):
-    _, out, _ = _run(
-      capsys, 'train', *_FEW_STEPS, '--directory=run', '--evaluation_episodes=1'
-    )
-    assert re.search(r'^Best evaluation: -?1, after \d+ ', out, re.MULTILINE)
-    arguments = ('evaluate', '--directory=run', '--best', '--episodes=1')
-    code, out, _ = _run(capsys, *arguments)
-    assert code == 0
-    assert re.search(r'^mean +-?1$', out, re.MULTILINE)
-    shutil.rmtree('run/best')
-    code, _, err = _run(capsys, *arguments)
-    assert code == 2
-    assert 'must hold the policy of an evaluation, found none in run' in err
-
-  def test_bad_input_is_reported(self, capsys):
-    _run(capsys, 'train', *_FEW_STEPS, '--directory=run')
-    for arguments, message in (
-      ([], '--directory'),
-      (['--directory=nowhere'], 'nowhere'),
-      (['--directory=run', '--episodes=0'], '--episodes'),
-      (['--directory=run', '--config.n_step=2'], 'n_step'),
-    ):
-      code, out, err = _run(capsys, 'evaluate', *arguments)
-      assert code == 2
-      assert not out
-      assert message in err
+  shutil.rmtree('run/best')
+  for arguments, message in (
+    (evaluate[:1], '--directory'),
+    ((*evaluate, '--episodes=0'), '--episodes'),
+    ((*evaluate, '--config.n_step=2'), 'n_step'),
+    (
+      (*evaluate, '--best'),
+      'must hold the policy of an evaluation, found none',
+    ),
+  ):
+    code, out, err = _run(capsys, *arguments)
+    assert (code, out) == (2, '')
+    assert message in err
 
 
 class TestOthers:
   def test_help_of_train_begins_with_what_is_needed(self, capsys):
     _, out, _ = _run(capsys, 'train', '--help')
     assert re.findall(r'(?m)^  --(\w+)', out)[:3] == ['agent', 'env', 'steps']
-    assert re.findall(r'(?m)^([A-Z][\w, ]*):$', out) == [
-      'Agent, environment and steps',
-      'Directories',
-      'Logs',
-      'Evaluation',
-      'Topology',
-      'Several machines',
-      'Checkpoints and failures',
-    ]
+    headings = re.findall(r'(?m)^([A-Z][\w, ]*):$', out)
+    assert headings == list(flags.TRAIN_GROUPS)
 
   def test_help_of_sweep_names_each_flag_once(self, capsys):
     _, out, _ = _run(capsys, 'sweep', '--help')
     names = re.findall(r'(?m)^  --(?:\[no\])?(\w+)', out)
     assert names[:3] == ['directory', 'seeds', 'parallel']
     of_sweep = {
-      'seeds',
-      'parallel',
-      'study',
-      'study_seed',
-      'objective',
-      'prune',
-    }
+      'seeds', 'parallel', 'study', 'study_seed', 'objective', 'prune'
+    }  # fmt: skip
     assert sorted(names) == sorted(flags.TRAIN_NAMES | of_sweep)
-    assert 'Others:' not in out
 
   def test_unknown_command_is_reported(self, capsys):
     code, _, err = _run(capsys, 'trian')
@@ -448,12 +414,9 @@ class TestOthers:
 
   def test_graph_of_nodes_beside_others(self, capsys):
     code, out, _ = _run(
-      capsys,
-      'graph',
-      '--topology=central',
-      '--num_actors=2',
+      capsys, 'graph', '--topology=central', '--num_actors=2',
       '--inference_devices=CPU:0,CPU:0',
-    )
+    )  # fmt: skip
     assert code == 0
     lines = out.splitlines()
     start = lines.index('  subgraph beside_learner [learner and beside it]')

@@ -154,18 +154,6 @@ class TestOffline:
     assert len(reading) >= 9
     assert len({progress for progress, _ in seen}) == len(seen)
 
-  @pytest.mark.chaos
-  def test_sequences_with_a_memory(self, tmp_path, data):
-    config = {
-      'core_size': 4, 'hidden_sizes': (4,), 'min_replay_size': 10,
-      'batch_size': 4, 'burn_in_length': 2, 'unroll_length': 6,
-      'previous_action_and_reward': True, 'jit_compile': False,
-    }  # fmt: skip
-    experiment = _make_experiment(
-      tmp_path, 'r2d2', config=config, max_steps=3, evaluation_episodes=0
-    )
-    assert _run(experiment, data).status.learner_steps == 3
-
   def test_agents_of_data_alone(self, tmp_path, data):
     experiment = _make_experiment(tmp_path / 'run', max_steps=3)
     builder = _OfData(experiment.builder.config)
@@ -308,17 +296,6 @@ class TestRecord:
     rewards = np.concatenate([steps.reward for steps in found.read(spec)])
     assert set(rewards.tolist()) <= {-1, 0, 1}
     assert (rewards != 0).sum() == result.status.episodes
-
-  @pytest.mark.chaos
-  def test_central_and_its_thin_actors(self, tmp_path):
-    experiment = _make_experiment(
-      tmp_path / 'run', max_steps=150, num_actors=2, environments_per_actor=2,
-      record=str(tmp_path / 'data'), evaluation_episodes=0,
-    )  # fmt: skip
-    status = _run(experiment, None, 'central').status
-    found = offline.open_data(str(tmp_path / 'data'))
-    assert found.lengths.sum() == status.steps
-    assert len(list((tmp_path / 'data').glob('*.npz'))) == 2
 
   def test_episodes_of_a_policy(self, single, tmp_path, capsys):
     folder, _ = single

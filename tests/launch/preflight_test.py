@@ -100,16 +100,6 @@ _CASES = {
     ),
     (19, r'needs batch_size = 8 items, and 19 .* make 7 items', 20),
   ),
-  # Not across episodes, an unroll may be of one step.
-  'steps_of_padded_unrolls': (
-    lambda steps: _experiment(
-      'impala',
-      {**_IMPALA, 'across_episodes': False},
-      max_steps=steps,
-      environments_per_actor=1,
-    ),
-    (7, r'batch_size = 8 items, and 7 .* make 7 items', 8),
-  ),
 }
 
 
@@ -119,14 +109,6 @@ def test_refuses_and_accepts_the_nearest(name):
   with pytest.raises(ValueError, match=message):
     _check(make(refused))
   assert _check(make(accepted)) == ''
-
-
-@pytest.mark.parametrize('agent', ['dqn', 'impala'])
-def test_defaults_are_accepted(agent):
-  experiment = _experiment(
-    agent, {}, max_steps=200_000, num_actors=3, environments_per_actor=5
-  )
-  assert _check(experiment) == ''
 
 
 class _Wide(dm_env.Environment):

@@ -62,13 +62,3 @@ for line in sys.stdin:
     printing.communicate('more\n', timeout=60)
   assert path.read_text() == 'more\ntoo\n'
   assert path.with_name('3.previous').read_text() == 'x' * 200 + '\ntoo\n'
-
-
-def test_what_was_printed_before_is_kept(tmp_path):
-  path = tmp_path / 'actor' / '0'
-  path.parent.mkdir()
-  path.write_text('old')
-  printed.set_aside(str(tmp_path))
-  assert path.with_name('0.previous').read_text() == 'old'
-  printed.set_aside(str(tmp_path))
-  assert os.listdir(path.parent) == ['0.previous']

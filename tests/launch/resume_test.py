@@ -12,7 +12,7 @@ from dm_env import specs
 
 from repertory import launch
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.opening import preflight, resume_checks, resuming
+from repertory.launch.opening import preflight, resuming
 from repertory.launch.topologies import single
 from support.launch import log_files
 
@@ -312,7 +312,7 @@ class TestTwoStarts:
 def test_differences_are_named(found, now, expected):
   checkpoint = checkpointing.Checkpoint('7', {}, {'experiment': found}, None)
   with pytest.raises(checkpointing.CheckpointError, match=re.escape(expected)):
-    resume_checks.check_identity(checkpoint, now)
+    resuming.check_identity(checkpoint, now)
 
 
 class TestOtherTables:

@@ -10,30 +10,14 @@ import pytest
 from repertory import launch
 from repertory.components import checkpoints
 from repertory.launch.cli import commands
+from support.environments import troubled_environments
 from support.launch import storage_runs
 
 _quickly = storage_runs.quickly
 
 
-@dataclasses.dataclass(frozen=True)
-class _Failing:
-  """Factory of environments that fail after a number of steps."""
-
-  num_steps: int
-
-  def __call__(self, seed):
-    make = storage_runs.experiment('unused', None).environment_factory
-    environment = make(seed)
-    step, calls = environment.step, []
-
-    def fail(action):
-      calls.append(action)
-      if len(calls) > self.num_steps:
-        raise RuntimeError('It broke.')
-      return step(action)
-
-    environment.step = fail
-    return environment
+def _fail():
+  raise RuntimeError('It broke.')
 
 
 class TestFailures:
@@ -98,7 +82,7 @@ class TestFailures:
   def test_a_failed_run_is_stored(self, tmp_path):
     experiment = dataclasses.replace(
       storage_runs.experiment(tmp_path / 'a', tmp_path / 'S', 900),
-      environment_factory=_Failing(300),
+      environment_factory=troubled_environments.Troubled(2, 'step', _fail),
     )
     with pytest.raises(launch.NodeError, match='It broke'):
       launch.run(experiment, display=False)
@@ -134,10 +118,3 @@ class TestFailures:
     )
     assert storage_runs.names(tmp_path / 'S') == []
     assert json.loads((tmp_path / 'S' / 'owner.json').read_text())['token']
-
-
-def test_no_thread_is_left(tmp_path):
-  before = set(threading.enumerate())
-  storage_runs.run(tmp_path / 'a', tmp_path / 'S', 108)
-  left = [t.name for t in set(threading.enumerate()) - before]
-  assert not [name for name in left if name.startswith('storage')]

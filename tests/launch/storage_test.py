@@ -62,27 +62,6 @@ class TestAnotherHost:
     ]  # fmt: skip
 
   @pytest.mark.chaos
-  @pytest.mark.parametrize('topology', ['distributed', 'anakin'])
-  def test_in_other_topologies(self, tmp_path, topology):
-    environment = 'tensor:catch' if topology == 'anakin' else 'catch'
-    for directory, max_steps in (('a', 200), ('b', 400)):
-      experiment = launch.make_experiment(
-        'dqn',
-        environment,
-        max_steps=max_steps,
-        directory=str(tmp_path / directory),
-        storage=str(tmp_path / 'S'),
-        config=storage_runs.SETTINGS,
-        evaluation_episodes=0,
-      )
-      result = launch.run(experiment, topology, display=False)
-      assert result.not_stored == ''
-    assert result.status.steps == 400
-    assert 'was fetched from' in result.status.message
-    assert storage_runs.counts(tmp_path / 'b')['runs'] == 2
-    assert len(storage_runs.names(tmp_path / 'S')) == 2
-
-  @pytest.mark.chaos
   def test_what_is_here_is_kept_if_it_is_newer(self, trained):
     storage_runs.run(trained / 'a', None, 900)
     with storage_runs.opened(
@@ -159,18 +138,6 @@ class TestRefusals:
       checkpointing.CheckpointError,
       config={'n_step': 5},
     )
-
-  def test_damage(self, trained):
-    (name,) = storage_runs.names(trained / 'S')
-    path = trained / 'S' / 'checkpoints' / name / 'arrays.npz'
-    path.write_bytes(path.read_bytes()[:-1] + b'?')
-    for _ in range(2):
-      with pytest.raises(
-        checkpointing.CheckpointError, match=rf'{name} .*arrays.npz was damaged'
-      ):
-        storage_runs.run(trained / 'b', trained / 'S', 900)
-    assert path.exists()
-    assert os.listdir(trained / 'b' / 'checkpoints') == []
 
   def test_damage_here_is_not_repaired_silently(self, trained):
     path = trained / 'a' / 'checkpoints' / '00000001' / 'arrays.npz'

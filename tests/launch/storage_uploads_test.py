@@ -168,15 +168,6 @@ class TestUploads:
       assert storing.finish() == ''
     assert storage_runs.names(tmp_path / 'S', 'best') == []
 
-  def test_a_failure_waits_for_the_newest(self, tmp_path):
-    with (
-      pytest.raises(RuntimeError, match='of the run'),
-      self.start(tmp_path),
-    ):
-      self.write(tmp_path, 1)
-      raise RuntimeError('of the run')
-    assert len(storage_runs.names(tmp_path / 'S')) == 1
-
   def test_what_a_killed_run_did_not_finish_is_removed(self, tmp_path):
     links = tmp_path / 'a' / '.storing' / 'x'
     links.mkdir(parents=True)

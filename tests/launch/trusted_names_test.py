@@ -48,8 +48,9 @@ def _write_run(identity):
     checkpointing.Checkpointer(f'run/{folder}').save({}, state)
 
 
-@pytest.mark.parametrize('weapon', _WEAPONS)
-@pytest.mark.parametrize('arguments', _COMMANDS.values(), ids=_COMMANDS)
+@pytest.mark.parametrize(
+  ('weapon', 'arguments'), [*zip(_WEAPONS, [*_COMMANDS.values()] * 2)]
+)
 def test_commands_import_nothing_that_a_run_names(
   marker, capsys, arguments, weapon
 ):

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from repertory.components import replay
 from repertory.components.checkpoints import checkpointing
-from support.replay import replay_fixture
 
 # Names as TensorFlow gives them.
 ARRAYS = {
@@ -239,19 +237,6 @@ def test_all_is_synced_before_it_gets_its_name(
   assert synced[-1] == directory
 
 
-def test_replay_is_taken_in_as_links(directory, replay_path):
-  contents = _read_tree(replay_path)
-  _save(directory, 1, replay_path=replay_path)
-  inside = _load(directory).replay_path
-  assert _read_tree(inside) == contents
-  for name in contents:
-    assert os.path.samefile(
-      os.path.join(inside, name), os.path.join(replay_path, name)
-    )
-  shutil.rmtree(replay_path)
-  assert _read_tree(_load(directory).replay_path) == contents
-
-
 @pytest.mark.parametrize(
   ('name', 'is_folder'),
   [('notes.txt', False), ('²', True), ('000000007', True)],
@@ -291,37 +276,3 @@ def test_place_replay(tmp_path, replay_path):
   checkpointing.prepare_replay(None, directory)
   assert os.listdir(directory) == []
   assert _read_tree(replay_path) == contents
-
-
-def _serve(directory):
-  tables = [replay_fixture.make_prioritized()]
-  server = replay.make_server(tables, checkpoint_directory=directory)
-  connection = replay.Connection(f'localhost:{server.port}')
-  replay_fixture.remember(connection.address, tables)
-  return server, connection
-
-
-def test_replay_survives_the_round_trip(tmp_path, directory):
-  """With a real server."""
-  served = str(tmp_path / 'served')
-  checkpointer = checkpointing.Checkpointer(directory)
-  expected = {}
-  for run in range(2):
-    checkpoint = checkpointer.load()
-    checkpointing.prepare_replay(
-      checkpoint.replay_path if checkpoint else None, served
-    )
-    server, connection = _serve(served)
-    if run:
-      items = replay_fixture.sample(connection, 400)
-      found = {int(item.data['x']): item.info.priority for item in items}
-      assert found == expected
-    replay_fixture.insert(connection, [10 * run, 10 * run + 1], [1.0, 2.0])
-    expected |= {10 * run: 1.0, 10 * run + 1: 2.0}
-    checkpointer.save(
-      _arrays(run), {'number': run}, connection.client.checkpoint()
-    )
-    # Items after the checkpoint are lost.
-    replay_fixture.insert(connection, [99])
-    server.stop()
-    shutil.rmtree(served)

@@ -131,10 +131,3 @@ class TestOpenStorage:
     (tmp_path / 'link').symlink_to('run')
     with pytest.raises(SettingError, match=f'apart .*{message}'):
       checkpoints.open_storage(given.format(tmp_path), directory)
-
-  @pytest.mark.parametrize('given', ['store', '.', 'run2', 'memory://run'])
-  def test_it_may_be_beside_the_directory_or_around_it(
-    self, given, tmp_path, monkeypatch
-  ):
-    monkeypatch.chdir(tmp_path)
-    assert checkpoints.open_storage(given, 'run') is not None

@@ -33,17 +33,6 @@ class TestField:
       settings.Setting('plain', 'int', 2, ''),
     ]
 
-  def test_is_inherited_with_its_help(self):
-    @dataclasses.dataclass(frozen=True)
-    class More(_Settings):
-      limit: float | None = settings.field(3.0, 'Three.')
-      last: int = settings.field(0, 'Last.')
-
-    found = {setting.name: setting for setting in settings.describe(More)}
-    assert list(found)[-1] == 'last'
-    assert found['sizes'].help == 'Of layers: a paper.'
-    assert (found['limit'].default, found['limit'].help) == (3.0, 'Three.')
-
 
 class TestSettingError:
   def test_reads_as_python(self):
@@ -101,51 +90,24 @@ class TestWriteWhole:
     assert settings.write_whole(value) == hint
 
 
-class TestKindOf:
-  @pytest.mark.parametrize(
-    ('annotation', 'kind'),
-    [
-      (int, int),
-      (int | None, int),
-      (float | None, float),
-      (bool, bool),
-      (tuple[int, ...], tuple),
-      (tuple[int, ...] | None, tuple),
-      (Literal['point', 'boolean'], str),
-      (str, str),
-      (dict, str),
-    ],
-  )
-  def test_of_a_type(self, annotation, kind):
-    assert settings.kind_of(annotation) is kind
-
-
 class TestParse:
   @pytest.mark.parametrize(
     ('value', 'annotation', 'expected'),
     [
       ('3', int, 3),
-      ('3', float, 3.0),
       ('1e-3', float, 1e-3),
-      ('inf', float, float('inf')),
-      (0.5, float, 0.5),
       ('true', bool, True),
       ('FALSE', bool, False),
       (False, bool, False),
       ('text', str, 'text'),
       ('1,2', Ints, (1, 2)),
       ('(64, 64)', Ints, (64, 64)),
-      ('7', Ints, (7,)),
       ('', Ints, ()),
       ([1, 2], Ints, (1, 2)),
       ('1,2.5', tuple[float, ...], (1.0, 2.5)),
-      ('a,b', tuple[str, ...], ('a', 'b')),
       ('None', float | None, None),
       (None, float | None, None),
-      ('2', float | None, 2.0),
-      ('true', bool | None, True),
       ('2', Optional[int], 2),  # noqa: UP045 (its text differs)
-      ('None', str | None, None),
       ('None', str, 'None'),
       ('2', int | float, 2),
       ('0.5', int | float, 0.5),
@@ -170,16 +132,12 @@ class TestParse:
     [
       ('3.5', int, 'int'),
       (3.0, int, 'int'),  # As JSON has it: a whole number by chance.
-      ('three', int, 'int'),
       (True, float, 'float'),
       ('1', bool, 'bool'),
       ('1,a', Ints, r'tuple\[int, ...\]'),
-      ([1.5], Ints, r'tuple\[int, ...\]'),
       (None, Ints, r'tuple\[int, ...\]'),
       ('None', float, 'float'),
       ('a', float | None, r'float \| None'),
-      (None, str, 'str'),
-      (np.float32(1.0), int, 'int'),
       ('c', Mood, 'one of a, b, 3'),
       ('{}', dict[str, int], r'dict\[str, int\]'),
       ([1], dict, 'dict'),

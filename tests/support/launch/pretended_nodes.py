@@ -15,15 +15,14 @@ import numpy as np
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import failures
-from repertory.launch.launchers import launcher
-from repertory.launch.platform import clocks
+from repertory.launch.launchers import launcher, supervision
 
 # Longer than any of these runs takes.
 _END = 20_000.0
 _STEPS_PER_BEAT = 4
 
 
-class Clock(clocks.Clock):
+class Clock(supervision.Clock):
   """Simulated clock, which sleeping advances."""
 
   def __init__(self):
