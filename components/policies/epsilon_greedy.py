@@ -53,7 +53,7 @@ class EpsilonGreedyPolicy(interfaces.Policy):
     *,
     anneal_steps: int = 0,
     steps_done: int = 0,
-    to_action: Callable[[tf.Tensor], types.Nest] = lambda number: number,
+    to_action: Callable[[Any], types.Nest] = lambda number: number,
   ):
     """Initializes the policy.
 

@@ -90,9 +90,10 @@ def forward(module: Any, weights: Weights) -> Callable[[Any], np.ndarray]:
     return _chain([_layer(layer, weights) for layer in layers])
   if type(module) is snt.Sequential:
     return _chain([_layer(layer, weights) for layer in module._layers])
-  if 'in_numpy' not in vars(type(module)):
+  in_numpy = vars(type(module)).get('in_numpy')
+  if in_numpy is None:
     raise NoNumpyError(f'{type(module).__name__} has no in_numpy.')
-  return module.in_numpy(weights)
+  return in_numpy(module, weights)
 
 
 def _layer(layer: Any, weights: Weights) -> Callable[[Any], np.ndarray]:
