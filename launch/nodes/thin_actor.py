@@ -8,6 +8,7 @@ from typing import Any
 
 from repertory.components.actors import environment_loop
 from repertory.components.inference import client as client_lib
+from repertory.components.inference import thin_actor
 from repertory.components.runtime import signals
 from repertory.launch.coordination import starts
 from repertory.launch.nodes import acting, node
@@ -162,6 +163,6 @@ def make_loop(
   client = client_lib.InferenceClient(
     address, spec, environment_ids, **client_settings
   )
-  actor = client_lib.ThinActor(client, spec, len(environment_ids))
+  actor = thin_actor.ThinActor(client, spec, len(environment_ids))
   loop = environment_loop.EnvironmentLoop(environments, actor)
   return loop, client
