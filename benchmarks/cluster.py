@@ -12,7 +12,6 @@ of the run; both exclude start, end and the first fifth of the steps. A ratio of
 """
 
 import contextlib
-import csv
 import dataclasses
 import os
 import statistics
@@ -25,6 +24,7 @@ import figures
 import psutil
 import rich.console
 import rich.table
+import training_speed
 from absl import app, flags
 
 _ACTORS = flags.DEFINE_list('actors', '2,4,8', 'Numbers of actors.')
@@ -105,23 +105,11 @@ def _watch(run: subprocess.Popen, directory: str) -> list[dict[str, float]]:
     if time.monotonic() > deadline:
       raise RuntimeError(f'Waited {_RUN_SECONDS} seconds for a run to end.')
     time.sleep(_LOOK_SECONDS)
-    rows = _read_rows(directory)
+    rows = training_speed.read_rows(directory)
     if len(rows) > len(seen):
       cpu_seconds = _processor_seconds(run.pid)
       seen += [{**row, 'cpu_seconds': cpu_seconds} for row in rows[len(seen) :]]
   return seen
-
-
-def _read_rows(directory: str) -> list[dict[str, float]]:
-  """Returns the rows of a run's replay log, or none before it exists."""
-  try:
-    with open(os.path.join(directory, 'logs', 'replay.csv')) as file:
-      return [
-        {key: float(value) for key, value in row.items() if value}
-        for row in csv.DictReader(file)
-      ]
-  except FileNotFoundError:
-    return []
 
 
 def _processor_seconds(pid: int) -> float:

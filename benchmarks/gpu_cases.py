@@ -11,13 +11,11 @@ import acting_policies
 import acting_runs
 import numpy as np
 import podracer
-import tensorflow as tf
-import tree
+import update_speed
 import vector_environments
 
-from repertory.agents.interface import builder as builder_lib
 from repertory.agents.interface import registry
-from repertory.components import specs, types
+from repertory.components import specs
 from repertory.components.runtime import compilation
 
 _MAX_CALLS = 1_000
@@ -90,46 +88,14 @@ def measure_update(
     environments = vector_environments.KINDS[observes](1, 0)
     spec = specs.make_environment_spec(environments)
   with compilation.on_device(device):
-    builder = registry.make_builder(agent, settings)
-    update = builder.make_update(builder.make_network(spec), spec)
-    sample = _make_sample(builder, spec, batch_size)
-    element_spec = tree.map_structure(
-      lambda leaf: tf.TensorSpec(leaf.shape, leaf.dtype), sample
+    times = update_speed.measure(
+      registry.make_builder(agent, settings),
+      batch_size,
+      _MAX_CALLS,
+      spec=spec,
+      max_seconds=seconds,
     )
-    compiled = compilation.CompiledFunction(
-      lambda sample: tuple(update(sample)),
-      (element_spec,),
-      builder.config.jit_compile is not False,
-    )
-    leaves = tree.flatten(sample)
-
-    def call() -> float:
-      start = time.perf_counter()
-      compiled(*leaves)[0].numpy()  # Waits for a GPU.
-      return time.perf_counter() - start
-
-    call()  # Compiles.
-    times, end = [call()], time.perf_counter() + seconds
-    while len(times) < _MAX_CALLS and time.perf_counter() < end:
-      times.append(call())
-  return 1 / statistics.median(times)
-
-
-def _make_sample(
-  builder: builder_lib.Builder, spec: specs.EnvironmentSpec, batch_size: int
-) -> types.Sample:
-  signature = builder.experience(spec, batch_size).table.signature
-  data = tree.map_structure(
-    lambda leaf: tf.zeros([batch_size, *leaf.shape], leaf.dtype), signature
-  )
-  if 'mask' in data._fields:  # Of sequences.
-    data = data._replace(mask=tf.ones_like(data.mask))
-  return types.Sample(
-    data,
-    keys=tf.zeros([batch_size], tf.uint64),
-    probabilities=tf.ones([batch_size], tf.float64),
-    table_sizes=tf.ones([batch_size], tf.int64),
-  )
+  return 1 / statistics.median(times.later)
 
 
 def measure_central(
