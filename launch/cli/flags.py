@@ -164,21 +164,13 @@ _TRAIN_TABLES = {
     flag(
       'deterministic',
       'With '
-      + ', '.join(
-        name
-        for name, kind in topology.topologies().items()
-        if kind.can_be_deterministic
-      )
+      + topology.names_of_able('deterministic')
       + ': training is reproducible from the seed, bit by bit.',
     ),
     flag(
       'eager',
       'With '
-      + ', '.join(
-        name
-        for name, kind in topology.topologies().items()
-        if kind.can_be_eager
-      )
+      + topology.names_of_able('eager')
       + ': run policy and update eagerly, so that breakpoint() and print() '
       'show numbers. Much slower.',
     ),

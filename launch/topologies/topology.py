@@ -216,6 +216,15 @@ class Topology(abc.ABC):
     )
 
 
+def names_of_able(setting: str) -> str:
+  """Lists the topologies that support a setting, 'deterministic' or 'eager'."""
+  return ', '.join(
+    name
+    for name, kind in topologies().items()
+    if getattr(kind, f'can_be_{setting}')
+  )
+
+
 def check_launch(
   topology: Topology,
   launcher: launcher_lib.Launcher,
@@ -232,26 +241,19 @@ def check_launch(
     )
   if topology.has_program:
     launcher.check()
-  able = {
-    setting: ', '.join(
-      name
-      for name, one in topologies().items()
-      if getattr(one, f'can_be_{setting}')
-    )
-    for setting in ('deterministic', 'eager')
-  }
   if deterministic and not topology.can_be_deterministic:
     raise SettingError(
       'deterministic',
       f"must be false with topology '{topology.name}', where learning depends "
-      f'on the timing of nodes. It can be true with {able["deterministic"]}.',
+      'on the timing of nodes. It can be true with '
+      f'{names_of_able("deterministic")}.',
     )
   if eager and not topology.can_be_eager:
     raise SettingError(
       'eager',
       f"must be false with topology '{topology.name}', got true (also set by "
       '`tf.config.run_functions_eagerly(True)`). It can be true with '
-      f'{able["eager"]}.',
+      f'{names_of_able("eager")}.',
     )
 
 
