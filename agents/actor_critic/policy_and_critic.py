@@ -1,11 +1,21 @@
 """Shared parts of off-policy actor-critic agents."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.components import learners, losses, networks, specs, types
+from repertory.agents.interface import builder as builder_lib
+from repertory.agents.replay import experience_replay
+from repertory.components import (
+  interfaces,
+  learners,
+  losses,
+  networks,
+  specs,
+  types,
+)
 from repertory.components.actions import action_scaling
 from repertory.components.runtime import data_parallel
 
@@ -25,6 +35,57 @@ class Networks(NamedTuple):
   def variables(self) -> list[tf.Variable]:
     """Variables of policy and critic."""
     return [*self.policy.variables, *self.critic.variables]
+
+
+class PolicyAndCriticUpdate(interfaces.Update):
+  """Base of updates of a policy and a critic, both with a target network."""
+
+  def __init__(
+    self,
+    online: Networks,
+    target: Networks,
+    scaling: action_scaling.ActionScaling,
+    config: Any,
+  ):
+    """Makes an optimizer of each online network.
+
+    Args:
+      online: Networks to improve; the policy is exported.
+      target: Target networks of the same architecture.
+      scaling: Scaling of actions to [−1, 1], as critics take them.
+      config: Config of an agent with prioritized replay and two learning rates.
+    """
+    super().__init__(online.policy)
+    self._online = online
+    self._target = target
+    self._scaling = scaling
+    self._config = config
+    self._policy_optimizer, self._critic_optimizer = (
+      learners.ClippedAdam.from_config(network, config) for network in online
+    )
+    self._importance_weights = experience_replay.ImportanceWeights(config)
+
+  @classmethod
+  def make(
+    cls,
+    builder: builder_lib.Builder,
+    make_critic: Callable[[specs.EnvironmentSpec], Any],
+    policy: snt.Module,
+    spec: specs.EnvironmentSpec,
+  ) -> interfaces.Update:
+    """Makes all gradient steps of a learner step, with new critics and targets.
+
+    Args:
+      builder: Builder of the policy and its target.
+      make_critic: Creates a critic; called for the online one, then its target.
+      policy: Online policy.
+      spec: Environment spec with bounded continuous actions.
+    """
+    online = Networks(policy, make_critic(spec))
+    target = Networks(builder.make_network(spec), make_critic(spec))
+    scaling = action_scaling.ActionScaling(spec.actions)
+    update = cls(online, target, scaling, builder.config)
+    return experience_replay.in_series(update, builder.config)
 
 
 def make_critic(

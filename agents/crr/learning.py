@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.crr import config as crr_config
-from repertory.agents.replay import experience_replay, transition_replay
+from repertory.agents.replay import transition_replay
 from repertory.components import (
   interfaces,
   learners,
@@ -47,17 +47,10 @@ class CRRBuilder(transition_replay.TransitionReplayBuilder):
     return exploration.make_bounded_gaussian_policy(network, acting)
 
   def make_update(self, network, spec):
-    online = policy_and_critic.Networks(network, self.make_critic(spec))
-    target = policy_and_critic.Networks(
-      self.make_network(spec), self.make_critic(spec)
-    )
-    update = CRRUpdate(
-      online, target, action_scaling.ActionScaling(spec.actions), self.config
-    )
-    return experience_replay.in_series(update, self.config)
+    return CRRUpdate.make(self, self.make_critic, network, spec)
 
 
-class CRRUpdate(interfaces.Update):
+class CRRUpdate(policy_and_critic.PolicyAndCriticUpdate):
   """CRR: advantage-weighted behavior cloning, and categorical TD learning.
 
   See https://arxiv.org/abs/2006.15134, algorithm 1. The critic is categorical,
@@ -72,19 +65,11 @@ class CRRUpdate(interfaces.Update):
     scaling: action_scaling.ActionScaling,
     config: crr_config.CRRConfig,
   ):
-    super().__init__(online.policy)
-    self._online = online
-    self._target = target
-    self._scaling = scaling
-    self._config = config
+    super().__init__(online, target, scaling, config)
     self._distribution = bounded_gaussian.BoundedGaussian(scaling.size)
-    self._policy_optimizer, self._critic_optimizer = (
-      learners.ClippedAdam.from_config(network, config) for network in online
-    )
     self._critic = policy_and_critic.CategoricalCritic(
       online.critic, target.critic, self._critic_optimizer, config
     )
-    self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
     self._update_target = learners.PeriodicCopy(
       online.variables, target.variables, config.target_update_period

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.d4pg import config as d4pg_config
-from repertory.agents.replay import experience_replay, transition_replay
+from repertory.agents.replay import transition_replay
 from repertory.components import (
   interfaces,
   learners,
@@ -60,17 +60,10 @@ class D4PGBuilder(transition_replay.TransitionReplayBuilder):
     )
 
   def make_update(self, network, spec):
-    online = policy_and_critic.Networks(network, self.make_critic(spec))
-    target = policy_and_critic.Networks(
-      self.make_network(spec), self.make_critic(spec)
-    )
-    update = D4PGUpdate(
-      online, target, action_scaling.ActionScaling(spec.actions), self.config
-    )
-    return experience_replay.in_series(update, self.config)
+    return D4PGUpdate.make(self, self.make_critic, network, spec)
 
 
-class D4PGUpdate(interfaces.Update):
+class D4PGUpdate(policy_and_critic.PolicyAndCriticUpdate):
   """D4PG: categorical TD learning and deterministic policy gradient.
 
   See https://arxiv.org/abs/1804.08617, algorithm 1. The critic takes actions
@@ -84,18 +77,10 @@ class D4PGUpdate(interfaces.Update):
     scaling: action_scaling.ActionScaling,
     config: d4pg_config.D4PGConfig,
   ):
-    super().__init__(online.policy)
-    self._online = online
-    self._target = target
-    self._scaling = scaling
-    self._config = config
-    self._policy_optimizer, self._critic_optimizer = (
-      learners.ClippedAdam.from_config(network, config) for network in online
-    )
+    super().__init__(online, target, scaling, config)
     self._critic = policy_and_critic.CategoricalCritic(
       online.critic, target.critic, self._critic_optimizer, config
     )
-    self._importance_weights = experience_replay.ImportanceWeights(config)
     self._update_target = learners.PeriodicCopy(
       online.variables, target.variables, config.target_update_period
     )

@@ -4,7 +4,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration, policy_and_critic
-from repertory.agents.replay import experience_replay, transition_replay
+from repertory.agents.replay import transition_replay
 from repertory.agents.td3 import config as td3_config
 from repertory.components import (
   interfaces,
@@ -50,17 +50,10 @@ class TD3Builder(transition_replay.TransitionReplayBuilder):
     )
 
   def make_update(self, network, spec):
-    online = policy_and_critic.Networks(network, self.make_critics(spec))
-    target = policy_and_critic.Networks(
-      self.make_network(spec), self.make_critics(spec)
-    )
-    update = TD3Update(
-      online, target, action_scaling.ActionScaling(spec.actions), self.config
-    )
-    return experience_replay.in_series(update, self.config)
+    return TD3Update.make(self, self.make_critics, network, spec)
 
 
-class TD3Update(interfaces.Update):
+class TD3Update(policy_and_critic.PolicyAndCriticUpdate):
   """TD3: clipped double Q-learning, with delayed policy and target updates.
 
   See https://arxiv.org/abs/1802.09477, algorithm 1. Critics take actions scaled
@@ -74,15 +67,7 @@ class TD3Update(interfaces.Update):
     scaling: action_scaling.ActionScaling,
     config: td3_config.TD3Config,
   ):
-    super().__init__(online.policy)
-    self._online = online
-    self._target = target
-    self._scaling = scaling
-    self._config = config
-    self._policy_optimizer, self._critic_optimizer = (
-      learners.ClippedAdam.from_config(network, config) for network in online
-    )
-    self._importance_weights = experience_replay.ImportanceWeights(config)
+    super().__init__(online, target, scaling, config)
     self._noise = learners.UpdateNoise()
     self._update_target = learners.SoftUpdate(
       online.variables, target.variables, config.target_update_rate
