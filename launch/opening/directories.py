@@ -160,6 +160,19 @@ def absence(directory: str, best: bool) -> SettingError:
   )
 
 
+def clear_way(log_directory: str) -> str:
+  """Sets aside what is in the way of the logs of nodes; describes it.
+
+  That is a file named as their folder, or a folder named as a file.
+  """
+  notes = []
+  for name, is_folder in ((printed.NODES, True), (printed.NATIVE, False)):
+    path = os.path.join(log_directory, name)
+    if os.path.lexists(path) and os.path.isdir(path) != is_folder:
+      notes.append(f'{path} was in the way and is now {set_aside(path)}')
+  return '; '.join(notes)
+
+
 def set_aside(path: str) -> str:
   """Renames a file or folder, adding the time; returns its new path."""
   stamp = datetime.datetime.now().strftime('%Y%m%d-%H%M%S.%f')

@@ -119,11 +119,13 @@ def open_session(
     session.make_checkpointer().remove_unfinished()
     shutil.rmtree(session.storing_directory, ignore_errors=True)
     os.makedirs(session.log_directory, exist_ok=True)
+    cleared = directories.clear_way(session.log_directory)
     _prepare_replay(checkpoint, session)
     session = warm_start.place(session, initial)
     offline_checks.prepare_recording(experiment, spec)
     started = _describe_start(checkpoint, session)
-    message = '; '.join(filter(None, (fetched, started, session.message)))
+    messages = (fetched, started, session.message, cleared)
+    message = '; '.join(filter(None, messages))
     yield dataclasses.replace(session, message=message)
 
 

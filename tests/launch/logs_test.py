@@ -12,7 +12,7 @@ from repertory.components.config.settings import SettingError
 from repertory.launch.opening import directories
 from support.environments import troubled_environments
 from support.launch import log_files
-from support.system import real_disk_errors
+from support.system import real_disk_errors, stacks
 
 
 def _run(folder, topology='single', trouble=lambda: None, **settings):
@@ -123,6 +123,23 @@ def test_garbled_log_is_set_aside(tmp_path):
   (aside,) = logs.glob('actors.jsonl.*')
   assert aside.is_dir()
   assert (logs / 'actors.jsonl').is_file()
+
+
+@pytest.mark.chaos
+def test_what_is_in_the_way_of_what_nodes_print_is_set_aside(tmp_path):
+  logs = tmp_path / 'run' / 'logs'
+  (logs / 'native.log').mkdir(parents=True)
+  (logs / 'nodes').write_text('mine')
+  (logs / 'tensorboard').write_text('mine, too')
+  result = _run(tmp_path, 'distributed')
+  assert result.status.steps == 600
+  for name in ('native.log', 'nodes', 'tensorboard'):
+    (aside,) = logs.glob(f'{name}.2*')
+    assert str(aside) in result.status.message
+  assert (logs / 'native.log').is_file()
+  nodes = logs / 'nodes'  # Of those in threads, Launchpad alone makes one.
+  assert nodes.is_dir() if stacks.HAS_LAUNCHPAD else not nodes.exists()
+  assert list((logs / 'tensorboard').iterdir())
 
 
 def test_logs_that_cannot_be_written_are_a_warning(tmp_path, caplog):
