@@ -12,7 +12,7 @@ from repertory.components.config.settings import SettingError
 from repertory.launch.opening import directories
 from support.environments import troubled_environments
 from support.launch import log_files
-from support.system import real_disk_errors, stacks
+from support.system import real_disk_errors
 
 
 def _run(folder, topology='single', trouble=lambda: None, **settings):
@@ -137,8 +137,7 @@ def test_what_is_in_the_way_of_what_nodes_print_is_set_aside(tmp_path):
     (aside,) = logs.glob(f'{name}.2*')
     assert str(aside) in result.status.message
   assert (logs / 'native.log').is_file()
-  nodes = logs / 'nodes'  # Of those in threads, Launchpad alone makes one.
-  assert nodes.is_dir() if stacks.HAS_LAUNCHPAD else not nodes.exists()
+  assert not (logs / 'nodes').exists()  # Only processes have files there.
   assert list((logs / 'tensorboard').iterdir())
 
 
