@@ -1,5 +1,6 @@
 """MiniGrid and BabyAI: partially observed grid worlds."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -59,7 +60,7 @@ def make(
   seen: Any = env.observation_space
   height, width, depth = seen['image'].shape
   highest = max(_NUM_CODES) - 1
-  convert = _encode_as_float
+  convert = functools.partial(np.asarray, dtype=np.float32)
   if settings['one_hot']:
     depth, highest, convert = sum(_NUM_CODES), 1, _encode_one_hot
   space = spaces.Dict(
@@ -77,10 +78,6 @@ def make(
   return single_precision.SinglePrecision(
     gymnasium_adapter.GymnasiumAdapter(env, seed)
   )
-
-
-def _encode_as_float(image: np.ndarray) -> np.ndarray:
-  return image.astype(np.float32)
 
 
 _ONE_HOT = [np.eye(n, dtype=np.float32) for n in _NUM_CODES]

@@ -88,10 +88,10 @@ def _read(option: Option, text: str) -> Any:
   # False for NaN too.
   if not option.minimum <= value <= option.maximum or value == math.inf:
     what = 'an integer' if kind is int else 'a number'
-    limit = '' if option.maximum == math.inf else f' to {option.maximum:g}'
-    start = 'from' if limit else 'of at least'
+    limits = f'of at least {option.minimum:g}'
+    if option.maximum < math.inf:
+      limits = f'from {option.minimum:g} to {option.maximum:g}'
     raise ValueError(
-      f'expected {option.name} to be {what} {start} {option.minimum:g}{limit},'
-      f' got {text!r}.'
+      f'expected {option.name} to be {what} {limits}, got {text!r}.'
     )
   return value

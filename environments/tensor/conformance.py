@@ -70,9 +70,7 @@ class TensorEnvironmentConformance:
     environment = self.make_environment()
     take_step: Callable = step or _graph(environment.step)
     seeds = range(first_seed, first_seed + self.batch_size)
-    state, timestep = _graph(environment.reset)(
-      environment.initial_state(environment_lib.initial_counters(seeds))
-    )
+    state, timestep = _graph(environment.reset)(self.start_state(seeds))
     timesteps = [_to_arrays(timestep)]
     for action in self.draw_actions():
       state, timestep = take_step(state, _to_tensors(action))
