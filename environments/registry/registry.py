@@ -138,13 +138,12 @@ class EnvironmentFactory:
       raise ArgumentError('name', f'in {self.name!r}, {error}') from error
     if self.renders and family.has_render_mode:
       settings['render_mode'] = 'rgb_array'
+
+    def bind(make: Any) -> Any:
+      return make and functools.partial(make, match.groupdict(), settings)
+
     makers = (family.make, family.make_batch, family.make_tensor)
-    return user_environments.Makers(
-      *(
-        make and functools.partial(make, match.groupdict(), settings)
-        for make in makers
-      )
-    )
+    return user_environments.Makers(*map(bind, makers))
 
   @property
   def _is_plain(self) -> bool:
