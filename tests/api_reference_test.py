@@ -30,11 +30,11 @@ _INTERNAL = {
     'extras', 'gymnasium_sources', 'gymnasium_spaces',
   },
   'environments/batches': {
-    'batch_columns', 'layout', 'seeds', 'single_slot',
+    'batch_columns', 'layout', 'seeds',
   },
   'environments/games': {'game'},
   'environments/registry': {
-    'families', 'name_options',
+    'families', 'name_options', 'user_environments',
   },
   'environments/rendering': {'headless'},
   'environments/tensor': {'trigonometry'},

@@ -6,15 +6,13 @@ from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.components.actors import saved_model
-  from repertory.components.actors.adapters import Batched, Unbatched
-  from repertory.components.actors.policy_actor import PolicyActor
+  from repertory.components.actors.policy_actor import PolicyActor, Unbatched
   from repertory.components.actors.policy_rows import (
     InitialStates,
     PolicyRows,
   )
 
 __all__ = [
-  'Batched',
   'InitialStates',
   'PolicyActor',
   'PolicyRows',
@@ -25,9 +23,8 @@ __all__ = [
 # Metrics of episodes are settings, which need no TensorFlow.
 __getattr__, __dir__ = lazy_imports.modules(
   __name__,
-  Batched='adapters',
   InitialStates='policy_rows',
   PolicyActor='policy_actor',
   PolicyRows='policy_rows',
-  Unbatched='adapters',
+  Unbatched='policy_actor',
 )

@@ -8,9 +8,8 @@ from typing import Any
 import dm_env
 import numpy as np
 
-from repertory.components import core, loggers
+from repertory.components import core
 from repertory.components.actors import episode_metrics
-from repertory.components.loggers import counting
 
 # As integers: comparing with an enum takes ten times as long.
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
@@ -40,33 +39,17 @@ class EnvironmentLoop(core.Worker):
   after LAST only starts its next episode, and is not counted.
   """
 
-  def __init__(
-    self,
-    environment: Any,
-    actor: core.Actor,
-    *,
-    counter: counting.Counter | None = None,
-    logger: loggers.Logger | None = None,
-    callbacks: Sequence[Callable[[Episode], None]] = (),
-    should_update: bool = True,
-  ):
+  def __init__(self, environment: Any, actor: core.Actor):
     """Stores the parts; nothing is stepped yet.
 
     Args:
       environment: An environment batch, see `environments.batches.batch`.
-      actor: The actor that selects actions.
-      counter: Counter for 'steps' and 'episodes'.
-      logger: Gets a row per episode, with all counts.
-      callbacks: Called with every finished episode.
-      should_update: Whether to call the actor's `update`, for new variables,
-        after every step.
+      actor: The actor, which selects actions; its `update` is called after
+        every step, for new variables.
     """
     self._environment = environment
     self._actor = actor
-    self._counter = counter
-    self._logger = logger
-    self._callbacks = list(callbacks)
-    self._should_update = should_update
+    self._callbacks: list[Callable[[Episode], None]] = []
     self._metrics: episode_metrics.EpisodeMetrics | None = None
     self._info_names: tuple[str, ...] = ()
     self._timestep: dm_env.TimeStep | None = None
@@ -127,8 +110,7 @@ class EnvironmentLoop(core.Worker):
     self._actor.observe(action, timestep)
     if self._metrics is not None:
       self._metrics.step(action, timestep)
-    if self._should_update:
-      self._actor.update()
+    self._actor.update()
     self._returns += timestep.reward
     self._lengths += 1
     # Python is faster than NumPy for so few numbers.
@@ -140,13 +122,9 @@ class EnvironmentLoop(core.Worker):
     episodes = [
       self._end_episode(i) for i, t in enumerate(step_types) if t == _LAST
     ]
-    if self._counter is not None:
-      self._counter.increment(steps=num_steps, episodes=len(episodes))
     for episode in episodes:
       for callback in self._callbacks:
         callback(episode)
-      if self._logger is not None:
-        self._log(self._logger, episode)
     return num_steps, episodes
 
   def run(
@@ -224,14 +202,6 @@ class EnvironmentLoop(core.Worker):
     self._returns[slot] = 0
     self._lengths[slot] = 0
     return episode
-
-  def _log(self, logger: loggers.Logger, episode: Episode) -> None:
-    counts = self._counter.get_counts() if self._counter is not None else {}
-    row = {
-      'episode_return': episode.episode_return,
-      'episode_length': episode.length,
-    }
-    logger.write({**row, **counts})
 
 
 def divide_episodes(num_episodes: int, batch_size: int) -> list[int]:

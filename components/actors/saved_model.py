@@ -52,7 +52,8 @@ def export(
     signatures[_INITIAL_STATE] = _trace_initial_state(
       {name: leaves[i] for i, name in kept.items()}
     )
-  holder = _Holder(signatures[_ACT].graph.variables)
+  holder: Any = tf.Module()  # Variables must belong to a module.
+  holder.held = list(signatures[_ACT].graph.variables)
   _write(lambda folder: tf.saved_model.save(holder, folder, signatures), path)
 
 
@@ -68,14 +69,6 @@ def name_leaves(nest: types.Nest, *root: str) -> list[str]:
       f'in letters, digits and underscores, got {names}.'
     )
   return names
-
-
-class _Holder(tf.Module):
-  """Holds the variables of a model, which must belong to a module."""
-
-  def __init__(self, variables: Sequence[tf.Variable]):
-    super().__init__()
-    self._held = list(variables)
 
 
 class _Step:

@@ -41,15 +41,6 @@ OPTIONS = (
 )
 
 
-def games() -> list[str]:
-  """Returns the names of all games, such as 'SpaceInvaders'.
-
-  Raises:
-    ImportError: If ale-py is not installed.
-  """
-  return sorted(_roms())
-
-
 class AtariSource(vector_batch.VectorSource):
   """B games in ALE's own vector environment, as a `vector_batch.VectorSource`.
 
@@ -74,7 +65,7 @@ class AtariSource(vector_batch.VectorSource):
   def __init__(
     self, game: str, settings: Mapping[str, Any], seeds: Sequence[int]
   ):
-    """Loads one of `games`, with a value for each of `OPTIONS`.
+    """Loads a game, such as 'SpaceInvaders', with a value for each option.
 
     The setting `render_mode` enables rendering. Each slot has a seed of at
     least 0, used for its first game only.

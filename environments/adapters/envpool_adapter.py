@@ -18,15 +18,6 @@ OPTIONS = (
 )
 
 
-def ids() -> list[str]:
-  """Returns the ids of all environments, such as 'CartPole-v1'.
-
-  Raises:
-    ImportError: If envpool is not installed.
-  """
-  return _import_envpool().list_all_envs()
-
-
 class EnvPoolSource(gymnasium_sources.VectorEnvSource):
   """EnvPool as a `vector_batch.VectorSource`.
 
@@ -41,7 +32,7 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
     settings: Mapping[str, Any],
     seeds: Sequence[int],
   ):
-    """Makes the pool of one of `ids`, with a value for each of `OPTIONS`.
+    """Makes the pool of an id, with a value for each of `OPTIONS`.
 
     A pool has a single seed, made of those of all slots, so the episodes of a
     slot depend on the whole batch.

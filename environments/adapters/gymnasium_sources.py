@@ -58,10 +58,10 @@ class VectorEnvSource(vector_batch.VectorSource):
     """Takes ownership of `size` slots, and reads the spaces of one slot."""
     self._env = env
     self._infos: Mapping[str, Any] = {}
-    observation = gymnasium_spaces.make_batch_codec(
-      observation, 'observation_space'
+    observation = gymnasium_spaces.make_codec(
+      observation, 'observation_space', is_batch=True
     )
-    action = gymnasium_spaces.make_batch_codec(action, 'action_space')
+    action = gymnasium_spaces.make_codec(action, 'action_space', is_batch=True)
     self._shift, self._encode = observation.decode, action.encode
     self._layout = layout.NestLayout(observation.spec, 'observation')
     leaves = [self._converted(leaf) for leaf in self._layout.specs]

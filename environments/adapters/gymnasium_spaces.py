@@ -1,6 +1,5 @@
 """Conversion of Gymnasium spaces to dm_env specs, and of their values."""
 
-import operator
 from collections import abc
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -33,7 +32,7 @@ def import_gymnasium() -> Any:
   return extras.import_extra('gymnasium', 'gymnasium')
 
 
-def make_codec(space: Any, place: str) -> Codec:
+def make_codec(space: Any, place: str, is_batch: bool = False) -> Codec:
   """Returns the codec of a `gymnasium.Space`.
 
   `Discrete` becomes a `DiscreteArray`, which starts at 0 even if the space does
@@ -42,15 +41,22 @@ def make_codec(space: Any, place: str) -> Codec:
   nests. Messages have the path of the space, such as
   `observation_space['camera']`.
 
+  Args:
+    space: The space of one environment.
+    place: Name of the space in messages.
+    is_batch: Whether values have a leading `[B]`; their arrays go unchecked.
+
   Raises:
     ValueError: If the space is of another kind.
   """
   spaces = import_gymnasium().spaces
+  start: Any = 0
   if isinstance(space, (spaces.Dict, spaces.Tuple)):
-    return _make_nest_codec(space.spaces, place)
+    return _make_nest_codec(space.spaces, place, is_batch)
   if isinstance(space, spaces.Discrete):
-    return _make_discrete_codec(int(space.n), int(space.start), space, place)
-  if isinstance(space, spaces.MultiBinary):
+    start = space.start
+    spec = specs.DiscreteArray(int(space.n), space.dtype, place)
+  elif isinstance(space, spaces.MultiBinary):
     spec = specs.BoundedArray(space.shape, space.dtype, 0, 1, place)
   elif isinstance(space, spaces.MultiDiscrete):
     minimum, maximum = space.start, space.start + space.nvec - 1
@@ -68,74 +74,41 @@ def make_codec(space: Any, place: str) -> Codec:
       f' MultiDiscrete, Dict or Tuple, got {space!r}. Wrap the environment so'
       ' that it returns arrays of fixed shape.',
     )
-  return _make_array_codec(spec, place)
+  convert = (lambda array: array) if is_batch else _make_cast(spec, place)
+  if not start:
+    return Codec(spec, convert, convert)
+  return Codec(
+    spec,
+    lambda value: convert(value) - start,
+    lambda action: convert(action) + start,
+  )
 
 
-def make_batch_codec(space: Any, place: str) -> Codec:
-  """Returns the codec of values with a leading `[B]`, which go unchecked."""
-  spec = make_codec(space, place).spec
-  return Codec(spec, _make_shift(space, -1), _make_shift(space, 1))
-
-
-def _make_shift(space: Any, sign: int) -> Callable[[Nest], Nest]:
-  """Shifts discrete values between their space and a range from 0."""
-  spaces = import_gymnasium().spaces
-  if isinstance(space, spaces.Dict):
-    by_key = {k: _make_shift(s, sign) for k, s in space.spaces.items()}
-    return lambda nest: {k: shift(nest[k]) for k, shift in by_key.items()}
-  if isinstance(space, spaces.Tuple):
-    shifts = [_make_shift(child, sign) for child in space.spaces]
-    return lambda nest: tuple(f(part) for f, part in zip(shifts, nest))
-  if isinstance(space, spaces.Discrete) and space.start:
-    start = sign * space.start
-    return lambda array: array + start
-  return lambda array: array
-
-
-def _make_array_codec(spec: specs.Array, place: str) -> Codec:
+def _make_cast(spec: specs.Array, place: str) -> Callable[[Any], Any]:
   shape, dtype = spec.shape, spec.dtype
 
-  def convert(value: Any) -> np.ndarray:
+  def convert(value: Any) -> Any:
     exact = type(value) is np.ndarray and value.dtype == dtype
     if exact and value.shape == shape:
       return value
     try:
       # Many environments return lists or Python numbers.
-      return casting.cast(np.asarray(value), shape, dtype)
+      return casting.cast(np.asarray(value), shape, dtype)[()]
     except ValueError as error:
       raise ValueError(f'{place}: {error}.') from error
 
-  return Codec(spec, convert, convert)
-
-
-def _make_discrete_codec(n: int, start: int, space: Any, place: str) -> Codec:
-  make = space.dtype.type
-
-  def shift(value: Any, lowest: int, offset: int) -> Any:
-    try:
-      number = operator.index(value)
-    except TypeError:
-      number = lowest - 1
-    if not lowest <= number < lowest + n:
-      raise ValueError(
-        f'{place}: expected an integer from {lowest} to {lowest + n - 1}, found'
-        f' {casting.shorten(value)}.'
-      )
-    return make(number + offset)
-
-  return Codec(
-    specs.DiscreteArray(n, space.dtype, place),
-    lambda value: shift(value, start, -start),
-    lambda action: shift(action, 0, start),
-  )
+  return convert
 
 
 def _make_nest_codec(
-  children: abc.Mapping | tuple[Any, ...], place: str
+  children: abc.Mapping | tuple[Any, ...], place: str, is_batch: bool
 ) -> Codec:
   is_mapping = isinstance(children, abc.Mapping)
   items = children.items() if is_mapping else enumerate(children)
-  codecs = {key: make_codec(c, f'{place}[{key!r}]') for key, c in items}
+  codecs = {
+    key: make_codec(child, f'{place}[{key!r}]', is_batch)
+    for key, child in items
+  }
 
   def build(values: Iterable[Any]) -> Nest:
     return dict(zip(codecs, values)) if is_mapping else tuple(values)

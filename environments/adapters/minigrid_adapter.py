@@ -1,7 +1,8 @@
 """MiniGrid and BabyAI: partially observed grid worlds."""
 
+import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import dm_env
 import numpy as np
@@ -10,9 +11,6 @@ from repertory.environments.adapters import extras, gymnasium_adapter
 from repertory.environments.registry import name_options
 from repertory.environments.values import argument_checks
 from repertory.environments.wrappers import single_precision
-
-if TYPE_CHECKING:
-  import gymnasium
 
 OPTIONS = (
   name_options.Option(
@@ -39,13 +37,6 @@ def ids() -> list[str]:
 def make(
   world_id: str, settings: Mapping[str, Any], seed: int
 ) -> dm_env.Environment:
-  """Makes an environment of single precision: see `make_env`."""
-  return single_precision.SinglePrecision(
-    gymnasium_adapter.GymnasiumAdapter(make_env(world_id, settings), seed)
-  )
-
-
-def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':
   """Makes a grid world without its mission, which is a string.
 
   The observation is a dict of 'image', a float32 array `[H, W, 3]` of the codes
@@ -55,6 +46,7 @@ def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':
     world_id: See `ids`.
     settings: A value for each of `OPTIONS`, and `render_mode` to render the
       whole grid, with the agent's field of view highlighted.
+    seed: At least 0.
   """
   argument_checks.check_known('id', world_id, ids())
   gymnasium = extras.import_extra('gymnasium', 'minigrid')
@@ -68,7 +60,7 @@ def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':
   seen: Any = env.observation_space
   height, width, depth = seen['image'].shape
   highest = max(_NUM_CODES) - 1
-  convert = _encode_as_float
+  convert = functools.partial(np.asarray, dtype=np.float32)
   if settings['one_hot']:
     depth, highest, convert = sum(_NUM_CODES), 1, _encode_one_hot
   space = spaces.Dict(
@@ -82,11 +74,10 @@ def make_env(world_id: str, settings: Mapping[str, Any]) -> 'gymnasium.Env':
     image = convert(observation['image'])
     return {'direction': observation['direction'], 'image': image}
 
-  return gymnasium.wrappers.TransformObservation(env, transform, space)
-
-
-def _encode_as_float(image: np.ndarray) -> np.ndarray:
-  return image.astype(np.float32)
+  env = gymnasium.wrappers.TransformObservation(env, transform, space)
+  return single_precision.SinglePrecision(
+    gymnasium_adapter.GymnasiumAdapter(env, seed)
+  )
 
 
 _ONE_HOT = [np.eye(n, dtype=np.float32) for n in _NUM_CODES]

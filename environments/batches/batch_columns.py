@@ -1,5 +1,6 @@
 """Leaves of a batch: checks and casts between source and policy."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,45 +21,38 @@ class NotFiniteError(FloatingPointError):
     self.slot = slot
 
 
-class IntegerRange:
-  """Bounds of an integer leaf `[B, ...]`."""
-
-  def __init__(self, path: str, spec: specs.BoundedArray, row: str) -> None:
-    """Reads the bounds; messages name the leaf `path`, and a row `row`."""
-    self._path = path
-    self._row = row
-    self._num_values = 0
-    if isinstance(spec, specs.DiscreteArray):
-      self._num_values = spec.num_values
-    self._minimum, self._maximum = spec.minimum, spec.maximum
-
-  def check(self, array: np.ndarray) -> None:
-    """Raises a ValueError that names the row if an integer is out of bounds."""
-    if self._num_values:
-      # Viewed as unsigned, negative numbers are large.
-      unsigned = array.view(f'u{array.itemsize}')  # [B]
-      if np.maximum.reduce(unsigned) < self._num_values:
-        return
-    outside = (array < self._minimum) | (array > self._maximum)
-    if outside.any():
-      row = int(np.argwhere(outside)[0, 0])
-      raise ValueError(
-        f'{self._path}: expected integers from {self._minimum.tolist()} to '
-        f'{self._maximum.tolist()}, found '
-        f'{casting.shorten(array[row].tolist())} in {self._row} {row}'
-      )
-
-
-def find_range(
+def make_range_check(
   path: str, spec: specs.Array, row: str = 'slot'
-) -> IntegerRange | None:
-  """Returns the range to check; None for floats and unbounded integers."""
+) -> Callable[[np.ndarray], None] | None:
+  """Returns the check of an integer leaf `[B, ...]`; None if it has no bounds.
+
+  The check raises a ValueError that names the leaf `path`, and a `row` whose
+  integers are out of bounds.
+  """
   if spec.dtype.kind not in 'iu' or not isinstance(spec, specs.BoundedArray):
     return None
+  minimum, maximum = spec.minimum, spec.maximum
   limits = np.iinfo(spec.dtype)
-  if np.all(spec.minimum == limits.min) and np.all(spec.maximum == limits.max):
+  if np.all(minimum == limits.min) and np.all(maximum == limits.max):
     return None
-  return IntegerRange(path, spec, row)
+  num_values = getattr(spec, 'num_values', 0)
+
+  def check(array: np.ndarray) -> None:
+    if num_values:
+      # Viewed as unsigned, negative numbers are large.
+      unsigned = array.view(f'u{array.itemsize}')  # [B]
+      if np.maximum.reduce(unsigned) < num_values:
+        return
+    outside = (array < minimum) | (array > maximum)
+    if outside.any():
+      index = int(np.argwhere(outside)[0, 0])
+      raise ValueError(
+        f'{path}: expected integers from {minimum.tolist()} to '
+        f'{maximum.tolist()}, found '
+        f'{casting.shorten(array[index].tolist())} in {row} {index}'
+      )
+
+  return check
 
 
 class ObservationColumn:
@@ -69,14 +63,14 @@ class ObservationColumn:
     self._shape = (size, *spec.shape)
     self._dtype = spec.dtype
     self._is_float = spec.dtype == np.float32
-    self._range = find_range(path, spec)
+    self._check_range = make_range_check(path, spec)
 
   def narrow(self, leaf: Any) -> np.ndarray:
     """Returns an array `[B, ...]` of the spec's dtype, within its bounds."""
     array = self._cast(leaf)
-    if self._range is not None:
+    if self._check_range is not None:
       try:
-        self._range.check(array)
+        self._check_range(array)
       except ValueError as error:
         raise EnvironmentContractError(
           f'{error}. Correct the observation spec or the observation.'
@@ -108,7 +102,7 @@ class ActionColumn:
     self._dtype = spec.dtype
     self._wide = wide
     self._is_float = spec.dtype.kind == 'f'
-    self._range = find_range(path, spec)
+    self._check_range = make_range_check(path, spec)
     # The action of an ended slot.
     self._idle = np.zeros(spec.shape, wide)
     if isinstance(spec, specs.BoundedArray):
@@ -132,8 +126,8 @@ class ActionColumn:
     array = array.astype(self._wide)
     if ended is not None:
       array[ended] = self._idle
-    if self._range is not None:
-      self._range.check(array)
+    if self._check_range is not None:
+      self._check_range(array)
     elif self._is_float and not (finite := np.isfinite(array)).all():
       slot = int(np.argwhere(~finite)[0, 0])
       raise NotFiniteError(

@@ -32,14 +32,6 @@ class NestLayout:
     # The visitor appends the leaves of a nest to a list.
     self._build, self._visit = self._learn(nested_spec, name)
 
-  def describe(self) -> str:
-    """Returns the shape and the dtype of each leaf, without its bounds."""
-    leaves = [
-      f'{path} of shape {spec.shape} and dtype {spec.dtype}'
-      for path, spec in zip(self.paths, self.specs)
-    ]
-    return ', '.join(leaves) or 'no leaf'
-
   def flatten(self, nest: Nest) -> list[Any]:
     """Returns the leaves; a ValueError names the path that differs."""
     leaves: list[Any] = []

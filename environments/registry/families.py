@@ -1,6 +1,5 @@
 """Environment families: name patterns of the registry and their factories."""
 
-import functools
 import importlib
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ from repertory.environments.adapters import (
   minatar_adapter,
   minigrid_adapter,
 )
-from repertory.environments.batches import batch, single_slot, vector_batch
+from repertory.environments.batches import batch, vector_batch
 from repertory.environments.games import catch, memory_chain, reach
 from repertory.environments.registry import name_options
 from repertory.environments.wrappers import channels_last, single_precision
@@ -60,11 +59,6 @@ class Family(NamedTuple):
   def prefix(self) -> str:
     """The name up to the colon."""
     return re.split(r'[\[:]', self.pattern)[0]
-
-  @property
-  def is_cheap(self) -> bool:
-    """Whether it is a game in NumPy, cheap enough to be made as a check."""
-    return not self.extra and self.make_tensor is None
 
   @property
   def requirement(self) -> str:
@@ -132,24 +126,19 @@ def _of_source(
   description: str,
   extra: str,
   options: tuple[name_options.Option, ...],
-  source: Callable[[str, Settings, Sequence[int]], vector_batch.VectorSource],
+  source: Callable[[Match, Settings, Sequence[int]], vector_batch.VectorSource],
   has_render_mode: bool = False,
 ) -> Family:
   """Returns the family of a vectorized source."""
-
-  def make(match: Match, settings: Settings, seed: int):
-    return single_slot.SingleSlot(source(match['id'], settings, [seed]))
-
-  def make_batch(match: Match, settings: Settings, seeds: Sequence[int]):
-    return vector_batch.VectorBatch(source(match['id'], settings, seeds))
-
   return Family(
     pattern,
     description,
-    make,
+    lambda match, settings, seed: vector_batch.SingleSlot(
+      source(match, settings, [seed])
+    ),
     extra,
     options,
-    make_batch,
+    lambda *arguments: vector_batch.VectorBatch(source(*arguments)),
     has_render_mode=has_render_mode,
   )
 
@@ -166,26 +155,19 @@ def _of_tensor(
 
   Parts of the pattern, after 'tensor:', and options are arguments of the class.
   """
+  package = 'repertory.environments.tensor'
 
-  def make_factory(match: Match, settings: Settings):
-    package = 'repertory.environments.tensor'
+  def make(match: Match, settings: Settings):
     found = importlib.import_module(f'{package}.{module}')
-    make = functools.partial(
-      getattr(found, class_name), **_read(match), **settings
-    )
-    return importlib.import_module(f'{package}.factory').Factory(make)
+    return getattr(found, class_name)(**_read(match), **settings)
 
-  return Family(
-    f'tensor:{pattern}',
-    description,
-    lambda match, settings, seed: make_factory(match, settings)(seed),
-    extra,
-    options,
-    lambda match, settings, seeds: make_factory(match, settings).make_batch(
-      seeds
-    ),
-    make_tensor=lambda match, settings: make_factory(match, settings).make(),
-  )
+  def make_source(match: Match, settings: Settings, seeds: Sequence[int]):
+    factory = importlib.import_module(f'{package}.factory')
+    return factory.TensorSource(make(match, settings), seeds)
+
+  pattern = f'tensor:{pattern}'
+  family = _of_source(pattern, description, extra, options, make_source)
+  return family._replace(make_tensor=make)
 
 
 _TENSOR_MINATAR = {
@@ -228,7 +210,7 @@ FAMILIES = (
     'An Atari game with the usual preprocessing, for example atari:Pong',
     'atari',
     atari.OPTIONS,
-    atari.AtariSource,
+    _with_id(atari.AtariSource),
     has_render_mode=True,
   ),
   _of_source(
@@ -236,7 +218,7 @@ FAMILIES = (
     'An environment of EnvPool, for example envpool:CartPole-v1',
     'envpool',
     envpool_adapter.OPTIONS,
-    envpool_adapter.EnvPoolSource,
+    _with_id(envpool_adapter.EnvPoolSource),
   ),
   Family(
     'dm_control:<domain>/<task>',
@@ -268,7 +250,7 @@ FAMILIES = (
     'A small Atari game on a board, for example minatar:breakout',
     'minatar',
     minatar_adapter.OPTIONS,
-    minatar_adapter.MinAtarSource,
+    _with_id(minatar_adapter.MinAtarSource),
   ),
   _of_tensor(
     'catch[:<rows>x<columns>]',

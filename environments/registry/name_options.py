@@ -27,7 +27,9 @@ def parse(text: str | None, known: Sequence[Option]) -> dict[str, Any]:
   Returns:
     The values of all valid options, defaults included.
   """
-  given = split(text, {option.name: describe(option) for option in known})
+  given = split(
+    text, {one.name: describe(one.name, one.default) for one in known}
+  )
   return {
     option.name: _read(option, given[option.name])
     if option.name in given
@@ -62,11 +64,13 @@ def split(text: str | None, known: Mapping[str, str]) -> dict[str, str]:
   return given
 
 
-def describe(option: Option) -> str:
-  """Returns the option with its default, as written in a name."""
-  default = option.default
-  shown = str(default).lower() if isinstance(default, bool) else f'{default:g}'
-  return f'{option.name}={shown}'
+def describe(name: str, default: Any) -> str:
+  """Returns an option with its default, as written in a name."""
+  if isinstance(default, bool):
+    return f'{name}={str(default).lower()}'
+  return (
+    f'{name}={default:g}' if isinstance(default, float) else f'{name}={default}'
+  )
 
 
 def _read(option: Option, text: str) -> Any:
@@ -84,10 +88,10 @@ def _read(option: Option, text: str) -> Any:
   # False for NaN too.
   if not option.minimum <= value <= option.maximum or value == math.inf:
     what = 'an integer' if kind is int else 'a number'
-    limit = '' if option.maximum == math.inf else f' to {option.maximum:g}'
-    start = 'from' if limit else 'of at least'
+    limits = f'of at least {option.minimum:g}'
+    if option.maximum < math.inf:
+      limits = f'from {option.minimum:g} to {option.maximum:g}'
     raise ValueError(
-      f'expected {option.name} to be {what} {start} {option.minimum:g}{limit},'
-      f' got {text!r}.'
+      f'expected {option.name} to be {what} {limits}, got {text!r}.'
     )
   return value

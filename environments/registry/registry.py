@@ -2,10 +2,11 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import dm_env
 
@@ -35,24 +36,38 @@ _VERSION = re.compile(r'-v[0-9]+')
 class EnvironmentFactory:
   """Picklable factory of the environments of one name.
 
+  A name is one of `names()`, possibly with options, or refers to your own code,
+  such as 'my_module:make?size=5':
+
+  - a function, a class of environments, or another callable. It is called with
+    the options as keywords, and with the seed if it has an argument `seed`. It
+    returns a `dm_env.Environment`, or a `gymnasium.Env`, which is seeded when
+    it is first reset;
+  - a factory: an object with `make_batch` or `make_tensor_environment`, such as
+    a `tensor.Factory`, or a class of such, which is created with the options;
+  - a subclass of `tensor.TensorEnvironment`, which is created with the options.
+
   Attributes:
-    name: As in `names()`, possibly with options: 'atari:Pong?life_loss=true'.
-      Checked at once, except that only making an environment shows whether a
-      package knows an id.
+    name: The name: 'atari:Pong?life_loss=true'. Checked at once, except that
+      only making an environment shows whether a package knows an id. A module
+      is imported at once; a name with the prefix of a family is never looked up
+      in a module.
     renders: Whether rendering is enabled, see `with_rendering`.
 
   Raises:
-    ArgumentError: If the name has none of the known forms, or if its numbers or
-      options are not valid.
+    ArgumentError: If the name is unknown or cannot be imported, or if its
+      numbers or options are not valid.
   """
 
   name: str
   renders: bool = False
 
   def __post_init__(self):
-    family, match, settings = _parse(self.name)
-    if family.is_cheap:  # Checks its numbers.
-      family.make(match, settings, 0).close()
+    makers = self._find()
+    found = _find_family(self.name.partition('?')[0])
+    # The small games check the numbers in their names.
+    if found is not None and not found[0].extra and not makers.make_tensor:
+      makers.make(0).close()
 
   def __call__(self, seed: int) -> dm_env.Environment:
     """Makes an environment of single precision.
@@ -64,13 +79,10 @@ class EnvironmentFactory:
       ImportError: If a package that the name needs is not installed.
       ArgumentError: If the name's parts or the seed are not valid.
     """
-    family, match, settings = self._parse()
     with _naming(self.name):
-      return family.make(match, settings, seed)
+      return self._find().make(seed)
 
-  def make_batch(
-    self, seeds: Sequence[int]
-  ) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
+  def make_batch(self, seeds: Sequence[int]) -> vector_batch.VectorBatch:
     """Makes a batch, by the fastest implementation of the name.
 
     Batches with equal seeds, one per slot, behave identically.
@@ -81,10 +93,10 @@ class EnvironmentFactory:
     """
     if not len(seeds):
       raise ArgumentError('seeds', 'expected one for each slot, got none.')
-    family, match, settings = self._parse()
-    if self._is_plain and family.make_batch is not None:
+    make = self._find().make_batch
+    if self._is_plain and make is not None:
       with _naming(self.name):
-        return family.make_batch(match, settings, seeds)
+        return make(seeds)
     return batch.EnvironmentBatch([self(seed) for seed in seeds])
 
   def make_tensor_environment(self) -> 'tensor_environment.TensorEnvironment':
@@ -95,26 +107,43 @@ class EnvironmentFactory:
       ArgumentError: If the name has no tensor environment, or if its parts are
         not valid.
     """
-    family, match, settings = _parse(self.name)
-    if not self._is_plain or family.make_tensor is None:
+    make = self._find().make_tensor
+    if not self._is_plain or make is None:
       hint = _suggest_tensors(self.name) if self._is_plain else ''
       raise ArgumentError('name', _ask_for_tensors(repr(self.name), hint))
     with _naming(self.name):
-      return family.make_tensor(match, settings)
+      return make()
 
   def with_rendering(self) -> 'EnvironmentFactory':
     """Returns a factory of the same environments with rendering enabled.
 
     They behave identically, but may be slower. Some families do not support
-    rendering: see `rendering`.
+    rendering: see `rendering`. An argument `render_mode` of your own function
+    is then 'rgb_array', unless the options set it; a factory of your own is
+    passed to `rendering.enable`.
     """
     return dataclasses.replace(self, renders=True)
 
-  def _parse(self) -> '_Parsed':
-    parsed = _parse(self.name)
-    if self.renders and parsed.family.has_render_mode:
-      parsed.settings['render_mode'] = 'rgb_array'
-    return parsed
+  def _find(self) -> user_environments.Makers:
+    bare, mark, query = self.name.partition('?')
+    if _is_own(bare):
+      return _find_own(self.name, self.renders)
+    found = _find_family(bare)
+    if found is None:
+      raise ArgumentError('name', _describe_unknown(self.name))
+    family, match = found
+    try:
+      settings = name_options.parse(query if mark else None, family.options)
+    except ValueError as error:
+      raise ArgumentError('name', f'in {self.name!r}, {error}') from error
+    if self.renders and family.has_render_mode:
+      settings['render_mode'] = 'rgb_array'
+
+    def bind(make: Any) -> Any:
+      return make and functools.partial(make, match.groupdict(), settings)
+
+    makers = (family.make, family.make_batch, family.make_tensor)
+    return user_environments.Makers(*map(bind, makers))
 
   @property
   def _is_plain(self) -> bool:
@@ -122,26 +151,17 @@ class EnvironmentFactory:
     return type(self).__call__ is EnvironmentFactory.__call__
 
 
-def make_factory(
-  name: str,
-) -> EnvironmentFactory | user_environments.OwnFactory:
-  """Returns the factory of the environments of a name.
+def make_factory(name: str) -> EnvironmentFactory:
+  """Returns the factory of the environments of a name."""
+  return EnvironmentFactory(name)
 
-  Args:
-    name: As in `names()`. A name with the prefix of a family is never looked up
-      in a module.
 
-  Raises:
-    ArgumentError: If the name is unknown, or its numbers or options are not
-      valid.
-  """
-  bare = name.partition('?')[0]
-  if not _is_own(bare):
-    return EnvironmentFactory(name)
+def _find_own(name: str, renders: bool) -> user_environments.Makers:
+  """Imports the user's code; suggests another name if there is no module."""
   try:
-    return user_environments.OwnFactory(name)
+    return user_environments.find_makers(name, renders)
   except ArgumentError as error:
-    guess = _suggest(bare)
+    guess = _suggest(name.partition('?')[0])
     is_missing = isinstance(error.__cause__, import_paths.NoModuleError)
     if not is_missing or guess is None or _find_family(guess) is None:
       raise
@@ -175,9 +195,7 @@ def make(name: str, seed: int) -> dm_env.Environment:
   return make_factory(name)(seed)
 
 
-def make_batch(
-  name: str, seeds: Sequence[int]
-) -> batch.EnvironmentBatch | vector_batch.VectorBatch:
+def make_batch(name: str, seeds: Sequence[int]) -> vector_batch.VectorBatch:
   """Makes a batch of environments by name, one seed per slot."""
   return EnvironmentFactory(name).make_batch(seeds)
 
@@ -235,12 +253,6 @@ def _ask_for_tensors(found: str, hint: str = '') -> str:
   )
 
 
-class _Parsed(NamedTuple):
-  family: families.Family
-  match: dict[str, str]
-  settings: dict[str, Any]
-
-
 @contextlib.contextmanager
 def _naming(name: str) -> Iterator[None]:
   """Adds the environment's name to the error of a missing package."""
@@ -250,19 +262,6 @@ def _naming(name: str) -> Iterator[None]:
     raise ImportError(
       f'Environment {name!r} cannot be made. {settings_lib.text_of(error)}'
     ) from error
-
-
-def _parse(name: str) -> _Parsed:
-  bare, mark, query = name.partition('?')
-  found = _find_family(bare)
-  if found is None:
-    raise ArgumentError('name', _describe_unknown(name))
-  family, match = found
-  try:
-    settings = name_options.parse(query if mark else None, family.options)
-  except ValueError as error:
-    raise ArgumentError('name', f'in {name!r}, {error}') from error
-  return _Parsed(family, match.groupdict(), settings)
 
 
 def _find_family(bare: str) -> tuple[families.Family, re.Match] | None:

@@ -10,7 +10,7 @@ Batches of a `tensor.Factory` have the contract of all batches:
 
 import functools
 from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 import dm_env
 import numpy as np
@@ -68,11 +68,9 @@ class TensorEnvironmentConformance:
   ) -> list[dm_env.TimeStep]:
     """Returns the timesteps from `reset` on, as arrays; steps as a graph."""
     environment = self.make_environment()
-    take_step: Callable = step or _graphs(environment).step
+    take_step: Callable = step or _graph(environment.step)
     seeds = range(first_seed, first_seed + self.batch_size)
-    state, timestep = _graphs(environment).reset(
-      environment.initial_state(environment_lib.initial_counters(seeds))
-    )
+    state, timestep = _graph(environment.reset)(self.start_state(seeds))
     timesteps = [_to_arrays(timestep)]
     for action in self.draw_actions():
       state, timestep = take_step(state, _to_tensors(action))
@@ -114,7 +112,7 @@ class TensorEnvironmentConformance:
 
   def test_rows_know_nothing_of_each_other(self):
     state = self.start_state()
-    step = _graphs(self.make_environment()).step
+    step = _graph(self.make_environment().step)
     for row in range(self.batch_size):
       assert conformance.same(
         self.start_state([row]), conformance.take(state, slice(row, row + 1))
@@ -156,7 +154,7 @@ class TensorEnvironmentConformance:
 
   def test_xla(self):
     environment, state = self.make_environment(), self.start_state()
-    step = _graphs(environment).step
+    step = _graph(environment.step)
     compiled = _function(environment.step, jit_compile=True)
     for i, action in enumerate(self.draw_actions()):
       action = _to_tensors(action)
@@ -185,37 +183,20 @@ class TensorEnvironmentConformance:
     actions = _to_tensors(
       tree.map_structure(lambda *leaves: np.stack(leaves), *self.draw_actions())
     )
-    state, timestep = environment.reset(self.start_state())
+    start = environment.reset(self.start_state())
 
-    def loop(state, timestep):
-      def advance(i, state, timestep, arrays):
-        action = tf.nest.map_structure(lambda leaf: leaf[i], actions)
-        state, timestep = environment.step(state, action)
-        arrays = tf.nest.map_structure(
-          lambda array, leaf: array.write(i, leaf), arrays, timestep
-        )
-        return i + 1, state, timestep, arrays
+    def loop(start):
+      def step(before, action):
+        return environment.step(before[0], action)
 
-      arrays = tf.nest.map_structure(
-        lambda leaf: tf.TensorArray(
-          leaf.dtype, self.num_steps, element_shape=leaf.shape
-        ),
-        timestep,
-      )
-      _, _, _, arrays = tf.while_loop(
-        lambda i, *_: i < self.num_steps,
-        advance,
-        (0, state, timestep, arrays),
-        maximum_iterations=self.num_steps,
-      )
-      return tf.nest.map_structure(lambda array: array.stack(), arrays)
+      return tf.scan(step, actions, start)[1]
 
-    looped = _to_arrays(_function(loop)(state, timestep))
+    looped = _to_arrays(_function(loop)(start))
     for i, expected in enumerate(self.play()[1:]):
       assert conformance.same(conformance.take(looped, i), expected), (
         f'A loop must equal its single steps; it differs at step {i}.'
       )
-    compiled = _function(loop, jit_compile=True)(state, timestep)
+    compiled = _function(loop, jit_compile=True)(start)
     if not self.xla_tolerance:
       assert conformance.same(_to_arrays(compiled), looped), (
         'A loop must give the same results when XLA compiles it.'
@@ -226,15 +207,10 @@ class TensorEnvironmentConformance:
 _function = functools.partial(tf.function, autograph=False)
 
 
-class _Graphs(NamedTuple):
-  reset: Callable
-  step: Callable
-
-
-@functools.lru_cache(maxsize=16)
-def _graphs(environment: environment_lib.TensorEnvironment) -> _Graphs:
-  """Returns the graphs of an environment, cached per object."""
-  return _Graphs(_function(environment.reset), _function(environment.step))
+@functools.lru_cache(maxsize=32)
+def _graph(method: Callable) -> Callable:
+  """Returns the graph of an environment's method, cached per object."""
+  return _function(method)
 
 
 def _to_tensors(action: Any) -> Any:

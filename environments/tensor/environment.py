@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import dm_env
 import numpy as np
@@ -127,7 +127,7 @@ class TensorEnvironment(abc.ABC):
 
     Zeros, of the structure, shapes and dtypes of the result of `start`.
     """
-    core, _ = self._start(tf.zeros([batch_size], tf.uint64), None)
+    core, _ = self.start(tf.zeros([batch_size], tf.uint64), None)
     return tf.nest.map_structure(tf.zeros_like, core)
 
   def initial_state(self, counters: tf.Tensor) -> State:
@@ -147,8 +147,8 @@ class TensorEnvironment(abc.ABC):
     Raises:
       ValueError: As by `step`.
     """
-    core, counters = self._start(state.counters, state.core)
-    _check_alike('start', core, state.core)
+    core, counters = self.start(state.counters, state.core)
+    _check_alike('Core of `start`', core, state.core)
     shape = counters.shape
     timestep = dm_env.TimeStep(
       tf.fill(shape, _FIRST),
@@ -175,8 +175,8 @@ class TensorEnvironment(abc.ABC):
         dtypes.
     """
     first = state.ended  # [B]
-    fresh, fresh_counters = self._start(state.counters, state.core)
-    _check_alike('start', fresh, state.core)
+    fresh, fresh_counters = self.start(state.counters, state.core)
+    _check_alike('Core of `start`', fresh, state.core)
     # Valid actions in the rows that are restarted.
     idle = tf.nest.map_structure(
       lambda spec, leaf: tf.broadcast_to(
@@ -185,19 +185,16 @@ class TensorEnvironment(abc.ABC):
       self.action_spec(),
       action,
     )
-    advance = self.advance(
+    core, reward, terminated, truncated, counters = self.advance(
       state.core, _choose(first, idle, action), state.counters
     )
-    core, reward, terminated, truncated, counters = _check_tuple(
-      'advance', advance, Advance._fields
+    _check_alike('Core of `advance`', core, state.core)
+    flags = tf.TensorSpec(first.shape, tf.bool)
+    _check_alike(
+      'Reward and ends of `advance`',
+      [reward, terminated, truncated],
+      [tf.TensorSpec(first.shape), flags, flags],
     )
-    _check_alike('advance', core, state.core)
-    for name, tensor, dtype in (
-      ('reward', reward, tf.float32),
-      ('terminated', terminated, tf.bool),
-      ('truncated', truncated, tf.bool),
-    ):
-      _check_tensor(f'{name} of `advance`', tensor, first.shape, dtype)
     core = _choose(first, fresh, core)
     continues = ~first
     terminated = continues & terminated
@@ -211,27 +208,16 @@ class TensorEnvironment(abc.ABC):
     counters = tf.where(first, fresh_counters, counters)
     return State(core, counters, last), timestep
 
-  def _start(self, counters: tf.Tensor, core: Nest | None) -> Any:
-    """Calls `start`; checks and returns core and counters."""
-    return _check_tuple(
-      'start', self.start(counters, core), ('core', 'counters')
-    )
-
   def _observe(self, core: Nest, rows: tf.TensorShape) -> Nest:
     """Calls `observe`; checks shapes and dtypes against the spec."""
-    observation, spec = self.observe(core), self.observation_spec()
-    try:
-      tf.nest.assert_same_structure(spec, observation)
-    except (TypeError, ValueError) as error:
-      raise ValueError(f'Observation of `observe`: {error}') from error
-    leaves = zip(tf.nest.flatten(observation), tf.nest.flatten(spec))
-    for leaf, leaf_spec in leaves:
-      _check_tensor(
-        'Observation of `observe`',
-        tf.convert_to_tensor(leaf),
-        rows.concatenate(leaf_spec.shape),
-        tf.as_dtype(leaf_spec.dtype),
-      )
+    observation = tf.nest.map_structure(
+      tf.convert_to_tensor, self.observe(core)
+    )
+    expected = tf.nest.map_structure(
+      lambda spec: tf.TensorSpec(rows.concatenate(spec.shape), spec.dtype),
+      self.observation_spec(),
+    )
+    _check_alike('Observation of `observe`', observation, expected)
     return observation
 
 
@@ -255,33 +241,17 @@ def _choose(rows: tf.Tensor, one: Nest, other: Nest) -> Nest:
   return tf.nest.map_structure(choose, one, other)
 
 
-def _check_tuple(function: str, found: Any, names: Sequence[str]) -> Any:
-  """Returns the result of a function if it has the expected length."""
-  if not isinstance(found, tuple) or len(found) != len(names):
-    what = f'{len(found)} of them' if isinstance(found, tuple) else repr(found)
-    raise ValueError(
-      f'`{function}` must return a tuple of {", ".join(names)}; got {what}.'
-    )
-  return found
-
-
-def _check_alike(function: str, core: Nest, before: Nest) -> None:
-  """Checks that a core matches the one before, so that steps can be looped."""
+def _check_alike(name: str, found: Nest, expected: Nest) -> None:
+  """Compares structure, shapes and dtypes of tensors."""
   try:
-    tf.nest.assert_same_structure(before, core)
+    tf.nest.assert_same_structure(expected, found)
   except (TypeError, ValueError) as error:
-    raise ValueError(f'Core of `{function}`: {error}') from error
-  for new, old in zip(tf.nest.flatten(core), tf.nest.flatten(before)):
-    _check_tensor(
-      f'A part of the core of `{function}`', new, old.shape, old.dtype
-    )
-
-
-def _check_tensor(
-  name: str, tensor: tf.Tensor, shape: tf.TensorShape, dtype: tf.DType
-) -> None:
-  if tensor.dtype != dtype or not shape.is_compatible_with(tensor.shape):
-    raise ValueError(
-      f'{name}: expected {dtype.name} {shape}, found {tensor.dtype.name} '
-      f'{tensor.shape}.'
-    )
+    raise ValueError(f'{name}: {error}') from error
+  for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected)):
+    if one.dtype != other.dtype or not other.shape.is_compatible_with(
+      one.shape
+    ):
+      raise ValueError(
+        f'{name}: expected {other.dtype.name} {other.shape}, found '
+        f'{one.dtype.name} {one.shape}.'
+      )

@@ -9,7 +9,7 @@ import dm_env
 import numpy as np
 import tensorflow as tf
 
-from repertory.environments.batches import layout, single_slot, vector_batch
+from repertory.environments.batches import layout, vector_batch
 from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import rendering
 from repertory.environments.tensor import environment as environment_lib
@@ -36,7 +36,7 @@ class Factory:
 
   def __call__(self, seed: int) -> dm_env.Environment:
     """Makes one environment on the host, with a seed of at least 0."""
-    return single_slot.SingleSlot(TensorSource(self.make(), [seed]))
+    return vector_batch.SingleSlot(TensorSource(self.make(), [seed]))
 
   def make_batch(self, seeds: Sequence[int]) -> vector_batch.VectorBatch:
     """Makes a batch on the host; each slot depends on its own seed alone."""

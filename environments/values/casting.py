@@ -44,9 +44,15 @@ def cast(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
   if not (integers or np.can_cast(array.dtype, dtype, 'same_kind')):
     found = f'{shorten(value)} of dtype {array.dtype}'
     raise _mismatch(shape, dtype, found)
-  if not _fits(array, dtype):
+  with np.errstate(over='ignore'):
+    result = array.astype(dtype)
+  if integers:
+    fits = result == array
+  else:
+    fits = np.isfinite(result) == np.isfinite(array)
+  if not fits.all():
     raise _mismatch(shape, dtype, f'{shorten(value)}, which does not fit')
-  return array.astype(dtype)
+  return result
 
 
 def _mismatch(
@@ -61,15 +67,3 @@ def shorten(value: Any) -> str:
   """Returns `repr(value)`, truncated to keep messages readable."""
   text = repr(value)
   return text if len(text) <= 200 else text[:200] + '...'
-
-
-def _fits(array: np.ndarray, dtype: np.dtype) -> bool:
-  if not array.size or np.can_cast(array.dtype, dtype, 'safe'):
-    return True
-  if array.dtype.kind in 'iu' and dtype.kind in 'iu':
-    limits = np.iinfo(dtype)
-    return limits.min <= int(array.min()) and int(array.max()) <= limits.max
-  if array.dtype.kind == 'f' and dtype.kind == 'f':
-    finite = np.abs(array[np.isfinite(array)])
-    return not finite.size or float(finite.max()) <= float(np.finfo(dtype).max)
-  return True

@@ -30,10 +30,14 @@ class ChannelsLast(environment_wrapper.EnvironmentWrapper):
     )
     are_images = [len(spec.shape) == 3 for spec in self._layout.specs]
     if not any(are_images):
+      leaves = [
+        f'{path} of shape {spec.shape} and dtype {spec.dtype}'
+        for path, spec in zip(self._layout.paths, self._layout.specs)
+      ]
       raise ArgumentError(
         'environment',
         'expected an image [channels, height, width] in its observation, got '
-        f'{self._layout.describe()}.',
+        f'{", ".join(leaves)}.',
       )
     for path, spec in zip(self._layout.paths, self._layout.specs):
       if image_layouts.is_channels_last(spec.shape):

@@ -40,35 +40,37 @@ class SinglePrecision(environment_wrapper.EnvironmentWrapper):
         lies between the bounds of an action.
     """
     super().__init__(environment)
-    self._observation = _Narrowing(
-      'observation', environment.observation_spec()
-    )
-    self._reward = _Narrowing('reward', environment.reward_spec())
-    self._discount = _Narrowing('discount', environment.discount_spec())
-    self._action = _Narrowing('action', environment.action_spec(), True)
+    self._specs: dict[str, Nest] = {}
+    self._casts: dict[str, Callable[[Nest], Nest]] = {}
+    for name in ('observation', 'action', 'reward', 'discount'):
+      wide = getattr(environment, f'{name}_spec')()
+      is_action = name == 'action'
+      spec = self._specs[name] = narrow(wide, name, inwards=is_action)
+      pair = (spec, wide) if is_action else (wide, spec)
+      self._casts[name] = _make_cast(name, *pair)
 
   def step(self, action: Nest) -> dm_env.TimeStep:
-    return super().step(self._action.widen(action))
+    return super().step(self._casts['action'](action))
 
   def observation_spec(self) -> Nest:
-    return self._observation.spec
+    return self._specs['observation']
 
   def action_spec(self) -> Nest:
-    return self._action.spec
+    return self._specs['action']
 
   def reward_spec(self) -> Nest:
-    return self._reward.spec
+    return self._specs['reward']
 
   def discount_spec(self) -> Nest:
-    return self._discount.spec
+    return self._specs['discount']
 
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     reward, discount = timestep.reward, timestep.discount
     return dm_env.TimeStep(
       timestep.step_type,
-      None if reward is None else self._reward.narrow(reward),
-      None if discount is None else self._discount.narrow(discount),
-      self._observation.narrow(timestep.observation),
+      None if reward is None else self._casts['reward'](reward),
+      None if discount is None else self._casts['discount'](discount),
+      self._casts['observation'](timestep.observation),
     )
 
 
@@ -77,33 +79,23 @@ def narrow(nested_spec: Nest, name: str, inwards: bool = False) -> Nest:
 
   Messages call it `name`. `inwards` rounds the bounds of floats inwards.
   """
-  return _Narrowing(name, nested_spec, inwards).spec
+  wide = layout.NestLayout(nested_spec, name)
+  return wide.unflatten(
+    [_narrow_spec(*pair, inwards) for pair in zip(wide.paths, wide.specs)]
+  )
 
 
-class _Narrowing:
-  """Narrowed nest of specs, and the casts in both directions."""
-
-  def __init__(self, name: str, wide_spec: Nest, inwards: bool = False):
-    self._layout = layout.NestLayout(wide_spec, name)
-    wide, names = self._layout.specs, self._layout.paths
-    narrow = [_narrow_spec(*pair, inwards) for pair in zip(names, wide)]
-    self.spec = self._layout.unflatten(narrow)
-    self._unchanged = all(n.dtype == w.dtype for n, w in zip(narrow, wide))
-    self._narrow_casts = list(map(_make_cast, names, narrow))
-    self._widen_casts = list(map(_make_cast, names, wide))
-
-  def narrow(self, nest: Nest) -> Nest:
-    if self._unchanged:
-      return nest
-    return self._layout.map(self._narrow_casts, nest)
-
-  def widen(self, nest: Nest) -> Nest:
-    if self._unchanged:
-      return nest
-    return self._layout.map(self._widen_casts, nest)
+def _make_cast(name: str, source: Nest, target: Nest) -> Callable[[Nest], Nest]:
+  """Returns the cast of a nest of arrays to the dtypes of the target."""
+  targets = layout.NestLayout(target, name)
+  pairs = zip(layout.NestLayout(source, name).specs, targets.specs)
+  if all(one.dtype == other.dtype for one, other in pairs):
+    return lambda nest: nest
+  casts = list(map(_make_leaf_cast, targets.paths, targets.specs))
+  return lambda nest: targets.map(casts, nest)
 
 
-def _make_cast(name: str, target: specs.Array) -> Callable[[Any], Any]:
+def _make_leaf_cast(name: str, target: specs.Array) -> Callable[[Any], Any]:
   def cast(value: Any) -> Any:
     if getattr(value, 'dtype', None) == target.dtype:
       return value

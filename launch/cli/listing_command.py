@@ -75,5 +75,5 @@ def _environments(values, settings, positional) -> int:
     needs = f' (needs: {entry.requirement})' if entry.requirement else ''
     print(f'{entry.pattern:30} {entry.description}{needs}')
     for option in entry.options:
-      print(f'    ?{name_options.describe(option)}')
+      print(f'    ?{name_options.describe(option.name, option.default)}')
   return command.DONE

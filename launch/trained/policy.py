@@ -294,8 +294,8 @@ class _Observations:
       (i, paths[i], specs[i].shape, np.dtype(specs[i].dtype))
       for i in tree.flatten(indices)
     ]
-    self._ranges = [
-      batch_columns.find_range(paths[i], specs[i], 'row')
+    self._checks = [
+      batch_columns.make_range_check(paths[i], specs[i], 'row')
       for i in tree.flatten(indices)
     ]
 
@@ -323,9 +323,9 @@ class _Observations:
       for i, path, shape, dtype in self._leaves
     ]
     arrays = [a if is_batch else a[None] for a in arrays]
-    for bounds, array in zip(self._ranges, arrays):
-      if bounds is not None:
-        bounds.check(array)
+    for check, array in zip(self._checks, arrays):
+      if check is not None:
+        check(array)
     return arrays, is_batch
 
 

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from dm_env import specs
 
 from repertory.environments import conformance, wrappers
 from repertory.environments.batches import batch
@@ -35,11 +34,6 @@ class _Batch:
     return timestep
 
 
-class _OtherSpec(_Batch):
-  def reward_spec(self):
-    return specs.Array((), np.float64)
-
-
 class _BadObservation(_Batch):
   def _say(self, timestep):
     return timestep._replace(observation=timestep.observation + 7)
@@ -50,12 +44,6 @@ class _Reusing(_Batch):
     self._kept = getattr(self, '_kept', timestep.reward)
     self._kept[:] = timestep.reward + timestep.step_type
     return timestep._replace(reward=self._kept)
-
-
-class _NotFresh(_Batch):
-  def __init__(self, seeds):
-    super().__init__(seeds)
-    self._batch.reset()
 
 
 class _SeededAlike(_Batch):
@@ -73,16 +61,6 @@ class _Greedy(_Batch):
     return self._batch.step(np.full_like(np.minimum(actions, 2), 2 * late))
 
 
-class _Impatient(_Batch):
-  _is_open = True
-
-  def close(self):
-    if not self._is_open:
-      raise ValueError('It is closed.')
-    self._is_open = False
-    self._batch.close()
-
-
 class _Checks(conformance.EnvironmentBatchConformance):
   batch_class = _Batch
   num_steps = 40
@@ -98,14 +76,11 @@ class _Checks(conformance.EnvironmentBatchConformance):
 @pytest.mark.parametrize(
   ('batch_class', 'check'),
   [
-    (_OtherSpec, 'specs_are_of_one_environment'),
     (_BadObservation, 'timesteps'),
     (_Reusing, 'arrays_stay_as_they_are'),
-    (_NotFresh, 'first_step_is_a_reset'),
     (_SeededAlike, 'seeds'),
     (_Greedy, 'actions_of_ended_slots_are_ignored'),
     (_SeededAlike, 'slots_do_what_environments_do_alone'),
-    (_Impatient, 'close_twice'),
   ],
 )
 def test_finds_wrong_batches(batch_class, check):

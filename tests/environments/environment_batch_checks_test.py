@@ -33,11 +33,6 @@ class TestActions:
     self.batch = batch.EnvironmentBatch(self.slots)
     self.batch.reset()
 
-  def test_wider_actions_are_cast(self):
-    self.batch.step({'move': [1, 2], 'force': np.zeros((2, 2), np.float64)})
-    assert self.slots[1].actions[0]['move'].dtype == np.int32
-    assert self.slots[1].actions[0]['force'].dtype == np.float32
-
   def test_environments_cannot_change_the_callers_actions(self):
     actions = make_actions(2)
     self.batch.step(actions)
@@ -47,15 +42,9 @@ class TestActions:
   @pytest.mark.parametrize(
     ('changes', 'message'),
     [
-      pytest.param(
-        {'move': np.int32([1])}, r"`actions`\['move'\].*\(1,\)", id='one_row'
-      ),
-      pytest.param(
-        {'move': np.array([1.0, 2.0])}, 'int32.*float64', id='float'
-      ),
-      pytest.param(
-        {'jump': np.zeros(2)}, 'keys .*move.*force.*jump', id='extra_key'
-      ),
+      ({'move': np.int32([1])}, r"`actions`\['move'\].*\(1,\)"),
+      ({'move': np.array([1.0, 2.0])}, 'int32.*float64'),
+      ({'jump': np.zeros(2)}, 'keys .*move.*force.*jump'),
     ],
   )
   def test_wrong_actions(self, changes, message):
@@ -64,16 +53,15 @@ class TestActions:
     assert self.slots[0].actions == []
 
   def test_action_that_is_not_finite(self):
-    bad = -np.inf
     actions = make_actions(2)
     self.batch.step(actions)  # Ends slot 0, whose action is then ignored.
-    actions['force'][0] = bad
+    actions['force'][0] = -np.inf
     self.batch.step(actions)
-    actions['force'][:] = [[0, 0.5], [0, bad]]
+    actions['force'][:] = [[0, 0.5], [0, -np.inf]]
     with pytest.raises(
       FloatingPointError,
       match=r"^Slot 1, step 3 of its episode: `actions`\['force'\]: expected "
-      rf'finite numbers, found \[0.0, {bad}\]',
+      r'finite numbers, found \[0.0, -inf\]',
     ):
       self.batch.step(actions)
     assert [len(slot.actions) for slot in self.slots] == [1, 2]
@@ -126,17 +114,16 @@ class TestChoice:
         choices.step(actions)
 
   def test_range_of_several_integers(self):
-    wrong = [6, 2]
     slots = [Dials() for _ in range(3)]
     dials = batch.EnvironmentBatch(slots)
     dials.reset()
     dials.step(np.array([[3, -1], [6, 1], [4, 0]], np.int32))
     assert slots[1].actions[0].tolist() == [6, 1]
-    actions = np.array([[3, -1], wrong, [4, 0]], np.int32)
+    actions = np.array([[3, -1], [6, 2], [4, 0]], np.int32)
     with pytest.raises(
       ValueError,
       match=r'`actions`: expected integers from \[3, -1\] to \[6, 1\], found '
-      rf'\[{wrong[0]}, {wrong[1]}\] in slot 1',
+      r'\[6, 2\] in slot 1',
     ):
       dials.step(actions)
 
@@ -175,32 +162,21 @@ class TestOutputs:
   @pytest.mark.parametrize(
     ('overrides', 'message'),
     [
-      pytest.param(
-        {'reward': np.float32('nan')}, 'reward.*finite.*nan', id='nan_reward'
-      ),
-      pytest.param(
-        {'reward': 1e39}, r'reward.*float32.*1e\+39', id='overflowing_reward'
-      ),
-      pytest.param(
-        {'discount': 1.5}, r'discount.*\[0, 1\].*1.5', id='large_discount'
-      ),
-      pytest.param(
-        {'step_type': FIRST}, 'step_type.*MID or .*LAST.*FIRST', id='first'
-      ),
-      pytest.param(
+      ({'reward': np.float32('nan')}, 'reward.*finite.*nan'),
+      ({'reward': 1e39}, r'reward.*float32.*1e\+39'),
+      ({'discount': 1.5}, r'discount.*\[0, 1\].*1.5'),
+      ({'step_type': FIRST}, 'step_type.*MID or .*LAST.*FIRST'),
+      (
         {'observation': make_observation(board=np.zeros((1, 3), np.float32))},
         r"observation\['board'\].*\(2, 3\).*\(1, 3\)",
-        id='broadcasting',
       ),
-      pytest.param(
+      (
         {'observation': make_observation(inner=[1, np.zeros(2)])},
         r"observation\['inner'\].*tuple.*list",
-        id='list_for_tuple',
       ),
-      pytest.param(
+      (
         {'observation': {'bord': 0, 'inner': (0, np.zeros(2))}},
         r"observation: .*keys \['board', 'inner'\].*'bord'",
-        id='other_key',
       ),
     ],
   )

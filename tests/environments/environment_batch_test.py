@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from dm_env import specs
 
-from repertory.environments import conformance, wrappers
-from repertory.environments.adapters import gymnasium_adapter
+from repertory.environments import conformance
 from repertory.environments.batches import batch
 from repertory.environments.games import catch
 from support.environments import scripted_environment
@@ -13,28 +12,9 @@ from support.environments import scripted_environment
 Scripted = scripted_environment.ScriptedEnvironment
 
 
-class TestCatchBatch(conformance.EnvironmentBatchConformance):
-  end_discounts = (1.0,)
-
-  def make_environment(self, seed):
-    return wrappers.StepLimit(catch.Catch(seed=seed), 3 + 2 * seed)
-
-
 class TestNestedBatch(conformance.EnvironmentBatchConformance):
   def make_environment(self, seed):
     return Scripted(length=2 + seed)
-
-
-class TestSinglePrecisionBatch(conformance.EnvironmentBatchConformance):
-  """The batch takes over the casts of the wrappers around its environments."""
-
-  batch_size = 2
-  num_steps = 210
-
-  def make_environment(self, seed):
-    environment = gymnasium_adapter.make('Pendulum-v1', seed=seed)
-    limited = wrappers.StepLimit(environment, 60 + 50 * seed)
-    return wrappers.SinglePrecision(limited)
 
 
 class VectorReward(Scripted):

@@ -159,10 +159,6 @@ class TestUnknownNames:
     with pytest.raises(ValueError, match=message):
       registry.make_factory(name).make_batch([0, 1])
 
-  def test_no_seeds(self):
-    with pytest.raises(ValueError, match='`seeds`'):
-      registry.make_factory('catch').make_batch([])
-
   @pytest.mark.parametrize(
     'name',
     [

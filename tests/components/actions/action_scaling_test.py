@@ -51,13 +51,6 @@ class TestToAction:
     np.testing.assert_allclose(action[2], bounds[0], rtol=0, atol=2 * eps)
     np.testing.assert_allclose(action[5], bounds[1], rtol=0, atol=2 * eps)
 
-  def test_widest_bounds_of_double_precision(self):
-    largest = np.finfo(np.float64).max
-    spec, scaling = make(-largest, largest, dtype=np.float64)
-    action = scaling.to_action(tf.constant([[-1.0], [0.0], [1.0]])).numpy()
-    np.testing.assert_array_equal(action, [[-largest], [0], [largest]])
-    spec.validate(action[0])
-
   def test_by_hand(self):
     _, scaling = make([[-1, 0, 5]], [[1, 4, 6]], shape=(2, 3))
     assert scaling.size == 6
@@ -70,34 +63,8 @@ class TestToAction:
     ]
     np.testing.assert_array_equal(action, expected)
 
-  def test_scalar(self):
-    _, scaling = make(-2, 4, shape=())
-    assert scaling.size == 1
-    action = scaling.to_action(tf.constant([[-1.0], [0.5]]))
-    np.testing.assert_array_equal(action, [-2, 2.5])
-    np.testing.assert_array_equal(scaling.from_action(action), [[-1], [0.5]])
-
 
 class TestFromAction:
-  @pytest.mark.parametrize(
-    ('bounds', 'dtype'),
-    [
-      ((0.1, 0.7), np.float64),
-      ((-3e38, 3e38), np.float32),
-      ((99, 100), np.float32),
-    ],
-  )
-  def test_undoes_to_action(self, bounds, dtype):
-    _, scaling = make(*bounds, shape=(3,), dtype=dtype)
-    scaled = np.random.default_rng(0).uniform(-1, 1, (50, 3))
-    scaled = tf.constant(np.array([*scaled, [-1, 1, 0]], np.float32))
-
-    # A float32 near 100 has steps of 2^-17, on a half width of ½.
-    atol = 2.0**-16 if bounds[0] == 99 and dtype == np.float32 else 5e-7
-    np.testing.assert_allclose(
-      scaling.from_action(scaling.to_action(scaled)), scaled, atol=atol
-    )
-
   def test_limits_what_others_did(self):
     _, scaling = make(-2, 2)
     scaled = scaling.from_action(tf.constant([[-5.0], [1.0], [2.1]]))
@@ -108,16 +75,9 @@ class TestSpec:
   @pytest.mark.parametrize(
     'spec',
     [
-      pytest.param(specs.Array((2,), np.float32), id='unbounded'),
-      pytest.param(
-        specs.BoundedArray((2,), np.float32, -1, np.inf), id='above'
-      ),
-      pytest.param(
-        specs.BoundedArray((2,), np.float32, np.nan, 1), id='not_a_number'
-      ),
-      pytest.param(
-        specs.BoundedArray((2,), np.float32, [5, -1], [5, 1]), id='equal'
-      ),
+      specs.Array((2,), np.float32),
+      specs.BoundedArray((2,), np.float32, np.nan, 1),
+      specs.BoundedArray((2,), np.float32, [5, -1], [5, 1]),
     ],
   )
   def test_refuses_without_bounds(self, spec):
@@ -131,14 +91,11 @@ class TestSpec:
   @pytest.mark.parametrize(
     'spec',
     [
-      pytest.param(specs.DiscreteArray(3), id='discrete'),
-      pytest.param(specs.BoundedArray((2,), np.int32, 0, 3), id='integers'),
-      pytest.param(specs.BoundedArray((0,), np.float32, -1, 1), id='empty'),
+      specs.DiscreteArray(3),
+      specs.BoundedArray((0,), np.float32, -1, 1),
     ],
   )
   def test_refuses_others(self, spec):
-    with pytest.raises(ValueError, match=r'^actions must be a non-empty array'):
-      action_scaling.ActionScaling(spec)
     nest = {'arm': specs.BoundedArray((1,), np.float32, -1, 1), 'hand': [spec]}
     with pytest.raises(
       ValueError, match=r"^actions\['hand'\]\[0\] must be a non-empty array"

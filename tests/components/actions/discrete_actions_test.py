@@ -15,13 +15,11 @@ GRID = specs.BoundedArray((2, 2), np.int8, 0, [[1, 2], [0, 1]])
 MOVE = specs.DiscreteArray(3, np.int32)
 SPECS = {
   'dials': DIALS,
-  'grid': GRID,
   'scalar': specs.BoundedArray((), np.uint8, 250, 255),
   'whole_int8': specs.BoundedArray((1,), np.int8, -128, 127),
   'large': specs.BoundedArray((1,), np.uint64, 2**63, 2**63 + 2),
   'dict': {'move': MOVE, 'dials': DIALS},
   'list': [MOVE, GRID],
-  'deep': {'a': (MOVE, {'b': MOVE})},
   'many': specs.BoundedArray((40,), np.int32, 0, [1, *[0] * 38, 2]),
 }
 

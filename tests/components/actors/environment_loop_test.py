@@ -6,11 +6,9 @@ import dm_env
 import numpy as np
 import pytest
 from acme import specs
-from acme.utils import counting as acme_counting
 
 from repertory.components import core
 from repertory.components.actors import environment_loop
-from repertory.components.loggers import counting
 from repertory.environments.batches import batch
 
 Episode = environment_loop.Episode
@@ -82,19 +80,11 @@ class RecordingActor(core.Actor):
     return [call[0] for call in self.calls]
 
 
-class RecordingLogger:
-  def __init__(self):
-    self.rows = []
-
-  def write(self, row):
-    self.rows.append(row)
-
-
-def make(*scripts, **kwargs):
+def make(*scripts):
   """Each script is the list of one slot's episodes."""
   environments = batch.EnvironmentBatch([RewardScript(*s) for s in scripts])
   actor = RecordingActor()
-  loop = environment_loop.EnvironmentLoop(environments, actor, **kwargs)
+  loop = environment_loop.EnvironmentLoop(environments, actor)
   return loop, actor
 
 
@@ -155,33 +145,6 @@ class TestStep:
     assert [(e.slot, e.episode_return, e.length) for e in episodes] == expected
     assert actor.names().count('observe_first') == 2
 
-
-class TestReports:
-  def test_counter_and_rows(self):
-    parent = acme_counting.Counter()
-    counter = counting.Counter(parent, prefix='actor', time_delta=0)
-    logger = RecordingLogger()
-    loop, _ = make(*SCRIPTS, counter=counter, logger=logger)
-    for _ in range(4):
-      loop.step()
-    # 3 + 2 + 2 + 1 steps, as above.
-    assert counter.get_counts() == {'actor_steps': 8, 'actor_episodes': 4}
-    assert logger.rows == [
-      {
-        'episode_return': episode_return,
-        'episode_length': length,
-        'actor_steps': steps,
-        'actor_episodes': episodes,
-      }
-      for episode_return, length, steps, episodes in [
-        (5, 1, 3, 1),
-        (30, 2, 5, 2),
-        # Two in one step: both rows have the counts after it.
-        (5, 1, 7, 4),
-        (600, 3, 7, 4),
-      ]
-    ]
-
   def test_long_returns_are_summed_in_double_precision(self):
     # In float32 the sum stays at 2^24 from there on.
     loop, _ = make([[2.0**24] + [1.0] * 10])
@@ -196,7 +159,6 @@ class TestRun:
     [
       # Steps add up to 3, 5, 7, 8, 11, 12, 15, 16, 18 and episodes to
       # 1, 2, 4, 4, 6, 6, 8, 9, 10.
-      ({'num_steps': 0}, 0),
       ({'num_steps': 4}, 2),
       ({'num_steps': 8}, 4),
       ({'num_episodes': 3}, 3),

@@ -80,21 +80,21 @@ class _Actor:
     pass
 
 
+class _Constant(_Recorded):
+  def value(self):
+    return np.float32(0.5)
+
+
 @pytest.fixture(name='loop')
 def _loop(monkeypatch):
   monkeypatch.setattr(_Recorded, 'made', [])
   loop = environment_loop.EnvironmentLoop(_Scripted(), _Actor())
   loop.measure(
     episode_metrics.EpisodeMetrics(
-      {'recorded': _Recorded, 'constant': lambda: _Constant()}, 2
+      {'recorded': _Recorded, 'constant': _Constant}, 2
     )
   )
   return loop
-
-
-class _Constant(_Recorded):
-  def value(self):
-    return np.float32(0.5)
 
 
 def test_values_are_of_the_episodes_that_end(loop):
@@ -158,7 +158,6 @@ def test_value_that_is_no_number_is_named():
   [
     ([_Recorded], 'must be a mapping of names to factories, got'),
     ({'count': _Recorded}, "not one of .*count.*; got 'count'"),
-    ({3: _Recorded}, 'got 3'),
     ({'a': _Recorded()}, r"for 'a'\. Write _Recorded\."),
     ({'a': 3}, "got 3 for 'a'"),
   ],

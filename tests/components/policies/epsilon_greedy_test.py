@@ -54,19 +54,12 @@ class TestEpsilonLadder:
     ('n', 'expected'),
     [
       # ε_i = base^(1 + exponent · i / (N − 1)), Ape-X, section 4.1.
-      pytest.param(1, [0.4 ** (1 + 7 / 2)], id='one'),
-      pytest.param(2, [0.4, 0.4**8], id='two'),
-      pytest.param(5, [0.4, 0.4**2.75, 0.4**4.5, 0.4**6.25, 0.4**8], id='five'),
+      (1, [0.4 ** (1 + 7 / 2)]),
+      (5, [0.4, 0.4**2.75, 0.4**4.5, 0.4**6.25, 0.4**8]),
     ],
   )
   def test_equation(self, n, expected):
     np.testing.assert_allclose(policies.epsilon_ladder(n), expected, rtol=1e-12)
-
-  def test_base_and_exponent(self):
-    np.testing.assert_allclose(
-      policies.epsilon_ladder(3, base=0.5, exponent=2.0), [1 / 2, 1 / 4, 1 / 8]
-    )
-    assert policies.epsilon_ladder(3, 0.3, 0.0) == [0.3, 0.3, 0.3]
 
   def test_needs_an_environment(self):
     with pytest.raises(
@@ -116,10 +109,6 @@ class TestEpsilonGreedyPolicy:
     np.testing.assert_array_equal(output.action['one'], best)
     np.testing.assert_array_equal(output.action['tens'], 10 * best)
     assert output.extras == ()
-
-  def test_describe(self):
-    policy = policies.EpsilonGreedyPolicy(table_network, [0.1, 0.2, 0.3], 0)
-    assert policy.describe([2, 0])['epsilons'] == [0.3, 0.1]
 
   def test_wrong_settings(self):
     with pytest.raises(ValueError, match=r'epsilons must be in \[0, 1\]'):

@@ -100,37 +100,37 @@ def test_ends_that_are_not_booleans(name, value):
     environments.step(np.zeros(1, np.int32))
 
 
-@pytest.mark.parametrize('value', [np.True_, 1, np.array([True])], ids=repr)
-def test_ends(value):
-  environments = make(fake_gym_env.FakeGymEnv(terminated=value))
+def test_the_first_reset_is_seeded():
+  env = fake_gym_env.FakeGymEnv()
+  environment = gymnasium_adapter.GymnasiumAdapter(env, seed=3)
+  environment.reset()
+  environment.reset()
+  assert env.seeds == [3, None]
+
+
+@pytest.mark.parametrize(
+  ('terminated', 'truncated', 'step_type', 'discount'),
+  [
+    (False, False, dm_env.StepType.MID, 1),
+    (True, False, dm_env.StepType.LAST, 0),
+    (False, True, dm_env.StepType.LAST, 1),
+    (True, True, dm_env.StepType.LAST, 0),
+    (np.array([True]), 0, dm_env.StepType.LAST, 0),
+  ],
+)
+def test_ends(terminated, truncated, step_type, discount):
+  environments = make(
+    fake_gym_env.FakeGymEnv(
+      reward=3, terminated=terminated, truncated=truncated
+    )
+  )
   environments.reset()
   timestep = environments.step(np.zeros(1, np.int32))
-  assert (timestep.step_type[0], timestep.discount[0]) == (2, 0)
-
-
-class TestSteps:
-  @pytest.mark.parametrize(
-    ('terminated', 'truncated', 'step_type', 'discount'),
-    [
-      pytest.param(False, False, dm_env.StepType.MID, 1, id='continues'),
-      pytest.param(True, False, dm_env.StepType.LAST, 0, id='terminated'),
-      pytest.param(False, True, dm_env.StepType.LAST, 1, id='truncated'),
-      pytest.param(True, True, dm_env.StepType.LAST, 0, id='both'),
-    ],
-  )
-  def test_end(self, terminated, truncated, step_type, discount):
-    environment = gymnasium_adapter.GymnasiumAdapter(
-      fake_gym_env.FakeGymEnv(
-        reward=3, terminated=terminated, truncated=truncated
-      ),
-      0,
-    )
-    environment.reset()
-    timestep = environment.step(0)
-    assert timestep.step_type == step_type
-    assert timestep.discount == discount
-    assert timestep.reward == 3
-    assert environment.step(0).first() == timestep.last()
+  assert timestep.step_type == step_type
+  assert timestep.discount == discount
+  assert timestep.reward == 3
+  is_first = environments.step(np.zeros(1, np.int32)).first()
+  assert is_first == timestep.last()
 
 
 @pytest.mark.parametrize(

@@ -6,27 +6,14 @@ import dm_env
 import gymnasium
 import numpy as np
 import pytest
-from gymnasium import spaces
 from gymnasium.envs.classic_control import cartpole
 
-from repertory.environments.adapters import gymnasium_adapter, gymnasium_sources
+from repertory.environments.adapters import gymnasium_sources
 from repertory.environments.batches import batch, vector_batch
-from repertory.environments.wrappers import single_precision
 from support.environments import fake_gym_env
 
 FakeGymEnv = fake_gym_env.FakeGymEnv
 _FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
-
-
-def make_loop(*envs):
-  return batch.EnvironmentBatch(
-    [
-      single_precision.SinglePrecision(
-        gymnasium_adapter.GymnasiumAdapter(env, seed)
-      )
-      for seed, env in enumerate(envs)
-    ]
-  )
 
 
 def make_vector():
@@ -35,40 +22,6 @@ def make_vector():
   return envs, vector_batch.VectorBatch(
     gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
   )
-
-
-class TestLoop:
-  def test_nests_and_starts(self):
-    observation_space = spaces.Dict(
-      hand=spaces.Tuple([spaces.Discrete(3, start=1), spaces.MultiBinary(2)])
-    )
-    action_space = spaces.Dict(
-      move=spaces.Discrete(3, start=5), force=spaces.Box(1, 2, (2,), np.float64)
-    )
-    envs = [
-      FakeGymEnv(
-        observation_space,
-        action_space,
-        observation={'hand': (number, np.int8([1, 0]))},
-        terminated=number == 3,
-      )
-      for number in (1, 3)
-    ]
-    loop = make_loop(*envs)
-    timestep = loop.reset()
-    np.testing.assert_array_equal(timestep.observation['hand'][0], [0, 2])
-    actions = {
-      'move': np.int32([0, 2]),
-      'force': np.float32([[1, 2], [2, 1]]),
-    }
-    timestep = loop.step(actions)
-    np.testing.assert_array_equal(timestep.step_type, [_MID, _LAST])
-    # Actions are shifted by the starts of the spaces.
-    assert [env.actions[0]['move'] for env in envs] == [5, 7]
-    assert action_space.contains(envs[1].actions[0])
-    timestep = loop.step(actions)
-    np.testing.assert_array_equal(timestep.step_type, [_MID, _FIRST])
-    assert [env.seeds for env in envs] == [[0], [1, None]]
 
 
 class TestVector:

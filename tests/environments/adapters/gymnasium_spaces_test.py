@@ -109,21 +109,9 @@ def test_actions_of_the_spec_are_of_the_space(space):
 @pytest.mark.parametrize(
   ('space', 'action', 'message'),
   [
-    pytest.param(
-      spaces.Discrete(2), 1.0, 'action_space.* 0 to 1, found 1.0', id='float'
-    ),
-    pytest.param(
-      spaces.Dict(a=spaces.Discrete(2)),
-      {'b': 0},
-      'action_space.*a.*b',
-      id='key',
-    ),
-    pytest.param(
-      spaces.Tuple([spaces.Discrete(2)]),
-      (),
-      'action_space.*1 parts',
-      id='length',
-    ),
+    (spaces.Discrete(2), 1.0, 'action_space: .*int64, found array.1.. of'),
+    (spaces.Dict(a=spaces.Discrete(2)), {'b': 0}, 'action_space.*a.*b'),
+    (spaces.Tuple([spaces.Discrete(2)]), (), 'action_space.*1 parts'),
   ],
 )
 def test_wrong_action(space, action, message):
@@ -136,26 +124,19 @@ def test_wrong_action(space, action, message):
 
 
 def test_wrong_observation():
-  space = spaces.Dict(x=spaces.Discrete(2, start=1))
+  space = spaces.Dict(x=spaces.Discrete(2))
   environment = gymnasium_adapter.GymnasiumAdapter(
-    FakeGymEnv(space, observation={'x': 0}), 0
+    FakeGymEnv(space, observation={'x': 0.5}), 0
   )
   with pytest.raises(
-    ValueError, match=r"observation_space\['x'\].* 1 to 2, found 0"
+    ValueError, match=r"observation_space\['x'\]: .*int64, found array.0.5"
   ):
     environment.reset()
 
 
-@pytest.mark.parametrize(
-  ('space', 'kind'),
-  [
-    (spaces.Text(5), 'Text'),
-    (spaces.OneOf([spaces.Discrete(2), spaces.Discrete(3)]), 'OneOf'),
-  ],
-)
-def test_unsupported_space(space, kind):
-  nested = spaces.Dict(hand=spaces.Tuple([space]))
+def test_unsupported_space():
+  nested = spaces.Dict(hand=spaces.Tuple([spaces.Text(5)]))
   with pytest.raises(
-    ValueError, match=rf"observation_space\['hand'\]\[0\].*got {kind}"
+    ValueError, match=r"observation_space\['hand'\]\[0\].*got Text"
   ):
     gymnasium_adapter.GymnasiumAdapter(FakeGymEnv(nested), 0)

@@ -40,8 +40,8 @@ def test_episode():
   ('action', 'paddle'),
   [
     # Three steps left from column 2 end at the wall, column 0.
-    pytest.param(0, 0, id='left'),
-    pytest.param(2, 4, id='right'),
+    (0, 0),
+    (2, 4),
   ],
 )
 def test_reward(action, paddle):

@@ -4,18 +4,9 @@ import dm_env
 import numpy as np
 import pytest
 
-from repertory.environments import wrappers
 from repertory.environments.games import memory_chain
 
 FIRST, MID, LAST = dm_env.StepType
-
-
-def play(environment, policy):
-  """Plays an episode with a policy; returns all timesteps and actions."""
-  timesteps = [environment.reset()]
-  while not timesteps[-1].last():
-    timesteps.append(environment.step(policy(timesteps[-1].observation)))
-  return timesteps
 
 
 def find_cue(timestep):
@@ -47,20 +38,6 @@ def test_episode(cue, answer):
     # The query is three steps after the cue, which was in step 0.
     [[0, 0, 0], [0, 0, 0], [0, 0, 1], [0, 0, 0]],
   )
-
-
-@pytest.mark.parametrize(('num_frames', 'mean_return'), [(4, 1.0), (3, 0.0)])
-def test_stack_of_frames_is_memory(num_frames, mean_return):
-  # Three steps later, the cue is the fourth frame from the end.
-  environment = wrappers.FrameStack(
-    memory_chain.MemoryChain(length=3), num_frames
-  )
-  returns = {}
-  for _ in range(50):
-    timesteps = play(environment, lambda frames: int(frames[1, 0]))
-    returns[find_cue(timesteps[0])] = timesteps[-1].reward
-  assert len(returns) == 2
-  assert sum(returns.values()) / 2 == mean_return
 
 
 @pytest.mark.parametrize('action', [2, 0.5])

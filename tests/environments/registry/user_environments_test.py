@@ -1,5 +1,6 @@
 """Tests of user-defined environments by name."""
 
+import contextlib
 import pickle
 import sys
 
@@ -10,45 +11,17 @@ import pytest
 
 from repertory.environments.batches import vector_batch
 from repertory.environments.registry import registry
+from repertory.environments.rendering import rendering
 from repertory.environments.values import argument_checks
 
-# Counts to `size`; float64, as is the default of dm_env.
-_COUNTER = """
-  import dm_env
-  import numpy as np
-  from dm_env import specs
+_OWN = """
+  from repertory.environments.games import catch
 
-  class Counter(dm_env.Environment):
+  class Own(catch.Catch):
     def __init__(self, seed, size: int = 5, step_size=0.5, *, name: str = 'n'):
+      super().__init__(seed=seed)
       self.seed, self.size, self.step_size = seed, size, step_size
       self.name = name
-      self._random = np.random.default_rng(seed)
-      self._count = None
-
-    def reset(self):
-      self._count = 0
-      return dm_env.restart(self._observe())
-
-    def step(self, action):
-      if self._count is None:
-        return self.reset()
-      self._count += 1
-      if self._count == self.size:
-        self._count = None
-        return dm_env.termination(self.step_size, self._observe())
-      return dm_env.transition(self.step_size, self._observe())
-
-    def _observe(self):
-      return self._random.uniform(size=(2,))
-
-    def observation_spec(self):
-      return specs.BoundedArray((2,), np.float64, 0, 1)
-
-    def action_spec(self):
-      return specs.DiscreteArray(3, np.int64)
-
-  def make(seed, size=5):
-    return Counter(seed, size)
 """
 
 _GYMNASIUM = """
@@ -56,11 +29,15 @@ _GYMNASIUM = """
   import numpy as np
 
   class Own(gymnasium.Env):
+    metadata = {'render_modes': ['rgb_array'], 'render_fps': 7}
     observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float64)
     action_space = gymnasium.spaces.Discrete(2)
 
     def __init__(self, render_mode=None, size: int = 3):
-      self.size = size
+      self.render_mode, self.size = render_mode, size
+
+    def render(self):
+      return np.full((4, 3, 3), 9, np.uint8)
 
     def reset(self, *, seed=None, options=None):
       super().reset(seed=seed)
@@ -82,23 +59,15 @@ _GYMNASIUM = """
     action_space = gymnasium.spaces.Discrete(2)
 
     def reset(self, *, seed=None, options=None):
-      super().reset(seed=seed)
-      return self._observe(), {}
-
-    def step(self, action):
-      return self._observe(), 1.0, False, False, {}
-
-    def _observe(self):
       screen = np.zeros((3, 36, 40), np.uint8)
       screen[:, 5, 7] = 1, 2, 3
-      return screen
+      return screen, {}
+
+    def step(self, action):
+      return self.reset()[0], 1.0, False, False, {}
 
   gymnasium.register('OwnScreen-v0', Screen)
 """
-
-
-def _unwrap(environment):
-  return environment.environment
 
 
 def _length(environments):
@@ -111,19 +80,6 @@ def _length(environments):
 
 
 class TestOfDmEnv:
-  def test_class(self, write_module):
-    write_module('own_counter', _COUNTER)
-    environment = registry.make('own_counter:Counter', seed=3)
-    inner = _unwrap(environment)
-    assert (inner.seed, inner.size, inner.step_size) == (3, 5, 0.5)
-    for spec in (
-      environment.observation_spec(),
-      environment.action_spec(),
-      environment.reward_spec(),
-      environment.discount_spec(),
-    ):
-      assert spec.dtype.itemsize == 4
-
   @pytest.mark.parametrize(
     ('options', 'expected'),
     [
@@ -134,19 +90,20 @@ class TestOfDmEnv:
     ],
   )
   def test_options(self, write_module, options, expected):
-    write_module('own_counter', _COUNTER)
-    inner = _unwrap(registry.make(f'own_counter:Counter{options}', seed=0))
+    write_module('own_module', _OWN)
+    inner = registry.make(f'own_module:Own{options}', seed=3).environment
     assert (inner.size, inner.step_size, inner.name) == expected
     assert type(inner.step_size) is float
+    assert inner.seed == 3
 
   def test_can_be_pickled(self, write_module):
-    write_module('own_counter', _COUNTER)
-    factory = registry.make_factory('own_counter:make?size=4')
+    write_module('own_module', _OWN)
+    factory = registry.make_factory('own_module:Own?size=4')
     pickled = pickle.dumps(factory)
-    del sys.modules['own_counter']  # As in another process.
+    del sys.modules['own_module']  # As in another process.
     copy = pickle.loads(pickled)
     assert copy == factory
-    assert _unwrap(copy(seed=1)).size == 4
+    assert copy(seed=1).environment.size == 4
 
 
 class TestOfGymnasium:
@@ -167,6 +124,13 @@ class TestOfGymnasium:
     while not environment.step(0).last():
       length += 1
     assert length == 5
+
+  def test_rendering(self):
+    factory = rendering.enable(registry.make_factory('own_gymnasium:Own'))
+    with contextlib.closing(factory.make_batch([1, 2])) as environments:
+      environments.reset()
+      assert rendering.take(environments, [1])[0].shape == (1, 4, 3, 3)
+      assert rendering.rate(environments) == 7
 
   @pytest.mark.parametrize('size', [1, 8])
   def test_registered_by_its_module(self, size):
@@ -314,8 +278,8 @@ class TestWrong:
         assert part in str(raised.value)
 
   def test_seeds(self, write_module):
-    write_module('own_counter', _COUNTER)
-    factory = registry.make_factory('own_counter:make')
+    write_module('own_module', _OWN)
+    factory = registry.make_factory('own_module:Own')
     with pytest.raises(ValueError, match=r'`seed`.*at least 0, got -1'):
       factory(-1)
     with pytest.raises(ValueError, match='`seeds`'):
@@ -331,14 +295,14 @@ class TestNames:
   def test_family_wins(self, write_module):
     for family, message in (
       ('catch', "Rename the module 'catch' in this folder"),
-      ('gym', "a registered Gymnasium environment, got 'Counter'"),
+      ('gym', "a registered Gymnasium environment, got 'Own'"),
     ):
-      write_module(family, _COUNTER)
+      write_module(family, _OWN)
       with pytest.raises(ValueError, match=message):
-        registry.make(f'{family}:Counter', 0)
+        registry.make(f'{family}:Own', 0)
     # Within a package, the name is different.
-    write_module('own_package.catch', _COUNTER)
-    assert registry.make('own_package.catch:make', 0).reset().first()
+    write_module('own_package.catch', _OWN)
+    assert registry.make('own_package.catch:Own', 0).reset().first()
 
   @pytest.mark.parametrize(
     ('name', 'suggestion'),
@@ -350,7 +314,7 @@ class TestNames:
     ],
   )
   def test_suggestion(self, write_module, name, suggestion):
-    write_module('own_name', _COUNTER)
+    write_module('own_name', _OWN)
     with pytest.raises(ValueError, match=f'Did you mean {suggestion}'):
       registry.make_factory(name)
 

@@ -3,11 +3,9 @@
 import contextlib
 import dataclasses
 
-import dm_env
 import gymnasium
 import numpy as np
 import pytest
-from dm_env import specs
 from PIL import Image
 
 from repertory.environments import wrappers
@@ -153,24 +151,13 @@ class TestContent:
     assert angle < -0.2
 
 
-class Colored(dm_env.Environment):
+class Colored(catch.Catch):
   """Renders a given image."""
 
   def __init__(self, picture, **attributes):
+    super().__init__()
     self.picture = picture
     vars(self).update(attributes)
-
-  def reset(self):
-    return dm_env.restart(np.zeros(2))
-
-  def step(self, action):
-    return dm_env.transition(0.0, np.zeros(2))
-
-  def observation_spec(self):
-    return specs.Array((2,), np.float64)
-
-  def action_spec(self):
-    return specs.DiscreteArray(2, np.int32)
 
   def render(self):
     if isinstance(self.picture, Exception):
@@ -200,8 +187,9 @@ class TestOwnEnvironments:
     assert rendering.rate(together) == 12
 
   def test_invalid_rate(self):
-    rate = 'fast'
-    environments = batch.EnvironmentBatch([Colored(_PICTURE, render_fps=rate)])
+    environments = batch.EnvironmentBatch(
+      [Colored(_PICTURE, render_fps='fast')]
+    )
     with pytest.raises(rendering.RenderError, match='`render_fps` of Colored'):
       rendering.rate(environments)
 
@@ -226,48 +214,6 @@ class TestOwnEnvironments:
     assert rendering.enable(factory) is factory
     setattr(factory, 'with_rendering', lambda: 'with frames')  # noqa: B010
     assert rendering.enable(factory) == 'with frames'
-
-
-_NAMED = """
-  import gymnasium
-  import numpy as np
-  from repertory.environments.games import catch
-
-  class Own(gymnasium.Env):
-    metadata = {'render_modes': ['rgb_array'], 'render_fps': 7}
-    observation_space = gymnasium.spaces.Box(0, 1, (2,), np.float32)
-    action_space = gymnasium.spaces.Discrete(2)
-
-    def __init__(self, render_mode=None):
-      self.render_mode = render_mode
-
-    def reset(self, *, seed=None, options=None):
-      return np.zeros(2, np.float32), {}
-
-    def render(self):
-      return np.full((4, 3, 3), 9, np.uint8)
-
-  def make_catch(seed, rows=4):
-    return catch.Catch(rows, 3, seed)
-"""
-
-
-@pytest.mark.parametrize(
-  ('thing', 'shape', 'rate'),
-  [
-    ('Own', (4, 3, 3), 7),
-    ('make_catch?rows=6', (6, 3, 3), 5),
-  ],
-)
-def test_environments_of_ones_own_by_name(thing, shape, rate, write_module):
-  write_module('own_pictures', _NAMED)
-  factory = rendering.enable(registry.make_factory(f'own_pictures:{thing}'))
-  environments = factory.make_batch([1, 2])
-  with contextlib.closing(environments):
-    environments.reset()
-    found = rendering.take(environments, [1])
-    assert found[0].shape == (1, *shape)
-    assert rendering.rate(environments) == rate
 
 
 @pytest.mark.parametrize(

@@ -16,19 +16,16 @@ class FakeGymEnv(gymnasium.Env):
     terminated=False,
     truncated=False,
   ):
-    # A space may have no `__len__`, so its truth value may be undefined.
+    # Falsy spaces, such as an empty `Dict`, are kept.
     trivial = spaces.Discrete(1)
-    if observation_space is None:
-      observation_space = trivial
-    if action_space is None:
-      action_space = trivial
-    self.observation_space = observation_space
-    self.action_space = action_space
+    self.observation_space = (
+      trivial if observation_space is None else observation_space
+    )
+    self.action_space = trivial if action_space is None else action_space
     self.observation = observation
     self.outcome = (reward, terminated, truncated, {})
     self.actions = []
     self.seeds = []
-    self.closed = False
 
   def reset(self, *, seed=None, options=None):
     del options
@@ -38,6 +35,3 @@ class FakeGymEnv(gymnasium.Env):
   def step(self, action):
     self.actions.append(action)
     return (self.observation, *self.outcome)
-
-  def close(self):
-    self.closed = True

@@ -85,7 +85,6 @@ _FENCES = {
     'components/core.py',
     'components/specs.py',
     'components/types.py',
-    'components/loggers/counting.py',
     'components/loggers/',
   ),
   'reverb': ('components/replay/reverb/',),
