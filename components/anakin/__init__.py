@@ -1,7 +1,6 @@
 """Acting and learning as one compiled program (Anakin)."""
 
-from repertory.components.anakin.acting import Carry, Environments, begin
-from repertory.components.anakin.compiled_loop import LoopParts
+from repertory.components.anakin.acting import Carry, begin
 from repertory.components.anakin.compiled_transport import CompiledTransport
 from repertory.components.anakin.learner import (
   CompiledLearner,
@@ -14,6 +13,6 @@ from repertory.components.anakin.unrolls import UnrollTransport
 
 __all__ = [
   'Carry', 'CompiledLearner', 'CompiledSnapshots', 'CompiledTransport',
-  'Environments', 'EpisodeBatch', 'LoopParts', 'SequenceTransport',
-  'TransitionTransport', 'UnrollTransport', 'begin',
+  'EpisodeBatch', 'SequenceTransport', 'TransitionTransport',
+  'UnrollTransport', 'begin',
 ]  # fmt: skip

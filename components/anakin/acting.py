@@ -1,6 +1,6 @@
 """Policy and environment steps of a compiled program."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import dm_env
 import tensorflow as tf
@@ -8,19 +8,6 @@ import tensorflow as tf
 from repertory.components import interfaces, types
 
 FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
-
-
-class Environments(Protocol):
-  """Interface of N environments with TensorFlow steps.
-
-  Tensor environments are an example. Time steps are batches as usual: the step
-  after LAST of a row returns FIRST for that row, ignores its action and has
-  reward 0 and discount 1.
-  """
-
-  def step(self, state: types.Nest, action: types.Nest) -> tuple[Any, Any]:
-    """Maps state and actions `[N, ...]` to the next state and time step."""
-    ...
 
 
 class Carry(NamedTuple):
@@ -114,12 +101,12 @@ def begin(timestep: Any, environment: types.Nest, policy: types.Nest) -> Carry:
 
 
 def step(
-  policy: interfaces.Policy, environments: Environments, carry: Carry
+  policy: interfaces.Policy, environments: Any, carry: Carry
 ) -> tuple[Carry, Step, EndedEpisodes]:
-  """Takes one step in all environments.
+  """Takes one step in all environments, such as tensor environments.
 
   The operations are those of an actor and an `EnvironmentLoop`, in the same
-  order.
+  order: the step after LAST of a row ignores its action.
   """
   output = policy.act(carry.observation, carry.step_type, carry.policy)
   state, timestep = environments.step(carry.environment, output.action)

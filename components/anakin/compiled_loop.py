@@ -20,15 +20,6 @@ _MAX_ROWS = 2**18
 _MAX_TURNS = 512
 
 
-class LoopParts(NamedTuple):
-  """Components of a program; the policy has the update's variables."""
-
-  policy: interfaces.Policy
-  environments: acting.Environments
-  transport: compiled_transport_lib.CompiledTransport
-  update: interfaces.Update
-
-
 class LoopResult(NamedTuple):
   """Results of a call of the program.
 
@@ -71,16 +62,18 @@ class CompiledLoop:
 
   def __init__(
     self,
-    parts: LoopParts,
+    act: compiled_transport_lib.Act,
+    transport: compiled_transport_lib.CompiledTransport,
+    update: interfaces.Update,
     carry: acting.Carry,
     max_skips: int,
     jit_compile: bool,
   ):
     """Compiles a loop with up to `max_skips` consecutive undone updates."""
-    self._parts = parts
-    self._transport = transport = parts.transport
+    self._act = act
+    self._transport = transport
     self._max_skips = max_skips
-    self._guarded = learners.undone_unless_finite(parts.update)
+    self._guarded = learners.undone_unless_finite(update)
     rows = max(
       transport.num_steps * carry.step_type.shape[0], transport.max_updates
     )
@@ -183,9 +176,6 @@ class CompiledLoop:
       episodes, learned.num_updates, metrics, finite, lag,
       learned.max_priority,
     )  # fmt: skip
-
-  def _act(self, carry: acting.Carry):
-    return acting.step(self._parts.policy, self._parts.environments, carry)
 
   def _learn(
     self, held: types.Nest, learned: _Learned, learner_steps: tf.Tensor

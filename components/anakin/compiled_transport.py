@@ -33,6 +33,10 @@ class CompiledTransport(tf.Module, abc.ABC):
   max_updates: int
   has_priorities: bool = False
 
+  def __init__(self, table: replay.TableSpec, batch_size: int):
+    super().__init__()
+    self._table, self._batch_size = table, batch_size
+
   @property
   def num_bytes(self) -> int:
     """Maximum memory of the stored experience, in bytes."""
@@ -70,16 +74,16 @@ class CompiledTransport(tf.Module, abc.ABC):
   def sample(self, held: types.Nest, num_updates: tf.Tensor) -> types.Sample:
     """Returns the batch of the next update; the arguments are `is_due`'s."""
 
-  @abc.abstractmethod
   def set_priorities(
     self, sample: types.Sample, priorities: tf.Tensor, finite: tf.Tensor
   ) -> None:
     """Sets new priorities `[B]` of a batch, if the update was finite."""
+    raise NotImplementedError
 
   @property
-  @abc.abstractmethod
   def sample_spec(self) -> types.Sample:
     """Specs of a batch, as `tf.TensorSpec`s."""
+    return replay.sample_spec(self._table.signature, self._batch_size)
 
   @abc.abstractmethod
   def statuses(self) -> Mapping[str, replay.TableInfo]:

@@ -1,18 +1,25 @@
 """Learner that also acts, in one compiled program, and its snapshots."""
 
+import functools
 import glob
 import os
 import re
 import threading
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import learners, loggers, replay, transports
-from repertory.components.anakin import acting
+from repertory.components import (
+  interfaces,
+  learners,
+  loggers,
+  replay,
+  transports,
+)
+from repertory.components.anakin import acting, compiled_transport
 from repertory.components.anakin import compiled_loop as compiled_loop_lib
 from repertory.components.checkpoints import checkpointing
 
@@ -33,7 +40,10 @@ class CompiledLearner(learners.LearnerState):
 
   def __init__(
     self,
-    parts: compiled_loop_lib.LoopParts,
+    policy: interfaces.Policy,
+    environments: Any,
+    transport: compiled_transport.CompiledTransport,
+    update: interfaces.Update,
     carry: acting.Carry,
     *,
     logger: loggers.Logger | None = None,
@@ -42,17 +52,19 @@ class CompiledLearner(learners.LearnerState):
   ):
     """Compiles the program, which starts from `carry`.
 
-    For `logger` and `divergence` see `LearnerState`; `jit_compile` is for XLA.
+    The policy has the update's variables. For `logger` and `divergence` see
+    `LearnerState`; `jit_compile` is for XLA.
     """
-    super().__init__(parts.update, logger, divergence)
-    parts.transport.begin(carry)
+    super().__init__(update, logger, divergence)
+    transport.begin(carry)
     self._carry = carry
-    self._transport = parts.transport
+    self._transport = transport
     settings = self._divergence
     max_skips = settings.max_skips if settings.action == 'skip' else 0
     self._program = compiled_loop_lib.CompiledLoop(
-      parts, carry, max_skips, jit_compile
-    )
+      functools.partial(acting.step, policy, environments), transport, update,
+      carry, max_skips, jit_compile,
+    )  # fmt: skip
 
   @property
   def max_turns(self) -> int:
@@ -115,11 +127,6 @@ class CompiledLearner(learners.LearnerState):
     learners.check_matches(
       arrays, {name: tuple(leaf.shape) for name, leaf in expected.items()}
     )
-    for name, leaf in expected.items():
-      if arrays[name].dtype != leaf.dtype.as_numpy_dtype:
-        raise ValueError(
-          f'{name} must be {leaf.dtype.name}, got {arrays[name].dtype}.'
-        )
     self._transport.restore(
       {name: arrays[f'transport/{name}'] for name in spec}
     )

@@ -48,19 +48,28 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     self,
     experience: experience_lib.Experience,
     num_environments: int,
-    num_moments: int,
     seed: int,
+    *,
+    num_moments: int,
+    observation_spec: types.Nest,
+    moment_spec: StepRecord,
+    lead: int,
   ):
     """Initializes the table; `begin` creates its variables.
 
-    M step records per environment are enough for `max_size` items, however
-    short the episodes are.
+    Args:
+      num_moments: M, step records per environment that are enough for
+        `max_size` items, however short the episodes are.
+      observation_spec: Specs of an observation, as `tf.TensorSpec`s.
+      moment_spec: Specs of a step record of one environment.
+      lead: Maximum number of step records of an item before its anchor.
     """
-    super().__init__(name='replay_transport')
-    self._table = table = experience.table
-    self._batch_size = experience.batch_size
+    super().__init__(experience.table, experience.batch_size)
+    table = experience.table
     self._num_environments = num_environments
     self._num_moments = num_moments
+    self._observation_spec, self._moment_spec = observation_spec, moment_spec
+    self._lead = lead
     self._exponent = table.priority_exponent
     self._min_priority = experience.min_priority
     self.has_priorities = experience.min_priority is not None
@@ -69,16 +78,6 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     most = num_environments * experience.items.max_items_per_step
     self.max_updates = int(most * self._spi // self._batch_size) + 2
     self._seed = seed
-
-  @property
-  @abc.abstractmethod
-  def _observation_spec(self) -> types.Nest:
-    """Specs of an observation, as `tf.TensorSpec`s."""
-
-  @property
-  @abc.abstractmethod
-  def _moment_spec(self) -> StepRecord:
-    """Specs of a step record of one environment, as `tf.TensorSpec`s."""
 
   @abc.abstractmethod
   def _note(self, step: acting.Step, version: tf.Tensor) -> StepRecord:
@@ -93,11 +92,6 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     Items whose anchors were already replaced get none, because it would never
     be removed. Returns the numbers of completed items and of weights.
     """
-
-  @property
-  @abc.abstractmethod
-  def _lead(self) -> int:
-    """Maximum number of step records of an item before its anchor."""
 
   @abc.abstractmethod
   def _cut(self, anchors: tf.Tensor) -> types.Nest:
@@ -128,15 +122,9 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     self._inserts, self._samples, self._size = _count(), _count(), _count()
     self._write_observation(carry)
 
-  @property
-  def sample_spec(self) -> types.Sample:
-    return replay.sample_spec(self._table.signature, self._batch_size)
-
   def collect(self, act, carry, version, max_priority):
     carry, step, episodes = act(carry)
-    rows = self._rows_at(self._now.read_value())
-    moment = self._note(step, version)
-    sum_tree.scatter(tree.flatten(self._moments), rows, tree.flatten(moment))
+    self._write(self._moments, self._note(step, version))
     self._now.assign_add(1)
     # Removes the items that begin at the step that is overwritten next.
     begin = self._now + self._lead - self._num_moments
@@ -190,14 +178,10 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     self._tree.set(anchors, tf.where(finite, weights, self._tree.get(anchors)))
 
   def statuses(self) -> Mapping[str, replay.TableInfo]:
-    return {
-      self._table.name: replay.TableInfo(
-        size=int(self._size.numpy()),
-        max_size=self._table.max_size,
-        inserts=int(self._inserts.numpy()),
-        samples=int(self._samples.numpy()),
-      )
-    }
+    counts = (self._size, self._inserts, self._samples)
+    size, inserts, samples = (int(count.numpy()) for count in counts)
+    info = replay.TableInfo(size, self._table.max_size, inserts, samples)
+    return {self._table.name: info}
 
   @property
   def saved_spec(self):
@@ -231,17 +215,17 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     place = tf.math.floormod(moment, self._num_moments)
     return tf.cast(place, tf.int32) * self._num_environments
 
-  def _rows_at(self, moment: tf.Tensor) -> tf.Tensor:
-    return self._start_of(moment) + tf.range(self._num_environments)
+  def _write(self, variables: types.Nest, now: types.Nest) -> None:
+    """Writes the rows of the current step."""
+    start = self._start_of(self._now.read_value())
+    rows = start + tf.range(self._num_environments)
+    pairs = zip(tree.flatten(variables), tree.flatten(now), strict=True)
+    for variable, leaf in pairs:
+      sum_tree.scatter(variable, rows, leaf)
 
   def _write_observation(self, carry: acting.Carry) -> None:
-    rows = self._rows_at(self._now.read_value())
     first = tf.equal(carry.step_type, acting.FIRST)
-    sum_tree.scatter(
-      tree.flatten(self._observations),
-      rows,
-      [*tree.flatten(carry.observation), first],
-    )
+    self._write(self._observations, (carry.observation, first))
 
   def _remove_until(self, is_too_old) -> None:
     """Removes the items of the oldest steps while a condition holds."""
@@ -285,6 +269,5 @@ def rows_of(
   variables: types.Nest, rows: tf.Tensor, kept: tf.Tensor | None = None
 ) -> types.Nest:
   """Reads rows of a nest of variables; those not `kept` become zeros."""
-  leaves = sum_tree.gather(tree.flatten(variables), rows)
-  nest = tree.unflatten_as(variables, leaves)
+  nest = tree.map_structure(lambda v: sum_tree.gather(v, rows), variables)
   return nest if kept is None else loops.zero_unless(kept, nest)

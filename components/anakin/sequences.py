@@ -29,14 +29,27 @@ class SequenceTransport(replay_transport.ReplayTransport):
     """Initializes the table: see `ReplayTransport`."""
     items = cast(adders.Sequences, experience.items)
     self._items = items
-    self._signature: types.Sequence = experience.table.signature
+    signature: types.Sequence = experience.table.signature
+    # A step of sequences.
+    step = tree.map_structure(
+      lambda spec: tf.TensorSpec(spec.shape[1:], spec.dtype),
+      signature._replace(state=(), version=()),
+    )
     # Episodes that end with their first loss window take most memory: all its
     # steps and the last observation per sequence. The last `length` steps may
     # belong to incomplete sequences.
     gap = items.stride if items.across_episodes else items.window + 1
     num_items = -(-experience.table.max_size // num_environments)
-    num_moments = num_items * gap + items.length
-    super().__init__(experience, num_environments, num_moments, seed)
+    super().__init__(
+      experience, num_environments, seed,
+      num_moments=num_items * gap + items.length,
+      observation_spec=step.observation,
+      moment_spec=replay_transport.StepRecord(
+        step.action, step.reward, step.discount, _BOOL, _BOOL, step.extras,
+        signature.state, signature.version,
+      ),
+      lead=items.burn_in,
+    )  # fmt: skip
 
   def begin(self, carry):
     super().begin(carry)
@@ -46,40 +59,13 @@ class SequenceTransport(replay_transport.ReplayTransport):
       trainable=False,
     )
 
-  @property
-  def _observation_spec(self):
-    return _of_step(self._signature.observation)
-
-  @property
-  def _moment_spec(self):
-    signature = self._signature
-    return replay_transport.StepRecord(
-      _of_step(signature.action),
-      _of_step(signature.reward),
-      _of_step(signature.discount),
-      _BOOL,
-      _BOOL,
-      _of_step(signature.extras),
-      signature.state,
-      signature.version,
-    )
-
   def _note(self, step, version):
     extras = step.extras or types.SequenceExtras()
+    versions = tf.fill([self._num_environments], version)
     return replay_transport.StepRecord(
-      action=step.action,
-      reward=step.reward,
-      discount=step.discount,
-      happened=step.happened,
-      ended=step.ended,
-      extras=extras.step,
-      state=extras.state,
-      version=tf.fill([self._num_environments], version),
-    )
-
-  @property
-  def _lead(self):
-    return self._items.burn_in
+      step.action, step.reward, step.discount, step.happened, step.ended,
+      extras.step, extras.state, versions,
+    )  # fmt: skip
 
   def _complete(self, step, weight):
     """Completes items of full length, and items of ended episodes."""
@@ -105,11 +91,11 @@ class SequenceTransport(replay_transport.ReplayTransport):
     observations, first = self._observations
     seen = self._item_mask(anchors, rows)  # [B, T + 1]
     steps = rows[:, :-1]
-    (happened,) = sum_tree.gather([moments.happened], steps)
+    happened = sum_tree.gather(moments.happened, steps)
     valid = seen[:, :-1] & seen[:, 1:] & happened  # [B, T]
     begins = tf.argmax(tf.cast(seen, tf.int32), 1, tf.int32)  # [B]
     begin_rows = tf.gather(rows, begins, batch_dims=1)
-    (is_begin_valid,) = sum_tree.gather([moments.happened], begin_rows)
+    is_begin_valid = sum_tree.gather(moments.happened, begin_rows)
     return types.Sequence(
       observation=replay_transport.rows_of(observations, rows, seen),
       first=replay_transport.rows_of(first, rows, seen),
@@ -128,15 +114,13 @@ class SequenceTransport(replay_transport.ReplayTransport):
     if items.across_episodes:  # From the very first step.
       offsets = tf.range(-burn_in, items.length - burn_in)
       return self._times_of(anchors)[:, None] + tf.cast(offsets, tf.int64) >= 0
-    (ended,) = sum_tree.gather([self._moments.ended], rows[:, burn_in:-1])
+    ended = sum_tree.gather(self._moments.ended, rows[:, burn_in:-1])
     # Forward from the anchor, until an episode's last observation.
     after = tf.math.cumprod(tf.cast(~ended, tf.int32), axis=1, exclusive=True)
     parts = [tf.ones_like(after[:, :1]), after]
     if burn_in:
       # Backward from the anchor, until the episode's first observation.
-      (first,) = sum_tree.gather(
-        [self._observations[1]], rows[:, 1 : burn_in + 1]
-      )
+      first = sum_tree.gather(self._observations[1], rows[:, 1 : burn_in + 1])
       begun = tf.cast(~first, tf.int32)
       parts.insert(0, tf.math.cumprod(begun, axis=1, reverse=True))
     return tf.cast(tf.concat(parts, axis=1), tf.bool)
@@ -146,10 +130,3 @@ class SequenceTransport(replay_transport.ReplayTransport):
     places = tf.cast(anchors // self._num_environments, tf.int64)
     ages = tf.math.floormod(self._now - places, self._num_moments)
     return self._now - ages
-
-
-def _of_step(nest: types.Nest) -> types.Nest:
-  """Returns the specs of a step of sequences."""
-  return tree.map_structure(
-    lambda spec: tf.TensorSpec(spec.shape[1:], spec.dtype), nest
-  )

@@ -1,7 +1,5 @@
 """Sum tree for prioritized sampling inside a compiled program."""
 
-from collections.abc import Sequence
-
 import tensorflow as tf
 
 from repertory.components.distributions import inverse_cdf
@@ -38,15 +36,15 @@ class TensorSumTree(tf.Module):
 
   def total(self) -> tf.Tensor:
     """Returns the sum of all weights, float64."""
-    return _gather(self._levels[-1], tf.constant([0]))[0]
+    return gather(self._levels[-1], tf.constant([0]))[0]
 
   def get(self, indices: tf.Tensor) -> tf.Tensor:
     """Returns the weights of items, in the shape of `indices`."""
-    return _gather(self.leaves, indices)
+    return gather(self.leaves, indices)
 
   def set(self, indices: tf.Tensor, weights: tf.Tensor) -> None:
     """Sets float64 weights ≥ 0; repeated indices must have equal ones."""
-    _scatter(self.leaves, indices, weights)
+    scatter(self.leaves, indices, weights)
     self._add_up(indices // _FAN_OUT)
 
   def set_runs(
@@ -54,7 +52,7 @@ class TensorSumTree(tf.Module):
   ) -> None:
     """Sets weights `[K, L]` of runs of L items, as `set` does, but faster."""
     indices = starts[:, None] + tf.range(length)  # [K, L]
-    _scatter(self.leaves, tf.reshape(indices, [-1]), tf.reshape(weights, [-1]))
+    scatter(self.leaves, tf.reshape(indices, [-1]), tf.reshape(weights, [-1]))
     # The nodes that a run can touch, perhaps with the last one repeated.
     count = (length + _FAN_OUT - 2) // _FAN_OUT + 1
     nodes = starts[:, None] // _FAN_OUT + tf.range(count)
@@ -76,7 +74,7 @@ class TensorSumTree(tf.Module):
     """Updates the sums of first-level nodes, and of all nodes above."""
     for below, level in zip(self._levels, self._levels[1:]):
       children = nodes[:, None] * _FAN_OUT + tf.range(_FAN_OUT)
-      _scatter(level, nodes, tf.reduce_sum(_gather(below, children), axis=1))
+      scatter(level, nodes, tf.reduce_sum(gather(below, children), axis=1))
       nodes = nodes // _FAN_OUT
 
 
@@ -85,7 +83,7 @@ def _descend(
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Descends to the children that contain the remaining weight."""
   children = node[:, None] * _FAN_OUT + tf.range(_FAN_OUT)
-  weights = _gather(level, children)  # [B, fan-out]
+  weights = gather(level, children)  # [B, fan-out]
   sums = tf.cumsum(weights, axis=1)
   place = inverse_cdf.find(sums, weights, left)
   before = tf.gather(
@@ -95,35 +93,18 @@ def _descend(
   return node * _FAN_OUT + place, tf.maximum(left - before, 0.0)
 
 
-def gather(
-  variables: Sequence[tf.Variable], indices: tf.Tensor
-) -> list[tf.Tensor]:
-  """Reads rows of variables, without copying the others."""
-  return [_gather(variable, indices) for variable in variables]
-
-
-def scatter(
-  variables: Sequence[tf.Variable],
-  indices: tf.Tensor,
-  rows: Sequence[tf.Tensor],
-) -> None:
-  """Writes rows of variables, int32 `[K]` and `[K, ...]`."""
-  for variable, row in zip(variables, rows, strict=True):
-    _scatter(variable, indices, row)
-
-
 # XLA supports these operations, unlike those of `tf.Variable`.
 
 
-def _gather(variable: tf.Variable, indices: tf.Tensor) -> tf.Tensor:
+def gather(variable: tf.Variable, indices: tf.Tensor) -> tf.Tensor:
+  """Reads rows, without copying the others."""
   return tf.raw_ops.ResourceGather(
     resource=variable.handle, indices=indices, dtype=variable.dtype
   )
 
 
-def _scatter(
-  variable: tf.Variable, indices: tf.Tensor, rows: tf.Tensor
-) -> None:
+def scatter(variable: tf.Variable, indices: tf.Tensor, rows: tf.Tensor) -> None:
+  """Writes rows, int32 `[K]` and `[K, ...]`."""
   tf.raw_ops.ResourceScatterUpdate(
     resource=variable.handle, indices=indices, updates=rows
   )

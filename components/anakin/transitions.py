@@ -8,8 +8,6 @@ from repertory.components import adders, types
 from repertory.components.anakin import replay_transport, sum_tree
 from repertory.components.transports import experience as experience_lib
 
-_BOOL = tf.TensorSpec([], tf.bool)
-
 
 class TransitionTransport(replay_transport.ReplayTransport):
   """Cuts n-step transitions; the anchor is their first step.
@@ -26,12 +24,20 @@ class TransitionTransport(replay_transport.ReplayTransport):
     """Initializes the table: see `ReplayTransport`."""
     items = cast(adders.Transitions, experience.items)
     self._items = items
-    self._signature: types.Transition = experience.table.signature
+    signature: types.Transition = experience.table.signature
     # Episodes of one step take most memory: two step records per transition.
     # The last n records may belong to incomplete transitions.
     num_items = -(-experience.table.max_size // num_environments)
-    num_moments = 2 * num_items + items.n_step
-    super().__init__(experience, num_environments, num_moments, seed)
+    super().__init__(
+      experience, num_environments, seed,
+      num_moments=2 * num_items + items.n_step,
+      observation_spec=signature.observation,
+      moment_spec=replay_transport.StepRecord(
+        signature.action, signature.reward, signature.discount, happened=(),
+        ended=tf.TensorSpec([], tf.bool), extras=signature.extras,
+      ),
+      lead=0,
+    )  # fmt: skip
 
   def begin(self, carry):
     super().begin(carry)
@@ -39,18 +45,6 @@ class TransitionTransport(replay_transport.ReplayTransport):
     self._lengths = tf.Variable(
       tf.zeros([self._num_environments], tf.int32), trainable=False
     )
-
-  @property
-  def _observation_spec(self):
-    return self._signature.observation
-
-  @property
-  def _moment_spec(self):
-    signature = self._signature
-    return replay_transport.StepRecord(
-      signature.action, signature.reward, signature.discount, happened=(),
-      ended=_BOOL, extras=signature.extras,
-    )  # fmt: skip
 
   def _note(self, step, version):
     del version
@@ -61,10 +55,6 @@ class TransitionTransport(replay_transport.ReplayTransport):
       step.action, reward, step.discount, happened=(), ended=step.ended,
       extras=step.extras,
     )  # fmt: skip
-
-  @property
-  def _lead(self):
-    return 0
 
   def _complete(self, step, weight):
     """Completes the transition n steps old, or all at an episode's end."""
@@ -86,8 +76,9 @@ class TransitionTransport(replay_transport.ReplayTransport):
     n = self._items.n_step
     rows = self._neighbors(anchors, range(n + 1))  # [B, n + 1]
     moments = self._moments
-    rewards, discounts, ended = sum_tree.gather(
-      [moments.reward, moments.discount, moments.ended], rows[:, :n]
+    rewards, discounts, ended = (
+      sum_tree.gather(variable, rows[:, :n])
+      for variable in (moments.reward, moments.discount, moments.ended)
     )
     total = tf.cast(rewards[:, 0], tf.float64)
     product = tf.cast(discounts[:, 0], tf.float64)

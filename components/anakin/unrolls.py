@@ -33,8 +33,8 @@ class UnrollTransport(compiled_transport.CompiledTransport):
         items are not unrolls: `Sequences` across episodes, without burn-in,
         that overlap by one observation.
     """
-    super().__init__(name='unroll_road')
     batch_size = experience.batch_size
+    super().__init__(experience.table, batch_size)
     if batch_size % num_environments and num_environments % batch_size:
       raise settings.SettingError(
         'batch_size',
@@ -56,18 +56,12 @@ class UnrollTransport(compiled_transport.CompiledTransport):
         'must be None, because unrolls inside a compiled program have no '
         f'priorities; got {experience.min_priority}.',
       )
-    self._table = experience.table
     self._length = items.length - 1
     self._num_environments = num_environments
-    self._batch_size = batch_size
     self._num_rollouts = max(1, batch_size // num_environments)
     self.num_steps = self._length * self._num_rollouts
     self.max_updates = max(1, num_environments // batch_size)
     self._inserts = tf.Variable(0, dtype=tf.int64, trainable=False)
-
-  @property
-  def sample_spec(self) -> types.Sample:
-    return replay.sample_spec(self._table.signature, self._batch_size)
 
   def collect(self, act, carry, version, max_priority):
     del max_priority
@@ -99,9 +93,6 @@ class UnrollTransport(compiled_transport.CompiledTransport):
       probabilities=tf.ones([size], tf.float64),
       table_sizes=tf.fill([size], tf.constant(size, tf.int64)),
     )
-
-  def set_priorities(self, sample, priorities, finite):
-    raise ValueError('priorities must be None for a queue of unrolls.')
 
   def statuses(self) -> Mapping[str, replay.TableInfo]:
     inserts = int(self._inserts.numpy())

@@ -295,15 +295,9 @@ def _verified(
     checksum = zlib.crc32(chunk, checksum)
     count(len(chunk))
     yield chunk
-  if size != expected['size']:
-    raise checkpointing.CheckpointError(
-      f'{name} should have {expected["size"]} bytes, has {size}.'
-    )
-  if f'{checksum:08x}' != expected['crc32']:
-    raise checkpointing.CheckpointError(
-      f'{name} was damaged: its checksum should be {expected["crc32"]}, is '
-      f'{checksum:08x}.'
-    )
+  crc32 = f'{checksum:08x}'
+  if damage := checkpointing.find_damage(name, expected, size, crc32):
+    raise checkpointing.CheckpointError(f'{damage}.')
 
 
 def _describe(source: str) -> tuple[dict[str, Any], Mapping[str, Any]]:

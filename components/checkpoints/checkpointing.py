@@ -87,8 +87,6 @@ class Checkpointer:
       directory: The directory of the checkpoints.
       max_to_keep: Number of newest checkpoints kept, at least 1.
     """
-    if max_to_keep < 1:
-      raise ValueError(f'max_to_keep must be at least 1, got {max_to_keep}.')
     self._directory = directory
     self._max_to_keep = max_to_keep
 
@@ -111,11 +109,6 @@ class Checkpointer:
     Returns:
       The checkpoint's folder.
     """
-    for name, array in arrays.items():
-      if array.dtype.hasobject:
-        raise ValueError(
-          f'arrays must hold plain numbers, but {name} has dtype {array.dtype}.'
-        )
     return self.add(lambda folder: _write(folder, arrays, state, replay_path))
 
   def add(self, write: Callable[[str], None], least_number: int = 1) -> str:
@@ -130,7 +123,9 @@ class Checkpointer:
     """
     os.makedirs(self._directory, exist_ok=True)
     self.remove_unfinished()
-    name = _next_name(self._directory, least_number)
+    # Also of files that others put there.
+    taken = [int(n) for n in os.listdir(self._directory) if _NAME.fullmatch(n)]
+    name = f'{max([least_number, *(number + 1 for number in taken)]):08d}'
     temporary = os.path.join(self._directory, _TEMPORARY_PREFIX + name)
     path = os.path.join(self._directory, name)
     try:
@@ -173,10 +168,9 @@ class Checkpointer:
 
   def newest(self) -> str | None:
     """Returns the newest checkpoint's folder, or None."""
-    numbers = _numbers(self._directory)
-    return (
-      os.path.join(self._directory, f'{numbers[-1]:08d}') if numbers else None
-    )
+    for number in _numbers(self._directory)[-1:]:
+      return os.path.join(self._directory, f'{number:08d}')
+    return None
 
   def remove_unfinished(self) -> None:
     """Removes leftovers of interrupted writes and removals."""
@@ -295,20 +289,26 @@ def _check_files(
       f'{sorted(missing)}, not listed: {sorted(unknown)}',
     )
   for name, description in expected.items():
-    file = os.path.join(path, name)
-    size = os.path.getsize(file)
-    if size != description['size']:
-      raise _unreadable(
-        path, f'{name} should have {description["size"]} bytes, has {size}'
-      )
-    if name.startswith(_REPLAY + os.sep) and not check_replay:
-      continue
-    if (checksum := _checksum(path, name)) != description['crc32']:
-      raise _unreadable(
-        path,
-        f'{name} was damaged: its checksum should be '
-        f'{description["crc32"]}, is {checksum}',
-      )
+    checksum = description['crc32']
+    if check_replay or not name.startswith(_REPLAY + os.sep):
+      checksum = _checksum(path, name)
+    size = os.path.getsize(os.path.join(path, name))
+    if damage := find_damage(name, description, size, checksum):
+      raise _unreadable(path, damage)
+
+
+def find_damage(
+  name: str, expected: Mapping[str, Any], size: int, checksum: str
+) -> str:
+  """Returns how a file differs from what a manifest describes, or ''."""
+  if size != expected['size']:
+    return f'{name} should have {expected["size"]} bytes, has {size}'
+  if checksum != expected['crc32']:
+    return (
+      f'{name} was damaged: its checksum should be {expected["crc32"]}, is '
+      f'{checksum}'
+    )
+  return ''
 
 
 def _unreadable(path: str, why: str) -> CheckpointError:
@@ -332,13 +332,6 @@ def _numbers(directory: str) -> list[int]:
     if _NAME.fullmatch(name)
     and not os.path.isfile(os.path.join(directory, name))
   )
-
-
-def _next_name(directory: str, least_number: int) -> str:
-  """Returns an unused name for a new checkpoint."""
-  names = os.listdir(directory)
-  taken = [int(name) for name in names if _NAME.fullmatch(name)]
-  return f'{max([least_number, *(number + 1 for number in taken)]):08d}'
 
 
 def _remove_entry(path: str) -> None:

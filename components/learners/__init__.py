@@ -4,9 +4,7 @@ from repertory.components.learners.divergence import (
   Divergence,
   undone_unless_finite,
 )
-from repertory.components.learners.gradient_learner import (
-  GradientLearner,
-)
+from repertory.components.learners.gradient_learner import GradientLearner
 from repertory.components.learners.learner_state import (
   LearnerState,
   check_matches,
@@ -23,9 +21,7 @@ from repertory.components.learners.minibatches import (
   to_items,
   to_steps,
 )
-from repertory.components.learners.optimizers import (
-  ClippedAdam,
-)
+from repertory.components.learners.optimizers import ClippedAdam
 from repertory.components.learners.update_parts import (
   CosineAnnealing,
   DelayedUpdate,
@@ -37,9 +33,7 @@ from repertory.components.learners.update_parts import (
   SoftUpdate,
   UpdateNoise,
 )
-from repertory.components.learners.update_series import (
-  UpdateSeries,
-)
+from repertory.components.learners.update_series import UpdateSeries
 
 __all__ = [
   'ClippedAdam', 'CosineAnnealing', 'DelayedUpdate', 'Divergence',

@@ -1,21 +1,15 @@
 """Handling of non-finite updates: stop, or skip and restore."""
 
 import dataclasses
-import functools
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 import sonnet as snt
 import tensorflow as tf
-import tree
 
 from repertory.components import interfaces, types
-from repertory.components.checkpoints import checkpointing
 from repertory.components.config import choices
 from repertory.components.learners import optimizers
-from repertory.components.runtime import nests
 
 # Not `module.variables`: Sonnet's raises an error for a module without any, and
 # a module may have an attribute of this name, such as a flattening layer.
@@ -66,67 +60,34 @@ def undone_unless_finite(
   Metrics should include the losses and the norms of the gradients: a loss may
   be finite while its gradient is not.
 
-  Args:
-    update: The update to wrap.
-
   Returns:
     A function that maps a batch to the update's result and to whether that is
     finite. It is called inside a `tf.function`, and raises the errors of
     `interfaces.call_update`.
   """
-  return functools.partial(_call, update)
 
+  def call(sample):
+    # TensorFlow retraces a function whose first trace created variables, so the
+    # final trace includes them.
+    before = [(one, one.read_value()) for one in update.variables]
 
-def _call(
-  update: interfaces.Update, sample: types.Sample
-) -> tuple[interfaces.UpdateResult, tf.Tensor]:
-  # TensorFlow retraces a function whose first trace created variables, so the
-  # final trace includes them.
-  before = [(one, one.read_value()) for one in update.variables]
+    def keep(variable):
+      if tf.executing_eagerly():
+        before.append((variable, variable.read_value()))
 
-  def keep(variable):
-    if tf.executing_eagerly():
-      before.append((variable, variable.read_value()))
+    with interfaces.created_variables(keep):
+      result = interfaces.call_update(update, sample)
 
-  with interfaces.created_variables(keep):
-    result = interfaces.call_update(update, sample)
+    def undo():
+      for variable, value in before:
+        variable.assign(value)
 
-  def undo():
-    for variable, value in before:
-      variable.assign(value)
+    finite = _is_finite(result) & _are_finite(_kept_state(update))
+    # Not `tf.where`: that would copy all variables in every update.
+    tf.cond(finite, lambda: None, undo)
+    return result, finite
 
-  finite = _is_finite(result) & _are_finite(_kept_state(update))
-  # Not `tf.where`: that would copy all variables in every update.
-  tf.cond(finite, lambda: None, undo)
-  return result, finite
-
-
-def names_of_nonfinite(arrays: Mapping[str, np.ndarray]) -> list[str]:
-  """Returns the names of arrays that contain NaN or infinity."""
-  return [
-    name
-    for name, array in arrays.items()
-    if np.issubdtype(array.dtype, np.inexact) and not np.isfinite(array).all()
-  ]
-
-
-def sample_arrays(sample: types.Sample) -> dict[str, np.ndarray]:
-  """Returns the leaves of a batch by path, such as 'data/reward'."""
-  leaves = map(np.asarray, tree.flatten(sample))
-  return dict(zip(nests.paths_of(sample), leaves))
-
-
-def save_arrays(path: str, arrays: Mapping[str, np.ndarray]) -> None:
-  """Writes arrays for `np.load`; an OSError leaves no partial file."""
-  os.makedirs(os.path.dirname(path), exist_ok=True)
-  temporary = f'{path}.tmp'
-  try:
-    checkpointing.write_arrays(temporary, arrays.items())
-    os.replace(temporary, path)
-  except OSError:
-    if os.path.exists(temporary):
-      os.remove(temporary)
-    raise
+  return call
 
 
 def _kept_state(update: interfaces.Update) -> list[tf.Variable]:

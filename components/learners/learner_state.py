@@ -12,10 +12,9 @@ import tensorflow as tf
 import tree
 
 from repertory.components import core, interfaces, loggers, types
+from repertory.components.checkpoints import checkpointing
 from repertory.components.learners import divergence as divergence_lib
-
-# The priority of an item before any was computed.
-_FIRST_PRIORITY = 1.0
+from repertory.components.runtime import nests
 
 # The group of all variables that are neither exported nor learned.
 _OTHER = 'other'
@@ -53,7 +52,7 @@ class LearnerState(core.Learner):
     self._num_skipped = 0
     self._num_skipped_in_a_row = 0
     self._steps = 0
-    self._max_priority = _FIRST_PRIORITY
+    self._max_priority = 1.0
     # Served variables must all be of the same step.
     self._lock = threading.Lock()
 
@@ -87,7 +86,7 @@ class LearnerState(core.Learner):
       FloatingPointError: If a variable is not finite.
     """
     with self._lock:
-      state = {k: v.numpy() for k, v in self._named_variables().items()}
+      state = self._read_all()
       state['learner_steps'] = np.asarray(self._steps, np.int64)
       state['max_priority'] = np.asarray(self._max_priority, np.float64)
     _check_finite(state)
@@ -101,11 +100,9 @@ class LearnerState(core.Learner):
         nothing is changed then.
     """
     variables = self._named_variables()
-    shapes = _shapes_of(variables)
-    check_matches(state, {**shapes, 'learner_steps': (), 'max_priority': ()})
+    counts = {'learner_steps': (), 'max_priority': ()}
     with self._lock:
-      for name, variable in variables.items():
-        variable.assign(state[name])
+      _assign(variables, state, counts)
       self._steps = int(state['learner_steps'])
       self._max_priority = float(state['max_priority'])
 
@@ -120,11 +117,8 @@ class LearnerState(core.Learner):
     Raises:
       ValueError: Naming the arrays that do not fit; nothing is changed then.
     """
-    named = self._learned
-    check_matches(state, _shapes_of(named))
     with self._lock:
-      for name, variable in named.items():
-        variable.assign(state[name])
+      _assign(self._learned, state, {})
 
   @functools.cached_property
   def _learned(self) -> dict[str, tf.Variable]:
@@ -148,6 +142,9 @@ class LearnerState(core.Learner):
     others = [v for v in self._module.variables if v.ref() not in known]
     return {**named, **_name_variables({_OTHER: others})}
 
+  def _read_all(self) -> dict[str, np.ndarray]:
+    return {k: v.numpy() for k, v in self._named_variables().items()}
+
   def _judge(
     self,
     step: int,
@@ -161,7 +158,7 @@ class LearnerState(core.Learner):
       return
     settings = self._divergence
     # Otherwise all further batches would be skipped.
-    _check_finite({k: v.numpy() for k, v in self._named_variables().items()})
+    _check_finite(self._read_all())
     self._num_skipped += 1
     self._num_skipped_in_a_row += 1
     skips = self._num_skipped_in_a_row
@@ -170,8 +167,10 @@ class LearnerState(core.Learner):
     when = f'learner step {step}'
     if settings.action == 'skip':
       when += f', as in all of the last {skips}'
-    arrays = divergence_lib.sample_arrays(sample())
-    bad = divergence_lib.names_of_nonfinite(arrays)
+    batch = sample()
+    leaves = map(np.asarray, tree.flatten(batch))
+    arrays = dict(zip(nests.paths_of(batch), leaves))
+    bad = _find_nonfinite(arrays)
     raise FloatingPointError(
       f'Learning diverged in {when}: metrics, priorities, running statistics '
       f'and dual variables must be finite, got the metrics {dict(metrics)}. '
@@ -209,14 +208,24 @@ class LearnerState(core.Learner):
       return 'was not saved'
     path = os.path.join(directory, f'step_{step}.npz')
     try:
-      divergence_lib.save_arrays(path, arrays)
+      os.makedirs(directory, exist_ok=True)
+      checkpointing.write_arrays(path, arrays.items())
     except OSError as error:  # It must not hide the reason of the stop.
       return f'could not be saved ({error})'
     return f'is in {path}'
 
 
+def _find_nonfinite(arrays: Mapping[str, np.ndarray]) -> list[str]:
+  """Returns the names of arrays that contain NaN or infinity."""
+  return [
+    name
+    for name, array in arrays.items()
+    if np.issubdtype(array.dtype, np.inexact) and not np.isfinite(array).all()
+  ]
+
+
 def _check_finite(state: Mapping[str, np.ndarray]) -> None:
-  if names := divergence_lib.names_of_nonfinite(state):
+  if names := _find_nonfinite(state):
     raise FloatingPointError(
       'Learning diverged: every variable of the learner must be finite, but '
       f'these are not: {", ".join(names)}. An update changed them although its '
@@ -239,11 +248,8 @@ def restore_exported(
   Raises:
     ValueError: Naming the arrays that do not fit; nothing is changed then.
   """
-  named = _name_variables({export: variables})
   saved = {k: v for k, v in state.items() if k.startswith(f'{export}/')}
-  check_matches(saved, _shapes_of(named))
-  for name, variable in named.items():
-    variable.assign(saved[name])
+  _assign(_name_variables({export: variables}), saved, {})
 
 
 def save_exported(
@@ -286,10 +292,16 @@ def _name_variables(
   }
 
 
-def _shapes_of(
-  named: Mapping[str, tf.Variable],
-) -> dict[str, tuple[int, ...]]:
-  return {name: tuple(v.shape) for name, v in named.items()}
+def _assign(
+  variables: Mapping[str, tf.Variable],
+  state: Mapping[str, np.ndarray],
+  others: Mapping[str, tuple[int, ...]],
+) -> None:
+  """Assigns arrays, if they fit the variables and other shapes."""
+  shapes = {name: tuple(v.shape) for name, v in variables.items()}
+  check_matches(state, {**shapes, **others})
+  for name, variable in variables.items():
+    variable.assign(state[name])
 
 
 def check_matches(

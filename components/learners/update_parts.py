@@ -85,11 +85,6 @@ class DelayedUpdate(tf.Module):
 
     def make():
       metrics = self._update(*inputs)
-      if sorted(metrics) != sorted(self._latest):
-        raise ValueError(
-          f'The update must return the metrics {sorted(self._latest)}, got '
-          f'{sorted(metrics)}.'
-        )
       return [tf.cast(metrics[name], tf.float32) for name in self._latest]
 
     def keep():
@@ -233,7 +228,31 @@ class RunningScale(tf.Module):
     return rewards / self()
 
 
-class PeriodicCopy(tf.Module):
+class _Target(tf.Module):
+  """Target variables, made equal to online ones at construction."""
+
+  def __init__(
+    self,
+    source: Sequence[tf.Variable | tf.Module],
+    target: Sequence[tf.Variable | tf.Module],
+  ):
+    super().__init__()
+    self._source, self._target = (
+      [
+        variable
+        for one in holders
+        for variable in (one.variables if isinstance(one, tf.Module) else [one])
+      ]
+      for holders in (source, target)
+    )
+    self._copy()
+
+  def _copy(self) -> None:
+    for source, target in zip(self._source, self._target, strict=True):
+      target.assign(source)
+
+
+class PeriodicCopy(_Target):
   """Copies online variables into target variables every `period` calls.
 
   See https://doi.org/10.1038/nature14236, algorithm 1. The first copy is made
@@ -253,13 +272,11 @@ class PeriodicCopy(tf.Module):
       target: Target variables, of the same shapes in the same order.
       period: Calls between copies, in learner steps.
     """
-    super().__init__()
+    super().__init__(source, target)
     if period < 1:
       raise ValueError(f'period must be at least 1, got {period}.')
-    self._source, self._target = _variables(source), _variables(target)
     self._period = period
     self._num_calls = tf.Variable(0, dtype=tf.int64, trainable=False)
-    self._copy()
 
   def __call__(self) -> None:
     """Counts the call, and copies at the end of a period."""
@@ -269,12 +286,8 @@ class PeriodicCopy(tf.Module):
     else:
       tf.cond(num_calls % self._period == 0, self._copy, lambda: None)
 
-  def _copy(self) -> None:
-    for source, target in zip(self._source, self._target, strict=True):
-      target.assign(source)
 
-
-class SoftUpdate(tf.Module):
+class SoftUpdate(_Target):
   """Moves target variables towards the online ones (Polyak averaging).
 
   θ⁻ ← θ⁻ + τ (θ − θ⁻) in every call, see https://arxiv.org/abs/1509.02971,
@@ -288,24 +301,12 @@ class SoftUpdate(tf.Module):
     rate: float,
   ):
     """Makes the variables equal; for arguments see `PeriodicCopy`."""
-    super().__init__()
+    super().__init__(source, target)
     if not 0 < rate <= 1:
       raise ValueError(f'rate must be in (0, 1], got {rate}.')
-    self._source, self._target = _variables(source), _variables(target)
     self._rate = rate
-    for online, follower in zip(self._source, self._target, strict=True):
-      follower.assign(online)
 
   def __call__(self) -> None:
     """Moves the target variables."""
     for source, target in zip(self._source, self._target, strict=True):
       target.assign_add(self._rate * (source - target))
-
-
-def _variables(
-  holders: Sequence[tf.Variable | tf.Module],
-) -> list[tf.Variable]:
-  variables = []
-  for one in holders:
-    variables += one.variables if isinstance(one, tf.Module) else [one]
-  return variables

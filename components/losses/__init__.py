@@ -75,9 +75,7 @@ from repertory.components.losses.sequence_q_learning import (
   sequence_double_q_errors,
   sequence_priorities,
 )
-from repertory.components.losses.shape_checks import (
-  masked_mean,
-)
+from repertory.components.losses.shape_checks import masked_mean
 from repertory.components.losses.soft_actor_critic import (
   soft_policy_loss,
   soft_q_targets,

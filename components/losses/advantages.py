@@ -26,8 +26,6 @@ def backward_recurrence(terms: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
   are `[T, ...]`, with T known.
   """
   length = terms.shape[0]
-  if length is None:
-    raise ValueError('terms must have a known length, got shape [None, ...].')
   reach = 1
   while reach < length:
     # Each entry already sums `reach` entries; add the next `reach` ones.
@@ -81,7 +79,9 @@ def generalized_advantages(
   shape_checks.check_shapes(
     rewards=rewards, discounts=discounts, values=values, mask=mask
   )
-  shape_checks.check_bootstrap_value(bootstrap_value, values)
+  shape_checks.check_shapes(
+    '[B]', values=values[0], bootstrap_value=bootstrap_value
+  )
   zeros = tf.zeros_like(values)
   next_values = tf.concat([values[1:], bootstrap_value[None]], axis=0)  # [T, B]
   errors = rewards + discounts * next_values - values  # [T, B]
@@ -148,7 +148,9 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
     values=values,
     mask=mask,
   )
-  shape_checks.check_bootstrap_value(bootstrap_value, values)
+  shape_checks.check_shapes(
+    '[B]', values=values[0], bootstrap_value=bootstrap_value
+  )
   zeros = tf.zeros_like(values)
   ratios = importance_ratios(target_log_probs, behavior_log_probs, mask)
   ratios = tf.where(mask, ratios, zeros)

@@ -193,12 +193,7 @@ def deterministic_policy_loss(
     max_norm: Limit of the norm of each row of ∂q/∂a, by scaling; None for no
       limit.
   """
-  shape = tf.TensorShape(a_t.shape)
-  if shape.rank != 2 or not shape.is_compatible_with(dqda_t.shape):
-    raise ValueError(
-      'a_t and dqda_t must have the same shape [B, D], got '
-      f'{shape} and {dqda_t.shape}.'
-    )
+  shape_checks.check_shapes('[B, D]', a_t=a_t, dqda_t=dqda_t)
   if max_norm is not None:
     dqda_t = tf.clip_by_norm(dqda_t, max_norm, axes=[-1])
   # The actions are subtracted first: added to them, a small ∂q/∂a rounds off.

@@ -34,15 +34,9 @@ def n_step_returns(
   Returns:
     `[T, B]`; V(x_t) outside the mask.
   """
-  shape_checks.check_shapes(rewards=rewards, discounts=discounts, mask=mask)
-  shape = tf.TensorShape(values.shape)
-  if shape.rank != 2 or not tf.TensorShape(
-    values[:-1].shape
-  ).is_compatible_with(rewards.shape):
-    raise ValueError(
-      'values must have shape [T + 1, B], with T and B of rewards, got '
-      f'{shape}, with rewards of shape {rewards.shape}.'
-    )
+  shape_checks.check_shapes(
+    rewards=rewards, discounts=discounts, values_but_last=values[:-1], mask=mask
+  )
   returns = values  # [T + 1, B], 0-step returns.
   for _ in range(n_step):
     # One step longer; outside the mask the return remains the value.
@@ -83,12 +77,7 @@ def sequence_double_q_errors(  # noqa: PLR0913 - the symbols of its equation.
     TD errors, `[T, B]`, positive where the value is too low; 0 outside the
     mask.
   """
-  shape = tf.TensorShape(q.shape)
-  if shape.rank != 3 or not shape.is_compatible_with(target_q.shape):
-    raise ValueError(
-      'q and target_q must have the same shape [T + 1, B, A], got '
-      f'{shape} and {target_q.shape}.'
-    )
+  shape_checks.check_shapes('[T + 1, B, A]', q=q, target_q=target_q)
   shape_checks.check_shapes(rewards=rewards, actions=actions, mask=mask)
   best = tf.argmax(q, axis=-1, output_type=tf.int32)  # [T + 1, B]
   values = inverse_transform(tf.gather(target_q, best, batch_dims=2))

@@ -22,25 +22,15 @@ def masked_mean(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
   return tf.reduce_sum(kept) / tf.maximum(count, 1)
 
 
-def check_shapes(**tensors: tf.Tensor) -> None:
-  """Raises a ValueError unless all tensors have the same shape `[T, B]`."""
+def check_shapes(axes: str = '[T, B]', **tensors: tf.Tensor) -> None:
+  """Raises a ValueError unless all tensors have the same shape, of `axes`."""
   # Shapes of NumPy arrays are tuples.
   shapes = {name: tf.TensorShape(x.shape) for name, x in tensors.items()}
   first_name, first_shape = next(iter(shapes.items()))
+  rank = len(axes.split(','))
   for name, shape in shapes.items():
-    if shape.rank != 2 or not shape.is_compatible_with(first_shape):
+    if shape.rank != rank or not shape.is_compatible_with(first_shape):
       raise ValueError(
-        f'{name} must have shape [T, B] like {first_name}, got {shape}, with '
+        f'{name} must have shape {axes} like {first_name}, got {shape}, with '
         f'{first_name} of shape {first_shape}.'
       )
-
-
-def check_bootstrap_value(
-  bootstrap_value: tf.Tensor, values: tf.Tensor
-) -> None:
-  """Raises a ValueError unless it has shape `[B]` for values `[T, B]`."""
-  shape = tf.TensorShape(bootstrap_value.shape)
-  if not shape.is_compatible_with(values.shape[1:]):
-    raise ValueError(
-      f'bootstrap_value must have shape [B] = {values.shape[1:]}, got {shape}.'
-    )

@@ -22,9 +22,7 @@ from repertory.components.networks.image_torsos import (
   NatureTorso,
   ResidualTorso,
 )
-from repertory.components.networks.normalization import (
-  ObservationNormalizer,
-)
+from repertory.components.networks.normalization import ObservationNormalizer
 from repertory.components.networks.return_network import (
   NoisyLinear,
   ReturnNetwork,

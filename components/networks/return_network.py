@@ -137,7 +137,7 @@ class ReturnNetwork(snt.Module):
       for i, size in enumerate(hidden_sizes)
     ]
     self._num_before_tau = max(len(hidden_sizes) - 1, 0)
-    self._tau = None
+    self._tau: Any = None
     if implicit:
       self._tau = _make_linear(
         _NUM_COSINES, sizes[self._num_before_tau], None, 'tau'
@@ -171,9 +171,9 @@ class ReturnNetwork(snt.Module):
     Returns:
       `[B, A]` if `num_outputs` is None and there is no τ, else `[B, A, N]`.
     """
-    noises = [None] * len(self._noise_sizes)
+    noises = [()] * len(self._noise_sizes)
     if noise is not None:
-      noises = tf.split(noise, self._noise_sizes, axis=-1)
+      noises = [(one,) for one in tf.split(noise, self._noise_sizes, axis=-1)]
     n = self._num_before_tau
     features = self._torso(observation)  # [B, D]
     features = _apply_hidden(self._hidden[:n], features, noises[:n])
@@ -181,8 +181,9 @@ class ReturnNetwork(snt.Module):
       outputs = self._head(features, noises[n:])  # [B, A, N]
       return tf.squeeze(outputs, -1) if self._num_outputs is None else outputs
     num_taus = taus.shape[1]
-    if noise is not None:
-      noises = [tf.repeat(each, num_taus, axis=0) for each in noises]
+    noises = [
+      tuple(tf.repeat(one, num_taus, axis=0) for one in own) for own in noises
+    ]
     features = self._join(features, taus)  # [B · N, D]
     outputs = self._head(features, noises[n:])  # [B · N, A, 1]
     outputs = tf.reshape(outputs, [-1, num_taus, self._num_actions])
@@ -193,19 +194,19 @@ class ReturnNetwork(snt.Module):
     size = features.shape[-1]
     multiples = np.pi * np.arange(_NUM_COSINES, dtype=np.float32)
     cosines = tf.cos(tf.reshape(taus, [-1, 1]) * multiples)  # [B · N, n]
-    of_taus = tf.nn.relu(_apply(self._tau, cosines, None))  # [B · N, D]
+    of_taus = tf.nn.relu(self._tau(cosines))  # [B · N, D]
     of_taus = tf.reshape(of_taus, [-1, taus.shape[1], size])  # [B, N, D]
     return tf.reshape(features[:, None] * of_taus, [-1, size])
 
   def _head(
-    self, features: tf.Tensor, noises: Sequence[tf.Tensor | None]
+    self, features: tf.Tensor, noises: Sequence[tuple[tf.Tensor, ...]]
   ) -> tf.Tensor:
     """Maps features `[B, D]`, after the product with τ, to `[B, A, N]`."""
     hidden = self._hidden[self._num_before_tau :]
     x = _apply_hidden(hidden, features, noises[: len(hidden)])
     width = self._num_outputs or 1
     advantage, *values = (
-      _apply(layer, x, noise)
+      layer(x, *noise)
       for layer, noise in zip(self._streams, noises[len(hidden) :], strict=True)
     )
     advantage = tf.reshape(advantage, [-1, self._num_actions, width])
@@ -227,14 +228,8 @@ def _make_linear(
 
 
 def _apply_hidden(
-  layers: Sequence[Any], x: tf.Tensor, noises: Sequence[tf.Tensor | None]
+  layers: Sequence[Any], x: tf.Tensor, noises: Sequence[tuple[tf.Tensor, ...]]
 ) -> tf.Tensor:
   for layer, noise in zip(layers, noises, strict=True):
-    x = tf.nn.relu(_apply(layer, x, noise))
+    x = tf.nn.relu(layer(x, *noise))
   return x
-
-
-def _apply(layer: Any, inputs: tf.Tensor, noise: tf.Tensor | None) -> tf.Tensor:
-  if isinstance(layer, NoisyLinear):
-    return layer(inputs, noise)
-  return layer(inputs)

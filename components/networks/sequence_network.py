@@ -36,7 +36,7 @@ def unroll(
 
   Args:
     core: A core whose initial state is zeros, like `snt.LSTM` and `snt.GRU`.
-    inputs: `[T, B, D]`.
+    inputs: `[T, B, D]`, T known.
     first: Bool `[T, B]`, true where an episode starts and the state is reset.
     state: State before the first time step, `[B, ...]`.
 
@@ -44,8 +44,6 @@ def unroll(
     Outputs `[T, B, H]`, and the state after the last time step.
   """
   length = inputs.shape[0]
-  if length is None:
-    raise ValueError('inputs must have a known length, got shape [None, ...].')
   # Creates the core's variables, and infers its output's type.
   output, _ = core(inputs[0], state)
   inputs_by_time = tf.TensorArray(

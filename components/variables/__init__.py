@@ -10,16 +10,10 @@ from repertory.components.variables.remote_client import RemoteVariableClient
 from repertory.components.variables.variable_client import (
   SharedVariableClient,
   VariableClient,
-  Versioned,
 )
 
 __all__ = [
-  'CopyingVariableClient',
-  'LocalVariableClient',
-  'Publisher',
-  'RemoteVariableClient',
-  'ScheduledVariableClient',
-  'SharedVariableClient',
+  'CopyingVariableClient', 'LocalVariableClient', 'Publisher',
+  'RemoteVariableClient', 'ScheduledVariableClient', 'SharedVariableClient',
   'VariableClient',
-  'Versioned',
-]
+]  # fmt: skip

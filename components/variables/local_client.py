@@ -30,7 +30,6 @@ class Publisher:
 
   Attributes:
     shapes: Shapes of the variables.
-    newest: The latest snapshot; None without one.
   """
 
   def __init__(self, variables: Sequence[tf.Variable]):
@@ -41,14 +40,18 @@ class Publisher:
     self._read = compilation.compile_variable_reads(
       [(variable.handle, variable.dtype) for variable in self._variables]
     )
-    self.newest: _Snapshot | None = None
+
+  @property
+  def newest(self) -> _Snapshot | None:
+    """The latest snapshot; None without one."""
+    with self._has_come:
+      return self._kept[-1] if self._kept else None
 
   def publish(self, version: int, max_priority: float) -> None:
     """Takes a snapshot; no thread may write to the variables meanwhile."""
     values = self._read()
     newest = _Snapshot(values, version, max_priority, time.monotonic())
     with self._has_come:
-      self.newest = newest
       self._kept.append(newest)
       self._has_come.notify_all()
 
@@ -139,9 +142,6 @@ class LocalVariableClient(variable_client.VariableClient):
     if newest is not None and newest is not self._taken:
       self._take(newest)
 
-  def close(self) -> None:
-    """Does nothing."""
-
   def _take(self, snapshot: _Snapshot) -> None:
     """Copies a snapshot to the variables."""
     for variable, value in zip(self._variables, snapshot.values):
@@ -166,11 +166,11 @@ class CopyingVariableClient(LocalVariableClient):
 
   def __init__(
     self,
-    learner: variable_client.Versioned,
+    learner: Any,
     sources: Sequence[tf.Variable],
     variables: Sequence[tf.Variable],
   ):
-    """Copies from `sources`, whose version is that of the learner."""
+    """Copies from `sources`, whose version and priority the learner has."""
     super().__init__(Publisher(sources), variables)
     self._learner = learner
 

@@ -4,15 +4,13 @@ import queue
 import threading
 import time
 from collections.abc import Sequence
+from concurrent import futures
 
 import tensorflow as tf
 
 from repertory.components import core
 from repertory.components.runtime import signals
 from repertory.components.variables import variable_client
-
-# Interval of the thread's checks for its end.
-_SLICE_SECONDS = 0.5
 
 
 class RemoteVariableClient(variable_client.VariableClient):
@@ -41,7 +39,7 @@ class RemoteVariableClient(variable_client.VariableClient):
       names: Names of the variables to fetch.
       update_period: Calls of `update` between fetches.
       timeout_seconds: Timeout of `update` with `wait`.
-      stop: Signal that ends a wait and the thread.
+      stop: Signal that ends a wait.
     """
     if update_period < 1:
       raise ValueError(
@@ -57,13 +55,11 @@ class RemoteVariableClient(variable_client.VariableClient):
     self._calls_since_fetch = 0
     self._version = -1
     self._max_priority = 1.0
-    self._fetched_at = self._arrived_at = time.monotonic()
-    self._fetched: list = []
-    self._error: Exception | None = None
-    self._is_fetching = False
-    self._closed = False
-    self._requests: queue.SimpleQueue[None] = queue.SimpleQueue()
-    self._arrived = threading.Event()
+    self._fetched_at = time.monotonic()
+    self._fetch: futures.Future | None = None
+    self._requests: queue.SimpleQueue[futures.Future | None] = (
+      queue.SimpleQueue()
+    )
     self._thread = threading.Thread(
       target=self._run, name='remote_variables', daemon=True
     )
@@ -88,46 +84,34 @@ class RemoteVariableClient(variable_client.VariableClient):
     call. It raises a ValueError if shapes differ, and any error of the source.
     """
     self._calls_since_fetch += 1
-    self._take_over()
+    if self._fetch is not None and (wait or self._fetch.done()):
+      self._finish(self._fetch)  # It began before this call.
     if wait:
-      if self._is_fetching:  # Started before this call.
-        self._wait_for_fetch()
-      self._fetch()
-      self._wait_for_fetch()
-    elif self._calls_since_fetch >= self._update_period:
-      self._fetch()
+      self._finish(self._start_fetch())
+    elif self._fetch is None and self._calls_since_fetch >= self._update_period:
+      self._start_fetch()
 
   def close(self, timeout_seconds: float = 5.0) -> None:
     """Ends the thread, within the timeout."""
-    self._closed = True
     self._requests.put(None)
     self._thread.join(timeout_seconds)
 
-  def _fetch(self) -> None:
-    """Starts a fetch unless one is running."""
-    if not self._is_fetching:
-      self._calls_since_fetch = 0
-      self._is_fetching = True
-      self._requests.put(None)
+  def _start_fetch(self) -> futures.Future:
+    self._calls_since_fetch = 0
+    self._fetch = fetch = futures.Future()
+    self._requests.put(fetch)
+    return fetch
 
-  def _wait_for_fetch(self) -> None:
+  def _finish(self, fetch: futures.Future) -> None:
+    """Waits for the running fetch, and applies its values."""
     signals.wait_for(
-      self._arrived.wait,
+      lambda seconds: bool(futures.wait([fetch], seconds).done),
       lambda: f'{self._description} from the learner',
       self._timeout_seconds,
       self._stop,
     )
-    self._take_over()
-
-  def _take_over(self) -> None:
-    if not self._arrived.is_set():
-      return
-    self._arrived.clear()
-    self._is_fetching = False
-    error, self._error = self._error, None
-    if error is not None:
-      raise error
-    *groups, version, max_priority = self._fetched
+    self._fetch = None
+    (*groups, version, max_priority), arrived_at = fetch.result()
     values = [value for group in groups for value in group]
     variable_client.check_alike(
       self._description, [value.shape for value in values], self._variables
@@ -136,19 +120,12 @@ class RemoteVariableClient(variable_client.VariableClient):
       variable.assign(value)
     self._version = int(version)
     self._max_priority = float(max_priority)
-    self._fetched_at = self._arrived_at
+    self._fetched_at = arrived_at
 
   def _run(self) -> None:
-    while not (self._closed or self._stop.is_set()):
+    while (fetch := self._requests.get()) is not None:
       try:
-        self._requests.get(timeout=_SLICE_SECONDS)
-      except queue.Empty:
-        continue
-      if self._closed:
-        return
-      try:
-        self._fetched = self._source.get_variables(self._names)
+        values = self._source.get_variables(self._names)
+        fetch.set_result((values, time.monotonic()))
       except Exception as error:  # `update` raises it in the actor's thread.
-        self._error = error
-      self._arrived_at = time.monotonic()
-      self._arrived.set()
+        fetch.set_exception(error)

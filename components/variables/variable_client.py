@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any
 
 import tensorflow as tf
 
@@ -46,29 +46,15 @@ class VariableClient(abc.ABC):
       TimeoutError: If a wait was too long.
     """
 
-  @abc.abstractmethod
-  def close(self) -> None:
-    """Ends all threads."""
-
-
-class Versioned(Protocol):
-  """Learner with a version of its variables."""
-
-  @property
-  def version(self) -> int:
-    """Learner steps of its variables."""
-    ...
-
-  @property
-  def max_priority(self) -> float:
-    """Largest priority so far."""
-    ...
+  def close(self) -> None:  # noqa: B027 (only some have threads)
+    """Ends all threads, if there are any."""
 
 
 class SharedVariableClient(VariableClient):
   """Exposes the version of the learner's own variables, without a copy."""
 
-  def __init__(self, learner: Versioned):
+  def __init__(self, learner: Any):
+    """Takes a learner with the attributes `version` and `max_priority`."""
     self._learner = learner
 
   @property
@@ -85,9 +71,6 @@ class SharedVariableClient(VariableClient):
 
   def update(self, wait: bool = False) -> None:
     del wait  # They are always up to date.
-
-  def close(self) -> None:
-    """Does nothing."""
 
 
 def check_alike(

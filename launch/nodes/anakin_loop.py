@@ -42,12 +42,12 @@ class AnakinNode(learning.LearningNode):
     self._num_steps = transport.num_steps
     context.report_start('compiling its loop')
     learner = anakin.CompiledLearner(
-      anakin.LoopParts(policy, environment, transport, self._update),
+      policy, environment, transport, self._update,
       anakin.begin(timestep, state, policy.initial_state(ids)),
       logger=self._logger,
       jit_compile=session.jit_compile,
       divergence=session.divergence,
-    )
+    )  # fmt: skip
     self._program = learner
     snapshots = anakin.CompiledSnapshots(learner, session.replay_directory)
     self._begin_with(learner, snapshots)

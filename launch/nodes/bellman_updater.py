@@ -3,6 +3,7 @@
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -194,7 +195,7 @@ class BellmanUpdaterNode(node.Node):
 def make_beside(
   context: node.Context,
   session: session_lib.Session,
-  learned: variables.Versioned,
+  learned: Any,
   exports: Mapping[str, Sequence[tf.Variable]],
   transport: transports.Transport,
   max_pending_items: int,

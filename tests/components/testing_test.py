@@ -47,51 +47,44 @@ class _Policy(interfaces.Policy):
     return noise
 
 
-class _ByPosition(_Policy):
-  def initial_state(self, environment_ids):
-    return super().initial_state(range(len(environment_ids)))
+def _widen(policy, observation, step_type, state):
+  output = policy.step(observation, {**state, 'count': tf.zeros([5])})
+  count = tf.cast(output.state['count'], tf.float64)
+  return output._replace(state={**output.state, 'count': count})
 
 
-class _Unlimited(_Policy):
-  def _limit(self, action):
-    return 2 * tf.tanh(10 * action)
+def _act_always(policy, observation, step_type, state):
+  state = policy.reset_state(state, tf.equal(step_type, 0))
+  return policy.step(observation, state)
 
 
-class _Widening(_Policy):
-  def step(self, observation, state):
-    output = super().step(observation, state)
-    count = tf.cast(output.state['count'], tf.float64)
-    return output._replace(state={**output.state, 'count': count})
-
-  def act(self, observation, step_type, state):
-    return self.step(observation, {**state, 'count': tf.zeros([5])})
-
-
-class _Stateful(_Policy):
-  def _noise(self, noise):
-    return tf.random.uniform(noise.shape)
-
-
-class _Centering(_Policy):
-  def _limit(self, action):
-    return tf.tanh(action - tf.reduce_mean(action, 0))
-
-
-class _Restless(_Policy):
-  def act(self, observation, step_type, state):
-    state = self.reset_state(state, tf.equal(step_type, 0))
-    return self.step(observation, state)
-
-
-class _Unforgetting(_Policy):
-  def reset_state(self, state, first):
-    return state
-
-
-class _Picking(_Policy):
-  def _limit(self, action):
-    highest = tf.argmax(action[:, 0])
-    return super()._limit(action) + 0.0 * action[highest]
+# Methods that are wrong, by the conformance test that must fail.
+_WRONG_POLICIES = {
+  'state_follows_from_the_environment_ids_alone': {
+    'initial_state': lambda policy, ids: _Policy.initial_state(
+      policy, range(len(ids))
+    )
+  },
+  'actions_fit_the_spec': {
+    '_limit': lambda policy, action: 2 * tf.tanh(10 * action)
+  },
+  'state_keeps_its_form': {'act': _widen},
+  'same_state_same_output': {
+    '_noise': lambda policy, noise: tf.random.uniform(noise.shape)
+  },
+  'rows_are_independent': {
+    '_limit': lambda policy, action: tf.tanh(action - tf.reduce_mean(action, 0))
+  },
+  'ended_rows_keep_their_state': {'act': _act_always},
+  'episodes_begin_without_memory': {
+    'reset_state': lambda policy, state, first: state
+  },
+  'compiles_for_any_number_of_rows': {
+    '_limit': lambda policy, action: (
+      tf.tanh(action) + 0.0 * action[tf.argmax(action[:, 0])]
+    )
+  },
+}
 
 
 class _Policies(testing.PolicyConformance):
@@ -108,22 +101,10 @@ class TestPolicy(_Policies):
   pass
 
 
-@pytest.mark.parametrize(
-  ('policy_class', 'check'),
-  [
-    (_ByPosition, 'state_follows_from_the_environment_ids_alone'),
-    (_Unlimited, 'actions_fit_the_spec'),
-    (_Widening, 'state_keeps_its_form'),
-    (_Stateful, 'same_state_same_output'),
-    (_Centering, 'rows_are_independent'),
-    (_Restless, 'ended_rows_keep_their_state'),
-    (_Unforgetting, 'episodes_begin_without_memory'),
-    (_Picking, 'compiles'),
-  ],
-)
-def test_finds_wrong_policies(policy_class, check):
+@pytest.mark.parametrize('check', _WRONG_POLICIES)
+def test_finds_wrong_policies(check):
   checks = _Policies()
-  checks.policy_class = policy_class
+  checks.policy_class = type('Wrong', (_Policy,), _WRONG_POLICIES[check])
   with pytest.raises((AssertionError, ValueError, AttributeError)):
     getattr(checks, f'test_{check}')()
 
@@ -188,16 +169,6 @@ class _KeepsOthers(_Update):
     return {**super().exports, 'other': [self.others()]}
 
 
-class _Vector(_Update):
-  def _metric(self, loss):
-    return tf.stack([loss, loss])
-
-
-class _OnePriority(_Update):
-  def _priorities(self, errors):
-    return tf.reduce_mean(errors)
-
-
 class _Annealing(_Update):
   """Counts outside of its variables."""
 
@@ -216,14 +187,8 @@ class _Growing(_Update):
     network.more = tf.Variable(0.0)
 
 
-class _PickingUpdate(_Update):
-  def _metric(self, loss):
-    return tf.stack([loss, loss])[tf.cast(loss > 0.1, tf.int32)]
-
-
-class _Unmasked(_Update):
-  def _mask(self, data):
-    return 1.0
+def _wrong_update(**methods):
+  return type('Wrong', (_Update,), methods)
 
 
 class _Updates(testing.UpdateConformance):
@@ -267,12 +232,28 @@ class _Updates(testing.UpdateConformance):
   [
     (_ExportsCopies, 'exports_variables_of_the_network'),
     (_KeepsOthers, 'exports_belong_to_its_variables'),
-    (_Vector, 'metrics_are_finite_scalars'),
-    (_OnePriority, 'priorities_are_of_the_items'),
+    (
+      _wrong_update(_metric=lambda update, loss: tf.stack([loss, loss])),
+      'metrics_are_finite_scalars',
+    ),
+    (
+      _wrong_update(_priorities=lambda update, errors: tf.reduce_mean(errors)),
+      'priorities_are_of_the_items',
+    ),
     (_Annealing, 'all_it_knows_is_in_its_variables'),
     (_Growing, 'its_variables_exist_beforehand'),
-    (_PickingUpdate, 'compiles'),
-    (_Unmasked, 'padding_counts_for_nothing'),
+    (
+      _wrong_update(
+        _metric=lambda update, loss: tf.stack([loss, loss])[
+          tf.cast(loss > 0.1, tf.int32)
+        ]
+      ),
+      'compiles',
+    ),
+    (
+      _wrong_update(_mask=lambda update, data: 1.0),
+      'padding_counts_for_nothing',
+    ),
   ],
 )
 def test_finds_wrong_updates(update_class, check):

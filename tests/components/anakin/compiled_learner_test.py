@@ -9,7 +9,6 @@ from repertory.components import (
   anakin,
   interfaces,
   learners,
-  loggers,
   replay,
   specs,
 )
@@ -90,15 +89,12 @@ class _Hidden:
     self.variable = tf.Variable(0, dtype=tf.int64)
 
 
-class _Logger(loggers.Logger):
+class _Logger:
   def __init__(self):
     self.rows = []
 
   def write(self, data):
     self.rows.append({k: float(v) for k, v in data.items()})
-
-  def close(self):
-    pass
 
 
 class _Run:
@@ -127,7 +123,10 @@ class _Run:
       timestep, state, policy.initial_state(range(_NUM_ENVIRONMENTS))
     )
     self.learner = anakin.CompiledLearner(
-      anakin.LoopParts(policy, environment, self.transport, self.update),
+      policy,
+      environment,
+      self.transport,
+      self.update,
       begin,
       logger=logger,
       divergence=divergence,

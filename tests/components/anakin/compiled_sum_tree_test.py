@@ -11,47 +11,21 @@ from repertory.components.anakin import sum_tree
 _NUM_SET, _NUM_RUNS, _RUN, _NUM_DRAWN = 7, 2, 5, 40
 
 
-class _Compiled:
-  """A tree whose operations are compiled as in a program."""
-
-  def __init__(self, size, jit_compile):
-    self.size = size
-    self.tree = sum_tree.TensorSumTree(size)
-    self.run_length = min(_RUN, size)
-    function = functools.partial(
-      tf.function, autograph=False, jit_compile=jit_compile
-    )
-    self._set = function(self.tree.set)
-    self._set_runs = function(
-      lambda starts, weights: self.tree.set_runs(
-        starts, self.run_length, weights
-      )
-    )
-    self._draw = function(self.tree.draw)
-
-  def set(self, places, weights):
-    self._set(tf.constant(places, tf.int32), tf.constant(weights, tf.float64))
-
-  def set_runs(self, starts, weights):
-    self._set_runs(
-      tf.constant(starts, tf.int32), tf.constant(weights, tf.float64)
-    )
-
-  def draw(self, uniforms):
-    return self._draw(tf.constant(uniforms, tf.float64)).numpy()
-
-  def set_all(self, weights):
-    """Sets all weights."""
-    self.tree.set(tf.range(self.size), tf.constant(weights, tf.float64))
-
-  def weights(self):
-    return self.tree.leaves.numpy()[: self.size]
-
-
 @functools.cache
 def _compiled(size, jit_compile=False):
-  """Returns a tree that tests share; each sets its own weights."""
-  return _Compiled(size, jit_compile)
+  """Returns a tree that tests share, and its compiled methods."""
+  tree = sum_tree.TensorSumTree(size)
+  length = min(_RUN, size)
+
+  def compile_method(method):
+    return tf.function(method, autograph=False, jit_compile=jit_compile)
+
+  return (
+    tree,
+    compile_method(tree.set),
+    compile_method(lambda *args: tree.set_runs(args[0], length, args[1])),
+    compile_method(tree.draw),
+  )
 
 
 def _find(weights, uniforms):
@@ -73,29 +47,30 @@ def _find(weights, uniforms):
 def test_equals_a_search_from_the_first_on(size, jit_compile):
   random = np.random.default_rng(size)
   # Partial node, full node, one more than that, and three levels.
-  compiled, weights = _compiled(size, jit_compile), np.zeros(size)
-  compiled.set_all(weights)
-  num_compared = 0
+  tree, set_weights, set_runs, draw = _compiled(size, jit_compile)
+  weights, num_compared = np.zeros(size), 0
+  tree.set(tf.range(size), tf.constant(weights))
   for _ in range(12):
     # Integers, whose sums are exact; an index may be repeated, with the same
     # weight.
     values = random.integers(0, 4, size).astype(np.float64)
     places = random.integers(size, size=_NUM_SET)
-    compiled.set(places, values[places])
+    set_weights(tf.constant(places, tf.int32), tf.constant(values[places]))
     weights[places] = values[places]
-    length = compiled.run_length
+    length = min(_RUN, size)
     starts = random.integers(size - length + 1, size=_NUM_RUNS)
     runs = np.stack([values[start : start + length] for start in starts])
-    compiled.set_runs(starts, runs)
+    set_runs(tf.constant(starts, tf.int32), tf.constant(runs))
     for start, run in zip(starts, runs):
       weights[start : start + length] = run
-    np.testing.assert_array_equal(compiled.weights(), weights)
+    np.testing.assert_array_equal(tree.leaves[:size], weights)
     total = weights.sum()
-    assert compiled.tree.total().numpy() == total
+    assert tree.total().numpy() == total
     if total:
       uniforms = random.random(_NUM_DRAWN)
       uniforms[:2] = 0.0, 1 - 2**-48
-      assert compiled.draw(uniforms).tolist() == _find(weights, uniforms)
+      found = draw(tf.constant(uniforms)).numpy()
+      assert found.tolist() == _find(weights, uniforms)
       num_compared += 1
   assert num_compared > 5
 
@@ -116,15 +91,15 @@ def test_a_run_may_reach_over_the_nodes_of_two_levels():
 def test_zero_weights_are_never_sampled(size, jit_compile):
   """Not even if rounding ends next to an item or after the last one."""
   random = np.random.default_rng(size)
-  compiled = _compiled(size, jit_compile)
+  tree, _, _, draw = _compiled(size, jit_compile)
   for _ in range(40):
     weights = random.random(size) * 10.0 ** random.integers(-9, 9, size)
     weights *= random.random(size) < random.choice([0.02, 0.3])
     weights[random.integers(size)] = 1.0
-    compiled.set_all(weights)
+    tree.set(tf.range(size), tf.constant(weights))
     sums = np.cumsum(weights) / weights.sum()
     edges = random.choice(np.append(sums, [0.0, 1.0]), _NUM_DRAWN)
     edges[::3] = np.nextafter(edges[::3], 2)
     edges[1::3] = np.nextafter(edges[1::3], -1)
-    places = compiled.draw(np.clip(edges, 0, 1 - 2**-53))
+    places = draw(tf.constant(np.clip(edges, 0, 1 - 2**-53))).numpy()
     assert (weights[places] > 0).all()

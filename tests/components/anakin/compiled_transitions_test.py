@@ -18,46 +18,32 @@ def _make_items(n_step, **settings):
   )
 
 
-def _make_histories(num_moments, lengths, seed=0):
-  """Returns histories whose episodes terminate, are truncated, or fade."""
-  random = np.random.default_rng(seed)
-  histories = []
-  for slot, choice in enumerate(lengths, 1):
-    rewards, discounts = [], []
-    while sum(len(row) + 1 for row in rewards) < num_moments:
-      length = int(random.choice(choice))
-      rewards.append(random.normal(0, 3, length).astype(np.float32))
-      discounts.append(random.choice([0.5, 1.0], length))
-      discounts[-1][-1] = random.choice([0.0, 1.0])
-    histories.append(
-      sequence_twin.make_history(slot, rewards, num_moments, discounts)
-    )
-  return histories
-
-
-def _make_player(experience, histories, seed=0):
+def _make_player(items, histories, seed=0, **settings):
+  experience = scripted_rollouts.make_experience(items, **settings)
   transport = transitions.TransitionTransport(experience, len(histories), seed)
   return scripted_rollouts.Player(
     transport, scripted_rollouts.Script(histories)
   )
 
 
-def _anchors(items, histories):
-  return [
-    (scripted_rollouts.anchor_of(item.observation, histories), item)
-    for item in items
+def _record(items, histories):
+  """Returns the adder's items with their anchors, and counts per step."""
+  made, counts = scripted_rollouts.record(items, histories)
+  anchors = [
+    scripted_rollouts.anchor_of(item.observation, histories) for item in made
   ]
+  return list(zip(anchors, made)), counts
 
 
 @pytest.mark.parametrize(('n_step', 'max_abs_reward'), [(1, None), (5, 2.0)])
 def test_all_items_equal_those_of_the_adder(n_step, max_abs_reward):
   """Rows end at different times, one at every other step, one never."""
   items = _make_items(n_step, max_abs_reward=max_abs_reward)
-  histories = _make_histories(30, [[1, 2, 3, 4, 7], [1], [100]])
-  made, counts = scripted_rollouts.record(items, histories)
-  anchored = _anchors(made, histories)
-  experience = scripted_rollouts.make_experience(items)
-  player = _make_player(experience, histories)
+  histories = scripted_rollouts.make_histories(
+    30, [[1, 2, 3, 4, 7], [1], [100]]
+  )
+  anchored, counts = _record(items, histories)
+  player = _make_player(items, histories)
   for count in counts:
     player.step()
     held = dict(anchored[:count])
@@ -73,35 +59,26 @@ def test_all_items_equal_those_of_the_adder(n_step, max_abs_reward):
 )
 def test_the_oldest_are_replaced_when_it_is_full(max_size, lengths):
   items = _make_items(n_step=3)
-  histories = _make_histories(60, lengths, seed=1)
-  made, counts = scripted_rollouts.record(items, histories)
-  anchored = _anchors(made, histories)
-  experience = scripted_rollouts.make_experience(items, max_size=max_size)
-  player = _make_player(experience, histories)
+  histories = scripted_rollouts.make_histories(60, lengths, seed=1)
+  anchored, counts = _record(items, histories)
+  player = _make_player(items, histories, max_size=max_size)
   num_dropped = [0]
   for count in counts:
     player.step()
     held = dict(anchored[:count])
     num_dropped.append(scripted_rollouts.check_held(player, held, max_size))
     assert num_dropped[-1] >= num_dropped[-2]
-  assert (
-    player.time > 2 * player.transport._num_moments
-  )  # The ring wrapped around.
-  assert num_dropped[-1] >= len(made) - max_size > max_size
-
-
-def _weights_by_key(player):
-  weights = player.weights()
-  return weights[weights > 0]
+  # The ring wrapped around.
+  assert player.time > 2 * player.transport._num_moments
+  assert num_dropped[-1] >= len(anchored) - max_size > max_size
 
 
 def test_new_items_get_the_largest_priority():
   items = _make_items(3)
-  histories = _make_histories(30, [[4, 6], [5]])
-  experience = scripted_rollouts.make_experience(
-    items, priority_exponent=0.5, min_priority=0.25
+  histories = scripted_rollouts.make_histories(30, [[4, 6], [5]])
+  player = _make_player(
+    items, histories, priority_exponent=0.5, min_priority=0.25
   )
-  player = _make_player(experience, histories)
   largest = [1.0, 4.0, 16.0, 2.25]
   expected = []
   for t in range(len(histories[0]) - 1):
@@ -110,37 +87,32 @@ def test_new_items_get_the_largest_priority():
     # √1, √4, √16 and √2.25.
     new = player.status().inserts - before
     expected += [[1.0, 2.0, 4.0, 1.5][t % 4]] * new
-  assert sorted(_weights_by_key(player)) == sorted(expected)
+  weights = player.weights()
+  assert sorted(weights[weights > 0]) == sorted(expected)
   assert len(set(expected)) == 4
-
-
-def _sample_of(keys):
-  keys = tf.constant(keys, tf.uint64)
-  return types.Sample((), keys=keys, probabilities=(), table_sizes=())
 
 
 def test_priorities_that_are_set():
   items = _make_items(1)
-  histories = _make_histories(20, [[4, 6], [5]])
-  experience = scripted_rollouts.make_experience(
-    items, priority_exponent=0.5, min_priority=0.25
+  histories = scripted_rollouts.make_histories(20, [[4, 6], [5]])
+  player = _make_player(
+    items, histories, priority_exponent=0.5, min_priority=0.25
   )
-  player = _make_player(experience, histories)
   for _ in range(12):
     player.step()
   transport = player.transport
   keys = np.flatnonzero(player.weights())[[0, 3, 5, 3]]
-  before = player.weights()
+  sample = types.Sample((), tf.constant(keys, tf.uint64), (), ())
+  expected = player.weights()
   # The minimum priority is 0.25. An item may be in a batch twice.
   transport.set_priorities(
-    _sample_of(keys), tf.constant([9.0, 0.0, 2.25, 0.0]), tf.constant(True)
+    sample, tf.constant([9.0, 0.0, 2.25, 0.0]), tf.constant(True)
   )
-  expected = before.copy()
   expected[keys] = [3.0, 0.5, 1.5, 0.5]
   np.testing.assert_array_equal(player.weights(), expected)
   np.testing.assert_array_equal(transport._tree.total().numpy(), expected.sum())
   transport.set_priorities(
-    _sample_of(keys), tf.constant([np.nan, 4.0, 4.0, 4.0]), tf.constant(False)
+    sample, tf.constant([np.nan, 4.0, 4.0, 4.0]), tf.constant(False)
   )
   np.testing.assert_array_equal(player.weights(), expected)
 
@@ -154,15 +126,12 @@ def _find(weights, u):
 @pytest.mark.parametrize('priority_exponent', [None, 0.5])
 def test_draws_follow_the_weights(priority_exponent):
   items = _make_items(3)
-  histories = _make_histories(30, [[4, 6], [5], [1, 2]])
-  experience = scripted_rollouts.make_experience(
-    items,
-    max_size=30,
-    batch_size=16,
+  histories = scripted_rollouts.make_histories(30, [[4, 6], [5], [1, 2]])
+  player = _make_player(
+    items, histories, seed=5, max_size=30, batch_size=16,
     priority_exponent=priority_exponent,
     min_priority=None if priority_exponent is None else 0.01,
-  )
-  player = _make_player(experience, histories, seed=5)
+  )  # fmt: skip
   counters = random_streams.initial_counters(5, range(16))
   for t in range(28):
     # Weights of 1 and 2, whose sums are exact.
@@ -193,16 +162,12 @@ def test_draws_follow_the_weights(priority_exponent):
 def test_updates_are_due_as_elsewhere():
   samples_per_insert, min_size, batch_size = 1.7, 5, 3
   items = _make_items(5)
-  histories = _make_histories(40, [[4, 6], [9], [1, 2]])
-  experience = scripted_rollouts.make_experience(
-    items,
-    max_size=60,
-    batch_size=batch_size,
-    samples_per_insert=samples_per_insert,
-    min_size=min_size,
-  )
-  player = _make_player(experience, histories)
-  replay_ratio = replay.ReplayRatio(experience.table, batch_size)
+  histories = scripted_rollouts.make_histories(40, [[4, 6], [9], [1, 2]])
+  player = _make_player(
+    items, histories, max_size=60, batch_size=batch_size,
+    samples_per_insert=samples_per_insert, min_size=min_size,
+  )  # fmt: skip
+  replay_ratio = replay.ReplayRatio(player.transport._table, batch_size)
   steps = 0
   most = 0
   while player.time < 39:

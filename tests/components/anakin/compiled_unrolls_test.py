@@ -1,7 +1,5 @@
 """Compares unrolls made inside a program with those of adders."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,25 +10,6 @@ from repertory.components.anakin import unrolls
 from repertory.components.config import settings
 from repertory.components.transports import experience as experience_lib
 from support.replay import scripted_rollouts, sequence_twin
-
-_NO_PRIORITY: Any = None
-
-
-def _make_histories(num_environments, num_moments):
-  """Returns histories whose episodes terminate, are truncated, or fade."""
-  random = np.random.default_rng(num_environments)
-  histories = []
-  for slot in range(1, num_environments + 1):
-    lengths = [[1, 2, 3, 7], [1], [100]][slot % 3]
-    rewards, discounts = [], []
-    while sum(len(row) + 1 for row in rewards) < num_moments:
-      length = int(random.choice(lengths))
-      rewards.append(random.integers(1, 1000, length).tolist())
-      discounts.append(random.choice([0.0, 0.5, 1.0], length))
-    histories.append(
-      sequence_twin.make_history(slot, rewards, num_moments, discounts)
-    )
-  return histories
 
 
 def _make_transport(num_environments, batch_size, **items):
@@ -57,11 +36,7 @@ def _act_with_versions_of_iterations(histories, num_steps):
 # of single steps.
 @pytest.mark.parametrize(
   ('num_environments', 'batch_size', 'length', 'steps', 'updates'),
-  [
-    (6, 2, 5, 4, 3),
-    (2, 6, 5, 12, 1),
-    (3, 3, 2, 1, 1),
-  ],
+  [(6, 2, 5, 4, 3), (2, 6, 5, 12, 1), (3, 3, 2, 1, 1)],
 )
 def test_batches_equal_those_of_the_adder(
   num_environments, batch_size, length, steps, updates
@@ -73,7 +48,12 @@ def test_batches_equal_those_of_the_adder(
   assert transport.max_updates == updates
   num_turns = 24 // steps
   histories = _act_with_versions_of_iterations(
-    _make_histories(num_environments, num_turns * steps + 1), steps
+    scripted_rollouts.make_histories(
+      num_turns * steps + 1,
+      ([[1], [100], [1, 2, 3, 7]] * 2)[:num_environments],
+      seed=num_environments,
+    ),
+    steps,
   )
   script = scripted_rollouts.Script(histories)
   made, counts = scripted_rollouts.record(items, histories)
@@ -82,7 +62,7 @@ def test_batches_equal_those_of_the_adder(
   @tf.function(autograph=False)
   def run_iteration(carry, version):
     carry, held, episodes = transport.collect(
-      script.act, carry, version, _NO_PRIORITY
+      script.act, carry, version, tf.constant(1.0, tf.float64)
     )
     samples = [transport.sample(held, tf.constant(j)) for j in range(updates)]
     return carry, samples, episodes
@@ -121,20 +101,9 @@ def test_batches_equal_those_of_the_adder(
     ((6, 4), {}, 'batch_size must be a multiple or a divisor .* got 4 and 6'),
     ((4, 4), {'across_episodes': False}, 'across_episodes must be true'),
     ((4, 4), {'burn_in': 1}, 'across_episodes must be true, without burn-in'),
-    (
-      (4, 4),
-      {'period': 2},
-      'across_episodes must be true, without .* overlap',
-    ),
+    ((4, 4), {'period': 2}, 'across_episodes .* without .* overlap'),
   ],
 )
 def test_mismatches_are_refused_by_name(parts, items, message):
   with pytest.raises(settings.SettingError, match=message):
     _make_transport(*parts, **items)
-
-
-def test_priorities_are_refused():
-  transport, _ = _make_transport(2, 2)
-  assert not transport.has_priorities
-  with pytest.raises(ValueError, match='priorities must be None'):
-    transport.set_priorities(*[_NO_PRIORITY] * 3)

@@ -18,14 +18,7 @@ def test_syntax():
 
 @pytest.mark.parametrize(
   'name',
-  [
-    'a',
-    ':a',
-    'a:b:c',
-    '1:a',
-    'a.:b',
-    'gym:A-v1',
-  ],
+  ['a', ':a', 'a:b:c', '1:a', 'a.:b', 'gym:A-v1'],
 )
 def test_no_syntax(name):
   assert import_paths.SYNTAX.fullmatch(name) is None

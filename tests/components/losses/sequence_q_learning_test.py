@@ -74,7 +74,7 @@ def _random_arguments(length=20, batch=3):
   size = [length, batch]
   return {
     'q': random.normal(0, 3, [length + 1, batch, 3]),
-    'actions': random.integers(3, size=size),
+    'actions': random.integers(3, size=size, dtype=np.uint8),
     'rewards': random.normal(size=size),
     'discounts': random.choice(
       [0.0, 0.6, 0.99, 1.0], size, p=[0.1, *[0.3] * 3]
@@ -84,8 +84,7 @@ def _random_arguments(length=20, batch=3):
   }
 
 
-@pytest.mark.parametrize('length', [1, 20])
-@pytest.mark.parametrize('n_step', [1, 5, 40])
+@pytest.mark.parametrize(('length', 'n_step'), [(1, 1), (20, 5), (20, 40)])
 def test_errors_equal_the_equation(length, n_step):
   arguments = _random_arguments(length)
   np.testing.assert_allclose(
@@ -93,13 +92,6 @@ def test_errors_equal_the_equation(length, n_step):
     _slow_errors(**arguments, n_step=n_step),
     atol=1e-9,
   )
-
-
-def test_errors_take_any_integer_action():
-  arguments = _random_arguments()
-  expected = _errors(**arguments, n_step=2)
-  arguments['actions'] = arguments['actions'].astype(np.uint8)
-  np.testing.assert_array_equal(_errors(**arguments, n_step=2), expected)
 
 
 def test_padding_has_no_effect():

@@ -29,64 +29,23 @@ def make_images(height, width, channels, batch_size=2):
   return random.integers(0, 256, shape).astype(np.uint8)
 
 
-def slow_convolution(x, w, b, stride):
-  """y[i, j, o] = b[o] + Σ x[s i + k, s j + l, c] w[k, l, c, o]; `[H, W, C]`."""
-  size = w.shape[0]
-  height = (x.shape[0] - size) // stride + 1
-  width = (x.shape[1] - size) // stride + 1
-  y = np.zeros([height, width, w.shape[-1]])
-  for i in range(height):
-    for j in range(width):
-      patch = x[i * stride : i * stride + size, j * stride : j * stride + size]
-      for o in range(w.shape[-1]):
-        y[i, j, o] = b[o] + np.sum(patch * w[..., o])
-  return y
+def convolve(arrays, name, x, stride=1, padding='VALID'):
+  w, b = (arrays[f'{name}/{n}:0'] for n in 'wb')
+  return tf.nn.conv2d(x, w, stride, padding) + b
 
 
-def slow_same_convolution(x, w, b):
-  """The same with stride 1 and a border of zeros around the image."""
-  return slow_convolution(np.pad(x, [(1, 1), (1, 1), (0, 0)]), w, b, 1)
+def plain_residual(arrays, x, num_sections):
+  """Features, with a border of zeros around the images of each layer."""
 
+  def convolve_same(x, name):
+    return convolve(arrays, f'residual_torso/{name}', x, padding='SAME')
 
-def slow_max_pool(x):
-  """The largest of 3 by 3, at every second pixel.
-
-  Of an even number of pixels the first window starts at the border and the last
-  one sticks out; of an odd number both stick out.
-  """
-  height, width, channels = x.shape
-  y = np.zeros([(height + 1) // 2, (width + 1) // 2, channels])
-  for i in range(y.shape[0]):
-    for j in range(y.shape[1]):
-      top, left = 2 * i - height % 2, 2 * j - width % 2
-      window = x[max(top, 0) : top + 3, max(left, 0) : left + 3]
-      y[i, j] = window.max(axis=(0, 1))
-  return y
-
-
-def slow_convolutional(name, strides, arrays, image):
-  """Features of one image."""
-  x = image / 255
-  for layer, stride in enumerate(strides):
-    w, b = (arrays[f'{name}/conv_{layer}/{n}:0'] for n in 'wb')
-    x = np.maximum(slow_convolution(x, w, b, stride), 0)
-  return x.ravel()
-
-
-def slow_residual(arrays, image, num_sections):
-  """Features of one image."""
-
-  def convolve(x, name):
-    w, b = (arrays[f'residual_torso/{name}/{n}:0'] for n in 'wb')
-    return slow_same_convolution(x, w, b)
-
-  x = image / 255
   for s in range(num_sections):
-    x = slow_max_pool(convolve(x, f'section_{s}/conv'))
+    x = tf.nn.max_pool2d(convolve_same(x, f'section_{s}/conv'), 3, 2, 'SAME')
     for block in (f'section_{s}/block_0', f'section_{s}/block_1'):
-      inner = convolve(np.maximum(x, 0), f'{block}/conv_0')
-      x = x + convolve(np.maximum(inner, 0), f'{block}/conv_1')
-  return np.maximum(x, 0).ravel()
+      inner = convolve_same(tf.nn.relu(x), f'{block}/conv_0')
+      x = x + convolve_same(tf.nn.relu(inner), f'{block}/conv_1')
+  return tf.reshape(tf.nn.relu(x), [len(x), -1]).numpy()
 
 
 def trace(torso, size):
@@ -136,24 +95,14 @@ class TestConvolutions:
     ('make', 'size', 'strides', 'num_features'),
     [
       # 40: 9, 3, 1; 44: 10, 4, 2.
-      pytest.param(
-        networks.NatureTorso, (40, 44), [4, 2, 1], 1 * 2 * 64, id='nature'
-      ),
+      (networks.NatureTorso, (40, 44), [4, 2, 1], 1 * 2 * 64),
       # 26: 5, 1; 54: 10, 2.
-      pytest.param(
-        networks.DataEfficientTorso,
-        (26, 54),
-        [5, 5],
-        1 * 2 * 64,
-        id='data_efficient',
-      ),
+      (networks.DataEfficientTorso, (26, 54), [5, 5], 1 * 2 * 64),
       # 4: 2; 5: 3.
-      pytest.param(
-        networks.MinAtarTorso, (4, 5), [1], 2 * 3 * 16, id='minatar'
-      ),
+      (networks.MinAtarTorso, (4, 5), [1], 2 * 3 * 16),
     ],
   )
-  def test_is_the_slow_one(self, make, size, strides, num_features):
+  def test_equals_plain_tensorflow(self, make, size, strides, num_features):
     height, width = size
     images = make_images(height, width, 2)
     torso = make()
@@ -161,9 +110,10 @@ class TestConvolutions:
     arrays = randomize(torso)
     features = torso(tf.constant(images))
     assert features.shape == [2, num_features]
-    expected = [
-      slow_convolutional(torso.name, strides, arrays, image) for image in images
-    ]
+    x = images / 255
+    for i, stride in enumerate(strides):
+      x = tf.nn.relu(convolve(arrays, f'{torso.name}/conv_{i}', x, stride))
+    expected = tf.reshape(x, [2, -1]).numpy()
     # Some are cut off at 0, and not nearly all.
     share = np.count_nonzero(expected) / np.size(expected)
     assert 60 / 192 <= share <= 200 / 256
@@ -175,12 +125,12 @@ class TestResidualTorso:
     ('height', 'width', 'channels'),
     [(6, 5, (3, 4)), (7, 8, (4,))],
   )
-  def test_is_the_slow_one(self, height, width, channels):
+  def test_equals_plain_tensorflow(self, height, width, channels):
     images = make_images(height, width, 2)
     torso = networks.ResidualTorso(channels)
     torso(tf.constant(images))
     arrays = randomize(torso)
-    expected = [slow_residual(arrays, i, len(channels)) for i in images]
+    expected = plain_residual(arrays, images / 255, len(channels))
     assert np.count_nonzero(expected) > 0
     assert np.count_nonzero(expected) < np.size(expected)
     np.testing.assert_allclose(
@@ -201,23 +151,17 @@ class TestScaling:
     np.testing.assert_allclose(as_is, 255 * features, rtol=1e-3, atol=1e-2)
 
 
-def test_choice_by_size():
-  for size, expected in (
-    ((84, 84), 'nature'),
-    ((36, 36), 'nature'),
-    ((36, 35), 'minatar'),
-    ((35, 84), 'minatar'),
-    ((10, 10), 'minatar'),
-    ((7, 3), 'minatar'),
-    ((2, 84), 'residual'),
-    ((1, 1), 'residual'),
-  ):
-    assert image_torsos.choose('auto', *size) == expected, size
-    # It fits, and what is named stays.
-    minimum = networks.IMAGE_TORSOS[expected].min_pixels
-    assert min(size) >= minimum
-    for name in networks.IMAGE_TORSOS:
-      assert image_torsos.choose(name, *size) == name
+@pytest.mark.parametrize(
+  ('size', 'expected'),
+  [((36, 84), 'nature'), ((35, 84), 'minatar'), ((3, 7), 'minatar'),
+   ((2, 84), 'residual'), ((1, 1), 'residual')],
+)  # fmt: skip
+def test_choice_by_size(size, expected):
+  assert image_torsos.choose('auto', *size) == expected
+  # It fits, and what is named stays.
+  assert min(size) >= networks.IMAGE_TORSOS[expected].min_pixels
+  for name in networks.IMAGE_TORSOS:
+    assert image_torsos.choose(name, *size) == name
 
 
 def test_names_are_those_of_the_settings():

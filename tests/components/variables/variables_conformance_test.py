@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from repertory.components import core, variables
@@ -82,13 +81,6 @@ class _Pair:
   variable_client: Any
   stop: signals.StopSignal
 
-  @property
-  def age_seconds(self) -> float:
-    """Age of the variables, which must be known."""
-    age = self.variable_client.age_seconds
-    assert age is not None
-    return age
-
   def check(self) -> int:
     """Checks that all variables are of one version, and returns it."""
     version = self.variable_client.version
@@ -105,22 +97,16 @@ class VariableClientConformance:
   Subclasses have a method `make_variable_client` of a learner, of the variables
   to update, and of a signal that ends waits.
 
-  Attributes:
-    is_shared: Whether the variables are the learner's own, in the same thread.
-    deadline_seconds: Time after which a call counts as hanging.
-    num_updates: Number of updates while the learner is learning.
   """
 
-  is_shared = False
   deadline_seconds = 60.0
-  num_updates = 100
 
   @contextlib.contextmanager
   def follow(self):
     """Yields a learner and its variable client, which must end its threads."""
     with calls.no_threads_left(self.deadline_seconds):
       learner, stop = _Learner(), signals.StopSignal()
-      own = learner.variables if self.is_shared else _make_variables(-1)
+      own = _make_variables(-1)
       made = self.make_variable_client(learner, own, stop)
       try:
         yield _Pair(learner, own, made, stop)
@@ -134,7 +120,7 @@ class VariableClientConformance:
 
   def test_has_nothing_at_first(self):
     with self.follow() as pair:
-      assert pair.check() == (0 if self.is_shared else -1)
+      assert pair.check() == -1
       assert 0 < pair.variable_client.max_priority < np.inf
 
   def test_waiting_update_comes_back_with_the_newest(self):
@@ -149,7 +135,6 @@ class VariableClientConformance:
       assert pair.check() == pair.learner.version
 
   def test_variables_change_in_updates_alone(self):
-    self._skip_shared()
     with self.follow() as pair:
       self.call(pair.variable_client.update, True)
       pair.learner.step()
@@ -160,7 +145,6 @@ class VariableClientConformance:
       assert pair.check() == before
 
   def test_versions_are_never_mixed_and_never_fall(self):
-    self._skip_shared()
     with self.follow() as pair:
       done = threading.Event()
 
@@ -170,7 +154,7 @@ class VariableClientConformance:
 
       learning, last = calls.Call(learn), -1
       try:
-        for _ in range(self.num_updates):
+        for _ in range(100):
           self.call(pair.variable_client.update)
           version = pair.check()
           assert version >= last
@@ -183,19 +167,16 @@ class VariableClientConformance:
     with self.follow() as pair:
       pair.learner.step()
       self.call(pair.variable_client.update, True)
-      if self.is_shared:
-        assert pair.variable_client.age_seconds is None
-        return
-      young = pair.age_seconds
+      young = pair.variable_client.age_seconds
       calls.wait_until(
-        lambda: pair.age_seconds > young + 0.05,
+        lambda: pair.variable_client.age_seconds > young + 0.05,
         'the variables to grow old',
         self.deadline_seconds,
       )
       begun = time.monotonic()
       pair.learner.step()
       self.call(pair.variable_client.update, True)
-      age = pair.age_seconds
+      age = pair.variable_client.age_seconds
       assert 0 <= age <= time.monotonic() - begun
 
   def test_stop_ends_a_wait(self):
@@ -208,20 +189,19 @@ class VariableClientConformance:
         waiting.result(self.deadline_seconds)
       pair.check()
 
-  def _skip_shared(self):
-    if self.is_shared:
-      pytest.skip('The learner is in the same thread.')
-
 
 def _make_variables(number):
   return [tf.Variable(tf.fill(shape, float(number))) for shape in _SHAPES]
 
 
-class TestShared(VariableClientConformance):
-  is_shared = True
-
-  def make_variable_client(self, learner, variables_in_use, stop):
-    return variables.SharedVariableClient(learner)
+def test_shared_client_has_the_state_of_the_learner():
+  learner = _Learner()
+  client = variables.SharedVariableClient(learner)
+  learner.step()
+  client.update(wait=True)
+  assert (client.version, client.max_priority) == (1, 1.5)
+  assert client.age_seconds is None
+  client.close()
 
 
 class TestLocal(VariableClientConformance):
