@@ -165,8 +165,8 @@ class InferenceServer:
           if one.error is not None:
             raise one.error
         for role in self._roles.values():
-          while reason := self._why_now(role):
-            self._run_batch(role, reason)
+          while self._is_batch_due(role):
+            self._run_batch(role)
     except BaseException:
       self._stop.set()  # Ends all other waits of a failed server.
       raise
@@ -382,19 +382,14 @@ class InferenceServer:
       return _SLICE_SECONDS
     return min(max(0.0, deadline - time.perf_counter()), _SLICE_SECONDS)
 
-  def _why_now(self, role: connections.Role) -> str:
-    """Returns the reason to run a batch now, or ''."""
+  def _is_batch_due(self, role: connections.Role) -> bool:
     if not role.pending:
-      return ''
+      return False
     rows = sum(connection.batch_size for connection in role.pending)
-    if rows >= role.target:
-      return statistics.TARGET
     waited = time.perf_counter() - role.pending[0].arrived_at
-    if waited >= self._window_seconds:
-      return statistics.WINDOW
-    return ''
+    return rows >= role.target or waited >= self._window_seconds
 
-  def _run_batch(self, role: connections.Role, reason: str) -> None:
+  def _run_batch(self, role: connections.Role) -> None:
     """Runs a batch of waiting connections, and answers them."""
     if role.variables is not None and not role.refreshes_at_start:
       role.variables.update()
@@ -404,14 +399,11 @@ class InferenceServer:
     while role.pending and rows + role.pending[0].batch_size <= largest:
       batch.append(role.pending.popleft())
       rows += batch[-1].batch_size
-    self._serve(role, batch, reason)
+    self._serve(role, batch)
 
   def _serve(
-    self,
-    role: connections.Role,
-    batch: list[connections.ActorConnection],
-    reason: str,
-  ):
+    self, role: connections.Role, batch: list[connections.ActorConnection]
+  ) -> None:
     """Acts for connections and answers them; if that fails, each alone."""
     started_at = time.perf_counter()
     try:
@@ -419,7 +411,7 @@ class InferenceServer:
     except Exception as error:
       if len(batch) > 1:
         for connection in batch:
-          self._serve(role, [connection], reason)
+          self._serve(role, [connection])
       else:
         handshakes.refuse(batch[0].stream, error)
         self._end(batch[0])
@@ -432,7 +424,6 @@ class InferenceServer:
       bucket=bucket,
       waits=[started_at - connection.arrived_at for connection in batch],
       run=acted_at - started_at,
-      reason=reason,
     )
 
   def _answer(self, connection: connections.ActorConnection) -> None:

@@ -427,7 +427,6 @@ class LocalBatches(batches.Batches):
 
   def _wait(self) -> types.Sample:
     place, since = self._place, time.monotonic()
-    monitor = waits.WaitMonitor(place, self._table.status, self._describe_wait)
     while True:
       if self._is_closed or place.stop.is_set():
         raise signals.Stopped
@@ -436,14 +435,12 @@ class LocalBatches(batches.Batches):
         return sample
       waited = time.monotonic() - max(since, self._timeout_start)
       if waited > place.timeout_seconds:
+        wait = batches.describe_wait(
+          self._table.description, place, self._table.status()
+        )
         raise TimeoutError(
-          f'Waited {place.timeout_seconds:g} seconds for '
-          f'{self._describe_wait(self._table.status())}'
+          f'Waited {place.timeout_seconds:g} seconds for {wait}'
         )
       batch_timeout = self.batch_timeout_seconds
       if batch_timeout is not None and waited > batch_timeout:
         raise batches.BatchTimeout
-      monitor.keep(waited)
-
-  def _describe_wait(self, seen: waits.Seen) -> str:
-    return batches.describe_wait(self._table.description, self._place, seen)

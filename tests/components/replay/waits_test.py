@@ -1,10 +1,10 @@
-"""Tests of the log messages and errors of waits on a table."""
+"""Tests of the errors of waits on a table."""
 
 import numpy as np
 import pytest
 
 from repertory.components import replay
-from repertory.components.replay import local, waits
+from repertory.components.replay import local
 from support.replay import local_fixture, replay_fixture
 
 _LIMIT = replay.RateLimit(2.0, min_size=5, error_buffer=8.0)
@@ -15,57 +15,21 @@ _NUMBERS = (
 )
 
 
-def _status(inserts, samples):
-  return replay.TableInfo(inserts, 100, inserts, samples)
-
-
-class TestMonitor:
-  """Checks after one second and after two, if it is to warn after two."""
-
-  @pytest.fixture(name='keep')
-  def _keep(self, caplog):
-    """Runs a monitor for some seconds; returns its warnings."""
-
-    def keep(statuses, seconds, warning_seconds=2.0):
-      monitor = waits.WaitMonitor(
-        local.WaitPolicy(warning_seconds=warning_seconds),
-        iter(statuses).__next__,
-        lambda seen: waits.describe(_TABLE, seen),
-      )
-      for waited in seconds:
-        monitor.keep(waited)
-      return [record.getMessage() for record in caplog.records]
-
-    return keep
-
-  def test_warns_once_without_activity(self, keep):
-    (warning,) = keep([_status(3, 0)] * 2, [0.2, 0.9, 1.1, 1.8, 2.2, 3.5, 9.0])
-    assert warning == f'Waited 2 seconds for {_NUMBERS.format(3, 3)}'
-
-  def test_is_silent_with_activity(self, keep):
-    seen = [_status(3, 0), _status(4, 0), _status(4, 1), _status(4, 1)]
-    assert not keep(seen[:3], [1.0, 2.0, 3.0])
-    assert keep(seen[1:] + seen[3:], [1.0, 2.0, 3.0])
-
-  def test_never_warns_without_a_time_or_status(self, keep):
-    assert not keep([], [1.0, 1e9], warning_seconds=None)
-    assert not keep([None] * 9, [1.0, 2.0, 3.0])
-
-
-def test_long_waits_are_logged_with_the_numbers_of_the_error(caplog):
+@pytest.mark.parametrize(
+  ('side', 'text', 'num_items'),
+  [
+    ('learner', "a batch from table 'replay' of this process.", 0),
+    ('actor', "table 'replay' of this process to accept new items", 9),
+  ],
+)
+def test_errors_have_the_numbers_of_the_table(side, text, num_items):
   table = local_fixture.make_table(_TABLE)
-  place = local.WaitPolicy(1.5, warning_seconds=0.4)
+  place = local.WaitPolicy(0.3)
   batches = local.LocalBatches(table, 4, place)
   writer = local_fixture.open_writer(table, place, max_pending_items=0)
-  for wait, text, numbers in (
-    (lambda: next(batches), "a batch from table 'replay' of this process.", 0),
-    (writer.wait, "table 'replay' of this process to accept new items", 9),
-  ):
-    with pytest.raises(TimeoutError) as error:
-      replay_fixture.Call(wait).result()
-    (record,) = caplog.records
-    caplog.clear()
-    for message in (record.getMessage(), str(error.value)):
-      assert text in message
-      assert message.endswith(_NUMBERS.format(numbers, numbers))
+  if side == 'actor':
     writer.put([np.arange(10)])
+  wait = batches.__next__ if side == 'learner' else writer.wait
+  with pytest.raises(TimeoutError, match=text) as error:
+    replay_fixture.Call(wait).result()
+  assert _NUMBERS.format(num_items, num_items) in str(error.value)

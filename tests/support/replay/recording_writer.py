@@ -12,7 +12,6 @@ from support.replay import replay_fixture
 
 class _Place:
   timeout_seconds = 1.0
-  warning_seconds = None
 
   def __init__(self):
     self.stop = signals.StopSignal()
