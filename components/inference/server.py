@@ -142,7 +142,7 @@ class InferenceServer:
     self._selector = selectors.DefaultSelector()
     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
     self._selector.register(self._wake_up, selectors.EVENT_READ, self._wake)
-    self._handshakes: dict[socket.socket, handshakes.Handshake] = {}
+    self._handshakes: set[socket.socket] = set()
     self._connections: set[connections.ActorConnection] = set()
     self._held: list[connections.ActorConnection] = []
 
@@ -159,7 +159,6 @@ class InferenceServer:
       while not self._stop.is_set():
         for key, _ in self._selector.select(self._wait_seconds()):
           key.data()
-        self._end_late_handshakes()
         self._release_held()
         for one in (self._waiter, self._refresher):
           if one.error is not None:
@@ -188,7 +187,7 @@ class InferenceServer:
         stream.close()
         return
       handshake = handshakes.Handshake(stream)
-      self._handshakes[stream] = handshake
+      self._handshakes.add(stream)
       self._selector.register(
         stream, selectors.EVENT_READ, lambda: self._shake_hands(handshake)
       )
@@ -207,9 +206,10 @@ class InferenceServer:
       self._forget(stream)
       return
     except frames.ProtocolError as error:
-      self._refuse(handshake, error)
+      handshakes.refuse(stream, error)
+      self._forget(stream)
       return
-    del self._handshakes[stream]
+    self._handshakes.remove(stream)
     connection = connections.ActorConnection(stream, hello, role, self._spec)
     self._connections.add(connection)
     role.owners.update(dict.fromkeys(hello['environment_ids'], connection))
@@ -218,20 +218,6 @@ class InferenceServer:
       stream.send(frames.header(frames.WELCOME, 0))
     except OSError:  # It has gone already.
       self._end(connection)
-
-  def _end_late_handshakes(self) -> None:
-    late = [one for one in self._handshakes.values() if one.is_late()]
-    for handshake in late:
-      # It may have arrived while others were served.
-      self._shake_hands(handshake)
-      if handshake.stream in self._handshakes:
-        self._refuse(handshake, handshake.describe_lateness())
-
-  def _refuse(
-    self, handshake: handshakes.Handshake, error: frames.ProtocolError
-  ) -> None:
-    handshakes.refuse(handshake.stream, error)
-    self._forget(handshake.stream)
 
   def _receive(self, connection: connections.ActorConnection) -> None:
     if connection.has_unsent and not self._send_rest(connection):
@@ -341,7 +327,7 @@ class InferenceServer:
     self._forget(connection.stream)
 
   def _forget(self, stream: socket.socket) -> None:
-    self._handshakes.pop(stream, None)
+    self._handshakes.discard(stream)
     with contextlib.suppress(KeyError, ValueError):
       self._selector.unregister(stream)
     stream.close()

@@ -55,10 +55,17 @@ class StateStore:
       self._calls = {
         bucket: self._compile(bucket, jit_compile) for bucket in buckets
       }
-    self._inputs = {bucket: self._make_inputs(bucket) for bucket in buckets}
+    self._inputs = {
+      bucket: [
+        *np.zeros([2, bucket], np.int32),
+        *tree.flatten(specs.zeros(observation_spec, bucket)),
+      ]
+      for bucket in buckets
+    }
     outputs = self._calls[buckets[0]].output_structure
     self._num_actions = len(tree.flatten(outputs[0]))
-    self._unflatten_extras = nests.Unflattener(outputs[1])
+    # Packs the leaves of extras into their structure.
+    self.unflatten_extras = nests.Unflattener(outputs[1])
     for bucket in buckets:  # The first call of each is slow.
       _, extras = self.act(bucket, 0)
       self._extras = [(leaf.shape[1:], leaf.dtype) for leaf in extras]
@@ -86,10 +93,6 @@ class StateStore:
     leaves = self._calls[bucket](*inputs)
     arrays = [leaf.numpy() for leaf in leaves]
     return arrays[: self._num_actions], arrays[self._num_actions :]
-
-  def unflatten_extras(self, leaves: Sequence[np.ndarray]) -> types.Nest:
-    """Packs the leaves of extras into their structure."""
-    return self._unflatten_extras(leaves)
 
   def empty_extras(self, num_rows: int) -> list[np.ndarray]:
     """Returns zeros for rows for which the policy was not run."""
@@ -120,13 +123,6 @@ class StateStore:
       tree.unflatten_as(self._structure, self._states),
       jit_compile,
     )
-
-  def _make_inputs(self, bucket: int) -> list[np.ndarray]:
-    return [
-      np.full([bucket], self._spare, np.int32),
-      np.zeros([bucket], np.int32),
-      *tree.flatten(specs.zeros(self._spec, bucket)),
-    ]
 
 
 def _make_variable(leaf: tf.Tensor) -> tf.Variable:

@@ -212,7 +212,14 @@ class RecordingWriter:
     for slot, _, stop in spans:
       is_open = self._steps[stop - 1][0][slot] != _LAST
       self._starts[slot] = self._stops[slot] = stop - is_open
-    self._drop()
+    needed = self._starts
+    if self._num_left is not None:  # Finished slots need none.
+      is_done = np.array(self._num_left) == 0
+      needed = np.where(is_done, len(self._steps), needed)
+    size = int(needed.min())
+    del self._steps[:size]
+    self._starts -= size
+    self._stops -= size
 
   def _spans(self, stops: np.ndarray) -> list[_Span]:
     """Returns the unwritten time steps of each slot that has any."""
@@ -244,17 +251,6 @@ class RecordingWriter:
         for step_type in rows:
           step_type[0] = _FIRST
       yield name, np.concatenate(rows)
-
-  def _drop(self) -> None:
-    """Drops time steps that are no longer needed, and shifts the indices."""
-    needed = self._starts
-    if self._num_left is not None:  # Finished slots need none.
-      is_done = np.array(self._num_left) == 0
-      needed = np.where(is_done, len(self._steps), needed)
-    size = int(needed.min())
-    del self._steps[:size]
-    self._starts -= size
-    self._stops -= size
 
   def _save(self, spans: Sequence[_Span]) -> None:
     temporary = os.path.join(self._directory, f'.{uuid.uuid4().hex}')

@@ -82,16 +82,14 @@ class Priorities(abc.ABC):
       TimeoutError: If the table accepts no updates.
     """
 
-  @abc.abstractmethod
-  def flush(self) -> None:
+  def flush(self) -> None:  # noqa: B027, for tables that are updated at once.
     """Waits until the table has all enqueued priorities; raises their errors.
 
     The stop signal does not end this wait, because the last checkpoint is
     written after it; a TimeoutError does.
     """
 
-  @abc.abstractmethod
-  def close(self) -> None:
+  def close(self) -> None:  # noqa: B027
     """Writes the enqueued priorities within a timeout, and closes."""
 
   def _raise_to_floor(self, priorities: np.ndarray) -> np.ndarray:

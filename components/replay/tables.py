@@ -157,8 +157,6 @@ class TableSpec:
         f"Table '{self.name}' must be a queue to hold bundles: randomly "
         'sampled items must not be correlated.'
       )
-    if size < 1:
-      raise ValueError(f'size must be at least 1, got {size}.')
     num_bytes = sum(map(packing.num_bytes, tree.flatten(self.signature)))
     most = min(size, self.max_size, _MAX_BUNDLE_BYTES // max(1, num_bytes))
     divisors = [n for n in range(1, most + 1) if size % n == 0]

@@ -98,13 +98,6 @@ class Columns:
     for column in self._large:
       column[places] = None
 
-  def make_block(
-    self, taken: Sequence[np.ndarray], priorities: np.ndarray
-  ) -> Block:
-    """Returns a block of items, from the output of `take`."""
-    num_small = len(self._small)
-    return Block([*taken[:num_small]], [*taken[num_small:]], priorities)
-
   def assemble(self, taken: Sequence[np.ndarray]) -> types.Nest:
     """Converts the output of `take` to items, `[B, ...]` in a nest."""
     layout = self._packing

@@ -73,8 +73,6 @@ def check(table: tables.TableSpec) -> None:
       f"rate_limit {where} may be None only if its sampler is 'fifo'; got "
       f'{table.sampler!r}.'
     )
-  if table.bundle_size != 1:
-    raise ValueError(f'bundle_size {where} must be 1, got {table.bundle_size}.')
 
 
 class LocalPriorities(batches.Priorities):
@@ -86,12 +84,6 @@ class LocalPriorities(batches.Priorities):
 
   def update(self, keys: np.ndarray, priorities: np.ndarray) -> None:
     self._table.update_priorities(keys, self._raise_to_floor(priorities))
-
-  def flush(self) -> None:
-    """Does nothing, because no update is pending."""
-
-  def close(self) -> None:
-    """Does nothing."""
 
 
 class Table:
@@ -109,18 +101,13 @@ class Table:
     """Creates an empty table; `seed` is that of the sampler.
 
     If `num_turns` is given, the items of that number of writers are inserted in
-    round-robin order, see `pending.WriterQueues`. That is only for queues:
-    samples of other tables depend on timing anyway.
+    round-robin order, see `pending.WriterQueues`. That is for queues: samples
+    of other tables depend on timing anyway.
 
     Raises:
       ValueError: If the description is unsupported.
     """
     check(table)
-    if num_turns is not None and (num_turns < 1 or not table.is_queue):
-      raise ValueError(
-        f'num_turns must be None, or at least 1 for a queue; got {num_turns} '
-        f"for table '{table.name}'."
-      )
     self.description = table
     self._max_size = table.max_size
     self._columns = columns_lib.Columns(table)
@@ -278,7 +265,11 @@ class Table:
       limiter, size = self._limiter, len(contents.priorities)
       if contents.leaves:
         limiter.inserts = contents.inserts - size
-        block = self._columns.make_block(contents.leaves, contents.priorities)
+        num_small = len(self.description.packing.packed)
+        leaves = contents.leaves
+        block = columns_lib.Block(
+          leaves[:num_small], leaves[num_small:], contents.priorities
+        )
         self._write(block, size)
       limiter.samples = contents.samples
       self._random.bit_generator.state = dict(contents.random)
