@@ -38,10 +38,6 @@ class StateStore:
       jit_compile: Whether XLA may be used, see `compilation.compile_policy`.
       device: Device of states and policy; None for TensorFlow's choice.
     """
-    if not buckets or list(buckets) != sorted(set(buckets)) or buckets[0] < 1:
-      raise ValueError(
-        f'buckets must be ascending and at least 1, got {list(buckets)}.'
-      )
     self._policy = policy
     self._spec = observation_spec
     self._spare = num_environments

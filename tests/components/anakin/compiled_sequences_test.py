@@ -1,26 +1,9 @@
 """Compares sequences cut inside a program with those of adders."""
 
-import numpy as np
 import pytest
 
 from repertory.components.anakin import sequences
 from support.replay import scripted_rollouts, sequence_twin
-
-
-def _make_histories(num_moments, lengths, seed=0):
-  """Returns histories whose episodes terminate, are truncated, or fade."""
-  random = np.random.default_rng(seed)
-  histories = []
-  for slot, choice in enumerate(lengths, 1):
-    rewards, discounts = [], []
-    while sum(len(row) + 1 for row in rewards) < num_moments:
-      length = int(random.choice(choice))
-      rewards.append(random.integers(1, 1000, length).tolist())
-      discounts.append(random.choice([0.0, 0.5, 1.0], length))
-    histories.append(
-      sequence_twin.make_history(slot, rewards, num_moments, discounts)
-    )
-  return histories
 
 
 def _make_player(items, histories, **settings):
@@ -63,7 +46,9 @@ def test_all_items_equal_those_of_the_adder(
     burn_in=burn_in,
     across_episodes=across_episodes,
   )
-  histories = _make_histories(32, [[1, 2, 3, 4, 7], [1], [9, 12], [100]])
+  histories = sequence_twin.make_histories(
+    32, [[1, 2, 3, 4, 7], [1], [9, 12], [100]]
+  )
   anchored, counts = _record(items, histories)
   player = _make_player(items, histories)
   before = -1
@@ -93,7 +78,7 @@ def test_the_oldest_are_replaced_when_it_is_full(
   items = sequence_twin.make_sequences(
     length=6, period=2, burn_in=2, across_episodes=across_episodes
   )
-  histories = _make_histories(80, lengths, seed=1)
+  histories = sequence_twin.make_histories(80, lengths, seed=1)
   anchored, counts = _record(items, histories)
   player = _make_player(items, histories, max_size=max_size)
   num_dropped = [0]
@@ -113,7 +98,7 @@ def test_items_with_replaced_anchors_are_dropped():
   items = sequence_twin.make_sequences(
     length=9, period=4, burn_in=0, across_episodes=False
   )
-  histories = _make_histories(80, [[30], [1], [1], [1]])
+  histories = sequence_twin.make_histories(80, [[30], [1], [1], [1]])
   anchored, counts = _record(items, histories)
   player = _make_player(items, histories, max_size=4)
   for count in counts:

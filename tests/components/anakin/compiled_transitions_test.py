@@ -18,23 +18,6 @@ def _make_items(n_step, **settings):
   )
 
 
-def _make_histories(num_moments, lengths, seed=0):
-  """Returns histories whose episodes terminate, are truncated, or fade."""
-  random = np.random.default_rng(seed)
-  histories = []
-  for slot, choice in enumerate(lengths, 1):
-    rewards, discounts = [], []
-    while sum(len(row) + 1 for row in rewards) < num_moments:
-      length = int(random.choice(choice))
-      rewards.append(random.normal(0, 3, length).astype(np.float32))
-      discounts.append(random.choice([0.5, 1.0], length))
-      discounts[-1][-1] = random.choice([0.0, 1.0])
-    histories.append(
-      sequence_twin.make_history(slot, rewards, num_moments, discounts)
-    )
-  return histories
-
-
 def _make_player(experience, histories, seed=0):
   transport = transitions.TransitionTransport(experience, len(histories), seed)
   return scripted_rollouts.Player(
@@ -53,7 +36,7 @@ def _anchors(items, histories):
 def test_all_items_equal_those_of_the_adder(n_step, max_abs_reward):
   """Rows end at different times, one at every other step, one never."""
   items = _make_items(n_step, max_abs_reward=max_abs_reward)
-  histories = _make_histories(30, [[1, 2, 3, 4, 7], [1], [100]])
+  histories = sequence_twin.make_histories(30, [[1, 2, 3, 4, 7], [1], [100]])
   made, counts = scripted_rollouts.record(items, histories)
   anchored = _anchors(made, histories)
   experience = scripted_rollouts.make_experience(items)
@@ -73,7 +56,7 @@ def test_all_items_equal_those_of_the_adder(n_step, max_abs_reward):
 )
 def test_the_oldest_are_replaced_when_it_is_full(max_size, lengths):
   items = _make_items(n_step=3)
-  histories = _make_histories(60, lengths, seed=1)
+  histories = sequence_twin.make_histories(60, lengths, seed=1)
   made, counts = scripted_rollouts.record(items, histories)
   anchored = _anchors(made, histories)
   experience = scripted_rollouts.make_experience(items, max_size=max_size)
@@ -97,7 +80,7 @@ def _weights_by_key(player):
 
 def test_new_items_get_the_largest_priority():
   items = _make_items(3)
-  histories = _make_histories(30, [[4, 6], [5]])
+  histories = sequence_twin.make_histories(30, [[4, 6], [5]])
   experience = scripted_rollouts.make_experience(
     items, priority_exponent=0.5, min_priority=0.25
   )
@@ -121,7 +104,7 @@ def _sample_of(keys):
 
 def test_priorities_that_are_set():
   items = _make_items(1)
-  histories = _make_histories(20, [[4, 6], [5]])
+  histories = sequence_twin.make_histories(20, [[4, 6], [5]])
   experience = scripted_rollouts.make_experience(
     items, priority_exponent=0.5, min_priority=0.25
   )
@@ -154,7 +137,7 @@ def _find(weights, u):
 @pytest.mark.parametrize('priority_exponent', [None, 0.5])
 def test_draws_follow_the_weights(priority_exponent):
   items = _make_items(3)
-  histories = _make_histories(30, [[4, 6], [5], [1, 2]])
+  histories = sequence_twin.make_histories(30, [[4, 6], [5], [1, 2]])
   experience = scripted_rollouts.make_experience(
     items,
     max_size=30,
@@ -193,7 +176,7 @@ def test_draws_follow_the_weights(priority_exponent):
 def test_updates_are_due_as_elsewhere():
   samples_per_insert, min_size, batch_size = 1.7, 5, 3
   items = _make_items(5)
-  histories = _make_histories(40, [[4, 6], [9], [1, 2]])
+  histories = sequence_twin.make_histories(40, [[4, 6], [9], [1, 2]])
   experience = scripted_rollouts.make_experience(
     items,
     max_size=60,

@@ -17,20 +17,9 @@ _NO_PRIORITY: Any = None
 
 
 def _make_histories(num_environments, num_moments):
-  """Returns histories whose episodes terminate, are truncated, or fade."""
-  random = np.random.default_rng(num_environments)
-  histories = []
-  for slot in range(1, num_environments + 1):
-    lengths = [[1, 2, 3, 7], [1], [100]][slot % 3]
-    rewards, discounts = [], []
-    while sum(len(row) + 1 for row in rewards) < num_moments:
-      length = int(random.choice(lengths))
-      rewards.append(random.integers(1, 1000, length).tolist())
-      discounts.append(random.choice([0.0, 0.5, 1.0], length))
-    histories.append(
-      sequence_twin.make_history(slot, rewards, num_moments, discounts)
-    )
-  return histories
+  kinds = [[1, 2, 3, 7], [1], [100]]
+  lengths = [kinds[slot % 3] for slot in range(1, num_environments + 1)]
+  return sequence_twin.make_histories(num_moments, lengths)
 
 
 def _make_transport(num_environments, batch_size, **items):

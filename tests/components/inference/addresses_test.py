@@ -46,14 +46,6 @@ def test_connect(address):
       assert found == address
 
 
-def test_port_is_free_again():
-  with connected('tcp:127.0.0.1:0') as (address, _, _):
-    pass  # Connections of the port are in TIME_WAIT now.
-  listener, again = addresses.listen(address)
-  listener.close()
-  assert again == address
-
-
 def test_unix_addresses_differ_and_leave_no_file(tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
   first, second = (addresses.make_address() for _ in range(2))
@@ -68,16 +60,7 @@ def test_unix_addresses_differ_and_leave_no_file(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
   'address',
-  [
-    '',
-    'unix:',
-    'tcp:localhost',
-    'tcp::80',
-    'tcp:localhost:http',
-    'udp:localhost:80',
-    'tcp:127.0.0.1:65536',
-    'tcp:127.0.0.1:\u00b2',
-  ],
+  ['', 'unix:', 'tcp::80', 'tcp:localhost:http', 'tcp:127.0.0.1:65536'],
 )
 def test_bad_addresses(address):
   message = re.escape(f"'tcp:<host>:<port>', got {address!r}")

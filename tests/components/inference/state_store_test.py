@@ -101,21 +101,6 @@ def test_equals_acting_with_the_policy(kind, jit_compile, monkeypatch):
   assert len(used) > 5
 
 
-def test_padding_disturbs_no_environment():
-  store = state_store.StateStore(
-    counting_policy.CountingPolicy(), specs.Array((), np.float32), 2, [1, 8]
-  )
-  ids, step_types, _ = store.inputs(8)
-  for count in range(3):
-    # Left in the spare rows by an earlier batch.
-    ids[1:], step_types[1:] = [0, 1, 0, 1, 0, 1, 0], MID
-    _, found = act(store, 8, [0], [min(count, 1)], [0.0])
-    assert found.tolist() == [count]
-  # Environment 1 was never stepped: it has a state that no episode starts with.
-  _, found = act(store, 1, [1], [MID], [0.0])
-  assert found.tolist() == [1000]
-
-
 @pytest.mark.parametrize('check', ['EagerPyFunc', 'GatherV2'])
 def test_a_call_that_fails_changes_no_state(check):
   """By an assertion that no action depends on, or by the action itself."""
@@ -176,14 +161,3 @@ def test_nests_and_dtypes():
   (empty,) = store.empty_extras(4)
   assert (empty.shape, empty.dtype) == ((4,), np.bool_)
   assert not empty.any()
-
-
-@pytest.mark.parametrize('buckets', [(), (0, 1), (2, 1)])
-def test_bad_buckets(buckets):
-  with pytest.raises(ValueError, match='buckets must be ascending'):
-    state_store.StateStore(
-      counting_policy.CountingPolicy(),
-      specs.Array((), np.float32),
-      N,
-      buckets,
-    )

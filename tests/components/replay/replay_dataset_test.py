@@ -47,8 +47,8 @@ def _next(dataset):
   return replay_fixture.Call(next, dataset).result()
 
 
-@pytest.mark.parametrize('exponent', [0.5])
-def test_probabilities_of_a_prioritized_table(serve, exponent):
+def test_probabilities_of_a_prioritized_table(serve):
+  exponent = 0.5
   priorities = np.array([1.0, 4.0, 9.0, 16.0])
   table = replay_fixture.make_prioritized(exponent)
   connection, make = serve(table)
@@ -111,9 +111,9 @@ def _settle(connection):
   return counts[-1]
 
 
-@pytest.mark.parametrize(('batch_size', 'prefetch'), [(4, 0), (8, 3)])
-def test_what_lies_in_between_is_bounded(serve, batch_size, prefetch):
+def test_what_lies_in_between_is_bounded(serve):
   """In transit, `prefetch` batches, and the batch in assembly."""
+  batch_size, prefetch = 8, 3
   bound = batch_size + (prefetch + 1) * batch_size
   connection, make = serve(replay_fixture.make_prioritized(), num_items=20)
   dataset = make(batch_size, prefetch=prefetch)

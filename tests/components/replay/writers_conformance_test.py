@@ -163,22 +163,6 @@ class WriterConformance:
           np.asarray(item[name]), expected[0], f'{name!r} of item {number}'
         )
 
-  def test_bundles_are_of_items_that_come_together(self):
-    with self.open(bundle_size=2, max_pending_items=3) as (table, writer):
-      self.call(writer.put, _leaves([0, 1]))
-      assert not writer.is_ahead()
-      self.call(writer.put, _leaves([2, 3]))
-      assert writer.is_ahead()
-      self.call(writer.wait)
-      assert not writer.is_ahead()
-      self.write(writer, 4, 5, 6, 7)
-      with pytest.raises(ValueError):
-        self.call(writer.put, _leaves([8, 9, 10]))
-      self.call(writer.flush)
-      assert (writer.num_items, table.count()) == (8, 8)
-      taken = table.take(8)
-    _check(taken, range(8))
-
   def test_some_may_be_pending(self):
     with self.open(max_size=2, max_pending_items=2) as (table, writer):
       for number in range(4):
@@ -293,6 +277,22 @@ class _ReverbTable:
 
 
 class TestReverbWriter(WriterConformance):
+  def test_bundles_are_of_items_that_come_together(self):
+    with self.open(bundle_size=2, max_pending_items=3) as (table, writer):
+      self.call(writer.put, _leaves([0, 1]))
+      assert not writer.is_ahead()
+      self.call(writer.put, _leaves([2, 3]))
+      assert writer.is_ahead()
+      self.call(writer.wait)
+      assert not writer.is_ahead()
+      self.write(writer, 4, 5, 6, 7)
+      with pytest.raises(ValueError):
+        self.call(writer.put, _leaves([8, 9, 10]))
+      self.call(writer.flush)
+      assert (writer.num_items, table.count()) == (8, 8)
+      taken = table.take(8)
+    _check(taken, range(8))
+
   @contextlib.contextmanager
   def serve(self, table):
     with replay_fixture.serve(table) as connection:
@@ -325,9 +325,6 @@ class _LocalTable:
 
 
 class TestLocalWriter(WriterConformance):
-  def test_bundles_are_of_items_that_come_together(self):
-    pytest.skip('It has no bundles.')
-
   @contextlib.contextmanager
   def serve(self, table):
     yield _LocalTable(table)

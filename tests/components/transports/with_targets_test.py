@@ -128,23 +128,15 @@ def test_resumes_from_a_snapshot_of_both(tmp_path):
     )
 
 
-@contextlib.contextmanager
-def _serve(directory):
+def test_leads_over_a_server():
   described = _describe()
-  server = replay.make_server(
-    described.all_tables, checkpoint_directory=str(directory)
-  )
-  try:
-    place = replay.Connection(f'localhost:{server.port}', 20.0)
-    yield transports.ReverbTransport(
-      place, described, transports.TransportParts(), str(directory)
+  with (
+    replay_fixture.serve(*described.all_tables) as connection,
+    contextlib.ExitStack() as stack,
+  ):
+    transport = transports.ReverbTransport(
+      connection, described, transports.TransportParts()
     )
-  finally:
-    server.stop()
-
-
-def test_leads_over_a_server(tmp_path):
-  with _serve(tmp_path) as transport, contextlib.ExitStack() as stack:
     updaters, learners = (
       leg.make_learner_side() for leg in (transport, transport.with_targets)
     )
@@ -158,12 +150,6 @@ def test_leads_over_a_server(tmp_path):
     data = next(learners.batches).data
     np.testing.assert_array_equal(data.target, 10 * np.asarray(data.data))
     assert set(np.asarray(data.version)) <= {0, 1, 2}
-    inserts = _inserts(learners)
-    assert inserts == {'replay': 10, 'train_buffer': 12}
+    assert _inserts(learners) == {'replay': 10, 'train_buffer': 12}
     # The updater has prefetched, so that no batch is due any more.
     assert not updaters.is_batch_due()
-    learners.write_snapshot()
-  with _serve(tmp_path) as transport:
-    end = transport.with_targets.make_learner_side()
-    assert _inserts(end) == inserts
-    end.close()

@@ -1,7 +1,6 @@
 """Tests of batches from a local table."""
 
 import pytest
-import tree
 
 from repertory.components import replay
 from repertory.components.replay import local
@@ -18,19 +17,6 @@ def _make():
     return table, place, local.LocalBatches(table, 3, place)
 
   return make
-
-
-def test_batches_are_as_their_spec_says(make):
-  table, _, batches = make()
-  local_fixture.insert(table, range(7))
-  assert iter(batches) is batches
-  for expected in ([0, 1, 2], [3, 4, 5]):
-    sample = next(batches)
-    assert local_fixture.values(sample) == expected
-    for leaf, spec in zip(
-      tree.flatten(sample), tree.flatten(batches.element_spec), strict=True
-    ):
-      assert (leaf.dtype, leaf.shape) == (spec.dtype.as_numpy_dtype, spec.shape)
 
 
 def test_excuse_restarts_the_timeout(make):
