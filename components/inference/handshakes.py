@@ -32,23 +32,21 @@ class Handshake:
         if not data:
           has_gone = True
           break
-    hello = self._parse()
-    if hello is None and has_gone:
-      raise ConnectionError
-    return hello
-
-  def _parse(self) -> dict[str, Any] | None:
-    if len(self._data) < frames.HEADER_SIZE:
-      return None
     head = self._data[: frames.HEADER_SIZE]
-    kind, size, _ = frames.parse_header(head)
-    if kind != frames.HELLO or size > frames.MAX_JSON_SIZE:
-      raise frames.ProtocolError(
-        f'A connection must begin with a handshake of at most '
-        f'{frames.MAX_JSON_SIZE} bytes, got a frame of kind {kind} with {size}.'
-      )
     payload = self._data[frames.HEADER_SIZE :]
-    return frames.parse_json(payload) if len(payload) >= size else None
+    if len(head) == frames.HEADER_SIZE:
+      kind, size, _ = frames.parse_header(head)
+      if kind != frames.HELLO or size > frames.MAX_JSON_SIZE:
+        raise frames.ProtocolError(
+          'A connection must begin with a handshake of at most '
+          f'{frames.MAX_JSON_SIZE} bytes, got a frame of kind {kind} with '
+          f'{size}.'
+        )
+      if len(payload) >= size:
+        return frames.parse_json(payload)
+    if has_gone:
+      raise ConnectionError
+    return None
 
 
 def check(

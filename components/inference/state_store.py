@@ -66,10 +66,6 @@ class StateStore:
       _, extras = self.act(bucket, 0)
       self._extras = [(leaf.shape[1:], leaf.dtype) for leaf in extras]
 
-  def bucket_for(self, num_rows: int) -> int:
-    """Returns the smallest bucket that holds the rows."""
-    return next(bucket for bucket in self.buckets if bucket >= num_rows)
-
   def inputs(self, bucket: int) -> list[np.ndarray]:
     """Returns arrays to fill in: ids, step types, observations, `[bucket]`."""
     return self._inputs[bucket]

@@ -71,7 +71,6 @@ class RecordingWriter:
     *,
     num_episodes: Sequence[int] | None = None,
     file_bytes: int = _FILE_BYTES,
-    file_seconds: float = _FILE_SECONDS,
   ):
     """Initializes the writer, without writing.
 
@@ -81,13 +80,11 @@ class RecordingWriter:
       num_episodes: Number of episodes to write per slot, `[B]`, without splits;
         None for all.
       file_bytes: Approximate memory of episodes at which they are written.
-      file_seconds: Approximate age of episodes at which they are written.
     """
     self._directory = directory
     self._name = name
     self._num_left = None if num_episodes is None else list(num_episodes)
     self._file_bytes = file_bytes
-    self._file_seconds = file_seconds
     self._names: list[str] = []
     # Leaves `[B, ...]` of each time step.
     self._steps: list[list[np.ndarray]] = []
@@ -186,7 +183,7 @@ class RecordingWriter:
     num_ended = int(np.sum(self._stops - self._starts))
     if num_ended > file_rows:
       return True
-    if num_ended and time.monotonic() - self._since > self._file_seconds:
+    if num_ended and time.monotonic() - self._since > _FILE_SECONDS:
       return True
     if self._num_left is not None:
       return False

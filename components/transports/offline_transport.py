@@ -26,10 +26,6 @@ _CHUNK_BYTES = 2**22
 # Maximum number of episodes that are cut in parallel.
 _MAX_SLOTS = 256
 
-# Initial priority, as the learner has computed none.
-_FIRST_PRIORITY = 1.0
-# Version of items whose actions come from another policy.
-_NO_VERSION = -1
 # Files of a snapshot.
 _STATE, _PRIORITIES = 'draws.json', 'priorities.npy'
 
@@ -188,8 +184,7 @@ class OfflineTransport(in_process.InProcessTransport):
     writer = local.LocalWriter(
       self._table,
       self._place,
-      priority=lambda: _FIRST_PRIORITY,
-      version=lambda: _NO_VERSION,
+      version=lambda: -1,  # The actions come from another policy.
       max_pending_items=self._experience.table.max_size,
     )
     return self._parts.make_adder(self._experience, writer, num_slots)

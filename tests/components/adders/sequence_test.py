@@ -138,7 +138,6 @@ def test_items_of_slots_that_end_together_come_together(
     length=4, across_episodes=across_episodes
   )
   assert sequences.slots_end_together == across_episodes
-  bundle_size = 4 if across_episodes else 1
-  writer = sequence_twin.make_writer(length=4, bundle_size=bundle_size)
+  writer = sequence_twin.make_writer(length=4)
   sequence_twin.play(writer, sequences.make_adder(writer, 4), histories)
   assert writer.puts == expected

@@ -40,6 +40,7 @@ class TestDeath:
       rows.append(it.server.report())
       # Rows of dead actors are not computed.
       assert {row['rows_per_batch'] for row in rows} == {0, 2}
+      assert rows[-1]['fill'] == 2 / 4  # Buckets hold 1 or 4 rows.
 
   def test_next_generation_takes_over(self):
     with inference_fixture.serving() as it:

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -59,26 +58,6 @@ def test_only_queues_hold_bundles():
   table = replay.uniform(replay_fixture.SIGNATURE, 3, replay_fixture.NO_LIMIT)
   with pytest.raises(ValueError, match='must be a queue to hold bundles'):
     table.bundled(3)
-
-
-def test_counts_are_of_items_not_of_bundles():
-  table = replay.queue(replay_fixture.SIGNATURE, 7).bundled(3)
-  with replay_fixture.serve(table) as connection:
-    (records,) = table.packing.bundle([np.arange(6)])
-    with connection.client.trajectory_writer(1) as writer:
-      for record in records:
-        writer.append([record])
-        writer.create_item(table.name, 1.0, [writer.history[0][-1]])
-      writer.flush(timeout_ms=20_000)
-    status = replay.table_status(connection.client, [table])[table.name]
-    # Two bundles of the requested 7 items fit.
-    assert (status.size, status.max_size) == (6, 6)
-    assert (status.inserts, status.samples) == (6, 0)
-    assert status.waiting == 'insert'
-    found = replay_fixture.sample(connection, 1)
-    assert [int(item.data['x']) for item in found] == [0, 1, 2]
-    status = replay.table_status(connection.client, [table])[table.name]
-    assert (status.size, status.samples) == (3, 3)
 
 
 @pytest.mark.parametrize('name', ['max_size', 'max_times_sampled'])

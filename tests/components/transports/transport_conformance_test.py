@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 
 import numpy as np
 import pytest
@@ -221,7 +222,7 @@ class TransportConformance:
     with (
       self.open(third, queue) as transport,
       self.learn(transport) as end,
-      pytest.raises(checkpointing.CheckpointError),
+      pytest.raises(checkpointing.CheckpointError, match='from 20 inserts'),
     ):
       end.check_restored(checkpoint)
 
@@ -268,6 +269,34 @@ class TestReverbTransport(TransportConformance):
       yield transports.ReverbTransport(connection, described, parts, directory)
     finally:
       server.stop()
+
+  def test_waits_for_one_batch_no_longer_than_the_time_out(self, tmp_path):
+    with (
+      self.open(tmp_path, timeout_seconds=0.2) as transport,
+      self.learn(transport) as end,
+    ):
+      end.reset_count(0)
+      end.reset_count(0)
+      time.sleep(0.3)
+      # A batch came meanwhile.
+      end.reset_count(1)
+      time.sleep(0.3)
+      message = r"0\.2 seconds for a batch .*'replay'"
+      with pytest.raises(TimeoutError, match=message):
+        end.reset_count(1)
+
+  def test_close_ends_all_whichever_fails(self, tmp_path, monkeypatch):
+    with self.open(tmp_path, _prioritized(), min_priority=0.5) as transport:
+      end = transport.make_learner_side()
+      close = end.batches.close
+
+      def fail():
+        close()
+        raise OSError('stuck')
+
+      monkeypatch.setattr(end.batches, 'close', fail)
+      with pytest.raises(OSError, match='stuck'):
+        end.close()  # Then there are no threads left.
 
   def test_limit_of_pending_items(self, tmp_path):
     for limit, settings in ((2, {}), (6, {'max_pending_items': 6})):

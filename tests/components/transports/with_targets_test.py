@@ -5,7 +5,6 @@ import contextlib
 import numpy as np
 import pytest
 import tensorflow as tf
-import tree
 
 from repertory.components import adders, replay, transports
 from repertory.components.replay import local
@@ -97,35 +96,6 @@ def test_all_sides_keep_the_ratios():
     for _ in range(100):
       _label(updaters.batches, writer)
   assert learners.statuses()['replay'].samples == 24
-
-
-def test_resumes_from_a_snapshot_of_both(tmp_path):
-  transport = _open(checkpoint_directory=str(tmp_path))
-  updaters, learners = (
-    leg.make_learner_side() for leg in (transport, transport.with_targets)
-  )
-  _act(transport, range(10)).close()
-  writer = _make_writer(transport)
-  for version in range(3):
-    _label(updaters.batches, writer, version)
-  next(learners.batches)
-  learners.flush()
-  described = learners.describe()
-  assert described['tables'] == {
-    'replay': {'inserts': 10, 'samples': 12},
-    'train_buffer': {'inserts': 12, 'samples': 4},
-  }
-  learners.write_snapshot()
-  restored = _open(checkpoint_directory=str(tmp_path))
-  again, learned_again = (
-    leg.make_learner_side() for leg in (restored, restored.with_targets)
-  )
-  assert learned_again.describe() == described
-  assert not list(tmp_path.iterdir())  # Links would keep its disk space.
-  for one, other in ((updaters, again), (learners, learned_again)):
-    tree.map_structure(
-      np.testing.assert_array_equal, next(one.batches), next(other.batches)
-    )
 
 
 def test_leads_over_a_server():

@@ -135,10 +135,10 @@ def make_histories(num_moments, lengths, seed=0):
   return histories
 
 
-def make_writer(length, **settings):
+def make_writer(length):
   """Makes a writer that records items of histories, of a given length."""
   signature = make_sequences(length=length).signature(SPEC)
-  return recording_writer.RecordingWriter(signature, **settings)
+  return recording_writer.RecordingWriter(signature)
 
 
 def record(sequences, histories):
