@@ -82,14 +82,16 @@ class Priorities(abc.ABC):
       TimeoutError: If the table accepts no updates.
     """
 
-  def flush(self) -> None:  # noqa: B027, for tables that are updated at once.
+  @abc.abstractmethod
+  def flush(self) -> None:
     """Waits until the table has all enqueued priorities; raises their errors.
 
     The stop signal does not end this wait, because the last checkpoint is
     written after it; a TimeoutError does.
     """
 
-  def close(self) -> None:  # noqa: B027
+  @abc.abstractmethod
+  def close(self) -> None:
     """Writes the enqueued priorities within a timeout, and closes."""
 
   def _raise_to_floor(self, priorities: np.ndarray) -> np.ndarray:

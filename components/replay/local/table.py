@@ -85,6 +85,12 @@ class LocalPriorities(batches.Priorities):
   def update(self, keys: np.ndarray, priorities: np.ndarray) -> None:
     self._table.update_priorities(keys, self._raise_to_floor(priorities))
 
+  def flush(self) -> None:
+    """Does nothing, because no update is pending."""
+
+  def close(self) -> None:
+    """Does nothing."""
+
 
 class Table:
   """Thread-safe replay table with a rate limiter.
