@@ -196,7 +196,7 @@ class InferenceClient:
     if found == frames.REFUSED:
       message = bytearray(min(size, frames.MAX_JSON_SIZE))
       self._fill(memoryview(message), deadline, 'for a reason')
-      reason = frames.parse_json(message).get('reason')
+      reason = frames.parse_json(bytes(message)).get('reason')
       raise frames.ProtocolError(
         f'The inference server at {self._address} refuses: {reason}'
       )
