@@ -28,12 +28,13 @@ def error_buffer(
   """
   if config.error_buffer is not None:
     return config.error_buffer
-  return replay.default_error_buffer(
+  limit = replay.RateLimit.with_default_buffer(
     config.samples_per_insert,
     config.min_replay_size,
     batch_size=config.items_per_step,
     items_per_insert=items_per_insert,
   )
+  return limit.error_buffer
 
 
 def describe(

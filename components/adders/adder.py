@@ -18,12 +18,7 @@ class Adder(core.Adder):
   """
 
   def __init__(
-    self,
-    writer: writers.Writer,
-    batch_size: int,
-    *,
-    num_steps_alive: int,
-    ends_together: bool = False,
+    self, writer: writers.Writer, batch_size: int, *, num_steps_alive: int
   ):
     """Opens the writer, which is closed with the adder.
 
@@ -31,19 +26,9 @@ class Adder(core.Adder):
       writer: Writer of the items.
       batch_size: B, slots of the environment batch.
       num_steps_alive: Steps during which items may refer to stored leaves.
-      ends_together: Whether the items of all slots end at the same step.
     """
     if batch_size < 1:
       raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
-    table = writer.table
-    if table.bundle_size > 1 and not (
-      ends_together and batch_size % table.bundle_size == 0
-    ):
-      raise ValueError(
-        f"Table '{table.name}' must have no bundles unless the items of all "
-        f'slots of this {type(self).__name__} end together and fill bundles, '
-        f'got bundles of {table.bundle_size} and batch_size {batch_size}.'
-      )
     self._writer = writer
     self._batch_size = batch_size
     writer.open(num_steps_alive * batch_size)

@@ -135,12 +135,7 @@ class SequenceAdder(adder.Adder):
     self, writer: writers.Writer, batch_size: int, sequences: Sequences
   ):
     """Opens the writer, for `batch_size` slots."""
-    super().__init__(
-      writer,
-      batch_size,
-      num_steps_alive=1,
-      ends_together=sequences.slots_end_together,
-    )
+    super().__init__(writer, batch_size, num_steps_alive=1)
     self._length = length = sequences.length
     self._period = sequences.stride
     self._burn_in = sequences.burn_in

@@ -108,13 +108,6 @@ def tune(stream: socket.socket) -> None:
     )
 
 
-def is_at(address: str, host: str) -> bool:
-  """Returns whether an address is on a host; Unix addresses always are."""
-  if address.startswith(_UNIX):
-    return True
-  return _parse(address)[1][0] == host
-
-
 def is_of_this_user(stream: socket.socket) -> bool:
   """Returns whether the other side may use the server.
 

@@ -189,34 +189,26 @@ class InferenceClient:
 
   def _receive(self, kind: int, answer, what: str) -> None:
     """Receives a frame of one kind and size into `answer`."""
-    view = memoryview(answer)
+    view, size_of_header = memoryview(answer), frames.HEADER_SIZE
     deadline = time.monotonic() + self._timeout_seconds
-    received = 0
-    while received < len(view):
-      received += self._receive_into(view[received:], deadline, f'for {what}')
-      if received >= frames.HEADER_SIZE:
-        found, size, _ = frames.parse_header(view[: frames.HEADER_SIZE])
-        if found == frames.REFUSED:
-          head = bytes(view[frames.HEADER_SIZE : received])
-          self._raise_refusal(head, size, deadline)
-        if found != kind or size != len(view) - frames.HEADER_SIZE:
-          raise frames.ProtocolError(
-            f'Expected {what} from the inference server at {self._address}, '
-            f'got a frame of kind {found} with {size} bytes.'
-          )
+    self._fill(view[:size_of_header], deadline, f'for {what}')
+    found, size, _ = frames.parse_header(view[:size_of_header])
+    if found == frames.REFUSED:
+      message = bytearray(min(size, frames.MAX_JSON_SIZE))
+      self._fill(memoryview(message), deadline, 'for a reason')
+      reason = frames.parse_json(bytes(message)).get('reason')
+      raise frames.ProtocolError(
+        f'The inference server at {self._address} refuses: {reason}'
+      )
+    if found != kind or size != len(view) - size_of_header:
+      raise frames.ProtocolError(
+        f'Expected {what} from the inference server at {self._address}, got a '
+        f'frame of kind {found} with {size} bytes.'
+      )
+    self._fill(view[size_of_header:], deadline, f'for {what}')
 
-  def _raise_refusal(self, head: bytes, size: int, deadline: float) -> None:
-    rest = memoryview(bytearray(min(size, frames.MAX_JSON_SIZE) - len(head)))
-    received = 0
-    while received < len(rest):
-      received += self._receive_into(rest[received:], deadline, 'for a reason')
-    reason = frames.parse_json(head + bytes(rest)).get('reason')
-    raise frames.ProtocolError(
-      f'The inference server at {self._address} refuses: {reason}'
-    )
-
-  def _receive_into(self, view: memoryview, deadline: float, what: str) -> int:
-    while True:
+  def _fill(self, view: memoryview, deadline: float, what: str) -> None:
+    while view:
       try:
         count = self._stream.recv_into(view)
       except TimeoutError:
@@ -226,7 +218,7 @@ class InferenceClient:
         raise self._lost() from error
       if not count:
         raise self._lost()
-      return count
+      view = view[count:]
 
   def _check(self, deadline: float, what: str) -> None:
     """Raises if the time is over or a stop was requested."""

@@ -274,7 +274,7 @@ def act_for(
   """Runs the policy; returns the number of rows, padding included."""
   ends = list(itertools.accumulate(one.batch_size for one in batch))
   rows = [slice(end - one.batch_size, end) for one, end in zip(batch, ends)]
-  bucket = store.bucket_for(ends[-1])
+  bucket = next(size for size in store.buckets if size >= ends[-1])
   inputs = store.inputs(bucket)
   for connection, its_rows in zip(batch, rows):
     connection.fill(inputs, its_rows)

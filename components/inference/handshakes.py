@@ -3,7 +3,6 @@
 import contextlib
 import json
 import socket
-import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -11,10 +10,6 @@ from repertory.components import specs
 from repertory.components.config import settings
 from repertory.components.inference import client, connections, frames
 from repertory.components.runtime import callers
-
-# Time limit for a handshake. Actors send it immediately; a silent connection
-# would occupy a descriptor for ever.
-TIMEOUT_SECONDS = 30.0
 
 _TYPES = {'actor': str, 'run_id': str, 'generation': int, 'token': str}
 
@@ -25,19 +20,7 @@ class Handshake:
   def __init__(self, stream: socket.socket):
     """Starts with no data; the socket is non-blocking."""
     self.stream = stream
-    self._began_at = time.monotonic()
     self._data = b''
-
-  def is_late(self) -> bool:
-    """Returns whether `TIMEOUT_SECONDS` are over."""
-    return time.monotonic() - self._began_at > TIMEOUT_SECONDS
-
-  def describe_lateness(self) -> frames.ProtocolError:
-    """Returns the error for a late handshake."""
-    return frames.ProtocolError(
-      f'Waited {TIMEOUT_SECONDS:g} seconds for the handshake with which every '
-      f'connection begins, got {len(self._data)} bytes of it.'
-    )
 
   def receive(self) -> dict[str, Any] | None:
     """Receives data; returns the message once it is complete, or raises."""
@@ -49,23 +32,21 @@ class Handshake:
         if not data:
           has_gone = True
           break
-    hello = self._parse()
-    if hello is None and has_gone:
-      raise ConnectionError
-    return hello
-
-  def _parse(self) -> dict[str, Any] | None:
-    if len(self._data) < frames.HEADER_SIZE:
-      return None
     head = self._data[: frames.HEADER_SIZE]
-    kind, size, _ = frames.parse_header(head)
-    if kind != frames.HELLO or size > frames.MAX_JSON_SIZE:
-      raise frames.ProtocolError(
-        f'A connection must begin with a handshake of at most '
-        f'{frames.MAX_JSON_SIZE} bytes, got a frame of kind {kind} with {size}.'
-      )
     payload = self._data[frames.HEADER_SIZE :]
-    return frames.parse_json(payload) if len(payload) >= size else None
+    if len(head) == frames.HEADER_SIZE:
+      kind, size, _ = frames.parse_header(head)
+      if kind != frames.HELLO or size > frames.MAX_JSON_SIZE:
+        raise frames.ProtocolError(
+          'A connection must begin with a handshake of at most '
+          f'{frames.MAX_JSON_SIZE} bytes, got a frame of kind {kind} with '
+          f'{size}.'
+        )
+      if len(payload) >= size:
+        return frames.parse_json(payload)
+    if has_gone:
+      raise ConnectionError
+    return None
 
 
 def check(

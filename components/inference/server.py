@@ -142,7 +142,7 @@ class InferenceServer:
     self._selector = selectors.DefaultSelector()
     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
     self._selector.register(self._wake_up, selectors.EVENT_READ, self._wake)
-    self._handshakes: dict[socket.socket, handshakes.Handshake] = {}
+    self._handshakes: set[socket.socket] = set()
     self._connections: set[connections.ActorConnection] = set()
     self._held: list[connections.ActorConnection] = []
 
@@ -159,14 +159,13 @@ class InferenceServer:
       while not self._stop.is_set():
         for key, _ in self._selector.select(self._wait_seconds()):
           key.data()
-        self._end_late_handshakes()
         self._release_held()
         for one in (self._waiter, self._refresher):
           if one.error is not None:
             raise one.error
         for role in self._roles.values():
-          while reason := self._why_now(role):
-            self._run_batch(role, reason)
+          while self._is_batch_due(role):
+            self._run_batch(role)
     except BaseException:
       self._stop.set()  # Ends all other waits of a failed server.
       raise
@@ -188,7 +187,7 @@ class InferenceServer:
         stream.close()
         return
       handshake = handshakes.Handshake(stream)
-      self._handshakes[stream] = handshake
+      self._handshakes.add(stream)
       self._selector.register(
         stream, selectors.EVENT_READ, lambda: self._shake_hands(handshake)
       )
@@ -207,9 +206,10 @@ class InferenceServer:
       self._forget(stream)
       return
     except frames.ProtocolError as error:
-      self._refuse(handshake, error)
+      handshakes.refuse(stream, error)
+      self._forget(stream)
       return
-    del self._handshakes[stream]
+    self._handshakes.remove(stream)
     connection = connections.ActorConnection(stream, hello, role, self._spec)
     self._connections.add(connection)
     role.owners.update(dict.fromkeys(hello['environment_ids'], connection))
@@ -218,20 +218,6 @@ class InferenceServer:
       stream.send(frames.header(frames.WELCOME, 0))
     except OSError:  # It has gone already.
       self._end(connection)
-
-  def _end_late_handshakes(self) -> None:
-    late = [one for one in self._handshakes.values() if one.is_late()]
-    for handshake in late:
-      # It may have arrived while others were served.
-      self._shake_hands(handshake)
-      if handshake.stream in self._handshakes:
-        self._refuse(handshake, handshake.describe_lateness())
-
-  def _refuse(
-    self, handshake: handshakes.Handshake, error: frames.ProtocolError
-  ) -> None:
-    handshakes.refuse(handshake.stream, error)
-    self._forget(handshake.stream)
 
   def _receive(self, connection: connections.ActorConnection) -> None:
     if connection.has_unsent and not self._send_rest(connection):
@@ -341,7 +327,7 @@ class InferenceServer:
     self._forget(connection.stream)
 
   def _forget(self, stream: socket.socket) -> None:
-    self._handshakes.pop(stream, None)
+    self._handshakes.discard(stream)
     with contextlib.suppress(KeyError, ValueError):
       self._selector.unregister(stream)
     stream.close()
@@ -382,19 +368,14 @@ class InferenceServer:
       return _SLICE_SECONDS
     return min(max(0.0, deadline - time.perf_counter()), _SLICE_SECONDS)
 
-  def _why_now(self, role: connections.Role) -> str:
-    """Returns the reason to run a batch now, or ''."""
+  def _is_batch_due(self, role: connections.Role) -> bool:
     if not role.pending:
-      return ''
+      return False
     rows = sum(connection.batch_size for connection in role.pending)
-    if rows >= role.target:
-      return statistics.TARGET
     waited = time.perf_counter() - role.pending[0].arrived_at
-    if waited >= self._window_seconds:
-      return statistics.WINDOW
-    return ''
+    return rows >= role.target or waited >= self._window_seconds
 
-  def _run_batch(self, role: connections.Role, reason: str) -> None:
+  def _run_batch(self, role: connections.Role) -> None:
     """Runs a batch of waiting connections, and answers them."""
     if role.variables is not None and not role.refreshes_at_start:
       role.variables.update()
@@ -404,14 +385,11 @@ class InferenceServer:
     while role.pending and rows + role.pending[0].batch_size <= largest:
       batch.append(role.pending.popleft())
       rows += batch[-1].batch_size
-    self._serve(role, batch, reason)
+    self._serve(role, batch)
 
   def _serve(
-    self,
-    role: connections.Role,
-    batch: list[connections.ActorConnection],
-    reason: str,
-  ):
+    self, role: connections.Role, batch: list[connections.ActorConnection]
+  ) -> None:
     """Acts for connections and answers them; if that fails, each alone."""
     started_at = time.perf_counter()
     try:
@@ -419,7 +397,7 @@ class InferenceServer:
     except Exception as error:
       if len(batch) > 1:
         for connection in batch:
-          self._serve(role, [connection], reason)
+          self._serve(role, [connection])
       else:
         handshakes.refuse(batch[0].stream, error)
         self._end(batch[0])
@@ -432,7 +410,6 @@ class InferenceServer:
       bucket=bucket,
       waits=[started_at - connection.arrived_at for connection in batch],
       run=acted_at - started_at,
-      reason=reason,
     )
 
   def _answer(self, connection: connections.ActorConnection) -> None:

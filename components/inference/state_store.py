@@ -38,10 +38,6 @@ class StateStore:
       jit_compile: Whether XLA may be used, see `compilation.compile_policy`.
       device: Device of states and policy; None for TensorFlow's choice.
     """
-    if not buckets or list(buckets) != sorted(set(buckets)) or buckets[0] < 1:
-      raise ValueError(
-        f'buckets must be ascending and at least 1, got {list(buckets)}.'
-      )
     self._policy = policy
     self._spec = observation_spec
     self._spare = num_environments
@@ -55,17 +51,20 @@ class StateStore:
       self._calls = {
         bucket: self._compile(bucket, jit_compile) for bucket in buckets
       }
-    self._inputs = {bucket: self._make_inputs(bucket) for bucket in buckets}
+    self._inputs = {
+      bucket: [
+        *np.zeros([2, bucket], np.int32),
+        *tree.flatten(specs.zeros(observation_spec, bucket)),
+      ]
+      for bucket in buckets
+    }
     outputs = self._calls[buckets[0]].output_structure
     self._num_actions = len(tree.flatten(outputs[0]))
-    self._unflatten_extras = nests.Unflattener(outputs[1])
+    # Packs the leaves of extras into their structure.
+    self.unflatten_extras = nests.Unflattener(outputs[1])
     for bucket in buckets:  # The first call of each is slow.
       _, extras = self.act(bucket, 0)
       self._extras = [(leaf.shape[1:], leaf.dtype) for leaf in extras]
-
-  def bucket_for(self, num_rows: int) -> int:
-    """Returns the smallest bucket that holds the rows."""
-    return next(bucket for bucket in self.buckets if bucket >= num_rows)
 
   def inputs(self, bucket: int) -> list[np.ndarray]:
     """Returns arrays to fill in: ids, step types, observations, `[bucket]`."""
@@ -86,10 +85,6 @@ class StateStore:
     leaves = self._calls[bucket](*inputs)
     arrays = [leaf.numpy() for leaf in leaves]
     return arrays[: self._num_actions], arrays[self._num_actions :]
-
-  def unflatten_extras(self, leaves: Sequence[np.ndarray]) -> types.Nest:
-    """Packs the leaves of extras into their structure."""
-    return self._unflatten_extras(leaves)
 
   def empty_extras(self, num_rows: int) -> list[np.ndarray]:
     """Returns zeros for rows for which the policy was not run."""
@@ -120,13 +115,6 @@ class StateStore:
       tree.unflatten_as(self._structure, self._states),
       jit_compile,
     )
-
-  def _make_inputs(self, bucket: int) -> list[np.ndarray]:
-    return [
-      np.full([bucket], self._spare, np.int32),
-      np.zeros([bucket], np.int32),
-      *tree.flatten(specs.zeros(self._spec, bucket)),
-    ]
 
 
 def _make_variable(leaf: tf.Tensor) -> tf.Variable:

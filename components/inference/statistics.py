@@ -10,10 +10,6 @@ import numpy as np
 # Times stored for percentiles.
 _NUM_TIMES = 2000
 
-# Reasons to run a batch.
-TARGET = 'target'
-WINDOW = 'window'
-
 
 class Statistics:
   """Counts since the last report, and times of the last requests.
@@ -38,7 +34,6 @@ class Statistics:
     bucket: int,
     waits: Sequence[float],
     run: float,
-    reason: str,
   ) -> None:
     """Records a batch of `rows`, padded to `bucket`, and times in seconds."""
     with self._lock:
@@ -46,7 +41,6 @@ class Statistics:
       self._counts['requests'] += len(waits)
       self._counts['rows'] += rows
       self._counts['computed'] += bucket
-      self._counts[reason] += 1
       self._times['wait'].extend(waits)
       self._times['run'].append(run)
 
@@ -76,8 +70,6 @@ class Statistics:
       'rows_per_second': counts['rows'] / seconds,
       'rows_per_batch': counts['rows'] / batches,
       'fill': counts['rows'] / max(counts['computed'], 1),
-      'flushed_by_target': counts[TARGET] / batches,
-      'flushed_by_window': counts[WINDOW] / batches,
       'adding_share': min(blocked / seconds, 1.0),
     }
     for name, values in times.items():

@@ -1,12 +1,9 @@
 """Offline data: recordings of episodes, and their readers.
 
-`fill`, which cuts episodes into items, is imported lazily: it needs TensorFlow,
-which processes that only step environments and record should not load.
+It needs no TensorFlow, which processes that only step environments and record
+should not load.
 """
 
-from typing import TYPE_CHECKING
-
-from repertory.components.config import lazy_imports
 from repertory.components.offline.data_set import (
   DataError,
   DataSet,
@@ -24,9 +21,6 @@ from repertory.components.offline.writer import (
   RecordingWriter,
 )
 
-if TYPE_CHECKING:
-  from repertory.components.offline.cutting import fill
-
 __all__ = [
   'DataError',
   'DataSet',
@@ -36,9 +30,6 @@ __all__ = [
   'RecordingManifest',
   'RecordingWriter',
   'discounted_returns',
-  'fill',
   'open_data',
   'prepare',
 ]
-
-__getattr__, __dir__ = lazy_imports.modules(__name__, fill='cutting')

@@ -22,8 +22,8 @@ _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
 # Files are written at this size or age of ended episodes.
 _FILE_BYTES, _FILE_SECONDS = 2**24, 120.0
-# Time steps that are collected before they become an array.
-_BLOCK = 256
+# Approximate overhead of an array in memory.
+_ARRAY_BYTES = 112
 # Minimum size of images, which are compressed to a tenth or less.
 _IMAGE_BYTES = 2**10
 
@@ -71,7 +71,6 @@ class RecordingWriter:
     *,
     num_episodes: Sequence[int] | None = None,
     file_bytes: int = _FILE_BYTES,
-    file_seconds: float = _FILE_SECONDS,
   ):
     """Initializes the writer, without writing.
 
@@ -81,18 +80,14 @@ class RecordingWriter:
       num_episodes: Number of episodes to write per slot, `[B]`, without splits;
         None for all.
       file_bytes: Approximate memory of episodes at which they are written.
-      file_seconds: Approximate age of episodes at which they are written.
     """
     self._directory = directory
     self._name = name
     self._num_left = None if num_episodes is None else list(num_episodes)
     self._file_bytes = file_bytes
-    self._file_seconds = file_seconds
     self._names: list[str] = []
-    # Time steps in order: arrays `[B, T, ...]`, then `[B, ...]` of each.
-    self._blocks: list[list[np.ndarray]] = []
-    self._latest: list[list[np.ndarray]] = []
-    self._num_moments = 0
+    # Leaves `[B, ...]` of each time step.
+    self._steps: list[list[np.ndarray]] = []
     # Per slot: first unwritten time step, and end of the last ended episode.
     self._starts = self._stops = np.zeros([0], np.int64)
     self._row_bytes = 0.0
@@ -107,8 +102,7 @@ class RecordingWriter:
 
   def _empty_state(self) -> dict[str, Any]:
     none = np.zeros([0], np.int64)
-    lists = {'_blocks': [], '_latest': []}
-    return {**lists, '_num_moments': 0, '_starts': none, '_stops': none}
+    return {'_steps': [], '_starts': none, '_stops': none}
 
   def begin(self, timestep: dm_env.TimeStep) -> None:
     """Adds the first time step of all slots, `[B]`; open episodes stay open."""
@@ -144,13 +138,13 @@ class RecordingWriter:
 
   def _end_stream(self, keeps_open: bool = True) -> None:
     """Adds the last time step, which has no action, and writes everything."""
-    if self._now is None or not self._num_moments:
+    if self._now is None or not self._steps:
       return
     now, self._now = self._now, None
     try:
       self._keep(now, tree.map_structure(np.zeros_like, self._action))
       if keeps_open:
-        self._stops[:] = self._num_moments
+        self._stops[:] = len(self._steps)
         if self._num_left is not None:
           self._stops = np.where(self._num_left, self._stops, self._starts)
       self._write()
@@ -169,46 +163,37 @@ class RecordingWriter:
       timestep.step_type, timestep.reward, timestep.discount,
       *tree.flatten(timestep.observation), *tree.flatten(action),
     ]  # fmt: skip
-    if not self._num_moments:
+    if not self._steps:
       size = len(timestep.step_type)
       self._starts, self._stops = np.zeros([2, size], np.int64)
-      self._row_bytes = sum(leaf.nbytes for leaf in leaves) / size
-    self._latest.append(leaves)
-    self._num_moments += 1
-    if len(self._latest) == _BLOCK:
-      self._stack()
+      num_bytes = sum(leaf.nbytes + _ARRAY_BYTES for leaf in leaves)
+      self._row_bytes = num_bytes / size
+    self._steps.append(leaves)
     for slot in (timestep.step_type == _LAST).nonzero()[0]:
       if self._num_left is None or self._num_left[slot]:
-        self._stops[slot] = self._num_moments
+        self._stops[slot] = len(self._steps)
         if self._num_left is not None:
           self._num_left[slot] -= 1
 
-  def _stack(self) -> None:
-    """Stacks the latest time steps to arrays."""
-    if self._latest:
-      columns = zip(*self._latest)
-      self._blocks.append([np.stack(column, axis=1) for column in columns])
-      self._latest = []
-
   def _is_due(self) -> bool:
     """Returns whether to write: enough episodes ended, or one is too long."""
-    if not self._num_moments:
+    if not self._steps:
       return False
     file_rows = self._file_bytes / self._row_bytes
     num_ended = int(np.sum(self._stops - self._starts))
     if num_ended > file_rows:
       return True
-    if num_ended and time.monotonic() - self._since > self._file_seconds:
+    if num_ended and time.monotonic() - self._since > _FILE_SECONDS:
       return True
     if self._num_left is not None:
       return False
-    lengths = self._num_moments - self._stops
+    lengths = len(self._steps) - self._stops
     # One at a time, because writing takes memory, too.
     longest = lengths.argmax()
     if lengths[longest] <= 2 * file_rows:
       return False
     # The next part begins with the time step at which this one ends.
-    self._stops[longest] = self._num_moments
+    self._stops[longest] = len(self._steps)
     return True
 
   def _write(self) -> None:
@@ -216,17 +201,22 @@ class RecordingWriter:
     self._since = time.monotonic()
     spans = self._spans(self._stops)
     if spans:
-      self._stack()
       try:
         self._save(spans)
       except OSError as error:
         num_steps = self._count_unwritten()
         raise RecordingError(self._directory, num_steps, error) from error
     for slot, _, stop in spans:
-      (last,) = self._rows(0, _Span(slot, stop - 1, stop))
-      is_open = last[0] != _LAST
+      is_open = self._steps[stop - 1][0][slot] != _LAST
       self._starts[slot] = self._stops[slot] = stop - is_open
-    self._drop()
+    needed = self._starts
+    if self._num_left is not None:  # Finished slots need none.
+      is_done = np.array(self._num_left) == 0
+      needed = np.where(is_done, len(self._steps), needed)
+    size = int(needed.min())
+    del self._steps[:size]
+    self._starts -= size
+    self._stops -= size
 
   def _spans(self, stops: np.ndarray) -> list[_Span]:
     """Returns the unwritten time steps of each slot that has any."""
@@ -237,57 +227,33 @@ class RecordingWriter:
     """Returns the number of unwritten steps of all slots."""
     stops = self._stops
     if self._num_left is None:
-      stops = np.full_like(stops, self._num_moments)
-    found = [
-      np.concatenate(self._rows(0, span))[1:] for span in self._spans(stops)
-    ]
+      stops = np.full_like(stops, len(self._steps))
+    found = [rows[1:] for rows in self._rows(0, self._spans(stops))]
     if self._now is not None and self._num_left is None:
       found.append(self._now.step_type)
     return sum(int((step_type != _FIRST).sum()) for step_type in found)
 
-  def _rows(self, leaf: int, span: _Span) -> list[np.ndarray]:
-    """Returns views of a slot's time steps, `[T, ...]`, in order."""
-    parts, first = [], 0
-    for block in self._blocks:
-      size = block[leaf].shape[1]
-      start, stop = max(span.start - first, 0), min(span.stop - first, size)
-      if start < stop:
-        parts.append(block[leaf][span.slot, start:stop])
-      first += size
-    return parts
+  def _rows(self, leaf: int, spans: Sequence[_Span]) -> list[np.ndarray]:
+    """Returns the time steps of each span, `[T, ...]`, in order."""
+    rows = np.stack([step[leaf] for step in self._steps])  # [N, B, ...]
+    return [rows[start:stop, slot] for slot, start, stop in spans]
 
   def _columns(
     self, spans: Sequence[_Span]
   ) -> Iterator[tuple[str, np.ndarray]]:
     """Yields names and columns, one at a time, because all may be large."""
     for leaf, name in enumerate(self._names):
-      parts = [self._rows(leaf, span) for span in spans]
+      rows = self._rows(leaf, spans)
       if leaf == 0:  # Continued episodes begin with FIRST, too.
-        parts = [np.concatenate(part) for part in parts]
-        for step_type in parts:
+        for step_type in rows:
           step_type[0] = _FIRST
-        yield name, np.concatenate(parts)
-      else:
-        yield name, np.concatenate([one for part in parts for one in part])
-
-  def _drop(self) -> None:
-    """Drops time steps that are no longer needed, and shifts the indices."""
-    needed = self._starts
-    if self._num_left is not None:  # Finished slots need none.
-      is_done = np.array(self._num_left) == 0
-      needed = np.where(is_done, self._num_moments, needed)
-    while self._blocks and self._blocks[0][0].shape[1] <= needed.min():
-      size = self._blocks.pop(0)[0].shape[1]
-      needed = needed - size
-      self._starts -= size
-      self._stops -= size
-      self._num_moments -= size
+      yield name, np.concatenate(rows)
 
   def _save(self, spans: Sequence[_Span]) -> None:
     temporary = os.path.join(self._directory, f'.{uuid.uuid4().hex}')
     is_image = any(
-      leaf.dtype == np.uint8 and leaf[0, 0].nbytes > _IMAGE_BYTES
-      for leaf in self._blocks[0]
+      leaf.dtype == np.uint8 and leaf[0].nbytes > _IMAGE_BYTES
+      for leaf in self._steps[0]
     )
     method = zipfile.ZIP_DEFLATED if is_image else zipfile.ZIP_STORED
     try:

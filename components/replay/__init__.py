@@ -11,7 +11,6 @@ from repertory.components.replay.rate_limiters import (
   UNLIMITED,
   NamesOf,
   RateLimit,
-  default_error_buffer,
 )
 from repertory.components.replay.replay_ratio import ReplayRatio
 from repertory.components.replay.reverb.client import (
@@ -58,7 +57,6 @@ __all__ = [
   'TableInfo',
   'TableSpec',
   'Writer',
-  'default_error_buffer',
   'is_snapshot_taken',
   'make_server',
   'prioritized',

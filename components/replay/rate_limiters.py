@@ -57,17 +57,20 @@ class RateLimit:
     batch_size: int,
     items_per_insert: int = 1,
   ) -> 'RateLimit':
-    """Returns a rate limit with the buffer of `default_error_buffer`."""
-    return cls(
-      samples_per_insert,
-      min_size,
-      default_error_buffer(
-        samples_per_insert,
-        min_size,
-        batch_size=batch_size,
-        items_per_insert=items_per_insert,
-      ),
-    )
+    """Returns a rate limit with a buffer that keeps acting and learning close.
+
+    It is a tenth of the samples due at `min_size`, but at least twice the
+    minimum of `TableSpec.check`.
+
+    Args:
+      samples_per_insert: Mean samples per item.
+      min_size: Items in the table before the first sample.
+      batch_size: Items of each update.
+      items_per_insert: Maximum items that one step of all environments creates.
+    """
+    turn = batch_size + samples_per_insert * items_per_insert
+    buffer = max(_BUFFER_SHARE * samples_per_insert * min_size, 2 * turn)
+    return cls(samples_per_insert, min_size, buffer)
 
   def sample_target(self, inserts: int) -> float:
     """Returns the number of samples due after `inserts` items."""
@@ -76,28 +79,6 @@ class RateLimit:
 
 # Never blocks once the table has an item.
 UNLIMITED = RateLimit(1.0, min_size=1, error_buffer=math.inf)
-
-
-def default_error_buffer(
-  samples_per_insert: float,
-  min_size: int,
-  *,
-  batch_size: int,
-  items_per_insert: int,
-) -> float:
-  """Returns an error buffer, in samples, that keeps acting and learning close.
-
-  It is a tenth of the samples due at `min_size`, but at least twice the minimum
-  of `TableSpec.check`.
-
-  Args:
-    samples_per_insert: Mean samples per item.
-    min_size: Items in the table before the first sample.
-    batch_size: Items of each update.
-    items_per_insert: Maximum items that one step of all environments creates.
-  """
-  turn = batch_size + samples_per_insert * items_per_insert
-  return max(_BUFFER_SHARE * samples_per_insert * min_size, 2 * turn)
 
 
 class NamesOf(dict):
@@ -122,16 +103,9 @@ class Limiter:
     samples: Items ever sampled.
   """
 
-  def __init__(
-    self,
-    limit: RateLimit | None,
-    max_size: int,
-    inserts: int = 0,
-    samples: int = 0,
-  ):
-    """Starts at the given counts; without a limit for a queue."""
-    self.inserts = inserts
-    self.samples = samples
+  def __init__(self, limit: RateLimit | None, max_size: int):
+    """Starts at zero; without a limit for a queue."""
+    self.inserts = self.samples = 0
     if limit is None:
       self._min_size, self._ratio = 1, 1.0
       self._least, self._most = 0.0, float(max_size)
@@ -153,13 +127,7 @@ class Limiter:
     """Returns the number of items that may be inserted now, up to `at_most`."""
     if self._may_insert(at_most):
       return at_most
-    # Rounding may be off by one.
-    highest = (self._most + self.samples) / self._ratio
-    count = math.floor(highest) - self.inserts + 1
-    count = max(count, self._min_size - self.inserts, 0)
-    while count and not self._may_insert(count):
-      count -= 1
-    return min(count, at_most)
+    return next(n for n in range(at_most) if not self._may_insert(n + 1))
 
   def _may_insert(self, num_items: int) -> bool:
     inserts = self.inserts + num_items

@@ -1,8 +1,6 @@
 """Replay ratio for acting and learning in a single thread."""
 
-import sys
-
-from repertory.components.replay import rate_limiters, tables
+from repertory.components.replay import tables
 
 
 class ReplayRatio:
@@ -52,7 +50,6 @@ class ReplayRatio:
     table.check(batch_size, items_per_step)
     self._table = table
     self._batch_size = batch_size
-    self._items_per_step = items_per_step
     # A single tuple, so that other threads read a consistent pair.
     self._origin = (samples, learner_steps)
 
@@ -76,18 +73,6 @@ class ReplayRatio:
     while count and samples + count * self._batch_size > target:
       count -= 1
     return count
-
-  def steps_allowed(self, learner_steps: int, num_items: int) -> int:
-    """Returns how many steps of all environments the table has room for.
-
-    At least one if no update is due. Actors that take more steps before the
-    next update are blocked. The arguments are those of `updates_due`.
-    """
-    samples = self._count_samples(learner_steps)
-    counts = rate_limiters.Limiter(
-      self._table.rate_limit, self._table.max_size, num_items, samples
-    )
-    return counts.num_insertable(sys.maxsize) // self._items_per_step
 
   def reset_count(self, learner_steps: int, samples: int) -> int:
     """Restarts the count; earlier samples no longer exist.

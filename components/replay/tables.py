@@ -25,9 +25,10 @@ TRAIN_BUFFER = 'train_buffer'
 PRIORITIZED = 'prioritized'
 _SELECTORS = ('uniform', 'fifo', 'lifo', 'min_heap', 'max_heap')
 
-# Measured overhead of an item and of each of its columns: keys, priorities,
-# and the messages around the chunks.
-_ITEM_BYTES, _COLUMN_BYTES = 300, 1200
+# Measured overhead of an item with its small leaves, and of each large leaf. In
+# a server: keys, priorities, and the messages around the chunks. In a process:
+# priority, weight and sums; an array object and its reference.
+_SERVER_BYTES, _LOCAL_BYTES = (1500, 1200), (32, 144)
 
 # Data size that costs Reverb as much as the overhead of an item.
 _MAX_BUNDLE_BYTES = 2**18
@@ -156,12 +157,8 @@ class TableSpec:
         f"Table '{self.name}' must be a queue to hold bundles: randomly "
         'sampled items must not be correlated.'
       )
-    if size < 1:
-      raise ValueError(f'size must be at least 1, got {size}.')
-    columns = packing.Packing(self.signature).stored_signature
-    num_bytes = sum(map(packing.num_bytes, columns))
-    num_bytes += _ITEM_BYTES + _COLUMN_BYTES * len(columns)
-    most = min(size, self.max_size, _MAX_BUNDLE_BYTES // num_bytes)
+    num_bytes = sum(map(packing.num_bytes, tree.flatten(self.signature)))
+    most = min(size, self.max_size, _MAX_BUNDLE_BYTES // max(1, num_bytes))
     divisors = [n for n in range(1, most + 1) if size % n == 0]
     return dataclasses.replace(self, bundle_size=max(divisors, default=1))
 
@@ -176,19 +173,28 @@ class TableSpec:
     """Minimum number of items before the first sample."""
     return self.rate_limit.min_size if self.rate_limit else 1
 
-  @functools.cached_property
-  def item_bytes(self) -> int:
-    """Estimated memory of a server per item, with images compressed as usual.
+  def item_bytes(self, in_server: bool) -> int:
+    """Estimates the memory of an item in a replay server, or in this process.
 
-    For transitions, large leaves of the next observation are ignored: they are
-    shared with a later item, except at the end of an episode.
+    A server compresses images. For transitions, large leaves of the next
+    observation are ignored: they are shared with a later item, except at the
+    end of an episode.
     """
-    columns = packing.Packing(self.signature).stored_signature
-    size = _ITEM_BYTES + sum(map(_column_bytes, columns))
+    size, per_leaf = _SERVER_BYTES if in_server else _LOCAL_BYTES
+    whole, shared = self.packing.whole, range(0)
     if isinstance(self.signature, types.Transition):
-      after = self.signature.next_observation
-      leaves, shared = tree.flatten(after), packing.Packing(after).whole
-      size -= sum(_column_bytes(leaves[i]) for i in shared)
+      start = len(tree.flatten(self.signature[:-2]))
+      shared = range(
+        start, start + len(tree.flatten(self.signature.next_observation))
+      )
+    for i, spec in enumerate(tree.flatten(self.signature)):
+      num_bytes = packing.num_bytes(spec)
+      if i not in whole:
+        size += num_bytes
+      elif i not in shared:
+        is_image = spec.dtype == tf.uint8 and spec.shape.rank >= 2
+        compression = _IMAGE_COMPRESSION if in_server and is_image else 1
+        size += per_leaf + num_bytes // compression
     return size
 
   def check(
@@ -319,9 +325,3 @@ def queue(
     sampler='fifo',
     max_times_sampled=1,
   )
-
-
-def _column_bytes(spec: tf.TensorSpec) -> int:
-  is_image = spec.dtype == tf.uint8 and spec.shape.rank >= 2
-  compression = _IMAGE_COMPRESSION if is_image else 1
-  return _COLUMN_BYTES + packing.num_bytes(spec) // compression

@@ -1,7 +1,6 @@
-"""Wait settings of tables, and descriptions of waits in logs and errors."""
+"""Wait settings of tables, and descriptions of waits in errors."""
 
 import dataclasses
-import logging
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -11,8 +10,6 @@ from repertory.components.runtime import signals
 
 # Status of a table, or the reason why it is unknown.
 Seen: TypeAlias = tables.TableInfo | str
-
-_log = logging.getLogger(__name__)
 
 
 class DeadlockError(RuntimeError):
@@ -26,15 +23,12 @@ class WaitPolicy:
   Attributes:
     timeout_seconds: Maximum duration of any wait.
     stop: Ends any wait.
-    warning_seconds: Duration after which a wait is logged as a warning if
-      meanwhile the table had neither inserts nor samples; None for no warnings.
   """
 
   timeout_seconds: float = 600.0
   stop: signals.StopSignal = dataclasses.field(
     default_factory=signals.StopSignal
   )
-  warning_seconds: float | None = 5.0
 
   def __str__(self) -> str:
     return 'this process'
@@ -74,45 +68,3 @@ def look(ask: Callable[[], tables.TableInfo | None]) -> Seen:
     return ask() or ''
   except Exception as error:
     return settings.text_of(error)
-
-
-class WaitMonitor:
-  """Logs one warning per wait if the table has no inserts and no samples."""
-
-  def __init__(
-    self,
-    policy: WaitPolicy,
-    ask: Callable[[], tables.TableInfo | None],
-    describe_wait: Callable[[Seen], str],
-  ):
-    """Starts with the wait.
-
-    Args:
-      policy: Time before the warning.
-      ask: Returns the table's status; raises an error that explains why not.
-      describe_wait: Returns the text of the warning.
-    """
-    seconds = policy.warning_seconds
-    self._ask = ask
-    self._describe_wait = describe_wait
-    self._pause = float('inf') if seconds is None else seconds / 2
-    self._next_look = self._pause
-    self._counts: tuple[int, int] | None = None
-
-  def keep(self, waited: float) -> None:
-    """Checks the table if a check is due, `waited` seconds after the start."""
-    if waited < self._next_look:
-      return
-    self._next_look = waited + self._pause
-    seen = look(self._ask)
-    before, self._counts = self._counts, None
-    if not isinstance(seen, str):
-      self._counts = seen.inserts, seen.samples
-      if before != self._counts:
-        return
-    elif not seen:
-      return
-    _log.warning(
-      'Waited %.0f seconds for %s', waited, self._describe_wait(seen)
-    )
-    self._next_look = float('inf')

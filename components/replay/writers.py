@@ -151,21 +151,20 @@ class Writer(abc.ABC):
 
   def _drain(self, max_pending_items: int) -> None:
     num_pending = max_pending_items // self.table.bundle_size
-    monitor = waits.WaitMonitor(self._place, self._ask, self._describe_wait)
     signals.wait_for(
       lambda seconds: self._try_to_drain(num_pending, seconds),
-      lambda: self._describe_wait(waits.look(self._ask)).removesuffix('.'),
+      self._describe_wait,
       self._place.timeout_seconds,
       self._place.stop,
-      monitor.keep,
     )
     self._num_pending = num_pending
 
-  def _describe_wait(self, seen: waits.Seen) -> str:
+  def _describe_wait(self) -> str:
     """Describes the wait and the table's status."""
     wait = (
       f"table '{self.table.name}' of {self._place} to accept new items; its "
       'rate limiter blocks actors until the learner has sampled enough'
       f'{self._explain_wait()}.'
     )
-    return f'{wait} {waits.describe(self.table, seen)}'.rstrip()
+    status = waits.describe(self.table, waits.look(self._ask))
+    return f'{wait} {status}'.rstrip().removesuffix('.')

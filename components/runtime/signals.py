@@ -90,7 +90,6 @@ def wait_for(
   waiting_for: Callable[[], str],
   timeout_seconds: float,
   stop: StopSignal,
-  while_waiting: Callable[[float], None] = lambda seconds: None,
 ) -> None:
   """Repeats short waits until success, the stop signal or the time-out.
 
@@ -99,7 +98,6 @@ def wait_for(
     waiting_for: Returns the object of the wait, for the error.
     timeout_seconds: Time limit of the whole wait.
     stop: Ends the wait when set.
-    while_waiting: Called repeatedly, with the seconds waited.
 
   Raises:
     Stopped: If the stop signal was set.
@@ -108,9 +106,7 @@ def wait_for(
   start = time.monotonic()
   while not attempt(_SLICE_SECONDS):
     stop.check()
-    waited = time.monotonic() - start
-    if waited > timeout_seconds:
+    if time.monotonic() - start > timeout_seconds:
       raise TimeoutError(
         f'Waited {timeout_seconds:g} seconds for {waiting_for()}.'
       )
-    while_waiting(waited)

@@ -1,5 +1,6 @@
 """Demonstrations, mixed with replayed items in every batch."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -61,18 +62,13 @@ def places(experience: experience_lib.Experience) -> np.ndarray:
   return np.diff(np.arange(size + 1) * count // size) > 0
 
 
+@dataclasses.dataclass(eq=False)
 class _MixedBatches(replay.Batches):
   """Merges rows of two sources, at fixed positions."""
 
-  def __init__(
-    self,
-    replayed: replay.Batches,
-    demonstrated: replay.Batches,
-    is_demonstrated: np.ndarray,
-  ):
-    self._replayed = replayed
-    self._demonstrated = demonstrated
-    self._is_demonstrated = is_demonstrated
+  _replayed: replay.Batches
+  _demonstrated: replay.Batches
+  _is_demonstrated: np.ndarray
 
   @property
   def element_spec(self) -> types.Sample:
@@ -101,18 +97,16 @@ class _MixedBatches(replay.Batches):
     self._replayed.reset_timeout()
 
   def close(self) -> None:
-    try:
-      self._replayed.close()
-    finally:
-      self._demonstrated.close()
+    self._demonstrated.close()  # Of this process: it cannot fail.
+    self._replayed.close()
 
 
+@dataclasses.dataclass(eq=False)
 class _ReplayedPriorities(replay.Priorities):
   """Forwards the priorities of replayed rows only."""
 
-  def __init__(self, priorities: replay.Priorities, is_replayed: np.ndarray):
-    self._priorities = priorities
-    self._is_replayed = is_replayed
+  _priorities: replay.Priorities
+  _is_replayed: np.ndarray
 
   def update(self, keys, priorities):
     self._priorities.update(

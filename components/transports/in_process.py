@@ -193,15 +193,15 @@ class InProcessLearnerSide(learner_side.LearnerSide):
     if not directory:
       raise ValueError('checkpoint_directory must be given to write snapshots.')
     os.makedirs(directory, exist_ok=True)
-    contents, *others = [table.copy() for table in self._local_tables]
+    copies = [(one.description, one.copy()) for one in self._local_tables]
     state = self._actor_state
     if state is not None:
+      table, contents = copies[0]
       if state.num_inserts is not None:
         contents = contents.until(state.num_inserts)
-      contents = dataclasses.replace(contents, actors=state.saved)
+      copies[0] = table, dataclasses.replace(contents, actors=state.saved)
     self._is_taken.set()
-    first, *further = [table.description for table in self._local_tables]
-    return local.write(directory, first, contents, list(zip(further, others)))
+    return local.write(directory, *copies)
 
   def is_snapshot_taken(self) -> bool:
     return self._is_taken.is_set()

@@ -1,5 +1,6 @@
 """Transport of recorded data, which has only a learner side."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -7,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import dm_env
 import numpy as np
 import tree
 
@@ -17,10 +19,13 @@ from repertory.components.replay.local import snapshots
 from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import in_process, learner_side, transport
 
-# Initial priority, as the learner has computed none.
-_FIRST_PRIORITY = 1.0
-# Version of items whose actions come from another policy.
-_NO_VERSION = -1
+_FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
+
+# Minimum size of chunks that are cut together; smaller ones are merged.
+_CHUNK_BYTES = 2**22
+# Maximum number of episodes that are cut in parallel.
+_MAX_SLOTS = 256
+
 # Files of a snapshot.
 _STATE, _PRIORITIES = 'draws.json', 'priorities.npy'
 
@@ -83,24 +88,12 @@ class OfflineTransport(in_process.InProcessTransport):
       signals.Stopped: If the stop signal was set.
       CheckpointError: If the snapshot cannot be read.
     """
-
-    def check(num_timesteps: int) -> None:
-      self._place.stop.check()
-      report(num_timesteps)
-
-    items = self._experience.items
-    # Images are copied one by one, however many slots there are. And if items
-    # cross the ends of episodes, a slot without further episodes would create
-    # empty items.
-    has_images = bool(self._experience.table.packing.whole)
-    is_cut_one_by_one = has_images or items.slots_end_together
-    offline.fill(
-      self._note(chunks),
-      self._make_adder,
-      lambda num_slots: _make_extras(items, num_slots),
-      check=check,
-      **({'max_slots': 1} if is_cut_one_by_one else {}),
-    )
+    num_timesteps = 0
+    for steps in _merge(self._note(chunks)):
+      steps, starts, ends = _close_episodes(steps)
+      if len(starts):
+        self._cut(steps, starts, ends, num_timesteps, report)
+        num_timesteps += len(steps.step_type)
     directory = self._checkpoint_directory
     if directory:
       with local.reading(f'{directory} of a checkpoint'):
@@ -118,6 +111,47 @@ class OfflineTransport(in_process.InProcessTransport):
         data = np.ascontiguousarray(leaf).data
         self.checksum = zlib.crc32(data, self.checksum)
       yield steps
+
+  def _cut(
+    self,
+    steps: offline.DataSetSteps,
+    starts: np.ndarray,
+    ends: np.ndarray,
+    num_cut: int,
+    report: Callable[[int], None],
+  ) -> None:
+    """Adds episodes to the agent's own adder, in parallel slots of a batch."""
+    items = self._experience.items
+    # Images are copied one by one, however many slots there are. And if items
+    # cross the ends of episodes, a slot without further episodes would create
+    # empty items.
+    has_images = bool(self._experience.table.packing.whole)
+    is_cut_one_by_one = has_images or items.slots_end_together
+    num_slots = 1 if is_cut_one_by_one else min(_MAX_SLOTS, len(starts))
+    rows, last = starts[:num_slots].copy(), ends[:num_slots] - 1
+    begun = num_slots
+    is_idle = np.zeros([num_slots], bool)
+    extras = _make_extras(items, num_slots)
+    with contextlib.closing(self._make_adder(num_slots)) as adder:
+      adder.add_first(_timestep(steps, rows))
+      while True:
+        self._place.stop.check()
+        report(num_cut)
+        num_cut += num_slots - int(is_idle.sum())
+        action = _take(steps.action, rows)
+        ended = (rows == last).nonzero()[0]
+        rows[~is_idle] += 1
+        for slot in ended:
+          if begun < len(starts):
+            rows[slot], last[slot] = starts[begun], ends[begun] - 1
+            begun += 1
+          else:
+            # A slot that stays at an episode's start creates no items.
+            rows[slot], last[slot] = starts[0], -1
+            is_idle[slot] = True
+        if is_idle.all():
+          return
+        adder.put(action, _timestep(steps, rows), extras)
 
   def sampler_state(self) -> dict[str, Any]:
     """Returns plain values with the state of uniform sampling."""
@@ -150,8 +184,7 @@ class OfflineTransport(in_process.InProcessTransport):
     writer = local.LocalWriter(
       self._table,
       self._place,
-      priority=lambda: _FIRST_PRIORITY,
-      version=lambda: _NO_VERSION,
+      version=lambda: -1,  # The actions come from another policy.
       max_pending_items=self._experience.table.max_size,
     )
     return self._parts.make_adder(self._experience, writer, num_slots)
@@ -229,6 +262,61 @@ def _read_sampler(directory: str) -> tuple[dict[str, Any], np.ndarray] | None:
     state = json.load(file)
   path = os.path.join(folder, _PRIORITIES)
   return state, np.load(path, allow_pickle=False)
+
+
+def _merge(
+  chunks: Iterable[offline.DataSetSteps],
+) -> Iterator[offline.DataSetSteps]:
+  """Merges small chunks."""
+  waiting: list[offline.DataSetSteps] = []
+  num_bytes = 0
+  for steps in chunks:
+    waiting.append(steps)
+    num_bytes += sum(leaf.nbytes for leaf in tree.flatten(steps))
+    if num_bytes >= _CHUNK_BYTES:
+      yield _concatenate(waiting)
+      waiting, num_bytes = [], 0
+  if waiting:
+    yield _concatenate(waiting)
+
+
+def _concatenate(parts: list[offline.DataSetSteps]) -> offline.DataSetSteps:
+  """Concatenates chunks, each of which starts an episode or a part of one."""
+  if len(parts) == 1:
+    return parts[0]
+  # Parts of episodes must not merge with the next chunk's.
+  parts = [one._replace(step_type=one.step_type.copy()) for one in parts]
+  for one in parts:
+    one.step_type[0], one.step_type[-1] = _FIRST, _LAST
+  return tree.map_structure(lambda *leaves: np.concatenate(leaves), *parts)
+
+
+def _close_episodes(
+  steps: offline.DataSetSteps,
+) -> tuple[offline.DataSetSteps, np.ndarray, np.ndarray]:
+  """Sets FIRST and LAST; returns also starts and ends of episodes, `[E]`."""
+  starts = steps.starts
+  ends = np.append(starts[1:], len(steps.step_type))
+  step_type = np.array(steps.step_type)
+  step_type[ends - 1] = _LAST
+  step_type[starts] = _FIRST
+  is_long = ends - starts > 1
+  steps = steps._replace(step_type=step_type)
+  return steps, starts[is_long], ends[is_long]
+
+
+def _timestep(steps: offline.DataSetSteps, rows: np.ndarray) -> dm_env.TimeStep:
+  step_type: Any = steps.step_type[rows]
+  return dm_env.TimeStep(
+    step_type=step_type,
+    reward=steps.reward[rows],
+    discount=steps.discount[rows],
+    observation=_take(steps.observation, rows),
+  )
+
+
+def _take(nest: types.Nest, rows: np.ndarray) -> types.Nest:
+  return tree.map_structure(lambda leaf: leaf[rows], nest)
 
 
 def _make_extras(items: adders.ItemSpec, num_slots: int) -> types.Nest:

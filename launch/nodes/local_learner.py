@@ -111,7 +111,7 @@ class LocalLearner:
         timeout_seconds=timeout_seconds,
         stop=context.stop,
       )
-    wait = local.WaitPolicy(timeout_seconds, context.stop, warning_seconds=None)
+    wait = local.WaitPolicy(timeout_seconds, context.stop)
     turn = None if self._num_round_robin is None else index
     transport = transport.at(wait, turn)
     made = actor_lib.ActorNode(

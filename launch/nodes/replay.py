@@ -62,9 +62,4 @@ def connect(
     timeout_seconds=timeout_seconds,
     stop=context.stop,
   )
-  return replay.Connection(
-    address,
-    timeout_seconds,
-    context.stop,
-    warning_seconds=None,  # Display and stall reports show waits.
-  )
+  return replay.Connection(address, timeout_seconds, context.stop)

@@ -97,9 +97,7 @@ class SingleLoop(run_loop.RunLoop):
     )
     timeout_seconds = session.experiment.timeout_seconds
     return session.make_transport(
-      replay.Connection(
-        server.address, timeout_seconds, interruption, warning_seconds=None
-      )
+      replay.Connection(server.address, timeout_seconds, interruption)
     )
 
   def _iterate(self):

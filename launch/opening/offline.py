@@ -36,9 +36,7 @@ def make_transport(
     experiment.builder,
     offline_checks.lengths_of(data),
     seed=session.make_seed(purpose),
-    place=local.WaitPolicy(
-      experiment.timeout_seconds, stop, warning_seconds=None
-    ),
+    place=local.WaitPolicy(experiment.timeout_seconds, stop),
     checkpoint_directory=checkpoint_directory,
   )
 

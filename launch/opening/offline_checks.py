@@ -11,7 +11,6 @@ import numpy as np
 from repertory import __version__
 from repertory.components import offline, specs, transports
 from repertory.components.config.settings import SettingError, text_of
-from repertory.components.replay import local
 from repertory.components.transports import experience as experience_lib
 from repertory.environments.wrappers import previous_action
 from repertory.launch.experiments import experiment as experiment_lib
@@ -70,7 +69,7 @@ def check_experience(
     one.check(raw)
   _check_returns(experiment.builder, data, raw)
   table = transports.unlimited(experience, lengths_of(data)).table
-  item_bytes = local.item_bytes(table)
+  item_bytes = table.item_bytes(in_server=False)
   machine_memory.require(
     'data',
     item_bytes * table.max_size,

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from repertory.components import specs, transports
 from repertory.components.config.settings import SettingError
-from repertory.components.replay import local
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.platform import machine_memory
@@ -91,11 +90,7 @@ def _check_memory(
   max_items = _max_items(experiment, experience)
   tables, sizes = experience.all_tables, []
   for table in tables:
-    if kind == transports.ReverbTransport.kind:
-      item_bytes = table.item_bytes
-    else:
-      copied = local.copied_bytes(table) if experiment.checkpoint_replay else 0
-      item_bytes = local.item_bytes(table) + copied
+    item_bytes = table.item_bytes(kind == transports.ReverbTransport.kind)
     # Tables that others than actors write may have more items.
     most = max_items if table in experience.tables else table.max_size
     sizes.append(min(table.max_size, most) * item_bytes)

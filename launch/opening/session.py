@@ -165,9 +165,7 @@ class Session:
       self.experience,
       self.experiment.builder,
       seed=self.make_seed(SAMPLING, *apart),
-      place=local.WaitPolicy(
-        self.experiment.timeout_seconds, stop, warning_seconds=None
-      ),
+      place=local.WaitPolicy(self.experiment.timeout_seconds, stop),
       checkpoint_directory=self.replay_directory,
       num_turns=num_turns,
     )

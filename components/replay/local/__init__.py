@@ -1,6 +1,5 @@
 """Replay tables in this process, without a server."""
 
-from repertory.components.replay.local.columns import copied_bytes, item_bytes
 from repertory.components.replay.local.snapshots import read, reading, write
 from repertory.components.replay.local.table import (
   Contents,
@@ -20,8 +19,6 @@ __all__ = [
   'Table',
   'WaitPolicy',
   'check',
-  'copied_bytes',
-  'item_bytes',
   'read',
   'reading',
   'write',

@@ -1,20 +1,14 @@
 """Storage of the leaves of items in a table of this process."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import tree
 
 from repertory.components import types
 from repertory.components.config.settings import SettingError, text_of
-from repertory.components.replay import packing, tables
+from repertory.components.replay import tables
 from repertory.components.runtime import nests
-
-# Measured overhead per item: its priority, and its weight and sums in a
-# prioritized table. And per large leaf: the array object and its reference.
-_ITEM_BYTES, _LARGE_BYTES = 32, 144
-_PRIORITY_BYTES = 8
 
 # Alignment of arrays that TensorFlow uses without a copy.
 _ALIGNMENT = 64
@@ -104,13 +98,6 @@ class Columns:
     for column in self._large:
       column[places] = None
 
-  def make_block(
-    self, taken: Sequence[np.ndarray], priorities: np.ndarray
-  ) -> Block:
-    """Returns a block of items, from the output of `take`."""
-    num_small = len(self._small)
-    return Block([*taken[:num_small]], [*taken[num_small:]], priorities)
-
   def assemble(self, taken: Sequence[np.ndarray]) -> types.Nest:
     """Converts the output of `take` to items, `[B, ...]` in a nest."""
     layout = self._packing
@@ -120,35 +107,6 @@ class Columns:
     for i in layout.whole:
       leaves[i] = _stack(leaves[i], layout.shapes[i], layout.dtypes[i])
     return self._unflatten(leaves)
-
-
-def item_bytes(table: tables.TableSpec) -> int:
-  """Returns the maximum memory per item in this process, in bytes.
-
-  Nothing is compressed. Images of the next observation are left out, as in
-  `TableSpec.item_bytes`.
-  """
-  size = _ITEM_BYTES + _num_bytes(table, range(len(table.packing.shapes)))
-  size += _LARGE_BYTES * len(table.packing.whole)
-  if isinstance(table.signature, types.Transition):
-    before = tree.flatten(table.signature[:-2])
-    after = len(tree.flatten(table.signature.next_observation))
-    shared = range(len(before), len(before) + after)
-    size -= _num_bytes(table, [i for i in table.packing.whole if i in shared])
-  return size
-
-
-def copied_bytes(table: tables.TableSpec) -> int:
-  """Returns the bytes per item that exist twice during a snapshot.
-
-  These are small leaves and the priority; large leaves are shared.
-  """
-  return _num_bytes(table, table.packing.packed) + _PRIORITY_BYTES
-
-
-def _num_bytes(table: tables.TableSpec, indices: Iterable[int]) -> int:
-  leaves = tree.flatten(table.signature)
-  return sum(packing.num_bytes(leaves[i]) for i in indices)
 
 
 def _stack(

@@ -15,7 +15,7 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -35,9 +35,7 @@ COUNTS = ('inserts', 'samples', 'random')
 
 def write(
   directory: str,
-  table: tables.TableSpec,
-  contents: table_lib.Contents,
-  others: Sequence[tuple[tables.TableSpec, table_lib.Contents]] = (),
+  *found: tuple[tables.TableSpec, table_lib.Contents],
 ) -> str:
   """Writes a snapshot of a table, and of others into its subfolders.
 
@@ -45,11 +43,10 @@ def write(
   snapshot of the directory. Returns its folder.
   """
   with replacing(directory) as (folder, path):
-    _write(folder, table, contents)
-    for other, its_contents in others:
-      part = os.path.join(folder, other.name)
-      os.makedirs(part)
-      _write(part, other, its_contents)
+    for i, (table, contents) in enumerate(found):
+      part = os.path.join(folder, table.name if i else '')
+      os.makedirs(part, exist_ok=True)
+      _write(part, table, contents)
   return path
 
 

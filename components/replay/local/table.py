@@ -73,8 +73,6 @@ def check(table: tables.TableSpec) -> None:
       f"rate_limit {where} may be None only if its sampler is 'fifo'; got "
       f'{table.sampler!r}.'
     )
-  if table.bundle_size != 1:
-    raise ValueError(f'bundle_size {where} must be 1, got {table.bundle_size}.')
 
 
 class LocalPriorities(batches.Priorities):
@@ -109,18 +107,13 @@ class Table:
     """Creates an empty table; `seed` is that of the sampler.
 
     If `num_turns` is given, the items of that number of writers are inserted in
-    round-robin order, see `pending.WriterQueues`. That is only for queues:
-    samples of other tables depend on timing anyway.
+    round-robin order, see `pending.WriterQueues`. That is for queues: samples
+    of other tables depend on timing anyway.
 
     Raises:
       ValueError: If the description is unsupported.
     """
     check(table)
-    if num_turns is not None and (num_turns < 1 or not table.is_queue):
-      raise ValueError(
-        f'num_turns must be None, or at least 1 for a queue; got {num_turns} '
-        f"for table '{table.name}'."
-      )
     self.description = table
     self._max_size = table.max_size
     self._columns = columns_lib.Columns(table)
@@ -278,7 +271,11 @@ class Table:
       limiter, size = self._limiter, len(contents.priorities)
       if contents.leaves:
         limiter.inserts = contents.inserts - size
-        block = self._columns.make_block(contents.leaves, contents.priorities)
+        num_small = len(self.description.packing.packed)
+        leaves = contents.leaves
+        block = columns_lib.Block(
+          leaves[:num_small], leaves[num_small:], contents.priorities
+        )
         self._write(block, size)
       limiter.samples = contents.samples
       self._random.bit_generator.state = dict(contents.random)
@@ -427,7 +424,6 @@ class LocalBatches(batches.Batches):
 
   def _wait(self) -> types.Sample:
     place, since = self._place, time.monotonic()
-    monitor = waits.WaitMonitor(place, self._table.status, self._describe_wait)
     while True:
       if self._is_closed or place.stop.is_set():
         raise signals.Stopped
@@ -436,14 +432,12 @@ class LocalBatches(batches.Batches):
         return sample
       waited = time.monotonic() - max(since, self._timeout_start)
       if waited > place.timeout_seconds:
+        wait = batches.describe_wait(
+          self._table.description, place, self._table.status()
+        )
         raise TimeoutError(
-          f'Waited {place.timeout_seconds:g} seconds for '
-          f'{self._describe_wait(self._table.status())}'
+          f'Waited {place.timeout_seconds:g} seconds for {wait}'
         )
       batch_timeout = self.batch_timeout_seconds
       if batch_timeout is not None and waited > batch_timeout:
         raise batches.BatchTimeout
-      monitor.keep(waited)
-
-  def _describe_wait(self, seen: waits.Seen) -> str:
-    return batches.describe_wait(self._table.description, self._place, seen)

@@ -48,12 +48,9 @@ class Connection(waits.WaitPolicy):
     address: str,
     timeout_seconds: float = 600.0,
     stop: signals.StopSignal | None = None,
-    warning_seconds: float | None = 5.0,
   ):
     """Takes an address 'host:port'; for the others see `WaitPolicy`."""
-    super().__init__(
-      timeout_seconds, stop or signals.StopSignal(), warning_seconds
-    )
+    super().__init__(timeout_seconds, stop or signals.StopSignal())
     self.address = address
 
   @functools.cached_property

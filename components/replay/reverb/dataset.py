@@ -125,9 +125,10 @@ class ReplayDataset(batches.Batches):
     finally:
       self._waiting_since = None
     if self._timed_out:
+      seen = waits.look(lambda: self._connection.look(self._table))
+      wait = batches.describe_wait(self._table, self._connection, seen)
       raise TimeoutError(
-        f'Waited {self._connection.timeout_seconds:g} seconds for '
-        f'{self._describe_wait(waits.look(self._ask))}'
+        f'Waited {self._connection.timeout_seconds:g} seconds for {wait}'
       )
     if self._is_starved:
       self._is_starved = False
@@ -176,23 +177,11 @@ class ReplayDataset(batches.Batches):
       ]
     return (*tree.flatten(self._table.packing.unpack(sample.data)), *leaves)
 
-  def _ask(self) -> tables.TableInfo:
-    return self._connection.look(self._table)
-
-  def _describe_wait(self, seen: waits.Seen) -> str:
-    return batches.describe_wait(self._table, self._connection, seen)
-
   def _watch(self) -> None:
-    monitor = watched = None
     while not self._closed.wait(_WATCH_PERIOD_SECONDS):
       since = self._waiting_since
       if since is None:
         continue
-      if monitor is None or since != watched:
-        watched = since
-        monitor = waits.WaitMonitor(
-          self._connection, self._ask, self._describe_wait
-        )
       if self._connection.stop.is_set():
         self._cancellation.start_cancel()
         return
@@ -205,4 +194,3 @@ class ReplayDataset(batches.Batches):
       if batch_timeout is not None and waited > batch_timeout:
         self._is_starved = True
         self._cancellation.start_cancel()
-      monitor.keep(waited)

@@ -138,22 +138,6 @@ def test_items_of_slots_that_end_together_come_together(
     length=4, across_episodes=across_episodes
   )
   assert sequences.slots_end_together == across_episodes
-  bundle_size = 4 if across_episodes else 1
-  writer = sequence_twin.make_writer(length=4, bundle_size=bundle_size)
+  writer = sequence_twin.make_writer(length=4)
   sequence_twin.play(writer, sequences.make_adder(writer, 4), histories)
   assert writer.puts == expected
-
-
-@pytest.mark.parametrize(
-  ('batch_size', 'across_episodes'), [(3, True), (4, False)]
-)
-def test_bundles_that_slots_do_not_fill_are_refused(
-  batch_size, across_episodes
-):
-  sequences = sequence_twin.make_sequences(
-    length=4, across_episodes=across_episodes
-  )
-  writer = sequence_twin.make_writer(length=4, bundle_size=2)
-  message = f'of 2 and batch_size {batch_size}'
-  with pytest.raises(ValueError, match=message):
-    sequences.make_adder(writer, batch_size)

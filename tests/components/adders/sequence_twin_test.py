@@ -20,7 +20,7 @@ class _Case(NamedTuple):
   histories: list
 
 
-def _draw(random, max_moments=50, **settings):
+def _draw(random, **settings):
   """Returns a random case; `settings` are given."""
   length = int(random.integers(2, 10))
   burn_in = int(random.integers(0, length - 1)) if random.random() < 0.6 else 0
@@ -31,19 +31,14 @@ def _draw(random, max_moments=50, **settings):
     'burn_in': burn_in,
     'period': None if random.random() < 0.3 else period,
   }
-  num_moments = int(random.integers(1, max_moments))
-  slots = range(1, int(random.integers(1, 4)) + 1)
-  histories = [_draw_history(random, slot, num_moments) for slot in slots]
+  num_moments = int(random.integers(1, 50))
+  lengths = [
+    _LENGTHS[random.integers(len(_LENGTHS))]
+    for _ in range(random.integers(1, 4))
+  ]
+  seed = int(random.integers(10**9))
+  histories = sequence_twin.make_histories(num_moments, lengths, seed)
   return _Case(drawn | settings, histories)
-
-
-def _draw_history(random, slot, num_moments):
-  lengths = _LENGTHS[random.integers(len(_LENGTHS))]
-  rows = []
-  while sum(len(row) + 1 for row in rows) < num_moments:
-    rows.append(random.integers(1, 1000, random.choice(lengths)).tolist())
-  discounts = [random.choice([0.0, 0.5, 1.0], len(row)) for row in rows]
-  return sequence_twin.make_history(slot, rows, num_moments, discounts)
 
 
 def _run(case):

@@ -7,7 +7,7 @@ import tree
 from dm_env import specs as dm_env_specs
 
 from repertory.components import adders, specs
-from support.replay import recording_writer, transition_twin
+from support.replay import recording_writer, sequence_twin
 from support.system import rare_cases
 
 FIRST, MID, LAST = dm_env.StepType
@@ -86,18 +86,6 @@ CASES = {
       (2, 100, 0, 3),
     ],
   ),
-  'n1_single_step_truncated': (1, [(7, 1)], [(0, 7, 1, 1)]),
-  # A truncated episode would continue: all its ends bootstrap.
-  'n3_truncated': (
-    3,
-    [(1, 1), (10, 1), (100, 1), (1000, 1)],
-    [
-      (0, 1 + G * 10 + G**2 * 100, G**2, 3),
-      (1, 10 + G * 100 + G**2 * 1000, G**2, 4),
-      (2, 100 + G * 1000, G, 4),
-      (3, 1000, 1, 4),
-    ],
-  ),
   # The discount that comes with a reward is for what follows it.
   'n3_discounts': (
     3,
@@ -141,81 +129,37 @@ def test_rewards_are_clipped_before_they_are_summed():
   ]
 
 
-def _make_episodes(random, num_steps, lengths):
-  """Returns random episodes that fill at least `num_steps` steps of a slot."""
-  episodes = []
-  while sum(len(rewards) + 1 for rewards, _ in episodes) <= num_steps:
-    length = random.choice(lengths)
-    discounts = random.choice(
-      [0.0, 0.5, 0.9, 1.0], length, p=[0.1, 0.2, 0.2, 0.5]
-    )
-    episodes.append((random.normal(size=length).astype(np.float32), discounts))
-  return episodes
-
-
-def _expect(slot, episodes, num_steps, n_step, gamma):
-  """Returns the twin's items after `num_steps` steps of a slot."""
-  expected = []
-  left = num_steps
-  for number, (rewards, discounts) in enumerate(episodes):
-    whole = transition_twin.make_transitions(
-      slot, number, rewards, discounts, n_step, gamma
-    )
-    if left < len(rewards):  # Still open.
-      return expected + whole[: max(0, left - n_step + 1)]
-    expected += whole
-    left -= len(rewards) + 1  # The one of FIRST.
-    if left <= 0:
-      return expected
-  return expected
-
-
-def _assert_equal(found, expected):
-  tree.assert_same_structure(found, expected)
-  for a, b in zip(tree.flatten(found), tree.flatten(expected)):
-    np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
-
-
-def _check_against_twin(episodes, num_steps, n_step, gamma, shared):
-  """Plays a slot for each list of episodes, and compares the items."""
-  transitions = adders.Transitions(
-    n_step, gamma, extras_spec=transition_twin.EXTRAS_SPEC
-  )
-  writer = recording_writer.RecordingWriter(
-    transitions.signature(transition_twin.SPEC), shared
-  )
-  slots = [transition_twin.Slot(i, rows) for i, rows in enumerate(episodes)]
-  adder = transitions.make_adder(writer, len(slots))
-  transition_twin.run(adder, slots, num_steps)
-  num_expected = 0
-  for slot, rows in enumerate(episodes):
-    found = [i for i in writer.items if i.observation['place'][0] == slot]
-    expected = _expect(slot, rows, num_steps, n_step, gamma)
-    assert len(found) == len(expected)
-    num_expected += len(expected)
-    for a, b in zip(found, expected):
-      _assert_equal(a, b)
-  assert len(writer.items) == num_expected == adder.num_items
-
-
 # Of o: image, place; a: force, move; R; D; o'; the extras. In place of all that
 # is large: observations and extras, one action, or all but what is summed up.
 @pytest.mark.parametrize(
   'shared', [[], [0, 6], [1, 2, 7, 8], [0, 1, 2, 3, 6, 7, 8]]
 )
-@pytest.mark.parametrize('batch_size', [1, 3])
 @pytest.mark.parametrize('n_step', [1, 5])
 @pytest.mark.parametrize('seed', rare_cases.daily([0, 1], [0]))
-def test_every_step_starts_one_transition(batch_size, n_step, seed, shared):
+def test_every_step_starts_one_transition(n_step, seed, shared):
   """Slots end at different times; each has what the twin makes, in order."""
-  random = np.random.default_rng([seed, n_step, batch_size])
-  num_steps = int(random.integers(60, 90))
-  gamma = float(random.uniform(0.5, 1))
-  episodes = [
-    _make_episodes(random, num_steps, [1, 2, 3, 4, 5, 6, 13])
-    for _ in range(batch_size)
-  ]
-  _check_against_twin(episodes, num_steps, n_step, gamma, shared)
+  gamma = 0.8
+  histories = sequence_twin.make_histories(
+    80, [[1, 2, 3, 4, 5, 6, 13], [1, 2], [40]], seed
+  )
+  transitions = adders.Transitions(
+    n_step, gamma, extras_spec=sequence_twin.EXTRAS_SPEC
+  )
+  writer = recording_writer.RecordingWriter(
+    transitions.signature(sequence_twin.SPEC), shared
+  )
+  adder = transitions.make_adder(writer, len(histories))
+  sequence_twin.play(writer, adder, histories)
+  num_expected = 0
+  for slot, history in enumerate(histories, 1):
+    found = [i for i in writer.items if i.observation['place'][0] == slot]
+    expected = sequence_twin.make_transitions(history, n_step, gamma)
+    tree.map_structure(
+      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6),
+      found, expected,
+    )  # fmt: skip
+    num_expected += len(expected)
+  assert len(writer.items) == num_expected == adder.num_items
 
 
 @pytest.mark.parametrize('shared', [[], [0, 4]])

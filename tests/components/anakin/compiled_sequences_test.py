@@ -46,7 +46,7 @@ def test_all_items_equal_those_of_the_adder(
     burn_in=burn_in,
     across_episodes=across_episodes,
   )
-  histories = scripted_rollouts.make_histories(
+  histories = sequence_twin.make_histories(
     32, [[1, 2, 3, 4, 7], [1], [9, 12], [100]]
   )
   anchored, counts = _record(items, histories)
@@ -78,7 +78,7 @@ def test_the_oldest_are_replaced_when_it_is_full(
   items = sequence_twin.make_sequences(
     length=6, period=2, burn_in=2, across_episodes=across_episodes
   )
-  histories = scripted_rollouts.make_histories(80, lengths, seed=1)
+  histories = sequence_twin.make_histories(80, lengths, seed=1)
   anchored, counts = _record(items, histories)
   player = _make_player(items, histories, max_size=max_size)
   num_dropped = [0]
@@ -97,7 +97,7 @@ def test_items_with_replaced_anchors_are_dropped():
   items = sequence_twin.make_sequences(
     length=9, period=4, burn_in=0, across_episodes=False
   )
-  histories = scripted_rollouts.make_histories(80, [[30], [1], [1], [1]])
+  histories = sequence_twin.make_histories(80, [[30], [1], [1], [1]])
   anchored, counts = _record(items, histories)
   player = _make_player(items, histories, max_size=4)
   for count in counts:

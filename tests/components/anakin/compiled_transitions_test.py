@@ -39,9 +39,7 @@ def _record(items, histories):
 def test_all_items_equal_those_of_the_adder(n_step, max_abs_reward):
   """Rows end at different times, one at every other step, one never."""
   items = _make_items(n_step, max_abs_reward=max_abs_reward)
-  histories = scripted_rollouts.make_histories(
-    30, [[1, 2, 3, 4, 7], [1], [100]]
-  )
+  histories = sequence_twin.make_histories(30, [[1, 2, 3, 4, 7], [1], [100]])
   anchored, counts = _record(items, histories)
   player = _make_player(items, histories)
   for count in counts:
@@ -59,7 +57,7 @@ def test_all_items_equal_those_of_the_adder(n_step, max_abs_reward):
 )
 def test_the_oldest_are_replaced_when_it_is_full(max_size, lengths):
   items = _make_items(n_step=3)
-  histories = scripted_rollouts.make_histories(60, lengths, seed=1)
+  histories = sequence_twin.make_histories(60, lengths, seed=1)
   anchored, counts = _record(items, histories)
   player = _make_player(items, histories, max_size=max_size)
   num_dropped = [0]
@@ -75,7 +73,7 @@ def test_the_oldest_are_replaced_when_it_is_full(max_size, lengths):
 
 def test_new_items_get_the_largest_priority():
   items = _make_items(3)
-  histories = scripted_rollouts.make_histories(30, [[4, 6], [5]])
+  histories = sequence_twin.make_histories(30, [[4, 6], [5]])
   player = _make_player(
     items, histories, priority_exponent=0.5, min_priority=0.25
   )
@@ -94,7 +92,7 @@ def test_new_items_get_the_largest_priority():
 
 def test_priorities_that_are_set():
   items = _make_items(1)
-  histories = scripted_rollouts.make_histories(20, [[4, 6], [5]])
+  histories = sequence_twin.make_histories(20, [[4, 6], [5]])
   player = _make_player(
     items, histories, priority_exponent=0.5, min_priority=0.25
   )
@@ -126,7 +124,7 @@ def _find(weights, u):
 @pytest.mark.parametrize('priority_exponent', [None, 0.5])
 def test_draws_follow_the_weights(priority_exponent):
   items = _make_items(3)
-  histories = scripted_rollouts.make_histories(30, [[4, 6], [5], [1, 2]])
+  histories = sequence_twin.make_histories(30, [[4, 6], [5], [1, 2]])
   player = _make_player(
     items, histories, seed=5, max_size=30, batch_size=16,
     priority_exponent=priority_exponent,
@@ -162,7 +160,7 @@ def test_draws_follow_the_weights(priority_exponent):
 def test_updates_are_due_as_elsewhere():
   samples_per_insert, min_size, batch_size = 1.7, 5, 3
   items = _make_items(5)
-  histories = scripted_rollouts.make_histories(40, [[4, 6], [9], [1, 2]])
+  histories = sequence_twin.make_histories(40, [[4, 6], [9], [1, 2]])
   player = _make_player(
     items, histories, max_size=60, batch_size=batch_size,
     samples_per_insert=samples_per_insert, min_size=min_size,

@@ -48,7 +48,7 @@ def test_batches_equal_those_of_the_adder(
   assert transport.max_updates == updates
   num_turns = 24 // steps
   histories = _act_with_versions_of_iterations(
-    scripted_rollouts.make_histories(
+    sequence_twin.make_histories(
       num_turns * steps + 1,
       ([[1], [100], [1, 2, 3, 7]] * 2)[:num_environments],
       seed=num_environments,

@@ -46,14 +46,6 @@ def test_connect(address):
       assert found == address
 
 
-def test_port_is_free_again():
-  with connected('tcp:127.0.0.1:0') as (address, _, _):
-    pass  # Connections of the port are in TIME_WAIT now.
-  listener, again = addresses.listen(address)
-  listener.close()
-  assert again == address
-
-
 def test_unix_addresses_differ_and_leave_no_file(tmp_path, monkeypatch):
   monkeypatch.chdir(tmp_path)
   first, second = (addresses.make_address() for _ in range(2))
@@ -68,16 +60,7 @@ def test_unix_addresses_differ_and_leave_no_file(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
   'address',
-  [
-    '',
-    'unix:',
-    'tcp:localhost',
-    'tcp::80',
-    'tcp:localhost:http',
-    'udp:localhost:80',
-    'tcp:127.0.0.1:65536',
-    'tcp:127.0.0.1:\u00b2',
-  ],
+  ['', 'unix:', 'tcp::80', 'tcp:localhost:http', 'tcp:127.0.0.1:65536'],
 )
 def test_bad_addresses(address):
   message = re.escape(f"'tcp:<host>:<port>', got {address!r}")
@@ -85,14 +68,6 @@ def test_bad_addresses(address):
     addresses.listen(address)
   with pytest.raises(ValueError, match=message):
     addresses.connect(address, DEADLINE_SECONDS)
-
-
-def test_connecting_without_a_server_fails():
-  for address in (addresses.make_address(), 'tcp:127.0.0.1:0'):
-    listener, address = addresses.listen(address)
-    listener.close()
-    with pytest.raises(OSError):
-      addresses.connect(address, DEADLINE_SECONDS)
 
 
 def test_another_user_does_not():

@@ -235,24 +235,3 @@ class TestRaw:
     ):
       it.connection([0], purpose='evaluation').send(0)
       it.call.result()
-
-
-class TestStatistics:
-  def test_target(self):
-    with inference_fixture.serving(
-      window_seconds=inference_fixture.DEADLINE_SECONDS
-    ) as it:
-      # Three of five rows are half of them.
-      connections = [it.connection(ids) for ids in ([0], [1, 2], [3, 4])]
-      it.server.report()
-      for now in (0, 1):
-        connections[0].send(now)
-        connections[1].send(now)
-        connections[0].receive()
-        connections[1].receive()
-      row = it.server.report()
-      assert row['flushed_by_target'] == 1
-      assert row['flushed_by_window'] == 0
-      assert row['rows_per_batch'] == 3
-      assert row['fill'] == 3 / 4  # Buckets hold 1 or 4 rows.
-      assert row['actors'] == 3

@@ -3,36 +3,13 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-import tree
 
 from repertory.components import interfaces, specs
 from repertory.components.inference import state_store
-from repertory.components.runtime import compilation
-from support.agents import acting_policies, counting_policy
-from support.launch.raw_lane import FIRST, LAST, MID
-from support.system import rare_cases
+from support.agents import counting_policy
+from support.launch.raw_lane import FIRST, MID
 
 N = 7  # Environments.
-
-
-class Twin:
-  """The policy itself as a reference, for one environment at a time."""
-
-  def __init__(self, policy, num_environments):
-    self._policy = policy
-    self._states = [policy.initial_state([i]) for i in range(num_environments)]
-
-  def act(self, i, step_type, observation):
-    output = self._policy.act(
-      tree.map_structure(lambda leaf: tf.constant(leaf[None]), observation),
-      tf.constant([step_type]),
-      self._states[i],
-    )
-    if step_type != LAST:  # The output of ended rows is not compared.
-      self._states[i] = output.state
-    return [
-      leaf.numpy()[0] for leaf in tree.flatten((output.action, output.extras))
-    ]
 
 
 def act(store, bucket, ids, step_types, observations):
@@ -58,62 +35,6 @@ def _waited_for(operation):
     left += set(inputs) - found
     found.update(inputs)
   return found
-
-
-@pytest.mark.parametrize('kind', ['counting', *acting_policies.MAKERS])
-@pytest.mark.parametrize(
-  'jit_compile', rare_cases.daily([False, True], [False])
-)
-def test_equals_acting_with_the_policy(kind, jit_compile, monkeypatch):
-  if jit_compile:  # For the others too, as beside an accelerator.
-    monkeypatch.setattr(compilation, 'WRAPS_OPERATIONS', False)
-  spec = acting_policies.SPEC
-  if kind == 'counting':
-    policy = counting_policy.CountingPolicy()
-  else:
-    policy = acting_policies.MAKERS[kind](spec, N)
-  store = state_store.StateStore(
-    policy, spec.observations, N, [1, 3, 6], jit_compile=jit_compile
-  )
-  twin, random = Twin(policy, N), np.random.default_rng(0)
-  has_started, used, num_compared = set(), set(), 0
-  for _ in range(25):
-    num_rows = random.integers(1, 7)
-    ids = random.permutation(N)[:num_rows]
-    bucket = random.choice([b for b in store.buckets if b >= num_rows])
-    used.add((bucket, num_rows))
-    step_types = random.choice([FIRST, MID, MID, LAST], num_rows)
-    step_types = [
-      int(s) if i in has_started else FIRST for i, s in zip(ids, step_types)
-    ]
-    has_started.update(ids)
-    observations = random.normal(size=(num_rows, 3)).astype(np.float32)
-    found = act(store, bucket, ids, step_types, observations)
-    for row, (i, step_type) in enumerate(zip(ids, step_types)):
-      expected = twin.act(i, step_type, observations[row])
-      if step_type == LAST:
-        continue
-      num_compared += 1
-      for a, b in zip(found, expected, strict=True):
-        assert a.dtype == b.dtype
-        np.testing.assert_allclose(a[row], b, 1e-4, 1e-5)
-  assert num_compared > 50
-  assert len(used) > 5
-
-
-def test_padding_disturbs_no_environment():
-  store = state_store.StateStore(
-    counting_policy.CountingPolicy(), specs.Array((), np.float32), 2, [1, 8]
-  )
-  ids, step_types, _ = store.inputs(8)
-  for count in range(3):
-    # Left in the spare rows by an earlier batch.
-    ids[1:], step_types[1:] = [0, 1, 0, 1, 0, 1, 0], MID
-    _, found = act(store, 8, [0], [min(count, 1)], [0.0])
-    assert found.tolist() == [count]
-  # Environment 1 was never stepped: it has a state that no episode starts with.
-  _, found = act(store, 1, [1], [MID], [0.0])
-  assert found.tolist() == [1000]
 
 
 @pytest.mark.parametrize('check', ['EagerPyFunc', 'GatherV2'])
@@ -176,14 +97,3 @@ def test_nests_and_dtypes():
   (empty,) = store.empty_extras(4)
   assert (empty.shape, empty.dtype) == ((4,), np.bool_)
   assert not empty.any()
-
-
-@pytest.mark.parametrize('buckets', [(), (0, 1), (2, 1)])
-def test_bad_buckets(buckets):
-  with pytest.raises(ValueError, match='buckets must be ascending'):
-    state_store.StateStore(
-      counting_policy.CountingPolicy(),
-      specs.Array((), np.float32),
-      N,
-      buckets,
-    )

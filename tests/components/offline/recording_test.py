@@ -15,6 +15,9 @@ from support.replay import recorded_episodes
 from support.replay.recorded_episodes import FIRST, LAST, MID, SPEC
 from support.system import real_disk_errors
 
+# Memory of a time step of one of two slots: 24 bytes, and five arrays for both.
+_STEP = 24 + 5 * 112 // 2
+
 # Two slots: episodes 1, 2, 3 of 2, 1 and 3 steps; and one of 50.
 _SLOTS = ([(1, 2, True), (2, 1, False), (3, 3, True)], [(7, 50, False)])
 
@@ -45,7 +48,7 @@ def test_episodes_are_read_as_recorded(tmp_path):
 
 def test_num_episodes_limits_each_slot(tmp_path):
   writer = recorded_episodes.write(
-    tmp_path, _SLOTS, 8, num_episodes=[2, 1], file_bytes=150
+    tmp_path, _SLOTS, 8, num_episodes=[2, 1], file_bytes=6 * _STEP
   )
   writer.close(keeps_open=False)
   assert _read(tmp_path) == [
@@ -56,7 +59,7 @@ def test_num_episodes_limits_each_slot(tmp_path):
 
 def test_killed_runs_leave_complete_files(tmp_path):
   # A file may have the size of four time steps of ended episodes.
-  writer = recorded_episodes.write(tmp_path, _SLOTS, 8, file_bytes=4 * 24)
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 8, file_bytes=4 * _STEP)
   assert writer is not None  # It was never closed.
   found = _read(tmp_path)
   assert found[:5] == [
@@ -70,7 +73,7 @@ def test_killed_runs_leave_complete_files(tmp_path):
 
 def test_an_episode_longer_than_two_files_is_split(tmp_path):
   slots = ([(7, 50, False)], [(8, 70, False)])
-  recorded_episodes.write(tmp_path, slots, 50, file_bytes=200).close()
+  recorded_episodes.write(tmp_path, slots, 50, file_bytes=8 * _STEP).close()
   assert len(list(tmp_path.glob('*.npz'))) > 2
   found = _read(tmp_path)
   pairs = [
@@ -87,12 +90,12 @@ def test_an_episode_longer_than_two_files_is_split(tmp_path):
 
 def test_an_episode_of_two_files_stays_whole(tmp_path):
   num_slots = 3
-  # Each time step has 24 bytes, and all together exceed two files.
+  # All together exceed two files.
   slots = [
     [(10 * slot + i, 14 + slot, True) for i in range(5)]
     for slot in range(num_slots)
   ]
-  recorded_episodes.write(tmp_path, slots, 60, file_bytes=12 * 24).close(
+  recorded_episodes.write(tmp_path, slots, 60, file_bytes=12 * 211).close(
     keeps_open=False
   )
   assert len(list(tmp_path.glob('*.npz'))) > 2
@@ -123,7 +126,7 @@ def test_a_copy_continues_after_the_first_one(tmp_path):
 
 
 def test_no_step_is_lost_if_the_disk_was_full_for_a_while(tmp_path):
-  writer = recorded_episodes.write(tmp_path, _SLOTS, 2, file_bytes=4 * 24)
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 2, file_bytes=4 * _STEP)
   stream = recorded_episodes.timesteps(_SLOTS)
   for _ in range(3):
     next(stream)

@@ -1,7 +1,6 @@
 """Tests of the packing of items."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
 import tree
 
@@ -87,19 +86,3 @@ def test_all_may_be_large():
   leaves = [np.ones([2, 1025], np.uint8), np.array(['a', 'b'], object)]
   assert packing.pack(leaves).size == 0
   assert packing.unpack(leaves) == leaves
-
-
-@pytest.mark.parametrize(
-  ('leaf', 'found'),
-  [
-    (np.zeros([2, 2, 3], np.float64), r'float64 of shape \(2, 3\)'),
-    (np.zeros([2, 6], np.float32), r'float32 of shape \(6,\)'),
-    (np.zeros([2, 1, 3], np.float32), r'float32 of shape \(1, 3\)'),
-  ],
-)
-def test_other_leaves_are_refused(leaf, found):
-  leaves = _random_leaves(2)
-  leaves[6] = leaf
-  message = rf"'matrix' must be float32 of shape \(2, 3\) .*; got {found}"
-  with pytest.raises(ValueError, match=message):
-    replay.Packing(SIGNATURE).pack(leaves)

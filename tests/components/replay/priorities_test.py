@@ -45,13 +45,11 @@ def _updater(connection, table=replay.DEFAULT_TABLE, floor=FLOOR):
   return replay.PriorityUpdater(connection, table, floor)
 
 
-@pytest.mark.parametrize('priority', [np.nan, np.inf])
-def test_table_survives_a_priority_that_is_not_finite(connection, priority):
+def test_table_survives_a_priority_that_is_not_finite(connection):
   keys = _insert(connection, 2)
   updater = _updater(connection)
-  message = f'must be finite.*{priority}'
-  with pytest.raises(FloatingPointError, match=message):
-    updater.update(keys, np.array([2.0, priority]))
+  with pytest.raises(FloatingPointError, match=r'must be finite.*inf'):
+    updater.update(keys, np.array([2.0, np.inf]))
   # Table and updater continue unchanged.
   replay_fixture.Call(replay_fixture.insert, connection, [2]).result()
   call = replay_fixture.Call(_priorities, connection, 3)
@@ -76,14 +74,3 @@ def test_error_of_the_server_is_raised_by_the_next_update(connection):
 
   replay_fixture.wait_until(fails, 'an error that names the table')
   replay_fixture.Call(updater.close).result(2)
-
-
-def test_flush_waits_for_queued_updates(connection):
-  keys = _insert(connection, 2)
-  updater = _updater(connection)
-  for _ in range(10):
-    for priority in (2.0, 3.0, 5.0, 7.0):
-      updater.update(keys[:1], np.array([priority]))
-    updater.flush()
-    assert _priorities(connection, 2) == [(7, 7 / 8), (1, 1 / 8)]
-  updater.close()

@@ -103,18 +103,6 @@ def test_checked_limits_never_block_alternation():
   assert not _alternate(limit, batch_size=8, items_per_insert=4)
 
 
-def test_limiter_of_a_queue():
-  limiter = rate_limiters.Limiter(None, 5)
-  assert limiter.num_insertable(100) == 5
-  assert not limiter.may_sample(1, size=0)
-  limiter.inserts = 5
-  assert limiter.num_insertable(1) == 0
-  assert limiter.may_sample(5, size=1)
-  assert not limiter.may_sample(6, size=1)
-  limiter.samples = 2
-  assert limiter.num_insertable(100) == 2
-
-
 @pytest.mark.parametrize('seed', range(5))
 def test_limiter_keeps_the_inequality(seed):
   random = np.random.default_rng(seed)

@@ -47,8 +47,8 @@ def _next(dataset):
   return replay_fixture.Call(next, dataset).result()
 
 
-@pytest.mark.parametrize('exponent', [0.5])
-def test_probabilities_of_a_prioritized_table(serve, exponent):
+def test_probabilities_of_a_prioritized_table(serve):
+  exponent = 0.5
   priorities = np.array([1.0, 4.0, 9.0, 16.0])
   table = replay_fixture.make_prioritized(exponent)
   connection, make = serve(table)
@@ -111,9 +111,9 @@ def _settle(connection):
   return counts[-1]
 
 
-@pytest.mark.parametrize(('batch_size', 'prefetch'), [(4, 0), (8, 3)])
-def test_what_lies_in_between_is_bounded(serve, batch_size, prefetch):
+def test_what_lies_in_between_is_bounded(serve):
   """In transit, `prefetch` batches, and the batch in assembly."""
+  batch_size, prefetch = 8, 3
   bound = batch_size + (prefetch + 1) * batch_size
   connection, make = serve(replay_fixture.make_prioritized(), num_items=20)
   dataset = make(batch_size, prefetch=prefetch)
@@ -121,19 +121,6 @@ def test_what_lies_in_between_is_bounded(serve, batch_size, prefetch):
   for _ in range(5):
     _next(dataset)
   assert 5 * batch_size <= _settle(connection) <= 5 * batch_size + bound
-
-
-@pytest.mark.parametrize(
-  ('settings', 'message'),
-  [
-    ({'batch_size': 0}, 'batch_size must be at least 1, got 0'),
-    ({'prefetch': -1}, 'prefetch must be at least 0, got -1'),
-  ],
-)
-def test_arguments_are_checked(serve, settings, message):
-  _, make = serve(replay_fixture.make_prioritized())
-  with pytest.raises(ValueError, match=message):
-    make(**settings)
 
 
 def test_batches_of_bundles(serve):
@@ -148,6 +135,8 @@ def test_batches_of_bundles(serve):
       writer.append([record])
       writer.create_item(table.name, 1.0, [writer.history[0][-1]])
     writer.flush(timeout_ms=20_000)
+  status = replay.table_status(connection.client, [table])[table.name]
+  assert (status.inserts, status.max_size) == (12, 12)
   keys = []
   for first in (0, 6):
     sample = _next(dataset)
@@ -160,8 +149,15 @@ def test_batches_of_bundles(serve):
   ]  # fmt: skip
 
 
-def test_batches_must_be_of_whole_bundles(serve):
+@pytest.mark.parametrize(
+  ('settings', 'message'),
+  [
+    ({'batch_size': 0}, 'batch_size must be at least 1, got 0'),
+    ({'prefetch': -1}, 'prefetch must be at least 0, got -1'),
+    ({'batch_size': 4}, 'batch_size must be a multiple of 3'),
+  ],
+)
+def test_arguments_are_checked(serve, settings, message):
   _, make = serve(replay.queue(replay_fixture.SIGNATURE, 12).bundled(3))
-  match = 'batch_size must be a multiple of 3'
-  with pytest.raises(ValueError, match=match):
-    make(4)
+  with pytest.raises(ValueError, match=message):
+    make(**settings)

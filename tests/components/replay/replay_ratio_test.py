@@ -45,18 +45,6 @@ def test_count_anew_starts_at_the_samples_so_far():
   assert replay_ratio.reset_count(9, 15) == 0
 
 
-def test_steps_allowed_fill_the_table():
-  replay_ratio = replay.ReplayRatio(
-    _make_table(2.0, 10, error_buffer=14.0), _BATCH_SIZE, items_per_step=3
-  )
-  # Inserts wait above 2 · 10 + 14 = 34 = 17 · 2.
-  assert replay_ratio.steps_allowed(0, 0) == 17 // 3
-  assert replay_ratio.steps_allowed(0, 12) == 1
-  assert replay_ratio.steps_allowed(0, 15) == 0
-  # Four samples make room for two items.
-  assert replay_ratio.steps_allowed(1, 16) == 1
-
-
 @pytest.mark.parametrize('samples_per_insert', [0.3, 1.7, 16.0])
 def test_updates_are_those_of_exact_numbers(samples_per_insert):
   replay_ratio = replay.ReplayRatio(
@@ -74,8 +62,6 @@ def test_updates_are_those_of_exact_numbers(samples_per_insert):
 
 def test_queue():
   table = replay.queue(_SIGNATURE, 10)
-  replay_ratio = replay.ReplayRatio(table, _BATCH_SIZE, items_per_step=2)
+  replay_ratio = replay.ReplayRatio(table, _BATCH_SIZE)
   assert replay_ratio.updates_due(0, 3) == 0
   assert replay_ratio.updates_due(0, 9) == 2
-  assert replay_ratio.steps_allowed(0, 9) == 0
-  assert replay_ratio.steps_allowed(1, 9) == 2  # Five items.

@@ -31,17 +31,6 @@ def test_port_in_use_is_refused():
       replay.make_server([TABLE], port)
 
 
-def test_status_of_several_tables():
-  queue = replay.queue(replay_fixture.SIGNATURE, 7, name='unrolls')
-  with replay_fixture.serve(TABLE, queue) as connection:
-    replay_fixture.insert(connection, [1, 2])
-    status = replay.table_status(connection.client)
-    assert status == {
-      'replay': replay.TableInfo(2, 100, 2, 0, waiting='sample'),
-      'unrolls': replay.TableInfo(0, 7, 0, 0, waiting='sample'),
-    }
-
-
 def test_waiting_side_is_the_one_that_waits():
   """'insert' or 'sample' exactly if such a call blocks."""
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -38,14 +37,11 @@ def test_impossible_selectors_are_refused(changes, message):
 @pytest.mark.parametrize(
   ('size', 'max_size', 'num_floats', 'expected'),
   [
-    (1, 9, 1, 1),
     (6, 9, 1, 6),
     # Divisors of 6 up to the capacity of the queue.
     (6, 5, 1, 3),
-    (6, 1, 1, 1),
     # 20,000 floats are 80 kB, of which 3 are less than 256 KiB.
     (6, 9, 20_000, 3),
-    (8, 9, 20_000, 2),
     (6, 9, 200_000, 1),
   ],
 )
@@ -62,28 +58,6 @@ def test_only_queues_hold_bundles():
   table = replay.uniform(replay_fixture.SIGNATURE, 3, replay_fixture.NO_LIMIT)
   with pytest.raises(ValueError, match='must be a queue to hold bundles'):
     table.bundled(3)
-  with pytest.raises(ValueError, match='size must be at least 1, got 0'):
-    replay.queue(replay_fixture.SIGNATURE, 3).bundled(0)
-
-
-def test_counts_are_of_items_not_of_bundles():
-  table = replay.queue(replay_fixture.SIGNATURE, 7).bundled(3)
-  with replay_fixture.serve(table) as connection:
-    (records,) = table.packing.bundle([np.arange(6)])
-    with connection.client.trajectory_writer(1) as writer:
-      for record in records:
-        writer.append([record])
-        writer.create_item(table.name, 1.0, [writer.history[0][-1]])
-      writer.flush(timeout_ms=20_000)
-    status = replay.table_status(connection.client, [table])[table.name]
-    # Two bundles of the requested 7 items fit.
-    assert (status.size, status.max_size) == (6, 6)
-    assert (status.inserts, status.samples) == (6, 0)
-    assert status.waiting == 'insert'
-    found = replay_fixture.sample(connection, 1)
-    assert [int(item.data['x']) for item in found] == [0, 1, 2]
-    status = replay.table_status(connection.client, [table])[table.name]
-    assert (status.size, status.samples) == (3, 3)
 
 
 @pytest.mark.parametrize('name', ['max_size', 'max_times_sampled'])

@@ -30,11 +30,9 @@ def test_tables_must_have_distinct_names(tables):
   [
     # The largest common divisor of an adder's environments and the batch size.
     (_ACROSS, {}, 16, 8),
-    (_ACROSS, {}, 12, 4),
     (_ACROSS, {}, 3, 1),
     # Items end with the episodes, at different times.
     (adders.Sequences(length=5), {}, 16, 1),
-    (adders.Transitions(1, 0.9), {}, 16, 1),
     # Items sampled at random must not come in bundles.
     (_ACROSS, {'tables': [_UNIFORM, _QUEUE]}, 16, 1),
   ],
@@ -42,6 +40,11 @@ def test_tables_must_have_distinct_names(tables):
 def test_bundles(items, settings, num_slots, size):
   bundled = _make(items, **settings).bundled(num_slots)
   assert list(bundled.bundle_sizes.values()) == [size, 1]
+
+
+def test_impossible_minimum_of_priorities_is_refused():
+  with pytest.raises(ValueError, match=r'min_priority .* got 0\.0'):
+    _make(min_priority=0.0)
 
 
 def test_check_counts_the_items_of_all_environments():

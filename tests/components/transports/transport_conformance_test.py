@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 
 import numpy as np
 import pytest
@@ -18,21 +19,8 @@ from support.system import calls
 _TRANSITIONS = adders.Transitions(1, 0.9)
 _BATCH_SIZE = 4
 
-# A rate limit that never blocks.
-_NO_LIMIT = replay.RateLimit(1.0, min_size=1, error_buffer=float('inf'))
-
 # A call still running after this time counts as waiting.
 _MOMENT_SECONDS = 0.3
-
-
-@contextlib.contextmanager
-def _serve(described, directory, timeout_seconds, stop):
-  """Yields a connection to a server of the tables."""
-  server = replay.make_server(described.tables, checkpoint_directory=directory)
-  try:
-    yield replay.Connection(f'localhost:{server.port}', timeout_seconds, stop)
-  finally:
-    server.stop()
 
 
 class TransportConformance:
@@ -59,7 +47,9 @@ class TransportConformance:
     """Yields a transport of transitions, or of the items in `settings`."""
     settings = {'items': _TRANSITIONS, 'prefetch': 0, **settings}
     described = experience.Experience(
-      tables=[table or _uniform(_NO_LIMIT)], batch_size=_BATCH_SIZE, **settings
+      tables=[table or _uniform(replay_fixture.NO_LIMIT)],
+      batch_size=_BATCH_SIZE,
+      **settings,
     )
     with (
       calls.no_threads_left(self.deadline_seconds),
@@ -113,20 +103,6 @@ class TransportConformance:
       np.testing.assert_allclose(
         np.asarray(found), np.full([_BATCH_SIZE], expected), 1e-6, err_msg=name
       )
-
-  def test_limit_of_pending_items(self, tmp_path):
-    for limit, settings in ((2, {}), (6, {'max_pending_items': 6})):
-      with self.open(
-        tmp_path, max_pending_items_per_environment=2
-      ) as transport:
-        adder = _make_adder(transport, **settings)
-        try:
-          replay_fixture.play(adder, range(limit), adder.put)
-          assert not adder.is_ahead()
-          replay_fixture.play(adder, [9], adder.put)
-          assert adder.is_ahead()
-        finally:
-          self.call(adder.close)
 
   def test_batches_are_due_by_the_ratio(self, tmp_path):
     rate_limit = replay.RateLimit(2.0, min_size=4, error_buffer=100.0)
@@ -246,7 +222,7 @@ class TransportConformance:
     with (
       self.open(third, queue) as transport,
       self.learn(transport) as end,
-      pytest.raises(checkpointing.CheckpointError),
+      pytest.raises(checkpointing.CheckpointError, match='from 20 inserts'),
     ):
       end.check_restored(checkpoint)
 
@@ -261,7 +237,7 @@ def _prioritized():
   return replay.prioritized(
     _TRANSITIONS.signature(replay_fixture.TRANSITION_SPEC),
     1000,
-    _NO_LIMIT,
+    replay_fixture.NO_LIMIT,
     priority_exponent=1.0,
   )
 
@@ -284,14 +260,60 @@ class TestReverbTransport(TransportConformance):
   @contextlib.contextmanager
   def serve(self, described, directory, timeout_seconds, stop):
     parts = transports.TransportParts()
-    with _serve(described, directory, timeout_seconds, stop) as connection:
+    server = replay.make_server(
+      described.tables, checkpoint_directory=directory
+    )
+    address = f'localhost:{server.port}'
+    connection = replay.Connection(address, timeout_seconds, stop)
+    try:
       yield transports.ReverbTransport(connection, described, parts, directory)
+    finally:
+      server.stop()
+
+  def test_waits_for_one_batch_no_longer_than_the_time_out(self, tmp_path):
+    with (
+      self.open(tmp_path, timeout_seconds=0.2) as transport,
+      self.learn(transport) as end,
+    ):
+      end.reset_count(0)
+      end.reset_count(0)
+      time.sleep(0.3)
+      # A batch came meanwhile.
+      end.reset_count(1)
+      time.sleep(0.3)
+      message = r"0\.2 seconds for a batch .*'replay'"
+      with pytest.raises(TimeoutError, match=message):
+        end.reset_count(1)
+
+  def test_close_ends_all_whichever_fails(self, tmp_path, monkeypatch):
+    with self.open(tmp_path, _prioritized(), min_priority=0.5) as transport:
+      end = transport.make_learner_side()
+      close = end.batches.close
+
+      def fail():
+        close()
+        raise OSError('stuck')
+
+      monkeypatch.setattr(end.batches, 'close', fail)
+      with pytest.raises(OSError, match='stuck'):
+        end.close()  # Then there are no threads left.
+
+  def test_limit_of_pending_items(self, tmp_path):
+    for limit, settings in ((2, {}), (6, {'max_pending_items': 6})):
+      with self.open(
+        tmp_path, max_pending_items_per_environment=2
+      ) as transport:
+        adder = _make_adder(transport, **settings)
+        try:
+          replay_fixture.play(adder, range(limit), adder.put)
+          assert not adder.is_ahead()
+          replay_fixture.play(adder, [9], adder.put)
+          assert adder.is_ahead()
+        finally:
+          self.call(adder.close)
 
 
 class TestInProcessTransport(TransportConformance):
-  def test_limit_of_pending_items(self, tmp_path):
-    pytest.skip('Items are inserted at once.')
-
   @contextlib.contextmanager
   def serve(self, described, directory, timeout_seconds, stop):
     yield transports.InProcessTransport(

@@ -5,7 +5,6 @@ import contextlib
 import numpy as np
 import pytest
 import tensorflow as tf
-import tree
 
 from repertory.components import adders, replay, transports
 from repertory.components.replay import local
@@ -99,52 +98,15 @@ def test_all_sides_keep_the_ratios():
   assert learners.statuses()['replay'].samples == 24
 
 
-def test_resumes_from_a_snapshot_of_both(tmp_path):
-  transport = _open(checkpoint_directory=str(tmp_path))
-  updaters, learners = (
-    leg.make_learner_side() for leg in (transport, transport.with_targets)
-  )
-  _act(transport, range(10)).close()
-  writer = _make_writer(transport)
-  for version in range(3):
-    _label(updaters.batches, writer, version)
-  next(learners.batches)
-  learners.flush()
-  described = learners.describe()
-  assert described['tables'] == {
-    'replay': {'inserts': 10, 'samples': 12},
-    'train_buffer': {'inserts': 12, 'samples': 4},
-  }
-  learners.write_snapshot()
-  restored = _open(checkpoint_directory=str(tmp_path))
-  again, learned_again = (
-    leg.make_learner_side() for leg in (restored, restored.with_targets)
-  )
-  assert learned_again.describe() == described
-  assert not list(tmp_path.iterdir())  # Links would keep its disk space.
-  for one, other in ((updaters, again), (learners, learned_again)):
-    tree.map_structure(
-      np.testing.assert_array_equal, next(one.batches), next(other.batches)
-    )
-
-
-@contextlib.contextmanager
-def _serve(directory):
+def test_leads_over_a_server():
   described = _describe()
-  server = replay.make_server(
-    described.all_tables, checkpoint_directory=str(directory)
-  )
-  try:
-    place = replay.Connection(f'localhost:{server.port}', 20.0)
-    yield transports.ReverbTransport(
-      place, described, transports.TransportParts(), str(directory)
+  with (
+    replay_fixture.serve(*described.all_tables) as connection,
+    contextlib.ExitStack() as stack,
+  ):
+    transport = transports.ReverbTransport(
+      connection, described, transports.TransportParts()
     )
-  finally:
-    server.stop()
-
-
-def test_leads_over_a_server(tmp_path):
-  with _serve(tmp_path) as transport, contextlib.ExitStack() as stack:
     updaters, learners = (
       leg.make_learner_side() for leg in (transport, transport.with_targets)
     )
@@ -158,12 +120,6 @@ def test_leads_over_a_server(tmp_path):
     data = next(learners.batches).data
     np.testing.assert_array_equal(data.target, 10 * np.asarray(data.data))
     assert set(np.asarray(data.version)) <= {0, 1, 2}
-    inserts = _inserts(learners)
-    assert inserts == {'replay': 10, 'train_buffer': 12}
+    assert _inserts(learners) == {'replay': 10, 'train_buffer': 12}
     # The updater has prefetched, so that no batch is due any more.
     assert not updaters.is_batch_due()
-    learners.write_snapshot()
-  with _serve(tmp_path) as transport:
-    end = transport.with_targets.make_learner_side()
-    assert _inserts(end) == inserts
-    end.close()

@@ -6,16 +6,8 @@ import numpy as np
 import tree
 
 from repertory.components import replay
-from repertory.components.runtime import signals
+from repertory.components.replay import local
 from support.replay import replay_fixture
-
-
-class _Place:
-  timeout_seconds = 1.0
-  warning_seconds = None
-
-  def __init__(self):
-    self.stop = signals.StopSignal()
 
 
 @dataclasses.dataclass
@@ -34,11 +26,10 @@ class RecordingWriter(replay.Writer):
   been discarded.
   """
 
-  def __init__(self, signature, shared=(), bundle_size=1, **settings):
+  def __init__(self, signature, shared=(), **settings):
     """Starts without items."""
     table = replay_fixture.make_fifo(signature)
-    table = dataclasses.replace(table, bundle_size=bundle_size)
-    super().__init__(table, _Place(), **settings)
+    super().__init__(table, local.WaitPolicy(1.0), **settings)
     self._shared = list(shared)
     self.items, self.priorities, self.puts = [], [], []
     self._specs = tree.flatten(signature)
@@ -64,10 +55,7 @@ class RecordingWriter(replay.Writer):
     shared = [] if references is None else self._shared
     own = [i for i in range(len(self._specs)) if i not in shared]
     count = len(leaves[own[0]])
-    if count % self.table.bundle_size:
-      raise ValueError(f'{count} items fill no bundles.')
     assert references is None or len(references) == count
-    bundle = []
     for k in range(count):
       item = {i: leaves[i][k] for i in own}
       if references is not None:
@@ -77,21 +65,15 @@ class RecordingWriter(replay.Writer):
         if found != (spec.dtype.as_numpy_dtype, tuple(spec.shape)):
           raise ValueError(f'A leaf must be as {spec}; got {found}.')
       ordered = [np.array(item[i]) for i in range(len(self._specs))]
-      bundle.append(tree.unflatten_as(self.table.signature, ordered))
-      if len(bundle) == self.table.bundle_size:
-        self._insert(bundle)
-        bundle = []
+      self.priorities.append(self._next_priority())
+      self.items.append(tree.unflatten_as(self.table.signature, ordered))
+      self.num_items += 1
     self.puts.append(count)
 
   def _follow(self, reference):
     assert reference.generation == self._generation
     assert self._num_kept - reference.number < self._num_alive
     return reference.leaf
-
-  def _insert(self, bundle):
-    self.priorities += [self._next_priority()] * len(bundle)
-    self.items += bundle
-    self.num_items += len(bundle)
 
   def _try_to_drain(self, num_pending, seconds):
     return True

@@ -12,26 +12,6 @@ from support.replay import recording_writer, sequence_twin
 FIRST, MID, LAST = 0, 1, 2
 
 
-def make_histories(num_moments, lengths, seed=0):
-  """Returns histories whose episodes terminate, are truncated, or fade.
-
-  Episodes have one of the lengths of their row.
-  """
-  random = np.random.default_rng(seed)
-  histories = []
-  for slot, choice in enumerate(lengths, 1):
-    rewards, discounts = [], []
-    while sum(len(row) + 1 for row in rewards) < num_moments:
-      length = int(random.choice(choice))
-      rewards.append(random.normal(0, 3, length).astype(np.float32))
-      discounts.append(random.choice([0.5, 1.0], length))
-      discounts[-1][-1] = random.choice([0.0, 1.0])
-    histories.append(
-      sequence_twin.make_history(slot, rewards, num_moments, discounts)
-    )
-  return histories
-
-
 class Script:
   """Scripted environments of a transport, which replay histories."""
 

@@ -1,4 +1,4 @@
-"""Reference implementation of the sequence adders, and histories for both.
+"""Reference implementations of the adders, and histories for both.
 
 A history is the list of step records of one slot. A record is a
 `types.Sequence` of a single step, without axes: its observation, the action and
@@ -7,18 +7,31 @@ are those of the next episode's start.
 """
 
 import itertools
+import math
 
 import dm_env
 import numpy as np
 import tree
 from dm_env import specs as dm_env_specs
 
-from repertory.components import adders, types
-from support.replay import recording_writer, transition_twin
+from repertory.components import adders, specs, types
+from support.replay import recording_writer
 
-SPEC = transition_twin.SPEC
+# All numbers follow from slot, episode and step; all are unique.
+SPEC = specs.EnvironmentSpec(
+  observations={
+    'place': dm_env_specs.Array((3,), np.int64),
+    'image': dm_env_specs.Array((2, 1), np.float32),
+  },
+  actions={
+    'move': dm_env_specs.Array((), np.int32),
+    'force': dm_env_specs.Array((2,), np.float32),
+  },
+  rewards=dm_env_specs.Array((), np.float32),
+  discounts=dm_env_specs.BoundedArray((), np.float32, 0, 1),
+)
 EXTRAS_SPEC = types.SequenceExtras(
-  step=transition_twin.EXTRAS_SPEC,
+  step={'logits': dm_env_specs.Array((3,), np.float32)},
   state={
     'core': dm_env_specs.Array((2,), np.float32),
     'count': dm_env_specs.Array((), np.int64),
@@ -27,6 +40,30 @@ EXTRAS_SPEC = types.SequenceExtras(
 
 # Value of entries to be ignored.
 _POISON = -12345
+
+
+def observe(slot, episode, t):
+  """Returns observation o_t of an episode; 'place' encodes which it is."""
+  number = 1000 * slot + 100 * episode + t
+  return {
+    'place': np.array([slot, episode, t], np.int64),
+    'image': np.full((2, 1), number, np.float32),
+  }
+
+
+def act(slot, episode, t):
+  """Returns action a_t."""
+  number = 10 * (1000 * slot + 100 * episode + t)
+  return {
+    'move': np.array(number + 1, np.int32),
+    'force': np.array([number + 2, number + 3], np.float32),
+  }
+
+
+def explain(slot, episode, t):
+  """Returns the extras of step t."""
+  number = -10 * (1000 * slot + 100 * episode + t)
+  return {'logits': np.array([number - 1, number - 2, number - 3], np.float32)}
 
 
 def make_sequences(**settings):
@@ -50,8 +87,8 @@ def make_history(slot, rewards, num_moments, discounts=None):
   for episode, row in enumerate(rewards):
     for t in range(len(row) + 1):
       happened = t < len(row)
-      action = transition_twin.act(slot, episode, t)
-      extras = transition_twin.explain(slot, episode, t)
+      action = act(slot, episode, t)
+      extras = explain(slot, episode, t)
       if not happened:
         action, extras = tree.map_structure(
           lambda leaf: np.full_like(leaf, _POISON), (action, extras)
@@ -63,7 +100,7 @@ def make_history(slot, rewards, num_moments, discounts=None):
       }
       moments.append(
         types.Sequence(
-          observation=transition_twin.observe(slot, episode, t),
+          observation=observe(slot, episode, t),
           first=np.bool_(t == 0),
           action=action,
           reward=np.float32(row[t] if happened else 0),
@@ -78,10 +115,30 @@ def make_history(slot, rewards, num_moments, discounts=None):
   return moments[:num_moments]
 
 
-def make_writer(length, **settings):
+def make_histories(num_moments, lengths, seed=0):
+  """Returns random histories, whose episodes terminate or are truncated.
+
+  Args:
+    num_moments: Number of records of each.
+    lengths: Episode lengths to choose from, for each slot.
+    seed: Seed of lengths, rewards and discounts.
+  """
+  random = np.random.default_rng(seed)
+  histories = []
+  for slot, choice in enumerate(lengths, 1):
+    rewards, discounts = [], []
+    while sum(len(row) + 1 for row in rewards) < num_moments:
+      length = int(random.choice(choice))
+      rewards.append(random.normal(0, 3, length).astype(np.float32))
+      discounts.append(random.choice([0.0, 0.5, 1.0], length))
+    histories.append(make_history(slot, rewards, num_moments, discounts))
+  return histories
+
+
+def make_writer(length):
   """Makes a writer that records items of histories, of a given length."""
   signature = make_sequences(length=length).signature(SPEC)
-  return recording_writer.RecordingWriter(signature, **settings)
+  return recording_writer.RecordingWriter(signature)
 
 
 def record(sequences, histories):
@@ -166,6 +223,35 @@ def make_items(history, length, period=None, burn_in=0, across_episodes=False):
       if begin + window >= num_steps and ended:
         break
   return items
+
+
+def make_transitions(history, n_step, gamma):
+  """Returns the transitions of a history, from the equations.
+
+  R_t = Σ_{i<k} γ^i r_{t+i+1} Π_{j<i} d_{t+j+1} and
+  D_t = γ^(k-1) Π_{j<k} d_{t+j+1} with k = min(n, T − t).
+  """
+  transitions = []
+  for moments, ended in split(history):
+    num_steps = len(moments) - 1
+    for t in range(num_steps if ended else num_steps - n_step + 1):
+      steps = moments[t : min(t + n_step, num_steps)]
+      discounts = [float(step.discount) for step in steps]
+      total = sum(
+        gamma**i * float(step.reward) * math.prod(discounts[:i])
+        for i, step in enumerate(steps)
+      )
+      transitions.append(
+        types.Transition(
+          steps[0].observation,
+          steps[0].action,
+          total,
+          gamma ** (len(steps) - 1) * math.prod(discounts),
+          moments[t + len(steps)].observation,
+          types.SequenceExtras(steps[0].extras, steps[0].state),
+        )
+      )
+  return transitions
 
 
 def _only_observe(moment):

@@ -140,18 +140,12 @@ _QUEUE = replay.queue(local_fixture.SIGNATURE, 10)
       "sampler .* 'max_h",
     ),
     (local_fixture.make_uniform(), {'remover': 'lifo'}, "remover .* 'lifo'"),
-    (
-      local_fixture.make_uniform(),
-      {'max_times_sampled': 2},
-      "max_times_sampled .* 2 and 'uniform'",
-    ),
     (_QUEUE, {'max_times_sampled': 2}, "max_times_sampled .* 2 and 'fifo'"),
     (
       local_fixture.make_uniform(),
       {'rate_limit': None},
       "rate_limit .* 'uniform'",
     ),
-    (_QUEUE, {'bundle_size': 2}, 'bundle_size .* 2'),
   ],
 )
 def test_unsupported_descriptions_are_named(description, changes, message):

@@ -160,7 +160,6 @@ class TestTurns:
     writer.close()
     local_fixture.open_writer(table, turn=0)
 
-  @pytest.mark.parametrize('turn', [None, -1, 3])
-  def test_positions_out_of_range_are_refused(self, table, turn):
-    with pytest.raises(ValueError, match=rf'turn .*\[0, 3\).* {turn}'):
-      local_fixture.open_writer(table, turn=turn)
+  def test_positions_out_of_range_are_refused(self, table):
+    with pytest.raises(ValueError, match=r'turn .*\[0, 3\).* 3'):
+      local_fixture.open_writer(table, turn=3)
