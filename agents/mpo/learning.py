@@ -56,9 +56,11 @@ class MPOUpdate(policy_and_critic.PolicyAndCriticUpdate):
     }
     self._prices = {
       name: learners.DualVariable(
-        bound.initial_alpha, [kind.num_prices], f'alpha_{name}'
+        getattr(config, f'initial_alpha_{name}'),
+        [kind.num_prices],
+        f'alpha_{name}',
       )
-      for name, bound in kind.bounds.items()
+      for name in kind.parts
     }
     self._duals = [*self._temperatures.values(), *self._prices.values()]
     self._dual_optimizer = learners.ClippedAdam(
@@ -164,7 +166,7 @@ class MPOUpdate(policy_and_critic.PolicyAndCriticUpdate):
       for name, change in changes.items():
         price = self._prices[name]()  # [D]
         penalty, price_loss = losses.mpo_kl_loss(
-          change.kl, price, kind.bounds[name].epsilon
+          change.kl, price, getattr(self._config, f'epsilon_{name}')
         )
         fit = losses.mpo_policy_loss(probs, change.log_prob)
         policy_loss += fit + penalty

@@ -30,7 +30,6 @@ from repertory.components.learners.update_parts import (
   CosineAnnealing,
   DelayedUpdate,
   DualVariable,
-  KLBound,
   LinearAnnealing,
   PeriodicCopy,
   RunningScale,
@@ -43,7 +42,7 @@ from repertory.components.learners.update_series import (
 
 __all__ = [
   'ClippedAdam', 'CosineAnnealing', 'DelayedUpdate', 'Divergence',
-  'DualVariable', 'GradientLearner', 'KLBound', 'LearnerState',
+  'DualVariable', 'GradientLearner', 'LearnerState',
   'LinearAnnealing', 'PeriodicCopy', 'RunningScale', 'SoftUpdate',
   'UpdateNoise', 'UpdateSeries', 'check_matches', 'name_learned',
   'restore_exported', 'save_exported', 'select_learned',

@@ -111,10 +111,3 @@ def check_steps(update, step, batches, modules, jit_compile=None):
     )
     for module, expected in modules():
       assert_all_close(arrays(module), expected, tolerance=3e-4)
-
-
-def assert_may_begin_with(update, *modules):
-  """Checks that a warm start restores all variables of modules."""
-  learned = {v.ref() for found in update.learned.values() for v in found}
-  variables = [v for module in modules for v in module.variables]
-  assert not [v.name for v in variables if v.ref() not in learned]
