@@ -61,7 +61,7 @@ class PolicyAndCriticUpdate(interfaces.Update):
     super().__init__(online.policy)
     self._online = online
     self._target = target
-    self._actions = actions
+    self._actions: Any = actions
     self._config = config
     self._policy_optimizer, self._critic_optimizer = (
       learners.ClippedAdam.from_config(network, config) for network in online

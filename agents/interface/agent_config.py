@@ -193,9 +193,9 @@ class EpsilonConfig(AgentConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    expected = 'in (0, 1]'
+    expected, noisy = 'in (0, 1]', getattr(self, 'noisy', None)
     is_valid = 0 < self.epsilon_base <= 1
-    if hasattr(self, 'noisy'):
+    if noisy is not None:
       expected += ', or 0 with noisy networks'
-      is_valid |= self.noisy and self.epsilon_base == 0
+      is_valid |= noisy and self.epsilon_base == 0
     config_checks.check(self, 'epsilon_base', is_valid, expected)

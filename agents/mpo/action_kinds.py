@@ -59,7 +59,6 @@ class Gaussians:
   def __init__(
     self, scaling: action_scaling.ActionScaling, config: mpo_config.MPOConfig
   ):
-    """Initializes KL bounds and action conversion."""
     self._scaling = scaling
     self._num_samples = config.num_samples
     self.objectives = {'': config.epsilon}
@@ -133,7 +132,6 @@ class Categoricals:
     actions: discrete_actions.DiscreteActions,
     config: mpo_config.MPOConfig,
   ):
-    """Initializes KL bounds and action conversion."""
     self._actions = actions
     self.objectives = {'': config.epsilon}
 

@@ -1,7 +1,7 @@
 """Base classes of configs of agents with a queue of unrolls."""
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.components.config import choices, settings
@@ -67,7 +67,8 @@ class UnrollConfig(agent_config.AgentConfig):
       ValueError: If the settings are invalid for this number of environments.
     """
     del num_environments
-    return self.batch_size
+    size: Any = self.batch_size
+    return size
 
   def queue_size_for(self, num_environments: int) -> int:
     """Returns the capacity of the queue, in unrolls."""

@@ -1,5 +1,7 @@
 """Base class of builders of agents with a queue of unrolls."""
 
+from typing import Any
+
 from repertory.agents.interface import builder
 from repertory.components import (
   adders,
@@ -35,9 +37,9 @@ class UnrollQueueBuilder(builder.Builder):
 
   def extras_spec(self, spec: specs.EnvironmentSpec) -> types.SequenceExtras:
     """Returns the array specs of the extras of the policy."""
+    network: Any = self.make_network(spec)
     return policies.stochastic_extras_spec(
-      distributions.make_distribution(spec.actions),
-      self.make_network(spec).state_spec(),
+      distributions.make_distribution(spec.actions), network.state_spec()
     )
 
   def experience(
