@@ -1,12 +1,11 @@
 """Shared parts of off-policy actor-critic agents."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import abc
+from typing import Any, ClassVar, NamedTuple
 
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents.interface import builder as builder_lib
 from repertory.agents.replay import experience_replay
 from repertory.components import (
   interfaces,
@@ -16,7 +15,11 @@ from repertory.components import (
   specs,
   types,
 )
-from repertory.components.actions import action_scaling
+from repertory.components.actions import (
+  action_parts,
+  action_scaling,
+  discrete_actions,
+)
 from repertory.components.runtime import data_parallel
 
 
@@ -44,7 +47,7 @@ class PolicyAndCriticUpdate(interfaces.Update):
     self,
     online: Networks,
     target: Networks,
-    scaling: action_scaling.ActionScaling,
+    actions: action_scaling.ActionScaling | discrete_actions.DiscreteActions,
     config: Any,
   ):
     """Makes an optimizer of each online network.
@@ -52,40 +55,44 @@ class PolicyAndCriticUpdate(interfaces.Update):
     Args:
       online: Networks to improve; the policy is exported.
       target: Target networks of the same architecture.
-      scaling: Scaling of actions to [−1, 1], as critics take them.
-      config: Config of an agent with prioritized replay and two learning rates.
+      actions: Conversion of actions to those that critics take.
+      config: Config of an agent with prioritized replay.
     """
     super().__init__(online.policy)
     self._online = online
     self._target = target
-    self._scaling = scaling
+    self._actions: Any = actions
     self._config = config
     self._policy_optimizer, self._critic_optimizer = (
       learners.ClippedAdam.from_config(network, config) for network in online
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
 
-  @classmethod
-  def make(
-    cls,
-    builder: builder_lib.Builder,
-    make_critic: Callable[[specs.EnvironmentSpec], Any],
-    policy: snt.Module,
-    spec: specs.EnvironmentSpec,
-  ) -> interfaces.Update:
-    """Makes all gradient steps of a learner step, with new critics and targets.
 
-    Args:
-      builder: Builder of the policy and its target.
-      make_critic: Creates a critic; called for the online one, then its target.
-      policy: Online policy.
-      spec: Environment spec with bounded continuous actions.
-    """
-    online = Networks(policy, make_critic(spec))
-    target = Networks(builder.make_network(spec), make_critic(spec))
-    scaling = action_scaling.ActionScaling(spec.actions)
-    update = cls(online, target, scaling, builder.config)
-    return experience_replay.in_series(update, builder.config)
+class PolicyAndCriticBuilder(experience_replay.TransitionReplayBuilder):
+  """Builder whose network is the policy; the update has the critic.
+
+  Attributes:
+    update_class: Subclass of `PolicyAndCriticUpdate`.
+  """
+
+  update_class: ClassVar[type[PolicyAndCriticUpdate]]
+
+  @abc.abstractmethod
+  def make_critic(self, spec: specs.EnvironmentSpec) -> Any:
+    """Creates a critic; also called for the target critic."""
+
+  def make_update(
+    self, network: Any, spec: specs.EnvironmentSpec
+  ) -> interfaces.Update:
+    online = Networks(network, self.make_critic(spec))
+    target = Networks(self.make_network(spec), self.make_critic(spec))
+    if action_parts.are_continuous(spec.actions):
+      actions = action_scaling.ActionScaling(spec.actions)
+    else:
+      actions = discrete_actions.DiscreteActions(spec.actions)
+    update = self.update_class(online, target, actions, self.config)
+    return experience_replay.in_series(update, self.config)
 
 
 def make_critic(
@@ -149,54 +156,45 @@ def update_critics(
   return metrics, sizes
 
 
-def make_support(config: Any) -> tf.Tensor:
-  """Creates the atoms of a categorical critic, `[N]`.
+class CategoricalCriticBuilder(PolicyAndCriticBuilder):
+  """Builder of an agent with a categorical critic."""
 
-  Args:
-    config: Config with `vmin`, `vmax` and `num_atoms`.
-  """
-  return tf.linspace(float(config.vmin), float(config.vmax), config.num_atoms)
+  @property
+  def return_bounds(self):
+    return self.config.vmin, self.config.vmax
+
+  def make_critic(self, spec: specs.EnvironmentSpec) -> networks.Critic:
+    return make_critic(spec, self.config, self.config.num_atoms)
 
 
-class CategoricalCritic:
-  """Categorical critic (C51), with logits of N atoms.
+class CategoricalCriticUpdate(PolicyAndCriticUpdate):
+  """Base of updates with a categorical critic (C51), of logits `[B, N]`.
 
-  See https://arxiv.org/abs/1707.06887. An update must also have networks and
-  optimizer as attributes, because only variables of its attributes are saved.
+  See https://arxiv.org/abs/1707.06887. Target networks are copies.
   """
 
   def __init__(
     self,
-    online: networks.Critic,
-    target: networks.Critic,
-    optimizer: learners.ClippedAdam,
+    online: Networks,
+    target: Networks,
+    actions: action_scaling.ActionScaling,
     config: Any,
   ):
-    """Initializes the critic.
+    """Initializes the update; `config` also is a `CategoricalConfig`."""
+    super().__init__(online, target, actions, config)
+    self._support = tf.linspace(
+      float(config.vmin), float(config.vmax), config.num_atoms
+    )  # [N]
+    self._update_target = learners.PeriodicCopy(
+      online.variables, target.variables, config.target_update_period
+    )
 
-    Args:
-      online: Online critic with logits `[B, N]`.
-      target: Target critic of the same architecture.
-      optimizer: Optimizer of the online critic.
-      config: Config with `discount` and the settings of `make_support`.
-    """
-    self._online = online
-    self._target = target
-    self._optimizer = optimizer
-    self._discount = config.discount
-    self._support = make_support(config)  # [N]
-
-  def values(self, observation: types.Nest, action: tf.Tensor) -> tf.Tensor:
-    """Returns the online action values, means of the distributions, `[...]`.
-
-    Args:
-      observation: Nest of `[B, ...]`.
-      action: In [−1, 1], `[..., D]`.
-    """
-    logits = data_parallel.split_rows(self._online)(observation, action)
+  def _values(self, observation: types.Nest, action: tf.Tensor) -> tf.Tensor:
+    """Returns the online values of actions `[..., D]` in [−1, 1], `[...]`."""
+    logits = data_parallel.split_rows(self._online.critic)(observation, action)
     return losses.categorical_mean(logits, self._support)
 
-  def improve(
+  def _improve_critic(
     self,
     data: types.Transition,
     action: tf.Tensor,
@@ -214,20 +212,20 @@ class CategoricalCritic:
     Returns:
       Metrics, and the KL divergence from the targets of each item, `[B]`.
     """
-    target = data_parallel.split_rows(self._target)
+    target = data_parallel.split_rows(self._target.critic)
     targets = losses.categorical_td_targets(
       r_t=data.reward,
       # The adder applied γ between the rewards; this is the last factor.
-      discount_t=self._discount * data.discount,
+      discount_t=self._config.discount * data.discount,
       logits_t=target(data.next_observation, action_t),
       z=self._support,
     )  # [B, N]
     with tf.GradientTape() as tape:
-      online = data_parallel.split_rows(self._online)
+      online = data_parallel.split_rows(self._online.critic)
       logits = online(data.observation, action)  # [B, N]
       divergences = losses.categorical_divergence(targets, logits)  # [B]
       loss = tf.reduce_mean(weights * divergences)
-    norm = self._optimizer.minimize(tape, loss)
+    norm = self._critic_optimizer.minimize(tape, loss)
     q = losses.categorical_mean(logits, self._support)  # [B]
     # Probability at the ends of the support indicates that it is too narrow.
     ends = targets[:, 0] + targets[:, -1]  # [B]

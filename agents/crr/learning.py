@@ -4,84 +4,37 @@ import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.crr import config as crr_config
-from repertory.agents.replay import transition_replay
-from repertory.components import (
-  interfaces,
-  learners,
-  losses,
-  networks,
-  specs,
-  types,
-)
+from repertory.components import interfaces, learners, losses, networks, types
 from repertory.components.actions import action_scaling
 from repertory.components.distributions import bounded_gaussian
-from repertory.components.networks import Critic
 from repertory.components.runtime import data_parallel
 
 
-class CRRBuilder(transition_replay.TransitionReplayBuilder):
-  """Critic-regularized regression (CRR).
-
-  See https://arxiv.org/abs/2006.15134. The builder's network is the policy; the
-  update creates the critic.
-  """
-
-  config: crr_config.CRRConfig
-
-  @property
-  def return_bounds(self):
-    return self.config.vmin, self.config.vmax
-
-  def make_network(self, spec):
-    return networks.make_bounded_gaussian_network(
-      spec, self.config.hidden_sizes, self.config.image_torso
-    )
-
-  def make_critic(self, spec: specs.EnvironmentSpec) -> Critic:
-    """Creates a critic; also called for the target critic."""
-    return policy_and_critic.make_critic(
-      spec, self.config, self.config.num_atoms
-    )
-
-  def make_policy(self, network, acting) -> interfaces.Policy:
-    return exploration.make_bounded_gaussian_policy(network, acting)
-
-  def make_update(self, network, spec):
-    return CRRUpdate.make(self, self.make_critic, network, spec)
-
-
-class CRRUpdate(policy_and_critic.PolicyAndCriticUpdate):
+class CRRUpdate(policy_and_critic.CategoricalCriticUpdate):
   """CRR: advantage-weighted behavior cloning, and categorical TD learning.
 
-  See https://arxiv.org/abs/2006.15134, algorithm 1. The critic is categorical,
-  as in D4PG, with logits `[B, N]`, and takes actions scaled to [−1, 1]. The
-  policy has parameters of a `BoundedGaussian`, `[B, P]`.
+  See https://arxiv.org/abs/2006.15134, algorithm 1. The critic takes actions
+  scaled to [−1, 1]. The policy has parameters of a `BoundedGaussian`, `[B, P]`.
   """
 
   def __init__(
     self,
     online: policy_and_critic.Networks,
     target: policy_and_critic.Networks,
-    scaling: action_scaling.ActionScaling,
+    actions: action_scaling.ActionScaling,
     config: crr_config.CRRConfig,
   ):
-    super().__init__(online, target, scaling, config)
-    self._distribution = bounded_gaussian.BoundedGaussian(scaling.size)
-    self._critic = policy_and_critic.CategoricalCritic(
-      online.critic, target.critic, self._critic_optimizer, config
-    )
+    super().__init__(online, target, actions, config)
+    self._distribution = bounded_gaussian.BoundedGaussian(actions.size)
     self._noise = learners.UpdateNoise()
-    self._update_target = learners.PeriodicCopy(
-      online.variables, target.variables, config.target_update_period
-    )
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data
-    action = self._scaling.from_action(data.action)  # [B, D]
+    action = self._actions.from_action(data.action)  # [B, D]
     batch_size = tf.shape(action)[0]
     # For one action of the next state, and m actions of the first state.
     noise = self._noise.normals(
-      [1 + self._config.num_action_samples, batch_size, self._scaling.size]
+      [1 + self._config.num_action_samples, batch_size, self._actions.size]
     )  # [1 + m, B, D]
     weights = self._importance_weights(sample)  # [B]
     # The policy first, by the critic before this step.
@@ -90,7 +43,7 @@ class CRRUpdate(policy_and_critic.PolicyAndCriticUpdate):
     action_t = self._distribution.sample(
       target_policy(data.next_observation), noise[0]
     )  # [B, D]
-    critic_metrics, divergences = self._critic.improve(
+    critic_metrics, divergences = self._improve_critic(
       data, action, action_t, weights
     )
     self._update_target()
@@ -129,7 +82,7 @@ class CRRUpdate(policy_and_critic.PolicyAndCriticUpdate):
     drawn = self._distribution.sample(parameters, noise)  # [m, B, D]
     # The data set's actions and the sampled ones, in one call.
     actions = tf.stack([action, *tf.unstack(drawn)], axis=1)  # [B, 1 + m, D]
-    values = self._critic.values(observation, actions)  # [B, 1 + m]
+    values = self._values(observation, actions)  # [B, 1 + m]
     q, others = values[:, 0], values[:, 1:]
     if self._config.advantage_baseline == 'max':
       return q - tf.reduce_max(others, axis=-1)
@@ -143,3 +96,21 @@ class CRRUpdate(policy_and_critic.PolicyAndCriticUpdate):
     return losses.exponential_weights(
       advantages, 1 / config.advantage_temperature, config.max_weight
     )
+
+
+class CRRBuilder(policy_and_critic.CategoricalCriticBuilder):
+  """Critic-regularized regression (CRR).
+
+  See https://arxiv.org/abs/2006.15134. The builder's network is the policy.
+  """
+
+  config: crr_config.CRRConfig
+  update_class = CRRUpdate
+
+  def make_network(self, spec):
+    return networks.make_bounded_gaussian_network(
+      spec, self.config.hidden_sizes, self.config.image_torso
+    )
+
+  def make_policy(self, network, acting) -> interfaces.Policy:
+    return exploration.make_bounded_gaussian_policy(network, acting)

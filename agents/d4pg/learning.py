@@ -5,17 +5,8 @@ import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.d4pg import config as d4pg_config
-from repertory.agents.replay import transition_replay
-from repertory.components import (
-  interfaces,
-  learners,
-  losses,
-  networks,
-  specs,
-  types,
-)
+from repertory.components import interfaces, losses, networks, types
 from repertory.components.actions import action_scaling
-from repertory.components.networks import Critic
 from repertory.components.runtime import data_parallel
 
 # Variance scale of the policy's last layer: initial actions are near 0, where
@@ -23,67 +14,12 @@ from repertory.components.runtime import data_parallel
 _HEAD_SCALE = 1e-4
 
 
-class D4PGBuilder(transition_replay.TransitionReplayBuilder):
-  """Distributed distributional deterministic policy gradients (D4PG).
-
-  See https://arxiv.org/abs/1804.08617. The builder's network is the policy; the
-  update creates the critic.
-  """
-
-  config: d4pg_config.D4PGConfig
-
-  @property
-  def return_bounds(self):
-    return self.config.vmin, self.config.vmax
-
-  def make_network(self, spec):
-    size = action_scaling.ActionScaling(spec.actions).size
-    torso = networks.ObservationTorso(
-      spec.observations, (), self.config.image_torso
-    )
-    body = networks.LayerNormMLP(self.config.hidden_sizes)
-    initializer = snt.initializers.VarianceScaling(_HEAD_SCALE)
-    head = snt.Linear(size, w_init=initializer, name='head')
-    network = snt.Sequential([torso, body, head, tf.tanh])
-    networks.create_variables(network, spec.observations)
-    return network
-
-  def make_critic(self, spec: specs.EnvironmentSpec) -> Critic:
-    """Creates a critic; also called for the target critic."""
-    return policy_and_critic.make_critic(
-      spec, self.config, self.config.num_atoms
-    )
-
-  def make_policy(self, network, acting) -> interfaces.Policy:
-    return exploration.make_deterministic_policy(
-      network, self.config.sigma, acting
-    )
-
-  def make_update(self, network, spec):
-    return D4PGUpdate.make(self, self.make_critic, network, spec)
-
-
-class D4PGUpdate(policy_and_critic.PolicyAndCriticUpdate):
+class D4PGUpdate(policy_and_critic.CategoricalCriticUpdate):
   """D4PG: categorical TD learning and deterministic policy gradient.
 
   See https://arxiv.org/abs/1804.08617, algorithm 1. The critic takes actions
   scaled to [−1, 1], as the policy has them, `[B, D]`, and has logits `[B, N]`.
   """
-
-  def __init__(
-    self,
-    online: policy_and_critic.Networks,
-    target: policy_and_critic.Networks,
-    scaling: action_scaling.ActionScaling,
-    config: d4pg_config.D4PGConfig,
-  ):
-    super().__init__(online, target, scaling, config)
-    self._critic = policy_and_critic.CategoricalCritic(
-      online.critic, target.critic, self._critic_optimizer, config
-    )
-    self._update_target = learners.PeriodicCopy(
-      online.variables, target.variables, config.target_update_period
-    )
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data = sample.data
@@ -91,9 +27,9 @@ class D4PGUpdate(policy_and_critic.PolicyAndCriticUpdate):
     # The policy first, by the critic before this step.
     policy_metrics = self._improve_policy(data)
     target_policy = data_parallel.split_rows(self._target.policy)
-    critic_metrics, divergences = self._critic.improve(
+    critic_metrics, divergences = self._improve_critic(
       data,
-      self._scaling.from_action(data.action),
+      self._actions.from_action(data.action),
       target_policy(data.next_observation),
       weights,
     )
@@ -109,7 +45,7 @@ class D4PGUpdate(policy_and_critic.PolicyAndCriticUpdate):
       action = policy(data.observation)  # [B, D]
       with tf.GradientTape() as action_tape:
         action_tape.watch(action)
-        q = self._critic.values(data.observation, action)  # [B]
+        q = self._values(data.observation, action)  # [B]
       dqda = action_tape.gradient(q, action)  # [B, D]
       loss = losses.deterministic_policy_loss(
         action, dqda, self._config.max_action_gradient_norm
@@ -119,3 +55,30 @@ class D4PGUpdate(policy_and_critic.PolicyAndCriticUpdate):
       'policy_value': tf.reduce_mean(q),
       'policy_gradient_norm': norm,
     }
+
+
+class D4PGBuilder(policy_and_critic.CategoricalCriticBuilder):
+  """Distributed distributional deterministic policy gradients (D4PG).
+
+  See https://arxiv.org/abs/1804.08617. The builder's network is the policy.
+  """
+
+  config: d4pg_config.D4PGConfig
+  update_class = D4PGUpdate
+
+  def make_network(self, spec):
+    size = action_scaling.ActionScaling(spec.actions).size
+    torso = networks.ObservationTorso(
+      spec.observations, (), self.config.image_torso
+    )
+    body = networks.LayerNormMLP(self.config.hidden_sizes)
+    initializer = snt.initializers.VarianceScaling(_HEAD_SCALE)
+    head = snt.Linear(size, w_init=initializer, name='head')
+    network = snt.Sequential([torso, body, head, tf.tanh])
+    networks.create_variables(network, spec.observations)
+    return network
+
+  def make_policy(self, network, acting) -> interfaces.Policy:
+    return exploration.make_deterministic_policy(
+      network, self.config.sigma, acting
+    )

@@ -143,13 +143,6 @@ class DQNConfig(
     config_checks.check(
       self, 'munchausen_clip', self.munchausen_clip <= 0, 'at most 0'
     )
-    is_epsilon = 0 < self.epsilon_base <= 1
-    config_checks.check(
-      self,
-      'epsilon_base',
-      is_epsilon or (self.noisy and self.epsilon_base == 0),
-      'in (0, 1], or 0 with noisy networks',
-    )
 
 
 # Shared settings of Rainbow and its ablations: arXiv:1710.02298, table 1, with

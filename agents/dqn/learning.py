@@ -8,11 +8,11 @@ import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.agents.actor_critic import additional_loss, exploration
 from repertory.agents.actor_critic import additional_loss as additional
+from repertory.agents.actor_critic import exploration
 from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import networks, return_distributions
-from repertory.agents.replay import experience_replay, transition_replay
+from repertory.agents.replay import experience_replay
 from repertory.components import (
   adders,
   interfaces,
@@ -25,7 +25,7 @@ from repertory.components.actions import discrete_actions
 
 
 class DQNBuilder(
-  additional_loss.TakesAdditionalLoss, transition_replay.TransitionReplayBuilder
+  additional.TakesAdditionalLoss, experience_replay.TransitionReplayBuilder
 ):
   """DQN: double, dueling, n-step, with prioritized replay; up to Rainbow.
 

@@ -212,7 +212,6 @@ class QuantileReturn(ReturnDistribution):
   """
 
   def __init__(self, num_quantiles: int, huber_threshold: float):
-    """Stores N and κ."""
     self._num_quantiles = num_quantiles
     self._threshold = huber_threshold
 

@@ -17,6 +17,7 @@ class IMPALAConfig(unroll_config.UnrollConfig, agent_config.NetworkConfig):
   """
 
   xla_pays_after: ClassVar[int] = 3_000
+  queued_batches: ClassVar[int] = 2
 
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (128, 128), ', before its core'
@@ -97,13 +98,6 @@ class IMPALAConfig(unroll_config.UnrollConfig, agent_config.NetworkConfig):
       self.max_rho >= self.max_c,
       f'at least max_c = {self.max_c}',
     )
-
-  def batch_size_for(self, num_environments: int) -> int:
-    del num_environments
-    return self.batch_size
-
-  def default_queue_size(self, num_environments: int) -> int:
-    return 2 * self.batch_size + num_environments
 
 
 PRESETS = {

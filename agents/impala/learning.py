@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from repertory.agents.actor_critic import actor_critic, additional_loss
+from repertory.agents.actor_critic import actor_critic
 from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.impala import config as impala_config
 from repertory.agents.unrolls import unroll_queue
@@ -17,7 +17,7 @@ from repertory.components import (
 
 
 class IMPALABuilder(
-  additional_loss.TakesAdditionalLoss, unroll_queue.UnrollQueueBuilder
+  additional.TakesAdditionalLoss, unroll_queue.UnrollQueueBuilder
 ):
   """IMPALA, actor-critic with V-trace; discrete or continuous actions.
 
@@ -25,10 +25,6 @@ class IMPALABuilder(
   """
 
   config: impala_config.IMPALAConfig
-
-  @property
-  def across_episodes(self):
-    return self.config.across_episodes
 
   def make_network(self, spec):
     return actor_critic.make_network(

@@ -160,12 +160,19 @@ class CategoricalConfig(AgentConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_support(self)
+    config_checks.check_at_least(self, 2, 'num_atoms')
+    config_checks.check_finite(self, 'vmin', 'vmax')
+    config_checks.check(
+      self,
+      'vmax',
+      0 < self.vmax - self.vmin <= config_checks.MAX,
+      f'above vmin = {self.vmin}, by a finite number',
+    )
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EpsilonConfig(AgentConfig):
-  """Settings of ε-greedy exploration; agents check `epsilon_base`."""
+  """Settings of ε-greedy exploration."""
 
   epsilon_base: float = settings.field(
     0.4,
@@ -183,3 +190,12 @@ class EpsilonConfig(AgentConfig):
   evaluation_epsilon: config_checks.Fraction = settings.field(
     0.0, 'ε in evaluation.'
   )
+
+  def __post_init__(self):
+    super().__post_init__()
+    expected, noisy = 'in (0, 1]', getattr(self, 'noisy', None)
+    is_valid = 0 < self.epsilon_base <= 1
+    if noisy is not None:
+      expected += ', or 0 with noisy networks'
+      is_valid |= noisy and self.epsilon_base == 0
+    config_checks.check(self, 'epsilon_base', is_valid, expected)

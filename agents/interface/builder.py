@@ -188,7 +188,7 @@ class Builder(transports.TransportParts, abc.ABC):
     del spec
     raise NotImplementedError(
       f'{type(self).__name__} has no Bellman updater, so its experience must '
-      'have no `labeled`.'
+      'have no `with_targets`.'
     )
 
   @abc.abstractmethod

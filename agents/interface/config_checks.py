@@ -131,20 +131,6 @@ def check_not_empty(config: Any, name: str) -> None:
   check(config, name, len(getattr(config, name)) > 0, 'at least one number')
 
 
-def check_support(config: Any) -> None:
-  """Checks the support of a categorical return distribution.
-
-  Args:
-    config: Config with `vmin`, `vmax` and `num_atoms`.
-  """
-  check_at_least(config, 2, 'num_atoms')
-  check_finite(config, 'vmin', 'vmax')
-  is_above = 0 < config.vmax - config.vmin <= MAX
-  check(
-    config, 'vmax', is_above, f'above vmin = {config.vmin}, by a finite number'
-  )
-
-
 def _at_least(minimum: int) -> Callable[[Any, str], None]:
   return lambda config, name: check_at_least(config, minimum, name)
 

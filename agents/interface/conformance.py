@@ -12,7 +12,6 @@ import contextlib
 import dataclasses
 import unittest
 from collections.abc import Iterator
-from typing import Any
 
 import cloudpickle
 import dm_env
@@ -29,12 +28,9 @@ from repertory.components import (
   transports,
   types,
 )
-from repertory.components.runtime import (
-  signals,
-)
+from repertory.components.runtime import signals
 
 _FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
-_SECONDS = 60.0
 
 
 class BuilderConformance:
@@ -43,14 +39,10 @@ class BuilderConformance:
   Attributes:
     num_environments: Number of environments of the single actor.
     max_steps: Maximum steps of each environment to fill a batch.
-    episode_length: Steps per episode; some have one more.
-    evaluation_is_the_same: Whether evaluation does not depend on the seed.
   """
 
   num_environments = 2
   max_steps = 500
-  episode_length = 7
-  evaluation_is_the_same = True
 
   def make_builder(self) -> builder_lib.Builder:
     """Creates the builder, with small networks and replay sizes."""
@@ -59,15 +51,6 @@ class BuilderConformance:
   def make_spec(self) -> specs.EnvironmentSpec:
     """Returns the environment spec that the agent gets."""
     raise NotImplementedError
-
-  def make_policy(
-    self, network: Any, seed: int = 0, evaluation: bool = False
-  ) -> Any:
-    """Creates a policy of the builder."""
-    acting = builder_lib.Acting(
-      self.make_spec(), self.num_environments, seed, evaluation=evaluation
-    )
-    return self.make_builder().make_policy(network, acting)
 
   def test_can_be_sent(self):
     builder, spec = self.make_builder(), self.make_spec()
@@ -117,12 +100,10 @@ class BuilderConformance:
     experience.check(self.num_environments)
 
   def test_evaluation_is_the_same(self):
-    if not self.evaluation_is_the_same:
-      raise unittest.SkipTest('This agent evaluates with sampled actions.')
     builder, spec = self.make_builder(), self.make_spec()
     network = builder.make_network(spec)
     actions = [
-      self._act(self.make_policy(network, seed, evaluation=True))
+      self._act(builder.make_policy(network, self._acting(seed, True)))
       for seed in (1, 2)
     ]
     tree.map_structure(
@@ -130,6 +111,11 @@ class BuilderConformance:
         a, b, 'Evaluation must not explore, so not depend on the seed.'
       ),
       *actions,
+    )
+
+  def _acting(self, seed=0, evaluation=False):
+    return builder_lib.Acting(
+      self.make_spec(), self.num_environments, seed, evaluation=evaluation
     )
 
   def _act(self, policy):
@@ -153,8 +139,7 @@ class BuilderConformance:
     """Yields batched random timesteps of the spec, independent of actions."""
     random = np.random.default_rng(0)
     spec, size = self.make_spec(), self.num_environments
-    # Episodes end at different times.
-    lengths = self.episode_length + np.arange(size) % 2
+    lengths = 7 + np.arange(size) % 2  # Episodes end at different times.
     for t in range(self.max_steps):
       index = t % (lengths + 1)
       step_type = np.full([size], _MID, np.int32)
@@ -175,7 +160,9 @@ class BuilderConformance:
     experience = builder.experience(spec, self.num_environments)
     with self._replaying(builder, experience) as (adder, end):
       network = builder.make_network(spec)
-      actor = self._make_actor(self.make_policy(network), adder)
+      actor = self._make_actor(
+        builder.make_policy(network, self._acting()), adder
+      )
       timesteps = self.live()
       timestep = next(timesteps)
       actor.observe_first(timestep)
@@ -217,7 +204,8 @@ class BuilderConformance:
     tree.assert_same_structure(finished.data, expected.data)
     for leaf, spec in zip(tree.flatten(finished.data), tree.flatten(expected)):
       assert (leaf.shape, leaf.dtype) == (spec.shape, spec.dtype), (
-        'A Bellman updater must return items of the signature of `labeled`; '
+        'A Bellman updater must return items of the signature of '
+        'the table of `with_targets`; '
         f'got {leaf.dtype} {leaf.shape} for {spec}.'
       )
     return finished
@@ -228,12 +216,13 @@ class BuilderConformance:
       raise unittest.SkipTest('The learner of this agent computes its targets.')
     exports = builder.make_update(builder.make_network(spec), spec).exports
     updater = builder.make_bellman_updater(spec)
-    for name, variable_client in updater.variable_client.items():
-      found = [(v.name, v.shape) for v in variable_client]
+    for name, variables in updater.variable_client.items():
+      found = [(v.name, v.shape) for v in variables]
       expected = [(v.name, v.shape) for v in exports.get(name, ())]
       assert found == expected, (
-        f"followed['{name}'] of a Bellman updater must match the variables "
-        f'that the update exports by that name; got {found} for {expected}.'
+        f"variable_client['{name}'] of a Bellman updater must match the "
+        f'variables that the update exports by that name; got {found} for '
+        f'{expected}.'
       )
 
   @contextlib.contextmanager
@@ -243,7 +232,7 @@ class BuilderConformance:
       server = replay.make_server(experience.tables)
       stack.callback(server.stop)
       connection = replay.Connection(
-        f'localhost:{server.port}', _SECONDS, signals.StopSignal()
+        f'localhost:{server.port}', 60.0, signals.StopSignal()
       )
       transport = transports.ReverbTransport(connection, experience, builder)
       end = transport.make_learner_side()

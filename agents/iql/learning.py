@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.iql import config as iql_config
-from repertory.agents.replay import experience_replay, transition_replay
+from repertory.agents.replay import experience_replay
 from repertory.components import (
   interfaces,
   learners,
@@ -22,7 +22,7 @@ from repertory.components.networks import CriticEnsemble
 from repertory.components.runtime import data_parallel
 
 
-class IQLBuilder(transition_replay.TransitionReplayBuilder):
+class IQLBuilder(experience_replay.TransitionReplayBuilder):
   """Implicit Q-learning (IQL).
 
   See https://arxiv.org/abs/2110.06169. The builder's network is the policy; the

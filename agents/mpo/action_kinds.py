@@ -50,26 +50,21 @@ class Gaussians:
   Attributes:
     objectives: KL bounds of the E-steps in nats, by the prefix of their
       metrics.
-    bounds: KL bounds of the M-step, by the names of `changes`.
+    parts: Parts with a KL bound in the M-step, the names of `changes`.
     num_prices: D, number of multipliers of each bound.
   """
+
+  parts = ('mean', 'stddev')
 
   def __init__(
     self, scaling: action_scaling.ActionScaling, config: mpo_config.MPOConfig
   ):
-    """Initializes KL bounds and action conversion."""
     self._scaling = scaling
     self._num_samples = config.num_samples
     self.objectives = {'': config.epsilon}
     if config.epsilon_penalty is not None:
       # Penalty for actions out of bounds, https://arxiv.org/abs/2005.07513.
       self.objectives['penalty_'] = config.epsilon_penalty
-    self.bounds = {
-      'mean': learners.KLBound(config.epsilon_mean, config.initial_alpha_mean),
-      'stddev': learners.KLBound(
-        config.epsilon_stddev, config.initial_alpha_stddev
-      ),
-    }
     self.num_prices = scaling.size
 
   def propose(
@@ -129,6 +124,7 @@ class Gaussians:
 class Categoricals:
   """Categorical policies with all actions as candidates, see `Gaussians`."""
 
+  parts = ('policy',)
   num_prices = 1
 
   def __init__(
@@ -136,14 +132,8 @@ class Categoricals:
     actions: discrete_actions.DiscreteActions,
     config: mpo_config.MPOConfig,
   ):
-    """Initializes KL bounds and action conversion."""
     self._actions = actions
     self.objectives = {'': config.epsilon}
-    self.bounds = {
-      'policy': learners.KLBound(
-        config.epsilon_policy, config.initial_alpha_policy
-      )
-    }
 
   def propose(
     self, parameters: tf.Tensor, noise: learners.UpdateNoise

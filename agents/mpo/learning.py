@@ -6,7 +6,6 @@ import tensorflow as tf
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.mpo import action_kinds
 from repertory.agents.mpo import config as mpo_config
-from repertory.agents.replay import experience_replay, transition_replay
 from repertory.components import (
   interfaces,
   learners,
@@ -23,106 +22,32 @@ from repertory.components.actions import (
 from repertory.components.runtime import data_parallel
 
 
-class MPOBuilder(transition_replay.TransitionReplayBuilder):
-  """Maximum a posteriori policy optimization (MPO).
-
-  See https://arxiv.org/abs/1812.02256. The builder's network is the policy; the
-  update creates the critic.
-  """
-
-  config: mpo_config.MPOConfig
-
-  @property
-  def return_bounds(self):
-    if self.config.distribution == 'none':
-      return None
-    return self.config.vmin, self.config.vmax
-
-  def make_network(self, spec):
-    if action_parts.are_continuous(spec.actions):
-      size = action_scaling.ActionScaling(spec.actions).size
-      head = networks.GaussianHead(size, self.config.initial_stddev)
-    else:
-      actions = discrete_actions.DiscreteActions(spec.actions)
-      head = networks.make_policy_head(actions.num_actions)
-    return self._make_network(spec, head)
-
-  def make_critic(self, spec: specs.EnvironmentSpec) -> snt.Module:
-    """Creates a critic; also called for the target critic.
-
-    Returns:
-      A `networks.Critic` of actions in [−1, 1], or a network that maps
-      observations to outputs of A discrete actions, `[B, A, M]`.
-    """
-    num_outputs = self.config.num_critic_outputs
-    if action_parts.are_continuous(spec.actions):
-      return policy_and_critic.make_critic(spec, self.config, num_outputs)
-    num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
-    return self._make_network(
-      spec,
-      snt.Linear(num_actions * num_outputs, name='head'),
-      snt.Reshape([num_actions, num_outputs]),
-    )
-
-  def _make_network(
-    self, spec: specs.EnvironmentSpec, *head: snt.Module
-  ) -> snt.Module:
-    torso = networks.ObservationTorso(
-      spec.observations, (), self.config.image_torso
-    )
-    body = networks.LayerNormMLP(self.config.hidden_sizes)
-    network = snt.Sequential([torso, body, *head])
-    networks.create_variables(network, spec.observations)
-    return network
-
-  def make_policy(self, network, acting) -> interfaces.Policy:
-    if action_parts.are_continuous(acting.spec.actions):
-      return exploration.make_continuous_policy(network, _draw, acting)
-    return exploration.make_categorical_policy(network, acting)
-
-  def make_update(self, network, spec):
-    online = policy_and_critic.Networks(network, self.make_critic(spec))
-    target = policy_and_critic.Networks(
-      self.make_network(spec), self.make_critic(spec)
-    )
-    if action_parts.are_continuous(spec.actions):
-      scaling = action_scaling.ActionScaling(spec.actions)
-      kind = action_kinds.Gaussians(scaling, self.config)
-    else:
-      actions = discrete_actions.DiscreteActions(spec.actions)
-      kind = action_kinds.Categoricals(actions, self.config)
-    update = MPOUpdate(online, target, kind, self.config)
-    return experience_replay.in_series(update, self.config)
-
-
-def _draw(parameters: tf.Tensor, noise: tf.Tensor) -> tf.Tensor:
-  mean, scale = tf.split(parameters, 2, axis=-1)  # [B, D]
-  return tf.clip_by_value(mean + scale * noise, -1.0, 1.0)
-
-
-class MPOUpdate(interfaces.Update):
+class MPOUpdate(policy_and_critic.PolicyAndCriticUpdate):
   """MPO: TD learning of the critic; E-step and M-step for the policy.
 
   See https://arxiv.org/abs/1812.02256, and https://arxiv.org/abs/2006.00979 for
   a shared batch. Critics take actions scaled to [−1, 1], and have M outputs for
-  each action, values or logits. The policy is of the given kind.
+  each action, values or logits.
   """
 
   def __init__(
     self,
     online: policy_and_critic.Networks,
     target: policy_and_critic.Networks,
-    kind: action_kinds.Gaussians | action_kinds.Categoricals,
+    actions: action_scaling.ActionScaling | discrete_actions.DiscreteActions,
     config: mpo_config.MPOConfig,
   ):
-    super().__init__(online.policy)
-    self._online = online
-    self._target = target
+    super().__init__(online, target, actions, config)
+    if isinstance(actions, action_scaling.ActionScaling):
+      kind = action_kinds.Gaussians(actions, config)
+    else:
+      kind = action_kinds.Categoricals(actions, config)
     self._kind = kind
-    self._config = config
     self._support = None
     if config.distribution == 'categorical':
-      self._support = policy_and_critic.make_support(config)  # [M]
+      self._support = tf.linspace(
+        float(config.vmin), float(config.vmax), config.num_atoms
+      )  # [M]
     self._temperatures = {
       name: learners.DualVariable(
         config.initial_temperature, [], f'{name}temperature'
@@ -131,20 +56,18 @@ class MPOUpdate(interfaces.Update):
     }
     self._prices = {
       name: learners.DualVariable(
-        bound.initial_alpha, [kind.num_prices], f'alpha_{name}'
+        getattr(config, f'initial_alpha_{name}'),
+        [kind.num_prices],
+        f'alpha_{name}',
       )
-      for name, bound in kind.bounds.items()
+      for name in kind.parts
     }
     self._duals = [*self._temperatures.values(), *self._prices.values()]
-    self._policy_optimizer, self._critic_optimizer = (
-      learners.ClippedAdam.from_config(network, config) for network in online
-    )
     self._dual_optimizer = learners.ClippedAdam(
       [variable for dual in self._duals for variable in dual.variables],
       config.dual_learning_rate,
       config.adam_epsilon,
     )
-    self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
     self._update_target = learners.PeriodicCopy(
       online.variables, target.variables, config.target_update_period
@@ -243,7 +166,7 @@ class MPOUpdate(interfaces.Update):
       for name, change in changes.items():
         price = self._prices[name]()  # [D]
         penalty, price_loss = losses.mpo_kl_loss(
-          change.kl, price, kind.bounds[name].epsilon
+          change.kl, price, getattr(self._config, f'epsilon_{name}')
         )
         fit = losses.mpo_policy_loss(probs, change.log_prob)
         policy_loss += fit + penalty
@@ -261,3 +184,66 @@ class MPOUpdate(interfaces.Update):
       'dual_loss': dual_loss,
       'policy_gradient_norm': norm,
     }
+
+
+class MPOBuilder(policy_and_critic.PolicyAndCriticBuilder):
+  """Maximum a posteriori policy optimization (MPO).
+
+  See https://arxiv.org/abs/1812.02256. The builder's network is the policy.
+  """
+
+  config: mpo_config.MPOConfig
+  update_class = MPOUpdate
+
+  @property
+  def return_bounds(self):
+    if self.config.distribution == 'none':
+      return None
+    return self.config.vmin, self.config.vmax
+
+  def make_network(self, spec):
+    if action_parts.are_continuous(spec.actions):
+      size = action_scaling.ActionScaling(spec.actions).size
+      head = networks.GaussianHead(size, self.config.initial_stddev)
+    else:
+      actions = discrete_actions.DiscreteActions(spec.actions)
+      head = networks.make_policy_head(actions.num_actions)
+    return self._make_network(spec, head)
+
+  def make_critic(self, spec: specs.EnvironmentSpec) -> snt.Module:
+    """Creates a critic; also called for the target critic.
+
+    Returns:
+      A `networks.Critic` of actions in [−1, 1], or a network that maps
+      observations to outputs of A discrete actions, `[B, A, M]`.
+    """
+    num_outputs = self.config.num_critic_outputs
+    if action_parts.are_continuous(spec.actions):
+      return policy_and_critic.make_critic(spec, self.config, num_outputs)
+    num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
+    return self._make_network(
+      spec,
+      snt.Linear(num_actions * num_outputs, name='head'),
+      snt.Reshape([num_actions, num_outputs]),
+    )
+
+  def _make_network(
+    self, spec: specs.EnvironmentSpec, *head: snt.Module
+  ) -> snt.Module:
+    torso = networks.ObservationTorso(
+      spec.observations, (), self.config.image_torso
+    )
+    body = networks.LayerNormMLP(self.config.hidden_sizes)
+    network = snt.Sequential([torso, body, *head])
+    networks.create_variables(network, spec.observations)
+    return network
+
+  def make_policy(self, network, acting) -> interfaces.Policy:
+    if action_parts.are_continuous(acting.spec.actions):
+      return exploration.make_continuous_policy(network, _draw, acting)
+    return exploration.make_categorical_policy(network, acting)
+
+
+def _draw(parameters: tf.Tensor, noise: tf.Tensor) -> tf.Tensor:
+  mean, scale = tf.split(parameters, 2, axis=-1)  # [B, D]
+  return tf.clip_by_value(mean + scale * noise, -1.0, 1.0)

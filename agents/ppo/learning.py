@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 import tree
 
-from repertory.agents.actor_critic import actor_critic, additional_loss
+from repertory.agents.actor_critic import actor_critic
 from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.ppo import config as ppo_config
 from repertory.agents.unrolls import steps as steps_lib
@@ -22,7 +22,7 @@ from repertory.components.runtime import compilation
 
 
 class PPOBuilder(
-  additional_loss.TakesAdditionalLoss, unroll_queue.UnrollQueueBuilder
+  additional.TakesAdditionalLoss, unroll_queue.UnrollQueueBuilder
 ):
   """Proximal policy optimization (PPO); discrete or continuous actions.
 

@@ -63,12 +63,6 @@ class PQNConfig(unroll_config.MinibatchConfig, agent_config.EpsilonConfig):
     'authors decay it over a tenth of the run.',
   )
 
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check(
-      self, 'epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]'
-    )
-
 
 PRESETS = {
   # Its authors', for 10 million steps of 128 environments.

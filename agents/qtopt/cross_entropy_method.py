@@ -40,16 +40,7 @@ def maximize(
 
   Returns:
     The best sample of the last iteration. No gradient flows into it.
-
-  Raises:
-    ValueError: If there are more elites than samples.
   """
-  num_samples = noise.shape[2]
-  if not 1 <= num_elites <= num_samples:
-    raise ValueError(
-      f'num_elites must be in [1, {num_samples}], the number of samples; got '
-      f'{num_elites}.'
-    )
   mean, stddev = tf.zeros_like(noise[0, :, :1]), initial_stddev
   found = Maximum(mean[:, 0], mean[:, 0, 0])
   for numbers in tf.unstack(noise):
@@ -70,15 +61,8 @@ def maximize(
 def fixed_noise(num_iterations: int, num_samples: int, size: int) -> np.ndarray:
   """Returns standard normal numbers that are the same in every call.
 
-  They make the search a deterministic function of the values.
-
-  Args:
-    num_iterations: I.
-    num_samples: N.
-    size: D.
-
-  Returns:
-    float32 `[I, 1, N, D]`.
+  They are float32 `[I, 1, N, D]`, and make the search a deterministic function
+  of the values.
   """
   shape = [num_iterations, 1, num_samples, size]
   return np.random.default_rng(0).standard_normal(shape, np.float32)

@@ -1,20 +1,21 @@
 """Builder, update, Bellman targets and Bellman updater of QT-Opt."""
 
 import dataclasses
+from collections.abc import Sequence
 
 import tensorflow as tf
+import tree
 
 from repertory.agents.actor_critic import exploration
 from repertory.agents.qtopt import config as qtopt_config
-from repertory.agents.qtopt import networks
-from repertory.agents.replay import experience_replay, transition_replay
-from repertory.components import interfaces, learners, losses, types
+from repertory.agents.qtopt import cross_entropy_method
+from repertory.agents.replay import experience_replay
+from repertory.components import interfaces, learners, losses, networks, types
 from repertory.components.actions import action_scaling
-from repertory.components.networks import Critic
 from repertory.components.runtime import data_parallel
 
 
-class QTOptBuilder(transition_replay.TransitionReplayBuilder):
+class QTOptBuilder(experience_replay.TransitionReplayBuilder):
   """QT-Opt, Q-learning of continuous actions without a policy network.
 
   See https://arxiv.org/abs/1806.10293. The builder's network is the moving
@@ -24,14 +25,30 @@ class QTOptBuilder(transition_replay.TransitionReplayBuilder):
   config: qtopt_config.QTOptConfig
 
   def make_network(self, spec):
-    return networks.make_network(spec, self.config)
+    # Values, or logits if they are bounded, `[B, 1]`.
+    size = action_scaling.ActionScaling(spec.actions).size
+    critic = networks.Critic(
+      spec.observations,
+      self.config.hidden_sizes,
+      num_outputs=1,
+      image_torso=self.config.image_torso,
+    )
+    networks.create_critic_variables(critic, spec.observations, size)
+    return critic
 
   def make_policy(self, network, acting) -> interfaces.Policy:
+    config = self.config
+    size = action_scaling.ActionScaling(acting.spec.actions).size
+    # The search is deterministic, because its noise is fixed.
+    noise = cross_entropy_method.fixed_noise(
+      config.num_iterations, config.num_samples, size
+    )
+
+    def act(observation: types.Nest) -> tf.Tensor:
+      return _maximize(network, observation, tf.constant(noise), config).action
+
     return exploration.make_deterministic_policy(
-      networks.make_action_network(network, acting.spec, self.config),
-      self.config.sigma,
-      acting,
-      self.config.num_random_steps,
+      act, config.sigma, acting, config.num_random_steps
     )
 
   def make_update(self, network, spec):
@@ -82,6 +99,30 @@ class QTOptBuilder(transition_replay.TransitionReplayBuilder):
     )
 
 
+def _maximize(
+  network: networks.Critic,
+  observation: types.Nest,
+  noise: tf.Tensor,
+  config: qtopt_config.QTOptConfig,
+) -> cross_entropy_method.Maximum:
+  """Maximizes the Q-function over actions by the cross-entropy method.
+
+  Noise is Gaussian, `[I, B, N, D]` or `[I, 1, N, D]`. Returns actions `[B, D]`
+  and their network outputs, `[B]`.
+  """
+  evaluate_rows = data_parallel.split_rows(network)
+  num_rows = tf.shape(tree.flatten(observation)[0])[0]
+
+  def evaluate(actions: tf.Tensor) -> tf.Tensor:
+    shape = [num_rows, *actions.shape[1:]]
+    outputs = evaluate_rows(observation, tf.broadcast_to(actions, shape))
+    return tf.squeeze(outputs, axis=-1)  # [B, N]
+
+  return cross_entropy_method.maximize(
+    evaluate, noise, config.num_elites, config.initial_stddev
+  )
+
+
 class QTOptUpdate(interfaces.Update):
   """QT-Opt: Q-learning with maximization by the cross-entropy method.
 
@@ -93,9 +134,9 @@ class QTOptUpdate(interfaces.Update):
 
   def __init__(
     self,
-    network: Critic,
-    average: Critic,
-    lagged: Critic,
+    network: networks.Critic,
+    average: networks.Critic,
+    lagged: networks.Critic,
     scaling: action_scaling.ActionScaling,
     config: qtopt_config.QTOptConfig,
   ):
@@ -116,10 +157,7 @@ class QTOptUpdate(interfaces.Update):
 
   @property
   def exports(self):
-    return {
-      'policy': self._targets.average.variables,
-      'lagged': self._targets.lagged.variables,
-    }
+    return self._targets.exports
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     config = self._config
@@ -172,8 +210,8 @@ class Targets(tf.Module):
 
   def __init__(
     self,
-    average: Critic,
-    lagged: Critic,
+    average: networks.Critic,
+    lagged: networks.Critic,
     scaling: action_scaling.ActionScaling,
     config: qtopt_config.QTOptConfig,
   ):
@@ -182,6 +220,11 @@ class Targets(tf.Module):
     self.lagged = lagged
     self._size = scaling.size
     self._config = config
+
+  @property
+  def exports(self) -> dict[str, Sequence[tf.Variable]]:
+    """Variables that Bellman updaters copy; those of the policy."""
+    return {'policy': self.average.variables, 'lagged': self.lagged.variables}
 
   def noise_shape(self, data: types.Transition) -> list:
     """Returns the shape of the noise of the search."""
@@ -192,7 +235,7 @@ class Targets(tf.Module):
   def __call__(self, data: types.Transition, noise: tf.Tensor) -> tf.Tensor:
     """Returns the targets `[B]`, given Gaussian noise `[I, B, N, D]`."""
     config = self._config
-    action, q_average = networks.maximize(
+    action, q_average = _maximize(
       self.average, data.next_observation, noise, config
     )  # [B, D], [B]
     lagged = data_parallel.split_rows(self.lagged)
@@ -221,10 +264,7 @@ class QTOptBellmanUpdater(interfaces.BellmanUpdater):
 
   @property
   def variable_client(self):
-    return {
-      'policy': self._targets.average.variables,
-      'lagged': self._targets.lagged.variables,
-    }
+    return self._targets.exports
 
   def __call__(self, sample, seed):
     data = sample.data

@@ -106,11 +106,7 @@ class R2D2Config(
 
   def __post_init__(self):
     super().__post_init__()
-    cores = [core for core in choices.CORES if core != 'none']
-    config_checks.check_one_of(self, 'core', cores)
-    config_checks.check(
-      self, 'epsilon_base', 0 < self.epsilon_base <= 1, 'in (0, 1]'
-    )
+    config_checks.check_one_of(self, 'core', choices.CORES[1:])
     config_checks.check(
       self,
       'n_step',

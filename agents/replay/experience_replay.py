@@ -1,9 +1,11 @@
 """Experience replay, prioritized or uniform, of off-policy agents."""
 
+import dataclasses
 from typing import Any
 
 import tensorflow as tf
 
+from repertory.agents.interface import builder
 from repertory.agents.replay import replay_config
 from repertory.components import (
   adders,
@@ -15,26 +17,6 @@ from repertory.components import (
   types,
 )
 from repertory.components.transports import experience as experience_lib
-
-
-def error_buffer(
-  config: replay_config.ReplayConfig, items_per_insert: int
-) -> float:
-  """Returns the error buffer of the rate limiter, in samples.
-
-  Args:
-    config: Replay settings.
-    items_per_insert: Maximum items that one step of all environments creates.
-  """
-  if config.error_buffer is not None:
-    return config.error_buffer
-  limit = replay.RateLimit.with_default_buffer(
-    config.samples_per_insert,
-    config.min_replay_size,
-    batch_size=config.items_per_step,
-    items_per_insert=items_per_insert,
-  )
-  return limit.error_buffer
 
 
 def describe(
@@ -57,13 +39,16 @@ def describe(
   if config.num_sgd_steps_per_step > 1:
     names['batch_size'] = 'batch_size · num_sgd_steps_per_step'
   signature = items.signature(spec)
-  rate_limit = replay.RateLimit(
-    samples_per_insert=config.samples_per_insert,
-    min_size=config.min_replay_size,
-    error_buffer=error_buffer(
-      config, num_environments * items.max_items_per_step
-    ),
+  rate_limit = replay.RateLimit.with_default_buffer(
+    config.samples_per_insert,
+    config.min_replay_size,
+    batch_size=config.items_per_step,
+    items_per_insert=num_environments * items.max_items_per_step,
   )
+  if config.error_buffer is not None:
+    rate_limit = dataclasses.replace(
+      rate_limit, error_buffer=config.error_buffer
+    )
   if config.prioritized:
     table = replay.prioritized(
       signature, config.max_replay_size, rate_limit, config.priority_exponent
@@ -104,6 +89,24 @@ def describe_uniform(
   return describe(
     replay_config.ReplayConfig(**settings), items, spec, num_environments
   )
+
+
+class TransitionReplayBuilder(builder.Builder):
+  """Builder of an agent with n-step transition replay.
+
+  It describes the experience. `config` is a `replay_config.ReplayConfig` that
+  also has `n_step`. Policies have no extras.
+  """
+
+  @property
+  def transitions(self) -> adders.Transitions:
+    """Kind of the items."""
+    return adders.Transitions(self.config.n_step, self.config.discount)
+
+  def experience(
+    self, spec: specs.EnvironmentSpec, num_environments: int
+  ) -> experience_lib.Experience:
+    return describe(self.config, self.transitions, spec, num_environments)
 
 
 def in_series(

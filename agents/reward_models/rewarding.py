@@ -132,16 +132,3 @@ def _with_rewards(sample: types.Sample, rewards: tf.Tensor) -> types.Sample:
   if isinstance(data, types.Sequence):
     rewards = tf.where(data.mask, rewards, tf.zeros_like(rewards))
   return sample._replace(data=data._replace(reward=rewards))
-
-
-def demonstrations_of(steps: StepBatch) -> tf.Tensor:
-  """Returns which steps are demonstrations, bool `[N]`.
-
-  Raises:
-    ValueError: If batches have no demonstrations.
-  """
-  if isinstance(steps.is_demonstration, tuple):
-    raise ValueError(
-      'Batches must have demonstrations besides steps of the agent, got none.'
-    )
-  return steps.is_demonstration

@@ -10,9 +10,8 @@ import tree
 
 from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.actor_critic import exploration, policy_and_critic
-from repertory.agents.replay import experience_replay, transition_replay
+from repertory.agents.replay import experience_replay
 from repertory.agents.sac import config as sac_config
-from repertory.agents.sac import networks as sac_networks
 from repertory.components import (
   interfaces,
   learners,
@@ -38,7 +37,7 @@ _TARGET_SHARE = 0.98
 
 
 class SACBuilder(
-  additional.TakesAdditionalLoss, transition_replay.TransitionReplayBuilder
+  additional.TakesAdditionalLoss, experience_replay.TransitionReplayBuilder
 ):
   """Soft actor-critic (SAC) with a learned temperature.
 
@@ -54,21 +53,38 @@ class SACBuilder(
     return 'batch_renorm_mlp' in (self.config.body, critic_body)
 
   def make_network(self, spec):
-    if not action_parts.are_continuous(spec.actions):
-      self.config.check_discrete()
-    return sac_networks.make_policy_network(spec, self.config)
+    config = self.config
+    if action_parts.are_continuous(spec.actions):
+      size = action_scaling.ActionScaling(spec.actions).size
+      num_outputs = squashed_gaussian.SquashedGaussian(size).num_parameters
+    else:
+      config.check_discrete()
+      actions = discrete_actions.DiscreteActions(spec.actions)
+      num_outputs = actions.num_actions
+    torso = networks.ObservationTorso(
+      spec.observations, config.hidden_sizes, config.image_torso, config.body
+    )
+    network = snt.Sequential([torso, snt.Linear(num_outputs, name='head')])
+    networks.create_variables(network, spec.observations)
+    return network
 
   def make_critics(
     self, spec: specs.EnvironmentSpec
   ) -> networks.CriticEnsemble:
     """Creates critics; also called for the target critics."""
-    return sac_networks.make_critics(spec, self.config)
+    body, sizes = self.config.critic_layers
+    return networks.make_critics(
+      spec,
+      sizes,
+      self.config.num_critics,
+      self.config.image_torso,
+      body,
+      num_outputs=self.config.num_critic_outputs,
+    )
 
-  def make_discrete_critics(
-    self, spec: specs.EnvironmentSpec
-  ) -> sac_networks.DiscreteCritics:
+  def make_discrete_critics(self, spec: specs.EnvironmentSpec) -> snt.Module:
     """Creates critics of discrete actions; also called for target critics."""
-    return sac_networks.DiscreteCritics(spec, self.config)
+    return DiscreteCritics(spec, self.config)
 
   def make_policy(self, network, acting) -> interfaces.Policy:
     num_random_steps = self.config.num_random_steps
@@ -97,6 +113,27 @@ class SACBuilder(
       self.given_loss,
     )
     return experience_replay.in_series(update, self.config)
+
+
+class DiscreteCritics(snt.Module):
+  """Ensemble of independent critics of discrete actions."""
+
+  def __init__(self, spec: specs.EnvironmentSpec, config: sac_config.SACConfig):
+    super().__init__(name='critics')
+    num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
+    body, sizes = config.critic_layers
+    self._critics = []
+    for i in range(config.num_critics):
+      torso = networks.ObservationTorso(
+        spec.observations, sizes, config.image_torso, body, name=f'torso_{i}'
+      )
+      head = snt.Linear(num_actions, name=f'head_{i}')
+      self._critics.append(snt.Sequential([torso, head]))
+    networks.create_variables(self, spec.observations)
+
+  def __call__(self, observation: types.Nest) -> tf.Tensor:
+    """Maps observations `[B, ...]` to values `[B, A, N]`."""
+    return tf.stack([critic(observation) for critic in self._critics], axis=-1)
 
 
 class Temperature(tf.Module):
@@ -381,7 +418,9 @@ class SACUpdate(interfaces.Update):
         gap = tf.reduce_mean(weights * tf.reduce_sum(gaps, axis=-1))
         total = loss + self._config.conservative_weight * gap
         metrics['conservative_gap'] = tf.reduce_mean(gaps)
-      added, added_metrics = self._evaluate_additional(sample)
+      added, added_metrics = additional.evaluate(
+        self._additional_loss, self._online, sample
+      )
       total += added
     norm = self._critic_optimizer.minimize(tape, total)
     metrics |= {
@@ -468,11 +507,6 @@ class SACUpdate(interfaces.Update):
     )
     return [tf.cast(uniforms >= rate, tf.float32) / (1 - rate)]
 
-  def _evaluate_additional(
-    self, sample: types.Sample
-  ) -> tuple[tf.Tensor | float, dict[str, tf.Tensor]]:
-    return additional.evaluate(self._additional_loss, self._online, sample)
-
   def _improve_policy(
     self, sample: types.Sample, noise: tf.Tensor
   ) -> dict[str, tf.Tensor]:
@@ -485,7 +519,9 @@ class SACUpdate(interfaces.Update):
       value = self._mean(self._values.of_policy(q), action)  # [B]
       loss = losses.soft_policy_loss(value, log_prob, alpha)
       # Its metrics are logged by the critics' step.
-      added, _ = self._evaluate_additional(sample)
+      added, _ = additional.evaluate(
+        self._additional_loss, self._online, sample
+      )
       total = loss + added
     # The gradient step changes only the policy, not the critics.
     norm = self._policy_optimizer.minimize(tape, total)

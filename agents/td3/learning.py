@@ -4,7 +4,6 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration, policy_and_critic
-from repertory.agents.replay import transition_replay
 from repertory.agents.td3 import config as td3_config
 from repertory.components import (
   interfaces,
@@ -19,40 +18,6 @@ from repertory.components.networks import CriticEnsemble
 from repertory.components.runtime import data_parallel
 
 
-class TD3Builder(transition_replay.TransitionReplayBuilder):
-  """Twin delayed deterministic policy gradient (TD3).
-
-  See https://arxiv.org/abs/1802.09477. The builder's network is the policy; the
-  update creates the critics.
-  """
-
-  config: td3_config.TD3Config
-
-  def make_network(self, spec):
-    size = action_scaling.ActionScaling(spec.actions).size
-    torso = networks.ObservationTorso(
-      spec.observations, self.config.hidden_sizes, self.config.image_torso
-    )
-    network = snt.Sequential([torso, snt.Linear(size, name='head'), tf.tanh])
-    networks.create_variables(network, spec.observations)
-    return network
-
-  def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
-    """Creates critics; also called for the target critics."""
-    config = self.config
-    return networks.make_critics(
-      spec, config.hidden_sizes, config.num_critics, config.image_torso
-    )
-
-  def make_policy(self, network, acting) -> interfaces.Policy:
-    return exploration.make_deterministic_policy(
-      network, self.config.sigma, acting, self.config.num_random_steps
-    )
-
-  def make_update(self, network, spec):
-    return TD3Update.make(self, self.make_critics, network, spec)
-
-
 class TD3Update(policy_and_critic.PolicyAndCriticUpdate):
   """TD3: clipped double Q-learning, with delayed policy and target updates.
 
@@ -64,10 +29,10 @@ class TD3Update(policy_and_critic.PolicyAndCriticUpdate):
     self,
     online: policy_and_critic.Networks,
     target: policy_and_critic.Networks,
-    scaling: action_scaling.ActionScaling,
+    actions: action_scaling.ActionScaling,
     config: td3_config.TD3Config,
   ):
-    super().__init__(online, target, scaling, config)
+    super().__init__(online, target, actions, config)
     self._noise = learners.UpdateNoise()
     self._update_target = learners.SoftUpdate(
       online.variables, target.variables, config.target_update_rate
@@ -99,7 +64,7 @@ class TD3Update(policy_and_critic.PolicyAndCriticUpdate):
       discount_t=self._config.discount * data.discount,
       q_t=target_critics(data.next_observation, action_t),
     )  # [B]
-    action_tm1 = self._scaling.from_action(data.action)  # [B, D]
+    action_tm1 = self._actions.from_action(data.action)  # [B, D]
     return policy_and_critic.update_critics(
       self._online.critic,
       self._critic_optimizer,
@@ -126,9 +91,43 @@ class TD3Update(policy_and_critic.PolicyAndCriticUpdate):
       value = tf.reduce_mean(q)
       loss = -value
       if alpha is not None:
-        cloned = self._scaling.from_action(data.action)  # [B, D]
+        cloned = self._actions.from_action(data.action)  # [B, D]
         loss = losses.td3_bc_policy_loss(q, action, cloned, alpha)
     # The gradient step changes only the policy, not the critics.
     norm = self._policy_optimizer.minimize(tape, loss)
     self._update_target()
     return {'policy_value': value, 'policy_gradient_norm': norm}
+
+
+class TD3Builder(policy_and_critic.PolicyAndCriticBuilder):
+  """Twin delayed deterministic policy gradient (TD3).
+
+  See https://arxiv.org/abs/1802.09477. The builder's network is the policy.
+  """
+
+  config: td3_config.TD3Config
+  update_class = TD3Update
+
+  def make_network(self, spec):
+    size = action_scaling.ActionScaling(spec.actions).size
+    torso = networks.ObservationTorso(
+      spec.observations, self.config.hidden_sizes, self.config.image_torso
+    )
+    network = snt.Sequential([torso, snt.Linear(size, name='head'), tf.tanh])
+    networks.create_variables(network, spec.observations)
+    return network
+
+  def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
+    """Creates critics; also called for the target critics."""
+    config = self.config
+    return networks.make_critics(
+      spec, config.hidden_sizes, config.num_critics, config.image_torso
+    )
+
+  def make_critic(self, spec):
+    return self.make_critics(spec)
+
+  def make_policy(self, network, acting) -> interfaces.Policy:
+    return exploration.make_deterministic_policy(
+      network, self.config.sigma, acting, self.config.num_random_steps
+    )

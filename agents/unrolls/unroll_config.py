@@ -1,16 +1,21 @@
 """Base classes of configs of agents with a queue of unrolls."""
 
-import abc
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.components.config import choices, settings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class UnrollConfig(agent_config.AgentConfig, abc.ABC):
-  """Settings of an agent that learns once from each unroll."""
+class UnrollConfig(agent_config.AgentConfig):
+  """Settings of an agent that learns once from each unroll.
+
+  Attributes:
+    queued_batches: Batches in the default capacity of the queue.
+  """
+
+  queued_batches: ClassVar[int] = 1
 
   # Several environments decorrelate on-policy batches, and batched acting costs
   # little more than a single environment. PPO has 8 for Atari
@@ -52,7 +57,6 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
     super().__post_init__()
     config_checks.check_one_of(self, 'core', choices.CORES)
 
-  @abc.abstractmethod
   def batch_size_for(self, num_environments: int) -> int:
     """Returns the batch size of a learner step, in unrolls.
 
@@ -62,16 +66,16 @@ class UnrollConfig(agent_config.AgentConfig, abc.ABC):
     Raises:
       ValueError: If the settings are invalid for this number of environments.
     """
-
-  def default_queue_size(self, num_environments: int) -> int:
-    """Returns the default capacity of the queue, in unrolls."""
-    return self.batch_size_for(num_environments) + num_environments
+    del num_environments
+    size: Any = self.batch_size
+    return size
 
   def queue_size_for(self, num_environments: int) -> int:
     """Returns the capacity of the queue, in unrolls."""
     if self.max_queue_size is not None:
       return self.max_queue_size
-    return self.default_queue_size(num_environments)
+    size = self.batch_size_for(num_environments)
+    return self.queued_batches * size + num_environments
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Base class of builders of agents with a queue of unrolls."""
 
-import abc
+from typing import Any
 
 from repertory.agents.interface import builder
 from repertory.components import (
@@ -19,21 +19,11 @@ from repertory.components.transports import experience as experience_lib
 class UnrollQueueBuilder(builder.Builder):
   """Builder of an agent that learns once from each unroll.
 
-  It describes the experience and creates a stochastic policy, which agents may
-  override. `config` is an `unroll_config.UnrollConfig`.
+  It describes the experience and creates a stochastic policy, for networks with
+  outputs `networks.ActorCriticOutput`, which agents may override. `config` is
+  an `unroll_config.UnrollConfig`. Unrolls continue across episode boundaries,
+  unless its setting `across_episodes` is false.
   """
-
-  @property
-  def across_episodes(self) -> bool:
-    """Whether unrolls continue across episode boundaries."""
-    return True
-
-  @abc.abstractmethod
-  def make_network(self, spec: specs.EnvironmentSpec) -> SequenceNetwork:
-    """Creates a network with the outputs that the policy expects.
-
-    These are `networks.ActorCriticOutput`, unless the policy is overridden.
-    """
 
   def make_policy(
     self, network: SequenceNetwork, acting: builder.Acting
@@ -47,9 +37,9 @@ class UnrollQueueBuilder(builder.Builder):
 
   def extras_spec(self, spec: specs.EnvironmentSpec) -> types.SequenceExtras:
     """Returns the array specs of the extras of the policy."""
+    network: Any = self.make_network(spec)
     return policies.stochastic_extras_spec(
-      distributions.make_distribution(spec.actions),
-      self.make_network(spec).state_spec(),
+      distributions.make_distribution(spec.actions), network.state_spec()
     )
 
   def experience(
@@ -57,7 +47,7 @@ class UnrollQueueBuilder(builder.Builder):
   ) -> experience_lib.Experience:
     unrolls = adders.Sequences(
       length=self.config.unroll_length + 1,
-      across_episodes=self.across_episodes,
+      across_episodes=getattr(self.config, 'across_episodes', True),
       extras_spec=self.extras_spec(spec),
     )
     queue_size = self.config.queue_size_for(num_environments)

@@ -66,10 +66,9 @@ class VMPOUpdate(steps_lib.MinibatchUpdate):
     self._temperature = learners.DualVariable(
       config.initial_temperature, [], 'temperature'
     )
-    self._bounds = _bounds_of(config)
     self._alphas = {
       name: learners.DualVariable(
-        self._bounds[name].initial_alpha, [1], f'alpha_{name}'
+        getattr(config, f'initial_alpha_{name}'), [1], f'alpha_{name}'
       )
       for name in distribution.kl_parts
     }
@@ -156,7 +155,7 @@ class VMPOUpdate(steps_lib.MinibatchUpdate):
       kl = losses.masked_mean(divergences, mask)
       alpha = self._alphas[name]()  # [1]
       penalty, price_loss = losses.mpo_kl_loss(
-        kl[None, None], alpha, self._bounds[name].epsilon
+        kl[None, None], alpha, getattr(config, f'epsilon_{name}')
       )
       loss += penalty
       dual_loss += price_loss
@@ -174,16 +173,3 @@ class VMPOUpdate(steps_lib.MinibatchUpdate):
         'kl': tempered.kl,
       },
     )
-
-
-def _bounds_of(config: vmpo_config.VMPOConfig) -> dict[str, learners.KLBound]:
-  """Returns KL bounds by the keys of `Distribution.kl`."""
-  return {
-    'policy': learners.KLBound(
-      config.epsilon_policy, config.initial_alpha_policy
-    ),
-    'mean': learners.KLBound(config.epsilon_mean, config.initial_alpha_mean),
-    'stddev': learners.KLBound(
-      config.epsilon_stddev, config.initial_alpha_stddev
-    ),
-  }

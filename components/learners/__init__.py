@@ -26,7 +26,6 @@ from repertory.components.learners.update_parts import (
   CosineAnnealing,
   DelayedUpdate,
   DualVariable,
-  KLBound,
   LinearAnnealing,
   PeriodicCopy,
   RunningScale,
@@ -37,7 +36,7 @@ from repertory.components.learners.update_series import UpdateSeries
 
 __all__ = [
   'ClippedAdam', 'CosineAnnealing', 'DelayedUpdate', 'Divergence',
-  'DualVariable', 'GradientLearner', 'KLBound', 'LearnerState',
+  'DualVariable', 'GradientLearner', 'LearnerState',
   'LinearAnnealing', 'PeriodicCopy', 'RunningScale', 'SoftUpdate',
   'UpdateNoise', 'UpdateSeries', 'check_matches', 'name_learned',
   'restore_exported', 'save_exported', 'select_learned',

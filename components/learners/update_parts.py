@@ -5,7 +5,6 @@ Their state is variables of the update, so a resumed run continues it.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -133,13 +132,6 @@ class UpdateNoise(tf.Module):
 _MIN_RAW = -18.0
 # Keeps quotients by it finite.
 _MIN_VALUE = 1e-8
-
-
-class KLBound(NamedTuple):
-  """Bound ε on each mean KL of a policy update, and its multiplier's α_0."""
-
-  epsilon: float
-  initial_alpha: float
 
 
 class DualVariable(tf.Module):

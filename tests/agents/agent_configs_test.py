@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from repertory import launch
-from repertory.agents import bc, dqn, ppo, pqn, sac, vmpo
+from repertory.agents import bc, crr, d4pg, dqn, iql, mpo, ppo, pqn, sac, vmpo
 from repertory.agents.interface import agent_config, registry
-from repertory.agents.replay import experience_replay
+from repertory.agents.reward_models import sqil
 from repertory.components.config import settings
 from repertory.environments.registry import registry as environments_registry
-from support.agents import known_agents, sequence_updates
+from support.agents import known_agents, sequence_updates, transition_updates
 
 _NAN, _INF = float('nan'), float('inf')
 _NAMES = known_agents.NAMES
@@ -224,9 +224,39 @@ def test_error_buffer(changes, environments, expected):
   config = dqn.DQNConfig(
     batch_size=10, samples_per_insert=2.0, min_replay_size=1000, **changes
   )
-  items = environments * config.n_step
-  buffer = experience_replay.error_buffer(config, items)
-  assert buffer == pytest.approx(expected, abs=5e-8)
+  spec = transition_updates.DISCRETE_SPEC
+  table = dqn.DQNBuilder(config).experience(spec, environments).table
+  found = table.rate_limit.error_buffer
+  assert found == pytest.approx(expected, abs=5e-8)
+
+
+_BOUNDS = {'vmin': -3.0, 'vmax': 4.0}
+_CATEGORICAL = {**_BOUNDS, 'distribution': 'categorical'}
+
+
+@pytest.mark.parametrize(
+  ('builder', 'expected'),
+  [
+    (crr.CRRBuilder(crr.CRRConfig(**_BOUNDS)), (-3, 4)),
+    (d4pg.D4PGBuilder(d4pg.D4PGConfig(**_BOUNDS)), (-3, 4)),
+    (mpo.MPOBuilder(mpo.MPOConfig(**_CATEGORICAL)), (-3, 4)),
+    (mpo.MPOBuilder(mpo.MPOConfig(**_BOUNDS)), None),
+    (dqn.DQNBuilder(dqn.DQNConfig(**_CATEGORICAL)), (-3, 4)),
+    (dqn.DQNBuilder(dqn.DQNConfig(**_BOUNDS)), None),
+    # Their returns are not those of the environment's rewards.
+    (
+      dqn.DQNBuilder(dqn.DQNConfig(**_CATEGORICAL, max_abs_reward=1.0)),
+      None,
+    ),
+    (
+      sqil.SQILBuilder(dqn.DQNBuilder(dqn.DQNConfig(**_CATEGORICAL))),
+      None,
+    ),
+    (iql.IQLBuilder(), None),
+  ],
+)
+def test_bounds(builder, expected):
+  assert builder.return_bounds == expected
 
 
 class TestBatchesOfUnrolls:

@@ -94,8 +94,7 @@ class GAILRewards(rewarding.Rewards):
     self._noise = learners.UpdateNoise()
 
   def __call__(self, steps: rewarding.StepBatch):
-    is_demonstration = rewarding.demonstrations_of(steps)
-    mask = steps.mask
+    is_demonstration, mask = steps.is_demonstration, steps.mask
     self._normalizer.update(
       tree.map_structure(lambda x: x[:, None], steps.observation), mask[:, None]
     )

@@ -28,9 +28,8 @@ class SQILRewards(rewarding.Rewards):
     self._config = config
 
   def __call__(self, steps: rewarding.StepBatch):
-    is_demonstration = rewarding.demonstrations_of(steps)
     rewards = tf.where(
-      is_demonstration,
+      steps.is_demonstration,
       self._config.demonstration_reward,
       self._config.own_reward,
     )

@@ -4,14 +4,10 @@ import dataclasses
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from repertory.agents import dqn
-from repertory.agents.dqn import learning
-from support.agents import numpy_dqn, transition_updates
+from support.agents import acting_policies, numpy_dqn, transition_updates
 
-arrays = transition_updates.arrays
-to_sample = transition_updates.to_sample
 B = transition_updates.B
 SPEC = transition_updates.DISCRETE_SPEC
 # Everything small; both sides of the Huber threshold are met, the gradients are
@@ -30,102 +26,47 @@ CONFIG = dqn.DQNConfig(
 )
 
 
-def make_batch(seed, n_step=3):
-  """A batch as `TransitionAdder` writes them: γ^(k-1) in the discounts."""
-  random = np.random.default_rng(seed)
-  lengths = random.integers(1, n_step + 1, size=B)
-  discount = 0.9 ** (lengths - 1.0)
-  discount[:2] = 0  # Episodes that terminated.
-  return {
-    'observation': random.normal(size=[B, 3]),
-    'action': random.integers(3, size=B),
-    'reward': 2 * random.normal(size=B),
-    'discount': discount,
-    'next_observation': random.normal(size=[B, 3]),
-    'probability': random.uniform(0.001, 0.1, size=B),
-    'table_size': random.integers(50, 60, size=B),
-  }
-
-
-def make(config):
-  """Online and target network of random variables, and their update."""
-  builder = dqn.DQNBuilder(config)
-  online, target = builder.make_network(SPEC), builder.make_network(SPEC)
-  update = learning.DQNUpdate(online, target, config)
-  random = np.random.default_rng(0)
-  # After the constructor's copy, so that the two differ from the start.
-  for network in (online, target):
-    for variable in sorted(network.variables, key=lambda v: v.name):
-      variable.assign(random.normal(size=variable.shape))
-  return online, target, update
-
-
 class TestDQNUpdate:
   @pytest.mark.parametrize(
-    ('double', 'dueling', 'prioritized'),
-    [(True, True, True), (False, True, False), (True, False, False)],
+    ('changes', 'jit_compile'),
+    [
+      pytest.param({'prioritized': True}, None, id='default'),
+      pytest.param({'double': False, 'prioritized': False}, None, id='uniform'),
+      pytest.param({'dueling': False}, None, id='no_dueling'),
+      pytest.param({'conservative_weight': 0.7}, None, id='conservative'),
+      # β is 0.6, 0.7, 0.8, 0.9, and then 1.
+      pytest.param(
+        {'importance_anneal_learner_steps': 4, 'max_gradient_norm': 0.05},
+        True,
+        id='annealed_xla',
+      ),
+    ],
   )
-  def test_equals_the_twin(self, double, dueling, prioritized):
-    config = dataclasses.replace(
-      CONFIG,
-      double=double,
-      dueling=dueling,
-      prioritized=prioritized,
-    )
-    self.check_against_twin(config, num_steps=3, jit_compile=False)
-
-  def test_equals_the_twin_while_beta_rises_compiled_by_xla(self):
-    # 0.6, 0.7, 0.8, 0.9, and then 1.
-    config = dataclasses.replace(
-      CONFIG, importance_anneal_learner_steps=4, max_gradient_norm=0.05
-    )
-    self.check_against_twin(config, num_steps=6, jit_compile=True)
-
-  def test_equals_the_twin_with_values_held_down(self):
-    config = dataclasses.replace(CONFIG, conservative_weight=0.7)
-    self.check_against_twin(config, num_steps=3, jit_compile=False)
+  def test_equals_the_twin(self, changes, jit_compile):
+    self.check(changes, [{}] * 6, jit_compile)
 
   @pytest.mark.parametrize('alone', [False, True])
-  def test_equals_the_twin_with_demonstrations_above(self, alone):
-    config = dataclasses.replace(CONFIG, margin_weight=0.7, margin=0.5)
-    self.check_against_twin(config, 3, jit_compile=False, alone=alone)
+  def test_equals_the_twin_with_demonstrations(self, alone):
+    # Besides its own experience, or offline.
+    marks = {} if alone else {'is_demonstration': np.arange(B) % 3 > 0}
+    self.check({'margin_weight': 0.7, 'margin': 0.5}, [marks] * 3)
 
-  def check_against_twin(self, config, num_steps, jit_compile, alone=True):
-    network, target_network, update = make(config)
-    twin = numpy_dqn.Learner(arrays(network), arrays(target_network), config)
-    call = tf.function(update, jit_compile=jit_compile, autograph=False)
-    for i in range(num_steps):
-      batch = make_batch(i, config.n_step)
-      sample = to_sample(batch)
-      batch['is_demonstration'] = np.ones(B, bool)
-      if not alone:  # Besides its own experience.
-        batch['is_demonstration'] = np.arange(B) % 3 > 0
-        sample = sample._replace(is_demonstration=batch['is_demonstration'])
-      q_values = [
-        numpy_dqn.values(twin.online, o, config.dueling)
-        for o in batch['observation']
-      ]
-      loss, errors, norm = twin.step(batch)
-      result = call(sample)
-      metrics = {
-        'loss': loss,
-        'td_error': np.mean(np.abs(errors)),
-        'q_value': np.mean(q_values),
-        'gradient_norm': norm,  # Before it is clipped.
-      }
-      if config.conservative_weight is not None:
-        gaps = [
-          np.log(np.sum(np.exp(q))) - q[action]
-          for q, action in zip(q_values, batch['action'])
-        ]
-        metrics['conservative_gap'] = np.mean(gaps)
-      if config.margin_weight is not None:
-        gaps = map(numpy_dqn.margin_gap, q_values, batch['action'], [0.5] * B)
-        metrics['margin_gap'] = np.mean(batch['is_demonstration'] * [*gaps])
-      priorities = np.abs(errors) if config.prioritized else None
-      transition_updates.assert_step(result, metrics, priorities)
-      for module, expected in (
-        (network, twin.online),
-        (target_network, twin.target),
-      ):
-        transition_updates.assert_all_close(arrays(module), expected)
+  def check(self, changes, marks, jit_compile=None):
+    builder = dqn.DQNBuilder(dataclasses.replace(CONFIG, **changes))
+    update = builder.make_update(builder.make_network(SPEC), SPEC)
+    modules = update._network, update._target_network
+    for seed, module in enumerate(modules):
+      acting_policies.fill(module.variables, seed)
+    twin = numpy_dqn.Learner(
+      *map(transition_updates.arrays, modules), builder.config
+    )
+    transition_updates.check_steps(
+      update,
+      twin.step,
+      [
+        {**transition_updates.make_discrete_batch(i), **extra}
+        for i, extra in enumerate(marks)
+      ],
+      lambda: zip(modules, (twin.online, twin.target)),
+      jit_compile,
+    )

@@ -1,6 +1,5 @@
 """Tests of `agents/dqn/networks.py`."""
 
-import itertools
 import re
 
 import numpy as np
@@ -24,24 +23,6 @@ def make_network(spec, **config):
   return dqn.DQNBuilder(dqn.DQNConfig(**config)).make_network(spec)
 
 
-@pytest.mark.parametrize(
-  ('dueling', 'hidden_sizes'), [(True, (8, 5)), (False, ())]
-)
-def test_shapes(dueling, hidden_sizes):
-  network = make_network(
-    make_spec(), dueling=dueling, hidden_sizes=hidden_sizes
-  )
-  sizes = [3, *hidden_sizes]
-  weights = list(itertools.pairwise(sizes))
-  weights += [(sizes[-1], 4), (sizes[-1], 1)] if dueling else [(sizes[-1], 4)]
-  biases = [(w[-1],) for w in weights]
-  # The variables are there before the first call.
-  assert sorted(tuple(v.shape) for v in network.variables) == sorted(
-    weights + biases
-  )
-  assert network(tf.zeros([6, 3])).shape == [6, 4]
-
-
 _CONTINUOUS = specs.BoundedArray((2,), np.float32, -1, 1)
 
 
@@ -59,19 +40,6 @@ def test_refuses_continuous_actions(actions, name):
   with pytest.raises(ValueError, match=re.escape(refused)) as caught:
     make_network(make_spec(actions=actions))
   assert repr(_CONTINUOUS) in str(caught.value)
-
-
-@pytest.mark.parametrize(
-  ('actions', 'combinations'),
-  [
-    (specs.BoundedArray((), np.int32, 0, 3), 4),
-    ([specs.DiscreteArray(4), specs.DiscreteArray(2)], 4 * 2),
-    ({'move': specs.DiscreteArray(4)}, 4),
-  ],
-)
-def test_rates_each_combination_of_integers(actions, combinations):
-  values = make_network(make_spec(actions=actions))(tf.zeros([5, 3]))
-  assert values.shape == [5, combinations]
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ import pytest
 import tensorflow as tf
 
 from repertory.agents import dqn
-from repertory.agents.dqn import learning
+from repertory.agents.dqn import return_distributions as rd
 from repertory.agents.interface import builder as builder_lib
-from support.agents import numpy_dqn, transition_updates
+from support.agents import numpy_categorical, numpy_dqn, transition_updates
 from support.system import rare_cases
 
+softmax = numpy_categorical.softmax
 SPEC = transition_updates.DISCRETE_SPEC
 B, A = transition_updates.B, 3
 DISTRIBUTIONS = ('none', 'categorical', 'quantile', 'implicit_quantile')
@@ -53,32 +54,17 @@ class _Scripted:
     return self.drawn[-1]
 
 
-def make_batch(seed=0):
-  random = np.random.default_rng(seed)
-  return {
-    'observation': random.normal(size=(B, 3)),
-    'action': random.integers(A, size=B),
-    'reward': random.normal(size=B),
-    'discount': random.choice([0.0, 0.5, 1.0], B),
-    'next_observation': random.normal(size=(B, 3)),
-    'probability': random.uniform(0.01, 0.2, B),
-    'table_size': np.full(B, 50),
-  }
-
-
 def make(config):
-  """Returns online and target network, of random variables, and the update."""
-  tf.random.set_seed(0)
+  """Returns an update with random online and target networks."""
   builder = dqn.DQNBuilder(config)
-  online, target = builder.make_network(SPEC), builder.make_network(SPEC)
-  update = learning.DQNUpdate(online, target, config)
+  update = builder.make_update(builder.make_network(SPEC), SPEC)
   # With these, online and target network choose different actions for some of
   # the states, and no two actions are nearly as good.
   random = np.random.default_rng(1)
-  for network in (online, target):
+  for network in (update._network, update._target_network):
     for variable in sorted(network.variables, key=lambda v: v.name):
       variable.assign(0.5 * random.normal(size=variable.shape))
-  return online, target, update
+  return update
 
 
 class _Twin:
@@ -111,8 +97,7 @@ class _Twin:
 
   @property
   def atoms(self):
-    config = self.config
-    return np.linspace(config.vmin, config.vmax, config.num_atoms)
+    return numpy_categorical.support(self.config)
 
   def means(self, outputs):
     """Values of outputs, `[..., N]`."""
@@ -177,17 +162,14 @@ class _Twin:
     config = self.config
     if config.distribution == 'categorical':
       target = np.zeros(config.num_atoms)
-      spacing = self.atoms[1] - self.atoms[0]
       for of_action, weight, bonus in zip(outputs, weights, bonuses):
-        for atom, p in zip(self.atoms, softmax(of_action)):
-          moved = reward + discount * (atom + bonus)
-          moved = min(max(moved, config.vmin), config.vmax)
-          nearness = 1 - np.abs(self.atoms - moved) / spacing
-          target += weight * p * np.maximum(nearness, 0)
+        probs = softmax(of_action)[None]
+        (part,) = numpy_categorical.project(
+          [reward + discount * bonus], [discount], probs, self.atoms
+        )
+        target += weight * part
       predicted = softmax(output)
-      divergence = sum(
-        p * np.log(p / q) for p, q in zip(target, predicted) if p > 0
-      )
+      divergence = numpy_categorical.divergences(target, predicted)
       return divergence, divergence
     targets = reward + discount * sum(
       weight * (of_action + bonus)
@@ -210,11 +192,6 @@ class _Twin:
     return total, abs(error)
 
 
-def softmax(x):
-  powers = np.exp(x)
-  return powers / powers.sum(axis=-1, keepdims=True)
-
-
 @pytest.mark.parametrize('noisy', rare_cases.daily([True, False], [True]))
 @pytest.mark.parametrize('target', [{}, {'munchausen': True}], ids=str)
 @pytest.mark.parametrize('distribution', DISTRIBUTIONS)
@@ -222,16 +199,17 @@ def test_losses_and_priorities_equal_the_twin(distribution, target, noisy):
   config = dataclasses.replace(
     CONFIG, distribution=distribution, noisy=noisy, **target
   )
-  online, target_network, update = make(config)
+  update = make(config)
+  online = update._network
   update._noise = noise = _Scripted()
-  batch = make_batch()
+  batch = transition_updates.make_discrete_batch(0)
   # The twin needs the random numbers first, so it uses earlier variables.
   before = [v.numpy() for v in online.variables]
   result = update(transition_updates.to_sample(batch))
   for variable, array in zip(online.variables, before, strict=True):
     variable.assign(array)
   twin = _Twin(config, noise.drawn)
-  of_items, priorities = twin.losses(online, target_network, batch)
+  of_items, priorities = twin.losses(online, update._target_network, batch)
   weights = numpy_dqn.weights(batch, config)
   loss = float(result.metrics['loss'])
   np.testing.assert_allclose(loss, np.mean(weights * of_items), rtol=1e-3)
@@ -252,7 +230,7 @@ def test_noise_needs_a_network_that_takes_it():
 
 def make_policy(config, evaluation=False, seed=0):
   builder = dqn.DQNBuilder(config)
-  network, _, _ = make(config)
+  network = make(config)._network
   acting = builder_lib.Acting(SPEC, 4, seed, evaluation=evaluation)
   return network, builder.make_policy(network, acting)
 
@@ -299,3 +277,33 @@ class TestPolicies:
     assert all(len(set(column)) > 1 for column in actions.T)
     _, other = make_policy(config, seed=1)
     assert (act(other, _OBSERVATION) != actions).any()
+
+
+@pytest.mark.parametrize(
+  ('returns', 'wrong', 'rank'),
+  [
+    (rd.ExpectedReturn(1.0), [B, A, 5], 2),
+    (rd.CategoricalReturn(-1.0, 1.0, 5), [B, A], 3),
+    (rd.QuantileReturn(5, 1.0), [B, A], 3),
+  ],
+)
+def test_values_refuse_outputs_of_another_kind(returns, wrong, rank):
+  with pytest.raises(ValueError, match=f'outputs must have rank {rank}'):
+    returns.values(tf.zeros(wrong))
+
+
+def test_divergences_below_zero_give_no_priorities_below_zero():
+  outputs = np.random.default_rng(0).normal(size=(200, 1, 51))
+  outputs = tf.constant(outputs, tf.float32)
+  found = rd.CategoricalReturn(-1.0, 1.0, 51).compare(
+    outputs[:, 0], None, tf.zeros([200]), tf.ones([200]),
+    rd.greedy_bootstrap(outputs, tf.zeros([200, 1])),
+  )  # fmt: skip
+  assert np.min(found.losses) < 0  # By rounding.
+  assert np.min(found.priorities) == 0
+  probs = tf.nn.softmax(outputs[:, 0])
+  np.testing.assert_allclose(
+    found.metrics['share_at_ends'],
+    np.mean(probs[:, 0] + probs[:, -1]),
+    rtol=1e-4,
+  )

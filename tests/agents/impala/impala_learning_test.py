@@ -7,9 +7,8 @@ import pytest
 import tensorflow as tf
 
 from repertory.agents import impala
-from repertory.agents.impala import learning
-from repertory.components import distributions, learners
-from support.agents import sequence_updates
+from repertory.components import learners
+from support.agents import acting_policies, sequence_updates
 
 B, T = sequence_updates.B, sequence_updates.T
 MASK, SPEC = sequence_updates.MASK, sequence_updates.SPEC
@@ -32,12 +31,11 @@ CONFIG = impala.IMPALAConfig(
 )
 
 
-def make_sample(network, spoil=0.0):
-  """A batch; padded steps are filled with `spoil`."""
+def make_sample(network):
   random = np.random.default_rng(3)
-  batch = sequence_updates.make_unrolls(random, spoil)
-  action = np.where(MASK, random.integers(3, size=[B, T]), int(spoil) % 3)
-  log_prob = np.where(MASK, -random.uniform(0.5, 2, [B, T]), -spoil)
+  batch = sequence_updates.make_unrolls(random)
+  action = random.integers(3, size=[B, T])
+  log_prob = -random.uniform(0.5, 2, [B, T])
   extras = {
     'sample': tf.constant(action, tf.int32),
     'log_prob': tf.constant(log_prob, tf.float32),
@@ -49,13 +47,10 @@ def make_sample(network, spoil=0.0):
 
 
 def make(config=CONFIG):
-  network = impala.IMPALABuilder(config).make_network(SPEC)
-  random = np.random.default_rng(0)
-  for variable in network.trainable_variables:
-    variable.assign(random.normal(size=variable.shape))
-  distribution = distributions.make_distribution(SPEC.actions)
-  update = learning.IMPALAUpdate(network, distribution, config)
-  return network, update
+  builder = impala.IMPALABuilder(config)
+  network = builder.make_network(SPEC)
+  acting_policies.fill(network.trainable_variables)
+  return network, builder.make_update(network, SPEC)
 
 
 def twin_loss(network, sample, config):

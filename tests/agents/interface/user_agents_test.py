@@ -52,9 +52,13 @@ _OWN = """
 """
 
 
+@pytest.fixture(autouse=True)
+def _own_agent(write_module):
+  write_module('own_agent', _OWN)
+
+
 class TestFind:
-  def test_config_is_what_the_class_says(self, write_module):
-    write_module('own_agent', _OWN)
+  def test_config_is_what_the_class_says(self):
     agent = registry.get('own_agent:Own')
     assert agent.name == 'own_agent:Own'
     assert agent.description == 'DQN, in a mood.'
@@ -63,14 +67,12 @@ class TestFind:
     assert agent.presets == {'wild': {'mood': 'wild', 'n_step': 5}}
 
   @pytest.mark.parametrize('name', ['ByConstructor', 'Wilder'])
-  def test_config_is_what_the_constructor_says(self, write_module, name):
-    write_module('own_agent', _OWN)
+  def test_config_is_what_the_constructor_says(self, name):
     made = registry.make_builder(f'own_agent:{name}', {'mood': 'wild'})
     assert type(made).__name__ == name
     assert made.config.mood == 'wild'
 
-  def test_config_is_inherited(self, write_module):
-    write_module('own_agent', _OWN)
+  def test_config_is_inherited(self):
     agent = registry.get('own_agent:Wide')
     assert agent.config_class is dqn.DQNConfig
     made = registry.make_builder('own_agent:Wide', {'n_step': '4'})
@@ -88,16 +90,14 @@ class TestMake:
   def make(self, settings, preset=None, name='Own'):
     return registry.make_builder(f'own_agent:{name}', settings, preset).config
 
-  def test_settings(self, write_module):
-    write_module('own_agent', _OWN)
+  def test_settings(self):
     config = self.make({'mood': 'wild', 'learning_rate': '1e-2'})
     assert type(config).__name__ == 'OwnConfig'
     assert (config.n_step, config.mood) == (2, 'wild')
     assert (config.learning_rate, config.table) == (1e-2, {'a': 1})
     assert self.make({'table': {'b': 2}}).table == {'b': 2}
 
-  def test_preset(self, write_module):
-    write_module('own_agent', _OWN)
+  def test_preset(self):
     assert self.make({}, 'wild').n_step == 5
     config = self.make({'n_step': '7'}, 'wild')
     assert (config.n_step, config.mood) == (7, 'wild')
@@ -113,13 +113,11 @@ class TestMake:
       ({'n_step': '0'}, 'n_step must be at least 1'),
     ],
   )
-  def test_wrong_settings(self, write_module, settings, expected):
-    write_module('own_agent', _OWN)
+  def test_wrong_settings(self, settings, expected):
     with pytest.raises(settings_lib.SettingError, match=re.escape(expected)):
       self.make(settings)
 
-  def test_settings_without_default(self, write_module):
-    write_module('own_agent', _OWN)
+  def test_settings_without_default(self):
     given = {'batch_size': '8', 'discount': '0.9'}
     with pytest.raises(
       settings_lib.SettingError, match=r'config.learning_rate must be given'

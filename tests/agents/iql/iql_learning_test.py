@@ -7,8 +7,6 @@ import pytest
 import tensorflow as tf
 
 from repertory.agents import iql
-from repertory.agents.iql import learning
-from repertory.components.actions import action_scaling
 from support.agents import (
   numeric_gradients,
   numpy_dqn,
@@ -29,32 +27,36 @@ CONFIG = iql.IQLConfig(
 )
 
 
-class _Learned:
-  """Arrays of a network, with Adam."""
-
-  def __init__(self, module, config):
-    self.arrays = transition_updates.arrays(module)
-    self._descent = numeric_gradients.Descent(
-      config.learning_rate, config.adam_epsilon, config.max_gradient_norm
-    )
-
-  def descend(self, loss, share=1.0):
-    """Takes a step; returns the loss before it, and the gradient's norm."""
-    before = loss(self.arrays)
-    self.arrays, norm = self._descent.step(loss, self.arrays, share)
-    return before, norm
-
-
 class Twin:
   """Algorithm 1 of arXiv:2110.06169 in NumPy, in the authors' order."""
 
-  def __init__(self, config, learned, target_critics):
-    self.config = config
-    self.policy, self.value, self.critics = (
-      _Learned(module, config) for module in learned
+  def __init__(self, config):
+    tf.random.set_seed(0)
+    builder, self.config = iql.IQLBuilder(config), config
+    self.update = builder.make_update(builder.make_network(SPEC), SPEC)
+    self.modules = {
+      **self.update._learned._asdict(),
+      'target': self.update._target_critics,
+    }
+    self.arrays = {
+      name: transition_updates.arrays(module)
+      for name, module in self.modules.items()
+    }
+    self._descents = {
+      name: numeric_gradients.Descent(
+        config.learning_rate, config.adam_epsilon, config.max_gradient_norm
+      )
+      for name in self.modules
+    }
+    self.num_steps, self.counts = 0, []
+
+  def descend(self, name, loss, share=1.0):
+    """Takes a step; returns the loss before it, and the gradient's norm."""
+    before = loss(self.arrays[name])
+    self.arrays[name], norm = self._descents[name].step(
+      loss, self.arrays[name], share
     )
-    self.target_critics = transition_updates.arrays(target_critics)
-    self.num_steps = 0
+    return before, norm
 
   def values(self, arrays, observation):
     x = numpy_offline.features(arrays, observation)
@@ -65,7 +67,7 @@ class Twin:
       arrays,
       self.config.num_critics,
       batch['observation'],
-      numpy_offline.scaled(batch),
+      transition_updates.scaled(batch),
     )
 
   def policy_share(self):
@@ -80,8 +82,8 @@ class Twin:
     config, metrics = self.config, {}
     weights = numpy_dqn.weights(batch, config)
     observation = batch['observation']
-    least = np.min(self.q(self.target_critics, batch), axis=-1)
-    metrics['value'] = np.mean(self.values(self.value.arrays, observation))
+    least = np.min(self.q(self.arrays['target'], batch), axis=-1)
+    metrics['value'] = np.mean(self.values(self.arrays['value'], observation))
 
     def value_loss(arrays):
       total = 0.0
@@ -91,59 +93,44 @@ class Twin:
         total += weights[b] * share * error**2
       return total / B
 
-    metrics['value_loss'], metrics['value_gradient_norm'] = self.value.descend(
-      value_loss
+    metrics['value_loss'], metrics['value_gradient_norm'] = self.descend(
+      'value', value_loss
     )
-    advantages = least - self.values(self.value.arrays, observation)
+    advantages = least - self.values(self.arrays['value'], observation)
     counts = np.minimum(
       np.exp(config.advantage_scale * advantages), config.max_weight
     )
 
     def policy_loss(arrays):
-      action = numpy_offline.scaled(batch)
+      action = transition_updates.scaled(batch)
       return -np.mean(
         counts * numpy_offline.log_prob(arrays, observation, action)
       )
 
     metrics['advantage'], metrics['weight'] = advantages.mean(), counts.mean()
-    metrics['policy_loss'], metrics['policy_gradient_norm'] = (
-      self.policy.descend(policy_loss, self.policy_share())
+    metrics['policy_loss'], metrics['policy_gradient_norm'] = self.descend(
+      'policy', policy_loss, self.policy_share()
     )
-    next_values = self.values(self.value.arrays, batch['next_observation'])
+    next_values = self.values(self.arrays['value'], batch['next_observation'])
     target = batch['reward'] + config.discount * batch['discount'] * next_values
 
     def critic_loss(arrays):
       errors = target[:, None] - self.q(arrays, batch)
       return np.mean(weights * np.sum(errors**2, axis=-1))
 
-    q = self.q(self.critics.arrays, batch)
+    q = self.q(self.arrays['critics'], batch)
     sizes = np.mean(np.abs(target[:, None] - q), axis=-1)
     metrics['q_value'], metrics['td_error'] = q.mean(), sizes.mean()
-    metrics['critic_loss'], metrics['critic_gradient_norm'] = (
-      self.critics.descend(critic_loss)
+    metrics['critic_loss'], metrics['critic_gradient_norm'] = self.descend(
+      'critics', critic_loss
     )
     self.num_steps += 1
     tau = config.target_update_rate
-    for name, array in self.critics.arrays.items():
-      self.target_critics[name] = (1 - tau) * self.target_critics[
-        name
-      ] + tau * array
-    return metrics, sizes, counts
-
-
-def make(config):
-  """Returns online networks, target critics and update."""
-  tf.random.set_seed(0)
-  builder = iql.IQLBuilder(config)
-  learned = learning.IQLNetworks(
-    builder.make_network(SPEC),
-    builder.make_value_network(SPEC),
-    builder.make_critics(SPEC),
-  )
-  target_critics = builder.make_critics(SPEC)
-  scaling = action_scaling.ActionScaling(SPEC.actions)
-  update = learning.IQLUpdate(learned, target_critics, scaling, config)
-  return learned, target_critics, update
+    for name, array in self.arrays['critics'].items():
+      before = self.arrays['target'][name]
+      self.arrays['target'][name] = (1 - tau) * before + tau * array
+    self.counts += counts.tolist()
+    return metrics, sizes
 
 
 @pytest.mark.parametrize(
@@ -161,26 +148,14 @@ def make(config):
 )
 def test_equals_the_twin(changes, jit_compile):
   config = dataclasses.replace(CONFIG, **changes)
-  learned, target_critics, update = make(config)
-  twin = Twin(config, learned, target_critics)
-  call = tf.function(update, autograph=False, jit_compile=jit_compile)
-  counts = []
-  for i in range(3):
-    batch = transition_updates.make_continuous_batch(i)
-    result = call(transition_updates.to_sample(batch))
-    metrics, sizes, used = twin.step(batch)
-    counts += used.tolist()
-    priorities = sizes if config.prioritized else None
-    transition_updates.assert_step(result, metrics, priorities)
-    for module, expected in (
-      (learned.policy, twin.policy.arrays),
-      (learned.value, twin.value.arrays),
-      (learned.critics, twin.critics.arrays),
-      (target_critics, twin.target_critics),
-    ):
-      transition_updates.assert_all_close(
-        transition_updates.arrays(module), expected, tolerance=2e-4
-      )
+  twin = Twin(config)
+  transition_updates.check_steps(
+    twin.update,
+    twin.step,
+    [transition_updates.make_continuous_batch(i) for i in range(3)],
+    lambda: [(twin.modules[name], twin.arrays[name]) for name in twin.modules],
+    jit_compile,
+  )
   if not changes:  # The premise: some weights are cut, and others are not.
-    assert min(counts) < 1
-    assert max(counts) == config.max_weight
+    assert min(twin.counts) < 1
+    assert max(twin.counts) == config.max_weight

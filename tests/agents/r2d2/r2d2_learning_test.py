@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from repertory.agents import r2d2
-from repertory.agents.r2d2 import learning
 from repertory.components import learners
-from support.agents import sequence_updates
+from support.agents import acting_policies, sequence_updates
 
 SPEC = sequence_updates.SPEC
 B, T, BURN_IN = 3, 4, 2
@@ -33,19 +32,18 @@ FIRST = np.zeros([B, BURN_IN + T + 1], np.bool_)
 FIRST[[0, 2], [2, 4]] = True
 
 
-def make_sample(network, spoil=0.0):
-  """A batch; padding is filled with `spoil`."""
+def make_sample(network):
   random = np.random.default_rng(3)
-  shape = MASK.shape
+  shape, padding = MASK.shape, sequence_updates.PADDING
   observation = random.normal(size=[B, shape[1] + 1, 3])
-  observation[0, :2] += spoil
-  observation[1, 5:] += spoil
+  observation[0, :2] += padding
+  observation[1, 5:] += padding
   batch = {
     'observation': observation,
-    'reward': np.where(MASK, 3 * random.normal(size=shape), spoil),
-    'discount': np.where(MASK, random.choice([0.5, 1.0], shape), spoil),
+    'reward': np.where(MASK, 3 * random.normal(size=shape), padding),
+    'discount': np.where(MASK, random.choice([0.5, 1.0], shape), padding),
   }
-  action = np.where(MASK, random.integers(3, size=shape), int(spoil) % 3)
+  action = random.integers(3, size=shape)
   return sequence_updates.to_sample(
     batch,
     action.astype(np.int32),
@@ -58,13 +56,11 @@ def make_sample(network, spoil=0.0):
 
 def make(config=CONFIG):
   builder = r2d2.R2D2Builder(config)
-  online, target = builder.make_network(SPEC), builder.make_network(SPEC)
-  update = learning.R2D2Update(online, target, config)
-  random = np.random.default_rng(0)
-  for network in (online, target):
-    for variable in network.trainable_variables:
-      variable.assign(random.normal(size=variable.shape))
-  return online, target, update
+  update = builder.make_update(builder.make_network(SPEC), SPEC)
+  networks = update._network, update._target_network
+  for seed, network in enumerate(networks):
+    acting_policies.fill(network.trainable_variables, seed)
+  return *networks, update
 
 
 def h(x, epsilon):

@@ -6,50 +6,16 @@ import tensorflow as tf
 
 from repertory.agents.interface import registry
 from repertory.agents.replay import experience_replay
-from repertory.components import adders, types
+from repertory.components import adders
 from repertory.components.config import settings
 from support.agents import acting_policies, agent_batches, known_agents
 from support.system import rare_cases
 
-_PROBABILITIES = np.array([0.01, 0.02, 0.05])
-_SAMPLE = types.Sample(
-  data=(),
-  keys=tf.constant([1, 2, 3], tf.uint64),
-  probabilities=tf.constant(_PROBABILITIES),
-  table_sizes=tf.constant([50, 50, 50], tf.int64),
-)
 _AGENTS = known_agents.learning_from('replay')
 
 
 def _config(agent='dqn', **settings):
   return registry.make_config(agent, {'prioritized': True, **settings})
-
-
-def _raw(beta):
-  weights = (50 * _PROBABILITIES) ** -beta
-  return weights / weights.max()
-
-
-class TestImportanceWeights:
-  def test_beta_rises_to_1(self):
-    config = _config(importance_exponent=0.4, importance_anneal_learner_steps=3)
-    weigh = experience_replay.ImportanceWeights(config)
-    call = tf.function(weigh, jit_compile=True, autograph=False)
-    for beta in (0.4, 0.6, 0.8, 1.0, 1.0, 1.0):
-      np.testing.assert_allclose(call(_SAMPLE), _raw(beta), rtol=1e-6)
-
-  def test_beta_stays_by_default(self):
-    config = _config(importance_exponent=0.3)
-    weigh = experience_replay.ImportanceWeights(config)
-    for _ in range(3):
-      np.testing.assert_allclose(weigh(_SAMPLE), _raw(0.3), rtol=1e-6)
-    assert not weigh.variables
-
-  def test_uniform_items_weigh_1(self):
-    config = _config(prioritized=False, importance_anneal_learner_steps=3)
-    weigh = experience_replay.ImportanceWeights(config)
-    np.testing.assert_array_equal(weigh(_SAMPLE), [1, 1, 1])
-    assert not weigh.variables
 
 
 # Of other annealing: of IQL's policy.

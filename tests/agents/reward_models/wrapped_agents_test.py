@@ -182,11 +182,6 @@ class TestSQIL:
     own, data = expected
     np.testing.assert_array_equal(found, [own, data, own, own, data, own])
 
-  def test_refuses_batches_without_any(self):
-    steps = wrapped_batches.make_steps(0)._replace(is_demonstration=())
-    with pytest.raises(ValueError, match='must have demonstrations besides'):
-      rewarding.demonstrations_of(steps)
-
 
 class _WithALearner(dqn.DQNBuilder):
   def make_learner(self, *arguments, **settings):

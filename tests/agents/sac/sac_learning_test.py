@@ -7,11 +7,9 @@ import pytest
 import tensorflow as tf
 
 from repertory.agents import sac
-from repertory.agents.actor_critic import policy_and_critic
-from repertory.agents.sac import learning, networks
-from support.agents import numpy_sac, transition_updates
+from repertory.agents.sac import learning
+from support.agents import acting_policies, numpy_sac, transition_updates
 
-arrays = transition_updates.arrays
 make_batch = transition_updates.make_continuous_batch
 to_sample = transition_updates.to_sample
 B, D = transition_updates.B, transition_updates.D
@@ -28,16 +26,15 @@ CONFIG = sac.SACConfig(
 )
 
 
-def make(config, seed=0):
-  """Returns policy network, critics, target critics and update."""
-  tf.random.set_seed(seed)
-  policy = networks.make_policy_network(SPEC, config)
-  critics, targets = (networks.make_critics(SPEC, config) for _ in range(2))
-  if config.target_update_rate is None:
-    targets = None
-  online = policy_and_critic.Networks(policy, critics)
-  update = learning.SACUpdate(online, targets, SPEC.actions, config)
-  return policy, critics, targets, update
+DISCRETE = dataclasses.replace(
+  CONFIG, critic_hidden_sizes=(5,), policy_learning_rate=0.03
+)
+
+
+def make(config, spec=SPEC):
+  tf.random.set_seed(0)
+  builder = sac.SACBuilder(config)
+  return builder.make_update(builder.make_network(spec), spec)
 
 
 _CROSSQ = {
@@ -88,18 +85,7 @@ class TestSACUpdate:
   )
   def test_equals_the_twin(self, changes, jit_compile):
     config = dataclasses.replace(CONFIG, **changes)
-    policy, critics, targets, update = make(config)
-    twin = numpy_sac.Twin(
-      config,
-      *(module and arrays(module) for module in (policy, critics, targets)),
-    )
-    noise = tf.Variable(tf.zeros([2, B, D]))
-
-    def normals(shape):
-      assert (shape[0], shape[2]) == (2, D)
-      return noise.read_value()
-
-    update._noise.normals = normals
+    update = make(config)
     uniforms = np.random.default_rng(0).uniform(
       size=(3, B, config.num_critics, sum(config.critic_layers[1]))
     )
@@ -116,27 +102,39 @@ class TestSACUpdate:
     drawn = np.arange(config.num_critics)[-number:]
     if number < config.num_critics:
       update._values._drawn = lambda q: tf.gather(q, drawn, axis=-1)
-    call = tf.function(update, autograph=False, jit_compile=jit_compile)
-    for i in range(2):
-      batch = make_batch(i)
-      noise.assign(batch['noise'])
-      result = call(to_sample(batch))
-      given = {'masks': masks, 'proposals': proposed}
-      metrics, sizes = twin.step({**batch, **given}, drawn)
-      priorities = sizes if config.prioritized else None
-      transition_updates.assert_step(result, metrics, priorities)
-      for module, expected in (
-        (policy, twin.policy),
-        (critics, twin.critics),
-        (targets, twin.targets),
-      ):
-        if module is not None:
-          transition_updates.assert_all_close(
-            arrays(module), expected, tolerance=2e-4
-          )
+    given = {'masks': masks, 'proposals': proposed, 'drawn': drawn}
+    twin = numpy_sac.Twin(update)
+    batches = [{**make_batch(i), **given} for i in range(2)]
+    transition_updates.check_steps(
+      update, twin.step, batches, twin.pairs, jit_compile
+    )
+
+  @pytest.mark.parametrize(
+    ('changes', 'jit_compile'),
+    [
+      pytest.param({'prioritized': True}, None, id='prioritized'),
+      pytest.param(
+        {'target_entropy': 0.2, 'critics_of_policy': 'mean', 'num_critics': 3},
+        True,
+        id='mean_of_three_xla',
+        marks=pytest.mark.chaos,
+      ),
+    ],
+  )
+  def test_of_discrete_actions_equals_the_twin(self, changes, jit_compile):
+    update = make(
+      dataclasses.replace(DISCRETE, **changes), transition_updates.DISCRETE_SPEC
+    )
+    for module in (*update._online, update._target_critics):
+      acting_policies.fill(module.variables)
+    twin = numpy_sac.DiscreteTwin(update)
+    batches = [transition_updates.make_discrete_batch(i) for i in range(2)]
+    transition_updates.check_steps(
+      update, twin.step, batches, twin.pairs, jit_compile
+    )
 
   def test_critics_of_the_target_are_drawn_anew(self):
-    *_, update = make(dataclasses.replace(CONFIG, **_REDQ))
+    update = make(dataclasses.replace(CONFIG, **_REDQ))
     q = tf.constant([[0.0, 1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]])
     pairs = []
     for _ in range(120):
@@ -150,7 +148,7 @@ class TestSACUpdate:
     assert min(counts) > 5
 
   def test_layers_are_left_out_anew_each_time(self):
-    *_, update = make(dataclasses.replace(CONFIG, **_DROQ))
+    update = make(dataclasses.replace(CONFIG, **_DROQ))
     data = to_sample(make_batch(0)).data
     drawn = [update._dropout(data.action)[0].numpy() for _ in range(50)]
     assert drawn[0].shape == (B, CONFIG.num_critics, 5 + 3)
@@ -161,7 +159,7 @@ class TestSACUpdate:
 
   def test_proposals_are_of_this_state_and_of_the_next(self):
     config = dataclasses.replace(CONFIG, **_CQL, num_conservative_actions=2)
-    *_, update = make(config)
+    update = make(config)
     update._noise.normals = tf.zeros
     data = to_sample(make_batch(0)).data
     here, next_ = (
@@ -175,10 +173,10 @@ class TestSACUpdate:
     assert np.abs(here - next_).min() > 1e-4
 
   def test_another_run_may_begin_with_what_layers_know_of_their_inputs(self):
-    *modules, update = make(
-      dataclasses.replace(CONFIG, body='batch_renorm_mlp')
-    )
-    transition_updates.assert_may_begin_with(update, *modules)
+    update = make(dataclasses.replace(CONFIG, body='batch_renorm_mlp'))
+    learned = {v.ref() for found in update.learned.values() for v in found}
+    for module in (*update._online, update._target_critics):
+      assert {v.ref() for v in module.variables} <= learned
 
 
 class TestNetworks:
@@ -188,9 +186,24 @@ class TestNetworks:
       critic_hidden_sizes=(4, 5), num_critics=3, num_quantiles=7,
       critics_of_policy='mean',
     )  # fmt: skip
-    policy, critics, *_ = make(config)
+    policy, critics = make(config)._online
     shapes = {v.name: tuple(v.shape) for v in policy.variables}
     assert shapes['observation_torso/simba/block_0/inner/w:0'] == (3, 12)
     shapes = {v.name: tuple(v.shape) for v in critics.variables}
     assert shapes['critic_2/normalized_mlp/linear_1/w:0'] == (4, 5)
     assert shapes['critic_2/head/w:0'] == (5, 7)
+
+
+@pytest.mark.parametrize(
+  ('changes', 'expected'),
+  [
+    (sac.PRESETS['droq'], r'dropout_rate must be 0\.0 for discrete actions'),
+    (sac.PRESETS['tqc'], 'num_quantiles must be None for discrete actions'),
+    (sac.PRESETS['cql'], 'conservative_weight must be None for discrete'),
+    (sac.PRESETS['crossq'], 'target_update_rate must be a number for discrete'),
+  ],
+)
+def test_refuses_what_is_for_continuous_actions(changes, expected):
+  agent = sac.SACBuilder(sac.SACConfig(**{**changes, 'hidden_sizes': (4,)}))
+  with pytest.raises(ValueError, match=expected):
+    agent.make_network(transition_updates.DISCRETE_SPEC)

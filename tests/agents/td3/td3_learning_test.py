@@ -4,22 +4,17 @@ import dataclasses
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from repertory.agents import td3
-from repertory.agents.td3 import learning
-from repertory.components.actions import action_scaling
 from support.agents import (
   numeric_gradients,
   numpy_dqn,
+  numpy_offline,
   policy_and_critic_twin,
   transition_updates,
 )
 
-make_batch = transition_updates.make_continuous_batch
-to_sample = transition_updates.to_sample
 B, D = transition_updates.B, transition_updates.D
-SPEC = transition_updates.CONTINUOUS_SPEC
 CONFIG = td3.TD3Config(
   hidden_sizes=(4,),
   batch_size=B,
@@ -31,45 +26,26 @@ CONFIG = td3.TD3Config(
 )
 
 
-def make(config, seed=0):
-  """Returns online networks, target networks and update."""
-  builder = td3.TD3Builder(config)
-  online, target = policy_and_critic_twin.make_networks(
-    lambda: builder.make_network(SPEC),
-    lambda: builder.make_critics(SPEC),
-    seed,
-  )
-  scaling = action_scaling.ActionScaling(SPEC.actions)
-  return online, target, learning.TD3Update(online, target, scaling, config)
-
-
 class Twin(policy_and_critic_twin.Twin):
   """Algorithm 1 of arXiv:1802.09477 in NumPy, step by step."""
 
-  def __init__(self, config, online, target):
-    super().__init__(config, online, target)
-    self._count = 0
-    self._told = {'policy_value': 0.0, 'policy_gradient_norm': 0.0}
+  def __init__(self, builder):
+    super().__init__(builder)
+    self.policy_metrics = {'policy_value': 0.0, 'policy_gradient_norm': 0.0}
 
   def values(self, arrays, observation, action):
-    values = []
-    for i in range(self.config.num_critics):
-      x = np.concatenate([observation, action], axis=-1)
-      x = numeric_gradients.linear(arrays, f'critic_{i}/mlp/linear_0', x)
-      x = numeric_gradients.linear(arrays, f'critic_{i}/head', np.maximum(x, 0))
-      values.append(x[:, 0])
-    return np.stack(values, axis=-1)
+    return numpy_offline.values(
+      arrays, self.config.num_critics, observation, action
+    )
 
   def act(self, arrays, observation):
-    x = numeric_gradients.linear(
-      arrays, 'observation_torso/mlp/linear_0', observation
-    )
-    return np.tanh(numeric_gradients.linear(arrays, 'head', np.maximum(x, 0)))
+    x = numpy_offline.features(arrays, observation)
+    return np.tanh(numeric_gradients.linear(arrays, 'head', x))
 
   def step(self, batch):
     config = self.config
     noise = np.clip(
-      config.target_sigma * batch['noise'][0],
+      config.target_sigma * batch['noise'],
       -config.target_noise_limit,
       config.target_noise_limit,
     )
@@ -78,7 +54,7 @@ class Twin(policy_and_critic_twin.Twin):
     q = self.values(self.target_critic, batch['next_observation'], action)
     least = np.min(q, axis=-1)
     target = batch['reward'] + config.discount * batch['discount'] * least
-    scaled = (batch['action'] - [1, 3]) / [2, 1]
+    scaled = transition_updates.scaled(batch)
     weights = numpy_dqn.weights(batch, config)
 
     def critic_loss(arrays):
@@ -94,10 +70,10 @@ class Twin(policy_and_critic_twin.Twin):
       'q_value': np.mean(q),
     }
     metrics['critic_gradient_norm'] = self.descend('critic', critic_loss)
-    self._count += 1
-    if self._count % config.policy_update_period == 0:
+    self.num_steps += 1
+    if self.num_steps % config.policy_update_period == 0:
       self._improve_policy(batch['observation'], scaled)
-    return {**metrics, **self._told}, sizes
+    return {**metrics, **self.policy_metrics}, sizes
 
   def _improve_policy(self, observation, action_of_data):
     def value(arrays):
@@ -114,8 +90,10 @@ class Twin(policy_and_critic_twin.Twin):
       return np.mean(distance**2) - scale * np.mean(value(arrays))
 
     fixed = value(self.policy)
-    self._told['policy_value'] = np.mean(fixed)
-    self._told['policy_gradient_norm'] = self.descend('policy', loss)
+    self.policy_metrics = {
+      'policy_value': np.mean(fixed),
+      'policy_gradient_norm': self.descend('policy', loss),
+    }
     tau = self.config.target_update_rate
     for targets, online in (
       (self.target_policy, self.policy),
@@ -125,39 +103,29 @@ class Twin(policy_and_critic_twin.Twin):
         targets[name] = (1 - tau) * targets[name] + tau * array
 
 
-class TestTD3Update:
-  @pytest.mark.parametrize(
-    ('changes', 'jit_compile'),
-    [
-      pytest.param({}, None, id='default'),
-      pytest.param({}, True, id='xla', marks=pytest.mark.chaos),
-      pytest.param(td3.PRESETS['ddpg'], None, id='ddpg'),
-      pytest.param(
-        {
-          'prioritized': True,
-          'target_noise_limit': 0.1,
-          'max_gradient_norm': 0.3,
-          'num_critics': 3,
-          'policy_update_period': 3,
-          'behavior_cloning_alpha': 2.5,
-        },
-        None,
-        id='cloning',
-      ),
-    ],
-  )
-  def test_equals_the_twin(self, changes, jit_compile):
-    config = dataclasses.replace(CONFIG, **changes)
-    online, target, update = make(config)
-    twin = Twin(config, online, target)
-    noise = tf.Variable(tf.zeros([B, D]))
-    update._noise.normals = lambda shape: noise.read_value()
-    call = tf.function(update, autograph=False, jit_compile=jit_compile)
-    for i in range(3):
-      batch = make_batch(i)
-      noise.assign(batch['noise'][0])
-      result = call(to_sample(batch))
-      metrics, sizes = twin.step(batch)
-      priorities = sizes if config.prioritized else None
-      transition_updates.assert_step(result, metrics, priorities)
-      twin.assert_like(online, target)
+@pytest.mark.parametrize(
+  ('changes', 'jit_compile'),
+  [
+    pytest.param({}, None, id='default'),
+    pytest.param({}, True, id='xla', marks=pytest.mark.chaos),
+    pytest.param(td3.PRESETS['ddpg'], None, id='ddpg'),
+    pytest.param(
+      {
+        'prioritized': True,
+        'target_noise_limit': 0.1,
+        'max_gradient_norm': 0.3,
+        'num_critics': 3,
+        'policy_update_period': 3,
+        'behavior_cloning_alpha': 2.5,
+      },
+      None,
+      id='cloning',
+    ),
+  ],
+)
+def test_equals_the_twin(changes, jit_compile):
+  config = dataclasses.replace(CONFIG, **changes)
+  batches = [
+    transition_updates.make_continuous_batch(i, (B, D)) for i in range(3)
+  ]
+  Twin(td3.TD3Builder(config)).check(batches, jit_compile)

@@ -30,12 +30,6 @@ def values(arrays, observation, dueling):
   return value + advantage - np.mean(advantage, axis=-1, keepdims=True)
 
 
-def margin_gap(q_values, action, margin):
-  """max_a (q(a) + l(a_E, a)) − q(a_E)."""
-  rivals = [q + margin for a, q in enumerate(q_values) if a != action]
-  return max(max(rivals) - q_values[action], 0)
-
-
 def huber(error, threshold):
   size = abs(error)
   if size <= threshold:
@@ -67,20 +61,27 @@ class Learner:
     config, total = self._config, 0.0
     q = values(arrays, batch['observation'], config.dueling)
     replaced = dataclasses.replace(config, importance_exponent=beta)
+    is_demonstration = batch.get('is_demonstration', np.ones(len(q), bool))
     for b, weight in enumerate(weights(batch, replaced)):
       action = batch['action'][b]
       loss = huber(targets[b] - q[b][action], config.huber_threshold)
-      if config.conservative_weight is not None:
-        gap = np.log(np.sum(np.exp(q[b]))) - q[b][action]
-        loss += config.conservative_weight * gap
-      if config.margin_weight is not None and batch['is_demonstration'][b]:
-        gap = margin_gap(q[b], action, config.margin)
-        loss += config.margin_weight * gap
+      for name, gap in self._gaps(q[b], action, is_demonstration[b]).items():
+        loss += getattr(config, f'{name}_weight') * gap
       total += weight * loss
     return total / len(targets)
 
+  def _gaps(self, q, action, is_demonstration):
+    """Returns the additional losses of an item by name."""
+    config, gaps = self._config, {}
+    if config.conservative_weight is not None:
+      gaps['conservative'] = np.log(np.sum(np.exp(q))) - q[action]
+    if config.margin_weight is not None:
+      rivals = np.delete(q, action) + config.margin
+      gaps['margin'] = is_demonstration * max(max(rivals) - q[action], 0)
+    return gaps
+
   def step(self, batch):
-    """Returns the loss, the errors and the norm of the gradients."""
+    """Returns metrics, and the absolute TD errors."""
     config, beta = self._config, self._config.importance_exponent
     if (steps := config.importance_anneal_learner_steps) is not None:
       beta = min(beta + (1 - beta) * self._t / steps, 1)
@@ -91,9 +92,19 @@ class Learner:
     def loss(arrays):
       return self._loss(arrays, batch, targets, beta)
 
-    before = loss(self.online)
-    self.online, norm = self._descent.step(loss, self.online)
+    marks = batch.get('is_demonstration', np.ones(len(q), bool))
+    gaps = [self._gaps(*item) for item in zip(q, batch['action'], marks)]
+    metrics = {
+      'loss': loss(self.online),
+      'td_error': np.mean(np.abs(errors)),
+      'q_value': np.mean(q),
+      **{f'{n}_gap': np.mean([gap[n] for gap in gaps]) for n in gaps[0]},
+    }
+    # The norm of the gradient before it is clipped.
+    self.online, metrics['gradient_norm'] = self._descent.step(
+      loss, self.online
+    )
     self._t += 1
     if self._t % config.target_update_period == 0:
       self.target = dict(self.online)
-    return before, errors, norm
+    return metrics, np.abs(errors)

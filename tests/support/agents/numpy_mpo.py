@@ -7,6 +7,7 @@ from support.agents import (
   numpy_categorical,
   numpy_dqn,
   policy_and_critic_twin,
+  transition_updates,
 )
 
 _LOG_2_PI = np.log(2 * np.pi)
@@ -25,14 +26,22 @@ def softplus(x):
 class Twin(policy_and_critic_twin.Twin):
   """Reference learner of MPO."""
 
-  def __init__(self, config, online, target, duals):
-    super().__init__(config, online, target)
-    self.duals = duals
+  def __init__(self, builder, spec):
+    super().__init__(builder, spec)
+    config = self.config
+    self.duals = self._found_duals()
     self._dual_descent = numeric_gradients.Descent(
       config.dual_learning_rate, config.adam_epsilon
     )
-    self._num_steps = 0
     self.support = numpy_categorical.support(config)
+
+  def _found_duals(self):
+    variables = [v for dual in self.update._duals for v in dual.variables]
+    return {v.name: v.numpy().astype(np.float64) for v in variables}
+
+  def check(self, batches, jit_compile=None):
+    super().check(batches, jit_compile)
+    transition_updates.assert_all_close(self._found_duals(), self.duals)
 
   def body(self, arrays, prefix, x, head):
     x = numeric_gradients.layer_norm_mlp(arrays, prefix, x)
@@ -58,7 +67,7 @@ class Twin(policy_and_critic_twin.Twin):
     )
 
   def step(self, batch):
-    config, self._num_steps = self.config, self._num_steps + 1
+    config = self.config
     old = self.act(self.target_policy, batch['next_observation'])
     actions, prior = self.propose(old, batch)
     outputs = self.rate(self.target_critic, batch['next_observation'], actions)
@@ -71,10 +80,8 @@ class Twin(policy_and_critic_twin.Twin):
       if config.distribution == 'none':
         error = targets - found[:, 0]
         return error**2 / 2, np.abs(error)
-      terms = np.where(targets > 0, targets, 1) / numpy_categorical.softmax(
-        found
-      )
-      divergence = np.sum(targets * np.log(terms), axis=-1)
+      probs = numpy_categorical.softmax(found)
+      divergence = numpy_categorical.divergences(targets, probs)
       return divergence, divergence
 
     def critic_loss(arrays):
@@ -99,8 +106,7 @@ class Twin(policy_and_critic_twin.Twin):
     metrics['policy_gradient_norm'] = self.descend('policy', loss)
     duals, _ = self._dual_descent.step(dual_loss, self.duals)
     self.duals = {name: np.maximum(x, -18) for name, x in duals.items()}
-    if self._num_steps % config.target_update_period == 0:
-      self.target_policy, self.target_critic = self.policy, self.critic
+    self.copy_to_target()
     return metrics, sizes
 
   def value_of(self, name, duals=None):
@@ -123,6 +129,9 @@ class Twin(policy_and_critic_twin.Twin):
 class GaussianTwin(Twin):
   """Twin for actions of `transition_updates.CONTINUOUS_SPEC`."""
 
+  def __init__(self, builder):
+    super().__init__(builder, transition_updates.CONTINUOUS_SPEC)
+
   def act(self, arrays, observation):
     both = self.body(arrays, '', observation, 'gaussian_head/head')
     mean, raw = np.split(both, 2, axis=-1)
@@ -143,7 +152,7 @@ class GaussianTwin(Twin):
     return np.stack(found, axis=1)
 
   def rate_taken(self, arrays, batch):
-    scaled = (batch['action'] - [1, 3]) / [2, 1]
+    scaled = transition_updates.scaled(batch)
     return self.rate(arrays, batch['observation'], scaled[:, None])[:, 0]
 
   def losses(self, old, actions, prior, q, batch):
@@ -204,8 +213,11 @@ class GaussianTwin(Twin):
     return loss, dual_loss, diagnostics
 
 
-class CategoricalTwin(Twin):
+class DiscreteTwin(Twin):
   """Twin for actions of `transition_updates.DISCRETE_SPEC`."""
+
+  def __init__(self, builder):
+    super().__init__(builder, transition_updates.DISCRETE_SPEC)
 
   def act(self, arrays, observation):
     return numpy_categorical.softmax(self.body(arrays, '', observation, 'head'))

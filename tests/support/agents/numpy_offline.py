@@ -1,4 +1,4 @@
-"""Networks of IQL and CRR in NumPy, shared by their reference learners."""
+"""Networks of IQL, CRR and TD3 in NumPy, shared by their reference learners."""
 
 import numpy as np
 
@@ -42,8 +42,3 @@ def log_prob(arrays, observation, action):
   mean, scale = gaussian(arrays, observation)
   density = np.exp(-0.5 * ((action - mean) / scale) ** 2)
   return np.log(density / (scale * np.sqrt(2 * np.pi))).sum(axis=-1)
-
-
-def scaled(batch):
-  """Scales actions of `transition_updates.CONTINUOUS_SPEC` to [−1, 1]."""
-  return (batch['action'] - [1, 3]) / [2, 1]

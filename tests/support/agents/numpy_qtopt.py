@@ -55,10 +55,10 @@ class Twin:
       targets.append(min(max(target, 0), 1) if config.bounded else target)
     return np.array(targets)
 
-  def step(self, batch, noise):
+  def step(self, batch):
     config = self.config
-    targets = self.targets(batch, noise)
-    scaled = (batch['action'] - [1, 3]) / [2, 1]
+    targets = self.targets(batch, batch['noise'])
+    scaled = transition_updates.scaled(batch)
     weights = numpy_dqn.weights(batch, config)
 
     def loss(arrays):

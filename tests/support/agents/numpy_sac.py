@@ -1,4 +1,4 @@
-"""Reference update of SAC in NumPy."""
+"""Reference updates of SAC in NumPy."""
 
 import math
 
@@ -30,34 +30,63 @@ def keep(arrays, seen):
     arrays[f'{name}/num_calls:0'] = np.array(count + 1)
 
 
-def make_descents(config):
-  """Returns the optimizers of critics, policy and temperature, by name."""
+class Learner:
+  """Online and target parameters of an update, as arrays by name."""
 
-  def make(learning_rate, first_decay):
-    return numeric_gradients.Descent(
-      learning_rate, config.adam_epsilon, config.max_gradient_norm, first_decay
+  def __init__(self, update):
+    self.config = config = update._config
+    self._modules = *update._online, update._target_critics
+    self.policy, self.critics, self.targets = (
+      module and transition_updates.arrays(module) for module in self._modules
     )
-
-  rate, decay = config.learning_rate, config.adam_first_decay
-  return {
-    'critics': make(rate, decay),
-    'policy': make(config.policy_learning_rate or rate, decay),
-    'temperature': make(config.temperature_learning_rate, 0.9),
-  }
-
-
-class Twin:
-  """Reference learner: the equations of arXiv:1812.05905 in NumPy."""
-
-  def __init__(self, config, policy, critics, targets):
-    self.config = config
-    self.policy, self.critics, self.targets = policy, critics, targets
-    self.count = 0
-    self._policy_metrics: dict = dict.fromkeys(learning._POLICY_METRICS, 0.0)
     self.log_temperature = {
       '': np.array([math.log(config.initial_temperature)])
     }
-    self._descents = make_descents(config)
+    rate, decay = config.learning_rate, config.adam_first_decay
+    self._descents = {
+      name: numeric_gradients.Descent(
+        learning_rate, config.adam_epsilon, config.max_gradient_norm, decay
+      )
+      for name, learning_rate, decay in (
+        ('critics', rate, decay),
+        ('policy', config.policy_learning_rate or rate, decay),
+        ('log_temperature', config.temperature_learning_rate, 0.9),
+      )
+    }
+
+  def pairs(self):
+    """Returns pairs of modules and their arrays."""
+    arrays = self.policy, self.critics, self.targets
+    return [pair for pair in zip(self._modules, arrays) if pair[0] is not None]
+
+  def descend(self, name, loss):
+    """Takes a gradient step; returns the norm of the gradient."""
+    moved, norm = self._descents[name].step(loss, getattr(self, name))
+    setattr(self, name, moved)
+    return norm
+
+  def improve_temperature(self, log_prob, aim):
+    if self.config.target_entropy is not None:
+      aim = self.config.target_entropy
+    self.descend(
+      'log_temperature',
+      lambda arrays: -np.exp(arrays[''][0]) * np.mean(log_prob + aim),
+    )
+
+  def update_targets(self):
+    tau = self.config.target_update_rate
+    for name in self.targets or ():
+      difference = self.critics[name] - self.targets[name]
+      self.targets[name] = self.targets[name] + tau * difference
+
+
+class Twin(Learner):
+  """The equations of arXiv:1812.05905."""
+
+  def __init__(self, update):
+    super().__init__(update)
+    self.count = 0
+    self._policy_metrics: dict = dict.fromkeys(learning._POLICY_METRICS, 0.0)
 
   def layers(self, arrays, name, sizes, x, mask=None, seen=None):
     """Applies the layers that a name ends with, `[B, D]`."""
@@ -135,13 +164,13 @@ class Twin:
     density = -(noise**2) / 2 - log_scale - np.log(2 * np.pi) / 2
     return action, np.sum(density - np.log(1 - action**2), axis=-1)
 
-  def step(self, batch, drawn):
+  def step(self, batch):
     config = self.config
     temperature = np.exp(self.log_temperature[''][0])
     action, log_prob = self.act(
       self.policy, batch['next_observation'], batch['noise'][0]
     )
-    scaled = (batch['action'] - [1, 3]) / [2, 1]
+    scaled = transition_updates.scaled(batch)
 
     def rate(arrays, seen):
       """Returns outputs for the next step and for the actions taken."""
@@ -161,7 +190,9 @@ class Twin:
 
     seen = {}
     outputs, q = rate(self.critics, seen)
-    value = self.value(outputs, drawn) - temperature * log_prob[:, None]
+    value = (
+      self.value(outputs, batch['drawn']) - temperature * log_prob[:, None]
+    )
     discount = config.discount * batch['discount']
     target = batch['reward'][:, None] + discount[:, None] * value
     weights = numpy_dqn.weights(batch, config)
@@ -187,18 +218,12 @@ class Twin:
     if config.conservative_weight is not None:
       gaps = self.gaps(self.critics, batch, q)
       metrics['conservative_gap'] = np.mean(gaps)
-    descent = self._descents['critics']
-    self.critics, metrics['critic_gradient_norm'] = descent.step(
-      critic_loss, self.critics
-    )
+    metrics['critic_gradient_norm'] = self.descend('critics', critic_loss)
     keep(self.critics, seen)
     self.count += 1
     if self.count % config.policy_update_period == 0:
       self.improve_policy(batch, temperature)
-    tau = config.target_update_rate
-    for name in self.targets or ():
-      difference = self.critics[name] - self.targets[name]
-      self.targets[name] = self.targets[name] + tau * difference
+    self.update_targets()
     return {**metrics, **self._policy_metrics}, sizes
 
   def improve_policy(self, batch, temperature):
@@ -224,13 +249,76 @@ class Twin:
       'entropy': -np.mean(log_prob),
       'temperature': temperature,
     }
-    descent = self._descents['policy']
-    self.policy, self._policy_metrics['policy_gradient_norm'] = descent.step(
-      policy_loss, self.policy
-    )
+    norm = self.descend('policy', policy_loss)
+    self._policy_metrics['policy_gradient_norm'] = norm
     keep(self.policy, seen)
-    aim = -D if config.target_entropy is None else config.target_entropy
-    self.log_temperature, _ = self._descents['temperature'].step(
-      lambda arrays: -np.exp(arrays[''][0]) * np.mean(log_prob + aim),
-      self.log_temperature,
+    self.improve_temperature(log_prob, -D)
+
+
+class DiscreteTwin(Learner):
+  """The equations of arXiv:1910.07207, action by action."""
+
+  def outputs(self, arrays, torso, head, observation):
+    x = numeric_gradients.linear(arrays, f'{torso}/mlp/linear_0', observation)
+    return numeric_gradients.linear(arrays, head, np.maximum(x, 0))
+
+  def values(self, arrays, observation):
+    """Returns the outputs of each critic, `[N, B, A]`."""
+    return np.array(
+      [
+        self.outputs(
+          arrays, f'critics/torso_{i}', f'critics/head_{i}', observation
+        )
+        for i in range(self.config.num_critics)
+      ]
     )
+
+  def act(self, arrays, observation):
+    powers = np.exp(
+      self.outputs(arrays, 'observation_torso', 'head', observation)
+    )
+    return powers / powers.sum(axis=-1, keepdims=True)
+
+  def step(self, batch):
+    config = self.config
+    temperature = np.exp(self.log_temperature[''][0])
+    policy = self.act(self.policy, batch['next_observation'])
+    least = self.values(self.targets, batch['next_observation']).min(axis=0)
+    value = np.zeros(B)
+    for a in range(3):
+      soft = least[:, a] - temperature * np.log(policy[:, a])
+      value += policy[:, a] * soft
+    target = batch['reward'] + config.discount * batch['discount'] * value
+    weights = numpy_dqn.weights(batch, config)
+
+    def errors(arrays):
+      q = self.values(arrays, batch['observation'])
+      return target - q[:, np.arange(B), batch['action']]  # [N, B]
+
+    def critic_loss(arrays):
+      return np.mean(weights * np.sum(errors(arrays) ** 2, axis=0)) / 2
+
+    sizes = np.mean(np.abs(errors(self.critics)), axis=0)
+    metrics = {
+      'critic_loss': critic_loss(self.critics),
+      'td_error': np.mean(sizes),
+      'q_value': np.mean(self.values(self.critics, batch['observation'])),
+      'temperature': temperature,
+    }
+    metrics['critic_gradient_norm'] = self.descend('critics', critic_loss)
+    q = self.values(self.critics, batch['observation'])
+    rated = np.mean(q, 0) if config.critics_of_policy == 'mean' else q.min(0)
+
+    def policy_loss(arrays):
+      policy = self.act(arrays, batch['observation'])
+      costs = policy * (temperature * np.log(policy) - rated)
+      return np.mean(np.sum(costs, axis=-1))
+
+    policy = self.act(self.policy, batch['observation'])
+    log_prob = np.sum(policy * np.log(policy), axis=-1)
+    metrics['policy_loss'] = policy_loss(self.policy)
+    metrics['entropy'] = -np.mean(log_prob)
+    metrics['policy_gradient_norm'] = self.descend('policy', policy_loss)
+    self.improve_temperature(log_prob, 0.98 * math.log(3))
+    self.update_targets()
+    return metrics, sizes

@@ -2,11 +2,7 @@
 
 import numpy as np
 
-from support.agents import numeric_gradients
-
-
-def softplus(x):
-  return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
+from support.agents import numeric_gradients, numpy_mpo
 
 
 def _log_softmax(logits):
@@ -76,7 +72,7 @@ class Losses:
     self._weights = powers / powers.sum()
 
   def _value(self, duals, name):
-    return softplus(np.ravel(duals[f'{name}:0'])[0]) + 1e-8
+    return numpy_mpo.softplus(np.ravel(duals[f'{name}:0'])[0]) + 1e-8
 
   def network_loss(self, parameters, values):
     fit, kl, error = self._terms(parameters, values)

@@ -20,20 +20,21 @@ MASK = np.array([[1, 1, 0, 1, 1], [1, 1, 1, 0, 0], [1] * 5], np.bool_)
 FIRST = np.array([[1, 0, 0, 1, 0, 0], [1] + [0] * 5, [0] * 6], np.bool_)
 
 
-def make_unrolls(random, spoil):
-  """Returns observations, rewards and discounts of `MASK` and `FIRST`.
+# Entries of padded steps, which updates ignore.
+PADDING = 3.0
 
-  Entries of masked steps are `spoil`.
-  """
+
+def make_unrolls(random):
+  """Returns observations, rewards and discounts of `MASK` and `FIRST`."""
   observation = random.normal(size=[B, T + 1, 3])
-  observation[1, 4:] += spoil
-  reward = np.where(MASK, 2 * random.normal(size=[B, T]), spoil)
+  observation[1, 4:] += PADDING
+  reward = np.where(MASK, 2 * random.normal(size=[B, T]), PADDING)
   discount = random.choice([0.5, 1.0], [B, T])
   discount[0, 1] = 0
   return {
     'observation': observation,
     'reward': reward,
-    'discount': np.where(MASK, discount, spoil),
+    'discount': np.where(MASK, discount, PADDING),
   }
 
 
@@ -79,16 +80,12 @@ def random_state(network, random, num_items=B):
   )
 
 
-def compiled_outcomes(update, samples, jit_compile):
-  """Compiles an update once, and calls it with each sample from the start."""
-  compiled = tf.function(update, jit_compile=jit_compile, autograph=False)
-  concrete = compiled.get_concrete_function(samples[0])
-  before = [variable.numpy() for variable in update.variables]
-  outcomes = []
-  for sample in samples:
-    for variable, value in zip(update.variables, before, strict=True):
-      variable.assign(value)
-    metrics = concrete(*tree.flatten(sample)).metrics
-    after = [variable.numpy() for variable in update.variables]
-    outcomes.append((metrics, after))
-  return outcomes
+def to_arrays(sample):
+  """Returns time-major arrays of a sample by name, with its extras."""
+  data = sample.data
+  names = ('observation', 'reward', 'discount', 'mask', 'action')
+  found = {name: getattr(data, name) for name in names}
+  return {
+    name: np.asarray(x).swapaxes(0, 1)
+    for name, x in {**found, **(data.extras or {})}.items()
+  }

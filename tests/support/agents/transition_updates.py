@@ -18,8 +18,11 @@ CONTINUOUS_SPEC = specs.EnvironmentSpec(
 DISCRETE_SPEC = CONTINUOUS_SPEC._replace(actions=specs.DiscreteArray(3))
 
 
-def make_continuous_batch(seed):
-  """Makes a batch of actions of `CONTINUOUS_SPEC`, with some terminations."""
+def make_continuous_batch(seed, noise=(2, B, D)):
+  """Makes a batch of actions of `CONTINUOUS_SPEC`, with some terminations.
+
+  It contains Gaussian noise of a shape, for updates that draw it.
+  """
   random = np.random.default_rng(seed)
   return {
     'observation': random.normal(size=(B, 3)),
@@ -29,8 +32,19 @@ def make_continuous_batch(seed):
     'next_observation': random.normal(size=(B, 3)),
     'probability': random.uniform(0.01, 0.2, B),
     'table_size': np.full(B, 50),
-    'noise': random.normal(size=(2, B, D)),
+    'noise': random.normal(size=noise),
   }
+
+
+def make_discrete_batch(seed):
+  """Makes a batch of actions of `DISCRETE_SPEC`, with some terminations."""
+  action = np.random.default_rng(seed).integers(3, size=B)
+  return {**make_continuous_batch(seed), 'action': action}
+
+
+def scaled(batch):
+  """Scales actions of `CONTINUOUS_SPEC` to [−1, 1]."""
+  return (batch['action'] - [1, 3]) / [2, 1]
 
 
 def to_sample(batch):
@@ -45,6 +59,7 @@ def to_sample(batch):
     keys=tf.range(B),
     probabilities=tf.constant(batch['probability'], tf.float64),
     table_sizes=tf.constant(batch['table_size'], tf.int64),
+    is_demonstration=batch.get('is_demonstration', ()),
   )
 
 
@@ -73,8 +88,26 @@ def assert_step(result, metrics, priorities):
     )
 
 
-def assert_may_begin_with(update, *modules):
-  """Checks that a warm start restores all variables of modules."""
-  learned = {v.ref() for found in update.learned.values() for v in found}
-  variables = [v for module in modules for v in module.variables]
-  assert not [v.name for v in variables if v.ref() not in learned]
+def check_steps(update, step, batches, modules, jit_compile=None):
+  """Checks an update against its twin after each batch.
+
+  Args:
+    update: Update, whose Gaussian noise is replaced by that of the batch.
+    step: Updates the twin with a batch; returns metrics and priorities.
+    batches: Batches, all alike.
+    modules: Returns pairs of a module and the twin's arrays.
+    jit_compile: Whether to compile with XLA.
+  """
+  noise = tf.Variable(batches[0]['noise'], dtype=tf.float32)
+  if getattr(update, '_noise', None) is not None:
+    update._noise.normals = lambda shape: noise.read_value()
+  call = tf.function(update, autograph=False, jit_compile=jit_compile)
+  for batch in batches:
+    noise.assign(batch['noise'])
+    result = call(to_sample(batch))
+    metrics, priorities = step(batch)
+    assert_step(
+      result, metrics, priorities if update._config.prioritized else None
+    )
+    for module, expected in modules():
+      assert_all_close(arrays(module), expected, tolerance=3e-4)
