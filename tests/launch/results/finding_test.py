@@ -73,8 +73,8 @@ class TestRead:
     assert run.settings == written_runs.CONFIG
     assert (run.state, run.topology, run.why) == ('done', 'single', '')
     assert (run.steps, run.max_steps, run.learner_steps) == (300, 1000, 150)
-    assert run.last == (2.0, 300, 0.5, 10)
-    assert run.best == (3.0, 200, 0.5, 10)
+    assert run.last == (2.0, 300)
+    assert run.best == (3.0, 200)
     begun, ended = (
       datetime.datetime(2026, 1, 2, hour, 4, 5, tzinfo=datetime.timezone.utc)
       for hour in (3, 4)
