@@ -9,7 +9,6 @@ import pytest
 
 from repertory import launch
 from repertory.launch import results
-from repertory.launch.cli import commands as command_line
 from support.environments import troubled_environments
 
 _DQN = {'min_replay_size': 20, 'jit_compile': False, 'hidden_sizes': (8,)}
@@ -43,12 +42,6 @@ def folder(made, tmp_path, monkeypatch):
   shutil.copytree(made, tmp_path / 'runs')
   monkeypatch.chdir(tmp_path)
   return tmp_path
-
-
-def _call(capsys, *arguments):
-  code = command_line.run(arguments)
-  captured = capsys.readouterr()
-  return code, captured.out, captured.err
 
 
 class TestRecords:
@@ -126,8 +119,8 @@ class TestCommands:
     (folder / 'runs/foreign').mkdir()
     (folder / 'runs/foreign/notes.txt').touch()
 
-  def test_runs(self, folder, capsys):
-    code, out, err = _call(capsys, 'runs')
+  def test_runs(self, folder, run_command):
+    code, out, err = run_command('runs')
     assert code == 0
     lines = out.splitlines()
     assert [line.split()[0] for line in lines[1:]] == [
@@ -137,26 +130,24 @@ class TestCommands:
     assert err.count('\n') == 1
     for name in ('empty', 'foreign', 'torn'):
       assert f'runs/{name} (' in err
-    code, out, _ = _call(
-      capsys, 'runs', 'runs', '--format=json', '--sort=-seed'
-    )
+    code, out, _ = run_command('runs', 'runs', '--format=json', '--sort=-seed')
     rows = json.loads(out)
     assert [row['seed'] for row in rows] == [1, 0]
 
-  def test_plot(self, folder, capsys):
-    code, out, err = _call(
-      capsys, 'plot', 'runs', '--what=return,losses,ratio,speed',
+  def test_plot(self, folder, run_command):
+    code, out, err = run_command(
+      'plot', 'runs', '--what=return,losses,ratio,speed',
       '--output=new/plot.svg', '--over=learner_steps',
     )  # fmt: skip
     assert code == 0, err
     assert out == 'Plot: new/plot.svg\n'
     assert 'runs/torn' in err
     assert (folder / 'new/plot.svg').stat().st_size > 10_000
-    code, out, _ = _call(capsys, 'plot', 'runs/seed_0', '--statistic=iqm')
+    code, out, _ = run_command('plot', 'runs/seed_0', '--statistic=iqm')
     assert (code, out) == (0, 'Plot: plot.png\n')
 
-  def test_report(self, folder, capsys):
-    code, out, err = _call(capsys, 'report', 'runs')
+  def test_report(self, folder, run_command):
+    code, out, err = run_command('report', 'runs')
     assert (code, out) == (0, 'Report: report.html\n')
     assert 'runs/torn' in err
     text = (folder / 'report.html').read_text()
@@ -181,18 +172,18 @@ class TestCommands:
     ],
   )  # fmt: skip
   def test_bad_input_is_reported_and_nothing_written(
-    self, folder, capsys, arguments, message
+    self, folder, run_command, arguments, message
   ):
-    code, out, err = _call(capsys, *arguments)
+    code, out, err = run_command(*arguments)
     assert (code, out) == (2, '')
     assert message in err
     assert 'Traceback' not in err
     assert os.listdir(folder) == ['runs']
 
   def test_without_a_folder_says_where_runs_come_from(
-    self, tmp_path_factory, capsys, monkeypatch
+    self, tmp_path_factory, run_command, monkeypatch
   ):
     monkeypatch.chdir(tmp_path_factory.mktemp('nothing'))
-    code, _, err = _call(capsys, 'runs')
+    code, _, err = run_command('runs')
     assert code == 2
     assert '`repertory train` makes it' in err
