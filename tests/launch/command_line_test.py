@@ -111,7 +111,6 @@ class TestTrain:
         ['--topology=anakin', '--env=catch'],
         ["got 'catch'. Did you mean 'tensor:catch'? Use one of tensor:catch["],
       ),
-      (['--env=gym:CartPole-v7'], ['CartPole-v7', 'CartPole-v1']),
       (
         ['--config.learning_rat=1'],
         ['--config.learning_rat is', "Did you mean 'learning_rate'"],
@@ -127,7 +126,6 @@ class TestTrain:
         ['--steps=1e4'],
         ["--steps must be an integer, got '1e4'. Write 10000.\n"],
       ),
-      (['--stall_seconds=x'], ["--stall_seconds must be a number, got 'x'"]),
       (['--fresh=x'], ["--fresh must be true or false, got 'x'"]),
       (
         ['--preset=atri'],
@@ -153,11 +151,9 @@ class TestTrain:
         ['--agent=ppo', '--lr=1'],
         ["Unknown flag '--lr'. Did you mean '--config.learning_rate'?"],
       ),
-      (['--batch_size=1'], ["'--batch_size'. Did you mean '--config.batch_si"]),
       (['--config.gamma=1'], ["config.gamma is", "Did you mean 'discount'"]),
       (['--nowhere'], ["Unknown flag '--nowhere'.", '--help']),
       (['--config', '3'], ["flag '--config'. Settings of the agent are --con"]),
-      (['extra'], ['extra', '--name=value']),
       (
         ['--steps=201'],
         ['--steps must be higher', 'min_replay_size = 200', '201'],

@@ -51,11 +51,9 @@ class TestRecords:
     assert run.seed == run.experiment['seed'] == 1
     assert (run.steps, run.max_steps) == (300, 300)
     assert run.settings['config.min_replay_size'] == 20
-
-  def test_rows_of_replay_show_which_side_waits(self, made):
-    logs = results.read(made / 'threads').logs
     inserts, samples = (
-      logs.column('replay', f'{side}_wait') for side in ('inserts', 'samples')
+      run.logs.column('replay', f'{side}_wait')
+      for side in ('inserts', 'samples')
     )
     assert len(inserts) == len(samples) > 0
     assert np.all(inserts + samples <= 1)
@@ -116,8 +114,8 @@ class TestCommands:
     shutil.rmtree(torn / 'checkpoints')
     (torn / 'logs/nodes.jsonl').write_text('{')
     (folder / 'runs/empty').mkdir()
-    (folder / 'runs/foreign').mkdir()
-    (folder / 'runs/foreign/notes.txt').touch()
+    (folder / 'runs/foreign.png').mkdir()
+    (folder / 'runs/foreign.png/notes.txt').touch()
 
   def test_runs(self, folder, run_command):
     code, out, err = run_command('runs')
@@ -128,7 +126,7 @@ class TestCommands:
     ]
     assert '300 of 300' in lines[1]
     assert err.count('\n') == 1
-    for name in ('empty', 'foreign', 'torn'):
+    for name in ('empty', 'foreign.png', 'torn'):
       assert f'runs/{name} (' in err
     code, out, _ = run_command('runs', 'runs', '--format=json', '--sort=-seed')
     rows = json.loads(out)
@@ -158,12 +156,14 @@ class TestCommands:
     ('arguments', 'message'),
     [
       (['runs', 'nowhere'], 'nowhere is not there'),
+      (['runs', 'runs/foreign.png/notes.txt'], 'notes.txt is a file'),
       (['runs', '--sort=stpes'], "Did you mean 'steps'?"),
       (['runs', '--format=xml'], "--format must be one of text, csv, json; g"),
       (['plot'], 'Name directories of runs, or folders of them: repertory'),
       (['plot', 'runs/empty'], 'no readable run. Left out: runs/empty (no'),
       (['plot', 'runs', '--output=a.pdf'], '--output must end with .png or .s'),
       (['plot', 'runs', '--output=runs/seed_0/.lock/a.png'], 'be writable; g'),
+      (['plot', 'runs', '--output=runs/foreign.png'], 'must be a file; runs'),
       (['plot', 'runs', '--what=loses'], "Did you mean 'losses'?"),
       (['plot', 'runs', '--what=lag'], '--what must be in the logs; got lag'),
       (['plot', 'runs', '--over=time'], '--over must be one of steps, learner'),

@@ -60,15 +60,10 @@ def test_writes_the_policy(run_command, best, directory):
   ('arguments', 'message'),
   [
     ([], 'Arguments must be DIRECTORY OUTPUT, where DIRECTORY, or --dir'),
-    (['run', 'a', 'b'], 'that of a run; got run a b.'),
     (['none', 'a'], 'must hold a checkpoint, found none in none. It is not th'),
-    (['--directory=run/.lock', 'a'], 'none in run/.lock. It is a file.'),
     (['--directory=run/logs', 'a'], 'the run, which that is a folder of.'),
-    (['--directory=.', 'a'], 'found none in .. Train first.'),
     (['--directory=run', 'run/.lock/a'], 'OUTPUT must be writable, got run/'),
-    (['--directory=run', '/proc/a'], 'OUTPUT must be writable, got /proc/a: '),
     (['--directory=run', 'run'], 'must be a new folder, or an empty one; run '),
-    (['--directory=run', 'run/.lock'], 'empty one; run/.lock is a file.'),
     (['--directory=run', 'a', '--config.n_step=3'], 'come from the checkpoint'),
   ],
 )

@@ -112,15 +112,6 @@ def test_time_advances_on_a_terminal_without_news(is_terminal):
       _wait(lambda: '1 m 16 s' in terminal.getvalue())
 
 
-def test_terminal_without_cursor_control_gets_lines(monkeypatch):
-  monkeypatch.setenv('TERM', 'dumb')
-  terminal = _Terminal()
-  with _make(terminal) as dashboard:
-    dashboard.update(_status(1))
-  assert 'run: 1 steps' in terminal.getvalue()
-  assert '╭' not in terminal.getvalue()
-
-
 def test_display_can_be_forgotten(monkeypatch):
   forgotten = []
   monkeypatch.setattr(live_display.atexit, 'register', forgotten.append)

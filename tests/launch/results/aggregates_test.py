@@ -95,14 +95,9 @@ class TestBootstrap:
   [
     (lambda: aggregates.mean(np.empty([0, 3])), 'R at least 1'),
     (lambda: aggregates.area_under_curve([2, 1], [0, 0]), 'x must increase'),
-    (lambda: aggregates.area_under_curve([0, 1], [0, 0, 0]), 'y must be'),
     (
       lambda: aggregates.bootstrap_interval(np.ones(2), confidence=1.0),
       'confidence must be between 0 and 1',
-    ),
-    (
-      lambda: aggregates.bootstrap_interval(np.ones(2), num_resamples=0),
-      'num_resamples must be at least 1',
     ),
     (lambda: aggregates.bootstrap_interval([]), 'at least one task'),
     (

@@ -38,21 +38,20 @@ class TestNames:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
-  @pytest.mark.parametrize('kind', ['text', 'csv'])
-  def test_are_visible_in_tables(self, folder, run_command, kind):
-    code, out, err = run_command('runs', f'--format={kind}')
-    assert code == 0, err
-    assert out.count('\n') == 1 + 2 * len(_NAMES)
-    for text in (out, err):
-      assert text.replace('\n', '').isprintable()
-      for shown in _SHOWN:
-        assert f'runs/{shown}/' in text
-
-  def test_are_as_they_were_in_json(self, folder, run_command):
+  def test_are_visible_in_tables_and_as_they_were_in_json(
+    self, folder, run_command
+  ):
+    for kind in ('text', 'csv'):
+      code, out, err = run_command('runs', f'--format={kind}')
+      assert code == 0, err
+      assert out.count('\n') == 1 + 2 * len(_NAMES)
+      for text in (out, err):
+        assert text.replace('\n', '').isprintable()
+        for shown in _SHOWN:
+          assert f'runs/{shown}/' in text
     _, out, _ = run_command('runs', '--format=json')
     assert out.isascii()
-    found = {row['environment'] for row in json.loads(out)}
-    assert found == set(_NAMES)
+    assert {row['environment'] for row in json.loads(out)} == set(_NAMES)
 
   def test_are_drawn_as_they_are(self, folder, run_command):
     what = '--what=return,learner.$x^$'
