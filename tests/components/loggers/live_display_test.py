@@ -15,7 +15,8 @@ import rich.console
 from repertory.components import loggers
 from repertory.components.loggers import live_display
 
-_CODE = re.compile(r'\x1b\[[?0-9;]*[A-Za-z]|\r')
+_STYLE = re.compile(r'\x1b\[[0-9;]*m')
+_MOVE = re.compile(r'\x1b\[[?0-9;]*[A-Za-z]|\r')
 
 
 @pytest.fixture(autouse=True)
@@ -46,8 +47,8 @@ class _Terminal(io.StringIO):
     return super().write(text)
 
   def text(self):
-    """Returns what was written, without terminal codes."""
-    return _CODE.sub('', self.getvalue())
+    """Returns what was written, with line breaks for moves of the cursor."""
+    return _MOVE.sub('\n', _STYLE.sub('', self.getvalue()))
 
 
 def _make(file, is_terminal=True):
